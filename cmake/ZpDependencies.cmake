@@ -1,0 +1,10 @@
+# Third-party code: Debian packages only (README lists them); each stays in few source files.
+find_package(fmt REQUIRED CONFIG)
+find_package(tl-expected REQUIRED CONFIG)
+find_package(nlohmann_json REQUIRED CONFIG)
+find_package(simdjson REQUIRED CONFIG)
+find_package(CLI11 REQUIRED CONFIG)
+find_package(tinyxml2 REQUIRED CONFIG)
+find_package(ZLIB REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)

@@ -1,0 +1,23 @@
+# Compiler settings shared by every target, as one interface library.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+
+find_program(ZP_CCACHE ccache)
+if(ZP_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ZP_CCACHE})
+endif()
+
+add_library(zeroproof_options INTERFACE)
+# -ffp-contract=off: the same bits from every compiler and preset.
+target_compile_options(zeroproof_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+  -Woverloaded-virtual -ffp-contract=off $<$<BOOL:${ZP_WERROR}>:-Werror>)
+target_include_directories(zeroproof_options INTERFACE ${PROJECT_SOURCE_DIR})
+if(ZP_SANITIZE)
+  target_compile_options(zeroproof_options INTERFACE
+    -fsanitize=${ZP_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(zeroproof_options INTERFACE -fsanitize=${ZP_SANITIZE})
+endif()

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/hooks/hook_host.h"
+#include "model/backward_state.h"
+#include "model/ids.h"
+
+namespace zeroproof {
+
+// How often an output hook may run the prologue (zero_semantics 2.4).
+enum class PrologueRule {
+  once_per_forward,     // upstream: the flag is never re-armed
+  once_per_graph_task,  // each backward over a retained graph gets its own prologue
+};
+
+// Decides when "all gradients of this backward are in", so that the epilogue can run. The engine
+// reports every event below, in the order in which they happen on the backward's thread.
+//
+// One policy object belongs to one engine. Not thread-safe. State is plain data: `append_state`
+// gives all of it, and two policies with equal bytes behave equally from there on.
+// Methods let exceptions of the host pass and leave the state as upstream would.
+class HookPolicy {
+ public:
+  virtual ~HookPolicy() = default;
+
+  virtual PrologueRule prologue_rule() const = 0;
+
+  // engine.forward, before and after the module runs.
+  virtual void on_forward_begin(HookHost& host) = 0;
+  virtual void on_forward_end(HookHost& host) = 0;
+
+  // A graph task started (it is current) or ended (its parent, if any, is current).
+  // `raised`: the task ended by an exception, so none of its final callbacks ran to the end.
+  virtual void on_graph_task_begin(HookHost& host, GraphTaskId task) = 0;
+  virtual void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) = 0;
+
+  // The first output hook of a backward ran (2.5), inside the current task.
+  virtual void on_prologue(HookHost& host) = 0;
+
+  // Around the work of one gradient hook (1.4). `after_gradient` gets what `before_gradient`
+  // returned: whether the expected count must be asked for again.
+  virtual bool before_gradient(HookHost& host) = 0;
+  virtual void after_gradient(HookHost& host, bool refresh_count) = 0;
+
+  // A callback queued by this policy runs; its task is current.
+  virtual void on_final_callback(HookHost& host) = 0;
+
+  // The epilogue ran (2.6), automatic or explicit: everything added so far is reduced.
+  virtual void on_epilogue(HookHost& host) = 0;
+
+  // engine.backward entered and left. While it runs, the engine's post hook does nothing and the
+  // explicit epilogue follows. Returns false from `is_backward_running` when it has ended.
+  virtual void on_backward_begin(HookHost& host) = 0;
+  virtual void on_backward_end(HookHost& host, bool raised) = 0;
+  virtual bool is_backward_running() const = 0;
+
+  // The upstream counters, or the closest reading of them for a policy that has others.
+  virtual BackwardState state() const = 0;
+
+  virtual void append_state(std::string& bytes) const = 0;
+};
+
+}  // namespace zeroproof

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace zeroproof {
+
+// The exit code family a user's mistake leads to (docs/OUTPUT.md lists the codes).
+enum class ErrorCode {
+  usage,       // 2: a flag, a configuration value or a scenario file is wrong
+  unreadable,  // 5: a trace cannot be read or has an unknown major version
+  cannot_run,  // 77: this machine or this build lacks what was asked for
+};
+
+// Something a user can cause. `text` is one line that names the file, the line or key, the
+// value, and what to do.
+struct Error {
+  ErrorCode code = ErrorCode::usage;
+  std::string text;
+};
+
+template <class T>
+using Result = tl::expected<T, Error>;
+
+inline tl::unexpected<Error> fail(ErrorCode code, std::string text) {
+  return tl::unexpected<Error>(Error{code, std::move(text)});
+}
+
+}  // namespace zeroproof
