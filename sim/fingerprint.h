@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,20 +16,27 @@ Fingerprint fingerprint_of(std::string_view bytes);
 // that {"a", "bc"} and {"ab", "c"} differ. Append in one fixed order; sort sets and maps first.
 class StateBytes {
  public:
-  StateBytes& add(std::int64_t value);
-  StateBytes& add(bool value) { return add(std::int64_t{value ? 1 : 0}); }
+  StateBytes& add(std::integral auto value) { return add_word(static_cast<std::uint64_t>(value)); }
   StateBytes& add(std::string_view text);
-  StateBytes& add(const char* text) { return add(std::string_view(text)); }
 
-  // For code that appends its own bytes (HookPolicy::append_state): call end_raw() afterwards.
-  std::string& raw() { return bytes_; }
-  void end_raw(std::size_t size_before);
+  // For code that appends bytes of its own: add_from([&](std::string& b) { p.append_state(b); }).
+  template <class Append>
+  StateBytes& add_from(Append append) {
+    const std::size_t start = bytes_.size();
+    add_word(0);
+    append(bytes_);
+    set_length(start);
+    return *this;
+  }
 
   void clear() { bytes_.clear(); }
   std::string_view bytes() const { return bytes_; }
   Fingerprint fingerprint() const { return fingerprint_of(bytes_); }
 
  private:
+  StateBytes& add_word(std::uint64_t word);
+  void set_length(std::size_t start);
+
   std::string bytes_;
 };
 

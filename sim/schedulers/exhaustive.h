@@ -46,21 +46,18 @@ class ExhaustiveScheduler final : public Scheduler {
   std::size_t follow(const ChoicePoint& at);
   std::size_t enter(const ChoicePoint& at);
   void close_branch(OrderCount below);
-  [[noreturn]] void diverge(std::string text);
 
   Pruning pruning_;
   std::vector<Step> path_;
   std::size_t depth_ = 0;                                  // choice points met in this execution
+  std::optional<OrderCount> cut_below_;                    // of the known state that ended it
   std::unordered_map<Fingerprint, Known, LowBits> known_;  // looked up, never iterated
-  OrderCount cut_below_;        // count below the known state that ended this execution
-  bool has_cut_ = false;        // this execution ended at a known state
-  bool is_unfinished_ = false;  // someone else cut an execution: counts are no longer exact
-  bool has_cycle_ = false;      // a state came back on its own path
+  OrderCount total_;
+  std::uint64_t transitions_ = 0;
   bool has_started_ = false;
   bool has_exhausted_ = false;
-  OrderCount total_;
-  std::uint64_t states_ = 0;
-  std::uint64_t transitions_ = 0;
+  bool has_cycle_ = false;
+  bool is_unfinished_ = false;  // somebody else cut an execution
   std::optional<std::string> divergence_;
 };
 

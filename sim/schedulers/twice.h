@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/scheduler.h"
@@ -30,13 +31,15 @@ class TwiceScheduler final : public Scheduler {
 
   std::size_t record(const ChoicePoint& at);
   std::size_t compare(const ChoicePoint& at);
-  void diverge(std::string text);
+  [[noreturn]] void diverge(std::string_view text);
 
   Scheduler& inner_;
   std::vector<Point> points_;
   ExecutionEnd first_end_;
   std::size_t next_ = 0;
+  bool must_repeat_ = false;
   bool is_second_ = false;
+  bool has_cut_ = false;  // this scheduler or the inner one ended the execution
   std::optional<std::string> divergence_;
 };
 
