@@ -18,8 +18,9 @@ class Exploration final : public Chooser {
 
   std::size_t choose(const ChoicePoint& at) override {
     if (progress().steps == budget_.steps) stop(ExploreEnd::budget);
-    if (progress().steps++ % kStepsBetweenStopRequests == 0) obey_caller();
+    if (progress().steps % kStepsBetweenStopRequests == 0) obey_caller();
     if (stopped_) throw ExecutionCut();
+    ++progress().steps;
     return recorder_.choose(at);
   }
 
