@@ -2,34 +2,30 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <limits>
+#include <unordered_map>
 #include <utility>
 
 namespace zeroproof {
 namespace {
 
-// How many sequences lead to one down-set.
-using Way = std::pair<ElementSet, OrderCount>;
+constexpr OrderCount kSaturated{std::numeric_limits<std::uint64_t>::max(), true};
 
+// Commutes and associates, also where it saturates: the order of summation does not show.
 OrderCount sum(OrderCount a, OrderCount b) {
-  constexpr auto kMax = std::numeric_limits<std::uint64_t>::max();
-  if (a.is_saturated || b.is_saturated || a.orders > kMax - b.orders) return {kMax, true};
+  if (a.is_saturated || b.is_saturated || a.orders > kSaturated.orders - b.orders)
+    return kSaturated;
   return {a.orders + b.orders, false};
 }
 
-// Equal down-sets become one. Sorting instead of hashing: the same steps on every run.
-void merge(std::vector<Way>& layer) {
-  std::sort(layer.begin(), layer.end(),
-            [](const Way& a, const Way& b) { return a.first < b.first; });
-  std::size_t kept = 0;
-  for (std::size_t i = 1; i < layer.size(); ++i) {
-    if (layer[i].first == layer[kept].first)
-      layer[kept].second = sum(layer[kept].second, layer[i].second);
-    else
-      layer[++kept] = layer[i];
-  }
-  if (!layer.empty()) layer.resize(kept + 1);
+// How many sequences lead to each down-set of one size.
+using Layer = std::unordered_map<ElementSet, OrderCount>;
+
+tl::unexpected<Error> too_large(const Poset& poset) {
+  return fail(ErrorCode::usage,
+              fmt::format("a partial order of {} elements has more than {} down-sets of one size: "
+                          "too many to count, make the scenario smaller",
+                          poset.size(), kMaxDownSets));
 }
 
 // One position of a backtracking enumeration: what may still be tried there.
@@ -75,27 +71,19 @@ ElementSet Poset::minimal_after(ElementSet done) const {
 }
 
 Result<OrderCount> count_orders(const Poset& poset, ElementSet stops) {
-  std::vector<Way> layer{{0, {1, false}}};
-  std::vector<Way> following;
+  Layer layer{{0, {1, false}}};
   OrderCount ended;
   while (!layer.empty()) {
-    following.clear();
+    Layer following;
     for (const auto& [done, ways] : layer) {
       if (done == poset.all()) ended = sum(ended, ways);
       for (ElementSet ready = poset.minimal_after(done); ready != 0; ready &= ready - 1) {
         const ElementSet chosen = set_of(first_element(ready));
-        if ((chosen & stops) != 0)
-          ended = sum(ended, ways);
-        else
-          following.emplace_back(done | chosen, ways);
+        OrderCount& total = (chosen & stops) != 0 ? ended : following[done | chosen];
+        total = sum(total, ways);
       }
+      if (following.size() > kMaxDownSets) return too_large(poset);
     }
-    merge(following);
-    if (following.size() > kMaxDownSets)
-      return fail(ErrorCode::usage,
-                  fmt::format("a partial order of {} elements has more than {} down-sets of one "
-                              "size: too many to count, make the scenario smaller",
-                              poset.size(), kMaxDownSets));
     layer.swap(following);
   }
   return ended;

@@ -47,7 +47,7 @@ struct OrderCount {
 // raises does) the number of different sequences up to and including the first stop. Counted over
 // down-sets, layer by layer, without enumerating an order.
 // Error (usage) when a layer has more than `kMaxDownSets` down-sets.
-inline constexpr std::size_t kMaxDownSets = std::size_t{1} << 22;
+inline constexpr std::size_t kMaxDownSets = std::size_t{1} << 20;
 Result<OrderCount> count_orders(const Poset& poset, ElementSet stops = 0);
 
 // Valid during the call; false ends the enumeration.
