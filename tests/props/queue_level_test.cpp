@@ -112,6 +112,18 @@ TEST(QueueLevel, Names_the_first_difference) {
               HasSubstr("position 5: derived the end of the task, recorded node 7, not in"));
 }
 
+TEST(QueueLevel, Keeps_the_text_of_the_first_mismatch_only) {
+  QueueLevel level(TraceDevice::cpu);
+  for (const std::int64_t call : {5, 6}) {
+    level.on_graph(two_branches(call));
+    level.on_event(event(EventKind::gt_begin, call));
+    level.on_event(event(EventKind::gt_end, call));
+  }
+  const QueueReport report = level.finish();
+  EXPECT_EQ(report.mismatched, 2);
+  EXPECT_EQ(report.first_mismatch->call, 5);
+}
+
 TEST(QueueLevel, Compares_what_ran_of_a_failed_task) {
   EXPECT_EQ(replay(two_branches(0), {0, 2}, failed_end(0)).matched, 1);
   EXPECT_EQ(replay(two_branches(0), {}, failed_end(0)).matched, 1);
