@@ -15,7 +15,7 @@ add_library(zeroproof_options INTERFACE)
 # -ffp-contract=off: the same bits from every compiler and preset.
 target_compile_options(zeroproof_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
-  -Woverloaded-virtual -ffp-contract=off $<$<BOOL:${ZP_WERROR}>:-Werror>)
+  -Wno-missing-field-initializers -Woverloaded-virtual -ffp-contract=off $<$<BOOL:${ZP_WERROR}>:-Werror>)
 target_include_directories(zeroproof_options INTERFACE ${PROJECT_SOURCE_DIR})
 if(ZP_SANITIZE)
   target_compile_options(zeroproof_options INTERFACE

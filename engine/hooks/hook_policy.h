@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "engine/hooks/hook_host.h"
+#include "engine/hooks/hook_state_manager.h"
 #include "model/backward_state.h"
 #include "model/ids.h"
 
@@ -50,11 +51,17 @@ class HookPolicy {
   // The epilogue ran (2.6), automatic or explicit: everything added so far is reduced.
   virtual void on_epilogue(HookHost& host) = 0;
 
-  // engine.backward entered and left. While it runs, the engine's post hook does nothing and the
-  // explicit epilogue follows. Returns false from `is_backward_running` when it has ended.
+  // engine.backward entered and left. While it runs, the engine's post hook does nothing and an
+  // explicit epilogue follows.
   virtual void on_backward_begin(HookHost& host) = 0;
   virtual void on_backward_end(HookHost& host, bool raised) = 0;
   virtual bool is_backward_running() const = 0;
+
+  // optimizer.step must refuse: a backward is incomplete (#8245).
+  virtual bool refuses_step() const = 0;
+
+  // Sees the manager's methods where the policy has them. Null for none; must outlive the calls.
+  virtual void set_observer(ManagerObserver* observer) = 0;
 
   // The upstream counters, or the closest reading of them for a policy that has others.
   virtual BackwardState state() const = 0;

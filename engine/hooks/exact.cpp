@@ -1,0 +1,204 @@
+// exact: ours. It decides by graph task, never by counting.
+//
+// An epilogue is owed by the graph task in which a prologue ran. Hooks that fire outside any such
+// task (a loss term that bypasses the engine's output) make the outermost task owe one instead;
+// hooks of a backward started inside a forward (a tiled loss) owe nothing, because the backward
+// of that forward will come. A task that owes gets one final callback. A nested task that ends
+// with work nobody has reduced hands the debt to its parent. A task that fails owes nothing, and
+// when the outermost task fails, what was added since the last epilogue is abandoned.
+#include <algorithm>
+#include <vector>
+
+#include "engine/hooks/policies.h"
+#include "model/check.h"
+#include "model/state_bytes.h"
+
+namespace zeroproof {
+namespace {
+
+struct OpenTask {
+  GraphTaskId id;
+  bool is_inside_forward = false;  // started by a forward of this engine: a pre-user backward
+  bool has_prologue = false;
+  bool is_callback_queued = false;
+};
+
+class ExactPolicy final : public HookPolicy {
+ public:
+  PrologueRule prologue_rule() const override { return PrologueRule::once_per_graph_task; }
+
+  void on_forward_begin(HookHost&) override { open_forwards_.push_back(tasks_.size()); }
+
+  void on_forward_end(HookHost& host) override {
+    open_forwards_.pop_back();
+    hand_debt_to_current_task(host);
+  }
+
+  void on_graph_task_begin(HookHost&, GraphTaskId task) override {
+    // A forward that began while this task's parent was the innermost one started the task.
+    const bool is_inside_forward =
+        !open_forwards_.empty() && open_forwards_.back() == tasks_.size();
+    tasks_.push_back({.id = task, .is_inside_forward = is_inside_forward});
+    owing_task_ = GraphTaskId::none();
+  }
+
+  void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) override {
+    ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a thread nest");
+    if (raised && tasks_.back().has_prologue) --pending_epilogues_;
+    tasks_.pop_back();
+    owing_task_ = GraphTaskId::none();
+    if (raised && tasks_.empty() && has_unreduced_work_) {
+      has_unreduced_work_ = false;
+      host.abandon_gradients();
+    }
+    hand_debt_to_current_task(host);
+  }
+
+  void on_prologue(HookHost& host) override {
+    OpenTask& task = current_task(host);
+    if (!task.has_prologue) {
+      notify_call(ManagerMethod::enter_backward);
+      task.has_prologue = true;
+      ++pending_epilogues_;
+      notify_return(ManagerMethod::enter_backward);
+    }
+    queue_callback_once(host, task);
+  }
+
+  bool before_gradient(HookHost& host) override {
+    has_unreduced_work_ = true;
+    const GraphTaskId task = host.current_graph_task();
+    if (task != owing_task_) [[unlikely]]
+      find_owing_task(host);
+    return false;
+  }
+
+  void after_gradient(HookHost&, bool) override {}
+
+  void on_final_callback(HookHost& host) override {
+    OpenTask& task = current_task(host);
+    task.is_callback_queued = false;
+    if (is_running_) return;  // engine.backward runs the epilogue itself
+    if (!task.has_prologue && !has_unreduced_work_) return;
+    host.run_post_hook();
+  }
+
+  void on_epilogue(HookHost&) override {
+    has_unreduced_work_ = false;
+    notify_call(ManagerMethod::exit_backward);
+    settle_epilogue();
+    notify_return(ManagerMethod::exit_backward);
+  }
+
+  void on_backward_begin(HookHost&) override { is_running_ = true; }
+
+  void on_backward_end(HookHost& host, bool raised) override {
+    is_running_ = false;
+    if (!raised || !tasks_.empty()) return;
+    pending_epilogues_ = 0;
+    if (has_unreduced_work_) {
+      has_unreduced_work_ = false;
+      host.abandon_gradients();
+    }
+  }
+
+  bool is_backward_running() const override { return is_running_; }
+  bool refuses_step() const override { return pending_epilogues_ > 0; }
+  void set_observer(ManagerObserver* observer) override { observer_ = observer; }
+
+  BackwardState state() const override {
+    BackwardState state;
+    state.post_hooks = 1;
+    state.active_depth = pending_epilogues_;
+    if (!tasks_.empty() && tasks_.back().is_callback_queued) {
+      state.is_callback_queued = true;
+      state.callback_graph_task = tasks_.back().id;
+    }
+    return state;
+  }
+
+  void append_state(std::string& bytes) const override {
+    for (const OpenTask& task : tasks_) {
+      append_bytes(bytes, task.id.value);
+      append_bytes(bytes, task.is_inside_forward);
+      append_bytes(bytes, task.has_prologue);
+      append_bytes(bytes, task.is_callback_queued);
+    }
+    append_bytes(bytes, GraphTaskId::none().value);  // ends the list
+    for (const std::size_t depth : open_forwards_) append_bytes(bytes, depth);
+    append_bytes(bytes, pending_epilogues_);
+    append_bytes(bytes, has_unreduced_work_);
+    append_bytes(bytes, is_running_);
+  }
+
+ private:
+  OpenTask& current_task(const HookHost& host) {
+    const GraphTaskId id = host.current_graph_task();
+    ZP_CHECK(!tasks_.empty() && tasks_.back().id == id,
+             "an engine event came from a graph task whose begin was not reported");
+    return tasks_.back();
+  }
+
+  // The task whose end reduces what a hook of the current task adds, or null when a later
+  // backward of the open forward does it.
+  OpenTask* owner_of_work() {
+    for (auto task = tasks_.rbegin(); task != tasks_.rend(); ++task) {
+      if (task->has_prologue) return &*task;
+      if (task->is_inside_forward) return nullptr;
+    }
+    return tasks_.empty() ? nullptr : &tasks_.front();
+  }
+
+  // Only the current task can be given a callback (rule C1); an outer owner gets its own when
+  // the nested task ends.
+  void find_owing_task(HookHost& host) {
+    OpenTask& task = current_task(host);
+    owing_task_ = task.id;
+    if (owner_of_work() == &task) queue_callback_once(host, task);
+  }
+
+  void hand_debt_to_current_task(HookHost& host) {
+    if (!has_unreduced_work_ || tasks_.empty()) return;
+    if (owner_of_work() == &tasks_.back()) queue_callback_once(host, tasks_.back());
+  }
+
+  static void queue_callback_once(HookHost& host, OpenTask& task) {
+    if (task.is_callback_queued) return;
+    host.queue_callback();
+    task.is_callback_queued = true;
+  }
+
+  // An explicit epilogue settles every backward of engine.backward, an automatic one its task's.
+  void settle_epilogue() {
+    if (is_running_ || tasks_.empty()) {
+      pending_epilogues_ = 0;
+      for (OpenTask& task : tasks_) task.has_prologue = false;
+    } else if (tasks_.back().has_prologue) {
+      tasks_.back().has_prologue = false;
+      --pending_epilogues_;
+    }
+  }
+
+  void notify_call(ManagerMethod method) {
+    if (observer_ != nullptr) observer_->on_manager_call(method, state(), std::nullopt);
+  }
+  void notify_return(ManagerMethod method) {
+    if (observer_ != nullptr) observer_->on_manager_return(method, state(), std::nullopt, false);
+  }
+
+  std::vector<OpenTask> tasks_;             // of the thread, innermost last
+  std::vector<std::size_t> open_forwards_;  // size of tasks_ when each open forward began
+  GraphTaskId owing_task_;                  // hooks of this task need no further look
+  std::int32_t pending_epilogues_ = 0;
+  bool has_unreduced_work_ = false;
+  bool is_running_ = false;
+  ManagerObserver* observer_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<HookPolicy> make_exact() {
+  return std::make_unique<ExactPolicy>();
+}
+
+}  // namespace zeroproof

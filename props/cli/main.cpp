@@ -1,0 +1,6 @@
+#include <fmt/format.h>
+
+int main() {
+  fmt::print("zeroproof {}\n", ZP_VERSION);
+  return 0;
+}
