@@ -43,6 +43,11 @@ void EventLog::end_graph_task(std::string_view exception) {
   write(std::move(event));
 }
 
+void EventLog::raise(std::string_view type, std::string message) {
+  last_raised_ = names_.intern(type);
+  throw SimulatedException{std::string(type), std::move(message)};
+}
+
 GraphTaskId EventLog::current_graph_task() const {
   return open_tasks_.empty() ? GraphTaskId::none() : open_tasks_.back();
 }
@@ -65,7 +70,7 @@ EngineCallScope::EngineCallScope(EventLog& log, HookEvent call)
 }
 
 EngineCallScope::~EngineCallScope() noexcept(false) {
-  if (std::uncaught_exceptions() > uncaught_) closing_.exception = log_.names().intern("exception");
+  if (std::uncaught_exceptions() > uncaught_) closing_.exception = log_.last_raised();
   log_.write(std::move(closing_));
 }
 

@@ -9,6 +9,12 @@
 
 namespace zeroproof {
 
+// An exception of the simulated user code or engine.
+struct SimulatedException {
+  std::string type;
+  std::string message;
+};
+
 // Writes the events of a simulated process: numbers them, stamps the current graph task, hands
 // them to a sink. One per execution; not thread-safe.
 class EventLog {
@@ -30,6 +36,10 @@ class EventLog {
   GraphTaskId current_graph_task() const;
   GraphTaskId root_graph_task() const;
 
+  // Throws SimulatedException; brackets that it leaves are closed with its type.
+  [[noreturn]] void raise(std::string_view type, std::string message);
+  NameId last_raised() const { return last_raised_; }
+
   std::uint64_t events_written() const { return lc_; }
 
   void append_state(std::string& bytes) const;
@@ -40,6 +50,7 @@ class EventLog {
   std::uint64_t lc_ = 0;
   std::int64_t next_task_ = 0;
   std::vector<GraphTaskId> open_tasks_;
+  NameId last_raised_;
 };
 
 // engine.call and engine.return around a scope. The return says which exception passed, if any.

@@ -56,7 +56,7 @@ void ProtocolEngine::run_final_callback() {
 void ProtocolEngine::run_step() {
   const EngineCallScope scope(log_, call_event("engine.step"));
   if (setup_.policy->refuses_step()) {
-    throw SimulatedException{"RuntimeError", "step() called while a backward is incomplete"};
+    log_.raise("RuntimeError", "step() called while a backward is incomplete");
   }
   HookEvent step = log_.make(EventKind::opt_step);
   step.engine = setup_.id;
@@ -109,7 +109,7 @@ void ProtocolEngine::run_post_hook() {
   const EngineCallScope scope(log_, call_event("engine.backward_post_hook"));
   if (setup_.policy->is_backward_running()) return;
   if (setup_.spec->requires_scale) {
-    throw SimulatedException{"RuntimeError", "Loss scaling is required (E2)"};
+    log_.raise("RuntimeError", "Loss scaling is required (E2)");
   }
   run_epilogue(true);
 }
@@ -136,7 +136,7 @@ void ProtocolEngine::on_manager_return(ManagerMethod method, const BackwardState
   event.engine = setup_.id;
   event.manager = after;
   event.returned = returned;
-  if (raised) event.exception = log_.names().intern("exception");
+  if (raised) event.exception = log_.last_raised();
   log_.write(std::move(event));
 }
 

@@ -13,12 +13,6 @@
 
 namespace zeroproof {
 
-// An exception of the simulated user code or engine.
-struct SimulatedException {
-  std::string type;
-  std::string message;
-};
-
 // One epilogue, and how many gradient hooks had done their work before it.
 struct EpilogueRecord {
   bool is_automatic = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "model/graph_snapshot.h"
 #include "model/ready_queue.h"
 #include "model/state_bytes.h"
 
@@ -33,6 +34,12 @@ std::set<std::size_t> visible_successors(const GraphTaskProgram& task, std::size
   return found;
 }
 
+struct ReadyNode {
+  std::size_t node = 0;
+  std::uint64_t sequence_nr = 0;
+  ReadyPriority priority() const { return {.sequence_nr = sequence_nr}; }
+};
+
 // PyTorch's order: one ready queue, every edge counted (E1), pushed in edge order (E3).
 class FaithfulSchedule final : public TaskSchedule {
  public:
@@ -44,8 +51,8 @@ class FaithfulSchedule final : public TaskSchedule {
     push(0);
   }
 
-  bool is_done() const override { return queue_.empty(); }
-  std::vector<std::size_t> ready_nodes() const override { return {queue_.top().payload}; }
+  bool is_done() const override { return queue_.is_empty(); }
+  std::vector<std::size_t> ready_nodes() const override { return {queue_.top().node}; }
 
   void run(std::size_t node) override {
     queue_.pop();
@@ -65,13 +72,13 @@ class FaithfulSchedule final : public TaskSchedule {
     const std::uint64_t sequence_nr = task_.nodes[node].kind == NodeKind::accumulate
                                           ? kAccumulateGradSequence
                                           : task_.nodes[node].sequence_nr;
-    queue_.push({.sequence_nr = sequence_nr, .payload = node});
+    queue_.push({.node = node, .sequence_nr = sequence_nr});
   }
 
   const GraphTaskProgram& task_;
   std::vector<std::vector<std::size_t>> successors_;
   std::vector<std::size_t> waiting_;  // edges not delivered yet
-  ReadyQueue<std::size_t> queue_;
+  ReadyQueue<ReadyNode> queue_;
 };
 
 // Every linear extension of the visible nodes. Ops do nothing anybody sees, so they run when

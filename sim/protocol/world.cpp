@@ -142,7 +142,7 @@ void ProtocolWorld::run_node(const ProtocolNode& node) {
     case NodeKind::recompute:
       return run_recompute(node);
     case NodeKind::raise:
-      throw SimulatedException{"ValueError", "raised by node " + node.id};
+      log_.raise("ValueError", "raised by node " + node.id);
   }
 }
 
@@ -197,16 +197,19 @@ void ProtocolWorld::report_exception(const SimulatedException& raised) {
 
 Fingerprint ProtocolWorld::fingerprint() const {
   StateBytes state;
-  std::string& bytes = state.raw();
-  append_bytes(bytes, statement_);
-  log_.append_state(bytes);
+  state.add(statement_);
+  state.add_from([&](std::string& bytes) { log_.append_state(bytes); });
   for (const auto& task : running_) {
-    task->schedule->append_state(bytes);
-    append_bytes(bytes, task->callbacks_run);
-    for (const EngineId queued : task->final_callbacks) append_bytes(bytes, queued.value);
+    state.add_from([&](std::string& bytes) { task->schedule->append_state(bytes); });
+    state.add(task->callbacks_run);
+    state.add_from([&](std::string& bytes) {
+      for (const EngineId queued : task->final_callbacks) append_bytes(bytes, queued.value);
+    });
   }
-  for (const auto& one : engines_) one->append_state(bytes);
-  if (watcher_state_) watcher_state_(bytes);
+  for (const auto& one : engines_) {
+    state.add_from([&](std::string& bytes) { one->append_state(bytes); });
+  }
+  if (watcher_state_) state.add_from([&](std::string& bytes) { watcher_state_(bytes); });
   return state.fingerprint();
 }
 

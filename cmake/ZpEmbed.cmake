@@ -1,0 +1,32 @@
+# zp_embed_scenarios(OUT): a source file with every scenario as a string, so that the binary needs
+# no data folder. Runs again at configure time when a file is added or changed.
+function(zp_embed_scenarios out)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/scenarios/*.json)
+  list(SORT files COMPARE NATURAL)
+  set(entries "")
+  foreach(path IN LISTS files)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+    get_filename_component(id ${path} NAME_WE)
+    file(READ ${path} text)
+    string(APPEND entries "    ScenarioFile{.id = \"${id}\", .text = R\"json(${text})json\"},\n")
+  endforeach()
+  list(LENGTH files count)
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/builtin_scenarios.cpp)
+  file(CONFIGURE OUTPUT ${generated} CONTENT
+"// Generated from props/scenarios/*.json.
+#include <array>
+
+#include \"props/scenario.h\"
+
+namespace zeroproof {
+
+std::span<const ScenarioFile> builtin_scenarios() {
+  static constexpr std::array<ScenarioFile, ${count}> kFiles = {
+@entries@  };
+  return kFiles;
+}
+
+}  // namespace zeroproof
+" @ONLY)
+  set(${out} ${generated} PARENT_SCOPE)
+endfunction()
