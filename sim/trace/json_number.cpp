@@ -32,6 +32,26 @@ bool is_json_number(std::string_view text) {
   return at == text.size();
 }
 
+// Nearly every number of a trace: digits that cannot overflow.
+bool read_short_integer(std::string_view text, JsonValue& out) {
+  constexpr std::size_t kSafeDigits = 18;
+  const bool is_negative = text.starts_with('-');
+  const std::string_view digits = text.substr(is_negative ? 1 : 0);
+  if (digits.empty() || digits.size() > kSafeDigits) return false;
+  if (digits.front() == '0' && digits.size() > 1) return false;
+  std::int64_t value = 0;
+  for (const char c : digits) {
+    const unsigned digit = static_cast<unsigned char>(c) - unsigned{'0'};
+    if (digit > 9) return false;
+    value = value * 10 + digit;
+  }
+  out.kind = JsonKind::integer;
+  out.text = text;
+  out.integer = is_negative ? -value : value;
+  out.number = static_cast<double>(out.integer);
+  return true;
+}
+
 // from_chars does not tell a number too large from one too small.
 double beyond_range(std::string_view text) {
   const bool is_negative = text.starts_with('-');
@@ -46,6 +66,7 @@ double beyond_range(std::string_view text) {
 }  // namespace
 
 bool read_json_number(std::string_view text, JsonValue& out) {
+  if (read_short_integer(text, out)) return true;
   if (!is_json_number(text)) return false;
   const char* end = text.data() + text.size();
   out.text = text;
