@@ -110,7 +110,7 @@ void ManagerDriver::consume_post_hook() {
     if (is_call(*entry)) {
       drive_next_call();
     } else {
-      mark_epilogue_ran(entry->engine);
+      set_epilogue_ran(entry->engine, *entry->epilogue_ran);
       ++position_;
     }
   }

@@ -15,11 +15,12 @@
 
 namespace zeroproof {
 
-// One recorded event that concerns a manager: bhs.call, bhs.return, or the return of an
-// optimizer's epilogue.
+// One recorded event that concerns a manager: bhs.call, bhs.return, or an optimizer's method that
+// writes `epilogue_ran`.
 struct ManagerEntry {
   HookEvent event;
   EngineId engine;
+  std::optional<bool> epilogue_ran;
 };
 
 // Runs one outermost recorded manager call against our managers. Inside the post hook the
@@ -33,8 +34,8 @@ class ManagerDriver final : private HookHost, private ManagerObserver {
   // `entries` starts with a bhs.call and ends with its bhs.return.
   void drive(const std::vector<ManagerEntry>& entries);
 
-  // An optimizer's epilogue ended outside any manager call.
-  void mark_epilogue_ran(EngineId engine) { manager(engine).mark_epilogue_ran(); }
+  // An optimizer wrote the flag outside any manager call.
+  void set_epilogue_ran(EngineId engine, bool ran) { manager(engine).set_epilogue_ran(ran); }
 
   std::uint64_t calls() const { return calls_; }
   std::uint64_t matched() const { return matched_; }

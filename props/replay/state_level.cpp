@@ -28,24 +28,30 @@ struct StateLevel::Impl {
         finder(event_names),
         driver(rules, policy_mode, event_names) {}
 
-  bool is_optimizer_epilogue(const HookEvent& event) const {
+  // What an optimizer's method that ended wrote to `epilogue_ran` (zero_semantics 2.18).
+  std::optional<bool> epilogue_flag_written(const HookEvent& event) const {
+    if (event.kind != EventKind::engine_return || event.is_exceptional()) return std::nullopt;
     const std::string_view method = names.text(event.name);
-    return event.kind == EventKind::engine_return && !event.is_exceptional() &&
-           (method == "z12.backward_epilogue" || method == "z3.backward_epilogue" ||
-            method == "epilogue");
+    if (method == "z12.backward_epilogue" || method == "z3.backward_epilogue" ||
+        method == "epilogue") {
+      return true;
+    }
+    if (method == "z3.step" || method == "z3.zero_grad") return false;
+    return std::nullopt;
   }
 
   void on_event(const HookEvent& event) {
     const EngineId engine = finder.find(event);
     Window& window = windows[event.thread];
+    const std::optional<bool> epilogue_ran = epilogue_flag_written(event);
+    if (epilogue_ran && window.open_calls == 0) {
+      return driver.set_epilogue_ran(engine, *epilogue_ran);
+    }
     const bool is_call = event.kind == EventKind::bhs_call;
     const bool is_return = event.kind == EventKind::bhs_return;
-    if (is_optimizer_epilogue(event) && window.open_calls == 0) {
-      return driver.mark_epilogue_ran(engine);
-    }
-    if (!is_call && !is_return && !is_optimizer_epilogue(event)) return;
+    if (!is_call && !is_return && !epilogue_ran) return;
     if (is_return && window.open_calls == 0) return;  // its call lies before the recording
-    window.entries.push_back({event, engine});
+    window.entries.push_back({event, engine, epilogue_ran});
     if (is_call) ++window.open_calls;
     if (is_return) --window.open_calls;
     if (window.open_calls > 0) return;
