@@ -50,9 +50,14 @@ std::vector<std::string> bypassing_params(const GraphTaskProgram& task, EngineId
   return has_output ? params : std::vector<std::string>();
 }
 
+// Every name is interned up front: ids in the order of first use would tell orders apart that
+// lead to the same state.
 void declare_params(const ProtocolProgram& program, NameTable& names, PropertyRun& properties) {
   for (std::size_t at = 0; at < program.engines.size(); ++at) {
-    for (const std::string& param : program.engines[at].params) properties.declare_param(param);
+    for (const std::string& param : program.engines[at].params) {
+      names.intern(param);
+      properties.declare_param(param);
+    }
     const EngineId engine{static_cast<std::int32_t>(at)};
     for (const GraphTaskProgram& task : program.tasks) {
       for (const std::string& param : bypassing_params(task, engine)) {
