@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "model/ids.h"
+#include "model/names.h"
+
+namespace zeroproof {
+
+// The methods of engine.* and bhs.* brackets that the properties know.
+enum class Method : std::uint8_t {
+  other,
+  forward,            // engine.forward
+  backward,           // engine.backward
+  prologue,           // engine.backward_prologue
+  output_hook,        // engine.backward_prologue_per_tensor
+  grad_hook,          // a parameter's gradient hook
+  post_hook,          // engine.backward_post_hook
+  epilogue,           // engine.backward_epilogue
+  step,               // engine.step
+  model_step,         // engine.take_model_step: this step is a boundary
+  zero_grad,          // of the engine or of its optimizer
+  grad_epilogue_12,   // stage 1/2: the averaged gradient is rebuilt (2.16)
+  grad_epilogue_3,    // stage 3: the partition buffer becomes the gradient (2.18)
+  finalize_window,    // unmanaged accumulation (2.14)
+  process_gradients,  // stage 1/2: the work of a gradient hook
+  pre_forward,        // stage 3: the module is pushed on the forward stack (3.2)
+  post_forward,       // stage 3: and popped
+  reset,              // the manager's methods (1.3) from here on
+  enter,
+  exit,
+  queue,
+  refresh,
+  reenter,
+  update,
+  run_post,
+};
+
+// The method an upstream name stands for.
+Method method_of(std::string_view name);
+
+// method_of, remembered per interned name.
+class MethodTable {
+ public:
+  // `names` must outlive the table.
+  explicit MethodTable(const NameTable& names) : names_(&names) {}
+
+  Method of(NameId name);
+
+ private:
+  const NameTable* names_;
+  std::vector<std::int16_t> methods_;  // -1: not asked for yet
+};
+
+}  // namespace zeroproof
