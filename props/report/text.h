@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zeroproof {
+
+// Columns that UTF-8 text takes, one a code point.
+std::size_t display_width(std::string_view text);
+
+// The text with blanks added up to `width` columns; longer text is left as it is.
+std::string padded(std::string_view text, std::size_t width);
+
+// At most `width` columns; "..." replaces what does not fit.
+std::string elided(std::string_view text, std::size_t width);
+
+// Control characters as \xNN: names come from files, and must not move the cursor.
+std::string printable(std::string_view text);
+
+// Lines of at most `width` columns, broken at blanks where there are any.
+std::vector<std::string> wrapped_lines(std::string_view text, std::size_t width);
+
+// "999", "12.4k", "120k", "3.1M", "50G".
+std::string short_count(std::uint64_t count);
+
+// "01:12", "1:02:03"; whole seconds, rounded down.
+std::string clock_text(std::int64_t seconds);
+
+}  // namespace zeroproof

@@ -1,0 +1,167 @@
+#include "props/report/timeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "props/report/event_words.h"
+#include "props/report/text.h"
+
+namespace zeroproof {
+namespace {
+
+constexpr std::size_t kLaneColumnsMin = 26;
+constexpr std::size_t kGap = 2;  // blanks between columns
+constexpr std::size_t kIndentMax = 12;
+constexpr std::string_view kMarked = ">> ";
+constexpr std::string_view kUnmarked = "   ";
+
+using Lane = std::pair<std::int32_t, std::int32_t>;  // rank, thread
+
+struct Row {
+  const HookEvent* event = nullptr;
+  std::string text;
+  std::vector<std::string_view> marks;
+};
+
+class Timeline {
+ public:
+  Timeline(const std::vector<HookEvent>& events, const NameTable& names,
+           const std::vector<TimelineMark>& marks, const TimelineOptions& options)
+      : options_(options) {
+    select_rows(events, names, marks);
+    lay_out();
+  }
+
+  std::string text() const {
+    std::string lines = header();
+    for (const Row& row : rows_) {
+      lines += event_line(row);
+      for (const std::string_view mark : row.marks) lines += mark_lines(row, mark);
+    }
+    return lines;
+  }
+
+ private:
+  void select_rows(const std::vector<HookEvent>& events, const NameTable& names,
+                   const std::vector<TimelineMark>& marks) {
+    std::multimap<std::size_t, std::string_view> marks_of;
+    for (const TimelineMark& mark : marks) marks_of.emplace(mark.event, mark.text);
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      EventWords words = event_words(events[i], names);
+      const auto [first, last] = marks_of.equal_range(i);
+      if (words.is_detail && !options_.shows_details && first == last) continue;
+      rows_.push_back({&events[i], std::move(words.text), {}});
+      for (auto mark = first; mark != last; ++mark) rows_.back().marks.push_back(mark->second);
+    }
+  }
+
+  void lay_out() {
+    std::map<Lane, std::size_t> lanes;
+    for (const Row& row : rows_) {
+      lanes.emplace(lane_of(row), 0);
+      clock_columns_ = std::max(clock_columns_, fmt::to_string(row.event->lc).size());
+      has_threads_ = has_threads_ || row.event->thread != rows_.front().event->thread;
+    }
+    std::size_t next = 0;
+    for (auto& [lane, column] : lanes) column = next++;
+    lanes_ = std::move(lanes);
+    if (lanes_.empty()) return;
+    const std::size_t start = kMarked.size() + clock_columns_ + kGap;
+    const std::size_t room = options_.columns > start ? options_.columns - start : 1;
+    is_narrow_ = lanes_.size() > 1 && room / lanes_.size() < kLaneColumnsMin + kGap;
+    if (is_narrow_) {
+      for (const auto& [lane, column] : lanes_) {
+        label_columns_ = std::max(label_columns_, short_label(lane).size());
+      }
+      label_columns_ += kGap;
+    }
+    const std::size_t shares = is_narrow_ ? 1 : lanes_.size();
+    lane_columns_ = std::max<std::size_t>((room - std::min(room, label_columns_)) / shares, 8);
+  }
+
+  static Lane lane_of(const Row& row) { return {row.event->rank, row.event->thread}; }
+
+  std::string label(const Lane& lane) const {
+    return has_threads_ ? fmt::format("rank {} thread {}", lane.first, lane.second)
+                        : fmt::format("rank {}", lane.first);
+  }
+
+  std::string short_label(const Lane& lane) const {
+    return has_threads_ ? fmt::format("r{}.t{}", lane.first, lane.second)
+                        : fmt::format("r{}", lane.first);
+  }
+
+  // Where the text of a row starts, counted from the start of the line.
+  std::size_t text_column(const Row& row) const {
+    const std::size_t lane = is_narrow_ ? 0 : lanes_.at(lane_of(row));
+    return kMarked.size() + clock_columns_ + kGap + label_columns_ + lane * lane_columns_ +
+           indent(row);
+  }
+
+  std::size_t indent(const Row& row) const {
+    const auto depth = static_cast<std::size_t>(std::max(row.event->depth, 0));
+    return std::min({2 * depth, kIndentMax, lane_columns_ / 2});
+  }
+
+  std::string header() const {
+    if (rows_.empty()) return "";
+    std::string line = fmt::format("{}{:>{}}", kUnmarked, "lc", clock_columns_);
+    if (lanes_.size() > 1 && !is_narrow_) {
+      line.append(kGap, ' ');
+      for (const auto& [lane, column] : lanes_) {
+        line += padded(elided(label(lane), lane_columns_ - kGap), lane_columns_);
+      }
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    return options_.palette.faint(line) + "\n";
+  }
+
+  std::string event_line(const Row& row) const {
+    const bool is_marked = !row.marks.empty();
+    const Palette& palette = options_.palette;
+    const std::string clock = fmt::format("{:>{}}", row.event->lc, clock_columns_);
+    std::string line = is_marked ? palette.bad(kMarked) : std::string(kUnmarked);
+    line += palette.faint(clock) + std::string(kGap, ' ');
+    if (is_narrow_) line += padded(short_label(lane_of(row)), label_columns_);
+    const std::size_t used = kMarked.size() + clock_columns_ + kGap + label_columns_;
+    line.append(text_column(row) - used, ' ');
+    const bool is_last_lane = is_narrow_ || lanes_.at(lane_of(row)) + 1 == lanes_.size();
+    const std::size_t room = lane_columns_ - indent(row) - (is_last_lane ? 0 : kGap);
+    const std::string text = elided(row.text, room);
+    return line + (is_marked ? palette.bad(text) : text) + "\n";
+  }
+
+  // Marks may use all columns right of their event, or of the clock when that is too little.
+  std::string mark_lines(const Row& row, std::string_view mark) const {
+    std::size_t start = text_column(row);
+    if (start + 2 + kLaneColumnsMin > options_.columns) start = kMarked.size();
+    const std::size_t room = std::max<std::size_t>(options_.columns - start - 2, 8);
+    std::string lines;
+    for (const std::string& part : wrapped_lines(printable(mark), room)) {
+      lines.append(start, ' ');
+      lines += options_.palette.bad((lines.size() == start ? "^ " : "  ") + part) + "\n";
+    }
+    return lines;
+  }
+
+  const TimelineOptions& options_;
+  std::vector<Row> rows_;
+  std::map<Lane, std::size_t> lanes_;  // to the number of its column
+  std::size_t clock_columns_ = 3;
+  std::size_t label_columns_ = 0;
+  std::size_t lane_columns_ = 0;  // its gap included
+  bool has_threads_ = false;
+  bool is_narrow_ = false;
+};
+
+}  // namespace
+
+std::string timeline_text(const std::vector<HookEvent>& events, const NameTable& names,
+                          const std::vector<TimelineMark>& marks, const TimelineOptions& options) {
+  return Timeline(events, names, marks, options).text();
+}
+
+}  // namespace zeroproof

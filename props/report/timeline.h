@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "model/event.h"
+#include "model/names.h"
+#include "props/report/palette.h"
+
+namespace zeroproof {
+
+// A bad moment: printed under its event with a caret. `text` begins with the property id.
+struct TimelineMark {
+  std::size_t event = 0;  // index into the events
+  std::string text;
+};
+
+struct TimelineOptions {
+  std::size_t columns = 100;
+  bool shows_details = false;  // also bookkeeping events, which are left out otherwise
+  Palette palette;
+};
+
+// One line an event, in the order given: logical clock, then the event in the column of its rank
+// and thread, indented by the depth of its graph task. Marked events are always shown, start
+// with ">>" and are followed by their marks. When the columns would be too narrow, each line names
+// its lane instead. Every line ends with '\n' and none is longer than `columns`, colour aside.
+//
+//         lc
+//          6      hook p3
+//   >>     7      epilogue (automatic)
+//                 ^ epilogue.once_after_last_hook: ran after 2 of 4 hooks
+std::string timeline_text(const std::vector<HookEvent>& events, const NameTable& names,
+                          const std::vector<TimelineMark>& marks = {},
+                          const TimelineOptions& options = {});
+
+}  // namespace zeroproof
