@@ -39,8 +39,8 @@ struct HookEvent {
   std::int64_t micro_step = -1;   // engine.call
   std::int64_t global_step = -1;
   std::int64_t node = -1;   // node.exec: node id in the snapshot of the same call
-  std::int64_t index = -1;  // coll.*: cseq; bucket.ready: index; ft.*: level
-  std::int64_t numel = -1;
+  std::int64_t index = -1;  // coll.*: cseq; bucket.ready: index; ft.*: level; ckpt.*: n
+  std::int64_t numel = -1;  // zparam.gather_end, zparam.partition: of all gathered parameters
   std::int64_t bytes = -1;
   bool is_forward = false;               // zmod.*, zparam.gather_*
   bool is_async = false;                 // coll.*
@@ -48,6 +48,7 @@ struct HookEvent {
   bool is_early_stop = false;            // ckpt.recompute_end
   bool is_grad_none = false;             // hooks that got no gradient
   bool is_persistent = false;            // zparam.status
+  bool is_enabled = false;               // autocast.enter
   std::int32_t active_modules = 0;       // zparam.status: modules that hold the parameter
   std::optional<BackwardState> manager;  // bhs.call: before; bhs.return: after
   std::optional<std::int64_t> argument;  // bhs.call: first argument

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "sim/trace/byte_source.h"
+
+namespace zeroproof {
+
+bool starts_like_gzip(std::string_view bytes);
+
+// Inflates `compressed`, one gzip member after the other.
+std::unique_ptr<ByteSource> make_gzip_source(std::unique_ptr<ByteSource> compressed);
+
+// Deflates into one gzip member without name or time, so that equal input gives equal bytes.
+// Not thread-safe.
+class GzipCompressor {
+ public:
+  GzipCompressor();
+  ~GzipCompressor();
+
+  // Append the compressed bytes that became available to `out`.
+  void add(std::string_view bytes, std::string& out);
+  void finish(std::string& out);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace zeroproof
