@@ -8,9 +8,12 @@
 #include <set>
 #include <vector>
 
+#include "tests/model/pick.h"
+
 namespace zeroproof {
 namespace {
 
+using testing::pick;
 using Order = std::vector<std::uint8_t>;
 
 Poset poset(std::vector<ElementSet> predecessors) {
@@ -32,15 +35,14 @@ std::vector<ElementSet> chains(const std::vector<std::size_t>& lengths) {
 
 // Bit j of masks[i] for j < i only, then relabelled, so that it is acyclic but not in order.
 std::vector<ElementSet> random_order(std::size_t most_elements) {
-  const auto count = *rc::gen::inRange<std::size_t>(0, most_elements + 1);
+  const auto count = pick<std::size_t>(0, most_elements + 1);
   std::vector<std::size_t> labels(count);
   std::iota(labels.begin(), labels.end(), 0);
-  for (std::size_t i = 1; i < count; ++i)
-    std::swap(labels[i], labels[*rc::gen::inRange<std::size_t>(0, i + 1)]);
+  for (std::size_t i = 1; i < count; ++i) std::swap(labels[i], labels[pick<std::size_t>(0, i + 1)]);
   std::vector<ElementSet> out(count);
   for (std::size_t i = 1; i < count; ++i)
     for (std::size_t j = 0; j < i; ++j)
-      if (*rc::gen::inRange(0, 3) == 0) out[labels[i]] |= set_of(labels[j]);
+      if (pick(0, 3) == 0) out[labels[i]] |= set_of(labels[j]);
   return out;
 }
 
@@ -67,7 +69,7 @@ std::set<Order> brute_force(const std::vector<ElementSet>& predecessors, Element
 
 RC_GTEST_PROP(LinearExtensions, Agree_with_brute_force_counted_and_enumerated, ()) {
   const auto predecessors = random_order(6);
-  const ElementSet stops = *rc::gen::arbitrary<bool>() ? *rc::gen::inRange<ElementSet>(0, 64) : 0;
+  const ElementSet stops = *rc::gen::arbitrary<bool>() ? pick<ElementSet>(0, 64) : 0;
   const std::set<Order> expected = brute_force(predecessors, stops);
   RC_ASSERT(count(predecessors, stops) == expected.size());
   std::vector<Order> visited;

@@ -197,6 +197,15 @@ RC_GTEST_PROP(NodeOrder, Allows_a_prefix_only_where_a_prefix_is_allowed, ()) {
   RC_ASSERT(illegal == (is_whole ? std::nullopt : std::optional(prefix.size())));
 }
 
+// grad(inputs=[1, 5]): node 1 does not run, but waits in the heap, so 3 comes before 2 (rule Q2).
+TEST(NodeOrder, Lets_a_captured_node_influence_ties) {
+  GraphSnapshot graph = graph_of({node(0, 9, {1, 2, 3, 4}), node(1, 5, {}), node(2, 5, {5}),
+                                  node(3, 5, {5}), node(4, 5, {5}), node(5, 1, {})});
+  graph.accumulate = false;
+  graph.inputs = {NodeId{1}, NodeId{5}};
+  EXPECT_EQ(values(derive_node_order(graph).value()), (std::vector<std::int64_t>{0, 3, 2, 4}));
+}
+
 TEST(NodeOrder, Rejects_an_order_that_repeats_or_invents_a_node) {
   const TaskGraph task = TaskGraph::make(graph_of({node(0, 2, {1}), node(1, 1, {})})).value();
   const std::vector<NodeId> repeats = {NodeId{0}, NodeId{0}, NodeId{1}};

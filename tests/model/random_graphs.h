@@ -8,19 +8,15 @@
 #include <vector>
 
 #include "model/graph_snapshot.h"
+#include "tests/model/pick.h"
 
 namespace zeroproof::testing {
-
-// Uniform at every size of a property's cases: small cases come from shrinking.
-template <class T>
-T pick(T begin, T end) {
-  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<T>(begin, end));
-}
 
 // Of `count` nodes: every edge leads to a near later one; ids are shuffled, edges may be null or
 // doubled, numbers may be equal.
 inline GraphSnapshot random_nodes(std::size_t count) {
   const bool has_odd_ids = *rc::gen::arbitrary<bool>();
+  const bool has_ties = *rc::gen::arbitrary<bool>();
   const std::size_t shift = pick<std::size_t>(0, count);
   const auto id_of = [&](std::size_t i) {
     const std::size_t odd = 7 * ((i + shift) % count) + 3;
@@ -32,11 +28,11 @@ inline GraphSnapshot random_nodes(std::size_t count) {
     node.id = id_of(i);
     const int edges = pick(i < count / 2 ? 2 : 0, 6);
     for (int e = 0; e < edges; ++e) {
-      const std::size_t target = i + pick<std::size_t>(0, 5);
+      const std::size_t target = i + pick<std::size_t>(0, 8);
       const bool is_null = target == i || target >= count;
       node.next.push_back(is_null ? std::nullopt : std::optional(GraphEdge{id_of(target)}));
     }
-    if (edges != 0) node.sequence_nr = pick<std::uint64_t>(0, 2 * count);
+    if (edges != 0) node.sequence_nr = pick<std::uint64_t>(0, has_ties ? 3 : 2 * count);
     graph.nodes.push_back(node);
   }
   return graph;
