@@ -78,27 +78,26 @@ class Exploration final : public Chooser {
     recorder_.end_execution(end);
     if (end.was_cut || recorder_.divergence()) return;
     ++result_.complete_executions;
-    for (const Falsified& falsified : outcome.falsified) {
-      note(falsified, {recorder_.choices(), falsified.events, execution, outcome.order});
-    }
+    for (const Falsified& falsified : outcome.falsified) note(falsified, execution, outcome.order);
     if (budget_.stops_at_first_finding && !result_.findings.empty()) {
       stop(ExploreEnd::first_finding);
     }
   }
 
-  void note(const Falsified& falsified, FailingRun run) {
+  void note(const Falsified& falsified, std::uint64_t execution, const std::string& order) {
     auto& findings = result_.findings;
     auto place = std::lower_bound(
         findings.begin(), findings.end(), falsified.property,
         [](const Finding& finding, std::uint32_t property) { return finding.property < property; });
-    if (place == findings.end() || place->property != falsified.property) {
-      place = findings.insert(place, {falsified.property, 0, run, run});
-    }
+    const bool is_new = place == findings.end() || place->property != falsified.property;
+    if (is_new) place = findings.insert(place, {falsified.property, 0, {}, {}});
     ++place->failing_executions;
     FailingRun& best = place->shortest;
-    if (std::tie(run.events, run.choices) < std::tie(best.events, best.choices)) {
-      best = std::move(run);
+    const Choices& choices = recorder_.choices();
+    if (is_new || std::tie(falsified.events, choices) < std::tie(best.events, best.choices)) {
+      best = {choices, falsified.events, execution, order};
     }
+    if (is_new) place->first = best;
   }
 
   void report() {
