@@ -1,14 +1,31 @@
 # zp_add_layer(NAME LINKS target…): the static library of one layer from all its sources.
 # Sources are globbed because a layer is its folder: the tree is the build.
+# Header-only packages stay out of the installed targets: their headers are in .cpp files only.
+set(ZP_HEADER_ONLY nlohmann_json::nlohmann_json fmt::fmt-header-only zeroproof_options)
+
 function(zp_add_layer name)
   cmake_parse_arguments(ARG "" "" "LINKS;PRIVATE_LINKS;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   foreach(pattern IN LISTS ARG_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX ${pattern})
+    list(FILTER headers EXCLUDE REGEX ${pattern})
   endforeach()
+  foreach(link IN LISTS ARG_PRIVATE_LINKS ITEMS fmt::fmt-header-only zeroproof_options)
+    if(link IN_LIST ZP_HEADER_ONLY)
+      list(APPEND private_links $<BUILD_INTERFACE:${link}>)
+    else()
+      list(APPEND private_links ${link})
+    endif()
+  endforeach()
+
   add_library(zeroproof_${name} STATIC ${sources})
   add_library(zeroproof::${name} ALIAS zeroproof_${name})
-  target_link_libraries(zeroproof_${name}
-    PUBLIC ${ARG_LINKS} PRIVATE zeroproof_options fmt::fmt-header-only ${ARG_PRIVATE_LINKS})
-  target_include_directories(zeroproof_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  set_target_properties(zeroproof_${name} PROPERTIES EXPORT_NAME ${name})
+  target_link_libraries(zeroproof_${name} PUBLIC ${ARG_LINKS} PRIVATE ${private_links})
+  target_sources(zeroproof_${name} PUBLIC
+    FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
+  install(TARGETS zeroproof_${name} EXPORT zeroproof_targets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/zeroproof)
 endfunction()

@@ -54,8 +54,9 @@ class HookStateManager {
   // Replaces the state, for drivers that start from a recorded one.
   void set_state(const BackwardState& state) { state_ = state; }
 
-  // The optimizer's gradient epilogue ran (the only writer of `epi` besides the reset).
-  void mark_epilogue_ran() { state_.ran_epilogue_this_backward = true; }
+  // The optimizer's side of `epi`: its backward epilogue sets it; stage 3's step and zero_grad
+  // clear it (zero_semantics 2.18).
+  void set_epilogue_ran(bool ran) { state_.ran_epilogue_this_backward = ran; }
 
   void register_post_hook() { ++state_.post_hooks; }
   void unregister_all() { state_.post_hooks = 0; }

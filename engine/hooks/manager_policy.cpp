@@ -33,7 +33,7 @@ void ManagerPolicy::after_gradient(HookHost& host, bool refresh_count) {
 }
 
 void ManagerPolicy::on_epilogue(HookHost&) {
-  manager_.mark_epilogue_ran();
+  manager_.set_epilogue_ran(true);
   manager_.exit_backward();
 }
 

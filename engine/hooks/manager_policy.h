@@ -18,7 +18,7 @@ class ManagerPolicy final : public HookPolicy {
  public:
   explicit ManagerPolicy(ManagerPolicyRules rules);
 
-  HookStateManager& manager() { return manager_; }
+  const ManagerPolicyRules& rules() const { return rules_; }
 
   PrologueRule prologue_rule() const override { return PrologueRule::once_per_forward; }
   void on_forward_begin(HookHost& host) override;
