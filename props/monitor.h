@@ -42,6 +42,8 @@ class Monitor {
   // Meaningful at any time; final after finish().
   Verdict verdict() const;
 
+  bool is_falsified() const { return is_falsified_; }
+
   // Everything that can influence a later verdict.
   void append_state(std::string& bytes) const;
 

@@ -38,9 +38,7 @@ std::vector<Verdict> PropertyRun::verdicts() const {
 }
 
 bool PropertyRun::is_falsified() const {
-  return std::any_of(monitors_.begin(), monitors_.end(), [](const auto& monitor) {
-    return monitor->verdict().status == Status::falsified;
-  });
+  return std::any_of(monitors_.begin(), monitors_.end(), [](const auto& monitor) { return monitor->is_falsified(); });
 }
 
 void PropertyRun::append_state(std::string& bytes) const {
