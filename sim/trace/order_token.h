@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "model/event.h"
+#include "model/names.h"
+
+namespace zeroproof {
+
+enum class TokenDetail {
+  order,   // the hook order that programs compare
+  engine,  // also engine and manager calls, parameters, buckets, collectives, optimizer
+};
+
+// Appends the order token of `event` (docs/TRACE_FORMAT.md section 11) to `out`. Returns false,
+// and appends nothing, for an event that is not part of the order. Tokens hold no ids and no
+// times, so equal behaviour gives equal tokens.
+bool append_order_token(const HookEvent& event, const NameTable& names, TokenDetail detail,
+                        std::string& out);
+
+}  // namespace zeroproof

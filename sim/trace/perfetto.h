@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "model/names.h"
+#include "model/result.h"
+#include "sim/trace/reader.h"
+
+namespace zeroproof {
+
+// Receives the document piece by piece; its error ends the export.
+using TextSink = std::function<Result<void>(std::string_view)>;
+
+struct PerfettoCounts {
+  std::uint64_t events = 0;      // of the traces
+  std::uint64_t unfinished = 0;  // slices closed by us because their end never came
+};
+
+// Writes the traces of one run, one reader a rank, as one Chrome trace-event JSON document for
+// ui.perfetto.dev (docs/TRACE_FORMAT.md section 14). `readers` stand at their headers and all use
+// `names`. Memory grows with open slices and gathered parameters only.
+Result<PerfettoCounts> export_perfetto(std::vector<TraceReader>& readers, const NameTable& names,
+                                       const TextSink& sink);
+
+}  // namespace zeroproof
