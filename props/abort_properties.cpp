@@ -23,12 +23,23 @@ class NoLostWork final : public Monitor {
         pending_[fact.engine][fact.event->param] = {place(*fact.event), fact.task};
         return;
       case FactKind::epilogue_begin:
-      case FactKind::abandoned: pending_.erase(fact.engine); return;
-      case FactKind::task_end: end_task(fact); return;
-      case FactKind::step_begin: lose(fact.engine, "the step", fact.event->lc); return;
-      case FactKind::zero_grad: lose(fact.engine, "zero_grad", fact.event->lc); return;
-      case FactKind::other: see_flush(fact); return;
-      default: return;
+      case FactKind::abandoned:
+        pending_.erase(fact.engine);
+        return;
+      case FactKind::task_end:
+        end_task(fact);
+        return;
+      case FactKind::step_end:  // a refused step reduces nothing and loses nothing
+        if (!fact.has_raised) lose(fact.engine, "the step", fact.event->lc);
+        return;
+      case FactKind::zero_grad:
+        lose(fact.engine, "zero_grad", fact.event->lc);
+        return;
+      case FactKind::other:
+        see_flush(fact);
+        return;
+      default:
+        return;
     }
   }
 
@@ -40,8 +51,8 @@ class NoLostWork final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [engine, works] : pending_) {
-      append_value(bytes, (std::int64_t{engine.value} << 32) |
-                              static_cast<std::int64_t>(works.size()));
+      append_value(bytes,
+                   (std::int64_t{engine.value} << 32) | static_cast<std::int64_t>(works.size()));
       for (const auto& [param, work] : works) {
         append_value(bytes, param.value);
         append_value(bytes, work.task);
@@ -167,9 +178,9 @@ class CleanAfterAbort final : public Monitor {
       state.post_hooks = 0;
       memory.is_dirty = state != BackwardState{};
       memory.place = place(*fact.event);
-      memory.state_text = fmt::format("depth {}, remaining {}, fired {}, expected {}",
-                                      state.active_depth, state.remaining_hooks,
-                                      state.hooks_fired, state.max_expected_hooks);
+      memory.state_text =
+          fmt::format("depth {}, remaining {}, fired {}, expected {}", state.active_depth,
+                      state.remaining_hooks, state.hooks_fired, state.max_expected_hooks);
     }
     if (fact.kind != FactKind::forward_end) return;
     memory.is_armed = false;
@@ -184,8 +195,7 @@ class CleanAfterAbort final : public Monitor {
     if (fact.method == Method::process_gradients) memory_[fact.engine].is_stage_12 = true;
     if (fact.event->kind == EventKind::bucket_flush && !fact.engine.is_none())
       see_flush(fact, memory_[fact.engine]);
-    const bool is_assertion =
-        fact.has_raised && text(fact.event->exception) == "AssertionError";
+    const bool is_assertion = fact.has_raised && text(fact.event->exception) == "AssertionError";
     if (!is_assertion) return;
     if (fact.method == Method::process_gradients) {
       Memory& memory = memory_[fact.engine];

@@ -133,7 +133,9 @@ constexpr std::array kFactories = {
 
 }  // namespace
 
-std::span<const Property> all_properties() { return kCatalogue; }
+std::span<const Property> all_properties() {
+  return kCatalogue;
+}
 
 std::unique_ptr<Monitor> make_monitor(const Monitor::Context& context) {
   for (const Entry& entry : kFactories)

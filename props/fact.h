@@ -39,7 +39,6 @@ enum class FactKind : std::uint8_t {
   manager_call,
   manager_return,
   abandoned,         // the engine reported that it drops an unfinished backward
-  bypass,            // a parameter that the loss reaches without an engine output
   inside_transform,  // an engine event under a functorch transform
   backward_done,     // everything that belongs to one task and engine has happened: see tally
 };
@@ -82,12 +81,14 @@ struct Fact {
   bool is_in_backward = false;       // engine.backward of the engine
   bool is_quiet = false;             // no task and no engine.backward of any engine
   bool is_automatic = false;         // epilogue_*: not by engine.backward itself
+  bool is_bypassing = false;         // its parameter is also reached past the outputs
   bool has_raised = false;           // the bracket that ends here raised
   std::int32_t engine_count = 0;     // engines seen so far
   std::int32_t live_callbacks = 0;   // queued by the engine, not begun, task open
   std::int32_t forwards = 0;         // engine.forward calls so far, up to kForwardsMax
   std::int64_t micro_step = -1;
-  std::int64_t value = 0;                 // count: the answer
+  std::uint64_t begin_lc = 0;              // *_end: of the event that opened the bracket
+  std::int64_t value = 0;                  // count: the answer
   const BackwardState* manager = nullptr;  // last known, null when the engine has none
   const BackwardTally* tally = nullptr;    // backward_done
 };

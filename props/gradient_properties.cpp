@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "props/monitors.h"
 #include "props/state_bytes.h"
@@ -37,16 +38,25 @@ class OverwrittenGradients final : public Monitor {
         if (window.backwards > 0) window.has_later_forward = true;
         window.has_forward_since = true;
         return;
-      case FactKind::grad_epilogue_end: end_backward(fact, window); return;
-      case FactKind::model_step: judge(fact, window); return;
-      case FactKind::step_end: end_step(window); return;
-      case FactKind::zero_grad: window = Window{}; return;
+      case FactKind::grad_epilogue_end:
+        end_backward(fact, window);
+        return;
+      case FactKind::model_step:
+        judge(fact);
+        return;
+      case FactKind::step_end:
+        end_step(window);
+        return;
+      case FactKind::zero_grad:
+        window = Window{};
+        return;
       case FactKind::other:
         if (fact.event->kind == EventKind::bucket_flush)
           for (const NameId param : fact.event->params) window.flushed.insert(param);
         if (fact.method == Method::finalize_window) window.is_unmanaged = true;
         return;
-      default: return;
+      default:
+        return;
     }
   }
 
@@ -58,6 +68,7 @@ class OverwrittenGradients final : public Monitor {
       append_value(bytes, window.micro_step);
       append_flag(bytes, window.has_later_forward);
       append_flag(bytes, window.has_forward_since);
+      append_flag(bytes, window.has_later_step);
       append_flag(bytes, window.is_unmanaged);
       for (const auto* params : {&window.flushed, &window.kept, &window.lost}) {
         append_value(bytes, static_cast<std::int64_t>(params->size()));
@@ -73,6 +84,7 @@ class OverwrittenGradients final : public Monitor {
     std::int64_t micro_step = -1;    // of the last completed backward
     bool has_later_forward = false;  // a forward after the first backward
     bool has_forward_since = false;  // after the last one
+    bool has_later_step = false;     // a step between them that was no boundary
     bool is_unmanaged = false;
     std::uint64_t last_lc = 0;
     Place place;                // where the loss happened
@@ -84,8 +96,8 @@ class OverwrittenGradients final : public Monitor {
 
   void end_backward(const Fact& fact, Window& window) {
     const bool is_stage_3 = fact.method == Method::grad_epilogue_3;
-    const bool is_same = is_stage_3 ? !window.has_forward_since
-                                    : window.micro_step == fact.micro_step;
+    const bool is_same =
+        is_stage_3 ? !window.has_forward_since : window.micro_step == fact.micro_step;
     if (fact.has_raised) {
       window.flushed.clear();
       return;
@@ -109,8 +121,11 @@ class OverwrittenGradients final : public Monitor {
     return window.has_later_forward ? WindowShape::alternating : WindowShape::outstanding;
   }
 
-  void judge(const Fact& fact, Window& window) {
-    if (window.backwards < 2 || window.is_unmanaged || shape_of(window) != shape_) return;
+  void judge(const Fact& fact) {
+    const Window window = std::exchange(windows_[fact.engine], {});
+    if (window.backwards < 2 || window.is_unmanaged || window.has_later_step ||
+        shape_of(window) != shape_)
+      return;
     mark_applicable();
     if (window.lost.empty()) return;
     std::string params;
@@ -121,12 +136,12 @@ class OverwrittenGradients final : public Monitor {
                        "at lc {} had left for {}; the step of {} at lc {} uses only the later one",
                        window.place.lc, window.lost_lc, params, engine_name(fact.engine),
                        fact.event->lc));
-    window = Window{};
   }
 
   // Without a model step the micro-step advances and the window goes on.
   void end_step(Window& window) {
     if (window.micro_step < 0) return;
+    window.has_later_step = true;
     window.lost.clear();
     window.micro_step = -1;
   }

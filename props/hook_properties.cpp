@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <vector>
 
 #include "props/monitors.h"
@@ -71,9 +70,8 @@ class PrologueOnce final : public Monitor {
     if (fact.kind != FactKind::backward_done || fact.has_raised) return;
     const BackwardTally& tally = *fact.tally;
     if (!tally.is_user_backward || !tally.is_root || tally.prologues > 0) return;
-    report_latent(place(*fact.event),
-                  fmt::format("{} reached outputs of {} but ran no prologue", task_name(tally),
-                              engine_name(fact.engine)));
+    report_latent(place(*fact.event), fmt::format("{} reached outputs of {} but ran no prologue",
+                                                  task_name(tally), engine_name(fact.engine)));
   }
 
  protected:
@@ -117,15 +115,14 @@ class PrologueOnce final : public Monitor {
   std::map<Key, std::vector<std::int64_t>> prologues_;
 };
 
-// P16. Which parameters the loss also reaches past the outputs is told by `bypass` marks.
+// P16. Which parameters the loss also reaches past the outputs is declared, see ProtocolView.
 class PrologueBeforeHooks final : public Monitor {
  public:
   using Monitor::Monitor;
 
   void observe(const Fact& fact) override {
-    if (fact.kind == FactKind::bypass) bypassing_.insert(fact.event->param);
     if (fact.kind == FactKind::work_begin && fact.task >= 0 && fact.user_task < 0 &&
-        !bypassing_.contains(fact.event->param))
+        !fact.is_bypassing)
       early_.try_emplace({fact.engine, fact.task}, place(*fact.event));
     if (fact.kind == FactKind::task_end)
       std::erase_if(early_, [&](const auto& work) { return work.first.second == fact.task; });
@@ -142,7 +139,6 @@ class PrologueBeforeHooks final : public Monitor {
 
  protected:
   void append_memory(std::string& bytes) const override {
-    for (const NameId param : bypassing_) append_value(bytes, param.value);
     append_value(bytes, static_cast<std::int64_t>(early_.size()));
     for (const auto& [key, place] : early_) {
       append_value(bytes, key.first.value);
@@ -151,7 +147,6 @@ class PrologueBeforeHooks final : public Monitor {
   }
 
  private:
-  std::set<NameId> bypassing_;
   std::map<std::pair<EngineId, std::int64_t>, Place> early_;  // by engine and task
 };
 

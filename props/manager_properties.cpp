@@ -36,14 +36,17 @@ class DepthZeroAtQuiet final : public Monitor {
         if (fact.method == Method::reset && fact.event->returned.value_or(false))
           memory.depth_seen = 0;
         return;
-      case FactKind::abandoned: memory.depth_seen = 0; return;
+      case FactKind::abandoned:
+        memory.depth_seen = 0;
+        return;
       case FactKind::forward_end:
         if (memory.depth_seen > 0 && !(fact.has_raised && memory.depth == 0))
           leak(fact.engine, memory,
                fmt::format("when engine.forward at lc {} began", memory.seen_at));
         memory.depth_seen = 0;
         return;
-      default: return;
+      default:
+        return;
     }
   }
 
@@ -84,6 +87,7 @@ class DepthZeroAtQuiet final : public Monitor {
   void remember_cause(const Fact& fact) {
     if (fact.kind == FactKind::work_end && fact.has_raised) {
       raising_hook_ = place(*fact.event);
+      raising_hook_->lc = fact.begin_lc;
       raising_hook_->event = fmt::format("engine.call grad_hook {}", text(fact.event->param));
     }
     if (fact.kind == FactKind::task_begin && fact.event->parent_call < 0) cause_.reset();
@@ -91,13 +95,12 @@ class DepthZeroAtQuiet final : public Monitor {
     if (fact.has_raised && !cause_) {
       const std::string_view exception = text(fact.event->exception);
       cause_ = Cause{raising_hook_.value_or(place(*fact.event)), {}};
-      cause_->text =
-          raising_hook_
-              ? fmt::format(": {} raised in the gradient hook of {} at lc {}", exception,
-                            raising_hook_->event.substr(sizeof("engine.call grad_hook")),
-                            raising_hook_->lc)
-              : fmt::format(": {} left graph task {} at lc {}", exception,
-                            fact.event->graph_task.value, fact.event->lc);
+      cause_->text = raising_hook_
+                         ? fmt::format(": {} raised in the gradient hook of {} at lc {}", exception,
+                                       raising_hook_->event.substr(sizeof("engine.call grad_hook")),
+                                       raising_hook_->lc)
+                         : fmt::format(": {} left graph task {} at lc {}", exception,
+                                       fact.event->graph_task.value, fact.event->lc);
     }
     raising_hook_.reset();
   }

@@ -49,7 +49,8 @@ Method MethodTable::of(NameId name) {
   if (name.is_none()) return Method::other;
   const auto index = static_cast<std::size_t>(name.value);
   if (index >= methods_.size()) methods_.resize(index + 1, -1);
-  if (methods_[index] < 0) methods_[index] = static_cast<std::int16_t>(method_of(names_->text(name)));
+  if (methods_[index] < 0)
+    methods_[index] = static_cast<std::int16_t>(method_of(names_->text(name)));
   return static_cast<Method>(methods_[index]);
 }
 

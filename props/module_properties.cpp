@@ -30,8 +30,8 @@ class ReleasedAtEnd final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [engine, gathered] : at_rest_) {
-      append_value(bytes, (std::int64_t{engine.value} << 32) |
-                              static_cast<std::int64_t>(gathered.size()));
+      append_value(bytes,
+                   (std::int64_t{engine.value} << 32) | static_cast<std::int64_t>(gathered.size()));
       for (const NameId param : gathered) append_value(bytes, param.value);
     }
   }
@@ -69,19 +69,27 @@ class ModuleStackBalanced final : public Monitor {
 
   void observe(const Fact& fact) override {
     switch (fact.kind) {
-      case FactKind::module_push: depth_ += 1; return;
-      case FactKind::module_pop: depth_ -= 1; return;
+      case FactKind::module_push:
+        depth_ += 1;
+        has_modules_ = true;
+        return;
+      case FactKind::module_pop:
+        depth_ -= 1;
+        return;
       case FactKind::forward_begin:
         if (!fact.is_in_forward && fact.is_quiet) begin();
         return;
-      case FactKind::forward_end: end(fact, fact.is_quiet && !fact.is_in_forward, "forward"); return;
+      case FactKind::forward_end:
+        end(fact, fact.is_quiet && !fact.is_in_forward, "forward");
+        return;
       case FactKind::task_begin:
         if (fact.event->parent_call < 0 && !fact.is_in_forward) begin();
         return;
       case FactKind::task_end:
         end(fact, fact.event->parent_call < 0 && !fact.is_in_forward, "backward");
         return;
-      default: return;
+      default:
+        return;
     }
   }
 
@@ -89,6 +97,7 @@ class ModuleStackBalanced final : public Monitor {
   void append_memory(std::string& bytes) const override {
     append_value(bytes, depth_);
     append_flag(bytes, is_open_);
+    append_flag(bytes, has_modules_);
   }
 
  private:
@@ -100,6 +109,7 @@ class ModuleStackBalanced final : public Monitor {
   void end(const Fact& fact, bool is_outermost, std::string_view what) {
     if (!is_outermost || !is_open_) return;
     is_open_ = false;
+    if (has_modules_) mark_applicable();
     if (depth_ == 0) return;
     report_latent(place(*fact.event),
                   fmt::format("the forward module stack is {} deeper after the {} that ended at lc "
@@ -109,6 +119,7 @@ class ModuleStackBalanced final : public Monitor {
 
   std::int64_t depth_ = 0;
   bool is_open_ = false;
+  bool has_modules_ = false;
 };
 
 // P79. Only forward's reset may touch anything while a functorch interpreter is on the stack, and

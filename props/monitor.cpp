@@ -8,10 +8,14 @@ namespace zeroproof {
 
 std::string_view status_name(Status status) {
   switch (status) {
-    case Status::held: return "held";
-    case Status::falsified: return "falsified";
-    case Status::latent: return "latent";
-    case Status::not_applicable: break;
+    case Status::held:
+      return "held";
+    case Status::falsified:
+      return "falsified";
+    case Status::latent:
+      return "latent";
+    case Status::not_applicable:
+      break;
   }
   return "not_applicable";
 }

@@ -23,7 +23,9 @@ struct Scopes {
 constexpr Scopes operator|(Scope a, Scope b) {
   return {static_cast<std::uint8_t>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b))};
 }
-constexpr Scopes only(Scope scope) { return {static_cast<std::uint8_t>(scope)}; }
+constexpr Scopes only(Scope scope) {
+  return {static_cast<std::uint8_t>(scope)};
+}
 
 // How an execution has to meet a property.
 enum class Expectation : std::uint8_t {

@@ -17,7 +17,9 @@ bool is_engine_event(const HookEvent& event) {
          event.kind == EventKind::bucket_add || event.kind == EventKind::bucket_flush;
 }
 
-std::string_view prefix_of(std::string_view param) { return param.substr(0, param.find('.')); }
+std::string_view prefix_of(std::string_view param) {
+  return param.substr(0, param.find('.'));
+}
 
 }  // namespace
 
@@ -39,19 +41,33 @@ std::span<const Fact> ProtocolView::apply(const HookEvent& event) {
   facts_.clear();
   done_.clear();
   switch (event.kind) {
-    case EventKind::gt_begin: begin_task(event); break;
-    case EventKind::gt_end: end_task(event); break;
+    case EventKind::gt_begin:
+      begin_task(event);
+      break;
+    case EventKind::gt_end:
+      end_task(event);
+      break;
     case EventKind::engine_call:
-    case EventKind::bhs_call: open_bracket(event); break;
+    case EventKind::bhs_call:
+      open_bracket(event);
+      break;
     case EventKind::engine_return:
-    case EventKind::bhs_return: close_bracket(event); break;
+    case EventKind::bhs_return:
+      close_bracket(event);
+      break;
     case EventKind::cb_queue:
     case EventKind::cb_begin:
-    case EventKind::cb_end: handle_callback(event); break;
-    case EventKind::opt_step: add(FactKind::step_begin, event, engine_of(event)); break;
-    case EventKind::opt_zero_grad: add(FactKind::zero_grad, event, engine_of(event)); break;
-    case EventKind::mark: read_mark(event); break;
-    default: add(FactKind::other, event, engine_of(event));
+    case EventKind::cb_end:
+      handle_callback(event);
+      break;
+    case EventKind::opt_zero_grad:
+      add(FactKind::zero_grad, event, engine_of(event));
+      break;
+    case EventKind::mark:
+      read_mark(event);
+      break;
+    default:
+      add(FactKind::other, event, engine_of(event));
   }
   return facts_;
 }
@@ -66,6 +82,7 @@ Fact& ProtocolView::add(FactKind kind, const HookEvent& event, EngineId engine) 
       event.kind == EventKind::bhs_return)
     fact.method = methods_.of(event.name);
   fact.task = current_task(event);
+  fact.is_bypassing = !event.param.is_none() && bypassing_.contains(event.param);
   fact.user_task = tasks_.user_task(fact.task, engine);
   fact.is_quiet = is_quiet();
   fact.engine_count = static_cast<std::int32_t>(engines_.size());
@@ -126,6 +143,7 @@ void ProtocolView::open_bracket(const HookEvent& event) {
   bracket.kind = event.kind;
   bracket.task = current_task(event);
   bracket.micro_step = event.micro_step;
+  bracket.lc = event.lc;
   if (!event.engine.is_none()) engines_.try_emplace(event.engine);
   if (event.kind == EventKind::bhs_call) {
     note_manager(event, bracket.engine);
@@ -172,12 +190,23 @@ void ProtocolView::begin_method(const HookEvent& event, const Bracket& bracket) 
       add(is_nested ? FactKind::other : FactKind::zero_grad, event, engine);
       return;
     }
-    case Method::post_hook: add(FactKind::post_hook_begin, event, engine); return;
-    case Method::step: add(FactKind::step_begin, event, engine); return;
-    case Method::model_step: add(FactKind::model_step, event, engine); return;
-    case Method::pre_forward: add(FactKind::module_push, event, engine); return;
-    case Method::post_forward: add(FactKind::module_pop, event, engine); return;
-    default: add(FactKind::other, event, engine);
+    case Method::post_hook:
+      add(FactKind::post_hook_begin, event, engine);
+      return;
+    case Method::step:
+      add(FactKind::step_begin, event, engine);
+      return;
+    case Method::model_step:
+      add(FactKind::model_step, event, engine);
+      return;
+    case Method::pre_forward:
+      add(FactKind::module_push, event, engine);
+      return;
+    case Method::post_forward:
+      add(FactKind::module_pop, event, engine);
+      return;
+    default:
+      add(FactKind::other, event, engine);
   }
 }
 
@@ -232,17 +261,31 @@ void ProtocolView::end_method(const HookEvent& event, const Bracket& bracket, bo
       if (state != nullptr) state->open_backwards = std::max(state->open_backwards - 1, 0);
       kind = FactKind::backward_end;
       break;
-    case Method::prologue: kind = FactKind::prologue_end; break;
-    case Method::grad_hook: kind = FactKind::work_end; break;
-    case Method::post_hook: kind = FactKind::post_hook_end; break;
-    case Method::epilogue: kind = FactKind::epilogue_end; break;
-    case Method::step: kind = FactKind::step_end; break;
+    case Method::prologue:
+      kind = FactKind::prologue_end;
+      break;
+    case Method::grad_hook:
+      kind = FactKind::work_end;
+      break;
+    case Method::post_hook:
+      kind = FactKind::post_hook_end;
+      break;
+    case Method::epilogue:
+      kind = FactKind::epilogue_end;
+      break;
+    case Method::step:
+      kind = FactKind::step_end;
+      break;
     case Method::grad_epilogue_12:
-    case Method::grad_epilogue_3: kind = FactKind::grad_epilogue_end; break;
-    default: break;
+    case Method::grad_epilogue_3:
+      kind = FactKind::grad_epilogue_end;
+      break;
+    default:
+      break;
   }
   Fact& fact = add(kind, event, engine);
   fact.has_raised = raised;
+  fact.begin_lc = bracket.lc;
   if (fact.micro_step < 0) fact.micro_step = bracket.micro_step;
   fact.is_automatic = enclosing(event, Method::post_hook) != nullptr;
   if (kind != FactKind::backward_end || state == nullptr || state->open_backwards > 0) return;
@@ -266,7 +309,8 @@ void ProtocolView::read_mark(const HookEvent& event) {
   } else if (label == kAbandonedLabel) {
     add(FactKind::abandoned, event, engine);
   } else {
-    add(label == kBypassLabel ? FactKind::bypass : FactKind::other, event, engine);
+    if (label == kBypassLabel && !event.param.is_none()) bypassing_.insert(event.param);
+    add(FactKind::other, event, engine);
   }
 }
 
@@ -284,7 +328,7 @@ void ProtocolView::handle_callback(const HookEvent& event) {
     bracket.name = event.name;
     bracket.kind = event.kind;
     bracket.task = task;
-    bracket.engine = tasks_.begin_callback(task, event.name);
+    bracket.engine = tasks_.begin_callback(task, event);
     if (bracket.engine.is_none()) bracket.engine = engine_of(event);
     add(FactKind::callback_begin, event, bracket.engine);
     open.push_back(bracket);
@@ -366,6 +410,7 @@ void ProtocolView::append_state(std::string& bytes) const {
       append_flag(bytes, bracket.has_told_manager);
     }
   }
+  for (const NameId param : bypassing_) append_value(bytes, param.value);
   tasks_.append_state(bytes);
 }
 

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,10 @@ class ProtocolView {
   // component of the name tells the engine, the engines being numbered in that order.
   void declare_param(std::string_view name);
 
+  // A parameter that the loss also reaches past the engine's outputs: its hook may run before the
+  // prologue. The same can be said by an event `mark` with label `reachable_without_output`.
+  void declare_bypass(NameId param) { bypassing_.insert(param); }
+
   // What the event means: usually one fact, never none. Valid until the next call.
   std::span<const Fact> apply(const HookEvent& event);
 
@@ -53,7 +58,8 @@ class ProtocolView {
     EventKind kind = EventKind::unknown;  // the opening kind
     std::int64_t task = -1;
     std::int64_t micro_step = -1;
-    bool has_seen_error = false;    // something inside it raised
+    std::uint64_t lc = 0;
+    bool has_seen_error = false;     // something inside it raised
     bool has_asked_manager = false;  // grad_hook: the manager was asked,
     bool has_told_manager = false;   // and told that the work is done
   };
@@ -94,6 +100,7 @@ class ProtocolView {
   std::map<std::int32_t, Stack> stacks_;  // by thread
   TaskTree tasks_;
   std::vector<std::string> prefixes_;  // first components of parameter names
+  std::set<NameId> bypassing_;
   std::vector<Fact> facts_;
   std::deque<BackwardTally> done_;  // deque: facts point into it
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 namespace zeroproof {
 
 const Property* find_property(std::string_view id_or_number) {
@@ -38,7 +37,8 @@ std::vector<Verdict> PropertyRun::verdicts() const {
 }
 
 bool PropertyRun::is_falsified() const {
-  return std::any_of(monitors_.begin(), monitors_.end(), [](const auto& monitor) { return monitor->is_falsified(); });
+  return std::any_of(monitors_.begin(), monitors_.end(),
+                     [](const auto& monitor) { return monitor->is_falsified(); });
 }
 
 void PropertyRun::append_state(std::string& bytes) const {

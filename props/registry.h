@@ -30,8 +30,10 @@ class PropertyRun final : public EventSink {
   // `names` holds the names of the events and must outlive the run.
   PropertyRun(Scope scope, const NameTable& names);
 
-  // See ProtocolView.
+  // Both: see ProtocolView.
   void declare_param(std::string_view name) { view_.declare_param(name); }
+
+  void declare_bypass(NameId param) { view_.declare_bypass(param); }
 
   void on_event(const HookEvent& event) override;
   void finish();

@@ -14,7 +14,9 @@ inline void append_value(std::string& bytes, std::int64_t value) {
     bytes.push_back(static_cast<char>(static_cast<std::uint64_t>(value) >> shift));
 }
 
-inline void append_flag(std::string& bytes, bool flag) { bytes.push_back(flag ? 1 : 0); }
+inline void append_flag(std::string& bytes, bool flag) {
+  bytes.push_back(flag ? 1 : 0);
+}
 
 // Without the id of the callback's task, which is diagnostic only (zero_semantics 1.2).
 inline void append_value(std::string& bytes, const BackwardState& state) {

@@ -125,11 +125,13 @@ void TaskTree::note_callback(std::int64_t serial, EngineId engine, NameId label)
   tally(*task, engine).callbacks_queued += 1;
 }
 
-EngineId TaskTree::begin_callback(std::int64_t serial, NameId label) {
+EngineId TaskTree::begin_callback(std::int64_t serial, const HookEvent& event) {
   Task* task = by_serial(serial);
   if (task == nullptr) return EngineId::none();
   for (Callback& callback : task->callbacks) {
-    if (callback.label != label || callback.has_begun) continue;
+    const bool is_it =
+        event.engine.is_none() ? callback.label == event.name : callback.engine == event.engine;
+    if (!is_it || callback.has_begun) continue;
     callback.has_begun = true;
     return callback.engine;
   }

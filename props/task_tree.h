@@ -50,7 +50,7 @@ class TaskTree {
   void note_callback(std::int64_t serial, EngineId engine, NameId label);
 
   // The engine that queued the callback that begins now; none when it is unknown.
-  EngineId begin_callback(std::int64_t serial, NameId label);
+  EngineId begin_callback(std::int64_t serial, const HookEvent& event);
   std::int32_t live_callbacks(EngineId engine) const;
 
   void append_state(std::string& bytes) const;

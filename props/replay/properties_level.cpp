@@ -1,0 +1,91 @@
+#include "props/replay/properties_level.h"
+
+#include <algorithm>
+
+namespace zeroproof {
+namespace {
+
+constexpr std::string_view kNoEngine = "the trace has no engine";
+constexpr std::string_view kExploreScope = "explore scope";
+constexpr std::string_view kSeveralFiles = "needs the traces of other ranks";
+constexpr std::string_view kReference = "needs the stage 0 trace of the same program";
+
+std::string_view reason_without_monitor(const Property& property) {
+  if (!property.scopes.has(Scope::trace)) return kExploreScope;
+  return property.number == "P45" || property.number == "P67" ? kSeveralFiles : kReference;
+}
+
+}  // namespace
+
+PropertiesLevel::PropertiesLevel(RunFacts facts, const NameTable& names)
+    : facts_(std::move(facts)), names_(&names), run_(Scope::trace, names) {}
+
+void PropertiesLevel::declare_group(std::string_view name, const std::vector<std::int32_t>& ranks) {
+  digest_.declare_group(name, ranks);
+}
+
+void PropertiesLevel::add_tensor(std::string_view role, std::string_view name,
+                                 const std::vector<double>* values) {
+  digest_.add_tensor(role, name, values);
+}
+
+void PropertiesLevel::on_event(const HookEvent& event) {
+  run_.on_event(event);
+  digest_.on_event(event, *names_);
+}
+
+void PropertiesLevel::finish(bool is_complete) {
+  run_.finish();
+  digest_.finish(is_complete);
+}
+
+PropertiesReport PropertiesLevel::report() const {
+  PropertiesReport report;
+  const std::vector<Verdict> verdicts = run_.verdicts();
+  for (const Property& property : all_properties()) {
+    const auto verdict = std::find_if(verdicts.begin(), verdicts.end(), [&](const Verdict& one) {
+      return one.property == &property;
+    });
+    if (!run_.view().has_engine()) {
+      report.not_applicable.push_back({&property, std::string(kNoEngine)});
+    } else if (verdict == verdicts.end()) {
+      report.not_applicable.push_back({&property, std::string(reason_without_monitor(property))});
+    } else {
+      report.add(*verdict);
+    }
+  }
+  return report;
+}
+
+void PropertiesReport::add(const Verdict& verdict) {
+  if (verdict.status == Status::held) held.push_back(verdict.property);
+  if (verdict.status == Status::not_applicable)
+    not_applicable.push_back({verdict.property, verdict.reason});
+  for (const Finding& finding : verdict.findings)
+    (finding.is_latent ? latent : falsified).push_back(finding);
+}
+
+void PropertiesReport::merge(const PropertiesReport& other) {
+  const auto is_falsified = [&](const Property* property) {
+    return std::any_of(falsified.begin(), falsified.end(),
+                       [&](const Finding& finding) { return finding.property == property; });
+  };
+  const auto is_held = [&](const Property* property) {
+    return std::find(held.begin(), held.end(), property) != held.end();
+  };
+  falsified.insert(falsified.end(), other.falsified.begin(), other.falsified.end());
+  latent.insert(latent.end(), other.latent.begin(), other.latent.end());
+  for (const Property* property : other.held)
+    if (!is_held(property)) held.push_back(property);
+  std::erase_if(held, is_falsified);
+  for (const NotApplicable& entry : other.not_applicable) {
+    const auto same = [&](const NotApplicable& mine) { return mine.property == entry.property; };
+    std::erase_if(not_applicable, same);  // the comparison's reason says more
+    not_applicable.push_back(entry);
+  }
+  std::erase_if(not_applicable, [&](const NotApplicable& entry) {
+    return is_held(entry.property) || is_falsified(entry.property);
+  });
+}
+
+}  // namespace zeroproof

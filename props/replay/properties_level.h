@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/event.h"
+#include "model/names.h"
+#include "props/property.h"
+#include "props/registry.h"
+#include "props/replay/rank_digest.h"
+
+namespace zeroproof {
+
+// What the properties level reads of a header. The recorder's own checks are no input.
+struct RunFacts {
+  std::string program;
+  std::string dtype;
+  std::int32_t rank = 0;
+  std::int32_t world = 1;
+  std::int32_t stage = -1;  // -1: the header has none
+};
+
+// A property that was not judged.
+struct NotApplicable {
+  const Property* property = nullptr;  // static
+  std::string reason;
+};
+
+// What the properties say about one trace, or about several together.
+struct PropertiesReport {
+  std::vector<const Property*> held;
+  std::vector<Finding> falsified;
+  std::vector<Finding> latent;
+  std::vector<NotApplicable> not_applicable;
+
+  bool is_falsified() const { return !falsified.empty(); }
+  void add(const Verdict& verdict);
+
+  // Takes over what a comparison found: falsified wins over held, held over not_applicable.
+  void merge(const PropertiesReport& other);
+};
+
+// The trace profile over one file. Feed it the records in order. Not thread-safe. Memory is
+// bounded by what is open, plus a digest for RunGroup whose caps rank_digest.h states.
+class PropertiesLevel final : public EventSink {
+ public:
+  // `names` holds the names of the events and must outlive the level.
+  PropertiesLevel(RunFacts facts, const NameTable& names);
+
+  void declare_param(std::string_view name) { run_.declare_param(name); }
+  void declare_group(std::string_view name, const std::vector<std::int32_t>& ranks);
+  // `values` null: there is no such tensor.
+  void add_tensor(std::string_view role, std::string_view name, const std::vector<double>* values);
+  void on_event(const HookEvent& event) override;
+
+  // The trace is over; `is_complete`: with its end record. Call once, then `report`.
+  void finish(bool is_complete);
+
+  // Properties that need other files are not_applicable here: see RunGroup.
+  PropertiesReport report() const;
+
+  const RunFacts& facts() const { return facts_; }
+  const RankDigest& digest() const { return digest_; }
+
+ private:
+  RunFacts facts_;
+  const NameTable* names_;
+  PropertyRun run_;
+  RankDigest digest_;
+};
+
+// Compares the files of one or more runs: all ranks of a run with each other (P45, P67), and the
+// gradients of stage 1-3 with those of stage 0 of the same program, dtype and world. Needs only
+// digests, so levels may go away after `add`.
+class RunGroup {
+ public:
+  // `file` names the trace in findings.
+  void add(const PropertiesLevel& level, std::string_view file);
+
+  struct FileReport {
+    std::string file;
+    PropertiesReport report;  // of P26-P30, P45 and P67 only; findings sit at the later file
+  };
+
+  // One per added file, in the order of adding.
+  std::vector<FileReport> compare() const;
+
+ private:
+  struct Member {
+    RunFacts facts;
+    std::string file;
+    RankDigest digest;
+  };
+
+  void compare_ranks(const Member& member, PropertiesReport& report) const;
+  void compare_gradients(const Member& member, PropertiesReport& report) const;
+  const Member* baseline(const Member& of) const;
+
+  std::vector<Member> members_;
+};
+
+}  // namespace zeroproof
