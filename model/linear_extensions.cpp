@@ -2,23 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <unordered_map>
 #include <utility>
 
 namespace zeroproof {
 namespace {
 
-constexpr OrderCount kSaturated{std::numeric_limits<std::uint64_t>::max(), true};
-
-// Commutes and associates, also where it saturates: the order of summation does not show.
-OrderCount sum(OrderCount a, OrderCount b) {
-  if (a.is_saturated || b.is_saturated || a.orders > kSaturated.orders - b.orders)
-    return kSaturated;
-  return {a.orders + b.orders, false};
-}
-
-// How many sequences lead to each down-set of one size.
+// How many sequences lead to each down-set of one size. Iterated in no fixed order: sums commute,
+// also where they overflow.
 using Layer = std::unordered_map<ElementSet, OrderCount>;
 
 tl::unexpected<Error> too_large(const Poset& poset) {
@@ -71,16 +62,16 @@ ElementSet Poset::minimal_after(ElementSet done) const {
 }
 
 Result<OrderCount> count_orders(const Poset& poset, ElementSet stops) {
-  Layer layer{{0, {1, false}}};
+  Layer layer{{0, OrderCount(1)}};
   OrderCount ended;
   while (!layer.empty()) {
     Layer following;
     for (const auto& [done, ways] : layer) {
-      if (done == poset.all()) ended = sum(ended, ways);
+      if (done == poset.all()) ended += ways;
       for (ElementSet ready = poset.minimal_after(done); ready != 0; ready &= ready - 1) {
         const ElementSet chosen = set_of(first_element(ready));
         OrderCount& total = (chosen & stops) != 0 ? ended : following[done | chosen];
-        total = sum(total, ways);
+        total += ways;
       }
       if (following.size() > kMaxDownSets) return too_large(poset);
     }

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "model/order_count.h"
 #include "model/result.h"
 
 namespace zeroproof {
@@ -34,13 +35,6 @@ class Poset {
   explicit Poset(std::vector<ElementSet> predecessors) : predecessors_(std::move(predecessors)) {}
 
   std::vector<ElementSet> predecessors_;
-};
-
-// A number of orders; one that does not fit stays at the largest value.
-struct OrderCount {
-  std::uint64_t orders = 0;
-  bool is_saturated = false;  // at least `orders`
-  friend bool operator==(const OrderCount&, const OrderCount&) = default;
 };
 
 // The number of linear extensions, or with `stops` (elements that end the run, as a node that

@@ -33,6 +33,9 @@ Result<Scenario> parse_scenario(std::string_view text, std::string_view where);
 // A built-in id, or the path of a *.json file. An error names the nearest ids.
 Result<Scenario> load_scenario(const std::string& id_or_path);
 
+// The JSON of a scenario; parse_scenario gives the same one back.
+std::string scenario_text(const Scenario& scenario);
+
 // The same scenario with `factor` parameters in the place of each one: p4 becomes a chain of
 // layers, its nodes keep their relative sequence numbers. `factor` is at least 1.
 Scenario widen(const Scenario& scenario, std::uint32_t factor);

@@ -86,9 +86,10 @@ class Exploration final : public Chooser {
 
   void note(const Falsified& falsified, std::uint64_t execution, const std::string& order) {
     auto& findings = result_.findings;
-    auto place = std::lower_bound(
-        findings.begin(), findings.end(), falsified.property,
-        [](const Finding& finding, std::uint32_t property) { return finding.property < property; });
+    auto place = std::lower_bound(findings.begin(), findings.end(), falsified.property,
+                                  [](const FailingProperty& finding, std::uint32_t property) {
+                                    return finding.property < property;
+                                  });
     const bool is_new = place == findings.end() || place->property != falsified.property;
     if (is_new) place = findings.insert(place, {falsified.property, 0, {}, {}});
     ++place->failing_executions;

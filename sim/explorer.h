@@ -77,7 +77,7 @@ struct FailingRun {
   std::string order;
 };
 
-struct Finding {
+struct FailingProperty {
   std::uint32_t property = 0;
   std::uint64_t failing_executions = 0;  // among those run
   FailingRun first;                      // in order of discovery
@@ -90,7 +90,7 @@ struct ExploreResult {
   std::uint64_t executions = 0;           // runs of the function, cut ones included
   std::uint64_t complete_executions = 0;  // runs that reached their end
   ExploreProgress progress;               // the last one
-  std::vector<Finding> findings;          // by property
+  std::vector<FailingProperty> findings;  // by property
   bool has_covered_every_order() const { return progress.scheduler.has_exhausted; }
 };
 

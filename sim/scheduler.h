@@ -8,7 +8,7 @@
 
 #include "model/choice.h"
 #include "model/result.h"
-#include "sim/order_count.h"
+#include "model/order_count.h"
 
 namespace zeroproof {
 

@@ -78,13 +78,13 @@ RC_GTEST_PROP(Explorer, Pruning_changes_neither_count_nor_findings_nor_shortest_
 
 RC_GTEST_PROP(Explorer, Every_finding_is_reproduced_by_its_choices, ()) {
   const MonitoredPoset world = random_world();
-  for (const Finding& finding : explore_all(world, Pruning::by_fingerprint).findings) {
+  for (const FailingProperty& finding : explore_all(world, Pruning::by_fingerprint).findings) {
     ReplayScheduler replay(finding.shortest.choices);
     const ExploreResult again = explore(world, replay, {});
     RC_ASSERT(again.end == ExploreEnd::exhausted);
-    const auto same =
-        std::find_if(again.findings.begin(), again.findings.end(),
-                     [&](const Finding& other) { return other.property == finding.property; });
+    const auto same = std::find_if(
+        again.findings.begin(), again.findings.end(),
+        [&](const FailingProperty& other) { return other.property == finding.property; });
     RC_ASSERT(same != again.findings.end());
     RC_ASSERT(same->first.events == finding.shortest.events);
     RC_ASSERT(same->first.order == finding.shortest.order);

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "sim/fingerprint.h"
-#include "sim/order_count.h"
+#include "model/order_count.h"
 
 namespace zeroproof {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/order_count.h"
+#include "model/order_count.h"
 
 #include <algorithm>
 

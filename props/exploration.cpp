@@ -1,0 +1,340 @@
+#include "props/exploration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "model/check.h"
+#include "props/minimize.h"
+#include "props/order_counting.h"
+#include "props/registry.h"
+#include "props/scenario_reduction.h"
+#include "sim/schedulers/exhaustive.h"
+#include "sim/schedulers/replay.h"
+
+namespace zeroproof {
+namespace {
+
+// Scenarios that are being minimised run at most this often each.
+constexpr std::uint64_t kMinimizeExecutions = 20'000;
+constexpr std::uint32_t kParamsOfFiles = 4;
+
+ProtocolSetup setup_of(const ExplorationOptions& options) {
+  return {.policy = options.policy, .mode = options.mode, .latitude = options.latitude};
+}
+
+std::uint32_t index_of(const Property* property) {
+  return static_cast<std::uint32_t>(property - all_properties().data());
+}
+
+void declare_params(const ProtocolProgram& program, PropertyRun& properties) {
+  for (const ProtocolEngineSpec& engine : program.engines) {
+    for (const std::string& param : engine.params) properties.declare_param(param);
+  }
+}
+
+// Falsified beats latent beats held beats not applicable.
+int weight(Status status) {
+  switch (status) {
+    case Status::falsified:
+      return 3;
+    case Status::latent:
+      return 2;
+    case Status::held:
+      return 1;
+    case Status::not_applicable:
+      return 0;
+  }
+  return 0;
+}
+
+// What all executions said about each property together.
+class VerdictSum {
+ public:
+  void add(const std::vector<Verdict>& verdicts) {
+    if (sum_.empty()) sum_ = verdicts;
+    ZP_CHECK(sum_.size() == verdicts.size(), "every execution judges the same properties");
+    for (std::size_t at = 0; at < verdicts.size(); ++at) {
+      if (weight(verdicts[at].status) > weight(sum_[at].status)) sum_[at] = verdicts[at];
+    }
+  }
+
+  std::vector<Verdict> take() { return std::move(sum_); }
+
+ private:
+  std::vector<Verdict> sum_;
+};
+
+class TeeSink final : public EventSink {
+ public:
+  TeeSink(EventSink& first, std::vector<HookEvent>& kept) : first_(first), kept_(kept) {}
+  void on_event(const HookEvent& event) override {
+    kept_.push_back(event);
+    first_.on_event(event);
+  }
+
+ private:
+  EventSink& first_;
+  std::vector<HookEvent>& kept_;
+};
+
+// Runs the program once under the chooser; the properties watch.
+std::vector<Verdict> judge_once(const ProtocolProgram& program, const ProtocolSetup& setup,
+                                Chooser& chooser) {
+  NameTable names;
+  PropertyRun properties(Scope::explore, names);
+  declare_params(program, properties);
+  ProtocolWorld world(program, setup, names, properties);
+  world.set_watcher_state([&](std::string& bytes) { properties.append_state(bytes); });
+  world.run(chooser);
+  properties.finish();
+  return properties.verdicts();
+}
+
+Outcome outcome_of(const std::vector<Verdict>& verdicts) {
+  Outcome outcome;
+  for (const Verdict& verdict : verdicts) {
+    if (verdict.status != Status::falsified) continue;
+    const std::uint64_t events = verdict.findings.empty() ? 0 : verdict.findings.front().lc;
+    outcome.falsified.push_back({.property = index_of(verdict.property), .events = events});
+  }
+  return outcome;
+}
+
+RecordedRun record_run(const ProtocolProgram& program, const ProtocolSetup& setup,
+                       Chooser& chooser) {
+  RecordedRun run;
+  PropertyRun properties(Scope::explore, run.names);
+  declare_params(program, properties);
+  TeeSink sink(properties, run.events);
+  ProtocolWorld world(program, setup, run.names, sink);
+  world.run(chooser);
+  properties.finish();
+  run.verdicts = properties.verdicts();
+  run.outcomes = world.outcomes();
+  return run;
+}
+
+Schedule schedule_for(const ExplorationOptions& options, Choices choices) {
+  return {.scenario = options.scenario,
+          .settings = {{"policy", options.policy},
+                       {"mode", std::string(policy_mode_name(options.mode))},
+                       {"latitude", std::string(latitude_name(options.latitude))},
+                       {"N", std::to_string(options.params)}},
+          .seed = options.seed,
+          .choices = std::move(choices)};
+}
+
+// The shortest failing order of a scenario, or nothing when every order holds the property.
+std::optional<Choices> failing_choices(const ProtocolProgram& program, const ProtocolSetup& setup,
+                                       std::uint32_t property, bool stops_at_first) {
+  ExhaustiveScheduler scheduler;
+  const Budget budget{.executions = kMinimizeExecutions};
+  std::optional<Choices> found;
+  bool is_done = false;
+  const auto run = [&](Chooser& chooser) {
+    Outcome outcome = outcome_of(judge_once(program, setup, chooser));
+    std::erase_if(outcome.falsified, [&](const Falsified& f) { return f.property != property; });
+    is_done = stops_at_first && !outcome.falsified.empty();
+    return outcome;
+  };
+  ExploreWatch watch;
+  watch.should_stop = [&] { return is_done ? StopRequest::time_over : StopRequest::none; };
+  const ExploreResult result = explore(run, scheduler, budget, watch);
+  if (!result.findings.empty()) found = result.findings.front().shortest.choices;
+  return found;
+}
+
+class Explorer {
+ public:
+  Explorer(ExplorationOptions options, Scenario scenario)
+      : scenario_(std::move(scenario)), setup_(setup_of(options)) {
+    report_.options = std::move(options);
+    report_.title = scenario_.title;
+  }
+
+  ExplorationReport run(Scheduler& scheduler, const ExploreWatch& watch) {
+    const auto execute = [&](Chooser& chooser) {
+      const std::vector<Verdict> verdicts = judge_once(scenario_.program, setup_, chooser);
+      sum_.add(verdicts);
+      return outcome_of(verdicts);
+    };
+    const ExploreResult result = explore(execute, scheduler, report_.options.budget, watch);
+    summarize(result);
+    for (const FailingProperty& failing : result.findings) add_finding(failing);
+    return std::move(report_);
+  }
+
+ private:
+  void summarize(const ExploreResult& result) {
+    report_.end = result.end;
+    report_.divergence = result.divergence;
+    report_.executions = result.executions;
+    report_.states = result.progress.scheduler.states;
+    report_.transitions = result.progress.scheduler.transitions;
+    report_.orders_explored = result.progress.scheduler.complete_orders;
+    const auto counted = count_program_orders(scenario_.program, setup_.latitude);
+    if (counted) {
+      report_.linear_extensions = *counted;
+    } else {
+      report_.linear_extensions_reason = counted.error().text;
+    }
+    report_.verdicts = sum_.take();
+  }
+
+  void add_finding(const FailingProperty& failing) {
+    ExplorationFinding finding;
+    finding.property = &all_properties()[failing.property];
+    finding.failing_executions = failing.failing_executions;
+    finding.events_before = failing.shortest.events;
+    finding.schedule = schedule_for(report_.options, failing.shortest.choices);
+    finding.minimized = scenario_;
+    finding.minimized_schedule = finding.schedule;
+    if (report_.options.minimizes) minimize_finding(failing.property, finding);
+    rerun(failing.property, finding);
+    report_.findings.push_back(std::move(finding));
+  }
+
+  // Starts from the scenario as it is in its file when that fails too: it is smaller.
+  void minimize_finding(std::uint32_t property, ExplorationFinding& finding) {
+    const auto fails = [&](const Scenario& candidate) {
+      return failing_choices(candidate.program, setup_, property, true).has_value();
+    };
+    const auto base = load_scenario(report_.options.scenario);
+    if (base && fails(*base)) finding.minimized = *base;
+    auto minimized = minimize(std::move(finding.minimized), smaller_scenarios, fails);
+    finding.minimized = std::move(minimized.value);
+    finding.minimized.id += "-minimized";
+    finding.is_minimal = minimized.stats.is_minimal;
+    const auto choices = failing_choices(finding.minimized.program, setup_, property, false);
+    ZP_CHECK(choices.has_value(), "the minimised scenario fails in some order");
+    finding.minimized_schedule.choices = *choices;
+    finding.minimized_schedule.scenario = finding.minimized.id;
+    finding.minimized_schedule.settings["N"] = std::to_string(kParamsOfFiles);
+  }
+
+  void rerun(std::uint32_t property, ExplorationFinding& finding) {
+    ReplayScheduler replay(finding.minimized_schedule.choices);
+    replay.new_execution();
+    RecordedRun run = record_run(finding.minimized.program, setup_, replay);
+    const auto verdict =
+        std::find_if(run.verdicts.begin(), run.verdicts.end(),
+                     [&](const Verdict& v) { return index_of(v.property) == property; });
+    ZP_CHECK(verdict != run.verdicts.end() && verdict->status == Status::falsified,
+             "a finding fails again when its schedule is replayed");
+    finding.finding = verdict->findings.front();
+    const auto bad = std::find_if(run.events.begin(), run.events.end(),
+                                  [&](const HookEvent& e) { return e.lc == finding.finding.lc; });
+    finding.bad_event = bad == run.events.end()
+                            ? run.events.size() - 1
+                            : static_cast<std::size_t>(bad - run.events.begin());
+    finding.events = std::move(run.events);
+    finding.names = std::move(run.names);
+  }
+
+  Scenario scenario_;
+  ProtocolSetup setup_;
+  ExplorationReport report_;
+  VerdictSum sum_;
+};
+
+Result<Scenario> scenario_for(const ExplorationOptions& options) {
+  if (options.params < kParamsOfFiles || options.params % kParamsOfFiles != 0) {
+    return fail(ErrorCode::usage,
+                fmt::format("N={}: the scenario files have {} parameters, so N is a multiple of {}",
+                            options.params, kParamsOfFiles, kParamsOfFiles));
+  }
+  const auto policy = make_policy(options.policy, options.mode);
+  if (!policy) return tl::unexpected(policy.error());
+  auto scenario = load_scenario(options.scenario);
+  if (!scenario) return scenario;
+  return widen(*scenario, options.params / kParamsOfFiles);
+}
+
+}  // namespace
+
+std::string_view latitude_name(Latitude latitude) {
+  return latitude == Latitude::faithful ? "faithful" : "any_topological";
+}
+
+Result<Latitude> latitude_of(std::string_view name) {
+  if (name == "faithful") return Latitude::faithful;
+  if (name == "any_topological") return Latitude::any_topological;
+  return fail(ErrorCode::usage,
+              fmt::format("unknown latitude '{}': use faithful or any_topological", name));
+}
+
+bool ExplorationReport::has_held() const {
+  return end == ExploreEnd::exhausted && findings.empty() && orders_explored.has_value() &&
+         (!linear_extensions || *orders_explored == *linear_extensions);
+}
+
+Result<ExplorationReport> explore_scenario(const ExplorationOptions& options,
+                                           const ExploreWatch& watch) {
+  auto scenario = scenario_for(options);
+  if (!scenario) return tl::unexpected(scenario.error());
+  auto scheduler = make_scheduler(options.scheduler, options.seed);
+  if (!scheduler) return tl::unexpected(scheduler.error());
+  return Explorer(options, std::move(*scenario)).run(**scheduler, watch);
+}
+
+Result<ExplorationOptions> options_of(const Schedule& schedule) {
+  ExplorationOptions options{.scenario = schedule.scenario};
+  options.seed = schedule.seed;
+  for (const auto& [key, value] : schedule.settings) {
+    if (key == "policy") {
+      options.policy = value;
+    } else if (key == "mode") {
+      const auto mode = policy_mode_of(value);
+      if (!mode) return tl::unexpected(mode.error());
+      options.mode = *mode;
+    } else if (key == "latitude") {
+      const auto latitude = latitude_of(value);
+      if (!latitude) return tl::unexpected(latitude.error());
+      options.latitude = *latitude;
+    } else if (key == "N") {
+      const auto [end, error] =
+          std::from_chars(value.data(), value.data() + value.size(), options.params);
+      if (error != std::errc() || end != value.data() + value.size()) {
+        return fail(ErrorCode::usage, fmt::format("schedule setting N={} is no number", value));
+      }
+    } else {
+      return fail(ErrorCode::usage,
+                  fmt::format("unknown schedule setting '{}={}': was it made by a later version?",
+                              key, value));
+    }
+  }
+  return options;
+}
+
+Result<RecordedRun> run_schedule(const Schedule& schedule) {
+  const auto options = options_of(schedule);
+  if (!options) return tl::unexpected(options.error());
+  const auto scenario = scenario_for(*options);
+  if (!scenario) return tl::unexpected(scenario.error());
+  return run_schedule(schedule, *scenario);
+}
+
+Result<RecordedRun> run_schedule(const Schedule& schedule, const Scenario& scenario) {
+  const auto options = options_of(schedule);
+  if (!options) return tl::unexpected(options.error());
+  ReplayScheduler replay(schedule.choices);
+  replay.new_execution();
+  RecordedRun run;
+  bool was_cut = false;
+  try {
+    run = record_run(scenario.program, setup_of(*options), replay);
+  } catch (const ExecutionCut&) {
+    was_cut = true;
+  }
+  replay.end_execution({.was_cut = was_cut, .final_state = std::nullopt});
+  if (const auto divergence = replay.divergence()) {
+    return fail(ErrorCode::usage, fmt::format("the schedule does not fit scenario '{}': {}",
+                                              scenario.id, *divergence));
+  }
+  return run;
+}
+
+}  // namespace zeroproof

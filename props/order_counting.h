@@ -1,0 +1,16 @@
+#pragma once
+
+#include "model/order_count.h"
+#include "model/result.h"
+#include "sim/protocol/program.h"
+
+namespace zeroproof {
+
+// How many different orders of visible nodes a program has, computed from its partial orders and
+// not by running it: the product over the graph tasks it runs, nested ones included, of their
+// linear extensions (of the sequences up to the raising node for a task that raises). 1 in the
+// faithful latitude. Error where no formula applies: a graph task of more than 64 visible nodes,
+// or one that both raises and recomputes.
+Result<OrderCount> count_program_orders(const ProtocolProgram& program, Latitude latitude);
+
+}  // namespace zeroproof
