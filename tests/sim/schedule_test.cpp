@@ -134,7 +134,11 @@ TEST(OrderCount, Is_exact_up_to_128_bits_and_says_when_it_is_not) {
   EXPECT_FALSE(factorial.has_overflowed());
   EXPECT_TRUE((factorial * OrderCount(35)).has_overflowed());
   EXPECT_EQ((factorial + factorial).text(), "more than 340282366920938463463374607431768211455");
-  EXPECT_EQ((factorial * OrderCount(35) * OrderCount(0)), OrderCount::overflowed());
+  for (const std::uint64_t n : {0, 1}) {
+    EXPECT_EQ(OrderCount::overflowed() * OrderCount(n), OrderCount::overflowed());
+    EXPECT_EQ(OrderCount(n) * OrderCount::overflowed(), OrderCount::overflowed());
+    EXPECT_EQ(OrderCount(n) + OrderCount::overflowed(), OrderCount::overflowed());
+  }
 }
 
 }  // namespace

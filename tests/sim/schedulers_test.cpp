@@ -56,6 +56,14 @@ TEST(RandomScheduler, Draws_the_same_numbers_on_every_platform) {
             (std::vector<std::string>{"4 3 2 1 0 5", "5 1 3 2 4 0"}));
 }
 
+TEST(RandomScheduler, Draws_nothing_where_there_is_one_option) {
+  toy::Poset fan = antichain(5);
+  for (std::size_t event = 1; event < 5; ++event) fan.needs[event] = {0};
+  RandomScheduler one(7), other(7);
+  EXPECT_EQ(orders_run(MonitoredPoset{fan, {}}, one, 5),
+            orders_run(MonitoredPoset{fan, {}, Shows::every_state}, other, 5));
+}
+
 TEST(RandomScheduler, Reaches_every_order_about_equally_often) {
   RandomScheduler random(1);
   std::map<std::string, int> times;
@@ -162,6 +170,16 @@ TEST(TwiceScheduler, Agrees_with_a_deterministic_world) {
   const auto result = explore(MonitoredPoset{antichain(5), {}, Shows::every_state}, twice, {});
   EXPECT_EQ(result.end, ExploreEnd::exhausted);
   EXPECT_EQ(result.progress.scheduler.complete_orders, OrderCount(120));
+}
+
+TEST(TwiceScheduler, Does_not_repeat_an_execution_that_was_stopped_from_outside) {
+  static constexpr std::string_view kNames[] = {"a", "b"};
+  FifoScheduler fifo;
+  TwiceScheduler twice(fifo);
+  ASSERT_TRUE(twice.new_execution());
+  twice.choose({"toy.site", kNames, {1, 0}});
+  twice.end_execution({true, {}});
+  EXPECT_FALSE(twice.new_execution());  // fifo has one execution only
 }
 
 // A world whose `part` depends on how often it ran, as it would on an address or a clock.
