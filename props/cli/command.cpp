@@ -37,6 +37,9 @@ class Command {
   explicit Command(std::span<const char* const> arguments)
       : words_(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end()) {
     session_.program = shell_quote(arguments.empty() ? "zeroproof" : arguments.front());
+    for (const std::string& word : words_) {
+      session_.arguments += (session_.arguments.empty() ? "" : " ") + shell_quote(word);
+    }
     session_.terminal = terminal_facts(1);
   }
 

@@ -18,7 +18,7 @@ constexpr std::array kVerbs = {
              "  zeroproof replay trace.jsonl.gz\n"
              "  zeroproof replay traces/ --levels state,properties --json\n"
              "  zeroproof replay trace.jsonl --policy exact\n",
-             nullptr},
+             make_replay},
     VerbInfo{"explore", "searches the legal hook orders of a scenario",
              "  zeroproof explore S2b --policy pr7886\n"
              "  zeroproof explore all --policy all --latitude any_topological\n"
@@ -60,6 +60,15 @@ constexpr std::array kVerbs = {
 
 void Session::say(std::string_view text) const {
   fmt::print(stderr, "zeroproof: {}\n", text);
+}
+
+std::string Session::seed_line() const {
+  return fmt::format("seed {}\n", common.seed);
+}
+
+std::string Session::reproduce_line(ExitCode code) const {
+  if (code == ExitCode::held) return {};
+  return fmt::format("reproduce: {} {}\n", program, arguments);
 }
 
 std::span<const VerbInfo> verb_table() {

@@ -21,12 +21,19 @@ namespace zeroproof {
 struct Session {
   CommonFlags common;
   std::string program;     // how the command was called, quoted for a shell
+  std::string arguments;   // what followed, quoted
   Palette palette;         // of stdout
   TerminalFacts terminal;  // of stdout
   Output out{1};
 
   // One line on stderr.
   void say(std::string_view text) const;
+
+  // "seed 7": the first line of every run.
+  std::string seed_line() const;
+
+  // The last line of a failure: this very command; empty when the run held.
+  std::string reproduce_line(ExitCode code) const;
 };
 
 // What a verb found. Only the form that was asked for is made.

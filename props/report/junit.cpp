@@ -18,7 +18,7 @@ std::string clean(std::string_view text) {
   while (begin <= text.size()) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     if (begin != 0) kept.push_back('\n');
-    kept += printable(text.substr(begin, end - begin));
+    kept += visible(text.substr(begin, end - begin));
     begin = end + 1;
   }
   return kept;
