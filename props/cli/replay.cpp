@@ -83,6 +83,7 @@ class ReplayVerb final : public Verb {
       ++view.runs;
       progress.update([&] { return view; });
     }
+    if (paths.size() > 1) progress.finish(view);
     return result_of(session, replay.finish());
   }
 

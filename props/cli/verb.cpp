@@ -32,15 +32,15 @@ constexpr std::array kVerbs = {
              "  zeroproof show trace.jsonl.gz\n"
              "  zeroproof show trace.jsonl --gt 3 --kind engine.call,param.post_acc\n"
              "  zeroproof show trace.jsonl --from 100 --to 140\n",
-             nullptr},
+             make_show},
     VerbInfo{"diff", "finds the first difference between the orders of two traces",
              "  zeroproof diff a.jsonl b.jsonl\n"
-             "  zeroproof diff a.jsonl.gz b.jsonl.gz --full --skip coll,wait\n",
-             nullptr},
+             "  zeroproof diff a.jsonl.gz b.jsonl.gz --full --skip coll:,wait:\n",
+             make_diff},
     VerbInfo{"convert", "turns a trace into plain, gzip or Perfetto form",
              "  zeroproof convert trace.jsonl trace.jsonl.gz\n"
              "  zeroproof convert run_r0.jsonl.gz run_r1.jsonl.gz run.perfetto.json\n",
-             nullptr},
+             make_convert},
     VerbInfo{"doctor", "says what this build and this machine have and lack",
              "  zeroproof doctor\n"
              "  zeroproof doctor --json\n",

@@ -64,7 +64,7 @@ std::string finding_line(std::string_view word, const Finding& finding) {
                      where, visible(finding.text));
 }
 
-std::string details(const TraceReplay& trace, const Palette& palette) {
+std::string details(const TraceReplay& trace, bool has_latent, const Palette& palette) {
   std::string text;
   if (trace.fault) text += fmt::format("    {} {}\n", palette.bad("UNREADABLE"), trace.fault->text);
   if (trace.queue && trace.queue->first_mismatch) {
@@ -86,6 +86,7 @@ std::string details(const TraceReplay& trace, const Palette& palette) {
   for (const Finding& finding : trace.properties->falsified) {
     text += finding_line(palette.bad("FALSIFIED"), finding);
   }
+  if (!has_latent) return text;
   for (const Finding& finding : trace.properties->latent) {
     text += finding_line(palette.notice("latent"), finding);
   }
@@ -113,7 +114,7 @@ std::string replay_text(const ReplayReport& report, const Palette& palette) {
     totals.add(trace);
     const std::string word = trace.is_ok() ? palette.good("ok      ") : palette.bad("FINDINGS");
     text += fmt::format("{}  {}  {}\n", word, visible(trace.path), own.levels_text());
-    text += details(trace, palette);
+    text += details(trace, report.traces.size() == 1, palette);
   }
   return text + summary_line(report, totals, palette);
 }
