@@ -10,6 +10,8 @@
 namespace zeroproof {
 namespace {
 
+constexpr std::size_t kStructureLinesMax = 3;
+
 struct Totals {
   std::int64_t tasks = 0;
   std::int64_t tasks_matched = 0;
@@ -64,9 +66,24 @@ std::string finding_line(std::string_view word, const Finding& finding) {
                      where, visible(finding.text));
 }
 
+std::string structure_lines(const TraceReplay& trace, const Palette& palette) {
+  std::string text;
+  const std::size_t shown = std::min(trace.structure.size(), kStructureLinesMax);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const StructureFinding& finding = trace.structure[i];
+    text += fmt::format("    {} line {}: {}: {}\n", palette.bad("FORMAT"), finding.line_number,
+                        finding.rule, visible(finding.text));
+  }
+  if (trace.structure_count > shown) {
+    text += fmt::format("    {} {} more of this kind\n", palette.bad("FORMAT"),
+                        trace.structure_count - shown);
+  }
+  return text;
+}
+
 std::string details(const TraceReplay& trace, bool has_latent, const Palette& palette) {
   std::string text;
-  if (trace.fault) text += fmt::format("    {} {}\n", palette.bad("UNREADABLE"), trace.fault->text);
+  if (trace.fault) text += fmt::format("    {}\n", visible(trace.fault->text));
   if (trace.queue && trace.queue->first_mismatch) {
     text += fmt::format("    {} queue: {} of {} graph tasks; first: {}\n", palette.bad("MISMATCH"),
                         trace.queue->mismatched, trace.queue->graph_tasks,
@@ -78,10 +95,7 @@ std::string details(const TraceReplay& trace, bool has_latent, const Palette& pa
         trace.state->policy, trace.state->calls - trace.state->matched, trace.state->calls,
         trace.state->first_mismatch->lc, visible(trace.state->first_mismatch->text));
   }
-  for (const StructureFinding& finding : trace.structure) {
-    text += fmt::format("    {} line {}: {}: {}\n", palette.bad("FORMAT"), finding.line_number,
-                        finding.rule, visible(finding.text));
-  }
+  text += structure_lines(trace, palette);
   if (!trace.properties) return text;
   for (const Finding& finding : trace.properties->falsified) {
     text += finding_line(palette.bad("FALSIFIED"), finding);
@@ -91,6 +105,11 @@ std::string details(const TraceReplay& trace, bool has_latent, const Palette& pa
     text += finding_line(palette.notice("latent"), finding);
   }
   return text;
+}
+
+std::string status_word(const TraceReplay& trace, const Palette& palette) {
+  if (trace.fault) return palette.bad("UNREADABLE");
+  return trace.agrees() ? palette.good("ok        ") : palette.bad("FINDINGS  ");
 }
 
 std::string summary_line(const ReplayReport& report, const Totals& totals, const Palette& palette) {
@@ -112,8 +131,8 @@ std::string replay_text(const ReplayReport& report, const Palette& palette) {
     Totals own;
     own.add(trace);
     totals.add(trace);
-    const std::string word = trace.is_ok() ? palette.good("ok      ") : palette.bad("FINDINGS");
-    text += fmt::format("{}  {}  {}\n", word, visible(trace.path), own.levels_text());
+    text += fmt::format("{}  {}  {}\n", status_word(trace, palette), visible(trace.path),
+                        own.levels_text());
     text += details(trace, report.traces.size() == 1, palette);
   }
   return text + summary_line(report, totals, palette);
