@@ -273,6 +273,19 @@ RC_GTEST_PROP(TraceWriter, Events_survive_writing_and_reading, ()) {
   RC_ASSERT(*read_back(line, names).event() == event);
 }
 
+// simdjson 3.0 misreads numbers of this length.
+TEST(TraceWriter, Long_decimals_survive_reading) {
+  NameTable names;
+  const Record back =
+      read_back(R"({"rec":"tensor","role":"grad","name":"w","value":[865454012345678848.0,)"
+                R"(0.12345678901234567890123,123456789012345678901234567890]})"
+                "\n",
+                names);
+  EXPECT_THAT(*std::get<TensorRecord>(back.body).values,
+              testing::ElementsAre(865454012345678848.0, 0.12345678901234567890123,
+                                   123456789012345678901234567890.0));
+}
+
 RC_GTEST_PROP(TraceWriter, Doubles_are_read_back_bit_for_bit, ()) {
   const double value = any_double();
   if (!std::isfinite(value)) return;
