@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
+#include "model/state_bytes.h"
 #include "props/monitors.h"
-#include "props/state_bytes.h"
 
 namespace zeroproof {
 namespace {
@@ -51,11 +51,11 @@ class NoLostWork final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [engine, works] : pending_) {
-      append_value(bytes,
+      append_bytes(bytes,
                    (std::int64_t{engine.value} << 32) | static_cast<std::int64_t>(works.size()));
       for (const auto& [param, work] : works) {
-        append_value(bytes, param.value);
-        append_value(bytes, work.task);
+        append_bytes(bytes, param.value);
+        append_bytes(bytes, work.task);
       }
     }
   }
@@ -122,12 +122,12 @@ class CleanAfterAbort final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [engine, memory] : memory_) {
-      append_value(bytes, engine.value);
-      append_flag(bytes, memory.is_taking_part);
-      append_flag(bytes, memory.has_aborted);
-      append_flag(bytes, memory.is_armed);
-      append_flag(bytes, memory.is_dirty);
-      append_flag(bytes, !memory.error.empty());
+      append_bytes(bytes, engine.value);
+      append_bytes(bytes, memory.is_taking_part);
+      append_bytes(bytes, memory.has_aborted);
+      append_bytes(bytes, memory.is_armed);
+      append_bytes(bytes, memory.is_dirty);
+      append_bytes(bytes, !memory.error.empty());
     }
   }
 
@@ -169,19 +169,12 @@ class CleanAfterAbort final : public Monitor {
     Memory& memory = memory_[fact.engine];
     if (fact.kind == FactKind::forward_begin && memory.has_aborted) {
       memory.has_aborted = false;
-      memory.is_armed = true;
-      memory.is_dirty = false;
+      memory.is_armed = fact.manager != nullptr;
+      if (memory.is_armed) look_at_state(fact, memory);  // V0 has no reset
     }
     if (!memory.is_armed) return;
-    if (fact.kind == FactKind::manager_return && fact.method == Method::reset) {
-      BackwardState state = *fact.manager;
-      state.post_hooks = 0;
-      memory.is_dirty = state != BackwardState{};
-      memory.place = place(*fact.event);
-      memory.state_text =
-          fmt::format("depth {}, remaining {}, fired {}, expected {}", state.active_depth,
-                      state.remaining_hooks, state.hooks_fired, state.max_expected_hooks);
-    }
+    if (fact.kind == FactKind::manager_return && fact.method == Method::reset)
+      look_at_state(fact, memory);
     if (fact.kind != FactKind::forward_end) return;
     memory.is_armed = false;
     if (memory.is_dirty && !fact.has_raised)
@@ -189,6 +182,16 @@ class CleanAfterAbort final : public Monitor {
              fmt::format("engine.forward after the aborted backward at lc {} left the manager of "
                          "{} with {}",
                          memory.aborted_at, engine_name(fact.engine), memory.state_text));
+  }
+
+  void look_at_state(const Fact& fact, Memory& memory) const {
+    BackwardState state = *fact.manager;
+    state.post_hooks = 0;
+    memory.is_dirty = state != BackwardState{};
+    memory.place = place(*fact.event);
+    memory.state_text =
+        fmt::format("depth {}, remaining {}, fired {}, expected {}", state.active_depth,
+                    state.remaining_hooks, state.hooks_fired, state.max_expected_hooks);
   }
 
   void observe_errors(const Fact& fact) {

@@ -2,8 +2,8 @@
 
 #include <map>
 
+#include "model/state_bytes.h"
 #include "props/monitors.h"
-#include "props/state_bytes.h"
 
 namespace zeroproof {
 namespace {
@@ -72,8 +72,8 @@ class EpilogueOutsideForward final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [engine, is_exempt] : is_exempt_) {
-      append_value(bytes, engine.value);
-      append_flag(bytes, is_exempt);
+      append_bytes(bytes, engine.value);
+      append_bytes(bytes, is_exempt);
     }
   }
 
@@ -103,7 +103,7 @@ class EpilogueExplicitOnce final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [engine, count] : explicit_)
-      append_value(bytes, (std::int64_t{engine.value} << 32) | count);
+      append_bytes(bytes, (std::int64_t{engine.value} << 32) | count);
   }
 
  private:
@@ -146,8 +146,8 @@ class EpilogueInPrologueTask final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [engine, task] : prologue_task_) {
-      append_value(bytes, engine.value);
-      append_value(bytes, task);
+      append_bytes(bytes, engine.value);
+      append_bytes(bytes, task);
     }
   }
 

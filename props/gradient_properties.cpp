@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "model/state_bytes.h"
 #include "props/monitors.h"
-#include "props/state_bytes.h"
 
 namespace zeroproof {
 namespace {
@@ -63,16 +63,16 @@ class OverwrittenGradients final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [engine, window] : windows_) {
-      append_value(bytes, engine.value);
-      append_value(bytes, (std::int64_t{window.forwards} << 32) | window.backwards);
-      append_value(bytes, window.micro_step);
-      append_flag(bytes, window.has_later_forward);
-      append_flag(bytes, window.has_forward_since);
-      append_flag(bytes, window.has_later_step);
-      append_flag(bytes, window.is_unmanaged);
+      append_bytes(bytes, engine.value);
+      append_bytes(bytes, (std::int64_t{window.forwards} << 32) | window.backwards);
+      append_bytes(bytes, window.micro_step);
+      append_bytes(bytes, window.has_later_forward);
+      append_bytes(bytes, window.has_forward_since);
+      append_bytes(bytes, window.has_later_step);
+      append_bytes(bytes, window.is_unmanaged);
       for (const auto* params : {&window.flushed, &window.kept, &window.lost}) {
-        append_value(bytes, static_cast<std::int64_t>(params->size()));
-        for (const NameId param : *params) append_value(bytes, param.value);
+        append_bytes(bytes, static_cast<std::int64_t>(params->size()));
+        for (const NameId param : *params) append_bytes(bytes, param.value);
       }
     }
   }
@@ -180,11 +180,11 @@ class OneFlushPerBackward final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [key, flushes] : flushes_) {
-      append_value(bytes, key.first.value);
-      append_value(bytes, key.second);
-      append_value(bytes, flushes.repeated.value);
-      append_value(bytes, static_cast<std::int64_t>(flushes.seen.size()));
-      for (const NameId param : flushes.seen) append_value(bytes, param.value);
+      append_bytes(bytes, key.first.value);
+      append_bytes(bytes, key.second);
+      append_bytes(bytes, flushes.repeated.value);
+      append_bytes(bytes, static_cast<std::int64_t>(flushes.seen.size()));
+      for (const NameId param : flushes.seen) append_bytes(bytes, param.value);
     }
   }
 

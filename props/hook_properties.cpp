@@ -4,8 +4,8 @@
 #include <map>
 #include <vector>
 
+#include "model/state_bytes.h"
 #include "props/monitors.h"
-#include "props/state_bytes.h"
 
 namespace zeroproof {
 namespace {
@@ -31,7 +31,7 @@ class CountOncePerPhase final : public Monitor {
   }
 
  protected:
-  void append_memory(std::string& bytes) const override { append_flag(bytes, has_counted_); }
+  void append_memory(std::string& bytes) const override { append_bytes(bytes, has_counted_); }
 
  private:
   bool has_counted_ = false;  // a policy that never asks has nothing to ask once
@@ -77,10 +77,10 @@ class PrologueOnce final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [key, forwards] : prologues_) {
-      append_value(bytes, key.engine.value);
-      append_value(bytes, key.task);
-      append_value(bytes, static_cast<std::int64_t>(forwards.size()));
-      for (const std::int64_t forward : forwards) append_value(bytes, forward);
+      append_bytes(bytes, key.engine.value);
+      append_bytes(bytes, key.task);
+      append_bytes(bytes, static_cast<std::int64_t>(forwards.size()));
+      for (const std::int64_t forward : forwards) append_bytes(bytes, forward);
     }
   }
 
@@ -139,10 +139,10 @@ class PrologueBeforeHooks final : public Monitor {
 
  protected:
   void append_memory(std::string& bytes) const override {
-    append_value(bytes, static_cast<std::int64_t>(early_.size()));
+    append_bytes(bytes, static_cast<std::int64_t>(early_.size()));
     for (const auto& [key, place] : early_) {
-      append_value(bytes, key.first.value);
-      append_value(bytes, key.second);
+      append_bytes(bytes, key.first.value);
+      append_bytes(bytes, key.second);
     }
   }
 

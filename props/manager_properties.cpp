@@ -4,8 +4,8 @@
 #include <map>
 #include <optional>
 
+#include "model/state_bytes.h"
 #include "props/monitors.h"
-#include "props/state_bytes.h"
 
 namespace zeroproof {
 namespace {
@@ -64,8 +64,8 @@ class DepthZeroAtQuiet final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [engine, memory] : memory_) {
-      append_value(bytes, (std::int64_t{engine.value} << 32) | memory.depth);
-      append_value(bytes, (std::int64_t{memory.reported} << 32) | memory.depth_seen);
+      append_bytes(bytes, (std::int64_t{engine.value} << 32) | memory.depth);
+      append_bytes(bytes, (std::int64_t{memory.reported} << 32) | memory.depth_seen);
     }
   }
 
@@ -147,7 +147,7 @@ class FreshAtFirstPrologue final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [engine, stage] : stage_)
-      append_value(bytes, (std::int64_t{engine.value} << 32) | static_cast<std::int64_t>(stage));
+      append_bytes(bytes, (std::int64_t{engine.value} << 32) | static_cast<std::int64_t>(stage));
   }
 
  private:
@@ -176,8 +176,8 @@ class QueuedFlagBacked final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [engine, is_stale] : is_stale_) {
-      append_value(bytes, engine.value);
-      append_flag(bytes, is_stale);
+      append_bytes(bytes, engine.value);
+      append_bytes(bytes, is_stale);
     }
   }
 
@@ -185,36 +185,36 @@ class QueuedFlagBacked final : public Monitor {
   std::map<EngineId, bool> is_stale_;
 };
 
-// P9.
+// P9, for policies that ask at all.
 class RefreshBeforeReenter final : public Monitor {
  public:
   using Monitor::Monitor;
 
   void observe(const Fact& fact) override {
-    if (fact.kind == FactKind::work_begin) has_asked_[fact.engine] = false;
-    if (fact.kind == FactKind::work_end) has_asked_.erase(fact.engine);
+    if (fact.kind == FactKind::work_begin) has_reentered_[fact.engine] = false;
+    if (fact.kind == FactKind::work_end) has_reentered_.erase(fact.engine);
     if (fact.kind != FactKind::manager_call) return;
-    const auto inside = has_asked_.find(fact.engine);
-    if (inside == has_asked_.end()) return;
-    if (fact.method == Method::refresh) inside->second = true;
-    if (fact.method != Method::reenter) return;
+    const auto inside = has_reentered_.find(fact.engine);
+    if (inside == has_reentered_.end()) return;
+    if (fact.method == Method::reenter) inside->second = true;
+    if (fact.method != Method::refresh) return;
     mark_applicable();
-    if (!inside->second)
+    if (inside->second)
       report(place(*fact.event),
-             fmt::format("a hook of {} reentered at lc {} before it asked whether to refresh",
+             fmt::format("a hook of {} asked at lc {} whether to refresh after it had reentered",
                          engine_name(fact.engine), fact.event->lc));
   }
 
  protected:
   void append_memory(std::string& bytes) const override {
-    for (const auto& [engine, has_asked] : has_asked_) {
-      append_value(bytes, engine.value);
-      append_flag(bytes, has_asked);
+    for (const auto& [engine, has_reentered] : has_reentered_) {
+      append_bytes(bytes, engine.value);
+      append_bytes(bytes, has_reentered);
     }
   }
 
  private:
-  std::map<EngineId, bool> has_asked_;
+  std::map<EngineId, bool> has_reentered_;
 };
 
 // P12. The flag is not in the manager's state; it shows when the post hook outside
@@ -242,8 +242,8 @@ class NotRunningAtQuiet final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [engine, has_run] : has_run_) {
-      append_value(bytes, engine.value);
-      append_flag(bytes, has_run);
+      append_bytes(bytes, engine.value);
+      append_bytes(bytes, has_run);
     }
   }
 
@@ -279,8 +279,8 @@ class EnginesKeptApart final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [engine, memory] : memory_) {
-      append_value(bytes, (std::int64_t{engine.value} << 32) | memory.open_calls);
-      if (memory.state) append_value(bytes, *memory.state);
+      append_bytes(bytes, (std::int64_t{engine.value} << 32) | memory.open_calls);
+      if (memory.state) append_bytes(bytes, *memory.state);
     }
   }
 

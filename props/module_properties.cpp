@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
+#include "model/state_bytes.h"
 #include "props/monitors.h"
-#include "props/state_bytes.h"
 
 namespace zeroproof {
 namespace {
@@ -30,9 +30,9 @@ class ReleasedAtEnd final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     for (const auto& [engine, gathered] : at_rest_) {
-      append_value(bytes,
+      append_bytes(bytes,
                    (std::int64_t{engine.value} << 32) | static_cast<std::int64_t>(gathered.size()));
-      for (const NameId param : gathered) append_value(bytes, param.value);
+      for (const NameId param : gathered) append_bytes(bytes, param.value);
     }
   }
 
@@ -95,9 +95,9 @@ class ModuleStackBalanced final : public Monitor {
 
  protected:
   void append_memory(std::string& bytes) const override {
-    append_value(bytes, depth_);
-    append_flag(bytes, is_open_);
-    append_flag(bytes, has_modules_);
+    append_bytes(bytes, depth_);
+    append_bytes(bytes, is_open_);
+    append_bytes(bytes, has_modules_);
   }
 
  private:
@@ -151,7 +151,7 @@ class TransformInert final : public Monitor {
   }
 
  protected:
-  void append_memory(std::string& bytes) const override { append_value(bytes, before_); }
+  void append_memory(std::string& bytes) const override { append_bytes(bytes, before_); }
 
  private:
   // What PyTorch raises for an unsupported transform; a user's own exception is of other types.

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "props/state_bytes.h"
+#include "model/state_bytes.h"
 
 namespace zeroproof {
 
@@ -68,9 +68,9 @@ Verdict Monitor::verdict() const {
 }
 
 void Monitor::append_state(std::string& bytes) const {
-  append_flag(bytes, is_applicable_);
-  append_flag(bytes, is_falsified_);
-  append_flag(bytes, finding_count_ > 0);
+  append_bytes(bytes, is_applicable_);
+  append_bytes(bytes, is_falsified_);
+  append_bytes(bytes, finding_count_ > 0);
   append_memory(bytes);
 }
 

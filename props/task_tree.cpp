@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "props/state_bytes.h"
+#include "model/state_bytes.h"
 
 namespace zeroproof {
 
@@ -146,32 +146,32 @@ std::int32_t TaskTree::live_callbacks(EngineId engine) const {
   return live;
 }
 
-void append_value(std::string& bytes, const BackwardTally& tally) {
-  append_value(bytes, tally.engine.value);
-  append_flag(bytes, tally.is_user_backward);
-  append_flag(bytes, tally.is_root);
-  append_flag(bytes, tally.has_raised);
+void append_bytes(std::string& bytes, const BackwardTally& tally) {
+  append_bytes(bytes, tally.engine.value);
+  append_bytes(bytes, tally.is_user_backward);
+  append_bytes(bytes, tally.is_root);
+  append_bytes(bytes, tally.has_raised);
   for (const std::int64_t number :
        {std::int64_t{tally.output_hooks}, std::int64_t{tally.prologues},
         std::int64_t{tally.epilogues}, std::int64_t{tally.works}, std::int64_t{tally.late_works},
         std::int64_t{tally.counts}, std::int64_t{tally.phases},
         std::int64_t{tally.callbacks_queued}, std::int64_t{tally.own_works},
         std::int64_t{tally.expected_max}, tally.last_work_task})
-    append_value(bytes, number);
+    append_bytes(bytes, number);
 }
 
 void TaskTree::append_state(std::string& bytes) const {
-  append_value(bytes, static_cast<std::int64_t>(tasks_.size()));
+  append_bytes(bytes, static_cast<std::int64_t>(tasks_.size()));
   for (const Task& task : tasks_) {
-    append_value(bytes, task.serial);
-    append_value(bytes, task.parent);
-    append_value(bytes, static_cast<std::int64_t>(task.callbacks.size()));
+    append_bytes(bytes, task.serial);
+    append_bytes(bytes, task.parent);
+    append_bytes(bytes, static_cast<std::int64_t>(task.callbacks.size()));
     for (const Callback& callback : task.callbacks) {
-      append_value(bytes, callback.engine.value);
-      append_flag(bytes, callback.has_begun);
+      append_bytes(bytes, callback.engine.value);
+      append_bytes(bytes, callback.has_begun);
     }
-    append_value(bytes, static_cast<std::int64_t>(task.tallies.size()));
-    for (const BackwardTally& tally : task.tallies) append_value(bytes, tally);
+    append_bytes(bytes, static_cast<std::int64_t>(task.tallies.size()));
+    for (const BackwardTally& tally : task.tallies) append_bytes(bytes, tally);
   }
 }
 

@@ -65,6 +65,6 @@ class TaskTree {
   std::int64_t next_serial_ = 0;
 };
 
-void append_value(std::string& bytes, const BackwardTally& tally);
+void append_bytes(std::string& bytes, const BackwardTally& tally);
 
 }  // namespace zeroproof
