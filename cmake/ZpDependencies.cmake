@@ -8,3 +8,5 @@ find_package(tinyxml2 REQUIRED CONFIG)
 find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+# Header-only without a package file: found here so that a missing one is said at configure time.
+find_path(PCG_INCLUDE_DIR pcg_random.hpp REQUIRED)

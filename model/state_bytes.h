@@ -10,7 +10,7 @@ namespace zeroproof {
 // Appends a value's bytes in a fixed order, so that equal states give equal strings. Fingerprints
 // are compared within one machine, so the byte order does not matter.
 template <class T>
-  requires std::is_arithmetic_v<T>
+requires std::is_arithmetic_v<T>
 void append_bytes(std::string& bytes, T value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
 }

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "model/choice.h"
-#include "model/result.h"
 #include "model/order_count.h"
+#include "model/result.h"
 
 namespace zeroproof {
 

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/fingerprint.h"
 #include "model/order_count.h"
+#include "sim/fingerprint.h"
 
 namespace zeroproof {
 namespace {

@@ -28,30 +28,49 @@ const std::vector<Layer>& layers() {
   return kLayers;
 }
 
-// Where a library may be included, by prefix of the header's name. Nothing but tl::expected
-// comes into a header of the product.
+// Where a library may be included in the product, by prefix of the header's name, and the Debian
+// package it comes from. Nothing but tl::expected comes into a header of the product; tests and
+// benchmarks may include every library of the table.
 struct Library {
   std::string_view prefix;
+  std::string_view package;
   std::vector<std::string_view> folders;
 };
 
 const std::vector<Library>& libraries() {
   static const std::vector<Library> kLibraries = {
-      {"tl/", {"model/", "engine/", "sim/", "props/"}},
-      {"fmt/", {"model/", "engine/", "sim/", "props/"}},
-      {"nlohmann/", {"sim/", "props/"}},
-      {"CLI/", {"props/cli/"}},
-      {"tinyxml2.h", {"props/"}},
-      {"simdjson.h", {"sim/"}},
-      {"zlib.h", {"sim/"}},
-      {"isa-l", {"sim/"}},
-      {"xxhash.h", {"sim/"}},
-      {"gtest/", {}},
-      {"gmock/", {}},
-      {"rapidcheck", {}},
-      {"benchmark/", {}},
+      {"tl/", "libexpected-dev", {"model/", "engine/", "sim/", "props/"}},
+      {"fmt/", "libfmt-dev", {"model/", "engine/", "sim/", "props/"}},
+      {"nlohmann/", "nlohmann-json3-dev", {"sim/", "props/"}},
+      {"pcg_random.hpp", "libpcg-cpp-dev", {"sim/"}},
+      {"CLI/", "libcli11-dev", {"props/cli/"}},
+      {"tinyxml2.h", "libtinyxml2-dev", {"props/"}},
+      {"simdjson.h", "libsimdjson-dev", {"sim/"}},
+      {"zlib.h", "zlib1g-dev", {"sim/"}},
+      {"xxhash.h", "libxxhash-dev", {"sim/"}},
+      {"gtest/", "libgtest-dev", {}},
+      {"gmock/", "libgmock-dev", {}},
+      {"rapidcheck", "librapidcheck-dev", {}},
+      {"benchmark/", "libbenchmark-dev", {}},
   };
   return kLibraries;
+}
+
+const Library* library_of(std::string_view name) {
+  for (const Library& library : libraries()) {
+    if (name.starts_with(library.prefix)) return &library;
+  }
+  return nullptr;
+}
+
+bool is_standard(std::string_view name) {
+  return name.find_first_of("./") == name.npos;
+}
+
+bool is_posix(std::string_view name) {
+  constexpr std::array<std::string_view, 7> kPosix = {"sys/",   "unistd.h",  "fcntl.h", "spawn.h",
+                                                      "poll.h", "pthread.h", "signal.h"};
+  return std::ranges::any_of(kPosix, [&](auto prefix) { return name.starts_with(prefix); });
 }
 
 bool starts_with_any(std::string_view text, std::span<const std::string_view> prefixes) {
@@ -73,24 +92,18 @@ std::string judge_own(const SourceFile& file, std::string_view name,
 }
 
 std::string judge_third_party(const SourceFile& file, std::string_view name) {
+  if (is_standard(name)) return {};
+  const std::string quoted = "<" + std::string(name) + ">";
+  const Library* library = library_of(name);
+  if (library == nullptr && !is_posix(name)) return quoted + " is not in the table of libraries";
   if (file.is_under("tests/") || file.is_under("bench/")) return {};
-  const auto library = std::ranges::find_if(
-      libraries(), [&](const Library& row) { return name.starts_with(row.prefix); });
-  if (library != libraries().end()) {
-    if (!starts_with_any(file.path, library->folders)) {
-      return "<" + std::string(name) + "> does not belong in this folder";
-    }
-    if (file.is_header() && library->prefix != "tl/") {
-      return "<" + std::string(name) + "> belongs in a .cpp file";
-    }
-    return {};
+  if (file.is_header() && (library == nullptr || library->prefix != "tl/")) {
+    return quoted + " belongs in a .cpp file";
   }
-  if (!name.ends_with(".h") && name.find('/') == name.npos) return {};  // the standard library
-  if (file.is_header() || file.is_under("model/") ||
-      (file.is_under("engine/") && !file.is_under("engine/runtime/"))) {
-    return "<" + std::string(name) + "> is neither standard C++ nor in the table of libraries";
-  }
-  return {};
+  const bool is_core = file.is_under("model/") || file.is_under("engine/");
+  const bool is_at_home = library == nullptr ? !is_core || file.is_under("engine/runtime/")
+                                             : starts_with_any(file.path, library->folders);
+  return is_at_home ? std::string() : quoted + " does not belong in this folder";
 }
 
 // Depth first over the headers; a header met again on the way down closes a cycle.
@@ -130,6 +143,19 @@ class CycleFinder {
 };
 
 }  // namespace
+
+std::vector<std::string> packages_used(const Tree& tree) {
+  std::set<std::string> packages;
+  for (const SourceFile& file : tree) {
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string include = include_of(file, i);
+      if (!include.starts_with('<')) continue;
+      const Library* library = library_of(std::string_view(include).substr(1));
+      if (library != nullptr) packages.insert(std::string(library->package));
+    }
+  }
+  return {packages.begin(), packages.end()};
+}
 
 Findings check_includes(const Tree& tree) {
   std::set<std::string> paths;

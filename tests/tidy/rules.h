@@ -14,6 +14,9 @@ using Tree = std::vector<SourceFile>;
 // stays where the table puts it), `include_cycle`.
 Findings check_includes(const Tree& tree);
 
+// The Debian packages that the tree's includes come from, sorted.
+std::vector<std::string> packages_used(const Tree& tree);
+
 // Rule ids: `ban` (clocks, threads, hash order, output and environment below props), `memory`.
 Findings check_bans(const Tree& tree);
 

@@ -35,6 +35,7 @@ const std::vector<Bad>& bad_snippets() {
       {"props/a.cpp", "#include <CLI/CLI.hpp>\n", "third_party", 1},
       {"props/a.cpp", "#include <rapidcheck.h>\n", "third_party", 1},
       {"engine/a.cpp", "#include <unistd.h>\n", "third_party", 1},
+      {"tests/a.cpp", "#include <boost/any.hpp>\n", "third_party", 1},
       {"model/c.h", "#pragma once\n#include \"model/c.h\"\n", "include_cycle", 2},
       {"model/a.cpp", "#include <thread>\n", "ban", 1},
       {"engine/a.cpp", "#include <chrono>\n", "ban", 1},

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "tests/tidy/rules.h"
@@ -39,6 +41,15 @@ TEST(Tree, Keeps_every_rule) {
   const auto allowances = load_allowances(kRoot / "tests/tidy/allowances.txt");
   const Findings findings = without_allowed(check_all(tree), allowances);
   EXPECT_TRUE(findings.empty()) << to_text(findings);
+}
+
+TEST(Tree, Installs_the_package_of_every_library_it_includes) {
+  std::ifstream list(kRoot / "cmake/packages.txt");
+  const std::string text{std::istreambuf_iterator<char>(list), {}};
+  for (const std::string& package : packages_used(load_tree(kRoot))) {
+    EXPECT_NE(text.find("\n" + package + " "), std::string::npos)
+        << package << " is missing in cmake/packages.txt";
+  }
 }
 
 TEST(Tree, Is_formatted) {
