@@ -170,7 +170,7 @@ EventWords event_words(const HookEvent& event, const NameTable& names) {
     words.text += fmt::format(" by {}", names.text(event.exception));
     words.is_detail = false;
   }
-  words.text = printable(words.text);
+  words.text = visible(words.text);
   return words;
 }
 

@@ -38,7 +38,7 @@ std::string elided(std::string_view text, std::size_t width) {
   return std::string(prefix(text, width - 3)) + "...";
 }
 
-std::string printable(std::string_view text) {
+std::string visible(std::string_view text) {
   std::string shown;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);

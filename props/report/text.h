@@ -17,7 +17,7 @@ std::string padded(std::string_view text, std::size_t width);
 std::string elided(std::string_view text, std::size_t width);
 
 // Control characters as \xNN: names come from files, and must not move the cursor.
-std::string printable(std::string_view text);
+std::string visible(std::string_view text);
 
 // Lines of at most `width` columns, broken at blanks where there are any.
 std::vector<std::string> wrapped_lines(std::string_view text, std::size_t width);

@@ -140,7 +140,7 @@ class Timeline {
     if (start + 2 + kLaneColumnsMin > options_.columns) start = kMarked.size();
     const std::size_t room = std::max<std::size_t>(options_.columns - start - 2, 8);
     std::string lines;
-    for (const std::string& part : wrapped_lines(printable(mark), room)) {
+    for (const std::string& part : wrapped_lines(visible(mark), room)) {
       lines.append(start, ' ');
       lines += options_.palette.bad((lines.size() == start ? "^ " : "  ") + part) + "\n";
     }

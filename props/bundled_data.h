@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+
+namespace zeroproof {
+
+// The folder of the bundled traces: $ZP_TRACES, share/zeroproof/traces beside the folder of the
+// running binary, or tests/traces of the source tree it was built from. Empty when none exists.
+std::string bundled_traces_folder();
+
+}  // namespace zeroproof

@@ -1,0 +1,169 @@
+#include "props/cli/command.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <new>
+
+#include "model/check.h"
+#include "props/cli/folder.h"
+#include "props/cli/interrupt.h"
+#include "props/cli/shell_quote.h"
+#include "props/cli/verb.h"
+#include "props/nearest_name.h"
+#include "sim/atomic_file.h"
+
+namespace zeroproof {
+namespace {
+
+std::string front_page() {
+  std::string page =
+      "usage: zeroproof VERB [words and flags]\n\n"
+      "A simulator for the backward hooks of ZeRO training: explores hook orders, replays "
+      "recorded\n"
+      "hook traces and names the property that an order breaks.\n\nverbs:\n";
+  for (const VerbInfo& info : verb_table()) {
+    page += fmt::format("  {:<12}{}\n", info.name, info.summary);
+  }
+  return page +
+         "\n'zeroproof help VERB' or 'zeroproof VERB --help' prints flags and examples.\n"
+         "exit codes: 0 held, 1 falsified or mismatch, 2 usage, 3 inconclusive, 4 nondeterminism,\n"
+         "  5 trace unreadable, 6 internal check failed, 77 cannot run here, 124 time limit,\n"
+         "  130 interrupted\n";
+}
+
+class Command {
+ public:
+  explicit Command(std::span<const char* const> arguments)
+      : words_(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end()) {
+    session_.program = shell_quote(arguments.empty() ? "zeroproof" : arguments.front());
+    for (const std::string& word : words_) {
+      session_.arguments += (session_.arguments.empty() ? "" : " ") + shell_quote(word);
+    }
+    session_.terminal = terminal_facts(1);
+  }
+
+  ExitCode run() {
+    ExitCode code = guarded();
+    session_.out.flush();
+    if (session_.out.error()) {
+      session_.say(*session_.out.error());
+      if (code == ExitCode::held || code == ExitCode::falsified) code = ExitCode::usage;
+    }
+    return was_interrupted() ? ExitCode::interrupted : code;
+  }
+
+ private:
+  ExitCode guarded() {
+    try {
+      return dispatch();
+    } catch (const CheckFailed& failed) {
+      session_.say(failed.what());
+    } catch (const std::bad_alloc&) {
+      session_.say("out of memory");
+    } catch (const std::exception& unexpected) {
+      session_.say(fmt::format("unexpected error: {}", unexpected.what()));
+    }
+    return ExitCode::internal;
+  }
+
+  ExitCode dispatch() {
+    if (words_.empty()) {
+      fmt::print(stderr, "{}", front_page());
+      return ExitCode::usage;
+    }
+    const std::string first = words_.front();
+    if (first == "--version") return print(fmt::format("zeroproof {}\n", ZP_VERSION));
+    if (first == "--help" || first == "-h") return print(front_page());
+    if (first == "help") return words_.size() < 2 ? print(front_page()) : help_of(words_[1]);
+    const VerbInfo* info = find_verb(first);
+    if (info == nullptr) return unknown_verb(first);
+    if (info->make == nullptr) return not_built(*info);
+    return run_verb(*info);
+  }
+
+  ExitCode print(const std::string& text) {
+    session_.out.write(text);
+    return ExitCode::held;
+  }
+
+  ExitCode refuse(const Error& error) {
+    session_.say(error.text);
+    return exit_code_of(error.code);
+  }
+
+  ExitCode help_of(const std::string& name) {
+    const VerbInfo* info = find_verb(name);
+    if (info == nullptr) return unknown_verb(name);
+    if (info->make == nullptr) return not_built(*info);
+    return print(VerbCall(*info).flags().help());
+  }
+
+  ExitCode unknown_verb(const std::string& name) {
+    if (name.starts_with('-')) {
+      session_.say(fmt::format("'{}' comes before the verb: write zeroproof VERB {}", name, name));
+      return ExitCode::usage;
+    }
+    std::vector<std::string_view> known = {"help"};
+    for (const VerbInfo& info : verb_table()) known.push_back(info.name);
+    session_.say(fmt::format("unknown verb '{}': {}", name, did_you_mean(name, known)));
+    return ExitCode::usage;
+  }
+
+  ExitCode not_built(const VerbInfo& info) {
+    session_.say(fmt::format("'{}' is not built in this version; see zeroproof help", info.name));
+    return ExitCode::cannot_run;
+  }
+
+  ExitCode run_verb(const VerbInfo& info) {
+    VerbCall call(info);
+    const auto parsed = call.flags().parse(std::span(words_).subspan(1));
+    if (!parsed) return refuse(in_verb(info, parsed.error()));
+    const auto common = call.common();
+    if (!common) return refuse(in_verb(info, common.error()));
+    if (common->wants_help) return print(call.flags().help());
+    session_.common = *common;
+    session_.palette = Palette(wants_color(common->color, session_.terminal));
+    const auto result = call.verb().run(session_);
+    return result ? publish(info, *result) : refuse(result.error());
+  }
+
+  static Error in_verb(const VerbInfo& info, const Error& error) {
+    return {error.code,
+            fmt::format("{}: {} (see zeroproof help {})", info.name, error.text, info.name)};
+  }
+
+  ExitCode publish(const VerbInfo& info, const VerbResult& result) {
+    if (session_.common.wants_json && result.json) {
+      session_.out.write(result.json() + "\n");
+    } else if (result.text) {
+      session_.out.write(result.text());
+    }
+    const auto written = write_files(info, result);
+    return written ? result.code : refuse(written.error());
+  }
+
+  Result<void> write_files(const VerbInfo& info, const VerbResult& result) {
+    const CommonFlags& common = session_.common;
+    if (!common.junit_path.empty() && result.junit) {
+      const std::string run = fmt::format("zeroproof {}", info.name);
+      const auto written = write_file_atomically(common.junit_path, junit_xml(run, result.junit()));
+      if (!written) return written;
+    }
+    if (common.out_dir.empty() || !result.json) return {};
+    if (const auto made = make_folder(common.out_dir); !made) return made;
+    return write_file_atomically(fmt::format("{}/{}.json", common.out_dir, info.name),
+                                 result.json() + "\n");
+  }
+
+  Session session_;
+  std::vector<std::string> words_;
+};
+
+}  // namespace
+
+ExitCode run_command(std::span<const char* const> arguments) {
+  return Command(arguments).run();
+}
+
+}  // namespace zeroproof

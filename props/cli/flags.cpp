@@ -1,0 +1,160 @@
+#include "props/cli/flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "props/nearest_name.h"
+
+namespace zeroproof {
+
+struct Flags::Model {
+  explicit Model(const std::string& program) : app("", program) {}
+
+  CLI::App app;
+  std::map<std::string, std::vector<std::string>> allowed;  // by "--name"
+};
+
+namespace {
+
+// CLI11 prints "Usage: NAME [OPTIONS] WORDS"; flags stand in the order of their declaration.
+class HelpFormat final : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0 || option->get_items_expected_max() == 0) return "";
+    return option->get_positional() ? "" : " " + option->get_type_name();
+  }
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string words;
+    for (const CLI::Option* option : app->get_options()) {
+      if (option->get_positional()) words += " [" + option->get_name() + "...]";
+    }
+    return fmt::format("usage: {}{} [flags]\n\n{}\n", name, words, app->get_description());
+  }
+  std::string make_description(const CLI::App*) const override { return ""; }
+  std::string make_footer(const CLI::App* app) const override { return app->get_footer() + "\n"; }
+};
+
+CLI::Validator one_of(std::vector<std::string> allowed) {
+  return CLI::Validator(
+      [allowed = std::move(allowed)](std::string& value) {
+        if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return std::string();
+        const std::vector<std::string_view> known(allowed.begin(), allowed.end());
+        return fmt::format("unknown value '{}': {}", value, did_you_mean(value, known));
+      },
+      "", "one_of");
+}
+
+std::string dashed(std::string_view name) {
+  return fmt::format("--{}", name);
+}
+
+// An error about a flag that only the environment set should say where the value came from.
+std::string with_origin(std::string text, const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    const char* value =
+        option->get_envname().empty() ? nullptr : getenv(option->get_envname().c_str());
+    if (value != nullptr && text.find(name + ":") != std::string::npos) {
+      text += fmt::format(" (the environment sets {}={})", option->get_envname(), value);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string environment_name(std::string_view flag) {
+  std::string name = "ZP_";
+  for (const char c : flag) {
+    name.push_back(c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c))));
+  }
+  return name;
+}
+
+Flags::Flags(std::string program, std::string_view summary, std::string_view examples)
+    : model_(std::make_unique<Model>(program)) {
+  CLI::App& app = model_->app;
+  app.set_help_flag();
+  app.description(std::string(summary));
+  app.footer(fmt::format("examples:\n{}", examples));
+  app.formatter(std::make_shared<HelpFormat>());
+  app.get_formatter()->column_width(34);
+  app.allow_extras();  // reported by reject_unknown, with a suggestion
+}
+
+Flags::~Flags() = default;
+
+void Flags::add_switch(std::string_view name, bool& is_on, std::string_view text) {
+  model_->app.add_flag(dashed(name), is_on, std::string(text))->envname(environment_name(name));
+}
+
+void Flags::add_value(std::string_view name, std::string& value, const FlagHelp& help) {
+  CLI::Option* option = model_->app.add_option(dashed(name), value, std::string(help.text));
+  option->type_name(std::string(help.value))->envname(environment_name(name));
+  if (help.allowed.empty()) return;
+  std::vector<std::string> allowed(help.allowed.begin(), help.allowed.end());
+  model_->allowed[dashed(name)] = allowed;
+  option->check(one_of(std::move(allowed)));
+}
+
+void Flags::add_list(std::string_view name, std::vector<std::string>& values,
+                     const FlagHelp& help) {
+  model_->app.add_option(dashed(name), values, std::string(help.text))
+      ->type_name(std::string(help.value))
+      ->envname(environment_name(name))
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
+void Flags::add_words(std::vector<std::string>& words, const FlagHelp& help) {
+  model_->app.add_option(std::string(help.value), words, std::string(help.text));
+}
+
+Result<void> Flags::parse(std::span<const std::string> words) {
+  try {
+    model_->app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& error) {
+    return fail(ErrorCode::usage, with_origin(error.what(), model_->app));
+  }
+  return reject_unknown();
+}
+
+Result<void> Flags::reject_unknown() const {
+  const std::vector<std::string> unknown = model_->app.remaining();
+  if (unknown.empty()) return {};
+  const std::string name = unknown.front().substr(0, unknown.front().find('='));
+  if (!name.starts_with('-')) {
+    return fail(ErrorCode::usage, fmt::format("unexpected word '{}'", name));
+  }
+  const std::vector<FlagInfo> flags = list();
+  std::vector<std::string_view> known;
+  for (const FlagInfo& flag : flags) known.push_back(flag.name);
+  return fail(ErrorCode::usage,
+              fmt::format("unknown flag '{}': {}", name, did_you_mean(name, known)));
+}
+
+std::string Flags::help() const {
+  return model_->app.help();
+}
+
+std::vector<FlagInfo> Flags::list() const {
+  std::vector<FlagInfo> flags;
+  for (const CLI::Option* option : model_->app.get_options()) {
+    if (option->get_positional()) continue;
+    FlagInfo flag{.name = option->get_name(),
+                  .text = option->get_description(),
+                  .takes_value = option->get_items_expected_max() > 0};
+    if (const auto found = model_->allowed.find(flag.name); found != model_->allowed.end()) {
+      flag.allowed = found->second;
+    }
+    flags.push_back(std::move(flag));
+  }
+  return flags;
+}
+
+}  // namespace zeroproof

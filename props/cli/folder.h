@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "model/result.h"
+
+namespace zeroproof {
+
+// Makes the folder and those above it; fine when it exists.
+Result<void> make_folder(const std::string& path);
+
+}  // namespace zeroproof

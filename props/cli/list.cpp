@@ -1,0 +1,169 @@
+// `zeroproof list`: what exists.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "engine/hooks/policies.h"
+#include "model/check.h"
+#include "props/cli/verb.h"
+#include "props/nearest_name.h"
+#include "props/registry.h"
+#include "props/report/table.h"
+#include "props/scenario.h"
+
+namespace zeroproof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json scenarios() {
+  Json list = Json::array();
+  for (const ScenarioFile& file : builtin_scenarios()) {
+    const auto scenario = parse_scenario(file.text, file.id);
+    ZP_CHECK(scenario.has_value(), "a built-in scenario is wrong: " + scenario.error().text);
+    list.push_back(
+        {{"id", scenario->id}, {"title", scenario->title}, {"source", scenario->source}});
+  }
+  return list;
+}
+
+Json policies() {
+  Json list = Json::array();
+  for (const PolicyInfo& info : policy_catalogue()) {
+    Json modes = {policy_mode_name(PolicyMode::graph_task_callback)};
+    if (info.can_count) modes.push_back(policy_mode_name(PolicyMode::count_fallback));
+    list.push_back({{"id", info.id},
+                    {"description", info.description},
+                    {"source", info.source},
+                    {"modes", modes}});
+  }
+  return list;
+}
+
+Json scopes_of(const Property& property) {
+  Json scopes = Json::array();
+  if (property.scopes.has(Scope::trace)) scopes.push_back("trace");
+  if (property.scopes.has(Scope::state)) scopes.push_back("state");
+  if (property.scopes.has(Scope::explore)) scopes.push_back("explore");
+  return scopes;
+}
+
+Json properties() {
+  Json list = Json::array();
+  for (const Property& property : all_properties()) {
+    list.push_back({{"id", property.id},
+                    {"number", property.number},
+                    {"statement", property.statement},
+                    {"source", property.source},
+                    {"scopes", scopes_of(property)}});
+  }
+  return list;
+}
+
+Json schedulers() {
+  return {{{"id", "exhaustive"}, {"description", "every legal order; a state is explored once"}},
+          {{"id", "random"}, {"description", "uniform choices from --seed, until the budget ends"}},
+          {{"id", "fifo"}, {"description", "one execution, always the first option"}},
+          {{"id", "replay:FILE"}, {"description", "the one execution of a *.zps schedule"}}};
+}
+
+Json runtimes() {
+  return {{{"id", "sim"}, {"description", "deterministic simulator, protocol level: no tensors"}},
+          {{"id", "host"}, {"description", "not built: the engine comes with a later version"}},
+          {{"id", "cuda"}, {"description", "not built: the engine comes with a later version"}}};
+}
+
+Json verbs() {
+  Json list = Json::array();
+  for (const VerbInfo& info : verb_table()) {
+    list.push_back({{"id", info.name}, {"description", info.summary}});
+  }
+  return list;
+}
+
+struct Section {
+  std::string_view name;
+  Json (*make)();
+};
+
+constexpr std::array kSections = {
+    Section{"scenarios", scenarios},   Section{"policies", policies},
+    Section{"properties", properties}, Section{"schedulers", schedulers},
+    Section{"runtimes", runtimes},     Section{"verbs", verbs},
+};
+
+std::string cell(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  std::string words;
+  for (const Json& word : value) words += (words.empty() ? "" : " ") + word.get<std::string>();
+  return words;
+}
+
+std::string section_text(const std::string& name, const Json& entries, const Palette& palette) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& entry : entries) {
+    auto& row = rows.emplace_back();
+    for (const auto& [key, value] : entry.items()) {
+      if (key != "source" && key != "scopes") row.push_back(cell(value));
+    }
+  }
+  return palette.title(name) + "\n" + table_text(rows);
+}
+
+class ListVerb final : public Verb {
+ public:
+  void declare(Flags& flags) override {
+    flags.add_words(words_,
+                    {"SECTION", "scenarios, policies, properties, schedulers, runtimes, verbs"});
+  }
+
+  Result<VerbResult> run(Session& session) override {
+    Json document = {{"schema", "zeroproof.list/1"}};
+    for (const std::string& word : words_) {
+      if (const auto known = check(word); !known) return tl::unexpected(known.error());
+    }
+    for (const Section& section : kSections) {
+      if (is_wanted(section.name)) document[std::string(section.name)] = section.make();
+    }
+    return VerbResult{
+        .text = [document, palette = session.palette] { return text(document, palette); },
+        .json = [document] { return document.dump(1); }};
+  }
+
+ private:
+  static std::string text(const Json& document, const Palette& palette) {
+    std::string page;
+    for (const auto& [key, value] : document.items()) {
+      if (!value.is_array()) continue;
+      if (!page.empty()) page += '\n';
+      page += section_text(key, value, palette);
+    }
+    return page;
+  }
+
+  static Result<void> check(const std::string& word) {
+    std::vector<std::string_view> known;
+    for (const Section& section : kSections) {
+      if (section.name == word) return {};
+      known.push_back(section.name);
+    }
+    return fail(ErrorCode::usage,
+                fmt::format("list: unknown section '{}': {}", word, did_you_mean(word, known)));
+  }
+
+  bool is_wanted(std::string_view name) const {
+    return words_.empty() || std::find(words_.begin(), words_.end(), name) != words_.end();
+  }
+
+  std::vector<std::string> words_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_list() {
+  return std::make_unique<ListVerb>();
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace zeroproof {
+
+// The word as a POSIX shell reads it back; left alone when nothing in it is special.
+std::string shell_quote(std::string_view word);
+
+}  // namespace zeroproof

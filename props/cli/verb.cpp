@@ -1,0 +1,91 @@
+#include "props/cli/verb.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace zeroproof {
+namespace {
+
+constexpr std::array kVerbs = {
+    VerbInfo{"verify", "the main job: replays the bundled traces, explores every scenario",
+             "  zeroproof verify\n"
+             "  zeroproof verify --quick --junit out/verify.xml\n",
+             nullptr},
+    VerbInfo{"replay", "checks recorded traces on three levels, or runs a schedule again",
+             "  zeroproof replay trace.jsonl.gz\n"
+             "  zeroproof replay traces/ --levels state,properties --json\n"
+             "  zeroproof replay trace.jsonl --policy exact\n",
+             make_replay},
+    VerbInfo{"explore", "searches the legal hook orders of a scenario",
+             "  zeroproof explore S2b --policy pr7886\n"
+             "  zeroproof explore all --policy all --latitude any_topological\n"
+             "  zeroproof explore mine.json --scheduler random --budget 10000x --seed 7\n",
+             nullptr},
+    VerbInfo{"list", "names what exists: scenarios, policies, properties, schedulers, runtimes",
+             "  zeroproof list\n"
+             "  zeroproof list properties --json\n",
+             make_list},
+    VerbInfo{"show", "prints a trace as a timeline",
+             "  zeroproof show trace.jsonl.gz\n"
+             "  zeroproof show trace.jsonl --gt 3 --kind engine.call,param.post_acc\n"
+             "  zeroproof show trace.jsonl --from 100 --to 140\n",
+             make_show},
+    VerbInfo{"diff", "finds the first difference between the orders of two traces",
+             "  zeroproof diff a.jsonl b.jsonl\n"
+             "  zeroproof diff a.jsonl.gz b.jsonl.gz --full --skip coll:,wait:\n",
+             make_diff},
+    VerbInfo{"convert", "turns a trace into plain, gzip or Perfetto form",
+             "  zeroproof convert trace.jsonl trace.jsonl.gz\n"
+             "  zeroproof convert run_r0.jsonl.gz run_r1.jsonl.gz run.perfetto.json\n",
+             make_convert},
+    VerbInfo{"doctor", "says what this build and this machine have and lack",
+             "  zeroproof doctor\n"
+             "  zeroproof doctor --json\n",
+             make_doctor},
+    VerbInfo{"completion", "prints the completion script of a shell",
+             "  source <(zeroproof completion bash)\n"
+             "  zeroproof completion fish > ~/.config/fish/completions/zeroproof.fish\n",
+             make_completion},
+    VerbInfo{"conform", "runs our port of each recorded program (not built yet)", "", nullptr},
+    VerbInfo{"museum", "hunts each planted bug (not built yet)", "", nullptr},
+    VerbInfo{"train", "runs the engine on a model (not built yet)", "", nullptr},
+    VerbInfo{"export", "turns a finding into a PyTorch script (not built yet)", "", nullptr},
+    VerbInfo{"record", "runs for real and writes a trace (not built yet)", "", nullptr},
+};
+
+}  // namespace
+
+void Session::say(std::string_view text) const {
+  fmt::print(stderr, "zeroproof: {}\n", text);
+}
+
+std::string Session::seed_line() const {
+  return fmt::format("seed {}\n", common.seed);
+}
+
+std::string Session::reproduce_line(ExitCode code) const {
+  if (code == ExitCode::held) return {};
+  return fmt::format("reproduce: {} {}\n", program, arguments);
+}
+
+std::span<const VerbInfo> verb_table() {
+  return kVerbs;
+}
+
+const VerbInfo* find_verb(std::string_view name) {
+  const auto at = std::find_if(kVerbs.begin(), kVerbs.end(),
+                               [&](const VerbInfo& info) { return info.name == name; });
+  return at == kVerbs.end() ? nullptr : &*at;
+}
+
+VerbCall::VerbCall(const VerbInfo& info)
+    : verb_(info.make()),
+      flags_(fmt::format("zeroproof {}", info.name), info.summary, info.examples) {
+  verb_->declare(flags_);
+  words_.declare(flags_);
+}
+
+}  // namespace zeroproof

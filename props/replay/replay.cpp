@@ -1,0 +1,209 @@
+#include "props/replay/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/task_graph.h"
+#include "sim/trace/reader.h"
+
+namespace zeroproof {
+namespace {
+
+constexpr std::uint64_t kRecordsBetweenStopRequests = 4096;
+
+TraceDevice device_of(const HeaderRecord& header) {
+  const bool is_cuda =
+      std::any_of(header.producer.begin(), header.producer.end(), [](const auto& entry) {
+        return (entry.first == "device" || entry.first == "accelerator") &&
+               entry.second.value_or("").starts_with("cuda");
+      });
+  return is_cuda ? TraceDevice::cuda : TraceDevice::cpu;
+}
+
+RunFacts facts_of(const HeaderRecord& header) {
+  return {.program = header.program,
+          .dtype = header.dtype,
+          .rank = header.rank,
+          .world = header.world,
+          .stage = static_cast<std::int32_t>(header.stage.value_or(-1))};
+}
+
+// The levels of one trace and what feeds them.
+class TraceReplayer {
+ public:
+  TraceReplayer(const ReplayOptions& options, TraceReplay& out) : options_(options), out_(out) {}
+
+  // Reads the whole trace. Code usage: the options cannot work for any trace.
+  Result<void> run(const std::function<bool()>& should_stop) {
+    auto reader = TraceReader::open(out_.path, names_);
+    if (!reader) return fault(reader.error());
+    out_.program = reader->header().program;
+    if (auto made = make_levels(reader->header()); !made) return made;
+    if (out_.fault) return {};
+    read(*reader, should_stop);
+    finish(*reader);
+    return {};
+  }
+
+  bool was_stopped() const { return was_stopped_; }
+  const PropertiesLevel* properties() const { return properties_ ? &*properties_ : nullptr; }
+
+ private:
+  Result<void> fault(Error error) {
+    out_.fault = std::move(error);
+    return {};
+  }
+
+  Result<void> make_levels(const HeaderRecord& header) {
+    structure_.emplace(names_);
+    if (options_.levels.has_queue) queue_.emplace(device_of(header));
+    if (options_.levels.has_properties) properties_.emplace(facts_of(header), names_);
+    return options_.levels.has_state ? make_state(header) : Result<void>{};
+  }
+
+  Result<void> make_state(const HeaderRecord& header) {
+    const bool is_recorded = options_.policy.empty() && !header.policy.empty();
+    const std::string policy = is_recorded               ? header.policy
+                               : options_.policy.empty() ? "pr7886"
+                                                         : options_.policy;
+    PolicyMode mode = options_.mode.value_or(PolicyMode::graph_task_callback);
+    if (!options_.mode && !header.mode.empty()) {
+      const auto recorded = policy_mode_of(header.mode);
+      if (!recorded) return header_fault(recorded.error());
+      mode = *recorded;
+    }
+    auto level = StateLevel::make(policy, mode, names_);
+    if (!level && is_recorded) return header_fault(level.error());
+    if (!level) return tl::unexpected(level.error());
+    state_.emplace(std::move(*level));
+    return {};
+  }
+
+  Result<void> header_fault(const Error& error) {
+    return fault({ErrorCode::unreadable, fmt::format("{}:1: header: {}", out_.path, error.text)});
+  }
+
+  void read(TraceReader& reader, const std::function<bool()>& should_stop) {
+    for (std::uint64_t count = 1;; ++count) {
+      const auto record = reader.next();
+      if (!record) {
+        out_.fault = record.error();
+        return;
+      }
+      if (*record == nullptr) return;
+      structure_->on_record(**record);
+      std::visit([&](const auto& body) { feed(body, **record); }, (*record)->body);
+      if (out_.fault) return;
+      if (count % kRecordsBetweenStopRequests == 0 && should_stop && should_stop()) {
+        was_stopped_ = true;
+        return;
+      }
+    }
+  }
+
+  void feed(const HookEvent& event, const Record&) {
+    ++out_.events;
+    if (queue_) queue_->on_event(event);
+    if (state_) state_->on_event(event);
+    if (properties_) properties_->on_event(event);
+  }
+
+  void feed(const GraphRecord& record, const Record& line) {
+    if (!record.graph.is_opaque) {
+      if (const auto graph = TaskGraph::make(record.graph); !graph) {
+        out_.fault = {ErrorCode::unreadable,
+                      fmt::format("{}:{}: {}", out_.path, line.line_number, graph.error().text)};
+        return;
+      }
+    }
+    if (queue_) queue_->on_graph(record.graph);
+  }
+
+  void feed(const ParamRecord& record, const Record&) {
+    if (state_) state_->declare_param(record.name);
+    if (properties_) properties_->declare_param(record.name);
+  }
+
+  void feed(const TensorRecord& record, const Record&) {
+    if (!properties_) return;
+    properties_->add_tensor(record.role, record.name, record.values ? &*record.values : nullptr);
+  }
+
+  void feed(const GroupRecord& record, const Record&) {
+    if (properties_ && record.ranks) properties_->declare_group(record.name, *record.ranks);
+  }
+
+  template <class Other>
+  void feed(const Other&, const Record&) {}
+
+  void finish(const TraceReader& reader) {
+    const bool is_complete = !out_.fault && !reader.truncation() && !was_stopped_;
+    if (!out_.fault && reader.truncation()) {
+      out_.fault = {ErrorCode::unreadable, *reader.truncation()};
+    }
+    if (queue_) out_.queue = queue_->finish();
+    if (state_) out_.state = state_->finish();
+    if (properties_) {
+      properties_->finish(is_complete);
+      out_.properties = properties_->report();
+    }
+    if (!is_complete) return;  // what is open is open because the end is missing
+    structure_->finish();
+    out_.structure = structure_->findings();
+    out_.structure_count = structure_->finding_count();
+  }
+
+  const ReplayOptions& options_;
+  TraceReplay& out_;
+  NameTable names_;
+  bool was_stopped_ = false;
+  std::optional<StructureCheck> structure_;
+  std::optional<QueueLevel> queue_;
+  std::optional<StateLevel> state_;
+  std::optional<PropertiesLevel> properties_;
+};
+
+}  // namespace
+
+bool TraceReplay::agrees() const {
+  return (!queue || queue->holds()) && (!state || state->matched == state->calls) &&
+         (!properties || !properties->is_falsified()) && structure_count == 0;
+}
+
+ReplaySummary ReplayReport::summary() const {
+  ReplaySummary summary{.traces = traces.size()};
+  for (const TraceReplay& trace : traces) {
+    ++(trace.fault ? summary.unreadable : trace.agrees() ? summary.ok : summary.mismatched);
+  }
+  return summary;
+}
+
+Replay::Replay(ReplayOptions options, std::function<bool()> should_stop)
+    : options_(std::move(options)), should_stop_(std::move(should_stop)) {}
+
+Result<void> Replay::add(const std::string& path) {
+  TraceReplay trace{.path = path};
+  TraceReplayer replayer(options_, trace);
+  if (auto result = replayer.run(should_stop_); !result) return result;
+  if (replayer.was_stopped()) {
+    report_.is_interrupted = true;
+    return {};
+  }
+  if (trace.properties) {
+    group_.add(*replayer.properties(), path);
+    grouped_.push_back(report_.traces.size());
+  }
+  report_.traces.push_back(std::move(trace));
+  return {};
+}
+
+ReplayReport Replay::finish() {
+  const auto compared = group_.compare();
+  for (std::size_t i = 0; i < compared.size(); ++i) {
+    report_.traces[grouped_[i]].properties->merge(compared[i].report);
+  }
+  return std::move(report_);
+}
+
+}  // namespace zeroproof

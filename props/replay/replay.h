@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/hooks/policies.h"
+#include "model/result.h"
+#include "props/replay/properties_level.h"
+#include "props/replay/queue_level.h"
+#include "props/replay/state_level.h"
+#include "sim/trace/structure_check.h"
+
+namespace zeroproof {
+
+struct ReplayLevels {
+  bool has_queue = true;
+  bool has_state = true;
+  bool has_properties = true;
+};
+
+struct ReplayOptions {
+  ReplayLevels levels;
+  std::string policy;              // empty: as recorded, see replay_trace
+  std::optional<PolicyMode> mode;  // nullopt: as recorded
+};
+
+// What one trace showed. A level that was not asked for, or never started, is absent. After a
+// fault the levels speak about what stood before it.
+struct TraceReplay {
+  std::string path;
+  std::string program;
+  std::uint64_t events = 0;
+  std::optional<QueueReport> queue;
+  std::optional<StateReport> state;
+  std::optional<PropertiesReport> properties;
+  std::vector<StructureFinding> structure;  // broken rules of the format; the first of them
+  std::uint64_t structure_count = 0;
+  std::optional<Error> fault;
+
+  bool agrees() const;  // every level that is there
+  bool is_ok() const { return !fault && agrees(); }
+};
+
+struct ReplaySummary {
+  std::size_t traces = 0;  // ok + mismatched + unreadable
+  std::size_t ok = 0;
+  std::size_t mismatched = 0;
+  std::size_t unreadable = 0;
+};
+
+struct ReplayReport {
+  std::vector<TraceReplay> traces;  // in the order of adding
+  bool is_interrupted = false;
+
+  ReplaySummary summary() const;
+};
+
+// Replays traces one after the other, each file read once, all levels in the same pass, and
+// compares the files of one run with each other at the end. Not thread-safe.
+class Replay {
+ public:
+  // `should_stop` is asked now and then; may be empty.
+  explicit Replay(ReplayOptions options, std::function<bool()> should_stop = {});
+
+  // Policy and mode of the state level: those of the options, else those of the trace's header,
+  // else pr7886 with graph-task callbacks. Errors are faults of the trace, except code usage: the
+  // options themselves cannot work.
+  Result<void> add(const std::string& path);
+
+  ReplayReport finish();
+
+ private:
+  ReplayOptions options_;
+  std::function<bool()> should_stop_;
+  RunGroup group_;
+  std::vector<std::size_t> grouped_;  // index into report_.traces of each file of group_
+  ReplayReport report_;
+};
+
+}  // namespace zeroproof

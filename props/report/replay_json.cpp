@@ -1,0 +1,106 @@
+#include <nlohmann/json.hpp>
+
+#include "props/report/json.h"
+#include "props/report/json_values.h"
+
+namespace zeroproof {
+namespace {
+
+Json queue_json(const QueueReport& queue) {
+  Json level = {{"graph_tasks", queue.graph_tasks},
+                {"matched", queue.matched},
+                {"races", queue.races},
+                {"mismatched", queue.mismatched},
+                {"unfinished", queue.unfinished},
+                {"opaque", queue.opaque},
+                {"without_graph", queue.without_graph}};
+  level["first_mismatch"] = nullptr;
+  if (queue.first_mismatch) {
+    level["first_mismatch"] = {{"call", queue.first_mismatch->call},
+                               {"text", queue.first_mismatch->text}};
+  }
+  return level;
+}
+
+Json state_json(const StateReport& state) {
+  Json level = {{"policy", state.policy},
+                {"mode", policy_mode_name(state.mode)},
+                {"calls", state.calls},
+                {"matched", state.matched}};
+  level["first_mismatch"] = nullptr;
+  if (state.first_mismatch) {
+    level["first_mismatch"] = {{"lc", state.first_mismatch->lc},
+                               {"engine", state.first_mismatch->engine.value},
+                               {"text", state.first_mismatch->text}};
+  }
+  return level;
+}
+
+Json properties_json(const PropertiesReport& properties) {
+  Json level = {{"held", Json::array()},
+                {"falsified", Json::array()},
+                {"latent", Json::array()},
+                {"not_applicable", Json::array()}};
+  for (const Property* property : properties.held) level["held"].push_back(property->id);
+  for (const Finding& finding : properties.falsified) {
+    level["falsified"].push_back(finding_json(finding));
+  }
+  for (const Finding& finding : properties.latent) {
+    level["latent"].push_back(finding_json(finding));
+  }
+  for (const NotApplicable& one : properties.not_applicable) {
+    level["not_applicable"].push_back(one.property->id);
+  }
+  return level;
+}
+
+Json structure_json(const TraceReplay& trace) {
+  Json findings = Json::array();
+  for (const StructureFinding& finding : trace.structure) {
+    findings.push_back({{"rule", finding.rule},
+                        {"line", finding.line_number},
+                        {"lc", finding.lc},
+                        {"text", finding.text}});
+  }
+  return {{"count", trace.structure_count}, {"findings", findings}};
+}
+
+Json trace_json(const TraceReplay& trace) {
+  Json levels = Json::object();
+  if (trace.queue) levels["queue"] = queue_json(*trace.queue);
+  if (trace.state) levels["state"] = state_json(*trace.state);
+  if (trace.properties) levels["properties"] = properties_json(*trace.properties);
+  const char* status = trace.fault ? "unreadable" : trace.agrees() ? "ok" : "mismatched";
+  Json error = trace.fault ? Json(trace.fault->text) : Json(nullptr);
+  return {{"path", trace.path}, {"program", trace.program}, {"status", status},
+          {"error", error},     {"events", trace.events},   {"structure", structure_json(trace)},
+          {"levels", levels}};
+}
+
+}  // namespace
+
+Json finding_json(const Finding& finding) {
+  return {{"id", finding.property->id}, {"number", finding.property->number},
+          {"lc", finding.lc},           {"rank", finding.rank},
+          {"event", finding.event},     {"text", finding.text}};
+}
+
+std::string document_text(const Json& document) {
+  return document.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string replay_json(const ReplayReport& report) {
+  const ReplaySummary summary = report.summary();
+  Json traces = Json::array();
+  for (const TraceReplay& trace : report.traces) traces.push_back(trace_json(trace));
+  return document_text({{"schema", "zeroproof.replay/1"},
+                        {"summary",
+                         {{"traces", summary.traces},
+                          {"ok", summary.ok},
+                          {"mismatched", summary.mismatched},
+                          {"unreadable", summary.unreadable}}},
+                        {"interrupted", report.is_interrupted},
+                        {"traces", traces}});
+}
+
+}  // namespace zeroproof
