@@ -23,7 +23,7 @@ constexpr std::array kVerbs = {
              "  zeroproof explore S2b --policy pr7886\n"
              "  zeroproof explore all --policy all --latitude any_topological\n"
              "  zeroproof explore mine.json --scheduler random --budget 10000x --seed 7\n",
-             nullptr},
+             make_explore},
     VerbInfo{"list", "names what exists: scenarios, policies, properties, schedulers, runtimes",
              "  zeroproof list\n"
              "  zeroproof list properties --json\n",
