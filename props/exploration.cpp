@@ -29,9 +29,41 @@ std::uint32_t index_of(const Property* property) {
   return static_cast<std::uint32_t>(property - all_properties().data());
 }
 
-void declare_params(const ProtocolProgram& program, PropertyRun& properties) {
-  for (const ProtocolEngineSpec& engine : program.engines) {
-    for (const std::string& param : engine.params) properties.declare_param(param);
+// Leaves of the engine that a path without its output hooks leads to (P16 does not bind them).
+std::vector<std::string> bypassing_params(const GraphTaskProgram& task, EngineId engine) {
+  std::vector<std::string> params;
+  std::vector<bool> is_seen(task.nodes.size(), false);
+  std::vector<std::size_t> open = {0};
+  bool has_output = false;
+  while (!open.empty()) {
+    const ProtocolNode& node = task.nodes[open.back()];
+    const bool is_new = !is_seen[open.back()];
+    is_seen[open.back()] = true;
+    open.pop_back();
+    if (!is_new || node.engine == engine) {
+      has_output |= node.kind == NodeKind::output_hook;
+      if (is_new && node.kind == NodeKind::accumulate) params.push_back(node.param);
+      continue;
+    }
+    open.insert(open.end(), node.next.begin(), node.next.end());
+  }
+  return has_output ? params : std::vector<std::string>();
+}
+
+// Every name is interned up front: ids in the order of first use would tell orders apart that
+// lead to the same state.
+void declare_params(const ProtocolProgram& program, NameTable& names, PropertyRun& properties) {
+  for (std::size_t at = 0; at < program.engines.size(); ++at) {
+    for (const std::string& param : program.engines[at].params) {
+      names.intern(param);
+      properties.declare_param(param);
+    }
+    const EngineId engine{static_cast<std::int32_t>(at)};
+    for (const GraphTaskProgram& task : program.tasks) {
+      for (const std::string& param : bypassing_params(task, engine)) {
+        properties.declare_bypass(names.intern(param));
+      }
+    }
   }
 }
 
@@ -85,7 +117,7 @@ std::vector<Verdict> judge_once(const ProtocolProgram& program, const ProtocolSe
                                 Chooser& chooser) {
   NameTable names;
   PropertyRun properties(Scope::explore, names);
-  declare_params(program, properties);
+  declare_params(program, names, properties);
   ProtocolWorld world(program, setup, names, properties);
   world.set_watcher_state([&](std::string& bytes) { properties.append_state(bytes); });
   world.run(chooser);
@@ -107,7 +139,7 @@ RecordedRun record_run(const ProtocolProgram& program, const ProtocolSetup& setu
                        Chooser& chooser) {
   RecordedRun run;
   PropertyRun properties(Scope::explore, run.names);
-  declare_params(program, properties);
+  declare_params(program, run.names, properties);
   TeeSink sink(properties, run.events);
   ProtocolWorld world(program, setup, run.names, sink);
   world.run(chooser);

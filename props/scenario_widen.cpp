@@ -84,7 +84,7 @@ class TaskWidener {
           next.push_back(copies_[target].front());
         }
       }
-      if (!is_last) next.push_back(copies[copy + 1]);
+      if (!is_last && is_layer(node)) next.push_back(copies[copy + 1]);
     }
   }
 

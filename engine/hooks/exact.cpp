@@ -27,7 +27,12 @@ class ExactPolicy final : public HookPolicy {
  public:
   PrologueRule prologue_rule() const override { return PrologueRule::once_per_graph_task; }
 
-  void on_forward_begin(HookHost&) override { open_forwards_.push_back(tasks_.size()); }
+  // Nothing is left to reset; observers still see where upstream's managers do it.
+  void on_forward_begin(HookHost&) override {
+    notify_call(ManagerMethod::reset_for_new_step);
+    open_forwards_.push_back(tasks_.size());
+    notify_return(ManagerMethod::reset_for_new_step);
+  }
 
   void on_forward_end(HookHost& host) override {
     open_forwards_.pop_back();
@@ -56,12 +61,7 @@ class ExactPolicy final : public HookPolicy {
 
   void on_prologue(HookHost& host) override {
     OpenTask& task = current_task(host);
-    if (!task.has_prologue) {
-      notify_call(ManagerMethod::enter_backward);
-      task.has_prologue = true;
-      ++pending_epilogues_;
-      notify_return(ManagerMethod::enter_backward);
-    }
+    enter(task);
     queue_callback_once(host, task);
   }
 
@@ -80,6 +80,7 @@ class ExactPolicy final : public HookPolicy {
     task.is_callback_queued = false;
     if (is_running_) return;  // engine.backward runs the epilogue itself
     if (!task.has_prologue && !has_unreduced_work_) return;
+    enter(task);  // for hooks that no prologue announced
     host.run_post_hook();
   }
 
@@ -137,6 +138,14 @@ class ExactPolicy final : public HookPolicy {
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == id,
              "an engine event came from a graph task whose begin was not reported");
     return tasks_.back();
+  }
+
+  void enter(OpenTask& task) {
+    if (task.has_prologue) return;
+    notify_call(ManagerMethod::enter_backward);
+    task.has_prologue = true;
+    ++pending_epilogues_;
+    notify_return(ManagerMethod::enter_backward);
   }
 
   // The task whose end reduces what a hook of the current task adds, or null when a later
