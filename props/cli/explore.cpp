@@ -77,12 +77,16 @@ class ExploreVerb final : public Verb {
         return tl::unexpected(made.error());
     }
     const auto reports = std::make_shared<std::vector<ExplorationReport>>();
+    ProgressLine progress(session.common.progress);
+    ProgressView view;
     for (const ExplorationOptions& job : *jobs) {
       if (was_interrupted()) break;
-      auto report = explore_one(job, session);
+      auto report = explore_one(job, progress, view);
       if (!report) return tl::unexpected(report.error());
       reports->push_back(std::move(*report));
     }
+    if (jobs->size() > 1) view = {.task = fmt::format("explore: {} explorations", reports->size())};
+    progress.finish(view);
     if (auto written = write_files(*reports, session); !written) {
       return tl::unexpected(written.error());
     }
@@ -147,10 +151,10 @@ class ExploreVerb final : public Verb {
     return {};
   }
 
-  Result<ExplorationReport> explore_one(const ExplorationOptions& job, const Session& session) {
-    ProgressLine progress(session.common.progress);
-    ProgressView view{.task = fmt::format("explore {} {}", job.scenario, job.policy),
-                      .strategy = job.scheduler};
+  Result<ExplorationReport> explore_one(const ExplorationOptions& job, ProgressLine& progress,
+                                        ProgressView& view) {
+    view.task = fmt::format("explore {} {}", job.scenario, job.policy);
+    view.strategy = job.scheduler;
     if (job.budget.executions != Budget::kUnlimited) view.runs_max = job.budget.executions;
     const std::int64_t start = now_ns();
     ExploreWatch watch;
@@ -168,7 +172,6 @@ class ExploreVerb final : public Verb {
     };
     auto report = explore_scenario(job, watch);
     if (!report) return report;
-    progress.finish(view);
     return promise_verdicts(std::move(*report));
   }
 

@@ -13,7 +13,7 @@ constexpr std::array kVerbs = {
     VerbInfo{"verify", "the main job: replays the bundled traces, explores every scenario",
              "  zeroproof verify\n"
              "  zeroproof verify --quick --junit out/verify.xml\n",
-             nullptr},
+             make_verify},
     VerbInfo{"replay", "checks recorded traces on three levels, or runs a schedule again",
              "  zeroproof replay trace.jsonl.gz\n"
              "  zeroproof replay traces/ --levels state,properties --json\n"
