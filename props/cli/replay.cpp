@@ -9,7 +9,10 @@
 #include "props/cli/interrupt.h"
 #include "props/cli/verb.h"
 #include "props/nearest_name.h"
+#include "props/replay/schedule_replay.h"
 #include "props/replay/trace_paths.h"
+#include "props/report/explore_junit.h"
+#include "props/report/explore_text.h"
 #include "props/report/json.h"
 #include "props/report/replay_junit.h"
 #include "props/report/replay_text.h"
@@ -32,12 +35,6 @@ Result<ReplayLevels> parse_levels(const std::vector<std::string>& words) {
   return ReplayLevels{has("queue"), has("state"), has("properties")};
 }
 
-ExitCode exit_code_of(const ReplayReport& report) {
-  const ReplaySummary summary = report.summary();
-  if (summary.unreadable > 0) return ExitCode::unreadable;
-  return summary.mismatched > 0 ? ExitCode::falsified : ExitCode::held;
-}
-
 class ReplayVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
@@ -58,47 +55,105 @@ class ReplayVerb final : public Verb {
     if (words_.empty()) {
       return fail(ErrorCode::usage, "replay: name at least one trace, folder or schedule");
     }
-    return replay_traces(session);
+    const auto findings = std::make_shared<Findings>();
+    if (auto ran = replay_schedules(*findings); !ran) return tl::unexpected(ran.error());
+    if (auto ran = replay_traces(session, *findings); !ran) return tl::unexpected(ran.error());
+    return result_of(session, findings);
   }
 
  private:
-  Result<VerbResult> replay_traces(Session& session) {
+  struct Findings {
+    ReplayReport traces;
+    std::vector<ScheduleReplay> schedules;
+  };
+
+  Result<ReplayOptions> options() const {
     ReplayOptions options{.policy = policy_};
     const auto levels = parse_levels(levels_);
     if (!levels) return tl::unexpected(levels.error());
     options.levels = *levels;
     if (!mode_.empty()) options.mode = *policy_mode_of(mode_);
+    return options;
+  }
+
+  // Takes the schedules out of the words.
+  Result<void> replay_schedules(Findings& findings) {
+    ScheduleReplayOptions options{.policy = policy_};
+    if (!mode_.empty()) options.mode = *policy_mode_of(mode_);
+    const auto first = std::stable_partition(
+        words_.begin(), words_.end(), [](const auto& word) { return !is_schedule_word(word); });
+    for (auto word = first; word != words_.end(); ++word) {
+      auto replayed = replay_schedule(*word, options);
+      if (!replayed) return tl::unexpected(replayed.error());
+      findings.schedules.push_back(std::move(*replayed));
+    }
+    words_.erase(first, words_.end());
+    return {};
+  }
+
+  Result<void> replay_traces(const Session& session, Findings& findings) {
+    const auto chosen = options();
+    if (!chosen) return tl::unexpected(chosen.error());
     std::vector<std::string> paths;
     for (const std::string& word : words_) {
       const auto found = trace_paths(word);
       if (!found) return tl::unexpected(found.error());
       paths.insert(paths.end(), found->begin(), found->end());
     }
-    Replay replay(options, was_interrupted);
+    Replay replay(*chosen, was_interrupted);
     ProgressLine progress(session.common.progress);
     ProgressView view{.task = "replay", .runs_max = paths.size()};
     for (const std::string& path : paths) {
       if (was_interrupted()) break;
-      if (auto added = replay.add(path); !added) return tl::unexpected(added.error());
+      if (auto added = replay.add(path); !added) return added;
       ++view.runs;
       progress.update([&] { return view; });
     }
     if (paths.size() > 1) progress.finish(view);
-    return result_of(session, replay.finish());
+    findings.traces = replay.finish();
+    findings.traces.is_interrupted = was_interrupted();
+    return {};
   }
 
-  Result<VerbResult> result_of(Session& session, ReplayReport report) {
-    report.is_interrupted = was_interrupted();
-    const auto shared = std::make_shared<const ReplayReport>(std::move(report));
-    const ExitCode code = exit_code_of(*shared);
-    return VerbResult{.code = code,
-                      .text =
-                          [shared, code, &session] {
-                            return session.seed_line() + replay_text(*shared, session.palette) +
-                                   session.reproduce_line(code);
-                          },
-                      .json = [shared] { return replay_json(*shared); },
-                      .junit = [shared] { return replay_cases(*shared); }};
+  static ExitCode exit_code_of(const Findings& findings) {
+    const ReplaySummary summary = findings.traces.summary();
+    bool is_falsified = summary.mismatched > 0;
+    for (const ScheduleReplay& schedule : findings.schedules) {
+      if (!schedule.is_reproduced()) return ExitCode::nondeterminism;
+      is_falsified = is_falsified || !schedule.falsified.empty();
+    }
+    if (summary.unreadable > 0) return ExitCode::unreadable;
+    return is_falsified ? ExitCode::falsified : ExitCode::held;
+  }
+
+  static std::string page(const Findings& findings, const Session& session) {
+    std::string text = session.seed_line();
+    for (const ScheduleReplay& schedule : findings.schedules) {
+      text += schedule_text_page(schedule, {session.terminal.columns, session.palette});
+    }
+    if (!findings.traces.traces.empty() || findings.schedules.empty()) {
+      text += replay_text(findings.traces, session.palette);
+    }
+    return text + session.reproduce_line(exit_code_of(findings));
+  }
+
+  static std::vector<JUnitCase> cases(const Findings& findings) {
+    std::vector<JUnitCase> cases = replay_cases(findings.traces);
+    for (const ScheduleReplay& schedule : findings.schedules) {
+      for (const Verdict& verdict : schedule.run.verdicts) {
+        cases.push_back(property_case(schedule.source, verdict));
+      }
+    }
+    return cases;
+  }
+
+  static Result<VerbResult> result_of(const Session& session,
+                                      const std::shared_ptr<Findings>& findings) {
+    return VerbResult{
+        .code = exit_code_of(*findings),
+        .text = [findings, &session] { return page(*findings, session); },
+        .json = [findings] { return replay_json(findings->traces, findings->schedules); },
+        .junit = [findings] { return cases(*findings); }};
   }
 
   std::vector<std::string> words_;

@@ -13,7 +13,7 @@ constexpr std::array kVerbs = {
     VerbInfo{"verify", "the main job: replays the bundled traces, explores every scenario",
              "  zeroproof verify\n"
              "  zeroproof verify --quick --junit out/verify.xml\n",
-             nullptr},
+             make_verify},
     VerbInfo{"replay", "checks recorded traces on three levels, or runs a schedule again",
              "  zeroproof replay trace.jsonl.gz\n"
              "  zeroproof replay traces/ --levels state,properties --json\n"
@@ -23,7 +23,7 @@ constexpr std::array kVerbs = {
              "  zeroproof explore S2b --policy pr7886\n"
              "  zeroproof explore all --policy all --latitude any_topological\n"
              "  zeroproof explore mine.json --scheduler random --budget 10000x --seed 7\n",
-             nullptr},
+             make_explore},
     VerbInfo{"list", "names what exists: scenarios, policies, properties, schedulers, runtimes",
              "  zeroproof list\n"
              "  zeroproof list properties --json\n",

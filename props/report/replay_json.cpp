@@ -77,6 +77,17 @@ Json trace_json(const TraceReplay& trace) {
           {"levels", levels}};
 }
 
+Json schedule_json(const ScheduleReplay& replay) {
+  Json settings = Json::object();
+  for (const auto& [key, value] : replay.schedule.settings) settings[key] = value;
+  return {{"source", replay.source},
+          {"scenario", replay.schedule.scenario},
+          {"settings", settings},
+          {"properties", verdicts_json(replay.run.verdicts)},
+          {"expected", replay.expected ? Json(*replay.expected) : Json(nullptr)},
+          {"reproduced", replay.is_reproduced()}};
+}
+
 }  // namespace
 
 Json finding_json(const Finding& finding) {
@@ -85,22 +96,31 @@ Json finding_json(const Finding& finding) {
           {"event", finding.event},     {"text", finding.text}};
 }
 
+Json verdicts_json(const std::vector<Verdict>& verdicts) {
+  PropertiesReport report;
+  for (const Verdict& verdict : verdicts) report.add(verdict);
+  return properties_json(report);
+}
+
 std::string document_text(const Json& document) {
   return document.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string replay_json(const ReplayReport& report) {
+std::string replay_json(const ReplayReport& report, const std::vector<ScheduleReplay>& schedules) {
   const ReplaySummary summary = report.summary();
-  Json traces = Json::array();
-  for (const TraceReplay& trace : report.traces) traces.push_back(trace_json(trace));
-  return document_text({{"schema", "zeroproof.replay/1"},
-                        {"summary",
-                         {{"traces", summary.traces},
-                          {"ok", summary.ok},
-                          {"mismatched", summary.mismatched},
-                          {"unreadable", summary.unreadable}}},
-                        {"interrupted", report.is_interrupted},
-                        {"traces", traces}});
+  Json document = {{"schema", "zeroproof.replay/1"},
+                   {"summary",
+                    {{"traces", summary.traces},
+                     {"ok", summary.ok},
+                     {"mismatched", summary.mismatched},
+                     {"unreadable", summary.unreadable}}},
+                   {"interrupted", report.is_interrupted},
+                   {"traces", Json::array()}};
+  for (const TraceReplay& trace : report.traces) document["traces"].push_back(trace_json(trace));
+  for (const ScheduleReplay& schedule : schedules) {
+    document["schedules"].push_back(schedule_json(schedule));
+  }
+  return document_text(document);
 }
 
 }  // namespace zeroproof

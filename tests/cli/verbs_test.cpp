@@ -93,7 +93,7 @@ TEST(UsageErrors, Exit_with_2_and_one_line_that_helps) {
       {"help repaly", "did you mean 'replay'?"},
       {"replay --polcy pr7886 x.jsonl", "did you mean '--policy'?"},
       {"replay --policy pr7887 x.jsonl", "unknown value 'pr7887': did you mean 'pr7886'?"},
-      {"replay --levels que x.jsonl", "did you mean 'queue'?"},
+      {"replay --levels queu x.jsonl", "did you mean 'queue'?"},
       {"replay", "name at least one trace"},
       {"replay --seed twelve x.jsonl", "'twelve' is not a count"},
       {"list --color alway", "did you mean 'always'?"},

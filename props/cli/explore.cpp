@@ -1,0 +1,267 @@
+// `zeroproof explore`: the legal hook orders of scenarios under policies.
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+
+#include "props/cli/budget.h"
+#include "props/cli/finding_files.h"
+#include "props/cli/folder.h"
+#include "props/cli/interrupt.h"
+#include "props/cli/shell_quote.h"
+#include "props/cli/verb.h"
+#include "props/exploration_status.h"
+#include "props/nearest_name.h"
+#include "props/replay/schedule_replay.h"
+#include "props/report/explore_junit.h"
+#include "props/report/explore_text.h"
+#include "props/report/json.h"
+#include "props/report/run_trace.h"
+
+namespace zeroproof {
+namespace {
+
+constexpr std::uint64_t kRandomExecutions = 10'000;  // without --budget
+
+std::int64_t now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+ExitCode exit_code_of(ExplorationStatus status) {
+  switch (status) {
+    case ExplorationStatus::held:
+      return ExitCode::held;
+    case ExplorationStatus::inconclusive:
+      return ExitCode::inconclusive;
+    case ExplorationStatus::falsified:
+      return ExitCode::falsified;
+    case ExplorationStatus::interrupted:
+      return ExitCode::interrupted;
+    case ExplorationStatus::miscounted:
+      return ExitCode::internal;
+    case ExplorationStatus::nondeterminism:
+      return ExitCode::nondeterminism;
+  }
+  return ExitCode::internal;
+}
+
+class ExploreVerb final : public Verb {
+ public:
+  void declare(Flags& flags) override {
+    std::vector<std::string_view> policies;
+    for (const PolicyInfo& info : policy_catalogue()) policies.push_back(info.id);
+    policies.push_back("all");
+    flags.add_words(scenarios_, {"SCENARIO", "ids (see list scenarios), *.json files, or all"});
+    flags.add_value("policy", policy_, {"NAME", "hook policy (default exact), or all", policies});
+    flags.add_value("mode", mode_,
+                    {"MODE",
+                     "graph_task_callback (default) or count_fallback",
+                     {"graph_task_callback", "count_fallback"}});
+    flags.add_value("latitude", latitude_,
+                    {"LATITUDE",
+                     "any_topological (default) or faithful: PyTorch's order",
+                     {"any_topological", "faithful"}});
+    flags.add_value("scheduler", scheduler_,
+                    {"NAME", "exhaustive (default), random, fifo or replay:FILE"});
+    flags.add_value("budget", budget_, {"LIMITS", "60s, 5m, 10000x or 100Mstep, with commas"});
+    flags.add_list("set", settings_, {"N=8", "parameters: a multiple of 4 (default 4)"});
+    flags.add_switch("no-minimize", skips_minimizing_, "report findings as they were found");
+    flags.add_value("trace-out", trace_path_, {"FILE", "write the first finding's run as a trace"});
+  }
+
+  Result<VerbResult> run(Session& session) override {
+    auto jobs = plan(session.common.seed);
+    if (!jobs) return tl::unexpected(jobs.error());
+    if (!session.common.out_dir.empty()) {
+      if (auto made = make_folder(session.common.out_dir); !made)
+        return tl::unexpected(made.error());
+    }
+    const auto reports = std::make_shared<std::vector<ExplorationReport>>();
+    ProgressLine progress(session.common.progress);
+    ProgressView view;
+    for (const ExplorationOptions& job : *jobs) {
+      if (was_interrupted()) break;
+      auto report = explore_one(job, progress, view);
+      if (!report) return tl::unexpected(report.error());
+      reports->push_back(std::move(*report));
+    }
+    if (jobs->size() > 1) view = {.task = fmt::format("explore: {} explorations", reports->size())};
+    progress.finish(view);
+    if (auto written = write_files(*reports, session); !written) {
+      return tl::unexpected(written.error());
+    }
+    return result_of(reports, session);
+  }
+
+ private:
+  Result<std::vector<ExplorationOptions>> plan(std::uint64_t seed) {
+    if (scenarios_.empty()) {
+      return fail(ErrorCode::usage,
+                  "explore: name a scenario; 'zeroproof list scenarios' has them");
+    }
+    ExplorationOptions base{.scheduler = scheduler_, .seed = seed};
+    base.mode = *policy_mode_of(mode_);
+    base.latitude = *latitude_of(latitude_);
+    if (auto set = read_settings(base); !set) return tl::unexpected(set.error());
+    const auto budget = parse_budget(budget_);
+    if (!budget) return tl::unexpected(budget.error());
+    time_ns_ = budget->time_ns;
+    base.budget = budget->work;
+    if (scheduler_ == "random" && budget_.empty()) base.budget.executions = kRandomExecutions;
+    std::vector<ExplorationOptions> jobs;
+    for (const std::string& scenario : scenario_ids()) {
+      for (const PolicyInfo& policy : policy_catalogue()) {
+        if (policy_ != "all" && policy_ != policy.id) continue;
+        const bool is_possible = base.mode == PolicyMode::graph_task_callback || policy.can_count;
+        if (policy_ == "all" && !is_possible) continue;
+        jobs.push_back(base);
+        jobs.back().scenario = scenario;
+        jobs.back().policy = policy.id;
+      }
+    }
+    for (ExplorationOptions& job : jobs) job.minimizes = !skips_minimizing_ && jobs.size() == 1;
+    return jobs;
+  }
+
+  std::vector<std::string> scenario_ids() const {
+    std::vector<std::string> ids;
+    for (const std::string& word : scenarios_) {
+      if (word != "all") {
+        ids.push_back(word);
+        continue;
+      }
+      for (const ScenarioFile& file : builtin_scenarios()) ids.emplace_back(file.id);
+    }
+    return ids;
+  }
+
+  Result<void> read_settings(ExplorationOptions& options) const {
+    for (const std::string& setting : settings_) {
+      const std::size_t equals = std::min(setting.find('='), setting.size());
+      const std::string key = setting.substr(0, equals);
+      if (key != "N" || equals == setting.size()) {
+        constexpr std::array<std::string_view, 1> kKeys = {"N"};
+        return fail(ErrorCode::usage, fmt::format("explore: --set: unknown setting '{}': {}",
+                                                  setting, did_you_mean(key, kKeys)));
+      }
+      const auto count = parse_count(setting.substr(equals + 1), "explore: --set N");
+      if (!count) return tl::unexpected(count.error());
+      options.params = static_cast<std::uint32_t>(std::min<std::uint64_t>(*count, 1U << 20));
+    }
+    return {};
+  }
+
+  Result<ExplorationReport> explore_one(const ExplorationOptions& job, ProgressLine& progress,
+                                        ProgressView& view) {
+    view.task = fmt::format("explore {} {}", job.scenario, job.policy);
+    view.strategy = job.scheduler;
+    if (job.budget.executions != Budget::kUnlimited) view.runs_max = job.budget.executions;
+    const std::int64_t start = now_ns();
+    ExploreWatch watch;
+    watch.on_progress = [&](const ExploreProgress& at) {
+      view.runs = at.executions;
+      view.depth = at.deepest;
+      view.states = at.scheduler.states;
+      view.findings = at.findings;
+      progress.update([&] { return view; });
+    };
+    watch.should_stop = [&] {
+      if (was_interrupted()) return StopRequest::interrupted;
+      const bool is_over = time_ns_ && now_ns() - start >= *time_ns_;
+      return is_over ? StopRequest::time_over : StopRequest::none;
+    };
+    auto report = explore_scenario(job, watch);
+    if (!report) return report;
+    return promise_verdicts(std::move(*report));
+  }
+
+  // Every schedule that is handed out says what its run falsified.
+  static Result<ExplorationReport> promise_verdicts(ExplorationReport report) {
+    for (ExplorationFinding& finding : report.findings) {
+      const auto run = run_schedule(finding.schedule);
+      if (!run) return tl::unexpected(run.error());
+      finding.schedule = expecting(std::move(finding.schedule), run->verdicts);
+    }
+    return report;
+  }
+
+  Result<void> write_files(const std::vector<ExplorationReport>& reports, const Session& session) {
+    if (!session.common.out_dir.empty()) {
+      for (const ExplorationReport& report : reports) {
+        auto written = write_finding_files(report, session.common.out_dir);
+        if (!written) return written;
+      }
+    }
+    return trace_path_.empty() || reports.empty() ? Result<void>{} : write_trace(reports);
+  }
+
+  // Without a finding: the run in PyTorch's order.
+  Result<void> write_trace(const std::vector<ExplorationReport>& reports) {
+    const auto found =
+        std::find_if(reports.begin(), reports.end(),
+                     [](const ExplorationReport& report) { return !report.findings.empty(); });
+    Schedule schedule;
+    if (found != reports.end()) {
+      schedule = found->findings.front().schedule;
+      schedule.settings.erase("falsified");
+    } else {
+      const ExplorationOptions& options = reports.front().options;
+      schedule = {.scenario = options.scenario,
+                  .settings = {{"policy", options.policy},
+                               {"mode", std::string(policy_mode_name(options.mode))},
+                               {"latitude", "faithful"},
+                               {"N", std::to_string(options.params)}}};
+    }
+    const auto run = run_schedule(schedule);
+    if (!run) return tl::unexpected(run.error());
+    const auto options = options_of(schedule);
+    if (!options) return tl::unexpected(options.error());
+    const auto scenario = load_scenario(schedule.scenario);
+    if (!scenario) return tl::unexpected(scenario.error());
+    return write_run_trace(schedule, widen(*scenario, options->params / 4), *run, trace_path_);
+  }
+
+  Result<VerbResult> result_of(const std::shared_ptr<std::vector<ExplorationReport>>& reports,
+                               Session& session) {
+    ExplorationStatus worst =
+        was_interrupted() ? ExplorationStatus::interrupted : ExplorationStatus::held;
+    for (const ExplorationReport& report : *reports) worst = std::max(worst, status_of(report));
+    return VerbResult{
+        .code = exit_code_of(worst),
+        .text = [reports, &session] { return page(*reports, session); },
+        .json = [reports, &session] { return explore_json(*reports, session.common.seed); },
+        .junit = [reports] { return explore_cases(*reports); }};
+  }
+
+  static std::string page(const std::vector<ExplorationReport>& reports, const Session& session) {
+    const PageStyle style{session.terminal.columns, session.palette};
+    std::string text = session.seed_line();
+    if (reports.size() == 1) text += explore_text(reports.front(), style);
+    if (reports.size() > 1) text += explore_table(reports, style);
+    for (const ExplorationReport& report : reports) {
+      if (report.findings.empty()) continue;
+      return text + fmt::format("reproduce: {} replay {}\n", session.program,
+                                shell_quote(schedule_text(report.findings.front().schedule)));
+    }
+    return text;
+  }
+
+  std::vector<std::string> scenarios_;
+  std::vector<std::string> settings_;
+  std::string policy_ = "exact";
+  std::string mode_ = "graph_task_callback";
+  std::string latitude_ = "any_topological";
+  std::string scheduler_ = "exhaustive";
+  std::string budget_;
+  std::string trace_path_;
+  bool skips_minimizing_ = false;
+  std::optional<std::int64_t> time_ns_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_explore() {
+  return std::make_unique<ExploreVerb>();
+}
+
+}  // namespace zeroproof

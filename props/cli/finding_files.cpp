@@ -1,0 +1,40 @@
+#include "props/cli/finding_files.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "props/replay/schedule_replay.h"
+#include "sim/atomic_file.h"
+
+namespace zeroproof {
+namespace {
+
+Result<void> write_minimized(const ExplorationFinding& finding, const std::string& base) {
+  const std::string scenario_path = base + "-min.json";
+  auto written = write_file_atomically(scenario_path, scenario_text(finding.minimized));
+  if (!written) return written;
+  const auto run = run_schedule(finding.minimized_schedule, finding.minimized);
+  if (!run) return tl::unexpected(run.error());
+  Schedule schedule = expecting(finding.minimized_schedule, run->verdicts);
+  schedule.scenario = scenario_path;
+  return write_schedule_file(schedule, base + "-min.zps");
+}
+
+}  // namespace
+
+Result<void> write_finding_files(const ExplorationReport& report, const std::string& folder) {
+  for (const ExplorationFinding& finding : report.findings) {
+    const std::string stem = std::filesystem::path(report.options.scenario).stem().string();
+    const std::string base =
+        fmt::format("{}/{}-{}-{}", folder, stem, report.options.policy, finding.property->number);
+    if (auto written = write_schedule_file(finding.schedule, base + ".zps"); !written) {
+      return written;
+    }
+    if (!report.options.minimizes) continue;
+    if (auto written = write_minimized(finding, base); !written) return written;
+  }
+  return {};
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "props/exploration.h"
+
+namespace zeroproof {
+
+// Writes for each finding DIR/SCENARIO-POLICY-NUMBER.zps (the scenario as given), and with the
+// suffix -min the minimised scenario (.json) and its schedule (.zps). The folder must exist.
+// Sets nothing; every schedule carries what its run falsified.
+Result<void> write_finding_files(const ExplorationReport& report, const std::string& folder);
+
+}  // namespace zeroproof

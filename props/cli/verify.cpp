@@ -1,0 +1,90 @@
+// `zeroproof verify`: the main job.
+#include "props/verify.h"
+
+#include <fmt/format.h>
+
+#include "props/bundled_data.h"
+#include "props/cli/folder.h"
+#include "props/cli/interrupt.h"
+#include "props/cli/verb.h"
+#include "props/report/verify_report.h"
+#include "sim/atomic_file.h"
+
+namespace zeroproof {
+namespace {
+
+class VerifyVerb final : public Verb {
+ public:
+  void declare(Flags& flags) override {
+    flags.add_switch("quick", is_quick_, "smaller: exact at N = 4, upstream in one mode");
+    flags.add_value("traces", traces_, {"DIR", "the bundled traces (default: where doctor says)"});
+  }
+
+  Result<VerbResult> run(Session& session) override {
+    VerifyOptions options{.is_quick = is_quick_, .traces_folder = traces_};
+    options.seed = session.common.seed;
+    if (traces_.empty()) options.traces_folder = bundled_traces_folder();
+    if (options.traces_folder.empty()) {
+      return fail(ErrorCode::cannot_run, "verify: no bundled traces: name a folder with --traces");
+    }
+    ProgressLine progress(session.common.progress);
+    ProgressView view{.task = "verify"};
+    const auto on_step = [&](const std::string& step) {
+      view.strategy = step;
+      ++view.runs;
+      progress.update([&] { return view; });
+    };
+    auto report = verify(options, {on_step, was_interrupted});
+    if (!report) return tl::unexpected(report.error());
+    view.strategy.clear();
+    progress.finish(view);
+    const auto shared = std::make_shared<const VerifyReport>(std::move(*report));
+    const std::string folder = report_folder(session);
+    if (auto written = write_report(*shared, folder); !written) {
+      return tl::unexpected(written.error());
+    }
+    return result_of(session, shared, folder);
+  }
+
+ private:
+  static std::string report_folder(const Session& session) {
+    return session.common.out_dir.empty() ? "out/report" : session.common.out_dir;
+  }
+
+  static Result<void> write_report(const VerifyReport& report, const std::string& folder) {
+    if (auto made = make_folder(folder); !made) return made;
+    auto written = write_file_atomically(folder + "/report.json", verify_json(report) + "\n");
+    if (!written) return written;
+    written = write_file_atomically(folder + "/junit.xml",
+                                    junit_xml("zeroproof verify", verify_cases(report)));
+    if (!written) return written;
+    return write_file_atomically(folder + "/report.md", verify_markdown(report));
+  }
+
+  static Result<VerbResult> result_of(const Session& session,
+                                      const std::shared_ptr<const VerifyReport>& report,
+                                      const std::string& folder) {
+    const ExitCode code = report->has_held() ? ExitCode::held : ExitCode::falsified;
+    return VerbResult{.code = code,
+                      .text =
+                          [report, folder, code, &session] {
+                            const PageStyle style{session.terminal.columns, session.palette};
+                            return session.seed_line() + verify_text(*report, style) +
+                                   fmt::format("report: {}/\n", folder) +
+                                   session.reproduce_line(code);
+                          },
+                      .json = [report] { return verify_json(*report); },
+                      .junit = [report] { return verify_cases(*report); }};
+  }
+
+  bool is_quick_ = false;
+  std::string traces_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_verify() {
+  return std::make_unique<VerifyVerb>();
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "props/exploration.h"
+#include "sim/schedule.h"
+
+namespace zeroproof {
+
+// The schedule with what its run falsified written into its settings, so that a later replay can
+// tell whether it still does.
+Schedule expecting(Schedule schedule, const std::vector<Verdict>& verdicts);
+
+struct ScheduleReplayOptions {
+  std::string policy;              // empty: the schedule's
+  std::optional<PolicyMode> mode;  // nullopt: the schedule's
+};
+
+// What one schedule showed when it ran again.
+struct ScheduleReplay {
+  std::string source;  // the file, or the schedule itself
+  Schedule schedule;   // as it ran
+  RecordedRun run;
+  std::vector<std::string> falsified;                // property numbers
+  std::optional<std::vector<std::string>> expected;  // absent: nothing to compare with
+
+  bool is_reproduced() const { return !expected || *expected == falsified; }
+};
+
+// Whether the word is a schedule, or names a file that starts as one.
+bool is_schedule_word(const std::string& word);
+
+// Runs the schedule that the word is or names. Under another policy or mode there is nothing to
+// compare with.
+Result<ScheduleReplay> replay_schedule(const std::string& word,
+                                       const ScheduleReplayOptions& options);
+
+}  // namespace zeroproof

@@ -1,0 +1,98 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "props/exploration_status.h"
+#include "props/report/json_values.h"
+#include "props/report/verify_report.h"
+
+namespace zeroproof {
+namespace {
+
+Json replay_part(const VerifyReport& report) {
+  return {{"name", "replay"},
+          {"status", report.has_replay_held() ? "held" : "falsified"},
+          {"traces", report.replay.traces.size()},
+          {"traces_with_expected_findings", report.expected_findings},
+          {"unexpected", report.unexpected}};
+}
+
+Json cell_json(const ExplorationReport& report) {
+  Json falsified = Json::array();
+  for (const ExplorationFinding& finding : report.findings) {
+    falsified.push_back(finding.property->number);
+  }
+  return {{"scenario", report.options.scenario},
+          {"policy", report.options.policy},
+          {"mode", policy_mode_name(report.options.mode)},
+          {"latitude", latitude_name(report.options.latitude)},
+          {"params", report.options.params},
+          {"status", exploration_status_name(status_of(report))},
+          {"orders", report.orders_explored ? Json(report.orders_explored->text()) : Json(nullptr)},
+          {"falsified", falsified}};
+}
+
+Json exact_part(const VerifyReport& report) {
+  Json runs = Json::array();
+  for (const ExplorationReport& one : report.exact) runs.push_back(cell_json(one));
+  return {{"name", "exact"},
+          {"status", report.has_exact_held() ? "held" : "falsified"},
+          {"runs", runs}};
+}
+
+Json upstream_part(const VerifyReport& report) {
+  Json runs = Json::array();
+  for (const ExplorationTable& table : report.upstream) {
+    for (const ExplorationReport& one : table) runs.push_back(cell_json(one));
+  }
+  return {{"name", "upstream"},
+          {"status", report.has_rediscovered() ? "caught" : "missed"},
+          {"missed", report.not_caught},
+          {"runs", runs}};
+}
+
+}  // namespace
+
+std::string verify_json(const VerifyReport& report) {
+  Json parts = {replay_part(report), exact_part(report), upstream_part(report)};
+  for (const std::string& name : parts_not_built()) {
+    parts.push_back({{"name", name}, {"status", "not built"}});
+  }
+  const char* status = report.is_interrupted ? "interrupted"
+                       : report.has_held()   ? "held"
+                                             : "falsified";
+  return document_text({{"schema", "zeroproof.verify/1"},
+                        {"seed", report.options.seed},
+                        {"quick", report.options.is_quick},
+                        {"status", status},
+                        {"parts", parts}});
+}
+
+std::vector<JUnitCase> verify_cases(const VerifyReport& report) {
+  std::vector<JUnitCase> cases;
+  JUnitCase replay{.suite = "replay", .name = "bundled traces"};
+  for (const std::string& line : report.unexpected) replay.text += line + "\n";
+  if (!report.has_replay_held()) replay.outcome = JUnitOutcome::failed;
+  cases.push_back(replay);
+  for (const ExplorationReport& one : report.exact) {
+    JUnitCase exact{.suite = "exact",
+                    .name = fmt::format("{} {} N={}", one.options.scenario,
+                                        latitude_name(one.options.latitude), one.options.params)};
+    const ExplorationStatus status = status_of(one);
+    if (status != ExplorationStatus::held) {
+      exact.outcome = JUnitOutcome::failed;
+      exact.text = fmt::format("{} {}", exploration_status_name(status), falsified_numbers(one));
+    }
+    cases.push_back(exact);
+  }
+  JUnitCase upstream{.suite = "upstream", .name = "hazards rediscovered"};
+  for (const std::string& policy : report.not_caught) upstream.text += "missed " + policy + "\n";
+  if (!report.has_rediscovered()) upstream.outcome = JUnitOutcome::failed;
+  cases.push_back(upstream);
+  for (const std::string& part : parts_not_built()) {
+    cases.push_back({"not built", part, JUnitOutcome::skipped, "not built in this version"});
+  }
+  return cases;
+}
+
+}  // namespace zeroproof

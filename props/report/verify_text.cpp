@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "props/exploration_status.h"
+#include "props/report/text.h"
+#include "props/report/verify_report.h"
+
+namespace zeroproof {
+namespace {
+
+std::string part_word(bool has_held, const Palette& palette) {
+  return has_held ? palette.good("held     ") : palette.bad("FALSIFIED");
+}
+
+std::string replay_part(const VerifyReport& report, const Palette& palette) {
+  std::int64_t tasks = 0;
+  std::uint64_t calls = 0;
+  for (const TraceReplay& trace : report.replay.traces) {
+    if (trace.queue) tasks += trace.queue->matched;
+    if (trace.state) calls += trace.state->matched;
+  }
+  std::string text = fmt::format(
+      "{}  replay    {} bundled traces: {} graph tasks and {} manager calls derived; {} traces "
+      "have known findings\n",
+      part_word(report.has_replay_held(), palette), report.replay.traces.size(), tasks, calls,
+      report.expected_findings);
+  for (const std::string& line : report.unexpected) {
+    text += fmt::format("    {} {}\n", palette.bad("UNEXPECTED"), visible(line));
+  }
+  return text;
+}
+
+std::string exact_part(const VerifyReport& report, const Palette& palette) {
+  OrderCount orders;
+  std::size_t held = 0;
+  std::string failures;
+  for (const ExplorationReport& one : report.exact) {
+    if (one.orders_explored) orders += *one.orders_explored;
+    const ExplorationStatus status = status_of(one);
+    if (status == ExplorationStatus::held) {
+      ++held;
+      continue;
+    }
+    failures += fmt::format("    {} {} {} N={}: {}\n", palette.bad(exploration_status_name(status)),
+                            one.options.scenario, latitude_name(one.options.latitude),
+                            one.options.params, falsified_numbers(one));
+  }
+  return fmt::format(
+             "{}  exact     {} of {} explorations held: {} scenarios, both latitudes, N = {}; {} "
+             "orders, each counted a second way\n",
+             part_word(report.has_exact_held(), palette), held, report.exact.size(),
+             builtin_scenarios().size(), report.options.is_quick ? "4" : "4 and 8", orders.text()) +
+         failures;
+}
+
+std::string upstream_part(const VerifyReport& report, const PageStyle& style) {
+  std::size_t findings = 0;
+  for (const ExplorationTable& table : report.upstream) {
+    for (const ExplorationReport& one : table) findings += one.findings.empty() ? 0 : 1;
+  }
+  std::string text = fmt::format(
+      "{}  upstream  {} explorations of upstream's policies rediscovered a hazard\n",
+      report.has_rediscovered() ? style.palette.good("caught   ") : style.palette.bad("MISSED   "),
+      findings);
+  for (const std::string& policy : report.not_caught) {
+    text += fmt::format("    {} nothing was found under {}\n", style.palette.bad("MISSED"), policy);
+  }
+  return text;
+}
+
+std::string verdict_line(const VerifyReport& report, const Palette& palette) {
+  if (report.is_interrupted) return palette.bad("INTERRUPTED: what was done is above") + "\n";
+  if (!report.has_held()) return palette.bad("FALSIFIED") + "\n";
+  return palette.good("HELD") +
+         fmt::format(" as far as it is built; {} parts are not\n", parts_not_built().size());
+}
+
+}  // namespace
+
+std::string verify_text(const VerifyReport& report, const PageStyle& style) {
+  std::string text = replay_part(report, style.palette) + exact_part(report, style.palette) +
+                     upstream_part(report, style);
+  for (const std::string& part : parts_not_built()) {
+    text += fmt::format("{}  {}\n", style.palette.notice("not built"), part);
+  }
+  for (const ExplorationTable& table : report.upstream) {
+    if (!table.empty()) text += "\n" + explore_table(table, style);
+  }
+  return text + "\n" + verdict_line(report, style.palette);
+}
+
+std::string verify_markdown(const VerifyReport& report) {
+  return fmt::format("# zeroproof verify\n\n```\nseed {}\n{}```\n", report.options.seed,
+                     verify_text(report, {}));
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,148 @@
+#include "props/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "props/exploration_status.h"
+#include "props/replay/trace_paths.h"
+
+namespace zeroproof {
+namespace {
+
+constexpr const char* kOurs = "exact";
+
+struct TableSetup {
+  PolicyMode mode = PolicyMode::graph_task_callback;
+  Latitude latitude = Latitude::any_topological;
+  std::uint32_t params = 4;
+};
+
+class Verification {
+ public:
+  Verification(const VerifyOptions& options, const VerifyWatch& watch) : watch_(watch) {
+    report_.options = options;
+  }
+
+  Result<VerifyReport> run() {
+    if (auto done = replay_traces(); !done) return tl::unexpected(done.error());
+    if (auto done = explore_exact(); !done) return tl::unexpected(done.error());
+    if (auto done = explore_upstream(); !done) return tl::unexpected(done.error());
+    report_.is_interrupted = is_stopped();
+    return std::move(report_);
+  }
+
+ private:
+  bool is_stopped() const { return watch_.should_stop && watch_.should_stop(); }
+
+  void announce(const std::string& step) const {
+    if (watch_.on_step) watch_.on_step(step);
+  }
+
+  Result<void> replay_traces() {
+    const std::string& folder = report_.options.traces_folder;
+    const auto expected = read_expected_findings(folder);
+    if (!expected) return tl::unexpected(expected.error());
+    const auto paths = trace_paths(folder);
+    if (!paths) return tl::unexpected(paths.error());
+    Replay replay({}, watch_.should_stop);
+    for (const std::string& path : *paths) {
+      announce(path);
+      if (auto added = replay.add(path); !added) return added;
+    }
+    report_.replay = replay.finish();
+    report_.unexpected = unexpected_lines(report_.replay, folder, *expected);
+    report_.expected_findings = expected->size();
+    return {};
+  }
+
+  Result<void> explore_exact() {
+    for (const Latitude latitude : {Latitude::faithful, Latitude::any_topological}) {
+      for (const std::uint32_t params : {4U, 8U}) {
+        if (report_.options.is_quick && params > 4) continue;
+        const TableSetup setup{.latitude = latitude, .params = params};
+        if (auto done = explore_all(kOurs, setup, report_.exact); !done) return done;
+      }
+    }
+    return {};
+  }
+
+  Result<void> explore_upstream() {
+    std::vector<TableSetup> setups = {{}};
+    if (!report_.options.is_quick) {
+      setups.push_back({.latitude = Latitude::faithful});
+      setups.push_back({.mode = PolicyMode::count_fallback});
+    }
+    for (const TableSetup& setup : setups) {
+      ExplorationTable& table = report_.upstream.emplace_back();
+      for (const PolicyInfo& policy : policy_catalogue()) {
+        if (policy.id == kOurs) continue;
+        const std::string id(policy.id);
+        if (auto done = explore_all(id, setup, table); !done) return done;
+      }
+    }
+    find_not_caught();
+    return {};
+  }
+
+  Result<void> explore_all(const std::string& policy, const TableSetup& setup,
+                           std::vector<ExplorationReport>& reports) {
+    for (const ScenarioFile& file : builtin_scenarios()) {
+      if (is_stopped()) return {};
+      ExplorationOptions options{.scenario = std::string(file.id),
+                                 .policy = policy,
+                                 .mode = setup.mode,
+                                 .latitude = setup.latitude,
+                                 .params = setup.params,
+                                 .seed = report_.options.seed,
+                                 .minimizes = false};
+      announce(fmt::format("{} {} {} N={}", options.scenario, policy, latitude_name(setup.latitude),
+                           setup.params));
+      ExploreWatch watch;
+      watch.should_stop = [&] {
+        return is_stopped() ? StopRequest::interrupted : StopRequest::none;
+      };
+      auto explored = explore_scenario(options, watch);
+      if (!explored) return tl::unexpected(explored.error());
+      reports.push_back(std::move(*explored));
+    }
+    return {};
+  }
+
+  void find_not_caught() {
+    for (const PolicyInfo& policy : policy_catalogue()) {
+      if (policy.id == kOurs) continue;
+      const ExplorationTable& table = report_.upstream.front();
+      const bool is_caught =
+          std::any_of(table.begin(), table.end(), [&](const ExplorationReport& report) {
+            return report.options.policy == policy.id && !report.findings.empty();
+          });
+      if (!is_caught) report_.not_caught.emplace_back(policy.id);
+    }
+  }
+
+  const VerifyWatch& watch_;
+  VerifyReport report_;
+};
+
+}  // namespace
+
+bool VerifyReport::has_exact_held() const {
+  return !exact.empty() && std::all_of(exact.begin(), exact.end(), [](const auto& report) {
+    return status_of(report) == ExplorationStatus::held;
+  });
+}
+
+bool VerifyReport::has_held() const {
+  return has_replay_held() && has_exact_held() && has_rediscovered() && !is_interrupted;
+}
+
+std::vector<std::string> parts_not_built() {
+  return {"conformance programs", "engine scenarios", "museum"};
+}
+
+Result<VerifyReport> verify(const VerifyOptions& options, const VerifyWatch& watch) {
+  return Verification(options, watch).run();
+}
+
+}  // namespace zeroproof

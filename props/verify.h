@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "props/exploration.h"
+#include "props/replay/replay.h"
+
+namespace zeroproof {
+
+struct VerifyOptions {
+  bool is_quick = false;      // exact at N = 4 only, upstream in one mode and latitude
+  std::string traces_folder;  // the bundled traces, with expected.json
+  std::uint64_t seed = 0;
+};
+
+struct VerifyWatch {
+  std::function<void(const std::string&)> on_step;  // what comes next
+  std::function<bool()> should_stop;
+};
+
+// Property numbers that each trace falsifies, by its path below the folder. The bundled traces
+// record upstream DeepSpeed, whose known defects are findings, not failures.
+using ExpectedFindings = std::map<std::string, std::vector<std::string>>;
+
+// Reads FOLDER/expected.json.
+Result<ExpectedFindings> read_expected_findings(const std::string& folder);
+
+// One line for each way in which the replay differs from what is expected: a fault, a level that
+// disagrees, a finding too many or too few.
+std::vector<std::string> unexpected_lines(const ReplayReport& report, const std::string& folder,
+                                          const ExpectedFindings& expected);
+
+// Explorations with one mode, latitude and N: a table.
+using ExplorationTable = std::vector<ExplorationReport>;
+
+// The main job (product section 4) as far as it is built.
+struct VerifyReport {
+  VerifyOptions options;
+  ReplayReport replay;
+  std::vector<std::string> unexpected;
+  std::size_t expected_findings = 0;       // traces whose known findings were found again
+  std::vector<ExplorationReport> exact;    // must hold
+  std::vector<ExplorationTable> upstream;  // the hazards of the upstream policies
+  std::vector<std::string> not_caught;     // upstream policies without any finding
+  bool is_interrupted = false;
+
+  bool has_replay_held() const { return unexpected.empty() && !replay.traces.empty(); }
+  bool has_exact_held() const;
+  bool has_rediscovered() const { return not_caught.empty(); }
+  bool has_held() const;
+};
+
+// Parts of the main job that this version does not have: never counted as held.
+std::vector<std::string> parts_not_built();
+
+Result<VerifyReport> verify(const VerifyOptions& options, const VerifyWatch& watch);
+
+}  // namespace zeroproof
