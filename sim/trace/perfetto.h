@@ -20,7 +20,7 @@ struct PerfettoCounts {
 };
 
 // Writes the traces of one run, one reader a rank, as one Chrome trace-event JSON document for
-// ui.perfetto.dev (docs/TRACE_FORMAT.md section 14). `readers` stand at their headers and all use
+// ui.perfetto.dev (docs/TRACE_FORMAT.md section 13). `readers` stand at their headers and all use
 // `names`. Memory grows with open slices and gathered parameters only.
 Result<PerfettoCounts> export_perfetto(std::vector<TraceReader>& readers, const NameTable& names,
                                        const TextSink& sink);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/trace/gzip.h"
+#include "sim/trace/line_reader.h"
 #include "sim/trace/reader.h"
 
 namespace zeroproof {
@@ -335,6 +336,12 @@ TEST(TraceReader, Refuses_what_is_no_trace) {
   }
 }
 
+TEST(TraceReader, Refuses_records_after_the_end) {
+  const Outcome out = read_bytes(kHeader + kEnd + event(R"("k":"mark","label":"a")"));
+  EXPECT_EQ(out.records, 2U);
+  EXPECT_EQ(out.error.rfind("t.jsonl:3: record after the end record", 0), 0U) << out.error;
+}
+
 TEST(TraceReader, Accepts_any_minor_version) {
   std::string header = kHeader;
   header.replace(header.find("[1,0]"), 5, "[1,9]");
@@ -386,6 +393,26 @@ TEST(TraceReader, Names_files_that_cannot_be_read) {
   ::chmod(path.c_str(), 0);
   EXPECT_NE(read_file(path).error.find("Permission denied"), std::string::npos);
   std::filesystem::remove(path);
+}
+
+class EndlessSource final : public ByteSource {
+ public:
+  explicit EndlessSource(std::size_t& given) : given_(given) {}
+  tl::expected<std::size_t, std::string> read(std::span<char> out) override {
+    std::fill(out.begin(), out.end(), 'x');
+    given_ += out.size();
+    return out.size();
+  }
+
+ private:
+  std::size_t& given_;
+};
+
+TEST(LineReader, Takes_little_more_than_the_longest_allowed_line) {
+  std::size_t given = 0;
+  LineReader lines(std::make_unique<EndlessSource>(given), 1'000'000);
+  EXPECT_FALSE(lines.next());
+  EXPECT_LE(given, 2'100'000U);
 }
 
 // 10 GB of one line must not be held: the reader stops soon after its maximum.

@@ -308,12 +308,23 @@ TEST(TraceWriter, Writes_nan_as_the_string_of_the_format) {
 }
 
 TEST(TraceWriter, Replaces_bytes_that_are_no_utf8) {
-  for (const char* bytes : {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x80"}) {
+  for (const char* bytes : {"\xff", "\xc0\x80", "\xe0\x80\x80", "\xf0\x80\x80\x80", "\xed\xa0\x80",
+                            "\xf4\x90\x80\x80", "\xe2\x80"}) {
     std::string text;
     append_json_string(bytes, text);
     EXPECT_TRUE(nlohmann::json::accept(text));
     EXPECT_NE(text.find("\xEF\xBF\xBD"), std::string::npos);
   }
+}
+
+TEST(TraceWriter, Names_the_gathered_elements_as_the_format_does) {
+  HookEvent event;
+  event.kind = EventKind::zparam_partition;
+  event.lc = 1;
+  event.numel = 7;
+  std::string line;
+  append_json_line(event, NameTable(), line);
+  EXPECT_EQ(nlohmann::json::parse(line).at("live_numel"), 7) << line;
 }
 
 TEST(TraceWriter, Refuses_an_event_without_what_its_kind_requires) {
