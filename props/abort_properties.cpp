@@ -169,8 +169,9 @@ class CleanAfterAbort final : public Monitor {
     Memory& memory = memory_[fact.engine];
     if (fact.kind == FactKind::forward_begin && memory.has_aborted) {
       memory.has_aborted = false;
-      memory.is_armed = fact.manager != nullptr;
-      if (memory.is_armed) look_at_state(fact, memory);  // V0 has no reset
+      memory.is_armed = true;
+      memory.is_dirty = false;
+      if (fact.event->manager) look_at_state(fact, memory);  // V0 has no reset
     }
     if (!memory.is_armed) return;
     if (fact.kind == FactKind::manager_return && fact.method == Method::reset)

@@ -24,8 +24,10 @@ class DepthZeroAtQuiet final : public Monitor {
     memory.last = {fact.event->lc, fact.event->rank, {}};
     if (memory.depth == 0) memory.reported = 0;
     switch (fact.kind) {
+      case FactKind::forward_begin:
       case FactKind::manager_call:
-        if (fact.method != Method::reset || !fact.is_quiet) return;
+        if (!fact.event->manager || !fact.is_quiet) return;
+        if (fact.kind == FactKind::manager_call && fact.method != Method::reset) return;
         mark_applicable();
         memory.depth_seen = memory.depth;
         memory.seen_at = fact.event->lc;

@@ -133,8 +133,8 @@ void ProtocolView::open_bracket(const HookEvent& event) {
   bracket.micro_step = event.micro_step;
   bracket.lc = event.lc;
   if (!event.engine.is_none()) engines_.try_emplace(event.engine);
+  note_manager(event, bracket.engine);  // a simulated engine.forward tells it, too
   if (event.kind == EventKind::bhs_call) {
-    note_manager(event, bracket.engine);
     add(FactKind::manager_call, event, bracket.engine);
   } else {
     begin_method(event, bracket);
