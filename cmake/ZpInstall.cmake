@@ -1,10 +1,12 @@
-# cmake --install: the command, the layers' libraries and headers, and a package that
+# cmake --install: the command, its traces, the layers' libraries and headers, and a package that
 # find_package(zeroproof) reads. zp_install() is called once every target exists.
 include(CMakePackageConfigHelpers)
 
 function(zp_install)
   set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/zeroproof)
   install(TARGETS zeroproof RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/tests/traces
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/zeroproof)
   install(EXPORT zeroproof_targets NAMESPACE zeroproof:: DESTINATION ${package_folder}
           FILE zeroproof-targets.cmake)
   configure_package_config_file(
