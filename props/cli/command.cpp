@@ -150,7 +150,7 @@ class Command {
       const auto written = write_file_atomically(common.junit_path, junit_xml(run, result.junit()));
       if (!written) return written;
     }
-    if (common.out_dir.empty() || !result.json) return {};
+    if (common.out_dir.empty() || !result.json || result.has_written_out) return {};
     if (const auto made = make_folder(common.out_dir); !made) return made;
     return write_file_atomically(fmt::format("{}/{}.json", common.out_dir, info.name),
                                  result.json() + "\n");

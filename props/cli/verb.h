@@ -42,6 +42,7 @@ struct VerbResult {
   std::function<std::string()> text;  // empty: written already
   std::function<std::string()> json;  // one document, without a line end
   std::function<std::vector<JUnitCase>()> junit;
+  bool has_written_out = false;  // what --out asks for is there already
 };
 
 // One verb: declares its flags, then runs once.

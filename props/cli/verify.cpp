@@ -74,7 +74,8 @@ class VerifyVerb final : public Verb {
                                    session.reproduce_line(code);
                           },
                       .json = [report] { return verify_json(*report); },
-                      .junit = [report] { return verify_cases(*report); }};
+                      .junit = [report] { return verify_cases(*report); },
+                      .has_written_out = true};
   }
 
   bool is_quick_ = false;

@@ -75,23 +75,33 @@ std::string verdict_line(const VerifyReport& report, const Palette& palette) {
          fmt::format(" as far as it is built; {} parts are not\n", parts_not_built().size());
 }
 
-}  // namespace
-
-std::string verify_text(const VerifyReport& report, const PageStyle& style) {
+std::string parts_text(const VerifyReport& report, const PageStyle& style) {
   std::string text = replay_part(report, style.palette) + exact_part(report, style.palette) +
                      upstream_part(report, style);
   for (const std::string& part : parts_not_built()) {
     text += fmt::format("{}  {}\n", style.palette.notice("not built"), part);
   }
-  for (const ExplorationTable& table : report.upstream) {
-    if (!table.empty()) text += "\n" + explore_table(table, style);
+  return text;
+}
+
+}  // namespace
+
+std::string verify_text(const VerifyReport& report, const PageStyle& style) {
+  std::string text = parts_text(report, style);
+  if (!report.upstream.empty() && !report.upstream.front().empty()) {
+    text += "\n" + explore_table(report.upstream.front(), style);
   }
   return text + "\n" + verdict_line(report, style.palette);
 }
 
 std::string verify_markdown(const VerifyReport& report) {
-  return fmt::format("# zeroproof verify\n\n```\nseed {}\n{}```\n", report.options.seed,
-                     verify_text(report, {}));
+  std::string page =
+      fmt::format("# zeroproof verify\n\nseed {}\n\n```\n{}\n{}```\n", report.options.seed,
+                  parts_text(report, {}), verdict_line(report, {}));
+  for (const ExplorationTable& table : report.upstream) {
+    if (!table.empty()) page += fmt::format("\n```\n{}```\n", explore_table(table, {}));
+  }
+  return page;
 }
 
 }  // namespace zeroproof

@@ -15,8 +15,7 @@ const std::string kVerbs[] = {"verify", "replay",  "explore", "list",      "show
 
 std::set<std::string> flags_in(const std::string& text) {
   static const std::regex flag("--[a-z][a-z-]*");
-  return {std::sregex_token_iterator(text.begin(), text.end(), flag),
-          std::sregex_token_iterator()};
+  return {std::sregex_token_iterator(text.begin(), text.end(), flag), std::sregex_token_iterator()};
 }
 
 TEST(Verbs, Have_a_help_page_with_examples_and_the_common_flags) {
@@ -141,8 +140,8 @@ TEST(Streams, A_full_disk_is_an_error) {
 
 TEST(Streams, A_reader_that_went_away_is_an_error_not_a_signal) {
   const ScratchFolder scratch;
-  const CommandResult result = run_shell(
-      "{ sleep 0.2; " ZP_BINARY " list; echo $? > " + (scratch / "code") + "; } | true");
+  const CommandResult result =
+      run_shell("{ sleep 0.2; " ZP_BINARY " list; echo $? > " + (scratch / "code") + "; } | true");
   EXPECT_EQ("2\n", read_file(scratch / "code"));
   EXPECT_NE(std::string::npos, result.err.find("reader went away")) << result.err;
 }
