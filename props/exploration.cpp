@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <utility>
 
 #include "model/check.h"
@@ -159,24 +160,19 @@ Schedule schedule_for(const ExplorationOptions& options, Choices choices) {
           .choices = std::move(choices)};
 }
 
-// The shortest failing order of a scenario, or nothing when every order holds the property.
-std::optional<Choices> failing_choices(const ProtocolProgram& program, const ProtocolSetup& setup,
-                                       std::uint32_t property, bool stops_at_first) {
+// All properties that some order of the program falsifies, with the shortest order of each.
+std::map<std::uint32_t, Choices> failing_choices(const ProtocolProgram& program,
+                                                 const ProtocolSetup& setup) {
   ExhaustiveScheduler scheduler;
-  const Budget budget{.executions = kMinimizeExecutions};
-  std::optional<Choices> found;
-  bool is_done = false;
   const auto run = [&](Chooser& chooser) {
-    Outcome outcome = outcome_of(judge_once(program, setup, chooser));
-    std::erase_if(outcome.falsified, [&](const Falsified& f) { return f.property != property; });
-    is_done = stops_at_first && !outcome.falsified.empty();
-    return outcome;
+    return outcome_of(judge_once(program, setup, chooser));
   };
-  ExploreWatch watch;
-  watch.should_stop = [&] { return is_done ? StopRequest::time_over : StopRequest::none; };
-  const ExploreResult result = explore(run, scheduler, budget, watch);
-  if (!result.findings.empty()) found = result.findings.front().shortest.choices;
-  return found;
+  std::map<std::uint32_t, Choices> choices;
+  for (const FailingProperty& failing :
+       explore(run, scheduler, {.executions = kMinimizeExecutions}).findings) {
+    choices[failing.property] = failing.shortest.choices;
+  }
+  return choices;
 }
 
 class Explorer {
@@ -195,6 +191,7 @@ class Explorer {
     };
     const ExploreResult result = explore(execute, scheduler, report_.options.budget, watch);
     summarize(result);
+    if (report_.options.minimizes && !result.findings.empty()) minimize_scenario(result.findings);
     for (const FailingProperty& failing : result.findings) add_finding(failing);
     return std::move(report_);
   }
@@ -224,27 +221,36 @@ class Explorer {
     finding.schedule = schedule_for(report_.options, failing.shortest.choices);
     finding.minimized = scenario_;
     finding.minimized_schedule = finding.schedule;
-    if (report_.options.minimizes) minimize_finding(failing.property, finding);
+    if (minimized_) {
+      finding.minimized = minimized_->scenario;
+      finding.is_minimal = minimized_->is_minimal;
+      finding.minimized_schedule.scenario = minimized_->scenario.id;
+      finding.minimized_schedule.settings["N"] = std::to_string(kParamsOfFiles);
+      finding.minimized_schedule.choices = minimized_->choices.at(failing.property);
+    }
     rerun(failing.property, finding);
     report_.findings.push_back(std::move(finding));
   }
 
-  // Starts from the scenario as it is in its file when that fails too: it is smaller.
-  void minimize_finding(std::uint32_t property, ExplorationFinding& finding) {
+  // The smallest scenario in which everything that failed here still fails: with one property
+  // alone, another bug could take the place of the one found. Starts from the scenario as it is
+  // in its file when that fails too, since it is smaller.
+  void minimize_scenario(const std::vector<FailingProperty>& failing) {
     const auto fails = [&](const Scenario& candidate) {
-      return failing_choices(candidate.program, setup_, property, true).has_value();
+      const auto choices = failing_choices(candidate.program, setup_);
+      return std::all_of(failing.begin(), failing.end(),
+                         [&](const FailingProperty& f) { return choices.contains(f.property); });
     };
-    const auto base = load_scenario(report_.options.scenario);
-    if (base && fails(*base)) finding.minimized = *base;
-    auto minimized = minimize(std::move(finding.minimized), smaller_scenarios, fails);
-    finding.minimized = std::move(minimized.value);
-    finding.minimized.id += "-minimized";
-    finding.is_minimal = minimized.stats.is_minimal;
-    const auto choices = failing_choices(finding.minimized.program, setup_, property, false);
-    ZP_CHECK(choices.has_value(), "the minimised scenario fails in some order");
-    finding.minimized_schedule.choices = *choices;
-    finding.minimized_schedule.scenario = finding.minimized.id;
-    finding.minimized_schedule.settings["N"] = std::to_string(kParamsOfFiles);
+    Scenario start = scenario_;
+    if (!fails(start)) return;  // too large to search in full: shown as found
+    if (const auto base = load_scenario(report_.options.scenario); base && fails(*base)) {
+      start = *base;
+    }
+    auto minimized = minimize(std::move(start), smaller_scenarios, fails);
+    minimized.value.id += "-minimized";
+    auto choices = failing_choices(minimized.value.program, setup_);
+    minimized_ = MinimizedScenario{std::move(minimized.value), minimized.stats.is_minimal,
+                                   std::move(choices)};
   }
 
   void rerun(std::uint32_t property, ExplorationFinding& finding) {
@@ -266,10 +272,17 @@ class Explorer {
     finding.names = std::move(run.names);
   }
 
+  struct MinimizedScenario {
+    Scenario scenario;
+    bool is_minimal = false;
+    std::map<std::uint32_t, Choices> choices;  // the shortest failing order by property
+  };
+
   Scenario scenario_;
   ProtocolSetup setup_;
   ExplorationReport report_;
   VerdictSum sum_;
+  std::optional<MinimizedScenario> minimized_;
 };
 
 Result<Scenario> scenario_for(const ExplorationOptions& options) {

@@ -49,7 +49,7 @@ class ExactPolicy final : public HookPolicy {
 
   void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) override {
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a thread nest");
-    if (raised && tasks_.back().has_prologue) --pending_epilogues_;
+    if (raised) leave(tasks_.back());
     tasks_.pop_back();
     owing_task_ = GraphTaskId::none();
     if (raised && tasks_.empty() && has_unreduced_work_) {
@@ -86,8 +86,11 @@ class ExactPolicy final : public HookPolicy {
 
   void on_epilogue(HookHost&) override {
     has_unreduced_work_ = false;
+    // An explicit epilogue settles every backward of engine.backward, an automatic one its task's.
+    if (!is_running_ && !tasks_.empty()) return leave(tasks_.back());
     notify_call(ManagerMethod::exit_backward);
-    settle_epilogue();
+    for (OpenTask& task : tasks_) task.has_prologue = false;
+    pending_epilogues_ = 0;
     notify_return(ManagerMethod::exit_backward);
   }
 
@@ -148,6 +151,14 @@ class ExactPolicy final : public HookPolicy {
     notify_return(ManagerMethod::enter_backward);
   }
 
+  void leave(OpenTask& task) {
+    if (!task.has_prologue) return;
+    notify_call(ManagerMethod::exit_backward);
+    task.has_prologue = false;
+    --pending_epilogues_;
+    notify_return(ManagerMethod::exit_backward);
+  }
+
   // The task whose end reduces what a hook of the current task adds, or null when a later
   // backward of the open forward does it.
   OpenTask* owner_of_work() {
@@ -175,17 +186,6 @@ class ExactPolicy final : public HookPolicy {
     if (task.is_callback_queued) return;
     host.queue_callback();
     task.is_callback_queued = true;
-  }
-
-  // An explicit epilogue settles every backward of engine.backward, an automatic one its task's.
-  void settle_epilogue() {
-    if (is_running_ || tasks_.empty()) {
-      pending_epilogues_ = 0;
-      for (OpenTask& task : tasks_) task.has_prologue = false;
-    } else if (tasks_.back().has_prologue) {
-      tasks_.back().has_prologue = false;
-      --pending_epilogues_;
-    }
   }
 
   void notify_call(ManagerMethod method) {
