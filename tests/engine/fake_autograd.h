@@ -17,7 +17,6 @@ class FakeAutograd;
 struct FakeEpilogue {
   bool is_automatic = false;
   std::int64_t task = -1;  // the graph task that was current
-  bool is_inside_own_backward = false;
 };
 
 // An engine that keeps its own books next to the policy under test.
@@ -37,7 +36,7 @@ class FakeEngine final : public HookHost {
     policy_->after_gradient(*this, refresh_count);
   }
   void epilogue(bool is_automatic) {
-    epilogues.push_back({is_automatic, current_graph_task().value, is_running});
+    epilogues.push_back({is_automatic, current_graph_task().value});
     unreduced = 0;
     policy_->on_epilogue(*this);
   }
@@ -53,8 +52,9 @@ class FakeEngine final : public HookHost {
   }
 
   std::vector<FakeEpilogue> epilogues;
-  std::int32_t unreduced = 0;  // gradients since the last epilogue or abandonment
-  std::int32_t abandoned = 0;  // times that the policy reported an abandonment
+  std::int32_t unreduced = 0;               // gradients since the last epilogue or abandonment
+  std::int32_t abandoned = 0;               // times that the policy reported an abandonment
+  std::int32_t post_hooks_in_backward = 0;  // asked for while engine.backward ran
   bool is_running = false;
   bool next_post_hook_raises = false;
 
@@ -145,6 +145,7 @@ inline void FakeEngine::queue_callback() {
   autograd_.queue(*this);
 }
 inline void FakeEngine::run_post_hook() {
+  post_hooks_in_backward += is_running ? 1 : 0;
   if (std::exchange(next_post_hook_raises, false)) throw FakeException{};
   if (!policy_->is_backward_running()) epilogue(true);
 }
