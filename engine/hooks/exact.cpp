@@ -49,7 +49,7 @@ class ExactPolicy final : public HookPolicy {
 
   void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) override {
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a thread nest");
-    if (raised && tasks_.back().has_prologue) --pending_epilogues_;
+    if (raised) forget_epilogue(tasks_.back());
     tasks_.pop_back();
     owing_task_ = GraphTaskId::none();
     if (raised && tasks_.empty() && has_unreduced_work_) {
@@ -146,6 +146,15 @@ class ExactPolicy final : public HookPolicy {
     task.has_prologue = true;
     ++pending_epilogues_;
     notify_return(ManagerMethod::enter_backward);
+  }
+
+  // A task that failed owes nothing; observers see its depth go.
+  void forget_epilogue(OpenTask& task) {
+    if (!task.has_prologue) return;
+    notify_call(ManagerMethod::exit_backward);
+    task.has_prologue = false;
+    --pending_epilogues_;
+    notify_return(ManagerMethod::exit_backward);
   }
 
   // The task whose end reduces what a hook of the current task adds, or null when a later

@@ -57,7 +57,7 @@ const std::vector<BadDocument> kBadDocuments = {
     {"/tasks/outer/1/sequence", "4", {"/tasks/outer/1/sequence", "unknown key"}},
     {"/tasks/outer/1/nxt", "[]", {"/tasks/outer/1/nxt", "did you mean 'next'?"}},
     {"/engines/0/parms", "[]", {"/engines/0/parms", "did you mean 'params'?"}},
-    {"/program/0/lable", "\"B\"", {"/program/0/lable", "did you mean 'label'?"}},
+    {"/program/0/labels", "\"B\"", {"/program/0/labels", "did you mean 'label'?"}},
     {"/schema", "\"zeroproof.scenario/9\"", {"/schema", "zeroproof.scenario/1"}},
     {"/id", "null", {"/id", "must be a string"}},
     {"/engines", "[]", {"/engines", "at least one engine"}},
