@@ -160,6 +160,25 @@ TEST_F(ExactPolicy, Abandons_a_manual_backward_that_raised) {
   expect_clean();
 }
 
+// What a recording of the run will show: nobody else tells readers of a trace that d is 0 again.
+TEST_F(ExactPolicy, Shows_observers_that_a_failed_task_owes_nothing) {
+  struct LastDepth final : ManagerObserver {
+    void on_manager_call(ManagerMethod, const BackwardState&,
+                         std::optional<std::int64_t>) override {}
+    void on_manager_return(ManagerMethod, const BackwardState& after, std::optional<bool>,
+                           bool) override {
+      depth = after.active_depth;
+    }
+    int depth = -1;
+  } seen;
+  engine_.policy().set_observer(&seen);
+  autograd_.begin();
+  engine_.prologue();
+  EXPECT_EQ(seen.depth, 1);
+  autograd_.end(true);
+  EXPECT_EQ(seen.depth, 0);
+}
+
 TEST_F(ExactPolicy, Abandons_a_backward_whose_post_hook_raised) {
   forward();
   autograd_.begin();

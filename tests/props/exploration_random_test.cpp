@@ -146,10 +146,12 @@ RC_GTEST_PROP(RandomPrograms, Hold_every_property_under_exact_in_every_order, ()
 }
 
 RC_GTEST_PROP(RandomPrograms, Are_the_same_after_they_are_written_and_read, ()) {
-  const std::string text = scenario_text(widen(RandomProgram().build(), pick<std::uint32_t>(1, 4)));
+  const Scenario scenario = widen(RandomProgram().build(), pick<std::uint32_t>(1, 4));
+  const std::string text = scenario_text(scenario);
   const auto again = parse_scenario(text, "random");
   if (!again) RC_FAIL(again.error().text + "\n" + text);
   RC_ASSERT(scenario_text(*again) == text);
+  RC_ASSERT(testing::every_field(again->program) == testing::every_field(scenario.program));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 namespace zeroproof {
 namespace {
 
+using testing::every_field;
 using testing::explore_written;
 using testing::failing_property;
 using Json = nlohmann::json;
@@ -65,6 +66,7 @@ TEST_P(EveryScenario, Is_the_same_after_it_is_written_and_read) {
     const auto again = parse_scenario(text, GetParam());
     ASSERT_TRUE(again) << again.error().text;
     EXPECT_EQ(scenario_text(*again), text);
+    EXPECT_EQ(every_field(again->program), every_field(scenario.program));
     EXPECT_EQ(again->program.engines.front().params.size(),
               loaded(GetParam()).program.engines.front().params.size() * factor);
   }
