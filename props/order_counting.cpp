@@ -61,18 +61,29 @@ class OrderCounter {
       const auto orders = count_task(task);
       if (!orders) return orders;
       total *= *orders;
+      if (raises(task)) break;  // the forward ends there
     }
     return total;
   }
 
  private:
+  // Every node runs, so a node that raises is always met, unless another one raises first.
+  bool raises(TaskIndex index) const {
+    for (const ProtocolNode& node : program_.task(index).nodes) {
+      if (node.kind == NodeKind::raise) return true;
+      if (node.kind == NodeKind::recompute && raises(node.nested)) return true;
+    }
+    return false;
+  }
+
   // A nested task runs to its end inside its node, so its orders multiply.
-  Result<OrderCount> with_nested(const GraphTaskProgram& task, OrderCount orders, bool raises) {
+  Result<OrderCount> with_nested(const GraphTaskProgram& task, OrderCount orders, bool is_stopped) {
     for (const ProtocolNode& node : task.nodes) {
       if (node.kind != NodeKind::recompute) continue;
-      if (raises) {
+      if (is_stopped || raises(node.nested)) {
         return fail(ErrorCode::usage,
-                    fmt::format("graph task '{}' both raises and recomputes", task.id));
+                    fmt::format("graph task '{}' recomputes, and it or the recomputed one raises",
+                                task.id));
       }
       const auto nested = count_task(node.nested);
       if (!nested) return nested;

@@ -10,7 +10,7 @@ namespace zeroproof {
 // not by running it: the product over the graph tasks it runs, nested ones included, of their
 // linear extensions (of the sequences up to the raising node for a task that raises). 1 in the
 // faithful latitude. Error where no formula applies: a graph task of more than 64 visible nodes,
-// or one that both raises and recomputes.
+// or one that recomputes when it or the recomputed task raises.
 Result<OrderCount> count_program_orders(const ProtocolProgram& program, Latitude latitude);
 
 }  // namespace zeroproof

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "props/nearest_name.h"
 #include "props/scenario_parser.h"
@@ -36,11 +36,12 @@ Result<Scenario> load_scenario(const std::string& id_or_path) {
                             id_or_path, did_you_mean(id_or_path, known)));
   }
   std::ifstream file(id_or_path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) {
+  std::ostringstream text;
+  // Unlike an iterator, `<<` does not throw when the file is a directory.
+  if (!file || !(text << file.rdbuf())) {
     return fail(ErrorCode::usage, fmt::format("{}: cannot be read as a scenario file", id_or_path));
   }
-  return parse_scenario(text, id_or_path);
+  return parse_scenario(text.str(), id_or_path);
 }
 
 }  // namespace zeroproof

@@ -151,6 +151,7 @@ class ExactPolicy final : public HookPolicy {
     notify_return(ManagerMethod::enter_backward);
   }
 
+  // Its epilogue ran, or it failed and owes none; observers see its depth go.
   void leave(OpenTask& task) {
     if (!task.has_prologue) return;
     notify_call(ManagerMethod::exit_backward);

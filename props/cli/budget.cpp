@@ -10,7 +10,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::int64_t kSecond_ns = 1'000'000'000;
+constexpr std::int64_t kNanosecondsASecond = 1'000'000'000;
 constexpr std::uint64_t kSecondsMax = 100'000'000;
 
 enum class Unit { executions, steps, seconds, minutes };
@@ -40,7 +40,7 @@ Result<void> add_part(std::string_view part, SearchBudget& budget) {
   if (unit->unit == Unit::steps) budget.work.steps = *count;
   if (is_time) {
     const std::uint64_t seconds = std::min(std::min(*count, kSecondsMax) * scale, kSecondsMax);
-    budget.time_ns = static_cast<std::int64_t>(seconds) * kSecond_ns;
+    budget.time_ns = static_cast<std::int64_t>(seconds) * kNanosecondsASecond;
   }
   return {};
 }

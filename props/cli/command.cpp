@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <exception>
-#include <new>
+#include <memory>
 
 #include "model/check.h"
 #include "props/cli/folder.h"

@@ -14,6 +14,8 @@
 namespace zeroproof {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 bool is_perfetto_name(std::string_view path) {
   for (const std::string_view end : {".perfetto.json", ".chrome.json"}) {
     if (path.ends_with(end) || path.ends_with(std::string(end) + ".gz")) return true;
@@ -84,16 +86,17 @@ class ConvertVerb final : public Verb {
     if (auto done = is_perfetto ? write_perfetto() : write_hooktrace(); !done) {
       return tl::unexpected(done.error());
     }
-    return VerbResult{.text = [this] { return fmt::format("{}: {} events\n", output_, events_); },
-                      .json =
-                          [this, is_perfetto] {
-                            return document_text({{"schema", "zeroproof.convert/1"},
-                                                  {"inputs", words_},
-                                                  {"output", output_},
-                                                  {"form", is_perfetto ? "perfetto" : "hooktrace"},
-                                                  {"events", events_},
-                                                  {"unfinished", unfinished_}});
-                          }};
+    return VerbResult{
+        .text = [this] { return fmt::format("{}: {} events\n", output_, events_); },
+        .json =
+            [this, is_perfetto] {
+              return document_text<Json>({{"schema", "zeroproof.convert/1"},
+                                          {"inputs", words_},
+                                          {"output", output_},
+                                          {"form", is_perfetto ? "perfetto" : "hooktrace"},
+                                          {"events", events_},
+                                          {"unfinished", unfinished_}});
+            }};
   }
 
  private:

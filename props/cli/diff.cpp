@@ -12,6 +12,8 @@
 namespace zeroproof {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 Json token_json(const std::optional<PlacedToken>& token) {
   if (!token) return nullptr;
   return {{"token", token->token}, {"lc", token->lc}, {"line", token->line_number}};

@@ -1,13 +1,13 @@
 // `zeroproof doctor`: what this build and this machine have and lack.
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <thread>
 
-#include "props/bundled_data.h"
+#include "props/cli/bundled_data.h"
 #include "props/cli/verb.h"
 #include "props/report/table.h"
 #include "props/scenario.h"
@@ -45,12 +45,9 @@ Json libraries() {
 }
 
 Json machine() {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  const bool is_known = sched_getaffinity(0, sizeof cpus, &cpus) == 0;
   const auto page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
   const auto pages = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES));
-  return {{"cores", is_known ? CPU_COUNT(&cpus) : 1}, {"memory_bytes", page_bytes * pages}};
+  return {{"cores", std::thread::hardware_concurrency()}, {"memory_bytes", page_bytes * pages}};
 }
 
 Json runtimes() {

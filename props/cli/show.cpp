@@ -15,6 +15,8 @@
 namespace zeroproof {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr std::size_t kEventsAPage = 5000;  // lanes are laid out a page at a time
 
 Json header_json(const HeaderRecord& header) {

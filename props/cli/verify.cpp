@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "props/bundled_data.h"
+#include "props/cli/bundled_data.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/verb.h"

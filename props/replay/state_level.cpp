@@ -33,7 +33,7 @@ struct StateLevel::Impl {
     if (event.kind != EventKind::engine_return || event.is_exceptional()) return std::nullopt;
     const std::string_view method = names.text(event.name);
     if (method == "z12.backward_epilogue" || method == "z3.backward_epilogue" ||
-        method == "engine.backward_epilogue" || method == "epilogue") {
+        method == "epilogue") {
       return true;
     }
     if (method == "z3.step" || method == "z3.zero_grad") return false;

@@ -8,6 +8,8 @@
 namespace zeroproof {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 // Counts of orders pass 64 bits: decimal strings.
 Json count_json(const std::optional<OrderCount>& count) {
   return count ? Json(count->text()) : Json(nullptr);
@@ -26,7 +28,7 @@ Json timeline_json(const ExplorationFinding& finding) {
 }
 
 Json exploration_finding_json(const ExplorationFinding& finding) {
-  Json entry = finding_json(finding.finding);
+  Json entry = finding_json<Json>(finding.finding);
   entry["failing_executions"] = finding.failing_executions;
   entry["schedule"] = schedule_text(finding.schedule);
   entry["minimized"] = {{"is_minimal", finding.is_minimal},
@@ -39,7 +41,7 @@ Json exploration_finding_json(const ExplorationFinding& finding) {
 
 Json run_json(const ExplorationReport& report) {
   const ExplorationOptions& options = report.options;
-  Json properties = verdicts_json(report.verdicts);
+  Json properties = verdicts_json<Json>(report.verdicts);
   properties["falsified"] = Json::array();
   for (const ExplorationFinding& finding : report.findings) {
     properties["falsified"].push_back(exploration_finding_json(finding));
@@ -72,14 +74,14 @@ std::string explore_json(const std::vector<ExplorationReport>& reports, std::uin
     if (status == ExplorationStatus::falsified) ++falsified;
     runs.push_back(run_json(report));
   }
-  return document_text({{"schema", "zeroproof.explore/1"},
-                        {"seed", seed},
-                        {"summary",
-                         {{"runs", reports.size()},
-                          {"held", held},
-                          {"falsified", falsified},
-                          {"other", reports.size() - held - falsified}}},
-                        {"runs", runs}});
+  return document_text<Json>({{"schema", "zeroproof.explore/1"},
+                              {"seed", seed},
+                              {"summary",
+                               {{"runs", reports.size()},
+                                {"held", held},
+                                {"falsified", falsified},
+                                {"other", reports.size() - held - falsified}}},
+                              {"runs", runs}});
 }
 
 }  // namespace zeroproof

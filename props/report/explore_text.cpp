@@ -57,7 +57,7 @@ std::string headline(const Property& property, const Palette& palette) {
 std::string finding_text(const ExplorationFinding& finding, const PageStyle& style) {
   std::string text = "\n" + headline(*finding.property, style.palette);
   text += fmt::format("  {}\n", visible(finding.finding.text));
-  text += fmt::format("  {} failing executions were run; {} events{}\n", finding.failing_executions,
+  text += fmt::format("  {} executions failed; {} events{}\n", finding.failing_executions,
                       finding.events.size(),
                       finding.is_minimal ? ", minimised: nothing more can be dropped" : "");
   const TimelineMark mark{finding.bad_event, fmt::format("{}: {}", finding.property->id,

@@ -6,6 +6,8 @@
 namespace zeroproof {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 Json queue_json(const QueueReport& queue) {
   Json level = {{"graph_tasks", queue.graph_tasks},
                 {"matched", queue.matched},
@@ -36,24 +38,6 @@ Json state_json(const StateReport& state) {
   return level;
 }
 
-Json properties_json(const PropertiesReport& properties) {
-  Json level = {{"held", Json::array()},
-                {"falsified", Json::array()},
-                {"latent", Json::array()},
-                {"not_applicable", Json::array()}};
-  for (const Property* property : properties.held) level["held"].push_back(property->id);
-  for (const Finding& finding : properties.falsified) {
-    level["falsified"].push_back(finding_json(finding));
-  }
-  for (const Finding& finding : properties.latent) {
-    level["latent"].push_back(finding_json(finding));
-  }
-  for (const NotApplicable& one : properties.not_applicable) {
-    level["not_applicable"].push_back(one.property->id);
-  }
-  return level;
-}
-
 Json structure_json(const TraceReplay& trace) {
   Json findings = Json::array();
   for (const StructureFinding& finding : trace.structure) {
@@ -69,7 +53,7 @@ Json trace_json(const TraceReplay& trace) {
   Json levels = Json::object();
   if (trace.queue) levels["queue"] = queue_json(*trace.queue);
   if (trace.state) levels["state"] = state_json(*trace.state);
-  if (trace.properties) levels["properties"] = properties_json(*trace.properties);
+  if (trace.properties) levels["properties"] = properties_json<Json>(*trace.properties);
   const char* status = trace.fault ? "unreadable" : trace.agrees() ? "ok" : "mismatched";
   Json error = trace.fault ? Json(trace.fault->text) : Json(nullptr);
   return {{"path", trace.path}, {"program", trace.program}, {"status", status},
@@ -83,28 +67,12 @@ Json schedule_json(const ScheduleReplay& replay) {
   return {{"source", replay.source},
           {"scenario", replay.schedule.scenario},
           {"settings", settings},
-          {"properties", verdicts_json(replay.run.verdicts)},
+          {"properties", verdicts_json<Json>(replay.run.verdicts)},
           {"expected", replay.expected ? Json(*replay.expected) : Json(nullptr)},
           {"reproduced", replay.is_reproduced()}};
 }
 
 }  // namespace
-
-Json finding_json(const Finding& finding) {
-  return {{"id", finding.property->id}, {"number", finding.property->number},
-          {"lc", finding.lc},           {"rank", finding.rank},
-          {"event", finding.event},     {"text", finding.text}};
-}
-
-Json verdicts_json(const std::vector<Verdict>& verdicts) {
-  PropertiesReport report;
-  for (const Verdict& verdict : verdicts) report.add(verdict);
-  return properties_json(report);
-}
-
-std::string document_text(const Json& document) {
-  return document.dump(1, ' ', false, Json::error_handler_t::replace);
-}
 
 std::string replay_json(const ReplayReport& report, const std::vector<ScheduleReplay>& schedules) {
   const ReplaySummary summary = report.summary();

@@ -9,6 +9,8 @@
 namespace zeroproof {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 Json replay_part(const VerifyReport& report) {
   return {{"name", "replay"},
           {"status", report.has_replay_held() ? "held" : "falsified"},
@@ -61,11 +63,11 @@ std::string verify_json(const VerifyReport& report) {
   const char* status = report.is_interrupted ? "interrupted"
                        : report.has_held()   ? "held"
                                              : "falsified";
-  return document_text({{"schema", "zeroproof.verify/1"},
-                        {"seed", report.options.seed},
-                        {"quick", report.options.is_quick},
-                        {"status", status},
-                        {"parts", parts}});
+  return document_text<Json>({{"schema", "zeroproof.verify/1"},
+                              {"seed", report.options.seed},
+                              {"quick", report.options.is_quick},
+                              {"status", status},
+                              {"parts", parts}});
 }
 
 std::vector<JUnitCase> verify_cases(const VerifyReport& report) {

@@ -71,6 +71,7 @@ void ProtocolEngine::run_epilogue(bool is_automatic) {
   const EngineCallScope scope(log_, call_event("engine.backward_epilogue"));
   outcome_.epilogues.push_back({.is_automatic = is_automatic, .works_before = outcome_.works});
   outcome_.unreduced.clear();
+  { const EngineCallScope of_optimizer(log_, call_event("epilogue")); }  // replay reads it as such
   setup_.policy->on_epilogue(*this);
 }
 

@@ -165,10 +165,9 @@ TEST(Explore, Writes_a_trace_that_replay_agrees_with) {
 }
 
 TEST(Explore, Leaves_with_130_and_a_document_when_interrupted) {
-  const CommandResult result = run_shell("timeout -s INT 1 " ZP_BINARY
-                                         " explore S19 --set N=64 --json --progress none; "
-                                         "code=$?; exit $code");
-  EXPECT_EQ(130, result.exit_code == 124 ? 130 : result.exit_code) << result.err;
+  const CommandResult result = run_shell("timeout --preserve-status -s INT 1 " ZP_BINARY
+                                         " explore S19 --set N=64 --json --progress none");
+  EXPECT_EQ(130, result.exit_code) << result.err;
   EXPECT_TRUE(Json::accept(result.out)) << result.out.substr(0, 200);
 }
 

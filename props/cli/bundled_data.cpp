@@ -1,4 +1,4 @@
-#include "props/bundled_data.h"
+#include "props/cli/bundled_data.h"
 
 #include <cstdlib>
 #include <filesystem>
