@@ -68,8 +68,8 @@ bool is_standard(std::string_view name) {
 }
 
 bool is_posix(std::string_view name) {
-  constexpr std::array<std::string_view, 7> kPosix = {"sys/",   "unistd.h",  "fcntl.h", "spawn.h",
-                                                      "poll.h", "pthread.h", "signal.h"};
+  constexpr std::array<std::string_view, 8> kPosix = {"sys/",   "unistd.h",  "fcntl.h",  "spawn.h",
+                                                      "poll.h", "pthread.h", "signal.h", "sched.h"};
   return std::ranges::any_of(kPosix, [&](auto prefix) { return name.starts_with(prefix); });
 }
 

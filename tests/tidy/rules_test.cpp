@@ -85,7 +85,8 @@ TEST(TidyRules, Each_bad_snippet_breaks_its_rule_and_no_other) {
 }
 
 TEST(TidyRules, Comments_literals_and_names_that_only_contain_a_word_break_nothing) {
-  const char* text = R"text(// std::thread, unordered_map, new int
+  const char* text = R"text(#include <new>
+// std::thread, unordered_map, new int
 /* #include <chrono>
    getenv */
 const char* kText = "printf(new rand())";
