@@ -212,6 +212,19 @@ TEST(Minimising, Shrinks_a_widened_finding_like_the_one_of_the_file) {
   }
 }
 
+// PyTorch's order follows the sequence numbers: layers of the three engines stay interleaved.
+TEST(RunSchedule, Keeps_the_faithful_order_of_a_widened_scenario) {
+  const auto run = run_schedule(
+      {.scenario = "S19", .settings = {{"latitude", "faithful"}, {"N", "8"}}, .choices = {}});
+  ASSERT_TRUE(run) << run.error().text;
+  std::string order;
+  for (const HookEvent& event : run->events) {
+    if (event.kind != EventKind::param_post_acc) continue;
+    order += std::string(run->names.text(event.param)) + ' ';
+  }
+  EXPECT_EQ(order, "a.p4 a.p3 b.p4 b.p3 c.p4 c.p3 a.p2 a.p1 b.p2 b.p1 c.p2 c.p1 ");
+}
+
 TEST(RunSchedule, Refuses_a_schedule_that_does_not_fit) {
   const std::map<std::string, std::string> settings = {
       {"policy", "exact"}, {"mode", "graph_task_callback"}, {"latitude", "any_topological"}};
