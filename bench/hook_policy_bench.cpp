@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "bench/policy_backward.h"
 #include "engine/hooks/policies.h"
 #include "model/check.h"
 #include "model/names.h"
+#include "sim/protocol/counting_host.h"
 #include "sim/trace/writer.h"
 
 namespace zeroproof {
