@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <filesystem>
 
-#include "bench/policy_backward.h"
 #include "engine/hooks/policies.h"
+#include "model/check.h"
+#include "model/names.h"
+#include "sim/protocol/counting_host.h"
+#include "sim/trace/writer.h"
 
 namespace zeroproof {
 namespace {
@@ -36,8 +40,44 @@ void register_policy(const PolicyInfo& info) {
   bench->Unit(benchmark::kMicrosecond);
 }
 
+// The same with the trace on: every event becomes a line of a hooktrace file.
+class WritingSink final : public EventSink {
+ public:
+  WritingSink(TraceWriter& writer, const NameTable& names) : writer_(writer), names_(names) {}
+  void on_event(const HookEvent& event) override {
+    ZP_CHECK(writer_.add(event, names_).has_value(), "the trace can be written");
+  }
+
+ private:
+  TraceWriter& writer_;
+  const NameTable& names_;
+};
+
+void run_traced(benchmark::State& state, const PolicyInfo& info) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / "zeroproof_hook_policy_bench.jsonl").string();
+  NameTable names;
+  for (std::int64_t param = 0; param < state.range(0); ++param) {
+    names.intern(fmt::format("layer.{}.weight", param));
+  }
+  auto writer = TraceWriter::create(path);
+  if (!writer || !writer->add(HeaderRecord{})) return state.SkipWithError("no room for a trace");
+  WritingSink sink(*writer, names);
+  run_policy(state, info, sink);  // never finished: the file does not appear
+}
+
+void register_traced(const PolicyInfo& info) {
+  benchmark::RegisterBenchmark(fmt::format("hook_policy_traced/{}", info.id).c_str(),
+                               [&info](benchmark::State& state) { run_traced(state, info); })
+      ->Arg(147)
+      ->Unit(benchmark::kMicrosecond);
+}
+
 const bool kAreRegistered = [] {
-  for (const PolicyInfo& info : policy_catalogue()) register_policy(info);
+  for (const PolicyInfo& info : policy_catalogue()) {
+    register_policy(info);
+    register_traced(info);
+  }
   return true;
 }();
 

@@ -8,8 +8,8 @@
 #include <new>
 #include <string_view>
 
-#include "bench/policy_backward.h"
 #include "engine/hooks/policies.h"
+#include "sim/protocol/counting_host.h"
 
 namespace {
 std::atomic<std::uint64_t> allocations{0};

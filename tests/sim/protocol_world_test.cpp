@@ -85,6 +85,14 @@ struct Ran {
     outcomes = world.outcomes();
     end = world.fingerprint();
   }
+
+  std::vector<std::string> hooks() const {
+    std::vector<std::string> params;
+    for (const HookEvent& event : events.all) {
+      if (event.kind == EventKind::param_post_acc) params.emplace_back(names.text(event.param));
+    }
+    return params;
+  }
 };
 
 constexpr auto kLeaf = NodeKind::accumulate;
@@ -108,10 +116,19 @@ TEST(ProtocolWorld, Is_a_function_of_the_chooser) {
   const Ran one(program, Latitude::any_topological, last);
   const Ran two(program, Latitude::any_topological, again);
   const Ran other(program, Latitude::any_topological, first);
-  EXPECT_EQ(one.events.all, two.events.all);
-  EXPECT_EQ(last.states, again.states);
-  EXPECT_NE(one.events.all, other.events.all);
-  EXPECT_EQ(one.end, other.end);  // both orders lead to the same state
+  EXPECT_TRUE(one.events.all == two.events.all);
+  EXPECT_TRUE(last.states == again.states);
+  EXPECT_EQ(one.hooks(), (std::vector<std::string>{"n2", "n1", "n0"}));
+  EXPECT_EQ(other.hooks(), (std::vector<std::string>{"n0", "n1", "n2"}));
+  EXPECT_TRUE(one.end == other.end);  // both orders lead to the same state
+}
+
+// Without it an explorer would take two different sets of nodes left for the same state.
+TEST(ProtocolWorld, Fingerprints_the_nodes_that_are_left) {
+  LastChooser chooser;
+  const Ran ran(program_of({kLeaf, kLeaf, kLeaf, kLeaf}), Latitude::any_topological, chooser);
+  ASSERT_EQ(chooser.states.size(), 3U);
+  EXPECT_NE(chooser.states[1].low, chooser.states[2].low);
 }
 
 TEST(ProtocolWorld, Drops_what_is_left_of_a_task_that_raised) {
