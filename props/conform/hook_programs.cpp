@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "model/multi_grad_hook.h"
 #include "props/conform/program.h"
 
 namespace zeroproof {
@@ -132,14 +133,41 @@ void capture_and_needed(ProgramRun& c) {
   c.mark("needed_x_x3", is_close(both[1], mul(ag, y.detach(), 12.0)));
 }
 
+void multi_grad(ProgramRun& c) {
+  Autograd& ag = c.autograd();
+  const auto l1 = c.linear("l1");
+  const auto l2 = c.linear("l2");
+  const auto unused = c.linear("l_unused");
+  const TensorList weights = {l1.weight, l2.weight, unused.weight};
+  register_multi_grad_hook(ag, weights,
+                           [&](const TensorList&) { c.emit(EventKind::multi_hook, "all"); });
+  register_any_grad_hook(ag, weights, [&](const Tensor&) { c.emit(EventKind::multi_hook, "any"); });
+  ag.backward(sq(ag, l2(ag, tanh(ag, l1(ag, c.input())))));
+}
+
+void multi_grad_with_root(ProgramRun& c) {
+  Autograd& ag = c.autograd();
+  const Tensor x = c.leaf_input("x");
+  const Tensor y = mul(ag, x, 2.0);
+  c.hook(y, "y");
+  const Tensor loss = sq(ag, y);
+  register_multi_grad_hook(ag, {y, loss}, [&](const TensorList& grads) {
+    const auto word = [&](std::size_t i) { return grads[i].is_defined() ? "True" : "False"; };
+    c.mark(std::string("got:") + word(0) + "," + word(1));
+  });
+  ag.backward(loss);
+}
+
 constexpr std::array kPrograms = {
     ConformProgram{"P16_leaf_hook_kinds", leaf_hook_kinds},
     ConformProgram{"P17_nonleaf_hook_kinds", nonleaf_hook_kinds},
+    ConformProgram{"P21_multi_grad", multi_grad},
     ConformProgram{"P78_capture_nonleaf", capture_nonleaf},
     ConformProgram{"P79_backward_inputs_nonleaf", backward_inputs_nonleaf},
     ConformProgram{"P87_retain_before_prehook", retain_before_prehook},
     ConformProgram{"P88_posthook_replaces_grad_inputs", posthook_replaces_grad_inputs},
     ConformProgram{"P91_capture_and_needed", capture_and_needed},
+    ConformProgram{"P92_multi_grad_with_root", multi_grad_with_root},
 };
 
 }  // namespace

@@ -140,6 +140,20 @@ TEST(Autograd, Builds_runs_and_frees_a_chain_of_a_million_nodes_without_recursio
   EXPECT_EQ(nullptr, find_accumulate_grad(x));
 }
 
+TEST(Autograd, Accumulates_a_hundred_thousand_leaves_that_are_ready_together) {
+  const CpuOps ops;
+  Autograd ag(ops);
+  TensorList leaves;
+  std::size_t hooks = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    leaves.push_back(leaf(i));
+    leaves.back().register_post_accumulate_grad_hook([&](const Tensor&) { ++hooks; });
+  }
+  ag.backward(sum(ag, cat(ag, leaves)));
+  EXPECT_EQ(leaves.size(), hooks);
+  for (const Tensor& each : leaves) ASSERT_EQ((std::vector<double>{1, 1}), each.grad().values());
+}
+
 // Tensors that nodes save own nodes too, and an edge may be there twice.
 TEST(Autograd, Frees_a_deep_graph_of_saved_tensors_and_doubled_edges_that_never_ran) {
   const CpuOps ops;
