@@ -2,6 +2,7 @@
 #include <array>
 
 #include "model/custom_function.h"
+#include "model/optim/adam.h"
 #include "props/conform/program.h"
 
 namespace zeroproof {
@@ -151,6 +152,27 @@ void step_in_backward(ProgramRun& c) {
   for (const auto& [name, leaf] : c.leaves()) c.dump("param_final", name, leaf);
 }
 
+void adam_two_micro_batches(ProgramRun& c) {
+  Autograd& ag = c.autograd();
+  const auto l = c.linear("l");
+  optim::Adam adam(ag.ops(), {l.weight, l.bias}, {.lr = 0.01, .beta2 = 0.95});
+  const TensorList batches = {c.input(), c.input()};
+  for (int step = 0; step < 2; ++step) {
+    const std::string suffix = "@step" + std::to_string(step);
+    for (const Tensor& x : batches) ag.backward(div(ag, sq(ag, tanh(ag, l(ag, x))), 2.0));
+    for (const auto& [name, leaf] : c.leaves()) c.dump("grad", name + suffix, leaf.grad());
+    adam.step();
+    for (std::size_t i = 0; i < c.leaves().size(); ++i) {
+      const auto& [name, leaf] = c.leaves()[i];
+      c.dump("opt_state", name + suffix + ":exp_avg", adam.state(i).exp_avg);
+      c.dump("opt_state", name + suffix + ":exp_avg_sq", adam.state(i).exp_avg_sq);
+      c.dump(step == 0 ? "param_step0" : "param_final", name, leaf);
+    }
+    adam.zero_grad();
+    c.mark("step:" + std::to_string(step));
+  }
+}
+
 constexpr std::array kPrograms = {
     ConformProgram{"P53_grad_accumulation", grad_accumulation},
     ConformProgram{"P54_steal_or_clone", steal_or_clone},
@@ -159,6 +181,7 @@ constexpr std::array kPrograms = {
     ConformProgram{"P82_accgrad_lifetime", accumulate_grad_lifetime},
     ConformProgram{"P96_zero_grad_between", zero_grad_between},
     ConformProgram{"P97_step_in_backward", step_in_backward},
+    ConformProgram{"P98_adam_two_micro_batches", adam_two_micro_batches},
 };
 
 }  // namespace
