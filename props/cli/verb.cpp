@@ -49,7 +49,10 @@ constexpr std::array kVerbs = {
              "  source <(zeroproof completion bash)\n"
              "  zeroproof completion fish > ~/.config/fish/completions/zeroproof.fish\n",
              make_completion},
-    VerbInfo{"conform", "runs our port of each recorded program (not built yet)", "", nullptr},
+    VerbInfo{"conform", "runs our port of each recorded PyTorch program and compares",
+             "  zeroproof conform traces/\n"
+             "  zeroproof conform P01_mlp2.jsonl.gz --dtype float32 --json\n",
+             make_conform},
     VerbInfo{"museum", "hunts each planted bug (not built yet)", "", nullptr},
     VerbInfo{"train", "runs the engine on a model (not built yet)", "", nullptr},
     VerbInfo{"export", "turns a finding into a PyTorch script (not built yet)", "", nullptr},

@@ -91,5 +91,6 @@ std::unique_ptr<Verb> make_diff();
 std::unique_ptr<Verb> make_convert();
 std::unique_ptr<Verb> make_doctor();
 std::unique_ptr<Verb> make_completion();
+std::unique_ptr<Verb> make_conform();
 
 }  // namespace zeroproof

@@ -10,8 +10,8 @@
 namespace zeroproof::cli_test {
 namespace {
 
-const std::string kVerbs[] = {"verify", "replay",  "explore", "list",      "show",
-                              "diff",   "convert", "doctor",  "completion"};
+const std::string kVerbs[] = {"verify", "replay",  "explore", "list",       "show",
+                              "diff",   "convert", "doctor",  "completion", "conform"};
 
 std::set<std::string> flags_in(const std::string& text) {
   static const std::regex flag("--[a-z][a-z-]*");
@@ -43,7 +43,7 @@ TEST(Verbs, Are_on_the_front_page) {
 }
 
 TEST(Verbs, That_are_not_built_say_so_with_exit_77) {
-  for (const char* verb : {"conform", "museum", "train", "export", "record"}) {
+  for (const char* verb : {"museum", "train", "export", "record"}) {
     const CommandResult result = zeroproof(verb);
     EXPECT_EQ(77, result.exit_code) << verb;
     EXPECT_EQ("", result.out) << verb;

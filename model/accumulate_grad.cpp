@@ -1,0 +1,66 @@
+#include "model/accumulate_grad.h"
+
+#include <utility>
+
+#include "model/autograd.h"
+#include "model/functions.h"
+#include "model/tensor_impl.h"
+
+namespace zeroproof {
+
+AccumulateGrad::AccumulateGrad(Autograd& autograd, const Tensor& leaf)
+    : Node(autograd, kAccumulateGradSequence), leaf_(leaf) {
+  add_input_metadata({leaf.sizes(), leaf.dtype()});
+}
+
+// Rule A2: hooks live on the leaf and are read when the node runs.
+void AccumulateGrad::run_tensor_hooks(TensorList& grads) const {
+  run_hooks(leaf_.impl().hooks, grads[0]);
+}
+
+// Rule A3: the post-accumulate hooks run in every case.
+TensorList AccumulateGrad::apply(TensorList grads) {
+  if (grads[0].is_defined() && leaf_.requires_grad()) accumulate(std::move(grads[0]));
+  const auto& hooks = leaf_.impl().post_accumulate_hooks;
+  if (!hooks.is_empty())
+    for (const auto& hook : hooks.snapshot()) (*hook)(leaf_);
+  return {};
+}
+
+// Rule A4.
+void AccumulateGrad::accumulate(Tensor grad) {
+  Tensor& stored = leaf_.impl().grad;
+  if (!stored.is_defined()) {
+    if (can_steal(grad)) {
+      stored = grad.detach();
+    } else {
+      stored = clone(autograd(), grad);
+    }
+  } else if (autograd().is_grad_enabled()) {
+    stored = add(autograd(), stored, grad);
+  } else {
+    autograd().ops().add_in_place(stored, grad);
+  }
+}
+
+// With node posthooks the evaluation itself keeps a second reference to the gradient.
+bool AccumulateGrad::can_steal(const Tensor& grad) const {
+  const long expected_references = post_hooks().is_empty() ? 1 : 2;
+  return !autograd().is_grad_enabled() && grad.use_count() <= expected_references &&
+         grad.sizes() == leaf_.sizes() && grad.strides() == leaf_.strides();
+}
+
+std::shared_ptr<Node> find_accumulate_grad(const Tensor& leaf) {
+  return leaf.impl().accumulate_grad.lock();
+}
+
+Edge gradient_edge(Autograd& autograd, const Tensor& tensor) {
+  if (const auto node = tensor.grad_fn()) return {node, tensor.output_nr()};
+  if (!tensor.requires_grad()) return {};
+  if (auto node = find_accumulate_grad(tensor)) return {std::move(node), 0};
+  auto node = std::make_shared<AccumulateGrad>(autograd, tensor);
+  tensor.impl().accumulate_grad = node;
+  return {std::move(node), 0};
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,163 @@
+#include "model/cpu_ops.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/autograd_error.h"
+#include "model/check.h"
+#include "model/tensor_impl.h"
+
+namespace zeroproof {
+namespace {
+
+double apply(UnaryOp op, double x) {
+  switch (op) {
+    case UnaryOp::neg:
+      return -x;
+    case UnaryOp::abs:
+      return std::abs(x);
+    case UnaryOp::sign:
+      return x > 0 ? 1.0 : (x < 0 ? -1.0 : x);
+    case UnaryOp::relu:
+      return x > 0 || std::isnan(x) ? x : 0.0;
+    case UnaryOp::step:
+      return x > 0 ? 1.0 : 0.0;
+    case UnaryOp::tanh:
+      return std::tanh(x);
+    case UnaryOp::sin:
+      return std::sin(x);
+    case UnaryOp::cos:
+      return std::cos(x);
+    case UnaryOp::sqrt:
+      return std::sqrt(x);
+    case UnaryOp::exp:
+      return std::exp(x);
+    case UnaryOp::log:
+      return std::log(x);
+  }
+  return x;
+}
+
+double apply(BinaryOp op, double a, double b) {
+  switch (op) {
+    case BinaryOp::add:
+      return a + b;
+    case BinaryOp::sub:
+      return a - b;
+    case BinaryOp::mul:
+      return a * b;
+    case BinaryOp::div:
+      return a / b;
+    case BinaryOp::pow:
+      return std::pow(a, b);
+  }
+  return a;
+}
+
+}  // namespace
+
+Shape broadcast(const Shape& a, const Shape& b) {
+  Shape sizes(std::max(a.size(), b.size()), 1);
+  const auto merge = [&](const Shape& from) {
+    for (std::size_t d = 0; d < from.size(); ++d) {
+      std::int64_t& size = sizes[sizes.size() - from.size() + d];
+      if (size == 1) size = from[d];
+      if (from[d] != 1 && from[d] != size)
+        throw AutogradError(fmt::format("sizes [{}] and [{}] do not broadcast", fmt::join(a, ","),
+                                        fmt::join(b, ",")));
+    }
+  };
+  merge(a);
+  merge(b);
+  return sizes;
+}
+
+Tensor broadcast_to(const Tensor& x, const Shape& sizes) {
+  if (x.sizes() == sizes) return x;
+  ZP_CHECK(broadcast(x.sizes(), sizes) == sizes, "a tensor broadcast to fewer elements");
+  Shape strides(sizes.size(), 0);
+  const std::size_t added = sizes.size() - x.sizes().size();
+  for (std::size_t d = 0; d < x.sizes().size(); ++d)
+    if (x.sizes()[d] == sizes[d + added]) strides[d + added] = x.strides()[d];
+  return x.as_strided(sizes, std::move(strides), x.impl().offset_elements);
+}
+
+Tensor CpuOps::unary(UnaryOp op, const Tensor& x) const {
+  std::vector<double> values = x.values();
+  for (double& value : values) value = apply(op, value);
+  return Tensor::of(values, x.sizes(), x.dtype());
+}
+
+Tensor CpuOps::binary(BinaryOp op, const Tensor& a, const Tensor& b) const {
+  Shape sizes = broadcast(a.sizes(), b.sizes());
+  std::vector<double> values = broadcast_to(a, sizes).values();
+  const std::vector<double> right = broadcast_to(b, sizes).values();
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = apply(op, values[i], right[i]);
+  return Tensor::of(values, std::move(sizes), promote(a.dtype(), b.dtype()));
+}
+
+Tensor CpuOps::mm(const Tensor& a, const Tensor& b) const {
+  const bool has_fit = a.sizes().size() == 2 && b.sizes().size() == 2;
+  if (!has_fit || a.sizes()[1] != b.sizes()[0]) {
+    throw AutogradError(fmt::format("mm: shapes [{}] and [{}] cannot be multiplied",
+                                    fmt::join(a.sizes(), ","), fmt::join(b.sizes(), ",")));
+  }
+  const auto rows = static_cast<std::size_t>(a.sizes()[0]);
+  const auto inner = static_cast<std::size_t>(a.sizes()[1]);
+  const auto columns = static_cast<std::size_t>(b.sizes()[1]);
+  const std::vector<double> left = a.values();
+  const std::vector<double> right = b.values();
+  std::vector<double> out(rows * columns, 0.0);
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t k = 0; k < inner; ++k)
+      for (std::size_t j = 0; j < columns; ++j)
+        out[i * columns + j] += left[i * inner + k] * right[k * columns + j];
+  return Tensor::of(out, {a.sizes()[0], b.sizes()[1]}, promote(a.dtype(), b.dtype()));
+}
+
+Tensor CpuOps::sum(const Tensor& x) const {
+  double total = 0.0;
+  for (const double value : x.values()) total += value;
+  return Tensor::of({total}, {}, x.dtype());
+}
+
+Tensor CpuOps::sum_to(const Tensor& x, const Shape& sizes) const {
+  Tensor out = Tensor::full(sizes, 0.0, DType::float64);
+  const Tensor wide = broadcast_to(out, x.sizes());
+  const std::vector<double> values = x.values();
+  std::vector<double>& elements = out.impl().storage->elements;
+  std::size_t i = 0;
+  for_each_offset(wide.impl(), [&](std::size_t offset) { elements[offset] += values[i++]; });
+  return x.dtype() == DType::float64 ? out : cast(out, x.dtype());
+}
+
+Tensor CpuOps::cast(const Tensor& x, DType dtype) const {
+  return Tensor::of(x.values(), x.sizes(), dtype);
+}
+
+void CpuOps::add_in_place(const Tensor& target, const Tensor& x) const {
+  const std::vector<double> values = broadcast_to(x, target.sizes()).values();
+  Storage& storage = *target.impl().storage;
+  const DType dtype = target.dtype();
+  std::size_t i = 0;
+  for_each_offset(target.impl(), [&](std::size_t offset) {
+    storage.elements[offset] = round_to(dtype, storage.elements[offset] + values[i++]);
+  });
+  ++storage.version;
+}
+
+void CpuOps::copy_in_place(const Tensor& target, const Tensor& x) const {
+  const std::vector<double> values = broadcast_to(x, target.sizes()).values();
+  Storage& storage = *target.impl().storage;
+  const DType dtype = target.dtype();
+  std::size_t i = 0;
+  for_each_offset(target.impl(), [&](std::size_t offset) {
+    storage.elements[offset] = round_to(dtype, values[i++]);
+  });
+  ++storage.version;
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,92 @@
+#include "model/graph_task.h"
+
+#include <utility>
+
+namespace zeroproof {
+
+// The mark of an outer task stays: it is still needed there. A mark that a finished task left is
+// taken for an outer one's at the cost of a look-up, and goes when that task's node slot is freed.
+GraphTask::NodeState& GraphTask::state_of(Node& node) {
+  if (NodeState* state = find(node)) return *state;
+  const auto index = static_cast<std::uint32_t>(states_.size());
+  if (node.task_slot.task.is_none() || options_.reentrant_depth == 0) {
+    node.task_slot = {id(), index};
+  } else {
+    shared_nodes_[&node] = index;
+  }
+  return states_.emplace_back();
+}
+
+const GraphTask::NodeState* GraphTask::find(const Node& node) const {
+  if (node.task_slot.task == id()) return &states_[node.task_slot.index];
+  if (shared_nodes_.empty()) return nullptr;
+  const auto at = shared_nodes_.find(&node);
+  return at == shared_nodes_.end() ? nullptr : &states_[at->second];
+}
+
+GraphTask::NodeState* GraphTask::find(const Node& node) {
+  return const_cast<NodeState*>(std::as_const(*this).find(node));
+}
+
+// The root counts as visited only when an edge leads back to it.
+void GraphTask::count_dependencies(Node& root) {
+  state_of(root);
+  std::vector<Node*> open = {&root};
+  while (!open.empty()) {
+    const Node& node = *open.back();
+    open.pop_back();
+    for (const Edge& edge : node.next_edges()) {
+      if (!edge.is_valid()) continue;
+      NodeState& next = state_of(*edge.node);
+      ++next.missing;
+      if (!std::exchange(next.is_visited, true)) open.push_back(edge.node.get());
+    }
+  }
+}
+
+void GraphTask::limit_to_needed(Node& root, const std::vector<Edge>& edges) {
+  is_limited_ = true;
+  for (const Edge& edge : edges)
+    if (NodeState* state = edge.is_valid() ? find(*edge.node) : nullptr) state->is_needed = true;
+  mark_paths(root);
+}
+
+void GraphTask::limit_to_captured(Node& root, const std::vector<Edge>& edges) {
+  is_limited_ = true;
+  captured_.resize(edges.size());
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    if (!edges[i].is_valid()) continue;
+    if (NodeState* state = find(*edges[i].node)) state->captures.push_back({edges[i].slot, i});
+  }
+  mark_paths(root);
+}
+
+// Depth-first; a node is settled after all that it leads to.
+void GraphTask::mark_paths(Node& root) {
+  struct Visit {
+    Node* node;
+    std::size_t next_edge = 0;
+  };
+  std::vector<char> is_seen(states_.size(), 0);
+  const auto see = [&](Node& node) {
+    const auto index = static_cast<std::size_t>(find(node) - states_.data());
+    return std::exchange(is_seen[index], 1) == 0;
+  };
+  std::vector<Visit> path = {{&root}};
+  see(root);
+  while (!path.empty()) {
+    Visit& visit = path.back();
+    const auto& edges = visit.node->next_edges();
+    if (visit.next_edge == edges.size()) {
+      NodeState& state = *find(*visit.node);
+      for (const Edge& edge : edges)
+        if (edge.is_valid() && find(*edge.node)->is_executable()) state.is_needed = true;
+      path.pop_back();
+      continue;
+    }
+    const Edge& edge = edges[visit.next_edge++];
+    if (edge.is_valid() && see(*edge.node)) path.push_back({edge.node.get()});
+  }
+}
+
+}  // namespace zeroproof

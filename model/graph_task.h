@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "model/ids.h"
+#include "model/node.h"
+#include "model/ready_queue.h"
+#include "model/tensor.h"
+
+namespace zeroproof {
+
+class GraphTask;
+
+// A node that has everything it waits for, with its gradients.
+struct NodeTask {
+  std::weak_ptr<GraphTask> task;
+  std::shared_ptr<Node> node;
+  TensorList grads;
+  std::int32_t reentrant_depth = 0;
+
+  ReadyPriority priority() const {
+    if (task.expired()) return ReadyPriority::orphan(node->sequence_nr());
+    return {reentrant_depth, node->sequence_nr()};
+  }
+};
+
+// One call of backward() or grad() while it runs (rule G2): what it waits for and has gathered.
+class GraphTask {
+ public:
+  struct Options {
+    GraphTaskId id;
+    bool keeps_graph = false;
+    bool creates_graph = false;  // grad mode of everything it runs
+    std::int32_t reentrant_depth = 0;
+  };
+  struct Capture {
+    std::uint32_t slot;
+    std::size_t output;  // index into captured()
+  };
+  struct NodeState {
+    std::uint32_t missing = 0;        // deliveries still to come (rule E1)
+    bool is_visited = false;          // some edge of the task leads here
+    bool is_needed = false;           // rule X2
+    std::optional<TensorList> grads;  // delivered so far
+    std::vector<Capture> captures;
+    bool is_executable() const { return is_needed || !captures.empty(); }
+  };
+
+  explicit GraphTask(const Options& options) : options_(options) {}
+
+  GraphTaskId id() const { return options_.id; }
+  const Options& options() const { return options_; }
+
+  // Counts what every node that `root` reaches waits for (rule E1).
+  void count_dependencies(Node& root);
+  // The task runs only what leads to the edges (rules X1, X2); an invalid one is unreachable.
+  void limit_to_needed(Node& root, const std::vector<Edge>& edges);
+  void limit_to_captured(Node& root, const std::vector<Edge>& edges);
+  bool is_limited() const { return is_limited_; }
+
+  // Null for a node that the task does not reach.
+  NodeState* find(const Node& node);
+  const NodeState* find(const Node& node) const;
+
+  std::vector<std::function<void()>>& callbacks() { return callbacks_; }
+  TensorList& captured() { return captured_; }
+
+  // Rule G5. A task with an error is complete at once (rule F1).
+  std::int64_t outstanding = 0;
+  bool is_finished = false;
+  std::exception_ptr error;
+  bool is_complete() const { return is_finished || error != nullptr; }
+
+ private:
+  NodeState& state_of(Node& node);
+  void mark_paths(Node& root);
+
+  Options options_;
+  bool is_limited_ = false;
+  std::vector<NodeState> states_;
+  // Nodes that another task has its mark on: leaves that outer and nested tasks share.
+  std::map<const Node*, std::uint32_t> shared_nodes_;
+  std::vector<std::function<void()>> callbacks_;
+  TensorList captured_;
+};
+
+}  // namespace zeroproof

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "model/node.h"
+
+namespace zeroproof {
+
+// Adds a gradient to what a slot has so far (rule E4): in place where nobody else can see it.
+// An undefined gradient adds nothing.
+void add_to_buffer(Autograd& autograd, Tensor& slot, Tensor grad);
+
+// Brings a gradient into the form the slot was made for, summing broadcast dimensions away and
+// casting (rule E5). AutogradError when the shape does not fit.
+void validate_grad(Autograd& autograd, const Node& target, std::uint32_t slot, Tensor& grad);
+
+}  // namespace zeroproof

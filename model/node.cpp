@@ -1,0 +1,68 @@
+#include "model/node.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/tensor_impl.h"
+
+namespace zeroproof {
+
+// Edges move to a list before their owner goes, so that a node whose last owner was the one
+// before it is destroyed from here and not from inside that one's destructor.
+Node::~Node() {
+  std::vector<std::shared_ptr<Node>> orphans;
+  const auto gather = [&orphans](Node& node) {
+    for (Edge& edge : node.next_edges_) {
+      if (edge.node.use_count() == 1) orphans.push_back(std::move(edge.node));
+      edge.node.reset();
+    }
+  };
+  gather(*this);
+  while (!orphans.empty()) {
+    const std::shared_ptr<Node> node = std::move(orphans.back());
+    orphans.pop_back();
+    if (node.use_count() != 1) continue;
+    node->release_saved_tensors();  // they own nodes too, while the edges still do
+    gather(*node);
+  }
+}
+
+void Node::add_next_edge(Edge edge) {
+  if (edge.is_valid()) topological_nr_ = std::max(topological_nr_, edge.node->topological_nr_ + 1);
+  next_edges_.push_back(std::move(edge));
+}
+
+std::uint32_t Node::add_input_metadata(InputMetadata metadata) {
+  input_metadata_.push_back(std::move(metadata));
+  return static_cast<std::uint32_t>(input_metadata_.size() - 1);
+}
+
+HookHandle Node::add_tensor_hook(std::uint32_t slot, Tensor::Hook hook) {
+  auto at = std::find_if(tensor_hooks_.begin(), tensor_hooks_.end(),
+                         [slot](const SlotHooks& hooks) { return hooks.slot == slot; });
+  if (at == tensor_hooks_.end()) at = tensor_hooks_.insert(at, SlotHooks{slot, {}});
+  return at->hooks.add(std::move(hook));
+}
+
+void Node::retain_grad_of(const Tensor& output) {
+  retained_grads_.push_back({output.output_nr(), output.shared_impl()});
+}
+
+void Node::run_tensor_hooks(TensorList& grads) const {
+  for (std::size_t i = 0; i < tensor_hooks_.size(); ++i) {
+    const SlotHooks slot = tensor_hooks_[i];  // a hook may register another
+    run_hooks(slot.hooks, grads[slot.slot]);
+  }
+  for (const RetainedGrad& retained : retained_grads_)
+    if (const auto tensor = retained.tensor.lock()) tensor->grad = grads[retained.slot];
+}
+
+void run_hooks(const HookList<Tensor::Hook>& hooks, Tensor& grad) {
+  if (hooks.is_empty()) return;
+  for (const auto& hook : hooks.snapshot()) {
+    Tensor replacement = (*hook)(grad);
+    if (replacement.is_defined()) grad = std::move(replacement);
+  }
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "model/graph_snapshot.h"
+#include "model/hooks.h"
+#include "model/ids.h"
+#include "model/tensor.h"
+
+namespace zeroproof {
+
+class Autograd;
+class Node;
+
+// Leads to an input slot of the next node; invalid (null) where no gradient is needed (rule N1).
+struct Edge {
+  std::shared_ptr<Node> node;
+  std::uint32_t slot = 0;
+  bool is_valid() const { return node != nullptr; }
+};
+
+// What a gradient that arrives at a slot has to look like; taken when the node is made (E5, A6).
+struct InputMetadata {
+  Shape sizes;
+  DType dtype = DType::float64;
+};
+
+// One function of the backward graph. Made by operations, owned by the tensors and nodes behind
+// it, freed without recursion. Immovable. It refers to the Autograd that made it, which has to
+// outlive every use of the node, but not its destruction.
+class Node : public std::enable_shared_from_this<Node> {
+ public:
+  using PreHook = std::function<TensorList(const TensorList& grad_outputs)>;
+  using PostHook =
+      std::function<TensorList(const TensorList& grad_inputs, const TensorList& grad_outputs)>;
+
+  virtual ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  // As PyTorch names it: "AddmmBackward0". Static.
+  virtual std::string_view name() const = 0;
+
+  // From gradients of the outputs (one a slot, undefined where none came) to gradients of the
+  // inputs (one an edge).
+  virtual TensorList apply(TensorList grads) = 0;
+  // Drops saved tensors (rule D1); structure and hooks stay.
+  virtual void release_saved_tensors() {}
+
+  // Steps 3 and 4 of an evaluation: tensor hooks of every slot, then retain_grad.
+  virtual void run_tensor_hooks(TensorList& grads) const;
+
+  std::uint64_t sequence_nr() const { return sequence_nr_; }
+  std::uint64_t topological_nr() const { return topological_nr_; }  // rule N4
+  const std::vector<Edge>& next_edges() const { return next_edges_; }
+  void add_next_edge(Edge edge);
+
+  const std::vector<InputMetadata>& input_metadata() const { return input_metadata_; }
+  std::uint32_t add_input_metadata(InputMetadata metadata);
+
+  // An empty list from a hook keeps the gradients (rules H4, H7).
+  HookHandle register_prehook(PreHook hook) { return pre_hooks_.add(std::move(hook)); }
+  HookHandle register_hook(PostHook hook) { return post_hooks_.add(std::move(hook)); }
+  const HookList<PreHook>& pre_hooks() const { return pre_hooks_; }
+  const HookList<PostHook>& post_hooks() const { return post_hooks_; }
+  HookHandle add_tensor_hook(std::uint32_t slot, Tensor::Hook hook);
+  void retain_grad_of(const Tensor& output);
+
+  // Where the graph task `task` keeps its counters of this node; see GraphTask.
+  struct TaskSlot {
+    GraphTaskId task;
+    std::uint32_t index = 0;
+  };
+  TaskSlot task_slot;
+
+ protected:
+  Node(Autograd& autograd, std::uint64_t sequence_nr)
+      : autograd_(autograd), sequence_nr_(sequence_nr) {}
+  Autograd& autograd() const { return autograd_; }
+
+ private:
+  struct SlotHooks {
+    std::uint32_t slot;
+    HookList<Tensor::Hook> hooks;
+  };
+  struct RetainedGrad {
+    std::uint32_t slot;
+    std::weak_ptr<TensorImpl> tensor;
+  };
+
+  Autograd& autograd_;
+  std::uint64_t sequence_nr_;
+  std::uint64_t topological_nr_ = 0;
+  std::vector<Edge> next_edges_;
+  std::vector<InputMetadata> input_metadata_;
+  std::vector<SlotHooks> tensor_hooks_;
+  std::vector<RetainedGrad> retained_grads_;
+  HookList<PreHook> pre_hooks_;
+  HookList<PostHook> post_hooks_;
+};
+
+// Runs the hooks of one tensor; each sees what the one before returned.
+void run_hooks(const HookList<Tensor::Hook>& hooks, Tensor& grad);
+
+}  // namespace zeroproof

@@ -1,0 +1,112 @@
+// The evaluation of one node, step by step (autograd_semantics section 6), and the end of a task.
+#include <cmath>
+#include <utility>
+
+#include "model/autograd.h"
+#include "model/autograd_error.h"
+#include "model/grad_thread.h"
+#include "model/graph_task.h"
+#include "model/input_buffer.h"
+
+namespace zeroproof {
+namespace {
+
+void run_prehooks(const Node& node, TensorList& grads) {
+  if (node.pre_hooks().is_empty()) return;
+  for (const auto& hook : node.pre_hooks().snapshot()) {
+    TensorList replacement = (*hook)(grads);
+    if (!replacement.empty()) grads = std::move(replacement);
+  }
+}
+
+void run_posthooks(const Node& node, TensorList& grad_inputs, const TensorList& grad_outputs) {
+  for (const auto& hook : node.post_hooks().snapshot()) {
+    TensorList replacement = (*hook)(grad_inputs, grad_outputs);
+    if (!replacement.empty()) grad_inputs = std::move(replacement);
+  }
+}
+
+void validate_outputs(Autograd& autograd, const Node& node, TensorList& outputs) {
+  const std::vector<Edge>& edges = node.next_edges();
+  if (outputs.size() != edges.size())
+    throw AutogradError("a Function returned an incorrect number of gradients");
+  for (std::size_t i = 0; i < edges.size(); ++i)
+    if (edges[i].is_valid()) validate_grad(autograd, *edges[i].node, edges[i].slot, outputs[i]);
+}
+
+void check_for_nan(const Node& node, const TensorList& outputs) {
+  for (const Tensor& output : outputs) {
+    if (!output.is_defined()) continue;
+    for (const double value : output.values()) {
+      if (std::isnan(value))
+        throw AutogradError("Function '" + std::string(node.name()) + "' returned nan values");
+    }
+  }
+}
+
+}  // namespace
+
+// Step 2: a node that is only captured runs its tensor hooks and stops (rule X3).
+void Autograd::evaluate(const std::shared_ptr<GraphTask>& task, Node& node, TensorList grads) {
+  if (task->is_limited()) {
+    const GraphTask::NodeState& state = *task->find(node);
+    if (!state.is_needed) node.run_tensor_hooks(grads);
+    for (const GraphTask::Capture& capture : state.captures)
+      task->captured()[capture.output] = grads[capture.slot];
+    if (!state.is_needed) return;
+  }
+  TensorList outputs = call_node(*task, node, std::move(grads));
+  if (!task->options().keeps_graph) node.release_saved_tensors();
+  if (outputs.empty()) return;
+  if (is_anomaly_enabled_) check_for_nan(node, outputs);
+  deliver(task, node, std::move(outputs));
+}
+
+// Steps 3 to 8. Whether posthooks exist is decided before the node runs.
+TensorList Autograd::call_node(const GraphTask&, Node& node, TensorList grads) {
+  node.run_tensor_hooks(grads);
+  run_prehooks(node, grads);
+  if (observer_) observer_->on_node(node);
+  const bool has_posthooks = !node.post_hooks().is_empty();
+  const TensorList grad_outputs = has_posthooks ? grads : TensorList{};
+  TensorList outputs = node.apply(std::move(grads));
+  validate_outputs(*this, node, outputs);
+  if (has_posthooks) run_posthooks(node, outputs, grad_outputs);
+  return outputs;
+}
+
+// Rule E3.
+void Autograd::deliver(const std::shared_ptr<GraphTask>& task, const Node& node,
+                       TensorList outputs) {
+  const std::vector<Edge>& edges = node.next_edges();
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    if (!edges[i].is_valid()) continue;
+    Node& target = *edges[i].node;
+    GraphTask::NodeState& state = *task->find(target);
+    const bool is_ready = --state.missing == 0;
+    if (!state.grads) {
+      if (task->is_limited() && !state.is_executable()) continue;
+      state.grads.emplace(std::max<std::size_t>(1, target.input_metadata().size()));
+    }
+    add_to_buffer(*this, (*state.grads)[edges[i].slot], std::move(outputs[i]));
+    if (is_ready) push(task, edges[i].node, *std::exchange(state.grads, std::nullopt));
+  }
+}
+
+void Autograd::push(const std::shared_ptr<GraphTask>& task, std::shared_ptr<Node> node,
+                    TensorList grads) {
+  ++task->outstanding;
+  thread().queue->push({task, std::move(node), std::move(grads), task->options().reentrant_depth});
+}
+
+// Rules C1 to C5: in order of registration; one that is added while they run comes last.
+void Autograd::finish(GraphTask& task) {
+  auto& callbacks = task.callbacks();
+  for (std::size_t i = 0; i < callbacks.size(); ++i) {
+    const std::function<void()> callback = callbacks[i];
+    callback();
+  }
+  task.is_finished = true;
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,140 @@
+#include "model/tensor.h"
+
+#include <utility>
+
+#include "model/autograd_error.h"
+#include "model/check.h"
+#include "model/node.h"
+#include "model/tensor_impl.h"
+
+namespace zeroproof {
+
+std::int64_t numel(const Shape& sizes) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : sizes) count *= size;
+  return count;
+}
+
+Shape contiguous_strides(const Shape& sizes) {
+  Shape strides(sizes.size(), 1);
+  for (std::size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * sizes[d];
+  return strides;
+}
+
+Tensor Tensor::of(const std::vector<double>& values, Shape sizes, DType dtype) {
+  ZP_CHECK(std::cmp_equal(values.size(), zeroproof::numel(sizes)), "values do not fill the shape");
+  auto impl = std::make_shared<TensorImpl>();
+  impl->storage = std::make_shared<Storage>();
+  impl->storage->elements = values;
+  if (dtype != DType::float64)
+    for (double& element : impl->storage->elements) element = round_to(dtype, element);
+  impl->strides = contiguous_strides(sizes);
+  impl->sizes = std::move(sizes);
+  impl->dtype = dtype;
+  return Tensor(std::move(impl));
+}
+
+Tensor Tensor::full(Shape sizes, double value, DType dtype) {
+  const auto count = static_cast<std::size_t>(zeroproof::numel(sizes));
+  return of(std::vector<double>(count, value), std::move(sizes), dtype);
+}
+
+const Shape& Tensor::sizes() const {
+  return impl_->sizes;
+}
+const Shape& Tensor::strides() const {
+  return impl_->strides;
+}
+DType Tensor::dtype() const {
+  return impl_->dtype;
+}
+std::int64_t Tensor::numel() const {
+  return zeroproof::numel(impl_->sizes);
+}
+
+bool Tensor::is_contiguous() const {
+  std::int64_t expected = 1;
+  for (std::size_t d = impl_->sizes.size(); d-- > 0;) {
+    if (impl_->sizes[d] != 1 && impl_->strides[d] != expected) return false;
+    expected *= impl_->sizes[d];
+  }
+  return true;
+}
+
+const Storage* Tensor::storage_id() const {
+  return impl_->storage.get();
+}
+
+std::vector<double> Tensor::values() const {
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(numel()));
+  const std::vector<double>& elements = impl_->storage->elements;
+  for_each_offset(*impl_, [&](std::size_t offset) { values.push_back(elements[offset]); });
+  return values;
+}
+
+double Tensor::item() const {
+  ZP_CHECK(numel() == 1, "item() of a tensor with several elements");
+  return impl_->storage->elements[static_cast<std::size_t>(impl_->offset_elements)];
+}
+
+Tensor Tensor::detach() const {
+  return as_strided(impl_->sizes, impl_->strides, impl_->offset_elements);
+}
+
+Tensor Tensor::as_strided(Shape sizes, Shape strides, std::int64_t offset_elements) const {
+  auto view = std::make_shared<TensorImpl>();
+  view->storage = impl_->storage;
+  view->sizes = std::move(sizes);
+  view->strides = std::move(strides);
+  view->offset_elements = offset_elements;
+  view->dtype = impl_->dtype;
+  return Tensor(std::move(view));
+}
+
+bool Tensor::requires_grad() const {
+  return impl_->requires_grad || impl_->grad_fn != nullptr;
+}
+bool Tensor::is_leaf() const {
+  return impl_->grad_fn == nullptr;
+}
+
+void Tensor::set_requires_grad(bool requires_grad) const {
+  if (!is_leaf()) throw AutogradError("you can only change requires_grad flags of leaf variables");
+  impl_->requires_grad = requires_grad;
+}
+
+Tensor Tensor::grad() const {
+  return impl_->grad;
+}
+void Tensor::set_grad(Tensor grad) const {
+  impl_->grad = std::move(grad);
+}
+std::shared_ptr<Node> Tensor::grad_fn() const {
+  return impl_->grad_fn;
+}
+std::uint32_t Tensor::output_nr() const {
+  return impl_->output_nr;
+}
+
+HookHandle Tensor::register_hook(Hook hook) const {
+  if (!requires_grad())
+    throw AutogradError("cannot register a hook on a tensor that doesn't require gradient");
+  if (is_leaf()) return impl_->hooks.add(std::move(hook));
+  return impl_->grad_fn->add_tensor_hook(impl_->output_nr, std::move(hook));
+}
+
+HookHandle Tensor::register_post_accumulate_grad_hook(PostAccumulateHook hook) const {
+  if (!is_leaf())
+    throw AutogradError("post accumulate grad hooks cannot be registered on non-leaf tensors");
+  return impl_->post_accumulate_hooks.add(std::move(hook));
+}
+
+void Tensor::retain_grad() const {
+  if (!requires_grad())
+    throw AutogradError("can't retain_grad on Tensor that has requires_grad=False");
+  if (is_leaf() || std::exchange(impl_->retains_grad, true)) return;
+  impl_->grad_fn->retain_grad_of(*this);
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "model/dtype.h"
+#include "model/hooks.h"
+
+namespace zeroproof {
+
+class Node;
+struct Storage;
+struct TensorImpl;
+
+using Shape = std::vector<std::int64_t>;  // sizes or strides, in elements; empty: a scalar
+
+std::int64_t numel(const Shape& sizes);
+Shape contiguous_strides(const Shape& sizes);
+
+// A cheap handle on a strided tensor and its autograd record; copies name the same tensor. A
+// default-constructed one is undefined: the gradient that is not there. Not thread-safe.
+class Tensor {
+ public:
+  // May return a replacement; an undefined tensor keeps the gradient (rule H7).
+  using Hook = std::function<Tensor(const Tensor& grad)>;
+  using PostAccumulateHook = std::function<void(const Tensor& leaf)>;
+
+  Tensor() = default;
+  explicit Tensor(std::shared_ptr<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+  // Leaves without requires_grad. Values are rounded to the dtype.
+  static Tensor of(const std::vector<double>& values, Shape sizes, DType dtype = DType::float64);
+  static Tensor full(Shape sizes, double value, DType dtype = DType::float64);
+
+  bool is_defined() const { return impl_ != nullptr; }
+  bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
+  long use_count() const { return impl_.use_count(); }
+
+  const Shape& sizes() const;
+  const Shape& strides() const;
+  DType dtype() const;
+  std::int64_t numel() const;
+  bool is_contiguous() const;
+  bool shares_storage_with(const Tensor& other) const { return storage_id() == other.storage_id(); }
+  const Storage* storage_id() const;   // to compare, not to follow
+  std::vector<double> values() const;  // row-major
+  double item() const;                 // of a one-element tensor
+
+  // Same storage, same sizes, no graph.
+  Tensor detach() const;
+  // Same storage seen with other sizes and strides; no graph. The caller keeps inside the storage.
+  Tensor as_strided(Shape sizes, Shape strides, std::int64_t offset_elements) const;
+
+  bool requires_grad() const;
+  bool is_leaf() const;
+  // Of a leaf only.
+  void set_requires_grad(bool requires_grad) const;
+
+  Tensor grad() const;
+  void set_grad(Tensor grad) const;
+  std::shared_ptr<Node> grad_fn() const;
+  std::uint32_t output_nr() const;
+
+  // Tensor pre hook: on the leaf, or on this output of its grad_fn (rules H1, H2).
+  HookHandle register_hook(Hook hook) const;
+  // Leaves only; runs after every accumulation (rules H3, A3).
+  HookHandle register_post_accumulate_grad_hook(PostAccumulateHook hook) const;
+  // Keeps the gradient of a non-leaf, as it is after its tensor hooks; nothing for a leaf.
+  void retain_grad() const;
+
+  TensorImpl& impl() const { return *impl_; }
+  const std::shared_ptr<TensorImpl>& shared_impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<TensorImpl> impl_;
+};
+
+using TensorList = std::vector<Tensor>;
+
+}  // namespace zeroproof

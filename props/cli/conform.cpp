@@ -1,0 +1,76 @@
+// `zeroproof conform`: our port of each recorded program against PyTorch's own run.
+#include "props/conform/conform.h"
+
+#include <fmt/format.h>
+
+#include "props/cli/interrupt.h"
+#include "props/cli/verb.h"
+#include "props/replay/trace_paths.h"
+#include "props/report/conform_report.h"
+
+namespace zeroproof {
+namespace {
+
+constexpr double kFloat32Tolerance = 1e-5;
+
+class ConformVerb final : public Verb {
+ public:
+  void declare(Flags& flags) override {
+    flags.add_words(words_, {"TRACE", "traces of conformance programs, or folders of them"});
+    flags.add_value("dtype", dtype_,
+                    {"DTYPE",
+                     "what to compute in: float64 (default, to 1e-12) or float32 (to 1e-5)",
+                     {"float64", "float32"}});
+  }
+
+  Result<VerbResult> run(Session& session) override {
+    if (words_.empty())
+      return fail(ErrorCode::usage, "conform: name at least one trace or folder of traces");
+    ConformOptions options;
+    if (dtype_ == "float32") options = {DType::float32, kFloat32Tolerance};
+    const auto report = std::make_shared<ConformReport>();
+    for (const std::string& word : words_) {
+      const auto paths = trace_paths(word);
+      if (!paths) return tl::unexpected(paths.error());
+      for (const std::string& path : *paths) {
+        if (was_interrupted()) break;
+        auto outcome = conform(path, options);
+        if (!outcome) return tl::unexpected(outcome.error());
+        report->outcomes.push_back(std::move(*outcome));
+      }
+    }
+    return result_of(session, report);
+  }
+
+ private:
+  static ExitCode exit_code_of(const ConformReport& report) {
+    if (report.count(ConformStatus::order_mismatch) > 0) return ExitCode::falsified;
+    if (report.count(ConformStatus::value_mismatch) > 0) return ExitCode::falsified;
+    if (was_interrupted()) return ExitCode::interrupted;
+    const bool is_whole = report.count(ConformStatus::unknown) == 0 && !report.outcomes.empty();
+    return is_whole ? ExitCode::held : ExitCode::inconclusive;
+  }
+
+  static VerbResult result_of(const Session& session,
+                              const std::shared_ptr<ConformReport>& report) {
+    return VerbResult{.code = exit_code_of(*report),
+                      .text =
+                          [report, &session] {
+                            return session.seed_line() + conform_text(*report, session.palette) +
+                                   session.reproduce_line(exit_code_of(*report));
+                          },
+                      .json = [report] { return conform_json(*report); },
+                      .junit = [report] { return conform_cases(*report); }};
+  }
+
+  std::vector<std::string> words_;
+  std::string dtype_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_conform() {
+  return std::make_unique<ConformVerb>();
+}
+
+}  // namespace zeroproof

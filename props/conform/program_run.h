@@ -1,0 +1,109 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/autograd.h"
+#include "model/cpu_ops.h"
+#include "model/event.h"
+#include "model/functions.h"
+#include "model/graph_walk.h"
+#include "model/names.h"
+#include "model/nn/linear.h"
+#include "props/conform/recording.h"
+
+namespace zeroproof {
+
+// What a program's own hook throws: Python's ValueError.
+class ValueError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The recorded trace lacks a tensor that the program starts from.
+class MissingTensor : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct LeafOptions {
+  bool requires_grad = true;
+  bool is_observed = true;       // with a post-accumulate hook that makes an event
+  bool has_tensor_hook = false;  // with a tensor hook that makes one too
+};
+
+struct LinearOptions {
+  bool has_bias = true;
+  LeafOptions weight = {};
+  LeafOptions bias = {};
+};
+
+// What a conformance program runs on: parameters and inputs with the recorded numbers, hooks that
+// make events, and the recording of it all. One run each. Not thread-safe.
+class ProgramRun final : private AutogradObserver {
+ public:
+  // `recorded` has the numbers to start from and must outlive the run.
+  ProgramRun(const Recording& recorded, DType dtype);
+
+  Autograd& autograd() { return autograd_; }
+
+  // The next input; without a name, "in0", "in1", … Throws MissingTensor.
+  Tensor input(std::string_view name = {});
+  Tensor leaf_input(std::string_view name, const LeafOptions& options = {});
+  // The parameters name.weight and name.bias.
+  nn::Linear linear(const std::string& name, const LinearOptions& options = {});
+  const std::vector<std::pair<std::string, Tensor>>& leaves() const { return leaves_; }
+
+  void mark(std::string_view label);
+  void mark(std::string_view label, bool fact);  // "label:True"
+  void emit(EventKind kind, std::string_view name);
+  HookHandle hook(const Tensor& tensor, const std::string& label, Tensor::Hook then = {});
+  void prehook(const std::shared_ptr<Node>& node, const std::string& label);
+  void posthook(const std::shared_ptr<Node>& node, const std::string& label);
+  void queue(const std::string& label, std::function<void()> then = {});
+  // An exception becomes an event.
+  void guarded(const std::function<void()>& body);
+
+  void dump(std::string_view role, std::string_view name, const Tensor& tensor);
+
+  // Dumps the gradients of all leaves and gives the recording away.
+  Recording finish();
+
+ private:
+  struct Call {
+    std::int64_t number;
+    GraphWalk walk;
+  };
+
+  void on_backward_begin(const BackwardCall& call) override;
+  void on_node(const Node& node) override;
+  void on_backward_end(std::exception_ptr error) override;
+
+  Tensor recorded_tensor(const std::string& role, const std::string& name) const;
+  Tensor name_leaf(const std::string& name, Tensor leaf, const LeafOptions& options);
+  HookEvent event(EventKind kind, std::string_view name);
+  void send(HookEvent event);
+
+  const Recording& recorded_;
+  DType dtype_;
+  CpuOps ops_;
+  NameTable names_;
+  Recording recording_;
+  RecordingSink sink_{recording_, names_};
+  std::uint64_t clock_ = 0;
+  std::int64_t next_call_ = 0;
+  int next_input_ = 0;
+  std::vector<Call> calls_;
+  std::vector<std::pair<std::string, Tensor>> leaves_;
+  Autograd autograd_{ops_, this};
+};
+
+// Python's name of an exception's type: "RuntimeError".
+std::string exception_type(const std::exception_ptr& error);
+
+}  // namespace zeroproof

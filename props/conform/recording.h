@@ -1,0 +1,40 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/event.h"
+#include "model/names.h"
+#include "model/result.h"
+#include "sim/trace/record.h"
+
+namespace zeroproof {
+
+// What one run of a conformance program left behind: a trace of PyTorch's, or one of ours.
+struct Recording {
+  using TensorKey = std::pair<std::string, std::string>;  // role, name
+
+  HeaderRecord header;
+  std::vector<std::string> tokens;          // docs/TRACE_FORMAT.md section 11
+  std::vector<std::string> executed_nodes;  // names, over all calls; empty when not recorded
+  std::map<TensorKey, TensorRecord> tensors;
+};
+
+// Gathers tokens and executed nodes of a run as it goes. `names` is that of the events.
+class RecordingSink final : public EventSink {
+ public:
+  RecordingSink(Recording& recording, const NameTable& names)
+      : recording_(recording), names_(names) {}
+  void on_event(const HookEvent& event) override;
+
+ private:
+  Recording& recording_;
+  const NameTable& names_;
+};
+
+// Code unreadable, one line, for a file that is no complete trace.
+Result<Recording> read_recording(const std::string& path);
+
+}  // namespace zeroproof

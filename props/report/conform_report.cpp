@@ -1,0 +1,84 @@
+#include "props/report/conform_report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "props/conform/program.h"
+#include "props/report/json_values.h"
+
+namespace zeroproof {
+namespace {
+
+std::string status_text(const ConformOutcome& outcome, const Palette& palette) {
+  const std::string word = fmt::format("{:<14}", conform_status_name(outcome.status));
+  if (outcome.status == ConformStatus::agreed) return palette.good(word);
+  return outcome.status == ConformStatus::unknown ? palette.notice(word) : palette.bad(word);
+}
+
+std::string summary_text(const ConformReport& report) {
+  return fmt::format("{} traces: {} agreed, {} order_mismatch, {} value_mismatch, {} unknown\n",
+                     report.outcomes.size(), report.count(ConformStatus::agreed),
+                     report.count(ConformStatus::order_mismatch),
+                     report.count(ConformStatus::value_mismatch),
+                     report.count(ConformStatus::unknown));
+}
+
+Json summary_json(const ConformReport& report) {
+  return {{"programs", report.outcomes.size()},
+          {"agreed", report.count(ConformStatus::agreed)},
+          {"order_mismatch", report.count(ConformStatus::order_mismatch)},
+          {"value_mismatch", report.count(ConformStatus::value_mismatch)},
+          {"unknown", report.count(ConformStatus::unknown)}};
+}
+
+}  // namespace
+
+std::string conform_text(const ConformReport& report, const Palette& palette) {
+  std::string text;
+  for (const ConformOutcome& outcome : report.outcomes) {
+    text += fmt::format("{} {}", status_text(outcome, palette), outcome.program);
+    if (outcome.status == ConformStatus::agreed) {
+      text += fmt::format("  {} tokens, {} tensors, off by {:.1e}", outcome.tokens, outcome.tensors,
+                          outcome.worst);
+    } else {
+      text += "  " + outcome.detail;
+    }
+    text += '\n';
+  }
+  text += summary_text(report);
+  if (report.count(ConformStatus::unknown) > 0) {
+    text += fmt::format(
+        "inconclusive: {} of {} programs are ported; nothing is known about the others\n",
+        conform_programs().size(), kProgramsSpecified);
+  }
+  return text;
+}
+
+std::string conform_json(const ConformReport& report) {
+  Json document = {{"schema", "zeroproof.conform/1"}, {"summary", summary_json(report)}};
+  document["programs"] = Json::array();
+  for (const ConformOutcome& outcome : report.outcomes) {
+    document["programs"].push_back({{"program", outcome.program},
+                                    {"trace", outcome.path},
+                                    {"status", conform_status_name(outcome.status)},
+                                    {"detail", outcome.detail},
+                                    {"tokens", outcome.tokens},
+                                    {"tensors", outcome.tensors},
+                                    {"worst", outcome.worst}});
+  }
+  return document_text(document);
+}
+
+std::vector<JUnitCase> conform_cases(const ConformReport& report) {
+  std::vector<JUnitCase> cases;
+  for (const ConformOutcome& outcome : report.outcomes) {
+    JUnitOutcome verdict = JUnitOutcome::failed;
+    if (outcome.status == ConformStatus::agreed) verdict = JUnitOutcome::passed;
+    if (outcome.status == ConformStatus::unknown) verdict = JUnitOutcome::skipped;
+    cases.push_back({outcome.path, outcome.program, verdict, outcome.detail});
+  }
+  return cases;
+}
+
+}  // namespace zeroproof
