@@ -161,6 +161,11 @@ TEST(Explore, Writes_a_trace_that_replay_agrees_with) {
   const Json& state = document["traces"][0]["levels"]["state"];
   EXPECT_GT(state["calls"], 0);
   EXPECT_EQ(state["calls"], state["matched"]);
+  // A policy without a manager leaves nothing to compare.
+  EXPECT_EQ(0, zeroproof("explore S2 --policy exact --trace-out " + trace).exit_code);
+  const Json exact = Json::parse(zeroproof("replay --json " + trace).out);
+  EXPECT_EQ("ok", exact["traces"][0]["status"]) << exact.dump();
+  EXPECT_EQ(0, exact["traces"][0]["levels"]["state"]["calls"]);
 }
 
 TEST(Explore, Leaves_with_130_and_a_document_when_interrupted) {
