@@ -10,6 +10,8 @@
 namespace zeroproof {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 std::string status_text(const ConformOutcome& outcome, const Palette& palette) {
   const std::string word = fmt::format("{:<14}", conform_status_name(outcome.status));
   if (outcome.status == ConformStatus::agreed) return palette.good(word);
