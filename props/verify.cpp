@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "props/conform/program.h"
 #include "props/exploration_status.h"
 #include "props/replay/trace_paths.h"
 
@@ -138,7 +139,9 @@ bool VerifyReport::has_held() const {
 }
 
 std::vector<std::string> parts_not_built() {
-  return {"conformance programs", "engine scenarios", "museum"};
+  return {fmt::format("{} of {} conformance programs; `zeroproof conform` runs the others",
+                      kProgramsSpecified - conform_programs().size(), kProgramsSpecified),
+          "engine scenarios", "museum"};
 }
 
 Result<VerifyReport> verify(const VerifyOptions& options, const VerifyWatch& watch) {

@@ -134,6 +134,9 @@ Result<ConformOutcome> conform(const std::string& path, const ConformOptions& op
     Comparison(*recorded, ours, options).run(outcome);
   } catch (const MissingTensor& missing) {
     return fail(ErrorCode::unreadable, fmt::format("{}: {}", path, missing.what()));
+  } catch (const std::runtime_error& error) {
+    outcome.status = ConformStatus::order_mismatch;
+    outcome.detail = fmt::format("our program failed: {}", error.what());
   }
   return outcome;
 }

@@ -23,6 +23,8 @@ Tensor ProgramRun::recorded_tensor(const std::string& role, const std::string& n
   const auto at = recorded_.tensors.find({role, name});
   if (at == recorded_.tensors.end() || !at->second.values || !at->second.shape)
     throw MissingTensor(fmt::format("the trace has no {} '{}'", role, name));
+  if (std::cmp_not_equal(at->second.values->size(), numel(*at->second.shape)))
+    throw MissingTensor(fmt::format("the values of {} '{}' do not fill its shape", role, name));
   return Tensor::of(*at->second.values, *at->second.shape, dtype_);
 }
 
