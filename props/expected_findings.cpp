@@ -7,7 +7,7 @@
 
 #include "props/registry.h"
 #include "props/verify.h"
-#include "sim/atomic_file.h"
+#include "sim/small_file.h"
 
 namespace zeroproof {
 namespace {

@@ -2,87 +2,95 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <utility>
 
 namespace zeroproof {
 namespace {
 
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int descriptor) : descriptor_(descriptor) {}
-  ~FileDescriptor() { close(); }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-
-  int get() const { return descriptor_; }
-  bool is_open() const { return descriptor_ >= 0; }
-
-  bool close() {
-    const int descriptor = descriptor_;
-    descriptor_ = -1;
-    return descriptor < 0 || ::close(descriptor) == 0;
-  }
-
- private:
-  int descriptor_;
-};
-
-bool write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
+tl::unexpected<Error> cannot_write(const std::string& path) {
+  return fail(ErrorCode::usage, fmt::format("{}: cannot be written: {}; choose another place", path,
+                                            std::strerror(errno)));
 }
 
-bool write_and_flush(const std::string& path, std::string_view bytes) {
-  FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  return file.is_open() && write_all(file.get(), bytes) && ::fsync(file.get()) == 0 && file.close();
-}
-
-tl::unexpected<Error> cannot_read(const std::string& path, std::string_view reason) {
-  return fail(ErrorCode::unreadable, fmt::format("{}: cannot be read: {}", path, reason));
+// The rename itself must survive a crash too.
+bool sync_folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  // Some file systems cannot sync a folder; they say EINVAL.
+  const bool is_synced = ::fsync(descriptor) == 0 || errno == EINVAL;
+  ::close(descriptor);
+  return is_synced;
 }
 
 }  // namespace
 
-Result<void> write_file_atomically(const std::string& path, std::string_view bytes) {
-  const std::string temporary = fmt::format("{}.tmp-{}", path, ::getpid());
-  if (write_and_flush(temporary, bytes) && ::rename(temporary.c_str(), path.c_str()) == 0) {
-    return {};
-  }
-  const int reason = errno;
-  if (reason != EEXIST) ::unlink(temporary.c_str());
-  return fail(ErrorCode::usage,
-              fmt::format("{}: cannot be written: {}", path, std::strerror(reason)));
+AtomicFile::AtomicFile(std::string path, std::string temporary, int descriptor)
+    : path_(std::move(path)), temporary_(std::move(temporary)), descriptor_(descriptor) {}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
+  if (this == &other) return *this;
+  discard();
+  path_ = std::move(other.path_);
+  temporary_ = std::move(other.temporary_);
+  descriptor_ = std::exchange(other.descriptor_, -1);
+  return *this;
 }
 
-Result<std::string> read_small_file(const std::string& path, std::uint64_t bytes_max) {
-  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) return cannot_read(path, std::strerror(errno));
-  struct stat status = {};
-  if (::fstat(file.get(), &status) != 0) return cannot_read(path, std::strerror(errno));
-  if (S_ISDIR(status.st_mode)) return cannot_read(path, "it is a directory");
+AtomicFile::~AtomicFile() {
+  discard();
+}
 
-  std::string bytes;
-  char chunk[65536];
-  for (;;) {
-    const ssize_t count = ::read(file.get(), chunk, sizeof chunk);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return cannot_read(path, std::strerror(errno));
-    if (count == 0) return bytes;
-    bytes.append(chunk, static_cast<std::size_t>(count));
-    if (bytes.size() > bytes_max) {
-      return cannot_read(path, fmt::format("it has more than {} bytes", bytes_max));
+void AtomicFile::discard() {
+  if (descriptor_ < 0) return;
+  ::close(std::exchange(descriptor_, -1));
+  ::unlink(temporary_.c_str());
+}
+
+Result<AtomicFile> AtomicFile::create(const std::string& path) {
+  std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  const int descriptor = ::open(temporary.c_str(), kFlags, 0666);
+  if (descriptor < 0) return cannot_write(path);
+  return AtomicFile(path, std::move(temporary), descriptor);
+}
+
+Result<void> AtomicFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(descriptor_, bytes.data(), bytes.size());
+    if (put >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(put));
+    } else if (errno != EINTR) {
+      return cannot_write(path_);
     }
   }
+  return {};
+}
+
+Result<void> AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0) return cannot_write(path_);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return cannot_write(path_);
+  ::close(std::exchange(descriptor_, -1));
+  if (!sync_folder_of(path_)) return cannot_write(path_);
+  return {};
+}
+
+Result<void> write_file_atomically(const std::string& path, std::string_view bytes) {
+  auto file = AtomicFile::create(path);
+  if (!file) return tl::unexpected(file.error());
+  if (auto written = file->write(bytes); !written) return written;
+  return file->commit();
 }
 
 }  // namespace zeroproof

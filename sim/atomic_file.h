@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -8,11 +7,30 @@
 
 namespace zeroproof {
 
-// Writes to a temporary file beside `path`, flushes it to the disk and renames it, so that the
-// file is there whole or not at all. Code usage: the path is the user's.
-Result<void> write_file_atomically(const std::string& path, std::string_view bytes);
+// A file that appears under its name complete or not at all: written beside its place, synced,
+// then renamed over it. Destroyed without `commit`, it leaves nothing behind. Errors name the
+// path and have the code `usage`. Not thread-safe.
+class AtomicFile {
+ public:
+  static Result<AtomicFile> create(const std::string& path);
 
-// The whole file. Code unreadable: missing, a directory, or larger than `bytes_max`.
-Result<std::string> read_small_file(const std::string& path, std::uint64_t bytes_max);
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&& other) noexcept;
+  ~AtomicFile();
+
+  Result<void> write(std::string_view bytes);
+  Result<void> commit();
+
+ private:
+  AtomicFile(std::string path, std::string temporary, int descriptor);
+  void discard();
+
+  std::string path_;
+  std::string temporary_;
+  int descriptor_;  // -1: committed, moved from or discarded
+};
+
+// A whole file at once.
+Result<void> write_file_atomically(const std::string& path, std::string_view bytes);
 
 }  // namespace zeroproof

@@ -8,6 +8,7 @@
 
 #include "sim/atomic_file.h"
 #include "sim/fingerprint.h"
+#include "sim/small_file.h"
 
 namespace zeroproof {
 namespace {

@@ -104,7 +104,8 @@ TEST(Schedule, Names_the_file_it_cannot_read_or_write) {
             "/nowhere/x.zps: cannot be read: No such file or directory");
   EXPECT_EQ(read_schedule_file("/tmp").error().text, "/tmp: cannot be read: it is a directory");
   const auto written = write_schedule_file({}, "/nowhere/x.zps");
-  EXPECT_EQ(written.error().text, "/nowhere/x.zps: cannot be written: No such file or directory");
+  EXPECT_EQ(written.error().text,
+            "/nowhere/x.zps: cannot be written: No such file or directory; choose another place");
 }
 
 TEST(Schedule, Leaves_no_temporary_file_when_the_target_cannot_be_replaced) {
