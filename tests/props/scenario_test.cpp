@@ -1,5 +1,6 @@
 // What a scenario file may get wrong: one line with the file, the JSON pointer and the remedy.
 #include "props/scenario.h"
+#include "tests/scratch_path.h"
 
 #include <gtest/gtest.h>
 
@@ -118,7 +119,7 @@ TEST(ScenarioFile, Is_refused_when_it_is_not_json) {
 
 TEST(ScenarioFile, Is_refused_when_it_cannot_be_read) {
   expect_error(load_scenario("/nowhere/at/all.json"), {"/nowhere/at/all.json", "cannot be read"});
-  const auto folder = std::filesystem::path(testing::TempDir()) / "scenario_test_folder.json";
+  const auto folder = std::filesystem::path(scratch_path("folder.json"));
   std::filesystem::create_directories(folder);
   expect_error(load_scenario(folder), {"scenario_test_folder.json", "cannot be read"});
   std::filesystem::remove(folder);
@@ -130,7 +131,7 @@ TEST(ScenarioFile, Is_found_by_a_near_name) {
 }
 
 TEST(ScenarioFile, Is_read_from_a_path) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "scenario_test_file.json";
+  const auto path = std::filesystem::path(scratch_path("file.json"));
   std::ofstream(path) << valid_document().dump();
   const auto scenario = load_scenario(path);
   ASSERT_TRUE(scenario) << scenario.error().text;

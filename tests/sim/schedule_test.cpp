@@ -10,6 +10,7 @@
 
 #include "model/order_count.h"
 #include "sim/fingerprint.h"
+#include "tests/scratch_path.h"
 
 namespace zeroproof {
 namespace {
@@ -41,7 +42,7 @@ RC_GTEST_PROP(Schedule, Survives_its_text_form, ()) {
 
 RC_GTEST_PROP(Schedule, Survives_its_file_form, ()) {
   const Schedule schedule = arbitrary_schedule();
-  const std::string path = testing::TempDir() + "zeroproof_schedule_test.zps";
+  const std::string path = scratch_path("schedule.zps");
   RC_ASSERT(write_schedule_file(schedule, path).has_value());
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) RC_ASSERT(line.size() <= 100u);
@@ -109,7 +110,7 @@ TEST(Schedule, Names_the_file_it_cannot_read_or_write) {
 }
 
 TEST(Schedule, Leaves_no_temporary_file_when_the_target_cannot_be_replaced) {
-  const std::filesystem::path folder = testing::TempDir() + "zeroproof_schedule_folder";
+  const std::filesystem::path folder = scratch_path("schedules");
   std::filesystem::create_directories(folder / "x.zps");
   EXPECT_FALSE(write_schedule_file({}, folder / "x.zps"));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);

@@ -10,6 +10,7 @@
 #include "sim/trace/gzip.h"
 #include "sim/trace/line_reader.h"
 #include "sim/trace/reader.h"
+#include "tests/scratch_path.h"
 
 namespace zeroproof {
 namespace {
@@ -388,7 +389,7 @@ TEST(TraceReader, Names_files_that_cannot_be_read) {
             "/nonexistent/a.jsonl: cannot be opened: No such file or directory");
   EXPECT_NE(read_file(bundled("")).error.find("is a directory"), std::string::npos);
   if (::geteuid() == 0) return;  // root may read everything
-  const std::string path = testing::TempDir() + "/zp_secret.jsonl";
+  const std::string path = scratch_path("secret.jsonl");
   std::ofstream(path) << kHeader;
   ::chmod(path.c_str(), 0);
   EXPECT_NE(read_file(path).error.find("Permission denied"), std::string::npos);

@@ -16,6 +16,7 @@
 #include "sim/trace/reader.h"
 #include "sim/trace/record_json.h"
 #include "sim/trace/writer.h"
+#include "tests/scratch_path.h"
 
 namespace zeroproof {
 namespace {
@@ -342,7 +343,7 @@ std::string slurp(const fs::path& path) {
 }
 
 struct Folder {
-  fs::path path = fs::path(testing::TempDir()) / "zp_trace_writer_test";
+  fs::path path = scratch_path("trace_writer");
   Folder() {
     fs::remove_all(path);
     fs::create_directory(path);
