@@ -121,7 +121,7 @@ TEST(ScenarioFile, Is_refused_when_it_cannot_be_read) {
   expect_error(load_scenario("/nowhere/at/all.json"), {"/nowhere/at/all.json", "cannot be read"});
   const auto folder = std::filesystem::path(scratch_path("folder.json"));
   std::filesystem::create_directories(folder);
-  expect_error(load_scenario(folder), {"scenario_test_folder.json", "cannot be read"});
+  expect_error(load_scenario(folder), {"folder.json", "cannot be read"});
   std::filesystem::remove(folder);
 }
 
