@@ -18,9 +18,6 @@ class HookHost {
   // The innermost running graph task (rule G1), none outside any task or without the API.
   virtual GraphTaskId current_graph_task() const = 0;
 
-  // The outermost graph task on this thread, none outside any task.
-  virtual GraphTaskId root_graph_task() const = 0;
-
   // Appends a final callback to the current task (rule C1). When it runs, the host calls
   // HookPolicy::on_final_callback with that task current.
   virtual void queue_callback() = 0;

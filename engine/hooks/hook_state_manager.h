@@ -51,9 +51,6 @@ class HookStateManager {
 
   const BackwardState& state() const { return state_; }
 
-  // Replaces the state, for drivers that start from a recorded one.
-  void set_state(const BackwardState& state) { state_ = state; }
-
   // The optimizer's side of `epi`: its backward epilogue sets it; stage 3's step and zero_grad
   // clear it (zero_semantics 2.18).
   void set_epilogue_ran(bool ran) { state_.ran_epilogue_this_backward = ran; }

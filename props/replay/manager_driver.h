@@ -57,7 +57,6 @@ class ManagerDriver final : private HookHost, private ManagerObserver {
 
   bool has_callback_api() const override { return mode_ == PolicyMode::graph_task_callback; }
   GraphTaskId current_graph_task() const override { return current_task_; }
-  GraphTaskId root_graph_task() const override { return current_task_; }
   void queue_callback() override {}
   std::int32_t count_expected_hooks() override { return 0; }
   void run_post_hook() override { consume_post_hook(); }

@@ -58,7 +58,6 @@ class CountingHost final : public HookHost {
 
   bool has_callback_api() const override { return true; }
   GraphTaskId current_graph_task() const override { return task_; }
-  GraphTaskId root_graph_task() const override { return task_; }
   void queue_callback() override { ++queued_callbacks_; }
 
   std::int32_t count_expected_hooks() override {

@@ -52,10 +52,6 @@ GraphTaskId EventLog::current_graph_task() const {
   return open_tasks_.empty() ? GraphTaskId::none() : open_tasks_.back();
 }
 
-GraphTaskId EventLog::root_graph_task() const {
-  return open_tasks_.empty() ? GraphTaskId::none() : open_tasks_.front();
-}
-
 void EventLog::append_state(std::string& bytes) const {
   append_bytes(bytes, next_task_);
   for (const GraphTaskId task : open_tasks_) append_bytes(bytes, task.value);

@@ -34,7 +34,6 @@ class EventLog {
   void end_graph_task(std::string_view exception);
 
   GraphTaskId current_graph_task() const;
-  GraphTaskId root_graph_task() const;
 
   // Throws SimulatedException; brackets that it leaves are closed with its type.
   [[noreturn]] void raise(std::string_view type, std::string message);

@@ -65,7 +65,6 @@ class ProtocolEngine final : public HookHost, private ManagerObserver {
 
   bool has_callback_api() const override;
   GraphTaskId current_graph_task() const override;
-  GraphTaskId root_graph_task() const override { return log_.root_graph_task(); }
   void queue_callback() override;
   std::int32_t count_expected_hooks() override;
   void run_post_hook() override;

@@ -60,7 +60,6 @@ class FakeEngine final : public HookHost {
 
   bool has_callback_api() const override { return true; }
   GraphTaskId current_graph_task() const override;
-  GraphTaskId root_graph_task() const override;
   void queue_callback() override;
   std::int32_t count_expected_hooks() override { return 0; }
   void run_post_hook() override;
@@ -137,9 +136,6 @@ class FakeAutograd {
 
 inline GraphTaskId FakeEngine::current_graph_task() const {
   return autograd_.innermost();
-}
-inline GraphTaskId FakeEngine::root_graph_task() const {
-  return autograd_.root();
 }
 inline void FakeEngine::queue_callback() {
   autograd_.queue(*this);

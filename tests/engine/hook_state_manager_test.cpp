@@ -174,7 +174,6 @@ class Rig final : public HookHost {
 
   bool has_callback_api() const override { return has_api_; }
   GraphTaskId current_graph_task() const override { return GraphTaskId{step_.task}; }
-  GraphTaskId root_graph_task() const override { return GraphTaskId{step_.task}; }
   void queue_callback() override { ++callbacks_appended_; }
   std::int32_t count_expected_hooks() override { return 0; }
   void abandon_gradients() override {}
