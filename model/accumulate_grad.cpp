@@ -10,7 +10,7 @@ namespace zeroproof {
 
 AccumulateGrad::AccumulateGrad(Autograd& autograd, const Tensor& leaf)
     : Node(autograd, kAccumulateGradSequence), leaf_(leaf) {
-  add_input_metadata({leaf.sizes(), leaf.dtype()});
+  add_input_metadata(leaf);
 }
 
 // Rule A2: hooks live on the leaf and are read when the node runs.
@@ -36,7 +36,7 @@ void AccumulateGrad::accumulate(Tensor grad) {
     } else {
       stored = clone(autograd(), grad);
     }
-  } else if (autograd().is_grad_enabled()) {
+  } else if (autograd().is_grad_enabled() || stored.wrapper() || grad.wrapper()) {
     stored = add(autograd(), stored, grad);
   } else {
     autograd().ops().add_in_place(stored, grad);
@@ -46,8 +46,9 @@ void AccumulateGrad::accumulate(Tensor grad) {
 // With node posthooks the evaluation itself keeps a second reference to the gradient.
 bool AccumulateGrad::can_steal(const Tensor& grad) const {
   const long expected_references = post_hooks().is_empty() ? 1 : 2;
-  return !autograd().is_grad_enabled() && grad.use_count() <= expected_references &&
-         grad.sizes() == leaf_.sizes() && grad.strides() == leaf_.strides();
+  return !autograd().is_grad_enabled() && !grad.wrapper() &&
+         grad.use_count() <= expected_references && grad.sizes() == leaf_.sizes() &&
+         grad.strides() == leaf_.strides();
 }
 
 std::shared_ptr<Node> find_accumulate_grad(const Tensor& leaf) {

@@ -1,10 +1,10 @@
 #include "model/autograd.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "model/accumulate_grad.h"
 #include "model/autograd_error.h"
-#include "model/check.h"
 #include "model/grad_thread.h"
 #include "model/graph_root.h"
 #include "model/graph_task.h"
@@ -13,14 +13,12 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::int32_t kReentrantDepthMax = 60;  // rule R4
-
 // Rule G6.
 Tensor root_grad(const Tensor& root, const Tensor& given) {
   if (given.is_defined()) return given;
   if (root.numel() != 1)
     throw AutogradError("grad can be implicitly created only for scalar outputs");
-  return Tensor::full(root.sizes(), 1.0, root.dtype());
+  return Tensor::full(root.sizes(), 1.0, root.dtype()).on(root.device());
 }
 
 TensorList root_grads(const TensorList& roots, const TensorList& given) {
@@ -94,23 +92,37 @@ TensorList Autograd::grad(const TensorList& outputs, const TensorList& inputs,
 TensorList Autograd::run(const BackwardCall& call, TensorList grads) {
   if (observer_) observer_->on_backward_begin(call);
   try {
-    TensorList captured = execute(call, std::move(grads));
+    const std::shared_ptr<GraphTask> task = start(call, std::move(grads));
+    drive(task);
+    --tasks_under_way_;
+    if (task->error) std::rethrow_exception(task->error);
     if (observer_) observer_->on_backward_end(nullptr);
-    return captured;
+    return std::move(task->captured());
+  } catch (const ExecutionCut&) {
+    throw;
   } catch (...) {
     if (observer_) observer_->on_backward_end(std::current_exception());
     throw;
   }
 }
 
-TensorList Autograd::execute(const BackwardCall& call, TensorList grads) {
+// Rule G4, up to the point where the root is ready.
+std::shared_ptr<GraphTask> Autograd::start(const BackwardCall& call, TensorList grads) {
   std::vector<Edge> roots = root_edges(*this, call.roots);
   for (std::size_t i = 0; i < roots.size(); ++i)
     validate_grad(*this, *roots[i].node, roots[i].slot, grads[i]);
   const std::vector<Edge> inputs = input_edges(call);
-  const std::int32_t depth = thread().drives == 0 ? 0 : thread().task_depth + 1;
-  const auto task = std::make_shared<GraphTask>(GraphTask::Options{
-      GraphTaskId{next_graph_task_++}, call.keeps_graph, call.creates_graph, depth});
+  GradThread& caller = thread();
+  const auto task = std::make_shared<GraphTask>(
+      GraphTask::Options{.id = GraphTaskId{next_graph_task_++},
+                         .keeps_graph = call.keeps_graph,
+                         .is_multithreaded = is_multithreaded_,
+                         .reentrant_depth = caller.is_worker() ? caller.total_depth + 1 : 0,
+                         .local = caller.local,
+                         .caller_streams = caller.streams,
+                         .cpu_queue = caller.queue},
+      tasks_under_way_ == 0);
+  task->set_grad_enabled(call.creates_graph);
   const Edge root = task_root(*this, std::move(roots), grads);
   task->count_dependencies(*root.node);
   if (!call.inputs.empty()) {
@@ -122,10 +134,38 @@ TensorList Autograd::execute(const BackwardCall& call, TensorList grads) {
   }
   TensorList buffer(std::max<std::size_t>(1, root.node->input_metadata().size()));
   if (!grads.empty()) buffer[root.slot] = std::move(grads[0]);
+  ++tasks_under_way_;
   push(task, root.node, std::move(buffer));
-  drive(task);
-  if (task->error) std::rethrow_exception(task->error);
-  return std::move(task->captured());
+  return task;
+}
+
+std::vector<std::exception_ptr> Autograd::backward_together(
+    const std::vector<CallerBackward>& calls) {
+  std::vector<std::shared_ptr<GraphTask>> tasks;
+  std::vector<std::unique_ptr<Holding<std::int32_t>>> drives;
+  has_other_threads_ = true;
+  for (const CallerBackward& call : calls) {
+    const std::int32_t before = set_thread(call.thread);
+    const bool keeps = call.options.retain_graph.value_or(call.options.create_graph);
+    tasks.push_back(start({call.roots, call.options.inputs, true, keeps, call.options.create_graph},
+                          root_grads(call.roots, call.grads)));
+    drives.push_back(std::make_unique<Holding<std::int32_t>>(thread().drives, 1));
+    set_thread(before);
+  }
+  const auto is_running = [](const auto& task) { return !task->is_complete(); };
+  while (std::any_of(tasks.begin(), tasks.end(), is_running)) run_one(next_thread(thread()));
+  std::vector<std::exception_ptr> errors;
+  for (const auto& task : tasks) errors.push_back(task->error);
+  return errors;
+}
+
+void Autograd::set_scheduling(Chooser& chooser, Latitude latitude) {
+  chooser_ = &chooser;
+  latitude_ = latitude;
+}
+
+bool Autograd::set_multithreading_enabled(bool is_enabled) {
+  return std::exchange(is_multithreaded_, is_enabled);
 }
 
 void Autograd::queue_callback(std::function<void()> callback) {
@@ -146,16 +186,34 @@ bool Autograd::will_execute(const Node& node) const {
   const GraphTask::NodeState* state = task.find(node);
   if (!state || !state->is_visited) return false;
   if (!task.is_limited()) return true;
-  if (!state->captures.empty() && dynamic_cast<const AccumulateGrad*>(&node))
+  if (state->is_captured && dynamic_cast<const AccumulateGrad*>(&node))
     throw AutogradError("a leaf node was passed to _will_engine_execute_node under grad()");
   return state->is_executable();
 }
 
-bool Autograd::is_grad_enabled() const {
-  return thread().is_grad_enabled;
+bool Autograd::is_checkpoint_valid() const {
+  return thread().is_checkpoint_valid;
+}
+
+LocalState& Autograd::local() {
+  return thread().local;
+}
+const LocalState& Autograd::local() const {
+  return thread().local;
 }
 bool Autograd::set_grad_enabled(bool is_enabled) {
-  return std::exchange(thread().is_grad_enabled, is_enabled);
+  return std::exchange(local().is_grad_enabled, is_enabled);
+}
+
+StreamIndex Autograd::current_stream(Device device) const {
+  const auto index = static_cast<std::size_t>(device.accelerator);
+  return index < thread().streams.size() ? thread().streams[index] : 0;
+}
+StreamIndex Autograd::set_current_stream(Device device, StreamIndex stream) {
+  const auto index = static_cast<std::size_t>(device.accelerator);
+  std::vector<StreamIndex>& streams = thread().streams;
+  if (index >= streams.size()) streams.resize(index + 1, 0);
+  return std::exchange(streams[index], stream);
 }
 
 std::int32_t Autograd::current_thread() const {
@@ -178,35 +236,6 @@ void Autograd::set_next_sequence_nr(std::uint64_t sequence_nr) {
 }
 std::uint64_t Autograd::take_sequence_nr() {
   return thread().next_sequence_nr++;
-}
-
-// Takes over the caller's queue while the caller waits.
-GradThread& Autograd::pool_thread(const GradThread& caller) {
-  GradThread& pool = threads_[static_cast<std::size_t>(add_thread())];
-  pool.queue = caller.queue;
-  return pool;
-}
-
-// Rule R2: deeper tasks win in the queue, so this ends before anything of an outer task runs.
-void Autograd::drive(const std::shared_ptr<GraphTask>& task) {
-  const bool is_handed_over = thread().drives > kReentrantDepthMax;
-  const Holding running(running_, is_handed_over ? &pool_thread(thread()) : running_);
-  const Holding drives(thread().drives, thread().drives + 1);
-  const Holding depth(thread().task_depth, task->options().reentrant_depth);
-  while (!task->is_complete()) {
-    ZP_CHECK(!thread().queue->is_empty(), "a graph task waits for a node that nobody runs");
-    NodeTask next = thread().queue->pop();
-    const auto owner = next.task.lock();
-    if (!owner || owner->is_complete()) continue;  // left over from a failed task (rule F1)
-    try {
-      const Holding current(thread().current_task, owner);
-      const GradMode mode(*this, owner->options().creates_graph);
-      evaluate(owner, *next.node, std::move(next.grads));
-      if (--owner->outstanding == 0) finish(*owner);
-    } catch (...) {
-      owner->error = std::current_exception();
-    }
-  }
 }
 
 }  // namespace zeroproof

@@ -6,9 +6,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "model/choice.h"
+#include "model/device.h"
 #include "model/ids.h"
+#include "model/latitude.h"
+#include "model/local_state.h"
 #include "model/node.h"
 #include "model/ops.h"
 #include "model/tensor.h"
@@ -17,6 +23,7 @@ namespace zeroproof {
 
 struct GradThread;
 class GraphTask;
+struct NodeTask;
 
 struct BackwardOptions {
   bool create_graph = false;
@@ -37,14 +44,25 @@ struct BackwardCall {
 class AutogradObserver {
  public:
   virtual ~AutogradObserver() = default;
-  virtual void on_backward_begin(const BackwardCall&) {}  // before the graph task exists
-  virtual void on_node(const Node&) {}                    // after its prehooks, before it runs
-  virtual void on_backward_end(std::exception_ptr) {}     // null when it returned
+  virtual void on_backward_begin(const BackwardCall&) {}    // before the graph task exists
+  virtual void on_node(const Node&) {}                      // after its prehooks, before it runs
+  virtual void on_backward_end(std::exception_ptr) {}       // null when it returned
+  virtual void on_transform_push(const TransformFrame&) {}  // it is on the stack
+  virtual void on_transform_pop(const TransformFrame&) {}   // it still is
+};
+
+// A backward() of one simulated thread, for several at once.
+struct CallerBackward {
+  std::int32_t thread = 0;
+  TensorList roots;
+  TensorList grads = {};
+  BackwardOptions options = {};
 };
 
 // The autograd of one simulated process: graph tasks and threads. PyTorch's rules to the last
 // hook (autograd_semantics); each method says which. Everything happens on the calling thread of
-// control; simulated threads are counters and queues. Not thread-safe.
+// control; simulated threads are counters, states and queues, and which of them goes on is a
+// choice. Not thread-safe.
 class Autograd {
  public:
   // Both must outlive it.
@@ -52,6 +70,12 @@ class Autograd {
   ~Autograd();
   Autograd(const Autograd&) = delete;
   Autograd& operator=(const Autograd&) = delete;
+
+  // Who decides where several orders are legal, and how wide that is; `chooser` must outlive it.
+  // Before that, the first option: a thread that pushed goes on, the thread made first runs first.
+  void set_scheduling(Chooser& chooser, Latitude latitude = Latitude::faithful);
+  // Off: nodes of accelerators run on the caller as well (rule Q4).
+  bool set_multithreading_enabled(bool is_enabled);  // returns what it was
 
   // One graph task over all roots (rules G1 to G5). Undefined or missing grads stand for ones and
   // need one-element roots. Rethrows what a hook, a node or a callback threw (F1, C5);
@@ -65,6 +89,10 @@ class Autograd {
   TensorList grad(const TensorList& outputs, const TensorList& inputs,
                   const BackwardOptions& options = {});
 
+  // Several threads call backward() at the same time; a thread is named at most once. What each
+  // threw, or null. Not from within a backward.
+  std::vector<std::exception_ptr> backward_together(const std::vector<CallerBackward>& calls);
+
   // Runs at the end of the graph task that is current here (rules C1 to C7); AutogradError when
   // none is.
   void queue_callback(std::function<void()> callback);
@@ -76,7 +104,14 @@ class Autograd {
   // for a leaf that grad() captures.
   bool will_execute(const Node& node) const;
 
-  bool is_grad_enabled() const;
+  // Whether a node may start a backward of its own that gradients flow through: no task around it
+  // was given inputs (rule K2).
+  bool is_checkpoint_valid() const;
+
+  // The state of the current thread that graph tasks carry along.
+  LocalState& local();
+  const LocalState& local() const;
+  bool is_grad_enabled() const { return local().is_grad_enabled; }
   bool set_grad_enabled(bool is_enabled);  // returns what it was
 
   // Anomaly mode: a NaN that a node makes fails the task right there (rule F3).
@@ -86,29 +121,52 @@ class Autograd {
   std::int32_t current_thread() const;
   std::int32_t add_thread();
   std::int32_t set_thread(std::int32_t thread);  // returns the one before
+  // The current stream of an accelerator on the current thread (rule Q7).
+  StreamIndex current_stream(Device device) const;
+  StreamIndex set_current_stream(Device device, StreamIndex stream);  // returns the one before
+
   // The counter of the current thread: the next node's number.
   std::uint64_t next_sequence_nr() const;
   void set_next_sequence_nr(std::uint64_t sequence_nr);
   std::uint64_t take_sequence_nr();
 
   const Ops& ops() const { return ops_; }
+  AutogradObserver* observer() const { return observer_; }
 
  private:
   TensorList run(const BackwardCall& call, TensorList grads);
-  TensorList execute(const BackwardCall& call, TensorList grads);
+  std::shared_ptr<GraphTask> start(const BackwardCall& call, TensorList grads);
   void drive(const std::shared_ptr<GraphTask>& task);
+
+  void run_one(GradThread& worker);
+  NodeTask pop(GradThread& worker);
   void evaluate(const std::shared_ptr<GraphTask>& task, Node& node, TensorList grads);
-  TensorList call_node(const GraphTask& task, Node& node, TensorList grads);
-  void deliver(const std::shared_ptr<GraphTask>& task, const Node& node, TensorList outputs);
-  void push(const std::shared_ptr<GraphTask>& task, std::shared_ptr<Node> node, TensorList grads);
+  TensorList call_node(Node& node, TensorList grads);
+  void deliver(const std::shared_ptr<GraphTask>& task, const Node& node, TensorList& outputs);
+  bool push(const std::shared_ptr<GraphTask>& task, std::shared_ptr<Node> node, TensorList grads);
   void finish(GraphTask& task);
+  TensorList take_buffer(std::size_t slots);
+  void recycle_buffer(TensorList buffer);
+
+  std::size_t choose(std::string_view site, const std::vector<std::string>& options);
+  void let_others_run();
+  std::vector<GradThread*> runnable_threads();
+  GradThread& next_thread(GradThread& driver);
   GradThread& thread() const { return *running_; }
+  GradThread& device_thread(Device device);
   GradThread& pool_thread(const GradThread& caller);
 
   const Ops& ops_;
   AutogradObserver* observer_;
+  Chooser* chooser_ = nullptr;
+  Latitude latitude_ = Latitude::faithful;
+  Fingerprint history_;  // of the choices so far
   bool is_anomaly_enabled_ = false;
+  bool is_multithreaded_ = true;
+  bool has_other_threads_ = false;  // that may run nodes while one waits
   std::int64_t next_graph_task_ = 0;
+  std::int32_t tasks_under_way_ = 0;
+  std::vector<TensorList> spare_buffers_;
   std::deque<GradThread> threads_;
   GradThread* running_;
 };

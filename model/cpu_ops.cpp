@@ -57,6 +57,36 @@ double apply(BinaryOp op, double a, double b) {
   return a;
 }
 
+void check_factors(const Tensor& a, const Tensor& b, std::size_t dims) {
+  const bool has_dims = a.sizes().size() == dims && b.sizes().size() == dims;
+  if (has_dims && a.sizes()[dims - 1] == b.sizes()[dims - 2] &&
+      (dims == 2 || a.sizes()[0] == b.sizes()[0]))
+    return;
+  throw AutogradError(fmt::format("mat1 and mat2 shapes cannot be multiplied ([{}] and [{}])",
+                                  fmt::join(a.sizes(), ","), fmt::join(b.sizes(), ",")));
+}
+
+// Of two matrices, each element a sum from left to right.
+std::vector<double> product(const Tensor& a, const Tensor& b) {
+  const auto rows = static_cast<std::size_t>(a.sizes()[0]);
+  const auto inner = static_cast<std::size_t>(a.sizes()[1]);
+  const auto columns = static_cast<std::size_t>(b.sizes()[1]);
+  const std::vector<double> left = a.values();
+  const std::vector<double> right = b.values();
+  std::vector<double> out(rows * columns, 0.0);
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t k = 0; k < inner; ++k)
+      for (std::size_t j = 0; j < columns; ++j)
+        out[i * columns + j] += left[i * inner + k] * right[k * columns + j];
+  return out;
+}
+
+Tensor matrix_of(const Tensor& batch, std::int64_t index) {
+  const std::int64_t offset = batch.impl().offset_elements + index * batch.strides()[0];
+  return batch.as_strided({batch.sizes()[1], batch.sizes()[2]},
+                          {batch.strides()[1], batch.strides()[2]}, offset);
+}
+
 }  // namespace
 
 Shape broadcast(const Shape& a, const Shape& b) {
@@ -100,22 +130,28 @@ Tensor CpuOps::binary(BinaryOp op, const Tensor& a, const Tensor& b) const {
 }
 
 Tensor CpuOps::mm(const Tensor& a, const Tensor& b) const {
-  const bool has_fit = a.sizes().size() == 2 && b.sizes().size() == 2;
-  if (!has_fit || a.sizes()[1] != b.sizes()[0]) {
-    throw AutogradError(fmt::format("mm: shapes [{}] and [{}] cannot be multiplied",
-                                    fmt::join(a.sizes(), ","), fmt::join(b.sizes(), ",")));
+  check_factors(a, b, 2);
+  return Tensor::of(product(a, b), {a.sizes()[0], b.sizes()[1]}, promote(a.dtype(), b.dtype()));
+}
+
+Tensor CpuOps::addmm(const Tensor& bias, const Tensor& a, const Tensor& b) const {
+  check_factors(a, b, 2);
+  Shape sizes = {a.sizes()[0], b.sizes()[1]};
+  std::vector<double> values = product(a, b);
+  const std::vector<double> offsets = broadcast_to(bias, sizes).values();
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] += offsets[i];
+  return Tensor::of(values, std::move(sizes), promote(a.dtype(), b.dtype()));
+}
+
+Tensor CpuOps::bmm(const Tensor& a, const Tensor& b) const {
+  check_factors(a, b, 3);
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < a.sizes()[0]; ++i) {
+    const std::vector<double> one = product(matrix_of(a, i), matrix_of(b, i));
+    values.insert(values.end(), one.begin(), one.end());
   }
-  const auto rows = static_cast<std::size_t>(a.sizes()[0]);
-  const auto inner = static_cast<std::size_t>(a.sizes()[1]);
-  const auto columns = static_cast<std::size_t>(b.sizes()[1]);
-  const std::vector<double> left = a.values();
-  const std::vector<double> right = b.values();
-  std::vector<double> out(rows * columns, 0.0);
-  for (std::size_t i = 0; i < rows; ++i)
-    for (std::size_t k = 0; k < inner; ++k)
-      for (std::size_t j = 0; j < columns; ++j)
-        out[i * columns + j] += left[i * inner + k] * right[k * columns + j];
-  return Tensor::of(out, {a.sizes()[0], b.sizes()[1]}, promote(a.dtype(), b.dtype()));
+  return Tensor::of(values, {a.sizes()[0], a.sizes()[1], b.sizes()[2]},
+                    promote(a.dtype(), b.dtype()));
 }
 
 Tensor CpuOps::sum(const Tensor& x) const {

@@ -11,6 +11,8 @@ class CpuOps final : public Ops {
   Tensor unary(UnaryOp op, const Tensor& x) const override;
   Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) const override;
   Tensor mm(const Tensor& a, const Tensor& b) const override;
+  Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b) const override;
+  Tensor bmm(const Tensor& a, const Tensor& b) const override;
   Tensor sum(const Tensor& x) const override;
   Tensor sum_to(const Tensor& x, const Shape& sizes) const override;
   Tensor cast(const Tensor& x, DType dtype) const override;

@@ -5,34 +5,58 @@
 
 #include "model/accumulate_grad.h"
 #include "model/autograd.h"
-#include "model/op_node.h"
+#include "model/autograd_error.h"
+#include "model/op.h"
 
 namespace zeroproof {
 
 class CustomFunctionNode final : public Node {
  public:
   CustomFunctionNode(Autograd& autograd, const CustomFunction& function)
-      : Node(autograd, autograd.take_sequence_nr()), function_(function) {}
+      : Node(autograd, autograd.take_sequence_nr()), function_(function) {
+    context_.function_name_ = function.name;
+  }
 
   std::string_view name() const override { return function_.name; }
 
-  TensorList apply(TensorList grads) override { return function_.backward(context_, grads[0]); }
+  TensorList apply(TensorList grads) override {
+    if (context_.materializes_grads_)
+      for (std::size_t i = 0; i < grads.size(); ++i)
+        if (!grads[i].is_defined()) grads[i] = zeros_of(input_metadata()[i]);
+    return function_.backward(context_, grads);
+  }
 
   void release_saved_tensors() override {
     for (SavedTensor& saved : context_.saved_) saved.release();
   }
 
-  Tensor forward(const TensorList& inputs) {
+  TensorList forward(const TensorList& inputs) {
     context_.node_ = weak_from_this();
-    return function_.forward(context_, inputs);
+    if (!function_.is_split()) return function_.forward(context_, inputs);
+    TensorList outputs = function_.forward_alone(inputs);
+    function_.setup_context(context_, inputs, outputs);
+    return outputs;
   }
 
-  void keep_saved(const Tensor& output) {
-    for (const Tensor& tensor : std::exchange(context_.to_save_, {}))
-      context_.saved_.emplace_back(tensor, tensor.is_same(output));
+  // `plain` are the outputs as forward returned them, `outputs` what the caller gets.
+  void keep_saved(const TensorList& plain, const TensorList& outputs) {
+    for (const Tensor& tensor : std::exchange(context_.to_save_, {})) {
+      const auto is_it = [&](const Tensor& output) {
+        return tensor.is_defined() && output.is_same(tensor);
+      };
+      const auto at = std::find_if(plain.begin(), plain.end(), is_it);
+      const bool is_output = at != plain.end();
+      const Tensor& kept =
+          is_output ? outputs[static_cast<std::size_t>(at - plain.begin())] : tensor;
+      context_.saved_.emplace_back(autograd(), kept, is_output);
+    }
   }
 
  private:
+  static Tensor zeros_of(const InputMetadata& metadata) {
+    return Tensor::full(metadata.sizes, 0.0, metadata.dtype).on(metadata.device);
+  }
+
   CustomFunction function_;
   FunctionContext context_;
 };
@@ -43,23 +67,33 @@ TensorList FunctionContext::saved_tensors() const {
   return tensors;
 }
 
-Tensor apply_function(Autograd& autograd, const CustomFunction& function,
-                      const TensorList& inputs) {
+const std::any& FunctionContext::attribute(const std::string& name) const {
+  const auto at = attributes_.find(name);
+  if (at == attributes_.end())
+    throw AutogradError("'" + function_name_ + "' object has no attribute '" + name + "'");
+  return at->second;
+}
+
+TensorList apply_function(Autograd& autograd, const CustomFunction& function,
+                          const TensorList& inputs) {
   const auto node = std::make_shared<CustomFunctionNode>(autograd, function);
+  const auto needs_grad = [](const Tensor& x) { return x.is_defined() && x.requires_grad(); };
   const bool is_differentiable =
-      autograd.is_grad_enabled() &&
-      std::any_of(inputs.begin(), inputs.end(), [](const Tensor& x) { return x.requires_grad(); });
+      autograd.is_grad_enabled() && std::any_of(inputs.begin(), inputs.end(), needs_grad);
   if (is_differentiable)
-    for (const Tensor& input : inputs) node->add_next_edge(gradient_edge(autograd, input));
-  Tensor output;
+    for (const Tensor& input : inputs)
+      node->add_next_edge(input.is_defined() ? gradient_edge(autograd, input) : Edge{});
+  TensorList plain;
   {
     const GradMode no_grad(autograd, false);
-    output = node->forward(inputs);
+    plain = node->forward(inputs);
   }
-  if (!is_differentiable) return output;
-  output = with_grad_fn(output.detach(), node);
-  node->keep_saved(output);
-  return output;
+  if (!is_differentiable) return plain;
+  TensorList outputs;
+  for (const Tensor& output : plain)
+    outputs.push_back(output.is_defined() ? with_grad_fn(output.detach(), node) : output);
+  node->keep_saved(plain, outputs);
+  return outputs;
 }
 
 }  // namespace zeroproof

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <any>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,23 +18,48 @@ class FunctionContext {
   void save_for_backward(TensorList tensors) { to_save_ = std::move(tensors); }
   TensorList saved_tensors() const;
 
+  // Undefined gradients of outputs reach backward as zeros unless this is off.
+  void set_materialize_grads(bool is_on) { materializes_grads_ = is_on; }
+
+  // Attributes, as Python's ctx takes them. Reading one that was never set throws AutogradError,
+  // PyTorch's AttributeError.
+  void set(const std::string& name, std::any value) { attributes_[name] = std::move(value); }
+  bool has(const std::string& name) const { return attributes_.contains(name); }
+  template <class T>
+  T get(const std::string& name) const {
+    return std::any_cast<T>(attribute(name));
+  }
+
  private:
   friend class CustomFunctionNode;
+  const std::any& attribute(const std::string& name) const;
+
   TensorList to_save_;
   std::vector<SavedTensor> saved_;
+  std::map<std::string, std::any> attributes_;
+  bool materializes_grads_ = true;
+  std::string function_name_;
   std::weak_ptr<Node> node_;
 };
 
-// A legacy-form autograd.Function: one tensor out. `backward` gives one gradient an input,
-// undefined for none.
+// A custom autograd.Function. The legacy form has `forward`, which sees the context; the split
+// form has `forward_alone` and `setup_context`, and only it passes through function transforms
+// (rule T8). `backward` gives one gradient an input, undefined for none.
 struct CustomFunction {
   std::string name;  // of its node: "NestedBackwardBackward"
-  std::function<Tensor(FunctionContext&, const TensorList& inputs)> forward;
-  std::function<TensorList(FunctionContext&, const Tensor& grad)> backward;
+  std::function<TensorList(FunctionContext&, const TensorList& inputs)> forward = {};
+  std::function<TensorList(FunctionContext&, const TensorList& grads)> backward = {};
+  std::function<TensorList(const TensorList& inputs)> forward_alone = {};
+  std::function<void(FunctionContext&, const TensorList& inputs, const TensorList& outputs)>
+      setup_context = {};
+  bool generates_vmap_rule = false;
+
+  bool is_split() const { return setup_context != nullptr; }
 };
 
 // Runs forward with grad mode off. The node is made, and takes its number, before that and
 // whether or not an input needs a gradient (rule N2).
-Tensor apply_function(Autograd& autograd, const CustomFunction& function, const TensorList& inputs);
+TensorList apply_function(Autograd& autograd, const CustomFunction& function,
+                          const TensorList& inputs);
 
 }  // namespace zeroproof

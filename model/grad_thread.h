@@ -2,23 +2,45 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "model/device.h"
 #include "model/graph_task.h"
+#include "model/local_state.h"
 #include "model/ready_queue.h"
 
 namespace zeroproof {
+
+enum class GradThreadKind : std::uint8_t {
+  caller,  // runs a program and drives its own graph tasks
+  pool,    // takes over from a thread that is 60 nested calls deep (rule R4)
+  device,  // runs whatever is ready for its accelerator (rule Q4)
+};
 
 // One simulated thread: what PyTorch keeps thread-local.
 struct GradThread {
   using Queue = ReadyQueue<NodeTask>;
 
   std::int32_t index = 0;
+  GradThreadKind kind = GradThreadKind::caller;
+  Device device;                       // of a device thread
   std::uint64_t next_sequence_nr = 0;  // rules N2, N3
-  bool is_grad_enabled = true;
+  LocalState local;
+  std::vector<StreamIndex> streams;  // current one of each accelerator; missing ones are 0
   std::shared_ptr<Queue> queue = std::make_shared<Queue>();
-  std::shared_ptr<GraphTask> current_task;  // of the node or callback that runs here (rule G1)
-  std::int32_t drives = 0;                  // graph tasks this thread works for (rule R4)
-  std::int32_t task_depth = 0;              // reentrant depth of the innermost of them
+
+  GraphTask* current_task = nullptr;  // of the node or callback that runs here (rule G1)
+  bool is_checkpoint_valid = true;    // no task it works for was given inputs (rule K2)
+  bool is_in_node = false;            // in the middle of one: cannot take another
+  std::int32_t drives = 0;            // graph tasks it waits for
+  std::int32_t nested_drives = 0;     // of them, started by what it ran itself (rule R4)
+  std::int32_t total_depth = 0;       // reentrant depth of the innermost of these
+
+  // Whether a backward it starts is a nested one (rule R1).
+  bool is_worker() const { return kind == GradThreadKind::device || drives > 0; }
+  bool can_take_a_node() const { return is_worker() && !is_in_node && !queue->is_empty(); }
 };
 
 // A member that has another value for a while.

@@ -4,12 +4,11 @@
 
 namespace zeroproof {
 
-// The mark of an outer task stays: it is still needed there. A mark that a finished task left is
-// taken for an outer one's at the cost of a look-up, and goes when that task's node slot is freed.
+// The mark of another task that is under way stays: it is still needed there.
 GraphTask::NodeState& GraphTask::state_of(Node& node) {
   if (NodeState* state = find(node)) return *state;
   const auto index = static_cast<std::uint32_t>(states_.size());
-  if (node.task_slot.task.is_none() || options_.reentrant_depth == 0) {
+  if (node.task_slot.task.is_none() || is_alone_) {
     node.task_slot = {id(), index};
   } else {
     shared_nodes_[&node] = index;
@@ -56,7 +55,10 @@ void GraphTask::limit_to_captured(Node& root, const std::vector<Edge>& edges) {
   captured_.resize(edges.size());
   for (std::size_t i = 0; i < edges.size(); ++i) {
     if (!edges[i].is_valid()) continue;
-    if (NodeState* state = find(*edges[i].node)) state->captures.push_back({edges[i].slot, i});
+    NodeState* state = find(*edges[i].node);
+    if (!state) continue;
+    state->is_captured = true;
+    captures_[edges[i].node.get()].push_back({edges[i].slot, i});
   }
   mark_paths(root);
 }

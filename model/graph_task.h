@@ -5,10 +5,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "model/ids.h"
+#include "model/local_state.h"
 #include "model/node.h"
 #include "model/ready_queue.h"
 #include "model/tensor.h"
@@ -33,29 +34,39 @@ struct NodeTask {
 // One call of backward() or grad() while it runs (rule G2): what it waits for and has gathered.
 class GraphTask {
  public:
+  using Queue = ReadyQueue<NodeTask>;
+
   struct Options {
     GraphTaskId id;
     bool keeps_graph = false;
-    bool creates_graph = false;  // grad mode of everything it runs
+    bool is_multithreaded = true;  // false: everything runs on the caller (rule Q4)
     std::int32_t reentrant_depth = 0;
+    LocalState local;                         // section 15; grad mode = create_graph
+    std::vector<StreamIndex> caller_streams;  // for its callbacks (rule C2)
+    std::shared_ptr<Queue> cpu_queue;         // of the caller (rule Q3)
   };
   struct Capture {
     std::uint32_t slot;
     std::size_t output;  // index into captured()
   };
   struct NodeState {
-    std::uint32_t missing = 0;        // deliveries still to come (rule E1)
-    bool is_visited = false;          // some edge of the task leads here
-    bool is_needed = false;           // rule X2
-    std::optional<TensorList> grads;  // delivered so far
-    std::vector<Capture> captures;
-    bool is_executable() const { return is_needed || !captures.empty(); }
+    std::uint32_t missing = 0;  // deliveries still to come (rule E1)
+    bool is_visited = false;    // some edge of the task leads here
+    bool is_needed = false;     // rule X2
+    bool is_captured = false;   // see captures()
+    bool has_grads = false;
+    TensorList grads;  // delivered so far
+    bool is_executable() const { return is_needed || is_captured; }
   };
 
-  explicit GraphTask(const Options& options) : options_(options) {}
+  // `is_alone`: no other task of the process is under way, so marks on nodes are left-overs.
+  GraphTask(Options options, bool is_alone) : options_(std::move(options)), is_alone_(is_alone) {}
 
   GraphTaskId id() const { return options_.id; }
   const Options& options() const { return options_; }
+
+  // Grad mode of everything it runs: create_graph.
+  void set_grad_enabled(bool is_enabled) { options_.local.is_grad_enabled = is_enabled; }
 
   // Counts what every node that `root` reaches waits for (rule E1).
   void count_dependencies(Node& root);
@@ -67,6 +78,9 @@ class GraphTask {
   // Null for a node that the task does not reach.
   NodeState* find(const Node& node);
   const NodeState* find(const Node& node) const;
+
+  // Of a node whose state says is_captured.
+  const std::vector<Capture>& captures(const Node& node) const { return captures_.at(&node); }
 
   std::vector<std::function<void()>>& callbacks() { return callbacks_; }
   TensorList& captured() { return captured_; }
@@ -82,10 +96,12 @@ class GraphTask {
   void mark_paths(Node& root);
 
   Options options_;
+  bool is_alone_;
   bool is_limited_ = false;
   std::vector<NodeState> states_;
   // Nodes that another task has its mark on: leaves that outer and nested tasks share.
   std::map<const Node*, std::uint32_t> shared_nodes_;
+  std::map<const Node*, std::vector<Capture>> captures_;
   std::vector<std::function<void()>> callbacks_;
   TensorList captured_;
 };

@@ -29,7 +29,8 @@ void add_to_buffer(Autograd& autograd, Tensor& slot, Tensor grad) {
     slot = std::move(grad);
     return;
   }
-  const bool is_unshared = slot.use_count() == 1 && slot.impl().storage.use_count() == 1;
+  const bool is_unshared = slot.use_count() == 1 && slot.impl().storage.use_count() == 1 &&
+                           !slot.wrapper() && !grad.wrapper();
   if (!autograd.is_grad_enabled() && is_unshared && slot.is_contiguous()) {
     autograd.ops().add_in_place(slot, grad);
   } else {
@@ -49,7 +50,7 @@ void validate_grad(Autograd& autograd, const Node& target, std::uint32_t slot, T
     }
     grad = sum_to(autograd, grad, expected.sizes);
   }
-  if (grad.dtype() != expected.dtype) grad = autograd.ops().cast(grad, expected.dtype);
+  if (grad.dtype() != expected.dtype) grad = to(autograd, grad, expected.dtype);
 }
 
 }  // namespace zeroproof

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/autograd.h"
 #include "model/tensor_impl.h"
 
 namespace zeroproof {
@@ -32,8 +33,13 @@ void Node::add_next_edge(Edge edge) {
   next_edges_.push_back(std::move(edge));
 }
 
-std::uint32_t Node::add_input_metadata(InputMetadata metadata) {
-  input_metadata_.push_back(std::move(metadata));
+std::uint32_t Node::add_input_metadata(const Tensor& output) {
+  const Device device = output.device();
+  input_metadata_.push_back({output.sizes(), output.dtype(), device});
+  if (device_.is_cpu() && !device.is_cpu()) {
+    device_ = device;
+    stream_ = autograd_.current_stream(device);
+  }
   return static_cast<std::uint32_t>(input_metadata_.size() - 1);
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/device.h"
 #include "model/graph_snapshot.h"
 #include "model/hooks.h"
 #include "model/ids.h"
@@ -27,6 +28,7 @@ struct Edge {
 struct InputMetadata {
   Shape sizes;
   DType dtype = DType::float64;
+  Device device = {};
 };
 
 // One function of the backward graph. Made by operations, owned by the tensors and nodes behind
@@ -60,7 +62,11 @@ class Node : public std::enable_shared_from_this<Node> {
   void add_next_edge(Edge edge);
 
   const std::vector<InputMetadata>& input_metadata() const { return input_metadata_; }
-  std::uint32_t add_input_metadata(InputMetadata metadata);
+  // Takes it from one of the node's outputs; returns the slot.
+  std::uint32_t add_input_metadata(const Tensor& output);
+  // Of its first output on an accelerator, and the stream that was current there then (Q3, Q7).
+  Device device() const { return device_; }
+  StreamIndex stream() const { return stream_; }
 
   // An empty list from a hook keeps the gradients (rules H4, H7).
   HookHandle register_prehook(PreHook hook) { return pre_hooks_.add(std::move(hook)); }
@@ -97,6 +103,8 @@ class Node : public std::enable_shared_from_this<Node> {
   std::uint64_t topological_nr_ = 0;
   std::vector<Edge> next_edges_;
   std::vector<InputMetadata> input_metadata_;
+  Device device_;
+  StreamIndex stream_ = 0;
   std::vector<SlotHooks> tensor_hooks_;
   std::vector<RetainedGrad> retained_grads_;
   HookList<PreHook> pre_hooks_;

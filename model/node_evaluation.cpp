@@ -51,19 +51,21 @@ void Autograd::evaluate(const std::shared_ptr<GraphTask>& task, Node& node, Tens
   if (task->is_limited()) {
     const GraphTask::NodeState& state = *task->find(node);
     if (!state.is_needed) node.run_tensor_hooks(grads);
-    for (const GraphTask::Capture& capture : state.captures)
-      task->captured()[capture.output] = grads[capture.slot];
+    if (state.is_captured)
+      for (const GraphTask::Capture& capture : task->captures(node))
+        task->captured()[capture.output] = grads[capture.slot];
     if (!state.is_needed) return;
   }
-  TensorList outputs = call_node(*task, node, std::move(grads));
+  TensorList outputs = call_node(node, std::move(grads));
   if (!task->options().keeps_graph) node.release_saved_tensors();
   if (outputs.empty()) return;
   if (is_anomaly_enabled_) check_for_nan(node, outputs);
-  deliver(task, node, std::move(outputs));
+  deliver(task, node, outputs);
+  recycle_buffer(std::move(outputs));
 }
 
 // Steps 3 to 8. Whether posthooks exist is decided before the node runs.
-TensorList Autograd::call_node(const GraphTask&, Node& node, TensorList grads) {
+TensorList Autograd::call_node(Node& node, TensorList grads) {
   node.run_tensor_hooks(grads);
   run_prehooks(node, grads);
   if (observer_) observer_->on_node(node);
@@ -75,36 +77,56 @@ TensorList Autograd::call_node(const GraphTask&, Node& node, TensorList grads) {
   return outputs;
 }
 
-// Rule E3.
+// Rule E3. Between two deliveries another thread may already take what became ready (rule Q6).
 void Autograd::deliver(const std::shared_ptr<GraphTask>& task, const Node& node,
-                       TensorList outputs) {
+                       TensorList& outputs) {
   const std::vector<Edge>& edges = node.next_edges();
+  bool has_woken_another = false;
   for (std::size_t i = 0; i < edges.size(); ++i) {
     if (!edges[i].is_valid()) continue;
+    if (has_woken_another) let_others_run();
     Node& target = *edges[i].node;
     GraphTask::NodeState& state = *task->find(target);
     const bool is_ready = --state.missing == 0;
-    if (!state.grads) {
+    if (!state.has_grads) {
       if (task->is_limited() && !state.is_executable()) continue;
-      state.grads.emplace(std::max<std::size_t>(1, target.input_metadata().size()));
+      state.grads = take_buffer(std::max<std::size_t>(1, target.input_metadata().size()));
+      state.has_grads = true;
     }
-    add_to_buffer(*this, (*state.grads)[edges[i].slot], std::move(outputs[i]));
-    if (is_ready) push(task, edges[i].node, *std::exchange(state.grads, std::nullopt));
+    add_to_buffer(*this, state.grads[edges[i].slot], std::move(outputs[i]));
+    if (!is_ready) continue;
+    state.has_grads = false;
+    if (push(task, edges[i].node, std::move(state.grads))) has_woken_another = true;
   }
 }
 
-void Autograd::push(const std::shared_ptr<GraphTask>& task, std::shared_ptr<Node> node,
-                    TensorList grads) {
-  ++task->outstanding;
-  thread().queue->push({task, std::move(node), std::move(grads), task->options().reentrant_depth});
+// Buffers go round: a node's outputs become another's inputs without a new allocation.
+TensorList Autograd::take_buffer(std::size_t slots) {
+  if (spare_buffers_.empty()) return TensorList(slots);
+  TensorList buffer = std::move(spare_buffers_.back());
+  spare_buffers_.pop_back();
+  buffer.resize(slots);
+  return buffer;
+}
+
+void Autograd::recycle_buffer(TensorList buffer) {
+  constexpr std::size_t kSpareMax = 64;
+  if (spare_buffers_.size() >= kSpareMax) return;
+  buffer.clear();
+  spare_buffers_.push_back(std::move(buffer));
 }
 
 // Rules C1 to C5: in order of registration; one that is added while they run comes last.
 void Autograd::finish(GraphTask& task) {
   auto& callbacks = task.callbacks();
-  for (std::size_t i = 0; i < callbacks.size(); ++i) {
-    const std::function<void()> callback = callbacks[i];
-    callback();
+  if (!callbacks.empty()) {
+    GradThread& worker = thread();
+    worker.local = task.options().local;
+    const Holding streams(worker.streams, task.options().caller_streams);
+    for (std::size_t i = 0; i < callbacks.size(); ++i) {
+      const std::function<void()> callback = callbacks[i];
+      callback();
+    }
   }
   task.is_finished = true;
 }

@@ -20,6 +20,10 @@ class Ops {
   // Sizes broadcast as in PyTorch; throws AutogradError when they do not fit.
   virtual Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) const = 0;
   virtual Tensor mm(const Tensor& a, const Tensor& b) const = 0;
+  // bias + a b, rounded once.
+  virtual Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b) const = 0;
+  // Matrix by matrix along the first of three dimensions.
+  virtual Tensor bmm(const Tensor& a, const Tensor& b) const = 0;
   virtual Tensor sum(const Tensor& x) const = 0;  // to a scalar
   // Sums the broadcast dimensions of x away until it has `sizes`.
   virtual Tensor sum_to(const Tensor& x, const Shape& sizes) const = 0;

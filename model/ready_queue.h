@@ -62,6 +62,16 @@ class ReadyQueue {
   // Valid until the next push or pop; the queue must not be empty.
   const Task& top() const { return heap_.front(); }
 
+  // Whatever is at a place below size(), and taking it away: for orders other than this queue's.
+  const Task& at(std::size_t place) const { return heap_[place]; }
+  Task take(std::size_t place) {
+    std::swap(heap_[place], heap_.back());
+    Task task = std::move(heap_.back());
+    heap_.pop_back();
+    std::make_heap(heap_.begin(), heap_.end(), Later{});
+    return task;
+  }
+
   bool is_empty() const { return heap_.empty(); }
   std::size_t size() const { return heap_.size(); }
 

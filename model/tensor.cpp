@@ -39,6 +39,12 @@ Tensor Tensor::full(Shape sizes, double value, DType dtype) {
   return of(std::vector<double>(count, value), std::move(sizes), dtype);
 }
 
+Tensor Tensor::number(double value, DType dtype) {
+  Tensor number = full({}, value, dtype);
+  number.impl().is_wrapped_number = true;
+  return number;
+}
+
 const Shape& Tensor::sizes() const {
   return impl_->sizes;
 }
@@ -47,6 +53,9 @@ const Shape& Tensor::strides() const {
 }
 DType Tensor::dtype() const {
   return impl_->dtype;
+}
+Device Tensor::device() const {
+  return impl_->device;
 }
 std::int64_t Tensor::numel() const {
   return zeroproof::numel(impl_->sizes);
@@ -66,6 +75,7 @@ const Storage* Tensor::storage_id() const {
 }
 
 std::vector<double> Tensor::values() const {
+  if (!impl_->storage) throw AutogradError("the values of a batched tensor are hidden inside vmap");
   std::vector<double> values;
   values.reserve(static_cast<std::size_t>(numel()));
   const std::vector<double>& elements = impl_->storage->elements;
@@ -75,11 +85,20 @@ std::vector<double> Tensor::values() const {
 
 double Tensor::item() const {
   ZP_CHECK(numel() == 1, "item() of a tensor with several elements");
+  if (!impl_->storage) throw AutogradError("vmap: item() of a batched tensor has no one value");
   return impl_->storage->elements[static_cast<std::size_t>(impl_->offset_elements)];
 }
 
 Tensor Tensor::detach() const {
-  return as_strided(impl_->sizes, impl_->strides, impl_->offset_elements);
+  Tensor copy = shallow_copy();
+  if (TensorWrapper* wrapper = copy.impl_->wrapper.get()) wrapper->inner = wrapper->inner.detach();
+  return copy;
+}
+
+Tensor Tensor::shallow_copy() const {
+  Tensor copy = as_strided(impl_->sizes, impl_->strides, impl_->offset_elements);
+  if (impl_->wrapper) copy.impl_->wrapper = std::make_unique<TensorWrapper>(*impl_->wrapper);
+  return copy;
 }
 
 Tensor Tensor::as_strided(Shape sizes, Shape strides, std::int64_t offset_elements) const {
@@ -89,7 +108,31 @@ Tensor Tensor::as_strided(Shape sizes, Shape strides, std::int64_t offset_elemen
   view->strides = std::move(strides);
   view->offset_elements = offset_elements;
   view->dtype = impl_->dtype;
+  view->device = impl_->device;
+  view->is_view = true;
   return Tensor(std::move(view));
+}
+
+Tensor Tensor::on(Device device) const {
+  Tensor copy = of(values(), impl_->sizes, impl_->dtype);
+  copy.impl_->device = device;
+  return copy;
+}
+
+void Tensor::set_data(const Tensor& other) const {
+  if (impl_->dtype != other.dtype() || impl_->device != other.device())
+    impl_->accumulate_grad.reset();
+  const TensorImpl& from = other.impl();
+  impl_->storage = from.storage;
+  impl_->sizes = from.sizes;
+  impl_->strides = from.strides;
+  impl_->offset_elements = from.offset_elements;
+  impl_->dtype = from.dtype;
+  impl_->device = from.device;
+}
+
+const TensorWrapper* Tensor::wrapper() const {
+  return impl_->wrapper.get();
 }
 
 bool Tensor::requires_grad() const {
@@ -133,6 +176,10 @@ HookHandle Tensor::register_post_accumulate_grad_hook(PostAccumulateHook hook) c
 void Tensor::retain_grad() const {
   if (!requires_grad())
     throw AutogradError("can't retain_grad on Tensor that has requires_grad=False");
+  if (impl_->wrapper)
+    throw AutogradError(
+        "You are attempting to call Tensor.retain_grad() inside of a function "
+        "being transformed");
   if (is_leaf() || std::exchange(impl_->retains_grad, true)) return;
   impl_->grad_fn->retain_grad_of(*this);
 }

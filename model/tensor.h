@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "model/device.h"
 #include "model/dtype.h"
 #include "model/hooks.h"
 
@@ -13,6 +14,7 @@ namespace zeroproof {
 class Node;
 struct Storage;
 struct TensorImpl;
+struct TensorWrapper;
 
 using Shape = std::vector<std::int64_t>;  // sizes or strides, in elements; empty: a scalar
 
@@ -34,6 +36,9 @@ class Tensor {
   static Tensor of(const std::vector<double>& values, Shape sizes, DType dtype = DType::float64);
   static Tensor full(Shape sizes, double value, DType dtype = DType::float64);
 
+  // A number that Python wraps into a tensor of one element: nothing saves it through hooks.
+  static Tensor number(double value, DType dtype);
+
   bool is_defined() const { return impl_ != nullptr; }
   bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
   long use_count() const { return impl_.use_count(); }
@@ -41,6 +46,7 @@ class Tensor {
   const Shape& sizes() const;
   const Shape& strides() const;
   DType dtype() const;
+  Device device() const;
   std::int64_t numel() const;
   bool is_contiguous() const;
   bool shares_storage_with(const Tensor& other) const { return storage_id() == other.storage_id(); }
@@ -48,10 +54,17 @@ class Tensor {
   std::vector<double> values() const;  // row-major
   double item() const;                 // of a one-element tensor
 
-  // Same storage, same sizes, no graph.
+  // Same storage, same sizes, no graph at any level of function transforms.
   Tensor detach() const;
+  // The same without a graph at its own level only.
+  Tensor shallow_copy() const;
   // Same storage seen with other sizes and strides; no graph. The caller keeps inside the storage.
   Tensor as_strided(Shape sizes, Shape strides, std::int64_t offset_elements) const;
+  // A copy that counts as living on `device`; no graph.
+  Tensor on(Device device) const;
+  // `tensor.data = other`: the storage and shape of `other` under the identity of this one. Its
+  // AccumulateGrad stays unless the dtype or the device changes (rule A6).
+  void set_data(const Tensor& other) const;
 
   bool requires_grad() const;
   bool is_leaf() const;
@@ -69,6 +82,9 @@ class Tensor {
   HookHandle register_post_accumulate_grad_hook(PostAccumulateHook hook) const;
   // Keeps the gradient of a non-leaf, as it is after its tensor hooks; nothing for a leaf.
   void retain_grad() const;
+
+  // Null for a tensor of no function transform; see model/transforms/.
+  const TensorWrapper* wrapper() const;
 
   TensorImpl& impl() const { return *impl_; }
   const std::shared_ptr<TensorImpl>& shared_impl() const { return impl_; }

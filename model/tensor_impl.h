@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/tensor.h"
+#include "model/transforms/transform_frame.h"
 
 namespace zeroproof {
 
@@ -20,6 +21,9 @@ struct TensorImpl {
   Shape strides;
   std::int64_t offset_elements = 0;
   DType dtype = DType::float64;
+  Device device;
+  bool is_view = false;
+  bool is_wrapped_number = false;
 
   bool requires_grad = false;  // of a leaf; a non-leaf has a grad_fn
   bool retains_grad = false;
@@ -29,6 +33,7 @@ struct TensorImpl {
   Tensor grad;
   HookList<Tensor::Hook> hooks;  // of a leaf (rule A2)
   HookList<Tensor::PostAccumulateHook> post_accumulate_hooks;
+  std::unique_ptr<TensorWrapper> wrapper;  // its storage is null when it hides a batch dimension
 };
 
 // Calls visit(offset into the storage) for every element, in row-major order.

@@ -72,12 +72,12 @@ void undefined_grad(ProgramRun& c) {
       "NoneGradBackward",
       [&ag](FunctionContext& ctx, const TensorList& inputs) {
         ctx.save_for_backward({inputs[1]});
-        return mul(ag, inputs[0], inputs[1]);
+        return TensorList{mul(ag, inputs[0], inputs[1])};
       },
-      [&ag](FunctionContext& ctx, const Tensor& grad) {
-        return TensorList{mul(ag, grad, ctx.saved_tensors()[0]), Tensor()};
+      [&ag](FunctionContext& ctx, const TensorList& grads) {
+        return TensorList{mul(ag, grads[0], ctx.saved_tensors()[0]), Tensor()};
       }};
-  const Tensor y = apply_function(ag, none_grad, {x, w});
+  const Tensor y = apply_function(ag, none_grad, {x, w})[0];
   const std::shared_ptr<Node> sink = y.grad_fn()->next_edges()[1].node;
   c.posthook(sink, "accw");
   const Tensor loss = sq(ag, y);

@@ -8,10 +8,13 @@
 
 #include "props/conform/program.h"
 #include "props/conform/recording.h"
+#include "sim/schedulers/exhaustive.h"
 
 namespace zeroproof {
 namespace {
 
+constexpr double kFloat32Tolerance = 1e-5;
+constexpr std::size_t kOrdersMax = 4096;
 constexpr std::array<std::string_view, 2> kStartingRoles = {"param", "input"};
 
 using Difference = std::optional<std::string>;
@@ -92,8 +95,15 @@ class Comparison {
     if (recorded.shape != ours.shape) return fmt::format("{}: another shape", name());
     const double worst = deviation(*recorded.values, *ours.values);
     outcome.worst = std::max(outcome.worst, worst);
-    if (worst <= options_.tolerance) return std::nullopt;
-    return fmt::format("{}: off by {:.3g}, allowed {:.3g}", name(), worst, options_.tolerance);
+    const double allowed = tolerance_of(recorded);
+    if (worst <= allowed) return std::nullopt;
+    return fmt::format("{}: off by {:.3g}, allowed {:.3g}", name(), worst, allowed);
+  }
+
+  // A program that computed in float32 itself is held to what float32 can hold.
+  double tolerance_of(const TensorRecord& recorded) const {
+    const bool is_double = recorded.dtype == dtype_name(DType::float64);
+    return is_double ? options_.tolerance : std::max(options_.tolerance, kFloat32Tolerance);
   }
 
   const Recording& recorded_;
@@ -101,10 +111,52 @@ class Comparison {
   const ConformOptions& options_;
 };
 
-Recording run_program(const ConformProgram& program, const Recording& recorded, DType dtype) {
+// Counts what a program left to the scheduler.
+class CountingChooser final : public Chooser {
+ public:
+  explicit CountingChooser(Chooser& inner) : inner_(inner) {}
+  std::size_t choose(const ChoicePoint& at) override {
+    ++count;
+    return inner_.choose(at);
+  }
+  std::size_t count = 0;
+
+ private:
+  Chooser& inner_;
+};
+
+Recording run_program(const ConformProgram& program, const Recording& recorded, DType dtype,
+                      Chooser& chooser) {
   ProgramRun run(recorded, dtype);
+  run.autograd().set_scheduling(chooser);
   program.run(run);
   return run.finish();
+}
+
+// Where several threads race (rule Q6), PyTorch's order is any one of those that the rules allow:
+// they are tried in turn until one is what was recorded.
+void compare(const ConformProgram& program, const Recording& recorded,
+             const ConformOptions& options, ConformOutcome& outcome) {
+  ExhaustiveScheduler orders(Pruning::off);
+  ConformOutcome first;
+  for (outcome.orders_tried = 0; outcome.orders_tried < kOrdersMax; ++outcome.orders_tried) {
+    if (!orders.new_execution()) break;
+    CountingChooser chooser(orders);
+    const Recording ours = run_program(program, recorded, options.dtype, chooser);
+    orders.end_execution({});
+    outcome.is_race = chooser.count > 0;
+    ConformOutcome tried = outcome;
+    Comparison(recorded, ours, options).run(tried);
+    if (outcome.orders_tried == 0) first = tried;
+    if (tried.status != ConformStatus::order_mismatch) {
+      outcome = tried;
+      ++outcome.orders_tried;
+      return;
+    }
+  }
+  const std::size_t tried = outcome.orders_tried;
+  outcome = first;
+  outcome.orders_tried = tried;
 }
 
 }  // namespace
@@ -130,8 +182,7 @@ Result<ConformOutcome> conform(const std::string& path, const ConformOptions& op
     return outcome;
   }
   try {
-    const Recording ours = run_program(*program, *recorded, options.dtype);
-    Comparison(*recorded, ours, options).run(outcome);
+    compare(*program, *recorded, options, outcome);
   } catch (const MissingTensor& missing) {
     return fail(ErrorCode::unreadable, fmt::format("{}: {}", path, missing.what()));
   } catch (const std::runtime_error& error) {

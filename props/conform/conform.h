@@ -26,7 +26,9 @@ struct ConformOutcome {
   std::string detail;       // the first difference; empty when there is none
   std::size_t tokens = 0;   // compared
   std::size_t tensors = 0;  // compared
-  double worst = 0.0;       // largest deviation, in units of max(1, largest absolute value)
+  bool is_race = false;     // several threads could go on at some point (rule Q6)
+  std::size_t orders_tried = 0;
+  double worst = 0.0;  // largest deviation, in units of max(1, largest absolute value)
 };
 
 struct ConformOptions {

@@ -73,9 +73,9 @@ CustomFunction nested_backward(ProgramRun& c, const std::string& label,
   return {"NestedBackwardBackward",
           [body](FunctionContext& ctx, const TensorList& inputs) {
             ctx.save_for_backward({inputs[0]});
-            return body(inputs[0]);
+            return TensorList{body(inputs[0])};
           },
-          [&c, label, body](FunctionContext& ctx, const Tensor& grad) {
+          [&c, label, body](FunctionContext& ctx, const TensorList& grads) {
             c.emit(EventKind::fn_backward_begin, label);
             const Tensor x = ctx.saved_tensors()[0].detach();
             x.set_requires_grad(true);
@@ -84,7 +84,7 @@ CustomFunction nested_backward(ProgramRun& c, const std::string& label,
               const GradMode enabled(c.autograd(), true);
               y = body(x);
             }
-            c.autograd().backward(TensorList{y}, TensorList{grad});
+            c.autograd().backward(TensorList{y}, grads);
             c.emit(EventKind::fn_backward_end, label);
             return TensorList{x.grad()};
           }};
@@ -101,9 +101,9 @@ void reentrant_priority(ProgramRun& c, FirstBranch first) {
   const auto function =
       nested_backward(c, "a", [&ag, la](const Tensor& x) { return tanh(ag, la(ag, x)); });
   Tensor a;
-  if (first == FirstBranch::nested) a = apply_function(ag, function, {h});
+  if (first == FirstBranch::nested) a = apply_function(ag, function, {h})[0];
   const Tensor b = lb(ag, h);
-  if (first == FirstBranch::plain) a = apply_function(ag, function, {h});
+  if (first == FirstBranch::plain) a = apply_function(ag, function, {h})[0];
   ag.backward(sum(ag, mul(ag, a, b)));
 }
 
@@ -114,22 +114,28 @@ void reentrant_priority_swapped(ProgramRun& c) {
   reentrant_priority(c, FirstBranch::plain);
 }
 
+Tensor ones_like(const Tensor& x) {
+  return Tensor::full(x.sizes(), 1.0, x.dtype()).on(x.device());
+}
+
 CustomFunction deep(ProgramRun& c, int level, std::vector<std::int32_t>& threads) {
   Autograd& ag = c.autograd();
   return {"DeepBackward",
-          [&ag](FunctionContext&, const TensorList& inputs) { return mul(ag, inputs[0], 1.5); },
-          [&c, &ag, level, &threads](FunctionContext&, const Tensor& grad) {
+          [&ag](FunctionContext&, const TensorList& inputs) {
+            return TensorList{mul(ag, inputs[0], 1.5)};
+          },
+          [&c, &ag, level, &threads](FunctionContext&, const TensorList& grads) {
             c.emit(EventKind::fn_backward_begin, std::to_string(level));
             threads.push_back(ag.current_thread());
             if (level > 0) {
               const GradMode enabled(ag, true);
-              const Tensor x = Tensor::full({1}, 1.0, grad.dtype());
+              const Tensor x = ones_like(grads[0]);
               x.set_requires_grad(true);
-              const Tensor y = apply_function(ag, deep(c, level - 1, threads), {x});
+              const Tensor y = apply_function(ag, deep(c, level - 1, threads), {x})[0];
               const GradMode disabled(ag, false);
-              ag.backward(TensorList{y}, TensorList{Tensor::full({1}, 1.0, grad.dtype())});
+              ag.backward(TensorList{y}, TensorList{ones_like(grads[0])});
             }
-            return TensorList{mul(ag, grad, 1.5)};
+            return TensorList{mul(ag, grads[0], 1.5)};
           }};
 }
 
@@ -138,8 +144,8 @@ void reentrant_depth(ProgramRun& c) {
   const Tensor x = c.input("x");
   x.set_requires_grad(true);
   std::vector<std::int32_t> threads;
-  const Tensor y = apply_function(ag, deep(c, 70, threads), {x});
-  ag.backward(TensorList{y}, TensorList{Tensor::full({1}, 1.0, x.dtype())});
+  const Tensor y = apply_function(ag, deep(c, 70, threads), {x})[0];
+  ag.backward(TensorList{y}, TensorList{ones_like(x)});
   const auto main = std::count(threads.begin(), threads.end(), ag.current_thread());
   c.mark("main_levels:" + std::to_string(main));
   c.mark("other_thread_levels:" + std::to_string(std::ssize(threads) - main));
@@ -221,6 +227,11 @@ void hook_threads(ProgramRun& c) {
   c.mark("cb_thread_is_main", callback_thread == main);
 }
 
+void hook_threads_without_multithreading(ProgramRun& c) {
+  c.autograd().set_multithreading_enabled(false);
+  hook_threads(c);
+}
+
 void grad_mode_in_hooks(ProgramRun& c) {
   Autograd& ag = c.autograd();
   const Tensor w = c.leaf_input("w");
@@ -290,7 +301,7 @@ constexpr std::array kPrograms = {
     ConformProgram{"P49_anomaly_nan", anomaly_nan},
     ConformProgram{"P50_hooks_changed_during_backward", hooks_changed_during_backward},
     ConformProgram{"P51_cuda_threads", hook_threads},
-    ConformProgram{"P80_multithreading_disabled", hook_threads},
+    ConformProgram{"P80_multithreading_disabled", hook_threads_without_multithreading},
     ConformProgram{"P83_grad_mode_in_hooks", grad_mode_in_hooks},
     ConformProgram{"P85_two_engines_one_loss", two_engines_one_loss},
     ConformProgram{"P86_loss_used_in_two_backwards", loss_used_in_two_backwards},

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "model/autograd_error.h"
 
 namespace zeroproof {
@@ -11,10 +13,16 @@ namespace {
 // fresh one (rule N3).
 constexpr std::uint64_t kFirstSequenceNr = 1000;
 
+Device device_of(const HeaderRecord& header) {
+  for (const auto& [key, value] : header.producer)
+    if (key == "device" && value && value->starts_with("cuda")) return Device::cuda(0);
+  return Device::cpu();
+}
+
 }  // namespace
 
 ProgramRun::ProgramRun(const Recording& recorded, DType dtype)
-    : recorded_(recorded), dtype_(dtype) {
+    : recorded_(recorded), dtype_(dtype), device_(device_of(recorded.header)) {
   recording_.header.program = recorded.header.program;
   autograd_.set_next_sequence_nr(kFirstSequenceNr);
 }
@@ -25,7 +33,8 @@ Tensor ProgramRun::recorded_tensor(const std::string& role, const std::string& n
     throw MissingTensor(fmt::format("the trace has no {} '{}'", role, name));
   if (std::cmp_not_equal(at->second.values->size(), numel(*at->second.shape)))
     throw MissingTensor(fmt::format("the values of {} '{}' do not fill its shape", role, name));
-  return Tensor::of(*at->second.values, *at->second.shape, dtype_);
+  const DType recorded = dtype_of(at->second.dtype).value_or(dtype_);
+  return Tensor::of(*at->second.values, *at->second.shape, std::max(dtype_, recorded)).on(device_);
 }
 
 Tensor ProgramRun::input(std::string_view name) {

@@ -47,10 +47,12 @@ struct LinearOptions {
 // make events, and the recording of it all. One run each. Not thread-safe.
 class ProgramRun final : private AutogradObserver {
  public:
-  // `recorded` has the numbers to start from and must outlive the run.
+  // `recorded` has the numbers to start from and must outlive the run. What was recorded in a
+  // dtype narrower than `dtype` keeps it; tensors live where the recorded ones did.
   ProgramRun(const Recording& recorded, DType dtype);
 
   Autograd& autograd() { return autograd_; }
+  Device device() const { return device_; }
 
   // The next input; without a name, "in0", "in1", … Throws MissingTensor.
   Tensor input(std::string_view name = {});
@@ -91,6 +93,7 @@ class ProgramRun final : private AutogradObserver {
 
   const Recording& recorded_;
   DType dtype_;
+  Device device_;
   CpuOps ops_;
   NameTable names_;
   Recording recording_;

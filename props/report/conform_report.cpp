@@ -43,6 +43,8 @@ std::string conform_text(const ConformReport& report, const Palette& palette) {
     if (outcome.status == ConformStatus::agreed) {
       text += fmt::format("  {} tokens, {} tensors, off by {:.1e}", outcome.tokens, outcome.tensors,
                           outcome.worst);
+      if (outcome.is_race)
+        text += fmt::format("; a race: order {} of those the rules allow", outcome.orders_tried);
     } else {
       text += "  " + outcome.detail;
     }
@@ -67,6 +69,8 @@ std::string conform_json(const ConformReport& report) {
                                     {"detail", outcome.detail},
                                     {"tokens", outcome.tokens},
                                     {"tensors", outcome.tensors},
+                                    {"race", outcome.is_race},
+                                    {"orders_tried", outcome.orders_tried},
                                     {"worst", outcome.worst}});
   }
   return document_text(document);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/ids.h"
+#include "model/latitude.h"
 
 namespace zeroproof {
 
@@ -75,12 +76,6 @@ struct ProtocolProgram {
   const GraphTaskProgram& task(TaskIndex index) const {
     return tasks[static_cast<std::size_t>(index.value)];
   }
-};
-
-// Which orders of a graph task's nodes are legal.
-enum class Latitude {
-  faithful,         // PyTorch's ready queue on one thread (rules Q1, Q2): one order
-  any_topological,  // every linear extension of what can be seen: a wider net
 };
 
 }  // namespace zeroproof

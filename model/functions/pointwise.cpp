@@ -1,0 +1,447 @@
+// Operations on single elements and their broadcasting.
+#include "model/autograd_error.h"
+#include "model/functions/rules.h"
+#include "model/tensor_impl.h"
+
+namespace zeroproof {
+namespace {
+
+using rules::add_tangents;
+using rules::batch_elementwise;
+using rules::batch_pointwise;
+using rules::jvp_linear;
+
+using Inputs = const TensorList&;
+using Args = const OpArgs&;
+
+template <BinaryOp op>
+TensorList binary(const Ops& ops, Inputs in, Args) {
+  return {ops.binary(op, in[0], in[1])};
+}
+
+template <UnaryOp op>
+TensorList unary(const Ops& ops, Inputs in, Args) {
+  return {ops.unary(op, in[0])};
+}
+
+void save_input(OpNode& node, Inputs in) {
+  node.save(in[0]);
+}
+
+// What each input's gradient needs: the other factor.
+void save_factors(OpNode& node, Inputs in) {
+  node.save(node.needs(1) ? in[0] : Tensor());
+  node.save(node.needs(0) ? in[1] : Tensor());
+}
+
+Tensor times(Autograd& ag, const Tensor& tangent, const Tensor& slope) {
+  return tangent.is_defined() ? mul(ag, tangent, slope) : tangent;
+}
+
+extern const Op kAdd;
+extern const Op kSub;
+extern const Op kMul;
+extern const Op kDiv;
+extern const Op kNeg;
+extern const Op kMulScalar;
+extern const Op kPow;
+extern const Op kAbs;
+extern const Op kSgn;
+extern const Op kSqrt;
+extern const Op kExp;
+extern const Op kLog;
+extern const Op kTanh;
+extern const Op kTanhBackward;
+extern const Op kRelu;
+extern const Op kThresholdBackward;
+extern const Op kSin;
+extern const Op kCos;
+extern const Op kClone;
+extern const Op kToCopy;
+
+// A number that no Python expression wrapped into a tensor has no edge of its own.
+Tensor mul_scalar(Autograd& ag, const Tensor& x, double factor) {
+  return apply_one(ag, kMulScalar, {x}, {.scalar = factor});
+}
+
+Tensor tanh_backward(Autograd& ag, const Tensor& grad, const Tensor& output) {
+  return apply_one(ag, kTanhBackward, {grad, output});
+}
+
+Tensor sgn(Autograd& ag, const Tensor& x) {
+  return apply_one(ag, kSgn, {x});
+}
+
+// The gradient that a broadcast input gets is summed down when it is delivered (rule E5).
+const Op kAdd = {.name = "AddBackward0",
+                 .forward = binary<BinaryOp::add>,
+                 .backward =
+                     [](Autograd&, OpNode& node, Inputs grads) {
+                       return TensorList{node.needs(0) ? grads[0] : Tensor(),
+                                         node.needs(1) ? grads[0] : Tensor()};
+                     },
+                 .batch = batch_pointwise<kAdd>,
+                 .jvp =
+                     [](Autograd& ag, Inputs, Inputs tangents, Inputs outputs, Args) {
+                       const Tensor sum = add_tangents(ag, tangents[0], tangents[1]);
+                       return TensorList{expand(ag, sum, outputs[0].sizes())};
+                     },
+                 .cast = CastPolicy::promote};
+
+const Op kSub = {.name = "SubBackward0",
+                 .forward = binary<BinaryOp::sub>,
+                 .backward =
+                     [](Autograd& ag, OpNode& node, Inputs grads) {
+                       TensorList out(2);
+                       if (node.needs(1)) out[1] = neg(ag, grads[0]);
+                       if (node.needs(0)) out[0] = grads[0];
+                       return out;
+                     },
+                 .batch = batch_pointwise<kSub>,
+                 .jvp =
+                     [](Autograd& ag, Inputs, Inputs tangents, Inputs outputs, Args) {
+                       const Tensor& right = tangents[1];
+                       const Tensor sum = add_tangents(ag, tangents[0],
+                                                       right.is_defined() ? neg(ag, right) : right);
+                       return TensorList{expand(ag, sum, outputs[0].sizes())};
+                     },
+                 .cast = CastPolicy::promote};
+
+const Op kMul = {.name = "MulBackward0",
+                 .forward = binary<BinaryOp::mul>,
+                 .save = save_factors,
+                 .backward =
+                     [](Autograd& ag, OpNode& node, Inputs grads) {
+                       TensorList out(2);
+                       if (node.needs(1)) out[1] = mul(ag, grads[0], node.saved(0));
+                       if (node.needs(0)) out[0] = mul(ag, grads[0], node.saved(1));
+                       return out;
+                     },
+                 .batch = batch_pointwise<kMul>,
+                 .jvp =
+                     [](Autograd& ag, Inputs in, Inputs tangents, Inputs, Args) {
+                       return TensorList{add_tangents(ag, times(ag, tangents[0], in[1]),
+                                                      times(ag, tangents[1], in[0]))};
+                     },
+                 .cast = CastPolicy::promote};
+
+const Op kDiv = {.name = "DivBackward0",
+                 .forward = binary<BinaryOp::div>,
+                 .save =
+                     [](OpNode& node, Inputs in) {
+                       node.save(node.needs(1) ? in[0] : Tensor());
+                       node.save(in[1]);
+                     },
+                 .backward =
+                     [](Autograd& ag, OpNode& node, Inputs grads) {
+                       TensorList out(2);
+                       const Tensor divisor = node.saved(1);
+                       if (node.needs(1)) {
+                         const Tensor quotient = div(ag, div(ag, node.saved(0), divisor), divisor);
+                         out[1] = mul(ag, neg(ag, grads[0]), quotient);
+                       }
+                       if (node.needs(0)) out[0] = div(ag, grads[0], divisor);
+                       return out;
+                     },
+                 .batch = batch_pointwise<kDiv>,
+                 .jvp =
+                     [](Autograd& ag, Inputs in, Inputs tangents, Inputs outputs, Args) {
+                       const Tensor& right = tangents[1];
+                       const Tensor change =
+                           right.is_defined() ? neg(ag, mul(ag, right, outputs[0])) : right;
+                       return TensorList{div(ag, add_tangents(ag, tangents[0], change), in[1])};
+                     },
+                 .cast = CastPolicy::promote};
+
+const Op kNeg = {
+    .name = "NegBackward0",
+    .forward = unary<UnaryOp::neg>,
+    .backward = [](Autograd& ag, OpNode&, Inputs grads) { return TensorList{neg(ag, grads[0])}; },
+    .batch = batch_elementwise<kNeg>,
+    .jvp = jvp_linear<kNeg>};
+
+const Op kMulScalar = {
+    .name = "MulBackward1",
+    .forward =
+        [](const Ops& ops, Inputs in, Args args) {
+          const Tensor factor = Tensor::number(args.scalar, in[0].dtype());
+          return TensorList{ops.binary(BinaryOp::mul, in[0], factor)};
+        },
+    .backward = [](Autograd& ag, OpNode& node,
+                   Inputs grads) { return TensorList{mul_scalar(ag, grads[0], node.args.scalar)}; },
+    .batch = batch_elementwise<kMulScalar>,
+    .jvp = jvp_linear<kMulScalar>};
+
+Tensor pow_slope(Autograd& ag, const Tensor& x, double exponent) {
+  return mul_scalar(ag, pow(ag, x, exponent - 1.0), exponent);
+}
+
+// With exponent 0 nothing depends on the input.
+const Op kPow = {.name = "PowBackward0",
+                 .forward =
+                     [](const Ops& ops, Inputs in, Args args) {
+                       const Tensor exponent = Tensor::number(args.scalar, in[0].dtype());
+                       return TensorList{ops.binary(BinaryOp::pow, in[0], exponent)};
+                     },
+                 .save = save_input,
+                 .backward =
+                     [](Autograd& ag, OpNode& node, Inputs grads) {
+                       const double exponent = node.args.scalar;
+                       if (exponent == 0.0) return TensorList{mul_scalar(ag, grads[0], 0.0)};
+                       return TensorList{mul(ag, grads[0], pow_slope(ag, node.saved(0), exponent))};
+                     },
+                 .batch = batch_elementwise<kPow>,
+                 .jvp =
+                     [](Autograd& ag, Inputs in, Inputs tangents, Inputs, Args args) {
+                       return TensorList{mul(ag, tangents[0], pow_slope(ag, in[0], args.scalar))};
+                     }};
+
+const Op kAbs = {
+    .name = "AbsBackward0",
+    .forward = unary<UnaryOp::abs>,
+    .save = save_input,
+    .backward = [](Autograd& ag, OpNode& node,
+                   Inputs grads) { return TensorList{mul(ag, grads[0], sgn(ag, node.saved(0)))}; },
+    .batch = batch_elementwise<kAbs>,
+    .jvp = [](Autograd& ag, Inputs in, Inputs tangents, Inputs,
+              Args) { return TensorList{mul(ag, tangents[0], sgn(ag, in[0]))}; }};
+
+const Op kSgn = {.name = "SgnBackward0",
+                 .forward = unary<UnaryOp::sign>,
+                 .backward = [](Autograd& ag, OpNode&,
+                                Inputs grads) { return TensorList{mul_scalar(ag, grads[0], 0.0)}; },
+                 .batch = batch_elementwise<kSgn>};
+
+const Op kSqrt = {
+    .name = "SqrtBackward0",
+    .forward = unary<UnaryOp::sqrt>,
+    .saves_output = true,
+    .backward =
+        [](Autograd& ag, OpNode& node, Inputs grads) {
+          return TensorList{div(ag, grads[0], mul(ag, node.saved(0), 2.0))};
+        },
+    .batch = batch_elementwise<kSqrt>,
+    .jvp = [](Autograd& ag, Inputs, Inputs tangents, Inputs outputs,
+              Args) { return TensorList{div(ag, tangents[0], mul(ag, outputs[0], 2.0))}; }};
+
+const Op kExp = {
+    .name = "ExpBackward0",
+    .forward = unary<UnaryOp::exp>,
+    .saves_output = true,
+    .backward = [](Autograd& ag, OpNode& node,
+                   Inputs grads) { return TensorList{mul(ag, grads[0], node.saved(0))}; },
+    .batch = batch_elementwise<kExp>,
+    .jvp = [](Autograd& ag, Inputs, Inputs tangents, Inputs outputs,
+              Args) { return TensorList{mul(ag, tangents[0], outputs[0])}; },
+    .cast = CastPolicy::float32};
+
+const Op kLog = {
+    .name = "LogBackward0",
+    .forward = unary<UnaryOp::log>,
+    .save = save_input,
+    .backward = [](Autograd& ag, OpNode& node,
+                   Inputs grads) { return TensorList{div(ag, grads[0], node.saved(0))}; },
+    .batch = batch_elementwise<kLog>,
+    .jvp = [](Autograd& ag, Inputs in, Inputs tangents, Inputs,
+              Args) { return TensorList{div(ag, tangents[0], in[0])}; },
+    .cast = CastPolicy::float32};
+
+const Op kTanh = {
+    .name = "TanhBackward0",
+    .forward = unary<UnaryOp::tanh>,
+    .saves_output = true,
+    .backward = [](Autograd& ag, OpNode& node,
+                   Inputs grads) { return TensorList{tanh_backward(ag, grads[0], node.saved(0))}; },
+    .batch = batch_elementwise<kTanh>,
+    .jvp = [](Autograd& ag, Inputs, Inputs tangents, Inputs outputs,
+              Args) { return TensorList{tanh_backward(ag, tangents[0], outputs[0])}; }};
+
+// grad * (1 - output^2), one operation as upstream, so that its own derivative is one node.
+const Op kTanhBackward = {
+    .name = "TanhBackwardBackward0",
+    .forward =
+        [](const Ops& ops, Inputs in, Args) {
+          const Tensor one = Tensor::number(1.0, in[1].dtype());
+          const Tensor square = ops.binary(BinaryOp::mul, in[1], in[1]);
+          const Tensor slope = ops.binary(BinaryOp::sub, one, square);
+          return TensorList{ops.binary(BinaryOp::mul, in[0], slope)};
+        },
+    .save =
+        [](OpNode& node, Inputs in) {
+          node.save(node.needs(1) ? in[0] : Tensor());
+          node.save(in[1]);
+        },
+    .backward =
+        [](Autograd& ag, OpNode& node, Inputs grads) {
+          TensorList out(2);
+          const Tensor output = node.saved(1);
+          if (node.needs(0)) out[0] = tanh_backward(ag, grads[0], output);
+          if (node.needs(1)) {
+            const Tensor product = mul_scalar(ag, mul(ag, node.saved(0), output), -2.0);
+            out[1] = mul(ag, grads[0], product);
+          }
+          return out;
+        },
+    .batch = batch_pointwise<kTanhBackward>,
+    .jvp =
+        [](Autograd& ag, Inputs in, Inputs tangents, Inputs, Args) {
+          const Tensor& grad = tangents[0];
+          const Tensor first = grad.is_defined() ? tanh_backward(ag, grad, in[1]) : grad;
+          const Tensor slope = mul_scalar(ag, mul(ag, in[0], in[1]), -2.0);
+          return TensorList{add_tangents(ag, first, times(ag, tangents[1], slope))};
+        }};
+
+const Op kRelu = {
+    .name = "ReluBackward0",
+    .forward = unary<UnaryOp::relu>,
+    .saves_output = true,
+    .backward =
+        [](Autograd& ag, OpNode& node, Inputs grads) {
+          return TensorList{apply_one(ag, kThresholdBackward, {grads[0], node.saved(0)})};
+        },
+    .batch = batch_elementwise<kRelu>,
+    .jvp =
+        [](Autograd& ag, Inputs, Inputs tangents, Inputs outputs, Args) {
+          return apply(ag, kThresholdBackward, {tangents[0], outputs[0]});
+        }};
+
+// grad where the other input is positive, else zero; nothing depends on that input's value.
+const Op kThresholdBackward = {
+    .name = "ThresholdBackwardBackward0",
+    .forward =
+        [](const Ops& ops, Inputs in, Args) {
+          return TensorList{ops.binary(BinaryOp::mul, in[0], ops.unary(UnaryOp::step, in[1]))};
+        },
+    .save = [](OpNode& node, Inputs in) { node.save(in[1]); },
+    .backward =
+        [](Autograd& ag, OpNode& node, Inputs grads) {
+          TensorList out(2);
+          if (node.needs(0)) out[0] = apply_one(ag, kThresholdBackward, {grads[0], node.saved(0)});
+          if (node.needs(1)) out[1] = mul_scalar(ag, grads[0], 0.0);
+          return out;
+        },
+    .batch = batch_pointwise<kThresholdBackward>,
+    .jvp =
+        [](Autograd& ag, Inputs in, Inputs tangents, Inputs outputs, Args) {
+          if (!tangents[0].is_defined()) return TensorList{mul_scalar(ag, outputs[0], 0.0)};
+          return apply(ag, kThresholdBackward, {tangents[0], in[1]});
+        }};
+
+const Op kSin = {
+    .name = "SinBackward0",
+    .forward = unary<UnaryOp::sin>,
+    .save = save_input,
+    .backward = [](Autograd& ag, OpNode& node,
+                   Inputs grads) { return TensorList{mul(ag, grads[0], cos(ag, node.saved(0)))}; },
+    .batch = batch_elementwise<kSin>,
+    .jvp = [](Autograd& ag, Inputs in, Inputs tangents, Inputs,
+              Args) { return TensorList{mul(ag, tangents[0], cos(ag, in[0]))}; }};
+
+const Op kCos = {
+    .name = "CosBackward0",
+    .forward = unary<UnaryOp::cos>,
+    .save = save_input,
+    .backward =
+        [](Autograd& ag, OpNode& node, Inputs grads) {
+          return TensorList{mul(ag, grads[0], neg(ag, sin(ag, node.saved(0))))};
+        },
+    .batch = batch_elementwise<kCos>,
+    .jvp = [](Autograd& ag, Inputs in, Inputs tangents, Inputs,
+              Args) { return TensorList{mul(ag, tangents[0], neg(ag, sin(ag, in[0])))}; }};
+
+const Op kClone = {
+    .name = "CloneBackward0",
+    .forward = [](const Ops& ops, Inputs in,
+                  Args) { return TensorList{ops.cast(in[0], in[0].dtype())}; },
+    .backward = [](Autograd&, OpNode&, Inputs grads) { return TensorList{grads[0]}; },
+    .batch = batch_elementwise<kClone>,
+    .jvp = jvp_linear<kClone>};
+
+const Op kToCopy = {
+    .name = "ToCopyBackward0",
+    .forward = [](const Ops& ops, Inputs in,
+                  Args args) { return TensorList{ops.cast(in[0], args.dtype)}; },
+    .save = [](OpNode& node, Inputs in) { node.args.dtype = in[0].dtype(); },
+    .backward = [](Autograd& ag, OpNode& node,
+                   Inputs grads) { return TensorList{to(ag, grads[0], node.args.dtype)}; },
+    .batch = batch_elementwise<kToCopy>,
+    .jvp = jvp_linear<kToCopy>};
+
+Tensor number_like(const Tensor& x, double value) {
+  return Tensor::number(value, x.dtype());
+}
+
+}  // namespace
+
+Tensor add(Autograd& ag, const Tensor& a, const Tensor& b) {
+  return apply_one(ag, kAdd, {a, b});
+}
+Tensor add(Autograd& ag, const Tensor& a, double b) {
+  return add(ag, a, number_like(a, b));
+}
+Tensor sub(Autograd& ag, const Tensor& a, const Tensor& b) {
+  return apply_one(ag, kSub, {a, b});
+}
+Tensor mul(Autograd& ag, const Tensor& a, const Tensor& b) {
+  return apply_one(ag, kMul, {a, b});
+}
+Tensor mul(Autograd& ag, const Tensor& a, double b) {
+  return mul(ag, a, number_like(a, b));
+}
+Tensor div(Autograd& ag, const Tensor& a, const Tensor& b) {
+  return apply_one(ag, kDiv, {a, b});
+}
+Tensor div(Autograd& ag, const Tensor& a, double b) {
+  return div(ag, a, number_like(a, b));
+}
+Tensor neg(Autograd& ag, const Tensor& x) {
+  return apply_one(ag, kNeg, {x});
+}
+Tensor abs(Autograd& ag, const Tensor& x) {
+  return apply_one(ag, kAbs, {x});
+}
+Tensor sqrt(Autograd& ag, const Tensor& x) {
+  return apply_one(ag, kSqrt, {x});
+}
+Tensor exp(Autograd& ag, const Tensor& x) {
+  return apply_one(ag, kExp, {x});
+}
+Tensor log(Autograd& ag, const Tensor& x) {
+  return apply_one(ag, kLog, {x});
+}
+Tensor tanh(Autograd& ag, const Tensor& x) {
+  return apply_one(ag, kTanh, {x});
+}
+Tensor relu(Autograd& ag, const Tensor& x) {
+  return apply_one(ag, kRelu, {x});
+}
+Tensor sin(Autograd& ag, const Tensor& x) {
+  return apply_one(ag, kSin, {x});
+}
+Tensor cos(Autograd& ag, const Tensor& x) {
+  return apply_one(ag, kCos, {x});
+}
+Tensor pow(Autograd& ag, const Tensor& x, double exponent) {
+  return apply_one(ag, kPow, {x}, {.scalar = exponent});
+}
+Tensor clone(Autograd& ag, const Tensor& x) {
+  return apply_one(ag, kClone, {x});
+}
+Tensor to(Autograd& ag, const Tensor& x, DType dtype) {
+  return x.dtype() == dtype ? x : apply_one(ag, kToCopy, {x}, {.dtype = dtype});
+}
+
+// Rule H2: the tensor gets a new grad_fn; hooks registered before stay with the old one.
+void mul_in_place(Autograd& ag, Tensor& x, double factor) {
+  if (ag.is_grad_enabled() && x.is_leaf() && x.requires_grad())
+    throw AutogradError(
+        "a leaf Variable that requires grad is being used in an in-place operation.");
+  const Tensor product = mul(ag, x, factor);
+  TensorImpl& impl = x.impl();
+  ag.ops().copy_in_place(x, product.detach());
+  impl.grad_fn = product.grad_fn();
+  impl.output_nr = product.output_nr();
+  if (impl.retains_grad && impl.grad_fn) impl.grad_fn->retain_grad_of(x);
+}
+
+}  // namespace zeroproof

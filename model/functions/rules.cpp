@@ -1,0 +1,38 @@
+#include "model/functions/rules.h"
+
+#include <algorithm>
+
+namespace zeroproof::rules {
+
+TensorList padded_to_one_rank(Autograd& ag, const BatchedInputs& in) {
+  const auto own_rank = [&](std::size_t i) {
+    return in.tensors[i].sizes().size() - (in.is_batched[i] ? 1 : 0);
+  };
+  std::size_t rank = 0;
+  for (std::size_t i = 0; i < in.tensors.size(); ++i) rank = std::max(rank, own_rank(i));
+  TensorList padded = in.tensors;
+  for (std::size_t i = 0; i < padded.size(); ++i) {
+    if (!in.is_batched[i]) continue;
+    for (std::size_t missing = rank - own_rank(i); missing > 0; --missing)
+      padded[i] = unsqueeze(ag, padded[i], 1);
+  }
+  return padded;
+}
+
+Tensor with_batch(Autograd& ag, const BatchedInputs& in, std::size_t i) {
+  const Tensor& tensor = in.tensors[i];
+  return in.is_batched[i] ? tensor : expand(ag, tensor, batched_sizes(in, tensor.sizes()));
+}
+
+Shape batched_sizes(const BatchedInputs& in, const Shape& sizes) {
+  Shape batched = {in.batch_size};
+  batched.insert(batched.end(), sizes.begin(), sizes.end());
+  return batched;
+}
+
+Tensor add_tangents(Autograd& ag, const Tensor& a, const Tensor& b) {
+  if (!a.is_defined()) return b;
+  return b.is_defined() ? add(ag, a, b) : a;
+}
+
+}  // namespace zeroproof::rules

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+
+#include "model/autograd.h"
+#include "model/functions.h"
+#include "model/op.h"
+
+// What the rules of many operations share. For model/functions/*.cpp only.
+namespace zeroproof::rules {
+
+// The operation treats every element alike: batched or not is the same.
+template <const Op& op>
+TensorList batch_elementwise(Autograd& ag, const BatchedInputs& in, const OpArgs& args) {
+  return apply(ag, op, in.tensors, args);
+}
+
+// Linear in its only input.
+template <const Op& op>
+TensorList jvp_linear(Autograd& ag, const TensorList&, const TensorList& tangents,
+                      const TensorList&, const OpArgs& args) {
+  return apply(ag, op, {tangents[0]}, args);
+}
+
+// Inputs that broadcast against each other, with dimensions of size 1 behind the batch so that
+// their own dimensions meet.
+TensorList padded_to_one_rank(Autograd& ag, const BatchedInputs& in);
+
+template <const Op& op>
+TensorList batch_pointwise(Autograd& ag, const BatchedInputs& in, const OpArgs& args) {
+  return apply(ag, op, padded_to_one_rank(ag, in), args);
+}
+
+// Input i with the batch as its first dimension, repeated if it has none.
+Tensor with_batch(Autograd& ag, const BatchedInputs& in, std::size_t i);
+
+// `sizes` behind the batch dimension.
+Shape batched_sizes(const BatchedInputs& in, const Shape& sizes);
+
+// The sum of two tangents of which one or both may be undefined.
+Tensor add_tangents(Autograd& ag, const Tensor& a, const Tensor& b);
+
+}  // namespace zeroproof::rules

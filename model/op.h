@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "model/node.h"
+#include "model/ops.h"
+#include "model/saved_tensor.h"
+
+namespace zeroproof {
+
+class OpNode;
+
+// What an operation takes besides tensors. Each operation says what it uses.
+struct OpArgs {
+  double scalar = 0.0;
+  std::int64_t dim = 0;
+  std::int64_t other_dim = 0;
+  std::int64_t index = 0;
+  Shape sizes = {};
+  std::vector<Shape> shapes = {};
+  std::vector<std::int64_t> indices = {};
+  DType dtype = DType::float64;
+  bool flag = false;
+};
+
+// What autocast does with the inputs of an operation (rule M1).
+enum class CastPolicy : std::uint8_t {
+  none,
+  lower_precision,  // to the region's dtype
+  float32,          // to float32
+  promote,          // to the widest of the inputs
+};
+
+// Inputs of a batching rule: batched ones have the batch as their first dimension.
+struct BatchedInputs {
+  const TensorList& tensors;
+  const std::vector<bool>& is_batched;
+  std::int64_t batch_size;
+};
+
+// One kind of operation: how its numbers are computed and how every layer above them treats it.
+// Static; missing parts mean that the layer does not know the operation.
+struct Op {
+  std::string_view name;  // of its node, as PyTorch names it: "MulBackward0"
+
+  // Numbers from numbers: what no layer looks into.
+  TensorList (*forward)(const Ops& ops, const TensorList& inputs, const OpArgs& args);
+
+  // Called on a new node before the numbers are computed; after that, outputs are saved.
+  void (*save)(OpNode& node, const TensorList& inputs) = nullptr;
+  bool saves_output = false;
+
+  // From gradients of the outputs to gradients of the inputs, in differentiable functions, so
+  // that create_graph differentiates it again. Null: the operation makes no node.
+  TensorList (*backward)(Autograd& ag, OpNode& node, const TensorList& grads) = nullptr;
+
+  // The operation on batched inputs, one layer down; every output batched (rule T2).
+  TensorList (*batch)(Autograd& ag, const BatchedInputs& inputs, const OpArgs& args) = nullptr;
+
+  // Tangents of the outputs from primals, tangents (some undefined) and outputs, one layer down.
+  TensorList (*jvp)(Autograd& ag, const TensorList& primals, const TensorList& tangents,
+                    const TensorList& outputs, const OpArgs& args) = nullptr;
+
+  CastPolicy cast = CastPolicy::none;
+};
+
+// Runs an operation through all layers: autocast, the function transforms from the innermost
+// level down, and at each level that differentiates a node (rules N2, T2).
+TensorList apply(Autograd& ag, const Op& op, TensorList inputs, const OpArgs& args = {});
+Tensor apply_one(Autograd& ag, const Op& op, TensorList inputs, const OpArgs& args = {});
+
+// The node of a built-in operation, and what its forward kept for it.
+class OpNode final : public Node {
+ public:
+  OpNode(Autograd& autograd, std::uint64_t sequence_nr, const Op& op, const OpArgs& arguments)
+      : Node(autograd, sequence_nr), args(arguments), op_(op) {}
+
+  std::string_view name() const override { return op_.name; }
+  TensorList apply(TensorList grads) override;
+  void release_saved_tensors() override;
+
+  void save(const Tensor& tensor) { saved_.emplace_back(autograd(), tensor, false); }
+  void save_output(const Tensor& tensor) { saved_.emplace_back(autograd(), tensor, true); }
+  Tensor saved(std::size_t i) { return saved_[i].unpack(shared_from_this()); }
+  bool needs(std::size_t input) const { return next_edges()[input].is_valid(); }
+
+  OpArgs args;
+
+ private:
+  const Op& op_;
+  std::vector<SavedTensor> saved_;
+};
+
+// Makes `result` the next output of the node, if there is one.
+Tensor with_grad_fn(Tensor result, const std::shared_ptr<Node>& node);
+
+}  // namespace zeroproof
