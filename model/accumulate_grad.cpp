@@ -45,7 +45,7 @@ void AccumulateGrad::accumulate(Tensor grad) {
 
 // With node posthooks the evaluation itself keeps a second reference to the gradient.
 bool AccumulateGrad::can_steal(const Tensor& grad) const {
-  const long expected_references = post_hooks().is_empty() ? 1 : 2;
+  const long expected_references = has_post_hooks() ? 2 : 1;
   return !autograd().is_grad_enabled() && !grad.wrapper() &&
          grad.use_count() <= expected_references && grad.sizes() == leaf_.sizes() &&
          grad.strides() == leaf_.strides();

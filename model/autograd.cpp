@@ -124,18 +124,20 @@ std::shared_ptr<GraphTask> Autograd::start(const BackwardCall& call, TensorList 
       tasks_under_way_ == 0);
   task->set_grad_enabled(call.creates_graph);
   const Edge root = task_root(*this, std::move(roots), grads);
-  task->count_dependencies(*root.node);
+  Node& node = *root.node;
+  task->count_dependencies(root.node);
   if (!call.inputs.empty()) {
     if (call.is_accumulating) {
-      task->limit_to_needed(*root.node, inputs);
+      task->limit_to_needed(inputs);
     } else {
-      task->limit_to_captured(*root.node, inputs);
+      task->limit_to_captured(inputs);
     }
   }
-  TensorList buffer(std::max<std::size_t>(1, root.node->input_metadata().size()));
+  TensorList& buffer = task->find(node)->grads;
+  buffer.resize(std::max<std::size_t>(1, node.input_metadata().size()));
   if (!grads.empty()) buffer[root.slot] = std::move(grads[0]);
   ++tasks_under_way_;
-  push(task, root.node, std::move(buffer));
+  push(task, node);
   return task;
 }
 

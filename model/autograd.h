@@ -140,10 +140,10 @@ class Autograd {
 
   void run_one(GradThread& worker);
   NodeTask pop(GradThread& worker);
-  void evaluate(const std::shared_ptr<GraphTask>& task, Node& node, TensorList grads);
-  TensorList call_node(Node& node, TensorList grads);
+  void evaluate(const std::shared_ptr<GraphTask>& task, Node& node);
+  TensorList call_node(Node& node, TensorList& grads);
   void deliver(const std::shared_ptr<GraphTask>& task, const Node& node, TensorList& outputs);
-  bool push(const std::shared_ptr<GraphTask>& task, std::shared_ptr<Node> node, TensorList grads);
+  bool push(const std::shared_ptr<GraphTask>& task, Node& node);
   void finish(GraphTask& task);
   TensorList take_buffer(std::size_t slots);
   void recycle_buffer(TensorList buffer);

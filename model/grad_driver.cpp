@@ -64,13 +64,13 @@ GradThread& Autograd::pool_thread(const GradThread& caller) {
 }
 
 // Rules Q3 and Q4. Whether it went to another thread's queue.
-bool Autograd::push(const std::shared_ptr<GraphTask>& task, std::shared_ptr<Node> node,
-                    TensorList grads) {
+bool Autograd::push(const std::shared_ptr<GraphTask>& task, Node& node) {
   ++task->outstanding;
-  const bool is_for_device = !node->device().is_cpu() && task->options().is_multithreaded;
+  const GraphTask::Options& options = task->options();
+  const bool is_for_device = !node.device().is_cpu() && options.is_multithreaded;
   GradThread::Queue& queue =
-      is_for_device ? *device_thread(node->device()).queue : *task->options().cpu_queue;
-  queue.push({task, std::move(node), std::move(grads), task->options().reentrant_depth});
+      is_for_device ? *device_thread(node.device()).queue : *options.cpu_queue;
+  queue.push({task, &node, node.sequence_nr(), options.reentrant_depth});
   return &queue != thread().queue.get();
 }
 
@@ -122,23 +122,18 @@ NodeTask Autograd::pop(GradThread& worker) {
 // One ready node of the thread, run there.
 void Autograd::run_one(GradThread& worker) {
   ZP_CHECK(!worker.queue->is_empty(), "a graph task waits for a node that nobody runs");
-  NodeTask next = pop(worker);
+  const NodeTask next = pop(worker);
   const std::shared_ptr<GraphTask> task = next.task.lock();
   if (!task || task->is_complete()) return;  // left over from a failed task (rule F1)
-  const GraphTask::Options& options = task->options();
   const Holding running(running_, &worker);
-  const Holding in_node(worker.is_in_node, true);
-  const Holding local(worker.local, options.local);
-  const Holding current(worker.current_task, task.get());
-  const Holding valid(worker.is_checkpoint_valid,
-                      worker.is_checkpoint_valid && !task->is_limited());
+  const NodeScope scope(worker, *task);
   try {
     if (next.node->device().is_cpu()) {
-      evaluate(task, *next.node, std::move(next.grads));
+      evaluate(task, *next.node);
     } else {
       const Holding streams(worker.streams, worker.streams);
       set_current_stream(next.node->device(), next.node->stream());
-      evaluate(task, *next.node, std::move(next.grads));
+      evaluate(task, *next.node);
     }
     if (--task->outstanding == 0) finish(*task);
   } catch (const ExecutionCut&) {

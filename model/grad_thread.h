@@ -43,6 +43,35 @@ struct GradThread {
   bool can_take_a_node() const { return is_worker() && !is_in_node && !queue->is_empty(); }
 };
 
+// What a thread is while it runs a node of `task`, and again what it was before.
+class NodeScope {
+ public:
+  NodeScope(GradThread& worker, GraphTask& task)
+      : worker_(worker),
+        local_(std::move(worker.local)),
+        task_(std::exchange(worker.current_task, &task)),
+        is_in_node_(std::exchange(worker.is_in_node, true)),
+        is_checkpoint_valid_(worker.is_checkpoint_valid) {
+    worker.local = task.options().local;
+    if (task.is_limited()) worker.is_checkpoint_valid = false;
+  }
+  ~NodeScope() {
+    worker_.local = std::move(local_);
+    worker_.current_task = task_;
+    worker_.is_in_node = is_in_node_;
+    worker_.is_checkpoint_valid = is_checkpoint_valid_;
+  }
+  NodeScope(const NodeScope&) = delete;
+  NodeScope& operator=(const NodeScope&) = delete;
+
+ private:
+  GradThread& worker_;
+  LocalState local_;
+  GraphTask* task_;
+  bool is_in_node_;
+  bool is_checkpoint_valid_;
+};
+
 // A member that has another value for a while.
 template <class T>
 class Holding {

@@ -16,21 +16,16 @@ GraphTask::NodeState& GraphTask::state_of(Node& node) {
   return states_.emplace_back();
 }
 
-const GraphTask::NodeState* GraphTask::find(const Node& node) const {
-  if (node.task_slot.task == id()) return &states_[node.task_slot.index];
-  if (shared_nodes_.empty()) return nullptr;
+GraphTask::NodeState* GraphTask::find_shared(const Node& node) {
   const auto at = shared_nodes_.find(&node);
   return at == shared_nodes_.end() ? nullptr : &states_[at->second];
 }
 
-GraphTask::NodeState* GraphTask::find(const Node& node) {
-  return const_cast<NodeState*>(std::as_const(*this).find(node));
-}
-
 // The root counts as visited only when an edge leads back to it.
-void GraphTask::count_dependencies(Node& root) {
-  state_of(root);
-  std::vector<Node*> open = {&root};
+void GraphTask::count_dependencies(std::shared_ptr<Node> root) {
+  root_ = std::move(root);
+  state_of(*root_);
+  std::vector<Node*> open = {root_.get()};
   while (!open.empty()) {
     const Node& node = *open.back();
     open.pop_back();
@@ -43,14 +38,14 @@ void GraphTask::count_dependencies(Node& root) {
   }
 }
 
-void GraphTask::limit_to_needed(Node& root, const std::vector<Edge>& edges) {
+void GraphTask::limit_to_needed(const std::vector<Edge>& edges) {
   is_limited_ = true;
   for (const Edge& edge : edges)
     if (NodeState* state = edge.is_valid() ? find(*edge.node) : nullptr) state->is_needed = true;
-  mark_paths(root);
+  mark_paths();
 }
 
-void GraphTask::limit_to_captured(Node& root, const std::vector<Edge>& edges) {
+void GraphTask::limit_to_captured(const std::vector<Edge>& edges) {
   is_limited_ = true;
   captured_.resize(edges.size());
   for (std::size_t i = 0; i < edges.size(); ++i) {
@@ -60,11 +55,11 @@ void GraphTask::limit_to_captured(Node& root, const std::vector<Edge>& edges) {
     state->is_captured = true;
     captures_[edges[i].node.get()].push_back({edges[i].slot, i});
   }
-  mark_paths(root);
+  mark_paths();
 }
 
 // Depth-first; a node is settled after all that it leads to.
-void GraphTask::mark_paths(Node& root) {
+void GraphTask::mark_paths() {
   struct Visit {
     Node* node;
     std::size_t next_edge = 0;
@@ -74,8 +69,8 @@ void GraphTask::mark_paths(Node& root) {
     const auto index = static_cast<std::size_t>(find(node) - states_.data());
     return std::exchange(is_seen[index], 1) == 0;
   };
-  std::vector<Visit> path = {{&root}};
-  see(root);
+  std::vector<Visit> path = {{root_.get()}};
+  see(*root_);
   while (!path.empty()) {
     Visit& visit = path.back();
     const auto& edges = visit.node->next_edges();

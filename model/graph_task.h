@@ -18,16 +18,16 @@ namespace zeroproof {
 
 class GraphTask;
 
-// A node that has everything it waits for, with its gradients.
+// A node that has everything it waits for; its gradients wait in the task, which owns the graph.
 struct NodeTask {
   std::weak_ptr<GraphTask> task;
-  std::shared_ptr<Node> node;
-  TensorList grads;
+  Node* node = nullptr;  // valid while the task is
+  std::uint64_t sequence_nr = 0;
   std::int32_t reentrant_depth = 0;
 
   ReadyPriority priority() const {
-    if (task.expired()) return ReadyPriority::orphan(node->sequence_nr());
-    return {reentrant_depth, node->sequence_nr()};
+    if (task.expired()) return ReadyPriority::orphan(sequence_nr);
+    return {reentrant_depth, sequence_nr};
   }
 };
 
@@ -68,16 +68,19 @@ class GraphTask {
   // Grad mode of everything it runs: create_graph.
   void set_grad_enabled(bool is_enabled) { options_.local.is_grad_enabled = is_enabled; }
 
-  // Counts what every node that `root` reaches waits for (rule E1).
-  void count_dependencies(Node& root);
+  // Takes the graph behind `root` and counts what every node of it waits for (rule E1).
+  void count_dependencies(std::shared_ptr<Node> root);
   // The task runs only what leads to the edges (rules X1, X2); an invalid one is unreachable.
-  void limit_to_needed(Node& root, const std::vector<Edge>& edges);
-  void limit_to_captured(Node& root, const std::vector<Edge>& edges);
+  void limit_to_needed(const std::vector<Edge>& edges);
+  void limit_to_captured(const std::vector<Edge>& edges);
   bool is_limited() const { return is_limited_; }
 
   // Null for a node that the task does not reach.
-  NodeState* find(const Node& node);
-  const NodeState* find(const Node& node) const;
+  NodeState* find(const Node& node) {
+    if (node.task_slot.task == id()) return &states_[node.task_slot.index];
+    return shared_nodes_.empty() ? nullptr : find_shared(node);
+  }
+  const NodeState* find(const Node& node) const { return const_cast<GraphTask*>(this)->find(node); }
 
   // Of a node whose state says is_captured.
   const std::vector<Capture>& captures(const Node& node) const { return captures_.at(&node); }
@@ -93,8 +96,10 @@ class GraphTask {
 
  private:
   NodeState& state_of(Node& node);
-  void mark_paths(Node& root);
+  NodeState* find_shared(const Node& node);
+  void mark_paths();
 
+  std::shared_ptr<Node> root_;
   Options options_;
   bool is_alone_;
   bool is_limited_ = false;

@@ -43,23 +43,29 @@ std::uint32_t Node::add_input_metadata(const Tensor& output) {
   return static_cast<std::uint32_t>(input_metadata_.size() - 1);
 }
 
+Node::Hooks& Node::hooks() {
+  if (!hooks_) hooks_ = std::make_unique<Hooks>();
+  return *hooks_;
+}
+
 HookHandle Node::add_tensor_hook(std::uint32_t slot, Tensor::Hook hook) {
-  auto at = std::find_if(tensor_hooks_.begin(), tensor_hooks_.end(),
+  std::vector<SlotHooks>& slots = hooks().tensor;
+  auto at = std::find_if(slots.begin(), slots.end(),
                          [slot](const SlotHooks& hooks) { return hooks.slot == slot; });
-  if (at == tensor_hooks_.end()) at = tensor_hooks_.insert(at, SlotHooks{slot, {}});
+  if (at == slots.end()) at = slots.insert(at, SlotHooks{slot, {}});
   return at->hooks.add(std::move(hook));
 }
 
 void Node::retain_grad_of(const Tensor& output) {
-  retained_grads_.push_back({output.output_nr(), output.shared_impl()});
+  hooks().retained.push_back({output.output_nr(), output.shared_impl()});
 }
 
-void Node::run_tensor_hooks(TensorList& grads) const {
-  for (std::size_t i = 0; i < tensor_hooks_.size(); ++i) {
-    const SlotHooks slot = tensor_hooks_[i];  // a hook may register another
+void Node::run_own_tensor_hooks(TensorList& grads) const {
+  for (std::size_t i = 0; i < hooks_->tensor.size(); ++i) {
+    const SlotHooks slot = hooks_->tensor[i];  // a hook may register another
     run_hooks(slot.hooks, grads[slot.slot]);
   }
-  for (const RetainedGrad& retained : retained_grads_)
+  for (const RetainedGrad& retained : hooks_->retained)
     if (const auto tensor = retained.tensor.lock()) tensor->grad = grads[retained.slot];
 }
 

@@ -54,7 +54,9 @@ class Node : public std::enable_shared_from_this<Node> {
   virtual void release_saved_tensors() {}
 
   // Steps 3 and 4 of an evaluation: tensor hooks of every slot, then retain_grad.
-  virtual void run_tensor_hooks(TensorList& grads) const;
+  virtual void run_tensor_hooks(TensorList& grads) const {
+    if (hooks_) run_own_tensor_hooks(grads);
+  }
 
   std::uint64_t sequence_nr() const { return sequence_nr_; }
   std::uint64_t topological_nr() const { return topological_nr_; }  // rule N4
@@ -69,10 +71,12 @@ class Node : public std::enable_shared_from_this<Node> {
   StreamIndex stream() const { return stream_; }
 
   // An empty list from a hook keeps the gradients (rules H4, H7).
-  HookHandle register_prehook(PreHook hook) { return pre_hooks_.add(std::move(hook)); }
-  HookHandle register_hook(PostHook hook) { return post_hooks_.add(std::move(hook)); }
-  const HookList<PreHook>& pre_hooks() const { return pre_hooks_; }
-  const HookList<PostHook>& post_hooks() const { return post_hooks_; }
+  HookHandle register_prehook(PreHook hook) { return hooks().pre.add(std::move(hook)); }
+  HookHandle register_hook(PostHook hook) { return hooks().post.add(std::move(hook)); }
+  bool has_pre_hooks() const { return hooks_ && !hooks_->pre.is_empty(); }
+  bool has_post_hooks() const { return hooks_ && !hooks_->post.is_empty(); }
+  HookList<PreHook>::Snapshot pre_hooks() const { return hooks_->pre.snapshot(); }
+  HookList<PostHook>::Snapshot post_hooks() const { return hooks_->post.snapshot(); }
   HookHandle add_tensor_hook(std::uint32_t slot, Tensor::Hook hook);
   void retain_grad_of(const Tensor& output);
 
@@ -97,6 +101,16 @@ class Node : public std::enable_shared_from_this<Node> {
     std::uint32_t slot;
     std::weak_ptr<TensorImpl> tensor;
   };
+  // Most nodes have none of them.
+  struct Hooks {
+    HookList<PreHook> pre;
+    HookList<PostHook> post;
+    std::vector<SlotHooks> tensor;
+    std::vector<RetainedGrad> retained;
+  };
+
+  Hooks& hooks();
+  void run_own_tensor_hooks(TensorList& grads) const;
 
   Autograd& autograd_;
   std::uint64_t sequence_nr_;
@@ -105,10 +119,7 @@ class Node : public std::enable_shared_from_this<Node> {
   std::vector<InputMetadata> input_metadata_;
   Device device_;
   StreamIndex stream_ = 0;
-  std::vector<SlotHooks> tensor_hooks_;
-  std::vector<RetainedGrad> retained_grads_;
-  HookList<PreHook> pre_hooks_;
-  HookList<PostHook> post_hooks_;
+  std::unique_ptr<Hooks> hooks_;
 };
 
 // Runs the hooks of one tensor; each sees what the one before returned.

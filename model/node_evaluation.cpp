@@ -12,15 +12,15 @@ namespace zeroproof {
 namespace {
 
 void run_prehooks(const Node& node, TensorList& grads) {
-  if (node.pre_hooks().is_empty()) return;
-  for (const auto& hook : node.pre_hooks().snapshot()) {
+  if (!node.has_pre_hooks()) return;
+  for (const auto& hook : node.pre_hooks()) {
     TensorList replacement = (*hook)(grads);
     if (!replacement.empty()) grads = std::move(replacement);
   }
 }
 
 void run_posthooks(const Node& node, TensorList& grad_inputs, const TensorList& grad_outputs) {
-  for (const auto& hook : node.post_hooks().snapshot()) {
+  for (const auto& hook : node.post_hooks()) {
     TensorList replacement = (*hook)(grad_inputs, grad_outputs);
     if (!replacement.empty()) grad_inputs = std::move(replacement);
   }
@@ -47,16 +47,17 @@ void check_for_nan(const Node& node, const TensorList& outputs) {
 }  // namespace
 
 // Step 2: a node that is only captured runs its tensor hooks and stops (rule X3).
-void Autograd::evaluate(const std::shared_ptr<GraphTask>& task, Node& node, TensorList grads) {
+void Autograd::evaluate(const std::shared_ptr<GraphTask>& task, Node& node) {
+  GraphTask::NodeState& state = *task->find(node);
+  TensorList& grads = state.grads;
   if (task->is_limited()) {
-    const GraphTask::NodeState& state = *task->find(node);
     if (!state.is_needed) node.run_tensor_hooks(grads);
     if (state.is_captured)
       for (const GraphTask::Capture& capture : task->captures(node))
         task->captured()[capture.output] = grads[capture.slot];
     if (!state.is_needed) return;
   }
-  TensorList outputs = call_node(node, std::move(grads));
+  TensorList outputs = call_node(node, grads);
   if (!task->options().keeps_graph) node.release_saved_tensors();
   if (outputs.empty()) return;
   if (is_anomaly_enabled_) check_for_nan(node, outputs);
@@ -65,15 +66,19 @@ void Autograd::evaluate(const std::shared_ptr<GraphTask>& task, Node& node, Tens
 }
 
 // Steps 3 to 8. Whether posthooks exist is decided before the node runs.
-TensorList Autograd::call_node(Node& node, TensorList grads) {
+TensorList Autograd::call_node(Node& node, TensorList& grads) {
   node.run_tensor_hooks(grads);
   run_prehooks(node, grads);
   if (observer_) observer_->on_node(node);
-  const bool has_posthooks = !node.post_hooks().is_empty();
-  const TensorList grad_outputs = has_posthooks ? grads : TensorList{};
+  if (!node.has_post_hooks()) {
+    TensorList outputs = node.apply(std::move(grads));
+    validate_outputs(*this, node, outputs);
+    return outputs;
+  }
+  const TensorList grad_outputs = grads;
   TensorList outputs = node.apply(std::move(grads));
   validate_outputs(*this, node, outputs);
-  if (has_posthooks) run_posthooks(node, outputs, grad_outputs);
+  run_posthooks(node, outputs, grad_outputs);
   return outputs;
 }
 
@@ -95,8 +100,7 @@ void Autograd::deliver(const std::shared_ptr<GraphTask>& task, const Node& node,
     }
     add_to_buffer(*this, state.grads[edges[i].slot], std::move(outputs[i]));
     if (!is_ready) continue;
-    state.has_grads = false;
-    if (push(task, edges[i].node, std::move(state.grads))) has_woken_another = true;
+    if (push(task, target)) has_woken_another = true;
   }
 }
 

@@ -102,13 +102,13 @@ TensorList apply_jvp_layer(Autograd& ag, const Op& op, const TransformFrame& fra
 }
 
 TensorList apply_layers(Autograd& ag, const Op& op, const TensorList& inputs, const OpArgs& args) {
-  const std::shared_ptr<const TransformFrame> frame = ag.local().transforms;
-  if (!frame) {
+  if (!ag.local().transforms) {
     const auto node = make_node(ag, op, inputs, args);
     TensorList outputs = compute(ag, op, inputs, args);
     attach(op, node, outputs);
     return outputs;
   }
+  const std::shared_ptr<const TransformFrame> frame = ag.local().transforms;
   switch (frame->kind) {
     case TransformKind::grad:
       return apply_grad_layer(ag, op, *frame, inputs, args);
@@ -123,7 +123,8 @@ TensorList apply_layers(Autograd& ag, const Op& op, const TensorList& inputs, co
 }  // namespace
 
 TensorList apply(Autograd& ag, const Op& op, TensorList inputs, const OpArgs& args) {
-  for (Tensor& input : inputs) input = without_dead_wrappers(input);
+  for (Tensor& input : inputs)
+    if (input.is_defined() && input.wrapper()) input = without_dead_wrappers(input);
   if (op.cast != CastPolicy::none && ag.local().autocast.may_cast()) {
     const AutocastExclusion inside(ag);
     return apply_layers(ag, op, cast_inputs(ag, op.cast, inputs), args);
@@ -132,7 +133,7 @@ TensorList apply(Autograd& ag, const Op& op, TensorList inputs, const OpArgs& ar
 }
 
 Tensor apply_one(Autograd& ag, const Op& op, TensorList inputs, const OpArgs& args) {
-  return apply(ag, op, std::move(inputs), args).front();
+  return std::move(apply(ag, op, std::move(inputs), args).front());
 }
 
 Tensor with_grad_fn(Tensor result, const std::shared_ptr<Node>& node) {
