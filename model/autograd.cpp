@@ -74,6 +74,8 @@ Autograd::~Autograd() = default;
 
 void Autograd::backward(const TensorList& roots, const TensorList& grads,
                         const BackwardOptions& options) {
+  if (local().transforms)
+    throw AutogradError("backward() called inside a functorch transform. This is not supported");
   const bool keeps = options.retain_graph.value_or(options.create_graph);
   run({roots, options.inputs, true, keeps, options.create_graph}, root_grads(roots, grads));
 }
@@ -84,9 +86,14 @@ void Autograd::backward(const Tensor& root, const BackwardOptions& options) {
 
 TensorList Autograd::grad(const TensorList& outputs, const TensorList& inputs,
                           const BackwardOptions& options) {
+  return grad(outputs, inputs, {}, options);
+}
+
+TensorList Autograd::grad(const TensorList& outputs, const TensorList& inputs,
+                          const TensorList& grads, const BackwardOptions& options) {
   if (inputs.empty()) throw AutogradError("grad requires non-empty inputs");
   const bool keeps = options.retain_graph.value_or(options.create_graph);
-  return run({outputs, inputs, false, keeps, options.create_graph}, root_grads(outputs, {}));
+  return run({outputs, inputs, false, keeps, options.create_graph}, root_grads(outputs, grads));
 }
 
 TensorList Autograd::run(const BackwardCall& call, TensorList grads) {

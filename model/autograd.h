@@ -86,9 +86,11 @@ class Autograd {
   void backward(const Tensor& root, const BackwardOptions& options = {});
 
   // Gradients of the outputs' sum for `inputs`, one each; nothing accumulates (rule X2).
-  // Undefined where an input is not reached.
+  // Undefined where an input is not reached. `grads` are those of the outputs, as in backward().
   TensorList grad(const TensorList& outputs, const TensorList& inputs,
                   const BackwardOptions& options = {});
+  TensorList grad(const TensorList& outputs, const TensorList& inputs, const TensorList& grads,
+                  const BackwardOptions& options);
 
   // Several threads call backward() at the same time; a thread is named at most once. What each
   // threw, or null. Not from within a backward.

@@ -7,13 +7,16 @@
 #include "model/autograd.h"
 #include "model/autograd_error.h"
 #include "model/op.h"
+#include "model/tensor_impl.h"
+#include "model/transforms/layer.h"
+#include "model/transforms/vmapped_function.h"
 
 namespace zeroproof {
 
 class CustomFunctionNode final : public Node {
  public:
-  CustomFunctionNode(Autograd& autograd, const CustomFunction& function)
-      : Node(autograd, autograd.take_sequence_nr()), function_(function) {
+  CustomFunctionNode(Autograd& autograd, CustomFunction function)
+      : Node(autograd, autograd.take_sequence_nr()), function_(std::move(function)) {
     context_.function_name_ = function.name;
   }
 
@@ -48,7 +51,7 @@ class CustomFunctionNode final : public Node {
       const auto is_it = [&](const Tensor& other) { return other.is_same(output); };
       is_differentiable_.push_back(output.is_defined() &&
                                    std::none_of(constant.begin(), constant.end(), is_it));
-      outputs.push_back(output.is_defined() ? output.detach() : output);
+      outputs.push_back(output.is_defined() ? output.shallow_copy() : output);
       if (is_differentiable_.back()) {
         outputs.back() = with_grad_fn(outputs.back(), shared_from_this());
       } else {
@@ -83,6 +86,7 @@ class CustomFunctionNode final : public Node {
 };
 
 TensorList FunctionContext::saved_tensors() const {
+  if (given_) return *given_;
   TensorList tensors;
   for (const SavedTensor& saved : saved_) tensors.push_back(saved.unpack(node_.lock()));
   return tensors;
@@ -95,24 +99,121 @@ const std::any& FunctionContext::attribute(const std::string& name) const {
   return at->second;
 }
 
-TensorList apply_function(Autograd& autograd, const CustomFunction& function,
-                          const TensorList& inputs) {
-  const auto node = std::make_shared<CustomFunctionNode>(autograd, function);
+namespace {
+
+TensorList apply_layers(Autograd& ag, const CustomFunction& function, const TensorList& inputs);
+
+// At one level: level 0, or a Grad level whose forward_alone is all the levels below.
+TensorList apply_at_level(Autograd& ag, const CustomFunction& function, const TensorList& inputs) {
+  const auto node = std::make_shared<CustomFunctionNode>(ag, function);
   const auto needs_grad = [](const Tensor& x) { return x.is_defined() && x.requires_grad(); };
   const bool is_differentiable =
-      autograd.is_grad_enabled() && std::any_of(inputs.begin(), inputs.end(), needs_grad);
+      ag.is_grad_enabled() && std::any_of(inputs.begin(), inputs.end(), needs_grad);
   if (is_differentiable)
     for (const Tensor& input : inputs)
-      node->add_next_edge(input.is_defined() ? gradient_edge(autograd, input) : Edge{});
+      node->add_next_edge(input.is_defined() ? gradient_edge(ag, input) : Edge{});
   TensorList plain;
   {
-    const GradMode no_grad(autograd, false);
+    const GradMode no_grad(ag, false);
     plain = node->forward(inputs);
   }
   if (!is_differentiable) return plain;
   const TensorList outputs = node->attach(plain);
   node->keep_saved(plain, outputs);
   return outputs;
+}
+
+std::string generated_name(const std::string& name) {
+  constexpr std::string_view kSuffix = "Backward";
+  const bool has_suffix = name.ends_with(kSuffix);
+  return name.substr(0, name.size() - (has_suffix ? kSuffix.size() : 0)) + "GeneratedBackward";
+}
+
+// Grad mode is on below, unless it was off where the transform was entered (rule T2).
+TensorList apply_generated(Autograd& ag, const CustomFunction& function, const TensorList& inputs) {
+  const std::shared_ptr<const TransformFrame> frame = ag.local().transforms;
+  CustomFunction generated = function;
+  generated.name = generated_name(function.name);
+  generated.forward_alone = [&ag, function, frame](const TensorList& wrappers) {
+    const GradMode enabled(ag, true);
+    TensorList inner;
+    for (const Tensor& wrapper : wrappers) inner.push_back(unwrap(wrapper, *frame));
+    const LowerLayer lower(ag);
+    TensorList outputs = apply_layers(ag, function, inner);
+    for (Tensor& output : outputs)
+      if (output.is_defined()) output = wrap(*frame, output);
+    return outputs;
+  };
+  TensorList wrappers = inputs;
+  for (Tensor& input : wrappers)
+    if (input.is_defined() && !is_of_level(input, *frame)) input = wrap(*frame, input);
+  return apply_at_level(ag, generated, wrappers);
+}
+
+TensorList apply_jvp_layer(Autograd& ag, const CustomFunction& function, const TensorList& inputs) {
+  const std::shared_ptr<const TransformFrame> frame = ag.local().transforms;
+  TensorList outputs = apply_generated(ag, function, inputs);
+  for (const Tensor& input : inputs)
+    if (is_of_level(input, *frame) && input.wrapper()->tangent.is_defined())
+      throw AutogradError(
+          "You must implement the jvp function for custom autograd.Function to use it with "
+          "forward mode AD.");
+  return outputs;
+}
+
+TensorList apply_vmap_layer(Autograd& ag, const CustomFunction& function, TensorList inputs) {
+  const std::shared_ptr<const TransformFrame> frame = ag.local().transforms;
+  if (function.vmap && function.generates_vmap_rule)
+    throw AutogradError(function.name + ": generate_vmap_rule=True and a vmap rule of its own");
+  if (!function.vmap && !function.generates_vmap_rule)
+    throw AutogradError("You tried to vmap over " + function.name +
+                        ", but it does not have vmap support");
+  std::vector<bool> is_batched;
+  for (Tensor& input : inputs) {
+    is_batched.push_back(is_of_level(input, *frame));
+    input = unwrap(input, *frame);
+  }
+  const LowerLayer lower(ag);
+  const bool has_batch = std::find(is_batched.begin(), is_batched.end(), true) != is_batched.end();
+  if (function.vmap && !has_batch) return apply_layers(ag, function, inputs);
+  if (function.vmap) {
+    TensorList outputs = function.vmap({inputs, is_batched, frame->batch_size});
+    for (Tensor& output : outputs) output = wrap(*frame, output);
+    return outputs;
+  }
+  const auto vmapped =
+      std::make_shared<VmappedFunction>(ag, function, is_batched, frame->batch_size);
+  TensorList outputs = apply_layers(ag, vmapped_function(vmapped), inputs);
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (vmapped->is_output_batched(i)) outputs[i] = wrap(*frame, outputs[i]);
+  return outputs;
+}
+
+TensorList apply_layers(Autograd& ag, const CustomFunction& function, const TensorList& inputs) {
+  const std::shared_ptr<const TransformFrame> frame = ag.local().transforms;
+  if (!frame) return apply_at_level(ag, function, inputs);
+  switch (frame->kind) {
+    case TransformKind::grad:
+      return apply_generated(ag, function, inputs);
+    case TransformKind::vmap:
+      return apply_vmap_layer(ag, function, inputs);
+    case TransformKind::jvp:
+      break;
+  }
+  return apply_jvp_layer(ag, function, inputs);
+}
+
+}  // namespace
+
+TensorList apply_function(Autograd& autograd, const CustomFunction& function,
+                          const TensorList& inputs) {
+  if (autograd.local().transforms && !function.is_split())
+    throw AutogradError(
+        "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, "
+        "...), it must override the setup_context staticmethod");
+  TensorList live;
+  for (const Tensor& input : inputs) live.push_back(without_dead_wrappers(input));
+  return apply_layers(autograd, function, live);
 }
 
 }  // namespace zeroproof

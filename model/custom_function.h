@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "model/saved_tensor.h"
 
 namespace zeroproof {
+
+struct BatchedInputs;  // model/op.h
 
 // What forward keeps for backward: the ctx of a custom autograd.Function.
 class FunctionContext {
@@ -36,11 +39,13 @@ class FunctionContext {
 
  private:
   friend class CustomFunctionNode;
+  friend class VmappedFunction;
   const std::any& attribute(const std::string& name) const;
 
   TensorList to_save_;
   TensorList non_differentiable_;
   std::vector<SavedTensor> saved_;
+  std::optional<TensorList> given_;  // saved tensors, where somebody else kept them
   std::map<std::string, std::any> attributes_;
   bool materializes_grads_ = true;
   std::string function_name_;
@@ -49,21 +54,26 @@ class FunctionContext {
 
 // A custom autograd.Function. The legacy form has `forward`, which sees the context; the split
 // form has `forward_alone` and `setup_context`, and only it passes through function transforms
-// (rule T8). `backward` gives one gradient an input, undefined for none.
+// (rule T8): a node at every Grad level, forward at level 0. For vmap it has its own rule, or
+// forward, setup_context and backward each run under a fresh vmap level. `backward` gives one
+// gradient an input, undefined for none.
 struct CustomFunction {
-  std::string name;  // of its node: "NestedBackwardBackward"
+  std::string name;  // of its node: "NestedBackwardBackward"; "…GeneratedBackward" at a Grad level
   std::function<TensorList(FunctionContext&, const TensorList& inputs)> forward = {};
   std::function<TensorList(FunctionContext&, const TensorList& grads)> backward = {};
   std::function<TensorList(const TensorList& inputs)> forward_alone = {};
   std::function<void(FunctionContext&, const TensorList& inputs, const TensorList& outputs)>
       setup_context = {};
   bool generates_vmap_rule = false;
+  // The whole Function on batched inputs, one level down; every output with the batch first.
+  std::function<TensorList(const BatchedInputs& inputs)> vmap = {};
 
   bool is_split() const { return setup_context != nullptr; }
 };
 
 // Runs forward with grad mode off. The node is made, and takes its number, before that and
-// whether or not an input needs a gradient (rule N2).
+// whether or not an input needs a gradient (rule N2). AutogradError for a transform that the
+// Function has no part for; forward-mode differentiation never has one.
 TensorList apply_function(Autograd& autograd, const CustomFunction& function,
                           const TensorList& inputs);
 

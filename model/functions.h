@@ -51,6 +51,8 @@ Tensor bmm(Autograd& ag, const Tensor& a, const Tensor& b);
 Tensor matmul(Autograd& ag, const Tensor& a, const Tensor& b);
 Tensor t(Autograd& ag, const Tensor& x);
 Tensor transpose(Autograd& ag, const Tensor& x, std::int64_t dim, std::int64_t other_dim);
+// The dimension `from` goes to the place `to`, the others keep their order.
+Tensor movedim(Autograd& ag, const Tensor& x, std::int64_t from, std::int64_t to);
 // Of a contiguous tensor.
 Tensor view(Autograd& ag, const Tensor& x, const Shape& sizes);
 // Of any tensor, copied first if need be.

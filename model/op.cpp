@@ -44,6 +44,14 @@ TensorList compute(Autograd& ag, const Op& op, const TensorList& inputs, const O
   return outputs;
 }
 
+// Rule T9: PyTorch would read memory that is not there.
+void check_no_live_wrapper(const Op& op, const TensorList& inputs) {
+  for (const Tensor& input : inputs)
+    if (input.is_defined() && input.wrapper())
+      throw AutogradError("a tensor of a function transform met " + std::string(op.name) +
+                          " outside of its level");
+}
+
 TensorList apply_layers(Autograd& ag, const Op& op, const TensorList& inputs, const OpArgs& args);
 
 // Level 0 and every level that differentiates: a node on top of what the layers below return.
@@ -91,11 +99,11 @@ TensorList apply_jvp_layer(Autograd& ag, const Op& op, const TransformFrame& fra
   }
   const LowerLayer lower(ag);
   TensorList outputs = apply_layers(ag, op, inputs, args);
-  if (!has_tangent) return outputs;
-  if (!op.jvp)
+  if (has_tangent && !op.jvp)
     throw AutogradError("Trying to use forward AD with " + std::string(op.name) +
                         " that does not support it");
-  const TensorList slopes = op.jvp(ag, inputs, tangents, outputs, args);
+  TensorList slopes(outputs.size());
+  if (has_tangent) slopes = op.jvp(ag, inputs, tangents, outputs, args);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     outputs[i] = wrap_with_tangent(frame, outputs[i], slopes[i]);
   return outputs;
@@ -103,6 +111,7 @@ TensorList apply_jvp_layer(Autograd& ag, const Op& op, const TransformFrame& fra
 
 TensorList apply_layers(Autograd& ag, const Op& op, const TensorList& inputs, const OpArgs& args) {
   if (!ag.local().transforms) {
+    check_no_live_wrapper(op, inputs);
     const auto node = make_node(ag, op, inputs, args);
     TensorList outputs = compute(ag, op, inputs, args);
     attach(op, node, outputs);

@@ -119,7 +119,13 @@ Tensor Tensor::on(Device device) const {
   return copy;
 }
 
-void Tensor::set_data(const Tensor& other) const {
+void Tensor::set_data(const Tensor& given) const {
+  const Tensor other = without_dead_wrappers(given);
+  if (other.wrapper())
+    throw AutogradError(
+        "a tensor made inside a function transform cannot become the data of a tensor outside");
+  if (is_live_wrapper(*this))
+    throw AutogradError("mutating directly with `.data` inside functorch transform is not allowed.");
   if (impl_->dtype != other.dtype() || impl_->device != other.device())
     impl_->accumulate_grad.reset();
   const TensorImpl& from = other.impl();
@@ -176,7 +182,7 @@ HookHandle Tensor::register_post_accumulate_grad_hook(PostAccumulateHook hook) c
 void Tensor::retain_grad() const {
   if (!requires_grad())
     throw AutogradError("can't retain_grad on Tensor that has requires_grad=False");
-  if (impl_->wrapper)
+  if (is_live_wrapper(*this))
     throw AutogradError(
         "You are attempting to call Tensor.retain_grad() inside of a function "
         "being transformed");

@@ -63,7 +63,8 @@ class Tensor {
   // A copy that counts as living on `device`; no graph.
   Tensor on(Device device) const;
   // `tensor.data = other`: the storage and shape of `other` under the identity of this one. Its
-  // AccumulateGrad stays unless the dtype or the device changes (rule A6).
+  // AccumulateGrad stays unless the dtype or the device changes (rule A6). AutogradError where a
+  // level of function transforms is involved (rule T9).
   void set_data(const Tensor& other) const;
 
   bool requires_grad() const;

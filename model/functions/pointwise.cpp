@@ -1,7 +1,5 @@
 // Operations on single elements and their broadcasting.
-#include "model/autograd_error.h"
 #include "model/functions/rules.h"
-#include "model/tensor_impl.h"
 
 namespace zeroproof {
 namespace {
@@ -210,7 +208,9 @@ const Op kSgn = {.name = "SgnBackward0",
                  .forward = unary<UnaryOp::sign>,
                  .backward = [](Autograd& ag, OpNode&,
                                 Inputs grads) { return TensorList{mul_scalar(ag, grads[0], 0.0)}; },
-                 .batch = batch_elementwise<kSgn>};
+                 .batch = batch_elementwise<kSgn>,
+                 .jvp = [](Autograd& ag, Inputs, Inputs tangents, Inputs,
+                           Args) { return TensorList{mul_scalar(ag, tangents[0], 0.0)}; }};
 
 const Op kSqrt = {
     .name = "SqrtBackward0",
@@ -429,19 +429,6 @@ Tensor clone(Autograd& ag, const Tensor& x) {
 }
 Tensor to(Autograd& ag, const Tensor& x, DType dtype) {
   return x.dtype() == dtype ? x : apply_one(ag, kToCopy, {x}, {.dtype = dtype});
-}
-
-// Rule H2: the tensor gets a new grad_fn; hooks registered before stay with the old one.
-void mul_in_place(Autograd& ag, Tensor& x, double factor) {
-  if (ag.is_grad_enabled() && x.is_leaf() && x.requires_grad())
-    throw AutogradError(
-        "a leaf Variable that requires grad is being used in an in-place operation.");
-  const Tensor product = mul(ag, x, factor);
-  TensorImpl& impl = x.impl();
-  ag.ops().copy_in_place(x, product.detach());
-  impl.grad_fn = product.grad_fn();
-  impl.output_nr = product.output_nr();
-  if (impl.retains_grad && impl.grad_fn) impl.grad_fn->retain_grad_of(x);
 }
 
 }  // namespace zeroproof

@@ -107,7 +107,7 @@ const Op kAddmm = {
           Tensor product =
               has_batch ? kMm.batch(ag, factors, args)[0] : mm(ag, in.tensors[1], in.tensors[2]);
           Tensor bias = in.tensors[0];
-          if (in.is_batched[0] && bias.sizes().size() == 2) bias = unsqueeze(ag, bias, 1);
+          while (in.is_batched[0] && bias.sizes().size() < 3) bias = unsqueeze(ag, bias, 1);
           if (!has_batch) product = unsqueeze(ag, product, 0);
           return TensorList{add(ag, product, bias)};
         },

@@ -1,5 +1,7 @@
 #include "model/transforms/layer.h"
 
+#include <utility>
+
 #include "model/autograd.h"
 
 namespace zeroproof {
@@ -10,13 +12,20 @@ LowerLayer::LowerLayer(Autograd& autograd)
       was_grad_enabled_(autograd.local().is_grad_enabled) {
   LocalState& local = autograd.local();
   local.transforms = frame_->below;
-  if (frame_->kind != TransformKind::vmap && !frame_->is_grad_enabled_below)
+  if (frame_->kind == TransformKind::grad && !frame_->is_grad_enabled_below)
     local.is_grad_enabled = false;
 }
 
 LowerLayer::~LowerLayer() {
   autograd_.local().transforms = frame_;
   autograd_.local().is_grad_enabled = was_grad_enabled_;
+}
+
+NoTransforms::NoTransforms(Autograd& autograd)
+    : autograd_(autograd), before_(std::exchange(autograd.local().transforms, nullptr)) {}
+
+NoTransforms::~NoTransforms() {
+  autograd_.local().transforms = before_;
 }
 
 TransformLevel::TransformLevel(Autograd& autograd, TransformKind kind, std::int64_t batch_size)

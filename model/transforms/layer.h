@@ -10,7 +10,7 @@ namespace zeroproof {
 class Autograd;
 
 // The innermost transform taken off the stack for a while: what an operation runs in once its
-// level is done with it. Below a level that differentiates, grad mode is off if it was off where
+// level is done with it. Below a Grad level, grad mode is off if it was off where
 // the transform was entered (rule T2).
 class LowerLayer {
  public:
@@ -39,6 +39,20 @@ class TransformLevel {
  private:
   Autograd& autograd_;
   std::shared_ptr<const TransformFrame> frame_;
+};
+
+// The whole stack emptied for a while: what is made meanwhile is no wrapper and may become the data
+// of an ordinary parameter (rule T9).
+class NoTransforms {
+ public:
+  explicit NoTransforms(Autograd& autograd);
+  ~NoTransforms();
+  NoTransforms(const NoTransforms&) = delete;
+  NoTransforms& operator=(const NoTransforms&) = delete;
+
+ private:
+  Autograd& autograd_;
+  std::shared_ptr<const TransformFrame> before_;
 };
 
 }  // namespace zeroproof

@@ -44,13 +44,17 @@ Tensor without_dead_wrappers(const Tensor& tensor) {
   return without_dead_wrappers(wrapper->inner);
 }
 
+bool is_live_wrapper(const Tensor& tensor) {
+  return without_dead_wrappers(tensor).wrapper() != nullptr;
+}
+
 bool is_of_level(const Tensor& tensor, const TransformFrame& frame) {
   const TensorWrapper* wrapper = tensor.is_defined() ? tensor.wrapper() : nullptr;
   return wrapper && wrapper->is_alive == frame.is_alive;
 }
 
 Tensor unwrap(const Tensor& tensor, const TransformFrame& frame) {
-  return is_of_level(tensor, frame) ? tensor.wrapper()->inner : tensor;
+  return is_of_level(tensor, frame) ? without_dead_wrappers(tensor.wrapper()->inner) : tensor;
 }
 
 }  // namespace zeroproof

@@ -39,6 +39,9 @@ Tensor wrap_with_tangent(const TransformFrame& frame, const Tensor& primal, cons
 // The tensor without wrappers of levels that were popped.
 Tensor without_dead_wrappers(const Tensor& tensor);
 
+// Whether it belongs to a level that was not popped yet.
+bool is_live_wrapper(const Tensor& tensor);
+
 // Whether `tensor` is a live wrapper of exactly this level.
 bool is_of_level(const Tensor& tensor, const TransformFrame& frame);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/autograd_error.h"
+#include "model/transforms/transform_frame.h"
 
 namespace zeroproof {
 namespace {
@@ -225,12 +226,25 @@ void ProgramRun::on_backward_end(std::exception_ptr error) {
   send(end);
 }
 
+void ProgramRun::on_transform_push(const TransformFrame& frame) {
+  HookEvent push = event(EventKind::ft_push, transform_name(frame.kind));
+  push.index = frame.level;
+  send(push);
+}
+
+void ProgramRun::on_transform_pop(const TransformFrame& frame) {
+  HookEvent pop = event(EventKind::ft_pop, transform_name(frame.kind));
+  pop.index = frame.level;
+  send(pop);
+}
+
 HookEvent ProgramRun::event(EventKind kind, std::string_view name) {
   HookEvent event;
   event.kind = kind;
   event.thread = autograd_.current_thread();
   event.depth = static_cast<std::int32_t>(calls_.size());
   event.graph_task = autograd_.current_graph_task();
+  if (const auto& transforms = autograd_.local().transforms) event.transforms = transforms->level;
   if (!name.empty()) event.name = names_.intern(name);
   return event;
 }

@@ -93,6 +93,8 @@ class ProgramRun final : private AutogradObserver {
   void on_backward_begin(const BackwardCall& call) override;
   void on_node(const Node& node) override;
   void on_backward_end(std::exception_ptr error) override;
+  void on_transform_push(const TransformFrame& frame) override;
+  void on_transform_pop(const TransformFrame& frame) override;
 
   Tensor recorded_tensor(const std::string& role, const std::string& name) const;
   Tensor name_leaf(const std::string& name, Tensor leaf, const LeafOptions& options);
