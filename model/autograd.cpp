@@ -214,6 +214,10 @@ bool Autograd::set_grad_enabled(bool is_enabled) {
   return std::exchange(local().is_grad_enabled, is_enabled);
 }
 
+AutocastNesting& Autograd::autocast_nesting() {
+  return thread().autocast;
+}
+
 StreamIndex Autograd::current_stream(Device device) const {
   const auto index = static_cast<std::size_t>(device.accelerator);
   return index < thread().streams.size() ? thread().streams[index] : 0;

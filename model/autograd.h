@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/autocast/cast_cache.h"
 #include "model/choice.h"
 #include "model/device.h"
 #include "model/global_state.h"
@@ -118,6 +119,10 @@ class Autograd {
   bool is_grad_enabled() const { return local().is_grad_enabled; }
   bool set_grad_enabled(bool is_enabled);  // returns what it was
 
+  // For model/autocast: of the process, and what the current thread keeps to itself.
+  CastCache& cast_cache() { return cast_cache_; }
+  AutocastNesting& autocast_nesting();
+
   // Anomaly mode: a NaN that a node makes fails the task right there (rule F3).
   void set_anomaly_enabled(bool is_enabled) { is_anomaly_enabled_ = is_enabled; }
 
@@ -172,6 +177,7 @@ class Autograd {
   std::int64_t next_graph_task_ = 0;
   std::int32_t tasks_under_way_ = 0;
   std::vector<TensorList> spare_buffers_;
+  CastCache cast_cache_;
   std::deque<GradThread> threads_;
   GradThread* running_;
 };

@@ -4,6 +4,9 @@
 
 namespace zeroproof {
 
+// What autocast distinguishes.
+enum class DeviceType : std::uint8_t { cpu, accelerator };
+
 // Where a tensor lives, and so which simulated thread runs the nodes behind it (rules Q3, Q4).
 // The numbers are computed by the same reference either way.
 struct Device {
@@ -12,6 +15,7 @@ struct Device {
   static constexpr Device cpu() { return {}; }
   static constexpr Device cuda(std::int16_t index) { return {index}; }
   constexpr bool is_cpu() const { return accelerator < 0; }
+  constexpr DeviceType type() const { return is_cpu() ? DeviceType::cpu : DeviceType::accelerator; }
   friend constexpr bool operator==(Device, Device) = default;
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/autocast/cast_cache.h"
 #include "model/device.h"
 #include "model/graph_task.h"
 #include "model/local_state.h"
@@ -28,6 +29,7 @@ struct GradThread {
   Device device;                       // of a device thread
   std::uint64_t next_sequence_nr = 0;  // rules N2, N3
   LocalState local;
+  AutocastNesting autocast;
   std::vector<StreamIndex> streams;  // current one of each accelerator; missing ones are 0
   std::shared_ptr<Queue> queue = std::make_shared<Queue>();
 

@@ -36,8 +36,10 @@ struct AutocastState {
   AutocastSetting accelerator{false, DType::float16};
   bool is_excluded = false;  // inside an operation that has cast its inputs already
 
-  AutocastSetting& on(Device device) { return device.is_cpu() ? cpu : accelerator; }
-  const AutocastSetting& on(Device device) const { return device.is_cpu() ? cpu : accelerator; }
+  AutocastSetting& on(DeviceType device) { return device == DeviceType::cpu ? cpu : accelerator; }
+  const AutocastSetting& on(DeviceType device) const {
+    return device == DeviceType::cpu ? cpu : accelerator;
+  }
   bool may_cast() const { return !is_excluded && (cpu.is_enabled || accelerator.is_enabled); }
 };
 

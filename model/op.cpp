@@ -129,15 +129,20 @@ TensorList apply_layers(Autograd& ag, const Op& op, const TensorList& inputs, co
   return apply_jvp_layer(ag, op, *frame, inputs, args);
 }
 
+// Rule M1.
+TensorList apply_under_autocast(Autograd& ag, const Op& op, const TensorList& inputs, OpArgs args) {
+  const AutocastExclusion inside(ag);
+  if (is_float32_result(ag, op.cast, inputs)) args.result = DType::float32;
+  return apply_layers(ag, op, cast_inputs(ag, op.cast, inputs), args);
+}
+
 }  // namespace
 
 TensorList apply(Autograd& ag, const Op& op, TensorList inputs, const OpArgs& args) {
   for (Tensor& input : inputs)
     if (input.is_defined() && input.wrapper()) input = without_dead_wrappers(input);
-  if (op.cast != CastPolicy::none && ag.local().autocast.may_cast()) {
-    const AutocastExclusion inside(ag);
-    return apply_layers(ag, op, cast_inputs(ag, op.cast, inputs), args);
-  }
+  if (op.cast.is_any() && ag.local().autocast.may_cast())
+    return apply_under_autocast(ag, op, inputs, args);
   return apply_layers(ag, op, inputs, args);
 }
 

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "model/autocast/cast_policy.h"
 #include "model/node.h"
 #include "model/ops.h"
 #include "model/saved_tensor.h"
@@ -24,14 +26,7 @@ struct OpArgs {
   std::vector<std::int64_t> indices = {};
   DType dtype = DType::float64;
   bool flag = false;
-};
-
-// What autocast does with the inputs of an operation (rule M1).
-enum class CastPolicy : std::uint8_t {
-  none,
-  lower_precision,  // to the region's dtype
-  float32,          // to float32
-  promote,          // to the widest of the inputs
+  std::optional<DType> result = {};  // instead of the inputs' own dtype
 };
 
 // Inputs of a batching rule: batched ones have the batch as their first dimension.
@@ -64,7 +59,7 @@ struct Op {
   TensorList (*jvp)(Autograd& ag, const TensorList& primals, const TensorList& tangents,
                     const TensorList& outputs, const OpArgs& args) = nullptr;
 
-  CastPolicy cast = CastPolicy::none;
+  CastPolicies cast = {};
 };
 
 // Runs an operation through all layers: autocast, the function transforms from the innermost

@@ -83,8 +83,7 @@ const Op kAdd = {.name = "AddBackward0",
                      [](Autograd& ag, Inputs, Inputs tangents, Inputs outputs, Args) {
                        const Tensor sum = add_tangents(ag, tangents[0], tangents[1]);
                        return TensorList{expand(ag, sum, outputs[0].sizes())};
-                     },
-                 .cast = CastPolicy::promote};
+                     }};
 
 const Op kSub = {.name = "SubBackward0",
                  .forward = binary<BinaryOp::sub>,
@@ -102,8 +101,7 @@ const Op kSub = {.name = "SubBackward0",
                        const Tensor sum = add_tangents(ag, tangents[0],
                                                        right.is_defined() ? neg(ag, right) : right);
                        return TensorList{expand(ag, sum, outputs[0].sizes())};
-                     },
-                 .cast = CastPolicy::promote};
+                     }};
 
 const Op kMul = {.name = "MulBackward0",
                  .forward = binary<BinaryOp::mul>,
@@ -120,8 +118,7 @@ const Op kMul = {.name = "MulBackward0",
                      [](Autograd& ag, Inputs in, Inputs tangents, Inputs, Args) {
                        return TensorList{add_tangents(ag, times(ag, tangents[0], in[1]),
                                                       times(ag, tangents[1], in[0]))};
-                     },
-                 .cast = CastPolicy::promote};
+                     }};
 
 const Op kDiv = {.name = "DivBackward0",
                  .forward = binary<BinaryOp::div>,
@@ -148,8 +145,7 @@ const Op kDiv = {.name = "DivBackward0",
                        const Tensor change =
                            right.is_defined() ? neg(ag, mul(ag, right, outputs[0])) : right;
                        return TensorList{div(ag, add_tangents(ag, tangents[0], change), in[1])};
-                     },
-                 .cast = CastPolicy::promote};
+                     }};
 
 const Op kNeg = {
     .name = "NegBackward0",
@@ -192,7 +188,8 @@ const Op kPow = {.name = "PowBackward0",
                  .jvp =
                      [](Autograd& ag, Inputs in, Inputs tangents, Inputs, Args args) {
                        return TensorList{mul(ag, tangents[0], pow_slope(ag, in[0], args.scalar))};
-                     }};
+                     },
+                 .cast = on_accelerators(CastPolicy::float32)};
 
 const Op kAbs = {
     .name = "AbsBackward0",
@@ -233,7 +230,7 @@ const Op kExp = {
     .batch = batch_elementwise<kExp>,
     .jvp = [](Autograd& ag, Inputs, Inputs tangents, Inputs outputs,
               Args) { return TensorList{mul(ag, tangents[0], outputs[0])}; },
-    .cast = CastPolicy::float32};
+    .cast = on_accelerators(CastPolicy::float32)};
 
 const Op kLog = {
     .name = "LogBackward0",
@@ -244,7 +241,7 @@ const Op kLog = {
     .batch = batch_elementwise<kLog>,
     .jvp = [](Autograd& ag, Inputs in, Inputs tangents, Inputs,
               Args) { return TensorList{div(ag, tangents[0], in[0])}; },
-    .cast = CastPolicy::float32};
+    .cast = on_accelerators(CastPolicy::float32)};
 
 const Op kTanh = {
     .name = "TanhBackward0",

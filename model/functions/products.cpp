@@ -1,4 +1,5 @@
 // Products of matrices and the linear layer.
+#include <string>
 #include <utility>
 
 #include "model/autocast/casts.h"
@@ -18,6 +19,14 @@ using Args = const OpArgs&;
 extern const Op kMm;
 extern const Op kAddmm;
 extern const Op kBmm;
+
+// Products promote nothing.
+void check_dtypes(const Tensor& left, const Tensor& right) {
+  if (left.dtype() == right.dtype()) return;
+  throw AutogradError("expected m1 and m2 to have the same dtype, but got: " +
+                      std::string(dtype_name(left.dtype())) +
+                      " != " + std::string(dtype_name(right.dtype())));
+}
 
 bool is_column_major(const Tensor& x) {
   return x.sizes().size() == 2 && x.strides()[0] == 1 && x.strides()[1] == x.sizes()[0];
@@ -48,42 +57,50 @@ Tensor times_right(Autograd& ag, const Tensor& left, const Tensor& tangent) {
 }
 
 // The right factor's gradient is computed first: mat2 before self.
-const Op kMm = {
-    .name = "MmBackward0",
-    .forward = [](const Ops& ops, Inputs in, Args) { return TensorList{ops.mm(in[0], in[1])}; },
-    .save =
-        [](OpNode& node, Inputs in) {
-          node.save(node.needs(1) ? in[0] : Tensor());
-          node.save(node.needs(0) ? in[1] : Tensor());
-          save_layouts(node, in[0], in[1]);
-        },
-    .backward =
-        [](Autograd& ag, OpNode& node, Inputs grads) {
-          TensorList out(2);
-          if (node.needs(1))
-            out[1] = right_grad(ag, grads[0], node.saved(0), node.args.other_dim == 1);
-          if (node.needs(0)) out[0] = left_grad(ag, grads[0], node.saved(1), node.args.dim == 1);
-          return out;
-        },
-    .batch =
-        [](Autograd& ag, const BatchedInputs& in, Args) {
-          if (in.is_batched[1]) return TensorList{bmm(ag, with_batch(ag, in, 0), in.tensors[1])};
-          const Shape& left = in.tensors[0].sizes();
-          const Tensor rows = reshape(ag, in.tensors[0], {left[0] * left[1], left[2]});
-          const Tensor product = mm(ag, rows, in.tensors[1]);
-          return TensorList{view(ag, product, {left[0], left[1], product.sizes()[1]})};
-        },
-    .jvp =
-        [](Autograd& ag, Inputs in, Inputs tangents, Inputs, Args) {
-          return TensorList{add_tangents(ag, times_left(ag, tangents[0], in[1]),
-                                         times_right(ag, in[0], tangents[1]))};
-        },
-    .cast = CastPolicy::lower_precision};
+const Op kMm = {.name = "MmBackward0",
+                .forward =
+                    [](const Ops& ops, Inputs in, Args) {
+                      check_dtypes(in[0], in[1]);
+                      return TensorList{ops.mm(in[0], in[1])};
+                    },
+                .save =
+                    [](OpNode& node, Inputs in) {
+                      node.save(node.needs(1) ? in[0] : Tensor());
+                      node.save(node.needs(0) ? in[1] : Tensor());
+                      save_layouts(node, in[0], in[1]);
+                    },
+                .backward =
+                    [](Autograd& ag, OpNode& node, Inputs grads) {
+                      TensorList out(2);
+                      if (node.needs(1))
+                        out[1] = right_grad(ag, grads[0], node.saved(0), node.args.other_dim == 1);
+                      if (node.needs(0))
+                        out[0] = left_grad(ag, grads[0], node.saved(1), node.args.dim == 1);
+                      return out;
+                    },
+                .batch =
+                    [](Autograd& ag, const BatchedInputs& in, Args) {
+                      if (in.is_batched[1])
+                        return TensorList{bmm(ag, with_batch(ag, in, 0), in.tensors[1])};
+                      const Shape& left = in.tensors[0].sizes();
+                      const Tensor rows = reshape(ag, in.tensors[0], {left[0] * left[1], left[2]});
+                      const Tensor product = mm(ag, rows, in.tensors[1]);
+                      return TensorList{view(ag, product, {left[0], left[1], product.sizes()[1]})};
+                    },
+                .jvp =
+                    [](Autograd& ag, Inputs in, Inputs tangents, Inputs, Args) {
+                      return TensorList{add_tangents(ag, times_left(ag, tangents[0], in[1]),
+                                                     times_right(ag, in[0], tangents[1]))};
+                    },
+                .cast = CastPolicy::lower_precision};
 
 const Op kAddmm = {
     .name = "AddmmBackward0",
-    .forward = [](const Ops& ops, Inputs in,
-                  Args) { return TensorList{ops.addmm(in[0], in[1], in[2])}; },
+    .forward =
+        [](const Ops& ops, Inputs in, Args) {
+          check_dtypes(in[1], in[2]);
+          return TensorList{ops.addmm(in[0], in[1], in[2])};
+        },
     .save =
         [](OpNode& node, Inputs in) {
           node.save(node.needs(2) ? in[1] : Tensor());
@@ -127,7 +144,11 @@ Shape flattened_batch(const Tensor& x) {
 
 const Op kBmm = {
     .name = "BmmBackward0",
-    .forward = [](const Ops& ops, Inputs in, Args) { return TensorList{ops.bmm(in[0], in[1])}; },
+    .forward =
+        [](const Ops& ops, Inputs in, Args) {
+          check_dtypes(in[0], in[1]);
+          return TensorList{ops.bmm(in[0], in[1])};
+        },
     .save =
         [](OpNode& node, Inputs in) {
           node.save(node.needs(1) ? in[0] : Tensor());
@@ -158,8 +179,27 @@ const Op kBmm = {
         },
     .cast = CastPolicy::lower_precision};
 
+// A vector times a matrix, rows of any number of dimensions times a matrix, or batches of both.
+Tensor matmul_of(Autograd& ag, Inputs in) {
+  const Tensor& a = in[0];
+  const Tensor& b = in[1];
+  const Shape& left = a.sizes();
+  const Shape& right = b.sizes();
+  if (left.size() == 1 && right.size() == 2) return squeeze(ag, mm(ag, unsqueeze(ag, a, 0), b), 0);
+  if (left.size() == 2 && right.size() == 2) return mm(ag, a, b);
+  if (left.size() == 3 && right.size() == 3) return bmm(ag, a, b);
+  if (left.size() == 3 && right.size() == 2) {
+    const Tensor rows = reshape(ag, a, {left[0] * left[1], left[2]});
+    return view(ag, mm(ag, rows, b), {left[0], left[1], right[1]});
+  }
+  throw AutogradError("matmul: only vectors, matrices and batches of matrices are multiplied here");
+}
+
 // Rule N5: a 3-D input is flattened first, a vector becomes a matrix of one row.
-Tensor linear_of(Autograd& ag, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor linear_of(Autograd& ag, Inputs in) {
+  const Tensor& x = in[0];
+  const Tensor& weight = in[1];
+  const Tensor& bias = in[2];
   const Shape& sizes = x.sizes();
   if (sizes.size() == 3 && bias.is_defined() && x.is_contiguous()) {
     const Tensor flat = view(ag, x, {sizes[0] * sizes[1], sizes[2]});
@@ -171,6 +211,13 @@ Tensor linear_of(Autograd& ag, const Tensor& x, const Tensor& weight, const Tens
     return bias.is_defined() ? addmm(ag, bias, x, transposed) : mm(ag, x, transposed);
   const Tensor product = matmul(ag, x, transposed);
   return bias.is_defined() ? add(ag, product, bias) : product;
+}
+
+// An operation made of others casts its inputs once, before anything else.
+Tensor with_casts(Autograd& ag, Inputs inputs, Tensor (*body)(Autograd& ag, Inputs inputs)) {
+  if (!ag.local().autocast.may_cast()) return body(ag, inputs);
+  const AutocastExclusion inside(ag);
+  return body(ag, cast_inputs(ag, CastPolicy::lower_precision, inputs));
 }
 
 }  // namespace
@@ -187,26 +234,12 @@ Tensor bmm(Autograd& ag, const Tensor& a, const Tensor& b) {
   return apply_one(ag, kBmm, {a, b});
 }
 
-// A vector times a matrix, rows of any number of dimensions times a matrix, or batches of both.
 Tensor matmul(Autograd& ag, const Tensor& a, const Tensor& b) {
-  const Shape& left = a.sizes();
-  const Shape& right = b.sizes();
-  if (left.size() == 1 && right.size() == 2) return squeeze(ag, mm(ag, unsqueeze(ag, a, 0), b), 0);
-  if (left.size() == 2 && right.size() == 2) return mm(ag, a, b);
-  if (left.size() == 3 && right.size() == 3) return bmm(ag, a, b);
-  if (left.size() == 3 && right.size() == 2) {
-    const Tensor rows = reshape(ag, a, {left[0] * left[1], left[2]});
-    return view(ag, mm(ag, rows, b), {left[0], left[1], right[1]});
-  }
-  throw AutogradError("matmul: only vectors, matrices and batches of matrices are multiplied here");
+  return with_casts(ag, {a, b}, matmul_of);
 }
 
 Tensor linear(Autograd& ag, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (!ag.local().autocast.may_cast()) return linear_of(ag, x, weight, bias);
-  // Rule N5: the casts are made in this order.
-  const TensorList cast = cast_inputs(ag, CastPolicy::lower_precision, {bias, weight, x});
-  const AutocastExclusion inside(ag);
-  return linear_of(ag, cast[2], cast[1], cast[0]);
+  return with_casts(ag, {x, weight, bias}, linear_of);
 }
 
 }  // namespace zeroproof

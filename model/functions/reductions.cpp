@@ -47,27 +47,35 @@ std::vector<std::int64_t> all_dims(std::size_t first, std::size_t end) {
   return dims;
 }
 
+Tensor widened(const Ops& ops, const Tensor& x, Args args) {
+  return args.result ? ops.cast(x, *args.result) : x;
+}
+
 const Op kSum = {
     .name = "SumBackward0",
-    .forward = [](const Ops& ops, Inputs in, Args) { return TensorList{ops.sum(in[0])}; },
+    .forward = [](const Ops& ops, Inputs in,
+                  Args args) { return TensorList{ops.sum(widened(ops, in[0], args))}; },
     .save = save_sizes,
     .backward = [](Autograd& ag, OpNode& node,
                    Inputs grads) { return TensorList{expand(ag, grads[0], node.args.sizes)}; },
     .batch =
-        [](Autograd& ag, const BatchedInputs& in, Args) {
+        [](Autograd& ag, const BatchedInputs& in, Args args) {
           const Tensor& x = in.tensors[0];
           const auto dims = all_dims(1, x.sizes().size());
-          return TensorList{dims.empty() ? clone(ag, x) : sum(ag, x, dims, KeepDim::no)};
+          if (!dims.empty())
+            return apply(ag, kSumDims, {x}, {.indices = dims, .result = args.result});
+          return TensorList{clone(ag, args.result ? to(ag, x, *args.result) : x)};
         },
     .jvp = jvp_linear<kSum>,
-    .cast = CastPolicy::float32};
+    .cast = on_accelerators(CastPolicy::float32_result)};
 
 // args.indices: the dimensions; args.flag: they stay, with size 1.
 const Op kSumDims = {
     .name = "SumBackward1",
     .forward =
         [](const Ops& ops, Inputs in, Args args) {
-          const Tensor kept = ops.sum_to(in[0], reduced_sizes(in[0].sizes(), args.indices));
+          const Tensor kept =
+              ops.sum_to(widened(ops, in[0], args), reduced_sizes(in[0].sizes(), args.indices));
           if (args.flag) return TensorList{kept};
           Shape sizes = without_dims(in[0].sizes(), args.indices);
           Shape strides = contiguous_strides(sizes);
@@ -88,12 +96,14 @@ const Op kSumDims = {
           return apply(ag, kSumDims, in.tensors, shifted);
         },
     .jvp = jvp_linear<kSumDims>,
-    .cast = CastPolicy::float32};
+    .cast = on_accelerators(CastPolicy::float32_result)};
 
 const Op kSumTo = {
     .name = "SumBackward1",
-    .forward = [](const Ops& ops, Inputs in,
-                  Args args) { return TensorList{ops.sum_to(in[0], args.sizes)}; },
+    .forward =
+        [](const Ops& ops, Inputs in, Args args) {
+          return TensorList{ops.sum_to(widened(ops, in[0], args), args.sizes)};
+        },
     .save = save_sizes,
     .backward = [](Autograd& ag, OpNode& node,
                    Inputs grads) { return TensorList{expand(ag, grads[0], node.args.sizes)}; },
@@ -104,7 +114,8 @@ const Op kSumTo = {
           if (extra > 0) x = sum(ag, x, all_dims(1, 1 + extra), KeepDim::no);
           return TensorList{sum_to(ag, x, batched_sizes(in, args.sizes))};
         },
-    .jvp = jvp_linear<kSumTo>};
+    .jvp = jvp_linear<kSumTo>,
+    .cast = on_accelerators(CastPolicy::float32_result)};
 
 const Op kExpand = {
     .name = "ExpandBackward0",

@@ -185,6 +185,12 @@ TensorList zero_tangents_filled(Inputs primals, Inputs tangents) {
   return filled;
 }
 
+DType common_dtype(Inputs parts) {
+  DType dtype = parts.at(0).dtype();
+  for (const Tensor& part : parts) dtype = promote(dtype, part.dtype());
+  return dtype;
+}
+
 TensorList all_with_batch(Autograd& ag, const BatchedInputs& in) {
   TensorList all;
   for (std::size_t i = 0; i < in.tensors.size(); ++i) all.push_back(with_batch(ag, in, i));
@@ -199,7 +205,7 @@ const Op kCat = {
           Shape sizes = in.at(0).sizes();
           sizes.at(dim) = 0;
           for (const Tensor& part : in) sizes[dim] += part.sizes().at(dim);
-          Tensor whole = Tensor::full(sizes, 0.0, in[0].dtype());
+          Tensor whole = Tensor::full(sizes, 0.0, common_dtype(in));
           std::int64_t begin = 0;
           for (const Tensor& part : in) {
             const std::int64_t length = part.sizes()[dim];
@@ -229,7 +235,7 @@ const Op kCat = {
         [](Autograd& ag, Inputs primals, Inputs tangents, Inputs, Args args) {
           return TensorList{cat(ag, zero_tangents_filled(primals, tangents), args.dim)};
         },
-    .cast = CastPolicy::promote};
+    .cast = on_cpu(CastPolicy::promote)};
 
 // Undefined gradients of slices that nothing used count as zeros.
 const Op kUnbind = {
@@ -265,7 +271,7 @@ const Op kStack = {
         [](const Ops& ops, Inputs in, Args args) {
           Shape sizes = in.at(0).sizes();
           sizes.insert(sizes.begin() + args.dim, static_cast<std::int64_t>(in.size()));
-          Tensor whole = Tensor::full(sizes, 0.0, in[0].dtype());
+          Tensor whole = Tensor::full(sizes, 0.0, common_dtype(in));
           for (std::size_t i = 0; i < in.size(); ++i) {
             const auto index = static_cast<std::int64_t>(i);
             ops.copy_in_place(slice_of(whole, at(args.dim), index), in[i]);
@@ -280,7 +286,7 @@ const Op kStack = {
         [](Autograd& ag, Inputs primals, Inputs tangents, Inputs, Args args) {
           return TensorList{stack(ag, zero_tangents_filled(primals, tangents), args.dim)};
         },
-    .cast = CastPolicy::promote};
+    .cast = on_cpu(CastPolicy::promote)};
 
 }  // namespace
 

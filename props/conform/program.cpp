@@ -14,6 +14,7 @@ std::vector<ConformProgram> gather() {
            hook_programs(),
            checkpoint_programs(),
            transform_programs(),
+           autocast_programs(),
        })
     programs.insert(programs.end(), group.begin(), group.end());
   std::sort(programs.begin(), programs.end(),

@@ -30,5 +30,6 @@ std::span<const ConformProgram> accumulation_programs();
 std::span<const ConformProgram> hook_programs();
 std::span<const ConformProgram> checkpoint_programs();
 std::span<const ConformProgram> transform_programs();
+std::span<const ConformProgram> autocast_programs();
 
 }  // namespace zeroproof
