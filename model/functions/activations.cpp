@@ -12,7 +12,6 @@ using rules::add_tangents;
 using rules::batch_elementwise;
 using rules::batch_pointwise;
 using rules::Diff;
-using rules::Wide;
 
 using Inputs = const TensorList&;
 using Args = const OpArgs&;

@@ -13,7 +13,6 @@ namespace {
 
 using rules::batch_by_element;
 using rules::Diff;
-using rules::Wide;
 
 using Inputs = const TensorList&;
 using Args = const OpArgs&;

@@ -122,7 +122,7 @@ const Op kMean = {
     .forward =
         [](const Ops& ops, Inputs in, Args) {
           const auto count = static_cast<double>(in[0].numel());
-          const rules::Wide total{ops, ops.sum(rules::Wide::of(ops, in[0]).x)};
+          const Wide total{ops, ops.sum(Wide::of(ops, in[0]).x)};
           return TensorList{(total / count).rounded(in[0].dtype())};
         },
     .save = save_sizes,
@@ -146,8 +146,8 @@ const Op kMeanDims = {
         [](const Ops& ops, Inputs in, Args args) {
           for (const std::int64_t dim : args.indices) rules::dim_of(in[0], dim);
           const double count = count_of(in[0].sizes(), args.indices);
-          const TensorList wide = {rules::Wide::of(ops, in[0]).x};
-          const rules::Wide total{ops, kSumDims.forward(ops, wide, args)[0]};
+          const TensorList wide = {Wide::of(ops, in[0]).x};
+          const Wide total{ops, kSumDims.forward(ops, wide, args)[0]};
           return TensorList{(total / count).rounded(in[0].dtype())};
         },
     .save = save_sizes,

@@ -9,7 +9,6 @@ namespace {
 using rules::Diff;
 using rules::dim_of;
 using rules::kept_sizes;
-using rules::Wide;
 using rules::with_batch;
 
 using Inputs = const TensorList&;
