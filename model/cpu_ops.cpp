@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "model/autograd_error.h"
 #include "model/check.h"
@@ -37,6 +38,8 @@ double apply(UnaryOp op, double x) {
       return std::exp(x);
     case UnaryOp::log:
       return std::log(x);
+    case UnaryOp::erf:
+      return std::erf(x);
   }
   return x;
 }
@@ -168,6 +171,19 @@ Tensor CpuOps::sum_to(const Tensor& x, const Shape& sizes) const {
   std::size_t i = 0;
   for_each_offset(wide.impl(), [&](std::size_t offset) { elements[offset] += values[i++]; });
   return x.dtype() == DType::float64 ? out : cast(out, x.dtype());
+}
+
+Tensor CpuOps::max_to(const Tensor& x, const Shape& sizes) const {
+  Tensor out = Tensor::full(sizes, -std::numeric_limits<double>::infinity(), x.dtype());
+  const Tensor wide = broadcast_to(out, x.sizes());
+  const std::vector<double> values = x.values();
+  std::vector<double>& elements = out.impl().storage->elements;
+  std::size_t i = 0;
+  for_each_offset(wide.impl(), [&](std::size_t offset) {
+    const double value = values[i++];
+    if (value > elements[offset] || std::isnan(value)) elements[offset] = value;
+  });
+  return out;
 }
 
 Tensor CpuOps::cast(const Tensor& x, DType dtype) const {

@@ -15,6 +15,7 @@ class CpuOps final : public Ops {
   Tensor bmm(const Tensor& a, const Tensor& b) const override;
   Tensor sum(const Tensor& x) const override;
   Tensor sum_to(const Tensor& x, const Shape& sizes) const override;
+  Tensor max_to(const Tensor& x, const Shape& sizes) const override;
   Tensor cast(const Tensor& x, DType dtype) const override;
   void add_in_place(const Tensor& target, const Tensor& x) const override;
   void copy_in_place(const Tensor& target, const Tensor& x) const override;

@@ -41,6 +41,8 @@ enum class KeepDim : bool { no, yes };
 Tensor sum(Autograd& ag, const Tensor& x);
 // Over the dimensions, in ascending order.
 Tensor sum(Autograd& ag, const Tensor& x, const std::vector<std::int64_t>& dims, KeepDim keep);
+Tensor mean(Autograd& ag, const Tensor& x);
+Tensor mean(Autograd& ag, const Tensor& x, const std::vector<std::int64_t>& dims, KeepDim keep);
 // Sums broadcast dimensions away.
 Tensor sum_to(Autograd& ag, const Tensor& x, const Shape& sizes);
 Tensor expand(Autograd& ag, const Tensor& x, const Shape& sizes);

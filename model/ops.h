@@ -6,7 +6,7 @@
 
 namespace zeroproof {
 
-enum class UnaryOp : std::uint8_t { neg, abs, sign, relu, step, tanh, sin, cos, sqrt, exp, log };
+enum class UnaryOp : std::uint8_t { neg, abs, sign, relu, step, tanh, sin, cos, sqrt, exp, log, erf };
 enum class BinaryOp : std::uint8_t { add, sub, mul, div, pow };
 
 // The arithmetic that the graph needs, without any graph: inputs are read, results are new
@@ -27,6 +27,8 @@ class Ops {
   virtual Tensor sum(const Tensor& x) const = 0;  // to a scalar
   // Sums the broadcast dimensions of x away until it has `sizes`.
   virtual Tensor sum_to(const Tensor& x, const Shape& sizes) const = 0;
+  // The largest elements of x along the dimensions that have size 1 in `sizes`, which has x's rank.
+  virtual Tensor max_to(const Tensor& x, const Shape& sizes) const = 0;
   virtual Tensor cast(const Tensor& x, DType dtype) const = 0;  // always a copy
 
   virtual void add_in_place(const Tensor& target, const Tensor& x) const = 0;

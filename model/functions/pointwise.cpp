@@ -1,5 +1,6 @@
 // Operations on single elements and their broadcasting.
 #include "model/functions/rules.h"
+#include "model/functions/scalars.h"
 
 namespace zeroproof {
 namespace {
@@ -41,7 +42,6 @@ extern const Op kSub;
 extern const Op kMul;
 extern const Op kDiv;
 extern const Op kNeg;
-extern const Op kMulScalar;
 extern const Op kPow;
 extern const Op kAbs;
 extern const Op kSgn;
@@ -56,11 +56,6 @@ extern const Op kSin;
 extern const Op kCos;
 extern const Op kClone;
 extern const Op kToCopy;
-
-// A number that no Python expression wrapped into a tensor has no edge of its own.
-Tensor mul_scalar(Autograd& ag, const Tensor& x, double factor) {
-  return apply_one(ag, kMulScalar, {x}, {.scalar = factor});
-}
 
 Tensor tanh_backward(Autograd& ag, const Tensor& grad, const Tensor& output) {
   return apply_one(ag, kTanhBackward, {grad, output});
@@ -153,18 +148,6 @@ const Op kNeg = {
     .backward = [](Autograd& ag, OpNode&, Inputs grads) { return TensorList{neg(ag, grads[0])}; },
     .batch = batch_elementwise<kNeg>,
     .jvp = jvp_linear<kNeg>};
-
-const Op kMulScalar = {
-    .name = "MulBackward1",
-    .forward =
-        [](const Ops& ops, Inputs in, Args args) {
-          const Tensor factor = Tensor::number(args.scalar, in[0].dtype());
-          return TensorList{ops.binary(BinaryOp::mul, in[0], factor)};
-        },
-    .backward = [](Autograd& ag, OpNode& node,
-                   Inputs grads) { return TensorList{mul_scalar(ag, grads[0], node.args.scalar)}; },
-    .batch = batch_elementwise<kMulScalar>,
-    .jvp = jvp_linear<kMulScalar>};
 
 Tensor pow_slope(Autograd& ag, const Tensor& x, double exponent) {
   return mul_scalar(ag, pow(ag, x, exponent - 1.0), exponent);

@@ -1,6 +1,7 @@
 // Sums, and their counterpart, repetition.
 #include <utility>
 
+#include "model/functions/formula.h"
 #include "model/functions/rules.h"
 #include "model/tensor_impl.h"
 
@@ -20,6 +21,8 @@ void save_sizes(OpNode& node, Inputs in) {
 extern const Op kSum;
 extern const Op kSumDims;
 extern const Op kSumTo;
+extern const Op kMean;
+extern const Op kMeanDims;
 extern const Op kExpand;
 
 // `dims` ascending.
@@ -74,6 +77,7 @@ const Op kSumDims = {
     .name = "SumBackward1",
     .forward =
         [](const Ops& ops, Inputs in, Args args) {
+          for (const std::int64_t dim : args.indices) rules::dim_of(in[0], dim);
           const Tensor kept =
               ops.sum_to(widened(ops, in[0], args), reduced_sizes(in[0].sizes(), args.indices));
           if (args.flag) return TensorList{kept};
@@ -117,6 +121,60 @@ const Op kSumTo = {
     .jvp = jvp_linear<kSumTo>,
     .cast = on_accelerators(CastPolicy::float32_result)};
 
+double count_of(const Shape& sizes, const std::vector<std::int64_t>& dims) {
+  double count = 1.0;
+  for (const std::int64_t dim : dims)
+    count *= static_cast<double>(sizes.at(static_cast<std::size_t>(dim)));
+  return count;
+}
+
+const Op kMean = {
+    .name = "MeanBackward0",
+    .forward =
+        [](const Ops& ops, Inputs in, Args) {
+          const auto count = static_cast<double>(in[0].numel());
+          const Wide total{ops, ops.sum(Wide::of(ops, in[0]).x)};
+          return TensorList{(total / count).rounded(in[0].dtype())};
+        },
+    .save = save_sizes,
+    .backward =
+        [](Autograd& ag, OpNode& node, Inputs grads) {
+          const auto count = static_cast<double>(numel(node.args.sizes));
+          return TensorList{div_scalar(ag, expand(ag, grads[0], node.args.sizes), count)};
+        },
+    .batch =
+        [](Autograd& ag, const BatchedInputs& in, Args) {
+          const Tensor& x = in.tensors[0];
+          const auto dims = all_dims(1, x.sizes().size());
+          return TensorList{dims.empty() ? clone(ag, x) : mean(ag, x, dims, KeepDim::no)};
+        },
+    .jvp = jvp_linear<kMean>};
+
+// args as of kSumDims.
+const Op kMeanDims = {
+    .name = "MeanBackward1",
+    .forward =
+        [](const Ops& ops, Inputs in, Args args) {
+          for (const std::int64_t dim : args.indices) rules::dim_of(in[0], dim);
+          const double count = count_of(in[0].sizes(), args.indices);
+          const TensorList wide = {Wide::of(ops, in[0]).x};
+          const Wide total{ops, kSumDims.forward(ops, wide, args)[0]};
+          return TensorList{(total / count).rounded(in[0].dtype())};
+        },
+    .save = save_sizes,
+    .backward =
+        [](Autograd& ag, OpNode& node, Inputs grads) {
+          const double count = count_of(node.args.sizes, node.args.indices);
+          return TensorList{div_scalar(ag, kSumDims.backward(ag, node, grads)[0], count)};
+        },
+    .batch =
+        [](Autograd& ag, const BatchedInputs& in, Args args) {
+          OpArgs shifted = args;
+          for (std::int64_t& dim : shifted.indices) ++dim;
+          return apply(ag, kMeanDims, in.tensors, shifted);
+        },
+    .jvp = jvp_linear<kMeanDims>};
+
 const Op kExpand = {
     .name = "ExpandBackward0",
     .forward =
@@ -143,6 +201,14 @@ Tensor sum(Autograd& ag, const Tensor& x) {
 
 Tensor sum(Autograd& ag, const Tensor& x, const std::vector<std::int64_t>& dims, KeepDim keep) {
   return apply_one(ag, kSumDims, {x}, {.indices = dims, .flag = keep == KeepDim::yes});
+}
+
+Tensor mean(Autograd& ag, const Tensor& x) {
+  return apply_one(ag, kMean, {x});
+}
+
+Tensor mean(Autograd& ag, const Tensor& x, const std::vector<std::int64_t>& dims, KeepDim keep) {
+  return apply_one(ag, kMeanDims, {x}, {.indices = dims, .flag = keep == KeepDim::yes});
 }
 
 Tensor sum_to(Autograd& ag, const Tensor& x, const Shape& sizes) {

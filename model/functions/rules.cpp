@@ -1,6 +1,10 @@
 #include "model/functions/rules.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "model/autograd_error.h"
 
 namespace zeroproof::rules {
 
@@ -33,6 +37,27 @@ Shape batched_sizes(const BatchedInputs& in, const Shape& sizes) {
 Tensor add_tangents(Autograd& ag, const Tensor& a, const Tensor& b) {
   if (!a.is_defined()) return b;
   return b.is_defined() ? add(ag, a, b) : a;
+}
+
+TensorList batch_element(Autograd& ag, const BatchedInputs& in, std::int64_t index) {
+  TensorList inputs = in.tensors;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (in.is_batched[i]) inputs[i] = squeeze(ag, narrow(ag, inputs[i], 0, {index, 1}), 0);
+  return inputs;
+}
+
+std::size_t dim_of(const Tensor& x, std::int64_t dim) {
+  const auto rank = static_cast<std::int64_t>(x.sizes().size());
+  if (dim >= 0 && dim < rank) return static_cast<std::size_t>(dim);
+  throw AutogradError(
+      fmt::format("Dimension out of range (expected to be in range of [0, {}], but got {})",
+                  rank - 1, dim));
+}
+
+Shape kept_sizes(const Tensor& x, std::size_t dim) {
+  Shape sizes = x.sizes();
+  sizes[dim] = 1;
+  return sizes;
 }
 
 }  // namespace zeroproof::rules

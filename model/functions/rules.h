@@ -37,7 +37,31 @@ Tensor with_batch(Autograd& ag, const BatchedInputs& in, std::size_t i);
 // `sizes` behind the batch dimension.
 Shape batched_sizes(const BatchedInputs& in, const Shape& sizes);
 
+// The inputs of one element of the batch.
+TensorList batch_element(Autograd& ag, const BatchedInputs& in, std::int64_t index);
+
+// The operation for one element of the batch after the other, the results stacked: for operations
+// that no other operation expresses for a whole batch.
+template <const Op& op>
+TensorList batch_by_element(Autograd& ag, const BatchedInputs& in, const OpArgs& args) {
+  std::vector<TensorList> outputs;
+  for (std::int64_t i = 0; i < in.batch_size; ++i) {
+    const TensorList results = apply(ag, op, batch_element(ag, in, i), args);
+    outputs.resize(results.size());
+    for (std::size_t k = 0; k < results.size(); ++k) outputs[k].push_back(results[k]);
+  }
+  TensorList stacked;
+  for (const TensorList& slices : outputs) stacked.push_back(stack(ag, slices, 0));
+  return stacked;
+}
+
 // The sum of two tangents of which one or both may be undefined.
 Tensor add_tangents(Autograd& ag, const Tensor& a, const Tensor& b);
+
+// `dim` as an index into x's sizes; AutogradError when x has no such dimension.
+std::size_t dim_of(const Tensor& x, std::int64_t dim);
+
+// The sizes of x with 1 for one dimension.
+Shape kept_sizes(const Tensor& x, std::size_t dim);
 
 }  // namespace zeroproof::rules

@@ -1,58 +1,56 @@
 #include "model/optim/adam.h"
 
 #include <cmath>
-#include <utility>
+
+#include "model/optim/kernels.h"
 
 namespace zeroproof::optim {
-namespace {
 
-Tensor scaled(const Ops& ops, const Tensor& x, double factor) {
-  return ops.binary(BinaryOp::mul, x, Tensor::full({}, factor, x.dtype()));
+Adam::Adam(const Ops& ops, const TensorList& parameters, const AdamOptions& options)
+    : Adam(ops, std::vector<ParamGroup<AdamOptions>>{{parameters, options}}) {}
+
+Adam::Adam(const Ops& ops, const std::vector<ParamGroup<AdamOptions>>& groups) : Optimizer(ops) {
+  for (const ParamGroup<AdamOptions>& group : groups) {
+    add_parameters(group.parameters);
+    options_.resize(parameters().size(), group.options);
+  }
+  states_.resize(parameters().size());
 }
-
-}  // namespace
-
-Adam::Adam(const Ops& ops, TensorList parameters, const AdamOptions& options)
-    : ops_(ops),
-      parameters_(std::move(parameters)),
-      options_(options),
-      states_(parameters_.size()) {}
 
 void Adam::step() {
-  for (std::size_t i = 0; i < parameters_.size(); ++i)
-    if (parameters_[i].grad().is_defined()) update(parameters_[i], states_[i]);
+  for (std::size_t i = 0; i < parameters().size(); ++i)
+    if (parameters()[i].grad().is_defined()) update(parameters()[i], states_[i], options_[i]);
 }
 
-void Adam::zero_grad() {
-  for (const Tensor& parameter : parameters_) parameter.set_grad({});
+std::vector<StateEntry> Adam::state_entries(std::size_t parameter) const {
+  const State& state = states_[parameter];
+  if (state.step == 0) return {};
+  const auto steps = static_cast<double>(state.step);
+  return {{"step", Tensor::full({}, steps)},
+          {"exp_avg", state.exp_avg},
+          {"exp_avg_sq", state.exp_avg_sq}};
 }
 
-void Adam::update(const Tensor& parameter, State& state) const {
+void Adam::update(const Tensor& parameter, State& state, const AdamOptions& options) const {
   if (state.step++ == 0) {
-    state.exp_avg = Tensor::full(parameter.sizes(), 0.0, parameter.dtype());
-    state.exp_avg_sq = Tensor::full(parameter.sizes(), 0.0, parameter.dtype());
+    state.exp_avg = zeros_like(parameter);
+    state.exp_avg_sq = zeros_like(parameter);
   }
-  Tensor grad = parameter.grad();
-  if (options_.is_decay_decoupled) {
-    ops_.copy_in_place(parameter,
-                       scaled(ops_, parameter, 1.0 - options_.lr * options_.weight_decay));
-  } else if (options_.weight_decay != 0.0) {
-    grad = ops_.binary(BinaryOp::add, grad, scaled(ops_, parameter, options_.weight_decay));
-  }
-  const Tensor distance = ops_.binary(BinaryOp::sub, grad, state.exp_avg);
-  ops_.add_in_place(state.exp_avg, scaled(ops_, distance, 1.0 - options_.beta1));
-  const Tensor square = ops_.binary(BinaryOp::mul, grad, grad);
-  ops_.copy_in_place(state.exp_avg_sq, scaled(ops_, state.exp_avg_sq, options_.beta2));
-  ops_.add_in_place(state.exp_avg_sq, scaled(ops_, square, 1.0 - options_.beta2));
+  Tensor grad = options.is_maximizing ? neg(ops(), parameter.grad()) : parameter.grad();
+  if (options.weight_decay != 0.0 && options.is_decay_decoupled)
+    mul_(ops(), parameter, 1.0 - options.lr * options.weight_decay);
+  if (options.weight_decay != 0.0 && !options.is_decay_decoupled)
+    grad = add(ops(), grad, {parameter, options.weight_decay});
+  lerp_(ops(), state.exp_avg, {grad, 1.0 - options.beta1});
+  mul_(ops(), state.exp_avg_sq, options.beta2);
+  addcmul_(ops(), state.exp_avg_sq, {grad, grad, 1.0 - options.beta2});
 
   const auto steps = static_cast<double>(state.step);
-  const double correction1 = 1.0 - std::pow(options_.beta1, steps);
-  const double correction2 = std::sqrt(1.0 - std::pow(options_.beta2, steps));
-  const Tensor root = ops_.unary(UnaryOp::sqrt, state.exp_avg_sq);
-  const Tensor eps = Tensor::full({}, options_.eps, parameter.dtype());
-  const Tensor divisor = ops_.binary(BinaryOp::add, scaled(ops_, root, 1.0 / correction2), eps);
-  const Tensor direction = ops_.binary(BinaryOp::div, state.exp_avg, divisor);
-  ops_.add_in_place(parameter, scaled(ops_, direction, -options_.lr / correction1));
+  const double correction1 = 1.0 - std::pow(options.beta1, steps);
+  const double correction2 = std::sqrt(1.0 - std::pow(options.beta2, steps));
+  const Tensor root = div(ops(), sqrt(ops(), state.exp_avg_sq), correction2);
+  const Tensor divisor = add(ops(), root, options.eps);
+  addcdiv_(ops(), parameter, {state.exp_avg, divisor, -(options.lr / correction1)});
 }
 
 }  // namespace zeroproof::optim

@@ -3,8 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/ops.h"
-#include "model/tensor.h"
+#include "model/optim/optimizer.h"
 
 namespace zeroproof::optim {
 
@@ -15,10 +14,16 @@ struct AdamOptions {
   double eps = 1e-8;
   double weight_decay = 0.0;
   bool is_decay_decoupled = false;  // AdamW
+  bool is_maximizing = false;
 };
 
-// torch.optim.Adam and AdamW with foreach=False: the reference update, tensor by tensor.
-class Adam {
+// AdamW's own default, the rest as Adam's.
+inline AdamOptions adamw_options() {
+  return {.weight_decay = 1e-2, .is_decay_decoupled = true};
+}
+
+// torch.optim.Adam and AdamW.
+class Adam final : public Optimizer {
  public:
   struct State {
     std::int64_t step = 0;
@@ -27,20 +32,17 @@ class Adam {
   };
 
   // The parameters' dtype is that of the state. `ops` must outlive it.
-  Adam(const Ops& ops, TensorList parameters, const AdamOptions& options);
+  Adam(const Ops& ops, const TensorList& parameters, const AdamOptions& options);
+  Adam(const Ops& ops, const std::vector<ParamGroup<AdamOptions>>& groups);
 
-  // Parameters without a gradient are left alone, their state too.
-  void step();
-  void zero_grad();  // to none
-
+  void step() override;
   const State& state(std::size_t parameter) const { return states_[parameter]; }
+  std::vector<StateEntry> state_entries(std::size_t parameter) const override;
 
  private:
-  void update(const Tensor& parameter, State& state) const;
+  void update(const Tensor& parameter, State& state, const AdamOptions& options) const;
 
-  const Ops& ops_;
-  TensorList parameters_;
-  AdamOptions options_;
+  std::vector<AdamOptions> options_;  // of each parameter
   std::vector<State> states_;
 };
 

@@ -1,0 +1,69 @@
+#include "model/baseline/exact_data.h"
+
+#include <cmath>
+
+#include "model/autograd_error.h"
+#include "model/check.h"
+#include "model/functions.h"
+
+namespace zeroproof::baseline {
+namespace {
+
+// Every integer up to two to this power is a value of the type.
+std::int64_t significand_bits(DType dtype) {
+  switch (dtype) {
+    case DType::float64:
+      return 53;
+    case DType::float32:
+      return 24;
+    case DType::bfloat16:
+      return 8;
+    case DType::float16:
+      break;
+  }
+  return 11;
+}
+
+constexpr std::int64_t kSmallIntegers = 3;  // 1, 2, 3, 1, 2, 3, ...
+
+}  // namespace
+
+ExactData::ExactData(DType dtype, std::int64_t contributions)
+    : dtype_(dtype),
+      contributions_(contributions),
+      is_decodable_(contributions <= significand_bits(dtype)) {
+  if (!is_decodable_ && sum() > std::ldexp(1.0, static_cast<int>(significand_bits(dtype))))
+    throw AutogradError("exact data: too many contributions for the significand of the dtype");
+}
+
+double ExactData::value(std::int64_t contribution) const {
+  ZP_CHECK(contribution >= 0 && contribution < contributions_, "a contribution out of range");
+  if (is_decodable_) return std::ldexp(1.0, static_cast<int>(contribution));
+  return static_cast<double>(1 + contribution % kSmallIntegers);
+}
+
+double ExactData::sum() const {
+  double total = 0.0;
+  for (std::int64_t c = 0; c < contributions_; ++c) total += value(c);
+  return total;
+}
+
+std::vector<bool> ExactData::decode(double sum) const {
+  ZP_CHECK(is_decodable_, "sums of small integers say nothing about their parts");
+  std::vector<bool> is_there;
+  for (std::int64_t c = 0; c < contributions_; ++c)
+    is_there.push_back(std::fmod(std::floor(sum / value(c)), 2.0) == 1.0);
+  return is_there;
+}
+
+Tensor ExactData::loss(Autograd& ag, const TensorList& parameters,
+                       std::int64_t contribution) const {
+  Tensor total = Tensor::full({}, 0.0, dtype_);
+  for (const Tensor& parameter : parameters) {
+    const Tensor factor = Tensor::full(parameter.sizes(), value(contribution), dtype_);
+    total = add(ag, total, zeroproof::sum(ag, mul(ag, parameter, factor)));
+  }
+  return total;
+}
+
+}  // namespace zeroproof::baseline

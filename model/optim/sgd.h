@@ -1,0 +1,36 @@
+#pragma once
+
+#include <vector>
+
+#include "model/optim/optimizer.h"
+
+namespace zeroproof::optim {
+
+struct SgdOptions {
+  double lr = 1e-3;
+  double momentum = 0.0;
+  double dampening = 0.0;
+  double weight_decay = 0.0;
+  bool is_nesterov = false;
+  bool is_maximizing = false;
+};
+
+// torch.optim.SGD. AutogradError for Nesterov momentum with dampening or without momentum.
+class Sgd final : public Optimizer {
+ public:
+  // `ops` must outlive it.
+  Sgd(const Ops& ops, const TensorList& parameters, const SgdOptions& options);
+  Sgd(const Ops& ops, const std::vector<ParamGroup<SgdOptions>>& groups);
+
+  void step() override;
+  // "momentum_buffer", when there is momentum.
+  std::vector<StateEntry> state_entries(std::size_t parameter) const override;
+
+ private:
+  void update(const Tensor& parameter, Tensor& momentum_buffer, const SgdOptions& options) const;
+
+  std::vector<SgdOptions> options_;  // of each parameter
+  TensorList momentum_buffers_;      // undefined before the first update
+};
+
+}  // namespace zeroproof::optim
