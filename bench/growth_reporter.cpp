@@ -26,12 +26,18 @@ double slope(const std::vector<std::pair<double, double>>& points) {
 
 }  // namespace
 
+GrowthReporter::Sizes GrowthReporter::sizes_of(const std::string& family) const {
+  const auto at = sizes_of_family_.find(family);
+  return at == sizes_of_family_.end() ? sizes_ : at->second;
+}
+
 void GrowthReporter::ReportRuns(const std::vector<Run>& runs) {
   ConsoleReporter::ReportRuns(runs);
   for (const Run& run : runs) {
     if (run.run_type != Run::RT_Iteration || run.error_occurred) continue;
     const double size = std::atof(run.run_name.args.c_str());
-    if (size < size_min_ || size > size_max_) continue;
+    const Sizes sizes = sizes_of(run.run_name.function_name);
+    if (size < sizes.min || size > sizes.max) continue;
     const double seconds = run.real_accumulated_time / static_cast<double>(run.iterations);
     families_[run.run_name.function_name].push_back({size, seconds});
   }
@@ -46,7 +52,7 @@ void GrowthReporter::Finalize() {
     }
     if (points.size() < 3) continue;
     GetOutputStream() << fmt::format("growth exponent of {:<28} over N = {} … {}: {:.3f}\n", family,
-                                     size_min_, size_max_, slope(logs));
+                                     sizes_of(family).min, sizes_of(family).max, slope(logs));
   }
 }
 

@@ -12,8 +12,15 @@ namespace zeroproof {
 // several sizes: the slope of log(time) over log(size) by least squares.
 class GrowthReporter final : public benchmark::ConsoleReporter {
  public:
-  // Sizes outside [size_min, size_max] are measured but not fitted.
-  GrowthReporter(double size_min, double size_max) : size_min_(size_min), size_max_(size_max) {}
+  // Sizes that are fitted; others are measured only.
+  struct Sizes {
+    double min = 0;
+    double max = 0;
+  };
+
+  explicit GrowthReporter(Sizes sizes) : sizes_(sizes) {}
+  // Other sizes for one family.
+  void fit(const std::string& family, Sizes sizes) { sizes_of_family_[family] = sizes; }
 
   void ReportRuns(const std::vector<Run>& runs) override;
   void Finalize() override;
@@ -24,8 +31,10 @@ class GrowthReporter final : public benchmark::ConsoleReporter {
     double seconds = 0;
   };
 
-  double size_min_;
-  double size_max_;
+  Sizes sizes_of(const std::string& family) const;
+
+  Sizes sizes_;
+  std::map<std::string, Sizes> sizes_of_family_;
   std::map<std::string, std::vector<Point>> families_;
 };
 
