@@ -29,5 +29,7 @@ std::span<const ConformProgram> engine_programs();
 std::span<const ConformProgram> accumulation_programs();
 std::span<const ConformProgram> hook_programs();
 std::span<const ConformProgram> checkpoint_programs();
+std::span<const ConformProgram> module_programs();
+std::span<const ConformProgram> framework_programs();
 
 }  // namespace zeroproof
