@@ -32,12 +32,18 @@ TensorList Module::operator()(Autograd& autograd, TensorList inputs) const {
     backward_hook = std::make_shared<BackwardHook>(std::move(pre_hooks), std::move(hooks));
     inputs = backward_hook->setup_input_hook(autograd, inputs);
   }
-  TensorList outputs = forward(autograd, inputs);
+  TensorList outputs = call_forward(autograd, inputs);
   for (const auto& hook : forward_hooks_.snapshot()) {
     TensorList replacement = (*hook)(inputs, outputs);
     if (!replacement.empty()) outputs = std::move(replacement);
   }
   return backward_hook ? backward_hook->setup_output_hook(autograd, outputs) : outputs;
+}
+
+TensorList Module::call_forward(Autograd& autograd, const TensorList& inputs) const {
+  if (!compiled_call_) return forward(autograd, inputs);
+  return compiled_call_(autograd, inputs,
+                        [&](const TensorList& given) { return forward(autograd, given); });
 }
 
 Tensor Module::operator()(Autograd& autograd, const Tensor& input) const {
@@ -96,6 +102,20 @@ Tensor& Module::register_parameter(std::string name, Tensor parameter) {
   ZP_CHECK(!has_name(parameters_, name), "a parameter of this name exists");
   parameters_.push_back({std::move(name), std::make_unique<Tensor>(std::move(parameter))});
   return *parameters_.back().value;
+}
+
+std::vector<Tensor*> Module::own_parameters() {
+  std::vector<Tensor*> places;
+  for (const auto& own : parameters_)
+    if (own.value->is_defined()) places.push_back(own.value.get());
+  return places;
+}
+
+void Module::remove_hooks() {
+  forward_pre_hooks_ = {};
+  forward_hooks_ = {};
+  full_backward_pre_hooks_ = {};
+  full_backward_hooks_ = {};
 }
 
 void Module::add_child(std::string name, std::shared_ptr<Module> child) {

@@ -71,6 +71,18 @@ class Module {
     return child;
   }
 
+  // The places of its own parameters that are defined, in order of registration; they stay where
+  // they are when the module moves. What forward() uses is what is there.
+  std::vector<Tensor*> own_parameters();
+  // Takes all hooks away; those of calls that were made before stay in their graphs.
+  void remove_hooks();
+
+  // Runs in place of forward(), which it gets, inside the hooks; empty: forward() itself.
+  using Forward = std::function<TensorList(const TensorList& inputs)>;
+  using CompiledCall = std::function<TensorList(Autograd& autograd, const TensorList& inputs,
+                                                const Forward& forward)>;
+  void set_compiled_call(CompiledCall call) { compiled_call_ = std::move(call); }
+
  protected:
   Module() = default;
 
@@ -83,6 +95,7 @@ class Module {
     T value;
   };
 
+  TensorList call_forward(Autograd& autograd, const TensorList& inputs) const;
   void add_child(std::string name, std::shared_ptr<Module> child);
   void add_modules(const std::string& name, std::vector<NamedModule>& modules);
   void add_parameters(const std::string& prefix, std::vector<const Module*>& seen,
@@ -94,6 +107,7 @@ class Module {
   HookList<ForwardHook> forward_hooks_;
   HookList<FullBackwardPreHook> full_backward_pre_hooks_;
   HookList<FullBackwardHook> full_backward_hooks_;
+  CompiledCall compiled_call_;
 };
 
 }  // namespace zeroproof::nn

@@ -5,6 +5,7 @@
 
 #include "model/accumulate_grad.h"
 #include "model/custom_function.h"
+#include "props/conform/closeness.h"
 #include "props/conform/program.h"
 
 namespace zeroproof {
@@ -232,6 +233,28 @@ void hook_threads_without_multithreading(ProgramRun& c) {
   hook_threads(c);
 }
 
+// Forward on a side stream, backward from the default one.
+void streams(ProgramRun& c) {
+  constexpr StreamIndex kSide = 1;
+  Autograd& ag = c.autograd();
+  const Device device = c.device().is_cpu() ? Device::cuda(0) : c.device();
+  const auto l1 = c.linear("l1");
+  const Tensor x = c.input();
+  const StreamIndex caller = ag.set_current_stream(device, kSide);
+  const Tensor loss = sq(ag, l1(ag, x));
+  ag.set_current_stream(device, caller);
+  StreamIndex hook_stream = -1;
+  StreamIndex callback_stream = -1;
+  c.hook(loss, "loss", queueing(c, "a", [&] { callback_stream = ag.current_stream(device); }));
+  l1.weight.register_post_accumulate_grad_hook(
+      [&](const Tensor&) { hook_stream = ag.current_stream(device); });
+  ag.backward(loss);
+  c.mark("acc_on_side", hook_stream == kSide);
+  c.mark("cb_on_caller", callback_stream == caller);
+  const Tensor expected = mm(ag, t(ag, mul(ag, l1(ag, x), 2.0)), x);
+  c.mark("grad_ok", is_close(l1.weight.grad(), expected));
+}
+
 void grad_mode_in_hooks(ProgramRun& c) {
   Autograd& ag = c.autograd();
   const Tensor w = c.leaf_input("w");
@@ -302,6 +325,7 @@ constexpr std::array kPrograms = {
     ConformProgram{"P50_hooks_changed_during_backward", hooks_changed_during_backward},
     ConformProgram{"P51_cuda_threads", hook_threads},
     ConformProgram{"P80_multithreading_disabled", hook_threads_without_multithreading},
+    ConformProgram{"P81_cuda_streams", streams},
     ConformProgram{"P83_grad_mode_in_hooks", grad_mode_in_hooks},
     ConformProgram{"P85_two_engines_one_loss", two_engines_one_loss},
     ConformProgram{"P86_loss_used_in_two_backwards", loss_used_in_two_backwards},

@@ -1,24 +1,14 @@
 // Programs about hooks on tensors and nodes, and what they may change.
-#include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "model/multi_grad_hook.h"
+#include "props/conform/closeness.h"
 #include "props/conform/program.h"
 
 namespace zeroproof {
 namespace {
 
 constexpr LeafOptions kHooked = {.has_tensor_hook = true};
-
-// As torch.allclose with its default tolerances.
-bool is_close(const Tensor& a, const Tensor& b) {
-  const std::vector<double> left = a.values();
-  const std::vector<double> right = b.values();
-  for (std::size_t i = 0; i < left.size(); ++i)
-    if (!(std::abs(left[i] - right[i]) <= 1e-8 + 1e-5 * std::abs(right[i]))) return false;
-  return left.size() == right.size();
-}
 
 void leaf_hook_kinds(ProgramRun& c) {
   Autograd& ag = c.autograd();

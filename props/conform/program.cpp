@@ -15,6 +15,8 @@ std::vector<ConformProgram> gather() {
            checkpoint_programs(),
            transform_programs(),
            autocast_programs(),
+           module_programs(),
+           framework_programs(),
        })
     programs.insert(programs.end(), group.begin(), group.end());
   std::sort(programs.begin(), programs.end(),

@@ -31,5 +31,7 @@ std::span<const ConformProgram> hook_programs();
 std::span<const ConformProgram> checkpoint_programs();
 std::span<const ConformProgram> transform_programs();
 std::span<const ConformProgram> autocast_programs();
+std::span<const ConformProgram> module_programs();
+std::span<const ConformProgram> framework_programs();
 
 }  // namespace zeroproof

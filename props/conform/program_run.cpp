@@ -127,7 +127,16 @@ void ProgramRun::mark(std::string_view label, bool fact) {
   mark(fmt::format("{}:{}", label, fact ? "True" : "False"));
 }
 void ProgramRun::emit(EventKind kind, std::string_view name) {
-  send(event(kind, name));
+  HookEvent made = event(kind, name);
+  const bool is_forward = kind == EventKind::module_fwd_pre || kind == EventKind::module_fwd_post;
+  made.is_recompute = is_forward && !made.graph_task.is_none();
+  send(made);
+}
+
+void ProgramRun::bucket_ready(std::size_t index) {
+  HookEvent made = event(EventKind::bucket_ready, {});
+  made.index = static_cast<std::int64_t>(index);
+  send(made);
 }
 
 HookHandle ProgramRun::hook(const Tensor& tensor, const std::string& label, Tensor::Hook then) {

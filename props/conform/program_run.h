@@ -72,6 +72,7 @@ class ProgramRun final : private AutogradObserver {
   void mark(std::string_view label);
   void mark(std::string_view label, bool fact);  // "label:True"
   void emit(EventKind kind, std::string_view name);
+  void bucket_ready(std::size_t index);
   HookHandle hook(const Tensor& tensor, const std::string& label, Tensor::Hook then = {});
   void prehook(const std::shared_ptr<Node>& node, const std::string& label);
   void posthook(const std::shared_ptr<Node>& node, const std::string& label);

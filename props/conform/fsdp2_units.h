@@ -1,0 +1,57 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/autograd.h"
+#include "model/nn/module.h"
+
+namespace zeroproof {
+
+// FSDP2's hooks in a world of one (autograd_semantics section 19): what fully_shard puts around
+// modules, without the sharding. Pre-backward is a tensor hook on the outputs, post-backward an
+// identity Function on the inputs, and the final callback that the first pre-backward queues
+// repairs the post-backwards that did not come. It must outlive every backward of its modules.
+class Fsdp2Units {
+ public:
+  // Sees "cb_queued", "pre_bwd:NAME", "post_bwd:NAME", "final+" and "final-".
+  using Report = std::function<void(const std::string& what)>;
+
+  Fsdp2Units(Autograd& autograd, Report report);
+  ~Fsdp2Units();
+  Fsdp2Units(const Fsdp2Units&) = delete;
+  Fsdp2Units& operator=(const Fsdp2Units&) = delete;
+
+  // Makes `module` a unit; the final callback goes through them in the order of this. The module
+  // must stay where it is.
+  void add(nn::Module& module, std::string name);
+
+  // Whether a final callback is due: a backward that failed leaves it so.
+  bool has_queued() const { return has_queued_; }
+  // What newer versions call after a failed backward.
+  void reset();
+
+ private:
+  enum class State { idle, forward, pre_backward, post_backward };
+  struct Unit {
+    std::string name;
+    State state = State::idle;   // of its parameters
+    State module = State::idle;  // of the module
+  };
+
+  TensorList pre_forward(Unit& unit, const TensorList& inputs);
+  void post_forward(Unit& unit, const TensorList& outputs);
+  void pre_backward(Unit& unit);
+  void post_backward(Unit& unit);
+  void finish();
+
+  Autograd& autograd_;
+  Report report_;
+  std::vector<std::unique_ptr<Unit>> units_;
+  std::vector<HookHandle> handles_;
+  bool has_queued_ = false;
+};
+
+}  // namespace zeroproof
