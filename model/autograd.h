@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/autocast/cast_cache.h"
 #include "model/choice.h"
 #include "model/device.h"
+#include "model/global_state.h"
 #include "model/ids.h"
 #include "model/latitude.h"
 #include "model/local_state.h"
@@ -112,11 +112,11 @@ class Autograd {
   // The state of the current thread that graph tasks carry along.
   LocalState& local();
   const LocalState& local() const;
+  GlobalState& global() { return global_; }
   bool is_grad_enabled() const { return local().is_grad_enabled; }
   bool set_grad_enabled(bool is_enabled);  // returns what it was
 
-  // For model/autocast: of the process, and what the current thread keeps to itself.
-  CastCache& cast_cache() { return cast_cache_; }
+  // Of the current thread, and not carried.
   AutocastNesting& autocast_nesting();
 
   // Anomaly mode: a NaN that a node makes fails the task right there (rule F3).
@@ -168,11 +168,11 @@ class Autograd {
   Fingerprint history_;  // of the choices so far
   bool is_anomaly_enabled_ = false;
   bool is_multithreaded_ = true;
+  GlobalState global_;
   bool has_other_threads_ = false;  // that may run nodes while one waits
   std::int64_t next_graph_task_ = 0;
   std::int32_t tasks_under_way_ = 0;
   std::vector<TensorList> spare_buffers_;
-  CastCache cast_cache_;
   std::deque<GradThread> threads_;
   GradThread* running_;
 };

@@ -29,5 +29,6 @@ std::span<const ConformProgram> engine_programs();
 std::span<const ConformProgram> accumulation_programs();
 std::span<const ConformProgram> hook_programs();
 std::span<const ConformProgram> autocast_programs();
+std::span<const ConformProgram> checkpoint_programs();
 
 }  // namespace zeroproof

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+
+#include "model/autocast/cast_cache.h"
+#include "model/rng.h"
+
+namespace zeroproof {
+
+// What PyTorch keeps once a process, whatever the thread; compare LocalState.
+struct GlobalState {
+  Rng rng;
+  CastCache cast_cache;
+  std::optional<bool> checkpoint_early_stop;  // overrides what a checkpoint itself says (rule K6)
+};
+
+}  // namespace zeroproof
