@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "model/autocast/cast_cache.h"
 #include "model/choice.h"
 #include "model/device.h"
 #include "model/global_state.h"
@@ -119,8 +118,7 @@ class Autograd {
   bool is_grad_enabled() const { return local().is_grad_enabled; }
   bool set_grad_enabled(bool is_enabled);  // returns what it was
 
-  // For model/autocast: of the process, and what the current thread keeps to itself.
-  CastCache& cast_cache() { return cast_cache_; }
+  // Of the current thread, and not carried.
   AutocastNesting& autocast_nesting();
 
   // Anomaly mode: a NaN that a node makes fails the task right there (rule F3).
@@ -177,7 +175,6 @@ class Autograd {
   std::int64_t next_graph_task_ = 0;
   std::int32_t tasks_under_way_ = 0;
   std::vector<TensorList> spare_buffers_;
-  CastCache cast_cache_;
   std::deque<GradThread> threads_;
   GradThread* running_;
 };

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "model/autocast/cast_cache.h"
 #include "model/rng.h"
 
 namespace zeroproof {
@@ -9,6 +10,7 @@ namespace zeroproof {
 // What PyTorch keeps once a process, whatever the thread; compare LocalState.
 struct GlobalState {
   Rng rng;
+  CastCache cast_cache;
   std::optional<bool> checkpoint_early_stop;  // overrides what a checkpoint itself says (rule K6)
 };
 

@@ -31,7 +31,7 @@ Autocast::Autocast(Autograd& autograd, DeviceType device, const AutocastOptions&
 
 Autocast::~Autocast() {
   AutocastNesting& nesting = autograd_.autocast_nesting();
-  if (--nesting.regions == 0) autograd_.cast_cache().clear();
+  if (--nesting.regions == 0) autograd_.global().cast_cache.clear();
   autograd_.local().autocast.on(device_) = setting_before_;
   nesting.is_cache_enabled = was_cache_enabled_;
 }

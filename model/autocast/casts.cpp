@@ -55,10 +55,10 @@ bool is_cacheable(Autograd& ag, const Region& region, const Tensor& x, DType dty
 Tensor cached_cast(Autograd& ag, const Region& region, const Tensor& x, DType dtype) {
   if (!region.is_eligible(x) || x.dtype() == dtype) return x;
   if (!is_cacheable(ag, region, x, dtype)) return to(ag, x, dtype);
-  if (const Tensor known = ag.cast_cache().find(x); known.is_defined())
+  if (const Tensor known = ag.global().cast_cache.find(x); known.is_defined())
     return without_dead_wrappers(known);
   Tensor cast = to(ag, x, dtype);
-  ag.cast_cache().keep(x, cast);
+  ag.global().cast_cache.keep(x, cast);
   return cast;
 }
 

@@ -19,28 +19,10 @@ std::vector<Device> devices_of(const TensorList& tensors) {
   return devices;
 }
 
-// Other autocast settings for a while.
-class AutocastScope {
- public:
-  AutocastScope(Autograd& autograd, const AutocastState& settings)
-      : autograd_(autograd), before_(autograd.local().autocast) {
-    AutocastState& now = autograd.local().autocast;
-    now.cpu = settings.cpu;
-    now.accelerator = settings.accelerator;
-  }
-  ~AutocastScope() { autograd_.local().autocast = before_; }
-  AutocastScope(const AutocastScope&) = delete;
-  AutocastScope& operator=(const AutocastScope&) = delete;
-
- private:
-  Autograd& autograd_;
-  AutocastState before_;
-};
-
 }  // namespace
 
 ForwardState::ForwardState(Autograd& autograd, const TensorList& inputs, bool preserves_rng_state)
-    : autograd_(autograd), autocast_(autograd.local().autocast) {
+    : autograd_(autograd), autocast_(stash_autocast(autograd)) {
   if (!preserves_rng_state) return;
   for (const Device device : devices_of(inputs))
     random_.emplace_back(device, autograd.global().rng.state(device));
@@ -53,7 +35,7 @@ TensorList ForwardState::run_again(const CheckpointBody& body, const TensorList&
   const RngFork fork(rng, devices);
   for (const auto& [device, state] : random_) rng.set_state(device, state);
   const GradMode grad_mode(autograd_, true);
-  const AutocastScope autocast(autograd_, autocast_);
+  const AutocastReentry autocast(autograd_, autocast_);
   return body(inputs);
 }
 

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "model/autocast/autocast.h"
 #include "model/checkpoint/checkpoint.h"
-#include "model/local_state.h"
 #include "model/rng.h"
 
 namespace zeroproof {
@@ -23,7 +23,7 @@ class ForwardState {
  private:
   Autograd& autograd_;
   std::vector<std::pair<Device, RngState>> random_;  // empty: not preserved
-  AutocastState autocast_;
+  AutocastStash autocast_;
 };
 
 }  // namespace zeroproof

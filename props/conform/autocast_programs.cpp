@@ -1,5 +1,6 @@
 // Programs under autocast regions.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <set>
@@ -67,9 +68,34 @@ void autocast_cache(ProgramRun& c) {
   }
 }
 
+// Both variants in a region; the recompute enters it again (rule M3).
+void autocast_checkpoint(ProgramRun& c) {
+  Autograd& ag = c.autograd();
+  const auto l1 = c.linear("l1");
+  const auto l2 = c.linear("l2");
+  const Tensor x = c.leaf_input("x");
+  for (const auto& [label, kind] :
+       {std::pair("R", CheckpointKind::reentrant), std::pair("N", CheckpointKind::non_reentrant)}) {
+    std::vector<std::string_view> dtypes;
+    const auto body = [&](const Tensor& input) {
+      const Tensor h = l1(ag, input);
+      dtypes.push_back(dtype_name(h.dtype()));
+      return tanh(ag, h);
+    };
+    Tensor y;
+    {
+      const Autocast region(ag, c.device().type(), kBfloat16);
+      y = l2(ag, c.ckpt(label, kind, body, x));
+    }
+    ag.backward(sq(ag, to(ag, y, DType::float32)));
+    c.mark(fmt::format("{}:{}", label, fmt::join(dtypes, ",")));
+  }
+}
+
 constexpr std::array kPrograms = {
     ConformProgram{"P69_autocast", autocast},
     ConformProgram{"P70_autocast_cache", autocast_cache},
+    ConformProgram{"P71_autocast_ckpt", autocast_checkpoint},
 };
 
 }  // namespace

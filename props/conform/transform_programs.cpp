@@ -4,6 +4,7 @@
 #include "model/autograd_error.h"
 #include "model/custom_function.h"
 #include "model/transforms/restricted_calls.h"
+#include "model/transforms/transform_frame.h"
 #include "model/transforms/transforms.h"
 #include "props/conform/program.h"
 
@@ -59,7 +60,7 @@ void func_grad_params(ProgramRun& c) {
   const Mlp mlp = mlp_of(c, kHookedLinear);
   const Tensor x = c.input();
   const func::Function loss = [&](const TensorList& p) {
-    return TensorList{sq(ag, Mlp{{p[0], p[1]}, {p[2], p[3]}}(ag, x))};
+    return TensorList{sq(ag, Mlp{nn::Linear(p[0], p[1]), nn::Linear(p[2], p[3])}(ag, x))};
   };
   TensorList parameters;
   for (const auto& [name, leaf] : c.leaves()) parameters.push_back(leaf);
