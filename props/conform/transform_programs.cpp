@@ -4,6 +4,7 @@
 #include "model/autograd_error.h"
 #include "model/custom_function.h"
 #include "model/transforms/restricted_calls.h"
+#include "model/transforms/transform_frame.h"
 #include "model/transforms/transforms.h"
 #include "props/conform/program.h"
 
