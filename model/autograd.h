@@ -12,6 +12,7 @@
 
 #include "model/choice.h"
 #include "model/device.h"
+#include "model/global_state.h"
 #include "model/ids.h"
 #include "model/latitude.h"
 #include "model/local_state.h"
@@ -111,6 +112,7 @@ class Autograd {
   // The state of the current thread that graph tasks carry along.
   LocalState& local();
   const LocalState& local() const;
+  GlobalState& global() { return global_; }
   bool is_grad_enabled() const { return local().is_grad_enabled; }
   bool set_grad_enabled(bool is_enabled);  // returns what it was
 
@@ -163,6 +165,7 @@ class Autograd {
   Fingerprint history_;  // of the choices so far
   bool is_anomaly_enabled_ = false;
   bool is_multithreaded_ = true;
+  GlobalState global_;
   bool has_other_threads_ = false;  // that may run nodes while one waits
   std::int64_t next_graph_task_ = 0;
   std::int32_t tasks_under_way_ = 0;

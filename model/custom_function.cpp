@@ -22,7 +22,8 @@ class CustomFunctionNode final : public Node {
   TensorList apply(TensorList grads) override {
     if (context_.materializes_grads_)
       for (std::size_t i = 0; i < grads.size(); ++i)
-        if (!grads[i].is_defined()) grads[i] = zeros_of(input_metadata()[i]);
+        if (!grads[i].is_defined() && is_differentiable_[i])
+          grads[i] = zeros_of(input_metadata()[i]);
     return function_.backward(context_, grads);
   }
 
@@ -35,6 +36,25 @@ class CustomFunctionNode final : public Node {
     if (!function_.is_split()) return function_.forward(context_, inputs);
     TensorList outputs = function_.forward_alone(inputs);
     function_.setup_context(context_, inputs, outputs);
+    return outputs;
+  }
+
+  // What the caller gets for outputs as forward returned them. One that is no tensor or not
+  // differentiable takes up a slot of the node all the same.
+  TensorList attach(const TensorList& plain) {
+    const TensorList constant = std::exchange(context_.non_differentiable_, {});
+    TensorList outputs;
+    for (const Tensor& output : plain) {
+      const auto is_it = [&](const Tensor& other) { return other.is_same(output); };
+      is_differentiable_.push_back(output.is_defined() &&
+                                   std::none_of(constant.begin(), constant.end(), is_it));
+      outputs.push_back(output.is_defined() ? output.detach() : output);
+      if (is_differentiable_.back()) {
+        outputs.back() = with_grad_fn(outputs.back(), shared_from_this());
+      } else {
+        add_input_metadata(Tensor::full({}, 0.0));
+      }
+    }
     return outputs;
   }
 
@@ -59,6 +79,7 @@ class CustomFunctionNode final : public Node {
 
   CustomFunction function_;
   FunctionContext context_;
+  std::vector<bool> is_differentiable_;  // one an output
 };
 
 TensorList FunctionContext::saved_tensors() const {
@@ -89,9 +110,7 @@ TensorList apply_function(Autograd& autograd, const CustomFunction& function,
     plain = node->forward(inputs);
   }
   if (!is_differentiable) return plain;
-  TensorList outputs;
-  for (const Tensor& output : plain)
-    outputs.push_back(output.is_defined() ? with_grad_fn(output.detach(), node) : output);
+  const TensorList outputs = node->attach(plain);
   node->keep_saved(plain, outputs);
   return outputs;
 }

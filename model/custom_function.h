@@ -18,6 +18,10 @@ class FunctionContext {
   void save_for_backward(TensorList tensors) { to_save_ = std::move(tensors); }
   TensorList saved_tensors() const;
 
+  // Outputs that need no gradient; forward returns these very tensors. Their gradients stay
+  // undefined.
+  void mark_non_differentiable(TensorList outputs) { non_differentiable_ = std::move(outputs); }
+
   // Undefined gradients of outputs reach backward as zeros unless this is off.
   void set_materialize_grads(bool is_on) { materializes_grads_ = is_on; }
 
@@ -35,6 +39,7 @@ class FunctionContext {
   const std::any& attribute(const std::string& name) const;
 
   TensorList to_save_;
+  TensorList non_differentiable_;
   std::vector<SavedTensor> saved_;
   std::map<std::string, std::any> attributes_;
   bool materializes_grads_ = true;

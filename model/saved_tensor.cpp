@@ -59,16 +59,17 @@ Tensor SavedTensor::unpack(const std::shared_ptr<Node>& owner) const {
 }
 
 Tensor SavedTensor::unpack_hooked(const std::shared_ptr<Node>& owner) const {
-  Tensor tensor = packed_->hooks.unpack(packed_->content).shallow_copy();
+  const std::shared_ptr<const Packed> packed = packed_;  // the hook may release this one
+  Tensor tensor = packed->hooks.unpack(packed->content).shallow_copy();
   TensorImpl& impl = tensor.impl();
   impl.output_nr = output_nr_;
   if (is_output_) {
     impl.grad_fn = owner;
-  } else if (!packed_->is_leaf) {
-    impl.grad_fn = packed_->grad_fn;
+  } else if (!packed->is_leaf) {
+    impl.grad_fn = packed->grad_fn;
   } else {
-    impl.requires_grad = packed_->requires_grad;
-    impl.accumulate_grad = packed_->grad_fn;
+    impl.requires_grad = packed->requires_grad;
+    impl.accumulate_grad = packed->grad_fn;
   }
   return tensor;
 }

@@ -99,7 +99,7 @@ void reentrant_priority(ProgramRun& c, FirstBranch first) {
   const auto lb = c.linear("lb");
   const Tensor h = tanh(ag, l0(ag, c.input()));
   const auto function =
-      nested_backward(c, "a", [&ag, la](const Tensor& x) { return tanh(ag, la(ag, x)); });
+      nested_backward(c, "a", [&ag, &la](const Tensor& x) { return tanh(ag, la(ag, x)); });
   Tensor a;
   if (first == FirstBranch::nested) a = apply_function(ag, function, {h})[0];
   const Tensor b = lb(ag, h);

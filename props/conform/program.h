@@ -28,5 +28,6 @@ std::span<const ConformProgram> plain_graph_programs();
 std::span<const ConformProgram> engine_programs();
 std::span<const ConformProgram> accumulation_programs();
 std::span<const ConformProgram> hook_programs();
+std::span<const ConformProgram> checkpoint_programs();
 
 }  // namespace zeroproof

@@ -60,23 +60,63 @@ Tensor ProgramRun::name_leaf(const std::string& name, Tensor leaf, const LeafOpt
   leaves_.emplace_back(name, leaf);
   leaf.set_requires_grad(options.requires_grad);
   if (!options.requires_grad) return leaf;
-  const auto send_hook = [this, name](EventKind kind, bool is_none) {
-    HookEvent fired = event(kind, {});
-    fired.param = names_.intern(name);
-    fired.is_grad_none = is_none;
-    send(fired);
-  };
   if (options.has_tensor_hook) {
-    leaf.register_hook([send_hook](const Tensor& grad) {
-      send_hook(EventKind::param_tensor_hook, !grad.is_defined());
+    leaf.register_hook([this, name](const Tensor& grad) {
+      HookEvent fired = event(EventKind::param_tensor_hook, {});
+      fired.param = names_.intern(name);
+      fired.is_grad_none = !grad.is_defined();
+      send(fired);
       return Tensor();
     });
   }
-  if (options.is_observed) {
-    leaf.register_post_accumulate_grad_hook(
-        [send_hook](const Tensor&) { send_hook(EventKind::param_post_acc, false); });
-  }
+  if (options.is_observed) observe(name, leaf);
   return leaf;
+}
+
+void ProgramRun::observe(const std::string& name, const Tensor& leaf) {
+  leaf.register_post_accumulate_grad_hook([this, name](const Tensor&) {
+    HookEvent fired = event(EventKind::param_post_acc, {});
+    fired.param = names_.intern(name);
+    send(fired);
+  });
+}
+
+Tensor ProgramRun::ckpt(const std::string& label, CheckpointKind kind,
+                        std::function<Tensor(const Tensor&)> body, const Tensor& input) {
+  const auto observed = [this, label, body = std::move(body)](const TensorList& inputs) {
+    return run_body(label, body, inputs[0]);
+  };
+  return checkpoint(autograd_, kind, observed, {input})[0];
+}
+
+TensorList ProgramRun::run_body(const std::string& label,
+                                const std::function<Tensor(const Tensor&)>& body,
+                                const Tensor& input) {
+  const std::int64_t run = body_runs_[label]++;
+  const auto bracket = [&](EventKind forward, EventKind recompute) {
+    HookEvent made = event(run == 0 ? forward : recompute, label);
+    made.index = run;
+    return made;
+  };
+  const auto end = [&] {
+    return bracket(EventKind::ckpt_forward_end, EventKind::ckpt_recompute_end);
+  };
+  send(bracket(EventKind::ckpt_forward_begin, EventKind::ckpt_recompute_begin));
+  try {
+    TensorList outputs = {body(input)};
+    send(end());
+    return outputs;
+  } catch (const StopRecomputation&) {
+    HookEvent stopped = end();
+    stopped.is_early_stop = true;
+    send(stopped);
+    throw;
+  } catch (...) {
+    HookEvent failed = end();
+    failed.exception = names_.intern(exception_type(std::current_exception()));
+    send(failed);
+    throw;
+  }
 }
 
 void ProgramRun::mark(std::string_view label) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "model/autograd.h"
+#include "model/checkpoint/checkpoint.h"
 #include "model/cpu_ops.h"
 #include "model/event.h"
 #include "model/functions.h"
@@ -60,6 +62,12 @@ class ProgramRun final : private AutogradObserver {
   // The parameters name.weight and name.bias.
   nn::Linear linear(const std::string& name, const LinearOptions& options = {});
   const std::vector<std::pair<std::string, Tensor>>& leaves() const { return leaves_; }
+  // With a post-accumulate hook that makes an event.
+  void observe(const std::string& name, const Tensor& leaf);
+  // A checkpoint whose body makes events: of a forward the first time that a body of this label
+  // runs, of a recompute after that.
+  Tensor ckpt(const std::string& label, CheckpointKind kind,
+              std::function<Tensor(const Tensor&)> body, const Tensor& input);
 
   void mark(std::string_view label);
   void mark(std::string_view label, bool fact);  // "label:True"
@@ -88,6 +96,8 @@ class ProgramRun final : private AutogradObserver {
 
   Tensor recorded_tensor(const std::string& role, const std::string& name) const;
   Tensor name_leaf(const std::string& name, Tensor leaf, const LeafOptions& options);
+  TensorList run_body(const std::string& label, const std::function<Tensor(const Tensor&)>& body,
+                      const Tensor& input);
   HookEvent event(EventKind kind, std::string_view name);
   void send(HookEvent event);
 
@@ -103,6 +113,7 @@ class ProgramRun final : private AutogradObserver {
   int next_input_ = 0;
   std::vector<Call> calls_;
   std::vector<std::pair<std::string, Tensor>> leaves_;
+  std::map<std::string, std::int64_t> body_runs_;  // of checkpoints, by their label
   Autograd autograd_{ops_, this};
 };
 

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "model/checkpoint/checkpoint.h"
+#include "model/checkpoint/forward_state.h"
+#include "model/ids.h"
+#include "model/saved_tensor.h"
+
+namespace zeroproof {
+
+class FunctionContext;
+
+// One call of a non-reentrant checkpoint (rules K4 to K11). What its graph saves are holders that
+// a recompute fills; the graph owns them and they own the frame. The frame owns the region's
+// inputs, as saved tensors of whatever surrounds the region.
+class CheckpointFrame : public std::enable_shared_from_this<CheckpointFrame> {
+ public:
+  CheckpointFrame(Autograd& autograd, CheckpointBody body, const TensorList& inputs,
+                  const CheckpointOptions& options);
+
+  // False when grad mode was off.
+  bool is_recording() const { return inputs_.grad_fn() != nullptr; }
+  const CheckpointBody& body() const { return body_; }
+
+  // What the body's forward runs under.
+  SavedTensorHooks forward_hooks();
+  void complete_forward() { is_forward_complete_ = true; }
+
+ private:
+  // A graph task, or one unpacking outside of any: numbers below none.
+  using RecomputeId = GraphTaskId;
+
+  // Stands for one saved tensor; undefined once it was unpacked.
+  struct Holder {
+    std::map<RecomputeId, Tensor> recomputed;
+  };
+
+  struct Metadata {
+    Shape sizes;
+    DType dtype = DType::float64;
+    Device device;
+    explicit Metadata(const Tensor& tensor);
+    std::string text() const;
+    friend bool operator==(const Metadata&, const Metadata&) = default;
+  };
+
+  struct Saved {
+    std::weak_ptr<Holder> holder;
+    Metadata metadata;
+  };
+
+  struct Recompute {
+    std::size_t saved = 0;
+    bool is_done = false;
+  };
+
+  std::shared_ptr<void> pack(const Tensor& tensor);
+  Tensor unpack(Holder& holder);
+  RecomputeId current_recompute();
+  void recompute(RecomputeId id);
+  std::shared_ptr<void> pack_recomputed(RecomputeId id, const Tensor& tensor);
+  void check_count(const Recompute& recompute) const;
+  void check_metadata(RecomputeId id) const;
+
+  Autograd& autograd_;
+  CheckpointBody body_;
+  CheckpointOptions options_;
+  ForwardState state_;
+  Tensor inputs_;                             // its grad_fn keeps them
+  FunctionContext* inputs_context_ = nullptr;  // of that grad_fn
+  std::vector<Saved> saved_;
+  std::map<RecomputeId, Recompute> recomputes_;
+  std::int64_t next_outside_ = RecomputeId::none().value - 1;
+  bool is_forward_complete_ = false;
+  bool may_save_more_ = false;  // a backward inside the body recomputed beyond what was saved
+};
+
+}  // namespace zeroproof
