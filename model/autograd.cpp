@@ -15,6 +15,8 @@ namespace {
 
 // Rule G6.
 Tensor root_grad(const Tensor& root, const Tensor& given) {
+  if (given.is_defined() && given.sizes() != root.sizes())
+    throw AutogradError("Mismatch in shape: a grad_output and its output have different shapes");
   if (given.is_defined()) return given;
   if (root.numel() != 1)
     throw AutogradError("grad can be implicitly created only for scalar outputs");
@@ -153,18 +155,28 @@ std::vector<std::exception_ptr> Autograd::backward_together(
   std::vector<std::shared_ptr<GraphTask>> tasks;
   std::vector<std::unique_ptr<Holding<std::int32_t>>> drives;
   has_other_threads_ = true;
-  for (const CallerBackward& call : calls) {
-    const std::int32_t before = set_thread(call.thread);
+  std::vector<std::exception_ptr> errors(calls.size());
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const CallerBackward& call = calls[i];
     const bool keeps = call.options.retain_graph.value_or(call.options.create_graph);
-    tasks.push_back(start({call.roots, call.options.inputs, true, keeps, call.options.create_graph},
-                          root_grads(call.roots, call.grads)));
-    drives.push_back(std::make_unique<Holding<std::int32_t>>(thread().drives, 1));
-    set_thread(before);
+    const Holding running(running_, &threads_.at(static_cast<std::size_t>(call.thread)));
+    tasks.emplace_back();
+    try {
+      const BackwardCall as_call{call.roots, call.options.inputs, true, keeps,
+                                 call.options.create_graph};
+      tasks[i] = start(as_call, root_grads(call.roots, call.grads));
+      drives.push_back(std::make_unique<Holding<std::int32_t>>(thread().drives, 1));
+    } catch (const AutogradError&) {
+      errors[i] = std::current_exception();
+    }
   }
-  const auto is_running = [](const auto& task) { return !task->is_complete(); };
+  const auto is_running = [](const auto& task) { return task && !task->is_complete(); };
   while (std::any_of(tasks.begin(), tasks.end(), is_running)) run_one(next_thread(thread()));
-  std::vector<std::exception_ptr> errors;
-  for (const auto& task : tasks) errors.push_back(task->error);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (!tasks[i]) continue;
+    errors[i] = tasks[i]->error;
+    --tasks_under_way_;
+  }
   return errors;
 }
 

@@ -2,7 +2,7 @@
 
 #include <map>
 #include <memory>
-#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -36,11 +36,11 @@ class MultiGradHook {
     const GraphTaskId task = autograd_.current_graph_task();
     Pending& pending = pending_[task];
     if (pending.calls == 0) {
-      pending.expected = count_reached();
+      expected_ = count_reached();
       pending.grads.resize(tensors_.size());
     }
     pending.grads[index] = grad;
-    if (++pending.calls != pending.expected) return;
+    if (++pending.calls != expected_) return;
     const TensorList grads = std::move(pending.grads);
     pending_.erase(task);
     hook_(grads);
@@ -49,7 +49,6 @@ class MultiGradHook {
  private:
   struct Pending {
     std::size_t calls = 0;
-    std::size_t expected = 0;
     TensorList grads;
   };
 
@@ -68,6 +67,7 @@ class MultiGradHook {
   std::function<void(const TensorList&)> hook_;
   std::vector<std::weak_ptr<TensorImpl>> tensors_;  // they own the hook
   std::map<GraphTaskId, Pending> pending_;
+  std::size_t expected_ = 0;  // by the task that began last: PyTorch keeps one for all tasks
 };
 
 }  // namespace
@@ -85,11 +85,12 @@ HookHandle register_multi_grad_hook(Autograd& autograd, const TensorList& tensor
 
 HookHandle register_any_grad_hook(Autograd& autograd, const TensorList& tensors,
                                   std::function<void(const Tensor& grad)> hook) {
-  const auto last = std::make_shared<GraphTaskId>();
-  return register_on_each(tensors, [&](std::size_t) {
-    return [&autograd, last, hook](const Tensor& grad) {
-      const GraphTaskId task = autograd.current_graph_task();
-      if (std::exchange(*last, task) != task) hook(grad);
+  const auto fired = std::make_shared<std::set<GraphTaskId>>();
+  TensorList differentiable = tensors;
+  std::erase_if(differentiable, [](const Tensor& tensor) { return !tensor.requires_grad(); });
+  return register_on_each(differentiable, [&](std::size_t) {
+    return [&autograd, fired, hook](const Tensor& grad) {
+      if (fired->insert(autograd.current_graph_task()).second) hook(grad);
       return Tensor();
     };
   });

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "model/autograd.h"
+#include "model/autograd_error.h"
 #include "model/tensor_impl.h"
 
 namespace zeroproof {
@@ -66,15 +67,33 @@ void Node::run_own_tensor_hooks(TensorList& grads) const {
     run_hooks(slot.hooks, grads[slot.slot]);
   }
   for (const RetainedGrad& retained : hooks_->retained)
-    if (const auto tensor = retained.tensor.lock()) tensor->grad = grads[retained.slot];
+    if (const auto tensor = retained.tensor.lock(); tensor && tensor->grad_fn.get() == this)
+      tensor->grad = grads[retained.slot];  // else it has moved on to a newer grad_fn (rule H2)
 }
 
 void run_hooks(const HookList<Tensor::Hook>& hooks, Tensor& grad) {
   if (hooks.is_empty()) return;
   for (const auto& hook : hooks.snapshot()) {
     Tensor replacement = (*hook)(grad);
+    check_replacement(grad, replacement);
     if (replacement.is_defined()) grad = std::move(replacement);
   }
+}
+
+void check_replacement(const Tensor& grad, const Tensor& replacement) {
+  if (!replacement.is_defined()) return;
+  if (!grad.is_defined())
+    throw AutogradError("can't replace a None gradient with a non-None value");
+  if (replacement.dtype() != grad.dtype())
+    throw AutogradError("a hook has changed the type of value");
+  if (replacement.sizes() != grad.sizes())
+    throw AutogradError("a hook has changed the size of value");
+}
+
+void check_replacements(const TensorList& grads, const TensorList& replacements) {
+  if (replacements.size() != grads.size())
+    throw AutogradError("a hook has returned an incorrect number of values");
+  for (std::size_t i = 0; i < grads.size(); ++i) check_replacement(grads[i], replacements[i]);
 }
 
 }  // namespace zeroproof

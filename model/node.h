@@ -122,6 +122,11 @@ class Node : public std::enable_shared_from_this<Node> {
   std::unique_ptr<Hooks> hooks_;
 };
 
+// What a hook returned in place of a gradient: of the same size and dtype, and nothing in place of
+// nothing; else AutogradError.
+void check_replacement(const Tensor& grad, const Tensor& replacement);
+void check_replacements(const TensorList& grads, const TensorList& replacements);
+
 // Runs the hooks of one tensor; each sees what the one before returned.
 void run_hooks(const HookList<Tensor::Hook>& hooks, Tensor& grad);
 

@@ -15,14 +15,18 @@ void run_prehooks(const Node& node, TensorList& grads) {
   if (!node.has_pre_hooks()) return;
   for (const auto& hook : node.pre_hooks()) {
     TensorList replacement = (*hook)(grads);
-    if (!replacement.empty()) grads = std::move(replacement);
+    if (replacement.empty()) continue;
+    check_replacements(grads, replacement);
+    grads = std::move(replacement);
   }
 }
 
 void run_posthooks(const Node& node, TensorList& grad_inputs, const TensorList& grad_outputs) {
   for (const auto& hook : node.post_hooks()) {
     TensorList replacement = (*hook)(grad_inputs, grad_outputs);
-    if (!replacement.empty()) grad_inputs = std::move(replacement);
+    if (replacement.empty()) continue;
+    check_replacements(grad_inputs, replacement);
+    grad_inputs = std::move(replacement);
   }
 }
 

@@ -23,9 +23,17 @@ using testing::Numbers;
 using testing::numbers_of;
 using Names = std::vector<std::string>;
 
-enum class Place { tensor_hook, prehook, apply, wrong_shape, wrong_count, posthook, post_accumulate };
-constexpr Place kPlaces[] = {Place::tensor_hook, Place::prehook,  Place::apply,
-                             Place::wrong_shape, Place::wrong_count, Place::posthook,
+enum class Place {
+  tensor_hook,
+  prehook,
+  apply,
+  wrong_shape,
+  wrong_count,
+  posthook,
+  post_accumulate
+};
+constexpr Place kPlaces[] = {Place::tensor_hook,    Place::prehook,     Place::apply,
+                             Place::wrong_shape,    Place::wrong_count, Place::posthook,
                              Place::post_accumulate};
 enum class Nesting { none, uncaught, caught };
 

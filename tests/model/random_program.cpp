@@ -80,9 +80,9 @@ class Generator {
 
   void add_step() {
     constexpr StepKind kKinds[] = {
-        StepKind::add,         StepKind::add,      StepKind::sub,    StepKind::mul,
-        StepKind::scale,       StepKind::detach,   StepKind::function, StepKind::no_grad_add,
-        StepKind::unbind,      StepKind::unbind,   StepKind::function_none, StepKind::function_two};
+        StepKind::add,    StepKind::add,    StepKind::sub,           StepKind::mul,
+        StepKind::scale,  StepKind::detach, StepKind::function,      StepKind::no_grad_add,
+        StepKind::unbind, StepKind::unbind, StepKind::function_none, StepKind::function_two};
     const std::size_t kinds = std::size(kKinds) - (size_.has_partial_gradients ? 0 : 4);
     Step step{kKinds[pick<std::size_t>(0, kinds)], any(), any(), pick(-3, 4)};
     std::vector<Facts> made = facts_of(step, facts_[step.a], facts_[step.b]);
@@ -109,9 +109,9 @@ class Generator {
 };
 
 const char* word_of(StepKind kind) {
-  constexpr const char* kWords[] = {"add",    "sub",      "mul",           "scale",       "detach",
-                                    "no_grad_add", "unbind", "function", "function_none",
-                                    "function_two"};
+  constexpr const char* kWords[] = {"add",           "sub",         "mul",    "scale",
+                                    "detach",        "no_grad_add", "unbind", "function",
+                                    "function_none", "function_two"};
   return kWords[static_cast<std::size_t>(kind)];
 }
 

@@ -23,7 +23,7 @@ enum class StepKind : std::uint8_t {
   add,
   sub,
   mul,
-  scale,          // by a small integer
+  scale,  // by a small integer
   detach,
   no_grad_add,    // a + b with grad mode off
   unbind,         // the two halves of stack(a, b): two tensors

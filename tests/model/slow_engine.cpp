@@ -97,8 +97,7 @@ class Heap {
     std::size_t hole = 0;
     while (2 * hole + 1 < entries_.size()) {
       std::size_t child = 2 * hole + 2;
-      if (child == entries_.size() ||
-          entries_[child].is_less_urgent_than(entries_[child - 1]))
+      if (child == entries_.size() || entries_[child].is_less_urgent_than(entries_[child - 1]))
         --child;
       entries_[hole] = entries_[child];
       hole = child;

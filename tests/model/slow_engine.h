@@ -27,8 +27,8 @@ struct SlowStep {
   friend auto operator<=>(const SlowStep&, const SlowStep&) = default;
 };
 
-// What runs, in order. Starts with the outermost task. Nodes that are only captured are reached, but do
-// not run, and are not listed; nor is the artificial node of several roots.
+// What runs, in order. Starts with the outermost task. Nodes that are only captured are reached,
+// but do not run, and are not listed; nor is the artificial node of several roots.
 std::vector<SlowStep> run_slowly(const std::vector<SlowTask>& tasks, std::size_t outermost = 0);
 
 // Nodes that the task takes from its queue: all that is reachable, or what `inputs` leaves.
