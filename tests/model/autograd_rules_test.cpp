@@ -171,20 +171,25 @@ TEST_F(AutogradRules, Q4_callers_share_the_thread_of_a_device_and_fail_alone) {
       return Tensor();
     });
   };
+  const Tensor left_over = leaf(1.0, Device::cuda(0));
   note_thread(good, false);
   note_thread(bad, true);
+  note_thread(left_over, false);
+  const Tensor good_root = mul(ag, good, 2.0);
+  const Tensor not_run = mul(ag, left_over, 2.0);
+  const Tensor bad_root = add(ag, not_run, mul(ag, bad, 2.0));
   const std::int32_t second = ag.add_thread();
   const std::int32_t third = ag.add_thread();
-  const auto errors = ag.backward_together({{0, {mul(ag, bad, 2.0)}},
-                                            {second, {mul(ag, good, 2.0)}},
-                                            {third, {Tensor::full({2}, 1.0)}}});
+  const auto errors = ag.backward_together(
+      {{0, {bad_root}}, {second, {good_root}}, {third, {Tensor::full({2}, 1.0)}}});
   ASSERT_EQ(3U, errors.size());
   EXPECT_NE(nullptr, errors[0]);
   EXPECT_EQ(nullptr, errors[1]);
   EXPECT_NE(nullptr, errors[2]) << "refused before it had a task";
   EXPECT_EQ((Values{2}), good.grad().values());
   EXPECT_FALSE(bad.grad().is_defined());
-  ASSERT_EQ(2U, threads.size());
+  EXPECT_FALSE(left_over.grad().is_defined());
+  ASSERT_EQ(2U, threads.size()) << "what the failed task left in the queue does not run (F1)";
   EXPECT_EQ(threads[0], threads[1]);
   EXPECT_EQ(0, ag.current_thread());
   in_a_hook([&] { EXPECT_FALSE(ag.current_graph_task().is_none()); });
