@@ -165,8 +165,8 @@ TEST_F(ModuleTest, Backward_hooks_replace_gradients_and_later_ones_see_it) {
 }
 
 TEST_F(ModuleTest, Arguments_without_gradient_or_that_are_no_tensors_show_as_undefined) {
-  auto picks = Lambda([](Autograd& ag, const TensorList& in) {
-    return TensorList{mul(ag, in[0], in[2]), Tensor(), in[2]};
+  auto picks = Lambda([](Autograd& autograd, const TensorList& in) {
+    return TensorList{mul(autograd, in[0], in[2]), Tensor(), in[2]};
   });
   TensorList grad_inputs;
   TensorList grad_outputs;
