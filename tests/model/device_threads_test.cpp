@@ -215,7 +215,7 @@ TEST(DeviceThreads, Race_with_the_caller_that_feeds_them_several_roots) {
   EXPECT_TRUE(orders.contains("la.bias lb.bias lb.weight la.weight " + trunk));
 }
 
-// Two callers whose losses are sums of p and q with weights of their own.
+// Two callers whose losses share a leaf, each with a weight of its own.
 void expect_right_sums(Chooser& chooser, Device device) {
   const CpuOps ops;
   Autograd ag(ops);
