@@ -18,39 +18,49 @@ TensorList pass_on(FunctionContext& ctx, const TensorList& tensors) {
   return tensors;
 }
 
+// `grads` are those of the parameters, then those of the inputs.
+TensorList reduced(const RegionOperations& operations, const TensorList& parameters,
+                   TensorList grads) {
+  if (!operations.reduce) return grads;
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (grads[i].is_defined()) grads[i] = operations.reduce(parameters[i], grads[i]);
+  return grads;
+}
+
 // Gathers ahead of a module; its node is the last of the module in backward, so it releases.
 TensorList gather_ahead(Autograd& ag, const RegionOperations& operations,
                         const TensorList& parameters, const TensorList& all) {
-  const CustomFunction function = {.name = "AllgatherParamBackward",
-                                   .forward =
-                                       [&](FunctionContext& ctx, const TensorList& tensors) {
-                                         operations.gather(parameters);
-                                         return pass_on(ctx, tensors);
-                                       },
-                                   .backward =
-                                       [operations, parameters](FunctionContext&,
-                                                                const TensorList& grads) {
-                                         operations.release(parameters);
-                                         return grads;
-                                       }};
+  const CustomFunction function = {
+      .name = "AllgatherParamBackward",
+      .forward =
+          [&](FunctionContext& ctx, const TensorList& tensors) {
+            operations.gather(parameters);
+            return pass_on(ctx, tensors);
+          },
+      .backward =
+          [operations, parameters](FunctionContext&, const TensorList& grads) {
+            TensorList kept = reduced(operations, parameters, grads);
+            operations.release(parameters);
+            return kept;
+          }};
   return apply_function(ag, function, all);
 }
 
 // The same behind it, the other way round.
 TensorList release_behind(Autograd& ag, const RegionOperations& operations,
                           const TensorList& parameters, const TensorList& outputs) {
-  const CustomFunction function = {.name = "ReleaseParamBackward",
-                                   .forward =
-                                       [&](FunctionContext& ctx, const TensorList& tensors) {
-                                         operations.release(parameters);
-                                         return pass_on(ctx, tensors);
-                                       },
-                                   .backward =
-                                       [operations, parameters](FunctionContext&,
-                                                                const TensorList& grads) {
-                                         operations.gather(parameters);
-                                         return grads;
-                                       }};
+  const CustomFunction function = {
+      .name = "ReleaseParamBackward",
+      .forward =
+          [&](FunctionContext& ctx, const TensorList& tensors) {
+            operations.release(parameters);
+            return pass_on(ctx, tensors);
+          },
+      .backward =
+          [operations, parameters](FunctionContext&, const TensorList& grads) {
+            operations.gather(parameters);
+            return grads;
+          }};
   return apply_function(ag, function, outputs);
 }
 
@@ -98,11 +108,11 @@ CompiledRegion::CompiledRegion(Module& module, RegionOperations operations) : mo
     part.module->remove_hooks();
     const std::vector<Tensor*> places = part.module->own_parameters();
     if (places.empty()) continue;
-    part.module->set_compiled_call([shared, places, is_skipped = is_skipped_](
-                                       Autograd& ag, const TensorList& inputs,
-                                       const Module::Forward& forward) {
-      return *is_skipped ? forward(inputs) : run_compiled(ag, *shared, places, inputs, forward);
-    });
+    part.module->set_compiled_call(
+        [shared, places, is_skipped = is_skipped_](Autograd& ag, const TensorList& inputs,
+                                                   const Module::Forward& forward) {
+          return *is_skipped ? forward(inputs) : run_compiled(ag, *shared, places, inputs, forward);
+        });
   }
 }
 

@@ -11,6 +11,10 @@ namespace zeroproof::nn {
 struct RegionOperations {
   std::function<void(const TensorList& parameters)> gather;   // before they are used
   std::function<void(const TensorList& parameters)> release;  // after their last use
+  // Takes a complete gradient out of the graph, before the release; what it returns accumulates
+  // instead. Optional: a parameter that was empty when the graph was made has to have its
+  // gradient taken out, since its AccumulateGrad accepts an empty one only (rule A6).
+  std::function<Tensor(const Tensor& parameter, const Tensor& grad)> reduce = {};
 };
 
 // A module under DeepCompile: it and everything below it lose their hooks for good, and every

@@ -8,6 +8,7 @@
 #include "model/autograd_error.h"
 #include "model/check.h"
 #include "model/custom_function.h"
+#include "model/functions.h"
 
 namespace zeroproof {
 namespace {
@@ -89,9 +90,11 @@ bool DdpReducer::will_rebuild() const {
   return !has_rebuilt_ && (options_.is_static_graph || !options_.finds_unused);
 }
 
-// Once, in the order in which the gradients of the iteration before became ready.
+// Once, in the order in which the gradients of the iteration before became ready; the unused
+// parameters of a static graph come last.
 void DdpReducer::rebuild_buckets() {
   if (!will_rebuild() || order_.empty()) return;
+  order_.insert(order_.end(), unused_.begin(), unused_.end());
   ZP_CHECK(order_.size() == parameters_.size(), "a finished iteration left parameters out");
   buckets_ = assign_buckets(order_, options_.bucket_bytes_cap);
   has_rebuilt_ = true;
@@ -152,6 +155,12 @@ void DdpReducer::on_accumulated(std::size_t parameter) {
   is_used_[parameter] = true;
   if (options_.is_static_graph) return on_static_accumulated(parameter);
   mark_unused();
+  mark_ready_by_hook(parameter);
+}
+
+// Only what a hook made ready counts for the order of the buckets.
+void DdpReducer::mark_ready_by_hook(std::size_t parameter) {
+  if (will_rebuild()) order_.push_back(parameter);
   mark_ready(parameter);
 }
 
@@ -165,7 +174,7 @@ void DdpReducer::on_static_accumulated(std::size_t parameter) {
   mark_unused();
   if (hooks_left_[parameter] == 0)
     throw AutogradError("Your training graph has changed in this iteration.");
-  if (--hooks_left_[parameter] == 0) mark_ready(parameter);
+  if (--hooks_left_[parameter] == 0) mark_ready_by_hook(parameter);
 }
 
 void DdpReducer::mark_unused() {
@@ -174,11 +183,9 @@ void DdpReducer::mark_unused() {
 }
 
 void DdpReducer::mark_ready(std::size_t parameter) {
-  if (is_ready_[parameter])
-    throw AutogradError("Expected to mark a variable ready only once.");
+  if (is_ready_[parameter]) throw AutogradError("Expected to mark a variable ready only once.");
   is_ready_[parameter] = true;
   needs_finalize_ = true;
-  if (will_rebuild()) order_.push_back(parameter);
   copy_to_bucket(parameter);
   for (Bucket& bucket : buckets_) {
     const auto& members = bucket.parameters;
@@ -194,9 +201,9 @@ void DdpReducer::mark_ready(std::size_t parameter) {
 void DdpReducer::copy_to_bucket(std::size_t parameter) {
   const Tensor grad = parameters_[parameter].grad();
   const Tensor& tensor = parameters_[parameter];
-  contents_[parameter] = grad.is_defined()
-                             ? grad.on(grad.device())
-                             : Tensor::full(tensor.sizes(), 0.0, tensor.dtype()).on(tensor.device());
+  contents_[parameter] =
+      grad.is_defined() ? grad.on(grad.device())
+                        : Tensor::full(tensor.sizes(), 0.0, tensor.dtype()).on(tensor.device());
 }
 
 void DdpReducer::launch(std::size_t bucket) {

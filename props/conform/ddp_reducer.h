@@ -47,8 +47,7 @@ class DdpReducer {
   };
 
   std::int64_t bytes_of(std::size_t parameter) const;
-  std::vector<Bucket> assign_buckets(const std::vector<std::size_t>& order,
-                                     std::int64_t cap) const;
+  std::vector<Bucket> assign_buckets(const std::vector<std::size_t>& order, std::int64_t cap) const;
   bool will_rebuild() const;
   void rebuild_buckets();
   void prepare_for_backward(const Tensor& output);
@@ -56,6 +55,7 @@ class DdpReducer {
 
   void on_accumulated(std::size_t parameter);
   void on_static_accumulated(std::size_t parameter);
+  void mark_ready_by_hook(std::size_t parameter);
   void mark_unused();
   void mark_ready(std::size_t parameter);
   void copy_to_bucket(std::size_t parameter);

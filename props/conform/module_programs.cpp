@@ -58,8 +58,7 @@ void module_hooks_in_ckpt(ProgramRun& c) {
   watch_backward(c, l2, "l2");
   const Tensor x = c.leaf_input("x");
   const auto body = [&](const Tensor& t) { return l2(ag, tanh(ag, l1(ag, t))); };
-  for (const auto& [label, kind] : kCheckpoints)
-    ag.backward(sq(ag, c.ckpt(label, kind, body, x)));
+  for (const auto& [label, kind] : kCheckpoints) ag.backward(sq(ag, c.ckpt(label, kind, body, x)));
 }
 
 // An identity whose backward makes a mark: ZeRO-3's way to learn where a module's backward begins
@@ -137,23 +136,23 @@ void backward_in_forward(ProgramRun& c) {
   Autograd& ag = c.autograd();
   const nn::Linear l1 = c.linear("l1");
   const nn::Linear head = c.linear("head", {.has_bias = false});
-  const CustomFunction tiled_loss = {
-      .name = "TiledLossBackward",
-      .forward =
-          [&](FunctionContext& ctx, const TensorList& inputs) {
-            c.emit(EventKind::fn_forward_begin, "tiled");
-            const TiledSum sum = sum_over_tiles(ag, head, inputs[0], 2);
-            ctx.save_for_backward({sum.grad});
-            c.emit(EventKind::fn_forward_end, "tiled");
-            return TensorList{sum.loss};
-          },
-      .backward =
-          [&](FunctionContext& ctx, const TensorList& grads) {
-            c.emit(EventKind::fn_backward_begin, "tiled");
-            const Tensor grad = ctx.saved_tensors()[0];
-            c.emit(EventKind::fn_backward_end, "tiled");
-            return TensorList{mul(ag, grad, grads[0])};
-          }};
+  const CustomFunction tiled_loss = {.name = "TiledLossBackward",
+                                     .forward =
+                                         [&](FunctionContext& ctx, const TensorList& inputs) {
+                                           c.emit(EventKind::fn_forward_begin, "tiled");
+                                           const TiledSum sum =
+                                               sum_over_tiles(ag, head, inputs[0], 2);
+                                           ctx.save_for_backward({sum.grad});
+                                           c.emit(EventKind::fn_forward_end, "tiled");
+                                           return TensorList{sum.loss};
+                                         },
+                                     .backward =
+                                         [&](FunctionContext& ctx, const TensorList& grads) {
+                                           c.emit(EventKind::fn_backward_begin, "tiled");
+                                           const Tensor grad = ctx.saved_tensors()[0];
+                                           c.emit(EventKind::fn_backward_end, "tiled");
+                                           return TensorList{mul(ag, grad, grads[0])};
+                                         }};
   ag.backward(apply_function(ag, tiled_loss, {tanh(ag, l1(ag, c.input()))})[0]);
 }
 

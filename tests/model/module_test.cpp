@@ -146,6 +146,27 @@ TEST_F(ModuleTest, Forward_hooks_replace_what_the_module_takes_and_gives) {
   EXPECT_EQ(identity(ag, x).values(), (std::vector{4.0, -5.0}));
 }
 
+TEST_F(ModuleTest, Forward_hooks_run_between_the_identity_nodes) {
+  const auto name_of = [](const Tensor& tensor) {
+    return tensor.grad_fn() ? std::string(tensor.grad_fn()->name()) : std::string("leaf");
+  };
+  const auto l1 = small_linear();
+  l1->register_full_backward_hook(
+      [](const TensorList&, const TensorList&) { return TensorList{}; });
+  l1->register_forward_pre_hook([&](const TensorList& in) {
+    words.push_back(name_of(in[0]));
+    return TensorList{};
+  });
+  l1->register_forward_hook([&](const TensorList& in, const TensorList& out) {
+    words.push_back(name_of(in[0]));
+    words.push_back(name_of(out[0]));
+    return TensorList{};
+  });
+  words.push_back(name_of((*l1)(ag, x)));
+  EXPECT_EQ(words, (Words{"leaf", "BackwardHookFunctionBackward", "AddmmBackward0",
+                          "BackwardHookFunctionBackward"}));
+}
+
 TEST_F(ModuleTest, Backward_hooks_replace_gradients_and_later_ones_see_it) {
   auto identity = Lambda([](Autograd&, const TensorList& inputs) { return inputs; });
   identity.register_full_backward_pre_hook(
@@ -165,8 +186,8 @@ TEST_F(ModuleTest, Backward_hooks_replace_gradients_and_later_ones_see_it) {
 }
 
 TEST_F(ModuleTest, Arguments_without_gradient_or_that_are_no_tensors_show_as_undefined) {
-  auto picks = Lambda([](Autograd& ag, const TensorList& in) {
-    return TensorList{mul(ag, in[0], in[2]), Tensor(), in[2]};
+  auto picks = Lambda([](Autograd& autograd, const TensorList& in) {
+    return TensorList{mul(autograd, in[0], in[2]), Tensor(), in[2]};
   });
   TensorList grad_inputs;
   TensorList grad_outputs;
