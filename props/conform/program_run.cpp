@@ -126,7 +126,10 @@ void ProgramRun::mark(std::string_view label, bool fact) {
   mark(fmt::format("{}:{}", label, fact ? "True" : "False"));
 }
 void ProgramRun::emit(EventKind kind, std::string_view name) {
-  send(event(kind, name));
+  HookEvent made = event(kind, name);
+  const bool is_forward = kind == EventKind::module_fwd_pre || kind == EventKind::module_fwd_post;
+  made.is_recompute = is_forward && !made.graph_task.is_none();
+  send(made);
 }
 
 HookHandle ProgramRun::hook(const Tensor& tensor, const std::string& label, Tensor::Hook then) {
