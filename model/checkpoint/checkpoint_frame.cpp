@@ -97,9 +97,10 @@ void CheckpointFrame::recompute(RecomputeId id) {
   try {
     const SavedTensorHooksScope hooks(
         autograd_, {.pack = [this, id](const Tensor& x) { return pack_recomputed(id, x); },
-                    .unpack = [](const std::shared_ptr<void>& tensor) {
-                      return *static_cast<const Tensor*>(tensor.get());
-                    }});
+                    .unpack =
+                        [](const std::shared_ptr<void>& tensor) {
+                          return *static_cast<const Tensor*>(tensor.get());
+                        }});
     state_.run_again(body_, inputs);
   } catch (const StopRecomputation&) {
   }
@@ -147,9 +148,9 @@ void CheckpointFrame::check_metadata(RecomputeId id) const {
              "every living holder was filled");
     const Metadata recomputed(at->second);
     if (recomputed == saved_[i].metadata) continue;
-    differences += fmt::format(
-        "tensor at position {}:\nsaved metadata: {}\nrecomputed metadata: {}\n", i,
-        saved_[i].metadata.text(), recomputed.text());
+    differences +=
+        fmt::format("tensor at position {}:\nsaved metadata: {}\nrecomputed metadata: {}\n", i,
+                    saved_[i].metadata.text(), recomputed.text());
   }
   if (differences.empty()) return;
   throw CheckpointError(

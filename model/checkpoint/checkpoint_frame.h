@@ -71,7 +71,7 @@ class CheckpointFrame : public std::enable_shared_from_this<CheckpointFrame> {
   CheckpointBody body_;
   CheckpointOptions options_;
   ForwardState state_;
-  Tensor inputs_;                             // its grad_fn keeps them
+  Tensor inputs_;                              // its grad_fn keeps them
   FunctionContext* inputs_context_ = nullptr;  // of that grad_fn
   std::vector<Saved> saved_;
   std::map<RecomputeId, Recompute> recomputes_;

@@ -34,12 +34,11 @@ class Recorder {
   Recorder(const Autograd& ag, TensorList inputs) : ag_(ag), inputs_(std::move(inputs)) {}
 
   SavedTensorHooks hooks() {
-    return {.pack =
-                [this](const Tensor& tensor) -> std::shared_ptr<void> {
-                  EXPECT_FALSE(ag_.is_grad_enabled());  // S1
-                  log("p:" + name_of(tensor));
-                  return std::make_shared<Tensor>(tensor);
-                },
+    return {.pack = [this](const Tensor& tensor) -> std::shared_ptr<void> {
+              EXPECT_FALSE(ag_.is_grad_enabled());  // S1
+              log("p:" + name_of(tensor));
+              return std::make_shared<Tensor>(tensor);
+            },
             .unpack =
                 [this](const std::shared_ptr<void>& packed) {
                   const Tensor tensor = *static_cast<const Tensor*>(packed.get());
