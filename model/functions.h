@@ -75,7 +75,7 @@ TensorList unbind(Autograd& ag, const Tensor& x, std::int64_t dim);
 Tensor stack(Autograd& ag, const TensorList& slices, std::int64_t dim);
 
 // In training: elements are zeroed with probability p, the others divided by 1 - p. Draws one
-// number an element from the global generator of x's device; refused under vmap, as in PyTorch.
+// number an element from the generator of x's device; refused under vmap, as in PyTorch.
 Tensor dropout(Autograd& ag, const Tensor& x, double p);
 
 // The sum of squares.

@@ -1,39 +1,61 @@
 #include "model/rng.h"
 
 namespace zeroproof {
-namespace {
 
-// The finalizer of SplitMix64 (Steele, Lea, Flood 2014).
-std::uint64_t mix(std::uint64_t bits) {
-  bits = (bits ^ (bits >> 30U)) * 0xbf58476d1ce4e5b9U;
-  bits = (bits ^ (bits >> 27U)) * 0x94d049bb133111ebU;
-  return bits ^ (bits >> 31U);
+// Matsumoto, Nishimura: Mersenne Twister, 1998, with the initialization of 2002.
+RngState::RngState(std::uint32_t seed) : words_{seed} {
+  for (std::size_t i = 1; i < kWords; ++i)
+    words_[i] =
+        1812433253U * (words_[i - 1] ^ (words_[i - 1] >> 30U)) + static_cast<std::uint32_t>(i);
 }
 
-constexpr std::uint64_t kGoldenGamma = 0x9e3779b97f4a7c15U;
+void RngState::refill() {
+  constexpr std::size_t kShift = 397;
+  for (std::size_t i = 0; i < kWords; ++i) {
+    const std::uint32_t joined =
+        (words_[i] & 0x80000000U) | (words_[(i + 1) % kWords] & 0x7fffffffU);
+    const std::uint32_t twist = (joined & 1U) == 0 ? 0U : 0x9908b0dfU;
+    words_[i] = words_[(i + kShift) % kWords] ^ (joined >> 1U) ^ twist;
+  }
+  next_ = 0;
+}
 
-}  // namespace
+std::uint32_t RngState::draw() {
+  if (next_ == kWords) refill();
+  std::uint32_t bits = words_[next_++];
+  bits ^= bits >> 11U;
+  bits ^= (bits << 7U) & 0x9d2c5680U;
+  bits ^= (bits << 15U) & 0xefc60000U;
+  return bits ^ (bits >> 18U);
+}
 
 void Rng::manual_seed(std::uint64_t seed) {
   seed_ = seed;
-  states_.clear();
+  generators_.clear();
 }
 
 RngState Rng::state(Device device) const {
-  const auto at = states_.find(device.accelerator);
-  return at == states_.end() ? RngState{seed_, 0} : at->second;
+  const auto at = generators_.find(device.accelerator);
+  return at == generators_.end() ? RngState(static_cast<std::uint32_t>(seed_)) : at->second;
 }
 
-void Rng::set_state(Device device, RngState state) {
-  states_[device.accelerator] = state;
+void Rng::set_state(Device device, const RngState& state) {
+  generators_.insert_or_assign(device.accelerator, state);
+}
+
+RngState& Rng::generator(Device device) {
+  return generators_.try_emplace(device.accelerator, static_cast<std::uint32_t>(seed_))
+      .first->second;
+}
+
+std::uint32_t Rng::draw(Device device) {
+  return generator(device).draw();
 }
 
 double Rng::uniform(Device device) {
-  RngState state = this->state(device);
-  ++state.drawn;
-  set_state(device, state);
-  const std::uint64_t bits = mix(mix(state.seed + kGoldenGamma) + state.drawn * kGoldenGamma);
-  return static_cast<double>(bits >> 11U) * 0x1p-53;
+  const std::uint64_t high = draw(device);
+  const std::uint64_t bits = (high << 32U) | draw(device);
+  return static_cast<double>(bits & ((std::uint64_t{1} << 53U) - 1)) * 0x1p-53;
 }
 
 RngFork::RngFork(Rng& rng, const std::vector<Device>& devices) : rng_(rng) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -9,29 +11,41 @@
 
 namespace zeroproof {
 
-// Where a generator stands. Equal states draw equal numbers.
-struct RngState {
-  std::uint64_t seed = 0;
-  std::uint64_t drawn = 0;
+// Where a generator stands: a Mersenne Twister 19937, as PyTorch's on the CPU. Equal states draw
+// equal numbers.
+class RngState {
+ public:
+  explicit RngState(std::uint32_t seed);
+  std::uint32_t draw();
   friend bool operator==(const RngState&, const RngState&) = default;
+
+ private:
+  static constexpr std::size_t kWords = 624;
+  void refill();
+
+  std::array<std::uint32_t, kWords> words_;
+  std::size_t next_ = kWords;
 };
 
-// The random numbers of one process: a generator for each device, as in PyTorch, but not
-// PyTorch's numbers. No graph task carries it along (autograd_semantics section 15).
+// The random numbers of one process, a generator for each device. The CPU's numbers are those of
+// PyTorch for the same seed, an accelerator's are not. No graph task carries them along
+// (autograd_semantics section 15).
 class Rng {
  public:
   // All generators start again, those of devices not used so far included.
   void manual_seed(std::uint64_t seed);
 
   RngState state(Device device) const;
-  void set_state(Device device, RngState state);
+  void set_state(Device device, const RngState& state);
 
-  // The next number of the device, in [0, 1).
-  double uniform(Device device);
+  std::uint32_t draw(Device device);  // 32 bits
+  double uniform(Device device);      // in [0, 1), of two draws: torch.rand in float64
 
  private:
-  std::uint64_t seed_ = 0;
-  std::map<std::int16_t, RngState> states_;  // of devices that left the seed behind
+  RngState& generator(Device device);
+
+  std::uint64_t seed_ = 67280421310721;          // PyTorch's default
+  std::map<std::int16_t, RngState> generators_;  // of devices that left the seed behind
 };
 
 // Whatever is drawn meanwhile, afterwards the generators of `devices` stand where they stood.

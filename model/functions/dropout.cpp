@@ -59,7 +59,8 @@ Tensor draw_mask(Autograd& ag, const Tensor& x, double p, double kept) {
 // Several operations on the CPU, one on an accelerator; none where nothing is random.
 Tensor dropout(Autograd& ag, const Tensor& x, double p) {
   if (!(p >= 0.0 && p <= 1.0))
-    throw AutogradError(fmt::format("dropout probability has to be between 0 and 1, but got {}", p));
+    throw AutogradError(
+        fmt::format("dropout probability has to be between 0 and 1, but got {}", p));
   if (p == 0.0 || x.numel() == 0) return x;
   if (p == 1.0) return mul(ag, x, Tensor::full({}, 0.0, x.dtype()).on(x.device()));
   const double scale = 1.0 / (1.0 - p);

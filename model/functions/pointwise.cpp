@@ -27,10 +27,11 @@ void save_input(OpNode& node, Inputs in) {
   node.save(in[0]);
 }
 
-// What each input's gradient needs: the other factor.
+// What each input's gradient needs: the other factor. In PyTorch's order, as in every operation
+// here: it is where a non-reentrant checkpoint counts them, and how hooks see them (rule S4).
 void save_factors(OpNode& node, Inputs in) {
-  node.save(node.needs(1) ? in[0] : Tensor());
   node.save(node.needs(0) ? in[1] : Tensor());
+  node.save(node.needs(1) ? in[0] : Tensor());
 }
 
 Tensor times(Autograd& ag, const Tensor& tangent, const Tensor& slope) {
@@ -104,8 +105,10 @@ const Op kMul = {.name = "MulBackward0",
                  .backward =
                      [](Autograd& ag, OpNode& node, Inputs grads) {
                        TensorList out(2);
-                       if (node.needs(1)) out[1] = mul(ag, grads[0], node.saved(0));
-                       if (node.needs(0)) out[0] = mul(ag, grads[0], node.saved(1));
+                       const Tensor right = node.saved(0);
+                       const Tensor left = node.saved(1);
+                       if (node.needs(1)) out[1] = mul(ag, grads[0], left);
+                       if (node.needs(0)) out[0] = mul(ag, grads[0], right);
                        return out;
                      },
                  .batch = batch_pointwise<kMul>,
@@ -119,15 +122,15 @@ const Op kDiv = {.name = "DivBackward0",
                  .forward = binary<BinaryOp::div>,
                  .save =
                      [](OpNode& node, Inputs in) {
-                       node.save(node.needs(1) ? in[0] : Tensor());
                        node.save(in[1]);
+                       node.save(node.needs(1) ? in[0] : Tensor());
                      },
                  .backward =
                      [](Autograd& ag, OpNode& node, Inputs grads) {
                        TensorList out(2);
-                       const Tensor divisor = node.saved(1);
+                       const Tensor divisor = node.saved(0);
                        if (node.needs(1)) {
-                         const Tensor quotient = div(ag, div(ag, node.saved(0), divisor), divisor);
+                         const Tensor quotient = div(ag, div(ag, node.saved(1), divisor), divisor);
                          out[1] = mul(ag, neg(ag, grads[0]), quotient);
                        }
                        if (node.needs(0)) out[0] = div(ag, grads[0], divisor);

@@ -65,17 +65,19 @@ const Op kMm = {.name = "MmBackward0",
                     },
                 .save =
                     [](OpNode& node, Inputs in) {
-                      node.save(node.needs(1) ? in[0] : Tensor());
                       node.save(node.needs(0) ? in[1] : Tensor());
+                      node.save(node.needs(1) ? in[0] : Tensor());
                       save_layouts(node, in[0], in[1]);
                     },
                 .backward =
                     [](Autograd& ag, OpNode& node, Inputs grads) {
                       TensorList out(2);
+                      const Tensor right = node.saved(0);
+                      const Tensor left = node.saved(1);
                       if (node.needs(1))
-                        out[1] = right_grad(ag, grads[0], node.saved(0), node.args.other_dim == 1);
+                        out[1] = right_grad(ag, grads[0], left, node.args.other_dim == 1);
                       if (node.needs(0))
-                        out[0] = left_grad(ag, grads[0], node.saved(1), node.args.dim == 1);
+                        out[0] = left_grad(ag, grads[0], right, node.args.dim == 1);
                       return out;
                     },
                 .batch =
@@ -110,9 +112,10 @@ const Op kAddmm = {
     .backward =
         [](Autograd& ag, OpNode& node, Inputs grads) {
           TensorList out(3);
-          if (node.needs(1)) out[1] = left_grad(ag, grads[0], node.saved(1), node.args.dim == 1);
-          if (node.needs(2))
-            out[2] = right_grad(ag, grads[0], node.saved(0), node.args.other_dim == 1);
+          const Tensor left = node.saved(0);
+          const Tensor right = node.saved(1);
+          if (node.needs(1)) out[1] = left_grad(ag, grads[0], right, node.args.dim == 1);
+          if (node.needs(2)) out[2] = right_grad(ag, grads[0], left, node.args.other_dim == 1);
           if (node.needs(0)) out[0] = grads[0];
           return out;
         },
@@ -151,14 +154,16 @@ const Op kBmm = {
         },
     .save =
         [](OpNode& node, Inputs in) {
-          node.save(node.needs(1) ? in[0] : Tensor());
           node.save(node.needs(0) ? in[1] : Tensor());
+          node.save(node.needs(1) ? in[0] : Tensor());
         },
     .backward =
         [](Autograd& ag, OpNode& node, Inputs grads) {
           TensorList out(2);
-          if (node.needs(1)) out[1] = bmm(ag, transpose(ag, node.saved(0), 1, 2), grads[0]);
-          if (node.needs(0)) out[0] = bmm(ag, grads[0], transpose(ag, node.saved(1), 1, 2));
+          const Tensor right = node.saved(0);
+          const Tensor left = node.saved(1);
+          if (node.needs(1)) out[1] = bmm(ag, transpose(ag, left, 1, 2), grads[0]);
+          if (node.needs(0)) out[0] = bmm(ag, grads[0], transpose(ag, right, 1, 2));
           return out;
         },
     .batch =

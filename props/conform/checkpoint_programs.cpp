@@ -3,6 +3,7 @@
 #include <set>
 
 #include "model/accumulate_grad.h"
+#include "props/conform/module_watch.h"
 #include "props/conform/program.h"
 
 namespace zeroproof {
@@ -29,6 +30,63 @@ Tensor ckpt_tanh(ProgramRun& c, const char* label, CheckpointKind kind, const nn
   Autograd& ag = c.autograd();
   return c.ckpt(
       label, kind, [&](const Tensor& t) { return tanh(ag, layer(ag, t)); }, x);
+}
+
+TwoLayers watched_layers(ProgramRun& c) {
+  TwoLayers layers = two_layers(c);
+  watch_forward(c, layers.l1, "l1");
+  watch_forward(c, layers.l2, "l2");
+  return layers;
+}
+
+void one_region(ProgramRun& c, CheckpointKind kind) {
+  Autograd& ag = c.autograd();
+  const TwoLayers m = watched_layers(c);
+  ag.backward(sq(ag, m.l2(ag, ckpt_tanh(c, "c", kind, m.l1, c.leaf_input("x")))));
+}
+
+void reentrant(ProgramRun& c) {
+  one_region(c, kReentrant);
+}
+void nonreentrant(ProgramRun& c) {
+  one_region(c, kNonReentrant);
+}
+
+Tensor ckpt_both_layers(ProgramRun& c, const TwoLayers& m) {
+  Autograd& ag = c.autograd();
+  const auto body = [&](const Tensor& t) { return m.l2(ag, tanh(ag, m.l1(ag, t))); };
+  return c.ckpt("c", kNonReentrant, body, c.input());
+}
+
+void nonreentrant_tail(ProgramRun& c) {
+  const TwoLayers m = watched_layers(c);
+  c.autograd().backward(sq(c.autograd(), ckpt_both_layers(c, m)));
+}
+
+void no_early_stop(ProgramRun& c) {
+  const TwoLayers m = watched_layers(c);
+  Tensor y;
+  {
+    const CheckpointEarlyStop off(c.autograd(), false);
+    y = ckpt_both_layers(c, m);
+  }
+  c.autograd().backward(sq(c.autograd(), y));
+}
+
+void nested(ProgramRun& c, CheckpointKind kind) {
+  Autograd& ag = c.autograd();
+  const TwoLayers m = watched_layers(c);
+  const auto outer = [&](const Tensor& t) {
+    return tanh(ag, m.l2(ag, ckpt_tanh(c, "i", kind, m.l1, t)));
+  };
+  ag.backward(sq(ag, c.ckpt("o", kind, outer, c.leaf_input("x"))));
+}
+
+void nested_reentrant(ProgramRun& c) {
+  nested(c, kReentrant);
+}
+void nested_nonreentrant(ProgramRun& c) {
+  nested(c, kNonReentrant);
 }
 
 void nonreentrant_retain(ProgramRun& c) {
@@ -98,6 +156,10 @@ void rng(ProgramRun& c) {
   Rng& rng = ag.global().rng;
   const nn::Linear l1 = c.linear("l1");
   const Tensor x = c.leaf_input("x");
+  // They were drawn from the program's seed, one float64 an element; what follows they left over.
+  rng.manual_seed(c.seed());
+  for (const auto& [name, leaf] : c.leaves())
+    for (std::int64_t i = 0; i < leaf.numel(); ++i) rng.uniform(Device::cpu());
   for (const auto& [label, kind] : kVariants) {
     std::vector<std::vector<bool>> seen;
     const auto body = [&](const Tensor& t) {
@@ -106,7 +168,7 @@ void rng(ProgramRun& c) {
       return tanh(ag, h);
     };
     const Tensor y = c.ckpt(label, kind, body, x);
-    for (int i = 0; i < 3; ++i) rng.uniform(Device::cpu());
+    for (int i = 0; i < 3; ++i) rng.draw(Device::cpu());
     const RngState before = rng.state(Device::cpu());
     ag.backward(sq(ag, y));
     c.mark(std::string(label) + ":mask_equal", seen.at(0) == seen.at(1));
@@ -186,6 +248,12 @@ void epilogue_timing(ProgramRun& c) {
 }
 
 constexpr std::array kPrograms = {
+    ConformProgram{"P23_ckpt_reentrant", reentrant},
+    ConformProgram{"P24_ckpt_nonreentrant", nonreentrant},
+    ConformProgram{"P25_ckpt_nonreentrant_tail", nonreentrant_tail},
+    ConformProgram{"P26_ckpt_no_early_stop", no_early_stop},
+    ConformProgram{"P27_ckpt_nested_reentrant", nested_reentrant},
+    ConformProgram{"P28_ckpt_nested_nonreentrant", nested_nonreentrant},
     ConformProgram{"P29_ckpt_nonreentrant_retain", nonreentrant_retain},
     ConformProgram{"P30_ckpt_reentrant_inputs_error", reentrant_inputs_error},
     ConformProgram{"P31_ckpt_reentrant_tied", reentrant_tied},

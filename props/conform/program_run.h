@@ -55,6 +55,9 @@ class ProgramRun final : private AutogradObserver {
 
   Autograd& autograd() { return autograd_; }
   Device device() const { return device_; }
+  std::uint64_t seed() const {
+    return static_cast<std::uint64_t>(recorded_.header.seed.value_or(0));
+  }
 
   // The next input; without a name, "in0", "in1", … Throws MissingTensor.
   Tensor input(std::string_view name = {});

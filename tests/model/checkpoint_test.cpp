@@ -473,7 +473,8 @@ TEST_F(CheckpointTest, Draws_the_numbers_of_the_forward_again_unless_told_not_to
         drawn.emplace_back(number, dropped.values());
         return TensorList{sin(ag_, dropped)};
       };
-      const Tensor loss = sum(ag_, checkpoint(ag_, kind, body, {x}, {.preserves_rng_state = preserves})[0]);
+      const Tensor loss =
+          sum(ag_, checkpoint(ag_, kind, body, {x}, {.preserves_rng_state = preserves})[0]);
       const auto before = std::pair(rng.state(Device::cpu()), rng.state(device));
       ag_.backward(loss);
       EXPECT_EQ(preserves, drawn.at(0) == drawn.at(1));
@@ -493,16 +494,15 @@ TEST_F(CheckpointTest, Does_nothing_where_grad_mode_is_off) {
 // K5: outside a backward, each unpacking is a recompute of its own.
 TEST_F(CheckpointTest, Recomputes_for_every_tensor_that_is_read_outside_a_backward) {
   FunctionContext* saved = nullptr;
-  const CustomFunction keep{.name = "KeepBackward",
-                            .forward =
-                                [&](FunctionContext& context, const TensorList& inputs) {
-                                  saved = &context;
-                                  context.save_for_backward({inputs[0], inputs[0]});
-                                  return TensorList{inputs[0].detach()};
-                                },
-                            .backward = [](FunctionContext&, const TensorList& grads) {
-                              return grads;
-                            }};
+  const CustomFunction keep{
+      .name = "KeepBackward",
+      .forward =
+          [&](FunctionContext& context, const TensorList& inputs) {
+            saved = &context;
+            context.save_for_backward({inputs[0], inputs[0]});
+            return TensorList{inputs[0].detach()};
+          },
+      .backward = [](FunctionContext&, const TensorList& grads) { return grads; }};
   int runs = 0;
   const auto body = [&](const TensorList& inputs) {
     ++runs;
@@ -522,8 +522,8 @@ TEST_F(CheckpointTest, Is_freed_without_recursion) {
   for (const CheckpointKind kind : kKinds) {
     Tensor t = x_;
     for (int i = 0; i < kRegions; ++i)
-      t = checkpoint(
-          ag_, kind, [this](const TensorList& in) { return TensorList{sin(ag_, in[0])}; }, {t})[0];
+      t = checkpoint(ag_, kind,
+                     [this](const TensorList& in) { return TensorList{sin(ag_, in[0])}; }, {t})[0];
     EXPECT_TRUE(t.requires_grad());
   }
 }
