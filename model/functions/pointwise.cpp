@@ -239,15 +239,26 @@ const Op kTanh = {
     .jvp = [](Autograd& ag, Inputs, Inputs tangents, Inputs outputs,
               Args) { return TensorList{tanh_backward(ag, tangents[0], outputs[0])}; }};
 
+// PyTorch's kernels for narrow types compute in float32 on the CPU and step by step on CUDA.
+bool rounds_once(const Tensor& x) {
+  return x.device().is_cpu() && (x.dtype() == DType::bfloat16 || x.dtype() == DType::float16);
+}
+
+Tensor tanh_grad(const Ops& ops, const Tensor& grad, const Tensor& output) {
+  const Tensor one = Tensor::number(1.0, output.dtype());
+  const Tensor square = ops.binary(BinaryOp::mul, output, output);
+  return ops.binary(BinaryOp::mul, grad, ops.binary(BinaryOp::sub, one, square));
+}
+
 // grad * (1 - output^2), one operation as upstream, so that its own derivative is one node.
 const Op kTanhBackward = {
     .name = "TanhBackwardBackward0",
     .forward =
         [](const Ops& ops, Inputs in, Args) {
-          const Tensor one = Tensor::number(1.0, in[1].dtype());
-          const Tensor square = ops.binary(BinaryOp::mul, in[1], in[1]);
-          const Tensor slope = ops.binary(BinaryOp::sub, one, square);
-          return TensorList{ops.binary(BinaryOp::mul, in[0], slope)};
+          if (!rounds_once(in[0])) return TensorList{tanh_grad(ops, in[0], in[1])};
+          const Tensor wide =
+              tanh_grad(ops, ops.cast(in[0], DType::float32), ops.cast(in[1], DType::float32));
+          return TensorList{ops.cast(wide, in[0].dtype())};
         },
     .save =
         [](OpNode& node, Inputs in) {
