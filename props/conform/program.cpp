@@ -7,9 +7,8 @@ namespace {
 
 std::vector<ConformProgram> gather() {
   std::vector<ConformProgram> programs;
-  for (const auto group :
-       {plain_graph_programs(), engine_programs(), accumulation_programs(), hook_programs(),
-        transform_programs()})
+  for (const auto group : {plain_graph_programs(), engine_programs(), accumulation_programs(),
+                           hook_programs(), transform_programs()})
     programs.insert(programs.end(), group.begin(), group.end());
   std::sort(programs.begin(), programs.end(),
             [](const ConformProgram& a, const ConformProgram& b) { return a.name < b.name; });

@@ -33,7 +33,9 @@ const std::vector<TransformCase>& transform_cases() {
       {"sum_of_scalar", {{}}, [](A& ag, const L& x) { return L{sum(ag, x[0])}; }},
       {"sum_dims",
        {{2, 2, 2}},
-       [](A& ag, const L& x) { return L{sum(ag, x[0], {0, 2}, KeepDim::no)}; }},
+       [](A& ag, const L& x) {
+         return L{sum(ag, x[0], {0, 2}, KeepDim::no)};
+       }},
       {"sum_dims_kept",
        {{2, 3}},
        [](A& ag, const L& x) { return L{sum(ag, x[0], {1}, KeepDim::yes)}; }},
@@ -75,11 +77,7 @@ const std::vector<TransformCase>& transform_cases() {
        [](A& ag, const L& x) {
          return L{view(ag, x[0], {3, 2})};
        }},
-      {"reshape",
-       {{2, 3}},
-       [](A& ag, const L& x) {
-         return L{reshape(ag, t(ag, x[0]), {6})};
-       }},
+      {"reshape", {{2, 3}}, [](A& ag, const L& x) { return L{reshape(ag, t(ag, x[0]), {6})}; }},
       {"unsqueeze", {{2}}, [](A& ag, const L& x) { return L{unsqueeze(ag, x[0], 1)}; }},
       {"squeeze", {{2, 1}}, [](A& ag, const L& x) { return L{squeeze(ag, x[0], 1)}; }},
       {"narrow",
@@ -206,8 +204,8 @@ std::string difference(const std::vector<double>& expected, const std::vector<do
   for (const double value : expected) scale = std::max(scale, std::abs(value));
   for (std::size_t i = 0; i < expected.size(); ++i)
     if (!(std::abs(expected[i] - actual[i]) <= tolerance * scale))
-      return "value " + std::to_string(i) + ": " + std::to_string(expected[i]) +
-             " expected, not " + std::to_string(actual[i]);
+      return "value " + std::to_string(i) + ": " + std::to_string(expected[i]) + " expected, not " +
+             std::to_string(actual[i]);
   return {};
 }
 
