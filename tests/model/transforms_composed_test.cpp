@@ -117,7 +117,7 @@ TEST_F(ComposedTransforms, Accumulate_captured_leaves_in_the_order_of_PyTorch) {
     leaf.set_requires_grad(true);
     leaf.register_post_accumulate_grad_hook(
         [&fired, name](const Tensor&) { fired += (fired.empty() ? "" : " ") + std::string(name); });
-    return leaf;
+    return made;
   };
   const Tensor w1 = leaf("w1", {3, 3});
   const Tensor b1 = leaf("b1", {3});
