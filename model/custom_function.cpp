@@ -178,7 +178,8 @@ TensorList apply_vmap_layer(Autograd& ag, const CustomFunction& function, Tensor
   if (function.vmap && !has_batch) return apply_layers(ag, function, inputs);
   if (function.vmap) {
     TensorList outputs = function.vmap({inputs, is_batched, frame->batch_size});
-    for (Tensor& output : outputs) output = wrap(*frame, output);
+    for (Tensor& output : outputs)
+      if (output.is_defined()) output = wrap(*frame, output);
     return outputs;
   }
   const auto vmapped =

@@ -125,7 +125,8 @@ void Tensor::set_data(const Tensor& given) const {
     throw AutogradError(
         "a tensor made inside a function transform cannot become the data of a tensor outside");
   if (is_live_wrapper(*this))
-    throw AutogradError("mutating directly with `.data` inside functorch transform is not allowed.");
+    throw AutogradError(
+        "mutating directly with `.data` inside functorch transform is not allowed.");
   if (impl_->dtype != other.dtype() || impl_->device != other.device())
     impl_->accumulate_grad.reset();
   const TensorImpl& from = other.impl();

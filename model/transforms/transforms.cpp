@@ -13,7 +13,8 @@ namespace {
 
 TensorList wrapped(const TransformFrame& frame, const TensorList& tensors) {
   TensorList wrappers;
-  for (const Tensor& tensor : tensors) wrappers.push_back(wrap(frame, without_dead_wrappers(tensor)));
+  for (const Tensor& tensor : tensors)
+    wrappers.push_back(wrap(frame, without_dead_wrappers(tensor)));
   return wrappers;
 }
 
@@ -57,7 +58,8 @@ void check_scalar(const TensorList& outputs) {
 
 void check_outputs(const TensorList& outputs, const char* what) {
   if (outputs.empty())
-    throw AutogradError(std::string(what) + ": Expected f to be a function that has non-empty output");
+    throw AutogradError(std::string(what) +
+                        ": Expected f to be a function that has non-empty output");
   for (const Tensor& output : outputs)
     if (!output.is_defined())
       throw AutogradError(std::string(what) + ": Expected f(*primals) to return only tensors");
@@ -95,8 +97,8 @@ GradAndValue grad_and_value(Autograd& ag, const Function& f, const TensorList& a
   check_scalar(outputs);
   if (!options.has_aux && outputs.size() != 1)
     throw AutogradError("grad_and_value(f)(*args): Expected f(*args) to return a Tensor");
-  const TensorList grads = grads_of(ag, {outputs[0]}, inputs, {},
-                                    {.create_graph = true, .retain_graph = false});
+  const TensorList grads =
+      grads_of(ag, {outputs[0]}, inputs, {}, {.create_graph = true, .retain_graph = false});
   GradAndValue result{unwrapped(grads, level.frame()), {}, {}};
   outputs = unwrapped(outputs, level.frame());
   result.value = outputs[0];
@@ -139,8 +141,7 @@ Jvp jvp(Autograd& ag, const Function& f, const TensorList& primals, const Tensor
   TensorList duals = wrapped(level.frame(), primals);
   for (std::size_t i = 0; i < places.size(); ++i) {
     const Tensor primal = without_dead_wrappers(primals[places[i]]);
-    duals[places[i]] =
-        wrap_with_tangent(level.frame(), primal, without_dead_wrappers(tangents[i]));
+    duals[places[i]] = wrap_with_tangent(level.frame(), primal, without_dead_wrappers(tangents[i]));
   }
   const TensorList outputs = f(duals);
   check_outputs(outputs, "jvp(f, primals, tangents)");

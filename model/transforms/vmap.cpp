@@ -74,8 +74,7 @@ TensorList call_mapped(Autograd& ag, const Function& f, const VmapDims& dims,
   if (!dims.out.empty() && dims.out.size() != outputs.size())
     throw AutogradError("vmap: out_dims is not compatible with the structure of outputs");
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    outputs[i] =
-        with_batch_at(ag, outputs[i], level.frame(), dims.out.empty() ? 0 : dims.out[i]);
+    outputs[i] = with_batch_at(ag, outputs[i], level.frame(), dims.out.empty() ? 0 : dims.out[i]);
   return outputs;
 }
 

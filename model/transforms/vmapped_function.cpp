@@ -82,8 +82,9 @@ TensorList VmappedFunction::backward(FunctionContext& context, const TensorList&
     inner.function_name_ = context.function_name_;
     inner.attributes_ = context.attributes_;
     inner.given_ = batched(level.frame(), saved, kept.is_saved_batched);
-    result = unbatched(level.frame(), function_.backward(
-                                          inner, batched(level.frame(), grads, is_output_batched_)));
+    result =
+        unbatched(level.frame(),
+                  function_.backward(inner, batched(level.frame(), grads, is_output_batched_)));
   }
   for (std::size_t i = 0; i < result.tensors.size() && i < is_batched_.size(); ++i) {
     Tensor& grad = result.tensors[i];

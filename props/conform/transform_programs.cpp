@@ -19,7 +19,8 @@ constexpr LinearOptions kHookedLinear = {.weight = kHooked, .bias = kHooked};
 std::string stack_of(const Autograd& ag) {
   std::string words;
   for (auto frame = ag.local().transforms; frame; frame = frame->below) {
-    const std::string word = std::string(transform_name(frame->kind)) + std::to_string(frame->level);
+    const std::string word =
+        std::string(transform_name(frame->kind)) + std::to_string(frame->level);
     words = words.empty() ? word : word + "," + words;
   }
   return words;
@@ -190,8 +191,7 @@ void func_banned_calls(ProgramRun& c) {
     const Tensor y = mul(ag, x, 2.0);
     outcomes[0] = outcome_of([&] { retain_grad(ag, y); });
     outcomes[1] = outcome_of([&] { requires_grad_(ag, Tensor::full({2}, 1.0)); });
-    outcomes[2] =
-        outcome_of([&] { y.register_hook([](const Tensor&) { return Tensor(); }); });
+    outcomes[2] = outcome_of([&] { y.register_hook([](const Tensor&) { return Tensor(); }); });
     return sum(ag, y);
   };
   func::grad(ag, f)(c.input("x"));

@@ -53,5 +53,46 @@ out = {
     "captured_hessian": captured(hessian(scalar), X),
     "captured_jvp": captured(lambda x: jvp(vector, (x,), (X * X,))[1], X),
 }
-print(json.dumps({k: {"sizes": list(v.shape), "values": v.flatten().tolist()}
-                  for k, v in out.items()}, indent=0).replace("\n", " ").replace("}, ", "},\n"))
+
+
+class Order:
+    """In which order a later backward at level 0 accumulates the leaves of a small network."""
+
+    def __init__(self):
+        self.fired = []
+        self.leaves = {"w1": self.leaf("w1", 3, 3), "b1": self.leaf("b1", 3), "w2": self.leaf("w2", 3, 3),
+                       "b2": self.leaf("b2", 3)}
+
+    def leaf(self, name, *sizes):
+        leaf = torch.full(sizes, 0.25, requires_grad=True)
+        leaf.register_post_accumulate_grad_hook(lambda _: self.fired.append(name))
+        return leaf
+
+    def vector(self, x):
+        h = torch.tanh(torch.nn.functional.linear(x, self.leaves["w1"], self.leaves["b1"]))
+        return torch.nn.functional.linear(h, self.leaves["w2"], self.leaves["b2"]) * torch.sin(h)
+
+    def scalar(self, x):
+        return (self.vector(x) ** 2).sum()
+
+    def of(self, result):
+        self.fired.clear()
+        (result ** 2).sum().backward()
+        return " ".join(self.fired)
+
+
+order = Order()
+v, s = order.vector, order.scalar
+orders = {
+    "grad": order.of(grad(s)(X)),
+    "vmap_grad": order.of(vmap(grad(s))(XS)),
+    "grad_vmap": order.of(grad(lambda xs: vmap(s)(xs).sum())(XS)),
+    "jacrev": order.of(jacrev(v)(X)),
+    "jacfwd": order.of(jacfwd(v)(X)),
+    "hessian": order.of(hessian(s)(X)),
+    "jvp": order.of(jvp(v, (X,), (X,))[1]),
+    "grad_grad": order.of(grad(lambda x: (grad(s)(x) ** 2).sum())(X)),
+}
+numbers = {k: {"sizes": list(t.shape), "values": t.flatten().tolist()} for k, t in out.items()}
+text = json.dumps({"numbers": numbers, "orders": orders}, indent=0)
+print(text.replace("\n", " ").replace("}, ", "},\n"))

@@ -6,10 +6,13 @@
 
 namespace zeroproof::testing {
 
-const std::vector<TransformCase>& transform_cases() {
-  using A = Autograd;
-  using L = TensorList;
-  static const std::vector<TransformCase> kCases = {
+namespace {
+
+using A = Autograd;
+using L = TensorList;
+
+std::vector<TransformCase> element_cases() {
+  return {
       {"add", {{2, 3}, {3}}, [](A& ag, const L& x) { return L{add(ag, x[0], x[1])}; }},
       {"add_scalar_left", {{}, {2, 2}}, [](A& ag, const L& x) { return L{add(ag, x[0], x[1])}; }},
       {"add_number", {{3}}, [](A& ag, const L& x) { return L{add(ag, x[0], 1.5)}; }},
@@ -29,11 +32,18 @@ const std::vector<TransformCase>& transform_cases() {
       {"sin", {{3}}, [](A& ag, const L& x) { return L{sin(ag, x[0])}; }},
       {"cos", {{}}, [](A& ag, const L& x) { return L{cos(ag, x[0])}; }},
       {"clone", {{3}}, [](A& ag, const L& x) { return L{clone(ag, x[0])}; }},
+  };
+}
+
+std::vector<TransformCase> sum_and_product_cases() {
+  return {
       {"sum", {{2, 2}}, [](A& ag, const L& x) { return L{sum(ag, x[0])}; }},
       {"sum_of_scalar", {{}}, [](A& ag, const L& x) { return L{sum(ag, x[0])}; }},
       {"sum_dims",
        {{2, 2, 2}},
-       [](A& ag, const L& x) { return L{sum(ag, x[0], {0, 2}, KeepDim::no)}; }},
+       [](A& ag, const L& x) {
+         return L{sum(ag, x[0], {0, 2}, KeepDim::no)};
+       }},
       {"sum_dims_kept",
        {{2, 3}},
        [](A& ag, const L& x) { return L{sum(ag, x[0], {1}, KeepDim::yes)}; }},
@@ -66,6 +76,11 @@ const std::vector<TransformCase>& transform_cases() {
       {"matmul_rows",
        {{2, 1, 2}, {2, 2}},
        [](A& ag, const L& x) { return L{matmul(ag, x[0], x[1])}; }},
+  };
+}
+
+std::vector<TransformCase> shape_cases() {
+  return {
       {"t", {{2, 3}}, [](A& ag, const L& x) { return L{t(ag, x[0])}; }},
       {"t_of_vector", {{3}}, [](A& ag, const L& x) { return L{t(ag, x[0])}; }},
       {"transpose", {{1, 2, 3}}, [](A& ag, const L& x) { return L{transpose(ag, x[0], 0, 2)}; }},
@@ -75,11 +90,7 @@ const std::vector<TransformCase>& transform_cases() {
        [](A& ag, const L& x) {
          return L{view(ag, x[0], {3, 2})};
        }},
-      {"reshape",
-       {{2, 3}},
-       [](A& ag, const L& x) {
-         return L{reshape(ag, t(ag, x[0]), {6})};
-       }},
+      {"reshape", {{2, 3}}, [](A& ag, const L& x) { return L{reshape(ag, t(ag, x[0]), {6})}; }},
       {"unsqueeze", {{2}}, [](A& ag, const L& x) { return L{unsqueeze(ag, x[0], 1)}; }},
       {"squeeze", {{2, 1}}, [](A& ag, const L& x) { return L{squeeze(ag, x[0], 1)}; }},
       {"narrow",
@@ -115,6 +126,19 @@ const std::vector<TransformCase>& transform_cases() {
          return L{y, before};
        }},
   };
+}
+
+std::vector<TransformCase> gather() {
+  std::vector<TransformCase> cases = element_cases();
+  for (const auto& group : {sum_and_product_cases(), shape_cases()})
+    cases.insert(cases.end(), group.begin(), group.end());
+  return cases;
+}
+
+}  // namespace
+
+const std::vector<TransformCase>& transform_cases() {
+  static const std::vector<TransformCase> kCases = gather();
   return kCases;
 }
 
@@ -206,8 +230,8 @@ std::string difference(const std::vector<double>& expected, const std::vector<do
   for (const double value : expected) scale = std::max(scale, std::abs(value));
   for (std::size_t i = 0; i < expected.size(); ++i)
     if (!(std::abs(expected[i] - actual[i]) <= tolerance * scale))
-      return "value " + std::to_string(i) + ": " + std::to_string(expected[i]) +
-             " expected, not " + std::to_string(actual[i]);
+      return "value " + std::to_string(i) + ": " + std::to_string(expected[i]) + " expected, not " +
+             std::to_string(actual[i]);
   return {};
 }
 

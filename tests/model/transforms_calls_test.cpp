@@ -10,6 +10,7 @@
 #include "model/autograd_error.h"
 #include "model/cpu_ops.h"
 #include "model/functions.h"
+#include "model/node.h"
 #include "model/op.h"
 #include "model/transforms/layer.h"
 #include "model/transforms/restricted_calls.h"
@@ -83,9 +84,8 @@ TEST_F(Transforms, Push_levels_and_run_one_graph_task_inside_them) {
   func::jacrev(ag_, f())(x_);
   EXPECT_EQ("+Grad1 -Grad1 +Vmap1 gt+keep gt- -Vmap1 ", std::exchange(observer_.events, {}));
   func::hessian(ag_, f())(x_);
-  EXPECT_EQ(
-      "+Vmap1 +Jvp2 +Grad3 -Grad3 +Vmap3 gt+keep gt- -Vmap3 -Jvp2 -Vmap1 ",
-      std::exchange(observer_.events, {}));
+  EXPECT_EQ("+Vmap1 +Jvp2 +Grad3 -Grad3 +Vmap3 gt+keep gt- -Vmap3 -Jvp2 -Vmap1 ",
+            std::exchange(observer_.events, {}));
   func::jvp(ag_, func::lifted(f()), {x_}, {x_});
   EXPECT_EQ("+Jvp1 -Jvp1 ", observer_.events);
 }
@@ -178,6 +178,21 @@ TEST_F(Transforms, Respect_the_grad_mode_in_which_they_were_entered) {
   EXPECT_TRUE(pushed().tangents[0].requires_grad());
 }
 
+// Rules N2, T2: one number a level that makes a node, the top level's first. To a level, what it
+// only captured is no input.
+TEST_F(Transforms, Take_sequence_numbers_from_the_top_level_down) {
+  func::grad(ag_, [&](const Tensor& x) {
+    const std::uint64_t before = ag_.next_sequence_nr();
+    const Tensor captured = mul(ag_, w_, w_);
+    EXPECT_FALSE(captured.requires_grad());
+    EXPECT_EQ(before + 1, ag_.next_sequence_nr());
+    const Tensor product = mul(ag_, x, captured);
+    EXPECT_EQ(before + 1, product.grad_fn()->sequence_nr());
+    EXPECT_EQ(before + 3, ag_.next_sequence_nr());
+    return sum(ag_, product);
+  })(x_);
+}
+
 TEST_F(Transforms, Treat_what_is_computed_without_grad_mode_as_constant) {
   const func::UnaryFunction half = [&](const Tensor& x) {
     Tensor square;
@@ -216,8 +231,8 @@ TEST_F(Transforms, Refuse_what_PyTorch_refuses) {
                     "mutating directly"));
   EXPECT_EQ("", has(error_of([&] { func::grad(ag_, func::grad(ag_, f()))(x_); }), "1 dims"));
   EXPECT_EQ("", has(error_of([&] {
-                      func::vmap(ag_, [](const Tensor& x) { return Tensor::full({}, x.item()); })(
-                          x_);
+                      func::vmap(ag_,
+                                 [](const Tensor& x) { return Tensor::full({}, x.item()); })(x_);
                     }),
                     "item()"));
 }
@@ -248,14 +263,12 @@ TEST_F(Transforms, Refuse_arguments_that_do_not_fit) {
 
 // An operation of the future that came without its rules.
 TEST_F(Transforms, Say_which_operation_lacks_a_rule) {
-  static const Op kBare = {
-      .name = "BareBackward0",
-      .forward = [](const Ops& ops, const TensorList& in, const OpArgs&) {
-        return TensorList{ops.unary(UnaryOp::neg, in[0])};
-      }};
+  static const Op kBare = {.name = "BareBackward0",
+                           .forward = [](const Ops& ops, const TensorList& in, const OpArgs&) {
+                             return TensorList{ops.unary(UnaryOp::neg, in[0])};
+                           }};
   const func::UnaryFunction bare = [&](const Tensor& x) { return apply_one(ag_, kBare, {x}); };
-  EXPECT_NE(std::string::npos,
-            error_of([&] { func::vmap(ag_, bare)(x_); }).find("BareBackward0"));
+  EXPECT_NE(std::string::npos, error_of([&] { func::vmap(ag_, bare)(x_); }).find("BareBackward0"));
   EXPECT_NE(std::string::npos, error_of([&] {
                                  func::jvp(ag_, func::lifted(bare), {x_}, {x_});
                                }).find("BareBackward0"));
@@ -263,12 +276,10 @@ TEST_F(Transforms, Say_which_operation_lacks_a_rule) {
 
 TEST_F(Transforms, Refuse_a_tensor_of_a_level_as_data_of_a_parameter) {
   const Tensor parameter = Tensor::full({2}, 1.0);
-  EXPECT_NE("no error", error_inside([&](const Tensor& x) {
-              parameter.set_data(mul(ag_, x, 2.0));
-            }));
-  EXPECT_NE("no error", error_inside([&](const Tensor&) {
-              parameter.set_data(mul(ag_, parameter, 2.0));
-            }));
+  EXPECT_NE("no error",
+            error_inside([&](const Tensor& x) { parameter.set_data(mul(ag_, x, 2.0)); }));
+  EXPECT_NE("no error",
+            error_inside([&](const Tensor&) { parameter.set_data(mul(ag_, parameter, 2.0)); }));
   EXPECT_EQ((std::vector<double>{1.0, 1.0}), parameter.values());
   EXPECT_EQ("no error", error_inside([&](const Tensor&) {
               const NoTransforms outside(ag_);

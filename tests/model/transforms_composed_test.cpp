@@ -24,7 +24,7 @@ class ComposedTransforms : public ::testing::Test {
  protected:
   ComposedTransforms() {
     std::ifstream file(ZP_SOURCE_DIR "/tests/model/composed_transforms.json");
-    numbers_ = json::parse(file);
+    recorded_ = json::parse(file);
     w_ = recorded("w");
     w_.set_requires_grad(true);
     x_ = recorded("x");
@@ -32,7 +32,7 @@ class ComposedTransforms : public ::testing::Test {
   }
 
   Tensor recorded(const std::string& name) const {
-    const json& entry = numbers_.at(name);
+    const json& entry = recorded_.at("numbers").at(name);
     return Tensor::of(entry["values"], entry["sizes"]);
   }
   void expect(const std::string& name, const Tensor& actual) {
@@ -59,7 +59,7 @@ class ComposedTransforms : public ::testing::Test {
     };
   }
 
-  json numbers_;
+  json recorded_;
   CpuOps ops_;
   Autograd ag_{ops_};
   Tensor w_;
@@ -107,6 +107,46 @@ TEST_F(ComposedTransforms, Leave_the_graph_of_PyTorch_behind) {
   expect_captured("captured_jacrev", func::jacrev(ag_, vector())(x_));
   expect_captured("captured_hessian", func::hessian(ag_, scalar())(x_));
   expect_captured("captured_jvp", pushed()(x_));
+}
+
+// Rule T7: which of the leaves that a transform captured is accumulated first afterwards.
+TEST_F(ComposedTransforms, Accumulate_captured_leaves_in_the_order_of_PyTorch) {
+  std::string fired;
+  const auto leaf = [&fired](const char* name, const Shape& sizes) {
+    Tensor leaf = Tensor::full(sizes, 0.25);
+    leaf.set_requires_grad(true);
+    leaf.register_post_accumulate_grad_hook(
+        [&fired, name](const Tensor&) { fired += (fired.empty() ? "" : " ") + std::string(name); });
+    return made;
+  };
+  const Tensor w1 = leaf("w1", {3, 3});
+  const Tensor b1 = leaf("b1", {3});
+  const Tensor w2 = leaf("w2", {3, 3});
+  const Tensor b2 = leaf("b2", {3});
+  const func::UnaryFunction v = [&](const Tensor& x) {
+    const Tensor h = tanh(ag_, linear(ag_, x, w1, b1));
+    return mul(ag_, linear(ag_, h, w2, b2), sin(ag_, h));
+  };
+  const func::UnaryFunction s = [&](const Tensor& x) { return sq(ag_, v(x)); };
+  const auto expect_order = [&](const char* name, const Tensor& result) {
+    fired.clear();
+    ag_.backward(sq(ag_, result));
+    EXPECT_EQ(recorded_.at("orders").at(name).get<std::string>(), fired) << name;
+  };
+  const func::UnaryFunction of_map = [&](const Tensor& xs) {
+    return sum(ag_, func::vmap(ag_, s)(xs));
+  };
+  const func::UnaryFunction penalty = [&](const Tensor& x) {
+    return sq(ag_, func::grad(ag_, s)(x));
+  };
+  expect_order("grad", func::grad(ag_, s)(x_));
+  expect_order("vmap_grad", func::vmap(ag_, func::grad(ag_, s))(xs_));
+  expect_order("grad_vmap", func::grad(ag_, of_map)(xs_));
+  expect_order("jacrev", func::jacrev(ag_, v)(x_));
+  expect_order("jacfwd", func::jacfwd(ag_, v)(x_));
+  expect_order("hessian", func::hessian(ag_, s)(x_));
+  expect_order("jvp", func::jvp(ag_, func::lifted(v), {x_}, {x_}).tangents[0]);
+  expect_order("grad_grad", func::grad(ag_, penalty)(x_));
 }
 
 // x^3 with a rule for vmap made of itself.

@@ -37,8 +37,7 @@ class CustomFunctionTransforms : public ::testing::Test {
       forwards_ += levels() + ";";
       return TensorList{scaled(mul(ag_, in[0], in[1]), in[0].numel())};
     };
-    function.setup_context = [](FunctionContext& context, const TensorList& in,
-                                const TensorList&) {
+    function.setup_context = [](FunctionContext& context, const TensorList& in, const TensorList&) {
       context.save_for_backward({in[0], in[1]});
       context.set("size", in[0].numel());
     };
@@ -58,8 +57,7 @@ class CustomFunctionTransforms : public ::testing::Test {
     CustomFunction function = scaled_product();
     function.vmap = [this](const BatchedInputs& in) {
       own_rules_ += 1;
-      const std::int64_t size =
-          in.tensors[0].numel() / (in.is_batched[0] ? in.batch_size : 1);
+      const std::int64_t size = in.tensors[0].numel() / (in.is_batched[0] ? in.batch_size : 1);
       return TensorList{scaled(mul(ag_, in.tensors[0], in.tensors[1]), size)};
     };
     return function;

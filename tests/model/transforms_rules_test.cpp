@@ -125,8 +125,8 @@ TEST_P(EveryOp, Maps_over_the_last_dimension_of_inputs_and_outputs) {
   const TensorList actual = func::vmap(ag_, function(), dims)(batch.stacked);
   for (std::size_t o = 0; o < expected.size(); ++o) {
     const auto last = static_cast<std::int64_t>(actual[o].sizes().size()) - 1;
-    EXPECT_EQ("", difference(expected[o].values(), movedim(ag_, actual[o], last, 0).values(),
-                             kExact));
+    EXPECT_EQ("",
+              difference(expected[o].values(), movedim(ag_, actual[o], last, 0).values(), kExact));
   }
 }
 
@@ -139,8 +139,7 @@ TEST_P(EveryOp, Maps_inside_a_map) {
   std::vector<TensorList> halves(2);
   for (const Tensor& each : twice) {
     const TensorList slices = unbind(ag_, each, 0);
-    for (std::size_t half = 0; half < 2; ++half)
-      halves[half].push_back(clone(ag_, slices[half]));
+    for (std::size_t half = 0; half < 2; ++half) halves[half].push_back(clone(ag_, slices[half]));
   }
   const TensorList expected = slice_wise(inner, halves);
   EXPECT_EQ("", difference(values_of(expected), values_of(func::vmap(ag_, inner)(twice)), kExact));
