@@ -43,10 +43,10 @@ TensorList TransformerBlock::forward(Autograd& ag, const TensorList& inputs) con
 
 LanguageModel::LanguageModel(InitStream& init, const LanguageModelSizes& sizes) {
   const BlockSizes& block = sizes.block;
-  tokens_ = register_module(
-      "tokens", make_embedding(init, {sizes.vocabulary, block.width}, block.dtype));
-  positions_ = register_module("positions",
-                               make_embedding(init, {sizes.length, block.width}, block.dtype));
+  tokens_ =
+      register_module("tokens", make_embedding(init, {sizes.vocabulary, block.width}, block.dtype));
+  positions_ =
+      register_module("positions", make_embedding(init, {sizes.length, block.width}, block.dtype));
   for (std::int64_t i = 0; i < sizes.layers; ++i)
     blocks_.push_back(register_module("blocks." + std::to_string(i),
                                       std::make_shared<TransformerBlock>(init, block)));

@@ -13,8 +13,8 @@ Mixture::Mixture(InitStream& init, const MixtureSizes& sizes)
                                                        .has_bias = false,
                                                        .dtype = sizes.expert.dtype}))) {
   for (std::int64_t i = 0; i < sizes.experts; ++i)
-    experts_.push_back(register_module("experts." + std::to_string(i),
-                                       std::make_shared<Mlp>(init, sizes.expert)));
+    experts_.push_back(
+        register_module("experts." + std::to_string(i), std::make_shared<Mlp>(init, sizes.expert)));
 }
 
 Mixture::Share Mixture::share_of(const Largest& top, std::int64_t expert) const {

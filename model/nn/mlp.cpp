@@ -29,15 +29,14 @@ Tensor activate(Autograd& ag, Activation activation, const Tensor& x) {
 std::shared_ptr<Linear> make_linear(InitStream& init, const LinearSizes& sizes) {
   const Tensor weight = init.kaiming({sizes.outputs, sizes.inputs}, sizes.inputs, sizes.dtype);
   if (!sizes.has_bias) return std::make_shared<Linear>(weight);
-  return std::make_shared<Linear>(weight,
-                                  init.kaiming({sizes.outputs}, sizes.inputs, sizes.dtype));
+  return std::make_shared<Linear>(weight, init.kaiming({sizes.outputs}, sizes.inputs, sizes.dtype));
 }
 
 Mlp::Mlp(InitStream& init, const MlpSizes& sizes)
     : activation_(sizes.activation),
-      up_(register_module("up", make_linear(init, {.inputs = sizes.width,
-                                                   .outputs = sizes.hidden,
-                                                   .dtype = sizes.dtype}))),
+      up_(register_module(
+          "up", make_linear(
+                    init, {.inputs = sizes.width, .outputs = sizes.hidden, .dtype = sizes.dtype}))),
       down_(register_module("down", make_linear(init, {.inputs = sizes.hidden,
                                                        .outputs = sizes.width,
                                                        .dtype = sizes.dtype}))) {}

@@ -30,30 +30,46 @@ std::shared_ptr<Module> made(Args&&... args) {
 
 const std::vector<LayerCase>& layer_cases() {
   static const std::vector<LayerCase> kCases = {
-      {"linear", [](auto& init) { return make_linear(init, {4, 3}); }, {2, 4}},
+      {"linear",
+       [](auto& init) {
+         return make_linear(init, {4, 3});
+       },
+       {2, 4}},
       {"layer_norm",
        [](auto& init) {
          return made<LayerNorm>(init.parameter({4}, 1.0), init.parameter({4}, 1.0));
        },
        {2, 4}},
-      {"rms_norm",
-       [](auto& init) { return made<RmsNorm>(init.parameter({4}, 1.0)); },
+      {"rms_norm", [](auto& init) { return made<RmsNorm>(init.parameter({4}, 1.0)); }, {2, 4}},
+      {"mlp",
+       [](auto& init) {
+         return made<Mlp>(init, MlpSizes{4, 6});
+       },
        {2, 4}},
-      {"mlp", [](auto& init) { return made<Mlp>(init, MlpSizes{4, 6}); }, {2, 4}},
       {"mlp_silu",
-       [](auto& init) { return made<Mlp>(init, MlpSizes{4, 6, Activation::silu}); },
+       [](auto& init) {
+         return made<Mlp>(init, MlpSizes{4, 6, Activation::silu});
+       },
        {2, 4}},
       {"attention",
-       [](auto& init) { return made<SelfAttention>(init, AttentionSizes{4, 2}); },
+       [](auto& init) {
+         return made<SelfAttention>(init, AttentionSizes{4, 2});
+       },
        {2, 3, 4}},
       {"causal_attention",
-       [](auto& init) { return made<SelfAttention>(init, AttentionSizes{4, 2, Causal::yes}); },
+       [](auto& init) {
+         return made<SelfAttention>(init, AttentionSizes{4, 2, Causal::yes});
+       },
        {2, 3, 4}},
       {"mixture_top1",
-       [](auto& init) { return made<Mixture>(init, MixtureSizes{{4, 3}, 3, 1}); },
+       [](auto& init) {
+         return made<Mixture>(init, MixtureSizes{{4, 3}, 3, 1});
+       },
        {5, 4}},
       {"mixture_top2",
-       [](auto& init) { return made<Mixture>(init, MixtureSizes{{4, 3}, 3, 2}); },
+       [](auto& init) {
+         return made<Mixture>(init, MixtureSizes{{4, 3}, 3, 2});
+       },
        {5, 4}},
       {"block", [](auto& init) { return made<TransformerBlock>(init, kBlock); }, {2, 3, 4}},
       {"sequential",

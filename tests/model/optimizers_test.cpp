@@ -70,8 +70,7 @@ std::vector<optim::ParamGroup<Options>> groups_of(const json& record, const Tens
                                                   OptionsOf options_of) {
   std::vector<optim::ParamGroup<Options>> groups;
   for (std::size_t i = 0; i < record["groups"].size(); ++i)
-    groups.push_back(
-        {{parameters[2 * i], parameters[2 * i + 1]}, options_of(record["groups"][i])});
+    groups.push_back({{parameters[2 * i], parameters[2 * i + 1]}, options_of(record["groups"][i])});
   return groups;
 }
 
