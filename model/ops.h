@@ -6,7 +6,20 @@
 
 namespace zeroproof {
 
-enum class UnaryOp : std::uint8_t { neg, abs, sign, relu, step, tanh, sin, cos, sqrt, exp, log, erf };
+enum class UnaryOp : std::uint8_t {
+  neg,
+  abs,
+  sign,
+  relu,
+  step,
+  tanh,
+  sin,
+  cos,
+  sqrt,
+  exp,
+  log,
+  erf
+};
 enum class BinaryOp : std::uint8_t { add, sub, mul, div, pow };
 
 // The arithmetic that the graph needs, without any graph: inputs are read, results are new

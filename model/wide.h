@@ -17,9 +17,7 @@ struct Wide {
   Tensor rounded(DType dtype) const { return dtype == DType::float64 ? x : ops.cast(x, dtype); }
   Wide unary(UnaryOp op) const { return {ops, ops.unary(op, x)}; }
   Wide binary(BinaryOp op, const Tensor& y) const { return {ops, ops.binary(op, x, y)}; }
-  Wide number(BinaryOp op, double y) const {
-    return binary(op, Tensor::number(y, DType::float64));
-  }
+  Wide number(BinaryOp op, double y) const { return binary(op, Tensor::number(y, DType::float64)); }
 
   friend Wide operator+(const Wide& a, const Wide& b) { return a.binary(BinaryOp::add, b.x); }
   friend Wide operator-(const Wide& a, const Wide& b) { return a.binary(BinaryOp::sub, b.x); }
@@ -37,8 +35,12 @@ struct Wide {
     const Tensor one = Tensor::number(1.0, DType::float64);
     return {a.ops, a.ops.binary(BinaryOp::div, one, a.ops.unary(UnaryOp::sqrt, a.x))};
   }
-  friend Wide sum_to(const Wide& a, const Shape& sizes) { return {a.ops, a.ops.sum_to(a.x, sizes)}; }
-  friend Wide max_to(const Wide& a, const Shape& sizes) { return {a.ops, a.ops.max_to(a.x, sizes)}; }
+  friend Wide sum_to(const Wide& a, const Shape& sizes) {
+    return {a.ops, a.ops.sum_to(a.x, sizes)};
+  }
+  friend Wide max_to(const Wide& a, const Shape& sizes) {
+    return {a.ops, a.ops.max_to(a.x, sizes)};
+  }
 };
 
 }  // namespace zeroproof

@@ -32,8 +32,8 @@ struct StateValues {
 
 // What one optimizer step saw and left, as plain data, in the order of the parameters.
 struct StepRecord {
-  std::vector<double> losses;     // of each micro-batch, neither divided nor scaled
-  std::vector<Values> gradients;  // accumulated and unscaled, before clipping
+  std::vector<double> losses;       // of each micro-batch, neither divided nor scaled
+  std::vector<Values> gradients;    // accumulated and unscaled, before clipping
   std::optional<double> grad_norm;  // before clipping; none without max_norm
   bool is_skipped = false;          // some gradient was not finite under a loss scale
   std::vector<Values> parameters;   // after the step

@@ -106,18 +106,18 @@ const Op kSilu = {
     .jvp = [](Autograd& ag, Inputs in, Inputs tangents, Inputs,
               Args) { return TensorList{silu_backward(ag, tangents[0], in[0])}; }};
 
-const Op kSiluBackward = {
-    .name = "SiluBackwardBackward0",
-    .forward =
-        [](const Ops& ops, Inputs in, Args) {
-          const Wide x = Wide::of(ops, in[1]);
-          const Wide grad = Wide::of(ops, in[0]) * silu_slope(x, sigmoid_of(x));
-          return TensorList{grad.rounded(in[0].dtype())};
-        },
-    .batch = batch_pointwise<kSiluBackward>};
+const Op kSiluBackward = {.name = "SiluBackwardBackward0",
+                          .forward =
+                              [](const Ops& ops, Inputs in, Args) {
+                                const Wide x = Wide::of(ops, in[1]);
+                                const Wide grad =
+                                    Wide::of(ops, in[0]) * silu_slope(x, sigmoid_of(x));
+                                return TensorList{grad.rounded(in[0].dtype())};
+                              },
+                          .batch = batch_pointwise<kSiluBackward>};
 
 constexpr double kDensity = std::numbers::inv_sqrtpi / std::numbers::sqrt2;  // 1 / sqrt(2 pi)
-constexpr double kTanhFactor = 2.0 * kDensity;                              // sqrt(2 / pi)
+constexpr double kTanhFactor = 2.0 * kDensity;                               // sqrt(2 / pi)
 constexpr double kTanhCubic = 0.044715;
 
 template <class T>
@@ -170,10 +170,8 @@ const Op kGelu = {
           return TensorList{gelu_backward(ag, grads[0], node.saved(0), node.args.flag)};
         },
     .batch = batch_elementwise<kGelu>,
-    .jvp =
-        [](Autograd& ag, Inputs in, Inputs tangents, Inputs, Args args) {
-          return TensorList{gelu_backward(ag, tangents[0], in[0], args.flag)};
-        }};
+    .jvp = [](Autograd& ag, Inputs in, Inputs tangents, Inputs,
+              Args args) { return TensorList{gelu_backward(ag, tangents[0], in[0], args.flag)}; }};
 
 const Op kGeluBackward = {
     .name = "GeluBackwardBackward0",

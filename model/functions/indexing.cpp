@@ -138,23 +138,22 @@ const Op kIndexSelect = {
     .batch = batch_behind<kIndexSelect>,
     .jvp = rules::jvp_linear<kIndexSelect>};
 
-const Op kIndexAdd = {
-    .name = "IndexAddBackward0",
-    .forward =
-        [](const Ops& ops, Inputs in, Args args) {
-          Tensor out = ops.cast(in[0], in[0].dtype());
-          add_at(ops, out, in[1], args);
-          return TensorList{out};
-        },
-    .backward =
-        [](Autograd& ag, OpNode& node, Inputs grads) {
-          TensorList out(2);
-          if (node.needs(0)) out[0] = grads[0];
-          if (node.needs(1))
-            out[1] = index_select(ag, grads[0], node.args.dim, node.args.indices);
-          return out;
-        },
-    .batch = batch_behind<kIndexAdd>};
+const Op kIndexAdd = {.name = "IndexAddBackward0",
+                      .forward =
+                          [](const Ops& ops, Inputs in, Args args) {
+                            Tensor out = ops.cast(in[0], in[0].dtype());
+                            add_at(ops, out, in[1], args);
+                            return TensorList{out};
+                          },
+                      .backward =
+                          [](Autograd& ag, OpNode& node, Inputs grads) {
+                            TensorList out(2);
+                            if (node.needs(0)) out[0] = grads[0];
+                            if (node.needs(1))
+                              out[1] = index_select(ag, grads[0], node.args.dim, node.args.indices);
+                            return out;
+                          },
+                      .batch = batch_behind<kIndexAdd>};
 
 // Where in x, row-major, each element of the index looks.
 std::vector<std::size_t> gathered_offsets(const Tensor& x, Args args) {
@@ -229,21 +228,20 @@ const Op kTopk = {.name = "TopkBackward0",
                   .save = save_sizes,
                   .backward = gather_backward};
 
-const Op kMax = {
-    .name = "MaxBackward0",
-    .forward =
-        [](const Ops& ops, Inputs in, Args args) {
-          const Tensor kept = gather_forward(ops, in, args)[0];
-          Shape sizes = kept.sizes();
-          sizes.erase(sizes.begin() + args.dim);
-          Shape strides = contiguous_strides(sizes);
-          return TensorList{kept.as_strided(std::move(sizes), std::move(strides), 0)};
-        },
-    .save = save_sizes,
-    .backward =
-        [](Autograd& ag, OpNode& node, Inputs grads) {
-          return gather_backward(ag, node, {unsqueeze(ag, grads[0], node.args.dim)});
-        }};
+const Op kMax = {.name = "MaxBackward0",
+                 .forward =
+                     [](const Ops& ops, Inputs in, Args args) {
+                       const Tensor kept = gather_forward(ops, in, args)[0];
+                       Shape sizes = kept.sizes();
+                       sizes.erase(sizes.begin() + args.dim);
+                       Shape strides = contiguous_strides(sizes);
+                       return TensorList{kept.as_strided(std::move(sizes), std::move(strides), 0)};
+                     },
+                 .save = save_sizes,
+                 .backward =
+                     [](Autograd& ag, OpNode& node, Inputs grads) {
+                       return gather_backward(ag, node, {unsqueeze(ag, grads[0], node.args.dim)});
+                     }};
 
 // Of the k largest along a dimension, in descending order.
 Indices largest_indices(const Tensor& x, std::int64_t k, std::size_t dim) {

@@ -170,18 +170,17 @@ TensorList nll_loss_forward(const Ops& ops, Inputs in, Args args) {
   return {(reduction == Reduction::sum ? total : total / count).rounded(in[0].dtype())};
 }
 
-const Op kNllLoss = {
-    .name = "NllLossBackward0",
-    .forward = nll_loss_forward,
-    .save = save_all,
-    .backward =
-        [](Autograd& ag, OpNode& node, Inputs grads) {
-          return apply(ag, kNllLossBackward, {grads[0], node.saved(0)}, node.args);
-        },
-    .batch = batch_by_element<kNllLoss>,
-    .jvp = [](Autograd& ag, Inputs, Inputs tangents, Inputs,
-              Args args) { return apply(ag, kNllLoss, {tangents[0]}, args); },
-    .cast = CastPolicy::float32};
+const Op kNllLoss = {.name = "NllLossBackward0",
+                     .forward = nll_loss_forward,
+                     .save = save_all,
+                     .backward =
+                         [](Autograd& ag, OpNode& node, Inputs grads) {
+                           return apply(ag, kNllLossBackward, {grads[0], node.saved(0)}, node.args);
+                         },
+                     .batch = batch_by_element<kNllLoss>,
+                     .jvp = [](Autograd& ag, Inputs, Inputs tangents, Inputs,
+                               Args args) { return apply(ag, kNllLoss, {tangents[0]}, args); },
+                     .cast = CastPolicy::float32};
 
 // From grad and x to minus the weighted grad at the chosen elements; only the sizes of x matter.
 const Op kNllLossBackward = {

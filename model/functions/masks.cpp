@@ -61,25 +61,23 @@ const Op kMaskedFill = {
           return TensorList{masked_fill(ag, grads[0], mask_of(node.args), 0.0)};
         },
     .batch = batch_masked<kMaskedFill>,
-    .jvp =
-        [](Autograd& ag, Inputs, Inputs tangents, Inputs, Args args) {
-          return TensorList{masked_fill(ag, tangents[0], mask_of(args), 0.0)};
-        }};
+    .jvp = [](Autograd& ag, Inputs, Inputs tangents, Inputs,
+              Args args) { return TensorList{masked_fill(ag, tangents[0], mask_of(args), 0.0)}; }};
 
-const Op kWhere = {
-    .name = "WhereBackward0",
-    .forward = [](const Ops&, Inputs in, Args args) { return TensorList{chosen(in[0], in[1], args)}; },
-    .backward =
-        [](Autograd& ag, OpNode& node, Inputs grads) {
-          TensorList out(2);
-          const Mask mask = mask_of(node.args);
-          const Tensor zero = Tensor::full({}, 0.0, grads[0].dtype());
-          if (node.needs(0)) out[0] = where(ag, mask, grads[0], zero);
-          if (node.needs(1)) out[1] = where(ag, mask, zero, grads[0]);
-          return out;
-        },
-    .batch = batch_masked<kWhere>,
-    .cast = CastPolicy::promote};
+const Op kWhere = {.name = "WhereBackward0",
+                   .forward = [](const Ops&, Inputs in,
+                                 Args args) { return TensorList{chosen(in[0], in[1], args)}; },
+                   .backward =
+                       [](Autograd& ag, OpNode& node, Inputs grads) {
+                         TensorList out(2);
+                         const Mask mask = mask_of(node.args);
+                         const Tensor zero = Tensor::full({}, 0.0, grads[0].dtype());
+                         if (node.needs(0)) out[0] = where(ag, mask, grads[0], zero);
+                         if (node.needs(1)) out[1] = where(ag, mask, zero, grads[0]);
+                         return out;
+                       },
+                   .batch = batch_masked<kWhere>,
+                   .cast = CastPolicy::promote};
 
 }  // namespace
 

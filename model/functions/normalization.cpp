@@ -68,41 +68,43 @@ T project(const T& grad, const Normalized<T>& in, const Rows& rows) {
 }
 
 // Inputs x, weight, bias; args.sizes: the normalized shape, args.scalar: eps.
-const Op kLayerNorm = {
-    .name = "NativeLayerNormBackward0",
-    .forward =
-        [](const Ops& ops, Inputs in, Args args) {
-          check_normalized(in[0], args.sizes);
-          check_affine(in[1], args.sizes);
-          check_affine(in[2], args.sizes);
-          const Rows rows(in[0].sizes(), args.sizes);
-          Wide out = normalize(Wide::of(ops, in[0]), rows, args.scalar).x;
-          if (in[1].is_defined()) out.x = (out * Wide::of(ops, in[1])).x;
-          if (in[2].is_defined()) out.x = (out + Wide::of(ops, in[2])).x;
-          return TensorList{out.rounded(in[0].dtype())};
-        },
-    .save =
-        [](OpNode& node, Inputs in) {
-          node.save(in[0]);
-          node.save(in[1]);
-          node.save(in[2]);
-        },
-    .backward =
-        [](Autograd& ag, OpNode& node, Inputs grads) {
-          OpArgs args = node.args;
-          args.index = 0;
-          for (std::size_t i = 0; i < 3; ++i) args.index |= node.needs(i) ? 1 << i : 0;
-          // Edges 2 and 3 are upstream's mean and deviation, which nothing differentiates.
-          const TensorList inputs = {grads[0], node.saved(0), {}, {}, node.saved(1), node.saved(2)};
-          const TensorList results = apply(ag, kLayerNormBackward, inputs, args);
-          TensorList out(3);
-          std::size_t next = 0;
-          for (std::size_t i = 0; i < 3; ++i)
-            if (node.needs(i)) out[i] = results[next++];
-          return out;
-        },
-    .batch = batch_by_element<kLayerNorm>,
-    .cast = CastPolicy::float32};
+const Op kLayerNorm = {.name = "NativeLayerNormBackward0",
+                       .forward =
+                           [](const Ops& ops, Inputs in, Args args) {
+                             check_normalized(in[0], args.sizes);
+                             check_affine(in[1], args.sizes);
+                             check_affine(in[2], args.sizes);
+                             const Rows rows(in[0].sizes(), args.sizes);
+                             Wide out = normalize(Wide::of(ops, in[0]), rows, args.scalar).x;
+                             if (in[1].is_defined()) out.x = (out * Wide::of(ops, in[1])).x;
+                             if (in[2].is_defined()) out.x = (out + Wide::of(ops, in[2])).x;
+                             return TensorList{out.rounded(in[0].dtype())};
+                           },
+                       .save =
+                           [](OpNode& node, Inputs in) {
+                             node.save(in[0]);
+                             node.save(in[1]);
+                             node.save(in[2]);
+                           },
+                       .backward =
+                           [](Autograd& ag, OpNode& node, Inputs grads) {
+                             OpArgs args = node.args;
+                             args.index = 0;
+                             for (std::size_t i = 0; i < 3; ++i)
+                               args.index |= node.needs(i) ? 1 << i : 0;
+                             // Edges 2 and 3 are upstream's mean and deviation, which nothing
+                             // differentiates.
+                             const TensorList inputs = {grads[0], node.saved(0), {},
+                                                        {},       node.saved(1), node.saved(2)};
+                             const TensorList results = apply(ag, kLayerNormBackward, inputs, args);
+                             TensorList out(3);
+                             std::size_t next = 0;
+                             for (std::size_t i = 0; i < 3; ++i)
+                               if (node.needs(i)) out[i] = results[next++];
+                             return out;
+                           },
+                       .batch = batch_by_element<kLayerNorm>,
+                       .cast = CastPolicy::float32};
 
 // The outputs that args.index names by its bits: gradients of x, weight and bias.
 TensorList layer_norm_backward(const Ops& ops, Inputs in, Args args) {

@@ -49,9 +49,8 @@ TensorList batch_element(Autograd& ag, const BatchedInputs& in, std::int64_t ind
 std::size_t dim_of(const Tensor& x, std::int64_t dim) {
   const auto rank = static_cast<std::int64_t>(x.sizes().size());
   if (dim >= 0 && dim < rank) return static_cast<std::size_t>(dim);
-  throw AutogradError(
-      fmt::format("Dimension out of range (expected to be in range of [0, {}], but got {})",
-                  rank - 1, dim));
+  throw AutogradError(fmt::format(
+      "Dimension out of range (expected to be in range of [0, {}], but got {})", rank - 1, dim));
 }
 
 Shape kept_sizes(const Tensor& x, std::size_t dim) {

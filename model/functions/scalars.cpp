@@ -25,7 +25,8 @@ const Op kAddScalar = {
     .forward = with_number<BinaryOp::add>,
     .backward = [](Autograd&, OpNode&, Inputs grads) { return TensorList{grads[0]}; },
     .batch = batch_elementwise<kAddScalar>,
-    .jvp = [](Autograd&, Inputs, Inputs tangents, Inputs, Args) { return TensorList{tangents[0]}; }};
+    .jvp = [](Autograd&, Inputs, Inputs tangents, Inputs,
+              Args) { return TensorList{tangents[0]}; }};
 
 const Op kMulScalar = {
     .name = "MulBackward1",

@@ -134,8 +134,7 @@ const Op kLogSoftmaxBackward = {
           const Diff weighted = g * exp(Diff{ag, node.saved(1)});
           const Shape kept = kept_sizes(g.x, dim_of(g.x, node.args.dim));
           if (node.needs(0)) out[0] = (g - sum_to(weighted, kept)).x;
-          if (node.needs(1))
-            out[1] = (weighted * -1.0 * sum_to(Diff{ag, node.saved(0)}, kept)).x;
+          if (node.needs(1)) out[1] = (weighted * -1.0 * sum_to(Diff{ag, node.saved(0)}, kept)).x;
           return out;
         },
     .batch = batch_along<kLogSoftmaxBackward>};

@@ -43,8 +43,8 @@ void Sgd::update(const Tensor& parameter, Tensor& momentum_buffer,
     } else {
       momentum_buffer = ops().cast(grad, grad.dtype());
     }
-    grad =
-        options.is_nesterov ? add(ops(), grad, {momentum_buffer, options.momentum}) : momentum_buffer;
+    grad = options.is_nesterov ? add(ops(), grad, {momentum_buffer, options.momentum})
+                               : momentum_buffer;
   }
   add_(ops(), parameter, {grad, -options.lr});
 }

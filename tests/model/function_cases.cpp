@@ -11,6 +11,7 @@
 #include "model/functions/losses.h"
 #include "model/functions/normalization.h"
 #include "model/functions/scalars.h"
+#include "model/global_state.h"
 #include "model/tensor_impl.h"
 
 namespace zeroproof {
@@ -49,16 +50,17 @@ void add_pointwise(Cases& cases) {
   cases.push_back({"add_scalar", {m}, [](auto& ag, X x) { return add_scalar(ag, x[0], 0.5); }});
   cases.push_back({"mul_scalar", {m}, [](auto& ag, X x) { return mul_scalar(ag, x[0], 0.5); }});
   cases.push_back({"div_scalar", {m}, [](auto& ag, X x) { return div_scalar(ag, x[0], 3.0); }});
-  cases.push_back({"erf", {m}, [](auto& ag, X x) { return erf(ag, x[0]); }});
-  cases.push_back({"rsqrt", {m}, [](auto& ag, X x) {
-                     return rsqrt(ag, add(ag, mul(ag, x[0], x[0]), 1.0));
+  cases.push_back({"dropout", {m}, [](auto& ag, X x) {
+                     ag.global().rng.manual_seed(3);
+                     return dropout(ag, x[0], 0.4);
                    }});
+  cases.push_back({"erf", {m}, [](auto& ag, X x) { return erf(ag, x[0]); }});
+  cases.push_back(
+      {"rsqrt", {m}, [](auto& ag, X x) { return rsqrt(ag, add(ag, mul(ag, x[0], x[0]), 1.0)); }});
   cases.push_back({"sigmoid", {m}, [](auto& ag, X x) { return sigmoid(ag, x[0]); }});
   cases.push_back({"silu", {m}, [](auto& ag, X x) { return silu(ag, x[0]); }});
   cases.push_back({"gelu", {m}, [](auto& ag, X x) { return gelu(ag, x[0]); }});
-  cases.push_back({"gelu_tanh", {m}, [](auto& ag, X x) {
-                     return gelu(ag, x[0], GeluForm::tanh);
-                   }});
+  cases.push_back({"gelu_tanh", {m}, [](auto& ag, X x) { return gelu(ag, x[0], GeluForm::tanh); }});
 }
 
 void add_reductions(Cases& cases) {
@@ -71,9 +73,8 @@ void add_reductions(Cases& cases) {
   cases.push_back({"mean_dims", {{2, 3, 2}}, [](auto& ag, X x) {
                      return mean(ag, x[0], {0, 2}, KeepDim::no);
                    }});
-  cases.push_back({"mean_keepdim", {m}, [](auto& ag, X x) {
-                     return mean(ag, x[0], {1}, KeepDim::yes);
-                   }});
+  cases.push_back(
+      {"mean_keepdim", {m}, [](auto& ag, X x) { return mean(ag, x[0], {1}, KeepDim::yes); }});
   cases.push_back({"softmax", {m}, [](auto& ag, X x) { return softmax(ag, x[0], 1); }});
   cases.push_back({"softmax_first", {m}, [](auto& ag, X x) { return softmax(ag, x[0], 0); }});
   cases.push_back({"log_softmax", {m}, [](auto& ag, X x) { return log_softmax(ag, x[0], 1); }});
@@ -82,15 +83,13 @@ void add_reductions(Cases& cases) {
   cases.push_back({"layer_norm", {m, {4}, {4}}, [](auto& ag, X x) {
                      return layer_norm(ag, x[0], x[1], x[2], {{4}});
                    }});
-  cases.push_back({"layer_norm_plain", {m}, [](auto& ag, X x) {
-                     return layer_norm(ag, x[0], {}, {}, {{4}});
-                   }});
+  cases.push_back(
+      {"layer_norm_plain", {m}, [](auto& ag, X x) { return layer_norm(ag, x[0], {}, {}, {{4}}); }});
   cases.push_back({"layer_norm_two", {{2, 2, 3}, {2, 3}}, [](auto& ag, X x) {
                      return layer_norm(ag, x[0], x[1], {}, {{2, 3}, 0.1});
                    }});
-  cases.push_back({"rms_norm", {m, {4}}, [](auto& ag, X x) {
-                     return rms_norm(ag, x[0], x[1], {{4}});
-                   }});
+  cases.push_back(
+      {"rms_norm", {m, {4}}, [](auto& ag, X x) { return rms_norm(ag, x[0], x[1], {{4}}); }});
   cases.push_back({"rms_norm_plain", {m}, [](auto& ag, X x) {
                      return rms_norm(ag, x[0], {}, {{4}, 0.1});
                    }});
@@ -98,20 +97,19 @@ void add_reductions(Cases& cases) {
 
 void add_products(Cases& cases) {
   cases.push_back({"mm", {{2, 3}, {3, 4}}, [](auto& ag, X x) { return mm(ag, x[0], x[1]); }});
-  cases.push_back({"addmm", {{4}, {2, 3}, {3, 4}}, [](auto& ag, X x) {
-                     return addmm(ag, x[0], x[1], x[2]);
-                   }});
-  cases.push_back({"bmm", {{2, 2, 3}, {2, 3, 2}}, [](auto& ag, X x) { return bmm(ag, x[0], x[1]); }});
-  cases.push_back({"matmul", {{2, 2, 3}, {3, 2}}, [](auto& ag, X x) {
-                     return matmul(ag, x[0], x[1]);
-                   }});
+  cases.push_back(
+      {"addmm", {{4}, {2, 3}, {3, 4}}, [](auto& ag, X x) { return addmm(ag, x[0], x[1], x[2]); }});
+  cases.push_back(
+      {"bmm", {{2, 2, 3}, {2, 3, 2}}, [](auto& ag, X x) { return bmm(ag, x[0], x[1]); }});
+  cases.push_back(
+      {"matmul", {{2, 2, 3}, {3, 2}}, [](auto& ag, X x) { return matmul(ag, x[0], x[1]); }});
   cases.push_back({"linear", {{2, 2, 3}, {4, 3}, {4}}, [](auto& ag, X x) {
                      return linear(ag, x[0], x[1], x[2]);
                    }});
-  cases.push_back({"scaled_dot_product_attention", {{1, 2, 2}, {1, 2, 2}, {1, 2, 3}},
-                   [](auto& ag, X x) {
-                     return scaled_dot_product_attention(ag, {x[0], x[1], x[2]});
-                   }});
+  cases.push_back(
+      {"scaled_dot_product_attention", {{1, 2, 2}, {1, 2, 2}, {1, 2, 3}}, [](auto& ag, X x) {
+         return scaled_dot_product_attention(ag, {x[0], x[1], x[2]});
+       }});
   cases.push_back({"attention", {kHeads, kHeads, kHeads}, [](auto& ag, X x) {
                      return scaled_dot_product_attention(ag, {x[0], x[1], x[2]});
                    }});
@@ -123,21 +121,24 @@ void add_products(Cases& cases) {
 void add_shapes(Cases& cases) {
   const Shape& m = kMatrix;
   cases.push_back({"t", {m}, [](auto& ag, X x) { return t(ag, x[0]); }});
-  cases.push_back({"transpose", {{2, 3, 2}}, [](auto& ag, X x) { return transpose(ag, x[0], 0, 2); }});
+  cases.push_back(
+      {"transpose", {{2, 3, 2}}, [](auto& ag, X x) { return transpose(ag, x[0], 0, 2); }});
   cases.push_back({"view", {m}, [](auto& ag, X x) { return view(ag, x[0], {2, 6}); }});
   cases.push_back({"reshape", {m}, [](auto& ag, X x) { return reshape(ag, t(ag, x[0]), {2, 6}); }});
   cases.push_back({"unsqueeze", {m}, [](auto& ag, X x) { return unsqueeze(ag, x[0], 1); }});
   cases.push_back({"squeeze", {{3, 1, 2}}, [](auto& ag, X x) { return squeeze(ag, x[0], 1); }});
   cases.push_back({"narrow", {m}, [](auto& ag, X x) { return narrow(ag, x[0], 1, {1, 2}); }});
-  cases.push_back({"cat", {{2, 2}, {2, 3}}, [](auto& ag, X x) { return cat(ag, {x[0], x[1]}, 1); }});
+  cases.push_back({"cat", {{2, 2}, {2, 3}}, [](auto& ag, X x) {
+                     return cat(ag, {x[0], x[1]}, 1);
+                   }});
   cases.push_back({"chunk", {m}, [](auto& ag, X x) { return chunk(ag, x[0], 2, 1)[1]; }});
   cases.push_back({"unbind", {m}, [](auto& ag, X x) { return unbind(ag, x[0], 1)[1]; }});
   cases.push_back({"stack", {{3}, {3}}, [](auto& ag, X x) { return stack(ag, {x[0], x[1]}, 1); }});
   cases.push_back({"to", {m}, [](auto& ag, X x) { return to(ag, x[0], x[0].dtype()); }});
-  cases.push_back({"embedding", {{5, 4}}, [](auto& ag, X x) { return embedding(ag, x[0], kRows); }});
-  cases.push_back({"index_select", {m}, [](auto& ag, X x) {
-                     return index_select(ag, x[0], 1, kPicked);
-                   }});
+  cases.push_back(
+      {"embedding", {{5, 4}}, [](auto& ag, X x) { return embedding(ag, x[0], kRows); }});
+  cases.push_back(
+      {"index_select", {m}, [](auto& ag, X x) { return index_select(ag, x[0], 1, kPicked); }});
   cases.push_back({"index_add", {m, {3, 3}}, [](auto& ag, X x) {
                      return index_add(ag, x[0], 1, kPicked, x[1]);
                    }});
@@ -145,9 +146,8 @@ void add_shapes(Cases& cases) {
   cases.push_back({"scatter_add", {m, {3, 2}}, [](auto& ag, X x) {
                      return scatter_add(ag, x[0], 1, kGathered, x[1]);
                    }});
-  cases.push_back({"masked_fill", {m}, [](auto& ag, X x) {
-                     return masked_fill(ag, x[0], kMask, -1.5);
-                   }});
+  cases.push_back(
+      {"masked_fill", {m}, [](auto& ag, X x) { return masked_fill(ag, x[0], kMask, -1.5); }});
   cases.push_back({"where", {m, m}, [](auto& ag, X x) { return where(ag, kMask, x[0], x[1]); }});
 }
 
@@ -155,23 +155,19 @@ void add_losses(Cases& cases) {
   const std::vector<Shape> pair = {kMatrix, kMatrix};
   const Shape& m = kMatrix;
   cases.push_back({"mse_loss", pair, [](auto& ag, X x) { return mse_loss(ag, x[0], x[1]); }});
-  cases.push_back({"mse_loss_sum", pair, [](auto& ag, X x) {
-                     return mse_loss(ag, x[0], x[1], Reduction::sum);
-                   }});
-  cases.push_back({"mse_loss_none", pair, [](auto& ag, X x) {
-                     return mse_loss(ag, x[0], x[1], Reduction::none);
-                   }});
+  cases.push_back({"mse_loss_sum", pair,
+                   [](auto& ag, X x) { return mse_loss(ag, x[0], x[1], Reduction::sum); }});
+  cases.push_back({"mse_loss_none", pair,
+                   [](auto& ag, X x) { return mse_loss(ag, x[0], x[1], Reduction::none); }});
   cases.push_back({"l1_loss", pair, [](auto& ag, X x) { return l1_loss(ag, x[0], x[1]); }});
-  cases.push_back({"l1_loss_sum", pair, [](auto& ag, X x) {
-                     return l1_loss(ag, x[0], x[1], Reduction::sum);
-                   }});
+  cases.push_back(
+      {"l1_loss_sum", pair, [](auto& ag, X x) { return l1_loss(ag, x[0], x[1], Reduction::sum); }});
   cases.push_back({"nll_loss", {m}, [](auto& ag, X x) { return nll_loss(ag, x[0], kClasses); }});
   cases.push_back({"nll_loss_none", {m}, [](auto& ag, X x) {
                      return nll_loss(ag, x[0], kIgnored, Reduction::none);
                    }});
-  cases.push_back({"cross_entropy", {m}, [](auto& ag, X x) {
-                     return cross_entropy(ag, x[0], kClasses);
-                   }});
+  cases.push_back(
+      {"cross_entropy", {m}, [](auto& ag, X x) { return cross_entropy(ag, x[0], kClasses); }});
   cases.push_back({"cross_entropy_ignored", {m}, [](auto& ag, X x) {
                      return cross_entropy(ag, x[0], kIgnored);
                    }});

@@ -32,7 +32,8 @@ const json& recorded() {
 }
 
 const FunctionCase& case_of(const json& record) {
-  const auto at = std::ranges::find(function_cases(), record["name"], &FunctionCase::name);
+  const auto at =
+      std::ranges::find(function_cases(), record["name"].get<std::string>(), &FunctionCase::name);
   if (at == function_cases().end()) throw std::runtime_error("no case " + record["name"].dump());
   return *at;
 }
