@@ -417,14 +417,15 @@ TEST_F(CheckpointTest, Reports_inputs_that_were_modified_in_place) {
   }
 }
 
-// Several inputs, one without gradient; outputs of which one is an input, one has no gradient and
-// one is not used.
+// Several inputs, one without gradient; outputs of which two are inputs, two have no gradient and
+// two are not used.
 TEST_F(CheckpointTest, Takes_and_gives_several_tensors) {
   const Tensor w = Tensor::of({3, -2}, {2});
   const Tensor z = Tensor::of({5, 7}, {2});
   w.set_requires_grad(true);
   const auto body = [&](const TensorList& in) {
-    return TensorList{mul(ag_, in[0], in[1]), in[0], mul(ag_, in[2], 2.0), sin(ag_, in[1])};
+    EXPECT_FALSE(in[2].requires_grad());
+    return TensorList{mul(ag_, in[0], in[1]), in[0], mul(ag_, in[2], 2.0), sin(ag_, in[1]), in[2]};
   };
   const auto grads = [&](const TensorList& y) {
     ag_.backward(sq(ag_, add(ag_, add(ag_, y[0], y[1]), y[2])));
@@ -515,6 +516,29 @@ TEST_F(CheckpointTest, Recomputes_for_every_tensor_that_is_read_outside_a_backwa
       EXPECT_EQ(sin(ag_, x_).values(), tensor.values());
     EXPECT_EQ(1 + 2 * read, runs);
   }
+}
+
+TEST_F(CheckpointTest, Starts_a_failed_recompute_from_its_beginning_in_the_same_task) {
+  const CustomFunction retry{.name = "RetryBackward",
+                             .forward =
+                                 [](FunctionContext& context, const TensorList& inputs) {
+                                   context.save_for_backward(inputs);
+                                   return TensorList{inputs[0].detach()};
+                                 },
+                             .backward =
+                                 [](FunctionContext& context, const TensorList& grads) {
+                                   EXPECT_THROW(context.saved_tensors(), AutogradError);
+                                   context.saved_tensors();
+                                   return grads;
+                                 }};
+  int runs = 0;
+  const auto body = [&](const TensorList& inputs) {
+    const Tensor h = tanh(ag_, inputs[0]);
+    if (++runs == 2) throw AutogradError("the first recompute fails");
+    return apply_function(ag_, retry, {h});
+  };
+  EXPECT_EQ("", error_of(kNonReentrant, body));
+  EXPECT_EQ(3, runs);
 }
 
 TEST_F(CheckpointTest, Is_freed_without_recursion) {
