@@ -113,9 +113,9 @@ TEST_F(ComposedTransforms, Leave_the_graph_of_PyTorch_behind) {
 TEST_F(ComposedTransforms, Accumulate_captured_leaves_in_the_order_of_PyTorch) {
   std::string fired;
   const auto leaf = [&fired](const char* name, const Shape& sizes) {
-    Tensor leaf = Tensor::full(sizes, 0.25);
-    leaf.set_requires_grad(true);
-    leaf.register_post_accumulate_grad_hook(
+    Tensor made = Tensor::full(sizes, 0.25);
+    made.set_requires_grad(true);
+    made.register_post_accumulate_grad_hook(
         [&fired, name](const Tensor&) { fired += (fired.empty() ? "" : " ") + std::string(name); });
     return made;
   };
