@@ -12,6 +12,7 @@ using rules::add_tangents;
 using rules::batch_elementwise;
 using rules::batch_pointwise;
 using rules::Diff;
+using rules::save_input;
 
 using Inputs = const TensorList&;
 using Args = const OpArgs&;
@@ -24,10 +25,6 @@ extern const Op kGelu;
 extern const Op kGeluBackward;
 extern const Op kErf;
 extern const Op kRsqrt;
-
-void save_input(OpNode& node, Inputs in) {
-  node.save(in[0]);
-}
 
 void save_both(OpNode& node, Inputs in) {
   node.save(in[0]);

@@ -96,49 +96,52 @@ const Op kMm = {.name = "MmBackward0",
                     },
                 .cast = CastPolicy::lower_precision};
 
-const Op kAddmm = {
-    .name = "AddmmBackward0",
-    .forward =
-        [](const Ops& ops, Inputs in, Args) {
-          check_dtypes(in[1], in[2]);
-          return TensorList{ops.addmm(in[0], in[1], in[2])};
-        },
-    .save =
-        [](OpNode& node, Inputs in) {
-          node.save(node.needs(2) ? in[1] : Tensor());
-          node.save(node.needs(1) ? in[2] : Tensor());
-          save_layouts(node, in[1], in[2]);
-        },
-    .backward =
-        [](Autograd& ag, OpNode& node, Inputs grads) {
-          TensorList out(3);
-          const Tensor left = node.saved(0);
-          const Tensor right = node.saved(1);
-          if (node.needs(1)) out[1] = left_grad(ag, grads[0], right, node.args.dim == 1);
-          if (node.needs(2)) out[2] = right_grad(ag, grads[0], left, node.args.other_dim == 1);
-          if (node.needs(0)) out[0] = grads[0];
-          return out;
-        },
-    .batch =
-        [](Autograd& ag, const BatchedInputs& in, Args args) {
-          const BatchedInputs factors{
-              {in.tensors[1], in.tensors[2]}, {in.is_batched[1], in.is_batched[2]}, in.batch_size};
-          const bool has_batch = in.is_batched[1] || in.is_batched[2];
-          Tensor product =
-              has_batch ? kMm.batch(ag, factors, args)[0] : mm(ag, in.tensors[1], in.tensors[2]);
-          Tensor bias = in.tensors[0];
-          while (in.is_batched[0] && bias.sizes().size() < 3) bias = unsqueeze(ag, bias, 1);
-          if (!has_batch) product = unsqueeze(ag, product, 0);
-          return TensorList{add(ag, product, bias)};
-        },
-    .jvp =
-        [](Autograd& ag, Inputs in, Inputs tangents, Inputs outputs, Args) {
-          const Tensor product = add_tangents(ag, times_left(ag, tangents[1], in[2]),
-                                              times_right(ag, in[1], tangents[2]));
-          const Tensor sum = add_tangents(ag, product, tangents[0]);
-          return TensorList{expand(ag, sum, outputs[0].sizes())};
-        },
-    .cast = CastPolicy::lower_precision};
+const Op kAddmm = {.name = "AddmmBackward0",
+                   .forward =
+                       [](const Ops& ops, Inputs in, Args) {
+                         check_dtypes(in[1], in[2]);
+                         return TensorList{ops.addmm(in[0], in[1], in[2])};
+                       },
+                   .save =
+                       [](OpNode& node, Inputs in) {
+                         node.save(node.needs(2) ? in[1] : Tensor());
+                         node.save(node.needs(1) ? in[2] : Tensor());
+                         save_layouts(node, in[1], in[2]);
+                       },
+                   .backward =
+                       [](Autograd& ag, OpNode& node, Inputs grads) {
+                         TensorList out(3);
+                         const Tensor left = node.saved(0);
+                         const Tensor right = node.saved(1);
+                         if (node.needs(1))
+                           out[1] = left_grad(ag, grads[0], right, node.args.dim == 1);
+                         if (node.needs(2))
+                           out[2] = right_grad(ag, grads[0], left, node.args.other_dim == 1);
+                         if (node.needs(0)) out[0] = grads[0];
+                         return out;
+                       },
+                   .batch =
+                       [](Autograd& ag, const BatchedInputs& in, Args args) {
+                         const BatchedInputs factors{{in.tensors[1], in.tensors[2]},
+                                                     {in.is_batched[1], in.is_batched[2]},
+                                                     in.batch_size};
+                         const bool has_batch = in.is_batched[1] || in.is_batched[2];
+                         Tensor product = has_batch ? kMm.batch(ag, factors, args)[0]
+                                                    : mm(ag, in.tensors[1], in.tensors[2]);
+                         Tensor bias = in.tensors[0];
+                         while (in.is_batched[0] && bias.sizes().size() < 3)
+                           bias = unsqueeze(ag, bias, 1);
+                         if (!has_batch) product = unsqueeze(ag, product, 0);
+                         return TensorList{add(ag, product, bias)};
+                       },
+                   .jvp =
+                       [](Autograd& ag, Inputs in, Inputs tangents, Inputs outputs, Args) {
+                         const Tensor product = add_tangents(ag, times_left(ag, tangents[1], in[2]),
+                                                             times_right(ag, in[1], tangents[2]));
+                         const Tensor sum = add_tangents(ag, product, tangents[0]);
+                         return TensorList{expand(ag, sum, outputs[0].sizes())};
+                       },
+                   .cast = CastPolicy::lower_precision};
 
 Shape flattened_batch(const Tensor& x) {
   const Shape& sizes = x.sizes();

@@ -59,4 +59,8 @@ Shape kept_sizes(const Tensor& x, std::size_t dim) {
   return sizes;
 }
 
+Tensor times(Autograd& ag, const Tensor& tangent, const Tensor& slope) {
+  return tangent.is_defined() ? mul(ag, tangent, slope) : tangent;
+}
+
 }  // namespace zeroproof::rules

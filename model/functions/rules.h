@@ -9,6 +9,15 @@
 // What the rules of many operations share. For model/functions/*.cpp only.
 namespace zeroproof::rules {
 
+template <UnaryOp op>
+TensorList unary(const Ops& ops, const TensorList& inputs, const OpArgs&) {
+  return {ops.unary(op, inputs[0])};
+}
+
+inline void save_input(OpNode& node, const TensorList& inputs) {
+  node.save(inputs[0]);
+}
+
 // The operation treats every element alike: batched or not is the same.
 template <const Op& op>
 TensorList batch_elementwise(Autograd& ag, const BatchedInputs& in, const OpArgs& args) {
@@ -63,5 +72,8 @@ std::size_t dim_of(const Tensor& x, std::int64_t dim);
 
 // The sizes of x with 1 for one dimension.
 Shape kept_sizes(const Tensor& x, std::size_t dim);
+
+// A tangent, defined or not, times a slope.
+Tensor times(Autograd& ag, const Tensor& tangent, const Tensor& slope);
 
 }  // namespace zeroproof::rules

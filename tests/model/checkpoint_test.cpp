@@ -15,6 +15,7 @@
 #include "model/custom_function.h"
 #include "model/functions.h"
 #include "tests/model/pick.h"
+#include "tests/model/watched_ops.h"
 
 namespace zeroproof {
 namespace {
@@ -172,39 +173,17 @@ RC_GTEST_PROP(Checkpoint, Nested_at_random_gives_bitwise_the_gradients_of_none, 
 }
 
 // Throws at the operation that is counted down to.
-class FailingOps final : public Ops {
+class FailingOps final : public testing::WatchedOps {
  public:
   struct Failure {};
-
-  Tensor unary(UnaryOp op, const Tensor& x) const override { return tick(), inner_.unary(op, x); }
-  Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) const override {
-    return tick(), inner_.binary(op, a, b);
-  }
-  Tensor mm(const Tensor& a, const Tensor& b) const override { return tick(), inner_.mm(a, b); }
-  Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b) const override {
-    return tick(), inner_.addmm(bias, a, b);
-  }
-  Tensor bmm(const Tensor& a, const Tensor& b) const override { return tick(), inner_.bmm(a, b); }
-  Tensor sum(const Tensor& x) const override { return tick(), inner_.sum(x); }
-  Tensor sum_to(const Tensor& x, const Shape& sizes) const override {
-    return tick(), inner_.sum_to(x, sizes);
-  }
-  Tensor cast(const Tensor& x, DType dtype) const override { return tick(), inner_.cast(x, dtype); }
-  void add_in_place(const Tensor& target, const Tensor& x) const override {
-    tick(), inner_.add_in_place(target, x);
-  }
-  void copy_in_place(const Tensor& target, const Tensor& x) const override {
-    tick(), inner_.copy_in_place(target, x);
-  }
 
   void fail_at(int operation) { left_ = operation; }
 
  private:
-  void tick() const {
+  void on_call(Kind) const override {
     if (left_ >= 0 && left_-- == 0) throw Failure{};
   }
 
-  CpuOps inner_;
   mutable int left_ = -1;
 };
 
