@@ -17,7 +17,7 @@ class CustomFunctionNode final : public Node {
  public:
   CustomFunctionNode(Autograd& autograd, CustomFunction function)
       : Node(autograd, autograd.take_sequence_nr()), function_(std::move(function)) {
-    context_.function_name_ = function.name;
+    context_.function_name_ = function_.name;
   }
 
   std::string_view name() const override { return function_.name; }

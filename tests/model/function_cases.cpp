@@ -123,6 +123,7 @@ void add_shapes(Cases& cases) {
   cases.push_back({"t", {m}, [](auto& ag, X x) { return t(ag, x[0]); }});
   cases.push_back(
       {"transpose", {{2, 3, 2}}, [](auto& ag, X x) { return transpose(ag, x[0], 0, 2); }});
+  cases.push_back({"movedim", {{2, 3, 2}}, [](auto& ag, X x) { return movedim(ag, x[0], 0, 2); }});
   cases.push_back({"view", {m}, [](auto& ag, X x) { return view(ag, x[0], {2, 6}); }});
   cases.push_back({"reshape", {m}, [](auto& ag, X x) { return reshape(ag, t(ag, x[0]), {2, 6}); }});
   cases.push_back({"unsqueeze", {m}, [](auto& ag, X x) { return unsqueeze(ag, x[0], 1); }});
