@@ -1,33 +1,36 @@
 #include "model/rng.h"
 
 namespace zeroproof {
+namespace {
 
-// Matsumoto, Nishimura: Mersenne Twister, 1998, with the initialization of 2002.
-RngState::RngState(std::uint32_t seed) : words_{seed} {
-  for (std::size_t i = 1; i < kWords; ++i)
-    words_[i] =
-        1812433253U * (words_[i - 1] ^ (words_[i - 1] >> 30U)) + static_cast<std::uint32_t>(i);
+RngState seeded(Device device, std::uint64_t seed) {
+  if (device.is_cpu()) return MersenneTwister(static_cast<std::uint32_t>(seed));
+  return Philox{.seed = seed};
 }
 
-void RngState::refill() {
-  constexpr std::size_t kShift = 397;
-  for (std::size_t i = 0; i < kWords; ++i) {
-    const std::uint32_t joined =
-        (words_[i] & 0x80000000U) | (words_[(i + 1) % kWords] & 0x7fffffffU);
-    const std::uint32_t twist = (joined & 1U) == 0 ? 0U : 0x9908b0dfU;
-    words_[i] = words_[(i + kShift) % kWords] ^ (joined >> 1U) ^ twist;
+double uniform(MersenneTwister& generator, DType dtype) {
+  if (dtype != DType::float64)
+    return static_cast<double>(generator.draw() & ((1U << 24U) - 1)) * 0x1p-24;
+  const std::uint64_t high = generator.draw();
+  const std::uint64_t bits = (high << 32U) | generator.draw();
+  return static_cast<double>(bits & ((std::uint64_t{1} << 53U) - 1)) * 0x1p-53;
+}
+
+// A thread takes four, two or one neighbouring elements: as many as leave no rest.
+std::vector<double> uniforms_of_launch(Philox& generator, std::size_t count) {
+  const std::size_t width = count % 4 == 0 ? 4 : (count % 2 == 0 ? 2 : 1);
+  std::vector<double> numbers;
+  numbers.reserve(count);
+  for (std::size_t thread = 0; thread < count / width; ++thread) {
+    const std::array<double, 4> drawn = generator.uniforms_of(thread);
+    numbers.insert(numbers.end(), drawn.begin(),
+                   drawn.begin() + static_cast<std::ptrdiff_t>(width));
   }
-  next_ = 0;
+  generator.offset += 4;
+  return numbers;
 }
 
-std::uint32_t RngState::draw() {
-  if (next_ == kWords) refill();
-  std::uint32_t bits = words_[next_++];
-  bits ^= bits >> 11U;
-  bits ^= (bits << 7U) & 0x9d2c5680U;
-  bits ^= (bits << 15U) & 0xefc60000U;
-  return bits ^ (bits >> 18U);
-}
+}  // namespace
 
 void Rng::manual_seed(std::uint64_t seed) {
   seed_ = seed;
@@ -36,26 +39,20 @@ void Rng::manual_seed(std::uint64_t seed) {
 
 RngState Rng::state(Device device) const {
   const auto at = generators_.find(device.accelerator);
-  return at == generators_.end() ? RngState(static_cast<std::uint32_t>(seed_)) : at->second;
+  return at == generators_.end() ? seeded(device, seed_) : at->second;
 }
 
 void Rng::set_state(Device device, const RngState& state) {
   generators_.insert_or_assign(device.accelerator, state);
 }
 
-RngState& Rng::generator(Device device) {
-  return generators_.try_emplace(device.accelerator, static_cast<std::uint32_t>(seed_))
-      .first->second;
-}
-
-std::uint32_t Rng::draw(Device device) {
-  return generator(device).draw();
-}
-
-double Rng::uniform(Device device) {
-  const std::uint64_t high = draw(device);
-  const std::uint64_t bits = (high << 32U) | draw(device);
-  return static_cast<double>(bits & ((std::uint64_t{1} << 53U) - 1)) * 0x1p-53;
+std::vector<double> Rng::uniforms(Device device, std::size_t count, DType dtype) {
+  RngState& state =
+      generators_.try_emplace(device.accelerator, seeded(device, seed_)).first->second;
+  if (auto* philox = std::get_if<Philox>(&state)) return uniforms_of_launch(*philox, count);
+  std::vector<double> numbers(count);
+  for (double& number : numbers) number = uniform(std::get<MersenneTwister>(state), dtype);
+  return numbers;
 }
 
 RngFork::RngFork(Rng& rng, const std::vector<Device>& devices) : rng_(rng) {

@@ -1,35 +1,23 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "model/device.h"
+#include "model/dtype.h"
+#include "model/mersenne_twister.h"
+#include "model/philox.h"
 
 namespace zeroproof {
 
-// Where a generator stands: a Mersenne Twister 19937, as PyTorch's on the CPU. Equal states draw
-// equal numbers.
-class RngState {
- public:
-  explicit RngState(std::uint32_t seed);
-  std::uint32_t draw();
-  friend bool operator==(const RngState&, const RngState&) = default;
+// Where a generator stands: of the CPU, or of an accelerator. Equal states draw equal numbers.
+using RngState = std::variant<MersenneTwister, Philox>;
 
- private:
-  static constexpr std::size_t kWords = 624;
-  void refill();
-
-  std::array<std::uint32_t, kWords> words_;
-  std::size_t next_ = kWords;
-};
-
-// The random numbers of one process, a generator for each device. The CPU's numbers are those of
-// PyTorch for the same seed, an accelerator's are not. No graph task carries them along
-// (autograd_semantics section 15).
+// The random numbers of one process, a generator for each device, drawing what PyTorch draws for
+// the same seed. No graph task carries them along (autograd_semantics section 15).
 class Rng {
  public:
   // All generators start again, those of devices not used so far included.
@@ -38,12 +26,11 @@ class Rng {
   RngState state(Device device) const;
   void set_state(Device device, const RngState& state);
 
-  std::uint32_t draw(Device device);  // 32 bits
-  double uniform(Device device);      // in [0, 1), of two draws: torch.rand in float64
+  // On the CPU torch.rand's, in [0, 1), which draws twice for a float64. On an accelerator those
+  // of a dropout kernel, in (0, 1], while its threads all run at once: up to 270,336 on an H200.
+  std::vector<double> uniforms(Device device, std::size_t count, DType dtype = DType::float64);
 
  private:
-  RngState& generator(Device device);
-
   std::uint64_t seed_ = 67280421310721;          // PyTorch's default
   std::map<std::int16_t, RngState> generators_;  // of devices that left the seed behind
 };

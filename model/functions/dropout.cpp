@@ -48,9 +48,9 @@ bool is_under_vmap(const Autograd& ag) {
 Tensor draw_mask(Autograd& ag, const Tensor& x, double p, double kept) {
   if (is_under_vmap(ag))
     throw AutogradError("vmap: called random operation while in randomness error mode");
-  std::vector<double> elements(static_cast<std::size_t>(x.numel()));
-  for (double& element : elements)
-    element = ag.global().rng.uniform(x.device()) < 1.0 - p ? kept : 0.0;
+  const auto count = static_cast<std::size_t>(x.numel());
+  std::vector<double> elements = ag.global().rng.uniforms(x.device(), count);
+  for (double& element : elements) element = element < 1.0 - p ? kept : 0.0;
   return Tensor::of(elements, x.sizes(), x.dtype()).on(x.device());
 }
 

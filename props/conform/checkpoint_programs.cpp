@@ -159,7 +159,7 @@ void rng(ProgramRun& c) {
   // They were drawn from the program's seed, one float64 an element; what follows they left over.
   rng.manual_seed(c.seed());
   for (const auto& [name, leaf] : c.leaves())
-    for (std::int64_t i = 0; i < leaf.numel(); ++i) rng.uniform(Device::cpu());
+    rng.uniforms(Device::cpu(), static_cast<std::size_t>(leaf.numel()));
   for (const auto& [label, kind] : kVariants) {
     std::vector<std::vector<bool>> seen;
     const auto body = [&](const Tensor& t) {
@@ -168,7 +168,7 @@ void rng(ProgramRun& c) {
       return tanh(ag, h);
     };
     const Tensor y = c.ckpt(label, kind, body, x);
-    for (int i = 0; i < 3; ++i) rng.draw(Device::cpu());
+    rng.uniforms(Device::cpu(), 3, DType::float32);
     const RngState before = rng.state(Device::cpu());
     ag.backward(sq(ag, y));
     c.mark(std::string(label) + ":mask_equal", seen.at(0) == seen.at(1));

@@ -448,7 +448,7 @@ TEST_F(CheckpointTest, Draws_the_numbers_of_the_forward_again_unless_told_not_to
     for (const bool preserves : {false, true}) {
       std::vector<std::pair<double, std::vector<double>>> drawn;
       const auto body = [&](const TensorList& inputs) {
-        const double number = rng.uniform(Device::cpu());
+        const double number = rng.uniforms(Device::cpu(), 1)[0];
         const Tensor dropped = dropout(ag_, inputs[0], 0.5);
         drawn.emplace_back(number, dropped.values());
         return TensorList{sin(ag_, dropped)};

@@ -14,20 +14,21 @@ namespace {
 TEST(Rng, Draws_the_numbers_of_PyTorch) {
   Rng rng;
   rng.manual_seed(5);
-  for (const double expected : {0.6420150066280941, 0.2597579151763153, 0.36082761942715424})
-    EXPECT_EQ(expected, rng.uniform(Device::cpu()));
+  const std::vector<double> expected = {0.6420150066280941, 0.2597579151763153,
+                                        0.36082761942715424};
+  EXPECT_EQ(expected, rng.uniforms(Device::cpu(), 3));
 }
 
 TEST(Rng, Goes_on_where_its_state_was_and_keeps_devices_apart) {
   Rng rng;
   const Device device = Device::cuda(0);
-  for (int i = 0; i < 700; ++i) rng.draw(device);
+  rng.uniforms(device, 700);
   const RngState state = rng.state(device);
-  const double next = rng.uniform(device);
+  const std::vector<double> next = rng.uniforms(device, 3);
   EXPECT_NE(state, rng.state(device));
   EXPECT_EQ(Rng().state(Device::cpu()), rng.state(Device::cpu()));
   rng.set_state(device, state);
-  EXPECT_EQ(next, rng.uniform(device));
+  EXPECT_EQ(next, rng.uniforms(device, 3));
 }
 
 // torch.manual_seed(123); torch.empty(12).bernoulli_(0.3): the mask of dropout(ones(12), 0.7)
