@@ -172,24 +172,33 @@ std::size_t ConformReport::count(ConformStatus status) const {
   return static_cast<std::size_t>(std::count_if(outcomes.begin(), outcomes.end(), has_status));
 }
 
-Result<ConformOutcome> conform(const std::string& path, const ConformOptions& options) {
-  const auto recorded = read_recording(path);
-  if (!recorded) return tl::unexpected(recorded.error());
-  ConformOutcome outcome{.path = path, .program = recorded->header.program};
+ConformOutcome conform(const Recording& recorded, const std::string& path,
+                       const ConformOptions& options) {
+  ConformOutcome outcome{.path = path, .program = recorded.header.program};
   const ConformProgram* program = find_program(outcome.program);
   if (!program) {
     outcome.detail = "not ported";
     return outcome;
   }
   try {
-    compare(*program, *recorded, options, outcome);
-  } catch (const MissingTensor& missing) {
-    return fail(ErrorCode::unreadable, fmt::format("{}: {}", path, missing.what()));
+    compare(*program, recorded, options, outcome);
+  } catch (const MissingTensor&) {
+    throw;
   } catch (const std::runtime_error& error) {
     outcome.status = ConformStatus::order_mismatch;
     outcome.detail = fmt::format("our program failed: {}", error.what());
   }
   return outcome;
+}
+
+Result<ConformOutcome> conform(const std::string& path, const ConformOptions& options) {
+  const auto recorded = read_recording(path);
+  if (!recorded) return tl::unexpected(recorded.error());
+  try {
+    return conform(*recorded, path, options);
+  } catch (const MissingTensor& missing) {
+    return fail(ErrorCode::unreadable, fmt::format("{}: {}", path, missing.what()));
+  }
 }
 
 }  // namespace zeroproof

@@ -10,6 +10,8 @@
 
 namespace zeroproof {
 
+struct Recording;
+
 enum class ConformStatus {
   agreed,
   order_mismatch,
@@ -46,5 +48,10 @@ struct ConformReport {
 // parameters and optimizer state equal within the tolerance, and none may be missing.
 // Code unreadable for a file that is no complete trace.
 Result<ConformOutcome> conform(const std::string& path, const ConformOptions& options);
+
+// The same for a recording that was read from `path`. Throws MissingTensor when the program
+// starts from a tensor that it lacks.
+ConformOutcome conform(const Recording& recorded, const std::string& path,
+                       const ConformOptions& options);
 
 }  // namespace zeroproof
