@@ -40,9 +40,6 @@ Tensor pass_on(Autograd& ag, const Tensor& value, const std::vector<Tensor>& inp
 void run_backwards(benchmark::State& state, Autograd& ag, const Tensor& root, std::int64_t nodes) {
   for (auto _ : state) ag.backward(root, {.retain_graph = true});
   state.SetItemsProcessed(state.iterations() * nodes);
-  state.counters["ns_a_node"] = benchmark::Counter(
-      static_cast<double>(nodes) * 1e-9,
-      benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
 // One ready node at a time: a network without branches.
@@ -85,8 +82,7 @@ void autograd_neg_arithmetic(benchmark::State& state) {
   const CpuOps ops;
   Tensor value = Tensor::full({}, 1.0);
   for (auto _ : state) value = ops.unary(UnaryOp::neg, value);
-  state.counters["ns_a_node"] = benchmark::Counter(
-      1e-9, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(autograd_neg_arithmetic);
 
