@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "model/autograd.h"
+#include "model/check.h"
 #include "model/functions.h"
 #include "model/tensor_impl.h"
 
@@ -55,10 +56,20 @@ std::shared_ptr<Node> find_accumulate_grad(const Tensor& leaf) {
   return leaf.impl().accumulate_grad.lock();
 }
 
+namespace {
+
+// Numbers of nodes and tasks mean something within one process only.
+Edge own_edge(const Autograd& autograd, std::shared_ptr<Node> node, std::uint32_t slot) {
+  ZP_CHECK(node->belongs_to(autograd), "a tensor of one Autograd was used in another");
+  return {std::move(node), slot};
+}
+
+}  // namespace
+
 Edge gradient_edge(Autograd& autograd, const Tensor& tensor) {
-  if (const auto node = tensor.grad_fn()) return {node, tensor.output_nr()};
+  if (const auto node = tensor.grad_fn()) return own_edge(autograd, node, tensor.output_nr());
   if (!tensor.requires_grad()) return {};
-  if (auto node = find_accumulate_grad(tensor)) return {std::move(node), 0};
+  if (auto node = find_accumulate_grad(tensor)) return own_edge(autograd, std::move(node), 0);
   auto node = std::make_shared<AccumulateGrad>(autograd, tensor);
   tensor.impl().accumulate_grad = node;
   return {std::move(node), 0};

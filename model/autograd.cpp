@@ -5,6 +5,7 @@
 
 #include "model/accumulate_grad.h"
 #include "model/autograd_error.h"
+#include "model/check.h"
 #include "model/grad_thread.h"
 #include "model/graph_root.h"
 #include "model/graph_task.h"
@@ -127,7 +128,7 @@ std::shared_ptr<GraphTask> Autograd::start(const BackwardCall& call, TensorList 
                          .keeps_graph = call.keeps_graph,
                          .is_multithreaded = is_multithreaded_,
                          .reentrant_depth = caller.is_worker() ? caller.total_depth + 1 : 0,
-                         .local = caller.local,
+                         .local = *caller.local,
                          .caller_streams = caller.streams,
                          .cpu_queue = caller.queue},
       tasks_under_way_ == 0);
@@ -217,10 +218,10 @@ bool Autograd::is_checkpoint_valid() const {
 }
 
 LocalState& Autograd::local() {
-  return thread().local;
+  return *thread().local;
 }
 const LocalState& Autograd::local() const {
-  return thread().local;
+  return *thread().local;
 }
 bool Autograd::set_grad_enabled(bool is_enabled) {
   return std::exchange(local().is_grad_enabled, is_enabled);
@@ -235,6 +236,7 @@ StreamIndex Autograd::current_stream(Device device) const {
   return index < thread().streams.size() ? thread().streams[index] : 0;
 }
 StreamIndex Autograd::set_current_stream(Device device, StreamIndex stream) {
+  ZP_CHECK(!device.is_cpu(), "the CPU has no streams");
   const auto index = static_cast<std::size_t>(device.accelerator);
   std::vector<StreamIndex>& streams = thread().streams;
   if (index >= streams.size()) streams.resize(index + 1, 0);

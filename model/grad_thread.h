@@ -28,7 +28,8 @@ struct GradThread {
   GradThreadKind kind = GradThreadKind::caller;
   Device device;                       // of a device thread
   std::uint64_t next_sequence_nr = 0;  // rules N2, N3
-  LocalState local;
+  LocalState own_local;
+  LocalState* local = &own_local;  // or that of the node it runs
   AutocastNesting autocast;
   std::vector<StreamIndex> streams;  // current one of each accelerator; missing ones are 0
   std::shared_ptr<Queue> queue = std::make_shared<Queue>();
@@ -40,6 +41,10 @@ struct GradThread {
   std::int32_t nested_drives = 0;     // of them, started by what it ran itself (rule R4)
   std::int32_t total_depth = 0;       // reentrant depth of the innermost of these
 
+  GradThread() = default;
+  GradThread(const GradThread&) = delete;
+  GradThread& operator=(const GradThread&) = delete;
+
   // Whether a backward it starts is a nested one (rule R1).
   bool is_worker() const { return kind == GradThreadKind::device || drives > 0; }
   bool can_take_a_node() const { return is_worker() && !is_in_node && !queue->is_empty(); }
@@ -50,15 +55,15 @@ class NodeScope {
  public:
   NodeScope(GradThread& worker, GraphTask& task)
       : worker_(worker),
-        local_(std::move(worker.local)),
+        local_(task.options().local),
+        local_before_(std::exchange(worker.local, &local_)),
         task_(std::exchange(worker.current_task, &task)),
         is_in_node_(std::exchange(worker.is_in_node, true)),
         is_checkpoint_valid_(worker.is_checkpoint_valid) {
-    worker.local = task.options().local;
     if (task.is_limited()) worker.is_checkpoint_valid = false;
   }
   ~NodeScope() {
-    worker_.local = std::move(local_);
+    worker_.local = local_before_;
     worker_.current_task = task_;
     worker_.is_in_node = is_in_node_;
     worker_.is_checkpoint_valid = is_checkpoint_valid_;
@@ -68,7 +73,8 @@ class NodeScope {
 
  private:
   GradThread& worker_;
-  LocalState local_;
+  LocalState local_;  // a copy: what a hook leaves behind, the next node does not see
+  LocalState* local_before_;
   GraphTask* task_;
   bool is_in_node_;
   bool is_checkpoint_valid_;

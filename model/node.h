@@ -44,6 +44,8 @@ class Node : public std::enable_shared_from_this<Node> {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
+  bool belongs_to(const Autograd& autograd) const { return &autograd_ == &autograd; }
+
   // As PyTorch names it: "AddmmBackward0". Static.
   virtual std::string_view name() const = 0;
 

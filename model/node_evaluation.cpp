@@ -7,6 +7,7 @@
 #include "model/grad_thread.h"
 #include "model/graph_task.h"
 #include "model/input_buffer.h"
+#include "model/tensor_impl.h"
 
 namespace zeroproof {
 namespace {
@@ -30,12 +31,22 @@ void run_posthooks(const Node& node, TensorList& grad_inputs, const TensorList& 
   }
 }
 
+// The usual case, in which nothing is left to validate.
+bool fits(const Tensor& grad, const std::vector<InputMetadata>& slots, std::uint32_t slot) {
+  const TensorImpl& impl = grad.impl();
+  return slot < slots.size() && impl.dtype == slots[slot].dtype && impl.sizes == slots[slot].sizes;
+}
+
 void validate_outputs(Autograd& autograd, const Node& node, TensorList& outputs) {
   const std::vector<Edge>& edges = node.next_edges();
   if (outputs.size() != edges.size())
     throw AutogradError("a Function returned an incorrect number of gradients");
-  for (std::size_t i = 0; i < edges.size(); ++i)
-    if (edges[i].is_valid()) validate_grad(autograd, *edges[i].node, edges[i].slot, outputs[i]);
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    if (!edges[i].is_valid() || !outputs[i].is_defined()) continue;
+    const Node& target = *edges[i].node;
+    if (!fits(outputs[i], target.input_metadata(), edges[i].slot))
+      validate_grad(autograd, target, edges[i].slot, outputs[i]);
+  }
 }
 
 void check_for_nan(const Node& node, const TensorList& outputs) {
@@ -99,8 +110,14 @@ void Autograd::deliver(const std::shared_ptr<GraphTask>& task, const Node& node,
     const bool is_ready = --state.missing == 0;
     if (!state.has_grads) {
       if (task->is_limited() && !state.is_executable()) continue;
-      state.grads = take_buffer(std::max<std::size_t>(1, target.input_metadata().size()));
       state.has_grads = true;
+      const std::size_t slots = std::max<std::size_t>(1, target.input_metadata().size());
+      if (slots == 1 && outputs.size() == 1) {
+        state.grads = std::move(outputs);
+        if (is_ready && push(task, target)) has_woken_another = true;
+        continue;
+      }
+      state.grads = take_buffer(slots);
     }
     add_to_buffer(*this, state.grads[edges[i].slot], std::move(outputs[i]));
     if (!is_ready) continue;
@@ -119,7 +136,7 @@ TensorList Autograd::take_buffer(std::size_t slots) {
 
 void Autograd::recycle_buffer(TensorList buffer) {
   constexpr std::size_t kSpareMax = 64;
-  if (spare_buffers_.size() >= kSpareMax) return;
+  if (buffer.capacity() == 0 || spare_buffers_.size() >= kSpareMax) return;
   buffer.clear();
   spare_buffers_.push_back(std::move(buffer));
 }
@@ -129,7 +146,7 @@ void Autograd::finish(GraphTask& task) {
   auto& callbacks = task.callbacks();
   if (!callbacks.empty()) {
     GradThread& worker = thread();
-    worker.local = task.options().local;
+    *worker.local = task.options().local;
     const Holding streams(worker.streams, task.options().caller_streams);
     for (std::size_t i = 0; i < callbacks.size(); ++i) {
       const std::function<void()> callback = callbacks[i];

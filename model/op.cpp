@@ -136,6 +136,16 @@ TensorList apply_under_autocast(Autograd& ag, const Op& op, const TensorList& in
   return apply_layers(ag, op, cast_inputs(ag, op.cast, inputs), args);
 }
 
+// No level, no cast, no node and no device: most of what a plain backward computes.
+bool is_arithmetic_alone(Autograd& ag, const Op& op, std::span<const Tensor> inputs) {
+  const LocalState& local = ag.local();
+  if (!op.forward_one || local.transforms || local.is_grad_enabled) return false;
+  if (op.cast.is_any() && local.autocast.may_cast()) return false;
+  return std::all_of(inputs.begin(), inputs.end(), [](const Tensor& input) {
+    return input.is_defined() && !input.impl().wrapper && input.impl().device.is_cpu();
+  });
+}
+
 }  // namespace
 
 TensorList apply(Autograd& ag, const Op& op, TensorList inputs, const OpArgs& args) {
@@ -148,6 +158,12 @@ TensorList apply(Autograd& ag, const Op& op, TensorList inputs, const OpArgs& ar
 
 Tensor apply_one(Autograd& ag, const Op& op, TensorList inputs, const OpArgs& args) {
   return std::move(apply(ag, op, std::move(inputs), args).front());
+}
+
+Tensor apply_one(Autograd& ag, const Op& op, std::initializer_list<Tensor> inputs,
+                 const OpArgs& args) {
+  if (is_arithmetic_alone(ag, op, inputs)) return op.forward_one(ag.ops(), inputs, args);
+  return apply_one(ag, op, TensorList(inputs), args);
 }
 
 Tensor with_grad_fn(Tensor result, const std::shared_ptr<Node>& node) {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -44,6 +46,10 @@ struct Op {
   // Numbers from numbers: what no layer looks into.
   TensorList (*forward)(const Ops& ops, const TensorList& inputs, const OpArgs& args);
 
+  // The same for one output, without lists, where no layer has anything to do. Optional.
+  Tensor (*forward_one)(const Ops& ops, std::span<const Tensor> inputs,
+                        const OpArgs& args) = nullptr;
+
   // Called on a new node before the numbers are computed; after that, outputs are saved.
   void (*save)(OpNode& node, const TensorList& inputs) = nullptr;
   bool saves_output = false;
@@ -62,10 +68,14 @@ struct Op {
   CastPolicies cast = {};
 };
 
+inline const OpArgs kNoArgs;
+
 // Runs an operation through all layers: autocast, the function transforms from the innermost
 // level down, and at each level that differentiates a node (rules N2, T2).
-TensorList apply(Autograd& ag, const Op& op, TensorList inputs, const OpArgs& args = {});
-Tensor apply_one(Autograd& ag, const Op& op, TensorList inputs, const OpArgs& args = {});
+TensorList apply(Autograd& ag, const Op& op, TensorList inputs, const OpArgs& args = kNoArgs);
+Tensor apply_one(Autograd& ag, const Op& op, TensorList inputs, const OpArgs& args = kNoArgs);
+Tensor apply_one(Autograd& ag, const Op& op, std::initializer_list<Tensor> inputs,
+                 const OpArgs& args = kNoArgs);
 
 // The node of a built-in operation, and what its forward kept for it.
 class OpNode final : public Node {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "props/conform/conform.h"
 #include "props/exploration.h"
 #include "props/replay/replay.h"
 
@@ -43,12 +44,15 @@ struct VerifyReport {
   ReplayReport replay;
   std::vector<std::string> unexpected;
   std::size_t expected_findings = 0;       // traces whose known findings were found again
+  ConformReport conform;                   // the recorded PyTorch programs among the traces
   std::vector<ExplorationReport> exact;    // must hold
   std::vector<ExplorationTable> upstream;  // the hazards of the upstream policies
   std::vector<std::string> not_caught;     // upstream policies without any finding
   bool is_interrupted = false;
 
   bool has_replay_held() const { return unexpected.empty() && !replay.traces.empty(); }
+  // Traces of other programs only: nothing to agree with.
+  bool has_conformed() const;
   bool has_exact_held() const;
   bool has_rediscovered() const { return not_caught.empty(); }
   bool has_held() const;

@@ -38,6 +38,7 @@ extern const Op kToCopy;
 // The gradient that a broadcast input gets is summed down when it is delivered (rule E5).
 const Op kAdd = {.name = "AddBackward0",
                  .forward = binary<BinaryOp::add>,
+                 .forward_one = rules::binary_one<BinaryOp::add>,
                  .backward =
                      [](Autograd&, OpNode& node, Inputs grads) {
                        return TensorList{node.needs(0) ? grads[0] : Tensor(),
@@ -52,6 +53,7 @@ const Op kAdd = {.name = "AddBackward0",
 
 const Op kSub = {.name = "SubBackward0",
                  .forward = binary<BinaryOp::sub>,
+                 .forward_one = rules::binary_one<BinaryOp::sub>,
                  .backward =
                      [](Autograd& ag, OpNode& node, Inputs grads) {
                        TensorList out(2);
@@ -70,6 +72,7 @@ const Op kSub = {.name = "SubBackward0",
 
 const Op kMul = {.name = "MulBackward0",
                  .forward = binary<BinaryOp::mul>,
+                 .forward_one = rules::binary_one<BinaryOp::mul>,
                  .save = save_factors,
                  .backward =
                      [](Autograd& ag, OpNode& node, Inputs grads) {
@@ -89,6 +92,7 @@ const Op kMul = {.name = "MulBackward0",
 
 const Op kDiv = {.name = "DivBackward0",
                  .forward = binary<BinaryOp::div>,
+                 .forward_one = rules::binary_one<BinaryOp::div>,
                  .save =
                      [](OpNode& node, Inputs in) {
                        node.save(in[1]);
@@ -117,6 +121,7 @@ const Op kDiv = {.name = "DivBackward0",
 const Op kNeg = {
     .name = "NegBackward0",
     .forward = unary<UnaryOp::neg>,
+    .forward_one = rules::unary_one<UnaryOp::neg>,
     .backward = [](Autograd& ag, OpNode&, Inputs grads) { return TensorList{neg(ag, grads[0])}; },
     .batch = batch_elementwise<kNeg>,
     .jvp = jvp_linear<kNeg>};

@@ -64,6 +64,7 @@ const Op kPow = {.name = "PowBackward0",
 const Op kAbs = {
     .name = "AbsBackward0",
     .forward = unary<UnaryOp::abs>,
+    .forward_one = rules::unary_one<UnaryOp::abs>,
     .save = save_input,
     .backward = [](Autograd& ag, OpNode& node,
                    Inputs grads) { return TensorList{mul(ag, grads[0], sgn(ag, node.saved(0)))}; },
@@ -73,6 +74,7 @@ const Op kAbs = {
 
 const Op kSgn = {.name = "SgnBackward0",
                  .forward = unary<UnaryOp::sign>,
+                 .forward_one = rules::unary_one<UnaryOp::sign>,
                  .backward = [](Autograd& ag, OpNode&,
                                 Inputs grads) { return TensorList{mul_scalar(ag, grads[0], 0.0)}; },
                  .batch = batch_elementwise<kSgn>,
@@ -82,6 +84,7 @@ const Op kSgn = {.name = "SgnBackward0",
 const Op kSqrt = {
     .name = "SqrtBackward0",
     .forward = unary<UnaryOp::sqrt>,
+    .forward_one = rules::unary_one<UnaryOp::sqrt>,
     .saves_output = true,
     .backward =
         [](Autograd& ag, OpNode& node, Inputs grads) {
@@ -94,6 +97,7 @@ const Op kSqrt = {
 const Op kExp = {
     .name = "ExpBackward0",
     .forward = unary<UnaryOp::exp>,
+    .forward_one = rules::unary_one<UnaryOp::exp>,
     .saves_output = true,
     .backward = [](Autograd& ag, OpNode& node,
                    Inputs grads) { return TensorList{mul(ag, grads[0], node.saved(0))}; },
@@ -105,6 +109,7 @@ const Op kExp = {
 const Op kLog = {
     .name = "LogBackward0",
     .forward = unary<UnaryOp::log>,
+    .forward_one = rules::unary_one<UnaryOp::log>,
     .save = save_input,
     .backward = [](Autograd& ag, OpNode& node,
                    Inputs grads) { return TensorList{div(ag, grads[0], node.saved(0))}; },
@@ -116,6 +121,7 @@ const Op kLog = {
 const Op kTanh = {
     .name = "TanhBackward0",
     .forward = unary<UnaryOp::tanh>,
+    .forward_one = rules::unary_one<UnaryOp::tanh>,
     .saves_output = true,
     .backward = [](Autograd& ag, OpNode& node,
                    Inputs grads) { return TensorList{tanh_backward(ag, grads[0], node.saved(0))}; },
@@ -172,6 +178,7 @@ const Op kTanhBackward = {
 const Op kRelu = {
     .name = "ReluBackward0",
     .forward = unary<UnaryOp::relu>,
+    .forward_one = rules::unary_one<UnaryOp::relu>,
     .saves_output = true,
     .backward =
         [](Autograd& ag, OpNode& node, Inputs grads) {
@@ -208,6 +215,7 @@ const Op kThresholdBackward = {
 const Op kSin = {
     .name = "SinBackward0",
     .forward = unary<UnaryOp::sin>,
+    .forward_one = rules::unary_one<UnaryOp::sin>,
     .save = save_input,
     .backward = [](Autograd& ag, OpNode& node,
                    Inputs grads) { return TensorList{mul(ag, grads[0], cos(ag, node.saved(0)))}; },
@@ -218,6 +226,7 @@ const Op kSin = {
 const Op kCos = {
     .name = "CosBackward0",
     .forward = unary<UnaryOp::cos>,
+    .forward_one = rules::unary_one<UnaryOp::cos>,
     .save = save_input,
     .backward =
         [](Autograd& ag, OpNode& node, Inputs grads) {

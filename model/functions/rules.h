@@ -14,6 +14,16 @@ TensorList unary(const Ops& ops, const TensorList& inputs, const OpArgs&) {
   return {ops.unary(op, inputs[0])};
 }
 
+template <UnaryOp op>
+Tensor unary_one(const Ops& ops, std::span<const Tensor> inputs, const OpArgs&) {
+  return ops.unary(op, inputs[0]);
+}
+
+template <BinaryOp op>
+Tensor binary_one(const Ops& ops, std::span<const Tensor> inputs, const OpArgs&) {
+  return ops.binary(op, inputs[0], inputs[1]);
+}
+
 inline void save_input(OpNode& node, const TensorList& inputs) {
   node.save(inputs[0]);
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "props/exploration_status.h"
+#include "props/report/conform_report.h"
 #include "props/report/json_values.h"
 #include "props/report/verify_report.h"
 
@@ -53,10 +54,22 @@ Json upstream_part(const VerifyReport& report) {
           {"runs", runs}};
 }
 
+Json conform_part(const VerifyReport& report) {
+  Json differing = Json::array();
+  for (const ConformOutcome& one : report.conform.outcomes)
+    if (one.status != ConformStatus::agreed) differing.push_back(one.path + ": " + one.detail);
+  return {{"name", "conform"},
+          {"status", report.has_conformed() ? "held" : "falsified"},
+          {"runs", report.conform.outcomes.size()},
+          {"agreed", report.conform.count(ConformStatus::agreed)},
+          {"differing", differing}};
+}
+
 }  // namespace
 
 std::string verify_json(const VerifyReport& report) {
-  Json parts = {replay_part(report), exact_part(report), upstream_part(report)};
+  Json parts = {replay_part(report), conform_part(report), exact_part(report),
+                upstream_part(report)};
   for (const std::string& name : parts_not_built()) {
     parts.push_back({{"name", name}, {"status", "not built"}});
   }
@@ -76,6 +89,7 @@ std::vector<JUnitCase> verify_cases(const VerifyReport& report) {
   for (const std::string& line : report.unexpected) replay.text += line + "\n";
   if (!report.has_replay_held()) replay.outcome = JUnitOutcome::failed;
   cases.push_back(replay);
+  for (const JUnitCase& one : conform_cases(report.conform)) cases.push_back(one);
   for (const ExplorationReport& one : report.exact) {
     JUnitCase exact{.suite = "exact",
                     .name = fmt::format("{} {} N={}", one.options.scenario,

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
+
 #include "props/exploration_status.h"
 #include "props/report/text.h"
 #include "props/report/verify_report.h"
@@ -28,6 +30,24 @@ std::string replay_part(const VerifyReport& report, const Palette& palette) {
     text += fmt::format("    {} {}\n", palette.bad("UNEXPECTED"), visible(line));
   }
   return text;
+}
+
+std::string conform_part(const VerifyReport& report, const Palette& palette) {
+  if (report.conform.outcomes.empty()) return {};
+  std::set<std::string> programs;
+  std::string failures;
+  for (const ConformOutcome& one : report.conform.outcomes) {
+    programs.insert(one.program);
+    if (one.status == ConformStatus::agreed) continue;
+    failures += fmt::format("    {} {}: {}\n", palette.bad(conform_status_name(one.status)),
+                            visible(one.path), visible(one.detail));
+  }
+  return fmt::format(
+             "{}  conform   {} of {} runs of {} PyTorch programs agree, hooks and numbers\n",
+             part_word(report.has_conformed(), palette),
+             report.conform.count(ConformStatus::agreed), report.conform.outcomes.size(),
+             programs.size()) +
+         failures;
 }
 
 std::string exact_part(const VerifyReport& report, const Palette& palette) {
@@ -76,8 +96,8 @@ std::string verdict_line(const VerifyReport& report, const Palette& palette) {
 }
 
 std::string parts_text(const VerifyReport& report, const PageStyle& style) {
-  std::string text = replay_part(report, style.palette) + exact_part(report, style.palette) +
-                     upstream_part(report, style);
+  std::string text = replay_part(report, style.palette) + conform_part(report, style.palette) +
+                     exact_part(report, style.palette) + upstream_part(report, style);
   for (const std::string& part : parts_not_built()) {
     text += fmt::format("{}  {}\n", style.palette.notice("not built"), part);
   }

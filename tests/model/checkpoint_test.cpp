@@ -14,6 +14,8 @@
 #include "model/cpu_ops.h"
 #include "model/custom_function.h"
 #include "model/functions.h"
+#include "sim/explorer.h"
+#include "sim/schedulers/exhaustive.h"
 #include "tests/model/pick.h"
 #include "tests/model/watched_ops.h"
 
@@ -143,6 +145,49 @@ class Network {
   const Parameters& parameters_;
   bool has_checkpoints_;
 };
+
+// A network under test: two losses over it, so that backward has two roots.
+struct NetworkRun {
+  explicit NetworkRun(const Parameters& random, const std::vector<bool>& is_frozen,
+                      bool has_checkpoints, const Steps& steps, Chooser* chooser = nullptr)
+      : parameters(random.copy()) {
+    if (chooser) ag.set_scheduling(*chooser, Latitude::any_topological);
+    const TensorList leaves = parameters.all();
+    for (std::size_t i = 1; i < leaves.size(); ++i) leaves[i].set_requires_grad(!is_frozen[i]);
+    const Tensor out = Network(ag, parameters, has_checkpoints).run(steps);
+    ag.backward(TensorList{sum(ag, out), sum(ag, mul(ag, out, parameters.factors[0]))});
+  }
+
+  CpuOps ops;
+  Autograd ag{ops};
+  Parameters parameters;
+};
+
+// Every linear extension of every graph task, nested ones included, unless there are too many.
+RC_GTEST_PROP(Checkpoint, Nested_at_random_gives_the_gradients_of_none_in_every_order, ()) {
+  constexpr std::uint64_t kOrdersMax = 600;
+  const Parameters random = Parameters::random();
+  std::vector<bool> is_frozen;
+  for (std::size_t i = 0; i < random.all().size(); ++i) is_frozen.push_back(pick(0, 4) == 0);
+  Steps steps = random_steps(3);
+  while (true) {
+    NetworkRun plain(random, is_frozen, false, steps);
+    const auto expected = plain.parameters.take_grads();
+    std::uint64_t different = 0;
+    const RunFunction run = [&](Chooser& chooser) {
+      NetworkRun one(random, is_frozen, true, steps, &chooser);
+      different += one.parameters.take_grads() == expected ? 0 : 1;
+      return Outcome{};
+    };
+    ExhaustiveScheduler scheduler(Pruning::off);
+    const ExploreResult explored = explore(run, scheduler, {.executions = kOrdersMax});
+    RC_ASSERT(different == 0U);
+    RC_CLASSIFY(explored.has_covered_every_order(), "every order");
+    RC_CLASSIFY(explored.complete_executions > 1, "several orders");
+    if (explored.has_covered_every_order() || steps.size() == 1) return;
+    steps.pop_back();
+  }
+}
 
 RC_GTEST_PROP(Checkpoint, Nested_at_random_gives_bitwise_the_gradients_of_none, ()) {
   const CpuOps ops;
