@@ -123,7 +123,7 @@ std::shared_ptr<GraphTask> Autograd::start(const BackwardCall& call, TensorList 
     validate_grad(*this, *roots[i].node, roots[i].slot, grads[i]);
   const std::vector<Edge> inputs = input_edges(call);
   GradThread& caller = thread();
-  const auto task = std::make_shared<GraphTask>(
+  auto task = std::make_shared<GraphTask>(
       GraphTask::Options{.id = GraphTaskId{next_graph_task_++},
                          .keeps_graph = call.keeps_graph,
                          .is_multithreaded = is_multithreaded_,

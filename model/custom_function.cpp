@@ -118,7 +118,7 @@ TensorList apply_at_level(Autograd& ag, const CustomFunction& function, const Te
     plain = node->forward(inputs);
   }
   if (!is_differentiable) return plain;
-  const TensorList outputs = node->attach(plain);
+  TensorList outputs = node->attach(plain);
   node->keep_saved(plain, outputs);
   return outputs;
 }

@@ -67,7 +67,7 @@ TensorList recompute_backward(Autograd& ag, const ReentrantCheckpoint& region,
 TensorList checkpoint_reentrant(Autograd& ag, CheckpointBody body, const TensorList& inputs,
                                 const CheckpointOptions& options) {
   const auto region = std::make_shared<const ReentrantCheckpoint>(
-      std::move(body), ForwardState(ag, inputs, options.preserves_rng_state));
+      ReentrantCheckpoint{std::move(body), ForwardState(ag, inputs, options.preserves_rng_state)});
   const CustomFunction function{
       .name = "CheckpointFunctionBackward",
       .forward =

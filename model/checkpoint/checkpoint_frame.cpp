@@ -14,7 +14,7 @@ namespace {
 
 // A leaf that asks for a gradient, so that the Function gets a node whatever the inputs are.
 Tensor recording_leaf() {
-  const Tensor leaf = Tensor::of({}, {0});
+  Tensor leaf = Tensor::of({}, {0});
   leaf.set_requires_grad(true);
   return leaf;
 }

@@ -8,7 +8,6 @@
 namespace zeroproof {
 namespace {
 
-using rules::add_tangents;
 using rules::batch_elementwise;
 using rules::batch_pointwise;
 using rules::Diff;

@@ -35,7 +35,7 @@ Tensor scaled_dot_product_attention(Autograd& ag, const AttentionInputs& in, Cau
     scores =
         masked_fill(ag, scores, causal_mask(sizes[1]), -std::numeric_limits<double>::infinity());
   }
-  const Tensor out = bmm(ag, softmax(ag, scores, 2), flattened(ag, in.value));
+  Tensor out = bmm(ag, softmax(ag, scores, 2), flattened(ag, in.value));
   if (in.query.sizes().size() == 3) return out;
   Shape sizes = in.query.sizes();
   sizes.back() = in.value.sizes().back();

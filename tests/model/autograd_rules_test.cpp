@@ -138,6 +138,7 @@ TEST_F(AutogradRules, G6_retain_graph_is_create_graph_unless_it_is_given) {
   EXPECT_FALSE(is_kept({}));
   EXPECT_TRUE(is_kept({.retain_graph = true}));
   EXPECT_TRUE(is_kept({.create_graph = true}));
+  x.set_grad({});  // which the graph owns that owns it (rule D3)
   EXPECT_FALSE(is_kept({.create_graph = true, .retain_graph = false}));
 }
 
