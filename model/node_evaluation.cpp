@@ -108,20 +108,16 @@ void Autograd::deliver(const std::shared_ptr<GraphTask>& task, const Node& node,
     Node& target = *edges[i].node;
     GraphTask::NodeState& state = *task->find(target);
     const bool is_ready = --state.missing == 0;
+    Tensor grad = std::move(outputs[i]);
     if (!state.has_grads) {
       if (task->is_limited() && !state.is_executable()) continue;
       state.has_grads = true;
       const std::size_t slots = std::max<std::size_t>(1, target.input_metadata().size());
-      if (slots == 1 && outputs.size() == 1) {
-        state.grads = std::move(outputs);
-        if (is_ready && push(task, target)) has_woken_another = true;
-        continue;
-      }
-      state.grads = take_buffer(slots);
+      const bool is_one_to_one = slots == 1 && outputs.size() == 1;
+      state.grads = is_one_to_one ? std::move(outputs) : take_buffer(slots);
     }
-    add_to_buffer(*this, state.grads[edges[i].slot], std::move(outputs[i]));
-    if (!is_ready) continue;
-    if (push(task, target)) has_woken_another = true;
+    add_to_buffer(*this, state.grads[edges[i].slot], std::move(grad));
+    if (is_ready && push(task, target)) has_woken_another = true;
   }
 }
 
