@@ -34,7 +34,8 @@ void attach(const Op& op, const std::shared_ptr<OpNode>& node, TensorList& outpu
 }
 
 TensorList compute(Autograd& ag, const Op& op, const TensorList& inputs, const OpArgs& args) {
-  TensorList outputs = op.forward(ag.ops(), inputs, args);
+  TensorList outputs = op.forward ? op.forward(ag.ops(), inputs, args)
+                                  : TensorList{op.forward_one(ag.ops(), inputs, args)};
   const auto is_accelerated = [](const Tensor& x) {
     return x.is_defined() && !x.device().is_cpu();
   };

@@ -43,10 +43,10 @@ struct BatchedInputs {
 struct Op {
   std::string_view name;  // of its node, as PyTorch names it: "MulBackward0"
 
-  // Numbers from numbers: what no layer looks into.
-  TensorList (*forward)(const Ops& ops, const TensorList& inputs, const OpArgs& args);
+  // Numbers from numbers: what no layer looks into. Null where forward_one says it.
+  TensorList (*forward)(const Ops& ops, const TensorList& inputs, const OpArgs& args) = nullptr;
 
-  // The same for one output, without lists, where no layer has anything to do. Optional.
+  // The same of an operation with one output, which needs no lists where no layer looks on.
   Tensor (*forward_one)(const Ops& ops, std::span<const Tensor> inputs,
                         const OpArgs& args) = nullptr;
 

@@ -11,6 +11,7 @@ namespace {
 using rules::batch_elementwise;
 using rules::batch_pointwise;
 using rules::Diff;
+using rules::save_both;
 using rules::save_input;
 
 using Inputs = const TensorList&;
@@ -24,11 +25,6 @@ extern const Op kGelu;
 extern const Op kGeluBackward;
 extern const Op kErf;
 extern const Op kRsqrt;
-
-void save_both(OpNode& node, Inputs in) {
-  node.save(in[0]);
-  node.save(in[1]);
-}
 
 Tensor sigmoid_backward(Autograd& ag, const Tensor& grad, const Tensor& output) {
   return apply_one(ag, kSigmoidBackward, {grad, output});

@@ -8,17 +8,13 @@ namespace {
 using rules::add_tangents;
 using rules::batch_elementwise;
 using rules::batch_pointwise;
+using rules::binary;
 using rules::jvp_linear;
 using rules::times;
 using rules::unary;
 
 using Inputs = const TensorList&;
 using Args = const OpArgs&;
-
-template <BinaryOp op>
-TensorList binary(const Ops& ops, Inputs in, Args) {
-  return {ops.binary(op, in[0], in[1])};
-}
 
 // What each input's gradient needs: the other factor. In PyTorch's order, as in every operation
 // here: it is where a non-reentrant checkpoint counts them, and how hooks see them (rule S4).
@@ -37,8 +33,7 @@ extern const Op kToCopy;
 
 // The gradient that a broadcast input gets is summed down when it is delivered (rule E5).
 const Op kAdd = {.name = "AddBackward0",
-                 .forward = binary<BinaryOp::add>,
-                 .forward_one = rules::binary_one<BinaryOp::add>,
+                 .forward_one = binary<BinaryOp::add>,
                  .backward =
                      [](Autograd&, OpNode& node, Inputs grads) {
                        return TensorList{node.needs(0) ? grads[0] : Tensor(),
@@ -52,8 +47,7 @@ const Op kAdd = {.name = "AddBackward0",
                      }};
 
 const Op kSub = {.name = "SubBackward0",
-                 .forward = binary<BinaryOp::sub>,
-                 .forward_one = rules::binary_one<BinaryOp::sub>,
+                 .forward_one = binary<BinaryOp::sub>,
                  .backward =
                      [](Autograd& ag, OpNode& node, Inputs grads) {
                        TensorList out(2);
@@ -71,8 +65,7 @@ const Op kSub = {.name = "SubBackward0",
                      }};
 
 const Op kMul = {.name = "MulBackward0",
-                 .forward = binary<BinaryOp::mul>,
-                 .forward_one = rules::binary_one<BinaryOp::mul>,
+                 .forward_one = binary<BinaryOp::mul>,
                  .save = save_factors,
                  .backward =
                      [](Autograd& ag, OpNode& node, Inputs grads) {
@@ -91,8 +84,7 @@ const Op kMul = {.name = "MulBackward0",
                      }};
 
 const Op kDiv = {.name = "DivBackward0",
-                 .forward = binary<BinaryOp::div>,
-                 .forward_one = rules::binary_one<BinaryOp::div>,
+                 .forward_one = binary<BinaryOp::div>,
                  .save =
                      [](OpNode& node, Inputs in) {
                        node.save(in[1]);
@@ -120,8 +112,7 @@ const Op kDiv = {.name = "DivBackward0",
 
 const Op kNeg = {
     .name = "NegBackward0",
-    .forward = unary<UnaryOp::neg>,
-    .forward_one = rules::unary_one<UnaryOp::neg>,
+    .forward_one = unary<UnaryOp::neg>,
     .backward = [](Autograd& ag, OpNode&, Inputs grads) { return TensorList{neg(ag, grads[0])}; },
     .batch = batch_elementwise<kNeg>,
     .jvp = jvp_linear<kNeg>};

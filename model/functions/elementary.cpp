@@ -63,8 +63,7 @@ const Op kPow = {.name = "PowBackward0",
 
 const Op kAbs = {
     .name = "AbsBackward0",
-    .forward = unary<UnaryOp::abs>,
-    .forward_one = rules::unary_one<UnaryOp::abs>,
+    .forward_one = unary<UnaryOp::abs>,
     .save = save_input,
     .backward = [](Autograd& ag, OpNode& node,
                    Inputs grads) { return TensorList{mul(ag, grads[0], sgn(ag, node.saved(0)))}; },
@@ -73,8 +72,7 @@ const Op kAbs = {
               Args) { return TensorList{mul(ag, tangents[0], sgn(ag, in[0]))}; }};
 
 const Op kSgn = {.name = "SgnBackward0",
-                 .forward = unary<UnaryOp::sign>,
-                 .forward_one = rules::unary_one<UnaryOp::sign>,
+                 .forward_one = unary<UnaryOp::sign>,
                  .backward = [](Autograd& ag, OpNode&,
                                 Inputs grads) { return TensorList{mul_scalar(ag, grads[0], 0.0)}; },
                  .batch = batch_elementwise<kSgn>,
@@ -83,8 +81,7 @@ const Op kSgn = {.name = "SgnBackward0",
 
 const Op kSqrt = {
     .name = "SqrtBackward0",
-    .forward = unary<UnaryOp::sqrt>,
-    .forward_one = rules::unary_one<UnaryOp::sqrt>,
+    .forward_one = unary<UnaryOp::sqrt>,
     .saves_output = true,
     .backward =
         [](Autograd& ag, OpNode& node, Inputs grads) {
@@ -96,8 +93,7 @@ const Op kSqrt = {
 
 const Op kExp = {
     .name = "ExpBackward0",
-    .forward = unary<UnaryOp::exp>,
-    .forward_one = rules::unary_one<UnaryOp::exp>,
+    .forward_one = unary<UnaryOp::exp>,
     .saves_output = true,
     .backward = [](Autograd& ag, OpNode& node,
                    Inputs grads) { return TensorList{mul(ag, grads[0], node.saved(0))}; },
@@ -108,8 +104,7 @@ const Op kExp = {
 
 const Op kLog = {
     .name = "LogBackward0",
-    .forward = unary<UnaryOp::log>,
-    .forward_one = rules::unary_one<UnaryOp::log>,
+    .forward_one = unary<UnaryOp::log>,
     .save = save_input,
     .backward = [](Autograd& ag, OpNode& node,
                    Inputs grads) { return TensorList{div(ag, grads[0], node.saved(0))}; },
@@ -120,8 +115,7 @@ const Op kLog = {
 
 const Op kTanh = {
     .name = "TanhBackward0",
-    .forward = unary<UnaryOp::tanh>,
-    .forward_one = rules::unary_one<UnaryOp::tanh>,
+    .forward_one = unary<UnaryOp::tanh>,
     .saves_output = true,
     .backward = [](Autograd& ag, OpNode& node,
                    Inputs grads) { return TensorList{tanh_backward(ag, grads[0], node.saved(0))}; },
@@ -177,8 +171,7 @@ const Op kTanhBackward = {
 
 const Op kRelu = {
     .name = "ReluBackward0",
-    .forward = unary<UnaryOp::relu>,
-    .forward_one = rules::unary_one<UnaryOp::relu>,
+    .forward_one = unary<UnaryOp::relu>,
     .saves_output = true,
     .backward =
         [](Autograd& ag, OpNode& node, Inputs grads) {
@@ -214,8 +207,7 @@ const Op kThresholdBackward = {
 
 const Op kSin = {
     .name = "SinBackward0",
-    .forward = unary<UnaryOp::sin>,
-    .forward_one = rules::unary_one<UnaryOp::sin>,
+    .forward_one = unary<UnaryOp::sin>,
     .save = save_input,
     .backward = [](Autograd& ag, OpNode& node,
                    Inputs grads) { return TensorList{mul(ag, grads[0], cos(ag, node.saved(0)))}; },
@@ -225,8 +217,7 @@ const Op kSin = {
 
 const Op kCos = {
     .name = "CosBackward0",
-    .forward = unary<UnaryOp::cos>,
-    .forward_one = rules::unary_one<UnaryOp::cos>,
+    .forward_one = unary<UnaryOp::cos>,
     .save = save_input,
     .backward =
         [](Autograd& ag, OpNode& node, Inputs grads) {

@@ -10,22 +10,22 @@
 namespace zeroproof::rules {
 
 template <UnaryOp op>
-TensorList unary(const Ops& ops, const TensorList& inputs, const OpArgs&) {
-  return {ops.unary(op, inputs[0])};
-}
-
-template <UnaryOp op>
-Tensor unary_one(const Ops& ops, std::span<const Tensor> inputs, const OpArgs&) {
+Tensor unary(const Ops& ops, std::span<const Tensor> inputs, const OpArgs&) {
   return ops.unary(op, inputs[0]);
 }
 
 template <BinaryOp op>
-Tensor binary_one(const Ops& ops, std::span<const Tensor> inputs, const OpArgs&) {
+Tensor binary(const Ops& ops, std::span<const Tensor> inputs, const OpArgs&) {
   return ops.binary(op, inputs[0], inputs[1]);
 }
 
 inline void save_input(OpNode& node, const TensorList& inputs) {
   node.save(inputs[0]);
+}
+
+inline void save_both(OpNode& node, const TensorList& inputs) {
+  node.save(inputs[0]);
+  node.save(inputs[1]);
 }
 
 // The operation treats every element alike: batched or not is the same.

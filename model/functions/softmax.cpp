@@ -9,6 +9,7 @@ namespace {
 using rules::Diff;
 using rules::dim_of;
 using rules::kept_sizes;
+using rules::save_both;
 using rules::with_batch;
 
 using Inputs = const TensorList&;
@@ -27,11 +28,6 @@ TensorList batch_along(Autograd& ag, const BatchedInputs& in, Args args) {
   TensorList inputs;
   for (std::size_t i = 0; i < in.tensors.size(); ++i) inputs.push_back(with_batch(ag, in, i));
   return apply(ag, op, inputs, shifted);
-}
-
-void save_both(OpNode& node, Inputs in) {
-  node.save(in[0]);
-  node.save(in[1]);
 }
 
 // Minus the largest element, so that nothing overflows.
