@@ -103,8 +103,12 @@ TensorList Autograd::run(const BackwardCall& call, TensorList grads) {
   if (observer_) observer_->on_backward_begin(call);
   try {
     const std::shared_ptr<GraphTask> task = start(call, std::move(grads));
+    for (GraphTaskListener* listener : listeners_)
+      listener->on_graph_task_begin(task->id(), call.keeps_graph);
     drive(task);
     --tasks_under_way_;
+    for (GraphTaskListener* listener : std::vector(listeners_.rbegin(), listeners_.rend()))
+      listener->on_graph_task_end(task->id(), task->error != nullptr);
     if (task->error) std::rethrow_exception(task->error);
     if (observer_) observer_->on_backward_end(nullptr);
     return std::move(task->captured());

@@ -52,6 +52,16 @@ class AutogradObserver {
   virtual void on_transform_pop(const TransformFrame&) {}   // it still is
 };
 
+// Learns when graph tasks begin and end, nested ones inside others.
+class GraphTaskListener {
+ public:
+  virtual ~GraphTaskListener() = default;
+  // No node of it has run. `keeps_graph`: retain_graph.
+  virtual void on_graph_task_begin(GraphTaskId task, bool keeps_graph) = 0;
+  // Its callbacks have run, unless it raised; the task around it is current again.
+  virtual void on_graph_task_end(GraphTaskId task, bool raised) = 0;
+};
+
 // A backward() of one simulated thread, for several at once.
 struct CallerBackward {
   std::int32_t thread = 0;
@@ -102,6 +112,10 @@ class Autograd {
 
   // None outside nodes, hooks and callbacks.
   GraphTaskId current_graph_task() const;
+
+  // The listener must outlive its place here. Told in order of addition, of ends in reverse.
+  void add_listener(GraphTaskListener& listener) { listeners_.push_back(&listener); }
+  void remove_listener(GraphTaskListener& listener) { std::erase(listeners_, &listener); }
 
   // Whether the current task runs or has run the node (rule X5). AutogradError outside a task and
   // for a leaf that grad() captures.
@@ -165,6 +179,7 @@ class Autograd {
 
   const Ops& ops_;
   AutogradObserver* observer_;
+  std::vector<GraphTaskListener*> listeners_;
   Chooser* chooser_ = nullptr;
   Latitude latitude_ = Latitude::faithful;
   Fingerprint history_;  // of the choices so far

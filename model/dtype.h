@@ -18,6 +18,11 @@ double round_to(DType dtype, double value);
 std::string_view dtype_name(DType dtype);
 std::optional<DType> dtype_of(std::string_view name);
 
+// What one element takes on a real device.
+constexpr std::int64_t item_bytes(DType dtype) {
+  return dtype == DType::float64 ? 8 : dtype == DType::float32 ? 4 : 2;
+}
+
 // What an operation on both computes in: the wider one.
 constexpr DType promote(DType a, DType b) {
   const bool is_mixed_half = a != b && a >= DType::bfloat16 && b >= DType::bfloat16;

@@ -81,7 +81,8 @@ Tensor dropout(Autograd& ag, const Tensor& x, double p);
 // The sum of squares.
 Tensor sq(Autograd& ag, const Tensor& x);
 
-// x times weight transposed, plus bias if it is defined; x of one to three dimensions.
+// x times weight transposed, plus bias if it is defined; x of one to three dimensions. What the
+// process put in its place, if it did (GlobalState::linear).
 Tensor linear(Autograd& ag, const Tensor& x, const Tensor& weight, const Tensor& bias);
 
 }  // namespace zeroproof

@@ -1,16 +1,25 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "model/autocast/cast_cache.h"
 #include "model/rng.h"
+#include "model/tensor.h"
 
 namespace zeroproof {
+
+class Autograd;
+
+// What stands in for linear(): x, weight [out, in], bias or an undefined tensor.
+using LinearFunction =
+    std::function<Tensor(Autograd& ag, const Tensor& x, const Tensor& weight, const Tensor& bias)>;
 
 // What PyTorch keeps once a process, whatever the thread; compare LocalState.
 struct GlobalState {
   Rng rng;
   CastCache cast_cache;
+  LinearFunction linear;  // empty: linear() itself
   std::optional<bool> checkpoint_early_stop;  // overrides what a checkpoint itself says (rule K6)
 };
 

@@ -12,6 +12,7 @@ namespace zeroproof {
 struct Storage {
   std::vector<double> elements;
   std::uint32_t version = 0;
+  std::shared_ptr<void> lease;  // whoever accounts for the memory; goes with the last tensor on it
 };
 
 // What a Tensor is a handle on. For the files of the graph; programs use Tensor.

@@ -19,7 +19,7 @@ Adam::Adam(const Ops& ops, const std::vector<ParamGroup<AdamOptions>>& groups) :
 
 void Adam::step() {
   for (std::size_t i = 0; i < parameters().size(); ++i)
-    if (parameters()[i].grad().is_defined()) update(parameters()[i], states_[i], options_[i]);
+    if (parameters()[i].grad().is_defined()) update(ops(), parameters()[i], parameters()[i].grad(), states_[i], options_[i]);
 }
 
 std::vector<StateEntry> Adam::state_entries(std::size_t parameter) const {
@@ -31,26 +31,27 @@ std::vector<StateEntry> Adam::state_entries(std::size_t parameter) const {
           {"exp_avg_sq", state.exp_avg_sq}};
 }
 
-void Adam::update(const Tensor& parameter, State& state, const AdamOptions& options) const {
+void Adam::update(const Ops& ops, const Tensor& parameter, Tensor grad, State& state,
+                  const AdamOptions& options) {
   if (state.step++ == 0) {
     state.exp_avg = zeros_like(parameter);
     state.exp_avg_sq = zeros_like(parameter);
   }
-  Tensor grad = options.is_maximizing ? neg(ops(), parameter.grad()) : parameter.grad();
+  if (options.is_maximizing) grad = neg(ops, grad);
   if (options.weight_decay != 0.0 && options.is_decay_decoupled)
-    mul_(ops(), parameter, 1.0 - options.lr * options.weight_decay);
+    mul_(ops, parameter, 1.0 - options.lr * options.weight_decay);
   if (options.weight_decay != 0.0 && !options.is_decay_decoupled)
-    grad = add(ops(), grad, {parameter, options.weight_decay});
-  lerp_(ops(), state.exp_avg, {grad, 1.0 - options.beta1});
-  mul_(ops(), state.exp_avg_sq, options.beta2);
-  addcmul_(ops(), state.exp_avg_sq, {grad, grad, 1.0 - options.beta2});
+    grad = add(ops, grad, {parameter, options.weight_decay});
+  lerp_(ops, state.exp_avg, {grad, 1.0 - options.beta1});
+  mul_(ops, state.exp_avg_sq, options.beta2);
+  addcmul_(ops, state.exp_avg_sq, {grad, grad, 1.0 - options.beta2});
 
   const auto steps = static_cast<double>(state.step);
   const double correction1 = 1.0 - std::pow(options.beta1, steps);
   const double correction2 = std::sqrt(1.0 - std::pow(options.beta2, steps));
-  const Tensor root = div(ops(), sqrt(ops(), state.exp_avg_sq), correction2);
-  const Tensor divisor = add(ops(), root, options.eps);
-  addcdiv_(ops(), parameter, {state.exp_avg, divisor, -(options.lr / correction1)});
+  const Tensor root = div(ops, sqrt(ops, state.exp_avg_sq), correction2);
+  const Tensor divisor = add(ops, root, options.eps);
+  addcdiv_(ops, parameter, {state.exp_avg, divisor, -(options.lr / correction1)});
 }
 
 }  // namespace zeroproof::optim

@@ -39,8 +39,11 @@ class Adam final : public Optimizer {
   const State& state(std::size_t parameter) const { return states_[parameter]; }
   std::vector<StateEntry> state_entries(std::size_t parameter) const override;
 
+  // One update of one tensor; a fresh state gets its moments here.
+  static void update(const Ops& ops, const Tensor& parameter, Tensor grad, State& state,
+                     const AdamOptions& options);
+
  private:
-  void update(const Tensor& parameter, State& state, const AdamOptions& options) const;
 
   std::vector<AdamOptions> options_;  // of each parameter
   std::vector<State> states_;

@@ -22,7 +22,7 @@ Sgd::Sgd(const Ops& ops, const std::vector<ParamGroup<SgdOptions>>& groups) : Op
 void Sgd::step() {
   for (std::size_t i = 0; i < parameters().size(); ++i)
     if (parameters()[i].grad().is_defined())
-      update(parameters()[i], momentum_buffers_[i], options_[i]);
+      update(ops(), parameters()[i], parameters()[i].grad(), momentum_buffers_[i], options_[i]);
 }
 
 std::vector<StateEntry> Sgd::state_entries(std::size_t parameter) const {
@@ -32,21 +32,21 @@ std::vector<StateEntry> Sgd::state_entries(std::size_t parameter) const {
 }
 
 // The first buffer is the gradient itself, not dampened.
-void Sgd::update(const Tensor& parameter, Tensor& momentum_buffer,
-                 const SgdOptions& options) const {
-  Tensor grad = options.is_maximizing ? neg(ops(), parameter.grad()) : parameter.grad();
-  if (options.weight_decay != 0.0) grad = add(ops(), grad, {parameter, options.weight_decay});
+void Sgd::update(const Ops& ops, const Tensor& parameter, Tensor grad, Tensor& momentum_buffer,
+                 const SgdOptions& options) {
+  if (options.is_maximizing) grad = neg(ops, grad);
+  if (options.weight_decay != 0.0) grad = add(ops, grad, {parameter, options.weight_decay});
   if (options.momentum != 0.0) {
     if (momentum_buffer.is_defined()) {
-      mul_(ops(), momentum_buffer, options.momentum);
-      add_(ops(), momentum_buffer, {grad, 1.0 - options.dampening});
+      mul_(ops, momentum_buffer, options.momentum);
+      add_(ops, momentum_buffer, {grad, 1.0 - options.dampening});
     } else {
-      momentum_buffer = ops().cast(grad, grad.dtype());
+      momentum_buffer = ops.cast(grad, grad.dtype());
     }
-    grad = options.is_nesterov ? add(ops(), grad, {momentum_buffer, options.momentum})
+    grad = options.is_nesterov ? add(ops, grad, {momentum_buffer, options.momentum})
                                : momentum_buffer;
   }
-  add_(ops(), parameter, {grad, -options.lr});
+  add_(ops, parameter, {grad, -options.lr});
 }
 
 }  // namespace zeroproof::optim

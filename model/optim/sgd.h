@@ -26,8 +26,11 @@ class Sgd final : public Optimizer {
   // "momentum_buffer", when there is momentum.
   std::vector<StateEntry> state_entries(std::size_t parameter) const override;
 
+  // One update of one tensor; the buffer is undefined before the first.
+  static void update(const Ops& ops, const Tensor& parameter, Tensor grad, Tensor& momentum_buffer,
+                     const SgdOptions& options);
+
  private:
-  void update(const Tensor& parameter, Tensor& momentum_buffer, const SgdOptions& options) const;
 
   std::vector<SgdOptions> options_;  // of each parameter
   TensorList momentum_buffers_;      // undefined before the first update

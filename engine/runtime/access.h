@@ -1,0 +1,26 @@
+#pragma once
+
+#include "engine/runtime/span.h"
+#include "engine/runtime/stream.h"
+
+namespace zeroproof {
+
+// One use of memory by work on a stream.
+struct Access {
+  Span span;
+  StreamId stream;
+  bool is_write = false;
+};
+
+// What happens between streams and memory, for race detection. Called in the order of the host's
+// calls; a span is valid during the call.
+class AccessObserver {
+ public:
+  virtual ~AccessObserver() = default;
+  virtual void on_access(const Access& access) = 0;
+  virtual void on_record(StreamId stream, StreamEvent event) = 0;
+  virtual void on_wait(StreamId stream, StreamEvent event) = 0;
+  virtual void on_host_wait(StreamEvent event) = 0;
+};
+
+}  // namespace zeroproof
