@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine_error.h"
+#include "engine/quirks.h"
+#include "engine/runtime/runtime.h"
+#include "engine/zero_config.h"
+#include "model/autograd.h"
+#include "model/nn/module.h"
+#include "model/result.h"
+
+namespace zeroproof {
+
+struct EngineOptions {
+  std::string policy = "exact";  // engine/hooks/policies.h
+  bool has_count_apis = true;    // --autograd-api none: manual backward is refused (E1)
+  bool has_callback_api = true;  // --autograd-api no_callback: policies count instead
+  Quirks quirks = {};
+  // Parameters in groups; empty: one group of all that require a gradient.
+  std::vector<TensorList> parameter_groups = {};
+  std::optional<double> custom_loss_scale = std::nullopt;  // an external one (needs_scaler)
+};
+
+struct BackwardArguments {
+  bool retain_graph = false;
+  bool create_graph = false;
+  bool scale_wrt_gas = true;
+};
+
+// What an optimizer step did.
+struct StepOutcome {
+  bool is_applied = false;   // at a boundary, without overflow
+  bool has_overflow = false;
+  std::optional<double> grad_norm;  // unscaled, before clipping; at a boundary only
+};
+
+// One named tensor of the model or of the optimizer, whole, in row-major order.
+struct FullTensor {
+  std::string name;
+  Shape sizes;
+  std::vector<double> values;
+};
+
+// A ZeRO training engine around a module, in the words of DeepSpeed. One rank's part: every rank
+// makes one with an equal module and configuration and calls the same methods in the same order.
+// Throws EngineError for a misuse, RuntimeFault for what failed below, and whatever the model
+// throws. Not thread-safe.
+class Engine {
+ public:
+  // All references must outlive it. Converts the module's parameters to the configured dtype and,
+  // in stage 3, partitions them; rank 0's values are those of all. The error names a
+  // configuration that cannot work.
+  static Result<std::unique_ptr<Engine>> initialize(Autograd& autograd, nn::Module& module,
+                                                    const ZeroConfig& config, Runtime& runtime,
+                                                    const EngineOptions& options = {});
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  TensorList forward(TensorList inputs);
+  Tensor forward(const Tensor& input) { return forward(TensorList{input}).at(0); }
+
+  // Differentiates the loss, reduces, and returns the loss, divided by the accumulation steps
+  // unless told otherwise (2.9). E3.
+  Tensor backward(const Tensor& loss, const BackwardArguments& arguments = {});
+  // The loss to differentiate by hand; needed where needs_scaler() says so (2.10). With
+  // `retain_graph`, parameters of stage 3 stay for the next backward. E4.
+  Tensor scale(const Tensor& loss, bool retain_graph = false);
+  bool needs_scaler() const;
+
+  // One optimizer step at a boundary; counts micro-steps elsewhere (2.11). E7, E23.
+  StepOutcome step();
+  void zero_grad();
+  bool is_gradient_accumulation_boundary() const;
+  void set_gradient_accumulation_boundary(bool is_boundary);  // E9
+
+  // Runs `body` without reducing (2.12, E6), or reducing once at its end (2.13, E8).
+  void no_sync(const std::function<void()>& body);
+  void coalesce_grad_reduction(const std::function<void()>& body);
+
+  // A forward or backward between the two must not be under way. `modifier_rank`: whose changes
+  // all ranks take over; none: nobody changes anything (3.9, F6 to F8).
+  void gathered_parameters(const TensorList& parameters, std::optional<int> modifier_rank,
+                           const std::function<void()>& body);
+  // Stage 3: one fetch for everything below `module` (3.7). Before the first forward.
+  void set_leaf_module(nn::Module& module);
+  // Stage 3: `module` uses a parameter that it does not own (3.8).
+  void register_external_parameter(nn::Module& module, const Tensor& parameter);
+
+  std::int64_t micro_steps() const;
+  std::int64_t global_steps() const;
+  std::int64_t skipped_steps() const;
+  std::int64_t global_samples() const;
+  double loss_scale() const;
+
+  // Whole values, collected from all ranks: every rank must call. Gradients are those that the
+  // next step will use, unscaled; empty values for a parameter that is not trained.
+  std::vector<FullTensor> full_gradients();
+  std::vector<FullTensor> full_parameters();  // the master copies
+  // "name/exp_avg", "name/exp_avg_sq", "name/momentum_buffer", "name/step"
+  std::vector<FullTensor> full_optimizer_state();
+
+  const ZeroConfig& config() const;
+  Autograd& autograd() const;
+  nn::Module& module() const;
+  Runtime& runtime() const;
+  // The state of the hook policy, for properties.
+  BackwardState hook_state() const;
+
+  class Core;  // engine/engine_core.h: what the parts of the engine share
+
+ private:
+  explicit Engine(std::unique_ptr<Core> core);
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace zeroproof

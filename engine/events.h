@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <string_view>
+#include <vector>
+
+#include "engine/journal.h"
+#include "engine/runtime/runtime.h"
+#include "model/event.h"
+
+namespace zeroproof {
+
+// What an engine says about itself, in the words of hooktrace; nothing when nobody records. Every
+// event is a fault point, recorded or not. Names are interned on first use.
+class Events {
+ public:
+  Events(Runtime& runtime, EngineId engine)
+      : journal_(runtime.journal()), faults_(runtime.faults()), engine_(engine) {}
+
+  bool is_on() const { return journal_ != nullptr || faults_ != nullptr; }
+  NameId name(std::string_view text) const {
+    return journal_ ? journal_->names().intern(text) : NameId::none();
+  }
+
+  // Fills in the engine; `event.kind` and what belongs to it are the caller's.
+  void send(HookEvent event) const;
+  void send(EventKind kind, std::string_view name) const;
+  void mark(std::string_view label) const { send(EventKind::mark, label); }
+
+  // Counters that engine.call events carry.
+  void set_steps(std::int64_t micro_step, std::int64_t global_step) {
+    micro_step_ = micro_step;
+    global_step_ = global_step;
+  }
+
+  // engine.call, and engine.return at the end of the scope, with what passed through.
+  class Call {
+   public:
+    Call(const Events& events, std::string_view method, NameId param = {});
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    const Events& events_;
+    std::string_view method_;
+    NameId param_;
+    int exceptions_;
+  };
+
+ private:
+  Journal* journal_;
+  FaultPoint* faults_;
+  EngineId engine_;
+  std::int64_t micro_step_ = -1;
+  std::int64_t global_step_ = -1;
+};
+
+}  // namespace zeroproof

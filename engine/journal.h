@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/runtime/fault.h"
+#include "model/event.h"
+#include "model/names.h"
+
+namespace zeroproof {
+
+class Autograd;
+
+// Writes what happens on one rank as HookEvents: the recorder's view of an engine, from within.
+// Also what whoever instruments the model writes to, so that all events share one logical clock.
+// All references must outlive it. Not thread-safe.
+class Journal {
+ public:
+  Journal(EventSink& sink, NameTable& names, std::int32_t rank)
+      : sink_(sink), names_(names), rank_(rank) {}
+
+  NameTable& names() { return names_; }
+  // Whose graph task, transforms and thread an event gets; null for none.
+  void set_autograd(const Autograd* autograd) { autograd_ = autograd; }
+
+  // How many backward and grad calls are open.
+  void set_depth(std::int32_t depth) { depth_ = depth; }
+  std::int32_t depth() const { return depth_; }
+
+  // Fills in the clock, rank, thread, depth and, if it has none, the current graph task.
+  void write(HookEvent event);
+  void write(EventKind kind, std::string_view name);
+
+ private:
+  EventSink& sink_;
+  NameTable& names_;
+  std::int32_t rank_;
+  const Autograd* autograd_ = nullptr;
+  std::uint64_t clock_ = 0;
+  std::int32_t depth_ = 0;
+};
+
+}  // namespace zeroproof

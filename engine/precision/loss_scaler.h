@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+
+#include "engine/zero_config.h"
+
+namespace zeroproof {
+
+enum class LossScalerKind : std::uint8_t { none, fixed, dynamic, external, custom, grad_scaler };
+
+// The factor on a loss, and the rule by which it moves (zero_semantics 2.19). Plain data: equal on
+// all ranks, because overflow is decided together. Precedence where several apply: a custom
+// factor, then the autocast GradScaler, then the fp16 scaler.
+class LossScaler {
+ public:
+  LossScaler() = default;  // none: factor 1
+  static LossScaler of(const ZeroConfig& config);
+  void set_custom(double factor);
+
+  LossScalerKind kind() const { return kind_; }
+  double scale() const { return scale_; }
+  bool is_dynamic() const;
+  // Where scale() must be called before a manual backward. `counts_static`: upstream does not
+  // count a static fp16 scale (H9).
+  bool is_needed(bool counts_static) const;
+
+  // Once an optimizer step. Throws EngineError E22 for an overflow at the smallest scale.
+  void update(bool has_overflow);
+
+  struct State {
+    double scale = 1.0;
+    std::int64_t iteration = 0;
+    std::int64_t last_overflow = -1;
+    std::int64_t hysteresis = 1;
+    std::int64_t growth_tracker = 0;  // GradScaler
+    friend bool operator==(const State&, const State&) = default;
+  };
+  State state() const;
+  void restore(const State& state);
+
+ private:
+  LossScalerKind kind_ = LossScalerKind::none;
+  double scale_ = 1.0;
+  double min_scale_ = 1.0;
+  std::int64_t window_ = 1000;
+  std::int64_t configured_hysteresis_ = 1;
+  bool restores_hysteresis_ = false;
+  std::int64_t hysteresis_ = 1;
+  std::int64_t iteration_ = 0;
+  std::int64_t last_overflow_ = -1;
+  std::int64_t growth_tracker_ = 0;
+};
+
+}  // namespace zeroproof

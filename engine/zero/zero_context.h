@@ -1,0 +1,38 @@
+#pragma once
+
+#include "engine/events.h"
+#include "engine/precision/loss_scaler.h"
+#include "engine/quirks.h"
+#include "engine/runtime/runtime.h"
+#include "engine/zero/zero_parameter.h"
+#include "engine/zero_config.h"
+#include "model/autograd.h"
+#include "model/nn/module.h"
+
+namespace zeroproof {
+
+// What the parts of one engine share; the engine owns it and keeps the flags.
+struct ZeroContext {
+  Autograd& autograd;
+  nn::Module& module;
+  const ZeroConfig& config;
+  Runtime& runtime;
+  Quirks quirks;
+  Events events;
+  ZeroParameters parameters;
+  LossScaler loss_scaler;
+
+  bool is_boundary = true;     // of the optimizer: is this micro-batch the window's last?
+  bool is_coalescing = false;  // inside coalesce_grad_reduction
+  bool is_inside_forward = false;  // of this engine: a backward now is a pre-user backward
+
+  Kernels& kernels() const { return runtime.kernels(); }
+  Stream& compute() const { return runtime.stream(StreamRole::compute); }
+  ProcessGroup& data_group() const { return runtime.group(GroupKind::data); }
+  bool has(Quirk quirk) const { return quirks.has(quirk); }
+
+  // What a sum over the data group is divided by: ranks / sequence-parallel degree; 1 for "sum".
+  double averaging_divisor() const;
+};
+
+}  // namespace zeroproof

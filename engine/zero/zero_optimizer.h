@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/zero/zero_context.h"
+
+namespace zeroproof {
+
+// What one stage does with gradients, master weights and optimizer state. The engine calls it in
+// the order of zero_semantics 2.3 to 2.11. Methods throw EngineError for the misuses of their
+// stage. One object an engine.
+class ZeroOptimizer {
+ public:
+  virtual ~ZeroOptimizer() = default;
+
+  // Whether tensor.backward() may be used: it is a ZeRO optimizer (2.1).
+  virtual bool is_zero() const = 0;
+  // Whether gradient hooks are registered at all (2.2), and on which parameters.
+  virtual bool has_gradient_hook(const ZeroParameter& parameter) const = 0;
+  // Leaf modules count one hook each (2.16, 3.7); 0 in other stages.
+  virtual std::int32_t extra_expected_hooks() const { return 0; }
+
+  // engine.forward begins; `ran_epilogue`: since the last one.
+  virtual void on_forward_begin(bool ran_epilogue) = 0;
+  virtual void on_forward_end() {}
+  virtual void backward_prologue() {}
+  // The work of one gradient hook: parameter.grad is complete for this backward so far.
+  virtual void add_gradient(ZeroParameter& parameter) = 0;
+  // Where the epilogue reduces what is left (2.7); not called while coalescing or under no_sync.
+  virtual void reduce_gradients() = 0;
+  // The rest of the epilogue (2.6, step 3).
+  virtual void backward_epilogue() {}
+  // A backward failed: what it added is dropped; what earlier ones of the window added stays, if
+  // it can be told apart. False when it cannot: the window must be restarted (E23).
+  virtual bool abandon_gradients() = 0;
+
+  // The end of coalesce_grad_reduction: everything in .grad is reduced at once.
+  virtual void flush_coalesced() = 0;
+  // step() in unmanaged mode, before the update (2.14).
+  virtual void finalize_unmanaged() = 0;
+  // The update. `is_applied` false: overflow.
+  virtual StepOutcome step() = 0;
+  virtual void zero_grad() = 0;  // gradients, accumulators, the window so far
+
+  // Collective; see Engine.
+  virtual std::vector<FullTensor> full_gradients() = 0;
+  virtual std::vector<FullTensor> full_parameters() = 0;
+  virtual std::vector<FullTensor> full_optimizer_state() = 0;
+  // Collective: replaces master weights and states by whole values, in the same names. The lp
+  // parameters follow.
+  virtual void load(const std::vector<FullTensor>& parameters,
+                    const std::vector<FullTensor>& states) = 0;
+};
+
+}  // namespace zeroproof
