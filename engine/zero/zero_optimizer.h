@@ -29,6 +29,9 @@ class ZeroOptimizer {
   virtual void backward_prologue() {}
   // The work of one gradient hook: parameter.grad is complete for this backward so far.
   virtual void add_gradient(ZeroParameter& parameter) = 0;
+  // The epilogue begins: what the backward left in .grad is now known to be whole. Also while
+  // coalescing and under no_sync.
+  virtual void collect_gradients() {}
   // Where the epilogue reduces what is left (2.7); not called while coalescing or under no_sync.
   virtual void reduce_gradients() = 0;
   // The rest of the epilogue (2.6, step 3).
