@@ -37,16 +37,25 @@ class Events {
   // engine.call, and engine.return at the end of the scope, with what passed through.
   class Call {
    public:
-    Call(const Events& events, std::string_view method, NameId param = {});
-    ~Call();
+    Call(const Events& events, std::string_view method, NameId param = {}) {
+      if (events.is_on()) [[unlikely]]
+        begin(events, method, param);
+    }
+    ~Call() {
+      if (events_) [[unlikely]]
+        end();
+    }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
    private:
-    const Events& events_;
+    void begin(const Events& events, std::string_view method, NameId param);
+    void end() const;
+
+    const Events* events_ = nullptr;  // null: nobody listens
     std::string_view method_;
     NameId param_;
-    int exceptions_;
+    int exceptions_ = 0;
   };
 
  private:
