@@ -10,6 +10,11 @@ void Events::send(HookEvent event) const {
   if (faults_) faults_->reach(kind, name);
 }
 
+void Events::write_only(HookEvent event) const {
+  event.engine = engine_;
+  if (journal_) journal_->write(std::move(event));
+}
+
 void Events::send(EventKind kind, std::string_view text) const {
   if (!is_on()) return;
   HookEvent event;
