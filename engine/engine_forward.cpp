@@ -45,7 +45,7 @@ TensorList Engine::Core::run_module(const TensorList& inputs) {
   const Device device = context.runtime.device();
   std::optional<Autocast> region;
   if (const auto setting = autocast_of(config, autograd.local().autocast.on(device.type())))
-    region.emplace(autograd, device, *setting);
+    region.emplace(autograd, device.type(), *setting);
   struct Inside {
     Core& core;
     explicit Inside(Core& engine) : core(engine) {
