@@ -31,6 +31,10 @@ struct ZeroContext {
 
   Kernels& kernels() const { return runtime.kernels(); }
   Stream& compute() const { return runtime.stream(StreamRole::compute); }
+  // Where gradients are reduced: beside the computation with overlap_comm.
+  Stream& reduction() const {
+    return config.has_overlap_comm() ? runtime.stream(StreamRole::reduction) : compute();
+  }
   bool has(Quirk quirk) const { return quirks.has(quirk); }
 
   // What a sum over the data group is divided by: ranks / sequence-parallel degree; 1 for "sum".
