@@ -5,6 +5,8 @@
 #include "engine/manager_events.h"
 #include "engine/zero/stage0.h"
 #include "engine/zero/stage12.h"
+#include "engine/zero/stages.h"
+#include "engine/zero/zero3_api.h"
 #include "model/check.h"
 
 namespace zeroproof {
@@ -24,6 +26,7 @@ std::unique_ptr<HookPolicy> make(const std::string& policy) {
 
 std::unique_ptr<ZeroOptimizer> make_optimizer(ZeroContext& context) {
   if (context.config.stage == 0) return std::make_unique<Stage0Optimizer>(context);
+  if (context.config.stage == 3) return make_zero3_optimizer(context);
   return std::make_unique<Stage12Optimizer>(context);
 }
 
@@ -50,6 +53,12 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
   register_root_hooks();
   optimizer = make_optimizer(context);
   register_gradient_hooks();
+  if (auto* zero3 = dynamic_cast<Zero3Api*>(optimizer.get()))
+    zero3->set_hook_runner([this](const std::function<void()>& work) {
+      const bool refreshes = policy->before_gradient(*this);
+      work();
+      policy->after_gradient(*this, refreshes);
+    });
   if (is_zero()) autograd.add_listener(*this);
 }
 

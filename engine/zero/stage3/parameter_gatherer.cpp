@@ -40,10 +40,7 @@ std::vector<ParameterList> by_wire_dtype(const ParameterList& parameters) {
 }  // namespace
 
 ParameterGatherer::ParameterGatherer(ZeroContext& context) : context_(context) {
-  ProcessGroup& ranks = context.data.group();
-  Stream& compute = context.compute();
   for (ZeroParameter& parameter : context.parameters) {
-    ranks.wait(ranks.broadcast(compute, Span::of(parameter.tensor), 0), compute);
     PartitionedParameter& added = parameters_.emplace_back(context, parameter);
     by_tensor_[&parameter.tensor.impl()] = &added;
     added.partition(false);

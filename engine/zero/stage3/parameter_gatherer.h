@@ -14,7 +14,7 @@ namespace zeroproof {
 // those in flight (zero_semantics 3.1). A group of one rank copies instead.
 class ParameterGatherer {
  public:
-  // Rank 0's values become those of all; everything is partitioned. `context` must outlive it.
+  // Everything is partitioned; all ranks have equal values. `context` must outlive it.
   explicit ParameterGatherer(ZeroContext& context);
 
   std::deque<PartitionedParameter>& parameters() { return parameters_; }

@@ -126,7 +126,6 @@ void Zero3Optimizer::on_leaf_backward(Zero3Module& leaf) {
 }
 
 void Zero3Optimizer::on_forward_begin(bool ran_epilogue) {
-  const Events::Call reported(context_.events, "z3.clear_backward_seen_flag");
   gradients_->on_forward_begin(ran_epilogue);
 }
 

@@ -16,7 +16,7 @@ StepOutcome Zero3Optimizer::step() {
   if (!outcome.has_overflow) {
     const double used =
         context_.has(Quirk::h6_unscale_with_updated_scale) ? context_.loss_scaler.scale() : scale;
-    const double norm = gradient_norm(context_, shards());
+    const double norm = gradient_norm(context_, shards(), {.is_default_group = true});
     outcome.grad_norm = norm / used;
     for (SubGroup& group : sub_groups_) update(group, divisor(used, norm));
     outcome.is_applied = true;
@@ -47,7 +47,7 @@ bool Zero3Optimizer::checks_overflow() const {
 bool Zero3Optimizer::overflows(const std::vector<Span>& shards) {
   const bool is_local = context_.has(Quirk::h7_autocast_clips_scaled) &&
                         context_.loss_scaler.kind() == LossScalerKind::grad_scaler;
-  if (!is_local) return has_overflow(context_, shards);
+  if (!is_local) return has_overflow(context_, shards, {.is_default_group = true});
   const Tensor count = context_.runtime.memory().allocate(1, DType::float64);
   context_.kernels().fill(context_.compute(), Span::of(count), 0.0);
   for (const Span& shard : shards)
