@@ -18,7 +18,7 @@
 namespace zeroproof {
 
 struct EngineOptions {
-  EngineId id = EngineId{0};  // in events; tells the engines of one process apart
+  EngineId id = EngineId{0};     // in events; tells the engines of one process apart
   std::string policy = "exact";  // engine/hooks/policies.h
   bool has_count_apis = true;    // --autograd-api none: manual backward is refused (E1)
   bool has_callback_api = true;  // --autograd-api no_callback: policies count instead
@@ -36,7 +36,7 @@ struct BackwardArguments {
 
 // What an optimizer step did.
 struct StepOutcome {
-  bool is_applied = false;   // at a boundary, without overflow
+  bool is_applied = false;  // at a boundary, without overflow
   bool has_overflow = false;
   std::optional<double> grad_norm;  // unscaled, before clipping; at a boundary only
 };

@@ -83,8 +83,7 @@ void Engine::Core::register_parameters() {
     parameter.communication_dtype = config.communication_dtype();
     if (named.tensor.dtype() != config.model_dtype())
       named.tensor.set_data(context.runtime.ops().cast(named.tensor, config.model_dtype()));
-    if (ranks.size() > 1)
-      ranks.wait(ranks.broadcast(stream, Span::of(named.tensor), 0), stream);
+    if (ranks.size() > 1) ranks.wait(ranks.broadcast(stream, Span::of(named.tensor), 0), stream);
     if (options.parameter_groups.empty() && parameter.requires_grad) parameter.group = 0;
   }
   for (std::size_t group = 0; group < options.parameter_groups.size(); ++group)
@@ -93,9 +92,8 @@ void Engine::Core::register_parameters() {
 }
 
 ZeroParameter& Engine::Core::parameter(const Tensor& tensor) {
-  const auto at = std::ranges::find_if(context.parameters, [&](const ZeroParameter& it) {
-    return it.tensor.is_same(tensor);
-  });
+  const auto at = std::ranges::find_if(
+      context.parameters, [&](const ZeroParameter& it) { return it.tensor.is_same(tensor); });
   ZP_CHECK(at != context.parameters.end(), "the tensor is a parameter of the engine's module");
   return *at;
 }

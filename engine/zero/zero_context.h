@@ -25,8 +25,8 @@ struct ZeroContext {
   Communicator data;    // collectives with events, over the data-parallel group
   Communicator tensor;  // and the tensor-parallel one
 
-  bool is_boundary = true;     // of the optimizer: is this micro-batch the window's last?
-  bool is_coalescing = false;  // inside coalesce_grad_reduction
+  bool is_boundary = true;         // of the optimizer: is this micro-batch the window's last?
+  bool is_coalescing = false;      // inside coalesce_grad_reduction
   bool is_inside_forward = false;  // of this engine: a backward now is a pre-user backward
 
   Kernels& kernels() const { return runtime.kernels(); }
