@@ -45,7 +45,9 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
               .parameters = {},
               .loss_scaler = make_loss_scaler(config, options),
               .data = Communicator(runtime.group(GroupKind::data), context.events),
-              .tensor = Communicator(runtime.group(GroupKind::tensor), context.events)},
+              .tensor = Communicator(runtime.group(GroupKind::tensor), context.events),
+              .skips_frames = options.skips_frames,
+              .fallback_rule = options.fallback_rule},
       policy(make(options.policy)) {
   register_parameters();
   if (context.events.is_on()) manager_events = std::make_unique<ManagerEvents>(context.events);

@@ -26,6 +26,7 @@ struct ZeroContext {
   Communicator data;    // collectives with events, over the data-parallel group
   Communicator tensor;  // and the tensor-parallel one
 
+  bool skips_frames = false;  // all frames of a compiled module run eagerly (section 5)
   FallbackRule fallback_rule = FallbackRule::per_graph;
 
   bool is_boundary = true;         // of the optimizer: is this micro-batch the window's last?
