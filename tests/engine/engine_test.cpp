@@ -93,7 +93,7 @@ TEST(Engine, All_stages_train_alike) {
       ZeroConfig config{.stage = 0, .gradient_accumulation_steps = gas};
       const Outcome plain = train(config, world_size, false);
       EXPECT_NE(plain.gradients.at(0).values.at(0), 0.0);
-      for (const int stage : {1, 2})
+      for (const int stage : {1, 2, 3})
         for (const bool is_manual : {false, true})
           for (const bool has_overlap : {false, true}) {
             config.stage = stage;
