@@ -18,6 +18,7 @@
 namespace zeroproof {
 
 struct EngineOptions {
+  EngineId id = EngineId{0};  // in events; tells the engines of one process apart
   std::string policy = "exact";  // engine/hooks/policies.h
   bool has_count_apis = true;    // --autograd-api none: manual backward is refused (E1)
   bool has_callback_api = true;  // --autograd-api no_callback: policies count instead
@@ -88,6 +89,8 @@ class Engine {
   // all ranks take over; none: nobody changes anything (3.9, F6 to F8).
   void gathered_parameters(const TensorList& parameters, std::optional<int> modifier_rank,
                            const std::function<void()>& body);
+  // A tiled computation has more of this gradient to come in the same backward (2.16).
+  void set_gradient_ready(const Tensor& parameter, bool is_ready);
   // Stage 3: one fetch for everything below `module` (3.7). Before the first forward.
   void set_leaf_module(nn::Module& module);
   // Stage 3: `module` uses a parameter that it does not own (3.8).

@@ -74,6 +74,10 @@ class Module {
   // The places of its own parameters that are defined, in order of registration; they stay where
   // they are when the module moves. What forward() uses is what is there.
   std::vector<Tensor*> own_parameters();
+  // What outputs are to a caller of Python's module. A list here, whatever it is.
+  enum class OutputContainer { tensors, dict, dataclass };
+  virtual OutputContainer output_container() const { return OutputContainer::tensors; }
+
   // Takes all hooks away; those of calls that were made before stay in their graphs.
   void remove_hooks();
 

@@ -10,7 +10,7 @@
 #include "props/cli/interrupt.h"
 #include "props/cli/shell_quote.h"
 #include "props/cli/verb.h"
-#include "props/nearest_name.h"
+#include "model/nearest_name.h"
 #include "sim/atomic_file.h"
 
 namespace zeroproof {

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "props/cli/verb.h"
-#include "props/nearest_name.h"
+#include "model/nearest_name.h"
 
 namespace zeroproof {
 namespace {

@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "props/cli/common_flags.h"
-#include "props/nearest_name.h"
+#include "model/nearest_name.h"
 
 namespace zeroproof {
 namespace {

@@ -11,7 +11,7 @@
 #include "props/cli/shell_quote.h"
 #include "props/cli/verb.h"
 #include "props/exploration_status.h"
-#include "props/nearest_name.h"
+#include "model/nearest_name.h"
 #include "props/replay/schedule_replay.h"
 #include "props/report/explore_junit.h"
 #include "props/report/explore_text.h"

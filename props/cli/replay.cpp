@@ -8,7 +8,7 @@
 
 #include "props/cli/interrupt.h"
 #include "props/cli/verb.h"
-#include "props/nearest_name.h"
+#include "model/nearest_name.h"
 #include "props/replay/schedule_replay.h"
 #include "props/replay/trace_paths.h"
 #include "props/report/explore_junit.h"

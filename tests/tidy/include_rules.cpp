@@ -41,7 +41,7 @@ const std::vector<Library>& libraries() {
   static const std::vector<Library> kLibraries = {
       {"tl/", "libexpected-dev", {"model/", "engine/", "sim/", "props/"}},
       {"fmt/", "libfmt-dev", {"model/", "engine/", "sim/", "props/"}},
-      {"nlohmann/", "nlohmann-json3-dev", {"sim/", "props/"}},
+      {"nlohmann/", "nlohmann-json3-dev", {"engine/", "sim/", "props/"}},
       {"pcg_random.hpp", "libpcg-cpp-dev", {"sim/"}},
       {"CLI/", "libcli11-dev", {"props/cli/"}},
       {"tinyxml2.h", "libtinyxml2-dev", {"props/"}},
