@@ -13,8 +13,9 @@ void append(std::vector<FullTensor>& all, const std::string& prefix,
   }
 }
 
-EngineOptions engine_options(const TrainCell& cell) {
+EngineOptions engine_options(const TrainCell& cell, std::size_t index) {
   EngineOptions options;
+  options.id = EngineId{static_cast<std::int32_t>(index)};
   options.policy = cell.policy;
   options.quirks = cell.quirks;
   options.has_count_apis = cell.api != AutogradApi::none;
@@ -37,14 +38,15 @@ EngineTarget::EngineTarget(const TrainScenario& scenario, const TrainCell& cell,
 
 void EngineTarget::add_engine(ModelKind kind, const Options& options) {
   const std::size_t index = engines_.size();
-  const ModelOptions model{.data = cell_.data,
-                           .seed = cell_.seed + index,
-                           .watch = options.models};
+  ModelOptions model{.data = cell_.data, .seed = cell_.seed + index, .watch = options.models};
+  model.mark_ready = [this, index](const Tensor& parameter, bool is_ready) {
+    engines_.at(index)->set_gradient_ready(parameter, is_ready);
+  };
   modules_.push_back(make_model(kind, model));
   if (options.models)
     options.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
   auto engine = Engine::initialize(autograd_, *modules_.back(), config_, runtime_,
-                                   engine_options(cell_));
+                                   engine_options(cell_, index));
   if (!engine) throw ConfigurationRefused(engine.error().text);
   engines_.push_back(std::move(*engine));
   if (scenario_.leaf_module.empty() || cell_.stage != 3) return;

@@ -17,7 +17,8 @@ enum class ModelKind : std::uint8_t {
   mlp,             // l1(4,6) l2(6,3)
   logits,          // the same without a loss: what the last layer gives
   stage_pair,      // the same; takes what `logits` of width 3 gave: l1(3,6) l2(6,3)
-  container,       // {loss, what the last layer gave, an undefined entry}
+  dict,            // {loss, what the last layer gave, an undefined entry}
+  dataclass,       // the same in a container that is no dict, list or tuple
   bypassed,        // mlp plus "aux"(4,3), which its forward does not use
   reentrant,       // inp, two blocks of two layers in checkpoints, head
   non_reentrant,

@@ -23,7 +23,7 @@ class LayerModel : public nn::Module {
   nn::InitStream init_;
 };
 
-enum class Output : std::uint8_t { loss, logits, container };
+enum class Output : std::uint8_t { loss, logits, dict, dataclass };
 
 class Mlp final : public LayerModel {
  public:
@@ -32,6 +32,11 @@ class Mlp final : public LayerModel {
         l1_(layer("l1", {inputs, 6})),
         l2_(layer("l2", {6, 3, true, false})),
         output_(output) {}
+
+  OutputContainer output_container() const override {
+    if (output_ == Output::dataclass) return OutputContainer::dataclass;
+    return output_ == Output::dict ? OutputContainer::dict : OutputContainer::tensors;
+  }
 
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
@@ -161,8 +166,10 @@ std::shared_ptr<nn::Module> make_plain_model(ModelKind kind, const ModelOptions&
       return std::make_shared<Mlp>(options, 4, Output::logits);
     case ModelKind::stage_pair:
       return std::make_shared<Mlp>(options, 3, Output::loss);
-    case ModelKind::container:
-      return std::make_shared<Mlp>(options, 4, Output::container);
+    case ModelKind::dict:
+      return std::make_shared<Mlp>(options, 4, Output::dict);
+    case ModelKind::dataclass:
+      return std::make_shared<Mlp>(options, 4, Output::dataclass);
     case ModelKind::bypassed:
       return std::make_shared<Bypassed>(options);
     case ModelKind::frozen:
