@@ -16,6 +16,7 @@ HeaderRecord header_of(const TrainScenario& scenario, const TrainCell& cell, int
   header.program = scenario.name;
   header.description = scenario.summary;
   header.dtype = precision_name(cell.precision);
+  header.policy = cell.policy;
   header.seed = static_cast<std::int64_t>(cell.seed);
   header.stage = cell.stage;
   header.notes = {"zeroproof train " + flags_of(cell)};

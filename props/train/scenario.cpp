@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "props/nearest_name.h"
+#include "model/nearest_name.h"
 #include "props/train/programs.h"
 
 namespace zeroproof::train {

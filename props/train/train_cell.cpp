@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "props/nearest_name.h"
+#include "model/nearest_name.h"
 
 namespace zeroproof::train {
 namespace {

@@ -123,7 +123,8 @@ void check_baseline(const TrainScenario& scenario, const std::vector<RankRun>& r
 
 TrainReport run_cell(const TrainScenario& scenario, const TrainCell& cell, bool checks_baseline,
                      RankTraces* traces) {
-  TrainReport report{.cell = cell};
+  TrainReport report;
+  report.cell = cell;
   if (!is_applicable(scenario, cell)) {
     report.status = CellStatus::not_applicable;
     report.error = fmt::format("{} has no --backward {}", scenario.name,
