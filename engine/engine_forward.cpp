@@ -11,11 +11,9 @@ namespace {
 
 // The engine's own autocast setting wins over one around it; where it has none, a region around
 // it is switched off inside (zero_semantics 6.1).
-std::optional<AutocastOptions> autocast_of(const ZeroConfig& config, const AutocastSetting& outer) {
-  if (config.torch_autocast.enabled)
-    return AutocastOptions{.is_enabled = true, .dtype = config.torch_autocast.dtype};
-  if (outer.is_enabled) return AutocastOptions{.is_enabled = false};
-  return std::nullopt;
+AutocastOptions autocast_of(const ZeroConfig& config, const AutocastSetting& outer) {
+  if (!config.torch_autocast.enabled) return {.is_enabled = false, .dtype = outer.dtype};
+  return {.is_enabled = true, .dtype = config.torch_autocast.dtype};
 }
 
 }  // namespace
@@ -43,9 +41,10 @@ void Engine::Core::begin_forward() {
 TensorList Engine::Core::run_module(const TensorList& inputs) {
   Autograd& autograd = context.autograd;
   const Device device = context.runtime.device();
+  const AutocastSetting outer = autograd.local().autocast.on(device.type());
   std::optional<Autocast> region;
-  if (const auto setting = autocast_of(config, autograd.local().autocast.on(device.type())))
-    region.emplace(autograd, device.type(), *setting);
+  if (config.torch_autocast.enabled || outer.is_enabled)
+    region.emplace(autograd, device.type(), autocast_of(config, outer));
   struct Inside {
     Core& core;
     explicit Inside(Core& engine) : core(engine) {
