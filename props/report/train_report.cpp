@@ -117,7 +117,7 @@ std::string train_text(const TrainReport& report, const Palette& palette) {
 
 std::string train_json(const TrainReport& report) {
   Json document = {{"schema", "zeroproof.train/1"}};
-  for (auto& [key, value] : cell_json(report).items()) document[key] = value;
+  document.update(cell_json(report));
   return document_text(document);
 }
 

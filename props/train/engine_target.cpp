@@ -65,7 +65,13 @@ void EngineTarget::backward(std::size_t engine, const Tensor& loss,
 
 void EngineTarget::tensor_backward(const TensorList& roots, const TensorList& grads,
                                    bool retain_graph) {
-  autograd_.backward(roots, grads, {.retain_graph = retain_graph});
+  const auto before = gradients();
+  try {
+    autograd_.backward(roots, grads, {.retain_graph = retain_graph});
+  } catch (...) {
+    has_changed_gradients_ = gradients() != before;
+    throw;
+  }
 }
 
 bool EngineTarget::needs_scaler(std::size_t engine) {
@@ -88,7 +94,9 @@ void EngineTarget::step(std::size_t engine) {
   collect_parameters(engine);
 }
 
+// What step() itself reduces cannot be seen before it.
 void EngineTarget::collect_gradients(std::size_t engine) {
+  if (reduces_in_step(config_)) return;
   append(values_.gradients, engine_prefix(engine), engines_[engine]->full_gradients());
 }
 
@@ -126,11 +134,15 @@ void EngineTarget::record(const std::string& name, const Tensor& value) {
   values_.records.push_back({name, value.sizes(), value.values()});
 }
 
-bool EngineTarget::has_gradients() const {
+// Of every parameter; empty where there is none.
+std::vector<std::vector<double>> EngineTarget::gradients() const {
+  std::vector<std::vector<double>> all;
   for (const auto& module : modules_)
-    for (const nn::NamedParameter& parameter : module->named_parameters())
-      if (parameter.tensor.grad().is_defined()) return true;
-  return false;
+    for (const nn::NamedParameter& parameter : module->named_parameters()) {
+      const Tensor grad = parameter.tensor.grad();
+      all.push_back(grad.is_defined() ? grad.values() : std::vector<double>());
+    }
+  return all;
 }
 
 }  // namespace zeroproof::train

@@ -56,11 +56,12 @@ class EngineTarget final : public TrainTarget {
   Engine& engine(std::size_t index) { return *engines_[index]; }
   // Of the window since the last call.
   WindowValues take_values() { return std::exchange(values_, {}); }
-  // Some parameter has a gradient.
-  bool has_gradients() const;
+  // A tensor.backward() that threw had changed some .grad by then.
+  bool has_changed_gradients() const { return has_changed_gradients_; }
 
  private:
   void add_engine(ModelKind kind, const Options& options);
+  std::vector<std::vector<double>> gradients() const;
   void collect_gradients(std::size_t engine);
   void collect_parameters(std::size_t engine);
 
@@ -73,6 +74,7 @@ class EngineTarget final : public TrainTarget {
   std::vector<std::shared_ptr<nn::Module>> modules_;
   std::vector<std::unique_ptr<Engine>> engines_;
   WindowValues values_;
+  bool has_changed_gradients_ = false;
 };
 
 }  // namespace zeroproof::train

@@ -53,6 +53,12 @@ bool is_applicable(const TrainScenario& scenario, const TrainCell& cell);
 std::optional<EngineErrorId> expected_refusal(const TrainScenario& scenario,
                                               const TrainCell& cell);
 
+// Whether a configuration is refused as a whole, by an error that has no id.
+bool is_configuration_refused(const TrainScenario& scenario, const TrainCell& cell);
+
+// Unmanaged accumulation below stage 2: nothing is reduced before step().
+bool reduces_in_step(const ZeroConfig& config);
+
 // What the engines of a cell are configured with.
 ZeroConfig config_of(const TrainScenario& scenario, const TrainCell& cell);
 

@@ -67,6 +67,14 @@ bool is_applicable(const TrainScenario& scenario, const TrainCell& cell) {
   return is_manual(cell) ? scenario.has_tensor_backward : scenario.has_engine_backward;
 }
 
+bool is_configuration_refused(const TrainScenario& scenario, const TrainCell& cell) {
+  return scenario.is_offloaded && cell.stage == 0;
+}
+
+bool reduces_in_step(const ZeroConfig& config) {
+  return !config.managed_gradient_accumulation && config.stage < 2;
+}
+
 std::optional<EngineErrorId> expected_refusal(const TrainScenario& scenario,
                                               const TrainCell& cell) {
   if (scenario.name == "coalesced" && cell.stage == 0) return EngineErrorId::e8;

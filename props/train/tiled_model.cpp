@@ -93,8 +93,8 @@ class Tiled final : public nn::Module {
     Tensor total;
     for (std::size_t i = 0; i < tiles.size(); ++i) {
       mark_ready(i + 1 == tiles.size());
-      TensorList tile = tiles[i];
-      tile.at(0) = tile.at(0).detach();
+      TensorList tile;
+      for (const Tensor& part : tiles[i]) tile.push_back(part.detach());
       tile.at(0).set_requires_grad(true);
       Tensor loss;
       {

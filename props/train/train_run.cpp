@@ -18,7 +18,7 @@ struct RankRun {
   std::vector<WindowValues> windows;
   double loss_scale = 1.0;
   MemoryStats memory;
-  bool has_gradients_after_error = false;
+  bool has_changed_gradients = false;
 };
 
 void run_rank(const TrainScenario& scenario, const TrainCell& cell, Runtime& runtime,
@@ -31,7 +31,7 @@ void run_rank(const TrainScenario& scenario, const TrainCell& cell, Runtime& run
       run.windows.push_back(target.take_values());
     }
   } catch (...) {
-    run.has_gradients_after_error = target.has_gradients();
+    run.has_changed_gradients = target.has_changed_gradients();
     throw;
   }
   run.loss_scale = target.engine(0).loss_scale();
@@ -59,6 +59,16 @@ std::optional<EngineErrorId> engine_error_of(const std::exception_ptr& error) {
   }
 }
 
+bool is_configuration_error(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const ConfigurationRefused&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 void judge_errors(const TrainScenario& scenario, const std::vector<std::exception_ptr>& errors,
                   const std::vector<RankRun>& runs, TrainReport& report) {
   const auto is_engine_error = [](const std::exception_ptr& error) {
@@ -70,9 +80,14 @@ void judge_errors(const TrainScenario& scenario, const std::vector<std::exceptio
   const auto rank = static_cast<std::size_t>(at - errors.begin());
   report.status = CellStatus::failed;
   report.error = fmt::format("rank {}: {}", rank, text_of(*at));
+  if (is_configuration_error(*at) && is_configuration_refused(scenario, report.cell)) {
+    report.status = CellStatus::refused;
+    report.refusal = "configuration";
+    return;
+  }
   const auto id = engine_error_of(*at);
   if (!id || id != expected_refusal(scenario, report.cell)) return;
-  if (id == EngineErrorId::e1 && runs[rank].has_gradients_after_error) {
+  if (id == EngineErrorId::e1 && runs[rank].has_changed_gradients) {
     report.error += " (but a gradient had changed by then)";
     return;
   }
@@ -109,10 +124,13 @@ std::optional<std::string> zero_gradient(const TrainScenario& scenario,
 void check_baseline(const TrainScenario& scenario, const std::vector<RankRun>& runs,
                     TrainReport& report) {
   report.is_compared = true;
-  const std::vector<WindowValues> baseline = run_baseline(scenario, report.cell);
+  std::vector<WindowValues> baseline = run_baseline(scenario, report.cell);
+  const auto zero = zero_gradient(scenario, baseline);
+  if (reduces_in_step(config_of(scenario, report.cell)))
+    for (WindowValues& window : baseline) window.gradients.clear();
   report.comparison = compare(runs[0].windows, baseline, report.cell);
   auto problem = differing_ranks(runs);
-  if (!problem) problem = zero_gradient(scenario, baseline);
+  if (!problem) problem = zero;
   if (!problem && !report.comparison.is_equal)
     problem = fmt::format("{} differs from the baseline", report.comparison.first->name);
   if (!problem) return;
@@ -149,6 +167,9 @@ TrainReport run_cell(const TrainScenario& scenario, const TrainCell& cell, bool 
   if (cell.precision == Precision::fp16) report.loss_scale = runs[0].loss_scale;
   if (std::ranges::any_of(errors, [](const auto& error) { return error != nullptr; })) {
     judge_errors(scenario, errors, runs, report);
+  } else if (is_configuration_refused(scenario, cell)) {
+    report.status = CellStatus::failed;
+    report.error = "the configuration was not refused";
   } else if (const auto refusal = expected_refusal(scenario, cell)) {
     report.status = CellStatus::failed;
     report.error = fmt::format("{} was not raised", engine_error_name(*refusal));
