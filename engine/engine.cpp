@@ -59,6 +59,12 @@ void Engine::gathered_parameters(const TensorList& parameters, std::optional<int
 void Engine::set_gradient_ready(const Tensor& parameter, bool is_ready) {
   core_->parameter(parameter).is_gradient_ready = is_ready;
 }
+void Engine::release_gathered_parameters() {
+  core_->optimizer->release_gathered_parameters();
+}
+void Engine::set_guard_evaluation(bool is_evaluating) {
+  core_->optimizer->set_guard_evaluation(is_evaluating);
+}
 void Engine::set_leaf_module(nn::Module& module) {
   core_->optimizer->set_leaf_module(module);
 }

@@ -39,8 +39,8 @@ Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& argum
     const GradMode no_grad(context.autograd, false);
     return arguments.scale_wrt_gas && gas() != 1.0 ? div(context.autograd, loss, gas()) : loss;
   }();
-  const bool is_unscaled = config.stage == 0 && config.fp16.enabled &&
-                           context.has(Quirk::h5_stage0_fp16_loss_unscaled);
+  const bool is_unscaled =
+      config.stage == 0 && config.fp16.enabled && context.has(Quirk::h5_stage0_fp16_loss_unscaled);
   const double loss_scale = is_unscaled ? 1.0 : context.loss_scaler.scale();
   if (!context.has(Quirk::h22_explicit_epilogue_without_prologue) &&
       !context.has(Quirk::h10_stale_boundary_before_prologue))
@@ -57,9 +57,9 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
   ++global.managed_backwards;
   policy->on_backward_begin(*this);
   try {
-    context.autograd.backward(
-        loss, {.create_graph = arguments.create_graph,
-               .retain_graph = arguments.retain_graph || arguments.create_graph});
+    context.autograd.backward(loss,
+                              {.create_graph = arguments.create_graph,
+                               .retain_graph = arguments.retain_graph || arguments.create_graph});
     epilogue();
   } catch (...) {
     --global.managed_backwards;
@@ -113,8 +113,7 @@ Tensor Engine::Core::on_leaf_gradient(const Tensor& grad) {
 // steps' factor and the loss scale once (P19): nothing in a backward() of any engine; both inside
 // a forward, where the loss is not known yet (H10); the steps' factor in a manual backward.
 double Engine::Core::leaf_factor() const {
-  const bool is_pre_user = !tasks_.empty() ? tasks_.back().is_pre_user
-                                           : context.is_inside_forward;
+  const bool is_pre_user = !tasks_.empty() ? tasks_.back().is_pre_user : context.is_inside_forward;
   if (is_pre_user) {
     if (context.has(Quirk::h10_stale_boundary_before_prologue)) return 1.0;
     return context.loss_scaler.scale() / gas();
@@ -131,8 +130,7 @@ GraphTaskId Engine::Core::current_graph_task() const {
 }
 
 void Engine::Core::queue_callback() {
-  const std::string label =
-      std::to_string(context.events.take_callback_number()) + kCallbackLabel;
+  const std::string label = std::to_string(context.events.take_callback_number()) + kCallbackLabel;
   context.autograd.queue_callback([this, label] {
     context.events.send(EventKind::cb_begin, label);
     try {
@@ -158,8 +156,7 @@ std::int32_t Engine::Core::count_expected_hooks() {
     if (context.autograd.will_execute(*node)) seen.push_back(node.get());
   }
   const auto count = static_cast<std::int32_t>(seen.size());
-  if (context.events.is_on())
-    context.events.mark("count_used_parameters:" + std::to_string(count));
+  if (context.events.is_on()) context.events.mark("count_used_parameters:" + std::to_string(count));
   return count + optimizer->extra_expected_hooks();
 }
 
@@ -212,8 +209,7 @@ void Engine::Core::epilogue() {
 // --- GraphTaskListener -------------------------------------------------------------------------
 
 void Engine::Core::on_graph_task_begin(GraphTaskId task, bool keeps_graph) {
-  const bool begins_in_forward =
-      !open_forwards_.empty() && open_forwards_.back() == tasks_.size();
+  const bool begins_in_forward = !open_forwards_.empty() && open_forwards_.back() == tasks_.size();
   const bool is_nested_in_one = !tasks_.empty() && tasks_.back().is_pre_user;
   tasks_.push_back({.id = task,
                     .is_pre_user = begins_in_forward || is_nested_in_one,

@@ -5,6 +5,8 @@
 #include "engine/manager_events.h"
 #include "engine/zero/stage0.h"
 #include "engine/zero/stage12.h"
+#include "engine/zero/stages.h"
+#include "engine/zero/zero3_api.h"
 #include "model/check.h"
 
 namespace zeroproof {
@@ -24,6 +26,7 @@ std::unique_ptr<HookPolicy> make(const std::string& policy) {
 
 std::unique_ptr<ZeroOptimizer> make_optimizer(ZeroContext& context) {
   if (context.config.stage == 0) return std::make_unique<Stage0Optimizer>(context);
+  if (context.config.stage == 3) return make_zero3_optimizer(context);
   return std::make_unique<Stage12Optimizer>(context);
 }
 
@@ -42,7 +45,9 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
               .parameters = {},
               .loss_scaler = make_loss_scaler(config, options),
               .data = Communicator(runtime.group(GroupKind::data), context.events),
-              .tensor = Communicator(runtime.group(GroupKind::tensor), context.events)},
+              .tensor = Communicator(runtime.group(GroupKind::tensor), context.events),
+              .skips_frames = options.skips_frames,
+              .fallback_rule = options.fallback_rule},
       policy(make(options.policy)) {
   register_parameters();
   if (context.events.is_on()) manager_events = std::make_unique<ManagerEvents>(context.events);
@@ -50,6 +55,12 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
   register_root_hooks();
   optimizer = make_optimizer(context);
   register_gradient_hooks();
+  if (auto* zero3 = dynamic_cast<Zero3Api*>(optimizer.get()))
+    zero3->set_hook_runner([this](const std::function<void()>& work) {
+      const bool refreshes = policy->before_gradient(*this);
+      work();
+      policy->after_gradient(*this, refreshes);
+    });
   if (is_zero()) autograd.add_listener(*this);
 }
 
@@ -74,8 +85,7 @@ void Engine::Core::register_parameters() {
     parameter.communication_dtype = config.communication_dtype();
     if (named.tensor.dtype() != config.model_dtype())
       named.tensor.set_data(context.runtime.ops().cast(named.tensor, config.model_dtype()));
-    if (ranks.size() > 1)
-      ranks.wait(ranks.broadcast(stream, Span::of(named.tensor), 0), stream);
+    if (ranks.size() > 1) ranks.wait(ranks.broadcast(stream, Span::of(named.tensor), 0), stream);
     if (options.parameter_groups.empty() && parameter.requires_grad) parameter.group = 0;
   }
   for (std::size_t group = 0; group < options.parameter_groups.size(); ++group)
@@ -84,9 +94,8 @@ void Engine::Core::register_parameters() {
 }
 
 ZeroParameter& Engine::Core::parameter(const Tensor& tensor) {
-  const auto at = std::ranges::find_if(context.parameters, [&](const ZeroParameter& it) {
-    return it.tensor.is_same(tensor);
-  });
+  const auto at = std::ranges::find_if(
+      context.parameters, [&](const ZeroParameter& it) { return it.tensor.is_same(tensor); });
   ZP_CHECK(at != context.parameters.end(), "the tensor is a parameter of the engine's module");
   return *at;
 }

@@ -75,6 +75,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   struct ForwardRecord {
     bool ran_prologue = false;
     GraphTaskId prologue_task;
+    std::int64_t graph = -1;  // as the optimizer counts them
   };
   struct OpenTask {
     GraphTaskId id;
@@ -91,9 +92,9 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
 
   void begin_forward();
   TensorList run_module(const TensorList& inputs);
-  void hook_outputs(const TensorList& outputs);
+  bool hook_outputs(const TensorList& outputs, const std::shared_ptr<ForwardRecord>& record);
   Tensor on_output_gradient(const std::shared_ptr<ForwardRecord>& record, const Tensor& grad);
-  void prologue();
+  void prologue(std::int64_t graph);
   void refuse_manual_backward() const;
 
   void check_scalar(const Tensor& loss, EngineErrorId error) const;

@@ -24,8 +24,7 @@ Work Communicator::reduce_scatter(Stream& stream, Span output, Span input, Reduc
   return finish(issued, group_.reduce_scatter(stream, output, input, op));
 }
 
-Work Communicator::all_gather(Stream& stream, Span output, Span input,
-                              const CollectiveForm& form) {
+Work Communicator::all_gather(Stream& stream, Span output, Span input, const CollectiveForm& form) {
   const Issued issued = issue("all_gather_into_tensor", output.bytes(), form);
   return finish(issued, group_.all_gather(stream, output, input));
 }

@@ -28,8 +28,7 @@ FlatGroup::FlatGroup(ZeroContext& context, std::vector<ZeroParameter*> parameter
       parameters_(std::move(parameters)),
       partition_(sizes_of(parameters_), ranks, kNcclStartAlignment),
       own_(partition_.slice(rank)),
-      flat_(context.runtime.memory().allocate(partition_.elements(),
-                                              context.config.model_dtype())),
+      flat_(context.runtime.memory().allocate(partition_.elements(), context.config.model_dtype())),
       master_(context.runtime.memory().allocate(own_.elements, context.config.master_dtype(),
                                                 placement_of(context.config))),
       optimizer_(context.runtime, context.config.optimizer, own_.elements,
@@ -43,11 +42,10 @@ FlatGroup::FlatGroup(ZeroContext& context, std::vector<ZeroParameter*> parameter
     const FlatRange range = partition_.parameter(i);
     kernels.copy(context.compute(), Span::of(flat_, range.begin, range.elements),
                  Span::of(parameter.tensor));
-    parameter.tensor.set_data(flat_.as_strided(
-        parameter.sizes, contiguous_strides(parameter.sizes), range.begin));
+    parameter.tensor.set_data(
+        flat_.as_strided(parameter.sizes, contiguous_strides(parameter.sizes), range.begin));
   }
-  kernels.copy(context.compute(), Span::of(master_),
-               Span::of(flat_, own_.begin, own_.elements));
+  kernels.copy(context.compute(), Span::of(master_), Span::of(flat_, own_.begin, own_.elements));
 }
 
 Span FlatGroup::open_window() {

@@ -63,8 +63,8 @@ class FlatOptimizer : public ZeroOptimizer {
   void load_slice(FlatGroup& group, const Tensor& slice, const char* suffix,
                   const std::vector<FullTensor>& values) const;
 
-  std::vector<Slot> slots_;   // by ParamId
-  TensorList accumulated_;    // by ParamId: local sums that are not reduced yet
+  std::vector<Slot> slots_;  // by ParamId
+  TensorList accumulated_;   // by ParamId: local sums that are not reduced yet
 };
 
 }  // namespace zeroproof

@@ -28,16 +28,16 @@ std::vector<FullTensor> FlatOptimizer::full(const char* suffix, SliceOf slice_of
     for (std::size_t i = 0; i < group.parameters().size(); ++i) {
       const ZeroParameter& parameter = *group.parameters()[i];
       const auto first = values.begin() + group.partition().parameter(i).begin;
-      tensors.push_back({parameter.name + suffix, parameter.sizes,
-                         {first, first + parameter.elements}});
+      tensors.push_back(
+          {parameter.name + suffix, parameter.sizes, {first, first + parameter.elements}});
     }
   }
   return tensors;
 }
 
 std::vector<FullTensor> FlatOptimizer::full_gradients() {
-  const bool has_window = std::ranges::any_of(
-      groups_, [](const FlatGroup& group) { return group.has_window(); });
+  const bool has_window =
+      std::ranges::any_of(groups_, [](const FlatGroup& group) { return group.has_window(); });
   const double scale = context_.loss_scaler.scale();
   std::vector<FullTensor> gradients = full("", [this](FlatGroup& group) {
     step_gradient(group);
@@ -67,17 +67,13 @@ std::vector<FullTensor> FlatOptimizer::full_optimizer_state() {
   std::vector<FullTensor> states;
   for (FlatGroup& group : groups_)
     for (const ZeroParameter* parameter : group.parameters())
-      states.push_back({parameter->name + "/step",
-                        {},
-                        {static_cast<double>(group.optimizer().steps())}});
-  const std::size_t moments =
-      groups_.empty() ? 0 : groups_.front().optimizer().moments().size();
+      states.push_back(
+          {parameter->name + "/step", {}, {static_cast<double>(group.optimizer().steps())}});
+  const std::size_t moments = groups_.empty() ? 0 : groups_.front().optimizer().moments().size();
   for (std::size_t m = 0; m < moments; ++m) {
-    const std::string suffix =
-        "/" + std::string(groups_.front().optimizer().moments()[m].name);
-    const auto part = full(suffix.c_str(), [m](FlatGroup& group) {
-      return group.optimizer().moments()[m].values;
-    });
+    const std::string suffix = "/" + std::string(groups_.front().optimizer().moments()[m].name);
+    const auto part = full(suffix.c_str(),
+                           [m](FlatGroup& group) { return group.optimizer().moments()[m].values; });
     states.insert(states.end(), part.begin(), part.end());
   }
   return states;

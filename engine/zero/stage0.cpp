@@ -27,7 +27,8 @@ void Stage0Optimizer::reduce(FlatGroup& group) {
   for (std::size_t i = 0; i < group.parameters().size(); ++i) {
     Tensor& sum = accumulated(*group.parameters()[i]);
     const FlatRange range = group.partition().parameter(i);
-    if (sum.is_defined()) kernels.copy(stream, all.part(range.begin, range.elements), Span::of(sum));
+    if (sum.is_defined())
+      kernels.copy(stream, all.part(range.begin, range.elements), Span::of(sum));
     sum = {};
   }
   const double divisor = context_.averaging_divisor();

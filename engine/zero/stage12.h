@@ -57,8 +57,8 @@ class Stage12Optimizer final : public FlatOptimizer {
   void commit_as_upstream_offload(FlatGroup& group);
   void refuse_twice(const IpgBucket& bucket);
 
-  struct Progress {            // of one parameter
-    bool is_reduced = false;   // in this backward
+  struct Progress {             // of one parameter
+    bool is_reduced = false;    // in this backward
     bool is_sum_taken = false;  // the bucket got its local sum
     bool has_contributed = false;
   };
@@ -70,10 +70,10 @@ class Stage12Optimizer final : public FlatOptimizer {
   std::vector<Progress> progress_;
   std::vector<Tensor> boundary_copies_;  // H21: what the step reads, a group each
   bool is_ready_ = false;
-  bool has_flushed_ = false;      // in this backward
-  bool was_boundary_ = false;     // the last completed backward closed the window
-  std::int64_t micro_ = -1;       // bucket set-ups since the last step
-  std::int64_t backwards_ = 0;    // completed since the last step
+  bool has_flushed_ = false;    // in this backward
+  bool was_boundary_ = false;   // the last completed backward closed the window
+  std::int64_t micro_ = -1;     // bucket set-ups since the last step
+  std::int64_t backwards_ = 0;  // completed since the last step
 };
 
 }  // namespace zeroproof

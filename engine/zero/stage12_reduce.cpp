@@ -80,9 +80,8 @@ void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target)
     for (int rank = 0; rank < partition.ranks(); ++rank) {
       const FlatRange owned = partition.owned(place.index, rank);
       if (owned.elements == 0) continue;
-      context_.data.reduce(stream,
-                           target.values(entry).part(owned.begin - begin, owned.elements), rank,
-                           ReduceOp::sum, {.is_default_group = true});
+      context_.data.reduce(stream, target.values(entry).part(owned.begin - begin, owned.elements),
+                           rank, ReduceOp::sum, {.is_default_group = true});
     }
   }
 }

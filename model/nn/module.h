@@ -81,6 +81,14 @@ class Module {
   // Takes all hooks away; those of calls that were made before stay in their graphs.
   void remove_hooks();
 
+  // A parameter of this module, as somebody else's forward reads it: what Python's attribute access
+  // does. An observer may fill the tensor before its user sees it.
+  const Tensor& read(const Tensor& parameter) const;
+  using ParameterObserver = std::function<void(const Tensor& parameter)>;
+  void set_parameter_observer(ParameterObserver observer) {
+    parameter_observer_ = std::move(observer);
+  }
+
   // Runs in place of forward(), which it gets, inside the hooks; empty: forward() itself.
   using Forward = std::function<TensorList(const TensorList& inputs)>;
   using CompiledCall = std::function<TensorList(Autograd& autograd, const TensorList& inputs,
@@ -112,6 +120,7 @@ class Module {
   HookList<FullBackwardPreHook> full_backward_pre_hooks_;
   HookList<FullBackwardHook> full_backward_hooks_;
   CompiledCall compiled_call_;
+  ParameterObserver parameter_observer_;
 };
 
 }  // namespace zeroproof::nn

@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "model/check.h"
+#include "model/nearest_name.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/shell_quote.h"
 #include "props/cli/verb.h"
-#include "model/nearest_name.h"
 #include "sim/atomic_file.h"
 
 namespace zeroproof {

@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "props/cli/verb.h"
 #include "model/nearest_name.h"
+#include "props/cli/verb.h"
 
 namespace zeroproof {
 namespace {

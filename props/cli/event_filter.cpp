@@ -4,8 +4,8 @@
 
 #include <charconv>
 
-#include "props/cli/common_flags.h"
 #include "model/nearest_name.h"
+#include "props/cli/common_flags.h"
 
 namespace zeroproof {
 namespace {
