@@ -7,7 +7,7 @@
 
 #include "props/registry.h"
 #include "props/verify.h"
-#include "sim/small_file.h"
+#include "engine/files/small_file.h"
 
 namespace zeroproof {
 namespace {

@@ -11,7 +11,7 @@
 #include "props/cli/shell_quote.h"
 #include "props/cli/verb.h"
 #include "props/nearest_name.h"
-#include "sim/atomic_file.h"
+#include "engine/files/atomic_file.h"
 
 namespace zeroproof {
 namespace {

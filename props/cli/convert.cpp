@@ -5,7 +5,7 @@
 
 #include "props/cli/verb.h"
 #include "props/report/json_values.h"
-#include "sim/atomic_file.h"
+#include "engine/files/atomic_file.h"
 #include "sim/trace/gzip.h"
 #include "sim/trace/perfetto.h"
 #include "sim/trace/reader.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "props/replay/schedule_replay.h"
-#include "sim/atomic_file.h"
+#include "engine/files/atomic_file.h"
 
 namespace zeroproof {
 namespace {

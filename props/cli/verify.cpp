@@ -8,7 +8,7 @@
 #include "props/cli/interrupt.h"
 #include "props/cli/verb.h"
 #include "props/report/verify_report.h"
-#include "sim/atomic_file.h"
+#include "engine/files/atomic_file.h"
 
 namespace zeroproof {
 namespace {

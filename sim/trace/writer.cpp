@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "model/check.h"
-#include "sim/atomic_file.h"
+#include "engine/files/atomic_file.h"
 #include "sim/trace/gzip.h"
 #include "sim/trace/record_json.h"
 
