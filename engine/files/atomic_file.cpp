@@ -11,8 +11,8 @@ namespace zeroproof {
 namespace {
 
 tl::unexpected<Error> cannot_write(const std::string& path, const FileFault& fault) {
-  return fail(ErrorCode::usage, fmt::format("{}: cannot be written: {}; choose another place", path,
-                                            fault.reason));
+  return fail(ErrorCode::usage,
+              fmt::format("{}: cannot be written: {}; choose another place", path, fault.reason));
 }
 
 }  // namespace
@@ -57,7 +57,8 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
 }
 
 Result<void> AtomicFile::write(std::string_view bytes) {
-  if (auto written = write_all(*file_, bytes); !written) return cannot_write(path_, written.error());
+  if (auto written = write_all(*file_, bytes); !written)
+    return cannot_write(path_, written.error());
   return {};
 }
 
