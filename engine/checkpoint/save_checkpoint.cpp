@@ -80,8 +80,8 @@ class Saver {
     if (auto synced = sync_folder(saving_ + "/zero"); !synced) return synced;
     const std::string text = part_text(part);
     part_record_ = record_of(text);
-    if (auto written = write(part_file(options_.place), text); !written) return written;
-    return sync_folder(saving_);
+    // Seen by the first rank only once it is durable: that rank finishes the checkpoint by it.
+    return write_file_atomically(files_, saving_ + "/" + part_file(options_.place), text);
   }
 
   Result<void> commit() {
