@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "engine/files/atomic_file.h"
-#include "sim/fingerprint.h"
 #include "engine/files/small_file.h"
+#include "sim/fingerprint.h"
 
 namespace zeroproof {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "props/replay/schedule_replay.h"
 #include "engine/files/atomic_file.h"
+#include "props/replay/schedule_replay.h"
 
 namespace zeroproof {
 namespace {

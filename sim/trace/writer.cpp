@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "model/check.h"
 #include "engine/files/atomic_file.h"
+#include "model/check.h"
 #include "sim/trace/gzip.h"
 #include "sim/trace/record_json.h"
 

@@ -104,8 +104,8 @@ std::string judge_third_party(const SourceFile& file, std::string_view name) {
   const bool is_core = file.is_under("model/") || file.is_under("engine/");
   // engine/files is the one place of the engine that sees the file system.
   const bool is_system = file.is_under("engine/runtime/") || file.is_under("engine/files/");
-  const bool is_at_home = library == nullptr ? !is_core || is_system
-                                             : starts_with_any(file.path, library->folders);
+  const bool is_at_home =
+      library == nullptr ? !is_core || is_system : starts_with_any(file.path, library->folders);
   return is_at_home ? std::string() : quoted + " does not belong in this folder";
 }
 
