@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/engine_error.h"
+#include "engine/fallback_rule.h"
 #include "engine/full_tensor.h"
 #include "engine/quirks.h"
 #include "engine/runtime/runtime.h"
@@ -19,12 +20,17 @@
 namespace zeroproof {
 
 struct EngineOptions {
+  EngineId id = EngineId{0};     // in events; tells the engines of one process apart
   std::string policy = "exact";  // engine/hooks/policies.h
   bool has_count_apis = true;    // --autograd-api none: manual backward is refused (E1)
   bool has_callback_api = true;  // --autograd-api no_callback: policies count instead
   Quirks quirks = {};
   // Parameters in groups; empty: one group of all that require a gradient.
   std::vector<TensorList> parameter_groups = {};
+  // Stage 3 under DeepCompile, where the compiler skipped every frame: parameters are gathered
+  // when they are read, and given back by this rule.
+  bool skips_frames = false;
+  FallbackRule fallback_rule = FallbackRule::per_graph;
   std::optional<double> custom_loss_scale = std::nullopt;  // an external one (needs_scaler)
 };
 
@@ -36,7 +42,7 @@ struct BackwardArguments {
 
 // What an optimizer step did.
 struct StepOutcome {
-  bool is_applied = false;   // at a boundary, without overflow
+  bool is_applied = false;  // at a boundary, without overflow
   bool has_overflow = false;
   std::optional<double> grad_norm;  // unscaled, before clipping; at a boundary only
 };
@@ -82,6 +88,12 @@ class Engine {
   // all ranks take over; none: nobody changes anything (3.9, F6 to F8).
   void gathered_parameters(const TensorList& parameters, std::optional<int> modifier_rank,
                            const std::function<void()>& body);
+  // A tiled computation has more of this gradient to come in the same backward (2.16).
+  void set_gradient_ready(const Tensor& parameter, bool is_ready);
+  // With skips_frames: gives up forwards that will have no backward; reads meanwhile by the
+  // compiler's guards gather nothing.
+  void release_gathered_parameters();
+  void set_guard_evaluation(bool is_evaluating);
   // Stage 3: one fetch for everything below `module` (3.7). Before the first forward.
   void set_leaf_module(nn::Module& module);
   // Stage 3: `module` uses a parameter that it does not own (3.8).

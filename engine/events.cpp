@@ -10,6 +10,11 @@ void Events::send(HookEvent event) const {
   if (faults_) faults_->reach(kind, name);
 }
 
+void Events::write_only(HookEvent event) const {
+  event.engine = engine_;
+  if (journal_) journal_->write(std::move(event));
+}
+
 void Events::send(EventKind kind, std::string_view text) const {
   if (!is_on()) return;
   HookEvent event;
@@ -18,31 +23,30 @@ void Events::send(EventKind kind, std::string_view text) const {
   send(std::move(event));
 }
 
-Events::Call::Call(const Events& events, std::string_view method, NameId param)
-    : events_(events),
-      method_(method),
-      param_(param),
-      exceptions_(std::uncaught_exceptions()) {
-  if (!events_.is_on()) return;
+void Events::Call::begin(const Events& events, std::string_view method, NameId param) {
   HookEvent event;
   event.kind = EventKind::engine_call;
-  event.name = events_.name(method_);
-  event.param = param_;
-  event.micro_step = events_.micro_step_;
-  event.global_step = events_.global_step_;
-  events_.send(std::move(event));
+  event.name = events.name(method);
+  event.param = param;
+  event.micro_step = events.micro_step_;
+  event.global_step = events.global_step_;
+  events.send(std::move(event));
+  events_ = &events;
+  method_ = method;
+  param_ = param;
+  exceptions_ = std::uncaught_exceptions();
 }
 
 // A return is recorded but is no fault point: a destructor does not throw.
-Events::Call::~Call() {
-  if (!events_.journal_) return;
+void Events::Call::end() const {
+  if (!events_->journal_) return;
   HookEvent event;
   event.kind = EventKind::engine_return;
-  event.engine = events_.engine_;
-  event.name = events_.name(method_);
+  event.engine = events_->engine_;
+  event.name = events_->name(method_);
   event.param = param_;
-  if (std::uncaught_exceptions() > exceptions_) event.exception = events_.name("Exception");
-  events_.journal_->write(std::move(event));
+  if (std::uncaught_exceptions() > exceptions_) event.exception = events_->name("Exception");
+  events_->journal_->write(std::move(event));
 }
 
 }  // namespace zeroproof

@@ -26,7 +26,13 @@ class Events {
   // Fills in the engine; `event.kind` and what belongs to it are the caller's.
   void send(HookEvent event) const;
   void send(EventKind kind, std::string_view name) const;
+  // No fault point: for what is told while an exception passes.
+  void write_only(HookEvent event) const;
   void mark(std::string_view label) const { send(EventKind::mark, label); }
+
+  std::int64_t take_callback_number() const {
+    return journal_ ? journal_->take_callback_number() : 0;
+  }
 
   // Counters that engine.call events carry.
   void set_steps(std::int64_t micro_step, std::int64_t global_step) {
@@ -37,16 +43,25 @@ class Events {
   // engine.call, and engine.return at the end of the scope, with what passed through.
   class Call {
    public:
-    Call(const Events& events, std::string_view method, NameId param = {});
-    ~Call();
+    Call(const Events& events, std::string_view method, NameId param = {}) {
+      if (events.is_on()) [[unlikely]]
+        begin(events, method, param);
+    }
+    ~Call() {
+      if (events_) [[unlikely]]
+        end();
+    }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
    private:
-    const Events& events_;
+    void begin(const Events& events, std::string_view method, NameId param);
+    void end() const;
+
+    const Events* events_ = nullptr;  // null: nobody listens
     std::string_view method_;
     NameId param_;
-    int exceptions_;
+    int exceptions_ = 0;
   };
 
  private:

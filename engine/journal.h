@@ -24,6 +24,9 @@ class Journal {
   // Whose graph task, transforms and thread an event gets; null for none.
   void set_autograd(const Autograd* autograd) { autograd_ = autograd; }
 
+  // Numbers the callbacks of all engines of the process, for their labels.
+  std::int64_t take_callback_number() { return next_callback_++; }
+
   // How many backward and grad calls are open.
   void set_depth(std::int32_t depth) { depth_ = depth; }
   std::int32_t depth() const { return depth_; }
@@ -39,6 +42,7 @@ class Journal {
   const Autograd* autograd_ = nullptr;
   std::uint64_t clock_ = 0;
   std::int32_t depth_ = 0;
+  std::int64_t next_callback_ = 0;
 };
 
 }  // namespace zeroproof

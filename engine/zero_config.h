@@ -51,7 +51,8 @@ enum class OptimizerType : std::uint8_t { adam, adamw, sgd };
 
 struct OptimizerConfig {
   OptimizerType type = OptimizerType::adam;
-  optim::AdamOptions adam;  // adam and adamw
+  bool is_torch_class = false;  // torch_adam: not the CPU Adam that offload wants (E16)
+  optim::AdamOptions adam;      // adam and adamw
   optim::SgdOptions sgd;
 };
 
@@ -91,6 +92,7 @@ struct ZeroConfig {
   GradientAllreduceOp gradient_allreduce_op = GradientAllreduceOp::mean;
   std::optional<DType> communication_data_type;
   std::optional<DType> grad_accum_dtype;  // data_types.grad_accum_dtype; default: the model's
+  std::optional<DType> param_dtype;       // data_types.param_dtype: must be the model's
 
   Fp16Config fp16;
   Bf16Config bf16;
@@ -103,20 +105,30 @@ struct ZeroConfig {
   DType accumulation_dtype() const { return grad_accum_dtype.value_or(model_dtype()); }
   DType master_dtype() const;  // zero_semantics 6.2
   // Of gradients on the wire, where autocast does not say otherwise (6.1).
-  DType communication_dtype() const {
-    return communication_data_type.value_or(model_dtype());
-  }
+  DType communication_dtype() const { return communication_data_type.value_or(model_dtype()); }
   bool is_offloaded() const { return offload_optimizer == OffloadDevice::cpu; }
 };
 
+// What the document says about batches; the rest follows from the number of ranks.
+struct BatchSizes {
+  std::optional<std::int64_t> train_batch_size;
+  std::optional<std::int64_t> train_micro_batch_size_per_gpu;
+  std::optional<std::int64_t> gradient_accumulation_steps;
+};
+
 struct ParsedConfig {
-  ZeroConfig config;
+  ZeroConfig config;  // its batch sizes: as given, else 1
+  BatchSizes batch_sizes;
   std::vector<std::string> ignored;  // JSON pointers of known keys that nothing here models
 };
 
 // Reads a ds_config.json as it is. `source` is the file's name, for messages. An unknown key, a
 // wrong type or value is an error with its JSON pointer and, for a key, the nearest known one.
 Result<ParsedConfig> parse_ds_config(const std::string& json, const std::string& source);
+
+// The configuration on `data_parallel_size` ranks: what the document leaves open of micro-batch
+// size and accumulation steps follows from train_batch_size. An error unless the three agree.
+Result<ZeroConfig> with_batch_sizes(const ParsedConfig& parsed, std::int64_t data_parallel_size);
 
 // What no engine can be made from: combinations of zero_semantics 2.20 and 6.2, in their words
 // (E10, E11, E13, E14, E16, E24, ...). The error's text begins with the id where there is one.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 
@@ -20,6 +21,8 @@ struct GlobalState {
   Rng rng;
   CastCache cast_cache;
   LinearFunction linear;  // empty: linear() itself
+  // Calls of any engine's backward under way: their loss was divided by the accumulation steps.
+  std::int32_t managed_backwards = 0;
   std::optional<bool> checkpoint_early_stop;  // overrides what a checkpoint itself says (rule K6)
 };
 

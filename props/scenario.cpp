@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "props/nearest_name.h"
+#include "model/nearest_name.h"
 #include "props/scenario_parser.h"
 
 namespace zeroproof {

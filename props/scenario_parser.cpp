@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "props/nearest_name.h"
+#include "model/nearest_name.h"
 
 namespace zeroproof {
 namespace {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "engine/zero/zero_context.h"
@@ -8,15 +7,24 @@
 namespace zeroproof {
 
 // Decisions about a step that all ranks take alike (zero_semantics 2.19), from the shards of the
-// gradient that this rank owns. Each is one small all-reduce over the data group and one over the
-// tensor-parallel group if it has more than one rank; every rank must call.
+// gradient that this rank owns.
 
-// Whether any rank's gradient holds an infinity or a NaN.
-bool has_overflow(ZeroContext& context, const std::vector<Span>& shards);
+// Whether any shard of this rank holds an infinity or a NaN.
+bool any_not_finite(ZeroContext& context, const std::vector<Span>& shards);
 
-// The L2 norm of the whole gradient as it is, still scaled. Sums in double. A norm that is not
-// finite is -1, as upstream: it makes the clip factor 1.
-double gradient_norm(ZeroContext& context, const std::vector<Span>& shards);
+// The same of all ranks: one all-reduce over the data group, and one over the tensor-parallel
+// group if it has more than one rank. Collective.
+bool has_overflow(ZeroContext& context, const std::vector<Span>& shards,
+                  const CollectiveForm& form);
+
+// The L2 norm of the whole gradient as it is, still scaled; collective in the same way. Sums in
+// double. A norm that is not finite is -1, as upstream: it makes the clip factor 1.
+double gradient_norm(ZeroContext& context, const std::vector<Span>& shards,
+                     const CollectiveForm& form);
+
+// The same where this rank has the whole gradient: summed in the `slices` that ranks would own, so
+// that the result has the same bits. Not collective, but for a tensor-parallel group.
+double whole_gradient_norm(ZeroContext& context, const std::vector<Span>& gradients, int slices);
 
 // What gradients are divided by before the update: the loss scale that the backward used, times
 // max(1, norm / (scale * clip)), with upstream's 1e-6.

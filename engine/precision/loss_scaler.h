@@ -15,7 +15,11 @@ class LossScaler {
  public:
   LossScaler() = default;  // none: factor 1
   static LossScaler of(const ZeroConfig& config);
-  void set_custom(double factor);
+  // A factor that replaces whatever the configuration says; overflow does not move it. A custom
+  // one comes with the engine's options and stays; an external one is the caller's to set again
+  // before any forward (upstream's override). An error unless it is positive and finite.
+  Result<void> set_custom(double factor);
+  Result<void> set_external(double factor);
 
   LossScalerKind kind() const { return kind_; }
   double scale() const { return scale_; }
@@ -24,7 +28,8 @@ class LossScaler {
   // count a static fp16 scale (H9).
   bool is_needed(bool counts_static) const;
 
-  // Once an optimizer step. Throws EngineError E22 for an overflow at the smallest scale.
+  // Once an optimizer step. Throws EngineError E22 for an overflow at the smallest scale, and then
+  // has changed nothing.
   void update(bool has_overflow);
 
   struct State {
@@ -36,9 +41,15 @@ class LossScaler {
     friend bool operator==(const State&, const State&) = default;
   };
   State state() const;
+  // A factor that does not move is configuration: it stays as it is.
   void restore(const State& state);
 
  private:
+  Result<void> set_factor(LossScalerKind kind, double factor);
+  void update_dynamic(bool has_overflow);
+  void shrink();
+  void update_grad_scaler(bool has_overflow);
+
   LossScalerKind kind_ = LossScalerKind::none;
   double scale_ = 1.0;
   double min_scale_ = 1.0;

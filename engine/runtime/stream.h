@@ -7,7 +7,7 @@
 
 namespace zeroproof {
 
-using StreamId = StrongId<struct StreamTag>;                   // one queue of a rank
+using StreamId = StrongId<struct StreamTag>;                  // one queue of a rank
 using StreamEvent = StrongId<struct EventTag, std::int64_t>;  // a recorded point of a queue
 
 // What the engine uses queues for. With overlap_comm off, all are the compute stream.

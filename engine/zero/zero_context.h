@@ -1,9 +1,11 @@
 #pragma once
 
 #include "engine/events.h"
+#include "engine/fallback_rule.h"
 #include "engine/precision/loss_scaler.h"
 #include "engine/quirks.h"
 #include "engine/runtime/runtime.h"
+#include "engine/zero/communicator.h"
 #include "engine/zero/zero_parameter.h"
 #include "engine/zero_config.h"
 #include "model/autograd.h"
@@ -21,14 +23,22 @@ struct ZeroContext {
   Events events;
   ZeroParameters parameters;
   LossScaler loss_scaler;
+  Communicator data;    // collectives with events, over the data-parallel group
+  Communicator tensor;  // and the tensor-parallel one
 
-  bool is_boundary = true;     // of the optimizer: is this micro-batch the window's last?
-  bool is_coalescing = false;  // inside coalesce_grad_reduction
+  bool skips_frames = false;  // all frames of a compiled module run eagerly (section 5)
+  FallbackRule fallback_rule = FallbackRule::per_graph;
+
+  bool is_boundary = true;         // of the optimizer: is this micro-batch the window's last?
+  bool is_coalescing = false;      // inside coalesce_grad_reduction
   bool is_inside_forward = false;  // of this engine: a backward now is a pre-user backward
 
   Kernels& kernels() const { return runtime.kernels(); }
   Stream& compute() const { return runtime.stream(StreamRole::compute); }
-  ProcessGroup& data_group() const { return runtime.group(GroupKind::data); }
+  // Where gradients are reduced: beside the computation with overlap_comm.
+  Stream& reduction() const {
+    return config.has_overlap_comm() ? runtime.stream(StreamRole::reduction) : compute();
+  }
   bool has(Quirk quirk) const { return quirks.has(quirk); }
 
   // What a sum over the data group is divided by: ranks / sequence-parallel degree; 1 for "sum".

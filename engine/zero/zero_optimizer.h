@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -25,16 +26,21 @@ class ZeroOptimizer {
 
   // engine.forward begins; `ran_epilogue`: since the last one.
   virtual void on_forward_begin(bool ran_epilogue) = 0;
-  virtual void on_forward_end() {}
-  virtual void backward_prologue() {}
+  // It returned or threw; `has_graph`: a backward can reach what it returned. What it gives comes
+  // back with the prologue of that backward: the number of its graph, or -1.
+  virtual std::int64_t on_forward_end(bool /*has_graph*/) { return -1; }
+  virtual void backward_prologue(std::int64_t /*graph*/) {}
   // The work of one gradient hook: parameter.grad is complete for this backward so far.
   virtual void add_gradient(ZeroParameter& parameter) = 0;
+  // The epilogue begins: what the backward left in .grad is now known to be whole. Also while
+  // coalescing and under no_sync.
+  virtual void collect_gradients() {}
   // Where the epilogue reduces what is left (2.7); not called while coalescing or under no_sync.
   virtual void reduce_gradients() = 0;
   // The rest of the epilogue (2.6, step 3).
   virtual void backward_epilogue() {}
-  // A backward failed: what it added is dropped; what earlier ones of the window added stays, if
-  // it can be told apart. False when it cannot: the window must be restarted (E23).
+  // A backward failed: what it added is dropped, what earlier ones of the window added stays.
+  // False when upstream could not tell them apart any more (#8245, E23).
   virtual bool abandon_gradients() = 0;
 
   // The end of coalesce_grad_reduction: everything in .grad is reduced at once.
@@ -44,6 +50,18 @@ class ZeroOptimizer {
   // The update. `is_applied` false: overflow.
   virtual StepOutcome step() = 0;
   virtual void zero_grad() = 0;  // gradients, accumulators, the window so far
+
+  // Stage 3 alone; nothing elsewhere. See Engine.
+  virtual void gathered_parameters(const TensorList&, std::optional<int>,
+                                   const std::function<void()>& body) {
+    body();
+  }
+  virtual void release_gathered_parameters() {}
+  virtual void set_guard_evaluation(bool) {}
+  virtual void set_leaf_module(nn::Module&) {}
+  virtual void register_external_parameter(nn::Module&, const Tensor&) {}
+  // The next backwards keep their graphs: its parameters may be needed again.
+  virtual void set_retains_graph(bool) {}
 
   // Collective; see Engine.
   virtual std::vector<FullTensor> full_gradients() = 0;

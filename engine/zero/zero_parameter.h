@@ -19,9 +19,9 @@ struct ZeroParameter {
   Shape sizes;
   std::int64_t elements = 0;
   bool requires_grad = true;
-  std::int32_t group = -1;         // of the optimizer; -1: frozen
+  std::int32_t group = -1;  // of the optimizer; -1: frozen
   DType communication_dtype = DType::float32;
-  bool is_gradient_ready = true;   // tiled computations clear it for all but the last shard
+  bool is_gradient_ready = true;  // tiled computations clear it for all but the last shard
 };
 
 using ZeroParameters = std::deque<ZeroParameter>;  // addresses stay; index = id

@@ -111,6 +111,11 @@ std::vector<Tensor*> Module::own_parameters() {
   return places;
 }
 
+const Tensor& Module::read(const Tensor& parameter) const {
+  if (parameter_observer_) parameter_observer_(parameter);
+  return parameter;
+}
+
 void Module::remove_hooks() {
   forward_pre_hooks_ = {};
   forward_hooks_ = {};

@@ -74,8 +74,20 @@ class Module {
   // The places of its own parameters that are defined, in order of registration; they stay where
   // they are when the module moves. What forward() uses is what is there.
   std::vector<Tensor*> own_parameters();
+  // What outputs are to a caller of Python's module. A list here, whatever it is.
+  enum class OutputContainer { tensors, dict, dataclass };
+  virtual OutputContainer output_container() const { return OutputContainer::tensors; }
+
   // Takes all hooks away; those of calls that were made before stay in their graphs.
   void remove_hooks();
+
+  // A parameter of this module, as somebody else's forward reads it: what Python's attribute access
+  // does. An observer may fill the tensor before its user sees it.
+  const Tensor& read(const Tensor& parameter) const;
+  using ParameterObserver = std::function<void(const Tensor& parameter)>;
+  void set_parameter_observer(ParameterObserver observer) {
+    parameter_observer_ = std::move(observer);
+  }
 
   // Runs in place of forward(), which it gets, inside the hooks; empty: forward() itself.
   using Forward = std::function<TensorList(const TensorList& inputs)>;
@@ -108,6 +120,7 @@ class Module {
   HookList<FullBackwardPreHook> full_backward_pre_hooks_;
   HookList<FullBackwardHook> full_backward_hooks_;
   CompiledCall compiled_call_;
+  ParameterObserver parameter_observer_;
 };
 
 }  // namespace zeroproof::nn

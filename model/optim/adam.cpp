@@ -19,7 +19,8 @@ Adam::Adam(const Ops& ops, const std::vector<ParamGroup<AdamOptions>>& groups) :
 
 void Adam::step() {
   for (std::size_t i = 0; i < parameters().size(); ++i)
-    if (parameters()[i].grad().is_defined()) update(ops(), parameters()[i], parameters()[i].grad(), states_[i], options_[i]);
+    if (parameters()[i].grad().is_defined())
+      update(ops(), parameters()[i], parameters()[i].grad(), states_[i], options_[i]);
 }
 
 std::vector<StateEntry> Adam::state_entries(std::size_t parameter) const {

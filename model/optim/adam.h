@@ -44,7 +44,6 @@ class Adam final : public Optimizer {
                      const AdamOptions& options);
 
  private:
-
   std::vector<AdamOptions> options_;  // of each parameter
   std::vector<State> states_;
 };

@@ -43,8 +43,8 @@ void Sgd::update(const Ops& ops, const Tensor& parameter, Tensor grad, Tensor& m
     } else {
       momentum_buffer = ops.cast(grad, grad.dtype());
     }
-    grad = options.is_nesterov ? add(ops, grad, {momentum_buffer, options.momentum})
-                               : momentum_buffer;
+    grad =
+        options.is_nesterov ? add(ops, grad, {momentum_buffer, options.momentum}) : momentum_buffer;
   }
   add_(ops, parameter, {grad, -options.lr});
 }

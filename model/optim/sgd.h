@@ -31,7 +31,6 @@ class Sgd final : public Optimizer {
                      const SgdOptions& options);
 
  private:
-
   std::vector<SgdOptions> options_;  // of each parameter
   TensorList momentum_buffers_;      // undefined before the first update
 };

@@ -7,11 +7,11 @@
 
 #include "engine/files/atomic_file.h"
 #include "model/check.h"
+#include "model/nearest_name.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/shell_quote.h"
 #include "props/cli/verb.h"
-#include "props/nearest_name.h"
 
 namespace zeroproof {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <array>
 
+#include "model/nearest_name.h"
 #include "props/cli/verb.h"
-#include "props/nearest_name.h"
 
 namespace zeroproof {
 namespace {

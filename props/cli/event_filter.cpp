@@ -4,8 +4,8 @@
 
 #include <charconv>
 
+#include "model/nearest_name.h"
 #include "props/cli/common_flags.h"
-#include "props/nearest_name.h"
 
 namespace zeroproof {
 namespace {

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 
+#include "model/nearest_name.h"
 #include "props/cli/budget.h"
 #include "props/cli/finding_files.h"
 #include "props/cli/folder.h"
@@ -11,7 +12,6 @@
 #include "props/cli/shell_quote.h"
 #include "props/cli/verb.h"
 #include "props/exploration_status.h"
-#include "props/nearest_name.h"
 #include "props/replay/schedule_replay.h"
 #include "props/report/explore_junit.h"
 #include "props/report/explore_text.h"

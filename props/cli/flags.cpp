@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "props/nearest_name.h"
+#include "model/nearest_name.h"
 
 namespace zeroproof {
 

@@ -7,8 +7,8 @@
 
 #include "engine/hooks/policies.h"
 #include "model/check.h"
+#include "model/nearest_name.h"
 #include "props/cli/verb.h"
-#include "props/nearest_name.h"
 #include "props/registry.h"
 #include "props/report/table.h"
 #include "props/scenario.h"

@@ -1,4 +1,4 @@
-#include "props/nearest_name.h"
+#include "model/nearest_name.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

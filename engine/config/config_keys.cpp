@@ -1,0 +1,287 @@
+#include "engine/config/config_keys.h"
+
+#include <array>
+
+namespace zeroproof {
+namespace {
+
+constexpr KeyUse kModelled = KeyUse::modelled;
+constexpr KeyUse kBlock = KeyUse::block;
+constexpr KeyUse kIgnored = KeyUse::ignored;
+constexpr KeyUse kRefused = KeyUse::refused;
+
+constexpr std::string_view kRoot = "";
+constexpr ConfigKey kDocument[] = {
+    {kRoot, "train_batch_size", kModelled, "samples a window over all ranks"},
+    {kRoot, "train_micro_batch_size_per_gpu", kModelled, "samples a forward on one rank"},
+    {kRoot, "gradient_accumulation_steps", kModelled, "micro-batches a window"},
+    {kRoot, "managed_gradient_accumulation", kModelled, "whether the engine finds the boundary"},
+    {kRoot, "gradient_clipping", kModelled, "the largest norm; 0 is off"},
+    {kRoot, "prescale_gradients", kModelled, "divide before the reduction"},
+    {kRoot, "gradient_predivide_factor", kModelled, "part of the division before the reduction"},
+    {kRoot, "gradient_allreduce_op", kModelled, "mean or sum"},
+    {kRoot, "communication_data_type", kModelled, "dtype of gradients on the wire"},
+    {kRoot, "zero_optimization", kBlock, "ZeRO; true is stage 1"},
+    {kRoot, "allgather_size", kModelled, "allgather_bucket_size beside zero_optimization: true"},
+    {kRoot, "zero_force_ds_cpu_optimizer", kModelled, "offload demands the CPU Adam"},
+    {kRoot, "fp16", kBlock, "float16 model and loss scale"},
+    {kRoot, "bf16", kBlock, "bfloat16 model"},
+    {kRoot, "bfloat16", kBlock, "older name of bf16"},
+    {kRoot, "torch_autocast", kBlock, "autocast in forward"},
+    {kRoot, "data_types", kBlock, "dtypes by name"},
+    {kRoot, "optimizer", kBlock, "Adam, AdamW or SGD"},
+    {kRoot, "compile", kBlock, "DeepCompile"},
+    {kRoot, "pipeline", kBlock, "pipeline parallelism"},
+    {kRoot, "tensor_parallel", kBlock, "automatic tensor parallelism"},
+    {kRoot, "scheduler", kIgnored, "the learning rate stays at the optimizer's"},
+    {kRoot, "steps_per_print", kIgnored, "printing"},
+    {kRoot, "log_level", kIgnored, "printing"},
+    {kRoot, "dump_state", kIgnored, "printing"},
+    {kRoot, "wall_clock_breakdown", kIgnored, "timing"},
+    {kRoot, "memory_breakdown", kIgnored, "printing"},
+    {kRoot, "timers", kIgnored, "timing"},
+    {kRoot, "comms_logger", kIgnored, "logging"},
+    {kRoot, "flops_profiler", kIgnored, "profiling"},
+    {kRoot, "tensorboard", kIgnored, "monitoring"},
+    {kRoot, "wandb", kIgnored, "monitoring"},
+    {kRoot, "comet", kIgnored, "monitoring"},
+    {kRoot, "csv_monitor", kIgnored, "monitoring"},
+    {kRoot, "autotuning", kIgnored, "runs outside the engine"},
+    {kRoot, "aio", kIgnored, "reading and writing of NVMe"},
+    {kRoot, "nebula", kIgnored, "checkpoint service"},
+    {kRoot, "datastates_ckpt", kIgnored, "checkpoint service"},
+    {kRoot, "checkpoint", kIgnored, "how checkpoints are written"},
+    {kRoot, "activation_checkpointing", kIgnored, "defaults of a function that models call"},
+    {kRoot, "sparse_attention", kIgnored, "read only by models that build such a layer"},
+    {kRoot, "vocabulary_size", kIgnored, "a warning about alignment"},
+    {kRoot, "dataloader_drop_last", kIgnored, "data loading"},
+    {kRoot, "disable_allgather", kIgnored, "without effect upstream"},
+    {kRoot, "graph_harvesting", kIgnored, "CUDA graphs of kernels"},
+    {kRoot, "zero_allow_untested_optimizer", kIgnored, "every optimizer here is tested"},
+    {kRoot, "use_data_before_expert_parallelism", kIgnored, "placement of ranks"},
+    {kRoot, "use_data_before_expert_parallel", kIgnored, "placement of ranks"},
+    {kRoot, "sequence_parallel_size", kIgnored, "the runtime's process groups say it"},
+    {kRoot, "seq_parallel_comm_data_type", kRefused,
+     "gradients of sequence parallel ranks are reduced in fp32 alone", "fp32"},
+    {kRoot, "sparse_gradients", kRefused, "sparse gradients are not modelled"},
+    {kRoot, "amp", kRefused, "E10: Apex AMP is not modelled; use fp16 or torch_autocast"},
+    {kRoot, "eigenvalue", kRefused, "E12: eigenvalue computation is not modelled"},
+    {kRoot, "progressive_layer_drop", kRefused, "progressive layer drop is not modelled"},
+    {kRoot, "curriculum_learning", kRefused, "curriculum learning is not modelled"},
+    {kRoot, "data_efficiency", kRefused, "data routing is not modelled"},
+    {kRoot, "compression_training", kRefused, "compression is not modelled"},
+    {kRoot, "quantize_training", kRefused, "quantised training is not modelled"},
+    {kRoot, "weight_quantization", kRefused, "quantised weights are not modelled"},
+    {kRoot, "hybrid_engine", kRefused, "the hybrid engine is not modelled"},
+    {kRoot, "expert_parallel", kRefused, "automatic expert parallelism is not modelled"},
+    {kRoot, "elasticity", kRefused, "elasticity replaces the batch sizes, and is not modelled"},
+    {"/compile", "deepcompile", kRefused,
+     "E10: DeepCompile is not modelled: no gradient would pass the hooks"},
+    {"/compile", "enabled", kIgnored, "older switch of torch.compile"},
+    {"/compile", "backend", kIgnored, "torch.compile"},
+    {"/compile", "kwargs", kIgnored, "torch.compile"},
+    {"/compile", "free_activation", kIgnored, "DeepCompile's pass"},
+    {"/compile", "free_activation_threshold", kIgnored, "DeepCompile's pass"},
+    {"/compile", "offload_activation", kIgnored, "DeepCompile's pass"},
+    {"/compile", "offload_opt_states", kIgnored, "DeepCompile's pass"},
+    {"/compile", "offload_parameters", kIgnored, "DeepCompile's pass"},
+    {"/compile", "double_buffer", kIgnored, "DeepCompile's pass"},
+    {"/compile", "symmetric_memory", kIgnored, "DeepCompile's pass"},
+    {"/compile", "debug_log", kIgnored, "printing"},
+    {"/compile", "sync_before_reduce", kIgnored, "DeepCompile's pass"},
+    {"/compile", "sync_after_reduce", kIgnored, "DeepCompile's pass"},
+    {"/compile", "sync_before_allgather", kIgnored, "DeepCompile's pass"},
+    {"/compile", "sync_after_allgather", kIgnored, "DeepCompile's pass"},
+    {"/compile", "keep_int_input_tensors", kIgnored, "DeepCompile's pass"},
+    {"/compile", "keep_all_input_tensors", kIgnored, "DeepCompile's pass"},
+    {"/compile", "passes", kIgnored, "DeepCompile's pass"},
+    {"/pipeline", "stages", kRefused, "E10: not supported with pipeline parallelism", "1"},
+    {"/pipeline", "partition", kIgnored, "pipeline parallelism"},
+    {"/pipeline", "seed_layers", kIgnored, "pipeline parallelism"},
+    {"/pipeline", "activation_checkpoint_interval", kIgnored, "pipeline parallelism"},
+    {"/pipeline", "pipe_partitioned", kIgnored, "pipeline parallelism"},
+    {"/pipeline", "grad_partitioned", kIgnored, "pipeline parallelism"},
+    {"/pipeline", "use_reentrant", kIgnored, "pipeline parallelism"},
+    {"/tensor_parallel", "autotp_size", kRefused,
+     "automatic tensor parallelism is not modelled; the runtime's process groups say it", "1"},
+    {"/tensor_parallel", "tp", kIgnored, "tensor parallelism"},
+    {"/tensor_parallel", "dtype", kIgnored, "tensor parallelism"},
+    {"/tensor_parallel", "tp_overlap_comm", kIgnored, "tensor parallelism"},
+    {"/tensor_parallel", "tensor_parallel", kIgnored, "tensor parallelism"},
+    {"/tensor_parallel", "injection_policy_tuple", kIgnored, "tensor parallelism"},
+    {"/tensor_parallel", "keep_module_on_host", kIgnored, "tensor parallelism"},
+    {"/tensor_parallel", "kernel_inject", kIgnored, "tensor parallelism"},
+    {"/tensor_parallel", "replace_with_kernel_inject", kIgnored, "tensor parallelism"},
+    {"/tensor_parallel", "preset_model", kIgnored, "tensor parallelism"},
+    {"/tensor_parallel", "partition_config", kIgnored, "tensor parallelism"},
+};
+
+constexpr std::string_view kFp16 = "/fp16";
+constexpr std::string_view kBf16 = "/bf16";
+constexpr std::string_view kOptimizer = "/optimizer";
+constexpr std::string_view kAdam = "/optimizer/params (adam)";
+constexpr std::string_view kSgd = "/optimizer/params (sgd)";
+constexpr ConfigKey kPrecision[] = {
+    {kFp16, "enabled", kModelled, "float16 model"},
+    {kFp16, "loss_scale", kModelled, "0 is dynamic"},
+    {kFp16, "initial_scale_power", kModelled, "the first dynamic scale, as a power of two"},
+    {kFp16, "loss_scale_window", kModelled, "steps without overflow before the scale doubles"},
+    {kFp16, "hysteresis", kModelled, "overflows before the scale halves"},
+    {kFp16, "consecutive_hysteresis", kModelled, "every good step restores the hysteresis"},
+    {kFp16, "min_loss_scale", kModelled, "overflow at this scale is an error"},
+    {kFp16, "fp16_master_weights_and_grads", kModelled, "master weights in float16"},
+    {kFp16, "fused_mode", kIgnored, "which kernel of the stage-0 optimizer"},
+    {kFp16, "auto_cast", kRefused, "inputs are not cast; cast them before forward"},
+    {kBf16, "enabled", kModelled, "bfloat16 model"},
+    {kBf16, "check_grad_overflow", kModelled, "skip steps whose gradients are not finite"},
+    {kBf16, "immediate_grad_update", kModelled, "add gradients to the accumulator in their hook"},
+    {kBf16, "bf16_master_weights_and_grads", kModelled, "master weights in bfloat16"},
+    {kBf16, "bf16_optimizer_states", kModelled, "optimizer states in bfloat16"},
+    {"/torch_autocast", "enabled", kModelled, "autocast in forward"},
+    {"/torch_autocast", "dtype", kModelled, "bfloat16 or float16"},
+    {"/torch_autocast", "lower_precision_safe_modules", kModelled,
+     "classes whose parameters communicate in that dtype"},
+    {"/data_types", "grad_accum_dtype", kModelled, "dtype in which gradients accumulate"},
+    {"/data_types", "param_dtype", kModelled, "must equal the mode"},
+    {"/data_types", "buffer_dtype", kIgnored, "modules here have no buffers"},
+    {kOptimizer, "type", kModelled, "Adam, AdamW or SGD"},
+    {kOptimizer, "params", kBlock, "options of that type"},
+    {kOptimizer, "legacy_fusion", kIgnored, "which kernel of the stage-0 optimizer"},
+    {kAdam, "lr", kModelled, "learning rate"},
+    {kAdam, "betas", kModelled, "two numbers in [0, 1)"},
+    {kAdam, "eps", kModelled, "added to the root of the second moment"},
+    {kAdam, "weight_decay", kModelled, "decay"},
+    {kAdam, "adam_w_mode", kModelled, "of Adam: decouple the decay, which is the default"},
+    {kAdam, "torch_adam", kModelled, "PyTorch's class: its defaults, and not the CPU Adam"},
+    {kAdam, "maximize", kModelled, "step uphill"},
+    {kAdam, "amsgrad", kRefused, "AMSGrad is not modelled"},
+    {kAdam, "max_grad_norm", kRefused,
+     "E25: max_grad_norm is no option of an optimizer; use "
+     "/gradient_clipping"},
+    {kAdam, "bias_correction", kModelled, "must be true"},
+    {kAdam, "fp32_optimizer_states", kIgnored, "bf16_optimizer_states says it"},
+    {kAdam, "set_grad_none", kIgnored, "how the optimizer's own zero_grad clears"},
+    {kAdam, "fused", kIgnored, "which kernel"},
+    {kAdam, "foreach", kIgnored, "which kernel"},
+    {kAdam, "capturable", kIgnored, "which kernel"},
+    {kAdam, "differentiable", kIgnored, "which kernel"},
+    {kSgd, "lr", kModelled, "learning rate"},
+    {kSgd, "momentum", kModelled, "momentum"},
+    {kSgd, "dampening", kModelled, "of the momentum"},
+    {kSgd, "weight_decay", kModelled, "decay"},
+    {kSgd, "nesterov", kModelled, "Nesterov's momentum"},
+    {kSgd, "maximize", kModelled, "step uphill"},
+    {kSgd, "max_grad_norm", kRefused,
+     "E25: max_grad_norm is no option of an optimizer; use "
+     "/gradient_clipping"},
+    {kSgd, "fused", kIgnored, "which kernel"},
+    {kSgd, "foreach", kIgnored, "which kernel"},
+    {kSgd, "differentiable", kIgnored, "which kernel"},
+};
+
+constexpr std::string_view kZero = "/zero_optimization";
+constexpr std::string_view kOffloadParam = "/zero_optimization/offload_param";
+constexpr std::string_view kOffloadOptimizer = "/zero_optimization/offload_optimizer";
+constexpr std::string_view kLeaf = "/zero_optimization/leaf_module";
+constexpr ConfigKey kZeroKeys[] = {
+    {kZero, "stage", kModelled, "0 to 3"},
+    {kZero, "contiguous_gradients", kModelled, "copy gradients into a flat bucket"},
+    {kZero, "reduce_scatter", kModelled, "reduce slices to their owners"},
+    {kZero, "reduce_bucket_size", kModelled, "elements reduced at once"},
+    {kZero, "use_multi_rank_bucket_allreduce", kModelled, "one all-reduce for slices of all ranks"},
+    {kZero, "allgather_bucket_size", kModelled, "elements gathered at once"},
+    {kZero, "overlap_comm", kModelled, "reduce beside the backward; on for stage 3"},
+    {kZero, "offload_param", kBlock, "parameters on the CPU"},
+    {kZero, "offload_optimizer", kBlock, "optimizer on the CPU"},
+    {kZero, "sub_group_size", kModelled, "elements of one update in stage 3"},
+    {kZero, "cpu_offload", kModelled, "older name of offload_optimizer"},
+    {kZero, "cpu_offload_param", kModelled, "older name of offload_param"},
+    {kZero, "ignore_unused_parameters", kModelled, "a parameter without gradient is no error"},
+    {kZero, "round_robin_gradients", kModelled, "spread parameters over ranks by turns"},
+    {kZero, "memory_efficient_linear", kModelled, "replace the linear function in stage 3"},
+    {kZero, "enable_sanity_checks", kModelled, "compare bucket ids of all ranks"},
+    {kZero, "leaf_module", kBlock, "modules fetched as a whole"},
+    {kZero, "stage3_prefetch_bucket_size", kModelled, "elements fetched ahead"},
+    {kZero, "stage3_param_persistence_threshold", kModelled, "smaller parameters stay"},
+    {kZero, "stage3_model_persistence_threshold", kModelled, "elements that may stay"},
+    {kZero, "stage3_max_live_parameters", kModelled, "elements that may be gathered"},
+    {kZero, "stage3_max_reuse_distance", kModelled, "used again sooner: not released"},
+    {kZero, "stage3_module_granularity_threshold", kModelled, "finer modules become leaves"},
+    {kZero, "prefetch_bucket_size", kModelled, "stage3_prefetch_bucket_size"},
+    {kZero, "param_persistence_threshold", kModelled, "stage3_param_persistence_threshold"},
+    {kZero, "model_persistence_threshold", kModelled, "stage3_model_persistence_threshold"},
+    {kZero, "max_live_parameters", kModelled, "stage3_max_live_parameters"},
+    {kZero, "max_reuse_distance", kModelled, "stage3_max_reuse_distance"},
+    {kZero, "module_granularity_threshold", kModelled, "stage3_module_granularity_threshold"},
+    {kZero, "cpu_offload_use_pin_memory", kIgnored, "pinned memory"},
+    {kZero, "allgather_partitions", kIgnored, "gather or broadcast; the values are the same"},
+    {kZero, "stage3_use_all_reduce_for_fetch_params", kIgnored, "how a gather is carried out"},
+    {kZero, "use_all_reduce_for_fetch_params", kIgnored, "how a gather is carried out"},
+    {kZero, "stage3_allgather_sequential", kIgnored, "how a gather is carried out"},
+    {kZero, "allgather_sequential", kIgnored, "how a gather is carried out"},
+    {kZero, "stage3_partition_stream_chunk_size", kIgnored, "memory while partitioning"},
+    {kZero, "partition_stream_chunk_size", kIgnored, "memory while partitioning"},
+    {kZero, "stage3_gather_16bit_weights_on_model_save", kIgnored, "saving"},
+    {kZero, "gather_16bit_weights_on_model_save", kIgnored, "saving"},
+    {kZero, "stage3_gather_fp16_weights_on_model_save", kIgnored, "saving"},
+    {kZero, "load_from_fp32_weights", kIgnored, "loading"},
+    {kZero, "elastic_checkpoint", kIgnored, "saving"},
+    {kZero, "pipeline_loading_checkpoint", kIgnored, "loading"},
+    {kZero, "override_module_apply", kIgnored, "initialising of modules"},
+    {kZero, "log_trace_cache_warnings", kIgnored, "printing"},
+    {kZero, "save_muon_momentum_buffer_in_memory", kIgnored, "NVMe"},
+    {kZero, "legacy_stage1", kRefused, "the older stage 1 is not modelled"},
+    {kZero, "zero_hpz_partition_size", kRefused, "a secondary partition is not modelled", "1"},
+    {kZero, "zero_quantized_weights", kRefused, "quantised gathering is not modelled"},
+    {kZero, "zero_quantized_nontrainable_weights", kRefused, "quantised weights are not modelled"},
+    {kZero, "zero_quantized_gradients", kRefused, "quantised reduction is not modelled"},
+    {kZero, "zeropp_loco_param", kRefused, "LoCo is not modelled"},
+    {kZero, "mics_shard_size", kRefused, "MiCS is not modelled", "0"},
+    {kZero, "mics_hierarchical_params_gather", kRefused, "MiCS is not modelled"},
+    {kZero, "zenflow", kRefused, "ZenFlow is not modelled"},
+    {kOffloadParam, "device", kModelled, "none or cpu"},
+    {kOffloadParam, "nvme_path", kIgnored, "NVMe"},
+    {kOffloadParam, "buffer_count", kIgnored, "NVMe"},
+    {kOffloadParam, "buffer_size", kIgnored, "NVMe"},
+    {kOffloadParam, "max_in_cpu", kIgnored, "NVMe"},
+    {kOffloadParam, "pin_memory", kIgnored, "pinned memory"},
+    {kOffloadOptimizer, "device", kModelled, "none or cpu"},
+    {kOffloadOptimizer, "nvme_path", kIgnored, "NVMe"},
+    {kOffloadOptimizer, "buffer_count", kIgnored, "NVMe"},
+    {kOffloadOptimizer, "pin_memory", kIgnored, "pinned memory"},
+    {kOffloadOptimizer, "pipeline", kIgnored, "NVMe"},
+    {kOffloadOptimizer, "pipeline_read", kIgnored, "NVMe"},
+    {kOffloadOptimizer, "pipeline_write", kIgnored, "NVMe"},
+    {kOffloadOptimizer, "fast_init", kIgnored, "NVMe"},
+    {kOffloadOptimizer, "ratio", kIgnored, "which part is offloaded; the values are the same"},
+    {kOffloadOptimizer, "convert_grad_on_cpu", kIgnored, "where gradients are converted"},
+    {kOffloadOptimizer, "cpuadam_cores_perc", kIgnored, "cores of the CPU Adam"},
+    {kOffloadOptimizer, "super_offload", kRefused, "SuperOffload is not modelled"},
+    {kLeaf, "classes", kModelled, "class names"},
+    {kLeaf, "names", kModelled, "fully qualified module names"},
+    {kLeaf, "name_suffixes", kModelled, "last parts of module names"},
+};
+
+constexpr auto joined() {
+  std::array<ConfigKey, std::size(kDocument) + std::size(kPrecision) + std::size(kZeroKeys)> all{};
+  std::size_t at = 0;
+  for (const ConfigKey& key : kDocument) all[at++] = key;
+  for (const ConfigKey& key : kZeroKeys) all[at++] = key;
+  for (const ConfigKey& key : kPrecision) all[at++] = key;
+  return all;
+}
+
+constexpr auto kKeys = joined();
+
+}  // namespace
+
+std::span<const ConfigKey> config_keys() {
+  return kKeys;
+}
+
+std::string_view key_use_name(KeyUse use) {
+  constexpr std::array<std::string_view, 4> kNames = {"modelled", "block", "ignored", "refused"};
+  return kNames[static_cast<std::size_t>(use)];
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/config/json_value.h"
+#include "model/result.h"
+
+namespace zeroproof {
+
+// What becomes of a key of ds_config.json.
+enum class KeyUse : std::uint8_t {
+  modelled,  // read
+  block,     // an object whose keys stand in this table too
+  ignored,   // changes nothing that is computed here; reported once
+  refused,   // would change gradients: an error when it is on, else ignored
+};
+
+struct ConfigKey {
+  std::string_view section;  // JSON pointer of the object it lies in; "" is the document
+  std::string_view name;
+  KeyUse use;
+  std::string_view note;  // what it does; of a refused key: the error, id first where it has one
+  std::string_view off = {};  // of a refused key: the value, or greatest number, that is off too
+};
+
+// Every key that DeepSpeed knows, in the order of docs/CONFIG.md. Static.
+std::span<const ConfigKey> config_keys();
+std::string_view key_use_name(KeyUse use);  // "modelled"; static
+
+// The first key of the document that is unknown, refused, or a block that is no object. Pointers
+// of the ignored are appended in the document's order. `optimizer` picks the section of
+// /optimizer/params: "adam" or "sgd".
+Result<void> check_config_keys(const JsonValue& document, std::string_view optimizer,
+                               const std::string& source, std::vector<std::string>& ignored);
+
+}  // namespace zeroproof

@@ -1,0 +1,133 @@
+#include "engine/config/config_section.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace zeroproof {
+namespace {
+
+const JsonValue& empty_object() {
+  static const JsonValue kEmpty = {.kind = JsonKind::object};
+  return kEmpty;
+}
+
+constexpr std::pair<std::string_view, DType> kDTypes[] = {
+    {"fp32", DType::float32},  {"float32", DType::float32},   {"float", DType::float32},
+    {"fp16", DType::float16},  {"float16", DType::float16},   {"half", DType::float16},
+    {"bf16", DType::bfloat16}, {"bfloat16", DType::bfloat16},
+};
+
+std::optional<DType> dtype_by_name(std::string_view name) {
+  constexpr std::string_view kPrefix = "torch.";
+  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+  for (const auto& [known, dtype] : kDTypes) {
+    if (known == name) return dtype;
+  }
+  return std::nullopt;
+}
+
+std::string range_text(IntegerRange range) {
+  if (range.greatest == INT64_MAX) return fmt::format("at least {}", range.least);
+  return fmt::format("{} to {}", range.least, range.greatest);
+}
+
+std::string range_text(NumberRange range) {
+  if (range.greatest == NumberRange{}.greatest) return fmt::format("at least {}", range.least);
+  return fmt::format("{} to {}", range.least, range.greatest);
+}
+
+}  // namespace
+
+ConfigSection ConfigSection::below(std::string_view name) const {
+  const JsonValue* const value = object_->find(name);
+  ConfigSection section(value && value->kind == JsonKind::object ? *value : empty_object());
+  section.pointer_ = pointer(name);
+  return section;
+}
+
+const JsonValue* ConfigSection::find(std::string_view name) const {
+  const JsonValue* const value = object_->find(name);
+  const bool is_auto = value && value->kind == JsonKind::text && value->text == "auto";
+  return is_auto ? nullptr : value;
+}
+
+void ConfigSection::reject(std::string_view name, std::string text) const {
+  throw RejectedValue{pointer(name), std::move(text)};
+}
+
+void ConfigSection::reject_type(std::string_view name, const JsonValue& value,
+                                std::string_view wanted) const {
+  reject(name, fmt::format("is {}; give {}", value.described(), wanted));
+}
+
+void ConfigSection::read(std::string_view name, bool& value) const {
+  const JsonValue* const found = find(name);
+  if (found == nullptr) return;
+  if (found->kind != JsonKind::boolean) reject_type(name, *found, "true or false");
+  value = found->boolean;
+}
+
+void ConfigSection::read(std::string_view name, std::optional<bool>& value) const {
+  const JsonValue* const found = find(name);
+  if (found == nullptr || found->kind == JsonKind::null) return;
+  bool given = false;
+  read(name, given);
+  value = given;
+}
+
+void ConfigSection::read(std::string_view name, std::int64_t& value, IntegerRange range) const {
+  const JsonValue* const found = find(name);
+  if (found == nullptr) return;
+  const std::optional<std::int64_t> given = found->integer;
+  if (!given || *given < range.least || *given > range.greatest) {
+    reject_type(name, *found, fmt::format("a whole number, {}", range_text(range)));
+  }
+  value = *given;
+}
+
+void ConfigSection::read(std::string_view name, double& value, NumberRange range) const {
+  const JsonValue* const found = find(name);
+  if (found == nullptr) return;
+  const double given = found->number;
+  if (found->kind != JsonKind::number || given < range.least || given > range.greatest) {
+    reject_type(name, *found, fmt::format("a finite number, {}", range_text(range)));
+  }
+  value = given;
+}
+
+void ConfigSection::read(std::string_view name, std::vector<std::string>& value) const {
+  const JsonValue* const found = find(name);
+  if (found == nullptr) return;
+  if (found->kind == JsonKind::text) {
+    value = {found->text};
+    return;
+  }
+  if (found->kind != JsonKind::list) reject_type(name, *found, "a list of names");
+  std::vector<std::string> names;
+  for (const JsonValue& item : found->values) {
+    if (item.kind != JsonKind::text) {
+      throw RejectedValue{fmt::format("{}/{}", pointer(name), names.size()),
+                          fmt::format("is {}; give a name", item.described())};
+    }
+    names.push_back(item.text);
+  }
+  value = std::move(names);
+}
+
+void ConfigSection::read(std::string_view name, std::optional<DType>& value) const {
+  const JsonValue* const found = find(name);
+  if (found == nullptr || found->kind == JsonKind::null) return;
+  const auto dtype = found->kind == JsonKind::text ? dtype_by_name(found->text) : std::nullopt;
+  if (!dtype) reject_type(name, *found, "fp16, bf16 or fp32");
+  value = dtype;
+}
+
+std::optional<std::string> ConfigSection::text(std::string_view name) const {
+  const JsonValue* const found = find(name);
+  if (found == nullptr || found->kind == JsonKind::null) return std::nullopt;
+  if (found->kind != JsonKind::text) reject_type(name, *found, "a name");
+  return found->text;
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,117 @@
+#include "engine/engine.h"
+
+#include <fmt/format.h>
+
+#include "engine/engine_core.h"
+#include "model/check.h"
+
+namespace zeroproof {
+
+Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Module& module,
+                                                   const ZeroConfig& config, Runtime& runtime,
+                                                   const EngineOptions& options) {
+  if (const auto valid = validate(config); !valid) return tl::unexpected(valid.error());
+  const auto policy = find_policy(options.policy);
+  if (!policy) return tl::unexpected(policy.error());
+  return std::unique_ptr<Engine>(
+      new Engine(std::make_unique<Core>(autograd, module, config, runtime, options)));
+}
+
+Engine::Engine(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+Engine::~Engine() = default;
+
+TensorList Engine::forward(TensorList inputs) {
+  return core_->forward(std::move(inputs));
+}
+Tensor Engine::backward(const Tensor& loss, const BackwardArguments& arguments) {
+  return core_->backward(loss, arguments);
+}
+Tensor Engine::scale(const Tensor& loss, bool retain_graph) {
+  return core_->scale(loss, retain_graph);
+}
+bool Engine::needs_scaler() const {
+  return core_->needs_scaler();
+}
+
+StepOutcome Engine::step() {
+  return core_->step();
+}
+void Engine::zero_grad() {
+  core_->zero_grad();
+}
+bool Engine::is_gradient_accumulation_boundary() const {
+  return core_->is_boundary();
+}
+void Engine::set_gradient_accumulation_boundary(bool is_boundary) {
+  core_->set_boundary(is_boundary);
+}
+void Engine::no_sync(const std::function<void()>& body) {
+  core_->no_sync(body);
+}
+void Engine::coalesce_grad_reduction(const std::function<void()>& body) {
+  core_->coalesce(body);
+}
+
+void Engine::gathered_parameters(const TensorList& parameters, std::optional<int> modifier_rank,
+                                 const std::function<void()>& body) {
+  core_->optimizer->gathered_parameters(parameters, modifier_rank, body);
+}
+void Engine::set_gradient_ready(const Tensor& parameter, bool is_ready) {
+  core_->parameter(parameter).is_gradient_ready = is_ready;
+}
+void Engine::release_gathered_parameters() {
+  core_->optimizer->release_gathered_parameters();
+}
+void Engine::set_guard_evaluation(bool is_evaluating) {
+  core_->optimizer->set_guard_evaluation(is_evaluating);
+}
+void Engine::set_leaf_module(nn::Module& module) {
+  core_->optimizer->set_leaf_module(module);
+}
+void Engine::register_external_parameter(nn::Module& module, const Tensor& parameter) {
+  core_->optimizer->register_external_parameter(module, parameter);
+}
+
+std::int64_t Engine::micro_steps() const {
+  return core_->counters.micro_steps;
+}
+std::int64_t Engine::global_steps() const {
+  return core_->counters.global_steps;
+}
+std::int64_t Engine::skipped_steps() const {
+  return core_->counters.skipped_steps;
+}
+std::int64_t Engine::global_samples() const {
+  return core_->counters.global_samples;
+}
+double Engine::loss_scale() const {
+  return core_->context.loss_scaler.scale();
+}
+
+std::vector<FullTensor> Engine::full_gradients() {
+  return core_->optimizer->full_gradients();
+}
+std::vector<FullTensor> Engine::full_parameters() {
+  return core_->optimizer->full_parameters();
+}
+std::vector<FullTensor> Engine::full_optimizer_state() {
+  return core_->optimizer->full_optimizer_state();
+}
+
+const ZeroConfig& Engine::config() const {
+  return core_->config;
+}
+Autograd& Engine::autograd() const {
+  return core_->context.autograd;
+}
+nn::Module& Engine::module() const {
+  return core_->context.module;
+}
+Runtime& Engine::runtime() const {
+  return core_->context.runtime;
+}
+BackwardState Engine::hook_state() const {
+  return core_->policy->state();
+}
+
+}  // namespace zeroproof

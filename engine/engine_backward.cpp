@@ -1,0 +1,229 @@
+// engine.backward, the gradient hooks and the epilogue (zero_semantics 1.4, 2.6 to 2.10).
+#include <algorithm>
+
+#include "engine/engine_core.h"
+#include "model/check.h"
+#include "model/functions.h"
+
+namespace zeroproof {
+namespace {
+
+constexpr const char* kCallbackLabel =
+    ":BackwardHookStateManager.queue_post_backward_callback._run_post_backward";
+
+}  // namespace
+
+// --- managed and manual backward ---------------------------------------------------------------
+
+void Engine::Core::check_scalar(const Tensor& loss, EngineErrorId error) const {
+  if (loss.is_defined() && loss.numel() == 1 && (loss.grad_fn() || loss.requires_grad())) return;
+  throw EngineError(error, "a loss has to be a scalar tensor with a grad_fn: it has " +
+                               std::to_string(loss.is_defined() ? loss.numel() : 0) +
+                               " elements; reduce it, or use output.backward(grad)");
+}
+
+// Half precision could not hold the product.
+Tensor Engine::Core::scaled(const Tensor& loss, double factor) {
+  if (factor == 1.0) return loss;
+  const bool is_half = item_bytes(loss.dtype()) == 2;
+  const Tensor wide = is_half ? to(context.autograd, loss, DType::float32) : loss;
+  return mul(context.autograd, wide, factor);
+}
+
+Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& arguments) {
+  const Events::Call call(context.events, "engine.backward");
+  check_scalar(loss, EngineErrorId::e3);
+  scales_wrt_gas_ = arguments.scale_wrt_gas;
+  const double gas_factor = arguments.scale_wrt_gas ? 1.0 / gas() : 1.0;
+  const Tensor returned = [&] {
+    const GradMode no_grad(context.autograd, false);
+    return arguments.scale_wrt_gas && gas() != 1.0 ? div(context.autograd, loss, gas()) : loss;
+  }();
+  const bool is_unscaled =
+      config.stage == 0 && config.fp16.enabled && context.has(Quirk::h5_stage0_fp16_loss_unscaled);
+  const double loss_scale = is_unscaled ? 1.0 : context.loss_scaler.scale();
+  if (!context.has(Quirk::h22_explicit_epilogue_without_prologue) &&
+      !context.has(Quirk::h10_stale_boundary_before_prologue))
+    refresh_boundary();
+  run_backward(scaled(loss, divides_at_outputs() ? loss_scale : loss_scale * gas_factor),
+               arguments);
+  return returned;
+}
+
+void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arguments) {
+  GlobalState& global = context.autograd.global();
+  if (arguments.retain_graph) optimizer->set_retains_graph(true);
+  ++running_;
+  ++global.managed_backwards;
+  policy->on_backward_begin(*this);
+  try {
+    context.autograd.backward(loss,
+                              {.create_graph = arguments.create_graph,
+                               .retain_graph = arguments.retain_graph || arguments.create_graph});
+    epilogue();
+  } catch (...) {
+    --global.managed_backwards;
+    optimizer->set_retains_graph(false);
+    if (context.has(Quirk::h1_abort_leaks_state)) throw;
+    policy->on_backward_end(*this, true);
+    running_ = policy->is_backward_running() ? running_ : running_ - 1;
+    if (!is_zero()) abandon_gradients();
+    throw;
+  }
+  --running_;
+  --global.managed_backwards;
+  policy->on_backward_end(*this, false);
+  if (arguments.retain_graph) optimizer->set_retains_graph(false);
+}
+
+Tensor Engine::Core::scale(const Tensor& loss, bool retain_graph) {
+  const Events::Call call(context.events, "engine.scale");
+  check_scalar(loss, EngineErrorId::e4);
+  if (retain_graph) optimizer->set_retains_graph(true);
+  is_scale_called_ = true;
+  return scaled(loss, context.loss_scaler.scale());
+}
+
+bool Engine::Core::needs_scaler() const {
+  return context.loss_scaler.is_needed(!context.has(Quirk::h9_static_scale_needs_no_scaler));
+}
+
+// --- hooks -------------------------------------------------------------------------------------
+
+void Engine::Core::on_gradient(ZeroParameter& parameter) {
+  if (context.events.is_on()) {
+    HookEvent event;
+    event.kind = EventKind::param_post_acc;
+    event.param = parameter.name_id;
+    context.events.send(std::move(event));
+  }
+  const Events::Call call(context.events, "grad_hook", parameter.name_id);
+  const bool refreshes = policy->before_gradient(*this);
+  optimizer->add_gradient(parameter);
+  policy->after_gradient(*this, refreshes);
+}
+
+Tensor Engine::Core::on_leaf_gradient(const Tensor& grad) {
+  if (is_in_transform() || !grad.is_defined()) return {};
+  const double factor = leaf_factor();
+  return factor == 1.0 ? Tensor() : mul(context.autograd, grad, factor);
+}
+
+// What a contribution still lacks, so that along every path from a loss it has got the accumulation
+// steps' factor and the loss scale once (P19): nothing in a backward() of any engine; both inside
+// a forward, where the loss is not known yet (H10); the steps' factor in a manual backward.
+double Engine::Core::leaf_factor() const {
+  const bool is_pre_user = !tasks_.empty() ? tasks_.back().is_pre_user : context.is_inside_forward;
+  if (is_pre_user) {
+    if (context.has(Quirk::h10_stale_boundary_before_prologue)) return 1.0;
+    return context.loss_scaler.scale() / gas();
+  }
+  if (context.autograd.global().managed_backwards > 0) return 1.0;
+  refuse_manual_backward();
+  return 1.0 / gas();
+}
+
+// --- HookHost ----------------------------------------------------------------------------------
+
+GraphTaskId Engine::Core::current_graph_task() const {
+  return context.autograd.current_graph_task();
+}
+
+void Engine::Core::queue_callback() {
+  const std::string label = std::to_string(context.events.take_callback_number()) + kCallbackLabel;
+  context.autograd.queue_callback([this, label] {
+    context.events.send(EventKind::cb_begin, label);
+    try {
+      policy->on_final_callback(*this);
+    } catch (...) {
+      HookEvent end;
+      end.kind = EventKind::cb_end;
+      end.name = context.events.name(label);
+      context.events.write_only(std::move(end));
+      throw;
+    }
+    context.events.send(EventKind::cb_end, label);
+  });
+  context.events.send(EventKind::cb_queue, label);
+}
+
+std::int32_t Engine::Core::count_expected_hooks() {
+  std::vector<const Node*> seen;
+  for (const ZeroParameter& parameter : context.parameters) {
+    if (parameter.group < 0 || !optimizer->has_gradient_hook(parameter)) continue;
+    const auto node = parameter.tensor.impl().accumulate_grad.lock();
+    if (!node || std::ranges::find(seen, node.get()) != seen.end()) continue;
+    if (context.autograd.will_execute(*node)) seen.push_back(node.get());
+  }
+  const auto count = static_cast<std::int32_t>(seen.size());
+  if (context.events.is_on()) context.events.mark("count_used_parameters:" + std::to_string(count));
+  return count + optimizer->extra_expected_hooks();
+}
+
+// zero_semantics 2.8.
+void Engine::Core::run_post_hook() {
+  const Events::Call call(context.events, "engine.backward_post_hook");
+  if (is_in_transform() || is_running()) return;
+  if (context.has(Quirk::h2_callback_once_per_forward) && ran_epilogue_) return;
+  if (needs_scaler() && !is_scale_called_) {
+    throw EngineError(EngineErrorId::e2,
+                      "Loss scaling is required here (scale " +
+                          std::to_string(context.loss_scaler.scale()) +
+                          "): call engine.scale(loss).backward() or engine.backward(loss)");
+  }
+  is_scale_called_ = false;
+  epilogue();
+  optimizer->set_retains_graph(false);
+}
+
+void Engine::Core::abandon_gradients() {
+  if (context.has(Quirk::h1_abort_leaks_state)) return;
+  context.events.mark("gradients_abandoned");
+  is_scale_called_ = false;
+  optimizer->set_retains_graph(false);
+  const bool is_restartable = optimizer->abandon_gradients();
+  if (options.policy != "pr8245" || is_restartable) return;
+  must_restart_ = true;
+  throw EngineError(EngineErrorId::e23,
+                    "An aborted backward already contributed gradients: they cannot be taken back; "
+                    "restart from a checkpoint");
+}
+
+// --- epilogue ----------------------------------------------------------------------------------
+
+void Engine::Core::epilogue() {
+  const Events::Call call(context.events, "engine.backward_epilogue");
+  ++counters.backwards;
+  optimizer->collect_gradients();
+  if (!is_no_sync_ && !context.is_coalescing) {
+    const Events::Call reducing(context.events, "engine.allreduce_gradients");
+    refresh_boundary();
+    optimizer->reduce_gradients();
+    ran_epilogue_ = true;
+  }
+  if (!is_zero()) return;
+  optimizer->backward_epilogue();
+  policy->on_epilogue(*this);
+}
+
+// --- GraphTaskListener -------------------------------------------------------------------------
+
+void Engine::Core::on_graph_task_begin(GraphTaskId task, bool keeps_graph) {
+  const bool begins_in_forward = !open_forwards_.empty() && open_forwards_.back() == tasks_.size();
+  const bool is_nested_in_one = !tasks_.empty() && tasks_.back().is_pre_user;
+  tasks_.push_back({.id = task,
+                    .is_pre_user = begins_in_forward || is_nested_in_one,
+                    .is_transform = is_in_transform()});
+  if (tasks_.back().is_transform) return;
+  if (keeps_graph) optimizer->set_retains_graph(true);
+  policy->on_graph_task_begin(*this, task);
+}
+
+void Engine::Core::on_graph_task_end(GraphTaskId task, bool raised) {
+  ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a process nest");
+  const bool is_transform = tasks_.back().is_transform;
+  tasks_.pop_back();
+  if (!is_transform) policy->on_graph_task_end(*this, task, raised);
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,134 @@
+#include "engine/engine_core.h"
+
+#include <algorithm>
+
+#include "engine/manager_events.h"
+#include "engine/zero/stage0.h"
+#include "engine/zero/stage12.h"
+#include "engine/zero/stages.h"
+#include "engine/zero/zero3_api.h"
+#include "model/check.h"
+
+namespace zeroproof {
+namespace {
+
+LossScaler make_loss_scaler(const ZeroConfig& config, const EngineOptions& options) {
+  LossScaler scaler = LossScaler::of(config);
+  if (options.custom_loss_scale) scaler.set_custom(*options.custom_loss_scale);
+  return scaler;
+}
+
+std::unique_ptr<HookPolicy> make(const std::string& policy) {
+  auto made = make_policy(policy, PolicyMode::graph_task_callback);
+  ZP_CHECK(made.has_value(), "initialize() has looked the policy up");
+  return std::move(*made);
+}
+
+std::unique_ptr<ZeroOptimizer> make_optimizer(ZeroContext& context) {
+  if (context.config.stage == 0) return std::make_unique<Stage0Optimizer>(context);
+  if (context.config.stage == 3) return make_zero3_optimizer(context);
+  return std::make_unique<Stage12Optimizer>(context);
+}
+
+}  // namespace
+
+Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& config_in,
+                   Runtime& runtime, const EngineOptions& options_in)
+    : config(config_in),
+      options(options_in),
+      context{.autograd = autograd,
+              .module = module,
+              .config = config,
+              .runtime = runtime,
+              .quirks = options.quirks,
+              .events = Events(runtime, options.id),
+              .parameters = {},
+              .loss_scaler = make_loss_scaler(config, options),
+              .data = Communicator(runtime.group(GroupKind::data), context.events),
+              .tensor = Communicator(runtime.group(GroupKind::tensor), context.events),
+              .skips_frames = options.skips_frames,
+              .fallback_rule = options.fallback_rule},
+      policy(make(options.policy)) {
+  register_parameters();
+  if (context.events.is_on()) manager_events = std::make_unique<ManagerEvents>(context.events);
+  policy->set_observer(manager_events.get());
+  register_root_hooks();
+  optimizer = make_optimizer(context);
+  register_gradient_hooks();
+  if (auto* zero3 = dynamic_cast<Zero3Api*>(optimizer.get()))
+    zero3->set_hook_runner([this](const std::function<void()>& work) {
+      const bool refreshes = policy->before_gradient(*this);
+      work();
+      policy->after_gradient(*this, refreshes);
+    });
+  if (is_zero()) autograd.add_listener(*this);
+}
+
+Engine::Core::~Core() {
+  context.autograd.remove_listener(*this);
+  for (HookHandle& handle : handles_) handle.remove();
+}
+
+// In the configured dtype, with rank 0's values.
+void Engine::Core::register_parameters() {
+  Stream& stream = context.compute();
+  ProcessGroup& ranks = context.data.group();
+  for (const nn::NamedParameter& named : context.module.named_parameters()) {
+    ZeroParameter& parameter = context.parameters.emplace_back();
+    parameter.id = ParamId{static_cast<std::int32_t>(context.parameters.size()) - 1};
+    parameter.name = named.name;
+    parameter.name_id = context.events.name(named.name);
+    parameter.tensor = named.tensor;
+    parameter.sizes = named.tensor.sizes();
+    parameter.elements = named.tensor.numel();
+    parameter.requires_grad = named.tensor.requires_grad();
+    parameter.communication_dtype = config.communication_dtype();
+    if (named.tensor.dtype() != config.model_dtype())
+      named.tensor.set_data(context.runtime.ops().cast(named.tensor, config.model_dtype()));
+    if (ranks.size() > 1) ranks.wait(ranks.broadcast(stream, Span::of(named.tensor), 0), stream);
+    if (options.parameter_groups.empty() && parameter.requires_grad) parameter.group = 0;
+  }
+  for (std::size_t group = 0; group < options.parameter_groups.size(); ++group)
+    for (const Tensor& tensor : options.parameter_groups[group])
+      if (tensor.requires_grad()) parameter(tensor).group = static_cast<std::int32_t>(group);
+}
+
+ZeroParameter& Engine::Core::parameter(const Tensor& tensor) {
+  const auto at = std::ranges::find_if(
+      context.parameters, [&](const ZeroParameter& it) { return it.tensor.is_same(tensor); });
+  ZP_CHECK(at != context.parameters.end(), "the tensor is a parameter of the engine's module");
+  return *at;
+}
+
+// Before those that stage 3 puts on every module.
+void Engine::Core::register_root_hooks() {
+  handles_.push_back(context.module.register_forward_pre_hook([this](const TensorList&) {
+    const Events::Call call(context.events, "engine.forward_prologue");
+    return TensorList();
+  }));
+  handles_.push_back(
+      context.module.register_forward_hook([this](const TensorList&, const TensorList&) {
+        const Events::Call call(context.events, "engine.forward_epilogue");
+        return TensorList();
+      }));
+}
+
+// Gradients are divided where they arrive, unless nothing ever has to be (H8 divides at outputs).
+void Engine::Core::register_gradient_hooks() {
+  const bool has_factor = gas() != 1.0 || context.loss_scaler.kind() != LossScalerKind::none;
+  for (ZeroParameter& parameter : context.parameters) {
+    if (parameter.group < 0) continue;
+    if (!divides_at_outputs() && (has_factor || (is_exact() && !supports_manual_backward())))
+      handles_.push_back(parameter.tensor.register_hook(
+          [this](const Tensor& grad) { return on_leaf_gradient(grad); }));
+    if (optimizer->has_gradient_hook(parameter))
+      handles_.push_back(parameter.tensor.register_post_accumulate_grad_hook(
+          [this, &parameter](const Tensor&) { on_gradient(parameter); }));
+  }
+}
+
+bool Engine::Core::supports_manual_backward() const {
+  return is_zero() && options.has_count_apis && (options.has_callback_api || !is_exact());
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/hooks/hook_host.h"
+#include "engine/hooks/policies.h"
+#include "engine/zero/zero_context.h"
+#include "engine/zero/zero_optimizer.h"
+
+namespace zeroproof {
+
+// What an Engine is made of: the hook policy decides when, the stage's optimizer does what, and
+// this connects both with the autograd's hooks (zero_semantics 2.2 to 2.11).
+class Engine::Core final : public HookHost, public GraphTaskListener {
+ public:
+  Core(Autograd& autograd, nn::Module& module, const ZeroConfig& config, Runtime& runtime,
+       const EngineOptions& options);
+  ~Core() override;
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  // engine_forward.cpp
+  TensorList forward(TensorList inputs);
+
+  // engine_backward.cpp
+  Tensor backward(const Tensor& loss, const BackwardArguments& arguments);
+  Tensor scale(const Tensor& loss, bool retain_graph);
+  bool needs_scaler() const;
+
+  // engine_step.cpp
+  StepOutcome step();
+  void zero_grad();
+  bool is_boundary() const;
+  void set_boundary(bool is_boundary);
+  void no_sync(const std::function<void()>& body);
+  void coalesce(const std::function<void()>& body);
+
+  ZeroParameter& parameter(const Tensor& tensor);
+
+  // HookHost
+  bool has_callback_api() const override { return options.has_callback_api; }
+  GraphTaskId current_graph_task() const override;
+  void queue_callback() override;
+  std::int32_t count_expected_hooks() override;
+  void run_post_hook() override;
+  void abandon_gradients() override;
+
+  // GraphTaskListener
+  void on_graph_task_begin(GraphTaskId task, bool keeps_graph) override;
+  void on_graph_task_end(GraphTaskId task, bool raised) override;
+
+  const ZeroConfig config;
+  const EngineOptions options;
+  ZeroContext context;
+  std::unique_ptr<HookPolicy> policy;
+  std::unique_ptr<ManagerObserver> manager_events;  // null when nobody records
+  std::unique_ptr<ZeroOptimizer> optimizer;
+
+  struct Counters {
+    std::int64_t micro_steps = 0;
+    std::int64_t global_steps = 0;
+    std::int64_t skipped_steps = 0;
+    std::int64_t global_samples = 0;
+    std::int64_t backwards = 0;  // since the last step
+  };
+  Counters counters;
+
+ private:
+  // One call of forward, for the hooks on its outputs.
+  struct ForwardRecord {
+    bool ran_prologue = false;
+    GraphTaskId prologue_task;
+    std::int64_t graph = -1;  // as the optimizer counts them
+  };
+  struct OpenTask {
+    GraphTaskId id;
+    bool is_pre_user = false;   // runs inside a forward of this engine
+    bool is_transform = false;  // of a function transform: none of the engine's business
+  };
+
+  void register_parameters();
+  void register_root_hooks();
+  void register_gradient_hooks();
+  void on_gradient(ZeroParameter& parameter);
+  Tensor on_leaf_gradient(const Tensor& grad);
+  double leaf_factor() const;
+
+  void begin_forward();
+  TensorList run_module(const TensorList& inputs);
+  bool hook_outputs(const TensorList& outputs, const std::shared_ptr<ForwardRecord>& record);
+  Tensor on_output_gradient(const std::shared_ptr<ForwardRecord>& record, const Tensor& grad);
+  void prologue(std::int64_t graph);
+  void refuse_manual_backward() const;
+
+  void check_scalar(const Tensor& loss, EngineErrorId error) const;
+  Tensor scaled(const Tensor& loss, double factor);
+  void run_backward(const Tensor& loss, const BackwardArguments& arguments);
+  void epilogue();
+  void take_model_step(StepOutcome& outcome);
+  void refresh_boundary() { context.is_boundary = is_boundary(); }
+
+  double gas() const { return static_cast<double>(config.gradient_accumulation_steps); }
+  bool is_zero() const { return optimizer->is_zero(); }
+  bool is_exact() const { return options.policy == "exact"; }
+  bool supports_manual_backward() const;
+  bool divides_at_outputs() const { return context.has(Quirk::h8_divides_at_outputs); }
+  bool is_in_transform() const { return context.autograd.local().transforms != nullptr; }
+  bool is_running() const { return running_ > 0; }
+
+  std::vector<HookHandle> handles_;
+  std::vector<OpenTask> tasks_;
+  std::vector<std::size_t> open_forwards_;  // how many tasks were open when each began
+  std::int32_t running_ = 0;                // calls of backward
+  bool scales_wrt_gas_ = true;              // sticky, as upstream's attribute (H8)
+  bool is_scale_called_ = false;
+  bool ran_epilogue_ = false;  // since the last forward
+  bool is_no_sync_ = false;
+  bool is_step_running_ = false;
+  bool must_restart_ = false;  // E23
+  std::optional<bool> boundary_override_;
+};
+
+}  // namespace zeroproof

@@ -1,0 +1,116 @@
+// step, boundaries, and blocks that put reductions off (zero_semantics 2.11 to 2.14).
+#include "engine/engine_core.h"
+
+namespace zeroproof {
+namespace {
+
+// A flag for a while.
+class Raised {
+ public:
+  explicit Raised(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Raised() { flag_ = false; }
+  Raised(const Raised&) = delete;
+  Raised& operator=(const Raised&) = delete;
+
+ private:
+  bool& flag_;
+};
+
+}  // namespace
+
+bool Engine::Core::is_boundary() const {
+  if (boundary_override_) return *boundary_override_;
+  if (!config.managed_gradient_accumulation) return is_step_running_;
+  return (counters.micro_steps + 1) % config.gradient_accumulation_steps == 0;
+}
+
+void Engine::Core::set_boundary(bool is_boundary) {
+  if (!config.managed_gradient_accumulation) {
+    throw EngineError(EngineErrorId::e9,
+                      "set_gradient_accumulation_boundary needs managed_gradient_accumulation: "
+                      "without it step() is the boundary");
+  }
+  boundary_override_ = is_boundary;
+  refresh_boundary();
+}
+
+StepOutcome Engine::Core::step() {
+  const Events::Call call(context.events, "engine.step");
+  if (is_no_sync_ || context.is_coalescing)
+    throw EngineError(EngineErrorId::e7, "step() inside no_sync or coalesce_grad_reduction");
+  if (must_restart_ || (is_zero() && policy->refuses_step())) {
+    throw EngineError(EngineErrorId::e23,
+                      "step() with an aborted backward: its gradients are incomplete");
+  }
+  StepOutcome outcome;
+  {
+    const Raised running(is_step_running_);
+    if (!config.managed_gradient_accumulation) {
+      refresh_boundary();
+      optimizer->finalize_unmanaged();
+    }
+    if (is_boundary()) take_model_step(outcome);
+  }
+  ++counters.micro_steps;
+  context.events.set_steps(counters.micro_steps, counters.global_steps);
+  return outcome;
+}
+
+void Engine::Core::take_model_step(StepOutcome& outcome) {
+  const Events::Call call(context.events, "engine.take_model_step");
+  outcome = optimizer->step();
+  optimizer->zero_grad();
+  ran_epilogue_ = false;
+  ++counters.global_steps;
+  if (outcome.has_overflow) ++counters.skipped_steps;
+  const std::int64_t micro_batches = config.managed_gradient_accumulation
+                                         ? config.gradient_accumulation_steps
+                                         : counters.backwards;
+  counters.global_samples +=
+      config.train_micro_batch_size_per_gpu * context.data.size() * micro_batches;
+  counters.backwards = 0;
+}
+
+void Engine::Core::zero_grad() {
+  const Events::Call call(context.events, "engine.zero_grad");
+  optimizer->zero_grad();
+}
+
+void Engine::Core::no_sync(const std::function<void()>& body) {
+  if (config.stage >= 2) {
+    throw EngineError(EngineErrorId::e6, "no_sync is not possible with ZeRO stage " +
+                                             std::to_string(config.stage) +
+                                             ": gradients are partitioned in every backward");
+  }
+  if (is_no_sync_ || context.is_coalescing)
+    throw EngineError(EngineErrorId::e6, "no_sync inside no_sync or coalesce_grad_reduction");
+  const Raised inside(is_no_sync_);
+  body();
+}
+
+void Engine::Core::coalesce(const std::function<void()>& body) {
+  const Events::Call call(context.events, "engine.coalesce_grad_reduction");
+  const auto refuse = [](const std::string& why) {
+    throw EngineError(EngineErrorId::e8, "coalesce_grad_reduction " + why);
+  };
+  if (!config.managed_gradient_accumulation) refuse("needs managed_gradient_accumulation");
+  if (config.stage == 0) refuse("needs ZeRO stage 1, 2 or 3; the optimizer wrapper has none of it");
+  if (is_no_sync_ || context.is_coalescing) refuse("is nested in no_sync or in itself");
+  // Everything that was added is reduced at the end, also when the body threw (2.13).
+  const auto flush = [&] {
+    context.is_coalescing = false;
+    context.is_boundary = true;
+    optimizer->flush_coalesced();
+    refresh_boundary();
+  };
+  context.is_coalescing = true;
+  try {
+    body();
+  } catch (...) {
+    flush();
+    throw;
+  }
+  flush();
+}
+
+}  // namespace zeroproof

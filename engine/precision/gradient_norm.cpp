@@ -1,0 +1,86 @@
+#include "engine/precision/gradient_norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace zeroproof {
+namespace {
+
+Tensor zero_of(ZeroContext& context) {
+  const Tensor number = context.runtime.memory().allocate(1, DType::float64);
+  context.kernels().fill(context.compute(), Span::of(number), 0.0);
+  return number;
+}
+
+Tensor non_finite_in(ZeroContext& context, const std::vector<Span>& shards) {
+  const Tensor count = zero_of(context);
+  for (const Span& shard : shards)
+    context.kernels().count_non_finite(context.compute(), Span::of(count), shard);
+  return count;
+}
+
+double number(ZeroContext& context, const Tensor& tensor) {
+  return context.kernels().read(context.compute(), Span::of(tensor)).front();
+}
+
+void over_tensor_parallel(ZeroContext& context, const Tensor& tensor, ReduceOp op,
+                          const CollectiveForm& form) {
+  if (context.tensor.size() > 1)
+    context.tensor.all_reduce(context.compute(), Span::of(tensor), op, {.bytes = form.bytes});
+}
+
+double norm_of(double squares) {
+  const double norm = std::sqrt(squares);
+  return std::isfinite(norm) ? norm : -1.0;
+}
+
+}  // namespace
+
+bool any_not_finite(ZeroContext& context, const std::vector<Span>& shards) {
+  return number(context, non_finite_in(context, shards)) > 0.0;
+}
+
+bool has_overflow(ZeroContext& context, const std::vector<Span>& shards,
+                  const CollectiveForm& form) {
+  const Tensor count = non_finite_in(context, shards);
+  context.data.all_reduce(context.compute(), Span::of(count), ReduceOp::max, form);
+  over_tensor_parallel(context, count, ReduceOp::max, form);
+  return number(context, count) > 0.0;
+}
+
+double gradient_norm(ZeroContext& context, const std::vector<Span>& shards,
+                     const CollectiveForm& form) {
+  const Tensor squares = zero_of(context);
+  for (const Span& shard : shards)
+    context.kernels().add_squares(context.compute(), Span::of(squares), shard);
+  context.data.all_reduce(context.compute(), Span::of(squares), ReduceOp::sum, form);
+  over_tensor_parallel(context, squares, ReduceOp::sum, form);
+  return norm_of(number(context, squares));
+}
+
+double whole_gradient_norm(ZeroContext& context, const std::vector<Span>& gradients, int slices) {
+  double sum = 0.0;
+  for (int slice = 0; slice < slices; ++slice) {
+    const Tensor squares = zero_of(context);
+    for (const Span& gradient : gradients) {
+      const std::int64_t size = (gradient.elements + slices - 1) / slices;
+      const std::int64_t begin = std::min(slice * size, gradient.elements);
+      const std::int64_t count = std::min(size, gradient.elements - begin);
+      context.kernels().add_squares(context.compute(), Span::of(squares),
+                                    gradient.part(begin, count));
+    }
+    sum += number(context, squares);
+  }
+  const Tensor whole = zero_of(context);
+  context.kernels().fill(context.compute(), Span::of(whole), sum);
+  over_tensor_parallel(context, whole, ReduceOp::sum, {});
+  return norm_of(number(context, whole));
+}
+
+double unscale_and_clip_divisor(double scale, double norm, double clip) {
+  if (clip <= 0.0) return scale;
+  const double clip_factor = (norm / scale + 1e-6) / clip;
+  return clip_factor > 1.0 ? clip_factor * scale : scale;
+}
+
+}  // namespace zeroproof

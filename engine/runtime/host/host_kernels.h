@@ -1,0 +1,34 @@
+#pragma once
+
+#include "engine/runtime/host/host_stream.h"
+#include "engine/runtime/kernels.h"
+
+namespace zeroproof::host {
+
+// Loops over the doubles of the storage: each element in double, one rounding. Factors and
+// divisors are taken as they are. Updates have the bits of optim::Adam and optim::Sgd; their spans
+// must be dense. `log` must outlive it.
+class HostKernels final : public Kernels {
+ public:
+  explicit HostKernels(const StreamLog& log) : log_(log) {}
+
+  void fill(Stream& stream, Span target, double value) override;
+  void copy(Stream& stream, Span target, Span source, double factor = 1.0) override;
+  void add(Stream& stream, Span target, Span source, double factor = 1.0) override;
+  void scale(Stream& stream, Span target, double factor) override;
+  void divide(Stream& stream, Span target, double divisor) override;
+  void add_squares(Stream& stream, Span target, Span source) override;
+  void count_non_finite(Stream& stream, Span target, Span source) override;
+  void adam(Stream& stream, const AdamUpdate& update) override;
+  void sgd(Stream& stream, const SgdUpdate& update) override;
+  std::vector<double> read(Stream& stream, Span source) override;
+  void write(Stream& stream, Span target, const std::vector<double>& values) override;
+
+ private:
+  void note(Stream& stream, Span target, Span source) const;
+  void note_target(Stream& stream, Span target) const;
+
+  const StreamLog& log_;
+};
+
+}  // namespace zeroproof::host

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "engine/runtime/memory.h"
+
+namespace zeroproof::host {
+
+struct MemoryOptions {
+  Device device;
+  bool is_poisoned = true;                  // new memory is NaN, so that garbage shows; else zeros
+  std::int64_t capacity_bytes = INT64_MAX;  // of each placement
+};
+
+// Storage on the heap, counted as if on a device. The last tensor on it may go on any thread.
+class HostMemory final : public Memory {
+ public:
+  explicit HostMemory(const MemoryOptions& options);
+  Tensor allocate(std::int64_t elements, DType dtype,
+                  Placement placement = Placement::device) override;
+  MemoryStats stats(Placement placement) const override;
+  void reset_peak() override;
+
+ private:
+  struct Account;
+  struct Lease;
+  const std::shared_ptr<Account>& account(Placement placement) const {
+    return accounts_[static_cast<std::size_t>(placement)];
+  }
+
+  MemoryOptions options_;
+  std::array<std::shared_ptr<Account>, 2> accounts_;  // shared with the leases
+};
+
+}  // namespace zeroproof::host

@@ -1,0 +1,54 @@
+#include "engine/runtime/host/host_runtime.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace zeroproof::host {
+namespace {
+
+RankObservers observers_of(const HostWorldOptions& options, int rank) {
+  if (options.observers.empty()) return {};
+  return options.observers[static_cast<std::size_t>(rank)];
+}
+
+}  // namespace
+
+HostRuntime::HostRuntime(const HostWorldOptions& options, int rank)
+    : rank_(rank),
+      world_size_(options.world_size),
+      device_(options.device),
+      recording_(observers_of(options, rank)),
+      memory_({options.device, options.is_poisoned, options.capacity_bytes}),
+      streams_(recording_.accesses),
+      kernels_(streams_.log()) {}
+
+void HostRuntime::join(GroupMembers members, std::shared_ptr<Rendezvous> rendezvous) {
+  groups_.push_back(
+      std::make_unique<HostGroup>(std::move(members), std::move(rendezvous), streams_.log()));
+}
+
+std::optional<std::string> HostRuntime::poll_error() {
+  for (const std::unique_ptr<HostGroup>& group : groups_) {
+    const std::optional<std::string> failure = group->rendezvous().failure();
+    const auto is_known = [&](const auto& other) { return other->noticed() == *failure; };
+    if (!failure || std::ranges::any_of(groups_, is_known)) continue;
+    group->notice(*failure);
+    return failure;
+  }
+  return std::nullopt;
+}
+
+void HostRuntime::enter() {
+  for (const std::unique_ptr<HostGroup>& group : groups_)
+    group->rendezvous().return_to(group->rank());
+}
+
+void HostRuntime::leave() {
+  for (const std::unique_ptr<HostGroup>& group : groups_) group->rendezvous().leave(group->rank());
+}
+
+void HostRuntime::abort(const std::string& reason) {
+  for (const std::unique_ptr<HostGroup>& group : groups_) group->abort(reason);
+}
+
+}  // namespace zeroproof::host

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/runtime/access.h"
+#include "engine/runtime/host/group_layout.h"
+#include "engine/runtime/runtime.h"
+
+namespace zeroproof {
+
+namespace host {
+class HostRuntime;
+}
+
+// Who looks on at one rank; null for nobody. Called on that rank's thread.
+struct RankObservers {
+  Journal* journal = nullptr;
+  FaultPoint* faults = nullptr;
+  AccessObserver* accesses = nullptr;
+};
+
+struct HostWorldOptions {
+  int world_size = 1;
+  ParallelDegrees degrees;
+  std::int64_t timeout_ms = 60'000;         // of a rank that waits for others in a collective
+  Device device;                            // where buffers count as living, on every rank
+  bool is_poisoned = true;                  // what the contract calls garbage is NaN, else zeros
+  std::int64_t capacity_bytes = INT64_MAX;  // of each rank's device, and of its host memory
+  std::vector<RankObservers> observers;     // empty, or one for each rank; must outlive the world
+};
+
+// Ranks as threads of this process, with collectives through shared memory: every interface of
+// the seam, work done when it is queued. Bits do not depend on the threads' order.
+class HostWorld {
+ public:
+  using Program = std::function<void(Runtime& runtime)>;
+
+  // CheckFailed for degrees that do not divide, or observers of another number of ranks.
+  explicit HostWorld(const HostWorldOptions& options);
+  ~HostWorld();
+  HostWorld(const HostWorld&) = delete;
+  HostWorld& operator=(const HostWorld&) = delete;
+
+  int world_size() const { return static_cast<int>(runtimes_.size()); }
+  // For the thread of its rank; or for any one thread while nothing runs.
+  Runtime& runtime(int rank);
+
+  // Runs `program` once a rank, each on its own thread, and waits for all; a world of one runs on
+  // this thread. When one throws, the groups of all are aborted, for good: no rank hangs. Rethrows
+  // what the lowest rank threw, an abort only if there is nothing else.
+  void run(const Program& program);
+  // The same, but returns what each rank threw, null for nothing.
+  std::vector<std::exception_ptr> try_run(const Program& program);
+
+ private:
+  void make_groups(GroupKind kind, const HostWorldOptions& options);
+  std::exception_ptr run_rank(const Program& program, int rank);
+  void abort_all(int rank, const std::exception_ptr& error);
+
+  std::vector<std::unique_ptr<host::HostRuntime>> runtimes_;
+};
+
+}  // namespace zeroproof

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "engine/events.h"
+#include "engine/runtime/process_group.h"
+
+namespace zeroproof {
+
+// How upstream made a collective: on the default group or on one it names; awaited by a handle or
+// at once; and the bytes it sends where that is not what our span has.
+struct CollectiveForm {
+  bool is_default_group = false;
+  bool is_async = false;
+  std::int64_t bytes = -1;
+};
+
+// The collectives of one engine over one process group, with their events: coll.issue before,
+// coll.complete after (synchronous ones) or at wait(). Every rank makes the same calls.
+class Communicator {
+ public:
+  // All must outlive it.
+  Communicator(ProcessGroup& group, const Events& events);
+
+  ProcessGroup& group() const { return group_; }
+  int size() const { return group_.size(); }
+
+  Work all_reduce(Stream& stream, Span data, ReduceOp op, const CollectiveForm& form);
+  Work reduce(Stream& stream, Span data, int root, ReduceOp op, const CollectiveForm& form);
+  Work reduce_scatter(Stream& stream, Span output, Span input, ReduceOp op,
+                      const CollectiveForm& form);
+  Work all_gather(Stream& stream, Span output, Span input, const CollectiveForm& form);
+  Work broadcast(Stream& stream, Span data, int root, const CollectiveForm& form);
+  // Of one that was issued asynchronously.
+  void wait(Work work, Stream& stream);
+
+ private:
+  struct Issued {
+    std::string_view op;
+    std::string_view group;
+    std::int64_t sequence = 0;
+    std::int64_t bytes = 0;
+    bool is_async = false;
+  };
+
+  Issued issue(std::string_view op, std::int64_t bytes, const CollectiveForm& form);
+  void complete(const Issued& issued);
+  Work finish(const Issued& issued, Work work);
+  void send(EventKind kind, const Issued& issued) const;
+
+  ProcessGroup& group_;
+  const Events& events_;
+  std::string label_;  // "g0_1"
+  std::int64_t next_default_ = 0;
+  std::int64_t next_named_ = 0;
+  std::map<std::int64_t, Issued> outstanding_;  // by the group's sequence
+};
+
+}  // namespace zeroproof

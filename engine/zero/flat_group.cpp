@@ -1,0 +1,91 @@
+#include "engine/zero/flat_group.h"
+
+namespace zeroproof {
+namespace {
+
+// Slices start at addresses that NCCL likes (zero_semantics 2.15).
+constexpr std::int64_t kNcclStartAlignment = 2;
+
+std::vector<std::int64_t> sizes_of(const std::vector<ZeroParameter*>& parameters) {
+  std::vector<std::int64_t> sizes;
+  for (const ZeroParameter* parameter : parameters) sizes.push_back(parameter->elements);
+  return sizes;
+}
+
+Placement placement_of(const ZeroConfig& config) {
+  return config.is_offloaded() ? Placement::host : Placement::device;
+}
+
+DType state_dtype(const ZeroConfig& config) {
+  return config.bf16.optimizer_states ? DType::bfloat16 : config.master_dtype();
+}
+
+}  // namespace
+
+FlatGroup::FlatGroup(ZeroContext& context, std::vector<ZeroParameter*> parameters, int ranks,
+                     int rank)
+    : context_(context),
+      parameters_(std::move(parameters)),
+      partition_(sizes_of(parameters_), ranks, kNcclStartAlignment),
+      own_(partition_.slice(rank)),
+      flat_(context.runtime.memory().allocate(partition_.elements(), context.config.model_dtype())),
+      master_(context.runtime.memory().allocate(own_.elements, context.config.master_dtype(),
+                                                placement_of(context.config))),
+      optimizer_(context.runtime, context.config.optimizer, own_.elements,
+                 state_dtype(context.config), placement_of(context.config)),
+      window_(context.runtime.memory().allocate(own_.elements, context.config.accumulation_dtype(),
+                                                placement_of(context.config))) {
+  Kernels& kernels = context.kernels();
+  kernels.fill(context.compute(), Span::of(flat_), 0.0);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    ZeroParameter& parameter = *parameters_[i];
+    const FlatRange range = partition_.parameter(i);
+    kernels.copy(context.compute(), Span::of(flat_, range.begin, range.elements),
+                 Span::of(parameter.tensor));
+    parameter.tensor.set_data(
+        flat_.as_strided(parameter.sizes, contiguous_strides(parameter.sizes), range.begin));
+  }
+  kernels.copy(context.compute(), Span::of(master_), Span::of(flat_, own_.begin, own_.elements));
+}
+
+Span FlatGroup::open_window() {
+  if (!has_window_) context_.kernels().fill(context_.compute(), Span::of(window_), 0.0);
+  has_window_ = true;
+  return Span::of(window_);
+}
+
+Span FlatGroup::open_pending() {
+  Stream& stream = context_.reduction();
+  if (!pending_.is_defined())
+    pending_ = context_.runtime.memory().allocate(own_.elements, window_.dtype());
+  if (!has_pending_) context_.kernels().fill(stream, Span::of(pending_), 0.0);
+  has_pending_ = true;
+  return Span::of(pending_);
+}
+
+void FlatGroup::commit_pending() {
+  if (!has_pending_) return;
+  if (has_window_) {
+    context_.kernels().add(context_.compute(), Span::of(window_), Span::of(pending_));
+  } else {
+    context_.kernels().copy(context_.compute(), Span::of(window_), Span::of(pending_));
+  }
+  has_window_ = true;
+  has_pending_ = false;
+}
+
+void FlatGroup::add_owned(Span target, std::size_t index, Span source) const {
+  const FlatRange owned = intersect(partition_.parameter(index), own_);
+  if (owned.elements == 0) return;
+  const std::int64_t within = owned.begin - partition_.parameter(index).begin;
+  Stream& stream = context_.reduction();
+  context_.kernels().add(stream, target.part(owned.begin - own_.begin, owned.elements),
+                         source.part(within, owned.elements));
+}
+
+void FlatGroup::write_back() {
+  context_.kernels().copy(context_.compute(), Span::of(flat_, own_.begin, own_.elements),
+                          Span::of(master_));
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/zero/flat_partition.h"
+#include "engine/zero/shard_optimizer.h"
+#include "engine/zero/zero_context.h"
+
+namespace zeroproof {
+
+// One parameter group in stages 0 to 2: the whole low-precision values in one flat buffer, and of
+// the rank's slice the master weights, the optimizer state and the gradient of the window.
+class FlatGroup {
+ public:
+  // The parameters' data become views of the flat buffer; values stay.
+  FlatGroup(ZeroContext& context, std::vector<ZeroParameter*> parameters, int ranks, int rank);
+
+  const std::vector<ZeroParameter*>& parameters() const { return parameters_; }
+  const FlatPartition& partition() const { return partition_; }
+  FlatRange own() const { return own_; }
+  const Tensor& flat() const { return flat_; }
+  const Tensor& master() const { return master_; }
+  ShardOptimizer& optimizer() { return optimizer_; }
+
+  // The gradient of the window so far: the rank's slice, in the accumulation dtype.
+  const Tensor& window() const { return window_; }
+  bool has_window() const { return has_window_; }
+  // Zeros first, if the window has nothing yet.
+  Span open_window();
+  void drop_window() { has_window_ = false; }
+
+  // What the running backward has reduced; joins the window when it is complete.
+  Span open_pending();
+  bool has_pending() const { return has_pending_; }
+  void commit_pending();
+  void drop_pending() { has_pending_ = false; }
+
+  // Of a parameter's gradient, laid out in `source`, the part that the rank owns: added to
+  // `target`, a buffer of the rank's slice.
+  void add_owned(Span target, std::size_t index, Span source) const;
+
+  // Low-precision values from the master weights: the rank's slice of flat().
+  void write_back();
+
+ private:
+  ZeroContext& context_;
+  std::vector<ZeroParameter*> parameters_;
+  FlatPartition partition_;
+  FlatRange own_;
+  Tensor flat_;
+  Tensor master_;
+  ShardOptimizer optimizer_;
+  Tensor window_;
+  Tensor pending_;
+  bool has_window_ = false;
+  bool has_pending_ = false;
+};
+
+}  // namespace zeroproof

@@ -1,0 +1,112 @@
+// Whole values of stages 0 to 2: what getters give and checkpoints hold.
+#include <algorithm>
+#include <string>
+
+#include "engine/zero/flat_optimizer.h"
+#include "model/check.h"
+
+namespace zeroproof {
+
+// A group's buffer from the slices of all ranks that share it.
+std::vector<double> FlatOptimizer::whole(const FlatGroup& group, const Tensor& slice) const {
+  Stream& stream = context_.compute();
+  if (group.partition().ranks() == 1) return context_.kernels().read(stream, Span::of(slice));
+  Memory& memory = context_.runtime.memory();
+  const Tensor own = memory.allocate(slice.numel(), slice.dtype());
+  context_.kernels().copy(stream, Span::of(own), Span::of(slice));
+  const Tensor all = memory.allocate(group.partition().elements(), slice.dtype());
+  ProcessGroup& ranks = context_.data.group();
+  ranks.wait(ranks.all_gather(stream, Span::of(all), Span::of(own)), stream);
+  return context_.kernels().read(stream, Span::of(all));
+}
+
+template <class SliceOf>
+std::vector<FullTensor> FlatOptimizer::full(const char* suffix, SliceOf slice_of) {
+  std::vector<FullTensor> tensors;
+  for (FlatGroup& group : groups_) {
+    const std::vector<double> values = whole(group, slice_of(group));
+    for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+      const ZeroParameter& parameter = *group.parameters()[i];
+      const auto first = values.begin() + group.partition().parameter(i).begin;
+      tensors.push_back(
+          {parameter.name + suffix, parameter.sizes, {first, first + parameter.elements}});
+    }
+  }
+  return tensors;
+}
+
+std::vector<FullTensor> FlatOptimizer::full_gradients() {
+  const bool has_window =
+      std::ranges::any_of(groups_, [](const FlatGroup& group) { return group.has_window(); });
+  const double scale = context_.loss_scaler.scale();
+  std::vector<FullTensor> gradients = full("", [this](FlatGroup& group) {
+    step_gradient(group);
+    return group.window();
+  });
+  if (!has_window) {
+    // Nothing is reduced yet: the local sums, as upstream's getter has them.
+    for (FlatGroup& group : groups_) group.drop_window();
+    std::size_t next = 0;
+    for (const FlatGroup& group : groups_)
+      for (const ZeroParameter* parameter : group.parameters()) {
+        const Tensor& sum = accumulated(*parameter);
+        if (sum.is_defined()) gradients[next].values = sum.values();
+        ++next;
+      }
+  }
+  for (FullTensor& gradient : gradients)
+    for (double& value : gradient.values) value /= scale;
+  return gradients;
+}
+
+std::vector<FullTensor> FlatOptimizer::full_parameters() {
+  return full("", [](FlatGroup& group) { return group.master(); });
+}
+
+std::vector<FullTensor> FlatOptimizer::full_optimizer_state() {
+  std::vector<FullTensor> states;
+  for (FlatGroup& group : groups_)
+    for (const ZeroParameter* parameter : group.parameters())
+      states.push_back(
+          {parameter->name + "/step", {}, {static_cast<double>(group.optimizer().steps())}});
+  const std::size_t moments = groups_.empty() ? 0 : groups_.front().optimizer().moments().size();
+  for (std::size_t m = 0; m < moments; ++m) {
+    const std::string suffix = "/" + std::string(groups_.front().optimizer().moments()[m].name);
+    const auto part = full(suffix.c_str(),
+                           [m](FlatGroup& group) { return group.optimizer().moments()[m].values; });
+    states.insert(states.end(), part.begin(), part.end());
+  }
+  return states;
+}
+
+void FlatOptimizer::load_slice(FlatGroup& group, const Tensor& slice, const char* suffix,
+                               const std::vector<FullTensor>& values) const {
+  std::vector<double> flat(static_cast<std::size_t>(group.partition().elements()), 0.0);
+  for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+    const std::string name = group.parameters()[i]->name + suffix;
+    const auto at = std::ranges::find(values, name, &FullTensor::name);
+    ZP_CHECK(at != values.end(), "a checkpoint was verified to have every value: " + name);
+    std::ranges::copy(at->values, flat.begin() + group.partition().parameter(i).begin);
+  }
+  const auto first = flat.begin() + group.own().begin;
+  context_.kernels().write(context_.compute(), Span::of(slice),
+                           {first, first + group.own().elements});
+}
+
+void FlatOptimizer::load(const std::vector<FullTensor>& parameters,
+                         const std::vector<FullTensor>& states) {
+  for (FlatGroup& group : groups_) {
+    load_slice(group, group.master(), "", parameters);
+    for (const ShardOptimizer::Moment& moment : group.optimizer().moments())
+      load_slice(group, moment.values, ("/" + std::string(moment.name)).c_str(), states);
+    const std::string step = group.parameters().front()->name + "/step";
+    const auto at = std::ranges::find(states, step, &FullTensor::name);
+    if (at != states.end())
+      group.optimizer().set_steps(static_cast<std::int64_t>(at->values.front()));
+    group.write_back();
+  }
+  gather_parameters();
+  drop_gradients();
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,100 @@
+#include "engine/zero/ipg_bucket.h"
+
+#include <algorithm>
+
+namespace zeroproof {
+
+IpgBucket::IpgBucket(ZeroContext& context, DType communication_dtype, std::int64_t capacity)
+    : context_(context),
+      communication_dtype_(communication_dtype),
+      capacity_(capacity),
+      places_(context.parameters.size(), -1) {
+  entries_.reserve(context.parameters.size());
+  producers_.reserve(4);
+}
+
+void IpgBucket::set_up() {
+  if (!context_.config.contiguous_gradients) return;
+  const std::size_t count = context_.config.has_overlap_comm() ? 2 : 1;
+  for (std::size_t i = 0; i < count; ++i)
+    if (!buffers_[i].values.is_defined())
+      buffers_[i].values =
+          context_.runtime.memory().allocate(capacity_, context_.config.model_dtype());
+}
+
+bool IpgBucket::is_full_for(std::int64_t elements) const {
+  return elements_ > 0 &&
+         elements_ + elements > std::min(context_.config.reduce_bucket_size, capacity_);
+}
+
+// The stream that writes now. Before its first write it waits until the buffer's last reduction
+// is through (P47); upstream lets only the current stream wait, once a reduction (H19).
+Stream& IpgBucket::producer() {
+  const StreamIndex index = context_.autograd.current_stream(context_.runtime.device());
+  Stream& stream = context_.runtime.user_stream(index);
+  if (!context_.config.has_overlap_comm()) return stream;
+  if (std::ranges::find(producers_, index) != producers_.end()) return stream;
+  producers_.push_back(index);
+  const StreamEvent reduced = buffers_[index_].reduced;
+  if (!reduced.is_none() && !context_.has(Quirk::h19_reuse_waits_current_stream))
+    stream.wait(reduced);
+  return stream;
+}
+
+Span IpgBucket::append(ZeroParameter& parameter, const Tensor& grad) {
+  Stream& stream = producer();
+  entries_.push_back({.parameter = &parameter, .begin = elements_, .oversized = {}});
+  Entry& entry = entries_.back();
+  place_of(parameter) = static_cast<std::int32_t>(entries_.size()) - 1;
+  elements_ += parameter.elements;
+  if (!context_.config.contiguous_gradients || parameter.elements > capacity_) {
+    entry.oversized = grad;
+  } else {
+    context_.kernels().copy(stream, values(entry), Span::of(grad));
+  }
+  return values(entry);
+}
+
+void IpgBucket::add(const ZeroParameter& parameter, const Tensor& grad) {
+  const Entry& entry = entries_.at(static_cast<std::size_t>(place_of(parameter)));
+  if (entry.oversized.is_defined() && entry.oversized.is_same(grad)) return;  // added in place
+  context_.kernels().add(producer(), values(entry), Span::of(grad));
+}
+
+Span IpgBucket::values(const Entry& entry) const {
+  if (entry.oversized.is_defined()) return Span::of(entry.oversized);
+  return Span::of(buffers_[index_].values, entry.begin, entry.parameter->elements);
+}
+
+Span IpgBucket::filled() const {
+  return Span::of(buffers_[index_].values, 0, elements_);
+}
+
+void IpgBucket::order_before_reduction() {
+  if (!context_.config.has_overlap_comm()) return;
+  Stream& reduction = context_.reduction();
+  const StreamIndex current = context_.autograd.current_stream(context_.runtime.device());
+  if (context_.has(Quirk::h19_reuse_waits_current_stream))
+    context_.runtime.user_stream(current).wait(reduction);
+  if (producers_.empty()) producers_.push_back(current);
+  for (const StreamIndex index : producers_) reduction.wait(context_.runtime.user_stream(index));
+  for (const Entry& entry : entries_)
+    if (entry.oversized.is_defined()) reduction.record_use(entry.oversized);
+}
+
+void IpgBucket::finish_reduction() {
+  if (context_.config.has_overlap_comm()) {
+    buffers_[index_].reduced = context_.reduction().record();
+    index_ = 1 - index_;
+  }
+  clear();
+}
+
+void IpgBucket::clear() {
+  for (const Entry& entry : entries_) place_of(*entry.parameter) = -1;
+  entries_.clear();
+  producers_.clear();
+  elements_ = 0;
+}
+
+}  // namespace zeroproof

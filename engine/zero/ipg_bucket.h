@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "engine/zero/zero_context.h"
+
+namespace zeroproof {
+
+// Gradients of one communication dtype that wait for their reduction, one after the other in a
+// flat buffer; with overlap there are two, so that one fills while the other is reduced
+// (zero_semantics 2.16). A parameter that comes again before the reduction joins its own place.
+class IpgBucket {
+ public:
+  struct Entry {
+    ZeroParameter* parameter = nullptr;
+    std::int64_t begin = 0;
+    Tensor oversized;  // its own gradient, when it fits no buffer
+  };
+
+  // `capacity` elements a buffer, of `dtype`; allocated by the first set_up().
+  IpgBucket(ZeroContext& context, DType communication_dtype, std::int64_t capacity);
+
+  DType communication_dtype() const { return communication_dtype_; }
+  void set_up();
+
+  bool is_empty() const { return entries_.empty(); }
+  std::int64_t elements() const { return elements_; }
+  const std::vector<Entry>& entries() const { return entries_; }
+  bool is_full_for(std::int64_t elements) const;
+  bool holds(const ZeroParameter& parameter) const { return place_of(parameter) >= 0; }
+
+  // A new entry; the caller has made room. Returns where its values are.
+  Span append(ZeroParameter& parameter, const Tensor& grad);
+  // Adds to the entry that the parameter has.
+  void add(const ZeroParameter& parameter, const Tensor& grad);
+  // The values of an entry, for whoever reduces them.
+  Span values(const Entry& entry) const;
+  Span filled() const;  // the buffer's part
+
+  // Before the reduction reads: the reduction stream waits for every stream that wrote.
+  void order_before_reduction();
+  // The entries are reduced, on the reduction stream; the other buffer is next.
+  void finish_reduction();
+  void clear();  // forgets what it has
+
+ private:
+  struct Buffer {
+    Tensor values;
+    StreamEvent reduced;  // its last reduction is done behind this
+  };
+
+  std::int32_t& place_of(const ZeroParameter& parameter) {
+    return places_[static_cast<std::size_t>(parameter.id.value)];
+  }
+  std::int32_t place_of(const ZeroParameter& parameter) const {
+    return places_[static_cast<std::size_t>(parameter.id.value)];
+  }
+  Stream& producer();
+
+  ZeroContext& context_;
+  DType communication_dtype_;
+  std::int64_t capacity_;
+  std::array<Buffer, 2> buffers_;
+  std::size_t index_ = 0;
+  std::int64_t elements_ = 0;
+  std::vector<Entry> entries_;
+  std::vector<std::int32_t> places_;    // by ParamId: its entry; -1: none
+  std::vector<StreamIndex> producers_;  // streams that wrote since the last reduction
+};
+
+}  // namespace zeroproof

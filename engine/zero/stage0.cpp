@@ -1,0 +1,68 @@
+#include "engine/zero/stage0.h"
+
+#include "engine/precision/gradient_norm.h"
+
+namespace zeroproof {
+
+Stage0Optimizer::Stage0Optimizer(ZeroContext& context) : FlatOptimizer(context, 1, 0) {}
+
+void Stage0Optimizer::reduce_gradients() {
+  if (context_.is_boundary && context_.config.managed_gradient_accumulation) reduce();
+}
+
+void Stage0Optimizer::reduce() {
+  const Events::Call call(context_.events, "engine.buffered_allreduce_fallback");
+  for (FlatGroup& group : groups_) reduce(group);
+}
+
+// Predivision and postscale as zero_semantics 2.15.
+void Stage0Optimizer::reduce(FlatGroup& group) {
+  const ZeroConfig& config = context_.config;
+  Kernels& kernels = context_.kernels();
+  Stream& stream = context_.compute();
+  const std::int64_t elements = group.partition().elements() - group.partition().padding();
+  const Tensor buffer = context_.runtime.memory().allocate(elements, config.communication_dtype());
+  const Span all = Span::of(buffer);
+  kernels.fill(stream, all, 0.0);
+  for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+    Tensor& sum = accumulated(*group.parameters()[i]);
+    const FlatRange range = group.partition().parameter(i);
+    if (sum.is_defined())
+      kernels.copy(stream, all.part(range.begin, range.elements), Span::of(sum));
+    sum = {};
+  }
+  const double divisor = context_.averaging_divisor();
+  const double factor = config.gradient_predivide_factor;
+  if (config.prescale_gradients && divisor != 1.0) kernels.divide(stream, all, divisor);
+  if (!config.prescale_gradients && factor != 1.0) kernels.scale(stream, all, 1.0 / factor);
+  context_.data.all_reduce(stream, all, ReduceOp::sum, {.is_default_group = true});
+  if (!config.prescale_gradients && factor != divisor) {
+    kernels.scale(stream, all, factor / divisor);
+  }
+  kernels.add(stream, group.open_window().part(0, elements), all);
+}
+
+// Only .grad of the failed backward: earlier ones were collected.
+bool Stage0Optimizer::abandon_gradients() {
+  clear_grads();
+  return true;
+}
+
+// Every rank has the whole gradient, so none needs the others; upstream's clipping of float32
+// models asks them all the same.
+double Stage0Optimizer::norm() {
+  const double norm = whole_gradient_norm(context_, windows(), context_.data.size());
+  if (context_.config.model_dtype() == DType::float32) {
+    const Tensor agreed = context_.runtime.memory().allocate(1, DType::float64);
+    context_.kernels().fill(context_.compute(), Span::of(agreed), norm);
+    context_.data.all_reduce(context_.compute(), Span::of(agreed), ReduceOp::max,
+                             {.is_default_group = true, .bytes = 4});
+  }
+  return norm;
+}
+
+bool Stage0Optimizer::overflows() {
+  return any_not_finite(context_, windows());
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "engine/zero/flat_optimizer.h"
+
+namespace zeroproof {
+
+// Stage 0: nothing is sharded. No gradient hooks; at a boundary the local sums are all-reduced
+// whole (upstream's "fallback", zero_semantics 2.7), missing ones as zeros.
+class Stage0Optimizer final : public FlatOptimizer {
+ public:
+  explicit Stage0Optimizer(ZeroContext& context);
+
+  bool is_zero() const override { return false; }
+  bool has_gradient_hook(const ZeroParameter&) const override { return false; }
+  void on_forward_begin(bool) override {}
+  void add_gradient(ZeroParameter&) override {}
+  void reduce_gradients() override;
+  bool abandon_gradients() override;
+  void flush_coalesced() override {}
+  void finalize_unmanaged() override { reduce(); }
+
+ protected:
+  double norm() override;
+  bool overflows() override;
+
+ private:
+  void reduce();
+  void reduce(FlatGroup& group);
+};
+
+}  // namespace zeroproof

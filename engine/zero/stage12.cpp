@@ -1,0 +1,250 @@
+#include "engine/zero/stage12.h"
+
+#include <algorithm>
+
+#include "engine/precision/gradient_norm.h"
+#include "model/check.h"
+
+namespace zeroproof {
+namespace {
+
+// As upstream sorts their names: "torch.bfloat16" before "torch.float16" before "torch.float32".
+std::vector<DType> communication_dtypes(const ZeroParameters& parameters) {
+  std::vector<DType> dtypes;
+  for (const ZeroParameter& parameter : parameters)
+    if (parameter.group >= 0) dtypes.push_back(parameter.communication_dtype);
+  std::ranges::sort(dtypes, {}, dtype_name);
+  const auto same = std::ranges::unique(dtypes);
+  dtypes.erase(same.begin(), same.end());
+  return dtypes;
+}
+
+}  // namespace
+
+Stage12Optimizer::Stage12Optimizer(ZeroContext& context)
+    : FlatOptimizer(context, context.data.size(), context.data.group().rank()),
+      progress_(context.parameters.size()) {
+  std::int64_t total = 1;
+  for (const ZeroParameter& parameter : context.parameters)
+    if (parameter.group >= 0) total += parameter.elements;
+  const std::int64_t capacity = std::min(total, context.config.reduce_bucket_size);
+  for (const DType dtype : communication_dtypes(context.parameters))
+    buckets_.emplace_back(context, dtype, capacity);
+}
+
+IpgBucket& Stage12Optimizer::bucket(const ZeroParameter& parameter) {
+  for (IpgBucket& bucket : buckets_)
+    if (bucket.communication_dtype() == parameter.communication_dtype) return bucket;
+  ZP_CHECK(false, "every communication dtype has a bucket");
+  return buckets_.front();
+}
+
+bool Stage12Optimizer::has_gradient_hook(const ZeroParameter& parameter) const {
+  const ZeroConfig& config = context_.config;
+  const bool has_accumulator = config.accumulation_dtype() != config.model_dtype();
+  return parameter.group >= 0 && (partitions_gradients() || has_overlap() || has_accumulator ||
+                                  config.contiguous_gradients);
+}
+
+void Stage12Optimizer::on_forward_begin(bool) {}
+
+void Stage12Optimizer::add_gradient(ZeroParameter& parameter) {
+  if (context_.is_coalescing) return;
+  const Events::Call call(context_.events, "z12.process_gradients");
+  set_up_buckets();
+  if (partitions_gradients() || has_overlap()) offer(parameter);
+}
+
+void Stage12Optimizer::set_up_buckets() {
+  const Events::Call call(context_.events, "z12.setup_buckets");
+  if (is_ready_) return;
+  ++micro_;
+  for (IpgBucket& bucket : buckets_) bucket.set_up();
+  is_ready_ = true;
+}
+
+// zero_semantics 2.16, "offer".
+void Stage12Optimizer::offer(ZeroParameter& parameter) {
+  if (!partitions_gradients() && !context_.is_boundary) return;
+  const Tensor grad = parameter.tensor.grad();
+  if (parameter.elements == 0 || !grad.is_defined()) return;
+  IpgBucket& target = bucket(parameter);
+  const bool is_once = context_.has(Quirk::h13_param_once_per_backward);
+  const bool joins = !is_once && target.holds(parameter);
+  if (!joins && target.is_full_for(parameter.elements)) flush(target);
+  if (!parameter.is_gradient_ready) return;  // the last shard brings the whole gradient
+  if (is_once && progress(parameter).is_reduced) {
+    throw EngineError(EngineErrorId::e17, "the gradient of " + parameter.name +
+                                              " has already been reduced in this backward");
+  }
+  if (joins) {
+    target.add(parameter, grad);
+  } else {
+    append(target, parameter, grad);
+  }
+  if (context_.config.contiguous_gradients) parameter.tensor.set_grad({});
+}
+
+// A gradient that comes with the local sum of the micro-batches before (stage 1 with overlap).
+void Stage12Optimizer::append(IpgBucket& target, ZeroParameter& parameter, const Tensor& grad) {
+  const Span values = target.append(parameter, grad);
+  const Tensor& sum = accumulated(parameter);
+  if (sum.is_defined() && !sum.is_same(grad) && !progress(parameter).is_sum_taken) {
+    context_.kernels().add(context_.compute(), values, Span::of(sum));
+    progress(parameter).is_sum_taken = true;
+  }
+  if (!context_.events.is_on()) return;
+  HookEvent event;
+  event.kind = EventKind::bucket_add;
+  event.param = parameter.name_id;
+  event.numel = parameter.elements;
+  context_.events.send(std::move(event));
+}
+
+void Stage12Optimizer::offer_sum(ZeroParameter& parameter) {
+  if (parameter.elements == 0) return;
+  IpgBucket& target = bucket(parameter);
+  if (target.is_full_for(parameter.elements)) flush(target);
+  if (target.holds(parameter)) {
+    target.add(parameter, accumulated(parameter));
+  } else {
+    append(target, parameter, accumulated(parameter));
+  }
+  progress(parameter).is_sum_taken = true;
+}
+
+// Stage 2 keeps nothing local, except where the reduction is put off.
+void Stage12Optimizer::collect_gradients() {
+  if (!partitions_gradients() || context_.is_coalescing) FlatOptimizer::collect_gradients();
+}
+
+void Stage12Optimizer::reduce_gradients() {
+  if (partitions_gradients()) return gradient_epilogue();
+  if (!context_.is_boundary || !context_.config.managed_gradient_accumulation) return;
+  const Events::Call call(context_.events, "z12.reduce_gradients");
+  reduce_sums();
+}
+
+// Local sums in the order of their groups, then what every reduction ends with.
+void Stage12Optimizer::reduce_sums() {
+  set_up_buckets();
+  const bool is_left_to_hooks =
+      has_overlap() && context_.has(Quirk::h14_overlap_boundary_hooks_only);
+  for (FlatGroup& group : groups_)
+    for (ZeroParameter* parameter : group.parameters()) {
+      if (!accumulated(*parameter).is_defined() || progress(*parameter).is_sum_taken) continue;
+      if (is_left_to_hooks) {
+        group.add_owned(group.open_pending(), slot(*parameter).index,
+                        Span::of(accumulated(*parameter)));
+        progress(*parameter).is_sum_taken = true;
+      } else {
+        offer_sum(*parameter);
+      }
+    }
+  gradient_epilogue();
+}
+
+void Stage12Optimizer::gradient_epilogue() {
+  const Events::Call outer(context_.events, "z12.overlapping_partition_gradients_reduce_epilogue");
+  const Events::Call call(context_.events, "z12.independent_gradient_partition_epilogue");
+  for (IpgBucket& bucket : buckets_) flush(bucket);
+  if (has_overlap()) context_.compute().wait(context_.reduction());
+  commit();
+  {
+    const Events::Call clearing(context_.events, "z12.clear_param_grad_only");
+    clear_grads();
+  }
+  is_ready_ = false;
+  ++backwards_;
+}
+
+// What is pending joins the window; local sums that were part of it are done with.
+void Stage12Optimizer::commit() {
+  const bool overwrites = context_.has(Quirk::h4_boundary_overwrites_average) && was_boundary_;
+  const bool is_upstream_offload =
+      context_.config.is_offloaded() && (context_.has(Quirk::h15_offload_never_cleared) ||
+                                         context_.has(Quirk::h21_offload_copies_boundary_only));
+  for (FlatGroup& group : groups_) {
+    if (overwrites) group.drop_window();
+    if (is_upstream_offload) {
+      commit_as_upstream_offload(group);
+    } else {
+      group.commit_pending();
+    }
+  }
+  for (ZeroParameter& parameter : context_.parameters) {
+    if (progress(parameter).is_sum_taken) accumulated(parameter) = {};
+    progress(parameter) = {};
+  }
+  has_flushed_ = false;
+  was_boundary_ = context_.is_boundary;
+}
+
+void Stage12Optimizer::backward_epilogue() {
+  const Events::Call call(context_.events, "z12.backward_epilogue");
+}
+
+bool Stage12Optimizer::abandon_gradients() {
+  const bool has_contributed = has_flushed_ || (!partitions_gradients() && backwards_ > 0) ||
+                               (context_.is_coalescing && backwards_ > 0);
+  for (IpgBucket& bucket : buckets_) bucket.clear();
+  for (FlatGroup& group : groups_) group.drop_pending();
+  std::ranges::fill(progress_, Progress{});
+  clear_grads();
+  if (is_ready_) --micro_;
+  is_ready_ = false;
+  has_flushed_ = false;
+  return !has_contributed;
+}
+
+void Stage12Optimizer::flush_coalesced() {
+  reduce_sums();
+}
+
+void Stage12Optimizer::finalize_unmanaged() {
+  if (!partitions_gradients()) reduce_sums();
+}
+
+StepOutcome Stage12Optimizer::step() {
+  const Events::Call call(context_.events, "z12.step");
+  StepOutcome outcome = FlatOptimizer::step();
+  micro_ = -1;
+  backwards_ = 0;
+  was_boundary_ = false;
+  return outcome;
+}
+
+void Stage12Optimizer::zero_grad() {
+  const Events::Call call(context_.events, "z12.zero_grad");
+  abandon_gradients();
+  FlatOptimizer::zero_grad();
+}
+
+// Upstream clears neither the CPU accumulators nor what the optimizer reads (H15).
+void Stage12Optimizer::drop_gradients() {
+  if (!context_.config.is_offloaded() || !context_.has(Quirk::h15_offload_never_cleared))
+    return FlatOptimizer::drop_gradients();
+  for (FlatGroup& group : groups_) group.drop_pending();
+  clear_grads();
+}
+
+double Stage12Optimizer::norm() {
+  return gradient_norm(context_, windows(), {.is_default_group = true, .bytes = 4});
+}
+
+bool Stage12Optimizer::overflows() {
+  if (context_.has(Quirk::h7_autocast_clips_scaled) &&
+      context_.loss_scaler.kind() == LossScalerKind::grad_scaler)
+    return any_not_finite(context_, windows());
+  return has_overflow(context_, windows(), {.is_default_group = true, .bytes = 1});
+}
+
+void Stage12Optimizer::gather_parameters() {
+  if (context_.data.size() == 1) return;
+  for (FlatGroup& group : groups_) {
+    const Span own = Span::of(group.flat(), group.own().begin, group.own().elements);
+    context_.data.all_gather(context_.compute(), Span::of(group.flat()), own, {});
+  }
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "engine/zero/flat_optimizer.h"
+#include "engine/zero/ipg_bucket.h"
+
+namespace zeroproof {
+
+// Stages 1 and 2 (zero_semantics 2.15 to 2.18a): gradients go through buckets into the slice of
+// the rank that owns them. Stage 2 reduces in every backward, stage 1 at the boundary, with
+// overlap_comm from within its hooks.
+//
+// What a backward reduces is pending until its epilogue, so that a failed one can be taken back.
+class Stage12Optimizer final : public FlatOptimizer {
+ public:
+  explicit Stage12Optimizer(ZeroContext& context);
+
+  bool is_zero() const override { return true; }
+  bool has_gradient_hook(const ZeroParameter& parameter) const override;
+  void on_forward_begin(bool ran_epilogue) override;
+  void add_gradient(ZeroParameter& parameter) override;
+  void collect_gradients() override;
+  void reduce_gradients() override;
+  void backward_epilogue() override;
+  bool abandon_gradients() override;
+  void flush_coalesced() override;
+  void finalize_unmanaged() override;
+  StepOutcome step() override;
+  void zero_grad() override;
+
+ protected:
+  double norm() override;
+  bool overflows() override;
+  void drop_gradients() override;
+  void gather_parameters() override;
+  Span step_gradient(FlatGroup& group) override;
+
+ private:
+  bool partitions_gradients() const { return context_.config.stage == 2; }
+  bool has_overlap() const { return context_.config.has_overlap_comm(); }
+  IpgBucket& bucket(const ZeroParameter& parameter);
+
+  void set_up_buckets();
+  void offer(ZeroParameter& parameter);
+  void offer_sum(ZeroParameter& parameter);
+  void append(IpgBucket& bucket, ZeroParameter& parameter, const Tensor& grad);
+  void flush(IpgBucket& bucket);
+  void average(IpgBucket& bucket);
+  void all_reduce(Stream& stream, Span data, DType communication_dtype);
+  void reduce_to_owners(Stream& stream, const IpgBucket& bucket);
+  void take_owned(const IpgBucket& bucket);
+  void reduce_sums();
+  void gradient_epilogue();
+  void commit();
+  void commit_as_upstream_offload(FlatGroup& group);
+  void refuse_twice(const IpgBucket& bucket);
+
+  struct Progress {             // of one parameter
+    bool is_reduced = false;    // in this backward
+    bool is_sum_taken = false;  // the bucket got its local sum
+    bool has_contributed = false;
+  };
+  Progress& progress(const ZeroParameter& parameter) {
+    return progress_[static_cast<std::size_t>(parameter.id.value)];
+  }
+
+  std::deque<IpgBucket> buckets_;  // sorted by the name of their dtype
+  std::vector<Progress> progress_;
+  std::vector<Tensor> boundary_copies_;  // H21: what the step reads, a group each
+  bool is_ready_ = false;
+  bool has_flushed_ = false;    // in this backward
+  bool was_boundary_ = false;   // the last completed backward closed the window
+  std::int64_t micro_ = -1;     // bucket set-ups since the last step
+  std::int64_t backwards_ = 0;  // completed since the last step
+};
+
+}  // namespace zeroproof

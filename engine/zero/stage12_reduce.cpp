@@ -1,0 +1,153 @@
+// The reduction of one bucket in stages 1 and 2 (zero_semantics 2.17).
+#include <algorithm>
+#include <string>
+
+#include "engine/zero/stage12.h"
+
+namespace zeroproof {
+
+void Stage12Optimizer::flush(IpgBucket& target) {
+  if (target.is_empty()) return;
+  if (context_.events.is_on()) {
+    HookEvent event;
+    event.kind = EventKind::bucket_flush;
+    event.name = context_.events.name(dtype_name(target.communication_dtype()));
+    event.numel = target.elements();
+    for (const IpgBucket::Entry& entry : target.entries())
+      event.params.push_back(entry.parameter->name_id);
+    context_.events.send(std::move(event));
+  }
+  {
+    const Events::Call call(context_.events, "z12.average_tensor");
+    average(target);
+  }
+  if (context_.has(Quirk::h13_param_once_per_backward)) refuse_twice(target);
+  take_owned(target);
+  has_flushed_ = true;
+  target.finish_reduction();
+}
+
+void Stage12Optimizer::average(IpgBucket& target) {
+  Stream& stream = context_.reduction();
+  target.order_before_reduction();
+  if (!context_.config.contiguous_gradients ||
+      std::ranges::any_of(target.entries(),
+                          [](const auto& entry) { return entry.oversized.is_defined(); })) {
+    for (const IpgBucket::Entry& entry : target.entries())
+      all_reduce(stream, target.values(entry), target.communication_dtype());
+    return;
+  }
+  if (context_.config.reduce_scatter && !context_.config.use_multi_rank_bucket_allreduce) {
+    reduce_to_owners(stream, target);
+  } else {
+    all_reduce(stream, target.filled(), target.communication_dtype());
+  }
+}
+
+// The whole data on all ranks, averaged; on the wire in the communication dtype, or in float32
+// where sequence-parallel ranks join in.
+void Stage12Optimizer::all_reduce(Stream& stream, Span data, DType communication_dtype) {
+  const ZeroConfig& config = context_.config;
+  Kernels& kernels = context_.kernels();
+  const double divisor = context_.averaging_divisor();
+  const double factor = config.gradient_predivide_factor;
+  const bool divides_first = config.reduce_scatter || config.prescale_gradients;
+  if (divides_first && divisor != 1.0) kernels.divide(stream, data, divisor);
+  if (!divides_first && factor != 1.0) kernels.scale(stream, data, 1.0 / factor);
+
+  const bool has_sequence = context_.runtime.group(GroupKind::sequence).size() > 1;
+  const DType wire = has_sequence ? DType::float32 : communication_dtype;
+  const CollectiveForm form{.is_default_group = true};
+  if (wire == data.dtype()) {
+    context_.data.all_reduce(stream, data, ReduceOp::sum, form);
+  } else {
+    const Tensor sent = context_.runtime.memory().allocate(data.elements, wire);
+    kernels.copy(stream, Span::of(sent), data);
+    context_.data.all_reduce(stream, Span::of(sent), ReduceOp::sum, form);
+    kernels.copy(stream, data, Span::of(sent));
+  }
+  if (!divides_first && factor != divisor) kernels.scale(stream, data, factor / divisor);
+}
+
+// One reduce for each piece that one rank owns; the others need not get it.
+void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target) {
+  const double divisor = context_.averaging_divisor();
+  if (divisor != 1.0) context_.kernels().divide(stream, target.filled(), divisor);
+  for (const IpgBucket::Entry& entry : target.entries()) {
+    const Slot& place = slot(*entry.parameter);
+    const FlatPartition& partition = place.group->partition();
+    const std::int64_t begin = partition.parameter(place.index).begin;
+    for (int rank = 0; rank < partition.ranks(); ++rank) {
+      const FlatRange owned = partition.owned(place.index, rank);
+      if (owned.elements == 0) continue;
+      context_.data.reduce(stream, target.values(entry).part(owned.begin - begin, owned.elements),
+                           rank, ReduceOp::sum, {.is_default_group = true});
+    }
+  }
+}
+
+void Stage12Optimizer::take_owned(const IpgBucket& target) {
+  for (const IpgBucket::Entry& entry : target.entries()) {
+    ZeroParameter& parameter = *entry.parameter;
+    progress(parameter).is_reduced = true;
+    progress(parameter).has_contributed = true;
+    const Slot& place = slot(parameter);
+    const FlatRange owned =
+        intersect(place.group->partition().parameter(place.index), place.group->own());
+    if (!context_.config.contiguous_gradients) parameter.tensor.set_grad({});
+    if (owned.elements == 0) continue;
+    const Events::Call call(context_.events, "z12.copy_grads_in_partition", parameter.name_id);
+    place.group->add_owned(place.group->open_pending(), place.index, target.values(entry));
+  }
+}
+
+void Stage12Optimizer::refuse_twice(const IpgBucket& target) {
+  for (const IpgBucket::Entry& entry : target.entries()) {
+    if (progress(*entry.parameter).is_reduced)
+      throw EngineError(EngineErrorId::e18, "the gradient of " + entry.parameter->name +
+                                                " has already been reduced in this backward");
+    progress(*entry.parameter).is_reduced = true;
+  }
+}
+
+// What the step reads: with H21 only what fired at the boundary got there.
+Span Stage12Optimizer::step_gradient(FlatGroup& group) {
+  if (boundary_copies_.empty()) return group.open_window();
+  const auto index = static_cast<std::size_t>(
+      std::ranges::find_if(groups_, [&](const FlatGroup& it) { return &it == &group; }) -
+      groups_.begin());
+  return Span::of(boundary_copies_[index]);
+}
+
+// Upstream's CPU offload (zero_semantics 2.18a): accumulators that nobody clears (H15), and a copy
+// for the optimizer of what fires at the boundary alone (H21).
+void Stage12Optimizer::commit_as_upstream_offload(FlatGroup& group) {
+  Kernels& kernels = context_.kernels();
+  Stream& stream = context_.compute();
+  if (context_.has(Quirk::h21_offload_copies_boundary_only) && boundary_copies_.empty())
+    for (const FlatGroup& each : groups_) {
+      boundary_copies_.push_back(context_.runtime.memory().allocate(
+          each.own().elements, each.window().dtype(), Placement::host));
+      kernels.fill(stream, Span::of(boundary_copies_.back()), 0.0);
+    }
+  if (!group.has_pending()) return;
+  const Span window = group.open_window();
+  const Span pending = group.open_pending();
+  for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+    const FlatRange owned = intersect(group.partition().parameter(i), group.own());
+    if (owned.elements == 0 || !progress(*group.parameters()[i]).has_contributed) continue;
+    const std::int64_t begin = owned.begin - group.own().begin;
+    const Span sum = window.part(begin, owned.elements);
+    const bool is_first = context_.has(Quirk::h15_offload_never_cleared) && micro_ == 0;
+    if (is_first) {
+      kernels.copy(stream, sum, pending.part(begin, owned.elements));
+    } else {
+      kernels.add(stream, sum, pending.part(begin, owned.elements));
+    }
+    if (context_.is_boundary && !boundary_copies_.empty())
+      kernels.copy(stream, step_gradient(group).part(begin, owned.elements), sum);
+  }
+  group.drop_pending();
+}
+
+}  // namespace zeroproof

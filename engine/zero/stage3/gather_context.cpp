@@ -1,0 +1,112 @@
+#include "engine/zero/stage3/gather_context.h"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+
+#include "engine/engine_error.h"
+
+namespace zeroproof {
+
+GatherContext::GatherContext(ZeroContext& context, ParameterGatherer& gatherer,
+                             const TensorList& parameters, std::optional<int> modifier_rank)
+    : context_(context), gatherer_(gatherer), modifier_rank_(modifier_rank) {
+  for (const Tensor& tensor : parameters) {
+    PartitionedParameter* parameter = gatherer.find(tensor);
+    if (parameter && !contains(parameters_, parameter)) parameters_.push_back(parameter);
+  }
+  std::ranges::sort(parameters_, {}, [](const PartitionedParameter* p) { return p->id(); });
+  enter();
+}
+
+void GatherContext::enter() {
+  std::string overlapping;
+  for (const PartitionedParameter* parameter : parameters_)
+    if (parameter->user_depth() > 0)
+      overlapping += " " + std::to_string(parameter->id().value);
+  if (!overlapping.empty())
+    throw EngineError(EngineErrorId::f6,
+                      "nested contexts cannot overlap parameters; gathered already:" +
+                          overlapping);
+  gatherer_.gather(parameters_);
+  for (PartitionedParameter* parameter : parameters_) parameter->set_user_depth(1);
+  is_entered_ = true;
+  if (!context_.config.enable_sanity_checks || modifier_rank_) return;
+  for (const PartitionedParameter* parameter : parameters_)
+    values_before_.push_back(parameter->parameter().tensor.values());
+}
+
+GatherContext::~GatherContext() {
+  if (!is_entered_) return;
+  try {
+    partition_all(false);
+  } catch (const std::exception&) {  // the exception that ends the context is the one to see
+  }
+  leave();
+}
+
+void GatherContext::exit() {
+  if (modifier_rank_) {
+    take_over_changes();
+    partition_all(true);
+    return leave();
+  }
+  const bool is_modified = is_modified_anywhere();
+  partition_all(false);
+  leave();
+  if (is_modified)
+    throw EngineError(EngineErrorId::f7,
+                      "in-place modification of gathered parameters without modifier_rank: name "
+                      "the rank whose changes all ranks are to take over");
+}
+
+void GatherContext::take_over_changes() {
+  for (const PartitionedParameter* parameter : parameters_) {
+    const Tensor& tensor = parameter->parameter().tensor;
+    if (parameter->is_available() && tensor.device() == context_.runtime.device()) continue;
+    throw EngineError(EngineErrorId::f8,
+                      parameter->parameter().name +
+                          " is no longer on the accelerator; its changes cannot be broadcast");
+  }
+  Stream& stream = context_.compute();
+  Work last;
+  for (const PartitionedParameter* parameter : parameters_)
+    last = context_.data.broadcast(stream, Span::of(parameter->parameter().tensor),
+                                   *modifier_rank_, {.is_async = true});
+  if (!parameters_.empty()) context_.data.wait(last, stream);
+}
+
+// One number that all ranks add up: they leave the context in the same way.
+bool GatherContext::is_modified_anywhere() const {
+  if (!context_.config.enable_sanity_checks) return false;
+  bool is_modified = false;
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    if (parameters_[i]->parameter().tensor.values() != values_before_[i]) is_modified = true;
+  Stream& stream = context_.compute();
+  const Tensor count = context_.runtime.memory().allocate(1, DType::float64);
+  context_.kernels().fill(stream, Span::of(count), is_modified ? 1.0 : 0.0);
+  const Work work = context_.data.all_reduce(stream, Span::of(count), ReduceOp::max, {});
+  context_.data.group().wait(work, stream);
+  return context_.kernels().read(stream, Span::of(count)).at(0) > 0.0;
+}
+
+// Also those that were whole before, and persistent ones. A module that is still under way keeps
+// what it uses, with the changes in its slice.
+void GatherContext::partition_all(bool has_been_updated) {
+  for (PartitionedParameter* parameter : parameters_) {
+    if (!parameter->is_available()) continue;
+    if (parameter->owner() && parameter->owner()->keeps(*parameter, has_been_updated)) continue;
+    if (!parameter->is_used()) {
+      gatherer_.partition(*parameter, has_been_updated);
+    } else if (has_been_updated) {
+      parameter->take_slice(Span::of(parameter->parameter().tensor));
+    }
+  }
+}
+
+void GatherContext::leave() {
+  for (PartitionedParameter* parameter : parameters_) parameter->set_user_depth(0);
+  is_entered_ = false;
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+
+#include "engine/zero/stage3/parameter_gatherer.h"
+
+namespace zeroproof {
+
+// deepspeed.zero.GatheredParameters (zero_semantics 3.9): the listed parameters whole on all ranks
+// for a while. `exit` ends it in the ordinary way, the destructor after an exception: depth is
+// restored and everything partitioned either way. Collective.
+class GatherContext {
+ public:
+  // F6 when one of them is in another context already; nothing changes then.
+  GatherContext(ZeroContext& context, ParameterGatherer& gatherer, const TensorList& parameters,
+                std::optional<int> modifier_rank);
+  ~GatherContext();
+  GatherContext(const GatherContext&) = delete;
+  GatherContext& operator=(const GatherContext&) = delete;
+
+  // F7: with sanity checks, changes without a modifier rank; everything is partitioned by then.
+  // F8: a parameter left the device.
+  void exit();
+
+ private:
+  void enter();
+  void take_over_changes();
+  bool is_modified_anywhere() const;
+  void partition_all(bool has_been_updated);
+  void leave();
+
+  ZeroContext& context_;
+  ParameterGatherer& gatherer_;
+  std::optional<int> modifier_rank_;
+  ParameterList parameters_;         // by id, once each
+  std::vector<std::vector<double>> values_before_;  // for the sanity check
+  bool is_entered_ = false;
+};
+
+}  // namespace zeroproof

@@ -1,0 +1,240 @@
+#include "engine/zero/stage3/gradient_partitions.h"
+
+#include <algorithm>
+
+#include "engine/engine_error.h"
+#include "model/autograd.h"
+
+namespace zeroproof {
+
+GradientPartitions::GradientPartitions(ZeroContext& context, ParameterGatherer& gatherer,
+                                       std::deque<SubGroup>& sub_groups)
+    : context_(context),
+      reducer_(context),
+      states_(gatherer.parameters().size()),
+      sub_groups_(sub_groups) {
+  for (SubGroup& group : sub_groups)
+    for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+      PartitionedParameter& parameter = *group.parameters()[i];
+      state(parameter) = {.sub_group = &group, .index = i};
+      const DType dtype = parameter.parameter().communication_dtype;
+      buckets_[dtype_name(dtype)].dtype = dtype;
+    }
+}
+
+void GradientPartitions::add(PartitionedParameter& parameter, bool is_from_leaf_module) {
+  if (state(parameter).sub_group == nullptr) return;
+  Bucket& bucket = buckets_.at(dtype_name(parameter.parameter().communication_dtype));
+  const Quirk repeats = is_from_leaf_module ? Quirk::h24_leaf_bucketed_per_backward
+                                            : Quirk::h13_param_once_per_backward;
+  // .grad has added up what came since.
+  if (contains(bucket.parameters, &parameter) && !context_.has(repeats)) return;
+  const bool exceeds =
+      bucket.elements + parameter.elements() > context_.config.reduce_bucket_size;
+  if (bucket.elements > 0 && exceeds) flush(bucket);
+  if (!parameter.parameter().is_gradient_ready) return;
+  if (!parameter.parameter().tensor.grad().is_defined())
+    give_zeros(parameter, is_from_leaf_module);
+  const Device device = context_.runtime.device();
+  bucket.producers.push_back(
+      context_.runtime.user_stream(context_.autograd.current_stream(device)).record());
+  bucket.parameters.push_back(&parameter);
+  bucket.elements += parameter.elements();
+  report(EventKind::bucket_add, {&parameter}, bucket);
+}
+
+// So that all ranks reduce the same. Upstream's zeros of a leaf module are as large as the
+// parameter is at that moment.
+void GradientPartitions::give_zeros(const PartitionedParameter& parameter,
+                                    bool is_from_leaf_module) const {
+  const Tensor& tensor = parameter.parameter().tensor;
+  const Shape sizes = is_from_leaf_module ? tensor.sizes() : parameter.parameter().sizes;
+  const Tensor zeros = context_.runtime.memory().allocate(numel(sizes), tensor.dtype());
+  context_.kernels().fill(context_.compute(), Span::of(zeros), 0.0);
+  tensor.set_grad(zeros.as_strided(sizes, contiguous_strides(sizes), 0));
+}
+
+void GradientPartitions::flush_all() {
+  for (auto& [name, bucket] : buckets_)
+    if (!bucket.parameters.empty()) flush(bucket);
+}
+
+void GradientPartitions::flush(Bucket& bucket) {
+  report(EventKind::bucket_flush, bucket.parameters, bucket);
+  check(bucket);
+  wait_for_producers(bucket);
+  ParameterList parameters = std::move(bucket.parameters);
+  const DType dtype = bucket.dtype;
+  bucket = {.dtype = dtype};
+  std::ranges::sort(parameters, {}, [](const PartitionedParameter* p) { return p->id(); });
+  const Tensor slices = reducer_.reduce(parameters, dtype);
+  const Events::Call reported(context_.events, "z3.partition_grads");
+  partition(parameters, slices);
+}
+
+void GradientPartitions::check(const Bucket& bucket) const {
+  ParameterList seen;
+  for (PartitionedParameter* parameter : bucket.parameters) {
+    const std::string& name = parameter->parameter().name;
+    const Tensor grad = parameter->parameter().tensor.grad();
+    const std::int64_t elements = grad.is_defined() ? grad.numel() : 0;
+    if (elements != parameter->elements())
+      throw EngineError(EngineErrorId::e19,
+                        "the gradient of " + name + " has " + std::to_string(elements) +
+                            " elements instead of " + std::to_string(parameter->elements()) +
+                            "; a leaf module needs an input that requires a gradient");
+    if (contains(seen, parameter))
+      throw EngineError(EngineErrorId::e20, name + " is twice in one bucket");
+    seen.push_back(parameter);
+  }
+}
+
+// Every stream that made a gradient is waited for; upstream: the current one alone (H19).
+void GradientPartitions::wait_for_producers(const Bucket& bucket) {
+  const Device device = context_.runtime.device();
+  Stream& current = context_.runtime.user_stream(context_.autograd.current_stream(device));
+  reducer_.stream().wait(current);
+  if (context_.has(Quirk::h19_reuse_waits_current_stream)) return;
+  for (const StreamEvent event : bucket.producers) reducer_.stream().wait(event);
+}
+
+void GradientPartitions::partition(const ParameterList& parameters, const Tensor& slices) {
+  Kernels& kernels = context_.kernels();
+  Stream& stream = reducer_.stream();
+  std::int64_t offset = 0;
+  for (PartitionedParameter* parameter : parameters) {
+    State& its = state(*parameter);
+    const FlatRange own = its.sub_group->own(its.index);
+    if (own.elements > 0) {
+      const Span target = Span::of(its.sub_group->pending(), own.begin, own.elements);
+      const Span source = Span::of(slices, offset, own.elements);
+      if (its.has_pending && !overwrites_pending()) {
+        kernels.add(stream, target, source);
+      } else {
+        kernels.copy(stream, target, source);
+      }
+    }
+    its.has_pending = true;
+    offset += parameter->slice_elements();
+    stream.record_use(parameter->parameter().tensor.grad());
+    parameter->parameter().tensor.set_grad({});
+  }
+  stream.record_use(slices);
+}
+
+// A parameter that comes again after a flush of the same backward: upstream copies while the
+// window counts no earlier micro-step (H13).
+bool GradientPartitions::overwrites_pending() const {
+  if (!context_.has(Quirk::h13_param_once_per_backward)) return false;
+  return context_.has(Quirk::h3_micro_step_counts_forwards) ? micro_step_ == 0
+                                                            : completed_backwards_ == 0;
+}
+
+bool GradientPartitions::overwrites_window(const State& its) const {
+  const bool is_first = context_.has(Quirk::h3_micro_step_counts_forwards)
+                            ? micro_step_ == 0
+                            : completed_backwards_ == 0;
+  if (!its.has_window) return is_first || !context_.has(Quirk::h16_partition_never_cleared);
+  return context_.has(Quirk::h3_micro_step_counts_forwards) && is_first;
+}
+
+void GradientPartitions::commit() {
+  context_.compute().wait(reducer_.stream());
+  for (SubGroup& group : sub_groups_)
+    for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+      State& its = state(*group.parameters()[i]);
+      if (!its.has_pending) continue;
+      const FlatRange own = group.own(i);
+      if (own.elements > 0) {
+        const Span target = Span::of(group.window(), own.begin, own.elements);
+        const Span source = Span::of(group.pending(), own.begin, own.elements);
+        if (overwrites_window(its)) {
+          context_.kernels().copy(context_.compute(), target, source);
+        } else {
+          context_.kernels().add(context_.compute(), target, source);
+        }
+      }
+      its.has_window = true;
+    }
+  const bool copies_now = context_.has(Quirk::h21_offload_copies_boundary_only) &&
+                          context_.config.managed_gradient_accumulation && context_.is_boundary;
+  if (copies_now) copy_to_hp(true);
+  for (State& its : states_) its.has_pending = false;
+  ++completed_backwards_;
+}
+
+void GradientPartitions::drop_backward() {
+  for (auto& [name, bucket] : buckets_) bucket = {.dtype = bucket.dtype};
+  for (State& its : states_) its.has_pending = false;
+  for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
+}
+
+bool GradientPartitions::has_pending() const {
+  return std::ranges::any_of(states_, [](const State& its) { return its.has_pending; });
+}
+
+void GradientPartitions::start_window() {
+  for (State& its : states_) its.has_window = false;
+  micro_step_ = 0;
+  completed_backwards_ = 0;
+}
+
+void GradientPartitions::on_forward_begin(bool ran_epilogue) {
+  if (ran_epilogue) ++micro_step_;
+}
+
+// An offloaded gradient that nobody clears is there for the next update (H16).
+void GradientPartitions::finish_update() {
+  if (context_.has(Quirk::h16_partition_never_cleared) || !context_.config.is_offloaded()) return;
+  for (SubGroup& group : sub_groups_)
+    context_.kernels().fill(context_.compute(), Span::of(group.hp_gradient()), 0.0);
+}
+
+void GradientPartitions::prepare_update() {
+  if (!context_.has(Quirk::h16_partition_never_cleared))
+    for (SubGroup& group : sub_groups_)
+      for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+        if (state(*group.parameters()[i]).has_window) continue;
+        const FlatRange slice = group.padded(i);
+        context_.kernels().fill(context_.compute(),
+                                Span::of(group.window(), slice.begin, slice.elements), 0.0);
+      }
+  const bool is_copied = context_.has(Quirk::h21_offload_copies_boundary_only) &&
+                         context_.config.managed_gradient_accumulation;
+  if (!is_copied) copy_to_hp(false);
+}
+
+// What no backward contributed to is zero for the update; upstream leaves the last one's (H16).
+void GradientPartitions::copy_to_hp(bool is_boundary_only) {
+  if (!context_.config.is_offloaded()) return;
+  for (SubGroup& group : sub_groups_)
+    for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+      const State& its = state(*group.parameters()[i]);
+      const bool is_stale_kept = context_.has(Quirk::h16_partition_never_cleared);
+      const bool is_taken = is_boundary_only ? its.has_pending : its.has_window || !is_stale_kept;
+      if (!is_taken) continue;
+      const FlatRange slice = group.padded(i);
+      context_.kernels().copy(context_.compute(),
+                              Span::of(group.hp_gradient(), slice.begin, slice.elements),
+                              Span::of(group.window(), slice.begin, slice.elements));
+    }
+}
+
+void GradientPartitions::report(EventKind kind, const ParameterList& parameters,
+                                const Bucket& bucket) const {
+  if (!context_.events.is_on()) return;
+  HookEvent event;
+  event.kind = kind;
+  if (kind == EventKind::bucket_add) {
+    event.param = parameters.front()->parameter().name_id;
+    event.numel = parameters.front()->elements();
+  } else {
+    event.name = context_.events.name(dtype_name(bucket.dtype));
+    for (const PartitionedParameter* parameter : parameters)
+      event.params.push_back(parameter->parameter().name_id);
+    event.numel = bucket.elements;
+  }
+  context_.events.send(std::move(event));
+}
+
+}  // namespace zeroproof

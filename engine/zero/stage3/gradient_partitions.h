@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "engine/zero/stage3/gradient_reducer.h"
+#include "engine/zero/stage3/parameter_gatherer.h"
+#include "engine/zero/stage3/sub_group.h"
+
+namespace zeroproof {
+
+// Gradients of stage 3 on their way from .grad to the rank's slices (zero_semantics 2.18b): a
+// bucket a communication dtype, then what the running backward has reduced (pending), then the
+// sum of the window. A backward that fails drops what is pending; one that completes commits it:
+// the first contribution of a window is copied, later ones are added, in any order of forwards
+// and backwards. Quirks H3, H13, H16, H21 and H24 bring upstream's rules.
+class GradientPartitions {
+ public:
+  // All must outlive it.
+  GradientPartitions(ZeroContext& context, ParameterGatherer& gatherer,
+                     std::deque<SubGroup>& sub_groups);
+
+  // A parameter whose .grad is as complete as it will be for now. From a leaf module's hook its
+  // gradient may be missing: then it is zeros, of the size that the parameter has (E19).
+  void add(PartitionedParameter& parameter, bool is_from_leaf_module);
+  // A missing .grad becomes zeros, so that all ranks reduce the same.
+  void give_zeros(const PartitionedParameter& parameter, bool is_from_leaf_module) const;
+  // E19, E20.
+  void flush_all();
+  // The backward is complete.
+  void commit();
+  // It failed: its part of .grad, the buckets and what is pending are dropped.
+  void drop_backward();
+  // Whether the running backward has reduced anything.
+  bool has_pending() const;
+  // The next window begins.
+  void start_window();
+  // A forward begins (H3).
+  void on_forward_begin(bool ran_epilogue);
+
+  // The window's gradient as the update takes it. Zeros where nothing came.
+  void prepare_update();
+  void finish_update();
+  bool has_contribution(const PartitionedParameter& parameter) const {
+    return state(parameter).has_window;
+  }
+  // Managed offload takes over what fires at the boundary (H21); here: everything active.
+  void copy_to_hp(bool is_boundary_only);
+
+ private:
+  struct State {
+    SubGroup* sub_group = nullptr;  // null: frozen
+    std::size_t index = 0;
+    bool has_window = false;
+    bool has_pending = false;
+  };
+  struct Bucket {
+    DType dtype = DType::float32;
+    ParameterList parameters = {};
+    std::int64_t elements = 0;
+    std::vector<StreamEvent> producers = {};
+  };
+
+  State& state(const PartitionedParameter& parameter) {
+    return states_[static_cast<std::size_t>(parameter.id().value)];
+  }
+  const State& state(const PartitionedParameter& parameter) const {
+    return states_[static_cast<std::size_t>(parameter.id().value)];
+  }
+  void flush(Bucket& bucket);
+  void check(const Bucket& bucket) const;
+  void wait_for_producers(const Bucket& bucket);
+  void partition(const ParameterList& parameters, const Tensor& slices);
+  bool overwrites_pending() const;
+  bool overwrites_window(const State& state) const;
+  void report(EventKind kind, const ParameterList& parameters, const Bucket& bucket) const;
+
+  ZeroContext& context_;
+  GradientReducer reducer_;
+  std::map<std::string_view, Bucket> buckets_;  // by the dtype's name: the order of flushes
+  std::vector<State> states_;                   // by ParamId
+  std::deque<SubGroup>& sub_groups_;
+  std::int64_t micro_step_ = 0;           // H3: forwards after completed backwards
+  std::int64_t completed_backwards_ = 0;  // of the window
+};
+
+}  // namespace zeroproof

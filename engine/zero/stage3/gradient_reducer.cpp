@@ -1,0 +1,100 @@
+#include "engine/zero/stage3/gradient_reducer.h"
+
+namespace zeroproof {
+namespace {
+
+constexpr std::size_t kOutstandingReductionsMax = 2;
+
+std::int64_t slices_of(const ParameterList& parameters) {
+  std::int64_t elements = 0;
+  for (const PartitionedParameter* parameter : parameters) elements += parameter->slice_elements();
+  return elements;
+}
+
+}  // namespace
+
+Tensor GradientReducer::reduce(const ParameterList& parameters, DType dtype) {
+  limit_outstanding();
+  Tensor slices = context_.config.reduce_scatter ? reduce_scatter(parameters, dtype)
+                                                 : all_reduce(parameters, dtype);
+  outstanding_.push_back(stream().record());
+  return slices;
+}
+
+// Upstream forgets the sequence-parallel ranks on the reduce-scatter path (H18).
+double GradientReducer::divisor() const {
+  const bool has_correction =
+      !context_.config.reduce_scatter || !context_.has(Quirk::h18_no_sequence_correction);
+  return has_correction ? context_.averaging_divisor()
+                        : static_cast<double>(context_.data.size());
+}
+
+Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dtype) {
+  Kernels& kernels = context_.kernels();
+  const int ranks = context_.data.size();
+  const std::int64_t slices = slices_of(parameters);
+  const Tensor all = context_.runtime.memory().allocate(slices * ranks, dtype);
+  kernels.fill(stream(), Span::of(all), 0.0);
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::int64_t offset = slices * rank;
+    for (const PartitionedParameter* parameter : parameters) {
+      const std::int64_t elements = parameter->elements_of(rank);
+      if (elements > 0)
+        kernels.copy(stream(), Span::of(all, offset, elements),
+                     Span::of(parameter->parameter().tensor.grad(),
+                              parameter->slice_elements() * rank, elements));
+      offset += parameter->slice_elements();
+    }
+  }
+  if (divisor() != 1.0) kernels.divide(stream(), Span::of(all), divisor());
+  const Tensor own = context_.runtime.memory().allocate(slices, dtype);
+  const Work work =
+      context_.data.reduce_scatter(stream(), Span::of(own), Span::of(all), ReduceOp::sum, {});
+  context_.data.group().wait(work, stream());
+  stream().record_use(all);
+  return own;
+}
+
+Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype) {
+  Kernels& kernels = context_.kernels();
+  const ZeroConfig& config = context_.config;
+  std::int64_t elements = 0;
+  for (const PartitionedParameter* parameter : parameters) elements += parameter->elements();
+  const Tensor all = context_.runtime.memory().allocate(elements, dtype);
+  std::int64_t offset = 0;
+  for (const PartitionedParameter* parameter : parameters) {
+    kernels.copy(stream(), Span::of(all, offset, parameter->elements()),
+                 Span::of(parameter->parameter().tensor.grad()));
+    offset += parameter->elements();
+  }
+  const bool has_predivide = !config.prescale_gradients && config.gradient_predivide_factor != 1.0;
+  const double before = has_predivide ? config.gradient_predivide_factor : divisor();
+  if (before != 1.0) kernels.divide(stream(), Span::of(all), before);
+  const Work work = context_.data.all_reduce(stream(), Span::of(all), ReduceOp::sum, {});
+  context_.data.group().wait(work, stream());
+  if (has_predivide) kernels.scale(stream(), Span::of(all), before / divisor());
+
+  const Tensor own = context_.runtime.memory().allocate(slices_of(parameters), dtype);
+  kernels.fill(stream(), Span::of(own), 0.0);
+  offset = 0;
+  std::int64_t slice = 0;
+  for (const PartitionedParameter* parameter : parameters) {
+    if (parameter->own_elements() > 0)
+      kernels.copy(stream(), Span::of(own, slice, parameter->own_elements()),
+                   Span::of(all, offset + parameter->own_begin(), parameter->own_elements()));
+    offset += parameter->elements();
+    slice += parameter->slice_elements();
+  }
+  stream().record_use(all);
+  return own;
+}
+
+// More than two reductions that nobody knows to be done: the host waits for the oldest.
+void GradientReducer::limit_outstanding() {
+  while (!outstanding_.empty() && stream().query(outstanding_.front())) outstanding_.pop_front();
+  if (outstanding_.size() <= kOutstandingReductionsMax) return;
+  stream().synchronize(outstanding_.front());
+  outstanding_.pop_front();
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/zero/stage3/parameter_coordinator.h"
+#include "model/custom_function.h"
+
+namespace zeroproof {
+
+// The hooks of all modules of one engine (zero_semantics 3.2): before a module's forward a fetch,
+// behind it a release; and around its backward the same, by one Function behind every input and
+// one behind every output. Both are in the split form with a vmap rule, so that they pass through
+// function transforms (section 4); at every level of those the inputs are counted by themselves.
+//
+// Each call of a module counts its own inputs, in each graph task anew: a retained graph releases
+// again in every backward. Upstream (H11) counts in the module.
+class ModuleHooks {
+ public:
+  // All must outlive it.
+  ModuleHooks(ZeroContext& context, Zero3Modules& modules, ParameterCoordinator& coordinator,
+              ParameterGatherer& gatherer);
+  ~ModuleHooks();
+  ModuleHooks(const ModuleHooks&) = delete;
+  ModuleHooks& operator=(const ModuleHooks&) = delete;
+
+  // On every module that is not below a leaf module.
+  void add();
+  void remove();
+
+  // How many forwards of modules are under way; more when some were left by an exception (H11).
+  std::size_t stack_depth() const { return stack_.size(); }
+
+ private:
+  // One call of a module.
+  struct Invocation {
+    ModuleCall call;
+    std::map<std::int32_t, std::int64_t> inputs = {};  // needing a gradient, by transform level
+    GraphTaskId task = {};                             // whose backward is being counted
+    std::int64_t arrived = 0;
+    std::int64_t applied_outputs = 0;  // upstream: outputs whose backward has not come
+  };
+  using InvocationPtr = std::shared_ptr<Invocation>;
+
+  void add_to(Zero3Module& module);
+  TensorList before_forward(Zero3Module& module, const TensorList& inputs);
+  void settle_earlier_backwards();
+  void enter_forward(Zero3Module& module, const InvocationPtr& invocation);
+  TensorList after_forward(Zero3Module& module, const TensorList& outputs);
+  void adopt_returned_parameters(Zero3Module& module, const TensorList& outputs);
+  void abandon_down_to(std::size_t depth);
+  void on_parameter_read(const Tensor& parameter);
+  InvocationPtr invoke(Zero3Module& module);
+
+  TensorList wrap_inputs(const InvocationPtr& invocation, const TensorList& inputs);
+  TensorList wrap_outputs(const InvocationPtr& invocation, const TensorList& outputs);
+  CustomFunction function_behind_input(const InvocationPtr& invocation);
+  CustomFunction function_behind_output(const InvocationPtr& invocation);
+  void before_backward(Invocation& invocation);
+  void after_input(Invocation& invocation, std::int32_t level);
+  void release_backward(Invocation& invocation);
+  bool is_upstream() const { return context_.has(Quirk::h11_module_stack_leaks); }
+
+  ZeroContext& context_;
+  Zero3Modules& modules_;
+  ParameterCoordinator& coordinator_;
+  ParameterGatherer& gatherer_;
+  std::vector<HookHandle> handles_;
+  std::vector<InvocationPtr> stack_;         // of forwards
+  std::vector<InvocationPtr> of_modules_;    // upstream's counters, by module
+  std::int64_t next_invocation_ = 0;
+};
+
+}  // namespace zeroproof

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "engine/zero/stage3/fetch_trace.h"
+
+namespace zeroproof {
+
+// Which module, in which of its calls, wants its parameters.
+struct ModuleCall {
+  Zero3Module* module = nullptr;
+  std::int64_t invocation = 0;
+};
+
+// Fetches the parameters of modules before they run and releases them afterwards, forward and
+// backward, and gathers ahead along the recorded order (zero_semantics 3.3 to 3.6, 3.12).
+//
+// A use is one direction of one call of a module, so that a recompute inside a module's backward
+// does not release what that backward still needs. Upstream (H11) knows the module alone.
+class ParameterCoordinator {
+ public:
+  // All must outlive it.
+  ParameterCoordinator(ZeroContext& context, ParameterGatherer& gatherer);
+
+  // The root's forward begins (3.5). F5 where ranks recorded different orders.
+  void reset_step();
+  // Follows or records the order; what leaves it invalidates it.
+  void visit(Zero3Module& module);
+  void fetch(const ModuleCall& call, bool is_forward);
+  void release(const ModuleCall& call, bool is_forward);
+  // A forward that did not come to its end needs nothing any more.
+  void abandon_forward(const ModuleCall& call);
+
+  // What backward hooks have not released: of every module whose backward began (3.4). With every
+  // engine epilogue; `is_reported` for the end of a backward that has none.
+  void release_backward_leftovers(bool is_reported = true);
+  // Whatever is whole without a use: gathered ahead for something that did not come. Persistent
+  // and external ones stay. Upstream has no such thing.
+  void release_all_unused();
+  // Everything, persistent and external ones too; F4 when one is still there.
+  void release_and_reset_all();
+  void invalidate_trace();
+
+  const FetchTrace& trace() const { return trace_; }
+  bool has_active_backward() const { return !active_.empty(); }
+
+ private:
+  // A module between the fetch and the release of its backward, with what recomputes inside it
+  // have left to it.
+  struct ActiveBackward {
+    ModuleCall call;
+    ParameterList recomputed = {};
+  };
+
+  ParameterUse use_of(const ModuleCall& call, bool is_forward) const;
+  void check_same_on_all_ranks(const std::vector<double>& values, const char* what);
+  void broadcast_check(std::vector<double> values, const char* what);
+  void activate(const ModuleCall& call);
+  std::vector<ActiveBackward>::iterator find_active(const ModuleCall& call);
+  void attribute_to_recompute(PartitionedParameter& parameter);
+  void prefetch(bool is_forward);
+  void gather_async(const ParameterList& parameters, bool is_forward);
+  std::int64_t live_elements() const;
+
+  std::set<ParamId> releasable(const Zero3Module& module);
+  std::set<ParamId> releasable_by_trace(const Zero3Module& module) const;
+  void drop(const ActiveBackward& active, const std::set<ParamId>& releasable);
+  void release_unused(PartitionedParameter& parameter);
+  void report(EventKind kind, const Zero3Module& module, bool is_forward) const;
+  bool is_upstream() const { return context_.has(Quirk::h11_module_stack_leaks); }
+  bool has_memo() const { return context_.has(Quirk::h17_release_memo_forever); }
+
+  ZeroContext& context_;
+  ParameterGatherer& gatherer_;
+  FetchTrace trace_;
+  std::vector<ActiveBackward> active_;  // by their first fetch
+  std::map<std::pair<std::int32_t, std::int64_t>, std::set<ParamId>> memo_;  // H17
+  std::int64_t counted_live_ = 0;  // upstream's count of live elements
+};
+
+}  // namespace zeroproof

@@ -1,0 +1,208 @@
+#include "engine/zero/stage3/parameter_gatherer.h"
+
+#include <algorithm>
+
+#include "engine/engine_error.h"
+#include "model/check.h"
+
+namespace zeroproof {
+namespace {
+
+constexpr std::size_t kOutstandingGathersMax = 2;
+
+ParameterList partitioned(const ParameterList& parameters) {
+  ParameterList found;
+  for (PartitionedParameter* parameter : parameters)
+    if (parameter->is_partitioned()) found.push_back(parameter);
+  std::ranges::sort(found, {}, [](const PartitionedParameter* p) { return p->id(); });
+  const auto repeated = std::ranges::unique(found);
+  found.erase(repeated.begin(), repeated.end());
+  return found;
+}
+
+// One list a wire dtype, in the order in which the dtypes come first.
+std::vector<ParameterList> by_wire_dtype(const ParameterList& parameters) {
+  std::vector<ParameterList> lists;
+  for (PartitionedParameter* parameter : parameters) {
+    const auto has_dtype = [&](const ParameterList& list) {
+      return list.front()->wire_dtype() == parameter->wire_dtype();
+    };
+    const auto at = std::ranges::find_if(lists, has_dtype);
+    if (at == lists.end()) {
+      lists.push_back({parameter});
+    } else {
+      at->push_back(parameter);
+    }
+  }
+  return lists;
+}
+
+}  // namespace
+
+ParameterGatherer::ParameterGatherer(ZeroContext& context) : context_(context) {
+  for (ZeroParameter& parameter : context.parameters) {
+    PartitionedParameter& added = parameters_.emplace_back(context, parameter);
+    by_tensor_[&parameter.tensor.impl()] = &added;
+    added.partition(false);
+  }
+}
+
+PartitionedParameter* ParameterGatherer::find(const Tensor& tensor) {
+  if (!tensor.is_defined()) return nullptr;
+  const auto at = by_tensor_.find(&tensor.impl());
+  return at == by_tensor_.end() ? nullptr : at->second;
+}
+
+void ParameterGatherer::gather_async(const ParameterList& parameters, bool is_forward) {
+  const ParameterList missing = partitioned(parameters);
+  if (missing.empty()) return;
+  report(EventKind::zparam_gather_begin, missing, is_forward);
+  for (const ParameterList& list : by_wire_dtype(missing)) {
+    const std::shared_ptr<Gather> gather = start(list, true);
+    for (const PartitionedParameter* parameter : list)
+      if (!inflight_.emplace(parameter->id(), gather).second)
+        throw EngineError(EngineErrorId::f9, parameter->parameter().name +
+                                                 " is in the registry of gathers already");
+  }
+}
+
+void ParameterGatherer::gather(const ParameterList& parameters) {
+  for (PartitionedParameter* parameter : parameters) wait(*parameter);
+  const ParameterList missing = partitioned(parameters);
+  if (missing.empty()) return;
+  report(EventKind::zparam_gather_begin, missing, false);
+  for (const ParameterList& list : by_wire_dtype(missing)) finish(*start(list, false));
+}
+
+// The slices lie behind each other in the part of this rank; the all-gather is in place.
+std::shared_ptr<ParameterGatherer::Gather> ParameterGatherer::start(ParameterList parameters,
+                                                                   bool is_async) {
+  const auto gather = std::make_shared<Gather>();
+  gather->is_async = is_async;
+  gather->parameters = std::move(parameters);
+  for (PartitionedParameter* parameter : gather->parameters) parameter->begin_gather();
+  const int ranks = context_.data.size();
+  if (ranks == 1) return gather;
+
+  std::int64_t slices = 0;
+  for (const PartitionedParameter* parameter : gather->parameters)
+    slices += parameter->slice_elements();
+  gather->flat = context_.runtime.memory().allocate(slices * ranks,
+                                                    gather->parameters.front()->wire_dtype());
+  const Span all = Span::of(gather->flat);
+  const Span own = all.part(slices * context_.data.group().rank(), slices);
+  stream().wait(context_.compute());  // slices of an update that was just queued
+  std::int64_t offset = 0;
+  for (const PartitionedParameter* parameter : gather->parameters) {
+    context_.kernels().copy(stream(), own.part(offset, parameter->slice_elements()),
+                            Span::of(parameter->slice()));
+    offset += parameter->slice_elements();
+  }
+  gather->work = context_.data.all_gather(stream(), all, own, {.is_async = is_async});
+  return gather;
+}
+
+void ParameterGatherer::wait(PartitionedParameter& parameter) {
+  const auto at = inflight_.find(parameter.id());
+  if (at == inflight_.end()) return;
+  const std::shared_ptr<Gather> gather = at->second;
+  limit_outstanding();
+  finish(*gather);
+  finished_.push_back(stream().record());
+}
+
+void ParameterGatherer::wait_all() {
+  while (!inflight_.empty()) wait(*inflight_.begin()->second->parameters.front());
+}
+
+// More than two gathers that nobody knows to be done: the host waits for the oldest (3.3).
+void ParameterGatherer::limit_outstanding() {
+  while (!finished_.empty() && stream().query(finished_.front())) finished_.pop_front();
+  if (finished_.size() <= kOutstandingGathersMax) return;
+  stream().synchronize(finished_.front());
+  finished_.pop_front();
+}
+
+void ParameterGatherer::finish(Gather& gather) {
+  if (gather.flat.is_defined() && gather.is_async) {
+    context_.data.wait(gather.work, stream());
+  } else if (gather.flat.is_defined()) {
+    context_.data.group().wait(gather.work, stream());
+  }
+  std::int64_t offset = 0;
+  for (PartitionedParameter* parameter : gather.parameters) {
+    parameter->install(assemble(gather, *parameter, offset));
+    offset += parameter->slice_elements();
+    inflight_.erase(parameter->id());
+  }
+  context_.compute().wait(stream());
+  if (gather.flat.is_defined()) stream().record_use(gather.flat);
+  report(EventKind::zparam_gather_end, gather.parameters, false);
+}
+
+// A parameter that travelled alone, in its own dtype, already lies as it must.
+Tensor ParameterGatherer::assemble(const Gather& gather, const PartitionedParameter& parameter,
+                                   std::int64_t offset) const {
+  const DType dtype = parameter.slice().dtype();
+  if (gather.flat.is_defined() && gather.parameters.size() == 1 && gather.flat.dtype() == dtype)
+    return gather.flat;
+  const Tensor full = context_.runtime.memory().allocate(parameter.elements(), dtype);
+  if (!gather.flat.is_defined()) {
+    stream().wait(context_.compute());
+    // What would have travelled is rounded to the wire dtype and back.
+    Span source = Span::of(parameter.slice(), 0, parameter.elements());
+    Tensor wire;
+    if (parameter.wire_dtype() != dtype) {
+      wire = context_.runtime.memory().allocate(parameter.elements(), parameter.wire_dtype());
+      context_.kernels().copy(stream(), Span::of(wire), source);
+      source = Span::of(wire);
+    }
+    context_.kernels().copy(stream(), Span::of(full), source);
+    if (wire.is_defined()) stream().record_use(wire);
+    return full;
+  }
+  const int ranks = context_.data.size();
+  const std::int64_t slices = gather.flat.numel() / ranks;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::int64_t elements = parameter.elements_of(rank);
+    if (elements == 0) break;
+    context_.kernels().copy(stream(),
+                            Span::of(full, parameter.slice_elements() * rank, elements),
+                            Span::of(gather.flat, slices * rank + offset, elements));
+  }
+  return full;
+}
+
+void ParameterGatherer::partition(PartitionedParameter& parameter, bool has_been_updated) {
+  ZP_CHECK(!is_inflight(parameter), "a parameter in flight is not partitioned");
+  parameter.partition(has_been_updated);
+  report(EventKind::zparam_partition, {&parameter}, false);
+}
+
+std::int64_t ParameterGatherer::available_elements() const {
+  std::int64_t elements = 0;
+  for (const PartitionedParameter& parameter : parameters_)
+    if (parameter.is_available()) elements += parameter.elements();
+  return elements;
+}
+
+std::int64_t ParameterGatherer::live_elements() const {
+  std::int64_t elements = 0;
+  for (const PartitionedParameter& parameter : parameters_)
+    if (!parameter.is_partitioned()) elements += parameter.elements();
+  return elements;
+}
+
+void ParameterGatherer::report(EventKind kind, const ParameterList& parameters,
+                               bool is_forward) const {
+  if (!context_.events.is_on()) return;
+  HookEvent event;
+  event.kind = kind;
+  event.is_forward = is_forward;
+  for (const PartitionedParameter* parameter : parameters)
+    event.params.push_back(parameter->parameter().name_id);
+  if (kind != EventKind::zparam_gather_begin) event.numel = available_elements();
+  context_.events.send(std::move(event));
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,299 @@
+#include "engine/zero/stage3/stage3.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "engine/zero/stage3/gather_context.h"
+#include "engine/zero/stage3/leaf_modules.h"
+#include "engine/zero/stages.h"
+#include "model/accumulate_grad.h"
+#include "model/check.h"
+
+namespace zeroproof {
+
+std::unique_ptr<ZeroOptimizer> make_zero3_optimizer(ZeroContext& context) {
+  return std::make_unique<Zero3Optimizer>(context);
+}
+
+Zero3Optimizer::Zero3Optimizer(ZeroContext& context)
+    : context_(context),
+      gatherer_(context),
+      modules_(context.module, gatherer_, context.events),
+      coordinator_(context, gatherer_),
+      linear_(context.autograd, gatherer_,
+              context.config.memory_efficient_linear && !context.skips_frames),
+      coalesced_(context.parameters.size()) {
+  for (Zero3Module* leaf : configured_leaf_modules(context.config, modules_))
+    modules_.set_leaf(*leaf);
+  hooks_ = std::make_unique<ModuleHooks>(context, modules_, coordinator_, gatherer_);
+  make_sub_groups();
+  gradients_ = std::make_unique<GradientPartitions>(context, gatherer_, sub_groups_);
+  if (context.skips_frames) {
+    use_fallback();
+  } else {
+    mark_persistent_parameters();
+    add_leaf_hooks();
+  }
+  context.autograd.add_listener(*this);
+}
+
+Zero3Optimizer::~Zero3Optimizer() {
+  context_.autograd.remove_listener(*this);
+  for (HookHandle& hook : module_hooks_) hook.remove();
+}
+
+void Zero3Optimizer::make_sub_groups() {
+  std::int32_t groups = 0;
+  for (const ZeroParameter& parameter : context_.parameters)
+    groups = std::max(groups, parameter.group + 1);
+  for (std::int32_t group = 0; group < groups; ++group) {
+    ParameterList members;
+    std::int64_t elements = 0;
+    for (PartitionedParameter& parameter : gatherer_.parameters()) {
+      if (parameter.parameter().group != group) continue;
+      members.push_back(&parameter);
+      elements += parameter.elements();
+      if (elements < context_.config.sub_group_size) continue;
+      sub_groups_.emplace_back(context_, std::move(members));
+      members = {};
+      elements = 0;
+    }
+    if (!members.empty()) sub_groups_.emplace_back(context_, std::move(members));
+  }
+}
+
+// Section 5: DeepCompile has no module hooks, no persistent parameters and the original linear.
+void Zero3Optimizer::use_fallback() {
+  fallback_ = std::make_unique<EagerFallback>(context_, gatherer_);
+  hooks_->remove();
+  for (Zero3Module& module : modules_.all()) {
+    module.module->set_parameter_observer([this](const Tensor& read) {
+      if (PartitionedParameter* parameter = gatherer_.find(read)) fallback_->read(*parameter);
+    });
+    module_hooks_.push_back(module.module->register_forward_pre_hook([this, &module](const auto&) {
+      for (PartitionedParameter* parameter : module.own) fallback_->read(*parameter);
+      return TensorList{};
+    }));
+  }
+}
+
+void Zero3Optimizer::release_gathered_parameters() {
+  if (fallback_) fallback_->release_gathered();
+}
+void Zero3Optimizer::set_guard_evaluation(bool is_evaluating) {
+  if (fallback_) fallback_->set_guard_evaluation(is_evaluating);
+}
+
+// 3.6: small ones, in the order of modules, as far as the room for them goes.
+void Zero3Optimizer::mark_persistent_parameters() {
+  const ZeroConfig& config = context_.config;
+  std::int64_t total = 0;
+  for (PartitionedParameter& parameter : gatherer_.parameters()) {
+    if (parameter.elements() > config.stage3_param_persistence_threshold) continue;
+    if (parameter.elements() + total > config.stage3_model_persistence_threshold) continue;
+    total += parameter.elements();
+    parameter.set_persistent(true);
+    persistent_.push_back(&parameter);
+  }
+}
+
+bool Zero3Optimizer::has_gradient_hook(const ZeroParameter& parameter) const {
+  if (!parameter.requires_grad || parameter.group < 0) return false;
+  auto& self = const_cast<Zero3Optimizer&>(*this);  // lookups only
+  const PartitionedParameter* partitioned = &self.gatherer_.of(parameter);
+  return std::ranges::none_of(self.modules_.all(), [&](const Zero3Module& module) {
+    return module.is_leaf && contains(module.own, partitioned);
+  });
+}
+
+// Upstream counts idle leaf modules, too (H25).
+std::int32_t Zero3Optimizer::extra_expected_hooks() const {
+  auto& self = const_cast<Zero3Optimizer&>(*this);  // lookups only
+  const auto runs = [this](const PartitionedParameter* parameter) {
+    if (parameter->parameter().group < 0) return false;
+    if (context_.has(Quirk::h25_counts_idle_leaf_modules)) return true;
+    const auto node = find_accumulate_grad(parameter->parameter().tensor);
+    return node && context_.autograd.will_execute(*node);
+  };
+  return static_cast<std::int32_t>(
+      std::ranges::count_if(self.modules_.all(), [&](const Zero3Module& module) {
+        return module.is_leaf && std::any_of(module.own.begin(), module.own.end(), runs);
+      }));
+}
+
+void Zero3Optimizer::add_leaf_hooks() {
+  for (HookHandle& hook : module_hooks_) hook.remove();
+  module_hooks_.clear();
+  for (Zero3Module& module : modules_.all()) {
+    if (!module.is_leaf || module.is_below_leaf) continue;
+    module_hooks_.push_back(module.module->register_full_backward_hook(
+        [this, &module](const TensorList&, const TensorList&) {
+          if (!context_.autograd.local().transforms) on_leaf_backward(module);
+          return TensorList{};
+        }));
+  }
+}
+
+// 3.7: every parameter of the leaf, whether this rank used it or not.
+void Zero3Optimizer::on_leaf_backward(Zero3Module& leaf) {
+  ParameterList trained;
+  for (PartitionedParameter* parameter : leaf.own)
+    if (parameter->parameter().group >= 0) trained.push_back(parameter);
+  if (trained.empty()) return;
+  run_hook_([this, &trained] {
+    for (PartitionedParameter* parameter : trained) {
+      const bool is_missing = !parameter->parameter().tensor.grad().is_defined();
+      if (!context_.is_coalescing) {
+        gradients_->add(*parameter, true);
+      } else if (is_missing) {
+        gradients_->give_zeros(*parameter, true);
+      }
+    }
+  });
+}
+
+void Zero3Optimizer::on_forward_begin(bool ran_epilogue) {
+  gradients_->on_forward_begin(ran_epilogue);
+  if (fallback_) fallback_->begin_forward();
+}
+
+// Without a backward to come nothing is used from what was gathered ahead for it.
+std::int64_t Zero3Optimizer::on_forward_end(bool has_graph) {
+  if (fallback_) return fallback_->end_forward(has_graph).value_or(-1);
+  const Autograd& autograd = context_.autograd;
+  const bool has_backward = autograd.is_grad_enabled() && !autograd.local().transforms;
+  if (!is_upstream() && !has_backward && hooks_->stack_depth() == 0)
+    coordinator_.release_all_unused();
+  return -1;
+}
+
+void Zero3Optimizer::backward_prologue(std::int64_t graph) {
+  const Events::Call reported(context_.events, "z3.backward_prologue");
+  if (fallback_) fallback_->start_backward(graph);
+}
+
+void Zero3Optimizer::add_gradient(ZeroParameter& parameter) {
+  if (!context_.is_coalescing) gradients_->add(gatherer_.of(parameter), false);
+}
+
+// While coalescing, a whole backward's gradient leaves .grad, so that one that fails can be told
+// from those before.
+void Zero3Optimizer::collect_gradients() {
+  if (!context_.is_coalescing) return;
+  for (const ZeroParameter& parameter : context_.parameters) {
+    const Tensor grad = parameter.tensor.grad();
+    if (parameter.group < 0 || !grad.is_defined()) continue;
+    Tensor& sum = coalesced_[static_cast<std::size_t>(parameter.id.value)];
+    if (sum.is_defined()) {
+      context_.kernels().add(context_.compute(), Span::of(sum), Span::of(grad));
+    } else {
+      sum = grad;
+    }
+    parameter.tensor.set_grad({});
+  }
+}
+
+void Zero3Optimizer::flush_coalesced() {
+  for (PartitionedParameter& parameter : gatherer_.parameters()) {
+    Tensor& sum = coalesced_[static_cast<std::size_t>(parameter.id().value)];
+    if (sum.is_defined()) parameter.parameter().tensor.set_grad(std::exchange(sum, Tensor()));
+    if (parameter.parameter().tensor.grad().is_defined()) gradients_->add(parameter, false);
+  }
+  reduce_gradients();
+}
+
+void Zero3Optimizer::reduce_gradients() {
+  const Events::Call reported(context_.events, "z3.independent_gradient_partition_epilogue");
+  gradients_->flush_all();
+  gradients_->commit();
+}
+
+void Zero3Optimizer::backward_epilogue() {
+  const Events::Call reported(context_.events, "z3.backward_epilogue");
+  if (fallback_) return fallback_->end_backward();
+  coordinator_.release_backward_leftovers();
+}
+
+// Only what was not reduced can be taken back upstream.
+bool Zero3Optimizer::abandon_gradients() {
+  const bool has_crossed = gradients_->has_pending();
+  gradients_->drop_backward();
+  return context_.quirks.is_empty() || !has_crossed;
+}
+
+// The update itself takes over everything active (2.14).
+void Zero3Optimizer::finalize_unmanaged() {}
+
+void Zero3Optimizer::zero_grad() {
+  const Events::Call reported(context_.events, "z3.zero_grad");
+  if (!context_.has(Quirk::h1_abort_leaks_state)) gradients_->drop_backward();
+  for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
+  std::ranges::fill(coalesced_, Tensor());
+  gradients_->start_window();
+}
+
+void Zero3Optimizer::on_graph_task_begin(GraphTaskId, bool) {
+  if (graph_tasks_++ == 0)
+    is_transform_task_ = context_.autograd.local().transforms != nullptr;
+}
+
+// No epilogue follows a backward that failed, nor one of a function transform.
+void Zero3Optimizer::on_graph_task_end(GraphTaskId, bool raised) {
+  if (--graph_tasks_ > 0 || is_upstream()) return;
+  if (raised || is_transform_task_) coordinator_.release_backward_leftovers(false);
+}
+
+void Zero3Optimizer::gathered_parameters(const TensorList& parameters,
+                                         std::optional<int> modifier_rank,
+                                         const std::function<void()>& body) {
+  GatherContext gathered(context_, gatherer_, parameters, modifier_rank);
+  body();
+  gathered.exit();
+}
+
+Zero3Module& Zero3Optimizer::known(nn::Module& module) {
+  Zero3Module* found = modules_.find(module);
+  if (!found) throw std::invalid_argument("the module is not part of this engine's model");
+  return *found;
+}
+
+void Zero3Optimizer::set_leaf_module(nn::Module& module) {
+  modules_.set_leaf(known(module));
+  register_module_hooks();
+}
+
+void Zero3Optimizer::register_external_parameter(nn::Module& module, const Tensor& parameter) {
+  PartitionedParameter* partitioned = gatherer_.find(parameter);
+  if (!partitioned)
+    throw std::invalid_argument("the tensor is not a parameter of this engine's model");
+  Zero3Modules::add_external(known(module), *partitioned);
+}
+
+void Zero3Optimizer::register_module_hooks() {
+  hooks_->remove();
+  hooks_->add();
+  add_leaf_hooks();
+  if (coordinator_.trace().mode() != TraceMode::invalid) coordinator_.invalidate_trace();
+}
+
+void Zero3Optimizer::remove_module_hooks() {
+  hooks_->remove();
+  for (HookHandle& hook : module_hooks_) hook.remove();
+  module_hooks_.clear();
+}
+
+void Zero3Optimizer::report_parameters() {
+  if (!context_.events.is_on()) return;
+  for (const PartitionedParameter& parameter : gatherer_.parameters()) {
+    HookEvent event;
+    event.kind = EventKind::zparam_status;
+    event.name = context_.events.name(zero_param_status_name(parameter.status()));
+    event.param = parameter.parameter().name_id;
+    event.active_modules = parameter.count_using_modules();
+    event.is_persistent = parameter.is_persistent();
+    event.numel = parameter.elements();
+    context_.events.send(std::move(event));
+  }
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,94 @@
+// The update of stage 3 (zero_semantics 2.19).
+#include "engine/precision/gradient_norm.h"
+#include "engine/zero/stage3/stage3.h"
+
+namespace zeroproof {
+
+StepOutcome Zero3Optimizer::step() {
+  const Events::Call reported(context_.events, "z3.step");
+  { const Events::Call pre_step(context_.events, "z3.pre_step"); }
+  partition_all_parameters();
+  gradients_->prepare_update();
+  StepOutcome outcome;
+  outcome.has_overflow = checks_overflow() && overflows(shards());
+  const double scale = context_.loss_scaler.scale();
+  if (checks_overflow()) context_.loss_scaler.update(outcome.has_overflow);
+  if (!outcome.has_overflow) {
+    const double used =
+        context_.has(Quirk::h6_unscale_with_updated_scale) ? context_.loss_scaler.scale() : scale;
+    const double norm = gradient_norm(context_, shards(), {.is_default_group = true});
+    outcome.grad_norm = norm / used;
+    for (SubGroup& group : sub_groups_) update(group, divisor(used, norm));
+    outcome.is_applied = true;
+  }
+  gradients_->finish_update();
+  gradients_->drop_backward();
+  zero_grad();
+  post_step();
+  return outcome;
+}
+
+void Zero3Optimizer::partition_all_parameters() {
+  const Events::Call reported(context_.events, "z3.partition_all_parameters");
+  coordinator_.release_and_reset_all();
+}
+
+void Zero3Optimizer::post_step() {
+  const Events::Call reported(context_.events, "z3.post_step");
+  gatherer_.gather(persistent_);
+}
+
+// bf16 gradients have the range of float32: upstream's stage 3 looks at scaled ones alone.
+bool Zero3Optimizer::checks_overflow() const {
+  return context_.config.fp16.enabled || context_.loss_scaler.kind() != LossScalerKind::none;
+}
+
+// The GradScaler decides on each rank by itself upstream (H7).
+bool Zero3Optimizer::overflows(const std::vector<Span>& shards) {
+  const bool is_local = context_.has(Quirk::h7_autocast_clips_scaled) &&
+                        context_.loss_scaler.kind() == LossScalerKind::grad_scaler;
+  if (!is_local) return has_overflow(context_, shards, {.is_default_group = true});
+  const Tensor count = context_.runtime.memory().allocate(1, DType::float64);
+  context_.kernels().fill(context_.compute(), Span::of(count), 0.0);
+  for (const Span& shard : shards)
+    context_.kernels().count_non_finite(context_.compute(), Span::of(count), shard);
+  return context_.kernels().read(context_.compute(), Span::of(count)).at(0) > 0.0;
+}
+
+double Zero3Optimizer::divisor(double scale, double norm) const {
+  const double clip = context_.config.gradient_clipping;
+  const bool clips_scaled = context_.has(Quirk::h7_autocast_clips_scaled) &&
+                            context_.loss_scaler.kind() == LossScalerKind::grad_scaler;
+  if (clips_scaled) return scale * unscale_and_clip_divisor(1.0, norm, clip);
+  return unscale_and_clip_divisor(scale, norm, clip);
+}
+
+Span Zero3Optimizer::step_gradient(SubGroup& group) const {
+  return Span::of(group.hp_gradient().is_defined() ? group.hp_gradient() : group.window());
+}
+
+std::vector<Span> Zero3Optimizer::shards() {
+  std::vector<Span> spans;
+  for (SubGroup& group : sub_groups_) spans.push_back(step_gradient(group));
+  return spans;
+}
+
+void Zero3Optimizer::update(SubGroup& group, double divisor) {
+  Kernels& kernels = context_.kernels();
+  Stream& stream = context_.compute();
+  Span grad = step_gradient(group);
+  Tensor master_grad;
+  if (grad.dtype() != group.master().dtype()) {
+    const Placement placement =
+        context_.config.is_offloaded() ? Placement::host : Placement::device;
+    master_grad = context_.runtime.memory().allocate(grad.elements, group.master().dtype(),
+                                                     placement);
+    kernels.copy(stream, Span::of(master_grad), grad);
+    grad = Span::of(master_grad);
+  }
+  if (divisor != 1.0) kernels.scale(stream, grad, 1.0 / divisor);
+  group.optimizer().step(stream, Span::of(group.master()), grad);
+  group.write_back();
+}
+
+}  // namespace zeroproof

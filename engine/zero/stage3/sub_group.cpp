@@ -1,0 +1,63 @@
+#include "engine/zero/stage3/sub_group.h"
+
+#include <utility>
+
+namespace zeroproof {
+namespace {
+
+std::int64_t slices_of(const ParameterList& parameters) {
+  std::int64_t elements = 0;
+  for (const PartitionedParameter* parameter : parameters) elements += parameter->slice_elements();
+  return elements;
+}
+
+Placement placement_of(const ZeroConfig& config) {
+  return config.is_offloaded() ? Placement::host : Placement::device;
+}
+
+DType state_dtype(const ZeroConfig& config) {
+  return config.bf16.optimizer_states ? DType::bfloat16 : config.master_dtype();
+}
+
+}  // namespace
+
+SubGroup::SubGroup(ZeroContext& context, ParameterList parameters)
+    : context_(context),
+      parameters_(std::move(parameters)),
+      elements_(slices_of(parameters_)),
+      optimizer_(context.runtime, context.config.optimizer, elements_,
+                 state_dtype(context.config), placement_of(context.config)) {
+  const ZeroConfig& config = context.config;
+  Memory& memory = context.runtime.memory();
+  master_ = memory.allocate(elements_, config.master_dtype(), placement_of(config));
+  window_ = memory.allocate(elements_, config.accumulation_dtype(), placement_of(config));
+  pending_ = memory.allocate(elements_, config.accumulation_dtype());
+  Kernels& kernels = context.kernels();
+  kernels.fill(context.compute(), Span::of(window_), 0.0);
+  kernels.fill(context.compute(), Span::of(pending_), 0.0);
+  if (config.is_offloaded()) {
+    hp_gradient_ = memory.allocate(elements_, config.master_dtype(), Placement::host);
+    kernels.fill(context.compute(), Span::of(hp_gradient_), 0.0);
+  }
+  std::int64_t offset = 0;
+  for (const PartitionedParameter* parameter : parameters_) {
+    offsets_.push_back(offset);
+    offset += parameter->slice_elements();
+  }
+  read_slices();
+}
+
+void SubGroup::write_back() const {
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    context_.kernels().copy(context_.compute(), Span::of(parameters_[i]->slice()),
+                            Span::of(master_, padded(i).begin, padded(i).elements));
+}
+
+void SubGroup::read_slices() const {
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    context_.kernels().copy(context_.compute(),
+                            Span::of(master_, padded(i).begin, padded(i).elements),
+                            Span::of(parameters_[i]->slice()));
+}
+
+}  // namespace zeroproof

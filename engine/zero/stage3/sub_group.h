@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/zero/flat_partition.h"
+#include "engine/zero/shard_optimizer.h"
+#include "engine/zero/stage3/partitioned_parameter.h"
+
+namespace zeroproof {
+
+// Parameters of one optimizer group that are updated together, at most sub_group_size elements
+// (zero_semantics 2.18b, 2.19): of each the rank's slice, one behind the other, as master weights,
+// optimizer state and gradient. Slices have their padding here; it is zero throughout.
+class SubGroup {
+ public:
+  SubGroup(ZeroContext& context, ParameterList parameters);
+
+  const ParameterList& parameters() const { return parameters_; }
+  std::int64_t elements() const { return elements_; }
+  // Of the slice at `index`: own_elements() only.
+  FlatRange own(std::size_t index) const {
+    return {offsets_[index], parameters_[index]->own_elements()};
+  }
+  FlatRange padded(std::size_t index) const {
+    return {offsets_[index], parameters_[index]->slice_elements()};
+  }
+
+  const Tensor& master() const { return master_; }
+  ShardOptimizer& optimizer() { return optimizer_; }
+  // The window's gradients, in the accumulation dtype, where the master weights are.
+  const Tensor& window() const { return window_; }
+  // What the running backward has reduced so far; on the device.
+  const Tensor& pending() const { return pending_; }
+  // What the update reads where that is not the window itself (offload); undefined otherwise.
+  const Tensor& hp_gradient() const { return hp_gradient_; }
+
+  // Low-precision slices from master weights, or the other way round.
+  void write_back() const;
+  void read_slices() const;
+
+ private:
+  ZeroContext& context_;
+  ParameterList parameters_;
+  std::vector<std::int64_t> offsets_;
+  std::int64_t elements_ = 0;
+  Tensor master_;
+  Tensor window_;
+  Tensor pending_;
+  Tensor hp_gradient_;
+  ShardOptimizer optimizer_;
+};
+
+}  // namespace zeroproof

@@ -1,0 +1,112 @@
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "engine/runtime/host/host_world.h"
+#include "model/cpu_ops.h"
+#include "model/functions.h"
+#include "model/nn/linear.h"
+#include "model/nn/sequential.h"
+
+namespace zeroproof {
+namespace {
+
+Tensor filled(Shape sizes, double first) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < numel(sizes); ++i)
+    values.push_back(0.125 * static_cast<double>((i * 7 + 3) % 11) - 0.5 + first);
+  return Tensor::of(values, std::move(sizes), DType::float32);
+}
+
+Tensor trainable(Shape sizes, double first) {
+  Tensor tensor = filled(std::move(sizes), first);
+  tensor.set_requires_grad(true);
+  return tensor;
+}
+
+class Net final : public nn::Module {
+ public:
+  Net() {
+    l1_ = register_module(
+        "l1", std::make_shared<nn::Linear>(trainable({6, 4}, 0.0), trainable({6}, 0.1)));
+    l2_ = register_module(
+        "l2", std::make_shared<nn::Linear>(trainable({3, 6}, 0.05), trainable({3}, -0.1)));
+  }
+
+ protected:
+  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
+    const Tensor hidden = tanh(ag, (*l1_)(ag, inputs.at(0)));
+    return {mean(ag, sq(ag, (*l2_)(ag, hidden)))};
+  }
+
+ private:
+  std::shared_ptr<nn::Linear> l1_;
+  std::shared_ptr<nn::Linear> l2_;
+};
+
+struct Outcome {
+  std::vector<FullTensor> gradients;
+  std::vector<FullTensor> parameters;
+};
+
+Outcome train(const ZeroConfig& config, int world_size, bool is_manual) {
+  Outcome outcome;
+  HostWorld world({.world_size = world_size});
+  world.run([&](Runtime& runtime) {
+    const CpuOps ops;
+    Autograd autograd(ops);
+    Net net;
+    auto engine = Engine::initialize(autograd, net, config, runtime).value();
+    for (int step = 0; step < 3; ++step) {
+      for (int micro = 0; micro < config.gradient_accumulation_steps; ++micro) {
+        const Tensor loss = engine->forward(filled({2, 4}, 0.01 * (runtime.rank() + 10 * micro)));
+        if (is_manual) {
+          autograd.backward(loss);
+        } else {
+          engine->backward(loss);
+        }
+        const auto gradients = engine->full_gradients();
+        if (runtime.rank() == 0) outcome.gradients = gradients;
+        engine->step();
+      }
+    }
+    auto parameters = engine->full_parameters();
+    if (runtime.rank() == 0) outcome.parameters = std::move(parameters);
+    EXPECT_EQ(engine->global_steps(), 3);
+  });
+  return outcome;
+}
+
+bool is_near(const std::vector<FullTensor>& a, const std::vector<FullTensor>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    for (std::size_t j = 0; j < a[i].values.size(); ++j)
+      if (!(std::abs(a[i].values[j] - b[i].values[j]) < 1e-5)) return false;
+  return true;
+}
+
+TEST(Engine, All_stages_train_alike) {
+  for (const int world_size : {1, 2, 3, 4})
+    for (const int gas : {1, 2}) {
+      ZeroConfig config{.stage = 0, .gradient_accumulation_steps = gas};
+      const Outcome plain = train(config, world_size, false);
+      EXPECT_NE(plain.gradients.at(0).values.at(0), 0.0);
+      for (const int stage : {1, 2})
+        for (const bool is_manual : {false, true})
+          for (const bool has_overlap : {false, true}) {
+            config.stage = stage;
+            config.overlap_comm = has_overlap;
+            config.reduce_bucket_size = 30;
+            const Outcome outcome = train(config, world_size, is_manual);
+            EXPECT_TRUE(is_near(plain.gradients, outcome.gradients))
+                << stage << " " << world_size << " " << is_manual << has_overlap << gas;
+            EXPECT_TRUE(is_near(plain.parameters, outcome.parameters))
+                << stage << " " << world_size << " " << is_manual << has_overlap << gas;
+          }
+    }
+}
+
+}  // namespace
+}  // namespace zeroproof
