@@ -9,6 +9,7 @@
 
 #include "engine/engine_error.h"
 #include "engine/fallback_rule.h"
+#include "engine/full_tensor.h"
 #include "engine/quirks.h"
 #include "engine/runtime/runtime.h"
 #include "engine/zero_config.h"
@@ -44,13 +45,6 @@ struct StepOutcome {
   bool is_applied = false;  // at a boundary, without overflow
   bool has_overflow = false;
   std::optional<double> grad_norm;  // unscaled, before clipping; at a boundary only
-};
-
-// One named tensor of the model or of the optimizer, whole, in row-major order.
-struct FullTensor {
-  std::string name;
-  Shape sizes;
-  std::vector<double> values;
 };
 
 // A ZeRO training engine around a module, in the words of DeepSpeed. One rank's part: every rank
