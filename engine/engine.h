@@ -120,9 +120,9 @@ class Engine {
   BackwardState hook_state() const;
 
   class Core;  // engine/engine_core.h: what the parts of the engine share
+  explicit Engine(std::unique_ptr<Core> core);  // see initialize()
 
  private:
-  explicit Engine(std::unique_ptr<Core> core);
   std::unique_ptr<Core> core_;
 };
 

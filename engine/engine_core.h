@@ -19,7 +19,7 @@ namespace zeroproof {
 class Engine::Core final : public HookHost, public GraphTaskListener {
  public:
   Core(Autograd& autograd, nn::Module& module, const ZeroConfig& config, Runtime& runtime,
-       const EngineOptions& options);
+       const EngineOptions& options, const LossScaler& loss_scaler);
   ~Core() override;
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
