@@ -17,7 +17,8 @@ bool is_engine_event(const HookEvent& event) {
 
 }  // namespace
 
-ProtocolView::ProtocolView(const NameTable& names) : names_(&names), methods_(names) {}
+ProtocolView::ProtocolView(const NameTable& names)
+    : names_(&names), methods_(names), parameters_(names) {}
 
 bool ProtocolView::is_quiet() const {
   return tasks_.is_empty() && std::all_of(engines_.begin(), engines_.end(), [](const auto& entry) {
@@ -28,6 +29,9 @@ bool ProtocolView::is_quiet() const {
 std::span<const Fact> ProtocolView::apply(const HookEvent& event) {
   facts_.clear();
   done_.clear();
+  if (last_) parameters_.apply(*last_, methods_.of(last_->name));
+  last_.reset();
+  if (ParameterBook::is_about(event)) last_ = event;
   switch (event.kind) {
     case EventKind::gt_begin:
       begin_task(event);
@@ -75,6 +79,7 @@ Fact& ProtocolView::add(FactKind kind, const HookEvent& event, EngineId engine) 
   fact.is_quiet = is_quiet();
   fact.engine_count = static_cast<std::int32_t>(engines_.size());
   fact.live_callbacks = tasks_.live_callbacks(engine);
+  fact.parameters = &parameters_;
   fact.micro_step = micro_step_of(event);
   const auto known = engines_.find(engine);
   if (known != engines_.end()) {
