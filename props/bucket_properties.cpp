@@ -117,7 +117,8 @@ class BucketsEmptyAfterEpilogue final : public Monitor {
     if (is_add(fact)) waiting_[fact.engine].insert(fact.event->param);
     if (is_flush(fact))
       for (const NameId param : fact.event->params) waiting_[fact.engine].erase(param);
-    if (fact.kind == FactKind::step_end) waiting_.erase(fact.engine);  // it clears the buckets
+    if (fact.kind == FactKind::step_end || fact.kind == FactKind::abandoned)
+      waiting_.erase(fact.engine);  // both clear the buckets
     if (fact.kind != FactKind::grad_epilogue_end || fact.has_raised) return;
     mark_applicable();
     const std::set<NameId> left = std::move(waiting_[fact.engine]);

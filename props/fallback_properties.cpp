@@ -49,13 +49,19 @@ class Claims {
   std::map<std::pair<EngineId, std::int64_t>, std::set<NameId>> graphs_;
 };
 
-// P81.
+// P81. A backward that begins finds a claim on what the forwards since the last one gathered:
+// without it nothing keeps the parameters.
 class ClaimedNeverPartitioned final : public Monitor {
  public:
   using Monitor::Monitor;
 
   void observe(const Fact& fact) override {
     claims_.observe(fact);
+    if (is_call(fact, Method::fallback_gather) && fact.is_in_forward && fact.user_task < 0)
+      gathered_[fact.engine].insert(fact.event->params.begin(), fact.event->params.end());
+    if (is_call(fact, Method::fallback_abandon) || is_call(fact, Method::fallback_claim))
+      gathered_.erase(fact.engine);
+    if (fact.kind == FactKind::prologue_begin) judge_unclaimed(fact);
     if (claims_.is_empty()) return;
     mark_applicable();
     if (fact.event->kind != EventKind::zparam_partition) return;
@@ -69,13 +75,35 @@ class ClaimedNeverPartitioned final : public Monitor {
   }
 
  protected:
-  void append_memory(std::string& bytes) const override { claims_.append(bytes); }
+  void append_memory(std::string& bytes) const override {
+    claims_.append(bytes);
+    for (const auto& [engine, params] : gathered_)
+      for (const NameId param : params) append_bytes(bytes, param.value);
+  }
 
  private:
+  void judge_unclaimed(const Fact& fact) {
+    const auto gathered = gathered_.find(fact.engine);
+    if (gathered == gathered_.end()) return;
+    const std::set<NameId> params = std::move(gathered->second);
+    gathered_.erase(gathered);
+    if (!claims_.is_empty()) return;  // an inference forward gathers without a claim
+    for (const NameId param : params) {
+      if (fact.parameters->residence(param) != Residence::not_available) continue;
+      report(place(*fact.event),
+             fmt::format("{} was gathered in a forward of {}, claimed by no graph and gone when "
+                         "the backward began at lc {}",
+                         text(param), engine_name(fact.engine), fact.event->lc));
+      return;
+    }
+  }
+
   Claims claims_;
+  std::map<EngineId, std::set<NameId>> gathered_;  // in forwards, not claimed yet
 };
 
-// P82. Gathering takes a parameter over; only its owner gives it back.
+// P82. Gathering takes a parameter over; then no other engine gives it back. What nobody owns any
+// engine may partition (left by a user's context, say).
 class OneOwner final : public Monitor {
  public:
   using Monitor::Monitor;
@@ -89,13 +117,12 @@ class OneOwner final : public Monitor {
     if (!is_call(fact, Method::fallback_release)) return;
     for (const NameId param : fact.event->params) {
       const auto owner = owners_.find(param);
-      if (owner == owners_.end() || owner->second != fact.engine)
+      if (owner == owners_.end()) continue;
+      if (owner->second != fact.engine)
         report(place(*fact.event),
                fmt::format("{} gave {} back at lc {}, which {} owned", engine_name(fact.engine),
-                           text(param), fact.event->lc,
-                           owner == owners_.end() ? "nobody" : engine_name(owner->second)));
-      else
-        owners_.erase(owner);
+                           text(param), fact.event->lc, engine_name(owner->second)));
+      owners_.erase(owner);
     }
   }
 
@@ -143,13 +170,11 @@ class ClaimsEndWithBackward final : public Monitor {
   void observe(const Fact& fact) override {
     if (fact.engine.is_none()) return;
     Engine& engine = engines_[fact.engine];
-    if (fact.method == Method::fallback_abandon)
-      engine.is_abandoning = fact.event->kind == EventKind::engine_call;
+    if (is_call(fact, Method::fallback_abandon)) abandon(fact, engine);
     if (is_call(fact, Method::fallback_claim)) engine.claimed.insert(fact.event->index);
     if (is_call(fact, Method::fallback_start) && engine.claimed.contains(fact.event->index))
       engine.started.insert(fact.event->index);
     if (is_call(fact, Method::fallback_drop)) drop(fact, engine);
-    if (is_call(fact, Method::fallback_abandon)) engine.claimed.clear(), engine.started.clear();
     if (fact.kind != FactKind::backward_done || !fact.tally->is_user_backward) return;
     if (!engine.claimed.empty()) mark_applicable();
     if (fact.has_raised || fact.tally->epilogues == 0 || engine.started.empty()) return;
@@ -163,7 +188,6 @@ class ClaimsEndWithBackward final : public Monitor {
   void append_memory(std::string& bytes) const override {
     for (const auto& [id, engine] : engines_) {
       append_bytes(bytes, id.value);
-      append_bytes(bytes, engine.is_abandoning);
       for (const std::int64_t graph : engine.claimed) append_bytes(bytes, graph);
       for (const std::int64_t graph : engine.started) append_bytes(bytes, -graph);
     }
@@ -173,13 +197,24 @@ class ClaimsEndWithBackward final : public Monitor {
   struct Engine {
     std::set<std::int64_t> claimed;
     std::set<std::int64_t> started;
-    bool is_abandoning = false;
   };
+
+  // The user may give everything up between backwards; a backward may not.
+  void abandon(const Fact& fact, Engine& engine) {
+    const bool is_users = fact.task < 0 && !fact.is_in_backward;
+    if (!engine.claimed.empty()) mark_applicable();
+    if (!engine.claimed.empty() && !is_users)
+      report(place(*fact.event),
+             fmt::format("a backward of {} dropped the claims of all graphs at lc {}, graph {} "
+                         "among them",
+                         engine_name(fact.engine), fact.event->lc, *engine.claimed.rbegin()));
+    engine = Engine{};
+  }
 
   void drop(const Fact& fact, Engine& engine) {
     const std::int64_t graph = fact.event->index;
     mark_applicable();
-    if (!engine.is_abandoning && !engine.started.contains(graph))
+    if (engine.claimed.contains(graph) && !engine.started.contains(graph))
       report(place(*fact.event),
              fmt::format("the claims of graph {} of {} were dropped at lc {} although no backward "
                          "had reached it",

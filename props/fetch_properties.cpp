@@ -101,7 +101,7 @@ class PrefetchBounded final : public Monitor {
       if (const auto size = mark_number(text(event.name), "stage3_max_live_parameters"))
         live_limit_ = static_cast<std::int64_t>(*size);
     }
-    if (event.kind == EventKind::zmod_fetch)
+    if (event.kind == EventKind::zmod_fetch && limit_ > 0)
       fetches_[event.thread] = {event.name, 0, 0, live_limit_ - live(fact), {}};
     if (event.kind == EventKind::zparam_gather_begin) add(fact);
     const bool is_end = event.kind == EventKind::engine_return &&

@@ -22,7 +22,7 @@ Residence residence_of(std::string_view status) {
 
 }  // namespace
 
-bool ParameterBook::is_about(const HookEvent& event) {
+bool ParameterBook::is_about(const HookEvent& event, Method method) {
   switch (event.kind) {
     case EventKind::zparam_gather_begin:
     case EventKind::zparam_gather_end:
@@ -32,8 +32,9 @@ bool ParameterBook::is_about(const HookEvent& event) {
     case EventKind::zmod_release:
     case EventKind::bucket_add:
     case EventKind::mark:
-    case EventKind::engine_call:
       return true;
+    case EventKind::engine_call:
+      return method == Method::release_leftovers || method == Method::release_all;
     default:
       return false;
   }
@@ -66,7 +67,7 @@ void ParameterBook::apply(const HookEvent& event, Method method) {
     case EventKind::mark:
       return read_mark(event);
     default:
-      if (method == Method::release_leftovers || method == Method::release_all) held_by_.clear();
+      if (is_about(event, method)) held_by_.clear();
   }
 }
 
@@ -80,7 +81,10 @@ void ParameterBook::read_mark(const HookEvent& event) {
 
 ParameterBook::Parameter& ParameterBook::note(NameId param) {
   const auto [known, is_new] = parameters_.try_emplace(param);
-  if (is_new) known->second.owner = owner_of(names_->text(param));
+  if (is_new) {
+    known->second.owner = owner_of(names_->text(param));
+    owned_[known->second.owner].push_back(param);
+  }
   return known->second;
 }
 
@@ -114,7 +118,13 @@ bool ParameterBook::is_used_by(NameId param, NameId module) const {
 }
 
 std::vector<NameId> ParameterBook::of_module(NameId module) const {
+  const std::string_view name = names_->text(module);
   std::vector<NameId> params;
+  const auto owned = owned_.find(name);
+  if (owned != owned_.end()) params = owned->second;
+  const bool is_alone = !leaves_.contains(name) && !external_.contains(name);
+  if (is_alone) return params;
+  params.clear();
   for (const auto& [param, known] : parameters_)
     if (is_used_by(param, module)) params.push_back(param);
   return params;

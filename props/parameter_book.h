@@ -32,8 +32,8 @@ class ParameterBook {
   // `names` must outlive the book.
   explicit ParameterBook(const NameTable& names) : names_(&names) {}
 
-  // Whether `apply` would read it.
-  static bool is_about(const HookEvent& event);
+  // Whether `apply` would read it; `method` is that of its name.
+  static bool is_about(const HookEvent& event, Method method);
   void apply(const HookEvent& event, Method method);
 
   // Whether any parameter was seen to be gathered or partitioned.
@@ -62,6 +62,7 @@ class ParameterBook {
 
   const NameTable* names_;
   std::map<NameId, Parameter> parameters_;
+  std::map<std::string, std::vector<NameId>, std::less<>> owned_;  // by module
   std::set<std::string, std::less<>> leaves_;
   std::map<std::string, std::set<NameId>, std::less<>> external_;  // by module
   std::set<NameId> held_by_;                                       // modules: fetched, not released

@@ -172,9 +172,10 @@ class PartitionedWhenFree final : public Monitor {
     for (const NameId param : fact.event->params) {
       const Residence residence = fact.parameters->residence(param);
       const NameId holder = fact.parameters->holder(param);
-      if (residence == Residence::inflight)
-        report(place(*fact.event), fmt::format("{} was partitioned at lc {} while it was INFLIGHT",
-                                               text(param), fact.event->lc));
+      if (residence == Residence::inflight || residence == Residence::not_available)
+        report(place(*fact.event),
+               fmt::format("{} was partitioned at lc {} while it was {}", text(param),
+                           fact.event->lc, residence_name(residence)));
       else if (!holder.is_none())
         report(place(*fact.event),
                fmt::format("{} was partitioned at lc {} while module {} used it", text(param),

@@ -203,6 +203,7 @@ class PartitionAddsWithinWindow final : public Monitor {
     if (fact.kind == FactKind::model_step) window = Window{};
     const bool is_optimizers = !text(fact.event->name).starts_with("engine.");
     if (fact.kind == FactKind::zero_grad && is_optimizers) window = Window{{}, {}, true};
+    if (fact.kind == FactKind::abandoned) window.written.clear();
     if (fact.kind == FactKind::grad_epilogue_end) {
       if (!fact.has_raised) window.completed.merge(window.written);
       window.written.clear();
