@@ -61,9 +61,11 @@ void ParameterBook::apply(const HookEvent& event, Method method) {
     case EventKind::zmod_release:
       held_by_.erase(event.name);
       return;
-    case EventKind::bucket_add:
-      if (event.numel >= 0) note(event.param).numel = event.numel;
+    case EventKind::bucket_add: {
+      Parameter& parameter = note(event.param);
+      if (event.numel >= 0) parameter.numel = event.numel;
       return;
+    }
     case EventKind::mark:
       return read_mark(event);
     default:
