@@ -50,8 +50,8 @@ struct StepOutcome {
 };
 
 struct CheckpointOptions {
-  std::string tag = {};          // empty: "global_step<N>", or the latest
-  FileSystem* files = nullptr;   // null: the machine's
+  std::string tag = {};         // empty: "global_step<N>", or the latest
+  FileSystem* files = nullptr;  // null: the machine's
   std::function<void(const std::string& text)> on_warning = {};
 };
 

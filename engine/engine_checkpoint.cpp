@@ -17,8 +17,7 @@ std::vector<ParameterGroup> Engine::Core::parameter_groups() const {
   }
   const OptimizerConfig& used = config.optimizer;
   for (ParameterGroup& group : groups)
-    group.hyper_parameters["lr"] =
-        used.type == OptimizerType::sgd ? used.sgd.lr : used.adam.lr;
+    group.hyper_parameters["lr"] = used.type == OptimizerType::sgd ? used.sgd.lr : used.adam.lr;
   return groups;
 }
 

@@ -126,6 +126,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool scales_wrt_gas_ = true;              // sticky, as upstream's attribute (H8)
   bool is_scale_called_ = false;
   bool ran_epilogue_ = false;  // since the last forward
+  bool is_configuration_told_ = false;
   bool is_no_sync_ = false;
   bool is_step_running_ = false;
   bool must_restart_ = false;  // E23
