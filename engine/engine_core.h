@@ -45,6 +45,10 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   Result<void> save_checkpoint(const std::string& folder, const CheckpointOptions& given);
   Result<void> load_checkpoint(const std::string& folder, const CheckpointOptions& given);
 
+  // The gradient hook of one parameter: .grad is complete for this graph task. Allocates nothing
+  // and costs the same whatever the number of parameters, but for what it has to reduce.
+  void on_gradient(ZeroParameter& parameter);
+
   ZeroParameter& parameter(const Tensor& tensor);
 
   // HookHost
@@ -91,7 +95,6 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void register_parameters();
   void register_root_hooks();
   void register_gradient_hooks();
-  void on_gradient(ZeroParameter& parameter);
   Tensor on_leaf_gradient(const Tensor& grad);
   double leaf_factor() const;
 
