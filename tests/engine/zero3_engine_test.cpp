@@ -17,7 +17,7 @@ using namespace testing_support;  // NOLINT: the models of this test
 
 using MakeModel = std::function<std::shared_ptr<nn::Module>()>;
 
-struct Run {
+struct Training {
   ZeroConfig config;
   int world_size = 1;
   int steps = 3;
@@ -46,7 +46,7 @@ void expect_all_partitioned(Engine& engine) {
     EXPECT_EQ(named.tensor.numel(), 0) << named.name;
 }
 
-Outcome train(const MakeModel& make_model, const Run& run) {
+Outcome train(const MakeModel& make_model, const Training& run) {
   Outcome outcome;
   HostWorld world({.world_size = run.world_size});
   world.run([&](Runtime& runtime) {
@@ -90,7 +90,7 @@ void expect_near(const std::vector<FullTensor>& expected, const std::vector<Full
 }
 
 // Also that something was there to be equal.
-void expect_as_stage0(const MakeModel& make_model, Run run) {
+void expect_as_stage0(const MakeModel& make_model, Training run) {
   const ZeroConfig config = run.config;
   run.config = {.stage = 0, .gradient_accumulation_steps = config.gradient_accumulation_steps};
   const Outcome plain = train(make_model, run);
@@ -126,7 +126,7 @@ TEST(Zero3, Trains_as_stage_0) {
     for (const int world_size : {1, 2, 3})
       for (const bool has_overlap : {false, true}) {
         SCOPED_TRACE(testing::Message() << name << " " << world_size << " " << has_overlap);
-        Run run{.config = stage3_config(), .world_size = world_size};
+        Training run{.config = stage3_config(), .world_size = world_size};
         run.config.overlap_comm = has_overlap;
         expect_as_stage0(make_model, run);
       }
@@ -134,7 +134,7 @@ TEST(Zero3, Trains_as_stage_0) {
 
 TEST(Zero3, Accumulates_over_micro_batches) {
   for (const bool has_reduce_scatter : {true, false}) {
-    Run run{.config = stage3_config(), .world_size = 2};
+    Training run{.config = stage3_config(), .world_size = 2};
     run.config.gradient_accumulation_steps = 3;
     run.config.reduce_scatter = has_reduce_scatter;
     expect_as_stage0([] { return std::make_shared<MlpModel>(); }, run);
@@ -142,27 +142,27 @@ TEST(Zero3, Accumulates_over_micro_batches) {
 }
 
 TEST(Zero3, Has_one_shard_of_each_sub_group) {
-  Run run{.config = stage3_config(), .world_size = 2};
+  Training run{.config = stage3_config(), .world_size = 2};
   run.config.sub_group_size = 20;
   run.config.memory_efficient_linear = false;
   expect_as_stage0([] { return std::make_shared<MlpModel>(); }, run);
 }
 
 TEST(Zero3, Keeps_persistent_parameters_between_steps) {
-  Run run{.config = stage3_config(), .world_size = 2};
+  Training run{.config = stage3_config(), .world_size = 2};
   run.config.stage3_param_persistence_threshold = 10;
   expect_as_stage0([] { return std::make_shared<MlpModel>(); }, run);
 }
 
 TEST(Zero3, Offloads_gradients_and_optimizer) {
-  Run run{.config = stage3_config(), .world_size = 2};
+  Training run{.config = stage3_config(), .world_size = 2};
   run.config.offload_optimizer = OffloadDevice::cpu;
   run.config.gradient_accumulation_steps = 2;
   expect_as_stage0([] { return std::make_shared<MlpModel>(); }, run);
 }
 
 TEST(Zero3, Takes_a_backward_by_hand) {
-  Run run{.config = stage3_config(), .world_size = 2};
+  Training run{.config = stage3_config(), .world_size = 2};
   const auto by_hand = [](Engine& engine, const Tensor& x) {
     const Tensor loss = engine.forward(x);
     if (engine.config().stage == 0) {
@@ -181,7 +181,7 @@ TEST(Zero3, Takes_a_backward_by_hand) {
 // Both backwards gather what they need, and release it.
 TEST(Zero3, Goes_back_twice_over_a_retained_graph) {
   for (const bool is_by_hand : {false, true}) {
-    Run run{.config = stage3_config(), .world_size = 2};
+    Training run{.config = stage3_config(), .world_size = 2};
     run.micro_batch = [is_by_hand](Engine& engine, const Tensor& x) {
       const TensorList losses = engine.forward(TensorList{x});
       if (engine.config().stage == 0)
@@ -201,7 +201,7 @@ TEST(Zero3, Goes_back_twice_over_a_retained_graph) {
 }
 
 TEST(Zero3, Adds_backwards_whatever_the_order_of_forwards) {
-  Run run{.config = stage3_config(), .world_size = 2};
+  Training run{.config = stage3_config(), .world_size = 2};
   run.micro_batch = [](Engine& engine, const Tensor& x) {
     const Tensor a = engine.forward(x);
     const Tensor b = engine.forward(mul(engine.autograd(), x, 0.5));
@@ -214,23 +214,60 @@ TEST(Zero3, Adds_backwards_whatever_the_order_of_forwards) {
 }
 
 TEST(Zero3, Fetches_a_leaf_module_at_once) {
-  Run run{.config = stage3_config(), .world_size = 2};
+  Training run{.config = stage3_config(), .world_size = 2};
   run.prepare = [](Engine& engine) {
     engine.set_leaf_module(*dynamic_cast<BlocksModel&>(engine.module()).b1);
   };
   for (const bool is_twice : {false, true}) {
     run.micro_batch = [is_twice](Engine& engine, const Tensor& x) {
       const Tensor loss = engine.forward(x);
+      if (is_twice && engine.config().stage == 0)
+        return (void)engine.backward(mul(engine.autograd(), loss, 2.0));
       if (is_twice) engine.backward(loss, {.retain_graph = true});
       engine.backward(loss);
     };
-    if (is_twice) continue;
     expect_as_stage0([] { return std::make_shared<BlocksModel>(BlocksModel::plainly); }, run);
   }
 }
 
+// Its hook runs when the output's gradient comes, before anything is gathered (E19).
+TEST(Zero3, Refuses_a_leaf_module_whose_input_needs_no_gradient) {
+  HostWorld world({.world_size = 2});
+  world.run([](Runtime& runtime) {
+    const CpuOps ops;
+    Autograd autograd(ops);
+    MlpModel model;
+    auto engine = Engine::initialize(autograd, model, stage3_config(), runtime).value();
+    engine->set_leaf_module(model);
+    const Tensor loss = engine->forward(filled({2, 4}, 0.1));
+    try {
+      engine->backward(loss);
+      FAIL();
+    } catch (const EngineError& error) {
+      EXPECT_EQ(error.id(), EngineErrorId::e19);
+    }
+    expect_all_partitioned(*engine);
+  });
+}
+
+TEST(Zero3, Gives_back_what_a_forward_that_fails_had) {
+  HostWorld world({.world_size = 2});
+  world.run([](Runtime& runtime) {
+    const CpuOps ops;
+    Autograd autograd(ops);
+    MlpModel model;
+    auto engine = Engine::initialize(autograd, model, stage3_config(), runtime).value();
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_THROW(engine->forward(filled({2, 5}, 0.1)), std::exception);
+      expect_all_partitioned(*engine);
+      engine->backward(engine->forward(filled({2, 4}, 0.1)));
+      EXPECT_TRUE(engine->step().is_applied);
+    }
+  });
+}
+
 TEST(Zero3, Starts_again_after_an_exception) {
-  Run run{.config = stage3_config(), .world_size = 2};
+  Training run{.config = stage3_config(), .world_size = 2};
   run.micro_batch = [](Engine& engine, const Tensor& x) {
     Autograd& ag = engine.autograd();
     const Tensor input = filled({2, 4}, 0.3);
