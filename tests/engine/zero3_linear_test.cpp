@@ -155,15 +155,15 @@ TEST(GatherContext, Takes_over_the_changes_of_the_modifier_rank) {
   with_engine(false, [](Engine& engine, const TensorList& parameters, int rank) {
     const double mark = 10.0 + rank;
     engine.gathered_parameters(parameters, 1, [&] {
-      EXPECT_EQ(parameters[0].numel(), 24);
-      parameters[0].impl().storage->elements.at(7) = mark;
+      EXPECT_EQ(parameters[1].numel(), 24);
+      parameters[1].impl().storage->elements.at(7) = mark;
     });
     engine.gathered_parameters(parameters, std::nullopt, [&] {
-      EXPECT_EQ(parameters[0].values().at(7), 11.0);
-      parameters[0].impl().storage->elements.at(7) = mark;
+      EXPECT_EQ(parameters[1].values().at(7), 11.0);
+      parameters[1].impl().storage->elements.at(7) = mark;
     });
-    engine.gathered_parameters({parameters[0]}, std::nullopt,
-                               [&] { EXPECT_EQ(parameters[0].values().at(7), 11.0); });
+    engine.gathered_parameters({parameters[1]}, std::nullopt,
+                               [&] { EXPECT_EQ(parameters[1].values().at(7), 11.0); });
   });
 }
 
