@@ -285,6 +285,78 @@ TEST(Zero3, Starts_again_after_an_exception) {
   expect_as_stage0([] { return std::make_shared<MlpModel>(); }, run);
 }
 
+// --- precisions and other ways through a window ------------------------------------------------
+
+// Stage 2 communicates the same numbers in another layout.
+void expect_as_stage2(Training run, double tolerance) {
+  const auto make_model = [] { return std::make_shared<TiedModel>(); };
+  const Outcome three = train(make_model, run);
+  run.config.stage = 2;
+  const Outcome two = train(make_model, run);
+  for (const FullTensor& want : two.parameters) {
+    const FullTensor* got = find(three.parameters, want.name);
+    ASSERT_NE(got, nullptr);
+    for (std::size_t i = 0; i < want.values.size(); ++i)
+      EXPECT_NEAR(got->values[i], want.values[i], tolerance) << want.name << "[" << i << "]";
+  }
+}
+
+TEST(Zero3, Trains_in_every_precision_as_stage_2) {
+  for (const char* precision : {"bf16", "fp16", "fp16 dynamic", "autocast"})
+    for (const int world_size : {1, 2, 4}) {
+      SCOPED_TRACE(testing::Message() << precision << " " << world_size);
+      Training run{.config = stage3_config(), .world_size = world_size};
+      const std::string_view kind = precision;
+      run.config.bf16.enabled = kind == "bf16";
+      run.config.fp16.enabled = kind.starts_with("fp16");
+      run.config.fp16.loss_scale = kind == "fp16" ? 8.0 : 0.0;
+      run.config.fp16.initial_scale_power = 4;
+      run.config.torch_autocast.enabled = kind == "autocast";
+      const DType dtype = run.config.model_dtype();
+      run.micro_batch = [dtype](Engine& engine, const Tensor& x) {
+        engine.backward(engine.forward(to(engine.autograd(), x, dtype)));
+      };
+      expect_as_stage2(run, 1e-6);
+    }
+}
+
+TEST(Zero3, Skips_a_step_that_overflows_on_one_rank) {
+  HostWorld world({.world_size = 2});
+  world.run([](Runtime& runtime) {
+    const CpuOps ops;
+    Autograd ag(ops);
+    MlpModel model;
+    ZeroConfig config = stage3_config();
+    config.fp16.enabled = true;
+    config.fp16.initial_scale_power = 4;
+    config.fp16.hysteresis = 1;
+    auto engine = Engine::initialize(ag, model, config, runtime).value();
+    const auto before = engine->full_parameters();
+    const double factor = runtime.rank() == 1 ? 60000.0 : 1.0;
+    const Tensor x = mul(ag, to(ag, filled({2, 4}, 0.1), DType::float16), factor);
+    engine->backward(engine->forward(x));
+    EXPECT_TRUE(engine->step().has_overflow);
+    const auto after = engine->full_parameters();
+    for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(before[i].values, after[i].values);
+    EXPECT_EQ(engine->loss_scale(), 8.0);
+    EXPECT_EQ(engine->skipped_steps(), 1);
+  });
+}
+
+TEST(Zero3, Coalesces_and_lets_the_caller_manage_the_window) {
+  Training run{.config = stage3_config(), .world_size = 2};
+  run.micro_batch = [](Engine& engine, const Tensor& x) {
+    const auto both = [&] {
+      engine.backward(engine.forward(x));
+      engine.backward(engine.forward(mul(engine.autograd(), x, 0.5)));
+    };
+    if (engine.config().stage == 3) return engine.coalesce_grad_reduction(both);
+    const Tensor a = engine.forward(x);
+    engine.backward(add(engine.autograd(), a, engine.forward(mul(engine.autograd(), x, 0.5))));
+  };
+  expect_as_stage0([] { return std::make_shared<TiedModel>(); }, run);
+}
+
 // --- function transforms ---------------------------------------------------------------------
 
 using Transformed = std::function<TensorList(Autograd& ag, const func::UnaryFunction& f)>;

@@ -106,6 +106,61 @@ TEST(Zero3Quirks, H3_adds_after_a_forward) {
   EXPECT_EQ(sums(program, {}), sums(program, only(Quirk::h3_micro_step_counts_forwards)));
 }
 
+EngineErrorId error_of(const Program& program, Quirks quirks) {
+  try {
+    sums(program, quirks);
+  } catch (const EngineError& error) {
+    return error.id();
+  }
+  return EngineErrorId::e1;  // none
+}
+
+// Both uses of a tied weight are segments of their own.
+TEST(Zero3Quirks, H13_refuses_a_parameter_that_comes_twice) {
+  const auto outcome = [](Quirks quirks) {
+    EngineErrorId id = EngineErrorId::e1;
+    HostWorld world({});
+    const CpuOps ops;
+    Autograd ag(ops);
+    BlocksModel model([shared = std::shared_ptr<BlockModel>()](
+                          Autograd& autograd, const nn::Module& block, const Tensor& x) mutable {
+      const auto once = [&](const Tensor& in) {
+        return checkpoint(
+            autograd, CheckpointKind::reentrant,
+            [&](const TensorList& inputs) { return block(autograd, inputs); }, {in});
+      };
+      return once(once(x).at(0));
+    });
+    auto engine = Engine::initialize(ag, model, {.stage = 3, .reduce_bucket_size = 1000},
+                                     world.runtime(0), {.quirks = quirks})
+                      .value();
+    try {
+      engine->backward(engine->forward(filled({2, 4}, 0.1)));
+    } catch (const EngineError& error) {
+      id = error.id();
+    }
+    return id;
+  };
+  EXPECT_EQ(outcome({}), EngineErrorId::e1);
+  EXPECT_EQ(outcome(only(Quirk::h13_param_once_per_backward)), EngineErrorId::e20);
+}
+
+TEST(Zero3Quirks, H24_refuses_two_backwards_of_a_leaf_module_in_one_flush) {
+  const auto outcome = [](Quirks quirks) {
+    const Program program = [](Engine& engine, SwitchModel& model, const Tensor& x) {
+      const Tensor input = x.detach();
+      input.set_requires_grad(true);
+      engine.set_leaf_module(model);
+      const Tensor first = engine.forward(input);
+      const Tensor second = engine.forward(input);
+      engine.backward(add(engine.autograd(), first, second));
+    };
+    return error_of(program, quirks);
+  };
+  EXPECT_EQ(outcome({}), EngineErrorId::e1);
+  EXPECT_EQ(outcome(only(Quirk::h24_leaf_bucketed_per_backward)), EngineErrorId::e20);
+}
+
 TEST(Zero3Quirks, Zero_grad_begins_the_window_again) {
   const Program program = [](Engine& engine, SwitchModel& model, const Tensor& x) {
     micro_batch(engine, model, x, false);
