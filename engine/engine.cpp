@@ -13,8 +13,12 @@ Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Modul
   if (const auto valid = validate(config); !valid) return tl::unexpected(valid.error());
   const auto policy = find_policy(options.policy);
   if (!policy) return tl::unexpected(policy.error());
-  return std::unique_ptr<Engine>(
-      new Engine(std::make_unique<Core>(autograd, module, config, runtime, options)));
+  LossScaler scaler = LossScaler::of(config);
+  if (options.custom_loss_scale)
+    if (const auto set = scaler.set_custom(*options.custom_loss_scale); !set)
+      return tl::unexpected(set.error());
+  auto core = std::make_unique<Core>(autograd, module, config, runtime, options, scaler);
+  return std::make_unique<Engine>(std::move(core));
 }
 
 Engine::Engine(std::unique_ptr<Core> core) : core_(std::move(core)) {}
@@ -59,6 +63,12 @@ void Engine::gathered_parameters(const TensorList& parameters, std::optional<int
 void Engine::set_gradient_ready(const Tensor& parameter, bool is_ready) {
   core_->parameter(parameter).is_gradient_ready = is_ready;
 }
+void Engine::release_gathered_parameters() {
+  core_->optimizer->release_gathered_parameters();
+}
+void Engine::set_guard_evaluation(bool is_evaluating) {
+  core_->optimizer->set_guard_evaluation(is_evaluating);
+}
 void Engine::set_leaf_module(nn::Module& module) {
   core_->optimizer->set_leaf_module(module);
 }
@@ -90,6 +100,13 @@ std::vector<FullTensor> Engine::full_parameters() {
 }
 std::vector<FullTensor> Engine::full_optimizer_state() {
   return core_->optimizer->full_optimizer_state();
+}
+
+Result<void> Engine::save_checkpoint(const std::string& folder, const CheckpointOptions& options) {
+  return core_->save_checkpoint(folder, options);
+}
+Result<void> Engine::load_checkpoint(const std::string& folder, const CheckpointOptions& options) {
+  return core_->load_checkpoint(folder, options);
 }
 
 const ZeroConfig& Engine::config() const {

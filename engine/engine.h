@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "engine/engine_error.h"
+#include "engine/fallback_rule.h"
+#include "engine/full_tensor.h"
 #include "engine/quirks.h"
 #include "engine/runtime/runtime.h"
 #include "engine/zero_config.h"
@@ -17,6 +19,8 @@
 
 namespace zeroproof {
 
+class FileSystem;  // engine/files/file_system.h
+
 struct EngineOptions {
   EngineId id = EngineId{0};     // in events; tells the engines of one process apart
   std::string policy = "exact";  // engine/hooks/policies.h
@@ -25,6 +29,10 @@ struct EngineOptions {
   Quirks quirks = {};
   // Parameters in groups; empty: one group of all that require a gradient.
   std::vector<TensorList> parameter_groups = {};
+  // Stage 3 under DeepCompile, where the compiler skipped every frame: parameters are gathered
+  // when they are read, and given back by this rule.
+  bool skips_frames = false;
+  FallbackRule fallback_rule = FallbackRule::per_graph;
   std::optional<double> custom_loss_scale = std::nullopt;  // an external one (needs_scaler)
 };
 
@@ -41,11 +49,10 @@ struct StepOutcome {
   std::optional<double> grad_norm;  // unscaled, before clipping; at a boundary only
 };
 
-// One named tensor of the model or of the optimizer, whole, in row-major order.
-struct FullTensor {
-  std::string name;
-  Shape sizes;
-  std::vector<double> values;
+struct CheckpointOptions {
+  std::string tag = {};          // empty: "global_step<N>", or the latest
+  FileSystem* files = nullptr;   // null: the machine's
+  std::function<void(const std::string& text)> on_warning = {};
 };
 
 // A ZeRO training engine around a module, in the words of DeepSpeed. One rank's part: every rank
@@ -91,6 +98,10 @@ class Engine {
                            const std::function<void()>& body);
   // A tiled computation has more of this gradient to come in the same backward (2.16).
   void set_gradient_ready(const Tensor& parameter, bool is_ready);
+  // With skips_frames: gives up forwards that will have no backward; reads meanwhile by the
+  // compiler's guards gather nothing.
+  void release_gathered_parameters();
+  void set_guard_evaluation(bool is_evaluating);
   // Stage 3: one fetch for everything below `module` (3.7). Before the first forward.
   void set_leaf_module(nn::Module& module);
   // Stage 3: `module` uses a parameter that it does not own (3.8).
@@ -109,6 +120,11 @@ class Engine {
   // "name/exp_avg", "name/exp_avg_sq", "name/momentum_buffer", "name/step"
   std::vector<FullTensor> full_optimizer_state();
 
+  // Collective; a checkpoint can be loaded by any number of ranks (engine/checkpoint/). What fails
+  // on one rank fails on all; a failed load changes nothing.
+  Result<void> save_checkpoint(const std::string& folder, const CheckpointOptions& options = {});
+  Result<void> load_checkpoint(const std::string& folder, const CheckpointOptions& options = {});
+
   const ZeroConfig& config() const;
   Autograd& autograd() const;
   nn::Module& module() const;
@@ -117,9 +133,9 @@ class Engine {
   BackwardState hook_state() const;
 
   class Core;  // engine/engine_core.h: what the parts of the engine share
+  explicit Engine(std::unique_ptr<Core> core);  // see initialize()
 
  private:
-  explicit Engine(std::unique_ptr<Core> core);
   std::unique_ptr<Core> core_;
 };
 

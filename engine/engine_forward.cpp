@@ -23,8 +23,9 @@ TensorList Engine::Core::forward(TensorList inputs) {
   begin_forward();
   const TensorList outputs = run_module(inputs);
   if (is_zero()) policy->on_forward_end(*this);
-  optimizer->on_forward_end();
-  hook_outputs(outputs);
+  const auto record = std::make_shared<ForwardRecord>();
+  const bool has_graph = hook_outputs(outputs, record);
+  record->graph = optimizer->on_forward_end(has_graph);
   return outputs;
 }
 
@@ -60,23 +61,27 @@ TensorList Engine::Core::run_module(const TensorList& inputs) {
     return context.module(autograd, inputs);
   } catch (...) {
     if (is_zero()) policy->on_forward_end(*this);
-    optimizer->on_forward_end();
+    optimizer->on_forward_end(false);
     throw;
   }
 }
 
-void Engine::Core::hook_outputs(const TensorList& outputs) {
-  if (is_in_transform()) return;
+// Whether a backward can reach the engine through them.
+bool Engine::Core::hook_outputs(const TensorList& outputs,
+                                const std::shared_ptr<ForwardRecord>& record) {
+  if (is_in_transform()) return false;
   const bool is_ignored =
       context.has(Quirk::h12_ignores_container_outputs) &&
       context.module.output_container() == nn::Module::OutputContainer::dataclass;
-  if (is_ignored) return;
-  const auto record = std::make_shared<ForwardRecord>();
+  if (is_ignored) return false;
+  bool has_graph = false;
   for (const Tensor& output : outputs) {
     if (!output.is_defined() || !output.grad_fn()) continue;
     output.register_hook(
         [this, record](const Tensor& grad) { return on_output_gradient(record, grad); });
+    has_graph = true;
   }
+  return has_graph;
 }
 
 Tensor Engine::Core::on_output_gradient(const std::shared_ptr<ForwardRecord>& record,
@@ -88,7 +93,7 @@ Tensor Engine::Core::on_output_gradient(const std::shared_ptr<ForwardRecord>& re
   if (!ran_already) {
     record->ran_prologue = true;
     record->prologue_task = task;
-    prologue();
+    prologue(record->graph);
   }
   const Events::Call call(context.events, "engine.backward_prologue_per_tensor");
   const bool divides = divides_at_outputs() && scales_wrt_gas_ && gas() != 1.0;
@@ -97,11 +102,11 @@ Tensor Engine::Core::on_output_gradient(const std::shared_ptr<ForwardRecord>& re
 }
 
 // zero_semantics 2.5.
-void Engine::Core::prologue() {
+void Engine::Core::prologue(std::int64_t graph) {
   const Events::Call call(context.events, "engine.backward_prologue");
   if (is_in_transform()) return;
   refuse_manual_backward();
-  optimizer->backward_prologue();
+  optimizer->backward_prologue(graph);
   if (!is_zero()) return;
   policy->on_prologue(*this);
   refresh_boundary();

@@ -17,11 +17,10 @@ struct JsonValue {
   JsonKind kind = JsonKind::null;
   bool boolean = false;
   double number = 0.0;
-  std::optional<std::int64_t> integer =
-      std::nullopt;  // a number that is written as one, or equals one
-  std::string text = {};
-  std::vector<std::string> names = {};  // of members
-  std::vector<JsonValue> values = {};   // of members, or items of a list
+  std::optional<std::int64_t> integer;  // a number that is written as one, or equals one
+  std::string text;
+  std::vector<std::string> names;  // of members
+  std::vector<JsonValue> values;   // of members, or items of a list
 
   const JsonValue* find(std::string_view name) const;
   // For a message: one line, at most 60 bytes.

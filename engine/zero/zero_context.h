@@ -1,6 +1,7 @@
 #pragma once
 
 #include "engine/events.h"
+#include "engine/fallback_rule.h"
 #include "engine/precision/loss_scaler.h"
 #include "engine/quirks.h"
 #include "engine/runtime/runtime.h"
@@ -24,6 +25,9 @@ struct ZeroContext {
   LossScaler loss_scaler;
   Communicator data;    // collectives with events, over the data-parallel group
   Communicator tensor;  // and the tensor-parallel one
+
+  bool skips_frames = false;  // all frames of a compiled module run eagerly (section 5)
+  FallbackRule fallback_rule = FallbackRule::per_graph;
 
   bool is_boundary = true;         // of the optimizer: is this micro-batch the window's last?
   bool is_coalescing = false;      // inside coalesce_grad_reduction

@@ -26,8 +26,10 @@ class ZeroOptimizer {
 
   // engine.forward begins; `ran_epilogue`: since the last one.
   virtual void on_forward_begin(bool ran_epilogue) = 0;
-  virtual void on_forward_end() {}
-  virtual void backward_prologue() {}
+  // It returned or threw; `has_graph`: a backward can reach what it returned. What it gives comes
+  // back with the prologue of that backward: the number of its graph, or -1.
+  virtual std::int64_t on_forward_end(bool /*has_graph*/) { return -1; }
+  virtual void backward_prologue(std::int64_t /*graph*/) {}
   // The work of one gradient hook: parameter.grad is complete for this backward so far.
   virtual void add_gradient(ZeroParameter& parameter) = 0;
   // The epilogue begins: what the backward left in .grad is now known to be whole. Also while
@@ -54,6 +56,8 @@ class ZeroOptimizer {
                                    const std::function<void()>& body) {
     body();
   }
+  virtual void release_gathered_parameters() {}
+  virtual void set_guard_evaluation(bool) {}
   virtual void set_leaf_module(nn::Module&) {}
   virtual void register_external_parameter(nn::Module&, const Tensor&) {}
   // The next backwards keep their graphs: its parameters may be needed again.

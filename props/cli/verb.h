@@ -92,5 +92,7 @@ std::unique_ptr<Verb> make_convert();
 std::unique_ptr<Verb> make_doctor();
 std::unique_ptr<Verb> make_completion();
 std::unique_ptr<Verb> make_conform();
+std::unique_ptr<Verb> make_train();
+std::unique_ptr<Verb> make_record();
 
 }  // namespace zeroproof

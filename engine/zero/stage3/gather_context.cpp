@@ -95,6 +95,7 @@ bool GatherContext::is_modified_anywhere() const {
 void GatherContext::partition_all(bool has_been_updated) {
   for (PartitionedParameter* parameter : parameters_) {
     if (!parameter->is_available()) continue;
+    if (parameter->owner() && parameter->owner()->keeps(*parameter, has_been_updated)) continue;
     if (!parameter->is_used()) {
       gatherer_.partition(*parameter, has_been_updated);
     } else if (has_been_updated) {

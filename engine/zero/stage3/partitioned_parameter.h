@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/zero/stage3/parameter_claims.h"
 #include "engine/zero/zero_context.h"
 
 namespace zeroproof {
@@ -64,6 +65,9 @@ class PartitionedParameter {
   // How many gathered_parameters contexts have it.
   int user_depth() const { return user_depth_; }
   void set_user_depth(int depth) { user_depth_ = depth; }
+  // Who gathered it for eager code; null: nobody.
+  ParameterClaims* owner() const { return owner_; }
+  void set_owner(ParameterClaims* owner) { owner_ = owner; }
 
   // The transitions of 3.1. `full` is flat, of at least elements(), in the parameter's dtype.
   void begin_gather();
@@ -87,6 +91,7 @@ class PartitionedParameter {
   bool is_persistent_ = false;
   bool is_external_ = false;
   int user_depth_ = 0;
+  ParameterClaims* owner_ = nullptr;
 };
 
 using ParameterList = std::vector<PartitionedParameter*>;

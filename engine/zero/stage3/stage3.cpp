@@ -20,21 +20,26 @@ Zero3Optimizer::Zero3Optimizer(ZeroContext& context)
       gatherer_(context),
       modules_(context.module, gatherer_, context.events),
       coordinator_(context, gatherer_),
-      linear_(context.autograd, gatherer_, context.config.memory_efficient_linear),
+      linear_(context.autograd, gatherer_,
+              context.config.memory_efficient_linear && !context.skips_frames),
       coalesced_(context.parameters.size()) {
   for (Zero3Module* leaf : configured_leaf_modules(context.config, modules_))
     modules_.set_leaf(*leaf);
   hooks_ = std::make_unique<ModuleHooks>(context, modules_, coordinator_, gatherer_);
   make_sub_groups();
   gradients_ = std::make_unique<GradientPartitions>(context, gatherer_, sub_groups_);
-  mark_persistent_parameters();
-  add_leaf_hooks();
+  if (context.skips_frames) {
+    use_fallback();
+  } else {
+    mark_persistent_parameters();
+    add_leaf_hooks();
+  }
   context.autograd.add_listener(*this);
 }
 
 Zero3Optimizer::~Zero3Optimizer() {
   context_.autograd.remove_listener(*this);
-  for (HookHandle& hook : leaf_hooks_) hook.remove();
+  for (HookHandle& hook : module_hooks_) hook.remove();
 }
 
 void Zero3Optimizer::make_sub_groups() {
@@ -55,6 +60,28 @@ void Zero3Optimizer::make_sub_groups() {
     }
     if (!members.empty()) sub_groups_.emplace_back(context_, std::move(members));
   }
+}
+
+// Section 5: DeepCompile has no module hooks, no persistent parameters and the original linear.
+void Zero3Optimizer::use_fallback() {
+  fallback_ = std::make_unique<EagerFallback>(context_, gatherer_);
+  hooks_->remove();
+  for (Zero3Module& module : modules_.all()) {
+    module.module->set_parameter_observer([this](const Tensor& read) {
+      if (PartitionedParameter* parameter = gatherer_.find(read)) fallback_->read(*parameter);
+    });
+    module_hooks_.push_back(module.module->register_forward_pre_hook([this, &module](const auto&) {
+      for (PartitionedParameter* parameter : module.own) fallback_->read(*parameter);
+      return TensorList{};
+    }));
+  }
+}
+
+void Zero3Optimizer::release_gathered_parameters() {
+  if (fallback_) fallback_->release_gathered();
+}
+void Zero3Optimizer::set_guard_evaluation(bool is_evaluating) {
+  if (fallback_) fallback_->set_guard_evaluation(is_evaluating);
 }
 
 // 3.6: small ones, in the order of modules, as far as the room for them goes.
@@ -95,11 +122,11 @@ std::int32_t Zero3Optimizer::extra_expected_hooks() const {
 }
 
 void Zero3Optimizer::add_leaf_hooks() {
-  for (HookHandle& hook : leaf_hooks_) hook.remove();
-  leaf_hooks_.clear();
+  for (HookHandle& hook : module_hooks_) hook.remove();
+  module_hooks_.clear();
   for (Zero3Module& module : modules_.all()) {
     if (!module.is_leaf || module.is_below_leaf) continue;
-    leaf_hooks_.push_back(module.module->register_full_backward_hook(
+    module_hooks_.push_back(module.module->register_full_backward_hook(
         [this, &module](const TensorList&, const TensorList&) {
           if (!context_.autograd.local().transforms) on_leaf_backward(module);
           return TensorList{};
@@ -127,18 +154,22 @@ void Zero3Optimizer::on_leaf_backward(Zero3Module& leaf) {
 
 void Zero3Optimizer::on_forward_begin(bool ran_epilogue) {
   gradients_->on_forward_begin(ran_epilogue);
+  if (fallback_) fallback_->begin_forward();
 }
 
 // Without a backward to come nothing is used from what was gathered ahead for it.
-void Zero3Optimizer::on_forward_end() {
+std::int64_t Zero3Optimizer::on_forward_end(bool has_graph) {
+  if (fallback_) return fallback_->end_forward(has_graph).value_or(-1);
   const Autograd& autograd = context_.autograd;
   const bool has_backward = autograd.is_grad_enabled() && !autograd.local().transforms;
-  if (is_upstream() || has_backward || hooks_->stack_depth() > 0) return;
-  coordinator_.release_all_unused();
+  if (!is_upstream() && !has_backward && hooks_->stack_depth() == 0)
+    coordinator_.release_all_unused();
+  return -1;
 }
 
-void Zero3Optimizer::backward_prologue() {
+void Zero3Optimizer::backward_prologue(std::int64_t graph) {
   const Events::Call reported(context_.events, "z3.backward_prologue");
+  if (fallback_) fallback_->start_backward(graph);
 }
 
 void Zero3Optimizer::add_gradient(ZeroParameter& parameter) {
@@ -179,6 +210,7 @@ void Zero3Optimizer::reduce_gradients() {
 
 void Zero3Optimizer::backward_epilogue() {
   const Events::Call reported(context_.events, "z3.backward_epilogue");
+  if (fallback_) return fallback_->end_backward();
   coordinator_.release_backward_leftovers();
 }
 
@@ -246,8 +278,8 @@ void Zero3Optimizer::register_module_hooks() {
 
 void Zero3Optimizer::remove_module_hooks() {
   hooks_->remove();
-  for (HookHandle& hook : leaf_hooks_) hook.remove();
-  leaf_hooks_.clear();
+  for (HookHandle& hook : module_hooks_) hook.remove();
+  module_hooks_.clear();
 }
 
 void Zero3Optimizer::report_parameters() {

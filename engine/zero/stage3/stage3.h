@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/zero/stage3/eager_fallback.h"
 #include "engine/zero/stage3/gradient_partitions.h"
 #include "engine/zero/stage3/module_hooks.h"
 #include "engine/zero/stage3/zero3_linear.h"
@@ -28,8 +29,8 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   std::int32_t extra_expected_hooks() const override;
 
   void on_forward_begin(bool ran_epilogue) override;
-  void on_forward_end() override;
-  void backward_prologue() override;
+  std::int64_t on_forward_end(bool has_graph) override;
+  void backward_prologue(std::int64_t graph) override;
   void add_gradient(ZeroParameter& parameter) override;
   void collect_gradients() override;
   void reduce_gradients() override;
@@ -48,6 +49,8 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
 
   void gathered_parameters(const TensorList& parameters, std::optional<int> modifier_rank,
                            const std::function<void()>& body) override;
+  void release_gathered_parameters() override;
+  void set_guard_evaluation(bool is_evaluating) override;
   void set_leaf_module(nn::Module& module) override;
   void register_external_parameter(nn::Module& module, const Tensor& parameter) override;
   void set_hook_runner(HookRunner runner) override { run_hook_ = std::move(runner); }
@@ -65,6 +68,7 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   bool is_upstream() const { return context_.has(Quirk::h11_module_stack_leaks); }
 
   void make_sub_groups();
+  void use_fallback();
   void mark_persistent_parameters();
   void add_leaf_hooks();
   void on_leaf_backward(Zero3Module& leaf);
@@ -93,10 +97,11 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   std::unique_ptr<ModuleHooks> hooks_;
   Zero3LinearInstallation linear_;
   std::deque<SubGroup> sub_groups_;
+  std::unique_ptr<EagerFallback> fallback_;  // of skipped frames; null: module hooks
   std::unique_ptr<GradientPartitions> gradients_;
   ParameterList persistent_;
   TensorList coalesced_;  // by ParamId: local sums of complete backwards that nobody has reduced
-  std::vector<HookHandle> leaf_hooks_;
+  std::vector<HookHandle> module_hooks_;
   HookRunner run_hook_ = [](const std::function<void()>& work) { work(); };
   int graph_tasks_ = 0;  // under way
   bool is_transform_task_ = false;

@@ -1,0 +1,17 @@
+#pragma once
+
+namespace zeroproof {
+
+class PartitionedParameter;
+
+// Who owns a gathered parameter beside the modules' hooks, and may need it longer than others.
+class ParameterClaims {
+ public:
+  virtual ~ParameterClaims() = default;
+  // Whether it has to stay whole; `has_been_updated`: with changes that its slice lacks.
+  virtual bool keeps(PartitionedParameter& parameter, bool has_been_updated) = 0;
+  // Somebody else owns it from now on, or nobody.
+  virtual void forget(PartitionedParameter& parameter) = 0;
+};
+
+}  // namespace zeroproof

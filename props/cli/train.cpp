@@ -1,0 +1,264 @@
+// `zeroproof train` and `zeroproof record`: the engine on a small model, against the baseline.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/hooks/policies.h"
+#include "engine/runtime/registry.h"
+#include "props/cli/interrupt.h"
+#include "props/cli/shell_quote.h"
+#include "props/cli/verb.h"
+#include "props/report/progress.h"
+#include "props/report/train_report.h"
+#include "sim/small_file.h"
+
+namespace zeroproof {
+namespace {
+
+using train::CellStatus;
+using train::TrainCell;
+using train::TrainReport;
+
+constexpr std::uint64_t kMostRanks = 64;
+constexpr std::uint64_t kMostSteps = 1000;
+constexpr std::uint64_t kLargestConfig = 1U << 20;
+
+ExitCode exit_code_of(const TrainReport& report) {
+  switch (report.status) {
+    case CellStatus::equal:
+      return ExitCode::held;
+    case CellStatus::different:
+    case CellStatus::failed:
+      return ExitCode::falsified;
+    case CellStatus::refused:
+    case CellStatus::not_applicable:
+      break;
+  }
+  return ExitCode::usage;
+}
+
+class TrainVerb final : public Verb {
+ public:
+  explicit TrainVerb(bool is_recording) : is_recording_(is_recording) {}
+
+  void declare(Flags& flags) override {
+    flags.add_value("scenario", scenario_, {"NAME", "what to train (default plain), or all"});
+    flags.add_value("stage", stage_, {"N", "ZeRO stage (default 2)", {"0", "1", "2", "3"}});
+    flags.add_value("world-size", world_size_, {"N", "ranks (default 2)"});
+    flags.add_value("dtype", dtype_,
+                    {"DTYPE", "precision (default float32)",
+                     {"float32", "bf16", "fp16", "autocast"}});
+    flags.add_value("backward", backward_,
+                    {"WHO", "engine.backward (default) or tensor.backward", {"engine", "tensor"}});
+    flags.add_value("data", data_,
+                    {"MODE", "exact (default): sums exact in every order; or real",
+                     {"exact", "real"}});
+    flags.add_value("steps", steps_, {"N", "optimizer steps (default 3)"});
+    flags.add_value("runtime", runtime_,
+                    {"NAME", "host (default): a thread a rank", {"host", "sim", "cuda"}});
+    declare_engine(flags);
+    flags.add_switch("check-baseline", checks_baseline_, "compare with the unsharded baseline");
+    flags.add_value("trace", trace_path_,
+                    {"FILE", is_recording_ ? "where the trace goes (required); _r0, … if several"
+                                           : "write hooktrace files; _r0, … if several ranks"});
+    if (is_recording_) return;
+    flags.add_value("matrix", matrix_,
+                    {"SIZE", "many cells; the flags above narrow the axes they name",
+                     {"pairwise", "full"}});
+  }
+
+  Result<VerbResult> run(Session& session) override {
+    if (auto usable = check_runtime(); !usable) return tl::unexpected(usable.error());
+    if (is_recording_ && trace_path_.empty())
+      return fail(ErrorCode::usage, "record: --trace: name the file to write");
+    const auto cell = read_cell();
+    if (!cell) return tl::unexpected(cell.error());
+    if (!matrix_.empty() || scenario_ == "all") return run_cells(*cell, session);
+    return run_one(*cell, session);
+  }
+
+ private:
+  Result<void> check_runtime() const {
+    const RuntimeInfo* info = find_runtime(runtime_);
+    if (info != nullptr && info->is_available) return {};
+    return fail(ErrorCode::cannot_run,
+                fmt::format("train: --runtime {}: {}", runtime_,
+                            info == nullptr ? "there is none of that name" : info->reason));
+  }
+
+  void declare_engine(Flags& flags) {
+    std::vector<std::string_view> policies;
+    for (const PolicyInfo& info : policy_catalogue()) policies.push_back(info.id);
+    flags.add_value("policy", policy_, {"NAME", "hook policy (default exact)", policies});
+    flags.add_value("quirks", quirks_,
+                    {"LIST", "upstream hazards to switch on: h3,h16, upstream (default none)"});
+    flags.add_value("autograd-api", api_,
+                    {"API", "what the autograd offers (default full)",
+                     {"full", "none", "no_callback"}});
+    flags.add_value("ds-config", config_path_,
+                    {"FILE", "a ds_config.json in place of the built-in configuration"});
+  }
+
+  Result<TrainCell> read_cell() {
+    TrainCell cell;
+    if (scenario_ != "all") cell.scenario = scenario_;
+    cell.stage = stage_.empty() ? cell.stage : stage_[0] - '0';
+    const auto ranks = parse_count(world_size_.empty() ? "2" : world_size_, "train: --world-size");
+    if (!ranks) return tl::unexpected(ranks.error());
+    const auto steps = parse_count(steps_, "train: --steps");
+    if (!steps) return tl::unexpected(steps.error());
+    if (*ranks < 1 || *ranks > kMostRanks || *steps < 1 || *steps > kMostSteps)
+      return fail(ErrorCode::usage,
+                  fmt::format("train: --world-size {} --steps {}: give 1 to {} ranks and 1 to {} "
+                              "steps",
+                              *ranks, *steps, kMostRanks, kMostSteps));
+    cell.world_size = static_cast<int>(*ranks);
+    cell.steps = static_cast<std::int64_t>(*steps);
+    const auto precision = train::precision_of(dtype_.empty() ? "float32" : dtype_);
+    if (!precision) return tl::unexpected(precision.error());
+    cell.precision = *precision;
+    if (backward_ == "tensor") cell.backward = train::BackwardKind::tensor;
+    if (data_ == "real") cell.data = train::DataMode::real;
+    if (api_ == "none") cell.api = train::AutogradApi::none;
+    if (api_ == "no_callback") cell.api = train::AutogradApi::no_callback;
+    cell.policy = policy_;
+    const auto quirks = Quirks::parse(quirks_);
+    if (!quirks) return tl::unexpected(quirks.error());
+    cell.quirks = *quirks;
+    return with_config(std::move(cell));
+  }
+
+  Result<TrainCell> with_config(TrainCell cell) {
+    if (config_path_.empty()) return cell;
+    const auto text = read_small_file(config_path_, kLargestConfig);
+    if (!text) return tl::unexpected(text.error());
+    const auto parsed = parse_ds_config(*text, config_path_);
+    if (!parsed) return tl::unexpected(parsed.error());
+    const auto config = with_batch_sizes(*parsed, cell.world_size);
+    if (!config) return tl::unexpected(config.error());
+    ignored_ = parsed->ignored;
+    if (stage_.empty()) cell.stage = config->stage;
+    if (dtype_.empty() && config->bf16.enabled) cell.precision = train::Precision::bf16;
+    if (dtype_.empty() && config->fp16.enabled) cell.precision = train::Precision::fp16;
+    if (dtype_.empty() && config->torch_autocast.enabled)
+      cell.precision = train::Precision::autocast;
+    cell.config = *config;
+    return cell;
+  }
+
+  Result<VerbResult> run_one(const TrainCell& cell, Session& session) {
+    auto made = train::train(cell, {checks_baseline_, trace_path_});
+    if (!made) return tl::unexpected(made.error());
+    const auto report = std::make_shared<TrainReport>(std::move(*made));
+    return VerbResult{.code = exit_code_of(*report),
+                      .text =
+                          [this, report, &session] {
+                            return session.seed_line() + ignored_text() +
+                                   train_text(*report, session.palette) +
+                                   session.reproduce_line(exit_code_of(*report));
+                          },
+                      .json = [report] { return train_json(*report); },
+                      .junit = [report] { return train_cases({*report}); }};
+  }
+
+  std::string ignored_text() const {
+    if (ignored_.empty()) return {};
+    return fmt::format("ignored: {}\n", fmt::join(ignored_, ", "));
+  }
+
+  Result<VerbResult> run_cells(const TrainCell& base, Session& session) {
+    if (!trace_path_.empty())
+      return fail(ErrorCode::usage, "train: --trace: one scenario alone, not --matrix or all");
+    if (scenario_ != "all" && !scenario_.empty()) {
+      if (const auto known = train::find_scenario(scenario_); !known)
+        return tl::unexpected(known.error());
+    }
+    const auto cells = cells_of(base);
+    ProgressLine progress(session.common.progress);
+    ProgressView view{.task = "train"};
+    view.runs_max = cells.size();
+    const auto report = std::make_shared<train::MatrixReport>(train::run_matrix(
+        cells,
+        [&](std::size_t done) {
+          view.runs = done;
+          progress.update([&] { return view; });
+        },
+        [] { return was_interrupted(); }));
+    progress.finish(view);
+    const ExitCode code = was_interrupted()   ? ExitCode::interrupted
+                          : report->is_good() ? ExitCode::held
+                                              : ExitCode::falsified;
+    return VerbResult{.code = code,
+                      .text =
+                          [this, report, code, &session] {
+                            return session.seed_line() + matrix_text(*report, session.palette) +
+                                   reproduce(*report, code, session);
+                          },
+                      .json = [report] { return matrix_json(*report); },
+                      .junit = [report] { return train_cases(report->cells); }};
+  }
+
+  // The first cell that went wrong, alone.
+  std::string reproduce(const train::MatrixReport& report, ExitCode code,
+                        const Session& session) const {
+    for (const TrainReport& cell : report.cells)
+      if (exit_code_of(cell) == ExitCode::falsified)
+        return fmt::format("reproduce: {} train {}{} --check-baseline\n", session.program,
+                           train::flags_of(cell.cell), config_flag());
+    return session.reproduce_line(code);
+  }
+
+  std::string config_flag() const {
+    return config_path_.empty() ? std::string() : " --ds-config " + shell_quote(config_path_);
+  }
+
+  // `--scenario all` alone: every scenario of one cell. Under --matrix a flag that was given
+  // narrows its axis.
+  std::vector<TrainCell> cells_of(const TrainCell& base) const {
+    const bool is_matrix = !matrix_.empty();
+    train::MatrixAxes axes;
+    if (!is_matrix || !stage_.empty()) axes.stages = {base.stage};
+    if (!is_matrix || !world_size_.empty()) axes.worlds = {base.world_size};
+    if (!is_matrix || !dtype_.empty()) axes.precisions = {base.precision};
+    if (!is_matrix || !backward_.empty()) axes.backwards = {base.backward};
+    if (!is_matrix || !data_.empty()) axes.data = {base.data};
+    if (scenario_ == "all") {
+      for (const train::TrainScenario& scenario : train::scenario_catalogue())
+        axes.scenarios.emplace_back(scenario.name);
+    } else if (!scenario_.empty()) {
+      axes.scenarios = {scenario_};
+    }
+    const bool is_pairwise = matrix_ == "pairwise";
+    return matrix_cells(is_pairwise ? train::MatrixKind::pairwise : train::MatrixKind::full, axes,
+                        base);
+  }
+
+  bool is_recording_;
+  std::string scenario_;
+  std::string stage_;
+  std::string world_size_;
+  std::string dtype_;
+  std::string backward_;
+  std::string data_;
+  std::string steps_ = "3";
+  std::string runtime_ = "host";
+  std::string policy_ = "exact";
+  std::string quirks_ = "none";
+  std::string api_ = "full";
+  std::string config_path_;
+  std::string trace_path_;
+  std::string matrix_;
+  bool checks_baseline_ = false;
+  std::vector<std::string> ignored_;  // keys of the configuration that nothing here models
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_train() {
+  return std::make_unique<TrainVerb>(false);
+}
+
+std::unique_ptr<Verb> make_record() {
+  return std::make_unique<TrainVerb>(true);
+}
+
+}  // namespace zeroproof

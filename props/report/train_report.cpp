@@ -1,0 +1,162 @@
+#include "props/report/train_report.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "props/report/json_values.h"
+
+namespace zeroproof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using train::CellStatus;
+using train::TrainReport;
+
+constexpr std::int64_t kIncomparable = std::numeric_limits<std::int64_t>::max();
+
+bool is_bad(CellStatus status) {
+  return status == CellStatus::different || status == CellStatus::failed;
+}
+
+std::string status_word(const TrainReport& report, const Palette& palette) {
+  std::string word(train::status_name(report.status));
+  if (report.status == CellStatus::equal && !report.is_compared) word = "trained";
+  if (report.status == CellStatus::refused) word += " " + report.refusal;
+  if (is_bad(report.status)) return palette.bad(word);
+  return report.status == CellStatus::equal ? palette.good(word) : palette.notice(word);
+}
+
+std::string cell_text(const train::TrainCell& cell) {
+  return fmt::format("{} stage {}, {} rank{}, {}, {}.backward, {} data", cell.scenario, cell.stage,
+                     cell.world_size, cell.world_size == 1 ? "" : "s",
+                     train::precision_name(cell.precision), train::backward_name(cell.backward),
+                     train::data_name(cell.data));
+}
+
+std::string ulps_text(std::int64_t ulps) {
+  if (ulps == kIncomparable) return "not comparable";
+  return fmt::format("{} ulp{}", ulps, ulps == 1 ? "" : "s");
+}
+
+std::string difference_text(const char* which, const train::Difference& difference) {
+  std::string place = difference.name;
+  if (difference.index >= 0) place += fmt::format("[{}]", difference.index);
+  if (difference.index < 0) return fmt::format("  {}: {}: only one side has it\n", which, place);
+  return fmt::format("  {}: {}: {} is not {} ({})\n", which, place, difference.engine,
+                     difference.baseline, ulps_text(difference.ulps));
+}
+
+Json difference_json(const train::Difference& difference) {
+  Json json = {{"name", difference.name}, {"ulps", difference.ulps}};
+  if (difference.index >= 0) {
+    json["index"] = difference.index;
+    json["engine"] = difference.engine;
+    json["baseline"] = difference.baseline;
+  }
+  return json;
+}
+
+Json cell_json(const TrainReport& report) {
+  const train::TrainCell& cell = report.cell;
+  Json json = {{"stage", cell.stage},
+               {"world_size", cell.world_size},
+               {"scenario", cell.scenario},
+               {"dtype", train::precision_name(cell.precision)}};
+  if (report.is_compared) {
+    json["equal"] = report.status == CellStatus::equal;
+    const auto& worst = report.comparison.worst;
+    json["worst"] = worst ? difference_json(*worst) : Json{{"name", ""}, {"ulps", 0}};
+  } else {
+    json["equal"] = nullptr;
+    json["worst"] = nullptr;
+  }
+  json["steps"] = report.steps;
+  json["status"] = train::status_name(report.status);
+  json["refused"] = report.refusal.empty() ? Json() : Json(report.refusal);
+  json["error"] = report.error.empty() ? Json() : Json(report.error);
+  json["backward"] = train::backward_name(cell.backward);
+  json["data"] = train::data_name(cell.data);
+  json["policy"] = cell.policy;
+  json["quirks"] = cell.quirks.text();
+  json["values"] = report.comparison.values;
+  if (report.comparison.first) json["first"] = difference_json(*report.comparison.first);
+  if (report.loss_scale) json["loss_scale"] = *report.loss_scale;
+  json["live_bytes"] = report.live_bytes;
+  json["peak_bytes"] = report.peak_bytes;
+  return json;
+}
+
+std::string totals_text(const train::MatrixReport& report) {
+  return fmt::format("{} cells: {} equal, {} refused as documented, {} different, {} failed\n",
+                     report.cells.size(), report.count(CellStatus::equal),
+                     report.count(CellStatus::refused), report.count(CellStatus::different),
+                     report.count(CellStatus::failed));
+}
+
+}  // namespace
+
+std::string train_text(const TrainReport& report, const Palette& palette) {
+  std::string text = fmt::format("{}  {}\n", status_word(report, palette), cell_text(report.cell));
+  if (!report.error.empty()) text += fmt::format("  {}\n", report.error);
+  if (report.status == CellStatus::equal || report.status == CellStatus::different) {
+    text += fmt::format("  {} steps", report.steps);
+    if (report.is_compared)
+      text += fmt::format("; {} values of gradients, parameters and optimizer state compared",
+                          report.comparison.values);
+    if (report.loss_scale) text += fmt::format("; loss scale {}", *report.loss_scale);
+    text += fmt::format("; at most {} bytes on the device\n", report.peak_bytes);
+  }
+  if (!report.is_compared) return text;
+  const train::Comparison& comparison = report.comparison;
+  if (!comparison.first) return text + "  bitwise equal to the unsharded baseline\n";
+  text += difference_text("first difference", *comparison.first);
+  return text + difference_text("worst", *comparison.worst);
+}
+
+std::string train_json(const TrainReport& report) {
+  Json document = {{"schema", "zeroproof.train/1"}};
+  document.update(cell_json(report));
+  return document_text(document);
+}
+
+std::string matrix_text(const train::MatrixReport& report, const Palette& palette) {
+  std::string text;
+  for (const TrainReport& cell : report.cells) {
+    text += fmt::format("{}  {}", status_word(cell, palette), cell_text(cell.cell));
+    if (is_bad(cell.status)) text += ": " + cell.error;
+    const auto& worst = cell.comparison.worst;
+    if (cell.status == CellStatus::equal && worst)
+      text += fmt::format(" (within the bound; worst {}, {})", worst->name,
+                          ulps_text(worst->ulps));
+    text += '\n';
+  }
+  return text + totals_text(report);
+}
+
+std::string matrix_json(const train::MatrixReport& report) {
+  Json document = {{"schema", "zeroproof.matrix/1"},
+                   {"summary",
+                    {{"cells", report.cells.size()},
+                     {"equal", report.count(CellStatus::equal)},
+                     {"refused", report.count(CellStatus::refused)},
+                     {"different", report.count(CellStatus::different)},
+                     {"failed", report.count(CellStatus::failed)}}}};
+  document["cells"] = Json::array();
+  for (const TrainReport& cell : report.cells) document["cells"].push_back(cell_json(cell));
+  return document_text(document);
+}
+
+std::vector<JUnitCase> train_cases(const std::vector<TrainReport>& cells) {
+  std::vector<JUnitCase> cases;
+  for (const TrainReport& report : cells) {
+    JUnitCase made{.suite = "train", .name = cell_text(report.cell), .text = report.error};
+    if (is_bad(report.status)) made.outcome = JUnitOutcome::failed;
+    if (report.status == CellStatus::not_applicable) made.outcome = JUnitOutcome::skipped;
+    cases.push_back(std::move(made));
+  }
+  return cases;
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,212 @@
+#include "props/train/baseline_engine.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/check.h"
+#include "model/nn/linear.h"
+#include "model/optim/sgd.h"
+#include "model/wide.h"
+
+namespace zeroproof::train {
+namespace {
+
+// x times factor, in double, rounded once.
+Tensor scaled(const Ops& ops, const Tensor& x, double factor, DType dtype) {
+  return (Wide::of(ops, x) * factor).rounded(dtype);
+}
+
+Tensor divided(const Ops& ops, const Tensor& x, double divisor, DType dtype) {
+  return (Wide::of(ops, x) / divisor).rounded(dtype);
+}
+
+Tensor sum(const Ops& ops, const Tensor& a, const Tensor& b, DType dtype) {
+  return (Wide::of(ops, a) + Wide::of(ops, b)).rounded(dtype);
+}
+
+bool is_finite(const Tensor& x) {
+  return std::ranges::all_of(x.values(), [](double value) { return std::isfinite(value); });
+}
+
+FullTensor full(const std::string& name, const Tensor& tensor) {
+  return {name, tensor.sizes(), tensor.values()};
+}
+
+}  // namespace
+
+BaselineEngine::BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroConfig& config,
+                               const Ops& ops, int world_size)
+    : module_(std::move(module)),
+      config_(config),
+      ops_(ops),
+      divisor_(config.gradient_allreduce_op == GradientAllreduceOp::sum ? 1.0 : world_size) {
+  const DType dtype = config.model_dtype();
+  for (const nn::NamedParameter& named : module_->named_parameters()) {
+    if (named.tensor.dtype() != dtype) named.tensor.set_data(ops.cast(named.tensor, dtype));
+    if (!named.tensor.requires_grad()) continue;
+    const auto is_same = [&](const Trained& known) {
+      return known.parameter.is_same(named.tensor);
+    };
+    if (std::ranges::any_of(trained_, is_same)) continue;
+    trained_.push_back({.name = named.name,
+                        .parameter = named.tensor,
+                        .communication_dtype = communication_dtype_of(named.tensor),
+                        .master = ops.cast(named.tensor, config.master_dtype()),
+                        .adam = {},
+                        .momentum_buffer = {}});
+  }
+  window_.resize(trained_.size());
+  if (!config.fp16.enabled) return;
+  scale_ = config.fp16.loss_scale != 0.0 ? config.fp16.loss_scale
+                                         : std::ldexp(1.0, config.fp16.initial_scale_power);
+  hysteresis_ = config.fp16.hysteresis;
+}
+
+// Under autocast, parameters of linear layers travel in its dtype (zero_semantics 6.1).
+DType BaselineEngine::communication_dtype_of(const Tensor& parameter) const {
+  if (!config_.torch_autocast.enabled) return config_.communication_dtype();
+  for (const nn::NamedModule& inner : module_->named_modules()) {
+    if (dynamic_cast<const nn::Linear*>(inner.module) == nullptr) continue;
+    for (const Tensor* own : inner.module->own_parameters())
+      if (own->is_same(parameter)) return config_.torch_autocast.dtype;
+  }
+  return parameter.dtype();
+}
+
+void BaselineEngine::collect(LocalSums& sums) const {
+  sums.resize(trained_.size());
+  for (std::size_t i = 0; i < trained_.size(); ++i) {
+    const Tensor grad = trained_[i].parameter.grad();
+    if (!grad.is_defined()) continue;
+    const DType dtype = config_.accumulation_dtype();
+    sums[i] = sums[i].is_defined() ? sum(ops_, sums[i], grad, dtype) : ops_.cast(grad, dtype);
+  }
+  clear_grads();
+}
+
+void BaselineEngine::clear_grads() const {
+  for (const Trained& trained : trained_) trained.parameter.set_grad({});
+}
+
+void BaselineEngine::reduce(const std::vector<LocalSums>& ranks) {
+  for (std::size_t i = 0; i < trained_.size(); ++i) {
+    TensorList of_ranks;
+    for (const LocalSums& sums : ranks)
+      of_ranks.push_back(i < sums.size() ? sums[i] : Tensor());
+    const auto has_gradient = [](const Tensor& grad) { return grad.is_defined(); };
+    if (std::ranges::none_of(of_ranks, has_gradient)) continue;
+    const Tensor gradient = reduced(trained_[i], of_ranks);
+    const DType dtype = config_.accumulation_dtype();
+    window_[i] = window_[i].is_defined() ? sum(ops_, window_[i], gradient, dtype)
+                                         : ops_.cast(gradient, dtype);
+  }
+}
+
+// Rank by rank, from the first to the last.
+Tensor BaselineEngine::reduced(const Trained& trained, const TensorList& of_ranks) const {
+  const DType wire = trained.communication_dtype;
+  Tensor total;
+  for (const Tensor& grad : of_ranks) {
+    Tensor sent = grad.is_defined() ? grad : Tensor::full(trained.parameter.sizes(), 0.0, wire);
+    if (divides_first() && divisor_ != 1.0) sent = divided(ops_, sent, divisor_, sent.dtype());
+    sent = ops_.cast(sent, wire);
+    total = total.is_defined() ? sum(ops_, total, sent, wire) : sent;
+  }
+  if (!divides_first() && divisor_ != 1.0) total = scaled(ops_, total, 1.0 / divisor_, wire);
+  return total;
+}
+
+void BaselineEngine::step(const std::string& prefix, WindowValues& values) {
+  for (std::size_t i = 0; i < trained_.size(); ++i)
+    if (!window_[i].is_defined())
+      window_[i] = Tensor::full(trained_[i].parameter.sizes(), 0.0, config_.accumulation_dtype());
+  const double scale = scale_;
+  StepOutcome outcome;
+  outcome.has_overflow = overflows();
+  update_scale(outcome.has_overflow);
+  for (std::size_t i = 0; i < trained_.size(); ++i) {
+    FullTensor& gradient =
+        values.gradients.emplace_back(full(prefix + trained_[i].name, window_[i]));
+    for (double& value : gradient.values) value /= scale;
+  }
+  if (!outcome.has_overflow) {
+    const double norm_scaled = norm();
+    outcome.grad_norm = norm_scaled / scale;
+    const double clip = config_.gradient_clipping;
+    const double excess = clip > 0.0 ? (*outcome.grad_norm + 1e-6) / clip : 0.0;
+    const double divisor = scale * std::max(1.0, excess);
+    for (std::size_t i = 0; i < trained_.size(); ++i)
+      update(trained_[i], window_[i], 1.0 / divisor);
+    outcome.is_applied = true;
+  }
+  drop_window();
+  for (const Trained& trained : trained_) {
+    values.parameters.push_back(full(prefix + trained.name, trained.master));
+    values.weights.push_back(full(prefix + trained.name, trained.parameter));
+    append_state(trained, prefix, values);
+  }
+  values.outcomes.push_back(outcome);
+}
+
+bool BaselineEngine::overflows() const {
+  if (!config_.fp16.enabled && !config_.bf16.enabled) return false;
+  return !std::ranges::all_of(window_, is_finite);
+}
+
+// The dynamic fp16 scale of zero_semantics 2.19.
+void BaselineEngine::update_scale(bool has_overflow) {
+  const Fp16Config& fp16 = config_.fp16;
+  if (!fp16.enabled || fp16.loss_scale != 0.0) return;
+  if (has_overflow) {
+    if (fp16.hysteresis == 1 || hysteresis_ == 1) {
+      scale_ = std::max(scale_ / 2.0, fp16.min_loss_scale);
+    } else {
+      --hysteresis_;
+    }
+    last_overflow_ = iteration_;
+  } else {
+    const std::int64_t stable = iteration_ - last_overflow_ - 1;
+    const bool grows = stable > 0 && stable % fp16.loss_scale_window == 0;
+    if (fp16.consecutive_hysteresis || grows) hysteresis_ = fp16.hysteresis;
+    if (grows) scale_ *= 2.0;
+  }
+  ++iteration_;
+}
+
+double BaselineEngine::norm() const {
+  double squares = 0.0;
+  for (const Tensor& gradient : window_)
+    for (const double value : gradient.values()) squares += value * value;
+  return std::sqrt(squares);
+}
+
+void BaselineEngine::update(Trained& trained, const Tensor& gradient, double factor) {
+  const DType master = config_.master_dtype();
+  const Tensor grad = scaled(ops_, ops_.cast(gradient, master), factor, master);
+  const OptimizerConfig& optimizer = config_.optimizer;
+  if (optimizer.type == OptimizerType::sgd) {
+    optim::Sgd::update(ops_, trained.master, grad, trained.momentum_buffer, optimizer.sgd);
+  } else {
+    optim::Adam::update(ops_, trained.master, grad, trained.adam, optimizer.adam);
+  }
+  ++trained.steps;
+  ops_.copy_in_place(trained.parameter.detach(),
+                     ops_.cast(trained.master, trained.parameter.dtype()));
+}
+
+void BaselineEngine::append_state(const Trained& trained, const std::string& prefix,
+                                  WindowValues& values) const {
+  const std::string name = prefix + trained.name;
+  values.states.push_back({name + "/step", {}, {static_cast<double>(trained.steps)}});
+  const auto add = [&](const char* moment, const Tensor& tensor) {
+    if (tensor.is_defined()) values.states.push_back(full(name + moment, tensor));
+  };
+  if (config_.optimizer.type == OptimizerType::sgd) {
+    add("/momentum_buffer", trained.momentum_buffer);
+    return;
+  }
+  add("/exp_avg", trained.adam.exp_avg);
+  add("/exp_avg_sq", trained.adam.exp_avg_sq);
+}
+
+}  // namespace zeroproof::train

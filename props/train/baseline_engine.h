@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/zero_config.h"
+#include "model/nn/module.h"
+#include "model/ops.h"
+#include "model/optim/adam.h"
+#include "props/train/full_values.h"
+
+namespace zeroproof::train {
+
+// One model of the baseline with everything at hand: parameters, whole float32 masters, optimizer
+// state, loss scale. Gradients come rank by rank; their sum is formed here, in the order in which
+// an engine documents it: in rank order, every partial sum rounded to the communication dtype.
+class BaselineEngine {
+ public:
+  // `ops` must outlive it. Converts the parameters of `module` to the model's dtype.
+  BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroConfig& config, const Ops& ops,
+                 int world_size);
+
+  nn::Module& module() const { return *module_; }
+  const ZeroConfig& config() const { return config_; }
+  double loss_scale() const { return scale_; }
+
+  // Local sums of one rank, one entry a trained parameter; undefined where there is none.
+  using LocalSums = TensorList;
+  // Adds what .grad holds to `sums`, in the accumulation dtype, and takes it away.
+  void collect(LocalSums& sums) const;
+  void clear_grads() const;
+
+  // One reduction: the local sums of every rank, in their order. Joins the window.
+  void reduce(const std::vector<LocalSums>& ranks);
+  // The update at the end of the window; appends to `values` under `prefix`.
+  void step(const std::string& prefix, WindowValues& values);
+  void drop_window() { window_.assign(window_.size(), Tensor()); }
+
+ private:
+  struct Trained {
+    std::string name;
+    Tensor parameter;
+    DType communication_dtype;
+    Tensor master;
+    optim::Adam::State adam;
+    Tensor momentum_buffer;
+    std::int64_t steps = 0;
+  };
+
+  DType communication_dtype_of(const Tensor& parameter) const;
+  Tensor reduced(const Trained& trained, const TensorList& of_ranks) const;
+  bool divides_first() const { return config_.stage != 0; }
+  bool overflows() const;
+  void update_scale(bool has_overflow);
+  double norm() const;
+  void update(Trained& trained, const Tensor& gradient, double factor);
+  void append_state(const Trained& trained, const std::string& prefix, WindowValues& values) const;
+
+  std::shared_ptr<nn::Module> module_;
+  ZeroConfig config_;
+  const Ops& ops_;
+  double divisor_;
+  std::vector<Trained> trained_;
+  TensorList window_;  // reduced gradients so far, one a trained parameter
+  double scale_ = 1.0;
+  std::int64_t iteration_ = 0;
+  std::int64_t last_overflow_ = -1;
+  std::int64_t hysteresis_ = 1;
+};
+
+}  // namespace zeroproof::train

@@ -1,0 +1,110 @@
+#include "props/train/baseline_target.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "model/autocast/autocast.h"
+#include "model/functions.h"
+
+namespace zeroproof::train {
+
+BaselineTarget::BaselineTarget(Autograd& autograd, std::vector<BaselineEngine>& engines, int rank,
+                               WindowValues* values)
+    : autograd_(autograd),
+      engines_(engines),
+      rank_(rank),
+      values_(values),
+      windows_(engines.size()) {}
+
+TensorList BaselineTarget::forward(std::size_t engine, const TensorList& inputs) {
+  const TorchAutocastConfig& config = engines_[engine].config().torch_autocast;
+  const Autocast region(autograd_, DeviceType::cpu,
+                        {.is_enabled = config.enabled, .dtype = config.dtype});
+  return engines_[engine].module()(autograd_, inputs);
+}
+
+double BaselineTarget::accumulation_factor(std::size_t engine) const {
+  return 1.0 / static_cast<double>(engines_[engine].config().gradient_accumulation_steps);
+}
+
+void BaselineTarget::backward(std::size_t engine, const Tensor& loss,
+                              const BackwardArguments& arguments) {
+  const double factor = arguments.scale_wrt_gas ? accumulation_factor(engine) : 1.0;
+  const Tensor root = mul(autograd_, loss, engines_[engine].loss_scale() * factor);
+  autograd_.backward(root, {.create_graph = arguments.create_graph,
+                            .retain_graph = arguments.retain_graph});
+  finish_backward();
+}
+
+// What the caller did not divide by the accumulation steps comes in divided.
+void BaselineTarget::tensor_backward(const TensorList& roots, const TensorList& grads,
+                                     bool retain_graph) {
+  const double factor = accumulation_factor(0);
+  TensorList given;
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    const bool has_grad = i < grads.size() && grads[i].is_defined();
+    const Tensor grad =
+        has_grad ? grads[i] : Tensor::full(roots[i].sizes(), 1.0, roots[i].dtype());
+    const GradMode disabled(autograd_, false);
+    given.push_back(mul(autograd_, grad, factor));
+  }
+  autograd_.backward(roots, given, {.retain_graph = retain_graph});
+  finish_backward();
+}
+
+void BaselineTarget::finish_backward() {
+  for (std::size_t engine = 0; engine < engines_.size(); ++engine) {
+    Window& window = windows_[engine];
+    engines_[engine].collect(window.sums);
+    if (reduces_now(engine)) close(window);
+  }
+}
+
+// Stages 2 and 3 after every backward, the others when a micro-batch ends the window.
+bool BaselineTarget::reduces_now(std::size_t engine) const {
+  const Window& window = windows_[engine];
+  const ZeroConfig& config = engines_[engine].config();
+  if (window.is_coalescing) return false;
+  if (config.stage >= 2) return true;
+  if (!config.managed_gradient_accumulation) return false;
+  return (window.micro_steps + 1) % config.gradient_accumulation_steps == 0;
+}
+
+void BaselineTarget::close(Window& window) {
+  const auto has_gradient = [](const Tensor& grad) { return grad.is_defined(); };
+  if (std::ranges::any_of(window.sums, has_gradient)) window.reductions.push_back(window.sums);
+  window.sums.clear();
+}
+
+bool BaselineTarget::needs_scaler(std::size_t engine) {
+  return engines_[engine].config().fp16.enabled;
+}
+
+Tensor BaselineTarget::scale(std::size_t engine, const Tensor& loss, bool) {
+  return mul(autograd_, loss, engines_[engine].loss_scale());
+}
+
+void BaselineTarget::step(std::size_t engine) {
+  Window& window = windows_[engine];
+  ++window.micro_steps;
+  if (!engines_[engine].config().managed_gradient_accumulation) close(window);
+}
+
+void BaselineTarget::zero_grad(std::size_t engine) {
+  engines_[engine].clear_grads();
+  windows_[engine].sums.clear();
+  windows_[engine].reductions.clear();
+}
+
+void BaselineTarget::coalesce(std::size_t engine, const std::function<void()>& body) {
+  windows_[engine].is_coalescing = true;
+  body();
+  windows_[engine].is_coalescing = false;
+  close(windows_[engine]);
+}
+
+void BaselineTarget::record(const std::string& name, const Tensor& value) {
+  if (values_) values_->records.push_back({name, value.sizes(), value.values()});
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "model/autograd.h"
+#include "model/cpu_ops.h"
+#include "props/train/baseline_engine.h"
+#include "props/train/scenario.h"
+#include "props/train/train_target.h"
+
+namespace zeroproof::train {
+
+// The unsharded truth of one window on one rank: plain autograd, no engine. Steps only say where
+// the window ends; the update comes when all ranks have run theirs.
+class BaselineTarget final : public TrainTarget {
+ public:
+  // All references must outlive it. `values` is null on every rank but the first.
+  BaselineTarget(Autograd& autograd, std::vector<BaselineEngine>& engines, int rank,
+                 WindowValues* values);
+
+  Autograd& autograd() override { return autograd_; }
+  int rank() const override { return rank_; }
+  nn::Module& module(std::size_t engine) override { return engines_[engine].module(); }
+
+  TensorList forward(std::size_t engine, const TensorList& inputs) override;
+  void backward(std::size_t engine, const Tensor& loss,
+                const BackwardArguments& arguments) override;
+  void tensor_backward(const TensorList& roots, const TensorList& grads,
+                       bool retain_graph) override;
+  bool needs_scaler(std::size_t engine) override;
+  Tensor scale(std::size_t engine, const Tensor& loss, bool retain_graph) override;
+  void step(std::size_t engine) override;
+  void zero_grad(std::size_t engine) override;
+  void coalesce(std::size_t engine, const std::function<void()>& body) override;
+  void record(const std::string& name, const Tensor& value) override;
+
+  // The local sums of each reduction of an engine in this window, in order.
+  const std::vector<BaselineEngine::LocalSums>& reductions(std::size_t engine) const {
+    return windows_[engine].reductions;
+  }
+
+ private:
+  struct Window {
+    BaselineEngine::LocalSums sums;  // not reduced yet
+    std::vector<BaselineEngine::LocalSums> reductions;
+    std::int64_t micro_steps = 0;
+    bool is_coalescing = false;
+  };
+
+  double accumulation_factor(std::size_t engine) const;
+  void finish_backward();
+  bool reduces_now(std::size_t engine) const;
+  void close(Window& window);
+
+  Autograd& autograd_;
+  std::vector<BaselineEngine>& engines_;
+  int rank_;
+  WindowValues* values_;
+  std::vector<Window> windows_;
+};
+
+// All windows of a scenario under the baseline, in order.
+std::vector<WindowValues> run_baseline(const TrainScenario& scenario, const TrainCell& cell);
+
+}  // namespace zeroproof::train

@@ -1,0 +1,148 @@
+#include "props/train/engine_target.h"
+
+#include "model/check.h"
+
+namespace zeroproof::train {
+namespace {
+
+void append(std::vector<FullTensor>& all, const std::string& prefix,
+            std::vector<FullTensor> more) {
+  for (FullTensor& tensor : more) {
+    tensor.name = prefix + tensor.name;
+    all.push_back(std::move(tensor));
+  }
+}
+
+EngineOptions engine_options(const TrainCell& cell, std::size_t index) {
+  EngineOptions options;
+  options.id = EngineId{static_cast<std::int32_t>(index)};
+  options.policy = cell.policy;
+  options.quirks = cell.quirks;
+  options.has_count_apis = cell.api != AutogradApi::none;
+  options.has_callback_api = cell.api == AutogradApi::full;
+  return options;
+}
+
+}  // namespace
+
+EngineTarget::EngineTarget(const TrainScenario& scenario, const TrainCell& cell, Runtime& runtime,
+                           const Options& options)
+    : scenario_(scenario),
+      cell_(cell),
+      runtime_(runtime),
+      collects_values_(options.collects_values),
+      config_(config_of(scenario, cell)),
+      autograd_(runtime.ops(), options.autograd) {
+  for (const ModelKind kind : scenario.models) add_engine(kind, options);
+}
+
+void EngineTarget::add_engine(ModelKind kind, const Options& options) {
+  const std::size_t index = engines_.size();
+  ModelOptions model{.data = cell_.data, .seed = cell_.seed + index, .watch = options.models};
+  model.mark_ready = [this, index](const Tensor& parameter, bool is_ready) {
+    engines_.at(index)->set_gradient_ready(parameter, is_ready);
+  };
+  modules_.push_back(make_model(kind, model));
+  if (options.models)
+    options.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
+  auto engine = Engine::initialize(autograd_, *modules_.back(), config_, runtime_,
+                                   engine_options(cell_, index));
+  if (!engine) throw ConfigurationRefused(engine.error().text);
+  engines_.push_back(std::move(*engine));
+  if (scenario_.leaf_module.empty() || cell_.stage != 3) return;
+  for (const nn::NamedModule& inner : modules_.back()->named_modules())
+    if (inner.name == scenario_.leaf_module) engines_.back()->set_leaf_module(*inner.module);
+}
+
+TensorList EngineTarget::forward(std::size_t engine, const TensorList& inputs) {
+  return engines_[engine]->forward(inputs);
+}
+
+void EngineTarget::backward(std::size_t engine, const Tensor& loss,
+                            const BackwardArguments& arguments) {
+  engines_[engine]->backward(loss, arguments);
+}
+
+void EngineTarget::tensor_backward(const TensorList& roots, const TensorList& grads,
+                                   bool retain_graph) {
+  const auto before = gradients();
+  try {
+    autograd_.backward(roots, grads, {.retain_graph = retain_graph});
+  } catch (...) {
+    has_changed_gradients_ = gradients() != before;
+    throw;
+  }
+}
+
+bool EngineTarget::needs_scaler(std::size_t engine) {
+  return engines_[engine]->needs_scaler();
+}
+
+Tensor EngineTarget::scale(std::size_t engine, const Tensor& loss, bool retain_graph) {
+  return engines_[engine]->scale(loss, retain_graph);
+}
+
+void EngineTarget::step(std::size_t engine) {
+  const bool is_boundary = !config_.managed_gradient_accumulation ||
+                           engines_[engine]->is_gradient_accumulation_boundary();
+  if (!is_boundary || !collects_values_) {
+    engines_[engine]->step();
+    return;
+  }
+  collect_gradients(engine);
+  values_.outcomes.push_back(engines_[engine]->step());
+  collect_parameters(engine);
+}
+
+// What step() itself reduces cannot be seen before it.
+void EngineTarget::collect_gradients(std::size_t engine) {
+  if (reduces_in_step(config_)) return;
+  append(values_.gradients, engine_prefix(engine), engines_[engine]->full_gradients());
+}
+
+void EngineTarget::collect_parameters(std::size_t engine) {
+  Engine& it = *engines_[engine];
+  const std::string prefix = engine_prefix(engine);
+  append(values_.parameters, prefix, it.full_parameters());
+  append(values_.states, prefix, it.full_optimizer_state());
+  const auto named = modules_[engine]->named_parameters();
+  TensorList trained;
+  for (const nn::NamedParameter& parameter : named)
+    if (parameter.tensor.requires_grad()) trained.push_back(parameter.tensor);
+  const auto read = [&] {
+    for (const nn::NamedParameter& parameter : named)
+      if (parameter.tensor.requires_grad())
+        values_.weights.push_back({prefix + parameter.name, parameter.tensor.sizes(),
+                                   parameter.tensor.values()});
+  };
+  if (config_.stage == 3) {
+    it.gathered_parameters(trained, std::nullopt, read);
+  } else {
+    read();
+  }
+}
+
+void EngineTarget::zero_grad(std::size_t engine) {
+  engines_[engine]->zero_grad();
+}
+
+void EngineTarget::coalesce(std::size_t engine, const std::function<void()>& body) {
+  engines_[engine]->coalesce_grad_reduction(body);
+}
+
+void EngineTarget::record(const std::string& name, const Tensor& value) {
+  values_.records.push_back({name, value.sizes(), value.values()});
+}
+
+// Of every parameter; empty where there is none.
+std::vector<std::vector<double>> EngineTarget::gradients() const {
+  std::vector<std::vector<double>> all;
+  for (const auto& module : modules_)
+    for (const nn::NamedParameter& parameter : module->named_parameters()) {
+      const Tensor grad = parameter.tensor.grad();
+      all.push_back(grad.is_defined() ? grad.values() : std::vector<double>());
+    }
+  return all;
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace zeroproof::train {
+
+// What one window left behind: whole tensors, in the order of engines and parameters, names
+// beginning with "e1." and so on for all engines but the first. Plain data.
+struct WindowValues {
+  std::vector<FullTensor> gradients;   // what the step used, unscaled
+  std::vector<FullTensor> parameters;  // master weights after it
+  std::vector<FullTensor> weights;     // what the module computes with
+  std::vector<FullTensor> states;      // of the optimizer
+  std::vector<FullTensor> records;     // what the program recorded besides
+  std::vector<StepOutcome> outcomes;   // of the steps at boundaries
+};
+
+// The prefix of an engine's names.
+inline std::string engine_prefix(std::size_t engine) {
+  return engine == 0 ? std::string() : "e" + std::to_string(engine) + ".";
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,74 @@
+#include "props/train/rank_trace.h"
+
+#include <fmt/format.h>
+
+#include "props/train/rank_recorder.h"
+
+namespace zeroproof::train {
+namespace {
+
+HeaderRecord header_of(const TrainScenario& scenario, const TrainCell& cell, int rank) {
+  HeaderRecord header;
+  header.rank = rank;
+  header.world = cell.world_size;
+  header.clock.source = "virtual";
+  header.producer = {{"tool", "zeroproof train"}, {"device", "cpu"}};
+  header.program = scenario.name;
+  header.description = scenario.summary;
+  header.dtype = precision_name(cell.precision);
+  header.policy = cell.policy;
+  header.seed = static_cast<std::int64_t>(cell.seed);
+  header.stage = cell.stage;
+  header.notes = {"zeroproof train " + flags_of(cell)};
+  return header;
+}
+
+}  // namespace
+
+std::string rank_path(const std::string& path, int rank, int world_size) {
+  if (world_size == 1) return path;
+  const std::size_t folder = path.find_last_of('/') + 1;
+  const std::size_t dot = std::min(path.find('.', folder), path.size());
+  return fmt::format("{}_r{}{}", path.substr(0, dot), rank, path.substr(dot));
+}
+
+RankTraces::RankTraces() = default;
+RankTraces::~RankTraces() = default;
+
+Result<std::unique_ptr<RankTraces>> RankTraces::create(const std::string& path,
+                                                       const TrainScenario& scenario,
+                                                       const TrainCell& cell) {
+  std::unique_ptr<RankTraces> traces(new RankTraces());
+  for (int rank = 0; rank < cell.world_size; ++rank) {
+    auto recorder = RankRecorder::create(rank_path(path, rank, cell.world_size),
+                                         header_of(scenario, cell, rank), cell.stage == 0);
+    if (!recorder) return tl::unexpected(recorder.error());
+    for (std::size_t engine = 0; engine < scenario.models.size(); ++engine) {
+      const auto model = make_model(scenario.models[engine], {.data = cell.data});
+      const auto declared = (*recorder)->declare(*model, engine_prefix(engine),
+                                                 model_dtype(cell.precision));
+      if (!declared) return tl::unexpected(declared.error());
+    }
+    traces->ranks_.push_back(std::move(*recorder));
+  }
+  return traces;
+}
+
+std::vector<RankObservers> RankTraces::observers() const {
+  std::vector<RankObservers> all;
+  for (const auto& rank : ranks_) all.push_back({.journal = &rank->journal()});
+  return all;
+}
+
+void RankTraces::attach(std::size_t rank, EngineTarget::Options& options) const {
+  options.models = ranks_[rank].get();
+  options.autograd = ranks_[rank].get();
+}
+
+Result<void> RankTraces::finish() {
+  for (const auto& rank : ranks_)
+    if (auto written = rank->finish(); !written) return written;
+  return {};
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/host/host_world.h"
+#include "model/result.h"
+#include "props/train/engine_target.h"
+
+namespace zeroproof::train {
+
+class RankRecorder;
+
+// Hooktrace files of a run, one a rank: what engines say about themselves, and what modules,
+// graph tasks, checkpoints and callbacks of the models do, on one logical clock.
+class RankTraces {
+ public:
+  // One rank writes `path`; several write "_r0" and so on before its ending. Files appear whole
+  // when finish() succeeds.
+  static Result<std::unique_ptr<RankTraces>> create(const std::string& path,
+                                                    const TrainScenario& scenario,
+                                                    const TrainCell& cell);
+  ~RankTraces();
+
+  std::vector<RankObservers> observers() const;
+  // On the thread of the rank, before its engines are made.
+  void attach(std::size_t rank, EngineTarget::Options& options) const;
+  Result<void> finish();
+
+ private:
+  RankTraces();
+  std::vector<std::unique_ptr<RankRecorder>> ranks_;
+};
+
+// "run_r3.jsonl.gz" for "run.jsonl.gz" and rank 3 of several.
+std::string rank_path(const std::string& path, int rank, int world_size);
+
+}  // namespace zeroproof::train

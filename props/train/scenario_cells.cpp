@@ -1,0 +1,88 @@
+// Which cells of the matrix a scenario has, and what its engines are configured with.
+#include "props/train/scenario.h"
+
+namespace zeroproof::train {
+namespace {
+
+// Of the built-in configuration: so small that the models need several buckets.
+constexpr std::int64_t kBucketElements = 60;
+constexpr std::int64_t kAllgatherElements = 200;
+constexpr std::int64_t kPrefetchElements = 40;
+constexpr std::int64_t kLiveElements = 1000;
+// So that exact gradients, scaled, stay within float16.
+constexpr int kExactScalePower = 4;
+constexpr int kRealScalePower = 8;
+
+ZeroConfig built_in_config(const TrainCell& cell) {
+  ZeroConfig config;
+  config.reduce_bucket_size = kBucketElements;
+  config.allgather_bucket_size = kAllgatherElements;
+  config.stage3_param_persistence_threshold = 0;
+  config.stage3_prefetch_bucket_size = kPrefetchElements;
+  config.stage3_max_reuse_distance = 0;
+  config.stage3_max_live_parameters = kLiveElements;
+  config.train_micro_batch_size_per_gpu = 2;
+  config.zero_force_ds_cpu_optimizer = false;
+  config.optimizer.adam.lr = 1e-2;
+  config.fp16.initial_scale_power =
+      cell.data == DataMode::exact ? kExactScalePower : kRealScalePower;
+  // A mean over three ranks rounds; stage 3 has no sum, there the data are multiples of three.
+  if (cell.data == DataMode::exact && cell.world_size == 3 && cell.stage < 3)
+    config.gradient_allreduce_op = GradientAllreduceOp::sum;
+  return config;
+}
+
+bool is_manual(const TrainCell& cell) { return cell.backward == BackwardKind::tensor; }
+
+// An engine whose part of the loss is not its own engine.backward: manual for it all the same.
+bool has_manual_engine(const TrainScenario& scenario, const TrainCell& cell) {
+  return is_manual(cell) || scenario.engines() > 1;
+}
+
+bool scales_dynamically(const TrainCell& cell) { return cell.precision == Precision::fp16; }
+
+// Manual backward of an engine that was never asked to scale.
+bool forgets_scale(const TrainScenario& scenario, const TrainCell& cell) {
+  if (scenario.name == "non_scalar") return is_manual(cell);
+  if (scenario.name == "two_engines") return !is_manual(cell);
+  return scenario.name == "chained_engines";
+}
+
+}  // namespace
+
+ZeroConfig config_of(const TrainScenario& scenario, const TrainCell& cell) {
+  ZeroConfig config = cell.config.value_or(built_in_config(cell));
+  config.stage = cell.stage;
+  config.gradient_accumulation_steps = scenario.accumulation_steps;
+  config.managed_gradient_accumulation = scenario.is_managed;
+  if (scenario.is_offloaded) config.offload_optimizer = OffloadDevice::cpu;
+  if (scenario.has_overlap) config.overlap_comm = true;
+  config.fp16.enabled = cell.precision == Precision::fp16;
+  config.bf16.enabled = cell.precision == Precision::bf16;
+  config.torch_autocast.enabled = cell.precision == Precision::autocast;
+  return config;
+}
+
+bool is_applicable(const TrainScenario& scenario, const TrainCell& cell) {
+  return is_manual(cell) ? scenario.has_tensor_backward : scenario.has_engine_backward;
+}
+
+bool is_configuration_refused(const TrainScenario& scenario, const TrainCell& cell) {
+  return scenario.is_offloaded && cell.stage == 0;
+}
+
+bool reduces_in_step(const ZeroConfig& config) {
+  return !config.managed_gradient_accumulation && config.stage < 2;
+}
+
+std::optional<EngineErrorId> expected_refusal(const TrainScenario& scenario,
+                                              const TrainCell& cell) {
+  if (scenario.name == "coalesced" && cell.stage == 0) return EngineErrorId::e8;
+  if (scenario.name == "non_scalar" && !is_manual(cell)) return EngineErrorId::e3;
+  if (has_manual_engine(scenario, cell) && (cell.stage == 0 || cell.api == AutogradApi::none))
+    return EngineErrorId::e1;
+  if (scales_dynamically(cell) && forgets_scale(scenario, cell)) return EngineErrorId::e2;
+  return std::nullopt;
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/engine.h"
+#include "engine/quirks.h"
+#include "engine/zero_config.h"
+#include "model/result.h"
+#include "props/train/layer.h"
+
+namespace zeroproof::train {
+
+enum class Precision : std::uint8_t { float32, bf16, fp16, autocast };
+enum class BackwardKind : std::uint8_t { engine, tensor };
+enum class AutogradApi : std::uint8_t { full, none, no_callback };
+
+std::string_view precision_name(Precision precision);
+std::string_view backward_name(BackwardKind backward);
+std::string_view data_name(DataMode data);
+Result<Precision> precision_of(std::string_view name);
+
+// Of parameters and inputs; and of gradients on the wire, of layers that autocast covers.
+DType model_dtype(Precision precision);
+DType wire_dtype(Precision precision);
+
+// One cell of the equality matrix, and how its engines are made. Plain data.
+struct TrainCell {
+  std::string scenario = "plain";
+  int stage = 2;
+  int world_size = 2;
+  Precision precision = Precision::float32;
+  BackwardKind backward = BackwardKind::engine;
+  DataMode data = DataMode::exact;
+  std::int64_t steps = 3;
+  std::uint64_t seed = 7;
+  std::string policy = "exact";
+  Quirks quirks = {};
+  AutogradApi api = AutogradApi::full;
+  // In place of the built-in one; stage, precision and what the scenario needs are set on top.
+  std::optional<ZeroConfig> config = std::nullopt;
+};
+
+// The flags of `zeroproof train` that lead to this cell.
+std::string flags_of(const TrainCell& cell);
+
+}  // namespace zeroproof::train

@@ -1,0 +1,114 @@
+// The names of the upstream behaviours, and sets of them.
+#include "engine/quirks.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace zeroproof {
+namespace {
+
+std::vector<Quirk> members(const Quirks& quirks) {
+  std::vector<Quirk> members;
+  for (const QuirkInfo& info : quirk_catalogue()) {
+    if (quirks.has(info.quirk)) members.push_back(info.quirk);
+  }
+  return members;
+}
+
+TEST(Quirks, Are_one_a_hazard_in_the_order_of_their_numbers) {
+  const auto catalogue = quirk_catalogue();
+  ASSERT_EQ(catalogue.size(), std::size_t{kQuirks});
+  std::set<std::string_view> names;
+  for (std::size_t at = 0; at < catalogue.size(); ++at) {
+    EXPECT_EQ(static_cast<std::size_t>(catalogue[at].quirk), at);
+    EXPECT_EQ(catalogue[at].id, fmt::format("h{}", at + 1));
+    names.insert(catalogue[at].name);
+  }
+  EXPECT_EQ(names.size(), catalogue.size());
+}
+
+TEST(Quirks, Say_their_effect_in_one_sentence) {
+  for (const QuirkInfo& info : quirk_catalogue()) {
+    SCOPED_TRACE(info.id);
+    EXPECT_TRUE(info.effect.ends_with('.'));
+    EXPECT_EQ(info.effect.find('\n'), std::string_view::npos);
+    EXPECT_EQ(std::ranges::count(info.effect, '.'),
+              std::ranges::count(info.name, '.') +
+                  (info.effect.find("engine.backward") != std::string_view::npos ? 2 : 1));
+    EXPECT_LE(info.effect.size(), 100U);
+  }
+}
+
+TEST(Quirks, Upstream_is_all_but_that_of_a_proposal) {
+  const Quirks upstream = Quirks::upstream();
+  for (const QuirkInfo& info : quirk_catalogue()) {
+    EXPECT_EQ(upstream.has(info.quirk), info.id != "h23") << info.id;
+  }
+}
+
+RC_GTEST_PROP(Quirks, Are_read_as_they_are_written, ()) {
+  const auto wanted = *rc::gen::container<std::set<int>>(rc::gen::inRange(0, kQuirks));
+  Quirks quirks;
+  for (const int number : wanted) quirks.add(static_cast<Quirk>(number));
+  const auto read = Quirks::parse(quirks.text());
+  RC_ASSERT(read.has_value());
+  RC_ASSERT(members(*read) == members(quirks));
+  RC_ASSERT(members(quirks).size() == wanted.size());
+  RC_ASSERT(quirks.is_empty() == wanted.empty());
+}
+
+RC_GTEST_PROP(Quirks, Are_read_by_id_or_name_in_any_order, ()) {
+  const auto words = *rc::gen::nonEmpty(rc::gen::container<std::vector<std::pair<int, bool>>>(
+      rc::gen::pair(rc::gen::inRange(0, kQuirks), rc::gen::arbitrary<bool>())));
+  std::string text;
+  std::set<Quirk> expected;
+  for (const auto& [number, is_by_name] : words) {
+    const QuirkInfo& info = quirk_catalogue()[static_cast<std::size_t>(number)];
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", is_by_name ? info.name : info.id);
+    expected.insert(info.quirk);
+  }
+  const auto read = Quirks::parse(text);
+  RC_ASSERT(read.has_value());
+  RC_ASSERT(members(*read) == std::vector<Quirk>(expected.begin(), expected.end()));
+}
+
+TEST(Quirks, Have_words_for_none_and_for_all_of_upstream) {
+  EXPECT_TRUE(Quirks::parse("none")->is_empty());
+  EXPECT_EQ(Quirks().text(), "none");
+  EXPECT_EQ(Quirks::parse("upstream")->text(), Quirks::upstream().text());
+  EXPECT_EQ(members(*Quirks::parse("upstream,h23")).size(), std::size_t{kQuirks});
+}
+
+struct BadText {
+  const char* text;
+  const char* expected;
+};
+
+TEST(Quirks, Name_the_nearest_for_an_unknown_word) {
+  constexpr BadText kBad[] = {
+      {"H6", "did you mean 'h6'?"},
+      {"h16,partition_never_cleard", "did you mean 'partition_never_cleared'?"},
+      {"upstrem", "did you mean 'upstream'?"},
+      {"h27", "unknown quirk 'h27'"},
+      {"", "an empty quirk"},
+      {"h1,,h2", "an empty quirk"},
+      {"h1,", "an empty quirk"},
+      {"none,h1", "'none' stands alone"},
+  };
+  for (const BadText& bad : kBad) {
+    SCOPED_TRACE(bad.text);
+    const auto read = Quirks::parse(bad.text);
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().code, ErrorCode::usage);
+    EXPECT_NE(read.error().text.find(bad.expected), std::string::npos) << read.error().text;
+  }
+}
+
+}  // namespace
+}  // namespace zeroproof
