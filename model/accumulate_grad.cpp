@@ -37,8 +37,9 @@ void AccumulateGrad::accumulate(Tensor grad) {
       stored = grad.detach();
     } else if (grad.sizes() != leaf_.sizes()) {
       // The copy takes the leaf's layout; `.data =` may have changed its sizes since (rule A6).
-      throw AutogradError("The size of the gradient must match the size of its leaf, whose data "
-                          "was replaced after the graph was made");
+      throw AutogradError(
+          "The size of the gradient must match the size of its leaf, whose data "
+          "was replaced after the graph was made");
     } else {
       stored = clone(autograd(), grad);
     }

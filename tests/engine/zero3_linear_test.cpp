@@ -23,7 +23,8 @@ struct Case {
 };
 
 // Output and gradients of input, weight and bias.
-std::vector<std::vector<double>> results(const Case& given, bool is_ours, bool has_autocast_around) {
+std::vector<std::vector<double>> results(const Case& given, bool is_ours,
+                                         bool has_autocast_around) {
   const CpuOps ops;
   Autograd ag(ops);
   const auto registry = std::make_shared<Zero3Registry>();
@@ -144,8 +145,7 @@ void with_engine(bool has_sanity_checks, const GatherProgram& program) {
     const CpuOps ops;
     Autograd ag(ops);
     MlpModel model;
-    auto engine =
-        Engine::initialize(ag, model, gather_config(has_sanity_checks), runtime).value();
+    auto engine = Engine::initialize(ag, model, gather_config(has_sanity_checks), runtime).value();
     program(*engine, parameters_of(model), runtime.rank());
     for (const Tensor& tensor : parameters_of(model)) EXPECT_EQ(tensor.numel(), 0);
   });
@@ -178,9 +178,9 @@ TEST(GatherContext, Refuses_overlapping_contexts_and_restores_everything) {
                                  [&] { EXPECT_NE(parameters[2].numel(), 0); });
       EXPECT_NE(parameters[0].numel(), 0);
     });
-    EXPECT_THROW(engine.gathered_parameters(parameters, 0,
-                                            [] { throw std::runtime_error("user"); }),
-                 std::runtime_error);
+    EXPECT_THROW(
+        engine.gathered_parameters(parameters, 0, [] { throw std::runtime_error("user"); }),
+        std::runtime_error);
     engine.gathered_parameters(parameters, std::nullopt, [] {});
   });
 }

@@ -47,8 +47,7 @@ std::pair<double, double> sums(const Program& program, Quirks quirks, bool is_of
     config.optimizer.type = OptimizerType::sgd;
     config.optimizer.sgd.lr = 0.0;
     if (is_offloaded) config.offload_optimizer = OffloadDevice::cpu;
-    auto engine =
-        Engine::initialize(ag, model, config, runtime, {.quirks = quirks}).value();
+    auto engine = Engine::initialize(ag, model, config, runtime, {.quirks = quirks}).value();
     program(*engine, model, filled({2, 4}, 0.1));
     for (const FullTensor& gradient : engine->full_gradients())
       for (const double value : gradient.values)
@@ -125,9 +124,8 @@ TEST(Zero3Quirks, H13_refuses_a_parameter_that_comes_twice) {
     BlocksModel model([shared = std::shared_ptr<BlockModel>()](
                           Autograd& autograd, const nn::Module& block, const Tensor& x) mutable {
       const auto once = [&](const Tensor& in) {
-        return checkpoint(
-            autograd, CheckpointKind::reentrant,
-            [&](const TensorList& inputs) { return block(autograd, inputs); }, {in});
+        return checkpoint(autograd, CheckpointKind::reentrant,
+                          [&](const TensorList& inputs) { return block(autograd, inputs); }, {in});
       };
       return once(once(x).at(0));
     });

@@ -90,8 +90,8 @@ class BlocksModel : public nn::Module {
   }
   template <CheckpointKind kind>
   static TensorList checkpointed(Autograd& ag, const nn::Module& block, const Tensor& x) {
-    return checkpoint(
-        ag, kind, [&ag, &block](const TensorList& inputs) { return block(ag, inputs); }, {x});
+    return checkpoint(ag, kind,
+                      [&ag, &block](const TensorList& inputs) { return block(ag, inputs); }, {x});
   }
   std::shared_ptr<BlockModel> b1, b2;
 
