@@ -35,7 +35,7 @@ Result<void> Engine::Core::agreed(Result<void> result) {
 
 // Values are whole after the getters, so one rank writes for all.
 Result<void> Engine::Core::save_checkpoint(const std::string& folder,
-                                           const CheckpointOptions& given) {
+                                           const EngineCheckpointOptions& given) {
   const Events::Call call(context.events, "engine.save_checkpoint");
   TrainingState state{.parameters = optimizer->full_parameters(),
                       .optimizer_state = optimizer->full_optimizer_state(),
@@ -51,7 +51,7 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
 }
 
 Result<void> Engine::Core::load_checkpoint(const std::string& folder,
-                                           const CheckpointOptions& given) {
+                                           const EngineCheckpointOptions& given) {
   const Events::Call call(context.events, "engine.load_checkpoint");
   FileSystem& files = given.files ? *given.files : posix_file_system();
   const TrainingState own{.parameters = optimizer->full_parameters(),

@@ -42,8 +42,8 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void coalesce(const std::function<void()>& body);
 
   // engine_checkpoint.cpp
-  Result<void> save_checkpoint(const std::string& folder, const CheckpointOptions& given);
-  Result<void> load_checkpoint(const std::string& folder, const CheckpointOptions& given);
+  Result<void> save_checkpoint(const std::string& folder, const EngineCheckpointOptions& given);
+  Result<void> load_checkpoint(const std::string& folder, const EngineCheckpointOptions& given);
 
   // The gradient hook of one parameter: .grad is complete for this graph task. Allocates nothing
   // and costs the same whatever the number of parameters, but for what it has to reduce.

@@ -82,7 +82,7 @@ std::shared_ptr<ParameterGatherer::Gather> ParameterGatherer::start(ParameterLis
   gather->parameters = std::move(parameters);
   for (PartitionedParameter* parameter : gather->parameters) parameter->begin_gather();
   const int ranks = context_.data.size();
-  if (ranks == 1) return gather;
+  if (ranks == 1 && is_async) return gather;  // upstream's direct gathers have no such shortcut
 
   std::int64_t slices = 0;
   for (const PartitionedParameter* parameter : gather->parameters)
