@@ -9,7 +9,7 @@
 #include "props/cli/verb.h"
 #include "props/report/progress.h"
 #include "props/report/train_report.h"
-#include "sim/small_file.h"
+#include "engine/files/small_file.h"
 
 namespace zeroproof {
 namespace {
