@@ -142,9 +142,10 @@ void BaselineEngine::step(const std::string& prefix, WindowValues& values) {
   drop_window();
   for (const Trained& trained : trained_) {
     values.parameters.push_back(full(prefix + trained.name, trained.master));
-    values.weights.push_back(full(prefix + trained.name, trained.parameter));
     append_state(trained, prefix, values);
   }
+  for (const nn::NamedParameter& named : module_->named_parameters())
+    values.weights.push_back(full(prefix + named.name, named.tensor));
   values.outcomes.push_back(outcome);
 }
 
