@@ -13,8 +13,12 @@ Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Modul
   if (const auto valid = validate(config); !valid) return tl::unexpected(valid.error());
   const auto policy = find_policy(options.policy);
   if (!policy) return tl::unexpected(policy.error());
-  return std::unique_ptr<Engine>(
-      new Engine(std::make_unique<Core>(autograd, module, config, runtime, options)));
+  LossScaler scaler = LossScaler::of(config);
+  if (options.custom_loss_scale)
+    if (const auto set = scaler.set_custom(*options.custom_loss_scale); !set)
+      return tl::unexpected(set.error());
+  auto core = std::make_unique<Core>(autograd, module, config, runtime, options, scaler);
+  return std::make_unique<Engine>(std::move(core));
 }
 
 Engine::Engine(std::unique_ptr<Core> core) : core_(std::move(core)) {}
@@ -96,6 +100,13 @@ std::vector<FullTensor> Engine::full_parameters() {
 }
 std::vector<FullTensor> Engine::full_optimizer_state() {
   return core_->optimizer->full_optimizer_state();
+}
+
+Result<void> Engine::save_checkpoint(const std::string& folder, const CheckpointOptions& options) {
+  return core_->save_checkpoint(folder, options);
+}
+Result<void> Engine::load_checkpoint(const std::string& folder, const CheckpointOptions& options) {
+  return core_->load_checkpoint(folder, options);
 }
 
 const ZeroConfig& Engine::config() const {

@@ -9,6 +9,7 @@
 
 #include "engine/engine_error.h"
 #include "engine/fallback_rule.h"
+#include "engine/full_tensor.h"
 #include "engine/quirks.h"
 #include "engine/runtime/runtime.h"
 #include "engine/zero_config.h"
@@ -17,6 +18,8 @@
 #include "model/result.h"
 
 namespace zeroproof {
+
+class FileSystem;  // engine/files/file_system.h
 
 struct EngineOptions {
   EngineId id = EngineId{0};     // in events; tells the engines of one process apart
@@ -46,11 +49,10 @@ struct StepOutcome {
   std::optional<double> grad_norm;  // unscaled, before clipping; at a boundary only
 };
 
-// One named tensor of the model or of the optimizer, whole, in row-major order.
-struct FullTensor {
-  std::string name;
-  Shape sizes;
-  std::vector<double> values;
+struct CheckpointOptions {
+  std::string tag = {};          // empty: "global_step<N>", or the latest
+  FileSystem* files = nullptr;   // null: the machine's
+  std::function<void(const std::string& text)> on_warning = {};
 };
 
 // A ZeRO training engine around a module, in the words of DeepSpeed. One rank's part: every rank
@@ -118,6 +120,11 @@ class Engine {
   // "name/exp_avg", "name/exp_avg_sq", "name/momentum_buffer", "name/step"
   std::vector<FullTensor> full_optimizer_state();
 
+  // Collective; a checkpoint can be loaded by any number of ranks (engine/checkpoint/). What fails
+  // on one rank fails on all; a failed load changes nothing.
+  Result<void> save_checkpoint(const std::string& folder, const CheckpointOptions& options = {});
+  Result<void> load_checkpoint(const std::string& folder, const CheckpointOptions& options = {});
+
   const ZeroConfig& config() const;
   Autograd& autograd() const;
   nn::Module& module() const;
@@ -126,9 +133,9 @@ class Engine {
   BackwardState hook_state() const;
 
   class Core;  // engine/engine_core.h: what the parts of the engine share
+  explicit Engine(std::unique_ptr<Core> core);  // see initialize()
 
  private:
-  explicit Engine(std::unique_ptr<Core> core);
   std::unique_ptr<Core> core_;
 };
 

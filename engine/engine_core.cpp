@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/manager_events.h"
+#include "engine/precision/communication_dtype.h"
 #include "engine/zero/stage0.h"
 #include "engine/zero/stage12.h"
 #include "engine/zero/stages.h"
@@ -12,11 +13,6 @@
 namespace zeroproof {
 namespace {
 
-LossScaler make_loss_scaler(const ZeroConfig& config, const EngineOptions& options) {
-  LossScaler scaler = LossScaler::of(config);
-  if (options.custom_loss_scale) scaler.set_custom(*options.custom_loss_scale);
-  return scaler;
-}
 
 std::unique_ptr<HookPolicy> make(const std::string& policy) {
   auto made = make_policy(policy, PolicyMode::graph_task_callback);
@@ -33,7 +29,8 @@ std::unique_ptr<ZeroOptimizer> make_optimizer(ZeroContext& context) {
 }  // namespace
 
 Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& config_in,
-                   Runtime& runtime, const EngineOptions& options_in)
+                   Runtime& runtime, const EngineOptions& options_in,
+                   const LossScaler& loss_scaler)
     : config(config_in),
       options(options_in),
       context{.autograd = autograd,
@@ -43,7 +40,7 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
               .quirks = options.quirks,
               .events = Events(runtime, options.id),
               .parameters = {},
-              .loss_scaler = make_loss_scaler(config, options),
+              .loss_scaler = loss_scaler,
               .data = Communicator(runtime.group(GroupKind::data), context.events),
               .tensor = Communicator(runtime.group(GroupKind::tensor), context.events),
               .skips_frames = options.skips_frames,
@@ -82,12 +79,12 @@ void Engine::Core::register_parameters() {
     parameter.sizes = named.tensor.sizes();
     parameter.elements = named.tensor.numel();
     parameter.requires_grad = named.tensor.requires_grad();
-    parameter.communication_dtype = config.communication_dtype();
     if (named.tensor.dtype() != config.model_dtype())
       named.tensor.set_data(context.runtime.ops().cast(named.tensor, config.model_dtype()));
     if (ranks.size() > 1) ranks.wait(ranks.broadcast(stream, Span::of(named.tensor), 0), stream);
     if (options.parameter_groups.empty() && parameter.requires_grad) parameter.group = 0;
   }
+  set_communication_dtypes(context.module, config, context.parameters);
   for (std::size_t group = 0; group < options.parameter_groups.size(); ++group)
     for (const Tensor& tensor : options.parameter_groups[group])
       if (tensor.requires_grad()) parameter(tensor).group = static_cast<std::int32_t>(group);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/checkpoint/training_state.h"
 #include "engine/engine.h"
 #include "engine/hooks/hook_host.h"
 #include "engine/hooks/policies.h"
@@ -19,7 +20,7 @@ namespace zeroproof {
 class Engine::Core final : public HookHost, public GraphTaskListener {
  public:
   Core(Autograd& autograd, nn::Module& module, const ZeroConfig& config, Runtime& runtime,
-       const EngineOptions& options);
+       const EngineOptions& options, const LossScaler& loss_scaler);
   ~Core() override;
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -39,6 +40,10 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void set_boundary(bool is_boundary);
   void no_sync(const std::function<void()>& body);
   void coalesce(const std::function<void()>& body);
+
+  // engine_checkpoint.cpp
+  Result<void> save_checkpoint(const std::string& folder, const CheckpointOptions& given);
+  Result<void> load_checkpoint(const std::string& folder, const CheckpointOptions& given);
 
   ZeroParameter& parameter(const Tensor& tensor);
 
@@ -104,6 +109,8 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void take_model_step(StepOutcome& outcome);
   void refresh_boundary() { context.is_boundary = is_boundary(); }
 
+  std::vector<ParameterGroup> parameter_groups() const;
+  Result<void> agreed(Result<void> result);
   double gas() const { return static_cast<double>(config.gradient_accumulation_steps); }
   bool is_zero() const { return optimizer->is_zero(); }
   bool is_exact() const { return options.policy == "exact"; }

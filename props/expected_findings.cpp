@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "engine/files/small_file.h"
 #include "props/registry.h"
 #include "props/verify.h"
-#include "sim/small_file.h"
 
 namespace zeroproof {
 namespace {

@@ -6,9 +6,9 @@
 #include <charconv>
 #include <optional>
 
-#include "sim/atomic_file.h"
+#include "engine/files/atomic_file.h"
+#include "engine/files/small_file.h"
 #include "sim/fingerprint.h"
-#include "sim/small_file.h"
 
 namespace zeroproof {
 namespace {

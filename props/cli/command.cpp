@@ -5,13 +5,13 @@
 #include <exception>
 #include <memory>
 
+#include "engine/files/atomic_file.h"
 #include "model/check.h"
 #include "model/nearest_name.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/shell_quote.h"
 #include "props/cli/verb.h"
-#include "sim/atomic_file.h"
 
 namespace zeroproof {
 namespace {

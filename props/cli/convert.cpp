@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/files/atomic_file.h"
 #include "props/cli/verb.h"
 #include "props/report/json_values.h"
-#include "sim/atomic_file.h"
 #include "sim/trace/gzip.h"
 #include "sim/trace/perfetto.h"
 #include "sim/trace/reader.h"

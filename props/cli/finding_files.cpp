@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
+#include "engine/files/atomic_file.h"
 #include "props/replay/schedule_replay.h"
-#include "sim/atomic_file.h"
 
 namespace zeroproof {
 namespace {

@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "engine/files/atomic_file.h"
 #include "props/cli/bundled_data.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/verb.h"
 #include "props/report/verify_report.h"
-#include "sim/atomic_file.h"
 
 namespace zeroproof {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "engine/files/atomic_file.h"
 #include "model/check.h"
-#include "sim/atomic_file.h"
 #include "sim/trace/gzip.h"
 #include "sim/trace/record_json.h"
 

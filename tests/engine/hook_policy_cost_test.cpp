@@ -2,32 +2,12 @@
 // allocations and epilogues a backward. Counts, not times, so that they can gate.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <string_view>
 
 #include "engine/hooks/policies.h"
 #include "sim/protocol/counting_host.h"
-
-namespace {
-std::atomic<std::uint64_t> allocations{0};
-}  // namespace
-
-// Of the whole test binary: the counter is only read below. Not inline, so that g++ does not see
-// a mismatch in the pair of malloc and free.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "tests/engine/heap_count.h"
 
 namespace zeroproof {
 namespace {
@@ -47,11 +27,11 @@ Cost cost_of(std::string_view policy, std::size_t params) {
   host.attach(*made);
   host.run_backward();
   const Cost before{host.expected_set_queries(), host.membership_queries(), host.epilogues(),
-                    allocations.load()};
+                    heap_allocations()};
   host.run_backward();
   return {host.expected_set_queries() - before.expected_set_queries,
           host.membership_queries() - before.membership_queries,
-          host.epilogues() - before.epilogues, allocations.load() - before.allocations};
+          host.epilogues() - before.epilogues, heap_allocations() - before.allocations};
 }
 
 class HookPolicyCost : public testing::TestWithParam<std::uint64_t> {};
@@ -91,9 +71,9 @@ TEST_P(HookPolicyCost, Has_one_epilogue_a_backward) {
 INSTANTIATE_TEST_SUITE_P(Params, HookPolicyCost, testing::Values(16U, 147U, 1024U));
 
 TEST(AllocationCounter, Counts) {
-  const std::uint64_t before = allocations.load();
+  const std::uint64_t before = heap_allocations();
   const auto kept = std::make_unique<std::uint64_t>(before);
-  EXPECT_GT(allocations.load(), *kept);
+  EXPECT_GT(heap_allocations(), *kept);
 }
 
 }  // namespace

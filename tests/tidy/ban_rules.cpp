@@ -49,7 +49,7 @@ const std::vector<Ban>& bans() {
       {"ban",
        {"getenv", "setlocale", "<filesystem>"},
        {"model/", "engine/"},
-       {"engine/runtime/"},
+       {"engine/runtime/", "engine/files/"},
        "the environment and the file system are not visible from here"},
       {"ban",
        {"getenv", "setlocale"},

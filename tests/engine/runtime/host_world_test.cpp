@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 #include "engine/runtime/host/rendezvous.h"
 #include "model/check.h"
@@ -99,14 +101,17 @@ TEST(HostWorld, Prefers_the_lowest_rank_that_failed_itself) {
 }
 
 TEST(HostWorld, Notices_at_once_that_a_rank_ended_without_the_collective) {
-  HostWorld world({.world_size = 3, .timeout_ms = 600'000});
-  const auto errors = world.try_run([](Runtime& runtime) {
-    if (runtime.rank() != 1) all_reduce(runtime);
-  });
-  EXPECT_FALSE(errors[1]);
-  for (const std::size_t rank : {0U, 2U})
-    EXPECT_THAT(text_of(errors[rank]), AllOf(HasSubstr("data group [0, 1, 2], collective 0"),
-                                             HasSubstr("rank 1 of the group ended without it")));
+  for (const int delay_ms : {0, 20}) {  // before the others wait, and after
+    HostWorld world({.world_size = 3, .timeout_ms = 5'000});
+    const auto errors = world.try_run([&](Runtime& runtime) {
+      if (runtime.rank() != 1) return all_reduce(runtime);
+      std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
+    });
+    EXPECT_FALSE(errors[1]);
+    for (const std::size_t rank : {0U, 2U})
+      EXPECT_THAT(text_of(errors[rank]), AllOf(HasSubstr("data group [0, 1, 2], collective 0"),
+                                               HasSubstr("rank 1 of the group ended without it")));
+  }
 }
 
 TEST(HostWorld, Times_out_with_the_missing_ranks_in_two_groups_in_two_orders) {

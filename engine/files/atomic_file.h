@@ -1,8 +1,10 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include "engine/files/file_system.h"
 #include "model/result.h"
 
 namespace zeroproof {
@@ -12,9 +14,11 @@ namespace zeroproof {
 // path and have the code `usage`. Not thread-safe.
 class AtomicFile {
  public:
-  static Result<AtomicFile> create(const std::string& path);
+  // `files` must outlive it.
+  static Result<AtomicFile> create(FileSystem& files, const std::string& path);
+  static Result<AtomicFile> create(const std::string& path);  // of the machine
 
-  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile(AtomicFile&& other) noexcept = default;
   AtomicFile& operator=(AtomicFile&& other) noexcept;
   ~AtomicFile();
 
@@ -22,15 +26,19 @@ class AtomicFile {
   Result<void> commit();
 
  private:
-  AtomicFile(std::string path, std::string temporary, int descriptor);
+  AtomicFile(FileSystem& files, std::string path, std::string temporary,
+             std::unique_ptr<WritableFile> file);
   void discard();
 
+  FileSystem* files_;
   std::string path_;
   std::string temporary_;
-  int descriptor_;  // -1: committed, moved from or discarded
+  std::unique_ptr<WritableFile> file_;  // none: committed, moved from or discarded
 };
 
 // A whole file at once.
+Result<void> write_file_atomically(FileSystem& files, const std::string& path,
+                                   std::string_view bytes);
 Result<void> write_file_atomically(const std::string& path, std::string_view bytes);
 
 }  // namespace zeroproof

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "model/tensor.h"
+
+namespace zeroproof {
+
+// This process's place in a group of ranks.
+struct ParallelRank {
+  int rank = 0;
+  int size = 1;
+  friend bool operator==(const ParallelRank&, const ParallelRank&) = default;
+};
+
+// Which part of each tensor a process holds.
+struct ParallelPlace {
+  ParallelRank tensor;
+  ParallelRank expert;
+  friend bool operator==(const ParallelPlace&, const ParallelPlace&) = default;
+};
+
+enum class PartitionKind : std::uint8_t {
+  inferred,     // nothing recorded: replicated if the shapes agree, else cut along `axis`
+  replicated,   // whole on every tensor-parallel rank
+  sliced,       // cut as recorded: sub-parameters, sizes, or evenly
+  vocabulary,   // rows, padded with zeros to a multiple
+  unsupported,  // nobody knows how; `note` says why
+};
+
+// How the ranks of a tensor-parallel group share one parameter and its optimizer state
+// (zero_semantics 6.3). Plain data.
+struct PartitionRule {
+  PartitionKind kind = PartitionKind::inferred;
+  std::int64_t axis = 0;
+  // Whole widths along the axis of what is cut each on its own (query, key and value of a fused
+  // projection); empty: one.
+  Shape sub_parameters = {};
+  // What each rank holds along the axis; used when as many ranks load. Empty: equal parts.
+  Shape partition_sizes = {};
+  std::int64_t vocabulary_rows = 0;  // without padding; 0: as many as there are
+  std::int64_t experts = 0;          // of an expert parameter: its first dimension, whole
+  std::string note = {};
+  friend bool operator==(const PartitionRule&, const PartitionRule&) = default;
+};
+
+}  // namespace zeroproof

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/partition_rule.h"
+#include "engine/full_tensor.h"
+#include "model/result.h"
+
+namespace zeroproof {
+
+// One rank's part of a tensor, and the rule by which the parts make it again.
+struct TensorPart {
+  FullTensor tensor;
+  PartitionRule rule;
+};
+
+// Cuts a whole tensor for `place`, in the order of zero_semantics 6.3: experts, replicated if the
+// shapes agree, vocabulary, then the recorded partition. `target`: the shape that this rank has;
+// none: whatever comes out. The error says what does not fit, without a file.
+Result<TensorPart> cut_tensor(FullTensor whole, const PartitionRule& rule,
+                              const ParallelPlace& place, const std::optional<Shape>& target);
+
+// The other way: the parts of all tensor-parallel ranks of one expert block, in rank order.
+Result<FullTensor> join_tensor_parts(const std::vector<FullTensor>& parts,
+                                     const PartitionRule& rule);
+// Expert blocks in rank order, along the first dimension.
+Result<FullTensor> join_expert_blocks(const std::vector<FullTensor>& blocks);
+
+// Why nothing can be cut by this rule; empty: nothing is wrong.
+std::string problem_of(const PartitionRule& rule);
+
+std::string shape_text(const Shape& sizes);  // "[4, 3]"
+
+}  // namespace zeroproof
