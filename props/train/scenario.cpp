@@ -45,11 +45,13 @@ std::vector<TrainScenario> accumulation_scenarios() {
        .window = coalesced_window,
        .forwards = 2},
       {.name = "offload",
-       .summary = "gas2 with optimizer state and accumulators on the CPU",
-       .window = two_passes_window,
+       .summary = "optimizer state and accumulators on the CPU; two heads that take turns (H21)",
+       .window = alternating_window,
+       .models = {Kind::two_losses},
        .accumulation_steps = 2,
        .is_offloaded = true,
-       .forwards = 2},
+       .forwards = 2,
+       .uses = 2},
   };
 }
 
@@ -229,15 +231,6 @@ std::vector<TrainScenario> further_scenarios() {
            .window = alternating_window,
            .models = {Kind::two_losses},
            .accumulation_steps = 2,
-           .forwards = 2,
-           .uses = 2,
-           .is_in_matrix = false},
-          {.name = "alternating_offload",
-           .summary = "the same with CPU offload (H21)",
-           .window = alternating_window,
-           .models = {Kind::two_losses},
-           .accumulation_steps = 2,
-           .is_offloaded = true,
            .forwards = 2,
            .uses = 2,
            .is_in_matrix = false}};

@@ -9,9 +9,9 @@ constexpr std::int64_t kBucketElements = 60;
 constexpr std::int64_t kAllgatherElements = 200;
 constexpr std::int64_t kPrefetchElements = 40;
 constexpr std::int64_t kLiveElements = 1000;
-// So that exact gradients, scaled, stay within float16.
-constexpr int kExactScalePower = 4;
-constexpr int kRealScalePower = 8;
+// Exact gradients, scaled, have to stay within float16.
+constexpr double kExactLossScale = 16.0;  // static
+constexpr int kRealScalePower = 8;        // dynamic
 
 ZeroConfig built_in_config(const TrainCell& cell) {
   ZeroConfig config;
@@ -24,8 +24,8 @@ ZeroConfig built_in_config(const TrainCell& cell) {
   config.train_micro_batch_size_per_gpu = 2;
   config.zero_force_ds_cpu_optimizer = false;
   config.optimizer.adam.lr = 1e-2;
-  config.fp16.initial_scale_power =
-      cell.data == DataMode::exact ? kExactScalePower : kRealScalePower;
+  if (cell.data == DataMode::exact) config.fp16.loss_scale = kExactLossScale;
+  config.fp16.initial_scale_power = kRealScalePower;
   // A mean over three ranks rounds; stage 3 has no sum, there the data are multiples of three.
   if (cell.data == DataMode::exact && cell.world_size == 3 && cell.stage < 3)
     config.gradient_allreduce_op = GradientAllreduceOp::sum;
