@@ -49,9 +49,9 @@ struct StepOutcome {
   std::optional<double> grad_norm;  // unscaled, before clipping; at a boundary only
 };
 
-struct CheckpointOptions {
-  std::string tag = {};          // empty: "global_step<N>", or the latest
-  FileSystem* files = nullptr;   // null: the machine's
+struct SaveLoadOptions {
+  std::string tag = {};         // empty: "global_step<N>", or the latest
+  FileSystem* files = nullptr;  // null: the machine's
   std::function<void(const std::string& text)> on_warning = {};
 };
 
@@ -122,8 +122,8 @@ class Engine {
 
   // Collective; a checkpoint can be loaded by any number of ranks (engine/checkpoint/). What fails
   // on one rank fails on all; a failed load changes nothing.
-  Result<void> save_checkpoint(const std::string& folder, const CheckpointOptions& options = {});
-  Result<void> load_checkpoint(const std::string& folder, const CheckpointOptions& options = {});
+  Result<void> save_checkpoint(const std::string& folder, const SaveLoadOptions& options = {});
+  Result<void> load_checkpoint(const std::string& folder, const SaveLoadOptions& options = {});
 
   const ZeroConfig& config() const;
   Autograd& autograd() const;

@@ -17,8 +17,7 @@ std::vector<ParameterGroup> Engine::Core::parameter_groups() const {
   }
   const OptimizerConfig& used = config.optimizer;
   for (ParameterGroup& group : groups)
-    group.hyper_parameters["lr"] =
-        used.type == OptimizerType::sgd ? used.sgd.lr : used.adam.lr;
+    group.hyper_parameters["lr"] = used.type == OptimizerType::sgd ? used.sgd.lr : used.adam.lr;
   return groups;
 }
 
@@ -36,7 +35,7 @@ Result<void> Engine::Core::agreed(Result<void> result) {
 
 // Values are whole after the getters, so one rank writes for all.
 Result<void> Engine::Core::save_checkpoint(const std::string& folder,
-                                           const CheckpointOptions& given) {
+                                           const SaveLoadOptions& given) {
   const Events::Call call(context.events, "engine.save_checkpoint");
   TrainingState state{.parameters = optimizer->full_parameters(),
                       .optimizer_state = optimizer->full_optimizer_state(),
@@ -52,7 +51,7 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
 }
 
 Result<void> Engine::Core::load_checkpoint(const std::string& folder,
-                                           const CheckpointOptions& given) {
+                                           const SaveLoadOptions& given) {
   const Events::Call call(context.events, "engine.load_checkpoint");
   FileSystem& files = given.files ? *given.files : posix_file_system();
   const TrainingState own{.parameters = optimizer->full_parameters(),

@@ -42,8 +42,12 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void coalesce(const std::function<void()>& body);
 
   // engine_checkpoint.cpp
-  Result<void> save_checkpoint(const std::string& folder, const CheckpointOptions& given);
-  Result<void> load_checkpoint(const std::string& folder, const CheckpointOptions& given);
+  Result<void> save_checkpoint(const std::string& folder, const SaveLoadOptions& given);
+  Result<void> load_checkpoint(const std::string& folder, const SaveLoadOptions& given);
+
+  // The gradient hook of one parameter: .grad is complete for this graph task. Allocates nothing
+  // and costs the same whatever the number of parameters, but for what it has to reduce.
+  void on_gradient(ZeroParameter& parameter);
 
   ZeroParameter& parameter(const Tensor& tensor);
 
@@ -91,7 +95,6 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void register_parameters();
   void register_root_hooks();
   void register_gradient_hooks();
-  void on_gradient(ZeroParameter& parameter);
   Tensor on_leaf_gradient(const Tensor& grad);
   double leaf_factor() const;
 
@@ -126,6 +129,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool scales_wrt_gas_ = true;              // sticky, as upstream's attribute (H8)
   bool is_scale_called_ = false;
   bool ran_epilogue_ = false;  // since the last forward
+  bool is_configuration_told_ = false;
   bool is_no_sync_ = false;
   bool is_step_running_ = false;
   bool must_restart_ = false;  // E23

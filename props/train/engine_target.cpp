@@ -7,8 +7,7 @@
 namespace zeroproof::train {
 namespace {
 
-void append(std::vector<FullTensor>& all, const std::string& prefix,
-            std::vector<FullTensor> more) {
+void append(std::vector<FullTensor>& all, const std::string& prefix, std::vector<FullTensor> more) {
   for (FullTensor& tensor : more) {
     tensor.name = prefix + tensor.name;
     all.push_back(std::move(tensor));
@@ -48,8 +47,7 @@ void EngineTarget::add_engine(ModelKind kind, const Options& options) {
     engines_.at(index)->set_gradient_ready(parameter, is_ready);
   };
   modules_.push_back(make_model(kind, model));
-  if (options.models)
-    options.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
+  if (options.models) options.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
   auto engine = Engine::initialize(autograd_, *modules_.back(), config_, runtime_,
                                    engine_options(scenario_, cell_, index));
   if (!engine) throw ConfigurationRefused(engine.error().text);

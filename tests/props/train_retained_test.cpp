@@ -16,9 +16,8 @@ void abort_next(Pass& pass, const Tensor& loss, bool retain_graph) {
   HookHandle hook;
   for (const nn::NamedParameter& parameter : pass.target().module(0).named_parameters())
     if (parameter.name == "trunk.linear.weight")
-      hook = parameter.tensor.register_hook([](const Tensor&) -> Tensor {
-        throw Injected("injected");
-      });
+      hook = parameter.tensor.register_hook(
+          [](const Tensor&) -> Tensor { throw Injected("injected"); });
   EXPECT_THROW(pass.differentiate(loss, retain_graph), Injected);
   hook.remove();
 }
