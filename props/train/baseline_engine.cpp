@@ -73,6 +73,12 @@ DType BaselineEngine::communication_dtype_of(const Tensor& parameter) const {
   return parameter.dtype();
 }
 
+// Stage 3 under autocast gathers in the dtype of the wire (zero_semantics 6.1).
+Tensor BaselineEngine::gathered(const Tensor& parameter) const {
+  if (config_.stage != 3 || !config_.torch_autocast.enabled) return parameter;
+  return ops_.cast(ops_.cast(parameter, communication_dtype_of(parameter)), parameter.dtype());
+}
+
 void BaselineEngine::collect(LocalSums& sums) const {
   sums.resize(trained_.size());
   for (std::size_t i = 0; i < trained_.size(); ++i) {
@@ -144,7 +150,7 @@ void BaselineEngine::step(const std::string& prefix, WindowValues& values) {
     append_state(trained, prefix, values);
   }
   for (const nn::NamedParameter& named : module_->named_parameters())
-    values.weights.push_back(full(prefix + named.name, named.tensor));
+    values.weights.push_back(full(prefix + named.name, gathered(named.tensor)));
   values.outcomes.push_back(outcome);
 }
 
