@@ -62,9 +62,10 @@ BaselineEngine::BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroCon
   hysteresis_ = config.fp16.hysteresis;
 }
 
-// Under autocast, parameters of linear layers travel in its dtype (zero_semantics 6.1).
+// Under autocast, parameters of linear layers travel in its dtype (zero_semantics 6.1); stage 0
+// reduces gradients as they are (2.7).
 DType BaselineEngine::communication_dtype_of(const Tensor& parameter) const {
-  if (!config_.torch_autocast.enabled) return config_.communication_dtype();
+  if (!config_.torch_autocast.enabled || config_.stage == 0) return config_.communication_dtype();
   for (const nn::NamedModule& inner : module_->named_modules()) {
     if (dynamic_cast<const nn::Linear*>(inner.module) == nullptr) continue;
     for (const Tensor* own : inner.module->own_parameters())

@@ -85,8 +85,7 @@ std::optional<EngineErrorId> expected_refusal(const TrainScenario& scenario,
   if (scenario.name == "non_scalar" && !is_manual(cell)) return EngineErrorId::e3;
   const bool has_apis = cell.api == AutogradApi::full ||
                         (cell.api == AutogradApi::no_callback && cell.policy != "exact");
-  if (has_manual_engine(scenario, cell) && (cell.stage == 0 || !has_apis))
-    return EngineErrorId::e1;
+  if (has_manual_engine(scenario, cell) && (cell.stage == 0 || !has_apis)) return EngineErrorId::e1;
   if (scales_dynamically(cell) && forgets_scale(scenario, cell)) return EngineErrorId::e2;
   return std::nullopt;
 }
