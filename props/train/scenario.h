@@ -26,6 +26,7 @@ struct TrainScenario {
   bool is_managed = true;
   bool is_offloaded = false;
   bool has_overlap = false;               // overlap_comm, whatever the stage
+  bool skips_frames = false;              // stage 3 under DeepCompile, every frame skipped
   std::string_view leaf_module = "";      // of stage 3
   std::int64_t forwards = 1;              // of a window
   std::int64_t uses = 1;                  // how often one forward adds to one gradient, at most
