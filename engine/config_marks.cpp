@@ -40,6 +40,10 @@ void mark_configuration(const ZeroContext& context) {
   }
 }
 
+void mark_window(const ZeroContext& context, std::int64_t backwards) {
+  if (context.events.is_on()) context.events.mark(fmt::format("window_holds:{}", backwards));
+}
+
 void mark_step(const ZeroContext& context, const StepFacts& facts) {
   const Events& events = context.events;
   if (!events.is_on()) return;

@@ -10,6 +10,9 @@ namespace zeroproof {
 // (docs/TRACE_FORMAT.md section 14).
 void mark_configuration(const ZeroContext& context);
 
+// How many complete backwards are in the window behind an epilogue.
+void mark_window(const ZeroContext& context, std::int64_t backwards);
+
 // The same of one optimizer step, in the order in which it was decided.
 struct StepFacts {
   bool has_overflow = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/config_marks.h"
 #include "engine/precision/gradient_norm.h"
 #include "model/check.h"
 
@@ -186,6 +187,8 @@ void Stage12Optimizer::commit() {
     if (progress(parameter).is_sum_taken) accumulated(parameter) = {};
     progress(parameter) = {};
   }
+  window_holds_ = overwrites ? 1 : window_holds_ + 1;
+  mark_window(context_, window_holds_);
   has_flushed_ = false;
   was_boundary_ = context_.is_boundary;
 }
@@ -232,6 +235,7 @@ void Stage12Optimizer::zero_grad() {
 
 // Upstream clears neither the CPU accumulators nor what the optimizer reads (H15).
 void Stage12Optimizer::drop_gradients() {
+  window_holds_ = 0;
   if (!context_.config.is_offloaded() || !context_.has(Quirk::h15_offload_never_cleared))
     return FlatOptimizer::drop_gradients();
   for (FlatGroup& group : groups_) group.drop_pending();

@@ -1,5 +1,7 @@
 #include "engine/zero/stage3/gradient_partitions.h"
 
+#include "engine/config_marks.h"
+
 #include <algorithm>
 
 #include "engine/engine_error.h"
@@ -169,6 +171,8 @@ void GradientPartitions::commit() {
   if (copies_now) copy_to_hp(true);
   for (State& its : states_) its.has_pending = false;
   ++completed_backwards_;
+  mark_window(context_, context_.has(Quirk::h3_micro_step_counts_forwards) ? micro_step_ + 1
+                                                                           : completed_backwards_);
 }
 
 void GradientPartitions::drop_backward() {
