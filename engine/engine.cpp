@@ -70,7 +70,7 @@ void Engine::set_guard_evaluation(bool is_evaluating) {
   core_->optimizer->set_guard_evaluation(is_evaluating);
 }
 void Engine::set_leaf_module(nn::Module& module) {
-  core_->optimizer->set_leaf_module(module);
+  core_->set_leaf_module(module);
 }
 void Engine::register_external_parameter(nn::Module& module, const Tensor& parameter) {
   core_->optimizer->register_external_parameter(module, parameter);

@@ -23,6 +23,7 @@ class FileSystem;  // engine/files/file_system.h
 
 struct EngineOptions {
   EngineId id = EngineId{0};     // in events; tells the engines of one process apart
+  std::string name = {};         // goes before the names of parameters and modules in events
   std::string policy = "exact";  // engine/hooks/policies.h
   bool has_count_apis = true;    // --autograd-api none: manual backward is refused (E1)
   bool has_callback_api = true;  // --autograd-api no_callback: policies count instead

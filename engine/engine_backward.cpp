@@ -98,6 +98,7 @@ void Engine::Core::on_gradient(ZeroParameter& parameter) {
     context.events.send(std::move(event));
   }
   const Events::Call call(context.events, "grad_hook", parameter.name_id);
+  has_unreduced_gradients_ = true;
   const bool refreshes = policy->before_gradient(*this);
   optimizer->add_gradient(parameter);
   policy->after_gradient(*this, refreshes);
@@ -179,6 +180,7 @@ void Engine::Core::run_post_hook() {
 void Engine::Core::abandon_gradients() {
   if (context.has(Quirk::h1_abort_leaks_state)) return;
   context.events.mark("gradients_abandoned");
+  has_unreduced_gradients_ = false;
   is_scale_called_ = false;
   optimizer->set_retains_graph(false);
   const bool is_restartable = optimizer->abandon_gradients();
@@ -194,6 +196,7 @@ void Engine::Core::abandon_gradients() {
 void Engine::Core::epilogue() {
   const Events::Call call(context.events, "engine.backward_epilogue");
   ++counters.backwards;
+  has_unreduced_gradients_ = false;
   optimizer->collect_gradients();
   if (!is_no_sync_ && !context.is_coalescing) {
     const Events::Call reducing(context.events, "engine.allreduce_gradients");

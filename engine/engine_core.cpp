@@ -50,18 +50,22 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
   register_root_hooks();
   optimizer = make_optimizer(context);
   register_gradient_hooks();
-  if (auto* zero3 = dynamic_cast<Zero3Api*>(optimizer.get()))
-    zero3->set_hook_runner([this](const std::function<void()>& work) {
-      const bool refreshes = policy->before_gradient(*this);
-      work();
-      policy->after_gradient(*this, refreshes);
-    });
+  if (auto* zero3 = dynamic_cast<Zero3Api*>(optimizer.get())) {
+    zero3->set_hook_runner([this](const std::function<void()>& work) { on_hook(work); });
+    if (!options.name.empty()) zero3->set_module_prefix(options.name);
+  }
   if (is_zero()) autograd.add_listener(*this);
 }
 
 Engine::Core::~Core() {
   context.autograd.remove_listener(*this);
   for (HookHandle& handle : handles_) handle.remove();
+  for (HookHandle& handle : gradient_handles_) handle.remove();
+}
+
+void Engine::Core::set_leaf_module(nn::Module& module) {
+  optimizer->set_leaf_module(module);
+  register_gradient_hooks();
 }
 
 // In the configured dtype, with rank 0's values.
@@ -72,7 +76,8 @@ void Engine::Core::register_parameters() {
     ZeroParameter& parameter = context.parameters.emplace_back();
     parameter.id = ParamId{static_cast<std::int32_t>(context.parameters.size()) - 1};
     parameter.name = named.name;
-    parameter.name_id = context.events.name(named.name);
+    parameter.name_id =
+        context.events.name(options.name.empty() ? named.name : options.name + "." + named.name);
     parameter.tensor = named.tensor;
     parameter.sizes = named.tensor.sizes();
     parameter.elements = named.tensor.numel();
@@ -95,6 +100,13 @@ ZeroParameter& Engine::Core::parameter(const Tensor& tensor) {
   return *at;
 }
 
+void Engine::Core::on_hook(const std::function<void()>& work) {
+  has_unreduced_gradients_ = true;
+  const bool refreshes = policy->before_gradient(*this);
+  work();
+  policy->after_gradient(*this, refreshes);
+}
+
 // Before those that stage 3 puts on every module.
 void Engine::Core::register_root_hooks() {
   handles_.push_back(context.module.register_forward_pre_hook([this](const TensorList&) {
@@ -110,14 +122,16 @@ void Engine::Core::register_root_hooks() {
 
 // Gradients are divided where they arrive, unless nothing ever has to be (H8 divides at outputs).
 void Engine::Core::register_gradient_hooks() {
+  for (HookHandle& handle : gradient_handles_) handle.remove();
+  gradient_handles_.clear();
   const bool has_factor = gas() != 1.0 || context.loss_scaler.kind() != LossScalerKind::none;
   for (ZeroParameter& parameter : context.parameters) {
     if (parameter.group < 0) continue;
     if (!divides_at_outputs() && (has_factor || (is_exact() && !supports_manual_backward())))
-      handles_.push_back(parameter.tensor.register_hook(
+      gradient_handles_.push_back(parameter.tensor.register_hook(
           [this](const Tensor& grad) { return on_leaf_gradient(grad); }));
     if (optimizer->has_gradient_hook(parameter))
-      handles_.push_back(parameter.tensor.register_post_accumulate_grad_hook(
+      gradient_handles_.push_back(parameter.tensor.register_post_accumulate_grad_hook(
           [this, &parameter](const Tensor&) { on_gradient(parameter); }));
   }
 }

@@ -36,6 +36,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   // engine_step.cpp
   StepOutcome step();
   void zero_grad();
+  void set_leaf_module(nn::Module& module);
   bool is_boundary() const;
   void set_boundary(bool is_boundary);
   void no_sync(const std::function<void()>& body);
@@ -95,6 +96,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void register_parameters();
   void register_root_hooks();
   void register_gradient_hooks();
+  void on_hook(const std::function<void()>& work);
   Tensor on_leaf_gradient(const Tensor& grad);
   double leaf_factor() const;
 
@@ -123,6 +125,8 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool is_running() const { return running_ > 0; }
 
   std::vector<HookHandle> handles_;
+  std::vector<HookHandle> gradient_handles_;
+  bool has_unreduced_gradients_ = false;  // of hooks since the last epilogue
   std::vector<OpenTask> tasks_;
   std::vector<std::size_t> open_forwards_;  // how many tasks were open when each began
   std::int32_t running_ = 0;                // calls of backward

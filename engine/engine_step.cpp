@@ -1,4 +1,6 @@
 // step, boundaries, and blocks that put reductions off (zero_semantics 2.11 to 2.14).
+#include <utility>
+
 #include "engine/config_marks.h"
 #include "engine/engine_core.h"
 
@@ -78,6 +80,7 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
 }
 
 void Engine::Core::zero_grad() {
+  if (std::exchange(has_unreduced_gradients_, false)) context.events.mark("gradients_abandoned");
   const Events::Call call(context.events, "engine.zero_grad");
   optimizer->zero_grad();
 }

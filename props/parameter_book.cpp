@@ -75,6 +75,7 @@ void ParameterBook::apply(const HookEvent& event, Method method) {
 
 void ParameterBook::read_mark(const HookEvent& event) {
   const std::string_view label = names_->text(event.name);
+  if (label == "gradients_abandoned" || label == "backward_abandoned") held_by_.clear();
   if (label.starts_with(kLeaf)) leaves_.emplace(label.substr(kLeaf.size()));
   if (!label.starts_with(kExternal) || event.param.is_none()) return;
   note(event.param).is_external = true;

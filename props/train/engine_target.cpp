@@ -18,6 +18,8 @@ EngineOptions engine_options(const TrainScenario& scenario, const TrainCell& cel
                              std::size_t index) {
   EngineOptions options;
   options.id = EngineId{static_cast<std::int32_t>(index)};
+  options.name = engine_prefix(index);
+  if (!options.name.empty()) options.name.pop_back();  // its dot
   options.policy = cell.policy;
   options.skips_frames = scenario.skips_frames && cell.stage == 3;
   options.fallback_rule = cell.fallback_rule;
