@@ -13,8 +13,6 @@
 namespace zeroproof {
 namespace {
 
-using namespace testing_support;  // NOLINT: the models of this test
-
 using MakeModel = std::function<std::shared_ptr<nn::Module>()>;
 
 struct Training {

@@ -14,8 +14,6 @@
 namespace zeroproof {
 namespace {
 
-using namespace testing_support;  // NOLINT: the models of this test
-
 struct Case {
   Shape x;
   bool has_bias = true;

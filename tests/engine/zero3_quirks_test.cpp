@@ -11,8 +11,6 @@
 namespace zeroproof {
 namespace {
 
-using namespace testing_support;  // NOLINT: the models of this test
-
 // Two linears, each of which may be left out of a micro-batch.
 class SwitchModel final : public nn::Module {
  public:

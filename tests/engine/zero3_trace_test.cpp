@@ -11,8 +11,6 @@
 namespace zeroproof {
 namespace {
 
-using namespace testing_support;  // NOLINT: the models of this test
-
 class Zero3Trace : public testing::Test {
  protected:
   Zero3Trace() : ag(ops) {

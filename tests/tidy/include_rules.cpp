@@ -49,6 +49,8 @@ const std::vector<Library>& libraries() {
       {"zlib.h", "zlib1g-dev", {"sim/"}},
       // checksums of a checkpoint, fingerprints of a state
       {"xxhash.h", "libxxhash-dev", {"engine/checkpoint/", "sim/"}},
+      // names of classes, for leaf modules by class
+      {"cxxabi.h", "libstdc++-dev", {"engine/zero/stage3/"}},
       {"gtest/", "libgtest-dev", {}},
       {"gmock/", "libgmock-dev", {}},
       {"rapidcheck", "librapidcheck-dev", {}},

@@ -10,7 +10,7 @@
 #include "model/functions.h"
 #include "model/nn/linear.h"
 
-namespace zeroproof::testing_support {
+namespace zeroproof {
 
 // Numbers that repeat with a period of 11.
 inline Tensor filled(Shape sizes, double first) {
@@ -167,4 +167,4 @@ class BorrowingModel : public nn::Module {
   std::shared_ptr<nn::Linear> l1_, lender_;
 };
 
-}  // namespace zeroproof::testing_support
+}  // namespace zeroproof
