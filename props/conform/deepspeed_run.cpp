@@ -85,7 +85,7 @@ Tensor DeepspeedRun::parameter(const std::string& name) const {
 
 Tensor DeepspeedRun::data() {
   const TensorRecord* record = recorded_.find("input", next_input_++);
-  if (!record) throw MissingTensor(fmt::format("the trace has no input number {}", next_input_));
+  if (!record) throw RecordingEnds{};
   return tensor_of(*record, dtype());
 }
 
@@ -132,6 +132,8 @@ bool DeepspeedRun::guarded(const std::function<void()>& body) {
     return true;
   } catch (const MissingTensor&) {
     throw;
+  } catch (const RecordingEnds&) {
+    return true;
   } catch (const std::exception& thrown) {
     error = std::current_exception();
     notes_.recording.header.notes.emplace_back(thrown.what());

@@ -28,6 +28,9 @@ struct EngineBehaviour {
 // The engine configuration of record_deepspeed.py for a recorded run.
 ZeroConfig deepspeed_config(const HeaderRecord& recorded);
 
+// The scenario goes on where the recorded run had ended: there is no such input.
+struct RecordingEnds {};
+
 // What takes down one rank's run. Made before the rank's thread runs, which then uses it.
 struct DeepspeedNotes {
   explicit DeepspeedNotes(const HeaderRecord& recorded)
@@ -57,7 +60,7 @@ class DeepspeedRun {
   // `name`: of one engine among several. `leaf`: a leaf module of stage 3.
   void add_engine(DeepspeedModel kind, const std::string& name = {}, const std::string& leaf = {});
 
-  // The next recorded input, in the model's dtype. Throws MissingTensor.
+  // The next recorded input, in the model's dtype. Throws RecordingEnds.
   Tensor data();
 
   void mark(std::string_view label) { notes_.journal.write(EventKind::mark, label); }
