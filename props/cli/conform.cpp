@@ -37,8 +37,7 @@ class ConformVerb final : public Verb {
       if (!paths) return tl::unexpected(paths.error());
       for (const std::string& path : *paths) {
         if (was_interrupted()) break;
-        if (auto added = add(path, options, *report); !added)
-          return tl::unexpected(added.error());
+        if (auto added = add(path, options, *report); !added) return tl::unexpected(added.error());
       }
     }
     return result_of(session, report);

@@ -34,11 +34,34 @@ MaybeMismatch first_mismatch(ConformStatus status, const std::vector<std::string
   for (std::size_t i = 0; i < std::max(recorded.size(), ours.size()); ++i) {
     if (word(recorded, i) == word(ours, i)) continue;
     const char* what = status == ConformStatus::order_mismatch ? "token" : "collective";
-    return Mismatch{status, word(recorded, i),
-                    fmt::format("{} {}: recorded {}, ours {}", what, i, word(recorded, i),
-                                word(ours, i))};
+    return Mismatch{
+        status, word(recorded, i),
+        fmt::format("{} {}: recorded {}, ours {}", what, i, word(recorded, i), word(ours, i))};
   }
   return std::nullopt;
+}
+
+// Every run of releases in the order of their names.
+std::vector<std::string> with_sorted_releases(std::vector<std::string> tokens) {
+  const auto is_release = [](const std::string& token) { return token.starts_with("part:"); };
+  for (auto at = tokens.begin(); at != tokens.end();) {
+    const auto begin = std::find_if(at, tokens.end(), is_release);
+    at = std::find_if_not(begin, tokens.end(), is_release);
+    std::sort(begin, at);
+  }
+  return tokens;
+}
+
+// The recorded tokens without those that are too much where ours go on without them.
+std::vector<std::string> without_surplus(const std::vector<std::string>& recorded,
+                                         const std::vector<std::string>& ours,
+                                         const std::string& surplus) {
+  std::vector<std::string> kept;
+  for (const std::string& token : recorded) {
+    const bool differs = kept.size() >= ours.size() || ours[kept.size()] != token;
+    if (!differs || token != surplus) kept.push_back(token);
+  }
+  return kept;
 }
 
 std::vector<std::string> texts(const std::vector<CollectiveCall>& calls) {
@@ -88,21 +111,43 @@ class RankComparison {
 
   MaybeMismatch run() {
     outcome_.tokens += recorded_.tokens.size();
-    if (auto order = first_mismatch(ConformStatus::order_mismatch, recorded_.tokens, ours_.tokens))
+    if (auto order = order_mismatch(recorded_.tokens)) return order;
+    return mismatch_besides_order();
+  }
+
+  // The same where the recorded tokens have one too many now and then.
+  MaybeMismatch run_without(const std::string& surplus) {
+    if (auto order = order_mismatch(without_surplus(recorded_.tokens, ours_.tokens, surplus)))
       return order;
+    return mismatch_besides_order();
+  }
+
+ private:
+  MaybeMismatch order_mismatch(const std::vector<std::string>& recorded) {
+    const auto plain = first_mismatch(ConformStatus::order_mismatch, recorded, ours_.tokens);
+    if (!plain) return std::nullopt;
+    const auto any_order =
+        first_mismatch(ConformStatus::order_mismatch, with_sorted_releases(recorded),
+                       with_sorted_releases(ours_.tokens));
+    if (any_order) return any_order;
+    outcome_.is_race = true;
+    return std::nullopt;
+  }
+
+  MaybeMismatch mismatch_besides_order() {
     if (auto collectives = first_mismatch(ConformStatus::collective_mismatch,
                                           texts(recorded_.collectives), texts(ours_.collectives)))
       return collectives;
     return value_mismatch();
   }
 
- private:
   MaybeMismatch value_mismatch() {
     const Results recorded = results_of(recorded_);
     const Results ours = results_of(ours_);
     for (const auto& [key, tensor] : recorded) {
       const auto at = ours.find(key);
-      const std::string text = at == ours.end() ? "recorded, but not ours" : difference(*tensor, *at->second);
+      const std::string text =
+          at == ours.end() ? "recorded, but not ours" : difference(*tensor, *at->second);
       if (!text.empty()) return value_mismatch(*tensor, text);
     }
     for (const auto& [key, tensor] : ours)
@@ -124,8 +169,7 @@ class RankComparison {
     if (recorded.shape != ours.shape) return "another shape";
     const double worst = deviation(*recorded.values, *ours.values);
     outcome_.worst = std::max(outcome_.worst, worst);
-    const double allowed =
-        recorded_.header.dtype == "bf16" ? kBf16Tolerance : kFloat32Tolerance;
+    const double allowed = recorded_.header.dtype == "bf16" ? kBf16Tolerance : kFloat32Tolerance;
     return worst <= allowed ? "" : fmt::format("off by {:.3g}, allowed {:.3g}", worst, allowed);
   }
 
@@ -139,21 +183,37 @@ std::string run_name(const HeaderRecord& header) {
                      header.dtype, header.world);
 }
 
-void settle(const HeaderRecord& header, const Mismatch& mismatch, int rank,
-            ConformOutcome& outcome) {
-  outcome.status = mismatch.status;
-  outcome.detail = fmt::format("rank {}, {}", rank, mismatch.detail);
-  const KnownDifference* known = find_known_difference(header);
-  if (!known || known->at != mismatch.at) return;
-  outcome.status = ConformStatus::explained;
-  outcome.detail += ": " + known->reason;
+// A known difference explains nothing besides itself.
+void compare_rank(const DeepspeedRecording& recorded, const DeepspeedRecording& ours,
+                  ConformOutcome& outcome) {
+  RankComparison comparison(recorded, ours, outcome);
+  auto mismatch = comparison.run();
+  if (!mismatch) return;
+  const KnownDifference* known = find_known_difference(recorded.header);
+  const bool is_known = known && known->at == mismatch->at;
+  if (is_known && known->is_surplus) {
+    if (auto rest = comparison.run_without(known->at)) {
+      outcome.status = rest->status;
+      outcome.detail = fmt::format("rank {}, {}", recorded.header.rank, rest->detail);
+      return;
+    }
+  }
+  outcome.status = is_known ? ConformStatus::explained : mismatch->status;
+  outcome.detail = fmt::format("rank {}, {}{}", recorded.header.rank, mismatch->detail,
+                               is_known ? ": " + known->reason : "");
+}
+
+bool is_settled(const ConformOutcome& outcome) {
+  return outcome.status == ConformStatus::agreed || outcome.status == ConformStatus::explained;
 }
 
 }  // namespace
 
 const KnownDifference* find_known_difference(const HeaderRecord& recorded) {
   for (const KnownDifference& known : known_differences())
-    if (known.scenario == recorded.program && known.stage == recorded.stage) return &known;
+    if (known.scenario == recorded.program && known.stage == recorded.stage &&
+        (known.dtype.empty() || known.dtype == recorded.dtype))
+      return &known;
   return nullptr;
 }
 
@@ -188,12 +248,8 @@ ConformOutcome conform_deepspeed(const std::vector<DeepspeedRecording>& ranks) {
   }
   outcome.status = ConformStatus::agreed;
   const std::vector<DeepspeedRecording> ours = run_as_recorded(ranks, {});
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const auto mismatch = RankComparison(ranks[rank], ours[rank], outcome).run();
-    if (!mismatch) continue;
-    settle(header, *mismatch, static_cast<int>(rank), outcome);
-    break;
-  }
+  for (std::size_t rank = 0; rank < ranks.size() && is_settled(outcome); ++rank)
+    compare_rank(ranks[rank], ours[rank], outcome);
   return outcome;
 }
 
@@ -213,10 +269,11 @@ Result<std::vector<std::string>> rank_paths(const std::string& path) {
   const std::string own = fmt::format("_r{}.", header.rank);
   const std::size_t at = path.rfind(own);
   if (at == std::string::npos)
-    return fail(ErrorCode::unreadable,
-                fmt::format("{}: a trace of one rank of {} has {} in its name, so that those of the "
-                            "others are found",
-                            path, header.world, own));
+    return fail(
+        ErrorCode::unreadable,
+        fmt::format("{}: a trace of one rank of {} has {} in its name, so that those of the "
+                    "others are found",
+                    path, header.world, own));
   std::vector<std::string> paths;
   for (int rank = 0; rank < header.world; ++rank)
     paths.push_back(path.substr(0, at) + fmt::format("_r{}.", rank) + path.substr(at + own.size()));

@@ -12,8 +12,10 @@ namespace zeroproof {
 struct KnownDifference {
   std::string scenario;
   int stage = 0;
-  std::string at;      // the recorded token of the first difference
-  std::string reason;  // one sentence
+  std::string dtype;        // empty: any
+  std::string at;           // the recorded token or tensor of the first difference
+  bool is_surplus = false;  // the token alone is too much there: everything else has to agree
+  std::string reason;       // one sentence
 };
 
 // Of deepspeed_differences.json, in its order.
@@ -26,7 +28,9 @@ std::vector<DeepspeedRecording> run_as_recorded(const std::vector<DeepspeedRecor
                                                 const EngineBehaviour& behaviour);
 
 // The same, compared under the upstream policy: order tokens and collectives have to be equal on
-// every rank; gradients, outputs and final parameters equal to 1e-5, or 2e-2 in bf16.
+// every rank; gradients, outputs and final parameters equal to 1e-5, or 2e-2 in bf16. Upstream
+// releases parameters in the order of a Python set, which is that of addresses: where one release
+// follows on another, any order is right, and the outcome is marked as a race.
 ConformOutcome conform_deepspeed(const std::vector<DeepspeedRecording>& ranks);
 
 // Whether `path` is a trace of a training run; an error for a file that is no trace.

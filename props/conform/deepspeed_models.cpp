@@ -22,10 +22,9 @@ class RecordedModule : public nn::Module {
   std::shared_ptr<nn::Linear> linear(const std::string& name, const std::string& prefix = {},
                                      bool has_bias = true) {
     const std::string full = prefix + name;
-    return register_module(
-        name, std::make_shared<nn::Linear>(
-                  options_.parameter(full + ".weight"),
-                  has_bias ? options_.parameter(full + ".bias") : Tensor()));
+    return register_module(name, std::make_shared<nn::Linear>(
+                                     options_.parameter(full + ".weight"),
+                                     has_bias ? options_.parameter(full + ".bias") : Tensor()));
   }
   void tell(EventKind kind, std::string_view label) const {
     if (options_.watch) options_.watch->on_function(kind, label);
@@ -41,10 +40,7 @@ Tensor mean_square(Autograd& ag, const Tensor& y) {
 class Mlp final : public RecordedModule {
  public:
   Mlp(const DeepspeedModelOptions& options, bool gives_loss)
-      : RecordedModule(options),
-        l1_(linear("l1")),
-        l2_(linear("l2")),
-        gives_loss_(gives_loss) {}
+      : RecordedModule(options), l1_(linear("l1")), l2_(linear("l2")), gives_loss_(gives_loss) {}
 
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
@@ -160,6 +156,7 @@ class Tiled final : public RecordedModule {
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
     const Tensor h = tanh(ag, (*l1_)(ag, inputs.at(0)));
+    head_->read(head_->weight);  // the Function gets it as an argument
     return apply_function(ag, loss_function(ag), {h});
   }
 

@@ -97,8 +97,7 @@ void two_engines(DeepspeedRun& run) {
 void exception_recovery(DeepspeedRun& run) {
   run.add_engine(DeepspeedModel::raising);
   const Tensor x = run.data();
-  const bool is_through =
-      run.guarded([&] { run.engine().backward(run.engine().forward(x)); });
+  const bool is_through = run.guarded([&] { run.engine().backward(run.engine().forward(x)); });
   if (is_through) run.mark("no_exception");
   run.mark("user_zero_grad");
   run.guarded([&] { run.engine().zero_grad(); });

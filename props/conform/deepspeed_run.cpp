@@ -69,7 +69,8 @@ DeepspeedRun::DeepspeedRun(const DeepspeedRecording& recorded, DeepspeedNotes& n
 Tensor DeepspeedRun::tensor_of(const TensorRecord& record, DType dtype) const {
   if (!record.values || !record.shape ||
       std::cmp_not_equal(record.values->size(), numel(*record.shape)))
-    throw MissingTensor(fmt::format("the trace has no values of {} '{}'", record.role, record.name));
+    throw MissingTensor(
+        fmt::format("the trace has no values of {} '{}'", record.role, record.name));
   return Tensor::of(*record.values, *record.shape, dtype).on(runtime_.device());
 }
 
@@ -96,10 +97,9 @@ void DeepspeedRun::add_engine(DeepspeedModel kind, const std::string& name,
   const DeepspeedModelOptions options{
       .parameter = [&](const std::string& own) { return parameter(prefix + own); },
       .watch = &notes_.models,
-      .mark_ready =
-          [this, index](const Tensor& parameter, bool is_ready) {
-            engine(index).set_gradient_ready(parameter, is_ready);
-          }};
+      .mark_ready = [this, index](
+                        const Tensor& parameter,
+                        bool is_ready) { engine(index).set_gradient_ready(parameter, is_ready); }};
   const auto module = make_deepspeed_model(kind, options);
   notes_.models.watch_model(autograd_, *module, {name.empty() ? "model" : name, prefix});
   notes_.sink.add_engine(name);

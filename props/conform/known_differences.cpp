@@ -12,7 +12,9 @@ std::vector<KnownDifference> parse_differences(std::string_view text) {
   for (const nlohmann::json& entry : document.at("differences"))
     all.push_back({.scenario = entry.at("scenario").get<std::string>(),
                    .stage = entry.at("stage").get<int>(),
+                   .dtype = entry.value("dtype", std::string()),
                    .at = entry.at("at").get<std::string>(),
+                   .is_surplus = entry.value("surplus", false),
                    .reason = entry.at("reason").get<std::string>()});
   return all;
 }

@@ -15,8 +15,8 @@ using Json = nlohmann::ordered_json;
 std::string status_text(const ConformOutcome& outcome, const Palette& palette) {
   const std::string word = fmt::format("{:<19}", conform_status_name(outcome.status));
   if (outcome.status == ConformStatus::agreed) return palette.good(word);
-  const bool is_notice = outcome.status == ConformStatus::unknown ||
-                         outcome.status == ConformStatus::explained;
+  const bool is_notice =
+      outcome.status == ConformStatus::unknown || outcome.status == ConformStatus::explained;
   return is_notice ? palette.notice(word) : palette.bad(word);
 }
 
@@ -26,8 +26,8 @@ std::string summary_text(const ConformReport& report) {
       "{} value_mismatch, {} unknown\n",
       report.outcomes.size(), report.count(ConformStatus::agreed),
       report.count(ConformStatus::explained), report.count(ConformStatus::order_mismatch),
-      report.count(ConformStatus::collective_mismatch),
-      report.count(ConformStatus::value_mismatch), report.count(ConformStatus::unknown));
+      report.count(ConformStatus::collective_mismatch), report.count(ConformStatus::value_mismatch),
+      report.count(ConformStatus::unknown));
 }
 
 Json summary_json(const ConformReport& report) {

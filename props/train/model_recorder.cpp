@@ -74,7 +74,7 @@ bool ModelRecorder::is_in_task() const {
 }
 
 TensorList ModelRecorder::run_checkpoint(std::string_view label,
-                                        const std::function<TensorList()>& body) {
+                                         const std::function<TensorList()>& body) {
   const bool is_recompute = is_in_task();
   const std::int64_t run = checkpoint_runs_[std::string(label)]++;
   const auto event = [&](EventKind forward, EventKind recompute) {
