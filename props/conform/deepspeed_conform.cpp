@@ -239,7 +239,8 @@ std::vector<DeepspeedRecording> run_as_recorded(const std::vector<DeepspeedRecor
   return recordings;
 }
 
-ConformOutcome conform_deepspeed(const std::vector<DeepspeedRecording>& ranks) {
+ConformOutcome conform_deepspeed(const std::vector<DeepspeedRecording>& ranks,
+                                 const EngineBehaviour& behaviour) {
   const HeaderRecord& header = ranks.at(0).header;
   ConformOutcome outcome{.program = run_name(header)};
   if (!find_deepspeed_program(header.program)) {
@@ -247,7 +248,7 @@ ConformOutcome conform_deepspeed(const std::vector<DeepspeedRecording>& ranks) {
     return outcome;
   }
   outcome.status = ConformStatus::agreed;
-  const std::vector<DeepspeedRecording> ours = run_as_recorded(ranks, {});
+  const std::vector<DeepspeedRecording> ours = run_as_recorded(ranks, behaviour);
   for (std::size_t rank = 0; rank < ranks.size() && is_settled(outcome); ++rank)
     compare_rank(ranks[rank], ours[rank], outcome);
   return outcome;

@@ -104,39 +104,43 @@ void exception_recovery(DeepspeedRun& run) {
   train_on(run, 2, backward_of_engine, "after");
 }
 
-// A transform of the engine's forward, then one ordinary step.
-void transformed(DeepspeedRun& run, void (*transform)(DeepspeedRun&, const Tensor&)) {
+// A transform of the engine's forward, then one ordinary step. What it gave is not recorded.
+using Transform = TensorList (*)(Autograd& ag, const func::Function& forward, const Tensor& x);
+
+template <Transform kTransform>
+void transformed(DeepspeedRun& run) {
   run.add_engine(DeepspeedModel::mlp);
   const Tensor x = run.data();
+  const func::Function forward = [&run](const TensorList& args) {
+    return run.engine().forward(args);
+  };
   run.mark("transform_begin");
-  run.guarded([&] { transform(run, x); });
+  run.guarded([&] {
+    for (const Tensor& value : kTransform(run.autograd(), forward, x))
+      run.dump("transform", {}, value);
+  });
   run.mark("transform_end");
   train_on(run, 1);
 }
 
-func::Function forward_of(DeepspeedRun& run) {
-  return [&run](const TensorList& args) { return run.engine().forward(args); };
+TensorList grad_of(Autograd& ag, const func::Function& forward, const Tensor& x) {
+  return func::grad(ag, forward)({x});
 }
 
-void func_grad(DeepspeedRun& run) {
-  transformed(run, [](DeepspeedRun& on, const Tensor& x) {
-    func::grad(on.autograd(), forward_of(on))({x});
-  });
+TensorList grad_and_value_of(Autograd& ag, const func::Function& forward, const Tensor& x) {
+  const func::GradAndValue made = func::grad_and_value(ag, forward, {x});
+  return {made.grads.at(0), made.value};
 }
 
-void func_grad_and_value(DeepspeedRun& run) {
-  transformed(run, [](DeepspeedRun& on, const Tensor& x) {
-    func::grad_and_value(on.autograd(), forward_of(on), {x});
-  });
+TensorList jacrev_of(Autograd& ag, const func::Function& forward, const Tensor& x) {
+  return func::jacrev(ag, forward)({x});
 }
 
-void func_vmap_grad(DeepspeedRun& run) {
-  transformed(run, [](DeepspeedRun& on, const Tensor& x) {
-    func::vmap(on.autograd(), func::grad(on.autograd(), forward_of(on)))({x});
-  });
+TensorList vmap_grad_of(Autograd& ag, const func::Function& forward, const Tensor& x) {
+  return func::vmap(ag, func::grad(ag, forward))({x});
 }
 
-constexpr std::array<DeepspeedProgram, 17> kPrograms = {{
+constexpr std::array<DeepspeedProgram, 18> kPrograms = {{
     {"mlp", plain<DeepspeedModel::mlp>},
     {"ckpt_reentrant", plain<DeepspeedModel::reentrant>},
     {"ckpt_nonreentrant", plain<DeepspeedModel::non_reentrant>},
@@ -146,9 +150,10 @@ constexpr std::array<DeepspeedProgram, 17> kPrograms = {{
     {"two_losses_retain", two_losses_retain},
     {"manual_backward", manual<DeepspeedModel::mlp>},
     {"non_scalar", non_scalar},
-    {"func_grad", func_grad},
-    {"func_grad_and_value", func_grad_and_value},
-    {"func_vmap_grad", func_vmap_grad},
+    {"func_grad", transformed<grad_of>},
+    {"func_grad_and_value", transformed<grad_and_value_of>},
+    {"func_jacrev", transformed<jacrev_of>},
+    {"func_vmap_grad", transformed<vmap_grad_of>},
     {"unused_params", plain<DeepspeedModel::unused>},
     {"undefined_grad", plain<DeepspeedModel::undefined_grad>},
     {"two_engines", two_engines},
