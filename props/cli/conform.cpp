@@ -19,10 +19,11 @@ constexpr double kFloat32Tolerance = 1e-5;
 class ConformVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_words(words_, {"TRACE", "traces of conformance programs, or folders of them"});
+    flags.add_words(
+        words_, {"TRACE", "traces of conformance programs or DeepSpeed runs, or folders of them"});
     flags.add_value("dtype", dtype_,
                     {"DTYPE",
-                     "what to compute in: float64 (default, to 1e-12) or float32 (to 1e-5)",
+                     "what programs compute in: float64 (default, to 1e-12) or float32 (to 1e-5)",
                      {"float64", "float32"}});
   }
 

@@ -27,10 +27,10 @@ const KnownDifference* find_known_difference(const HeaderRecord& recorded);
 std::vector<DeepspeedRecording> run_as_recorded(const std::vector<DeepspeedRecording>& ranks,
                                                 const EngineBehaviour& behaviour);
 
-// The same, compared; by default under the upstream policy: order tokens and collectives have to be equal on
-// every rank; gradients, outputs and final parameters equal to 1e-5, or 2e-2 in bf16. Upstream
-// releases parameters in the order of a Python set, which is that of addresses: where one release
-// follows on another, any order is right, and the outcome is marked as a race.
+// The same, compared; by default under the upstream policy: order tokens and collectives have to be
+// equal on every rank; gradients, outputs and final parameters equal to 1e-5, or 2e-2 in bf16.
+// Upstream releases parameters in the order of a Python set, which is that of addresses: where one
+// release follows on another, any order is right, and the outcome is marked as a race.
 ConformOutcome conform_deepspeed(const std::vector<DeepspeedRecording>& ranks,
                                  const EngineBehaviour& behaviour = {});
 

@@ -334,6 +334,28 @@ TEST_F(AutogradRules, A6_another_dtype_drops_the_node_of_the_leaf_and_another_sh
   EXPECT_EQ(DType::float32, x.grad().dtype());
 }
 
+// As ZeRO does with a parameter that it gave back too early: its data is empty by now.
+TEST_F(AutogradRules, A4_a_leaf_without_data_takes_a_gradient_of_its_layout_and_no_other) {
+  const auto accumulate = [this](const Shape& sizes) {
+    const Tensor x = Tensor::full(sizes, 1.0);
+    x.set_requires_grad(true);
+    const Tensor y = sum(ag, mul(ag, x, 2.0));
+    x.set_data(Tensor::of({}, {0}));
+    ag.backward(y);
+    return x.grad().values();
+  };
+  EXPECT_EQ((Values{2, 2, 2}), accumulate({3}));
+  try {
+    accumulate({2, 3});
+    FAIL() << "the gradient has more dimensions than the leaf";
+  } catch (const AutogradError& error) {
+    EXPECT_EQ(
+        "The size of tensor a (0) must match the size of tensor b (3) at non-singleton "
+        "dimension 1",
+        std::string(error.what()));
+  }
+}
+
 TEST_F(AutogradRules, H1_what_a_hook_adds_or_removes_counts_from_the_next_time_on) {
   const Tensor y = mul(ag, leaf(1.0), 2.0);
   HookHandle later;
