@@ -29,10 +29,12 @@ void GradientPartitions::add(PartitionedParameter& parameter, bool is_from_leaf_
                                             : Quirk::h13_param_once_per_backward;
   // .grad has added up what came since.
   if (contains(bucket.parameters, &parameter) && !context_.has(repeats)) return;
-  const bool exceeds = bucket.elements + parameter.elements() > context_.config.reduce_bucket_size;
+  const bool exceeds =
+      bucket.elements + parameter.elements() > context_.config.reduce_bucket_size;
   if (bucket.elements > 0 && exceeds) flush(bucket);
   if (!parameter.parameter().is_gradient_ready) return;
-  if (!parameter.parameter().tensor.grad().is_defined()) give_zeros(parameter, is_from_leaf_module);
+  if (!parameter.parameter().tensor.grad().is_defined())
+    give_zeros(parameter, is_from_leaf_module);
   const Device device = context_.runtime.device();
   bucket.producers.push_back(
       context_.runtime.user_stream(context_.autograd.current_stream(device)).record());
