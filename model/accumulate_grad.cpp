@@ -63,7 +63,7 @@ bool AccumulateGrad::has_layout_of_leaf(const Tensor& grad) const {
   return true;
 }
 
-// Into a tensor of the leaf's sizes.
+// Into a tensor of the leaf's layout; `.data =` may have changed its sizes since (rule A6).
 Tensor AccumulateGrad::copy(const Tensor& grad) const {
   const Shape& sizes = leaf_.sizes();
   if (grad.wrapper() || grad.sizes() == sizes) return clone(autograd(), grad);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/state_bytes.h"
+#include "props/mark.h"
 #include "props/monitors.h"
 
 namespace zeroproof {
@@ -22,7 +23,7 @@ enum class WindowShape : std::uint8_t {
 // P28, P29, P30. Stage 1/2 rebuild the averaged gradient at every boundary backward (2.16), and
 // two backwards of one micro-step are both boundary ones (2.11); stage 3 overwrites unless a
 // forward came between (2.18). So the first of two such backwards is lost, which is known when
-// the optimizer steps. An explicitly set boundary cannot be seen in a recording.
+// the optimizer steps. An engine that keeps more says so (window_holds). An explicitly set boundary cannot be seen in a recording.
 class OverwrittenGradients final : public Monitor {
  public:
   OverwrittenGradients(const Context& context, WindowShape shape)
@@ -54,6 +55,9 @@ class OverwrittenGradients final : public Monitor {
         if (fact.event->kind == EventKind::bucket_flush)
           for (const NameId param : fact.event->params) window.flushed.insert(param);
         if (fact.method == Method::finalize_window) window.is_unmanaged = true;
+        if (fact.event->kind == EventKind::mark)
+          if (const auto holds = mark_number(text(fact.event->name), "window_holds"))
+            window.holds = static_cast<std::int32_t>(*holds);
         return;
       default:
         return;
@@ -70,6 +74,7 @@ class OverwrittenGradients final : public Monitor {
       append_bytes(bytes, window.has_forward_since);
       append_bytes(bytes, window.has_later_step);
       append_bytes(bytes, window.is_unmanaged);
+      append_bytes(bytes, window.holds);
       for (const auto* params : {&window.flushed, &window.kept, &window.lost}) {
         append_bytes(bytes, static_cast<std::int64_t>(params->size()));
         for (const NameId param : *params) append_bytes(bytes, param.value);
@@ -86,6 +91,7 @@ class OverwrittenGradients final : public Monitor {
     bool has_forward_since = false;  // after the last one
     bool has_later_step = false;     // a step between them that was no boundary
     bool is_unmanaged = false;
+    std::int32_t holds = -1;  // backwards, as the engine says; -1: it does not
     std::uint64_t last_lc = 0;
     Place place;                // where the loss happened
     std::set<NameId> flushed;   // by the backward that runs
@@ -96,8 +102,9 @@ class OverwrittenGradients final : public Monitor {
 
   void end_backward(const Fact& fact, Window& window) {
     const bool is_stage_3 = fact.method == Method::grad_epilogue_3;
-    const bool is_same =
+    const bool overwrites =
         is_stage_3 ? !window.has_forward_since : window.micro_step == fact.micro_step;
+    const bool is_same = window.holds >= 0 ? window.holds <= window.backwards : overwrites;
     if (fact.has_raised) {
       window.flushed.clear();
       return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/config_marks.h"
 #include "engine/precision/gradient_norm.h"
 #include "model/check.h"
 
@@ -72,7 +73,8 @@ void Stage12Optimizer::offer(ZeroParameter& parameter) {
   const bool is_once = context_.has(Quirk::h13_param_once_per_backward);
   const bool joins = !is_once && target.holds(parameter);
   if (!joins && target.is_full_for(parameter.elements)) flush(target);
-  if (!parameter.is_gradient_ready) return;  // the last shard brings the whole gradient
+  if (!parameter.is_gradient_ready)
+    return tell_not_ready(parameter);  // the last shard brings the whole gradient
   if (is_once && progress(parameter).is_reduced) {
     throw EngineError(EngineErrorId::e17, "the gradient of " + parameter.name +
                                               " has already been reduced in this backward");
@@ -98,6 +100,15 @@ void Stage12Optimizer::append(IpgBucket& target, ZeroParameter& parameter, const
   event.kind = EventKind::bucket_add;
   event.param = parameter.name_id;
   event.numel = parameter.elements;
+  context_.events.send(std::move(event));
+}
+
+void Stage12Optimizer::tell_not_ready(const ZeroParameter& parameter) const {
+  if (!context_.events.is_on()) return;
+  HookEvent event;
+  event.kind = EventKind::mark;
+  event.name = context_.events.name("grad_not_ready");
+  event.param = parameter.name_id;
   context_.events.send(std::move(event));
 }
 
@@ -176,6 +187,8 @@ void Stage12Optimizer::commit() {
     if (progress(parameter).is_sum_taken) accumulated(parameter) = {};
     progress(parameter) = {};
   }
+  window_holds_ = overwrites ? 1 : window_holds_ + 1;
+  mark_window(context_, window_holds_);
   has_flushed_ = false;
   was_boundary_ = context_.is_boundary;
 }
@@ -222,6 +235,7 @@ void Stage12Optimizer::zero_grad() {
 
 // Upstream clears neither the CPU accumulators nor what the optimizer reads (H15).
 void Stage12Optimizer::drop_gradients() {
+  window_holds_ = 0;
   if (!context_.config.is_offloaded() || !context_.has(Quirk::h15_offload_never_cleared))
     return FlatOptimizer::drop_gradients();
   for (FlatGroup& group : groups_) group.drop_pending();

@@ -62,15 +62,22 @@ BaselineEngine::BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroCon
   hysteresis_ = config.fp16.hysteresis;
 }
 
-// Under autocast, parameters of linear layers travel in its dtype (zero_semantics 6.1).
+// Under autocast, parameters of linear layers travel in its dtype (zero_semantics 6.1); stage 0
+// reduces gradients as they are (2.7).
 DType BaselineEngine::communication_dtype_of(const Tensor& parameter) const {
-  if (!config_.torch_autocast.enabled) return config_.communication_dtype();
+  if (!config_.torch_autocast.enabled || config_.stage == 0) return config_.communication_dtype();
   for (const nn::NamedModule& inner : module_->named_modules()) {
     if (dynamic_cast<const nn::Linear*>(inner.module) == nullptr) continue;
     for (const Tensor* own : inner.module->own_parameters())
       if (own->is_same(parameter)) return config_.torch_autocast.dtype;
   }
   return parameter.dtype();
+}
+
+// Stage 3 under autocast gathers in the dtype of the wire (zero_semantics 6.1).
+Tensor BaselineEngine::gathered(const Tensor& parameter) const {
+  if (config_.stage != 3 || !config_.torch_autocast.enabled) return parameter;
+  return ops_.cast(ops_.cast(parameter, communication_dtype_of(parameter)), parameter.dtype());
 }
 
 void BaselineEngine::collect(LocalSums& sums) const {
@@ -91,8 +98,7 @@ void BaselineEngine::clear_grads() const {
 void BaselineEngine::reduce(const std::vector<LocalSums>& ranks) {
   for (std::size_t i = 0; i < trained_.size(); ++i) {
     TensorList of_ranks;
-    for (const LocalSums& sums : ranks)
-      of_ranks.push_back(i < sums.size() ? sums[i] : Tensor());
+    for (const LocalSums& sums : ranks) of_ranks.push_back(i < sums.size() ? sums[i] : Tensor());
     const auto has_gradient = [](const Tensor& grad) { return grad.is_defined(); };
     if (std::ranges::none_of(of_ranks, has_gradient)) continue;
     const Tensor gradient = reduced(trained_[i], of_ranks);
@@ -142,9 +148,10 @@ void BaselineEngine::step(const std::string& prefix, WindowValues& values) {
   drop_window();
   for (const Trained& trained : trained_) {
     values.parameters.push_back(full(prefix + trained.name, trained.master));
-    values.weights.push_back(full(prefix + trained.name, trained.parameter));
     append_state(trained, prefix, values);
   }
+  for (const nn::NamedParameter& named : module_->named_parameters())
+    values.weights.push_back(full(prefix + named.name, gathered(named.tensor)));
   values.outcomes.push_back(outcome);
 }
 

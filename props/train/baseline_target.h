@@ -49,6 +49,7 @@ class BaselineTarget final : public TrainTarget {
   };
 
   double accumulation_factor(std::size_t engine) const;
+  void run_backward(const std::function<void()>& backward);
   void finish_backward();
   bool reduces_now(std::size_t engine) const;
   void close(Window& window);

@@ -1,22 +1,26 @@
 #include "props/train/engine_target.h"
 
+#include <algorithm>
+
 #include "model/check.h"
 
 namespace zeroproof::train {
 namespace {
 
-void append(std::vector<FullTensor>& all, const std::string& prefix,
-            std::vector<FullTensor> more) {
+void append(std::vector<FullTensor>& all, const std::string& prefix, std::vector<FullTensor> more) {
   for (FullTensor& tensor : more) {
     tensor.name = prefix + tensor.name;
     all.push_back(std::move(tensor));
   }
 }
 
-EngineOptions engine_options(const TrainCell& cell, std::size_t index) {
+EngineOptions engine_options(const TrainScenario& scenario, const TrainCell& cell,
+                             std::size_t index) {
   EngineOptions options;
   options.id = EngineId{static_cast<std::int32_t>(index)};
   options.policy = cell.policy;
+  options.skips_frames = scenario.skips_frames && cell.stage == 3;
+  options.fallback_rule = cell.fallback_rule;
   options.quirks = cell.quirks;
   options.has_count_apis = cell.api != AutogradApi::none;
   options.has_callback_api = cell.api == AutogradApi::full;
@@ -43,10 +47,9 @@ void EngineTarget::add_engine(ModelKind kind, const Options& options) {
     engines_.at(index)->set_gradient_ready(parameter, is_ready);
   };
   modules_.push_back(make_model(kind, model));
-  if (options.models)
-    options.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
+  if (options.models) options.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
   auto engine = Engine::initialize(autograd_, *modules_.back(), config_, runtime_,
-                                   engine_options(cell_, index));
+                                   engine_options(scenario_, cell_, index));
   if (!engine) throw ConfigurationRefused(engine.error().text);
   engines_.push_back(std::move(*engine));
   if (scenario_.leaf_module.empty() || cell_.stage != 3) return;
@@ -100,23 +103,26 @@ void EngineTarget::collect_gradients(std::size_t engine) {
   append(values_.gradients, engine_prefix(engine), engines_[engine]->full_gradients());
 }
 
+// Masters of what is trained; what the module computes with of everything, as each rank has it.
 void EngineTarget::collect_parameters(std::size_t engine) {
   Engine& it = *engines_[engine];
   const std::string prefix = engine_prefix(engine);
-  append(values_.parameters, prefix, it.full_parameters());
-  append(values_.states, prefix, it.full_optimizer_state());
   const auto named = modules_[engine]->named_parameters();
-  TensorList trained;
-  for (const nn::NamedParameter& parameter : named)
-    if (parameter.tensor.requires_grad()) trained.push_back(parameter.tensor);
+  for (FullTensor& master : it.full_parameters()) {
+    const auto at = std::ranges::find(named, master.name, &nn::NamedParameter::name);
+    if (at == named.end() || at->tensor.requires_grad())
+      append(values_.parameters, prefix, {std::move(master)});
+  }
+  append(values_.states, prefix, it.full_optimizer_state());
+  TensorList all;
+  for (const nn::NamedParameter& parameter : named) all.push_back(parameter.tensor);
   const auto read = [&] {
     for (const nn::NamedParameter& parameter : named)
-      if (parameter.tensor.requires_grad())
-        values_.weights.push_back({prefix + parameter.name, parameter.tensor.sizes(),
-                                   parameter.tensor.values()});
+      values_.weights.push_back(
+          {prefix + parameter.name, parameter.tensor.sizes(), parameter.tensor.values()});
   };
   if (config_.stage == 3) {
-    it.gathered_parameters(trained, std::nullopt, read);
+    it.gathered_parameters(all, std::nullopt, read);
   } else {
     read();
   }

@@ -39,6 +39,7 @@ struct TrainCell {
   std::string policy = "exact";
   Quirks quirks = {};
   AutogradApi api = AutogradApi::full;
+  FallbackRule fallback_rule = FallbackRule::per_graph;
   // In place of the built-in one; stage, precision and what the scenario needs are set on top.
   std::optional<ZeroConfig> config = std::nullopt;
 };
