@@ -1,5 +1,7 @@
 #include "model/accumulate_grad.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "model/autograd.h"
@@ -35,13 +37,8 @@ void AccumulateGrad::accumulate(Tensor grad) {
   if (!stored.is_defined()) {
     if (can_steal(grad)) {
       stored = grad.detach();
-    } else if (grad.sizes() != leaf_.sizes()) {
-      // The copy takes the leaf's layout; `.data =` may have changed its sizes since (rule A6).
-      throw AutogradError(
-          "The size of the gradient must match the size of its leaf, whose data "
-          "was replaced after the graph was made");
     } else {
-      stored = clone(autograd(), grad);
+      stored = copy(grad);
     }
   } else if (autograd().is_grad_enabled() || stored.wrapper() || grad.wrapper()) {
     stored = add(autograd(), stored, grad);
@@ -54,8 +51,31 @@ void AccumulateGrad::accumulate(Tensor grad) {
 bool AccumulateGrad::can_steal(const Tensor& grad) const {
   const long expected_references = has_post_hooks() ? 2 : 1;
   return !autograd().is_grad_enabled() && !grad.wrapper() &&
-         grad.use_count() <= expected_references && grad.sizes() == leaf_.sizes() &&
-         grad.strides() == leaf_.strides();
+         grad.use_count() <= expected_references && has_layout_of_leaf(grad);
+}
+
+// Strides alone decide, as PyTorch looks at them: a leaf whose data went away may have other sizes.
+bool AccumulateGrad::has_layout_of_leaf(const Tensor& grad) const {
+  const Shape& strides = leaf_.strides();
+  if (grad.strides().size() > strides.size()) return false;
+  for (std::size_t i = 0; i < grad.strides().size(); ++i)
+    if (grad.sizes()[i] != 1 && grad.strides()[i] != strides[i]) return false;
+  return true;
+}
+
+// Into a tensor of the leaf's layout; `.data =` may have changed its sizes since (rule A6).
+Tensor AccumulateGrad::copy(const Tensor& grad) const {
+  const Shape& sizes = leaf_.sizes();
+  if (grad.wrapper() || grad.sizes() == sizes) return clone(autograd(), grad);
+  for (std::size_t i = 1; i <= std::min(sizes.size(), grad.sizes().size()); ++i) {
+    const std::int64_t wanted = sizes[sizes.size() - i];
+    const std::int64_t given = grad.sizes()[grad.sizes().size() - i];
+    if (given == wanted || given == 1) continue;
+    throw AutogradError("The size of tensor a (" + std::to_string(wanted) +
+                        ") must match the size of tensor b (" + std::to_string(given) +
+                        ") at non-singleton dimension " + std::to_string(grad.sizes().size() - i));
+  }
+  return clone(autograd(), grad);
 }
 
 std::shared_ptr<Node> find_accumulate_grad(const Tensor& leaf) {

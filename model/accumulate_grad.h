@@ -21,6 +21,8 @@ class AccumulateGrad final : public Node {
  private:
   void accumulate(Tensor grad);
   bool can_steal(const Tensor& grad) const;
+  bool has_layout_of_leaf(const Tensor& grad) const;
+  Tensor copy(const Tensor& grad) const;
 
   Tensor leaf_;
 };

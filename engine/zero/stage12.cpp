@@ -229,7 +229,7 @@ StepOutcome Stage12Optimizer::step() {
 
 void Stage12Optimizer::zero_grad() {
   const Events::Call call(context_.events, "z12.zero_grad");
-  abandon_gradients();
+  if (!context_.has(Quirk::h1_abort_leaks_state)) abandon_gradients();
   FlatOptimizer::zero_grad();
 }
 

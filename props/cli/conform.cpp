@@ -1,10 +1,13 @@
-// `zeroproof conform`: our port of each recorded program against PyTorch's own run.
+// `zeroproof conform`: our port of each recorded program against PyTorch's or DeepSpeed's own run.
 #include "props/conform/conform.h"
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "props/cli/interrupt.h"
 #include "props/cli/verb.h"
+#include "props/conform/deepspeed_conform.h"
 #include "props/replay/trace_paths.h"
 #include "props/report/conform_report.h"
 
@@ -16,10 +19,11 @@ constexpr double kFloat32Tolerance = 1e-5;
 class ConformVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_words(words_, {"TRACE", "traces of conformance programs, or folders of them"});
+    flags.add_words(
+        words_, {"TRACE", "traces of conformance programs or DeepSpeed runs, or folders of them"});
     flags.add_value("dtype", dtype_,
                     {"DTYPE",
-                     "what to compute in: float64 (default, to 1e-12) or float32 (to 1e-5)",
+                     "what programs compute in: float64 (default, to 1e-12) or float32 (to 1e-5)",
                      {"float64", "float32"}});
   }
 
@@ -34,17 +38,34 @@ class ConformVerb final : public Verb {
       if (!paths) return tl::unexpected(paths.error());
       for (const std::string& path : *paths) {
         if (was_interrupted()) break;
-        auto outcome = conform(path, options);
-        if (!outcome) return tl::unexpected(outcome.error());
-        report->outcomes.push_back(std::move(*outcome));
+        if (auto added = add(path, options, *report); !added) return tl::unexpected(added.error());
       }
     }
     return result_of(session, report);
   }
 
  private:
+  // Of a training run all ranks together, at the first of its traces.
+  Result<void> add(const std::string& path, const ConformOptions& options, ConformReport& report) {
+    const auto is_training = is_training_trace(path);
+    if (!is_training) return tl::unexpected(is_training.error());
+    Result<ConformOutcome> outcome;
+    if (*is_training) {
+      const auto ranks = rank_paths(path);
+      if (!ranks) return tl::unexpected(ranks.error());
+      if (!runs_.insert(ranks->front()).second) return {};
+      outcome = conform_deepspeed(*ranks);
+    } else {
+      outcome = conform(path, options);
+    }
+    if (!outcome) return tl::unexpected(outcome.error());
+    report.outcomes.push_back(std::move(*outcome));
+    return {};
+  }
+
   static ExitCode exit_code_of(const ConformReport& report) {
     if (report.count(ConformStatus::order_mismatch) > 0) return ExitCode::falsified;
+    if (report.count(ConformStatus::collective_mismatch) > 0) return ExitCode::falsified;
     if (report.count(ConformStatus::value_mismatch) > 0) return ExitCode::falsified;
     if (was_interrupted()) return ExitCode::interrupted;
     const bool is_whole = report.count(ConformStatus::unknown) == 0 && !report.outcomes.empty();
@@ -65,6 +86,7 @@ class ConformVerb final : public Verb {
 
   std::vector<std::string> words_;
   std::string dtype_;
+  std::set<std::string> runs_;  // done, by the path of rank 0
 };
 
 }  // namespace

@@ -49,9 +49,10 @@ constexpr std::array kVerbs = {
              "  source <(zeroproof completion bash)\n"
              "  zeroproof completion fish > ~/.config/fish/completions/zeroproof.fish\n",
              make_completion},
-    VerbInfo{"conform", "runs our port of each recorded PyTorch program and compares",
+    VerbInfo{"conform", "runs what PyTorch or DeepSpeed was recorded doing, and compares",
              "  zeroproof conform traces/\n"
-             "  zeroproof conform P01_mlp2.jsonl.gz --dtype float32 --json\n",
+             "  zeroproof conform P01_mlp2.jsonl.gz --dtype float32 --json\n"
+             "  zeroproof conform tests/traces/deepspeed-edaa7221-cuda\n",
              make_conform},
     VerbInfo{"museum", "hunts each planted bug (not built yet)", "", nullptr},
     VerbInfo{

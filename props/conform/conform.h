@@ -15,15 +15,17 @@ struct Recording;
 enum class ConformStatus {
   agreed,
   order_mismatch,
+  collective_mismatch,  // of a training run: another operation, size or place
   value_mismatch,
-  unknown,  // no port of the program yet
+  explained,  // differs as it has to: deepspeed_differences.json says why
+  unknown,    // no port of the program yet
 };
 
 std::string_view conform_status_name(ConformStatus status);
 
 struct ConformOutcome {
   std::string path;
-  std::string program;  // of the trace's header
+  std::string program;  // of the trace's header; of a training run also what it ran on
   ConformStatus status = ConformStatus::unknown;
   std::string detail;       // the first difference; empty when there is none
   std::size_t tokens = 0;   // compared

@@ -13,23 +13,30 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string status_text(const ConformOutcome& outcome, const Palette& palette) {
-  const std::string word = fmt::format("{:<14}", conform_status_name(outcome.status));
+  const std::string word = fmt::format("{:<19}", conform_status_name(outcome.status));
   if (outcome.status == ConformStatus::agreed) return palette.good(word);
-  return outcome.status == ConformStatus::unknown ? palette.notice(word) : palette.bad(word);
+  const bool is_notice =
+      outcome.status == ConformStatus::unknown || outcome.status == ConformStatus::explained;
+  return is_notice ? palette.notice(word) : palette.bad(word);
 }
 
 std::string summary_text(const ConformReport& report) {
-  return fmt::format("{} traces: {} agreed, {} order_mismatch, {} value_mismatch, {} unknown\n",
-                     report.outcomes.size(), report.count(ConformStatus::agreed),
-                     report.count(ConformStatus::order_mismatch),
-                     report.count(ConformStatus::value_mismatch),
-                     report.count(ConformStatus::unknown));
+  return fmt::format(
+      "{} runs: {} agreed, {} explained, {} order_mismatch, {} collective_mismatch, "
+      "{} value_mismatch, {} unknown\n",
+      report.outcomes.size(), report.count(ConformStatus::agreed),
+      report.count(ConformStatus::explained), report.count(ConformStatus::order_mismatch),
+      report.count(ConformStatus::collective_mismatch), report.count(ConformStatus::value_mismatch),
+      report.count(ConformStatus::unknown));
 }
 
 Json summary_json(const ConformReport& report) {
   return {{"programs", report.outcomes.size()},
+          {"runs", report.outcomes.size()},
           {"agreed", report.count(ConformStatus::agreed)},
+          {"explained", report.count(ConformStatus::explained)},
           {"order_mismatch", report.count(ConformStatus::order_mismatch)},
+          {"collective_mismatch", report.count(ConformStatus::collective_mismatch)},
           {"value_mismatch", report.count(ConformStatus::value_mismatch)},
           {"unknown", report.count(ConformStatus::unknown)}};
 }
@@ -80,7 +87,8 @@ std::vector<JUnitCase> conform_cases(const ConformReport& report) {
   std::vector<JUnitCase> cases;
   for (const ConformOutcome& outcome : report.outcomes) {
     JUnitOutcome verdict = JUnitOutcome::failed;
-    if (outcome.status == ConformStatus::agreed) verdict = JUnitOutcome::passed;
+    if (outcome.status == ConformStatus::agreed || outcome.status == ConformStatus::explained)
+      verdict = JUnitOutcome::passed;
     if (outcome.status == ConformStatus::unknown) verdict = JUnitOutcome::skipped;
     cases.push_back({outcome.path, outcome.program, verdict, outcome.detail});
   }

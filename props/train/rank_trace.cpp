@@ -61,8 +61,8 @@ std::vector<RankObservers> RankTraces::observers() const {
 }
 
 void RankTraces::attach(std::size_t rank, EngineTarget::Options& options) const {
-  options.models = ranks_[rank].get();
-  options.autograd = ranks_[rank].get();
+  options.models = &ranks_[rank]->models();
+  options.autograd = &ranks_[rank]->models();
 }
 
 Result<void> RankTraces::finish() {

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "props/conform/conform.h"
+#include "props/conform/deepspeed_run.h"
+
+namespace zeroproof {
+
+// A difference between DeepSpeed and our engine under the upstream policy that has a reason.
+struct KnownDifference {
+  std::string scenario;
+  int stage = 0;
+  std::string dtype;        // empty: any
+  std::string at;           // the recorded token or tensor of the first difference
+  bool is_surplus = false;  // the token alone is too much there: everything else has to agree
+  std::string reason;       // one sentence
+};
+
+// Of deepspeed_differences.json, in its order.
+const std::vector<KnownDifference>& known_differences();
+const KnownDifference* find_known_difference(const HeaderRecord& recorded);
+
+// All ranks of one run of our engine on the recorded scenario, parameters and inputs. Errors of
+// engines and models are part of the recordings. Throws MissingTensor.
+std::vector<DeepspeedRecording> run_as_recorded(const std::vector<DeepspeedRecording>& ranks,
+                                                const EngineBehaviour& behaviour);
+
+// The same, compared; by default under the upstream policy: order tokens and collectives have to be
+// equal on every rank; gradients, outputs and final parameters equal to 1e-5, or 2e-2 in bf16.
+// Upstream releases parameters in the order of a Python set, which is that of addresses: where one
+// release follows on another, any order is right, and the outcome is marked as a race.
+ConformOutcome conform_deepspeed(const std::vector<DeepspeedRecording>& ranks,
+                                 const EngineBehaviour& behaviour = {});
+
+// Whether `path` is a trace of a training run; an error for a file that is no trace.
+Result<bool> is_training_trace(const std::string& path);
+
+// The run that a trace of one of its ranks belongs to: paths of all ranks, in their order. They
+// differ in "_r<rank>." alone.
+Result<std::vector<std::string>> rank_paths(const std::string& path);
+
+// Reads and compares. Code unreadable when the trace of a rank is missing or damaged.
+Result<ConformOutcome> conform_deepspeed(const std::vector<std::string>& paths);
+
+}  // namespace zeroproof
