@@ -106,9 +106,9 @@ void engine_hook(benchmark::State& state) {
     autograd.backward(root);
     state.SetIterationTime(seconds);
   }
-  state.counters["ns_per_hook"] = benchmark::Counter(
-      static_cast<double>(state.iterations() * state.range(1)) * 1e-9,
-      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns_per_hook"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * state.range(1)) * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 BENCHMARK(engine_hook)

@@ -23,7 +23,8 @@ enum class WindowShape : std::uint8_t {
 // P28, P29, P30. Stage 1/2 rebuild the averaged gradient at every boundary backward (2.16), and
 // two backwards of one micro-step are both boundary ones (2.11); stage 3 overwrites unless a
 // forward came between (2.18). So the first of two such backwards is lost, which is known when
-// the optimizer steps. An engine that keeps more says so (window_holds). An explicitly set boundary cannot be seen in a recording.
+// the optimizer steps. An engine that keeps more says so (window_holds). An explicitly set boundary
+// cannot be seen in a recording.
 class OverwrittenGradients final : public Monitor {
  public:
   OverwrittenGradients(const Context& context, WindowShape shape)

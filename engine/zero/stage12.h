@@ -70,7 +70,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   std::deque<IpgBucket> buckets_;  // sorted by the name of their dtype
   std::vector<Progress> progress_;
   std::vector<Tensor> boundary_copies_;  // H21: what the step reads, a group each
-  std::int64_t window_holds_ = 0;  // complete backwards that are in the window
+  std::int64_t window_holds_ = 0;        // complete backwards that are in the window
   bool is_ready_ = false;
   bool has_flushed_ = false;    // in this backward
   bool was_boundary_ = false;   // the last completed backward closed the window

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/files/small_file.h"
 #include "engine/hooks/policies.h"
 #include "engine/runtime/registry.h"
 #include "props/cli/interrupt.h"
@@ -9,7 +10,6 @@
 #include "props/cli/verb.h"
 #include "props/report/progress.h"
 #include "props/report/train_report.h"
-#include "engine/files/small_file.h"
 
 namespace zeroproof {
 namespace {

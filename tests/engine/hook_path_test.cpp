@@ -62,7 +62,8 @@ TEST_P(HookPath, Allocates_nothing) {
   EXPECT_EQ(core.counters.backwards, 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Stages, HookPath, testing::Values(1, 2), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Stages, HookPath, testing::Values(1, 2),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace zeroproof
