@@ -1,11 +1,13 @@
 #include "props/conform/deepspeed_sink.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace zeroproof {
 namespace {
 
 constexpr std::string_view kRootModule = "model";
+constexpr std::string_view kCountMark = "count_used_parameters:";
 
 bool names_a_module(EventKind kind) {
   return kind == EventKind::zmod_fetch || kind == EventKind::zmod_release;
@@ -15,9 +17,27 @@ bool is_collective(EventKind kind) {
   return kind == EventKind::coll_issue || kind == EventKind::coll_complete;
 }
 
+// What our engine says besides (docs/TRACE_FORMAT.md section 14): of its own marks and brackets of
+// Functions the recorder of DeepSpeed has the counts alone.
+bool is_besides(const HookEvent& event, const NameTable& names) {
+  if (event.engine.is_none()) return false;
+  switch (event.kind) {
+    case EventKind::mark:
+      return !names.text(event.name).starts_with(kCountMark);
+    case EventKind::fn_forward_begin:
+    case EventKind::fn_forward_end:
+    case EventKind::fn_backward_begin:
+    case EventKind::fn_backward_end:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 void DeepspeedSink::on_event(const HookEvent& event) {
+  if (is_besides(event, names_)) return;
   HookEvent seen = event;
   rename(seen);
   if (is_collective(event.kind) && !is_paused_) renumber(seen);
