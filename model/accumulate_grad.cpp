@@ -55,11 +55,13 @@ bool AccumulateGrad::can_steal(const Tensor& grad) const {
 }
 
 // Strides alone decide, as PyTorch looks at them: a leaf whose data went away may have other sizes.
+// One element with stride 0 is part of something expanded, and other leaves' gradients share it.
 bool AccumulateGrad::has_layout_of_leaf(const Tensor& grad) const {
   const Shape& strides = leaf_.strides();
   if (grad.strides().size() > strides.size()) return false;
   for (std::size_t i = 0; i < grad.strides().size(); ++i)
-    if (grad.sizes()[i] != 1 && grad.strides()[i] != strides[i]) return false;
+    if (grad.sizes()[i] == 1 ? grad.strides()[i] == 0 : grad.strides()[i] != strides[i])
+      return false;
   return true;
 }
 

@@ -1,12 +1,13 @@
 #include "props/train/rank_recorder.h"
 
 namespace zeroproof::train {
+
 Result<std::unique_ptr<RankRecorder>> RankRecorder::create(const std::string& path,
                                                            const HeaderRecord& header,
                                                            bool is_stage0) {
   auto writer = TraceWriter::create(path);
   if (!writer) return tl::unexpected(writer.error());
-  std::unique_ptr<RankRecorder> recorder(new RankRecorder(std::move(*writer), header, is_stage0));
+  auto recorder = std::make_unique<RankRecorder>(std::move(*writer), header, is_stage0);
   TraceWriter& file = recorder->writer_;
   recorder->keep(file.add(header));
   recorder->keep(file.add(ThreadRecord{0, "MainThread", true}));

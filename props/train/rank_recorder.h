@@ -18,6 +18,7 @@ class RankRecorder final : private EventSink {
   // Writes what comes before the first event.
   static Result<std::unique_ptr<RankRecorder>> create(const std::string& path,
                                                       const HeaderRecord& header, bool is_stage0);
+  RankRecorder(TraceWriter writer, const HeaderRecord& header, bool is_stage0);  // see create()
   ~RankRecorder() override;
 
   Journal& journal() { return journal_; }
@@ -28,8 +29,6 @@ class RankRecorder final : private EventSink {
   Result<void> declare(nn::Module& module, const std::string& prefix, DType dtype);
 
  private:
-  RankRecorder(TraceWriter writer, const HeaderRecord& header, bool is_stage0);
-
   void on_event(const HookEvent& event) override;
   void keep(Result<void> written);
 

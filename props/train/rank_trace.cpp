@@ -38,7 +38,7 @@ RankTraces::~RankTraces() = default;
 Result<std::unique_ptr<RankTraces>> RankTraces::create(const std::string& path,
                                                        const TrainScenario& scenario,
                                                        const TrainCell& cell) {
-  std::unique_ptr<RankTraces> traces(new RankTraces());
+  auto traces = std::make_unique<RankTraces>();
   for (int rank = 0; rank < cell.world_size; ++rank) {
     auto recorder = RankRecorder::create(rank_path(path, rank, cell.world_size),
                                          header_of(scenario, cell, rank), cell.stage == 0);

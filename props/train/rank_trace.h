@@ -21,6 +21,7 @@ class RankTraces {
   static Result<std::unique_ptr<RankTraces>> create(const std::string& path,
                                                     const TrainScenario& scenario,
                                                     const TrainCell& cell);
+  RankTraces();  // see create()
   ~RankTraces();
 
   std::vector<RankObservers> observers() const;
@@ -29,7 +30,6 @@ class RankTraces {
   Result<void> finish();
 
  private:
-  RankTraces();
   std::vector<std::unique_ptr<RankRecorder>> ranks_;
 };
 

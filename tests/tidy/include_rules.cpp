@@ -49,8 +49,6 @@ const std::vector<Library>& libraries() {
       {"zlib.h", "zlib1g-dev", {"sim/"}},
       // checksums of a checkpoint, fingerprints of a state
       {"xxhash.h", "libxxhash-dev", {"engine/checkpoint/", "sim/"}},
-      // names of classes, for leaf modules by class
-      {"cxxabi.h", "libstdc++-dev", {"engine/zero/stage3/"}},
       {"gtest/", "libgtest-dev", {}},
       {"gmock/", "libgmock-dev", {}},
       {"rapidcheck", "librapidcheck-dev", {}},
@@ -70,9 +68,11 @@ bool is_standard(std::string_view name) {
   return name.find_first_of("./") == name.npos;
 }
 
+// Of the system: POSIX, and the C++ ABI for names of classes.
 bool is_posix(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kPosix = {"sys/",   "unistd.h",  "fcntl.h",  "spawn.h",
-                                                      "poll.h", "pthread.h", "signal.h", "sched.h"};
+  constexpr std::array<std::string_view, 9> kPosix = {"sys/",     "unistd.h", "fcntl.h",
+                                                      "spawn.h",  "poll.h",   "pthread.h",
+                                                      "signal.h", "sched.h",  "cxxabi.h"};
   return std::ranges::any_of(kPosix, [&](auto prefix) { return name.starts_with(prefix); });
 }
 
