@@ -58,8 +58,12 @@ bool AccumulateGrad::can_steal(const Tensor& grad) const {
 bool AccumulateGrad::has_layout_of_leaf(const Tensor& grad) const {
   const Shape& strides = leaf_.strides();
   if (grad.strides().size() > strides.size()) return false;
-  for (std::size_t i = 0; i < grad.strides().size(); ++i)
-    if (grad.sizes()[i] != 1 && grad.strides()[i] != strides[i]) return false;
+  for (std::size_t i = 0; i < grad.strides().size(); ++i) {
+    // A dimension of one element without a stride is a part of something that was expanded.
+    const bool fits =
+        grad.sizes()[i] == 1 ? grad.strides()[i] != 0 : grad.strides()[i] == strides[i];
+    if (!fits) return false;
+  }
   return true;
 }
 
