@@ -37,7 +37,9 @@ Loop exact_loop(DType dtype, std::int64_t width = 4) {
       values.push_back(
           0.25 * static_cast<double>((i * 5 + place.rank * 3 + place.step * 7 + place.micro * 2) % 9) -
           1.0);
-    return {Tensor::of(values, {1, width}, dtype)};
+    const Tensor x = Tensor::of(values, {1, width}, dtype);
+    x.set_requires_grad(true);
+    return {x};
   };
   return loop;
 }

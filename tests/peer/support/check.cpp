@@ -73,6 +73,19 @@ void require_equal(const FullTensors& ours, const FullTensors& reference, const 
   }
 }
 
+void require_equal_parameters(const FullTensors& ours, const FullTensors& reference,
+                              const Tolerance& tolerance, const std::string& what) {
+  FullTensors known;
+  for (const FullTensor& tensor : reference)
+    for (const FullTensor& other : ours)
+      if (other.name == tensor.name && !other.values.empty()) known.push_back(tensor);
+  require(!known.empty(), what + ": nothing to compare");
+  FullTensors theirs;
+  for (const FullTensor& tensor : ours)
+    if (!tensor.values.empty()) theirs.push_back(tensor);
+  require_equal(theirs, known, tolerance, what);
+}
+
 double max_difference(const FullTensors& a, const FullTensors& b) {
   double result = 0.0;
   for (const Both& pair : together(a, b))

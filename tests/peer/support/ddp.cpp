@@ -13,7 +13,8 @@ Ddp::Ddp(const NetMaker& make, const DdpOptions& options) : options_(options) {
   }
   for (const nn::NamedParameter& parameter : replicas_.front()->parameters) {
     const Tensor& tensor = parameter.tensor;
-    masters_.push_back(Tensor::of(tensor.values(), tensor.sizes(), DType::float32));
+    const Tensor rounded = Tensor::of(tensor.values(), tensor.sizes(), options.dtype);
+    masters_.push_back(Tensor::of(rounded.values(), tensor.sizes(), DType::float32));
     masters_.back().set_requires_grad(tensor.requires_grad());
   }
   if (options.is_sgd) {
@@ -69,8 +70,7 @@ FullTensors Ddp::parameters() const {
   FullTensors parameters;
   for (std::size_t i = 0; i < masters_.size(); ++i)
     parameters.push_back({replicas_.front()->parameters[i].name, masters_[i].sizes(),
-                          masters_[i].requires_grad() ? masters_[i].values()
-                                                      : std::vector<double>()});
+                          masters_[i].values()});
   return parameters;
 }
 

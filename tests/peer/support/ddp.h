@@ -36,7 +36,7 @@ class Ddp {
 
   // Of everything since the last step. None for a parameter that got none.
   FullTensors gradients() const;
-  FullTensors parameters() const;  // the float32 masters; none of what is frozen
+  FullTensors parameters() const;  // the float32 masters
   void step();
   void zero_grad();
 

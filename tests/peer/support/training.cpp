@@ -83,8 +83,8 @@ void require_matches_ddp(Rank& rank, const NetMaker& make, const ZeroConfig& con
     ddp.step();
     require(engine->global_steps() == step + 1, when + ": global_steps");
     if (loop.compares_parameters)
-      require_equal(engine->full_parameters(), ddp.parameters(), tolerance,
-                    when + ", parameters");
+      require_equal_parameters(engine->full_parameters(), ddp.parameters(), tolerance,
+                               when + ", parameters");
   }
 }
 
