@@ -102,6 +102,15 @@ std::vector<FullTensor> Engine::full_optimizer_state() {
   return core_->optimizer->full_optimizer_state();
 }
 
+Result<void> Engine::save_checkpoint(const std::string& folder,
+                                     const EngineCheckpointOptions& options) {
+  return core_->save_checkpoint(folder, options);
+}
+Result<void> Engine::load_checkpoint(const std::string& folder,
+                                     const EngineCheckpointOptions& options) {
+  return core_->load_checkpoint(folder, options);
+}
+
 const ZeroConfig& Engine::config() const {
   return core_->config;
 }

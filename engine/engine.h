@@ -19,6 +19,8 @@
 
 namespace zeroproof {
 
+class FileSystem;  // engine/files/file_system.h
+
 struct EngineOptions {
   EngineId id = EngineId{0};     // in events; tells the engines of one process apart
   std::string policy = "exact";  // engine/hooks/policies.h
@@ -45,6 +47,12 @@ struct StepOutcome {
   bool is_applied = false;  // at a boundary, without overflow
   bool has_overflow = false;
   std::optional<double> grad_norm;  // unscaled, before clipping; at a boundary only
+};
+
+struct EngineCheckpointOptions {
+  std::string tag = {};         // empty: "global_step<N>", or the latest
+  FileSystem* files = nullptr;  // null: the machine's
+  std::function<void(const std::string& text)> on_warning = {};
 };
 
 // A ZeRO training engine around a module, in the words of DeepSpeed. One rank's part: every rank
@@ -111,6 +119,13 @@ class Engine {
   std::vector<FullTensor> full_parameters();  // the master copies
   // "name/exp_avg", "name/exp_avg_sq", "name/momentum_buffer", "name/step"
   std::vector<FullTensor> full_optimizer_state();
+
+  // Collective; a checkpoint can be loaded by any number of ranks (engine/checkpoint/). What fails
+  // on one rank fails on all; a failed load changes nothing.
+  Result<void> save_checkpoint(const std::string& folder,
+                               const EngineCheckpointOptions& options = {});
+  Result<void> load_checkpoint(const std::string& folder,
+                               const EngineCheckpointOptions& options = {});
 
   const ZeroConfig& config() const;
   Autograd& autograd() const;

@@ -13,7 +13,6 @@
 namespace zeroproof {
 namespace {
 
-
 std::unique_ptr<HookPolicy> make(const std::string& policy) {
   auto made = make_policy(policy, PolicyMode::graph_task_callback);
   ZP_CHECK(made.has_value(), "initialize() has looked the policy up");
@@ -29,8 +28,7 @@ std::unique_ptr<ZeroOptimizer> make_optimizer(ZeroContext& context) {
 }  // namespace
 
 Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& config_in,
-                   Runtime& runtime, const EngineOptions& options_in,
-                   const LossScaler& loss_scaler)
+                   Runtime& runtime, const EngineOptions& options_in, const LossScaler& loss_scaler)
     : config(config_in),
       options(options_in),
       context{.autograd = autograd,

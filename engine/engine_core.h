@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/checkpoint/training_state.h"
 #include "engine/engine.h"
 #include "engine/hooks/hook_host.h"
 #include "engine/hooks/policies.h"
@@ -39,6 +40,14 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void set_boundary(bool is_boundary);
   void no_sync(const std::function<void()>& body);
   void coalesce(const std::function<void()>& body);
+
+  // engine_checkpoint.cpp
+  Result<void> save_checkpoint(const std::string& folder, const EngineCheckpointOptions& given);
+  Result<void> load_checkpoint(const std::string& folder, const EngineCheckpointOptions& given);
+
+  // The gradient hook of one parameter: .grad is complete for this graph task. Allocates nothing
+  // and costs the same whatever the number of parameters, but for what it has to reduce.
+  void on_gradient(ZeroParameter& parameter);
 
   ZeroParameter& parameter(const Tensor& tensor);
 
@@ -86,7 +95,6 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void register_parameters();
   void register_root_hooks();
   void register_gradient_hooks();
-  void on_gradient(ZeroParameter& parameter);
   Tensor on_leaf_gradient(const Tensor& grad);
   double leaf_factor() const;
 
@@ -104,6 +112,8 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void take_model_step(StepOutcome& outcome);
   void refresh_boundary() { context.is_boundary = is_boundary(); }
 
+  std::vector<ParameterGroup> parameter_groups() const;
+  Result<void> agreed(Result<void> result);
   double gas() const { return static_cast<double>(config.gradient_accumulation_steps); }
   bool is_zero() const { return optimizer->is_zero(); }
   bool is_exact() const { return options.policy == "exact"; }
@@ -119,6 +129,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool scales_wrt_gas_ = true;              // sticky, as upstream's attribute (H8)
   bool is_scale_called_ = false;
   bool ran_epilogue_ = false;  // since the last forward
+  bool is_configuration_told_ = false;
   bool is_no_sync_ = false;
   bool is_step_running_ = false;
   bool must_restart_ = false;  // E23

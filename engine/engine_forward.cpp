@@ -2,6 +2,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/config_marks.h"
 #include "engine/engine_core.h"
 #include "model/autocast/autocast.h"
 #include "model/functions.h"
@@ -30,6 +31,7 @@ TensorList Engine::Core::forward(TensorList inputs) {
 }
 
 void Engine::Core::begin_forward() {
+  if (!std::exchange(is_configuration_told_, true)) mark_configuration(context);
   context.events.set_steps(counters.micro_steps, counters.global_steps);
   if (!context.has(Quirk::h10_stale_boundary_before_prologue)) refresh_boundary();
   if (!is_zero()) return;

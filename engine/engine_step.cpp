@@ -1,4 +1,5 @@
 // step, boundaries, and blocks that put reductions off (zero_semantics 2.11 to 2.14).
+#include "engine/config_marks.h"
 #include "engine/engine_core.h"
 
 namespace zeroproof {
@@ -31,6 +32,8 @@ void Engine::Core::set_boundary(bool is_boundary) {
                       "without it step() is the boundary");
   }
   boundary_override_ = is_boundary;
+  context.events.mark(is_boundary ? "gradient_accumulation_boundary:true"
+                                  : "gradient_accumulation_boundary:false");
   refresh_boundary();
 }
 
@@ -59,6 +62,9 @@ StepOutcome Engine::Core::step() {
 void Engine::Core::take_model_step(StepOutcome& outcome) {
   const Events::Call call(context.events, "engine.take_model_step");
   outcome = optimizer->step();
+  mark_step(context, {.has_overflow = outcome.has_overflow,
+                      .grad_norm = outcome.grad_norm,
+                      .loss_scale = context.loss_scaler.scale()});
   optimizer->zero_grad();
   ran_epilogue_ = false;
   ++counters.global_steps;
@@ -100,8 +106,12 @@ void Engine::Core::coalesce(const std::function<void()>& body) {
   const auto flush = [&] {
     context.is_coalescing = false;
     context.is_boundary = true;
+    context.events.mark("gradient_accumulation_boundary:true");
     optimizer->flush_coalesced();
     refresh_boundary();
+    context.events.mark(!boundary_override_   ? "gradient_accumulation_boundary:auto"
+                        : *boundary_override_ ? "gradient_accumulation_boundary:true"
+                                              : "gradient_accumulation_boundary:false");
   };
   context.is_coalescing = true;
   try {

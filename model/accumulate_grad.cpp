@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "model/autograd.h"
+#include "model/autograd_error.h"
 #include "model/check.h"
 #include "model/functions.h"
 #include "model/tensor_impl.h"
@@ -34,6 +35,11 @@ void AccumulateGrad::accumulate(Tensor grad) {
   if (!stored.is_defined()) {
     if (can_steal(grad)) {
       stored = grad.detach();
+    } else if (grad.sizes() != leaf_.sizes()) {
+      // The copy takes the leaf's layout; `.data =` may have changed its sizes since (rule A6).
+      throw AutogradError(
+          "The size of the gradient must match the size of its leaf, whose data "
+          "was replaced after the graph was made");
     } else {
       stored = clone(autograd(), grad);
     }

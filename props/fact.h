@@ -7,6 +7,8 @@
 
 namespace zeroproof {
 
+class ParameterBook;
+
 // What a raw event means in the alphabet of zero_semantics 0.4.
 enum class FactKind : std::uint8_t {
   other,  // look at Fact::event: buckets, collectives, parameters, exceptions
@@ -87,10 +89,11 @@ struct Fact {
   std::int32_t live_callbacks = 0;   // queued by the engine, not begun, task open
   std::int32_t forwards = 0;         // engine.forward calls so far, up to kForwardsMax
   std::int64_t micro_step = -1;
-  std::uint64_t begin_lc = 0;              // *_end: of the event that opened the bracket
-  std::int64_t value = 0;                  // count: the answer
-  const BackwardState* manager = nullptr;  // last known, null when the engine has none
-  const BackwardTally* tally = nullptr;    // backward_done
+  std::uint64_t begin_lc = 0;                 // *_end: of the event that opened the bracket
+  std::int64_t value = 0;                     // count: the answer
+  const BackwardState* manager = nullptr;     // last known, null when the engine has none
+  const BackwardTally* tally = nullptr;       // backward_done
+  const ParameterBook* parameters = nullptr;  // before the event; never null
 };
 
 // Counting further would make states of an endless run all different.

@@ -7,7 +7,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Method>, 27> kMethods = {{
+constexpr std::array<std::pair<std::string_view, Method>, 43> kMethods = {{
     {"engine.forward", Method::forward},
     {"engine.backward", Method::backward},
     {"engine.backward_prologue", Method::prologue},
@@ -35,6 +35,22 @@ constexpr std::array<std::pair<std::string_view, Method>, 27> kMethods = {{
     {"reenter_backward_if_needed", Method::reenter},
     {"update_hook_state_and_maybe_run_epilogue", Method::update},
     {"run_grad_acc_post_hooks", Method::run_post},
+    {"z3.pre_backward", Method::pre_backward},
+    {"z3.post_backward", Method::post_backward},
+    {"coord.reset_step", Method::reset_trace},
+    {"coord.invalidate_trace", Method::invalidate_trace},
+    {"coord.release_backward_leftovers", Method::release_leftovers},
+    {"coord.release_and_reset_all", Method::release_all},
+    {"z3.partition_grads", Method::partition_grads},
+    {"z3.gathered_parameters", Method::gathered_parameters},
+    {"engine.coalesce_grad_reduction", Method::coalesce},
+    {"fallback.gather", Method::fallback_gather},
+    {"fallback.claim", Method::fallback_claim},
+    {"fallback.start", Method::fallback_start},
+    {"fallback.drop", Method::fallback_drop},
+    {"fallback.release", Method::fallback_release},
+    {"fallback.abandon", Method::fallback_abandon},
+    {"fallback.guard", Method::fallback_guard},
 }};
 
 }  // namespace

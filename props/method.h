@@ -36,6 +36,22 @@ enum class Method : std::uint8_t {
   reenter,
   update,
   run_post,
+  pre_backward,   // stage 3: a module is fetched for its backward (3.2)
+  post_backward,  // stage 3: and released after it
+  reset_trace,    // stage 3: the root's forward begins a pass of the fetch trace (3.5)
+  invalidate_trace,
+  release_leftovers,    // stage 3: what no backward hook released (3.4)
+  release_all,          // stage 3: before the step
+  partition_grads,      // stage 3: into the partition buffer; index: its micro counter (2.18)
+  gathered_parameters,  // around the body of a user gather context (3.9)
+  coalesce,             // around the body and the flush of a coalesced block (2.13)
+  fallback_gather,      // section 5 from here on: parameters became the fallback's
+  fallback_claim,       // a forward returned outputs; index: its graph
+  fallback_start,       // a backward reached the graph
+  fallback_drop,        // its claims are gone
+  fallback_release,     // parameters are given back
+  fallback_abandon,     // all graphs are given up on the user's wish
+  fallback_guard,       // a compiler's guard is evaluated
 };
 
 // The method an upstream name stands for.

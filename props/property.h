@@ -12,6 +12,8 @@ enum class Scope : std::uint8_t {
   trace = 1,    // over the events of a recording
   state = 2,    // over the calls of one hook-state manager
   explore = 4,  // over every legal order of a scenario
+  train = 8,    // over the numbers of a training run and of its baseline: train_properties.h
+  access = 16,  // over the memory accesses of streams: stream_properties.h
 };
 
 // A set of scopes.

@@ -84,6 +84,7 @@ void ProtocolView::append_state(std::string& bytes) const {
   }
   for (const NameId param : bypassing_) append_bytes(bytes, param.value);
   tasks_.append_state(bytes);
+  parameters_.append_state(bytes);
 }
 
 }  // namespace zeroproof

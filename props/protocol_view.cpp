@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::string_view kCountLabel = "count_used_parameters:";
 constexpr std::string_view kAbandonedLabel = "backward_abandoned";
+constexpr std::string_view kGradientsAbandonedLabel = "gradients_abandoned";
+constexpr std::string_view kFallbackPrefix = "fallback.";
 constexpr std::string_view kBypassLabel = "reachable_without_output";
 
 bool is_engine_event(const HookEvent& event) {
@@ -17,7 +19,8 @@ bool is_engine_event(const HookEvent& event) {
 
 }  // namespace
 
-ProtocolView::ProtocolView(const NameTable& names) : names_(&names), methods_(names) {}
+ProtocolView::ProtocolView(const NameTable& names)
+    : names_(&names), methods_(names), parameters_(names) {}
 
 bool ProtocolView::is_quiet() const {
   return tasks_.is_empty() && std::all_of(engines_.begin(), engines_.end(), [](const auto& entry) {
@@ -28,6 +31,9 @@ bool ProtocolView::is_quiet() const {
 std::span<const Fact> ProtocolView::apply(const HookEvent& event) {
   facts_.clear();
   done_.clear();
+  if (last_) parameters_.apply(*last_, methods_.of(last_->name));
+  last_.reset();
+  if (ParameterBook::is_about(event, methods_.of(event.name))) last_ = event;
   switch (event.kind) {
     case EventKind::gt_begin:
       begin_task(event);
@@ -75,6 +81,7 @@ Fact& ProtocolView::add(FactKind kind, const HookEvent& event, EngineId engine) 
   fact.is_quiet = is_quiet();
   fact.engine_count = static_cast<std::int32_t>(engines_.size());
   fact.live_callbacks = tasks_.live_callbacks(engine);
+  fact.parameters = &parameters_;
   fact.micro_step = micro_step_of(event);
   const auto known = engines_.find(engine);
   if (known != engines_.end()) {
@@ -139,7 +146,12 @@ void ProtocolView::open_bracket(const HookEvent& event) {
   } else {
     begin_method(event, bracket);
   }
-  stack(event).push_back(bracket);
+  // What the fallback reports are moments, and need no return; only a guard has a body.
+  const bool is_moment =
+      (bracket.method == Method::other || bracket.method >= Method::fallback_gather) &&
+      bracket.method != Method::fallback_guard &&
+      names_->text(event.name).starts_with(kFallbackPrefix);
+  if (!is_moment) stack(event).push_back(bracket);
 }
 
 void ProtocolView::begin_method(const HookEvent& event, const Bracket& bracket) {
@@ -294,7 +306,7 @@ void ProtocolView::read_mark(const HookEvent& event) {
     std::from_chars(label.data() + kCountLabel.size(), label.data() + label.size(), count);
     tasks_.note_count(current_task(event), engine, count);
     add(FactKind::count, event, engine).value = count;
-  } else if (label == kAbandonedLabel) {
+  } else if (label == kAbandonedLabel || label == kGradientsAbandonedLabel) {
     add(FactKind::abandoned, event, engine);
   } else {
     if (label == kBypassLabel && !event.param.is_none()) bypassing_.insert(event.param);

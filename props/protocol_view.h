@@ -13,6 +13,7 @@
 #include "model/event.h"
 #include "model/names.h"
 #include "props/fact.h"
+#include "props/parameter_book.h"
 #include "props/task_tree.h"
 
 namespace zeroproof {
@@ -101,6 +102,8 @@ class ProtocolView {
   TaskTree tasks_;
   std::vector<std::string> prefixes_;  // first components of parameter names
   std::set<NameId> bypassing_;
+  ParameterBook parameters_;       // without the event that is applied now
+  std::optional<HookEvent> last_;  // which it does not have yet
   std::vector<Fact> facts_;
   std::deque<BackwardTally> done_;  // deque: facts point into it
 };

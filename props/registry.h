@@ -20,7 +20,8 @@ std::span<const Property> all_properties();
 // By id ("epilogue.once_after_last_hook") or number ("P2"); null when there is none.
 const Property* find_property(std::string_view id_or_number);
 
-// Null for properties that compare several traces (P26, P45, P67): see replay/properties_level.h.
+// Null for properties that compare several traces (P26, P45, P67), see replay/properties_level.h,
+// and for those of the scopes train and access.
 std::unique_ptr<Monitor> make_monitor(const Monitor::Context& context);
 
 // All properties of one scope over the events of one rank of one execution. Feed it every event;

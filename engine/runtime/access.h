@@ -21,6 +21,11 @@ class AccessObserver {
   virtual void on_record(StreamId stream, StreamEvent event) = 0;
   virtual void on_wait(StreamId stream, StreamEvent event) = 0;
   virtual void on_host_wait(StreamEvent event) = 0;
+  // Stream::record_use of the whole tensor.
+  virtual void on_record_use(StreamId, const TensorImpl&) {}
+  // The memory goes back to the pool of the stream that it was allocated on, whose later work may
+  // use it at once.
+  virtual void on_free(StreamId, const TensorImpl&) {}
 };
 
 }  // namespace zeroproof

@@ -72,7 +72,8 @@ void Stage12Optimizer::offer(ZeroParameter& parameter) {
   const bool is_once = context_.has(Quirk::h13_param_once_per_backward);
   const bool joins = !is_once && target.holds(parameter);
   if (!joins && target.is_full_for(parameter.elements)) flush(target);
-  if (!parameter.is_gradient_ready) return;  // the last shard brings the whole gradient
+  if (!parameter.is_gradient_ready)
+    return tell_not_ready(parameter);  // the last shard brings the whole gradient
   if (is_once && progress(parameter).is_reduced) {
     throw EngineError(EngineErrorId::e17, "the gradient of " + parameter.name +
                                               " has already been reduced in this backward");
@@ -98,6 +99,15 @@ void Stage12Optimizer::append(IpgBucket& target, ZeroParameter& parameter, const
   event.kind = EventKind::bucket_add;
   event.param = parameter.name_id;
   event.numel = parameter.elements;
+  context_.events.send(std::move(event));
+}
+
+void Stage12Optimizer::tell_not_ready(const ZeroParameter& parameter) const {
+  if (!context_.events.is_on()) return;
+  HookEvent event;
+  event.kind = EventKind::mark;
+  event.name = context_.events.name("grad_not_ready");
+  event.param = parameter.name_id;
   context_.events.send(std::move(event));
 }
 

@@ -45,6 +45,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   void set_up_buckets();
   void offer(ZeroParameter& parameter);
   void offer_sum(ZeroParameter& parameter);
+  void tell_not_ready(const ZeroParameter& parameter) const;
   void append(IpgBucket& bucket, ZeroParameter& parameter, const Tensor& grad);
   void flush(IpgBucket& bucket);
   void average(IpgBucket& bucket);

@@ -47,6 +47,8 @@ Json scopes_of(const Property& property) {
   if (property.scopes.has(Scope::trace)) scopes.push_back("trace");
   if (property.scopes.has(Scope::state)) scopes.push_back("state");
   if (property.scopes.has(Scope::explore)) scopes.push_back("explore");
+  if (property.scopes.has(Scope::train)) scopes.push_back("train");
+  if (property.scopes.has(Scope::access)) scopes.push_back("access");
   return scopes;
 }
 

@@ -44,14 +44,14 @@ class TrainVerb final : public Verb {
     flags.add_value("scenario", scenario_, {"NAME", "what to train (default plain), or all"});
     flags.add_value("stage", stage_, {"N", "ZeRO stage (default 2)", {"0", "1", "2", "3"}});
     flags.add_value("world-size", world_size_, {"N", "ranks (default 2)"});
-    flags.add_value("dtype", dtype_,
-                    {"DTYPE", "precision (default float32)",
-                     {"float32", "bf16", "fp16", "autocast"}});
+    flags.add_value(
+        "dtype", dtype_,
+        {"DTYPE", "precision (default float32)", {"float32", "bf16", "fp16", "autocast"}});
     flags.add_value("backward", backward_,
                     {"WHO", "engine.backward (default) or tensor.backward", {"engine", "tensor"}});
-    flags.add_value("data", data_,
-                    {"MODE", "exact (default): sums exact in every order; or real",
-                     {"exact", "real"}});
+    flags.add_value(
+        "data", data_,
+        {"MODE", "exact (default): sums exact in every order; or real", {"exact", "real"}});
     flags.add_value("steps", steps_, {"N", "optimizer steps (default 3)"});
     flags.add_value("runtime", runtime_,
                     {"NAME", "host (default): a thread a rank", {"host", "sim", "cuda"}});
@@ -61,9 +61,9 @@ class TrainVerb final : public Verb {
                     {"FILE", is_recording_ ? "where the trace goes (required); _r0, … if several"
                                            : "write hooktrace files; _r0, … if several ranks"});
     if (is_recording_) return;
-    flags.add_value("matrix", matrix_,
-                    {"SIZE", "many cells; the flags above narrow the axes they name",
-                     {"pairwise", "full"}});
+    flags.add_value(
+        "matrix", matrix_,
+        {"SIZE", "many cells; the flags above narrow the axes they name", {"pairwise", "full"}});
   }
 
   Result<VerbResult> run(Session& session) override {
@@ -91,9 +91,9 @@ class TrainVerb final : public Verb {
     flags.add_value("policy", policy_, {"NAME", "hook policy (default exact)", policies});
     flags.add_value("quirks", quirks_,
                     {"LIST", "upstream hazards to switch on: h3,h16, upstream (default none)"});
-    flags.add_value("autograd-api", api_,
-                    {"API", "what the autograd offers (default full)",
-                     {"full", "none", "no_callback"}});
+    flags.add_value(
+        "autograd-api", api_,
+        {"API", "what the autograd offers (default full)", {"full", "none", "no_callback"}});
     flags.add_value("ds-config", config_path_,
                     {"FILE", "a ds_config.json in place of the built-in configuration"});
   }

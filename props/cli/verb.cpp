@@ -54,11 +54,12 @@ constexpr std::array kVerbs = {
              "  zeroproof conform P01_mlp2.jsonl.gz --dtype float32 --json\n",
              make_conform},
     VerbInfo{"museum", "hunts each planted bug (not built yet)", "", nullptr},
-    VerbInfo{"train", "runs the engine on a small model, against the unsharded baseline",
-             "  zeroproof train --stage 2 --world-size 4 --dtype bf16 --check-baseline\n"
-             "  zeroproof train --scenario two_losses --stage 3 --backward tensor --check-baseline\n"
-             "  zeroproof train --matrix pairwise --json\n",
-             make_train},
+    VerbInfo{
+        "train", "runs the engine on a small model, against the unsharded baseline",
+        "  zeroproof train --stage 2 --world-size 4 --dtype bf16 --check-baseline\n"
+        "  zeroproof train --scenario two_losses --stage 3 --backward tensor --check-baseline\n"
+        "  zeroproof train --matrix pairwise --json\n",
+        make_train},
     VerbInfo{"export", "turns a finding into a PyTorch script (not built yet)", "", nullptr},
     VerbInfo{"record", "trains and writes hooktrace files that replay reads",
              "  zeroproof record --scenario reentrant --stage 3 --trace run.jsonl.gz\n"

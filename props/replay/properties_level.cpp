@@ -7,10 +7,14 @@ namespace {
 
 constexpr std::string_view kNoEngine = "the trace has no engine";
 constexpr std::string_view kExploreScope = "explore scope";
+constexpr std::string_view kTrainScope = "train scope: needs the numbers of `zeroproof train`";
+constexpr std::string_view kAccessScope = "access scope: needs the memory accesses of streams";
 constexpr std::string_view kSeveralFiles = "needs the traces of other ranks";
 constexpr std::string_view kReference = "needs the stage 0 trace of the same program";
 
 std::string_view reason_without_monitor(const Property& property) {
+  if (property.scopes.has(Scope::train)) return kTrainScope;
+  if (property.scopes.has(Scope::access)) return kAccessScope;
   if (!property.scopes.has(Scope::trace)) return kExploreScope;
   return property.number == "P45" || property.number == "P67" ? kSeveralFiles : kReference;
 }

@@ -73,8 +73,8 @@ class PropertiesLevel final : public EventSink {
   RankDigest digest_;
 };
 
-// Compares the files of one or more runs: all ranks of a run with each other (P45, P67), and the
-// gradients of stage 1-3 with those of stage 0 of the same program, dtype and world. Needs only
+// Compares the files of one or more runs: all ranks of a run with each other (P45, P57, P67), and
+// the gradients of stage 1-3 with those of stage 0 of the same program, dtype and world. Needs only
 // digests, so levels may go away after `add`.
 class RunGroup {
  public:
@@ -83,7 +83,7 @@ class RunGroup {
 
   struct FileReport {
     std::string file;
-    PropertiesReport report;  // of P26-P30, P45 and P67 only; findings sit at the later file
+    PropertiesReport report;  // of P26-P30, P45, P57 and P67 only; findings sit at the later file
   };
 
   // One per added file, in the order of adding.

@@ -8,6 +8,11 @@
 namespace zeroproof {
 namespace {
 
+bool is_decision(std::string_view label) {
+  return label.starts_with("overflow:") || label.starts_with("loss_scale:") ||
+         label == "step_applied" || label == "step_skipped";
+}
+
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   constexpr std::uint64_t kMultiplier = 0x9e3779b97f4a7c15U;
   hash = (hash ^ value) * kMultiplier;
@@ -63,6 +68,9 @@ void RankDigest::on_event(const HookEvent& event, const NameTable& names) {
     std::string params;
     for (const NameId param : event.params) params += fmt::format(" {}", names.text(param));
     gathers_.add(event.lc, "gather of" + params);
+  } else if (event.kind == EventKind::mark) {
+    if (is_decision(names.text(event.name)))
+      decisions_.add(event.lc, fmt::format("decision {}", names.text(event.name)));
   } else if (event.kind == EventKind::engine_call || event.kind == EventKind::engine_return) {
     follow_window(event, names.text(event.name));
   }

@@ -50,6 +50,8 @@ class RankDigest {
   std::uint64_t parameters_hash() const { return parameters_hash_; }
   const std::vector<Gradient>& gradients() const { return gradients_; }
   const SequenceDigest& gathers() const { return gathers_; }
+  // Overflows, loss scales and updates, as marks tell them.
+  const SequenceDigest& decisions() const { return decisions_; }
   // By the ranks of the groups that issued them: "0,1".
   const std::map<std::string, SequenceDigest>& collectives() const { return collectives_; }
 
@@ -60,6 +62,7 @@ class RankDigest {
   std::map<std::string, std::string, std::less<>> group_ranks_;
   std::map<std::string, SequenceDigest> collectives_;
   SequenceDigest gathers_;
+  SequenceDigest decisions_;
   std::vector<Gradient> gradients_;
   std::size_t values_kept_ = 0;
   std::uint64_t parameters_hash_ = 0;

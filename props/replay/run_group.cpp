@@ -130,6 +130,7 @@ void RunGroup::compare_ranks(const Member& member, PropertiesReport& report) con
   }
   const Property* collectives = find_property("P45");
   const Property* gathers = find_property("P67");
+  const Property* decisions = find_property("P57");
   if (!has_other) {
     const std::string reason =
         member.facts.world == 1 ? "one rank" : "needs the traces of other ranks";
@@ -145,6 +146,10 @@ void RunGroup::compare_ranks(const Member& member, PropertiesReport& report) con
   else
     settle(report, gathers,
            zeroproof::compare(member.digest.gathers(), first->digest.gathers(), me, him, gathers));
+  if (member.digest.decisions().size() > 0 || first->digest.decisions().size() > 0)
+    settle(report, decisions,
+           zeroproof::compare(member.digest.decisions(), first->digest.decisions(), me, him,
+                              decisions));
 }
 
 const RunGroup::Member* RunGroup::baseline(const Member& of) const {

@@ -128,8 +128,7 @@ std::string matrix_text(const train::MatrixReport& report, const Palette& palett
     if (is_bad(cell.status)) text += ": " + cell.error;
     const auto& worst = cell.comparison.worst;
     if (cell.status == CellStatus::equal && worst)
-      text += fmt::format(" (within the bound; worst {}, {})", worst->name,
-                          ulps_text(worst->ulps));
+      text += fmt::format(" (within the bound; worst {}, {})", worst->name, ulps_text(worst->ulps));
     text += '\n';
   }
   return text + totals_text(report);

@@ -91,8 +91,7 @@ void BaselineEngine::clear_grads() const {
 void BaselineEngine::reduce(const std::vector<LocalSums>& ranks) {
   for (std::size_t i = 0; i < trained_.size(); ++i) {
     TensorList of_ranks;
-    for (const LocalSums& sums : ranks)
-      of_ranks.push_back(i < sums.size() ? sums[i] : Tensor());
+    for (const LocalSums& sums : ranks) of_ranks.push_back(i < sums.size() ? sums[i] : Tensor());
     const auto has_gradient = [](const Tensor& grad) { return grad.is_defined(); };
     if (std::ranges::none_of(of_ranks, has_gradient)) continue;
     const Tensor gradient = reduced(trained_[i], of_ranks);

@@ -31,8 +31,8 @@ void BaselineTarget::backward(std::size_t engine, const Tensor& loss,
                               const BackwardArguments& arguments) {
   const double factor = arguments.scale_wrt_gas ? accumulation_factor(engine) : 1.0;
   const Tensor root = mul(autograd_, loss, engines_[engine].loss_scale() * factor);
-  autograd_.backward(root, {.create_graph = arguments.create_graph,
-                            .retain_graph = arguments.retain_graph});
+  autograd_.backward(
+      root, {.create_graph = arguments.create_graph, .retain_graph = arguments.retain_graph});
   finish_backward();
 }
 
@@ -43,8 +43,7 @@ void BaselineTarget::tensor_backward(const TensorList& roots, const TensorList& 
   TensorList given;
   for (std::size_t i = 0; i < roots.size(); ++i) {
     const bool has_grad = i < grads.size() && grads[i].is_defined();
-    const Tensor grad =
-        has_grad ? grads[i] : Tensor::full(roots[i].sizes(), 1.0, roots[i].dtype());
+    const Tensor grad = has_grad ? grads[i] : Tensor::full(roots[i].sizes(), 1.0, roots[i].dtype());
     const GradMode disabled(autograd_, false);
     given.push_back(mul(autograd_, grad, factor));
   }

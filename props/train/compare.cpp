@@ -33,8 +33,8 @@ Format format_of(DType dtype) {
 // The distance of neighbours around a magnitude.
 double spacing(DType dtype, double magnitude) {
   const Format format = format_of(dtype);
-  const int exponent = magnitude == 0.0 ? format.min_exponent
-                                        : std::max(std::ilogb(magnitude), format.min_exponent);
+  const int exponent =
+      magnitude == 0.0 ? format.min_exponent : std::max(std::ilogb(magnitude), format.min_exponent);
   return std::ldexp(1.0, exponent - format.significand_bits + 1);
 }
 
@@ -76,8 +76,7 @@ class Comparer {
  private:
   void compare_values(const std::string& name, DType dtype, const FullTensor& engine,
                       const FullTensor& baseline) {
-    const double bound =
-        kBoundUlps * spacing(wire_dtype(cell_.precision), largest(baseline));
+    const double bound = kBoundUlps * spacing(wire_dtype(cell_.precision), largest(baseline));
     for (std::size_t i = 0; i < engine.values.size(); ++i) {
       ++result_.values;
       const double a = engine.values[i];
@@ -151,8 +150,7 @@ std::vector<std::string> zero_gradients(const std::vector<WindowValues>& windows
       return at == window.gradients.end() ||
              std::ranges::all_of(at->values, [](double value) { return value == 0.0; });
     };
-    if (!first.values.empty() && std::ranges::all_of(windows, is_zero))
-      zero.push_back(first.name);
+    if (!first.values.empty() && std::ranges::all_of(windows, is_zero)) zero.push_back(first.name);
   }
   return zero;
 }

@@ -13,7 +13,7 @@ namespace zeroproof::train {
 
 // Two numbers that should be one, or a tensor that only one side has.
 struct Difference {
-  std::string name;  // "step 2 gradient l1.linear.weight"
+  std::string name;         // "step 2 gradient l1.linear.weight"
   std::int64_t index = -1;  // row-major; -1: of the tensor as a whole
   double engine = 0.0;
   double baseline = 0.0;

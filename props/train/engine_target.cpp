@@ -5,8 +5,7 @@
 namespace zeroproof::train {
 namespace {
 
-void append(std::vector<FullTensor>& all, const std::string& prefix,
-            std::vector<FullTensor> more) {
+void append(std::vector<FullTensor>& all, const std::string& prefix, std::vector<FullTensor> more) {
   for (FullTensor& tensor : more) {
     tensor.name = prefix + tensor.name;
     all.push_back(std::move(tensor));
@@ -43,8 +42,7 @@ void EngineTarget::add_engine(ModelKind kind, const Options& options) {
     engines_.at(index)->set_gradient_ready(parameter, is_ready);
   };
   modules_.push_back(make_model(kind, model));
-  if (options.models)
-    options.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
+  if (options.models) options.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
   auto engine = Engine::initialize(autograd_, *modules_.back(), config_, runtime_,
                                    engine_options(cell_, index));
   if (!engine) throw ConfigurationRefused(engine.error().text);
@@ -112,8 +110,8 @@ void EngineTarget::collect_parameters(std::size_t engine) {
   const auto read = [&] {
     for (const nn::NamedParameter& parameter : named)
       if (parameter.tensor.requires_grad())
-        values_.weights.push_back({prefix + parameter.name, parameter.tensor.sizes(),
-                                   parameter.tensor.values()});
+        values_.weights.push_back(
+            {prefix + parameter.name, parameter.tensor.sizes(), parameter.tensor.values()});
   };
   if (config_.stage == 3) {
     it.gathered_parameters(trained, std::nullopt, read);

@@ -14,29 +14,29 @@ namespace zeroproof::train {
 // The small models of record_deepspeed.py, and those that the issue adds. All give one scalar loss
 // unless their line says otherwise.
 enum class ModelKind : std::uint8_t {
-  mlp,             // l1(4,6) l2(6,3)
-  logits,          // the same without a loss: what the last layer gives
-  stage_pair,      // the same; takes what `logits` of width 3 gave: l1(3,6) l2(6,3)
-  dict,            // {loss, what the last layer gave, an undefined entry}
-  dataclass,       // the same in a container that is no dict, list or tuple
-  bypassed,        // mlp plus "aux"(4,3), which its forward does not use
-  reentrant,       // inp, two blocks of two layers in checkpoints, head
+  mlp,         // l1(4,6) l2(6,3)
+  logits,      // the same without a loss: what the last layer gives
+  stage_pair,  // the same; takes what `logits` of width 3 gave: l1(3,6) l2(6,3)
+  dict,        // {loss, what the last layer gave, an undefined entry}
+  dataclass,   // the same in a container that is no dict, list or tuple
+  bypassed,    // mlp plus "aux"(4,3), which its forward does not use
+  reentrant,   // inp, two blocks of two layers in checkpoints, head
   non_reentrant,
   reentrant_frozen,  // layers of both blocks frozen
   non_reentrant_frozen,
-  frozen,          // mlp with a frozen layer between
-  two_losses,      // trunk(4,6), ha(6,2), hb(6,2): {loss a, loss b}
-  tied,            // l(4,4) twice, head(4,2)
-  unused,          // mlp with a layer "extra" that never takes part
-  tiled,           // l1(4,6), head(6,3, no bias) by tiles, whose backward runs inside forward
+  frozen,           // mlp with a frozen layer between
+  two_losses,       // trunk(4,6), ha(6,2), hb(6,2): {loss a, loss b}
+  tied,             // l(4,4) twice, head(4,2)
+  unused,           // mlp with a layer "extra" that never takes part
+  tiled,            // l1(4,6), head(6,3, no bias) by tiles, whose backward runs inside forward
   tiled_reentrant,  // inp(4,4) first, and l1 in a reentrant checkpoint
-  untiled,         // the truth of `tiled`: the same tiles as ordinary operations
-  untiled_deep,    // and that of `tiled_reentrant`
-  undefined_grad,  // a vector "w" whose gradient is undefined
-  raising,         // mlp whose backward throws Injected once
-  leaf,            // inp(4,5), blk: a norm and two branches, head(5,2)
-  skipped_frame,   // emb(7,4), lin(4,3): row numbers in, a loss out
-  kd,              // l1(4,6), head(6,3): a fused loss that differentiates inside forward
+  untiled,          // the truth of `tiled`: the same tiles as ordinary operations
+  untiled_deep,     // and that of `tiled_reentrant`
+  undefined_grad,   // a vector "w" whose gradient is undefined
+  raising,          // mlp whose backward throws Injected once
+  leaf,             // inp(4,5), blk: a norm and two branches, head(5,2)
+  skipped_frame,    // emb(7,4), lin(4,3): row numbers in, a loss out
+  kd,               // l1(4,6), head(6,3): a fused loss that differentiates inside forward
 };
 
 // A hook of a tiled computation: says of the head's parameters whether the gradient of the tile

@@ -121,9 +121,7 @@ class TwoLosses final : public LayerModel {
 class Tied final : public LayerModel {
  public:
   explicit Tied(const ModelOptions& options)
-      : LayerModel(options),
-        l_(layer("l", {4, 4})),
-        head_(layer("head", {4, 2, true, false})) {}
+      : LayerModel(options), l_(layer("l", {4, 4})), head_(layer("head", {4, 2, true, false})) {}
 
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {

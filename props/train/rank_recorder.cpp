@@ -28,8 +28,7 @@ Result<std::unique_ptr<RankRecorder>> RankRecorder::create(const std::string& pa
                                                            bool is_stage0) {
   auto writer = TraceWriter::create(path);
   if (!writer) return tl::unexpected(writer.error());
-  std::unique_ptr<RankRecorder> recorder(
-      new RankRecorder(std::move(*writer), header, is_stage0));
+  std::unique_ptr<RankRecorder> recorder(new RankRecorder(std::move(*writer), header, is_stage0));
   TraceWriter& file = recorder->writer_;
   recorder->keep(file.add(header));
   recorder->keep(file.add(ThreadRecord{0, "MainThread", true}));

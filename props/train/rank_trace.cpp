@@ -45,8 +45,8 @@ Result<std::unique_ptr<RankTraces>> RankTraces::create(const std::string& path,
     if (!recorder) return tl::unexpected(recorder.error());
     for (std::size_t engine = 0; engine < scenario.models.size(); ++engine) {
       const auto model = make_model(scenario.models[engine], {.data = cell.data});
-      const auto declared = (*recorder)->declare(*model, engine_prefix(engine),
-                                                 model_dtype(cell.precision));
+      const auto declared =
+          (*recorder)->declare(*model, engine_prefix(engine), model_dtype(cell.precision));
       if (!declared) return tl::unexpected(declared.error());
     }
     traces->ranks_.push_back(std::move(*recorder));

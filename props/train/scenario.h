@@ -25,10 +25,10 @@ struct TrainScenario {
   std::int64_t accumulation_steps = 1;
   bool is_managed = true;
   bool is_offloaded = false;
-  bool has_overlap = false;         // overlap_comm, whatever the stage
-  std::string_view leaf_module = "";  // of stage 3
-  std::int64_t forwards = 1;        // of a window
-  std::int64_t uses = 1;            // how often one forward adds to one gradient, at most
+  bool has_overlap = false;               // overlap_comm, whatever the stage
+  std::string_view leaf_module = "";      // of stage 3
+  std::int64_t forwards = 1;              // of a window
+  std::int64_t uses = 1;                  // how often one forward adds to one gradient, at most
   std::string_view idle_parameters = "";  // those with this prefix get no gradient
 
   bool has_engine_backward = true;
@@ -50,8 +50,7 @@ Result<const TrainScenario*> find_scenario(std::string_view name);
 bool is_applicable(const TrainScenario& scenario, const TrainCell& cell);
 
 // The error that the engine has to raise there, as upstream does; none where it has to train.
-std::optional<EngineErrorId> expected_refusal(const TrainScenario& scenario,
-                                              const TrainCell& cell);
+std::optional<EngineErrorId> expected_refusal(const TrainScenario& scenario, const TrainCell& cell);
 
 // Whether a configuration is refused as a whole, by an error that has no id.
 bool is_configuration_refused(const TrainScenario& scenario, const TrainCell& cell);

@@ -32,14 +32,18 @@ ZeroConfig built_in_config(const TrainCell& cell) {
   return config;
 }
 
-bool is_manual(const TrainCell& cell) { return cell.backward == BackwardKind::tensor; }
+bool is_manual(const TrainCell& cell) {
+  return cell.backward == BackwardKind::tensor;
+}
 
 // An engine whose part of the loss is not its own engine.backward: manual for it all the same.
 bool has_manual_engine(const TrainScenario& scenario, const TrainCell& cell) {
   return is_manual(cell) || scenario.engines() > 1;
 }
 
-bool scales_dynamically(const TrainCell& cell) { return cell.precision == Precision::fp16; }
+bool scales_dynamically(const TrainCell& cell) {
+  return cell.precision == Precision::fp16;
+}
 
 // Manual backward of an engine that was never asked to scale.
 bool forgets_scale(const TrainScenario& scenario, const TrainCell& cell) {

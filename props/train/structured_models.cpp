@@ -69,8 +69,8 @@ class SkippedFrame final : public nn::Module {
     nn::InitStream init(options.seed);
     emb_ = register_module(
         "emb", std::make_shared<nn::Embedding>(init.parameter({7, 4}, 1.0, DType::float32)));
-    lin_ = register_module(
-        "lin", std::make_shared<Layer>(init, data_, LayerSizes{4, 3, true, false}));
+    lin_ =
+        register_module("lin", std::make_shared<Layer>(init, data_, LayerSizes{4, 3, true, false}));
   }
 
  protected:

@@ -145,8 +145,8 @@ TrainReport run_cell(const TrainScenario& scenario, const TrainCell& cell, bool 
   report.cell = cell;
   if (!is_applicable(scenario, cell)) {
     report.status = CellStatus::not_applicable;
-    report.error = fmt::format("{} has no --backward {}", scenario.name,
-                               backward_name(cell.backward));
+    report.error =
+        fmt::format("{} has no --backward {}", scenario.name, backward_name(cell.backward));
     return report;
   }
   std::vector<RankRun> runs(static_cast<std::size_t>(cell.world_size));

@@ -10,9 +10,8 @@ constexpr std::int64_t kExamples = 3;
 
 // The engine's forward, as a function of its inputs.
 func::Function forward_of(Pass& pass) {
-  return [&pass](const TensorList& args) {
-    return TensorList{pass.target().forward(0, args).at(0)};
-  };
+  return
+      [&pass](const TensorList& args) { return TensorList{pass.target().forward(0, args).at(0)}; };
 }
 
 func::Function loss_of(Pass& pass) {

@@ -12,13 +12,15 @@ constexpr std::size_t kKindCount = static_cast<std::size_t>(EventKind::mark) + 1
 static_assert(kFieldCount <= 64, "bit() needs a wider word");
 
 constexpr std::array<std::string_view, kFieldCount> kFieldNames = {
-    "",          "rec",        "lc",     "t",         "r",          "th",      "k",       "gt",
-    "d",         "ft",         "method", "label",     "module",     "op",      "status",  "kind",
-    "device",    "dtype",      "type",   "name",      "param",      "group",   "exc",     "message",
-    "params",    "engine",     "call",   "parent",    "micro",      "gstep",   "node",    "index",
-    "cseq",      "level",      "n",      "numel",     "live_numel", "bytes",   "forward", "async",
-    "recompute", "early_stop", "none",   "grad_none", "persist",    "enabled", "active",  "state",
-    "args",      "ret"};
+    "",           "rec",       "lc",      "t",       "r",         "th",
+    "k",          "gt",        "d",       "ft",      "method",    "label",
+    "module",     "op",        "status",  "kind",    "device",    "dtype",
+    "type",       "name",      "param",   "group",   "exc",       "message",
+    "params",     "engine",    "call",    "parent",  "micro",     "gstep",
+    "node",       "index",     "cseq",    "level",   "n",         "numel",
+    "live_numel", "bytes",     "forward", "async",   "recompute", "early_stop",
+    "none",       "grad_none", "persist", "enabled", "active",    "micro_step_id",
+    "state",      "args",      "ret"};
 static_assert(kFieldNames.back() == "ret");
 
 using FieldTable = WordTable<EventField, 256>;
@@ -82,21 +84,21 @@ constexpr std::array<EventShape, kKindCount> kShapes = {{
      bits(F::active, F::persist, F::numel)},
     {K::zmod_fetch, F::module, F::none, bits(F::module), bits(F::forward)},
     {K::zmod_release, F::module, F::none, bits(F::module), bits(F::forward)},
-    {K::bucket_add, F::none, F::none, bits(F::param), bits(F::numel)},
-    {K::bucket_flush, F::dtype, F::none, 0, bits(F::params, F::dtype, F::numel)},
+    {K::bucket_add, F::dtype, F::none, bits(F::param), bits(F::dtype, F::group, F::numel)},
+    {K::bucket_flush, F::dtype, F::none, 0, bits(F::params, F::dtype, F::group, F::numel)},
     {K::bucket_ready, F::none, F::index, bits(F::index), bits(F::params, F::bytes)},
     {K::coll_issue, F::op, F::cseq, bits(F::op, F::cseq), bits(F::group, F::bytes, F::async_op)},
     {K::coll_complete, F::op, F::cseq, bits(F::op, F::cseq), bits(F::group, F::bytes, F::async_op)},
     {K::bhs_call, F::method, F::none, bits(F::method), bits(F::state, F::args)},
     {K::bhs_return, F::method, F::none, bits(F::method), bits(F::state, F::ret, F::exc)},
-    {K::engine_call, F::method, F::none, bits(F::method),
-     bits(F::micro, F::gstep, F::param, F::params, F::numel)},
+    {K::engine_call, F::method, F::index, bits(F::method),
+     bits(F::micro, F::gstep, F::param, F::params, F::numel, F::index)},
     {K::engine_return, F::method, F::none, bits(F::method), bits(F::param, F::exc)},
     {K::opt_step, F::none, F::none, 0, bits(F::params, F::gstep)},
     {K::opt_zero_grad, F::none, F::none, 0, bits(F::params, F::gstep)},
     {K::opt_state, F::none, F::none, 0, bits(F::param, F::gstep)},
     {K::exc, F::type, F::none, bits(F::type), bits(F::message)},
-    {K::mark, F::label, F::none, bits(F::label), 0},
+    {K::mark, F::label, F::none, bits(F::label), bits(F::param, F::params, F::numel)},
 }};
 
 constexpr bool is_in_kind_order() {

@@ -56,6 +56,7 @@ enum class EventField : std::uint8_t {
   persist,
   enabled,
   active,
+  micro_step_id,
   state,
   args,
   ret,

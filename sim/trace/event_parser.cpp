@@ -170,6 +170,9 @@ bool EventLine::take_number(F field, const JsonValue& value) {
     case F::numel:
     case F::live_numel:
       return set(event_.numel, value, 0);
+    case F::micro_step_id:
+      event_.index = value.integer;
+      return true;
     case F::index:
     case F::cseq:
     case F::level:

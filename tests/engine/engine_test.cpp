@@ -8,7 +8,7 @@
 #include "model/cpu_ops.h"
 #include "model/functions.h"
 #include "model/nn/linear.h"
-#include "model/nn/sequential.h"
+#include "tests/scratch_path.h"
 
 namespace zeroproof {
 namespace {
@@ -106,6 +106,41 @@ TEST(Engine, All_stages_train_alike) {
                 << stage << " " << world_size << " " << is_manual << has_overlap << gas;
           }
     }
+}
+
+TEST(Engine, Goes_on_from_a_checkpoint_with_other_ranks_and_stages) {
+  const std::string folder = scratch_path("engine_checkpoint");
+  const auto run = [&](int stage, int world_size, bool saves, int steps) {
+    std::vector<FullTensor> parameters;
+    HostWorld world({.world_size = world_size});
+    world.run([&](Runtime& runtime) {
+      const CpuOps ops;
+      Autograd autograd(ops);
+      Net net;
+      auto engine = Engine::initialize(autograd, net, {.stage = stage}, runtime).value();
+      if (!saves && steps > 0) {
+        const auto loaded = engine->load_checkpoint(folder);
+        EXPECT_TRUE(loaded.has_value()) << loaded.error().text;
+        EXPECT_EQ(engine->global_steps(), 2);
+      }
+      for (int step = 0; step < steps; ++step) {
+        engine->backward(engine->forward(filled({2, 4}, 0.01)));
+        engine->step();
+      }
+      if (saves) {
+        const auto saved = engine->save_checkpoint(folder);
+        EXPECT_TRUE(saved.has_value()) << saved.error().text;
+      }
+      auto values = engine->full_parameters();
+      if (runtime.rank() == 0) parameters = std::move(values);
+    });
+    return parameters;
+  };
+  run(1, 2, true, 2);
+  const auto expected = run(1, 2, false, 1);
+  for (const int stage : {0, 2, 3})
+    for (const int world_size : {1, 4})
+      EXPECT_TRUE(is_near(expected, run(stage, world_size, false, 1))) << stage << world_size;
 }
 
 }  // namespace

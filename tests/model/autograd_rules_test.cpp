@@ -317,6 +317,18 @@ TEST_F(AutogradRules, X2_X5_answer_for_the_current_task) {
   EXPECT_THROW((void)ag.will_execute(*leaf_node), AutogradError) << "no task";
 }
 
+// PyTorch copies the gradient into the layout of a leaf that stage 3 has released by then.
+TEST_F(AutogradRules, A6_a_first_gradient_needs_the_leaf_in_its_size) {
+  const Tensor x = leaf(1.0);
+  const Tensor y = mul(ag, x, 2.0);
+  const auto data = x.detach();
+  x.set_data(Tensor::of({}, {0}));
+  EXPECT_THROW(ag.backward(y, {.retain_graph = true}), AutogradError);
+  x.set_data(data);
+  ag.backward(y);
+  EXPECT_EQ((Values{2}), x.grad().values());
+}
+
 TEST_F(AutogradRules, A6_another_dtype_drops_the_node_of_the_leaf_and_another_shape_does_not) {
   const Tensor x = leaf(1.0);
   const Tensor y = mul(ag, x, 2.0);

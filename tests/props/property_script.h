@@ -21,9 +21,17 @@ namespace zeroproof {
 //   reset[d1>d0]             a manager call: state before > after; letters d r f m take a
 //                            number, q s (queued, seen) none; `=yes` after it: it returned true
 //   fl:p1,p2  ge12 ge3       a bucket flush, the end of a gradient epilogue
-//   push pop  st:p=AVAILABLE  pg+7 z12+ z12-  module stack, parameter status, process_gradients
+//   push pop  st:p=AVAILABLE  z12+ z12-  module stack, parameter status (`*` behind it:
+//                            persistent), process_gradients
 //   ft+ ft-                  functorch transform on, off
-//   @1 u3                    from here on engine 1, micro-step 3
+//   @1 u3/2 t1               from here on engine 1, micro-step 3 of global step 2, thread 1
+//
+// and any of these with what belongs to it, HEAD:TEXT@PARAMS#INDEX=NUMEL:
+//   m ba fl                  mark (its parameter), bucket.add DTYPE (its parameter), bucket.flush
+//   gb ga pa                 gathers begin and end, partition; TEXT is the list of parameters
+//   fF fB rF rB fpost        fetch and release of a module for forward and backward; its forward
+//   ended x+ x-                    engine.call and .return of any method fn+ bn+ bn- ac+ ac- rc+
+//   rc- ci   Function, autocast (`on`), recompute, coll.issue
 class PropertyScript {
  public:
   explicit PropertyScript(std::string_view words);
@@ -35,6 +43,7 @@ class PropertyScript {
   HookEvent& add(EventKind kind, std::string_view name);
   void read(std::string word);
   bool read_bracket(const std::string& word);
+  bool read_event(const std::string& word);
   bool read_task(const std::string& word);
   bool read_param_word(const std::string& word);
   void read_manager(const std::string& word);
@@ -44,6 +53,8 @@ class PropertyScript {
   std::vector<GraphTaskId> tasks_;
   EngineId engine_{0};
   std::int64_t micro_step_ = 0;
+  std::int64_t global_step_ = 0;
+  std::int32_t thread_ = 0;
   std::int32_t transforms_ = 0;
   std::string exception_;
 };

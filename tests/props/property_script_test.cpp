@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <sstream>
 #include <stdexcept>
@@ -37,6 +38,37 @@ constexpr std::array kInstants = {
     BracketWord{"ge3", "z3.independent_gradient_partition_epilogue"},
     BracketWord{"push", "z3.pre_forward"},
     BracketWord{"pop", "z3.post_forward"},
+};
+
+struct EventWord {
+  std::string_view word;
+  EventKind kind;
+  bool is_about_params = false;  // TEXT is the list of parameters
+  bool is_forward = false;
+};
+
+constexpr std::array kEventWords = {
+    EventWord{"m", EventKind::mark},
+    EventWord{"ba", EventKind::bucket_add},
+    EventWord{"fl", EventKind::bucket_flush},
+    EventWord{"gb", EventKind::zparam_gather_begin, true},
+    EventWord{"ga", EventKind::zparam_gather_end, true},
+    EventWord{"pa", EventKind::zparam_partition, true},
+    EventWord{"fF", EventKind::zmod_fetch, false, true},
+    EventWord{"fB", EventKind::zmod_fetch},
+    EventWord{"rF", EventKind::zmod_release, false, true},
+    EventWord{"rB", EventKind::zmod_release},
+    EventWord{"fpost", EventKind::module_fwd_post},
+    EventWord{"x+", EventKind::engine_call},
+    EventWord{"x-", EventKind::engine_return},
+    EventWord{"fn+", EventKind::fn_forward_begin},
+    EventWord{"bn+", EventKind::fn_backward_begin},
+    EventWord{"bn-", EventKind::fn_backward_end},
+    EventWord{"ac+", EventKind::autocast_enter},
+    EventWord{"ac-", EventKind::autocast_exit},
+    EventWord{"rc+", EventKind::ckpt_recompute_begin},
+    EventWord{"rc-", EventKind::ckpt_recompute_end},
+    EventWord{"ci", EventKind::coll_issue},
 };
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kManagerWords = {{
@@ -77,11 +109,13 @@ HookEvent& PropertyScript::add(EventKind kind, std::string_view name) {
   event.lc = events_.size() + 1;
   event.graph_task = tasks_.empty() ? GraphTaskId::none() : tasks_.back();
   event.transforms = transforms_;
+  event.thread = thread_;
   if (!name.empty()) event.name = names_.intern(name);
   if (!exception_.empty()) event.exception = names_.intern(exception_);
   if (kind == EventKind::engine_call || kind == EventKind::mark || kind == EventKind::cb_queue)
     event.engine = engine_;
   if (kind == EventKind::engine_call) event.micro_step = micro_step_;
+  if (kind == EventKind::engine_call) event.global_step = global_step_;
   events_.push_back(event);
   return events_.back();
 }
@@ -94,6 +128,8 @@ void PropertyScript::read(std::string word) {
     engine_ = EngineId{std::stoi(word.substr(1))};
   } else if (word.front() == 'u' && word.size() > 1 && std::isdigit(word[1]) != 0) {
     micro_step_ = std::stoi(word.substr(1));
+    const std::size_t slash = word.find('/');
+    if (slash != std::string::npos) global_step_ = std::stoi(word.substr(slash + 1));
   } else if (word == "ft+" || word == "ft-") {
     transforms_ += word == "ft+" ? 1 : -1;
   } else if (word == "q") {
@@ -104,9 +140,49 @@ void PropertyScript::read(std::string word) {
     add(EventKind::mark, "backward_abandoned");
   } else if (word.find('[') != std::string::npos) {
     read_manager(word);
+  } else if (word[0] == 't' && word.size() > 1 && std::isdigit(word[1]) != 0) {
+    thread_ = std::stoi(word.substr(1));
+  } else if (read_event(word)) {
+    return;
   } else if (!read_task(word) && !read_param_word(word) && !read_bracket(word)) {
     throw std::invalid_argument("unknown word " + word);
   }
+}
+
+// HEAD:TEXT@PARAMS#INDEX=NUMEL, for the heads of kEventWords.
+bool PropertyScript::read_event(const std::string& word) {
+  const std::size_t colon = word.find(':');
+  if (colon == std::string::npos) return false;
+  const auto* known = std::find_if(kEventWords.begin(), kEventWords.end(), [&](const auto& entry) {
+    return entry.word == word.substr(0, colon);
+  });
+  if (known == kEventWords.end()) return false;
+  std::string rest = word.substr(colon + 1);
+  const auto take = [&](char sign) {
+    const std::size_t at = rest.rfind(sign);
+    const std::string part = at == std::string::npos ? "" : rest.substr(at + 1);
+    if (at != std::string::npos) rest.resize(at);
+    return part;
+  };
+  const std::string numel = known->kind == EventKind::zparam_status ? "" : take('=');
+  const std::string index = take('#');
+  std::string params = known->is_about_params ? std::exchange(rest, "") : take('@');
+  if (known->kind == EventKind::bucket_flush && params.empty()) {  // fl:p,q of float32
+    params = std::exchange(rest, "float32");
+  }
+  HookEvent& event = add(known->kind, rest);
+  event.is_forward = known->is_forward;
+  event.is_enabled = rest == "on";
+  if (!numel.empty()) event.numel = std::stoll(numel);
+  if (!index.empty()) event.index = std::stoll(index);
+  std::istringstream list(params);
+  for (std::string param; std::getline(list, param, ',');)
+    event.params.push_back(names_.intern(param));
+  if (known->kind == EventKind::mark || known->kind == EventKind::bucket_add) {
+    if (!event.params.empty()) event.param = event.params.front();
+    event.params.clear();
+  }
+  return true;
 }
 
 bool PropertyScript::read_bracket(const std::string& word) {
@@ -149,17 +225,14 @@ bool PropertyScript::read_param_word(const std::string& word) {
   if (head == "w" || head == "w-")
     add(EventKind::engine_return, "grad_hook").param = names_.intern(tail);
   if (head == "c") add(EventKind::mark, "count_used_parameters:" + tail);
-  if (head == "fl") {
-    HookEvent& event = add(EventKind::bucket_flush, "float32");
-    std::istringstream params(tail);
-    for (std::string param; std::getline(params, param, ',');)
-      event.params.push_back(names_.intern(param));
-  }
-  if (head == "ga") add(EventKind::zparam_gather_end, "").params = {names_.intern(tail)};
   if (head == "st") {
     const std::size_t equals = tail.find('=');
-    HookEvent& event = add(EventKind::zparam_status, tail.substr(equals + 1));
+    const std::size_t star = tail.find('*');
+    HookEvent& event =
+        add(EventKind::zparam_status,
+            tail.substr(equals + 1, star == std::string::npos ? star : star - equals - 1));
     event.param = names_.intern(tail.substr(0, equals));
+    event.is_persistent = star != std::string::npos;
   }
   return true;
 }

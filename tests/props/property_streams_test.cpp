@@ -68,6 +68,18 @@ TEST(PropertyStreams, Cover_every_monitor) {
   }
 }
 
+// A monitor that never finds its events would find nothing wrong either.
+TEST(PropertyStreams, Hold_for_at_least_one_twin_of_each_property) {
+  std::set<std::string> held;
+  std::set<std::string> all;
+  for (const StreamCase& stream : load_streams()) {
+    all.insert(stream.property);
+    const Verdict repaired = verdict_of(judge(stream.repaired, stream.scope), stream.property);
+    if (repaired.status == Status::held) held.insert(stream.property);
+  }
+  EXPECT_EQ(held, all);
+}
+
 TEST(PropertyCatalogue, Finds_by_id_and_number) {
   std::set<std::string_view> ids;
   for (const Property& property : all_properties()) {

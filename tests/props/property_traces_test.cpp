@@ -159,6 +159,29 @@ TEST(PropertyTraces, Find_gathers_in_another_order) {
   EXPECT_EQ(numbers_of(report.falsified), std::set<std::string>{"P67"});
 }
 
+TEST(PropertyTraces, Find_a_loss_scale_that_only_one_rank_changes) {
+  const auto decide = [](const std::string& label) {
+    NameTable names;
+    PropertiesLevel level({.program = "p",
+                           .dtype = "fp16",
+                           .rank = label == "loss_scale:8" ? 0 : 1,
+                           .world = 2,
+                           .stage = 2},
+                          names);
+    HookEvent event;
+    event.kind = EventKind::mark;
+    event.lc = 1;
+    event.name = names.intern(label);
+    level.on_event(event);
+    level.finish(true);
+    return level;
+  };
+  RunGroup group;
+  group.add(decide("loss_scale:8"), "r0");
+  group.add(decide("loss_scale:4"), "r1");
+  EXPECT_EQ(numbers_of(group.compare().back().report.falsified), std::set<std::string>{"P57"});
+}
+
 PropertiesReport compare_changed_gradient(double factor) {
   RunGroup group;
   replay("mlp__z0_fp32_w2_r0", group);

@@ -61,10 +61,10 @@ class EagerFallback final : public ParameterClaims {
   ZeroContext& context_;
   ParameterGatherer& gatherer_;
   std::set<ParamId> tracked_;
-  std::set<ParamId> current_;                      // read in the running forward
-  std::map<Graph, std::set<ParamId>> claims_;      // of the outstanding graphs
-  std::set<Graph> started_;                        // of those: their backward began
-  std::set<ParamId> deferred_;                     // with changes that the slice lacks
+  std::set<ParamId> current_;                  // read in the running forward
+  std::map<Graph, std::set<ParamId>> claims_;  // of the outstanding graphs
+  std::set<Graph> started_;                    // of those: their backward began
+  std::set<ParamId> deferred_;                 // with changes that the slice lacks
   std::vector<ParamId> suppressed_;
   Graph next_graph_ = 0;
   std::int64_t gathers_ = 0;

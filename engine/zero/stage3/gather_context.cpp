@@ -22,12 +22,10 @@ GatherContext::GatherContext(ZeroContext& context, ParameterGatherer& gatherer,
 void GatherContext::enter() {
   std::string overlapping;
   for (const PartitionedParameter* parameter : parameters_)
-    if (parameter->user_depth() > 0)
-      overlapping += " " + std::to_string(parameter->id().value);
+    if (parameter->user_depth() > 0) overlapping += " " + std::to_string(parameter->id().value);
   if (!overlapping.empty())
     throw EngineError(EngineErrorId::f6,
-                      "nested contexts cannot overlap parameters; gathered already:" +
-                          overlapping);
+                      "nested contexts cannot overlap parameters; gathered already:" + overlapping);
   gatherer_.gather(parameters_);
   for (PartitionedParameter* parameter : parameters_) parameter->set_user_depth(1);
   is_entered_ = true;
@@ -71,8 +69,8 @@ void GatherContext::take_over_changes() {
   Stream& stream = context_.compute();
   Work last;
   for (const PartitionedParameter* parameter : parameters_)
-    last = context_.data.broadcast(stream, Span::of(parameter->parameter().tensor),
-                                   *modifier_rank_, {.is_async = true});
+    last = context_.data.broadcast(stream, Span::of(parameter->parameter().tensor), *modifier_rank_,
+                                   {.is_async = true});
   if (!parameters_.empty()) context_.data.wait(last, stream);
 }
 

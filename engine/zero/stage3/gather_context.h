@@ -32,7 +32,7 @@ class GatherContext {
   ZeroContext& context_;
   ParameterGatherer& gatherer_;
   std::optional<int> modifier_rank_;
-  ParameterList parameters_;         // by id, once each
+  ParameterList parameters_;                        // by id, once each
   std::vector<std::vector<double>> values_before_;  // for the sanity check
   bool is_entered_ = false;
 };

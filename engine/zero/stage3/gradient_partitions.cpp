@@ -6,6 +6,17 @@
 #include "model/autograd.h"
 
 namespace zeroproof {
+namespace {
+
+[[noreturn]] void refuse_size(const PartitionedParameter& parameter, std::int64_t elements) {
+  throw EngineError(EngineErrorId::e19,
+                    "the gradient of " + parameter.parameter().name + " has " +
+                        std::to_string(elements) + " elements instead of " +
+                        std::to_string(parameter.elements()) +
+                        "; a leaf module needs an input that requires a gradient");
+}
+
+}  // namespace
 
 GradientPartitions::GradientPartitions(ZeroContext& context, ParameterGatherer& gatherer,
                                        std::deque<SubGroup>& sub_groups)
@@ -29,12 +40,10 @@ void GradientPartitions::add(PartitionedParameter& parameter, bool is_from_leaf_
                                             : Quirk::h13_param_once_per_backward;
   // .grad has added up what came since.
   if (contains(bucket.parameters, &parameter) && !context_.has(repeats)) return;
-  const bool exceeds =
-      bucket.elements + parameter.elements() > context_.config.reduce_bucket_size;
+  const bool exceeds = bucket.elements + parameter.elements() > context_.config.reduce_bucket_size;
   if (bucket.elements > 0 && exceeds) flush(bucket);
   if (!parameter.parameter().is_gradient_ready) return;
-  if (!parameter.parameter().tensor.grad().is_defined())
-    give_zeros(parameter, is_from_leaf_module);
+  if (!parameter.parameter().tensor.grad().is_defined()) give_zeros(parameter, is_from_leaf_module);
   const Device device = context_.runtime.device();
   bucket.producers.push_back(
       context_.runtime.user_stream(context_.autograd.current_stream(device)).record());
@@ -43,11 +52,14 @@ void GradientPartitions::add(PartitionedParameter& parameter, bool is_from_leaf_
   report(EventKind::bucket_add, {&parameter}, bucket);
 }
 
-// So that all ranks reduce the same. Upstream's zeros of a leaf module are as large as the
-// parameter is at that moment.
+// Upstream's zeros of a leaf module are as large as the parameter is at that moment, which the
+// flush notices (E19), unless the real gradient runs into them before.
 void GradientPartitions::give_zeros(const PartitionedParameter& parameter,
                                     bool is_from_leaf_module) const {
   const Tensor& tensor = parameter.parameter().tensor;
+  const bool is_late = context_.has(Quirk::h24_leaf_bucketed_per_backward);
+  if (is_from_leaf_module && !parameter.is_available() && !is_late)
+    refuse_size(parameter, tensor.numel());
   const Shape sizes = is_from_leaf_module ? tensor.sizes() : parameter.parameter().sizes;
   const Tensor zeros = context_.runtime.memory().allocate(numel(sizes), tensor.dtype());
   context_.kernels().fill(context_.compute(), Span::of(zeros), 0.0);
@@ -75,16 +87,12 @@ void GradientPartitions::flush(Bucket& bucket) {
 void GradientPartitions::check(const Bucket& bucket) const {
   ParameterList seen;
   for (PartitionedParameter* parameter : bucket.parameters) {
-    const std::string& name = parameter->parameter().name;
     const Tensor grad = parameter->parameter().tensor.grad();
     const std::int64_t elements = grad.is_defined() ? grad.numel() : 0;
-    if (elements != parameter->elements())
-      throw EngineError(EngineErrorId::e19,
-                        "the gradient of " + name + " has " + std::to_string(elements) +
-                            " elements instead of " + std::to_string(parameter->elements()) +
-                            "; a leaf module needs an input that requires a gradient");
+    if (elements != parameter->elements()) refuse_size(*parameter, elements);
     if (contains(seen, parameter))
-      throw EngineError(EngineErrorId::e20, name + " is twice in one bucket");
+      throw EngineError(EngineErrorId::e20,
+                        parameter->parameter().name + " is twice in one bucket");
     seen.push_back(parameter);
   }
 }

@@ -25,8 +25,7 @@ Tensor GradientReducer::reduce(const ParameterList& parameters, DType dtype) {
 double GradientReducer::divisor() const {
   const bool has_correction =
       !context_.config.reduce_scatter || !context_.has(Quirk::h18_no_sequence_correction);
-  return has_correction ? context_.averaging_divisor()
-                        : static_cast<double>(context_.data.size());
+  return has_correction ? context_.averaging_divisor() : static_cast<double>(context_.data.size());
 }
 
 Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dtype) {

@@ -66,8 +66,7 @@ void check_classes(const LeafModuleConfig& leaf, Zero3Modules& modules) {
 
 }  // namespace
 
-std::vector<Zero3Module*> configured_leaf_modules(const ZeroConfig& config,
-                                                  Zero3Modules& modules) {
+std::vector<Zero3Module*> configured_leaf_modules(const ZeroConfig& config, Zero3Modules& modules) {
   const LeafModuleConfig& leaf = config.leaf_module;
   check_classes(leaf, modules);
   std::vector<Zero3Module*> leaves;

@@ -55,8 +55,7 @@ TensorList ModuleHooks::wrap_inputs(const InvocationPtr& invocation, const Tenso
   TensorList wrapped = inputs;
   for (Tensor& input : wrapped)
     if (input.is_defined())
-      input =
-          apply_function(context_.autograd, function_behind_input(invocation), {input}).at(0);
+      input = apply_function(context_.autograd, function_behind_input(invocation), {input}).at(0);
   return wrapped;
 }
 

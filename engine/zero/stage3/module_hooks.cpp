@@ -28,8 +28,8 @@ void ModuleHooks::add_to(Zero3Module& module) {
   nn::Module& hooked = *module.module;
   handles_.push_back(hooked.register_forward_pre_hook(
       [this, &module](const TensorList& inputs) { return before_forward(module, inputs); }));
-  handles_.push_back(hooked.register_forward_hook(
-      [this, &module](const TensorList&, const TensorList& outputs) {
+  handles_.push_back(
+      hooked.register_forward_hook([this, &module](const TensorList&, const TensorList& outputs) {
         return after_forward(module, outputs);
       }));
   hooked.set_parameter_observer([this](const Tensor& parameter) { on_parameter_read(parameter); });
@@ -83,8 +83,7 @@ TensorList ModuleHooks::before_forward(Zero3Module& module, const TensorList& in
 // A backward that no epilogue followed, e.g. one that did not reach the engine's outputs.
 void ModuleHooks::settle_earlier_backwards() {
   const bool is_idle = stack_.empty() && context_.autograd.current_graph_task().is_none();
-  if (is_idle && coordinator_.has_active_backward())
-    coordinator_.release_backward_leftovers(false);
+  if (is_idle && coordinator_.has_active_backward()) coordinator_.release_backward_leftovers(false);
 }
 
 void ModuleHooks::enter_forward(Zero3Module& module, const InvocationPtr& invocation) {
@@ -102,7 +101,7 @@ TensorList ModuleHooks::after_forward(Zero3Module& module, const TensorList& out
   adopt_returned_parameters(module, outputs);
   {
     const Events::Call reported(context_.events, "z3.post_forward");
-      coordinator_.release(invocation->call, true);
+    coordinator_.release(invocation->call, true);
   }
   return wrap_outputs(invocation, outputs);
 }

@@ -66,8 +66,8 @@ class ModuleHooks {
   ParameterCoordinator& coordinator_;
   ParameterGatherer& gatherer_;
   std::vector<HookHandle> handles_;
-  std::vector<InvocationPtr> stack_;         // of forwards
-  std::vector<InvocationPtr> of_modules_;    // upstream's counters, by module
+  std::vector<InvocationPtr> stack_;       // of forwards
+  std::vector<InvocationPtr> of_modules_;  // upstream's counters, by module
   std::int64_t next_invocation_ = 0;
 };
 

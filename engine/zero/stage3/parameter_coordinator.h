@@ -78,7 +78,7 @@ class ParameterCoordinator {
   ZeroContext& context_;
   ParameterGatherer& gatherer_;
   FetchTrace trace_;
-  std::vector<ActiveBackward> active_;  // by their first fetch
+  std::vector<ActiveBackward> active_;                                       // by their first fetch
   std::map<std::pair<std::int32_t, std::int64_t>, std::set<ParamId>> memo_;  // H17
   std::int64_t counted_live_ = 0;  // upstream's count of live elements
 };

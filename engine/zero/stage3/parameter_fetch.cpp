@@ -49,12 +49,11 @@ void ParameterCoordinator::broadcast_check(std::vector<double> values, const cha
   const auto elements = static_cast<std::int64_t>(values.size());
   const Tensor data = context_.runtime.memory().allocate(elements, DType::float64);
   if (elements > 0) context_.kernels().write(stream, Span::of(data), values);
-  const Work work =
-      context_.data.broadcast(stream, Span::of(data), 0, {.is_default_group = true});
+  const Work work = context_.data.broadcast(stream, Span::of(data), 0, {.is_default_group = true});
   context_.data.group().wait(work, stream);
   if (elements == 0 || context_.kernels().read(stream, Span::of(data)) == values) return;
-  throw EngineError(EngineErrorId::f5, std::string("the recorded order of ") + what +
-                                           " differs from that of rank 0");
+  throw EngineError(EngineErrorId::f5,
+                    std::string("the recorded order of ") + what + " differs from that of rank 0");
 }
 
 void ParameterCoordinator::visit(Zero3Module& module) {
@@ -109,8 +108,7 @@ void ParameterCoordinator::attribute_to_recompute(PartitionedParameter& paramete
   if (!is_recompute || parameter.parameter().requires_grad) return;
   ActiveBackward& newest = active_.back();
   parameter.add_use(use_of(newest.call, false));
-  if (!contains(newest.recomputed, &parameter))
-    newest.recomputed.push_back(&parameter);
+  if (!contains(newest.recomputed, &parameter)) newest.recomputed.push_back(&parameter);
 }
 
 // Along the recorded order until the bucket or the room for live parameters is full.

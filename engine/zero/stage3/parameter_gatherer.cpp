@@ -61,8 +61,8 @@ void ParameterGatherer::gather_async(const ParameterList& parameters, bool is_fo
     const std::shared_ptr<Gather> gather = start(list, true);
     for (const PartitionedParameter* parameter : list)
       if (!inflight_.emplace(parameter->id(), gather).second)
-        throw EngineError(EngineErrorId::f9, parameter->parameter().name +
-                                                 " is in the registry of gathers already");
+        throw EngineError(EngineErrorId::f9,
+                          parameter->parameter().name + " is in the registry of gathers already");
   }
 }
 
@@ -76,19 +76,19 @@ void ParameterGatherer::gather(const ParameterList& parameters) {
 
 // The slices lie behind each other in the part of this rank; the all-gather is in place.
 std::shared_ptr<ParameterGatherer::Gather> ParameterGatherer::start(ParameterList parameters,
-                                                                   bool is_async) {
+                                                                    bool is_async) {
   const auto gather = std::make_shared<Gather>();
   gather->is_async = is_async;
   gather->parameters = std::move(parameters);
   for (PartitionedParameter* parameter : gather->parameters) parameter->begin_gather();
   const int ranks = context_.data.size();
-  if (ranks == 1) return gather;
+  if (ranks == 1 && is_async) return gather;  // upstream's direct gathers have no such shortcut
 
   std::int64_t slices = 0;
   for (const PartitionedParameter* parameter : gather->parameters)
     slices += parameter->slice_elements();
-  gather->flat = context_.runtime.memory().allocate(slices * ranks,
-                                                    gather->parameters.front()->wire_dtype());
+  gather->flat =
+      context_.runtime.memory().allocate(slices * ranks, gather->parameters.front()->wire_dtype());
   const Span all = Span::of(gather->flat);
   const Span own = all.part(slices * context_.data.group().rank(), slices);
   stream().wait(context_.compute());  // slices of an update that was just queued
@@ -166,8 +166,7 @@ Tensor ParameterGatherer::assemble(const Gather& gather, const PartitionedParame
   for (int rank = 0; rank < ranks; ++rank) {
     const std::int64_t elements = parameter.elements_of(rank);
     if (elements == 0) break;
-    context_.kernels().copy(stream(),
-                            Span::of(full, parameter.slice_elements() * rank, elements),
+    context_.kernels().copy(stream(), Span::of(full, parameter.slice_elements() * rank, elements),
                             Span::of(gather.flat, slices * rank + offset, elements));
   }
   return full;

@@ -33,8 +33,7 @@ void ParameterCoordinator::release(const ModuleCall& call, bool is_forward) {
   }
 }
 
-void ParameterCoordinator::drop(const ActiveBackward& active,
-                                const std::set<ParamId>& candidates) {
+void ParameterCoordinator::drop(const ActiveBackward& active, const std::set<ParamId>& candidates) {
   ParameterList held = active.call.module->parameters();
   for (PartitionedParameter* parameter : active.recomputed)
     if (!contains(held, parameter)) held.push_back(parameter);

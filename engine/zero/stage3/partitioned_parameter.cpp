@@ -27,9 +27,8 @@ PartitionedParameter::PartitionedParameter(ZeroContext& context, ZeroParameter& 
   slice_elements_ = (parameter.elements + ranks.size() - 1) / ranks.size();
   own_begin_ = std::min(slice_elements_ * ranks.rank(), parameter.elements);
   own_elements_ = elements_of(ranks.rank());
-  const Placement placement = context.config.offload_param == OffloadDevice::cpu
-                                  ? Placement::host
-                                  : Placement::device;
+  const Placement placement =
+      context.config.offload_param == OffloadDevice::cpu ? Placement::host : Placement::device;
   slice_ = context.runtime.memory().allocate(slice_elements_, parameter.tensor.dtype(), placement);
   context.kernels().fill(context.compute(), Span::of(slice_), 0.0);
   take_slice(Span::of(parameter.tensor));

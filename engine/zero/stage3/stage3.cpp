@@ -233,8 +233,7 @@ void Zero3Optimizer::zero_grad() {
 }
 
 void Zero3Optimizer::on_graph_task_begin(GraphTaskId, bool) {
-  if (graph_tasks_++ == 0)
-    is_transform_task_ = context_.autograd.local().transforms != nullptr;
+  if (graph_tasks_++ == 0) is_transform_task_ = context_.autograd.local().transforms != nullptr;
 }
 
 // No epilogue follows a backward that failed, nor one of a function transform.

@@ -81,8 +81,8 @@ void Zero3Optimizer::update(SubGroup& group, double divisor) {
   if (grad.dtype() != group.master().dtype()) {
     const Placement placement =
         context_.config.is_offloaded() ? Placement::host : Placement::device;
-    master_grad = context_.runtime.memory().allocate(grad.elements, group.master().dtype(),
-                                                     placement);
+    master_grad =
+        context_.runtime.memory().allocate(grad.elements, group.master().dtype(), placement);
     kernels.copy(stream, Span::of(master_grad), grad);
     grad = Span::of(master_grad);
   }

@@ -45,9 +45,8 @@ std::vector<FullTensor> Zero3Optimizer::full_parameters() {
     for (std::size_t i = 0; i < group.parameters().size(); ++i) {
       const PartitionedParameter& parameter = *group.parameters()[i];
       const FlatRange slice = group.padded(i);
-      tensors.push_back(
-          {parameter.parameter().name, parameter.parameter().sizes,
-           whole(parameter, Span::of(group.master(), slice.begin, slice.elements))});
+      tensors.push_back({parameter.parameter().name, parameter.parameter().sizes,
+                         whole(parameter, Span::of(group.master(), slice.begin, slice.elements))});
     }
   for (PartitionedParameter& parameter : gatherer_.parameters())
     if (parameter.parameter().group < 0)
@@ -63,10 +62,9 @@ std::vector<FullTensor> Zero3Optimizer::full_optimizer_state() {
       const PartitionedParameter& parameter = *group.parameters()[i];
       const FlatRange slice = group.padded(i);
       for (const ShardOptimizer::Moment& moment : group.optimizer().moments())
-        tensors.push_back(
-            {parameter.parameter().name + "/" + std::string(moment.name),
-             parameter.parameter().sizes,
-             whole(parameter, Span::of(moment.values, slice.begin, slice.elements))});
+        tensors.push_back({parameter.parameter().name + "/" + std::string(moment.name),
+                           parameter.parameter().sizes,
+                           whole(parameter, Span::of(moment.values, slice.begin, slice.elements))});
       tensors.push_back({parameter.parameter().name + "/step",
                          {},
                          {static_cast<double>(group.optimizer().steps())}});
@@ -85,8 +83,8 @@ void Zero3Optimizer::load_slice(const PartitionedParameter& parameter, Span slic
 
 void Zero3Optimizer::load_parameter(SubGroup& group, std::size_t index, const FullTensor& given) {
   const FlatRange slice = group.padded(index);
-  load_slice(*group.parameters()[index],
-             Span::of(group.master(), slice.begin, slice.elements), given.values);
+  load_slice(*group.parameters()[index], Span::of(group.master(), slice.begin, slice.elements),
+             given.values);
 }
 
 void Zero3Optimizer::load_state(SubGroup& group, std::size_t index, const FullTensor& given) {

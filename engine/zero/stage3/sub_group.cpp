@@ -25,8 +25,8 @@ SubGroup::SubGroup(ZeroContext& context, ParameterList parameters)
     : context_(context),
       parameters_(std::move(parameters)),
       elements_(slices_of(parameters_)),
-      optimizer_(context.runtime, context.config.optimizer, elements_,
-                 state_dtype(context.config), placement_of(context.config)) {
+      optimizer_(context.runtime, context.config.optimizer, elements_, state_dtype(context.config),
+                 placement_of(context.config)) {
   const ZeroConfig& config = context.config;
   Memory& memory = context.runtime.memory();
   master_ = memory.allocate(elements_, config.master_dtype(), placement_of(config));

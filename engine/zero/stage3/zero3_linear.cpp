@@ -19,10 +19,10 @@ struct Zero3Linear {
   std::shared_ptr<Zero3Registry> registry;
   LinearFunction original;  // kept once
 
-  Tensor operator()(Autograd& ag, const Tensor& x, const Tensor& weight,
-                    const Tensor& bias) const {
+  Tensor operator()(Autograd& ag, const Tensor& x, const Tensor& weight, const Tensor& bias) const {
     return apply_function(ag, zero3_linear_function(ag, registry, x.device().type()),
-                          {x, weight, bias}).at(0);
+                          {x, weight, bias})
+        .at(0);
   }
 };
 
@@ -56,8 +56,8 @@ class GatheredWeight {
     owner_.gatherer->gather({owner_.parameter});
   }
   ~GatheredWeight() noexcept(false) {
-    const bool is_ours = is_partitioned_ && owner_.parameter->is_available() &&
-                         !owner_.parameter->is_used();
+    const bool is_ours =
+        is_partitioned_ && owner_.parameter->is_available() && !owner_.parameter->is_used();
     if (!is_ours) return;
     if (std::uncaught_exceptions() == exceptions_) {
       owner_.gatherer->partition(*owner_.parameter);
@@ -79,8 +79,7 @@ class GatheredWeight {
 
 bool may_need_grad(const Tensor& x) {
   const TensorWrapper* wrapper = x.is_defined() ? x.wrapper() : nullptr;
-  return x.is_defined() &&
-         (x.requires_grad() || (wrapper && wrapper->kind == TransformKind::vmap));
+  return x.is_defined() && (x.requires_grad() || (wrapper && wrapper->kind == TransformKind::vmap));
 }
 
 void set_up(FunctionContext& context, const TensorList& inputs) {
@@ -174,8 +173,8 @@ CustomFunction zero3_linear_function(Autograd& autograd,
     const GatheredWeight gathered(*registry, saved[1]);
     return gradients(autograd, context, saved, grads[0]);
   };
-  function = custom_bwd(autograd, capture_in_setup_context(autograd, std::move(function), device),
-                        device);
+  function =
+      custom_bwd(autograd, capture_in_setup_context(autograd, std::move(function), device), device);
   return form == FunctionForm::split ? function : legacy_form(std::move(function));
 }
 

@@ -34,12 +34,11 @@ enum class FunctionForm : std::uint8_t { split, legacy };
 // The memory-efficient linear (zero_semantics 3.10): input, weight [out, in] and bias, undefined
 // for none. It saves them by reference, so that a weight that was released meanwhile is gathered
 // for the backward and partitioned again, also when that fails (P75). Backward runs in the
-// autocast state of forward on `device` (section 4, P80); gradients have the dtypes of what was saved. Both
-// arguments must outlive the function's nodes' backwards.
+// autocast state of forward on `device` (section 4, P80); gradients have the dtypes of what was
+// saved. Both arguments must outlive the function's nodes' backwards.
 CustomFunction zero3_linear_function(Autograd& autograd,
                                      std::shared_ptr<const Zero3Registry> registry,
-                                     DeviceType device,
-                                     FunctionForm form = FunctionForm::split);
+                                     DeviceType device, FunctionForm form = FunctionForm::split);
 
 // Makes it the linear of the whole Autograd while any engine has one; what was there before comes
 // back with the last.

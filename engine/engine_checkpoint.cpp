@@ -1,0 +1,79 @@
+// Checkpoints of an engine: what it gives and takes, and that all ranks agree on the outcome.
+#include <utility>
+
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/engine_core.h"
+#include "engine/files/posix_file_system.h"
+
+namespace zeroproof {
+
+std::vector<ParameterGroup> Engine::Core::parameter_groups() const {
+  std::vector<ParameterGroup> groups;
+  for (const ZeroParameter& parameter : context.parameters) {
+    if (parameter.group < 0) continue;
+    const auto group = static_cast<std::size_t>(parameter.group);
+    if (groups.size() <= group) groups.resize(group + 1);
+    groups[group].parameters.push_back(parameter.name);
+  }
+  const OptimizerConfig& used = config.optimizer;
+  for (ParameterGroup& group : groups)
+    group.hyper_parameters["lr"] = used.type == OptimizerType::sgd ? used.sgd.lr : used.adam.lr;
+  return groups;
+}
+
+// An error anywhere is one everywhere.
+Result<void> Engine::Core::agreed(Result<void> result) {
+  Stream& stream = context.compute();
+  const Tensor failed = context.runtime.memory().allocate(1, DType::float64);
+  context.kernels().fill(stream, Span::of(failed), result ? 0.0 : 1.0);
+  ProcessGroup& ranks = context.data.group();
+  ranks.wait(ranks.all_reduce(stream, Span::of(failed), ReduceOp::sum), stream);
+  const double failures = context.kernels().read(stream, Span::of(failed)).front();
+  if (!result || failures == 0.0) return result;
+  return fail(ErrorCode::cannot_run, "another rank could not: see its message");
+}
+
+// Values are whole after the getters, so one rank writes for all.
+Result<void> Engine::Core::save_checkpoint(const std::string& folder,
+                                           const EngineCheckpointOptions& given) {
+  const Events::Call call(context.events, "engine.save_checkpoint");
+  TrainingState state{.parameters = optimizer->full_parameters(),
+                      .optimizer_state = optimizer->full_optimizer_state(),
+                      .groups = parameter_groups(),
+                      .loss_scaler = context.loss_scaler.state(),
+                      .counters = {.micro_steps = counters.micro_steps,
+                                   .global_steps = counters.global_steps,
+                                   .skipped_steps = counters.skipped_steps,
+                                   .global_samples = counters.global_samples}};
+  if (context.data.group().rank() != 0) return agreed({});
+  FileSystem& files = given.files ? *given.files : posix_file_system();
+  return agreed(zeroproof::save_checkpoint(state, files, folder, {.tag = given.tag}));
+}
+
+Result<void> Engine::Core::load_checkpoint(const std::string& folder,
+                                           const EngineCheckpointOptions& given) {
+  const Events::Call call(context.events, "engine.load_checkpoint");
+  FileSystem& files = given.files ? *given.files : posix_file_system();
+  const TrainingState own{.parameters = optimizer->full_parameters(),
+                          .optimizer_state = optimizer->full_optimizer_state()};
+  LoadOptions wanted{.tag = given.tag, .targets = targets_of(own)};
+  wanted.on_warning = given.on_warning;
+  const ProcessGroup& tensor = context.tensor.group();
+  if (tensor.size() > 1)
+    wanted.tensor_parallel = ParallelRank{.rank = tensor.rank(), .size = tensor.size()};
+  for (const ParameterGroup& group : parameter_groups()) wanted.groups.push_back(group.parameters);
+
+  auto loaded = zeroproof::load_checkpoint(files, folder, wanted);
+  const Result<void> outcome =
+      agreed(loaded ? Result<void>{} : Result<void>(tl::unexpected(loaded.error())));
+  if (!outcome) return outcome;
+  optimizer->load(loaded->parameters, loaded->optimizer_state);
+  context.loss_scaler.restore(loaded->loss_scaler);
+  counters = {.micro_steps = loaded->counters.micro_steps,
+              .global_steps = loaded->counters.global_steps,
+              .skipped_steps = loaded->counters.skipped_steps,
+              .global_samples = loaded->counters.global_samples};
+  return {};
+}
+
+}  // namespace zeroproof
