@@ -71,13 +71,14 @@ class Rank {
 struct WorldOptions {
   int ranks = 2;
   std::vector<AccessObserver*> accesses = {};  // empty, or one a rank
+  Device device = {};                          // where buffers count as living
 };
 
 // Runs `program` on every rank; rethrows what the lowest rank threw.
 void on_ranks(const WorldOptions& options, const Twin& twin,
               const std::function<void(Rank& rank)>& program);
 inline void on_ranks(int ranks, const Twin& twin, const std::function<void(Rank&)>& program) {
-  on_ranks(WorldOptions{.ranks = ranks, .accesses = {}}, twin, program);
+  on_ranks(WorldOptions{.ranks = ranks}, twin, program);
 }
 
 // Upstream's common settings: Adam with 1e-3, no clipping, stage-3 persistence threshold 0; fp16
