@@ -29,7 +29,11 @@ Twin twin_of(const std::string& breaks_with) {
   Twin twin;
   constexpr std::string_view kFault = "fault: ";
   if (breaks_with.empty()) return twin;
-  if (breaks_with.starts_with(kFault)) {
+  if (breaks_with == "rule: after_any_backward") {
+    twin.options.fallback_rule = FallbackRule::after_any_backward;
+  } else if (breaks_with == "rule: after_forward") {
+    twin.options.fallback_rule = FallbackRule::after_forward;
+  } else if (breaks_with.starts_with(kFault)) {
     twin.fault = breaks_with.substr(kFault.size());
   } else if (breaks_with.starts_with("pr")) {
     twin.options.policy = breaks_with;

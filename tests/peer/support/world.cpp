@@ -13,6 +13,18 @@ std::size_t Recording::count(EventKind kind, const std::string& name, std::size_
   return found;
 }
 
+std::vector<std::vector<std::string>> Recording::parameters(EventKind kind,
+                                                            std::size_t begin) const {
+  std::vector<std::vector<std::string>> found;
+  for (std::size_t i = begin; i < events.size(); ++i) {
+    if (events[i].kind != kind) continue;
+    found.emplace_back();
+    for (const NameId name : events[i].params) found.back().emplace_back(names.text(name));
+    if (events[i].params.empty()) found.back().emplace_back(names.text(events[i].param));
+  }
+  return found;
+}
+
 std::size_t Recording::count_collectives(const std::string& op, std::size_t begin) const {
   return count(EventKind::coll_issue, op, begin);
 }
@@ -42,6 +54,7 @@ Engined Rank::engine(const NetMaker& make, const ZeroConfig& config) {
 Engined Rank::engine(const NetMaker& make, const ZeroConfig& config, EngineOptions options) {
   options.policy = twin.options.policy;
   options.quirks = twin.options.quirks;
+  options.fallback_rule = twin.options.fallback_rule;
   return Engined(ag, make(), config, runtime, options);
 }
 

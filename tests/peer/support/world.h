@@ -22,6 +22,8 @@ class Recording final : public EventSink {
   void on_event(const HookEvent& event) override { events.push_back(event); }
   // Events of one kind, about `name` unless that is empty, from `begin` on.
   std::size_t count(EventKind kind, const std::string& name = {}, std::size_t begin = 0) const;
+  // The parameters of the events of one kind, an entry an event, from `begin` on.
+  std::vector<std::vector<std::string>> parameters(EventKind kind, std::size_t begin = 0) const;
   // Collectives that carry gradients or parameters: "all_reduce", "reduce", "all_gather", ...
   std::size_t count_collectives(const std::string& op, std::size_t begin = 0) const;
 
