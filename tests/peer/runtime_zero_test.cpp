@@ -137,12 +137,13 @@ PEER_ROW(TestGatherUpdate, test) {
 // --- external parameters -----------------------------------------------------------------------
 
 PEER_ROW(TestSerialContext, test_ext_param_getattr) {
-  const NetMaker make = []() -> ModulePtr {
+  const bool is_unseen = twin.has_fault("a read past the module");
+  const NetMaker make = [is_unseen]() -> ModulePtr {
     const auto owner = linear_layer(4, 4, 1);
     const auto user = std::make_shared<Net>(
         Net::Parts{.children = {{"own", linear_layer(4, 4, 2)}}},
-        [owner](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
-          const Tensor& weight = owner->read(owner->weight);
+        [owner, is_unseen](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
+          const Tensor& weight = is_unseen ? owner->weight : owner->read(owner->weight);
           return {linear(ag, net.call(ag, "own", in.at(0)), weight, Tensor())};
         });
     return std::make_shared<Net>(

@@ -181,7 +181,9 @@ PEER_ROW(TestZero3DictFwd, test) {
       return net;
     };
     on_ranks(1, twin, [&](Rank& rank) {
-      require_matches_ddp(rank, make, base_config(3), {.steps = 2});
+      ZeroConfig config = base_config(3);
+      config.gradient_accumulation_steps = 2;
+      require_matches_ddp(rank, make, config, {.steps = 2, .micro_batches = 2});
     });
   }
 }
