@@ -236,8 +236,9 @@ void Stage12Optimizer::refuse_unused() const {
     if (parameter.group >= 0 && parameter.elements > 0 &&
         !is_used_[static_cast<std::size_t>(parameter.id.value)])
       throw EngineError(EngineErrorId::e15,
-                        parameter.name + " had no gradient since the last step; use it, freeze "
-                                         "it, or set ignore_unused_parameters: true");
+                        parameter.name +
+                            " had no gradient since the last step; use it, freeze "
+                            "it, or set ignore_unused_parameters: true");
 }
 
 void Stage12Optimizer::zero_grad() {

@@ -34,9 +34,9 @@ Loop exact_loop(DType dtype, std::int64_t width = 4) {
   loop.inputs = [dtype, width](const Place& place) -> TensorList {
     std::vector<double> values;
     for (std::int64_t i = 0; i < width; ++i)
-      values.push_back(
-          0.25 * static_cast<double>((i * 5 + place.rank * 3 + place.step * 7 + place.micro * 2) % 9) -
-          1.0);
+      values.push_back(0.25 * static_cast<double>(
+                                  (i * 5 + place.rank * 3 + place.step * 7 + place.micro * 2) % 9) -
+                       1.0);
     const Tensor x = Tensor::of(values, {1, width}, dtype);
     x.set_requires_grad(true);
     return {x};
@@ -283,9 +283,8 @@ PEER_ROW(TestCoalesceZero3MicroStepInvariant, test_micro_step_id_is_zero_at_flus
 
 PEER_ROW(TestCoalesceZero3MicroStepInvariant,
          test_zero3_multi_step_diff_under_corruption_threshold) {
-  on_ranks(2, twin, [&](Rank& rank) {
-    is_exact(rank, coalesce_config(3), {.steps = 3, .backwards = 4});
-  });
+  on_ranks(2, twin,
+           [&](Rank& rank) { is_exact(rank, coalesce_config(3), {.steps = 3, .backwards = 4}); });
 }
 
 PEER_ROW(TestCoalesceFailureModes, test_step_inside_context_raises) {
@@ -359,12 +358,12 @@ PEER_ROW(TestCoalesceDocumentedBehaviors, test_engine_boundary_restored_and_step
     on_ranks(2, twin, [&](Rank& rank) {
       Engined engine = rank.engine(make_sums(), coalesce_config(stage));
       engine->set_gradient_accumulation_boundary(twin.has_fault("a boundary before"));
-      require_throws(
-          [&] { engine->coalesce_grad_reduction([] { throw Failed("from inside"); }); },
-          "from inside");
+      require_throws([&] { engine->coalesce_grad_reduction([] { throw Failed("from inside"); }); },
+                     "from inside");
       require(!engine->is_gradient_accumulation_boundary(), "restored after an exception");
-      engine->coalesce_grad_reduction(
-          [&] { run_engine(rank, engine, exact_loop(DType::bfloat16), {rank.rank(), 0, 0}); });
+      engine->coalesce_grad_reduction([&] {
+        run_engine(rank, engine, exact_loop(DType::bfloat16), {rank.rank(), 0, 0});
+      });
       require(!engine->is_gradient_accumulation_boundary(), "restored");
       engine->step();
       require(engine->global_steps() == 0, "no boundary, no step");

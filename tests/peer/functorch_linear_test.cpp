@@ -28,10 +28,11 @@ Tensor zero3_linear(Autograd& ag, const Operands& in, const Twin& twin) {
   if (twin.has_fault("the ordinary linear")) return linear(ag, in.x, in.weight, in.bias);
   const auto registry = std::make_shared<Zero3Registry>();
   const auto form = twin.has_fault("the legacy form") ? FunctionForm::legacy : FunctionForm::split;
-  const Tensor bias = twin.has_fault("a bias of zeros") ? Tensor::full({3}, 0.0, DType::float32)
-                                                        : in.bias;
+  const Tensor bias =
+      twin.has_fault("a bias of zeros") ? Tensor::full({3}, 0.0, DType::float32) : in.bias;
   return apply_function(ag, zero3_linear_function(ag, registry, DeviceType::cpu, form),
-                        {in.x, in.weight, bias}).at(0);
+                        {in.x, in.weight, bias})
+      .at(0);
 }
 
 void require_same_gradients(const Operands& ours, const Operands& reference, double tolerance) {

@@ -16,12 +16,12 @@ NetMaker make_model() {
                                 {"l1", linear_layer(4, 4, 2)},
                                 {"l2", linear_layer(4, 4, 3)}}},
         [](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
-          const Tensor x = checkpoint(
-              ag, CheckpointKind::non_reentrant,
-              [&ag, &net](const TensorList& inner) -> TensorList {
-                return {tanh(ag, net.call(ag, "l1", inner.at(0)))};
-              },
-              {net.call(ag, "l0", in.at(0))}).at(0);
+          const Tensor x = checkpoint(ag, CheckpointKind::non_reentrant,
+                                      [&ag, &net](const TensorList& inner) -> TensorList {
+                                        return {tanh(ag, net.call(ag, "l1", inner.at(0)))};
+                                      },
+                                      {net.call(ag, "l0", in.at(0))})
+                               .at(0);
           return {mean(ag, sq(ag, net.call(ag, "l2", x)))};
         });
   };

@@ -18,9 +18,7 @@ ZeroConfig lifecycle_config(DType dtype = DType::float32) {
 }
 
 CheckpointBody calling(Autograd& ag, const Net& net, const std::string& child) {
-  return [&ag, &net, child](const TensorList& inputs) {
-    return net.call_list(ag, child, inputs);
-  };
+  return [&ag, &net, child](const TensorList& inputs) { return net.call_list(ag, child, inputs); };
 }
 
 Tensor in_checkpoint(Autograd& ag, const CheckpointBody& body, const TensorList& inputs) {
@@ -34,14 +32,14 @@ Tensor square_loss(Autograd& ag, const Tensor& x) {
 // A module that calls itself three deep, in one checkpoint.
 NetMaker make_recursive() {
   return []() -> ModulePtr {
-    const auto block = std::make_shared<Net>(
-        Net::Parts{.children = {{"lin", linear_layer(4, 4, 1)}}},
-        [](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
-          const Tensor x = tanh(ag, net.call(ag, "lin", in.at(0)));
-          const double depth = in.at(1).item();
-          if (depth == 0.0) return {x};
-          return net(ag, {x, Tensor::full({}, depth - 1.0, DType::float32)});
-        });
+    const auto block =
+        std::make_shared<Net>(Net::Parts{.children = {{"lin", linear_layer(4, 4, 1)}}},
+                              [](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
+                                const Tensor x = tanh(ag, net.call(ag, "lin", in.at(0)));
+                                const double depth = in.at(1).item();
+                                if (depth == 0.0) return {x};
+                                return net(ag, {x, Tensor::full({}, depth - 1.0, DType::float32)});
+                              });
     return std::make_shared<Net>(
         Net::Parts{.children = {{"in", linear_layer(4, 4, 2)}, {"block", block}}},
         [](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
@@ -96,7 +94,8 @@ void releases_at_last_use(const Twin& twin, const std::function<ModulePtr()>& in
     const auto look = [&] {
       ++looks;
       PartitionedParameter& parameter = looked_at->partitioned(name);
-      if (twin.has_fault("a use that nobody ends")) looked_at->zero3().gatherer().gather({&parameter});
+      if (twin.has_fault("a use that nobody ends"))
+        looked_at->zero3().gatherer().gather({&parameter});
       require(parameter.is_partitioned(), name + " is still there after its last use");
     };
     Engined engine = rank.engine(make_probed(inside(), look), lifecycle_config());
@@ -233,9 +232,9 @@ struct Boom : std::runtime_error {
 };
 
 // A block in a checkpoint whose recompute throws while *is_armed, and a probe behind it.
-NetMaker make_throwing(const std::function<void()>& in_recompute,
-                       const std::function<void()>& in_backward,
-                       const std::function<void()>& in_forward = [] {}) {
+NetMaker make_throwing(
+    const std::function<void()>& in_recompute, const std::function<void()>& in_backward,
+    const std::function<void()>& in_forward = [] {}) {
   return [=]() -> ModulePtr {
     const auto recomputing = std::make_shared<bool>(false);
     const auto block = std::make_shared<Net>(
@@ -318,7 +317,8 @@ PEER_ROW(TestZero3ActivationCheckpointLifecycle, test_checkpoint_external_parame
   const NetMaker make = [&consumers]() -> ModulePtr {
     const auto giver = std::make_shared<Net>(
         Net::Parts{.children = {{"lin", linear_layer(4, 4, 1)}},
-                   .parameters = {{"bias", [] {
+                   .parameters = {{"bias",
+                                   [] {
                                      Tensor bias = sample({4}, 3);
                                      bias.set_requires_grad(true);
                                      return bias;

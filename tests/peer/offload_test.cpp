@@ -40,9 +40,8 @@ void equals_no_offload(const Twin& twin, const Windows& windows) {
   each("stage", kStages, [&](int stage) {
     on_ranks(1, twin, [&](Rank& rank) {
       const FullTensors ours = run_windows(rank, offload_config(stage, true), windows);
-      require_near(
-          max_difference(ours, run_windows(rank, offload_config(stage, false), windows)), 0.0,
-          5e-5, "with and without offload");
+      require_near(max_difference(ours, run_windows(rank, offload_config(stage, false), windows)),
+                   0.0, 5e-5, "with and without offload");
       Ddp ddp(make_stack({}), {.ranks = 1});
       for (int step = 0; step < windows.steps; ++step) {
         for (int micro = 0; micro < windows.backwards; ++micro)

@@ -68,15 +68,10 @@ TEST(PeerTestsDocument, DISABLED_Is_written) {
 
 // For whoever adds a row: what of all there is would break it.
 TEST(PeerRows, DISABLED_What_breaks_them_is_listed) {
-  std::vector<std::string> candidates = {"rule: after_any_backward",
-                                         "rule: after_forward",
-                                         "fault: lost_reduction",
-                                         "fault: lost_gather",
-                                         "fault: lost_broadcast",
-                                         "fault: lost_accumulation",
-                                         "fault: lost_update",
-                                         "fault: lost_scaling",
-                                         "fault: lost_read"};
+  std::vector<std::string> candidates = {
+      "rule: after_any_backward", "rule: after_forward",   "fault: lost_reduction",
+      "fault: lost_gather",       "fault: lost_broadcast", "fault: lost_accumulation",
+      "fault: lost_update",       "fault: lost_scaling",   "fault: lost_read"};
   for (const QuirkInfo& quirk : quirk_catalogue()) candidates.emplace_back(quirk.id);
   for (const PolicyInfo& policy : policy_catalogue())
     if (policy.id != "exact") candidates.emplace_back(policy.id);

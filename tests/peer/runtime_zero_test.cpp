@@ -154,8 +154,7 @@ PEER_ROW(TestSerialContext, test_ext_param_getattr) {
         });
   };
   on_ranks(1, twin, [&](Rank& rank) {
-    require_matches_ddp(rank, make, base_config(3),
-                        {.steps = 3, .way = BackwardWay::managed});
+    require_matches_ddp(rank, make, base_config(3), {.steps = 3, .way = BackwardWay::managed});
   });
 }
 
@@ -198,20 +197,19 @@ PEER_ROW(TestReturnParam, test_stage_3_output_type) {
             return {mse_loss(ag, two.at(0), in.at(1))};
           });
     };
-    on_ranks(1, twin, [&](Rank& rank) {
-      require_matches_ddp(rank, make, base_config(3), {.steps = 3});
-    });
+    on_ranks(1, twin,
+             [&](Rank& rank) { require_matches_ddp(rank, make, base_config(3), {.steps = 3}); });
   }
 }
 
 // A wrapper and what it wraps have counters of their own.
 PEER_ROW(TestHookAttributeDelegation, test) {
   const NetMaker make = []() -> ModulePtr {
-    const auto wrapper = std::make_shared<Net>(
-        Net::Parts{.children = {{"wrapped", linear_layer(4, 4, 1)}}},
-        [](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
-          return {net.call(ag, "wrapped", in.at(0))};
-        });
+    const auto wrapper =
+        std::make_shared<Net>(Net::Parts{.children = {{"wrapped", linear_layer(4, 4, 1)}}},
+                              [](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
+                                return {net.call(ag, "wrapped", in.at(0))};
+                              });
     return std::make_shared<Net>(
         Net::Parts{.children = {{"in", linear_layer(4, 4, 2)}, {"wrapper", wrapper}}},
         [](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
@@ -289,8 +287,7 @@ PEER_ROW(TestZero3LinearDirectInit, test_wrapper_and_parameter_storage_lifecycle
     const std::int64_t live = rank.runtime.memory().stats(Placement::device).live_bytes;
     require(seen.between == 0 && weight.numel() == 0, "a placeholder after forward");
     Tensor kept;
-    if (twin.has_fault("the whole weight stays"))
-      kept = rank.runtime.memory().allocate(16, kFloat);
+    if (twin.has_fault("the whole weight stays")) kept = rank.runtime.memory().allocate(16, kFloat);
     require(rank.runtime.memory().stats(Placement::device).live_bytes == live,
             "the graph keeps no whole weight");
     rank.ag.backward(loss);

@@ -31,8 +31,7 @@ void require_communication_dtypes(Engined& engine, DType of_linear) {
             "communication dtype of " + parameter.name);
 }
 
-void trains_under_autocast(const Twin& twin,
-                           const std::optional<std::vector<std::string>>& safe) {
+void trains_under_autocast(const Twin& twin, const std::optional<std::vector<std::string>>& safe) {
   each("stage", kAllStages, [&](int stage) {
     on_ranks(2, twin, [&](Rank& rank) {
       ZeroConfig config = base_config(stage);
@@ -58,8 +57,8 @@ void trains_under_autocast(const Twin& twin,
         if (step < 2) require_near(loss.item(), expected, 2e-2, "loss");
         engine->backward(loss);
         if (step == 0)
-          require_equal(engine->full_gradients(), ddp.gradients(),
-                        tolerance_of(DType::bfloat16), "gradients");
+          require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(DType::bfloat16),
+                        "gradients");
         engine->step();
         ddp.step();
       }

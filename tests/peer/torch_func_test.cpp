@@ -46,9 +46,8 @@ void equals_bare_module(const Twin& twin, int gas, const Transform& transform) {
       require(!has_values(engine->full_gradients()), "no gradient came to the engine");
       run_engine(rank, engine,
                  {.way = BackwardWay::managed,
-                  .loss = [](Autograd& ag, const TensorList& out, const Place&) {
-                    return mean(ag, sq(ag, out.at(0)));
-                  }},
+                  .loss = [](Autograd& ag, const TensorList& out,
+                             const Place&) { return mean(ag, sq(ag, out.at(0))); }},
                  {0, 0, 0});
       require(has_values(engine->full_gradients()), "and it still trains");
     });
@@ -74,8 +73,7 @@ PEER_ROW(TestEngineTorchFunc, test_grad_through_engine) {
 PEER_ROW(TestEngineTorchFunc, test_grad_and_value_through_engine) {
   equals_bare_module(twin, 1, [](Autograd& ag, const Call& call) -> TensorList {
     const auto both = func::grad_and_value(
-        ag,
-        [&](const TensorList& args) -> TensorList { return {total(ag, call, args.at(0))}; },
+        ag, [&](const TensorList& args) -> TensorList { return {total(ag, call, args.at(0))}; },
         {sample({2, 4}, 5)});
     return {both.grads.at(0), both.value};
   });
@@ -91,9 +89,8 @@ PEER_ROW(TestEngineTorchFunc, test_jacrev_through_engine) {
 
 PEER_ROW(TestEngineTorchFunc, test_vmap_grad_through_engine) {
   equals_bare_module(twin, 1, [](Autograd& ag, const Call& call) {
-    const func::Function of_one = func::grad(ag, [&](const TensorList& args) -> TensorList {
-      return {total(ag, call, args.at(0))};
-    });
+    const func::Function of_one = func::grad(
+        ag, [&](const TensorList& args) -> TensorList { return {total(ag, call, args.at(0))}; });
     return func::vmap(ag, of_one)({sample({3, 4}, 5)});
   });
 }

@@ -20,12 +20,13 @@ NetMaker make_checkpointed(CheckpointKind kind) {
                                 {"l1", linear_layer(kWidth, kWidth, 2)},
                                 {"head", linear_layer(kWidth, kWidth, 3)}}},
         [kind](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
-          const Tensor x = checkpoint(
-              ag, kind,
-              [&ag, &net](const TensorList& inner) -> TensorList {
-                return {net.call(ag, "l1", tanh(ag, net.call(ag, "l0", inner.at(0))))};
-              },
-              {in.at(0)}).at(0);
+          const Tensor x =
+              checkpoint(ag, kind,
+                         [&ag, &net](const TensorList& inner) -> TensorList {
+                           return {net.call(ag, "l1", tanh(ag, net.call(ag, "l0", inner.at(0))))};
+                         },
+                         {in.at(0)})
+                  .at(0);
           return {net.call(ag, "head", tanh(ag, x))};
         });
   };
@@ -145,12 +146,12 @@ NetMaker make_blocks(CheckpointKind kind, int blocks) {
         parts, [kind, blocks](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
           Tensor x = in.at(0);
           for (int i = 0; i < blocks; ++i)
-            x = checkpoint(
-                ag, kind,
-                [&ag, &net, i](const TensorList& inner) -> TensorList {
-                  return {net.call(ag, "b" + std::to_string(i), inner.at(0))};
-                },
-                {x}).at(0);
+            x = checkpoint(ag, kind,
+                           [&ag, &net, i](const TensorList& inner) -> TensorList {
+                             return {net.call(ag, "b" + std::to_string(i), inner.at(0))};
+                           },
+                           {x})
+                    .at(0);
           return {net.call(ag, "head", x)};
         });
   };
@@ -167,13 +168,14 @@ NetMaker make_lora(CheckpointKind kind) {
                                 {"up", linear_layer(2, kWidth, 3, false)},
                                 {"head", linear_layer(kWidth, kWidth, 4)}}},
         [kind](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
-          const Tensor x = checkpoint(
-              ag, kind,
-              [&ag, &net](const TensorList& inner) -> TensorList {
-                const Tensor low = net.call(ag, "up", net.call(ag, "down", inner.at(0)));
-                return {tanh(ag, add(ag, net.call(ag, "base", inner.at(0)), low))};
-              },
-              {in.at(0)}).at(0);
+          const Tensor x =
+              checkpoint(ag, kind,
+                         [&ag, &net](const TensorList& inner) -> TensorList {
+                           const Tensor low = net.call(ag, "up", net.call(ag, "down", inner.at(0)));
+                           return {tanh(ag, add(ag, net.call(ag, "base", inner.at(0)), low))};
+                         },
+                         {in.at(0)})
+                  .at(0);
           return {net.call(ag, "head", x)};
         });
   };
@@ -184,14 +186,14 @@ NetMaker make_two_outputs(CheckpointKind kind) {
   return [kind]() -> ModulePtr {
     const ModulePtr norm = norm_layer(kWidth, 7);
     freeze(*norm);
-    const auto leaf = std::make_shared<Net>(
-        Net::Parts{.children = {{"norm", norm},
-                                {"a", linear_layer(kWidth, kWidth, 1)},
-                                {"b", linear_layer(kWidth, kWidth, 2)}}},
-        [](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
-          const Tensor x = net.call(ag, "norm", in.at(0));
-          return {net.call(ag, "a", x), tanh(ag, net.call(ag, "b", x))};
-        });
+    const auto leaf =
+        std::make_shared<Net>(Net::Parts{.children = {{"norm", norm},
+                                                      {"a", linear_layer(kWidth, kWidth, 1)},
+                                                      {"b", linear_layer(kWidth, kWidth, 2)}}},
+                              [](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
+                                const Tensor x = net.call(ag, "norm", in.at(0));
+                                return {net.call(ag, "a", x), tanh(ag, net.call(ag, "b", x))};
+                              });
     return std::make_shared<Net>(
         Net::Parts{.children = {{"leaf", leaf}, {"head", linear_layer(kWidth, kWidth, 3)}}},
         [kind](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {

@@ -57,8 +57,7 @@ PEER_ROW(TestZeroUserBackwardWithScale, test_scale_backward_matches_engine_backw
       FullTensors gradients[2];
       for (const bool is_managed : {false, true}) {
         Engined engine = rank.engine(make_stack({}), fp16_config(stage, scale));
-        run_engine(rank, engine,
-                   {.way = is_managed ? BackwardWay::managed : BackwardWay::manual},
+        run_engine(rank, engine, {.way = is_managed ? BackwardWay::managed : BackwardWay::manual},
                    {rank.rank(), 0, 0});
         gradients[is_managed ? 1 : 0] = engine->full_gradients();
       }

@@ -74,19 +74,19 @@ PEER_ROW(TestZeroUserBackwardMultipleEngines, test_multiple_engines_combined_los
       std::vector<std::unique_ptr<Ddp>> references;
       for (int i = 0; i < 3; ++i) {
         const NetMaker make = make_stack({}, static_cast<std::uint64_t>(42 + 10 * i));
-        engines.push_back(std::make_unique<Engined>(
-            rank.engine(make, base_config(stage), {.id = EngineId{i}})));
+        engines.push_back(
+            std::make_unique<Engined>(rank.engine(make, base_config(stage), {.id = EngineId{i}})));
         references.push_back(std::make_unique<Ddp>(make, DdpOptions{}));
       }
       for (int step = 0; step < 2; ++step) {
         Tensor loss;
         for (int i = 0; i < 3; ++i) {
           const Place place{rank.rank(), step, i};
-          const Tensor part =
-              div(rank.ag, (**engines[static_cast<std::size_t>(i)])
-                               .forward(batch_of(place, 4, DType::float32))
-                               .at(0),
-                  static_cast<double>(i + 1));
+          const Tensor part = div(rank.ag,
+                                  (**engines[static_cast<std::size_t>(i)])
+                                      .forward(batch_of(place, 4, DType::float32))
+                                      .at(0),
+                                  static_cast<double>(i + 1));
           loss = loss.is_defined() ? add(rank.ag, loss, part) : part;
           const Loop loop{.loss = [&](Autograd& ag, const TensorList& outputs, const Place&) {
             return div(ag, outputs.at(0), static_cast<double>(i + 1));
@@ -108,12 +108,12 @@ PEER_ROW(TestZeroUserBackwardMultipleEngines, test_multiple_engines_combined_los
 }
 
 PEER_ROW(TestZeroUserBackwardSeparateLoss, test_separate_loss_function) {
-  const Loop loop{.loss =
-                      [](Autograd& ag, const TensorList& outputs, const Place& place) {
-                        return cross_entropy(ag, outputs.at(0),
-                                             {{place.rank % 4, (place.rank + 2) % 4}});
-                      },
-                  .compares_parameters = false};
+  const Loop loop{
+      .loss =
+          [](Autograd& ag, const TensorList& outputs, const Place& place) {
+            return cross_entropy(ag, outputs.at(0), {{place.rank % 4, (place.rank + 2) % 4}});
+          },
+      .compares_parameters = false};
   for (const DType dtype : kDtypes)
     matches_ddp(twin, loop, nothing, make_stack({.has_loss = false}), dtype);
 }

@@ -181,8 +181,8 @@ PEER_ROW(TestUnmanagedGradientAccumulationValidation,
   const std::string device = twin.has_fault("an unknown device") ? "disk" : "none";
   const auto parsed = parse_ds_config(
       R"({"managed_gradient_accumulation": false, "train_micro_batch_size_per_gpu": 1,
-          "zero_optimization": {"stage": 3, "offload_optimizer": {"device": ")" + device +
-          R"("}, "offload_param": {"device": "none"}}})",
+          "zero_optimization": {"stage": 3, "offload_optimizer": {"device": ")" +
+          device + R"("}, "offload_param": {"device": "none"}}})",
       "ds_config.json");
   require(parsed.has_value(), "the document is refused");
   require(validate(parsed->config).has_value(), "the configuration is refused");

@@ -45,7 +45,8 @@ ModulePtr make_layer(int number, const Variant& is) {
 NetMaker make_product(const Variant& is, const std::function<void(int, bool)>& look) {
   return [is, look]() -> ModulePtr {
     Net::Parts parts;
-    for (int i = 1; i <= 3; ++i) parts.children.emplace_back("l" + std::to_string(i), make_layer(i, is));
+    for (int i = 1; i <= 3; ++i)
+      parts.children.emplace_back("l" + std::to_string(i), make_layer(i, is));
     const auto root = std::make_shared<Net>(
         parts, [look](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
           Tensor x = in.at(0);
@@ -120,9 +121,8 @@ void check_partitioning(Rank& rank, const Variant& is) {
 
 void partitions(const Twin& twin, const std::vector<Variant>& variants) {
   for (std::size_t i = 0; i < variants.size(); ++i)
-    within("variant " + std::to_string(i), [&] {
-      on_ranks(2, twin, [&](Rank& rank) { check_partitioning(rank, variants[i]); });
-    });
+    within("variant " + std::to_string(i),
+           [&] { on_ranks(2, twin, [&](Rank& rank) { check_partitioning(rank, variants[i]); }); });
 }
 
 }  // namespace

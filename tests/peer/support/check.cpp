@@ -62,8 +62,8 @@ double largest(const std::vector<double>& values) {
 
 }  // namespace
 
-void require_equal(const FullTensors& ours, const FullTensors& reference, const Tolerance& tolerance,
-                   const std::string& what) {
+void require_equal(const FullTensors& ours, const FullTensors& reference,
+                   const Tolerance& tolerance, const std::string& what) {
   for (const Both& pair : together(ours, reference)) {
     const double allowed = tolerance.absolute + tolerance.relative * largest(pair.b);
     for (std::size_t i = 0; i < pair.a.size(); ++i)

@@ -39,8 +39,8 @@ Tolerance tolerance_of(DType dtype);
 using FullTensors = std::vector<FullTensor>;
 
 // By name; a tensor that one side lacks, or has without values, is zero. Not a number is unequal.
-void require_equal(const FullTensors& ours, const FullTensors& reference, const Tolerance& tolerance,
-                   const std::string& what);
+void require_equal(const FullTensors& ours, const FullTensors& reference,
+                   const Tolerance& tolerance, const std::string& what);
 // The same for parameters, where what has no values on a side (frozen ones) counts nothing.
 void require_equal_parameters(const FullTensors& ours, const FullTensors& reference,
                               const Tolerance& tolerance, const std::string& what);

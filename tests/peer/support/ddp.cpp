@@ -61,16 +61,15 @@ std::vector<double> Ddp::average(std::size_t parameter) const {
 FullTensors Ddp::gradients() const {
   FullTensors gradients;
   for (std::size_t i = 0; i < masters_.size(); ++i)
-    gradients.push_back(
-        {replicas_.front()->parameters[i].name, masters_[i].sizes(), average(i)});
+    gradients.push_back({replicas_.front()->parameters[i].name, masters_[i].sizes(), average(i)});
   return gradients;
 }
 
 FullTensors Ddp::parameters() const {
   FullTensors parameters;
   for (std::size_t i = 0; i < masters_.size(); ++i)
-    parameters.push_back({replicas_.front()->parameters[i].name, masters_[i].sizes(),
-                          masters_[i].values()});
+    parameters.push_back(
+        {replicas_.front()->parameters[i].name, masters_[i].sizes(), masters_[i].values()});
   return parameters;
 }
 
@@ -91,9 +90,8 @@ void Ddp::step() {
     if (gradient.empty() && masters_[i].requires_grad())
       gradient.resize(static_cast<std::size_t>(masters_[i].numel()));
     for (double& value : gradient) value *= factor;
-    masters_[i].set_grad(gradient.empty()
-                             ? Tensor()
-                             : Tensor::of(gradient, masters_[i].sizes(), DType::float32));
+    masters_[i].set_grad(
+        gradient.empty() ? Tensor() : Tensor::of(gradient, masters_[i].sizes(), DType::float32));
   }
   optimizer_->step();
   write_back();
@@ -102,8 +100,7 @@ void Ddp::step() {
 
 void Ddp::zero_grad() {
   for (const auto& replica : replicas_)
-    for (const nn::NamedParameter& parameter : replica->parameters)
-      parameter.tensor.set_grad({});
+    for (const nn::NamedParameter& parameter : replica->parameters) parameter.tensor.set_grad({});
 }
 
 }  // namespace zeroproof::peer

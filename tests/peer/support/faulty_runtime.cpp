@@ -109,8 +109,8 @@ bool is_seam_fault(const std::string& fault) {
 FaultyRuntime::FaultyRuntime(Runtime& inner, const std::string& fault)
     : inner_(inner), kernels_(std::make_unique<FaultyKernels>(inner.kernels(), fault)) {
   for (std::size_t i = 0; i < groups_.size(); ++i)
-    groups_[i] = std::make_unique<FaultyGroup>(inner.group(static_cast<GroupKind>(i)), *kernels_,
-                                               fault);
+    groups_[i] =
+        std::make_unique<FaultyGroup>(inner.group(static_cast<GroupKind>(i)), *kernels_, fault);
 }
 
 FaultyRuntime::~FaultyRuntime() = default;

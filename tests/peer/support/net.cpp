@@ -8,16 +8,14 @@ namespace zeroproof::peer {
 Net::Net(const Parts& parts, Body body) : body_(std::move(body)) {
   for (const auto& [name, tensor] : parts.parameters)
     parameters_[name] = &register_parameter(name, tensor);
-  for (const auto& [name, child] : parts.children)
-    children_[name] = register_module(name, child);
+  for (const auto& [name, child] : parts.children) children_[name] = register_module(name, child);
 }
 
 Tensor Net::call(Autograd& ag, const std::string& child, const Tensor& input) const {
   return (*children_.at(child))(ag, input);
 }
 
-TensorList Net::call_list(Autograd& ag, const std::string& child,
-                          const TensorList& inputs) const {
+TensorList Net::call_list(Autograd& ag, const std::string& child, const TensorList& inputs) const {
   return (*children_.at(child))(ag, inputs);
 }
 
@@ -32,8 +30,7 @@ std::shared_ptr<nn::Linear> linear_layer(std::int64_t inputs, std::int64_t outpu
                                          std::uint64_t seed, bool has_bias) {
   nn::InitStream stream(seed);
   const Tensor weight = stream.kaiming({outputs, inputs}, inputs, DType::float32);
-  const Tensor bias =
-      has_bias ? stream.kaiming({outputs}, inputs, DType::float32) : Tensor();
+  const Tensor bias = has_bias ? stream.kaiming({outputs}, inputs, DType::float32) : Tensor();
   return std::make_shared<nn::Linear>(weight, bias);
 }
 
@@ -55,15 +52,15 @@ NetMaker make_stack(const StackSizes& sizes, std::uint64_t seed) {
       parts.children.emplace_back(
           "l" + std::to_string(i),
           linear_layer(sizes.width, sizes.width, seed + static_cast<std::uint64_t>(i)));
-    return std::make_shared<Net>(parts, [sizes](Autograd& ag, const Net& net,
-                                                const TensorList& in) -> TensorList {
-      Tensor x = in.at(0);
-      for (int i = 0; i < sizes.layers; ++i) {
-        x = net.call(ag, "l" + std::to_string(i), x);
-        if (i + 1 < sizes.layers) x = tanh(ag, x);
-      }
-      return {sizes.has_loss ? mse_loss(ag, x, in.at(1)) : x};
-    });
+    return std::make_shared<Net>(
+        parts, [sizes](Autograd& ag, const Net& net, const TensorList& in) -> TensorList {
+          Tensor x = in.at(0);
+          for (int i = 0; i < sizes.layers; ++i) {
+            x = net.call(ag, "l" + std::to_string(i), x);
+            if (i + 1 < sizes.layers) x = tanh(ag, x);
+          }
+          return {sizes.has_loss ? mse_loss(ag, x, in.at(1)) : x};
+        });
   };
 }
 

@@ -20,8 +20,7 @@ using ModulePtr = std::shared_ptr<nn::Module>;
 // made while it lives.
 class Net final : public nn::Module {
  public:
-  using Body =
-      std::function<TensorList(Autograd& ag, const Net& net, const TensorList& inputs)>;
+  using Body = std::function<TensorList(Autograd& ag, const Net& net, const TensorList& inputs)>;
   struct Parts {
     std::vector<std::pair<std::string, ModulePtr>> children = {};
     std::vector<std::pair<std::string, Tensor>> parameters = {};

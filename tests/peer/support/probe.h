@@ -15,10 +15,11 @@ inline Tensor probe(Autograd& ag, const Tensor& x, std::function<void()> look) {
       .forward = [](FunctionContext&, const TensorList& inputs) -> TensorList {
         return {inputs.at(0).detach()};
       },
-      .backward = [look = std::move(look)](FunctionContext&, const TensorList& grads) {
-        look();
-        return grads;
-      }};
+      .backward =
+          [look = std::move(look)](FunctionContext&, const TensorList& grads) {
+            look();
+            return grads;
+          }};
   return apply_function(ag, function, {x}).at(0);
 }
 

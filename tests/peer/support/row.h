@@ -34,9 +34,11 @@ Twin twin_of(const std::string& breaks_with);
 }  // namespace zeroproof::peer
 
 // A test of ours under upstream's name, whose body can also be run with something broken.
-#define PEER_ROW(Suite, name)                                                                  \
-  static void Suite##_##name##_row(const ::zeroproof::peer::Twin& twin);                       \
-  TEST(Suite, name) { EXPECT_EQ(::zeroproof::peer::judge(Suite##_##name##_row, {}), ""); }     \
-  static const bool Suite##_##name##_is_known =                                                \
-      ::zeroproof::peer::add_row(#Suite "." #name, Suite##_##name##_row);                      \
+#define PEER_ROW(Suite, name)                                             \
+  static void Suite##_##name##_row(const ::zeroproof::peer::Twin& twin);  \
+  TEST(Suite, name) {                                                     \
+    EXPECT_EQ(::zeroproof::peer::judge(Suite##_##name##_row, {}), "");    \
+  }                                                                       \
+  static const bool Suite##_##name##_is_known =                           \
+      ::zeroproof::peer::add_row(#Suite "." #name, Suite##_##name##_row); \
   static void Suite##_##name##_row([[maybe_unused]] const ::zeroproof::peer::Twin& twin)

@@ -46,11 +46,12 @@ std::string escaped(const std::string& text) {
 }
 
 std::string line_of(const TableRow& row, const std::map<std::string, std::string>& verdicts) {
+  const std::string tier = row.tier == 0 ? "branch" : std::to_string(row.tier);
   if (row.ours.empty())
-    return fmt::format("| {} | {} | - | does not apply | {} |\n", row.test, row.tier,
+    return fmt::format("| {} | {} | - | does not apply | {} |\n", row.test, tier,
                        escaped(row.note));
   const std::string& verdict = verdicts.at(row.ours);
-  return fmt::format("| {} | {} | {} | {} | {} |\n", row.test, row.tier, row.ours,
+  return fmt::format("| {} | {} | {} | {} | {} |\n", row.test, tier, row.ours,
                      verdict.empty() ? "passes" : "fails: " + escaped(verdict),
                      escaped(row.breaks_with + (row.note.empty() ? "" : ". " + row.note)));
 }
@@ -65,7 +66,8 @@ constexpr const char* kHead =
     "epilogues, gradients, lives of parameters; tier 2: what is around it), and ours of the same\n"
     "name. Ours run on host ranks and compare with a plain data-parallel trainer\n"
     "(`tests/peer/support/ddp.h`). Every row also fails with what the last column names: a quirk\n"
-    "(`h4`: engine/quirks.h), a policy (`pr7665`), a rule of the eager fallback, or a fault: below\n"
+    "(`h4`: engine/quirks.h), a policy (`pr7665`), a rule of the eager fallback, or a fault: "
+    "below\n"
     "the engine (`lost_...`: tests/peer/support/faulty_runtime.h) or in the row's own condition.\n"
     "`PeerRows.Each_row_fails_with_what_breaks_it` runs them all.\n\n";
 
@@ -84,18 +86,19 @@ std::string render(const std::vector<TableRow>& table,
                    const std::map<std::string, std::string>& verdicts) {
   std::string text = kHead;
   text += "| tier | rows | pass | do not apply |\n|---|---|---|---|\n";
-  for (const int tier : {1, 2}) {
+  for (const int tier : {1, 2, 0}) {
     const Count result = count(table, verdicts, tier);
-    text += fmt::format("| {} | {} | {} | {} |\n", tier, result.rows, result.passed,
-                        result.not_applicable);
+    text += fmt::format("| {} | {} | {} | {} |\n", tier == 0 ? "branches" : std::to_string(tier),
+                        result.rows, result.passed, result.not_applicable);
   }
   std::string file;
   for (const TableRow& row : table) {
     if (row.file != file) {
       file = row.file;
-      text += fmt::format("\n## {}\n\n| row | tier | ours | result | breaks with, or why not |\n"
-                          "|---|---|---|---|---|\n",
-                          file);
+      text += fmt::format(
+          "\n## {}\n\n| row | tier | ours | result | breaks with, or why not |\n"
+          "|---|---|---|---|---|\n",
+          file);
     }
     text += line_of(row, verdicts);
   }

@@ -3,8 +3,8 @@
 namespace zeroproof::peer {
 
 TensorList batch_of(const Place& place, std::int64_t width, DType dtype, std::int64_t rows) {
-  const auto seed = static_cast<std::uint64_t>(1000 + 100 * place.rank + 10 * place.step +
-                                               place.micro);
+  const auto seed =
+      static_cast<std::uint64_t>(1000 + 100 * place.rank + 10 * place.step + place.micro);
   return {sample({rows, width}, 2 * seed, dtype), sample({rows, width}, 2 * seed + 1, dtype)};
 }
 

@@ -14,15 +14,18 @@ struct Place {
   int micro = 0;
 };
 
-enum class BackwardWay { manual, managed };  // loss.backward() (with scale() where needed), engine's
+enum class BackwardWay {
+  manual,
+  managed
+};  // loss.backward() (with scale() where needed), engine's
 
 // Training of one engine and of the reference side by side.
 struct Loop {
   int steps = 1;
   int micro_batches = 1;
   BackwardWay way = BackwardWay::manual;
-  bool is_non_scalar = false;  // output.backward(ones)
-  bool scale_wrt_gas = true;   // false: managed only
+  bool is_non_scalar = false;                           // output.backward(ones)
+  bool scale_wrt_gas = true;                            // false: managed only
   std::function<TensorList(const Place&)> inputs = {};  // default: x and target of width 4
   // From what forward gave; default: its first output.
   std::function<Tensor(Autograd&, const TensorList& outputs, const Place&)> loss = {};

@@ -63,7 +63,8 @@ void on_ranks(const WorldOptions& options, const Twin& twin,
   const auto count = static_cast<std::size_t>(options.ranks);
   std::vector<Recording> recordings(count);
   std::vector<std::unique_ptr<Journal>> journals;
-  HostWorldOptions world_options{.world_size = options.ranks, .timeout_ms = 5'000, .device = options.device};
+  HostWorldOptions world_options{
+      .world_size = options.ranks, .timeout_ms = 5'000, .device = options.device};
   for (std::size_t i = 0; i < count; ++i) {
     Recording& recording = recordings[i];
     journals.push_back(
