@@ -24,7 +24,8 @@ std::vector<DType> communication_dtypes(const ZeroParameters& parameters) {
 
 Stage12Optimizer::Stage12Optimizer(ZeroContext& context)
     : FlatOptimizer(context, context.data.size(), context.data.group().rank()),
-      progress_(context.parameters.size()) {
+      progress_(context.parameters.size()),
+      is_used_(context.parameters.size()) {
   std::int64_t total = 1;
   for (const ZeroParameter& parameter : context.parameters)
     if (parameter.group >= 0) total += parameter.elements;
@@ -185,6 +186,8 @@ void Stage12Optimizer::commit() {
   }
   for (ZeroParameter& parameter : context_.parameters) {
     if (progress(parameter).is_sum_taken) accumulated(parameter) = {};
+    if (progress(parameter).has_contributed)
+      is_used_[static_cast<std::size_t>(parameter.id.value)] = true;
     progress(parameter) = {};
   }
   window_holds_ = overwrites ? 1 : window_holds_ + 1;
@@ -220,11 +223,25 @@ void Stage12Optimizer::finalize_unmanaged() {
 
 StepOutcome Stage12Optimizer::step() {
   const Events::Call call(context_.events, "z12.step");
+  refuse_unused();
   StepOutcome outcome = FlatOptimizer::step();
   micro_ = -1;
   backwards_ = 0;
   was_boundary_ = false;
+  is_used_.assign(is_used_.size(), false);
   return outcome;
+}
+
+// Offloaded gradients have no norm where none came (E15).
+void Stage12Optimizer::refuse_unused() const {
+  if (!context_.config.is_offloaded() || context_.config.ignore_unused_parameters) return;
+  for (const ZeroParameter& parameter : context_.parameters)
+    if (parameter.group >= 0 && parameter.elements > 0 &&
+        !is_used_[static_cast<std::size_t>(parameter.id.value)])
+      throw EngineError(EngineErrorId::e15,
+                        parameter.name +
+                            " had no gradient since the last step; use it, freeze "
+                            "it, or set ignore_unused_parameters: true");
 }
 
 void Stage12Optimizer::zero_grad() {

@@ -57,6 +57,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   void commit();
   void commit_as_upstream_offload(FlatGroup& group);
   void refuse_twice(const IpgBucket& bucket);
+  void refuse_unused() const;
 
   struct Progress {             // of one parameter
     bool is_reduced = false;    // in this backward
@@ -69,6 +70,7 @@ class Stage12Optimizer final : public FlatOptimizer {
 
   std::deque<IpgBucket> buckets_;  // sorted by the name of their dtype
   std::vector<Progress> progress_;
+  std::vector<bool> is_used_;            // by ParamId: it had a gradient in this window
   std::vector<Tensor> boundary_copies_;  // H21: what the step reads, a group each
   std::int64_t window_holds_ = 0;        // complete backwards that are in the window
   bool is_ready_ = false;

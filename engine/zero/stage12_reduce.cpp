@@ -65,6 +65,7 @@ void Stage12Optimizer::all_reduce(Stream& stream, Span data, DType communication
     kernels.copy(stream, Span::of(sent), data);
     context_.data.all_reduce(stream, Span::of(sent), ReduceOp::sum, form);
     kernels.copy(stream, data, Span::of(sent));
+    stream.record_use(sent);
   }
   if (!divides_first && factor != divisor) kernels.scale(stream, data, factor / divisor);
 }

@@ -27,6 +27,7 @@ void HostStream::synchronize(StreamEvent event) {
 
 void HostStream::record_use(const Tensor& tensor) {
   ZP_CHECK(tensor.is_defined(), "use of an undefined tensor recorded");
+  if (log_.observer) log_.observer->on_record_use(id_, tensor.impl());
 }
 
 void HostStream::check_recorded(StreamEvent event) const {

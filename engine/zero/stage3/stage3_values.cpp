@@ -32,6 +32,12 @@ std::vector<FullTensor> Zero3Optimizer::full_gradients() {
       const bool is_zero = !gradients_->has_contribution(parameter) &&
                            !context_.has(Quirk::h16_partition_never_cleared);
       for (double& value : values) value = is_zero ? 0.0 : value / scale;
+      // Nothing is reduced yet: the local sum, as upstream's getter has it.
+      const Tensor& sum = coalesced_[static_cast<std::size_t>(parameter.id().value)];
+      if (is_zero && sum.is_defined()) {
+        values = sum.values();
+        for (double& value : values) value /= scale;
+      }
       tensors.push_back({parameter.parameter().name, parameter.parameter().sizes, values});
     }
   for (const ZeroParameter& parameter : context_.parameters)
