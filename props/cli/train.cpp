@@ -100,7 +100,7 @@ class TrainVerb final : public Verb {
 
   Result<TrainCell> read_cell() {
     TrainCell cell;
-    if (scenario_ != "all") cell.scenario = scenario_;
+    if (scenario_ != "all" && !scenario_.empty()) cell.scenario = scenario_;
     cell.stage = stage_.empty() ? cell.stage : stage_[0] - '0';
     const auto ranks = parse_count(world_size_.empty() ? "2" : world_size_, "train: --world-size");
     if (!ranks) return tl::unexpected(ranks.error());

@@ -64,8 +64,9 @@ const Library* library_of(std::string_view name) {
   return nullptr;
 }
 
+// With the C++ ABI, which names classes and comes with the compiler.
 bool is_standard(std::string_view name) {
-  return name.find_first_of("./") == name.npos;
+  return name.find_first_of("./") == name.npos || name == "cxxabi.h";
 }
 
 // Of the system: POSIX, and the C++ ABI for names of classes.
