@@ -213,6 +213,12 @@ PEER_ROW(TestCoalesceZero3LeafModule, test_leaf_module_n1) {
     ZeroConfig config = coalesce_config(3);
     config.leaf_module.classes = {"Linear"};
     is_exact(rank, config, {.backwards = 1});
+    // An input without a gradient is the error that it is outside (P77).
+    Engined engine = rank.engine(make_sums(), config, {.id = EngineId{2}});
+    const Tensor x = Tensor::full({1, 4}, 1.0, DType::bfloat16);
+    require_throws(
+        [&] { engine->coalesce_grad_reduction([&] { engine->backward(engine->forward(x)); }); },
+        "E19");
   });
 }
 
