@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "props/conform/deepspeed_conform.h"
 #include "props/conform/program.h"
 #include "props/exploration_status.h"
 #include "props/replay/trace_paths.h"
@@ -28,6 +29,8 @@ class Verification {
   Result<VerifyReport> run() {
     if (auto done = replay_traces(); !done) return tl::unexpected(done.error());
     if (auto done = conform_programs_again(); !done) return tl::unexpected(done.error());
+    if (auto done = train_as_recorded(); !done) return tl::unexpected(done.error());
+    train_against_baseline();
     if (auto done = explore_exact(); !done) return tl::unexpected(done.error());
     if (auto done = explore_upstream(); !done) return tl::unexpected(done.error());
     report_.is_interrupted = is_stopped();
@@ -68,6 +71,27 @@ class Verification {
       report_.conform.outcomes.push_back(std::move(*outcome));
     }
     return {};
+  }
+
+  // Every recorded training run, told by the trace of its first rank.
+  Result<void> train_as_recorded() {
+    for (const TraceReplay& trace : report_.replay.traces) {
+      const bool is_first = trace.path.find("_r0.") != std::string::npos;
+      if (!is_first || is_stopped() || !is_training_trace(trace.path).value_or(false)) continue;
+      announce("train as recorded " + trace.program);
+      const auto ranks = rank_paths(trace.path);
+      if (!ranks) return tl::unexpected(ranks.error());
+      auto outcome = conform_deepspeed(*ranks);
+      if (!outcome) return tl::unexpected(outcome.error());
+      report_.deepspeed.outcomes.push_back(std::move(*outcome));
+    }
+    return {};
+  }
+
+  void train_against_baseline() {
+    announce("train, pairwise matrix");
+    const auto cells = train::matrix_cells(train::MatrixKind::pairwise, {}, {});
+    report_.training = train::run_matrix(cells, {}, watch_.should_stop);
   }
 
   Result<void> explore_exact() {
@@ -145,6 +169,11 @@ bool VerifyReport::has_conformed() const {
   return conform.count(ConformStatus::agreed) == conform.outcomes.size();
 }
 
+bool VerifyReport::has_deepspeed_agreed() const {
+  return deepspeed.count(ConformStatus::agreed) + deepspeed.count(ConformStatus::explained) ==
+         deepspeed.outcomes.size();
+}
+
 bool VerifyReport::has_exact_held() const {
   return !exact.empty() && std::all_of(exact.begin(), exact.end(), [](const auto& report) {
     return status_of(report) == ExplorationStatus::held;
@@ -152,8 +181,8 @@ bool VerifyReport::has_exact_held() const {
 }
 
 bool VerifyReport::has_held() const {
-  return has_replay_held() && has_conformed() && has_exact_held() && has_rediscovered() &&
-         !is_interrupted;
+  return has_replay_held() && has_conformed() && has_deepspeed_agreed() && has_trained() &&
+         has_exact_held() && has_rediscovered() && !is_interrupted;
 }
 
 std::vector<std::string> parts_not_built() {

@@ -9,6 +9,7 @@
 #include "props/conform/conform.h"
 #include "props/exploration.h"
 #include "props/replay/replay.h"
+#include "props/train/matrix.h"
 
 namespace zeroproof {
 
@@ -45,6 +46,8 @@ struct VerifyReport {
   std::vector<std::string> unexpected;
   std::size_t expected_findings = 0;       // traces whose known findings were found again
   ConformReport conform;                   // the recorded PyTorch programs among the traces
+  ConformReport deepspeed;                 // the recorded training runs, by our engine
+  train::MatrixReport training;            // our engine against the unsharded baseline
   std::vector<ExplorationReport> exact;    // must hold
   std::vector<ExplorationTable> upstream;  // the hazards of the upstream policies
   std::vector<std::string> not_caught;     // upstream policies without any finding
@@ -53,6 +56,8 @@ struct VerifyReport {
   bool has_replay_held() const { return unexpected.empty() && !replay.traces.empty(); }
   // Traces of other programs only: nothing to agree with.
   bool has_conformed() const;
+  bool has_deepspeed_agreed() const;
+  bool has_trained() const { return training.is_good(); }
   bool has_exact_held() const;
   bool has_rediscovered() const { return not_caught.empty(); }
   bool has_held() const;

@@ -51,7 +51,7 @@ Json machine() {
 }
 
 Json runtimes() {
-  return {{"sim", "built"}, {"host", "not built"}, {"cuda", "not built"}, {"nccl", "not built"}};
+  return {{"sim", "built"}, {"host", "built"}, {"cuda", "not built"}, {"nccl", "not built"}};
 }
 
 // Switches that decide whether a GPU job repeats bit for bit; the simulator needs none of them.

@@ -72,9 +72,10 @@ Json schedulers() {
 }
 
 Json runtimes() {
-  return {{{"id", "sim"}, {"description", "deterministic simulator, protocol level: no tensors"}},
-          {{"id", "host"}, {"description", "not built: the engine comes with a later version"}},
-          {{"id", "cuda"}, {"description", "not built: the engine comes with a later version"}}};
+  return {
+      {{"id", "sim"}, {"description", "deterministic simulator, protocol level: no tensors"}},
+      {{"id", "host"}, {"description", "one thread a rank, collectives through shared memory"}},
+      {{"id", "cuda"}, {"description", "not built: the CUDA runtime comes with a later version"}}};
 }
 
 Json verbs() {

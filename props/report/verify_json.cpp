@@ -65,11 +65,28 @@ Json conform_part(const VerifyReport& report) {
           {"differing", differing}};
 }
 
+Json deepspeed_part(const VerifyReport& report) {
+  return {{"name", "deepspeed"},
+          {"status", report.has_deepspeed_agreed() ? "held" : "falsified"},
+          {"runs", report.deepspeed.outcomes.size()},
+          {"agreed", report.deepspeed.count(ConformStatus::agreed)},
+          {"explained", report.deepspeed.count(ConformStatus::explained)}};
+}
+
+Json training_part(const VerifyReport& report) {
+  using train::CellStatus;
+  return {{"name", "train"},
+          {"status", report.has_trained() ? "held" : "falsified"},
+          {"cells", report.training.cells.size()},
+          {"equal", report.training.count(CellStatus::equal)},
+          {"refused", report.training.count(CellStatus::refused)}};
+}
+
 }  // namespace
 
 std::string verify_json(const VerifyReport& report) {
-  Json parts = {replay_part(report), conform_part(report), exact_part(report),
-                upstream_part(report)};
+  Json parts = {replay_part(report),   conform_part(report), deepspeed_part(report),
+                training_part(report), exact_part(report),   upstream_part(report)};
   for (const std::string& name : parts_not_built()) {
     parts.push_back({{"name", name}, {"status", "not built"}});
   }
@@ -90,6 +107,10 @@ std::vector<JUnitCase> verify_cases(const VerifyReport& report) {
   if (!report.has_replay_held()) replay.outcome = JUnitOutcome::failed;
   cases.push_back(replay);
   for (const JUnitCase& one : conform_cases(report.conform)) cases.push_back(one);
+  for (const JUnitCase& one : conform_cases(report.deepspeed)) cases.push_back(one);
+  JUnitCase training{.suite = "train", .name = "equality matrix"};
+  if (!report.has_trained()) training.outcome = JUnitOutcome::failed;
+  cases.push_back(training);
   for (const ExplorationReport& one : report.exact) {
     JUnitCase exact{.suite = "exact",
                     .name = fmt::format("{} {} N={}", one.options.scenario,

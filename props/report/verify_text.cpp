@@ -50,6 +50,38 @@ std::string conform_part(const VerifyReport& report, const Palette& palette) {
          failures;
 }
 
+std::string deepspeed_part(const VerifyReport& report, const Palette& palette) {
+  if (report.deepspeed.outcomes.empty()) return {};
+  std::string failures;
+  for (const ConformOutcome& one : report.deepspeed.outcomes)
+    if (one.status != ConformStatus::agreed && one.status != ConformStatus::explained)
+      failures += fmt::format("    {} {}: {}\n", palette.bad(conform_status_name(one.status)),
+                              visible(one.program), visible(one.detail));
+  return fmt::format(
+             "{}  deepspeed {} of {} recorded training runs: the engine's order, collectives and "
+             "numbers agree; {} differ for a stated reason\n",
+             part_word(report.has_deepspeed_agreed(), palette),
+             report.deepspeed.count(ConformStatus::agreed), report.deepspeed.outcomes.size(),
+             report.deepspeed.count(ConformStatus::explained)) +
+         failures;
+}
+
+std::string training_part(const VerifyReport& report, const Palette& palette) {
+  using train::CellStatus;
+  std::string failures;
+  for (const train::TrainReport& one : report.training.cells)
+    if (one.status == CellStatus::different || one.status == CellStatus::failed)
+      failures += fmt::format("    {} zeroproof train {}: {}\n",
+                              palette.bad(train::status_name(one.status)),
+                              train::flags_of(one.cell), visible(one.error));
+  return fmt::format(
+             "{}  train     {} of {} cells of the equality matrix (stages 0-3, 1-8 ranks, four "
+             "precisions) equal the unsharded baseline; {} refused as documented\n",
+             part_word(report.has_trained(), palette), report.training.count(CellStatus::equal),
+             report.training.cells.size(), report.training.count(CellStatus::refused)) +
+         failures;
+}
+
 std::string exact_part(const VerifyReport& report, const Palette& palette) {
   OrderCount orders;
   std::size_t held = 0;
@@ -97,6 +129,7 @@ std::string verdict_line(const VerifyReport& report, const Palette& palette) {
 
 std::string parts_text(const VerifyReport& report, const PageStyle& style) {
   std::string text = replay_part(report, style.palette) + conform_part(report, style.palette) +
+                     deepspeed_part(report, style.palette) + training_part(report, style.palette) +
                      exact_part(report, style.palette) + upstream_part(report, style);
   for (const std::string& part : parts_not_built()) {
     text += fmt::format("{}  {}\n", style.palette.notice("not built"), part);
