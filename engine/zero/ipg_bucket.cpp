@@ -8,6 +8,10 @@ IpgBucket::IpgBucket(ZeroContext& context, DType communication_dtype, std::int64
     : context_(context),
       communication_dtype_(communication_dtype),
       capacity_(capacity),
+      elements_max_(std::min(context.config.reduce_bucket_size, capacity)),
+      has_overlap_(context.config.has_overlap_comm()),
+      device_(context.runtime.device()),
+      compute_(context.compute()),
       places_(context.parameters.size(), -1) {
   entries_.reserve(context.parameters.size());
   producers_.reserve(4);
@@ -23,16 +27,15 @@ void IpgBucket::set_up() {
 }
 
 bool IpgBucket::is_full_for(std::int64_t elements) const {
-  return elements_ > 0 &&
-         elements_ + elements > std::min(context_.config.reduce_bucket_size, capacity_);
+  return elements_ > 0 && elements_ + elements > elements_max_;
 }
 
 // The stream that writes now. Before its first write it waits until the buffer's last reduction
 // is through (P47); upstream lets only the current stream wait, once a reduction (H19).
 Stream& IpgBucket::producer() {
-  const StreamIndex index = context_.autograd.current_stream(context_.runtime.device());
-  Stream& stream = context_.runtime.user_stream(index);
-  if (!context_.config.has_overlap_comm()) return stream;
+  const StreamIndex index = device_.is_cpu() ? 0 : context_.autograd.current_stream(device_);
+  Stream& stream = index == 0 ? compute_ : context_.runtime.user_stream(index);
+  if (!has_overlap_) return stream;
   if (std::ranges::find(producers_, index) != producers_.end()) return stream;
   producers_.push_back(index);
   const StreamEvent reduced = buffers_[index_].reduced;

@@ -62,6 +62,10 @@ class IpgBucket {
   ZeroContext& context_;
   DType communication_dtype_;
   std::int64_t capacity_;
+  std::int64_t elements_max_;
+  bool has_overlap_;
+  Device device_;
+  Stream& compute_;
   std::array<Buffer, 2> buffers_;
   std::size_t index_ = 0;
   std::int64_t elements_ = 0;

@@ -32,13 +32,15 @@ Stage12Optimizer::Stage12Optimizer(ZeroContext& context)
   const std::int64_t capacity = std::min(total, context.config.reduce_bucket_size);
   for (const DType dtype : communication_dtypes(context.parameters))
     buckets_.emplace_back(context, dtype, capacity);
+  bucket_of_.resize(context.parameters.size());
+  for (const ZeroParameter& parameter : context.parameters)
+    for (IpgBucket& bucket : buckets_)
+      if (bucket.communication_dtype() == parameter.communication_dtype)
+        bucket_of_[static_cast<std::size_t>(parameter.id.value)] = &bucket;
 }
 
 IpgBucket& Stage12Optimizer::bucket(const ZeroParameter& parameter) {
-  for (IpgBucket& bucket : buckets_)
-    if (bucket.communication_dtype() == parameter.communication_dtype) return bucket;
-  ZP_CHECK(false, "every communication dtype has a bucket");
-  return buckets_.front();
+  return *bucket_of_[static_cast<std::size_t>(parameter.id.value)];
 }
 
 bool Stage12Optimizer::has_gradient_hook(const ZeroParameter& parameter) const {
@@ -68,7 +70,7 @@ void Stage12Optimizer::set_up_buckets() {
 // zero_semantics 2.16, "offer".
 void Stage12Optimizer::offer(ZeroParameter& parameter) {
   if (!partitions_gradients() && !context_.is_boundary) return;
-  const Tensor grad = parameter.tensor.grad();
+  Tensor& grad = parameter.tensor.impl().grad;  // itself: counting references costs time here
   if (parameter.elements == 0 || !grad.is_defined()) return;
   IpgBucket& target = bucket(parameter);
   const bool is_once = context_.has(Quirk::h13_param_once_per_backward);
@@ -85,7 +87,7 @@ void Stage12Optimizer::offer(ZeroParameter& parameter) {
   } else {
     append(target, parameter, grad);
   }
-  if (context_.config.contiguous_gradients) parameter.tensor.set_grad({});
+  if (context_.config.contiguous_gradients) grad = Tensor();
 }
 
 // A gradient that comes with the local sum of the micro-batches before (stage 1 with overlap).

@@ -68,7 +68,8 @@ class Stage12Optimizer final : public FlatOptimizer {
     return progress_[static_cast<std::size_t>(parameter.id.value)];
   }
 
-  std::deque<IpgBucket> buckets_;  // sorted by the name of their dtype
+  std::deque<IpgBucket> buckets_;      // sorted by the name of their dtype
+  std::vector<IpgBucket*> bucket_of_;  // by ParamId; null: frozen, of no trained one's dtype
   std::vector<Progress> progress_;
   std::vector<bool> is_used_;            // by ParamId: it had a gradient in this window
   std::vector<Tensor> boundary_copies_;  // H21: what the step reads, a group each
