@@ -165,7 +165,8 @@ std::int32_t Engine::Core::count_expected_hooks() {
 void Engine::Core::run_post_hook() {
   const Events::Call call(context.events, "engine.backward_post_hook");
   if (is_in_transform() || is_running()) return;
-  if (context.has(Quirk::h2_callback_once_per_forward) && ran_epilogue_) return;
+  const bool is_once = is_exact() && context.has(Quirk::h2_callback_once_per_forward);
+  if (is_once && ran_epilogue_) return;
   if (needs_scaler() && !is_scale_called_) {
     throw EngineError(EngineErrorId::e2,
                       "Loss scaling is required here (scale " +

@@ -1,0 +1,151 @@
+// The golden table of zero_semantics 1.7 with tensors: without the final-callback API the upstream
+// policies count hooks, and run their epilogues too early, too often or never.
+#include <gtest/gtest.h>
+
+#include "engine/engine.h"
+#include "engine/journal.h"
+#include "engine/runtime/host/host_world.h"
+#include "model/checkpoint/checkpoint.h"
+#include "model/cpu_ops.h"
+#include "model/custom_function.h"
+#include "model/functions.h"
+
+namespace zeroproof {
+namespace {
+
+// "a2,a3,a4 n3": an epilogue after so many gradient hooks each, and how often hooks were counted.
+class EpilogueLog final : public EventSink {
+ public:
+  explicit EpilogueLog(const NameTable& names) : names_(names) {}
+
+  void on_event(const HookEvent& event) override {
+    const std::string_view name = names_.text(event.name);
+    if (event.kind == EventKind::mark && name.starts_with("count_used_parameters")) ++counts_;
+    if (event.kind != EventKind::engine_call) return;
+    if (name == "grad_hook") ++hooks_;
+    if (name == "engine.backward_epilogue")
+      epilogues_ += (epilogues_.empty() ? "a" : ",a") + std::to_string(hooks_);
+  }
+  std::string text() const {
+    return (epilogues_.empty() ? "none" : epilogues_) + " n" + std::to_string(counts_);
+  }
+
+ private:
+  const NameTable& names_;
+  std::string epilogues_;
+  int hooks_ = 0;
+  int counts_ = 0;
+};
+
+enum class Program { plain, reentrant, pre_user, bypass, idle_leaf };
+
+// A leaf module that no forward calls.
+class Idle final : public nn::Module {
+ public:
+  Idle() {
+    Tensor weight = Tensor::of({1.0}, {1}, DType::float32);
+    weight.set_requires_grad(true);
+    register_parameter("weight", weight);
+  }
+
+ protected:
+  TensorList forward(Autograd&, const TensorList& inputs) const override { return inputs; }
+};
+
+// Four factors p1 to p4; a backward reaches p4 first.
+class Factors final : public nn::Module {
+ public:
+  explicit Factors(Program program) : program_(program) {
+    for (const char* name : {"p1", "p2", "p3", "p4"}) {
+      Tensor factor = Tensor::of({1.5, 0.5}, {2}, DType::float32);
+      factor.set_requires_grad(true);
+      factors_.push_back(register_parameter(name, factor));
+    }
+  }
+  Idle& add_idle() { return *register_module("idle", std::make_shared<Idle>()); }
+  const Tensor& factor(std::size_t number) const { return factors_.at(number - 1); }
+
+ protected:
+  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
+    const auto first_two = [&](const TensorList& x) {
+      return TensorList{mul(ag, mul(ag, x.at(0), factor(1)), factor(2))};
+    };
+    Tensor y = program_ == Program::reentrant
+                   ? checkpoint(ag, CheckpointKind::reentrant, first_two, inputs).at(0)
+                   : first_two(inputs).at(0);
+    y = mul(ag, y, factor(3));
+    if (program_ == Program::pre_user) run_backwards_of_the_last(ag, y);
+    if (program_ != Program::pre_user && program_ != Program::bypass) y = mul(ag, y, factor(4));
+    return {sum(ag, y)};
+  }
+
+ private:
+  void run_backwards_of_the_last(Autograd& ag, const Tensor& y) const {
+    for (int tile = 0; tile < 2; ++tile) ag.backward(sum(ag, mul(ag, y.detach(), factor(4))));
+  }
+
+  Program program_;
+  TensorList factors_;
+};
+
+std::string run(Program program, const std::string& policy) {
+  NameTable names;
+  EpilogueLog log(names);
+  Journal journal(log, names, 0);
+  HostWorld world({.world_size = 1, .observers = {{.journal = &journal}}});
+  const CpuOps ops;
+  Autograd ag(ops);
+  Factors model(program);
+  const bool has_idle = program == Program::idle_leaf;
+  Idle* idle = has_idle ? &model.add_idle() : nullptr;
+  EngineOptions options{.policy = policy, .has_callback_api = false};
+  if (has_idle) options.quirks.add(Quirk::h25_counts_idle_leaf_modules);
+  auto engine =
+      Engine::initialize(ag, model, {.stage = has_idle ? 3 : 2}, world.runtime(0), options).value();
+  if (idle) engine->set_leaf_module(*idle);
+  Tensor x = Tensor::of({1.0, 2.0}, {2}, DType::float32);
+  x.set_requires_grad(true);
+  Tensor loss = engine->forward(x);
+  if (program == Program::bypass) loss = add(ag, loss, sum(ag, model.factor(4)));
+  ag.backward(loss);
+  return log.text();
+}
+
+struct Row {
+  Program program;
+  const char* policy;
+  const char* golden;
+};
+
+class CountFallback : public testing::TestWithParam<Row> {};
+
+TEST_P(CountFallback, Reproduces_the_golden_table) {
+  EXPECT_EQ(run(GetParam().program, GetParam().policy), GetParam().golden);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rows, CountFallback,
+    testing::Values(Row{Program::plain, "pr7665", "a4 n1"}, Row{Program::plain, "pr7780", "a4 n4"},
+                    Row{Program::plain, "pr7886", "a4 n1"}, Row{Program::plain, "pr8245", "a4 n1"},
+                    Row{Program::reentrant, "pr7665", "a2 n2"},
+                    Row{Program::reentrant, "pr7780", "a2,a3,a4 n4"},
+                    Row{Program::reentrant, "pr7886", "a2,a3,a4 n3"},
+                    Row{Program::reentrant, "pr8245", "a2,a3,a4 n3"},
+                    Row{Program::pre_user, "pr7665", "a5 n3"},
+                    Row{Program::pre_user, "pr7780", "a3,a4,a5 n5"},
+                    Row{Program::pre_user, "pr7886", "a5 n2"},
+                    Row{Program::bypass, "pr7665", "a4 n1"},
+                    Row{Program::bypass, "pr7780", "a4 n4"},
+                    Row{Program::bypass, "pr7886", "none n2"},
+                    Row{Program::bypass, "pr8245", "none n2"},
+                    Row{Program::idle_leaf, "pr7665", "none n1"},
+                    Row{Program::idle_leaf, "pr7780", "none n4"},
+                    Row{Program::idle_leaf, "pr7886", "none n1"},
+                    Row{Program::idle_leaf, "pr8245", "none n1"}));
+
+TEST(CountFallback, Exact_refuses_instead_of_counting) {
+  EXPECT_THROW(run(Program::plain, "exact"), EngineError);
+}
+
+}  // namespace
+}  // namespace zeroproof
