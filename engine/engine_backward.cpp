@@ -91,14 +91,20 @@ bool Engine::Core::needs_scaler() const {
 // --- hooks -------------------------------------------------------------------------------------
 
 void Engine::Core::on_gradient(ZeroParameter& parameter) {
-  if (context.events.is_on()) {
-    HookEvent event;
-    event.kind = EventKind::param_post_acc;
-    event.param = parameter.name_id;
-    context.events.send(std::move(event));
-  }
-  const Events::Call call(context.events, "grad_hook", parameter.name_id);
   has_unreduced_gradients_ = true;
+  if (context.events.is_on()) return on_observed_gradient(parameter);
+  const bool refreshes = policy->before_gradient(*this);
+  optimizer->add_gradient(parameter);
+  policy->after_gradient(*this, refreshes);
+}
+
+// The same with what it says about itself.
+void Engine::Core::on_observed_gradient(ZeroParameter& parameter) {
+  HookEvent event;
+  event.kind = EventKind::param_post_acc;
+  event.param = parameter.name_id;
+  context.events.send(std::move(event));
+  const Events::Call call(context.events, "grad_hook", parameter.name_id);
   const bool refreshes = policy->before_gradient(*this);
   optimizer->add_gradient(parameter);
   policy->after_gradient(*this, refreshes);
@@ -131,21 +137,25 @@ GraphTaskId Engine::Core::current_graph_task() const {
 }
 
 void Engine::Core::queue_callback() {
+  if (!context.events.is_on())
+    return context.autograd.queue_callback([this] { policy->on_final_callback(*this); });
   const std::string label = std::to_string(context.events.take_callback_number()) + kCallbackLabel;
-  context.autograd.queue_callback([this, label] {
-    context.events.send(EventKind::cb_begin, label);
-    try {
-      policy->on_final_callback(*this);
-    } catch (...) {
-      HookEvent end;
-      end.kind = EventKind::cb_end;
-      end.name = context.events.name(label);
-      context.events.write_only(std::move(end));
-      throw;
-    }
-    context.events.send(EventKind::cb_end, label);
-  });
+  context.autograd.queue_callback([this, label] { run_observed_callback(label); });
   context.events.send(EventKind::cb_queue, label);
+}
+
+void Engine::Core::run_observed_callback(const std::string& label) {
+  context.events.send(EventKind::cb_begin, label);
+  try {
+    policy->on_final_callback(*this);
+  } catch (...) {
+    HookEvent end;
+    end.kind = EventKind::cb_end;
+    end.name = context.events.name(label);
+    context.events.write_only(std::move(end));
+    throw;
+  }
+  context.events.send(EventKind::cb_end, label);
 }
 
 std::int32_t Engine::Core::count_expected_hooks() {

@@ -97,6 +97,8 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void register_root_hooks();
   void register_gradient_hooks();
   void on_hook(const std::function<void()>& work);
+  void run_observed_callback(const std::string& label);
+  void on_observed_gradient(ZeroParameter& parameter);
   Tensor on_leaf_gradient(const Tensor& grad);
   double leaf_factor() const;
 

@@ -11,7 +11,9 @@ IpgBucket::IpgBucket(ZeroContext& context, DType communication_dtype, std::int64
       elements_max_(std::min(context.config.reduce_bucket_size, capacity)),
       has_overlap_(context.config.has_overlap_comm()),
       device_(context.runtime.device()),
+      is_contiguous_(context.config.contiguous_gradients),
       compute_(context.compute()),
+      kernels_(context.kernels()),
       places_(context.parameters.size(), -1) {
   entries_.reserve(context.parameters.size());
   producers_.reserve(4);
@@ -45,27 +47,31 @@ Stream& IpgBucket::producer() {
 }
 
 Span IpgBucket::append(ZeroParameter& parameter, const Tensor& grad) {
-  Stream& stream = producer();
-  entries_.push_back({.parameter = &parameter, .begin = elements_, .oversized = {}});
-  Entry& entry = entries_.back();
+  const std::int64_t begin = elements_;
+  const Span source = Span::of(grad, 0, parameter.elements);
+  entries_.push_back({.parameter = &parameter, .begin = begin, .oversized = -1});
   place_of(parameter) = static_cast<std::int32_t>(entries_.size()) - 1;
   elements_ += parameter.elements;
-  if (!context_.config.contiguous_gradients || parameter.elements > capacity_) {
-    entry.oversized = grad;
-  } else {
-    context_.kernels().copy(stream, values(entry), Span::of(grad));
+  Stream& stream = producer();
+  if (is_contiguous_ && parameter.elements <= capacity_) {
+    const Span target = Span::of(buffers_[index_].values, begin, parameter.elements);
+    kernels_.copy(stream, target, source);
+    return target;
   }
-  return values(entry);
+  entries_.back().oversized = static_cast<std::int32_t>(oversized_.size());
+  oversized_.push_back(grad);
+  return source;
 }
 
 void IpgBucket::add(const ZeroParameter& parameter, const Tensor& grad) {
   const Entry& entry = entries_.at(static_cast<std::size_t>(place_of(parameter)));
-  if (entry.oversized.is_defined() && entry.oversized.is_same(grad)) return;  // added in place
-  context_.kernels().add(producer(), values(entry), Span::of(grad));
+  const Span target = values(entry);
+  if (target.tensor == &grad.impl()) return;  // added in place
+  kernels_.add(producer(), target, Span::of(grad));
 }
 
 Span IpgBucket::values(const Entry& entry) const {
-  if (entry.oversized.is_defined()) return Span::of(entry.oversized);
+  if (entry.oversized >= 0) return Span::of(oversized_[static_cast<std::size_t>(entry.oversized)]);
   return Span::of(buffers_[index_].values, entry.begin, entry.parameter->elements);
 }
 
@@ -81,8 +87,7 @@ void IpgBucket::order_before_reduction() {
     context_.runtime.user_stream(current).wait(reduction);
   if (producers_.empty()) producers_.push_back(current);
   for (const StreamIndex index : producers_) reduction.wait(context_.runtime.user_stream(index));
-  for (const Entry& entry : entries_)
-    if (entry.oversized.is_defined()) reduction.record_use(entry.oversized);
+  for (const Tensor& oversized : oversized_) reduction.record_use(oversized);
 }
 
 void IpgBucket::finish_reduction() {
@@ -96,6 +101,7 @@ void IpgBucket::finish_reduction() {
 void IpgBucket::clear() {
   for (const Entry& entry : entries_) place_of(*entry.parameter) = -1;
   entries_.clear();
+  oversized_.clear();
   producers_.clear();
   elements_ = 0;
 }

@@ -16,7 +16,7 @@ class IpgBucket {
   struct Entry {
     ZeroParameter* parameter = nullptr;
     std::int64_t begin = 0;
-    Tensor oversized;  // its own gradient, when it fits no buffer
+    std::int32_t oversized = -1;  // its own gradient stands in for a place in the buffer
   };
 
   // `capacity` elements a buffer, of `dtype`; allocated by the first set_up().
@@ -25,6 +25,7 @@ class IpgBucket {
   DType communication_dtype() const { return communication_dtype_; }
   void set_up();
 
+  bool has_oversized() const { return !oversized_.empty(); }
   bool is_empty() const { return entries_.empty(); }
   std::int64_t elements() const { return elements_; }
   const std::vector<Entry>& entries() const { return entries_; }
@@ -65,11 +66,14 @@ class IpgBucket {
   std::int64_t elements_max_;
   bool has_overlap_;
   Device device_;
+  bool is_contiguous_;
   Stream& compute_;
+  Kernels& kernels_;
   std::array<Buffer, 2> buffers_;
   std::size_t index_ = 0;
   std::int64_t elements_ = 0;
   std::vector<Entry> entries_;
+  TensorList oversized_;
   std::vector<std::int32_t> places_;    // by ParamId: its entry; -1: none
   std::vector<StreamIndex> producers_;  // streams that wrote since the last reduction
 };

@@ -55,8 +55,8 @@ void Stage12Optimizer::on_forward_begin(bool) {}
 void Stage12Optimizer::add_gradient(ZeroParameter& parameter) {
   if (context_.is_coalescing) return;
   const Events::Call call(context_.events, "z12.process_gradients");
-  set_up_buckets();
-  if (partitions_gradients() || has_overlap()) offer(parameter);
+  if (!is_ready_ || context_.events.is_on()) set_up_buckets();
+  if (is_offered_by_hooks_) offer(parameter);
 }
 
 void Stage12Optimizer::set_up_buckets() {

@@ -74,6 +74,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   std::vector<bool> is_used_;            // by ParamId: it had a gradient in this window
   std::vector<Tensor> boundary_copies_;  // H21: what the step reads, a group each
   std::int64_t window_holds_ = 0;        // complete backwards that are in the window
+  bool is_offered_by_hooks_ = partitions_gradients() || has_overlap();
   bool is_ready_ = false;
   bool has_flushed_ = false;    // in this backward
   bool was_boundary_ = false;   // the last completed backward closed the window

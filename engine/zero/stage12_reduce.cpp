@@ -30,9 +30,7 @@ void Stage12Optimizer::flush(IpgBucket& target) {
 void Stage12Optimizer::average(IpgBucket& target) {
   Stream& stream = context_.reduction();
   target.order_before_reduction();
-  if (!context_.config.contiguous_gradients ||
-      std::ranges::any_of(target.entries(),
-                          [](const auto& entry) { return entry.oversized.is_defined(); })) {
+  if (target.has_oversized()) {
     for (const IpgBucket::Entry& entry : target.entries())
       all_reduce(stream, target.values(entry), target.communication_dtype());
     return;
