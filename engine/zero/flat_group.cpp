@@ -12,14 +12,6 @@ std::vector<std::int64_t> sizes_of(const std::vector<ZeroParameter*>& parameters
   return sizes;
 }
 
-Placement placement_of(const ZeroConfig& config) {
-  return config.is_offloaded() ? Placement::host : Placement::device;
-}
-
-DType state_dtype(const ZeroConfig& config) {
-  return config.bf16.optimizer_states ? DType::bfloat16 : config.master_dtype();
-}
-
 }  // namespace
 
 FlatGroup::FlatGroup(ZeroContext& context, std::vector<ZeroParameter*> parameters, int ranks,
@@ -30,11 +22,10 @@ FlatGroup::FlatGroup(ZeroContext& context, std::vector<ZeroParameter*> parameter
       own_(partition_.slice(rank)),
       flat_(context.runtime.memory().allocate(partition_.elements(), context.config.model_dtype())),
       master_(context.runtime.memory().allocate(own_.elements, context.config.master_dtype(),
-                                                placement_of(context.config))),
-      optimizer_(context.runtime, context.config.optimizer, own_.elements,
-                 state_dtype(context.config), placement_of(context.config)),
+                                                optimizer_placement(context.config))),
+      optimizer_(context.runtime, context.config, own_.elements),
       window_(context.runtime.memory().allocate(own_.elements, context.config.accumulation_dtype(),
-                                                placement_of(context.config))) {
+                                                optimizer_placement(context.config))) {
   Kernels& kernels = context.kernels();
   kernels.fill(context.compute(), Span::of(flat_), 0.0);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {

@@ -59,7 +59,6 @@ std::vector<Span> FlatOptimizer::windows() {
 
 // zero_semantics 2.19: overflow, scale, norm, update.
 StepOutcome FlatOptimizer::step() {
-  on_step_begin();
   StepOutcome outcome;
   outcome.has_overflow = checks_overflow() && overflows();
   const double scale = context_.loss_scaler.scale();
@@ -82,20 +81,8 @@ StepOutcome FlatOptimizer::step() {
 }
 
 void FlatOptimizer::update(FlatGroup& group, double divisor) {
-  Kernels& kernels = context_.kernels();
-  Stream& stream = context_.compute();
-  Span grad = step_gradient(group);
-  Tensor master_grad;
-  if (grad.dtype() != group.master().dtype()) {
-    const Placement placement =
-        context_.config.is_offloaded() ? Placement::host : Placement::device;
-    master_grad =
-        context_.runtime.memory().allocate(grad.elements, group.master().dtype(), placement);
-    kernels.copy(stream, Span::of(master_grad), grad);
-    grad = Span::of(master_grad);
-  }
-  if (divisor != 1.0) kernels.scale(stream, grad, 1.0 / divisor);
-  group.optimizer().step(stream, Span::of(group.master()), grad);
+  group.optimizer().step(context_.compute(), Span::of(group.master()), step_gradient(group),
+                         divisor);
   group.write_back();
 }
 

@@ -39,7 +39,6 @@ class FlatOptimizer : public ZeroOptimizer {
   virtual bool overflows() = 0;
   virtual void drop_gradients();  // everything of the window
   virtual void gather_parameters() {}
-  virtual void on_step_begin() {}
   // What the update reads: the window, or what a quirk has in its place.
   virtual Span step_gradient(FlatGroup& group) { return group.open_window(); }
 

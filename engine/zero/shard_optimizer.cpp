@@ -11,18 +11,29 @@ std::vector<std::string_view> moment_names(const OptimizerConfig& config) {
 
 }  // namespace
 
-ShardOptimizer::ShardOptimizer(Runtime& runtime, const OptimizerConfig& config,
-                               std::int64_t elements, DType state_dtype, Placement placement)
-    : runtime_(runtime), config_(config) {
+Placement optimizer_placement(const ZeroConfig& config) {
+  return config.is_offloaded() ? Placement::host : Placement::device;
+}
+
+ShardOptimizer::ShardOptimizer(Runtime& runtime, const ZeroConfig& config, std::int64_t elements)
+    : runtime_(runtime), config_(config.optimizer), placement_(optimizer_placement(config)) {
+  const DType state_dtype = config.bf16.optimizer_states ? DType::bfloat16 : config.master_dtype();
   Stream& stream = runtime.stream(StreamRole::compute);
-  for (const std::string_view name : moment_names(config)) {
-    const Tensor values = runtime.memory().allocate(elements, state_dtype, placement);
+  for (const std::string_view name : moment_names(config_)) {
+    const Tensor values = runtime.memory().allocate(elements, state_dtype, placement_);
     runtime.kernels().fill(stream, Span::of(values), 0.0);
     moments_.push_back({name, values});
   }
 }
 
-void ShardOptimizer::step(Stream& stream, Span master, Span grad) {
+void ShardOptimizer::step(Stream& stream, Span master, Span grad, double divisor) {
+  Tensor cast;
+  if (grad.dtype() != master.dtype()) {
+    cast = runtime_.memory().allocate(grad.elements, master.dtype(), placement_);
+    runtime_.kernels().copy(stream, Span::of(cast), grad);
+    grad = Span::of(cast);
+  }
+  if (divisor != 1.0) runtime_.kernels().scale(stream, grad, 1.0 / divisor);
   ++steps_;
   if (config_.type == OptimizerType::sgd) {
     const Span buffer = moments_.empty() ? Span{} : Span::of(moments_[0].values);

@@ -10,16 +10,19 @@
 
 namespace zeroproof {
 
+// Where master weights, their optimizer state and the window's gradient live.
+Placement optimizer_placement(const ZeroConfig& config);
+
 // The optimizer's own numbers for one flat shard of master weights: moments of equal length. The
 // update is element by element, so a shard gets what the whole tensor would.
 class ShardOptimizer {
  public:
-  // State lives where the master weights do, in `state_dtype`.
-  ShardOptimizer(Runtime& runtime, const OptimizerConfig& config, std::int64_t elements,
-                 DType state_dtype, Placement placement);
+  // State lives where the master weights do, in the dtype that the configuration says.
+  ShardOptimizer(Runtime& runtime, const ZeroConfig& config, std::int64_t elements);
 
-  // master = update(master, grad); both of this shard's length.
-  void step(Stream& stream, Span master, Span grad);
+  // master = update(master, grad / divisor); both of this shard's length. A gradient in the
+  // master's dtype is divided in place, another in a copy beside the state.
+  void step(Stream& stream, Span master, Span grad, double divisor);
 
   struct Moment {
     std::string_view name;  // "exp_avg"; static
@@ -32,6 +35,7 @@ class ShardOptimizer {
  private:
   Runtime& runtime_;
   OptimizerConfig config_;
+  Placement placement_;
   std::vector<Moment> moments_;
   std::int64_t steps_ = 0;
 };

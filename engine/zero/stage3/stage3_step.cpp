@@ -47,12 +47,8 @@ bool Zero3Optimizer::checks_overflow() const {
 bool Zero3Optimizer::overflows(const std::vector<Span>& shards) {
   const bool is_local = context_.has(Quirk::h7_autocast_clips_scaled) &&
                         context_.loss_scaler.kind() == LossScalerKind::grad_scaler;
-  if (!is_local) return has_overflow(context_, shards, {.is_default_group = true});
-  const Tensor count = context_.runtime.memory().allocate(1, DType::float64);
-  context_.kernels().fill(context_.compute(), Span::of(count), 0.0);
-  for (const Span& shard : shards)
-    context_.kernels().count_non_finite(context_.compute(), Span::of(count), shard);
-  return context_.kernels().read(context_.compute(), Span::of(count)).at(0) > 0.0;
+  return is_local ? any_not_finite(context_, shards)
+                  : has_overflow(context_, shards, {.is_default_group = true});
 }
 
 double Zero3Optimizer::divisor(double scale, double norm) const {
@@ -74,20 +70,8 @@ std::vector<Span> Zero3Optimizer::shards() {
 }
 
 void Zero3Optimizer::update(SubGroup& group, double divisor) {
-  Kernels& kernels = context_.kernels();
-  Stream& stream = context_.compute();
-  Span grad = step_gradient(group);
-  Tensor master_grad;
-  if (grad.dtype() != group.master().dtype()) {
-    const Placement placement =
-        context_.config.is_offloaded() ? Placement::host : Placement::device;
-    master_grad =
-        context_.runtime.memory().allocate(grad.elements, group.master().dtype(), placement);
-    kernels.copy(stream, Span::of(master_grad), grad);
-    grad = Span::of(master_grad);
-  }
-  if (divisor != 1.0) kernels.scale(stream, grad, 1.0 / divisor);
-  group.optimizer().step(stream, Span::of(group.master()), grad);
+  group.optimizer().step(context_.compute(), Span::of(group.master()), step_gradient(group),
+                         divisor);
   group.write_back();
 }
 

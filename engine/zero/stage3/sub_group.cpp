@@ -11,26 +11,17 @@ std::int64_t slices_of(const ParameterList& parameters) {
   return elements;
 }
 
-Placement placement_of(const ZeroConfig& config) {
-  return config.is_offloaded() ? Placement::host : Placement::device;
-}
-
-DType state_dtype(const ZeroConfig& config) {
-  return config.bf16.optimizer_states ? DType::bfloat16 : config.master_dtype();
-}
-
 }  // namespace
 
 SubGroup::SubGroup(ZeroContext& context, ParameterList parameters)
     : context_(context),
       parameters_(std::move(parameters)),
       elements_(slices_of(parameters_)),
-      optimizer_(context.runtime, context.config.optimizer, elements_, state_dtype(context.config),
-                 placement_of(context.config)) {
+      optimizer_(context.runtime, context.config, elements_) {
   const ZeroConfig& config = context.config;
   Memory& memory = context.runtime.memory();
-  master_ = memory.allocate(elements_, config.master_dtype(), placement_of(config));
-  window_ = memory.allocate(elements_, config.accumulation_dtype(), placement_of(config));
+  master_ = memory.allocate(elements_, config.master_dtype(), optimizer_placement(config));
+  window_ = memory.allocate(elements_, config.accumulation_dtype(), optimizer_placement(config));
   pending_ = memory.allocate(elements_, config.accumulation_dtype());
   Kernels& kernels = context.kernels();
   kernels.fill(context.compute(), Span::of(window_), 0.0);
