@@ -1,0 +1,58 @@
+#include "sim/world/fiber.h"
+
+#include <boost/context/fiber.hpp>
+#include <boost/context/protected_fixedsize_stack.hpp>
+#include <utility>
+
+#include "model/check.h"
+#include "sim/world/exception_state.h"
+
+namespace zeroproof::sim {
+namespace {
+
+constexpr std::size_t kStackBytes = std::size_t{1} << 20;  // reserved; pages come as they are used
+
+}  // namespace
+
+struct Fiber::State {
+  boost::context::fiber inside;   // where the body goes on; empty while it runs
+  boost::context::fiber outside;  // who resumed it
+  ExceptionState exceptions;
+  bool has_started = false;
+  bool is_done = false;
+};
+
+Fiber::Fiber(std::function<void()> body) : state_(std::make_unique<State>()) {
+  State& state = *state_;
+  state.inside = boost::context::fiber(
+      std::allocator_arg, boost::context::protected_fixedsize_stack(kStackBytes),
+      [&state, body = std::move(body)](boost::context::fiber&& caller) {
+        state.outside = std::move(caller);
+        body();
+        state.is_done = true;
+        return std::move(state.outside);
+      });
+}
+
+Fiber::~Fiber() {
+  ZP_CHECK(!state_->has_started || state_->is_done, "a fiber destroyed before its body ended");
+}
+
+void Fiber::resume() {
+  State& state = *state_;
+  ZP_CHECK(!state.is_done, "a fiber resumed after its end");
+  state.has_started = true;
+  state.exceptions.swap();
+  state.inside = std::move(state.inside).resume();
+  state.exceptions.swap();
+}
+
+void Fiber::suspend() {
+  state_->outside = std::move(state_->outside).resume();
+}
+
+bool Fiber::is_done() const {
+  return state_->is_done;
+}
+
+}  // namespace zeroproof::sim

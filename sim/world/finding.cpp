@@ -1,0 +1,13 @@
+#include "sim/world/finding.h"
+
+#include <array>
+
+namespace zeroproof::sim {
+
+std::string_view finding_name(FindingKind kind) {
+  constexpr std::array<std::string_view, 5> kNames = {
+      "deadlock", "collective_mismatch", "use_after_free", "no_progress", "out_of_memory"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace zeroproof::sim

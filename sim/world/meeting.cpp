@@ -1,0 +1,97 @@
+#include "sim/world/meeting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/runtime/fault.h"
+#include "engine/runtime/host/rendezvous.h"
+#include "model/check.h"
+
+namespace zeroproof::sim {
+
+bool Meeting::is_ready() const {
+  return std::ranges::all_of(parts, [](const auto& part) { return part && part->is_at_head; });
+}
+
+MeetingPoint::MeetingPoint(std::string name, std::size_t size, bool has_garbage)
+    : name_(std::move(name)), size_(size), has_garbage_(has_garbage) {}
+
+Meeting& MeetingPoint::call(std::size_t rank, std::int64_t sequence,
+                            const host::Collective& collective) {
+  raise_if_failed();
+  while (first_ + static_cast<std::int64_t>(meetings_.size()) <= sequence) {
+    meetings_.push_back(std::make_unique<Meeting>());
+    meetings_.back()->sequence = first_ + static_cast<std::int64_t>(meetings_.size()) - 1;
+    meetings_.back()->parts.resize(size_);
+  }
+  Meeting& meeting = *meetings_[static_cast<std::size_t>(sequence - first_)];
+  ZP_CHECK(!meeting.parts[rank], "a rank called the same collective twice");
+  Part part{collective, host::description(collective), HeldSpan(collective.input),
+            HeldSpan(collective.output)};
+  for (std::size_t r = 0; r < size_; ++r) {
+    const std::optional<Part>& other = meeting.parts[r];
+    if (!other || other->description == part.description) continue;
+    fail(fmt::format("{}, collective {}: rank {} of the group issued {}, but rank {} of the group "
+                     "issued {}",
+                     name_, sequence, r, other->description, rank, part.description),
+         false);
+    raise_if_failed();
+  }
+  meeting.parts[rank] = std::move(part);
+  return meeting;
+}
+
+bool MeetingPoint::run(Meeting& meeting, std::size_t& gone) {
+  if (meeting.has_run) return true;
+  meeting.has_run = true;
+  bool is_alive = true;
+  std::vector<const host::Collective*> all;
+  for (std::size_t r = 0; r < size_; ++r) {
+    Part& part = *meeting.parts[r];
+    if (!part.input.acquire() || !part.output.acquire()) {
+      gone = r;
+      is_alive = false;
+    }
+    part.collective.input = part.input.span();
+    part.collective.output = part.output.span();
+    all.push_back(&part.collective);
+  }
+  if (is_alive) host::run_collective(all, scratch_, has_garbage_);
+  for (std::optional<Part>& part : meeting.parts) {
+    part->input.release();
+    part->output.release();
+  }
+  return is_alive;
+}
+
+void MeetingPoint::complete(Meeting& meeting, std::size_t rank) {
+  meeting.parts[rank]->is_complete = true;
+  while (!meetings_.empty() && std::ranges::all_of(meetings_.front()->parts, [](const auto& part) {
+    return part && part->is_complete;
+  })) {
+    meetings_.pop_front();
+    ++first_;
+  }
+}
+
+Meeting* MeetingPoint::find(std::int64_t sequence) {
+  const std::int64_t at = sequence - first_;
+  if (at < 0 || std::cmp_greater_equal(at, meetings_.size())) return nullptr;
+  return meetings_[static_cast<std::size_t>(at)].get();
+}
+
+void MeetingPoint::fail(const std::string& text, bool is_abort) {
+  if (!failure_.empty()) return;
+  failure_ = text;
+  is_aborted_ = is_abort;
+}
+
+void MeetingPoint::raise_if_failed() const {
+  if (failure_.empty()) return;
+  if (is_aborted_) throw host::GroupAborted(failure_);
+  throw RuntimeFault(failure_);
+}
+
+}  // namespace zeroproof::sim

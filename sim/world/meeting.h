@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/host/collective.h"
+#include "sim/world/held_span.h"
+
+namespace zeroproof::sim {
+
+// One rank's part in a collective, from the call on.
+struct Part {
+  host::Collective collective;  // its spans are valid during acquire() and release() alone
+  std::string description;
+  HeldSpan input;
+  HeldSpan output;
+  bool is_at_head = false;  // of its stream: nothing queued before it is left
+  bool is_complete = false;
+};
+
+// One collective of a group: everybody's call with this sequence number.
+struct Meeting {
+  std::int64_t sequence = 0;
+  std::vector<std::optional<Part>> parts;
+  bool has_run = false;
+
+  bool is_ready() const;  // all are at the heads of their streams
+};
+
+// Where the ranks of one group meet, by sequence number (simulation_anchors 6, lesson 10).
+class MeetingPoint {
+ public:
+  MeetingPoint(std::string name, std::size_t size, bool has_garbage);
+
+  // The call of one rank; an error where it differs from what another rank calls at this number.
+  // The group has failed from then on.
+  Meeting& call(std::size_t rank, std::int64_t sequence, const host::Collective& collective);
+  // Does the work of all, the first time. False when memory of `gone` has been freed meanwhile.
+  bool run(Meeting& meeting, std::size_t& gone);
+  void complete(Meeting& meeting, std::size_t rank);
+  Meeting* find(std::int64_t sequence);  // null when it is complete, or nobody has called it
+
+  void fail(const std::string& text, bool is_abort);
+  const std::string& failure() const { return failure_; }  // empty for none
+  bool is_aborted() const { return is_aborted_; }
+  void raise_if_failed() const;  // RuntimeFault, or GroupAborted
+
+  const std::string& name() const { return name_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::string name_;
+  std::size_t size_;
+  bool has_garbage_;
+  std::deque<std::unique_ptr<Meeting>> meetings_;  // from first_ on
+  std::int64_t first_ = 0;
+  std::vector<double> scratch_;
+  std::string failure_;
+  bool is_aborted_ = false;
+};
+
+}  // namespace zeroproof::sim

@@ -1,0 +1,89 @@
+#include "sim/world/rank_task.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "engine/runtime/host/rendezvous.h"
+#include "model/check.h"
+
+namespace zeroproof::sim {
+
+RankTask::RankTask(int rank, const SimRuntimeOptions& options, SimWorld& world)
+    : rank_(rank), name_(fmt::format("r{}", rank)), world_(world), runtime_(options, *this) {}
+
+void RankTask::step() {
+  raise_if_woken();
+  if (!fiber_) return;  // a call from outside a run
+  history_.add(1);
+  ++world_.steps_;
+  if (world_.preemption_ == Preemption::at_every_call) {
+    fiber_->suspend();
+    raise_if_woken();
+  }
+}
+
+void RankTask::block_on(StreamEvent event) {
+  runtime_.streams().advance();
+  while (!runtime_.streams().is_reached(event)) {
+    raise_if_woken();
+    ZP_CHECK(fiber_, "a wait outside a run");
+    awaited_ = event;
+    fiber_->suspend();
+    awaited_.reset();
+  }
+  raise_if_woken();
+}
+
+void RankTask::report(FindingKind kind, std::string text) {
+  world_.report({kind, rank_, std::move(text), world_.steps()});
+}
+
+std::size_t RankTask::choose(const ChoicePoint& at) {
+  raise_if_woken();
+  ++world_.steps_;
+  const std::size_t choice = world_.chooser_.choose({at.site, at.options, world_.fingerprint()});
+  history_.add(2 + choice);
+  return choice;
+}
+
+void RankTask::start(const SimWorld::Program& program) {
+  awaited_.reset();
+  is_woken_ = false;
+  fiber_ = std::make_unique<Fiber>([this, program] { run(program); });
+}
+
+void RankTask::run(const SimWorld::Program& program) {
+  try {
+    program(runtime_);
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+}
+
+bool RankTask::is_ready() const {
+  if (is_done()) return false;
+  return is_woken_ || !awaited_ || runtime_.streams().is_reached(*awaited_);
+}
+
+void RankTask::wake(const std::string& failure) {
+  if (is_woken_) return;
+  is_woken_ = true;
+  failure_ = failure;
+  runtime_.streams().clear();
+}
+
+void RankTask::raise_if_woken() const {
+  if (!is_woken_) return;
+  if (failure_.empty()) throw ExecutionCut();
+  throw host::GroupAborted(failure_);
+}
+
+Fingerprint RankTask::fingerprint() const {
+  History all = history_;
+  for (const auto& stream : runtime_.streams().all())
+    if (stream) all.add(stream->runs());
+  return all.value();
+}
+
+}  // namespace zeroproof::sim

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+
+#include "engine/runtime/host/host_kernels.h"
+#include "engine/runtime/kernels.h"
+#include "sim/world/held_span.h"
+#include "sim/world/sim_stream.h"
+
+namespace zeroproof::sim {
+
+// The arithmetic of the host's kernels, done when the world runs the work.
+class SimKernels final : public Kernels {
+ public:
+  explicit SimKernels(SimStreams& streams);  // which must outlive it
+
+  void fill(Stream& stream, Span target, double value) override;
+  void copy(Stream& stream, Span target, Span source, double factor = 1.0) override;
+  void add(Stream& stream, Span target, Span source, double factor = 1.0) override;
+  void scale(Stream& stream, Span target, double factor) override;
+  void divide(Stream& stream, Span target, double divisor) override;
+  void add_squares(Stream& stream, Span target, Span source) override;
+  void count_non_finite(Stream& stream, Span target, Span source) override;
+  void adam(Stream& stream, const AdamUpdate& update) override;
+  void sgd(Stream& stream, const SgdUpdate& update) override;
+  std::vector<double> read(Stream& stream, Span source) override;
+  void write(Stream& stream, Span target, const std::vector<double>& values) override;
+
+ private:
+  template <std::size_t kSpans, class Work>
+  void launch(Stream& stream, const std::array<Span, kSpans>& spans, Work work);
+  void note(Stream& stream, Span target, Span source = {});
+
+  SimStreams& streams_;
+  host::StreamLog silent_;  // the host's kernels report nothing: we did
+  host::HostStream done_;   // where they run: everything on it is in the past
+  host::HostKernels arithmetic_;
+};
+
+}  // namespace zeroproof::sim

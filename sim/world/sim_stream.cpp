@@ -1,0 +1,196 @@
+#include "sim/world/sim_stream.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "model/check.h"
+#include "model/tensor_impl.h"
+
+namespace zeroproof::sim {
+namespace {
+
+std::string stream_name(int rank, std::int32_t id) {
+  constexpr std::array<std::string_view, 4> kRoles = {"compute", "reduction", "all_gather",
+                                                      "offload"};
+  if (id < 4) return fmt::format("r{}.{}", rank, kRoles[static_cast<std::size_t>(id)]);
+  return fmt::format("r{}.user{}", rank, id - 3);
+}
+
+bool runs_in_step(std::int32_t id) {
+  const auto role = static_cast<StreamRole>(id);
+  return id > static_cast<std::int32_t>(StreamRole::offload) || role == StreamRole::compute;
+}
+
+}  // namespace
+
+SimStream::SimStream(StreamId id, bool is_in_step, std::string name, SimStreams& streams)
+    : id_(id), is_in_step_(is_in_step), name_(std::move(name)), streams_(streams) {}
+
+StreamEvent SimStream::record() {
+  streams_.control().step();
+  const StreamEvent event = streams_.make_event();
+  if (auto* const observer = streams_.log().observer) observer->on_record(id_, event);
+  push({.kind = StreamWork::Kind::record, .event = event});
+  return event;
+}
+
+void SimStream::wait(StreamEvent event) {
+  streams_.control().step();
+  const bool is_reached = streams_.is_reached(event);
+  if (auto* const observer = streams_.log().observer) observer->on_wait(id_, event);
+  if (is_reached && queue_.empty()) return;
+  if (is_in_step_) return streams_.control().block_on(event);
+  push({.kind = StreamWork::Kind::wait, .event = event});
+}
+
+bool SimStream::query(StreamEvent event) {
+  streams_.control().step();
+  const bool is_reached = streams_.is_reached(event);
+  streams_.control().note(is_reached ? 1 : 0);
+  return is_reached;
+}
+
+void SimStream::synchronize(StreamEvent event) {
+  streams_.control().step();
+  if (auto* const observer = streams_.log().observer) observer->on_host_wait(event);
+  streams_.control().block_on(event);
+}
+
+void SimStream::record_use(const Tensor& tensor) {
+  ZP_CHECK(tensor.is_defined(), "use of an undefined tensor recorded");
+  if (auto* const observer = streams_.log().observer) observer->on_record_use(id_, tensor.impl());
+  push({.kind = StreamWork::Kind::keep, .memory = tensor.impl().storage});
+}
+
+void SimStream::launch(std::function<bool()> kernel) {
+  streams_.control().step();
+  if (is_in_step_) {
+    ZP_CHECK(queue_.empty(), "work in step behind work that is not done");
+    kernel();
+    return;
+  }
+  push({.kind = StreamWork::Kind::kernel, .run = std::move(kernel)});
+}
+
+void SimStream::push(StreamWork work) {
+  queue_.push_back(std::move(work));
+  if (queue_.size() == 1) streams_.advance();
+}
+
+bool SimStream::can_run() const {
+  if (queue_.empty()) return false;
+  const StreamWork& work = queue_.front();
+  if (work.kind == StreamWork::Kind::kernel) return true;
+  return work.kind == StreamWork::Kind::collective && work.meeting->is_ready();
+}
+
+void SimStream::run_head() {
+  const StreamWork work = std::move(queue_.front());
+  queue_.pop_front();
+  ++runs_;
+  if (work.kind == StreamWork::Kind::collective) {
+    run_collective(work);
+  } else if (!work.run()) {
+    streams_.control().report(
+        FindingKind::use_after_free,
+        fmt::format("work on {} found its memory freed: nobody waited for it, and no record_use "
+                    "kept the memory",
+                    name_));
+  }
+  streams_.advance();
+}
+
+void SimStream::run_collective(const StreamWork& work) {
+  std::size_t gone = 0;
+  if (!work.point->run(*work.meeting, gone))
+    streams_.control().report(
+        FindingKind::use_after_free,
+        fmt::format("{}, collective {}: memory of rank {} of the group was freed before it ran",
+                    work.point->name(), work.meeting->sequence, gone));
+  work.point->complete(*work.meeting, work.member);
+}
+
+bool SimStream::advance() {
+  bool has_moved = false;
+  while (!queue_.empty()) {
+    StreamWork& work = queue_.front();
+    if (work.kind == StreamWork::Kind::kernel) break;
+    if (work.kind == StreamWork::Kind::wait && !streams_.is_reached(work.event)) break;
+    if (work.kind == StreamWork::Kind::collective) {
+      work.meeting->parts[work.member]->is_at_head = true;
+      break;
+    }
+    if (work.kind == StreamWork::Kind::record) streams_.reach(work.event);
+    queue_.pop_front();
+    has_moved = true;
+  }
+  return has_moved;
+}
+
+bool SimStream::will_record(StreamEvent event) const {
+  return std::ranges::any_of(queue_, [&](const StreamWork& work) {
+    return work.kind == StreamWork::Kind::record && work.event == event;
+  });
+}
+
+void SimStream::clear() {
+  queue_.clear();
+}
+
+SimStreams::SimStreams(RankControl& control, AccessObserver* observer)
+    : control_(control), log_{observer, 0} {}
+
+SimStream& SimStreams::user(StreamIndex index) {
+  ZP_CHECK(index >= 0, "a user stream with a negative number");
+  const auto last_role = static_cast<std::int32_t>(StreamRole::offload);
+  return index == 0 ? of(StreamRole::compute) : at(last_role + index);
+}
+
+SimStream& SimStreams::at(std::int32_t id) {
+  const auto index = static_cast<std::size_t>(id);
+  if (streams_.size() <= index) streams_.resize(index + 1);
+  if (!streams_[index])
+    streams_[index] = std::make_unique<SimStream>(StreamId{id}, runs_in_step(id),
+                                                  stream_name(control_.rank(), id), *this);
+  return *streams_[index];
+}
+
+StreamEvent SimStreams::make_event() {
+  reached_.push_back(false);
+  return StreamEvent{log_.events++};
+}
+
+bool SimStreams::is_reached(StreamEvent event) const {
+  ZP_CHECK(event.value >= 0 && std::cmp_less(event.value, reached_.size()),
+           "an event that no stream recorded");
+  return reached_[static_cast<std::size_t>(event.value)];
+}
+
+void SimStreams::reach(StreamEvent event) {
+  reached_[static_cast<std::size_t>(event.value)] = true;
+}
+
+void SimStreams::advance() {
+  bool has_moved = true;
+  while (has_moved) {
+    has_moved = false;
+    for (const auto& stream : streams_) has_moved |= stream && stream->advance();
+  }
+}
+
+const SimStream* SimStreams::stream_of(StreamEvent event) const {
+  for (const auto& stream : streams_)
+    if (stream && stream->will_record(event)) return stream.get();
+  return nullptr;
+}
+
+void SimStreams::clear() {
+  for (const auto& stream : streams_)
+    if (stream) stream->clear();
+  reached_.assign(reached_.size(), true);
+}
+
+}  // namespace zeroproof::sim

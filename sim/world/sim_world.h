@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/host/host_world.h"
+#include "engine/runtime/runtime.h"
+#include "model/choice.h"
+#include "sim/world/finding.h"
+
+namespace zeroproof {
+
+namespace sim {
+class RankTask;
+}
+
+// Where somebody else may go on while a rank could.
+enum class Preemption : std::uint8_t {
+  when_blocked,   // only where the rank has to wait
+  at_every_call,  // before every call that others may see
+};
+
+struct SimWorldOptions {
+  int world_size = 1;
+  ParallelDegrees degrees;
+  Device device;
+  bool is_poisoned = true;                  // what the contract calls garbage is NaN, else zeros
+  std::int64_t capacity_bytes = INT64_MAX;  // of each rank's device, and of its host memory
+  std::vector<RankObservers> observers;     // empty, or one for each rank; must outlive the world
+  Preemption preemption = Preemption::when_blocked;
+  std::uint64_t steps_max = 100'000'000;  // of one run; then it makes no progress
+};
+
+// Ranks as fibers of one thread; who goes on, and which queued work completes next, is the
+// chooser's decision at site "world.next" (options "r0" for a rank, "r0.reduction" for a stream).
+// A run is a function of the program and the decisions alone. Work on the reduction, all_gather
+// and offload streams runs late, or early, as the chooser says; what the model computes on runs in
+// step with its rank.
+class SimWorld {
+ public:
+  using Program = std::function<void(Runtime& runtime)>;
+
+  // `chooser` must outlive it. CheckFailed as in HostWorld.
+  SimWorld(const SimWorldOptions& options, Chooser& chooser);
+  ~SimWorld();
+  SimWorld(const SimWorld&) = delete;
+  SimWorld& operator=(const SimWorld&) = delete;
+
+  int world_size() const { return static_cast<int>(ranks_.size()); }
+  Runtime& runtime(int rank);
+  // For choices within the rank (Autograd::set_scheduling): the same chooser, with fingerprints of
+  // the whole world.
+  Chooser& chooser(int rank);
+
+  // Runs `program` once a rank, in turns, until all have ended. As HostWorld::run: when one throws,
+  // the groups of all are aborted. ExecutionCut passes through, after all ranks have unwound.
+  void run(const Program& program);
+  std::vector<std::exception_ptr> try_run(const Program& program);
+
+  const std::vector<sim::Finding>& findings() const { return findings_; }
+  std::uint64_t steps() const { return steps_; }  // decisions and seam calls so far
+  // Of the ranks' histories and what stands in the queues. Equal ones have equal futures where no
+  // data race is reported.
+  Fingerprint fingerprint() const;
+
+ private:
+  friend class sim::RankTask;
+
+  void make_groups(GroupKind kind, const SimWorldOptions& options);
+  void drive();
+  bool turn();
+  void collect_agents();
+  void end_stuck(sim::FindingKind kind, const std::string& text);
+  void abort_all(const std::string& reason);
+  void finish(sim::RankTask& task);
+  void report(sim::Finding finding);
+
+  // One that can go on: the rank itself, or one of its streams.
+  struct Agent {
+    sim::RankTask* task = nullptr;
+    std::size_t stream = 0;
+    bool is_host = true;
+  };
+
+  Chooser& chooser_;
+  Preemption preemption_;
+  std::uint64_t steps_max_;
+  std::uint64_t steps_ = 0;
+  std::vector<std::unique_ptr<sim::RankTask>> ranks_;
+  std::vector<Agent> agents_;
+  std::vector<std::string_view> names_;  // of agents_
+  std::vector<sim::Finding> findings_;
+  bool is_cut_ = false;
+};
+
+}  // namespace zeroproof
