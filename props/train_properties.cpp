@@ -91,7 +91,7 @@ struct JudgedElsewhere {
 };
 
 constexpr std::array kElsewhere = {
-    JudgedElsewhere{"P50", "tests/engine/flat_partition_test.cpp"},
+    JudgedElsewhere{"P50", "tests/peer/zero_partition_test.cpp"},
     JudgedElsewhere{"P87", "tests/engine/checkpoint_round_trip_test.cpp"},
 };
 
