@@ -5,6 +5,7 @@
 #include "sim/schedule.h"
 #include "sim/schedulers/exhaustive.h"
 #include "sim/schedulers/fifo.h"
+#include "sim/schedulers/pct.h"
 #include "sim/schedulers/random.h"
 #include "sim/schedulers/replay.h"
 
@@ -12,6 +13,7 @@ namespace zeroproof {
 namespace {
 
 constexpr std::string_view kReplay = "replay:";
+constexpr std::string_view kPct = "pct:";
 
 }  // namespace
 
@@ -24,14 +26,15 @@ Result<std::unique_ptr<Scheduler>> make_scheduler(std::string_view spec, std::ui
     if (!schedule) return tl::unexpected(schedule.error());
     return std::make_unique<ReplayScheduler>(std::move(schedule->choices));
   }
-  if (spec == "dpor" || spec == "pct" || spec.starts_with("pct:")) {
-    return fail(ErrorCode::cannot_run,
-                fmt::format("--scheduler {}: comes with the simulator, which is not built yet; use "
-                            "exhaustive or random",
-                            spec));
+  if (spec.starts_with(kPct)) {
+    const std::string_view depth = spec.substr(kPct.size());
+    if (depth.size() != 1 || depth[0] < '1' || depth[0] > '9')
+      return fail(ErrorCode::usage,
+                  fmt::format("--scheduler {}: give a depth from 1 to 9, like pct:3", spec));
+    return std::make_unique<PctScheduler>(depth[0] - '0', seed);
   }
   return fail(ErrorCode::usage, fmt::format("--scheduler {}: unknown; use fifo, random, "
-                                            "exhaustive or replay:FILE",
+                                            "pct:D, exhaustive or replay:FILE",
                                             spec));
 }
 

@@ -52,8 +52,8 @@ class Scheduler : public Chooser {
   virtual std::optional<std::string> divergence() const { return std::nullopt; }
 };
 
-// SPEC is one of fifo, random, exhaustive, replay:FILE. `seed` is used by random. Code usage
-// for an unknown name, unreadable for a bad schedule file, cannot_run for pct:D and dpor.
+// SPEC is one of fifo, random, pct:D, exhaustive, replay:FILE. `seed` is used by random and pct.
+// Code usage for an unknown name, unreadable for a bad schedule file.
 Result<std::unique_ptr<Scheduler>> make_scheduler(std::string_view spec, std::uint64_t seed);
 
 }  // namespace zeroproof

@@ -7,8 +7,7 @@ namespace zeroproof {
 const std::vector<RuntimeInfo>& runtimes() {
   static const std::vector<RuntimeInfo> kRuntimes = {
       {"host", "ranks are threads of this process, collectives go through shared memory", true, ""},
-      {"sim", "ranks share one thread in virtual time, every order is a choice", false,
-       "this version has no simulator for the tensor level; use host"},
+      {"sim", "ranks share one thread in virtual time, every order is a choice", true, ""},
       {"cuda", "a rank is a process with a GPU, collectives go through NCCL", false,
        "this build has no CUDA runtime; use host"},
   };

@@ -1,8 +1,13 @@
 #include "props/train/cell_run.h"
 
 #include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <utility>
 
+#include "sim/scheduler.h"
 #include "sim/schedulers/random.h"
+#include "sim/world/sim_world.h"
 
 namespace zeroproof::train {
 namespace {
@@ -34,10 +39,34 @@ void run_rank(const TrainScenario& scenario, const TrainCell& cell, Runtime& run
   run.memory = runtime.memory().stats(Placement::device);
 }
 
+// `nodes_of(rank)`: who decides which node runs next; null for PyTorch's order.
+template <class World, class NodesOf>
+CellRun run_world(World& world, const TrainScenario& scenario, const TrainCell& cell,
+                  const CellRunOptions& options, NodesOf nodes_of) {
+  CellRun run;
+  run.ranks.resize(static_cast<std::size_t>(cell.world_size));
+  const auto errors = world.try_run([&](Runtime& runtime) {
+    const auto rank = static_cast<std::size_t>(runtime.rank());
+    EngineTarget::Options target{.collects_values = options.collects_values};
+    if (options.watch) options.watch->attach(rank, target);
+    target.order = nodes_of(runtime.rank());
+    std::optional<RandomScheduler> order;
+    if (cell.order_seed) {
+      order.emplace(*cell.order_seed);
+      order->new_execution();
+      target.order = &*order;
+    }
+    run_rank(scenario, cell, runtime, target, run.ranks[rank]);
+  });
+  for (std::size_t rank = 0; rank < errors.size(); ++rank)
+    if (errors[rank]) run.ranks[rank].error = errors[rank];
+  return run;
+}
+
 }  // namespace
 
 bool CellRun::has_failed() const {
-  return std::ranges::any_of(ranks, [](const RankRun& run) { return run.error != nullptr; });
+  return !findings.empty() || std::ranges::any_of(ranks, [](const RankRun& run) { return run.error != nullptr; });
 }
 
 std::size_t CellRun::deciding_rank() const {
@@ -50,27 +79,29 @@ std::size_t CellRun::deciding_rank() const {
 
 CellRun run_ranks(const TrainScenario& scenario, const TrainCell& cell,
                   const CellRunOptions& options) {
-  CellRun run;
-  run.ranks.resize(static_cast<std::size_t>(cell.world_size));
-  HostWorldOptions world_options;
-  world_options.world_size = cell.world_size;
-  world_options.device = Device::cpu();
+  if (!cell.sim && !options.chooser) {
+    HostWorldOptions world_options{.world_size = cell.world_size, .device = Device::cpu()};
+    if (options.watch) world_options.observers = options.watch->observers();
+    HostWorld world(world_options);
+    return run_world(world, scenario, cell, options, [](int) -> Chooser* { return nullptr; });
+  }
+  std::unique_ptr<Scheduler> scheduler;
+  if (!options.chooser) {
+    auto made = make_scheduler(cell.sim->scheduler, cell.sim->seed);
+    if (!made) throw std::invalid_argument(made.error().text);
+    scheduler = std::move(*made);
+    scheduler->new_execution();
+  }
+  SimWorldOptions world_options{.world_size = cell.world_size, .device = Device::cpu()};
   if (options.watch) world_options.observers = options.watch->observers();
-  HostWorld world(world_options);
-  const auto errors = world.try_run([&](Runtime& runtime) {
-    const auto rank = static_cast<std::size_t>(runtime.rank());
-    EngineTarget::Options target{.collects_values = options.collects_values};
-    if (options.watch) options.watch->attach(rank, target);
-    std::optional<RandomScheduler> order;
-    if (cell.order_seed) {
-      order.emplace(*cell.order_seed);
-      order->new_execution();
-      target.order = &*order;
-    }
-    run_rank(scenario, cell, runtime, target, run.ranks[rank]);
+  const bool preempts = !cell.sim || cell.sim->preempts;
+  world_options.preemption = preempts ? Preemption::at_every_call : Preemption::when_blocked;
+  SimWorld world(world_options, options.chooser ? *options.chooser : *scheduler);
+  CellRun run = run_world(world, scenario, cell, options, [&](int rank) -> Chooser* {
+    return options.chooses_nodes ? &world.chooser(rank) : nullptr;
   });
-  for (std::size_t rank = 0; rank < errors.size(); ++rank)
-    if (errors[rank]) run.ranks[rank].error = errors[rank];
+  run.findings = world.findings();
+  run.steps = world.steps();
   return run;
 }
 

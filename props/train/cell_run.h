@@ -9,6 +9,7 @@
 #include "model/choice.h"
 #include "props/train/full_values.h"
 #include "props/train/run_watch.h"
+#include "sim/world/finding.h"
 
 namespace zeroproof::train {
 
@@ -23,6 +24,8 @@ struct RankRun {
 
 struct CellRun {
   std::vector<RankRun> ranks;
+  std::vector<sim::Finding> findings;  // of the simulated world
+  std::uint64_t steps = 0;             // of the same
 
   bool has_failed() const;
   // The first rank of which something went wrong decides: by an error of the engine before any
@@ -32,10 +35,12 @@ struct CellRun {
 
 struct CellRunOptions {
   bool collects_values = false;
-  RunWatch* watch = nullptr;  // null for none
+  RunWatch* watch = nullptr;    // null for none
+  Chooser* chooser = nullptr;   // of the simulator, in place of cell.sim's scheduler
+  bool chooses_nodes = false;   // it also decides which node runs next, in any legal order
 };
 
-// One cell on the host runtime, a thread a rank. An error of the engine ends the program of its
+// One cell on the host runtime, a thread a rank, or in a simulated world. An error of the engine ends the program of its
 // rank and no other: misuse has to be refused on every rank by itself, at the same call.
 CellRun run_ranks(const TrainScenario& scenario, const TrainCell& cell,
                   const CellRunOptions& options);

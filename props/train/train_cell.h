@@ -26,6 +26,13 @@ Result<Precision> precision_of(std::string_view name);
 DType model_dtype(Precision precision);
 DType wire_dtype(Precision precision);
 
+// Who decides in the simulator: what goes on, which queued work completes (site "world.next").
+struct SimOrder {
+  std::string scheduler = "fifo";  // fifo, random, pct:D or replay:FILE
+  std::uint64_t seed = 0;
+  bool preempts = true;  // before every call that others may see; else only where a rank waits
+};
+
 // One cell of the equality matrix, and how its engines are made. Plain data.
 struct TrainCell {
   std::string scenario = "plain";
@@ -42,6 +49,7 @@ struct TrainCell {
   FallbackRule fallback_rule = FallbackRule::per_graph;
   // Nodes that may run next do so in the random order of this seed; none: as PyTorch orders them.
   std::optional<std::uint64_t> order_seed = std::nullopt;
+  std::optional<SimOrder> sim = std::nullopt;  // on the simulator; none: on the host runtime
   // In place of the built-in one; stage, precision and what the scenario needs are set on top.
   std::optional<ZeroConfig> config = std::nullopt;
 };
