@@ -93,6 +93,8 @@ bool Engine::Core::needs_scaler() const {
 void Engine::Core::on_gradient(ZeroParameter& parameter) {
   has_unreduced_gradients_ = true;
   if (context.events.is_on()) return on_observed_gradient(parameter);
+  if (policy->is_settled(context.autograd.current_graph_task()))
+    return optimizer->add_gradient(parameter);
   const bool refreshes = policy->before_gradient(*this);
   optimizer->add_gradient(parameter);
   policy->after_gradient(*this, refreshes);
