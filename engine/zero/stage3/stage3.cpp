@@ -1,6 +1,7 @@
 #include "engine/zero/stage3/stage3.h"
 
 #include <algorithm>
+#include <ranges>
 #include <stdexcept>
 
 #include "engine/zero/stage3/gather_context.h"
@@ -136,12 +137,12 @@ void Zero3Optimizer::add_leaf_hooks() {
 
 // 3.7: every parameter of the leaf, whether this rank used it or not.
 void Zero3Optimizer::on_leaf_backward(Zero3Module& leaf) {
-  ParameterList trained;
-  for (PartitionedParameter* parameter : leaf.own)
-    if (parameter->parameter().group >= 0) trained.push_back(parameter);
-  if (trained.empty()) return;
-  run_hook_([this, &trained] {
-    for (PartitionedParameter* parameter : trained) {
+  const auto is_trained = [](const PartitionedParameter* parameter) {
+    return parameter->parameter().group >= 0;
+  };
+  if (std::ranges::none_of(leaf.own, is_trained)) return;
+  run_hook_([this, &leaf, is_trained] {
+    for (PartitionedParameter* parameter : leaf.own | std::views::filter(is_trained)) {
       const bool is_missing = !parameter->parameter().tensor.grad().is_defined();
       if (!context_.is_coalescing) {
         gradients_->add(*parameter, true);
@@ -232,12 +233,14 @@ void Zero3Optimizer::zero_grad() {
   gradients_->start_window();
 }
 
-void Zero3Optimizer::on_graph_task_begin(GraphTaskId, bool) {
+void Zero3Optimizer::on_graph_task_begin(GraphTaskId task, bool keeps_graph) {
+  coordinator_.begin_task(task, keeps_graph && !context_.autograd.local().transforms);
   if (graph_tasks_++ == 0) is_transform_task_ = context_.autograd.local().transforms != nullptr;
 }
 
 // No epilogue follows a backward that failed, nor one of a function transform.
-void Zero3Optimizer::on_graph_task_end(GraphTaskId, bool raised) {
+void Zero3Optimizer::on_graph_task_end(GraphTaskId task, bool raised) {
+  coordinator_.end_task(task, raised);
   if (--graph_tasks_ > 0 || is_upstream()) return;
   if (raised || is_transform_task_) coordinator_.release_backward_leftovers(false);
 }
