@@ -1,7 +1,6 @@
 #include "engine/zero/stage3/stage3.h"
 
 #include <algorithm>
-#include <ranges>
 #include <stdexcept>
 
 #include "engine/zero/stage3/gather_context.h"
@@ -11,6 +10,13 @@
 #include "model/check.h"
 
 namespace zeroproof {
+namespace {
+
+bool is_trained(const PartitionedParameter* parameter) {
+  return parameter->parameter().group >= 0;
+}
+
+}  // namespace
 
 std::unique_ptr<ZeroOptimizer> make_zero3_optimizer(ZeroContext& context) {
   return std::make_unique<Zero3Optimizer>(context);
@@ -137,12 +143,10 @@ void Zero3Optimizer::add_leaf_hooks() {
 
 // 3.7: every parameter of the leaf, whether this rank used it or not.
 void Zero3Optimizer::on_leaf_backward(Zero3Module& leaf) {
-  const auto is_trained = [](const PartitionedParameter* parameter) {
-    return parameter->parameter().group >= 0;
-  };
   if (std::ranges::none_of(leaf.own, is_trained)) return;
-  run_hook_([this, &leaf, is_trained] {
-    for (PartitionedParameter* parameter : leaf.own | std::views::filter(is_trained)) {
+  run_hook_([this, &leaf] {
+    for (PartitionedParameter* parameter : leaf.own) {
+      if (!is_trained(parameter)) continue;
       const bool is_missing = !parameter->parameter().tensor.grad().is_defined();
       if (!context_.is_coalescing) {
         gradients_->add(*parameter, true);
