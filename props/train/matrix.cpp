@@ -128,6 +128,12 @@ bool MatrixReport::is_good() const {
   return std::ranges::none_of(cells, &TrainReport::is_bad);
 }
 
+std::int64_t MatrixReport::properties_held() const {
+  return std::ranges::count_if(properties, [](const PropertyTally& tally) {
+    return tally.held > 0 && tally.falsified == 0;
+  });
+}
+
 void MatrixReport::add(TrainReport cell) {
   if (cell.properties) {
     tally(*cell.properties, properties);

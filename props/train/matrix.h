@@ -43,6 +43,7 @@ struct MatrixReport {
   std::vector<PropertyTally> properties;  // in catalogue order; of cells that judged any
   std::int64_t count(CellStatus status) const;
   bool is_good() const;
+  std::int64_t properties_held() const;  // in some cell, and falsified in none
 
   void add(TrainReport cell);
 };

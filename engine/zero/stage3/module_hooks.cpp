@@ -56,15 +56,29 @@ void ModuleHooks::remove() {
 }
 
 ModuleHooks::InvocationPtr ModuleHooks::invoke(Zero3Module& module) {
-  if (!is_upstream())
-    return std::make_shared<Invocation>(
-        Invocation{.call = {.module = &module, .invocation = next_invocation_++}});
+  if (!is_upstream()) {
+    const bool is_plain =
+        !context_.autograd.local().transforms && context_.autograd.current_graph_task().is_none();
+    return std::make_shared<Invocation>(Invocation{.call = {.module = &module,
+                                                            .invocation = next_invocation_++,
+                                                            .graph = is_plain ? forwards_ : -1},
+                                                   .retained = coordinator_.retained_graphs()});
+  }
   InvocationPtr shared = of_modules_[static_cast<std::size_t>(module.id)];
   shared->inputs.clear();  // pending ones are forgotten at each call
   return shared;
 }
 
+// A graph may go at any time. What is kept for it then stays until the next step, at worst.
+void ModuleHooks::Invocation::forget() const noexcept {
+  try {
+    if (const auto holders = retained.lock()) holders->forget(call);
+  } catch (const std::exception&) {  // the runtime has failed, which its next use will tell
+  }
+}
+
 TensorList ModuleHooks::before_forward(Zero3Module& module, const TensorList& inputs) {
+  if (stack_.empty()) ++forwards_;
   if (module.is_root) {
     if (!is_upstream()) settle_earlier_backwards();
     coordinator_.reset_step();

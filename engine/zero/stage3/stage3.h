@@ -74,12 +74,9 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   void on_leaf_backward(Zero3Module& leaf);
   Zero3Module& known(nn::Module& module);
 
-  bool checks_overflow() const;
   bool overflows(const std::vector<Span>& shards);
-  double divisor(double scale, double norm) const;
   Span step_gradient(SubGroup& group) const;
   std::vector<Span> shards();
-  void update(SubGroup& group, double divisor);
   void partition_all_parameters();
   void post_step();
 
