@@ -10,6 +10,7 @@
 #include "props/cli/verb.h"
 #include "props/report/progress.h"
 #include "props/report/train_report.h"
+#include "sim/scheduler.h"
 
 namespace zeroproof {
 namespace {
@@ -57,7 +58,15 @@ class TrainVerb final : public Verb {
     flags.add_value("order-seed", order_seed_,
                     {"N", "run nodes in random legal orders of this seed"});
     flags.add_value("runtime", runtime_,
-                    {"NAME", "host (default): a thread a rank", {"host", "sim", "cuda"}});
+                    {"NAME",
+                     "host (default): a thread a rank; sim: one thread, chosen orders",
+                     {"host", "sim", "cuda"}});
+    flags.add_value("scheduler", scheduler_,
+                    {"SPEC", "of --runtime sim: fifo (default), random, pct:D, replay:FILE"});
+    flags.add_value("schedule-seed", schedule_seed_,
+                    {"N", "of --runtime sim: the seed of random and pct (default 0)"});
+    flags.add_switch("no-preemption", has_no_preemption_,
+                     "of --runtime sim: ranks give way only where they wait");
     declare_engine(flags);
     flags.add_switch("check-baseline", checks_.has_baseline, "compare with the unsharded baseline");
     flags.add_switch("check-properties", checks_.has_properties,
@@ -130,11 +139,24 @@ class TrainVerb final : public Verb {
       if (!seed) return tl::unexpected(seed.error());
       cell.order_seed = *seed;
     }
+    if (runtime_ == "sim") {
+      const auto order = read_sim_order();
+      if (!order) return tl::unexpected(order.error());
+      cell.sim = *order;
+    }
     cell.policy = policy_;
     const auto quirks = Quirks::parse(quirks_);
     if (!quirks) return tl::unexpected(quirks.error());
     cell.quirks = *quirks;
     return with_config(std::move(cell));
+  }
+
+  Result<train::SimOrder> read_sim_order() const {
+    const auto seed = parse_count(schedule_seed_, "train: --schedule-seed");
+    if (!seed) return tl::unexpected(seed.error());
+    if (const auto known = make_scheduler(scheduler_, *seed); !known)
+      return tl::unexpected(known.error());
+    return train::SimOrder{.scheduler = scheduler_, .seed = *seed, .preempts = !has_no_preemption_};
   }
 
   Result<TrainCell> with_config(TrainCell cell) {
@@ -254,6 +276,9 @@ class TrainVerb final : public Verb {
   std::string steps_ = "3";
   std::string order_seed_;
   std::string runtime_ = "host";
+  std::string scheduler_ = "fifo";
+  std::string schedule_seed_ = "0";
+  bool has_no_preemption_ = false;
   std::string policy_ = "exact";
   std::string quirks_ = "none";
   std::string api_ = "full";

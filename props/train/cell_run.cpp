@@ -66,7 +66,8 @@ CellRun run_world(World& world, const TrainScenario& scenario, const TrainCell& 
 }  // namespace
 
 bool CellRun::has_failed() const {
-  return !findings.empty() || std::ranges::any_of(ranks, [](const RankRun& run) { return run.error != nullptr; });
+  return !findings.empty() ||
+         std::ranges::any_of(ranks, [](const RankRun& run) { return run.error != nullptr; });
 }
 
 std::size_t CellRun::deciding_rank() const {
@@ -80,7 +81,9 @@ std::size_t CellRun::deciding_rank() const {
 CellRun run_ranks(const TrainScenario& scenario, const TrainCell& cell,
                   const CellRunOptions& options) {
   if (!cell.sim && !options.chooser) {
-    HostWorldOptions world_options{.world_size = cell.world_size, .device = Device::cpu()};
+    HostWorldOptions world_options;
+    world_options.world_size = cell.world_size;
+    world_options.device = Device::cpu();
     if (options.watch) world_options.observers = options.watch->observers();
     HostWorld world(world_options);
     return run_world(world, scenario, cell, options, [](int) -> Chooser* { return nullptr; });
@@ -92,7 +95,9 @@ CellRun run_ranks(const TrainScenario& scenario, const TrainCell& cell,
     scheduler = std::move(*made);
     scheduler->new_execution();
   }
-  SimWorldOptions world_options{.world_size = cell.world_size, .device = Device::cpu()};
+  SimWorldOptions world_options;
+  world_options.world_size = cell.world_size;
+  world_options.device = Device::cpu();
   if (options.watch) world_options.observers = options.watch->observers();
   const bool preempts = !cell.sim || cell.sim->preempts;
   world_options.preemption = preempts ? Preemption::at_every_call : Preemption::when_blocked;

@@ -35,13 +35,14 @@ struct CellRun {
 
 struct CellRunOptions {
   bool collects_values = false;
-  RunWatch* watch = nullptr;    // null for none
-  Chooser* chooser = nullptr;   // of the simulator, in place of cell.sim's scheduler
-  bool chooses_nodes = false;   // it also decides which node runs next, in any legal order
+  RunWatch* watch = nullptr;   // null for none
+  Chooser* chooser = nullptr;  // of the simulator, in place of cell.sim's scheduler
+  bool chooses_nodes = false;  // it also decides which node runs next, in any legal order
 };
 
-// One cell on the host runtime, a thread a rank, or in a simulated world. An error of the engine ends the program of its
-// rank and no other: misuse has to be refused on every rank by itself, at the same call.
+// One cell on the host runtime, a thread a rank, or in a simulated world. An error of the engine
+// ends the program of its rank and no other: misuse has to be refused on every rank by itself, at
+// the same call.
 CellRun run_ranks(const TrainScenario& scenario, const TrainCell& cell,
                   const CellRunOptions& options);
 

@@ -16,6 +16,11 @@ namespace {
 constexpr std::uint64_t kOrderSeed = 38;
 
 void judge_errors(const TrainScenario& scenario, const CellRun& run, TrainReport& report) {
+  if (!run.findings.empty()) {
+    report.status = CellStatus::failed;
+    report.error = run.findings.front().text;
+    return;
+  }
   const std::size_t rank = run.deciding_rank();
   const std::exception_ptr& error = run.ranks[rank].error;
   report.status = CellStatus::failed;

@@ -148,7 +148,8 @@ TEST(RetainedGraphs, Every_backward_counts_once_and_an_aborted_one_not_at_all) {
           cell.stage = stage;
           cell.backward = way.backward;
           cell.precision = way.precision;
-          const TrainReport report = train(scenario_of(retained, end), cell, {.has_baseline = true});
+          const TrainReport report =
+              train(scenario_of(retained, end), cell, {.has_baseline = true});
           EXPECT_EQ(CellStatus::equal, report.status)
               << retained.name << ": " << train_text(report, Palette());
         }

@@ -5,6 +5,7 @@
 #include "sim/explorer.h"
 #include "sim/schedulers/exhaustive.h"
 #include "sim/schedulers/fifo.h"
+#include "sim/schedulers/pct.h"
 #include "sim/schedulers/random.h"
 #include "sim/schedulers/record.h"
 #include "sim/schedulers/replay.h"
@@ -219,16 +220,47 @@ TEST(ExhaustiveScheduler, Detects_a_world_that_changed_on_the_way_back) {
   EXPECT_NE(result.divergence.find("'toy.unsteady'"), std::string::npos);
 }
 
-TEST(MakeScheduler, Knows_its_names_and_says_what_is_not_built) {
-  for (const std::string_view spec : {"fifo", "random", "exhaustive"}) {
+// n tasks of two steps each, of which only the order in which all `depth` constraints hold fails:
+// the last task ends first, and then each before it.
+bool runs_in_reverse(Scheduler& scheduler, std::size_t tasks) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < tasks; ++i) names.push_back("t" + std::to_string(i));
+  std::vector<std::size_t> open(tasks);
+  for (std::size_t i = 0; i < tasks; ++i) open[i] = i;
+  bool is_reverse = true;
+  scheduler.new_execution();
+  while (!open.empty()) {
+    std::vector<std::string_view> options;
+    for (const std::size_t i : open) options.push_back(names[i]);
+    const std::size_t choice = scheduler.choose({"toy", options, {}});
+    is_reverse = is_reverse && choice + 1 == open.size();
+    open.erase(open.begin() + static_cast<std::ptrdiff_t>(choice));
+  }
+  scheduler.end_execution({});
+  return is_reverse;
+}
+
+TEST(PctScheduler, Hits_at_least_as_often_as_its_certificate_says) {
+  for (const int depth : {1, 2, 3}) {
+    PctScheduler scheduler(depth, 20261120);
+    int hits = 0;
+    constexpr int kRuns = 10'000;
+    // One constraint a pair of neighbours: with three tasks, depth 2.
+    const std::size_t tasks = static_cast<std::size_t>(depth) + 1;
+    for (int run = 0; run < kRuns; ++run) hits += runs_in_reverse(scheduler, tasks) ? 1 : 0;
+    const PctCertificate certificate = scheduler.certificate();
+    EXPECT_EQ(certificate.tasks, tasks);
+    EXPECT_GE(hits, kRuns * certificate.hit_chance()) << "depth " << depth;
+    EXPECT_LT(certificate.miss_chance(), 1e-6);
+  }
+}
+
+TEST(MakeScheduler, Knows_its_names) {
+  for (const std::string_view spec : {"fifo", "random", "exhaustive", "pct:3"}) {
     EXPECT_TRUE(make_scheduler(spec, 1)) << spec;
   }
-  for (const std::string_view spec : {"pct:3", "dpor"}) {
-    const auto scheduler = make_scheduler(spec, 1);
-    ASSERT_FALSE(scheduler);
-    EXPECT_EQ(scheduler.error().code, ErrorCode::cannot_run);
-    EXPECT_NE(scheduler.error().text.find("simulator"), std::string::npos);
-  }
+  for (const std::string_view spec : {"pct:0", "pct:", "pct:x", "dpor"})
+    EXPECT_EQ(make_scheduler(spec, 1).error().code, ErrorCode::usage) << spec;
   EXPECT_EQ(make_scheduler("dfs", 1).error().code, ErrorCode::usage);
   EXPECT_EQ(make_scheduler("replay:/nowhere.zps", 1).error().code, ErrorCode::unreadable);
 }
