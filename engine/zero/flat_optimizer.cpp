@@ -59,6 +59,7 @@ std::vector<Span> FlatOptimizer::windows() {
 
 // zero_semantics 2.19: overflow, scale, norm, update.
 StepOutcome FlatOptimizer::step() {
+  if (is_grad_scaler_upstream()) return step_by_group();
   StepOutcome outcome;
   outcome.has_overflow = checks_overflow() && overflows();
   const double scale = context_.loss_scaler.scale();
@@ -77,6 +78,31 @@ StepOutcome FlatOptimizer::step() {
   gather_parameters();
   drop_gradients();
   outcome.is_applied = true;
+  return outcome;
+}
+
+bool FlatOptimizer::is_grad_scaler_upstream() const {
+  return context_.config.stage > 0 && context_.has(Quirk::h7_autocast_clips_scaled) &&
+         context_.loss_scaler.kind() == LossScalerKind::grad_scaler;
+}
+
+// H7: each group decides about itself, on this rank alone, and moves the scale for the next one;
+// what is clipped is scaled.
+StepOutcome FlatOptimizer::step_by_group() {
+  StepOutcome outcome;
+  LossScaler& scaler = context_.loss_scaler;
+  const double norm_scaled = norm();
+  outcome.grad_norm = norm_scaled / scaler.scale();
+  const double clip = unscale_and_clip_divisor(1.0, norm_scaled, context_.config.gradient_clipping);
+  for (FlatGroup& group : groups_) {
+    const bool is_skipped = any_not_finite(context_, {step_gradient(group)});
+    if (!is_skipped) update(group, scaler.scale() * clip);
+    scaler.update(is_skipped);
+    outcome.has_overflow = outcome.has_overflow || is_skipped;
+  }
+  gather_parameters();
+  drop_gradients();
+  outcome.is_applied = !outcome.has_overflow;
   return outcome;
 }
 

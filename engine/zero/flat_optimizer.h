@@ -55,6 +55,8 @@ class FlatOptimizer : public ZeroOptimizer {
   std::deque<FlatGroup> groups_;
 
  private:
+  bool is_grad_scaler_upstream() const;
+  StepOutcome step_by_group();
   void update(FlatGroup& group, double divisor);
   std::vector<double> whole(const FlatGroup& group, const Tensor& slice) const;
   template <class SliceOf>

@@ -266,9 +266,6 @@ double Stage12Optimizer::norm() {
 }
 
 bool Stage12Optimizer::overflows() {
-  if (context_.has(Quirk::h7_autocast_clips_scaled) &&
-      context_.loss_scaler.kind() == LossScalerKind::grad_scaler)
-    return any_not_finite(context_, windows());
   return has_overflow(context_, windows(), {.is_default_group = true, .bytes = 1});
 }
 

@@ -162,7 +162,7 @@ std::int64_t Zero3Optimizer::on_forward_end(bool has_graph) {
   if (fallback_) return fallback_->end_forward(has_graph).value_or(-1);
   const Autograd& autograd = context_.autograd;
   const bool has_backward = autograd.is_grad_enabled() && !autograd.local().transforms;
-  if (!is_upstream() && !has_backward && hooks_->stack_depth() == 0)
+  if (!context_.is_upstream() && !has_backward && hooks_->stack_depth() == 0)
     coordinator_.release_all_unused();
   return -1;
 }
@@ -238,8 +238,10 @@ void Zero3Optimizer::on_graph_task_begin(GraphTaskId, bool) {
 
 // No epilogue follows a backward that failed, nor one of a function transform.
 void Zero3Optimizer::on_graph_task_end(GraphTaskId, bool raised) {
-  if (--graph_tasks_ > 0 || is_upstream()) return;
-  if (raised || is_transform_task_) coordinator_.release_backward_leftovers(false);
+  if (--graph_tasks_ > 0) return;
+  const bool is_failed = raised && !context_.has(Quirk::h1_abort_leaks_state);
+  const bool is_transform = is_transform_task_ && !context_.is_upstream();
+  if (is_failed || is_transform) coordinator_.release_backward_leftovers(false);
 }
 
 void Zero3Optimizer::gathered_parameters(const TensorList& parameters,

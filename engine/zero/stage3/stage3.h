@@ -65,7 +65,6 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
  private:
   void on_graph_task_begin(GraphTaskId task, bool keeps_graph) override;
   void on_graph_task_end(GraphTaskId task, bool raised) override;
-  bool is_upstream() const { return context_.has(Quirk::h11_module_stack_leaks); }
 
   void make_sub_groups();
   void use_fallback();
@@ -76,7 +75,8 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
 
   bool checks_overflow() const;
   bool overflows(const std::vector<Span>& shards);
-  double divisor(double scale, double norm) const;
+  void update_all(StepOutcome& outcome);
+  void update_each_alone(StepOutcome& outcome);
   Span step_gradient(SubGroup& group) const;
   std::vector<Span> shards();
   void update(SubGroup& group, double divisor);

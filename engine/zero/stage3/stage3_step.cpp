@@ -10,22 +10,44 @@ StepOutcome Zero3Optimizer::step() {
   partition_all_parameters();
   gradients_->prepare_update();
   StepOutcome outcome;
-  outcome.has_overflow = checks_overflow() && overflows(shards());
-  const double scale = context_.loss_scaler.scale();
-  if (checks_overflow()) context_.loss_scaler.update(outcome.has_overflow);
-  if (!outcome.has_overflow) {
-    const double used =
-        context_.has(Quirk::h6_unscale_with_updated_scale) ? context_.loss_scaler.scale() : scale;
-    const double norm = gradient_norm(context_, shards(), {.is_default_group = true});
-    outcome.grad_norm = norm / used;
-    for (SubGroup& group : sub_groups_) update(group, divisor(used, norm));
-    outcome.is_applied = true;
-  }
+  const bool is_upstream_scaler = context_.has(Quirk::h7_autocast_clips_scaled) &&
+                                  context_.loss_scaler.kind() == LossScalerKind::grad_scaler;
+  is_upstream_scaler ? update_each_alone(outcome) : update_all(outcome);
   gradients_->finish_update();
   gradients_->drop_backward();
   zero_grad();
   post_step();
   return outcome;
+}
+
+void Zero3Optimizer::update_all(StepOutcome& outcome) {
+  outcome.has_overflow = checks_overflow() && overflows(shards());
+  const double scale = context_.loss_scaler.scale();
+  if (checks_overflow()) context_.loss_scaler.update(outcome.has_overflow);
+  if (outcome.has_overflow) return;
+  const double used =
+      context_.has(Quirk::h6_unscale_with_updated_scale) ? context_.loss_scaler.scale() : scale;
+  const double norm = gradient_norm(context_, shards(), {.is_default_group = true});
+  outcome.grad_norm = norm / used;
+  for (SubGroup& group : sub_groups_)
+    update(group, unscale_and_clip_divisor(used, norm, context_.config.gradient_clipping));
+  outcome.is_applied = true;
+}
+
+// H7: each sub-group decides about itself, on this rank alone, and moves the scale for the next
+// one; what is clipped is scaled.
+void Zero3Optimizer::update_each_alone(StepOutcome& outcome) {
+  LossScaler& scaler = context_.loss_scaler;
+  const double norm = gradient_norm(context_, shards(), {.is_default_group = true});
+  outcome.grad_norm = norm / scaler.scale();
+  const double clip = unscale_and_clip_divisor(1.0, norm, context_.config.gradient_clipping);
+  for (SubGroup& group : sub_groups_) {
+    const bool is_skipped = any_not_finite(context_, {step_gradient(group)});
+    if (!is_skipped) update(group, scaler.scale() * clip);
+    scaler.update(is_skipped);
+    outcome.has_overflow = outcome.has_overflow || is_skipped;
+  }
+  outcome.is_applied = !outcome.has_overflow;
 }
 
 void Zero3Optimizer::partition_all_parameters() {
@@ -43,20 +65,8 @@ bool Zero3Optimizer::checks_overflow() const {
   return context_.config.fp16.enabled || context_.loss_scaler.kind() != LossScalerKind::none;
 }
 
-// The GradScaler decides on each rank by itself upstream (H7).
 bool Zero3Optimizer::overflows(const std::vector<Span>& shards) {
-  const bool is_local = context_.has(Quirk::h7_autocast_clips_scaled) &&
-                        context_.loss_scaler.kind() == LossScalerKind::grad_scaler;
-  return is_local ? any_not_finite(context_, shards)
-                  : has_overflow(context_, shards, {.is_default_group = true});
-}
-
-double Zero3Optimizer::divisor(double scale, double norm) const {
-  const double clip = context_.config.gradient_clipping;
-  const bool clips_scaled = context_.has(Quirk::h7_autocast_clips_scaled) &&
-                            context_.loss_scaler.kind() == LossScalerKind::grad_scaler;
-  if (clips_scaled) return scale * unscale_and_clip_divisor(1.0, norm, clip);
-  return unscale_and_clip_divisor(scale, norm, clip);
+  return has_overflow(context_, shards, {.is_default_group = true});
 }
 
 Span Zero3Optimizer::step_gradient(SubGroup& group) const {
