@@ -112,7 +112,7 @@ void engine_hook(benchmark::State& state) {
 }
 
 BENCHMARK(engine_hook)
-    ->ArgsProduct({{1, 2}, {147, 65'536}})
+    ->ArgsProduct({{1, 2, 3}, {147, 65'536}})
     ->ArgNames({"stage", "params"})
     ->UseManualTime()
     ->Unit(benchmark::kMicrosecond);

@@ -33,8 +33,8 @@ TensorList Engine::forward(TensorList inputs) {
 Tensor Engine::backward(const Tensor& loss, const BackwardArguments& arguments) {
   return core_->backward(loss, arguments);
 }
-Tensor Engine::scale(const Tensor& loss, bool retain_graph) {
-  return core_->scale(loss, retain_graph);
+Tensor Engine::scale(const Tensor& loss, bool) {
+  return core_->scale(loss);
 }
 bool Engine::needs_scaler() const {
   return core_->needs_scaler();

@@ -79,8 +79,8 @@ class Engine {
   // Differentiates the loss, reduces, and returns the loss, divided by the accumulation steps
   // unless told otherwise (2.9). E3.
   Tensor backward(const Tensor& loss, const BackwardArguments& arguments = {});
-  // The loss to differentiate by hand; needed where needs_scaler() says so (2.10). With
-  // `retain_graph`, parameters of stage 3 stay for the next backward. E4.
+  // The loss to differentiate by hand; needed where needs_scaler() says so (2.10). E4.
+  // `retain_graph` is DeepSpeed's (#8045); here stage 3 sees for itself which backward retains.
   Tensor scale(const Tensor& loss, bool retain_graph = false);
   bool needs_scaler() const;
   // The caller's own loss scale (upstream's external one) from the next forward on, in place of

@@ -52,7 +52,6 @@ Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& argum
 
 void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arguments) {
   GlobalState& global = context.autograd.global();
-  if (arguments.retain_graph) optimizer->set_retains_graph(true);
   ++running_;
   ++global.managed_backwards;
   policy->on_backward_begin(*this);
@@ -63,7 +62,6 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
     epilogue();
   } catch (...) {
     --global.managed_backwards;
-    optimizer->set_retains_graph(false);
     if (context.has(Quirk::h1_abort_leaks_state)) throw;
     policy->on_backward_end(*this, true);
     running_ = policy->is_backward_running() ? running_ : running_ - 1;
@@ -73,13 +71,11 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
   --running_;
   --global.managed_backwards;
   policy->on_backward_end(*this, false);
-  if (arguments.retain_graph) optimizer->set_retains_graph(false);
 }
 
-Tensor Engine::Core::scale(const Tensor& loss, bool retain_graph) {
+Tensor Engine::Core::scale(const Tensor& loss) {
   const Events::Call call(context.events, "engine.scale");
   check_scalar(loss, EngineErrorId::e4);
-  if (retain_graph) optimizer->set_retains_graph(true);
   is_scale_called_ = true;
   return scaled(loss, context.loss_scaler.scale());
 }
@@ -104,6 +100,8 @@ Result<void> Engine::Core::override_loss_scale(double loss_scale) {
 void Engine::Core::on_gradient(ZeroParameter& parameter) {
   has_unreduced_gradients_ = true;
   if (context.events.is_on()) return on_observed_gradient(parameter);
+  if (policy->is_settled(context.autograd.current_graph_task()))
+    return optimizer->add_gradient(parameter);
   const bool refreshes = policy->before_gradient(*this);
   optimizer->add_gradient(parameter);
   policy->after_gradient(*this, refreshes);
@@ -204,7 +202,6 @@ void Engine::Core::run_post_hook() {
   }
   is_scale_called_ = false;
   epilogue();
-  optimizer->set_retains_graph(false);
 }
 
 void Engine::Core::abandon_gradients() {
@@ -212,7 +209,6 @@ void Engine::Core::abandon_gradients() {
   context.events.mark("gradients_abandoned");
   has_unreduced_gradients_ = false;
   is_scale_called_ = false;
-  optimizer->set_retains_graph(false);
   const bool is_restartable = optimizer->abandon_gradients();
   if (options.policy != "pr8245" || is_restartable) return;
   must_restart_ = true;
@@ -242,7 +238,7 @@ void Engine::Core::epilogue() {
 
 // --- GraphTaskListener -------------------------------------------------------------------------
 
-void Engine::Core::on_graph_task_begin(GraphTaskId task, bool keeps_graph) {
+void Engine::Core::on_graph_task_begin(GraphTaskId task, bool) {
   const bool begins_in_forward = !open_forwards_.empty() && open_forwards_.back() == tasks_.size();
   const bool is_nested_in_one = !tasks_.empty() && tasks_.back().is_pre_user;
   tasks_.push_back({.id = task,
@@ -250,7 +246,6 @@ void Engine::Core::on_graph_task_begin(GraphTaskId task, bool keeps_graph) {
                     .is_transform = is_in_transform(),
                     .has_prologue = !tasks_.empty() && tasks_.back().has_prologue});
   if (tasks_.back().is_transform) return;
-  if (keeps_graph) optimizer->set_retains_graph(true);
   policy->on_graph_task_begin(*this, task);
 }
 

@@ -30,7 +30,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
 
   // engine_backward.cpp
   Tensor backward(const Tensor& loss, const BackwardArguments& arguments);
-  Tensor scale(const Tensor& loss, bool retain_graph);
+  Tensor scale(const Tensor& loss);
   bool needs_scaler() const;
   Result<void> override_loss_scale(double loss_scale);
 

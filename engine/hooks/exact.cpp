@@ -53,16 +53,16 @@ class ExactPolicy final : public HookPolicy {
     const bool is_inside_forward =
         !open_forwards_.empty() && open_forwards_.back() == tasks_.size();
     tasks_.push_back({.id = task, .is_inside_forward = is_inside_forward});
-    owing_task_ = GraphTaskId::none();
+    settled_task_ = kNotSettled;
   }
 
   void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) override {
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a thread nest");
     if (raised) leave(tasks_.back());
     tasks_.pop_back();
-    owing_task_ = GraphTaskId::none();
+    settled_task_ = kNotSettled;
     if (raised && tasks_.empty() && has_unreduced_work_) {
-      has_unreduced_work_ = false;
+      forget_work();
       host.abandon_gradients();
     }
     hand_debt_to_current_task(host);
@@ -76,9 +76,7 @@ class ExactPolicy final : public HookPolicy {
 
   bool before_gradient(HookHost& host) override {
     has_unreduced_work_ = true;
-    const GraphTaskId task = host.current_graph_task();
-    if (task != owing_task_) [[unlikely]]
-      find_owing_task(host);
+    if (!is_settled(host.current_graph_task())) find_owing_task(host);
     return false;
   }
 
@@ -94,7 +92,7 @@ class ExactPolicy final : public HookPolicy {
   }
 
   void on_epilogue(HookHost&) override {
-    has_unreduced_work_ = false;
+    forget_work();
     // An explicit epilogue settles every backward of engine.backward, an automatic one its task's.
     if (!is_running_ && !tasks_.empty()) return leave(tasks_.back());
     notify_call(ManagerMethod::exit_backward);
@@ -110,7 +108,7 @@ class ExactPolicy final : public HookPolicy {
     if (!raised || !tasks_.empty()) return;
     pending_epilogues_ = 0;
     if (has_unreduced_work_) {
-      has_unreduced_work_ = false;
+      forget_work();
       host.abandon_gradients();
     }
   }
@@ -149,6 +147,11 @@ class ExactPolicy final : public HookPolicy {
   }
 
  private:
+  void forget_work() {
+    has_unreduced_work_ = false;
+    settled_task_ = kNotSettled;
+  }
+
   OpenTask& current_task(const HookHost& host) {
     const GraphTaskId id = host.current_graph_task();
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == id,
@@ -187,7 +190,7 @@ class ExactPolicy final : public HookPolicy {
   // the nested task ends.
   void find_owing_task(HookHost& host) {
     OpenTask& task = current_task(host);
-    owing_task_ = task.id;
+    settled_task_ = task.id;
     if (owner_of_work() == &task) queue_callback_once(host, task);
   }
 
@@ -217,7 +220,6 @@ class ExactPolicy final : public HookPolicy {
 
   std::vector<OpenTask> tasks_;             // of the thread, innermost last
   std::vector<std::size_t> open_forwards_;  // size of tasks_ when each open forward began
-  GraphTaskId owing_task_;                  // hooks of this task need no further look
   std::int32_t pending_epilogues_ = 0;
   bool has_unreduced_work_ = false;
   bool is_running_ = false;

@@ -85,20 +85,27 @@ void Stage12Optimizer::offer(ZeroParameter& parameter) {
   if (joins) {
     target.add(parameter, grad);
   } else {
-    append(target, parameter, grad);
+    const Span values = append(target, parameter, grad);
+    if (!partitions_gradients()) add_local_sum(parameter, values);
   }
   if (context_.config.contiguous_gradients) grad = Tensor();
 }
 
-// A gradient that comes with the local sum of the micro-batches before (stage 1 with overlap).
-void Stage12Optimizer::append(IpgBucket& target, ZeroParameter& parameter, const Tensor& grad) {
-  const Span values = target.append(parameter, grad);
+// Stage 1 with overlap: the gradient comes with the sum of the micro-batches before.
+void Stage12Optimizer::add_local_sum(const ZeroParameter& parameter, Span values) {
   const Tensor& sum = accumulated(parameter);
-  if (sum.is_defined() && !sum.is_same(grad) && !progress(parameter).is_sum_taken) {
-    context_.kernels().add(context_.compute(), values, Span::of(sum));
-    progress(parameter).is_sum_taken = true;
-  }
-  if (!context_.events.is_on()) return;
+  if (!sum.is_defined() || progress(parameter).is_sum_taken) return;
+  context_.kernels().add(context_.compute(), values, Span::of(sum));
+  progress(parameter).is_sum_taken = true;
+}
+
+Span Stage12Optimizer::append(IpgBucket& target, ZeroParameter& parameter, const Tensor& grad) {
+  const Span values = target.append(parameter, grad);
+  if (context_.events.is_on()) tell_added(parameter);
+  return values;
+}
+
+void Stage12Optimizer::tell_added(const ZeroParameter& parameter) const {
   HookEvent event;
   event.kind = EventKind::bucket_add;
   event.param = parameter.name_id;

@@ -46,7 +46,9 @@ class Stage12Optimizer final : public FlatOptimizer {
   void offer(ZeroParameter& parameter);
   void offer_sum(ZeroParameter& parameter);
   void tell_not_ready(const ZeroParameter& parameter) const;
-  void append(IpgBucket& bucket, ZeroParameter& parameter, const Tensor& grad);
+  Span append(IpgBucket& bucket, ZeroParameter& parameter, const Tensor& grad);
+  void add_local_sum(const ZeroParameter& parameter, Span values);
+  void tell_added(const ZeroParameter& parameter) const;
   void flush(IpgBucket& bucket);
   void average(IpgBucket& bucket);
   void all_reduce(Stream& stream, Span data, DType communication_dtype);

@@ -56,17 +56,29 @@ void ModuleHooks::remove() {
 }
 
 ModuleHooks::InvocationPtr ModuleHooks::invoke(Zero3Module& module) {
-  InvocationPtr& last = of_modules_[static_cast<std::size_t>(module.id)];
-  if (counts_in_module()) {
-    last->inputs.clear();  // pending ones are forgotten at each call
-  } else {
-    last = std::make_shared<Invocation>(
-        Invocation{.call = {.module = &module, .invocation = next_invocation_++}});
+  if (!counts_in_module()) {
+    const bool is_plain =
+        !context_.autograd.local().transforms && context_.autograd.current_graph_task().is_none();
+    return std::make_shared<Invocation>(Invocation{.call = {.module = &module,
+                                                            .invocation = next_invocation_++,
+                                                            .graph = is_plain ? forwards_ : -1},
+                                                   .retained = coordinator_.retained_graphs()});
   }
-  return last;
+  InvocationPtr shared = of_modules_[static_cast<std::size_t>(module.id)];
+  shared->inputs.clear();  // pending ones are forgotten at each call
+  return shared;
+}
+
+// A graph may go at any time. What is kept for it then stays until the next step, at worst.
+void ModuleHooks::Invocation::forget() const noexcept {
+  try {
+    if (const auto holders = retained.lock()) holders->forget(call);
+  } catch (const std::exception&) {  // the runtime has failed, which its next use will tell
+  }
 }
 
 TensorList ModuleHooks::before_forward(Zero3Module& module, const TensorList& inputs) {
+  if (stack_.empty()) ++forwards_;
   if (module.is_root) {
     if (!context_.has(Quirk::h1_abort_leaks_state)) settle_earlier_backwards();
     coordinator_.reset_step();

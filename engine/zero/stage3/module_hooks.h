@@ -32,9 +32,13 @@ class ModuleHooks {
   std::size_t stack_depth() const { return stack_.size(); }
 
  private:
-  // One call of a module.
+  // One call of a module; it lives as long as its part of the graph.
   struct Invocation {
+    ~Invocation() { forget(); }
+    void forget() const noexcept;
+
     ModuleCall call;
+    std::weak_ptr<RetainedGraphs> retained = {};
     std::map<std::int32_t, std::int64_t> inputs = {};  // needing a gradient, by transform level
     GraphTaskId task = {};                             // whose backward is being counted
     std::int64_t arrived = 0;
@@ -70,6 +74,7 @@ class ModuleHooks {
   std::vector<InvocationPtr> stack_;       // of forwards
   std::vector<InvocationPtr> of_modules_;  // the last call of each; upstream's counters
   std::int64_t next_invocation_ = 0;
+  std::int64_t forwards_ = 0;  // of outermost modules
 };
 
 }  // namespace zeroproof

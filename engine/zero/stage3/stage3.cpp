@@ -10,6 +10,13 @@
 #include "model/check.h"
 
 namespace zeroproof {
+namespace {
+
+bool is_trained(const PartitionedParameter* parameter) {
+  return parameter->parameter().group >= 0;
+}
+
+}  // namespace
 
 std::unique_ptr<ZeroOptimizer> make_zero3_optimizer(ZeroContext& context) {
   return std::make_unique<Zero3Optimizer>(context);
@@ -136,12 +143,10 @@ void Zero3Optimizer::add_leaf_hooks() {
 
 // 3.7: every parameter of the leaf, whether this rank used it or not.
 void Zero3Optimizer::on_leaf_backward(Zero3Module& leaf) {
-  ParameterList trained;
-  for (PartitionedParameter* parameter : leaf.own)
-    if (parameter->parameter().group >= 0) trained.push_back(parameter);
-  if (trained.empty()) return;
-  run_hook_([this, &trained] {
-    for (PartitionedParameter* parameter : trained) {
+  if (std::ranges::none_of(leaf.own, is_trained)) return;
+  run_hook_([this, &leaf] {
+    for (PartitionedParameter* parameter : leaf.own) {
+      if (!is_trained(parameter)) continue;
       const bool is_missing = !parameter->parameter().tensor.grad().is_defined();
       if (!context_.is_coalescing) {
         gradients_->add(*parameter, true);
@@ -232,12 +237,14 @@ void Zero3Optimizer::zero_grad() {
   gradients_->start_window();
 }
 
-void Zero3Optimizer::on_graph_task_begin(GraphTaskId, bool) {
+void Zero3Optimizer::on_graph_task_begin(GraphTaskId task, bool keeps_graph) {
+  coordinator_.begin_task(task, keeps_graph && !context_.autograd.local().transforms);
   if (graph_tasks_++ == 0) is_transform_task_ = context_.autograd.local().transforms != nullptr;
 }
 
 // No epilogue follows a backward that failed, nor one of a function transform.
-void Zero3Optimizer::on_graph_task_end(GraphTaskId, bool raised) {
+void Zero3Optimizer::on_graph_task_end(GraphTaskId task, bool raised) {
+  coordinator_.end_task(task, raised);
   if (--graph_tasks_ > 0) return;
   const bool is_failed = raised && !context_.has(Quirk::h1_abort_leaks_state);
   const bool is_transform = is_transform_task_ && !context_.is_upstream();

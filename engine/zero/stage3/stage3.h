@@ -73,13 +73,10 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   void on_leaf_backward(Zero3Module& leaf);
   Zero3Module& known(nn::Module& module);
 
-  bool checks_overflow() const;
   bool overflows(const std::vector<Span>& shards);
-  void update_all(StepOutcome& outcome);
-  void update_each_alone(StepOutcome& outcome);
+  StepOutcome update();
   Span step_gradient(SubGroup& group) const;
   std::vector<Span> shards();
-  void update(SubGroup& group, double divisor);
   void partition_all_parameters();
   void post_step();
 
