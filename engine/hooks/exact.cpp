@@ -208,7 +208,7 @@ class ExactPolicy final : public HookPolicy {
 
   void forget_callbacks() {
     for (OpenTask& task : tasks_) task.is_callback_queued = false;
-    owing_task_ = GraphTaskId::none();
+    settled_task_ = kNotSettled;
   }
 
   void notify_call(ManagerMethod method) {
