@@ -93,9 +93,9 @@ TwoBackwards over_one_forward(int stage, const EngineOptions& options, bool is_m
   return result;
 }
 
-class RetainedGraph : public testing::TestWithParam<int> {};
+class RetainedGraphHazard : public testing::TestWithParam<int> {};
 
-TEST_P(RetainedGraph, H23_loses_the_second_manual_backward) {
+TEST_P(RetainedGraphHazard, H23_loses_the_second_manual_backward) {
   const EngineOptions exact;
   const EngineOptions quirk{.quirks = only(Quirk::h23_stale_callback_flag_retained)};
   const EngineOptions x2{.policy = "x2"};
@@ -110,7 +110,7 @@ TEST_P(RetainedGraph, H23_loses_the_second_manual_backward) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Stages, RetainedGraph, testing::Values(2, 3));
+INSTANTIATE_TEST_SUITE_P(Stages, RetainedGraphHazard, testing::Values(2, 3));
 
 // --- H11: the module stack ---------------------------------------------------------------------
 

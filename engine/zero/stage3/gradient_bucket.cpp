@@ -22,12 +22,12 @@ bool GradientBucket::is_full_for(std::int64_t elements) const {
   return elements_ > 0 && elements_ + elements > context_.config.reduce_bucket_size;
 }
 
-void GradientBucket::add(PartitionedParameter& parameter) {
+void GradientBucket::add(const ZeroParameter& whole, PartitionedParameter& partitioned) {
   const StreamIndex stream = context_.autograd.current_stream(context_.runtime.device());
   if (std::ranges::find(producers_, stream) == producers_.end()) producers_.push_back(stream);
-  parameters_.push_back(&parameter);
-  is_held_[place(parameter)] = true;
-  elements_ += parameter.elements();
+  parameters_.push_back(&partitioned);
+  is_held_[place(whole)] = true;
+  elements_ += whole.elements;
 }
 
 void GradientBucket::order_before(Stream& reduction) const {
@@ -40,14 +40,16 @@ void GradientBucket::order_before(Stream& reduction) const {
 
 const ParameterList& GradientBucket::take() {
   taken_.swap(parameters_);
-  for (const PartitionedParameter* parameter : taken_) is_held_[place(*parameter)] = false;
+  for (const PartitionedParameter* parameter : taken_)
+    is_held_[place(parameter->parameter())] = false;
   std::ranges::sort(taken_, {}, [](const PartitionedParameter* p) { return p->id(); });
   clear();
   return taken_;
 }
 
 void GradientBucket::clear() {
-  for (const PartitionedParameter* parameter : parameters_) is_held_[place(*parameter)] = false;
+  for (const PartitionedParameter* parameter : parameters_)
+    is_held_[place(parameter->parameter())] = false;
   parameters_.clear();
   producers_.clear();
   elements_ = 0;

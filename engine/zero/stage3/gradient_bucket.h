@@ -20,12 +20,13 @@ class GradientBucket {
   bool is_empty() const { return parameters_.empty(); }
   std::int64_t elements() const { return elements_; }
   bool is_full_for(std::int64_t elements) const;
-  bool holds(const PartitionedParameter& parameter) const { return is_held_[place(parameter)]; }
+  bool holds(const ZeroParameter& parameter) const { return is_held_[place(parameter)]; }
   // As they came.
   const ParameterList& parameters() const { return parameters_; }
 
-  // On the stream that is current; twice is for the caller to avoid.
-  void add(PartitionedParameter& parameter);
+  // `whole` and what of it lies here, on the stream that is current; twice is for the caller to
+  // avoid. Does not look at `partitioned`: hooks have little time for memory that is far away.
+  void add(const ZeroParameter& whole, PartitionedParameter& partitioned);
   // Before `reduction` reads: it waits for every stream that made a gradient; upstream: for the
   // current one alone (H19).
   void order_before(Stream& reduction) const;
@@ -34,8 +35,8 @@ class GradientBucket {
   void clear();
 
  private:
-  static std::size_t place(const PartitionedParameter& parameter) {
-    return static_cast<std::size_t>(parameter.id().value);
+  static std::size_t place(const ZeroParameter& parameter) {
+    return static_cast<std::size_t>(parameter.id.value);
   }
 
   ZeroContext& context_;

@@ -55,18 +55,21 @@ void ModuleHooks::remove() {
   }
 }
 
+// An invocation lives as long as its graph, so only a stack that leaks remembers the last.
 ModuleHooks::InvocationPtr ModuleHooks::invoke(Zero3Module& module) {
-  if (!counts_in_module()) {
-    const bool is_plain =
-        !context_.autograd.local().transforms && context_.autograd.current_graph_task().is_none();
-    return std::make_shared<Invocation>(Invocation{.call = {.module = &module,
-                                                            .invocation = next_invocation_++,
-                                                            .graph = is_plain ? forwards_ : -1},
-                                                   .retained = coordinator_.retained_graphs()});
+  InvocationPtr& last = of_modules_[static_cast<std::size_t>(module.id)];
+  if (counts_in_module()) {
+    last->inputs.clear();  // pending ones are forgotten at each call
+    return last;
   }
-  InvocationPtr shared = of_modules_[static_cast<std::size_t>(module.id)];
-  shared->inputs.clear();  // pending ones are forgotten at each call
-  return shared;
+  const bool is_plain =
+      !context_.autograd.local().transforms && context_.autograd.current_graph_task().is_none();
+  auto made = std::make_shared<Invocation>(Invocation{.call = {.module = &module,
+                                                               .invocation = next_invocation_++,
+                                                               .graph = is_plain ? forwards_ : -1},
+                                                      .retained = coordinator_.retained_graphs()});
+  if (leaks_stack()) last = made;
+  return made;
 }
 
 // A graph may go at any time. What is kept for it then stays until the next step, at worst.

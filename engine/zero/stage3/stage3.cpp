@@ -149,7 +149,7 @@ void Zero3Optimizer::on_leaf_backward(Zero3Module& leaf) {
       if (!is_trained(parameter)) continue;
       const bool is_missing = !parameter->parameter().tensor.grad().is_defined();
       if (!context_.is_coalescing) {
-        gradients_->add(*parameter, true);
+        gradients_->add(parameter->parameter(), true);
       } else if (is_missing) {
         gradients_->give_zeros(*parameter, true);
       }
@@ -178,7 +178,7 @@ void Zero3Optimizer::backward_prologue(std::int64_t graph) {
 }
 
 void Zero3Optimizer::add_gradient(ZeroParameter& parameter) {
-  if (!context_.is_coalescing) gradients_->add(gatherer_.of(parameter), false);
+  if (!context_.is_coalescing) gradients_->add(parameter, false);
 }
 
 // While coalescing, a whole backward's gradient leaves .grad, so that one that fails can be told
@@ -202,7 +202,8 @@ void Zero3Optimizer::flush_coalesced() {
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     Tensor& sum = coalesced_[static_cast<std::size_t>(parameter.id().value)];
     if (sum.is_defined()) parameter.parameter().tensor.set_grad(std::exchange(sum, Tensor()));
-    if (parameter.parameter().tensor.grad().is_defined()) gradients_->add(parameter, false);
+    const ZeroParameter& whole = parameter.parameter();
+    if (whole.tensor.grad().is_defined()) gradients_->add(whole, false);
   }
   reduce_gradients();
 }
