@@ -84,6 +84,17 @@ bool Engine::Core::needs_scaler() const {
   return context.loss_scaler.is_needed(!context.has(Quirk::h9_static_scale_needs_no_scaler));
 }
 
+// What is in the window already has to be unscaled by the scale that it got.
+Result<void> Engine::Core::override_loss_scale(double loss_scale) {
+  const bool is_other = loss_scale != context.loss_scaler.scale();
+  if (is_other && (has_scaled_gradients_ || has_unreduced_gradients_))
+    return fail(ErrorCode::usage, "override_loss_scale(" + std::to_string(loss_scale) +
+                                      ") in the middle of a window: it has gradients scaled by " +
+                                      std::to_string(context.loss_scaler.scale()) +
+                                      "; call step() or zero_grad() first");
+  return context.loss_scaler.set_external(loss_scale);
+}
+
 // --- hooks -------------------------------------------------------------------------------------
 
 void Engine::Core::on_gradient(ZeroParameter& parameter) {
@@ -115,17 +126,25 @@ Tensor Engine::Core::on_leaf_gradient(const Tensor& grad) {
 }
 
 // What a contribution still lacks, so that along every path from a loss it has got the accumulation
-// steps' factor and the loss scale once (P19): nothing in a backward() of any engine; both inside
-// a forward, where the loss is not known yet (H10); the steps' factor in a manual backward.
+// steps' factor and the loss scale once (P19): nothing in a backward() of any engine (H22: what
+// comes before a prologue is not divided); both inside a forward, where the loss is not known yet
+// (H10); the steps' factor in a manual backward, even before its prologue (H26).
 double Engine::Core::leaf_factor() const {
   const bool is_pre_user = !tasks_.empty() ? tasks_.back().is_pre_user : context.is_inside_forward;
   if (is_pre_user) {
     if (context.has(Quirk::h10_stale_boundary_before_prologue)) return 1.0;
     return context.loss_scaler.scale() / gas();
   }
-  if (context.autograd.global().managed_backwards > 0) return 1.0;
+  const bool is_before_prologue = !tasks_.empty() && !tasks_.back().has_prologue;
+  if (context.autograd.global().managed_backwards > 0) {
+    const bool is_undivided = is_running() && scales_wrt_gas_ && is_before_prologue &&
+                              context.has(Quirk::h22_explicit_epilogue_without_prologue);
+    return is_undivided ? gas() : 1.0;
+  }
   refuse_manual_backward();
-  return 1.0 / gas();
+  const bool is_forgotten =
+      is_before_prologue && context.has(Quirk::h26_hooks_before_prologue_recounted);
+  return is_forgotten ? 1.0 : 1.0 / gas();
 }
 
 // --- HookHost ----------------------------------------------------------------------------------
@@ -204,6 +223,7 @@ void Engine::Core::epilogue() {
   const Events::Call call(context.events, "engine.backward_epilogue");
   ++counters.backwards;
   has_unreduced_gradients_ = false;
+  has_scaled_gradients_ = true;
   optimizer->collect_gradients();
   if (!is_no_sync_ && !context.is_coalescing) {
     const Events::Call reducing(context.events, "engine.allreduce_gradients");
@@ -223,7 +243,8 @@ void Engine::Core::on_graph_task_begin(GraphTaskId task, bool) {
   const bool is_nested_in_one = !tasks_.empty() && tasks_.back().is_pre_user;
   tasks_.push_back({.id = task,
                     .is_pre_user = begins_in_forward || is_nested_in_one,
-                    .is_transform = is_in_transform()});
+                    .is_transform = is_in_transform(),
+                    .has_prologue = !tasks_.empty() && tasks_.back().has_prologue});
   if (tasks_.back().is_transform) return;
   policy->on_graph_task_begin(*this, task);
 }

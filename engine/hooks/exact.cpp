@@ -6,6 +6,9 @@
 // of that forward will come. A task that owes gets one final callback. A nested task that ends
 // with work nobody has reduced hands the debt to its parent. A task that fails owes nothing, and
 // when the outermost task fails, what was added since the last epilogue is abandoned.
+//
+// Two quirks are about callbacks. H20: a forward makes open tasks forget theirs. H23: a forward
+// alone makes the engine forget that it has queued one, so a second backward queues none.
 #include <algorithm>
 #include <vector>
 
@@ -25,12 +28,18 @@ struct OpenTask {
 
 class ExactPolicy final : public HookPolicy {
  public:
+  explicit ExactPolicy(const Quirks& quirks)
+      : forgets_at_forward_(quirks.has(Quirk::h20_any_forward_resets_step)),
+        forgets_at_forward_alone_(quirks.has(Quirk::h23_stale_callback_flag_retained)) {}
+
   PrologueRule prologue_rule() const override { return PrologueRule::once_per_graph_task; }
 
   // Nothing is left to reset; observers still see where upstream's managers do it.
   void on_forward_begin(HookHost&) override {
     notify_call(ManagerMethod::reset_for_new_step);
     open_forwards_.push_back(tasks_.size());
+    has_queued_since_forward_ = false;
+    if (forgets_at_forward_) forget_callbacks();
     notify_return(ManagerMethod::reset_for_new_step);
   }
 
@@ -105,7 +114,10 @@ class ExactPolicy final : public HookPolicy {
   }
 
   bool is_backward_running() const override { return is_running_; }
-  bool refuses_step() const override { return pending_epilogues_ > 0; }
+  // Upstream takes the step, without what H23 left behind.
+  bool refuses_step() const override {
+    return pending_epilogues_ > 0 && !forgets_at_forward_alone_;
+  }
   void set_observer(ManagerObserver* observer) override { observer_ = observer; }
 
   BackwardState state() const override {
@@ -131,6 +143,7 @@ class ExactPolicy final : public HookPolicy {
     append_bytes(bytes, pending_epilogues_);
     append_bytes(bytes, has_unreduced_work_);
     append_bytes(bytes, is_running_);
+    if (forgets_at_forward_alone_) append_bytes(bytes, has_queued_since_forward_);
   }
 
  private:
@@ -186,10 +199,16 @@ class ExactPolicy final : public HookPolicy {
     if (owner_of_work() == &tasks_.back()) queue_callback_once(host, tasks_.back());
   }
 
-  static void queue_callback_once(HookHost& host, OpenTask& task) {
-    if (task.is_callback_queued) return;
+  void queue_callback_once(HookHost& host, OpenTask& task) {
+    if (task.is_callback_queued || (forgets_at_forward_alone_ && has_queued_since_forward_)) return;
     host.queue_callback();
     task.is_callback_queued = true;
+    has_queued_since_forward_ = true;
+  }
+
+  void forget_callbacks() {
+    for (OpenTask& task : tasks_) task.is_callback_queued = false;
+    settled_task_ = kNotSettled;
   }
 
   void notify_call(ManagerMethod method) {
@@ -204,13 +223,20 @@ class ExactPolicy final : public HookPolicy {
   std::int32_t pending_epilogues_ = 0;
   bool has_unreduced_work_ = false;
   bool is_running_ = false;
+  bool has_queued_since_forward_ = false;
+  const bool forgets_at_forward_;        // H20
+  const bool forgets_at_forward_alone_;  // H23
   ManagerObserver* observer_ = nullptr;
 };
 
 }  // namespace
 
 std::unique_ptr<HookPolicy> make_exact() {
-  return std::make_unique<ExactPolicy>();
+  return make_exact(Quirks());
+}
+
+std::unique_ptr<HookPolicy> make_exact(const Quirks& quirks) {
+  return std::make_unique<ExactPolicy>(quirks);
 }
 
 }  // namespace zeroproof

@@ -51,6 +51,13 @@ std::vector<Span> FlatOptimizer::windows() {
 }
 
 StepOutcome FlatOptimizer::step() {
+  if (steps_by_group(context_)) {
+    const StepOutcome outcome = step_each_alone(
+        context_, groups_, [this](FlatGroup& group) { return step_gradient(group); }, norm());
+    gather_parameters();
+    drop_gradients();
+    return outcome;
+  }
   const StepPlan plan = plan_step(
       context_, [this] { return overflows(); }, [this] { return norm(); });
   if (plan.outcome.is_applied) {

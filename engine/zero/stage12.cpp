@@ -25,7 +25,10 @@ std::vector<DType> communication_dtypes(const ZeroParameters& parameters) {
 Stage12Optimizer::Stage12Optimizer(ZeroContext& context)
     : FlatOptimizer(context, context.data.size(), context.data.group().rank()),
       progress_(context.parameters.size()),
-      is_used_(context.parameters.size()) {
+      is_used_(context.parameters.size()),
+      is_quiet_(!context.events.is_on()),
+      offers_directly_(context.config.stage == 2 && context.config.contiguous_gradients &&
+                       !context.has(Quirk::h13_param_once_per_backward)) {
   std::int64_t total = 1;
   for (const ZeroParameter& parameter : context.parameters)
     if (parameter.group >= 0) total += parameter.elements;
@@ -52,10 +55,22 @@ bool Stage12Optimizer::has_gradient_hook(const ZeroParameter& parameter) const {
 
 void Stage12Optimizer::on_forward_begin(bool) {}
 
+// The hook path: what needs no thought is done here.
 void Stage12Optimizer::add_gradient(ZeroParameter& parameter) {
+  if (is_ready_ && is_quiet_) [[likely]] {
+    if (!is_offered_by_hooks_) return;
+    Tensor& grad = parameter.tensor.impl().grad;
+    if (offers_directly_ && !context_.is_coalescing && parameter.is_gradient_ready &&
+        grad.is_defined() && bucket(parameter).take(parameter, grad))
+      return;
+  }
+  add_gradient_slowly(parameter);
+}
+
+void Stage12Optimizer::add_gradient_slowly(ZeroParameter& parameter) {
   if (context_.is_coalescing) return;
   const Events::Call call(context_.events, "z12.process_gradients");
-  if (!is_ready_ || context_.events.is_on()) set_up_buckets();
+  if (!is_ready_ || !is_quiet_) set_up_buckets();
   if (is_offered_by_hooks_) offer(parameter);
 }
 
@@ -273,9 +288,6 @@ double Stage12Optimizer::norm() {
 }
 
 bool Stage12Optimizer::overflows() {
-  if (context_.has(Quirk::h7_autocast_clips_scaled) &&
-      context_.loss_scaler.kind() == LossScalerKind::grad_scaler)
-    return any_not_finite(context_, windows());
   return has_overflow(context_, windows(), {.is_default_group = true, .bytes = 1});
 }
 

@@ -42,6 +42,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   bool has_overlap() const { return context_.config.has_overlap_comm(); }
   IpgBucket& bucket(const ZeroParameter& parameter);
 
+  void add_gradient_slowly(ZeroParameter& parameter);
   void set_up_buckets();
   void offer(ZeroParameter& parameter);
   void offer_sum(ZeroParameter& parameter);
@@ -74,6 +75,8 @@ class Stage12Optimizer final : public FlatOptimizer {
   std::vector<IpgBucket*> bucket_of_;  // by ParamId; null: frozen, of no trained one's dtype
   std::vector<Progress> progress_;
   std::vector<bool> is_used_;            // by ParamId: it had a gradient in this window
+  bool is_quiet_;                        // nobody records, nothing injects faults
+  bool offers_directly_;                 // by IpgBucket::take
   std::vector<Tensor> boundary_copies_;  // H21: what the step reads, a group each
   std::int64_t window_holds_ = 0;        // complete backwards that are in the window
   bool is_offered_by_hooks_ = partitions_gradients() || has_overlap();

@@ -13,17 +13,12 @@ bool checks_overflow(const ZeroContext& context) {
   return checks_bf16 || context.loss_scaler.kind() != LossScalerKind::none;
 }
 
-// Upstream's stage 3 clips what the GradScaler has scaled (H7).
-double divisor(const ZeroContext& context, double scale, double norm) {
-  const double clip = context.config.gradient_clipping;
-  const bool clips_scaled = context.config.stage == 3 &&
-                            context.has(Quirk::h7_autocast_clips_scaled) &&
-                            context.loss_scaler.kind() == LossScalerKind::grad_scaler;
-  if (clips_scaled) return scale * unscale_and_clip_divisor(1.0, norm, clip);
-  return unscale_and_clip_divisor(scale, norm, clip);
-}
-
 }  // namespace
+
+bool steps_by_group(const ZeroContext& context) {
+  return context.config.stage > 0 && context.has(Quirk::h7_autocast_clips_scaled) &&
+         context.loss_scaler.kind() == LossScalerKind::grad_scaler;
+}
 
 StepPlan plan_step(ZeroContext& context, const std::function<bool()>& overflows,
                    const std::function<double()>& norm) {
@@ -38,7 +33,7 @@ StepPlan plan_step(ZeroContext& context, const std::function<bool()>& overflows,
   // With H6 stage 3 tells the norm by the updated scale as well.
   plan.outcome.grad_norm = norm_scaled / (context.config.stage == 3 ? used : scale);
   plan.outcome.is_applied = true;
-  plan.divisor = divisor(context, used, norm_scaled);
+  plan.divisor = unscale_and_clip_divisor(used, norm_scaled, context.config.gradient_clipping);
   return plan;
 }
 

@@ -4,6 +4,7 @@
 
 #include "engine/files/small_file.h"
 #include "engine/hooks/policies.h"
+#include "engine/quirk_effect.h"
 #include "engine/runtime/registry.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/shell_quote.h"
@@ -147,6 +148,8 @@ class TrainVerb final : public Verb {
     cell.policy = policy_;
     const auto quirks = Quirks::parse(quirks_);
     if (!quirks) return tl::unexpected(quirks.error());
+    if (const auto fits = check_quirks(*quirks, policy_); !fits)
+      return fail(ErrorCode::usage, "train: --quirks: " + fits.error().text);
     cell.quirks = *quirks;
     return with_config(std::move(cell));
   }

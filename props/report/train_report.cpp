@@ -155,10 +155,17 @@ std::string totals_text(const train::MatrixReport& report) {
                      report.count(CellStatus::failed));
 }
 
+// A scenario that is in no catalogue has none.
+std::vector<std::string> notes_of(const TrainReport& report) {
+  const auto scenario = train::find_scenario(report.cell.scenario);
+  return scenario ? train::quirk_notes(**scenario, report.cell) : std::vector<std::string>();
+}
+
 }  // namespace
 
 std::string train_text(const TrainReport& report, const Palette& palette) {
   std::string text = fmt::format("{}  {}\n", status_word(report, palette), cell_text(report.cell));
+  for (const std::string& note : notes_of(report)) text += fmt::format("  note: {}\n", note);
   if (!report.error.empty()) text += fmt::format("  {}\n", report.error);
   if (report.status == CellStatus::equal || report.status == CellStatus::different) {
     text += fmt::format("  {} steps", report.steps);
@@ -179,6 +186,8 @@ std::string train_text(const TrainReport& report, const Palette& palette) {
 std::string train_json(const TrainReport& report) {
   Json document = {{"schema", "zeroproof.train/1"}};
   document.update(cell_json(report));
+  const auto notes = notes_of(report);
+  if (!notes.empty()) document["notes"] = notes;
   return document_text(document);
 }
 

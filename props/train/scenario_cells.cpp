@@ -1,4 +1,5 @@
 // Which cells of the matrix a scenario has, and what its engines are configured with.
+#include "engine/quirk_effect.h"
 #include "props/train/scenario.h"
 
 namespace zeroproof::train {
@@ -65,6 +66,12 @@ ZeroConfig config_of(const TrainScenario& scenario, const TrainCell& cell) {
   config.bf16.enabled = cell.precision == Precision::bf16;
   config.torch_autocast.enabled = cell.precision == Precision::autocast;
   return config;
+}
+
+std::vector<std::string> quirk_notes(const TrainScenario& scenario, const TrainCell& cell) {
+  if (cell.quirks.is_upstream()) return {};
+  const ZeroConfig config = config_of(scenario, cell);
+  return notes_on(cell.quirks, {.config = config, .policy = cell.policy});
 }
 
 bool is_applicable(const TrainScenario& scenario, const TrainCell& cell) {

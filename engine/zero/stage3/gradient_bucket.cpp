@@ -12,22 +12,17 @@ constexpr std::size_t kUsualProducers = 4;
 GradientBucket::GradientBucket(ZeroContext& context, DType communication_dtype)
     : context_(context),
       communication_dtype_(communication_dtype),
+      elements_max_(context.config.reduce_bucket_size),
+      has_streams_(!context.runtime.device().is_cpu()),
       is_held_(context.parameters.size()) {
   parameters_.reserve(context.parameters.size());
   taken_.reserve(context.parameters.size());
   producers_.reserve(kUsualProducers);
 }
 
-bool GradientBucket::is_full_for(std::int64_t elements) const {
-  return elements_ > 0 && elements_ + elements > context_.config.reduce_bucket_size;
-}
-
-void GradientBucket::add(PartitionedParameter& parameter) {
+void GradientBucket::note_producer() {
   const StreamIndex stream = context_.autograd.current_stream(context_.runtime.device());
   if (std::ranges::find(producers_, stream) == producers_.end()) producers_.push_back(stream);
-  parameters_.push_back(&parameter);
-  is_held_[place(parameter)] = true;
-  elements_ += parameter.elements();
 }
 
 void GradientBucket::order_before(Stream& reduction) const {
@@ -40,14 +35,15 @@ void GradientBucket::order_before(Stream& reduction) const {
 
 const ParameterList& GradientBucket::take() {
   taken_.swap(parameters_);
-  for (const PartitionedParameter* parameter : taken_) is_held_[place(*parameter)] = false;
+  for (const PartitionedParameter* parameter : taken_) is_held_[place(parameter->parameter())] = 0;
   std::ranges::sort(taken_, {}, [](const PartitionedParameter* p) { return p->id(); });
   clear();
   return taken_;
 }
 
 void GradientBucket::clear() {
-  for (const PartitionedParameter* parameter : parameters_) is_held_[place(*parameter)] = false;
+  for (const PartitionedParameter* parameter : parameters_)
+    is_held_[place(parameter->parameter())] = 0;
   parameters_.clear();
   producers_.clear();
   elements_ = 0;

@@ -19,13 +19,21 @@ class GradientBucket {
   DType communication_dtype() const { return communication_dtype_; }
   bool is_empty() const { return parameters_.empty(); }
   std::int64_t elements() const { return elements_; }
-  bool is_full_for(std::int64_t elements) const;
-  bool holds(const PartitionedParameter& parameter) const { return is_held_[place(parameter)]; }
+  bool is_full_for(std::int64_t elements) const {
+    return elements_ > 0 && elements_ + elements > elements_max_;
+  }
+  bool holds(const ZeroParameter& parameter) const { return is_held_[place(parameter)] != 0; }
   // As they came.
   const ParameterList& parameters() const { return parameters_; }
 
-  // On the stream that is current; twice is for the caller to avoid.
-  void add(PartitionedParameter& parameter);
+  // `whole` and what of it lies here, on the stream that is current; twice is for the caller to
+  // avoid. Does not look at `partitioned`: hooks have little time for memory that is far away.
+  void add(const ZeroParameter& whole, PartitionedParameter& partitioned) {
+    if (has_streams_) note_producer();
+    parameters_.push_back(&partitioned);
+    is_held_[place(whole)] = 1;
+    elements_ += whole.elements;
+  }
   // Before `reduction` reads: it waits for every stream that made a gradient; upstream: for the
   // current one alone (H19).
   void order_before(Stream& reduction) const;
@@ -34,16 +42,20 @@ class GradientBucket {
   void clear();
 
  private:
-  static std::size_t place(const PartitionedParameter& parameter) {
-    return static_cast<std::size_t>(parameter.id().value);
+  static std::size_t place(const ZeroParameter& parameter) {
+    return static_cast<std::size_t>(parameter.id.value);
   }
+
+  void note_producer();
 
   ZeroContext& context_;
   DType communication_dtype_;
+  std::int64_t elements_max_;
+  bool has_streams_;  // else there is one, and nothing to remember
   std::int64_t elements_ = 0;
   ParameterList parameters_;
   ParameterList taken_;
-  std::vector<bool> is_held_;           // by ParamId
+  std::vector<std::uint8_t> is_held_;   // by ParamId; bytes, which are quicker than bits
   std::vector<StreamIndex> producers_;  // each once
 };
 

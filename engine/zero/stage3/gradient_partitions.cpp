@@ -32,23 +32,25 @@ GradientPartitions::GradientPartitions(ZeroContext& context, ParameterGatherer& 
       PartitionedParameter& parameter = *group.parameters()[i];
       const DType dtype = parameter.parameter().communication_dtype;
       const auto bucket = buckets_.try_emplace(dtype_name(dtype), context, dtype).first;
-      state(parameter) = {.sub_group = &group, .bucket = &bucket->second, .index = i};
+      state(parameter) = {
+          .sub_group = &group, .parameter = &parameter, .bucket = &bucket->second, .index = i};
     }
 }
 
-void GradientPartitions::add(PartitionedParameter& parameter, bool is_from_leaf_module) {
-  if (state(parameter).sub_group == nullptr) return;
-  GradientBucket& bucket = *state(parameter).bucket;
+void GradientPartitions::add(const ZeroParameter& parameter, bool is_from_leaf_module) {
+  const State& known = states_[static_cast<std::size_t>(parameter.id.value)];
+  if (known.sub_group == nullptr) return;
+  GradientBucket& bucket = *known.bucket;
   const Quirk repeats = is_from_leaf_module ? Quirk::h24_leaf_bucketed_per_backward
                                             : Quirk::h13_param_once_per_backward;
   // .grad has added up what came since.
   if (bucket.holds(parameter) && !context_.has(repeats)) return;
-  if (bucket.is_full_for(parameter.elements())) flush(bucket);
-  if (!parameter.parameter().is_gradient_ready) return;
-  const Tensor& grad = parameter.parameter().tensor.impl().grad;  // counts no references
-  if (!grad.is_defined()) give_zeros(parameter, is_from_leaf_module);
-  bucket.add(parameter);
-  if (context_.events.is_on()) report_add(parameter);
+  if (bucket.is_full_for(parameter.elements)) flush(bucket);
+  if (!parameter.is_gradient_ready) return;
+  const Tensor& grad = parameter.tensor.impl().grad;  // counts no references
+  if (!grad.is_defined()) give_zeros(*known.parameter, is_from_leaf_module);
+  bucket.add(parameter, *known.parameter);
+  if (context_.events.is_on()) report_add(*known.parameter);
 }
 
 // Upstream's zeros of a leaf module are as large as the parameter is at that moment, which the

@@ -27,7 +27,7 @@ class GradientPartitions {
   // The work of a gradient hook, without an allocation as long as the bucket has room: a parameter
   // whose .grad is as complete as it will be for now. From a leaf module's hook its gradient
   // may be missing: then it is zeros, of the size that the parameter has (E19).
-  void add(PartitionedParameter& parameter, bool is_from_leaf_module);
+  void add(const ZeroParameter& parameter, bool is_from_leaf_module);
   // A missing .grad becomes zeros, so that all ranks reduce the same.
   void give_zeros(const PartitionedParameter& parameter, bool is_from_leaf_module) const;
   // E19, E20.
@@ -55,6 +55,7 @@ class GradientPartitions {
  private:
   struct State {
     SubGroup* sub_group = nullptr;  // null: frozen
+    PartitionedParameter* parameter = nullptr;
     GradientBucket* bucket = nullptr;
     std::size_t index = 0;
     bool has_window = false;

@@ -14,7 +14,7 @@ namespace zeroproof {
 // function transforms (section 4); at every level of those the inputs are counted by themselves.
 //
 // Each call of a module counts its own inputs, in each graph task anew: a retained graph releases
-// again in every backward. Upstream (H11) counts in the module.
+// again in every backward. Upstream counts in the module.
 class ModuleHooks {
  public:
   // All must outlive it.
@@ -63,7 +63,8 @@ class ModuleHooks {
   void before_backward(Invocation& invocation);
   void after_input(Invocation& invocation, std::int32_t level);
   void release_backward(Invocation& invocation);
-  bool is_upstream() const { return context_.has(Quirk::h11_module_stack_leaks); }
+  bool leaks_stack() const { return context_.has(Quirk::h11_module_stack_leaks); }
+  bool counts_in_module() const { return context_.is_upstream(); }
 
   ZeroContext& context_;
   Zero3Modules& modules_;
@@ -71,7 +72,7 @@ class ModuleHooks {
   ParameterGatherer& gatherer_;
   std::vector<HookHandle> handles_;
   std::vector<InvocationPtr> stack_;       // of forwards
-  std::vector<InvocationPtr> of_modules_;  // upstream's counters, by module
+  std::vector<InvocationPtr> of_modules_;  // the last call of each; upstream's counters
   std::int64_t next_invocation_ = 0;
   std::int64_t forwards_ = 0;  // of outermost modules
 };

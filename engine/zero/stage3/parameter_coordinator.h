@@ -17,7 +17,7 @@ namespace zeroproof {
 // backward, and gathers ahead along the recorded order (zero_semantics 3.3 to 3.6, 3.12).
 //
 // A use is one direction of one call of a module, so that a recompute inside a module's backward
-// does not release what that backward still needs. Upstream (H11) knows the module alone.
+// does not release what that backward still needs. Upstream knows the module alone.
 class ParameterCoordinator {
  public:
   // All must outlive it.
@@ -77,7 +77,7 @@ class ParameterCoordinator {
   void drop(const ActiveBackward& active, const std::set<ParamId>& releasable);
   void release_unused(PartitionedParameter& parameter);
   void report(EventKind kind, const Zero3Module& module, bool is_forward) const;
-  bool is_upstream() const { return context_.has(Quirk::h11_module_stack_leaks); }
+  bool knows_modules_alone() const { return context_.is_upstream(); }
   bool has_memo() const { return context_.has(Quirk::h17_release_memo_forever); }
 
   ZeroContext& context_;

@@ -15,7 +15,7 @@ ParameterCoordinator::ParameterCoordinator(ZeroContext& context, ParameterGather
           std::make_shared<RetainedGraphs>(gatherer, context.config.stage3_max_live_parameters)) {}
 
 ParameterUse ParameterCoordinator::use_of(const ModuleCall& call, bool is_forward) const {
-  if (is_upstream()) return {.module = call.module->id};
+  if (knows_modules_alone()) return {.module = call.module->id};
   return {.module = call.module->id, .is_backward = !is_forward, .invocation = call.invocation};
 }
 
@@ -116,7 +116,7 @@ std::vector<ParameterCoordinator::ActiveBackward>::iterator ParameterCoordinator
     const ModuleCall& call) {
   return std::ranges::find_if(active_, [&](const ActiveBackward& active) {
     return active.call.module == call.module &&
-           (is_upstream() || active.call.invocation == call.invocation);
+           (knows_modules_alone() || active.call.invocation == call.invocation);
   });
 }
 

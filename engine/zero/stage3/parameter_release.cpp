@@ -15,7 +15,7 @@ void ParameterCoordinator::release(const ModuleCall& call, bool is_forward) {
       throw EngineError(EngineErrorId::f3, "the backward of " + call.module->name +
                                                " ended, but no module's backward is under way");
     const auto at = find_active(call);
-    if (at == active_.end() && !is_upstream()) return;
+    if (at == active_.end() && !knows_modules_alone()) return;
     if (at != active_.end()) {
       ended = std::move(*at);
       active_.erase(at);
@@ -109,7 +109,7 @@ void ParameterCoordinator::release_backward_leftovers(bool is_reported) {
       if (!parameter->is_persistent()) candidates.insert(parameter->id());
     drop(newest, candidates);
   }
-  if (!is_upstream()) release_all_unused();
+  if (!context_.is_upstream()) release_all_unused();
 }
 
 void ParameterCoordinator::begin_task(GraphTaskId task, bool keeps_graph) {
@@ -137,7 +137,7 @@ void ParameterCoordinator::release_and_reset_all() {
   const Events::Call reported(context_.events, "coord.release_and_reset_all");
   gatherer_.wait_all();
   retained_->clear();
-  if (!is_upstream()) active_.clear();
+  if (!context_.has(Quirk::h1_abort_leaks_state)) active_.clear();
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     parameter.clear_uses();
     if (parameter.is_available()) gatherer_.partition(parameter);

@@ -10,16 +10,26 @@ StepOutcome Zero3Optimizer::step() {
   { const Events::Call pre_step(context_.events, "z3.pre_step"); }
   partition_all_parameters();
   gradients_->prepare_update();
-  const StepPlan plan = plan_step(
-      context_, [this] { return overflows(shards()); },
-      [this] { return gradient_norm(context_, shards(), {.is_default_group = true}); });
-  if (plan.outcome.is_applied)
-    for (SubGroup& group : sub_groups_)
-      update_group(context_, group, step_gradient(group), plan.divisor);
+  const StepOutcome outcome = update();
   gradients_->finish_update();
   gradients_->drop_backward();
   zero_grad();
   post_step();
+  return outcome;
+}
+
+StepOutcome Zero3Optimizer::update() {
+  const auto norm = [this] {
+    return gradient_norm(context_, shards(), {.is_default_group = true});
+  };
+  if (steps_by_group(context_))
+    return step_each_alone(
+        context_, sub_groups_, [this](SubGroup& group) { return step_gradient(group); }, norm());
+  const StepPlan plan = plan_step(
+      context_, [this] { return overflows(shards()); }, norm);
+  if (plan.outcome.is_applied)
+    for (SubGroup& group : sub_groups_)
+      update_group(context_, group, step_gradient(group), plan.divisor);
   return plan.outcome;
 }
 
@@ -33,12 +43,8 @@ void Zero3Optimizer::post_step() {
   gatherer_.gather(persistent_);
 }
 
-// The GradScaler decides on each rank by itself upstream (H7).
 bool Zero3Optimizer::overflows(const std::vector<Span>& shards) {
-  const bool is_local = context_.has(Quirk::h7_autocast_clips_scaled) &&
-                        context_.loss_scaler.kind() == LossScalerKind::grad_scaler;
-  return is_local ? any_not_finite(context_, shards)
-                  : has_overflow(context_, shards, {.is_default_group = true});
+  return has_overflow(context_, shards, {.is_default_group = true});
 }
 
 Span Zero3Optimizer::step_gradient(SubGroup& group) const {
