@@ -24,7 +24,7 @@ EngineExplorationReport explored(const EngineCase& engine_case, std::uint64_t ex
   EngineExplorationOptions options;
   options.engine_case = engine_case;
   options.scheduler = scheduler;
-  options.seed = 1;
+  options.seed = 0;
   options.budget.executions = 2 * executions;
   options.runs_twice = true;
   options.minimizes = minimizes;
@@ -108,6 +108,56 @@ TEST(EngineExploration, A_hazard_of_order_is_found_minimised_and_replayed) {
   Schedule promised_nothing = finding.minimized;
   promised_nothing.settings["found"] = "none";
   EXPECT_FALSE(replay_engine("test", promised_nothing, false)->is_reproduced());
+}
+
+// What a hook policy or a hazard does wrong in some orders of nodes only, and exact in none.
+TEST(EngineExploration, Hazards_that_depend_on_the_order_of_nodes_are_found_and_exact_has_none) {
+  struct Hazard {
+    const char* key;
+    const char* value;
+    const char* backward;
+    const char* stage;
+  };
+  for (const Hazard& hazard :
+       {Hazard{"quirks", "h1", "engine", "2"}, Hazard{"policy", "pr7665", "tensor", "1"},
+        Hazard{"policy", "pr7665", "tensor", "2"}}) {
+    CaseSettings settings = {
+        {"stage", hazard.stage}, {"backward", hazard.backward}, {"nodes", "shared"}};
+    const EngineExplorationReport exact = explored(case_with("exception", settings), 20);
+    EXPECT_EQ(ExplorationStatus::held, status_of(exact)) << text_of(exact);
+    settings[hazard.key] = hazard.value;
+    const EngineExplorationReport found =
+        explored(case_with("exception", settings), 20, "random", false);
+    ASSERT_EQ(1U, found.findings.size()) << hazard.value;
+    EXPECT_EQ("different", found.findings.front().finding.kind);
+    EXPECT_LT(found.findings.front().failing_executions, found.executions);
+  }
+}
+
+// As Ctrl-C does: every rank unwinds, wherever it stands.
+TEST(EngineExploration, An_execution_can_be_cut_at_any_choice) {
+  EngineExplorationOptions options;
+  options.engine_case = case_with("plain", {{"stage", "3"}, {"steps", "1"}});
+  options.minimizes = false;
+  for (std::uint64_t choices = 1; choices < 420; choices += 3) {
+    options.budget.steps = choices;
+    const auto report = explore_engine(options);
+    ASSERT_TRUE(report);
+    EXPECT_EQ(ExploreEnd::budget, report->end);
+    EXPECT_TRUE(report->findings.empty()) << text_of(*report);
+  }
+}
+
+// A rank that unwinds with a gather half finished looked for the rest of it for ever.
+TEST(EngineExploration, A_rank_that_fails_within_a_gather_ends) {
+  EngineExplorationOptions options;
+  options.engine_case =
+      case_with("tiled_reentrant", {{"stage", "3"}, {"quirks", "h24"}, {"nodes", "shared"}});
+  options.budget.executions = 12;
+  options.minimizes = false;
+  const auto report = explore_engine(options);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(12U, report->executions);
 }
 
 TEST(EngineExploration, Settings_of_a_case_lead_back_to_it) {
