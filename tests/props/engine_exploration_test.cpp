@@ -152,7 +152,7 @@ TEST(EngineExploration, An_execution_can_be_cut_at_any_choice) {
 TEST(EngineExploration, A_rank_that_fails_within_a_gather_ends) {
   EngineExplorationOptions options;
   options.engine_case =
-      case_with("tiled_reentrant", {{"stage", "3"}, {"quirks", "h24"}, {"nodes", "shared"}});
+      case_with("leaf_without_grad", {{"stage", "3"}, {"quirks", "h24"}, {"nodes", "shared"}});
   options.budget.executions = 12;
   options.minimizes = false;
   const auto report = explore_engine(options);
