@@ -6,6 +6,7 @@
 
 #include "model/nearest_name.h"
 #include "props/cli/budget.h"
+#include "props/cli/explore_engine.h"
 #include "props/cli/finding_files.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
@@ -51,7 +52,9 @@ class ExploreVerb final : public Verb {
     std::vector<std::string_view> policies;
     for (const PolicyInfo& info : policy_catalogue()) policies.push_back(info.id);
     policies.push_back("all");
-    flags.add_words(scenarios_, {"SCENARIO", "ids (see list scenarios), *.json files, or all"});
+    flags.add_words(scenarios_, {"SCENARIO",
+                                 "ids (see list scenarios), *.json files, scenarios of train, or "
+                                 "all"});
     flags.add_value("policy", policy_, {"NAME", "hook policy (default exact), or all", policies});
     flags.add_value("mode", mode_,
                     {"MODE",
@@ -62,14 +65,20 @@ class ExploreVerb final : public Verb {
                      "any_topological (default) or faithful: PyTorch's order",
                      {"any_topological", "faithful"}});
     flags.add_value("scheduler", scheduler_,
-                    {"NAME", "exhaustive (default), random, fifo or replay:FILE"});
+                    {"NAME",
+                     "exhaustive (default), random, fifo or replay:FILE; engine: random (default) "
+                     "or pct:D too"});
     flags.add_value("budget", budget_, {"LIMITS", "60s, 5m, 10000x or 100Mstep, with commas"});
     flags.add_list("set", settings_, {"N=8", "parameters: a multiple of 4 (default 4)"});
     flags.add_switch("no-minimize", skips_minimizing_, "report findings as they were found");
     flags.add_value("trace-out", trace_path_, {"FILE", "write the first finding's run as a trace"});
+    engine_.declare(flags);
   }
 
   Result<VerbResult> run(Session& session) override {
+    if (engine_.is_meant(scenarios_))
+      return engine_.run({scenarios_, policy_, scheduler_, budget_, !skips_minimizing_}, session);
+    if (scheduler_.empty()) scheduler_ = "exhaustive";
     auto jobs = plan(session.common.seed);
     if (!jobs) return tl::unexpected(jobs.error());
     if (!session.common.out_dir.empty()) {
@@ -251,11 +260,12 @@ class ExploreVerb final : public Verb {
   std::string policy_ = "exact";
   std::string mode_ = "graph_task_callback";
   std::string latitude_ = "any_topological";
-  std::string scheduler_ = "exhaustive";
+  std::string scheduler_;  // empty: each level has its own
   std::string budget_;
   std::string trace_path_;
   bool skips_minimizing_ = false;
   std::optional<std::int64_t> time_ns_;
+  EngineExplore engine_;
 };
 
 }  // namespace

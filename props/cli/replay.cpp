@@ -8,6 +8,7 @@
 
 #include "model/nearest_name.h"
 #include "props/cli/interrupt.h"
+#include "props/cli/replay_engine.h"
 #include "props/cli/verb.h"
 #include "props/replay/schedule_replay.h"
 #include "props/replay/trace_paths.h"
@@ -49,12 +50,14 @@ class ReplayVerb final : public Verb {
                      "graph_task_callback or count_fallback",
                      {"graph_task_callback", "count_fallback"}});
     flags.add_list("levels", levels_, {"LIST", "some of queue,state,properties (default: all)"});
+    engine_.declare(flags);
   }
 
   Result<VerbResult> run(Session& session) override {
     if (words_.empty()) {
       return fail(ErrorCode::usage, "replay: name at least one trace, folder or schedule");
     }
+    if (EngineReplayVerb::is_meant(words_)) return engine_.run(words_, session);
     const auto findings = std::make_shared<Findings>();
     if (auto ran = replay_schedules(*findings); !ran) return tl::unexpected(ran.error());
     if (auto ran = replay_traces(session, *findings); !ran) return tl::unexpected(ran.error());
@@ -160,6 +163,7 @@ class ReplayVerb final : public Verb {
   std::vector<std::string> levels_;
   std::string policy_;
   std::string mode_;
+  EngineReplayVerb engine_;
 };
 
 }  // namespace

@@ -19,10 +19,12 @@ constexpr std::array kVerbs = {
              "  zeroproof replay traces/ --levels state,properties --json\n"
              "  zeroproof replay trace.jsonl --policy exact\n",
              make_replay},
-    VerbInfo{"explore", "searches the legal hook orders of a scenario",
+    VerbInfo{"explore",
+             "searches the orders of a scenario: of its hooks, or of the engine in the simulator",
              "  zeroproof explore S2b --policy pr7886\n"
              "  zeroproof explore all --policy all --latitude any_topological\n"
-             "  zeroproof explore mine.json --scheduler random --budget 10000x --seed 7\n",
+             "  zeroproof explore mine.json --scheduler random --budget 10000x --seed 7\n"
+             "  zeroproof explore two_losses --stage 3 --scheduler pct:2 --budget 30s\n",
              make_explore},
     VerbInfo{"list", "names what exists: scenarios, policies, properties, schedulers, runtimes",
              "  zeroproof list\n"

@@ -39,17 +39,60 @@ void run_rank(const TrainScenario& scenario, const TrainCell& cell, Runtime& run
   run.memory = runtime.memory().stats(Placement::device);
 }
 
+// Decides which node runs next on one rank, and keeps what was decided. Ranks that share an order
+// take the decisions of whoever came there first, as long as they are asked the same.
+class NodeChooser final : public Chooser {
+ public:
+  struct Shared {
+    std::vector<std::size_t> options;
+    Choices taken;
+  };
+
+  NodeChooser(Chooser& inner, Shared* shared, Choices& log)
+      : inner_(inner), shared_(shared), log_(log) {}
+
+  std::size_t choose(const ChoicePoint& at) override {
+    const std::size_t taken = decide(at);
+    if (at.options.size() > 1) log_.push_back(static_cast<std::uint32_t>(taken));
+    return taken;
+  }
+
+ private:
+  std::size_t decide(const ChoicePoint& at) {
+    if (!shared_ || at.options.size() == 1) return inner_.choose(at);
+    const std::size_t place = log_.size();
+    const bool is_known = place < shared_->taken.size();
+    if (is_known && shared_->options[place] == at.options.size()) return shared_->taken[place];
+    const std::size_t taken = inner_.choose(at);
+    if (is_known) return taken;
+    shared_->options.push_back(at.options.size());
+    shared_->taken.push_back(static_cast<std::uint32_t>(taken));
+    return taken;
+  }
+
+  Chooser& inner_;
+  Shared* shared_;
+  Choices& log_;
+};
+
 // `nodes_of(rank)`: who decides which node runs next; null for PyTorch's order.
 template <class World, class NodesOf>
 CellRun run_world(World& world, const TrainScenario& scenario, const TrainCell& cell,
                   const CellRunOptions& options, NodesOf nodes_of) {
   CellRun run;
   run.ranks.resize(static_cast<std::size_t>(cell.world_size));
+  run.nodes.resize(run.ranks.size());
+  NodeChooser::Shared shared;
+  NodeChooser::Shared* const sharing = options.nodes == NodeOrder::shared ? &shared : nullptr;
   const auto errors = world.try_run([&](Runtime& runtime) {
     const auto rank = static_cast<std::size_t>(runtime.rank());
     EngineTarget::Options target{.collects_values = options.collects_values};
     if (options.watch) options.watch->attach(rank, target);
-    target.order = nodes_of(runtime.rank());
+    std::optional<NodeChooser> nodes;
+    if (Chooser* chooser = nodes_of(runtime.rank())) {
+      nodes.emplace(*chooser, options.node_choosers.empty() ? sharing : nullptr, run.nodes[rank]);
+      target.order = &*nodes;
+    }
     std::optional<RandomScheduler> order;
     if (cell.order_seed) {
       order.emplace(*cell.order_seed);
@@ -60,6 +103,48 @@ CellRun run_world(World& world, const TrainScenario& scenario, const TrainCell& 
   });
   for (std::size_t rank = 0; rank < errors.size(); ++rank)
     if (errors[rank]) run.ranks[rank].error = errors[rank];
+  return run;
+}
+
+Chooser* given_chooser(const CellRunOptions& options, int rank) {
+  if (options.node_choosers.empty()) return nullptr;
+  return options.node_choosers.at(static_cast<std::size_t>(rank));
+}
+
+CellRun run_on_host(const TrainScenario& scenario, const TrainCell& cell,
+                    const CellRunOptions& options) {
+  HostWorldOptions world_options;
+  world_options.world_size = cell.world_size;
+  world_options.device = Device::cpu();
+  if (options.watch) world_options.observers = options.watch->observers();
+  HostWorld world(world_options);
+  return run_world(world, scenario, cell, options,
+                   [&](int rank) { return given_chooser(options, rank); });
+}
+
+CellRun run_simulated(const TrainScenario& scenario, const TrainCell& cell,
+                      const CellRunOptions& options) {
+  std::unique_ptr<Scheduler> scheduler;
+  if (!options.chooser) {
+    auto made = make_scheduler(cell.sim->scheduler, cell.sim->seed);
+    if (!made) throw std::invalid_argument(made.error().text);
+    scheduler = std::move(*made);
+    scheduler->new_execution();
+  }
+  SimWorldOptions world_options;
+  world_options.world_size = cell.world_size;
+  world_options.device = Device::cpu();
+  if (options.watch) world_options.observers = options.watch->observers();
+  const bool preempts = !cell.sim || cell.sim->preempts;
+  world_options.preemption = preempts ? Preemption::at_every_call : Preemption::when_blocked;
+  SimWorld world(world_options, options.chooser ? *options.chooser : *scheduler);
+  CellRun run = run_world(world, scenario, cell, options, [&](int rank) -> Chooser* {
+    if (Chooser* given = given_chooser(options, rank)) return given;
+    return options.nodes == NodeOrder::faithful ? nullptr : &world.chooser(rank);
+  });
+  run.findings = world.findings();
+  run.steps = world.steps();
+  run.state = world.fingerprint();
   return run;
 }
 
@@ -80,34 +165,8 @@ std::size_t CellRun::deciding_rank() const {
 
 CellRun run_ranks(const TrainScenario& scenario, const TrainCell& cell,
                   const CellRunOptions& options) {
-  if (!cell.sim && !options.chooser) {
-    HostWorldOptions world_options;
-    world_options.world_size = cell.world_size;
-    world_options.device = Device::cpu();
-    if (options.watch) world_options.observers = options.watch->observers();
-    HostWorld world(world_options);
-    return run_world(world, scenario, cell, options, [](int) -> Chooser* { return nullptr; });
-  }
-  std::unique_ptr<Scheduler> scheduler;
-  if (!options.chooser) {
-    auto made = make_scheduler(cell.sim->scheduler, cell.sim->seed);
-    if (!made) throw std::invalid_argument(made.error().text);
-    scheduler = std::move(*made);
-    scheduler->new_execution();
-  }
-  SimWorldOptions world_options;
-  world_options.world_size = cell.world_size;
-  world_options.device = Device::cpu();
-  if (options.watch) world_options.observers = options.watch->observers();
-  const bool preempts = !cell.sim || cell.sim->preempts;
-  world_options.preemption = preempts ? Preemption::at_every_call : Preemption::when_blocked;
-  SimWorld world(world_options, options.chooser ? *options.chooser : *scheduler);
-  CellRun run = run_world(world, scenario, cell, options, [&](int rank) -> Chooser* {
-    return options.chooses_nodes ? &world.chooser(rank) : nullptr;
-  });
-  run.findings = world.findings();
-  run.steps = world.steps();
-  return run;
+  return cell.sim || options.chooser ? run_simulated(scenario, cell, options)
+                                     : run_on_host(scenario, cell, options);
 }
 
 std::string text_of(const std::exception_ptr& error) {

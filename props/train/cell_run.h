@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "model/choice.h"
 #include "props/train/full_values.h"
 #include "props/train/run_watch.h"
+#include "sim/schedule.h"
 #include "sim/world/finding.h"
 
 namespace zeroproof::train {
@@ -24,6 +26,8 @@ struct RankRun {
 
 struct CellRun {
   std::vector<RankRun> ranks;
+  std::vector<Choices> nodes;          // by rank: which node ran next, where that was chosen
+  Fingerprint state;                   // of the simulated world at its end
   std::vector<sim::Finding> findings;  // of the simulated world
   std::uint64_t steps = 0;             // of the same
 
@@ -33,11 +37,20 @@ struct CellRun {
   std::size_t deciding_rank() const;
 };
 
+// Which node runs next where several may.
+enum class NodeOrder : std::uint8_t {
+  faithful,  // as PyTorch orders them
+  shared,    // any legal order, and every rank follows the rank that comes there first
+  each,      // any legal order, on every rank for itself
+};
+
 struct CellRunOptions {
   bool collects_values = false;
-  RunWatch* watch = nullptr;   // null for none
-  Chooser* chooser = nullptr;  // of the simulator, in place of cell.sim's scheduler
-  bool chooses_nodes = false;  // it also decides which node runs next, in any legal order
+  RunWatch* watch = nullptr;              // null for none
+  Chooser* chooser = nullptr;             // of the simulator, in place of cell.sim's scheduler
+  NodeOrder nodes = NodeOrder::faithful;  // of the simulator; it decides that as well
+  // By rank, on either runtime: what decides it instead. Empty for none; must outlive the run.
+  std::vector<Chooser*> node_choosers = {};
 };
 
 // One cell on the host runtime, a thread a rank, or in a simulated world. An error of the engine

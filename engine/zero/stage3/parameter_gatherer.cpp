@@ -129,11 +129,12 @@ void ParameterGatherer::finish(Gather& gather) {
   } else if (gather.flat.is_defined()) {
     context_.data.group().wait(gather.work, stream());
   }
+  // All at once: what fails on the way must not leave a part of them in flight for ever.
+  for (const PartitionedParameter* parameter : gather.parameters) inflight_.erase(parameter->id());
   std::int64_t offset = 0;
   for (PartitionedParameter* parameter : gather.parameters) {
     parameter->install(assemble(gather, *parameter, offset));
     offset += parameter->slice_elements();
-    inflight_.erase(parameter->id());
   }
   context_.compute().wait(stream());
   if (gather.flat.is_defined()) stream().record_use(gather.flat);

@@ -1,0 +1,242 @@
+#include "props/cli/explore_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "props/cli/budget.h"
+#include "props/cli/folder.h"
+#include "props/cli/interrupt.h"
+#include "props/cli/shell_quote.h"
+#include "props/scenario.h"
+#include "props/train/scenario.h"
+
+namespace zeroproof {
+namespace {
+
+constexpr std::uint64_t kExecutions = 1000;  // of random and pct, without --budget
+
+std::int64_t now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+double seconds_since(std::int64_t start_ns) {
+  return static_cast<double>(now_ns() - start_ns) * 1e-9;
+}
+
+bool is_protocol_scenario(const std::string& word) {
+  return std::ranges::any_of(builtin_scenarios(),
+                             [&](const ScenarioFile& file) { return file.id == word; });
+}
+
+ExitCode exit_code_of(ExplorationStatus status) {
+  switch (status) {
+    case ExplorationStatus::held:
+      return ExitCode::held;
+    case ExplorationStatus::inconclusive:
+      return ExitCode::inconclusive;
+    case ExplorationStatus::falsified:
+      return ExitCode::falsified;
+    case ExplorationStatus::interrupted:
+      return ExitCode::interrupted;
+    case ExplorationStatus::nondeterminism:
+      return ExitCode::nondeterminism;
+    case ExplorationStatus::miscounted:
+      break;
+  }
+  return ExitCode::internal;
+}
+
+using Explorations = std::vector<TimedExploration>;
+
+ExploreWatch watch_for(ProgressLine& progress, ProgressView& view,
+                       std::optional<std::int64_t> time_ns) {
+  const std::int64_t start = now_ns();
+  ExploreWatch watch;
+  watch.on_progress = [&](const ExploreProgress& at) {
+    view.runs = at.executions;
+    view.depth = at.deepest;
+    view.states = at.scheduler.states;
+    view.findings = at.findings;
+    progress.update([&] { return view; });
+  };
+  watch.should_stop = [start, time_ns] {
+    if (was_interrupted()) return StopRequest::interrupted;
+    const bool is_over = time_ns && now_ns() - start >= *time_ns;
+    return is_over ? StopRequest::time_over : StopRequest::none;
+  };
+  return watch;
+}
+
+// DIR/SCENARIO-KIND.zps as found, and -min.zps.
+Result<void> write_schedules(const Explorations& explorations, const std::string& folder) {
+  if (folder.empty()) return {};
+  for (const TimedExploration& one : explorations) {
+    for (const train::EngineFinding& finding : one.report.findings) {
+      const std::string base =
+          fmt::format("{}/{}-{}", folder, finding.schedule.scenario, finding.finding.kind);
+      if (auto written = write_schedule_file(finding.schedule, base + ".zps"); !written)
+        return written;
+      if (!one.report.options.minimizes) continue;
+      if (auto written = write_schedule_file(finding.minimized, base + "-min.zps"); !written)
+        return written;
+    }
+  }
+  return {};
+}
+
+std::string page(const Explorations& explorations, ExitCode code, const Session& session) {
+  std::string text = session.seed_line();
+  for (const TimedExploration& one : explorations)
+    text += engine_exploration_text(one, session.palette);
+  for (const TimedExploration& one : explorations)
+    for (const train::EngineFinding& finding : one.report.findings)
+      return text + fmt::format("reproduce: {} replay {}\n", session.program,
+                                shell_quote(schedule_text(finding.minimized)));
+  return text + session.reproduce_line(code);
+}
+
+ExitCode worst_of(const Explorations& explorations) {
+  ExplorationStatus worst =
+      was_interrupted() ? ExplorationStatus::interrupted : ExplorationStatus::held;
+  for (const TimedExploration& one : explorations) worst = std::max(worst, status_of(one.report));
+  return exit_code_of(worst);
+}
+
+}  // namespace
+
+void EngineExplore::declare(Flags& flags) {
+  flags.add_value("level", level_,
+                  {"LEVEL",
+                   "protocol or engine (default: engine for scenarios of train)",
+                   {"protocol", "engine"}});
+  flags.add_value("stage", stage_, {"N", "engine: ZeRO stage (default 2)", {"0", "1", "2", "3"}});
+  flags.add_value("world-size", world_size_, {"N", "engine: ranks (default 2)"});
+  flags.add_value(
+      "dtype", dtype_,
+      {"DTYPE", "engine: precision (default float32)", {"float32", "bf16", "fp16", "autocast"}});
+  flags.add_value(
+      "backward", backward_,
+      {"WHO", "engine: engine.backward (default) or tensor.backward", {"engine", "tensor"}});
+  flags.add_value("data", data_, {"MODE", "engine: exact (default) or real", {"exact", "real"}});
+  flags.add_value("steps", steps_, {"N", "engine: optimizer steps (default 3)"});
+  flags.add_value("quirks", quirks_, {"LIST", "engine: upstream hazards: h3,h16, upstream"});
+  flags.add_value("autograd-api", api_,
+                  {"API", "engine: full (default)", {"full", "none", "no_callback"}});
+  flags.add_value("ds-config", config_path_, {"FILE", "engine: a ds_config.json"});
+  flags.add_value("preemption", preemption_,
+                  {"WHERE",
+                   "engine: every-call (default), or blocked: where a rank waits",
+                   {"blocked", "every-call"}});
+  flags.add_value("nodes", nodes_,
+                  {"ORDER",
+                   "engine: of autograd nodes: faithful (default), any order that all ranks share, "
+                   "or each rank its own",
+                   {"faithful", "shared", "each"}});
+  flags.add_value(
+      "judge", judge_,
+      {"BY",
+       "engine: values (default): ranks and baseline; events: properties; host: values, and "
+       "against a run on host threads",
+       {"values", "events", "host"}});
+  flags.add_switch("twice", runs_twice_, "engine: run every execution twice and compare");
+}
+
+bool EngineExplore::is_meant(const std::vector<std::string>& scenarios) const {
+  if (!level_.empty()) return level_ == "engine";
+  return !scenarios.empty() && std::ranges::all_of(scenarios, [](const std::string& word) {
+    return !is_protocol_scenario(word) && train::find_scenario(word).has_value();
+  });
+}
+
+train::CaseSettings EngineExplore::settings(const ExploreWords& words) const {
+  train::CaseSettings settings;
+  const auto add = [&](const char* key, const std::string& value) {
+    if (!value.empty()) settings[key] = value;
+  };
+  add("stage", stage_);
+  add("world-size", world_size_);
+  add("dtype", dtype_);
+  add("backward", backward_);
+  add("data", data_);
+  add("steps", steps_);
+  add("policy", words.policy);
+  add("quirks", quirks_);
+  add("autograd-api", api_);
+  add("ds-config", config_path_);
+  add("preemption", preemption_);
+  add("nodes", nodes_);
+  add("judge", judge_);
+  return settings;
+}
+
+Result<std::vector<train::EngineExplorationOptions>> EngineExplore::plan(const ExploreWords& words,
+                                                                         std::uint64_t seed) {
+  train::EngineExplorationOptions base;
+  if (!words.scheduler.empty()) base.scheduler = words.scheduler;
+  base.seed = seed;
+  base.runs_twice = runs_twice_;
+  base.minimizes = words.minimizes;
+  const auto budget = parse_budget(words.budget);
+  if (!budget) return tl::unexpected(budget.error());
+  time_ns_ = budget->time_ns;
+  base.budget = budget->work;
+  const bool is_sampling = base.scheduler == "random" || base.scheduler.starts_with("pct");
+  if (is_sampling && words.budget.empty()) base.budget.executions = kExecutions;
+  std::vector<train::EngineExplorationOptions> jobs;
+  const auto add = [&](const std::string& scenario) -> Result<void> {
+    auto engine_case = train::case_of(scenario, settings(words), "explore");
+    if (!engine_case) return tl::unexpected(engine_case.error());
+    jobs.push_back(base);
+    jobs.back().engine_case = std::move(*engine_case);
+    return {};
+  };
+  for (const std::string& word : words.scenarios) {
+    if (word != "all") {
+      if (auto added = add(word); !added) return tl::unexpected(added.error());
+      continue;
+    }
+    for (const train::TrainScenario& scenario : train::scenario_catalogue()) {
+      if (auto added = add(std::string(scenario.name)); !added)
+        return tl::unexpected(added.error());
+      if (!train::is_applicable(scenario, jobs.back().engine_case.cell)) jobs.pop_back();
+    }
+  }
+  return jobs;
+}
+
+Result<VerbResult> EngineExplore::run(const ExploreWords& words, Session& session) {
+  const auto jobs = plan(words, session.common.seed);
+  if (!jobs) return tl::unexpected(jobs.error());
+  if (jobs->empty()) return fail(ErrorCode::usage, "explore: name a scenario");
+  if (!session.common.out_dir.empty())
+    if (auto made = make_folder(session.common.out_dir); !made) return tl::unexpected(made.error());
+  const auto explorations = std::make_shared<Explorations>();
+  ProgressLine progress(session.common.progress);
+  ProgressView view;
+  for (const train::EngineExplorationOptions& job : *jobs) {
+    if (was_interrupted()) break;
+    view = {.task = "explore " + job.engine_case.cell.scenario, .strategy = job.scheduler};
+    if (job.budget.executions != Budget::kUnlimited) view.runs_max = job.budget.executions;
+    const std::int64_t start = now_ns();
+    auto report = train::explore_engine(job, watch_for(progress, view, time_ns_));
+    if (!report) return tl::unexpected(report.error());
+    explorations->push_back({std::move(*report), seconds_since(start)});
+  }
+  progress.finish(view);
+  if (auto written = write_schedules(*explorations, session.common.out_dir); !written)
+    return tl::unexpected(written.error());
+  const ExitCode code = worst_of(*explorations);
+  VerbResult result;
+  result.code = code;
+  result.text = [explorations, code, &session] { return page(*explorations, code, session); };
+  result.json = [explorations, &session] {
+    return engine_exploration_json(*explorations, session.common.seed);
+  };
+  result.junit = [explorations] { return engine_exploration_cases(*explorations); };
+  return result;
+}
+
+}  // namespace zeroproof

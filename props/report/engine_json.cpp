@@ -1,0 +1,172 @@
+#include <nlohmann/json.hpp>
+
+#include "props/report/engine_report.h"
+#include "props/report/json_values.h"
+
+namespace zeroproof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json settings_json(const Schedule& schedule) {
+  Json settings = Json::object();
+  for (const auto& [key, value] : schedule.settings)
+    if (key != "found") settings[key] = value;
+  return settings;
+}
+
+Json certificate_json(const PctCertificate& certificate) {
+  return {{"tasks", certificate.tasks},
+          {"choices", certificate.steps},
+          {"depth", certificate.depth},
+          {"runs", certificate.runs},
+          {"miss_chance", certificate.miss_chance()}};
+}
+
+Json sites_json(const std::vector<train::SiteCount>& sites) {
+  Json all = Json::array();
+  for (const train::SiteCount& site : sites)
+    all.push_back({{"site", site.site},
+                   {"choices", site.choices},
+                   {"widest", site.widest},
+                   {"taken", site.taken.size()}});
+  return all;
+}
+
+Json finding_json_of(const train::EngineFinding& finding) {
+  return {{"kind", finding.finding.kind},
+          {"text", finding.finding.text},
+          {"rank", finding.finding.rank},
+          {"failing_executions", finding.failing_executions},
+          {"first_execution", finding.first_execution},
+          {"schedule", schedule_text(finding.schedule)},
+          {"minimized",
+           {{"is_minimal", finding.is_minimal},
+            {"scenario", finding.minimized.scenario},
+            {"settings", settings_json(finding.minimized)},
+            {"events", finding.events},
+            {"choices", finding.minimized.choices.size()},
+            {"decisions", finding.decisions},
+            {"runs", finding.runs},
+            {"schedule", schedule_text(finding.minimized)}}}};
+}
+
+Json run_json(const TimedExploration& exploration) {
+  const train::EngineExplorationReport& report = exploration.report;
+  const train::EngineExplorationOptions& options = report.options;
+  const Schedule plain = train::schedule_of(options.engine_case, options.seed, {}, {});
+  Json findings = Json::array();
+  for (const train::EngineFinding& finding : report.findings)
+    findings.push_back(finding_json_of(finding));
+  Json run = {{"scenario", plain.scenario},
+              {"settings", settings_json(plain)},
+              {"scheduler", options.scheduler},
+              {"status", exploration_status_name(status_of(report))},
+              {"refusal", report.refusal.empty() ? Json(nullptr) : Json(report.refusal)},
+              {"executions", report.executions},
+              {"events", report.events},
+              {"seconds", exploration.seconds},
+              {"choices", report.choices},
+              {"deepest", report.deepest},
+              {"results", report.results},
+              {"ends", report.ends},
+              {"has_exhausted", report.has_exhausted}};
+  run["states"] = report.states ? Json(*report.states) : Json(nullptr);
+  run["transitions"] = report.transitions ? Json(*report.transitions) : Json(nullptr);
+  run["certificate"] = report.certificate ? certificate_json(*report.certificate) : Json(nullptr);
+  run["sites"] = sites_json(report.sites);
+  run["findings"] = findings;
+  return run;
+}
+
+Json host_json(const train::RuntimeComparison& host) {
+  return {{"tokens", host.tokens},
+          {"values", host.values},
+          {"node_choices", host.node_choices},
+          {"is_equal", host.difference.empty()},
+          {"difference", host.difference}};
+}
+
+Json replay_json_of(const train::EngineReplay& replay) {
+  Json findings = Json::array();
+  for (const train::CaseFinding& finding : replay.run.findings)
+    findings.push_back({{"kind", finding.kind}, {"text", finding.text}, {"rank", finding.rank}});
+  Json one = {{"source", replay.source},
+              {"scenario", replay.schedule.scenario},
+              {"settings", settings_json(replay.schedule)},
+              {"events", replay.run.steps},
+              {"findings", findings},
+              {"expected", replay.expected ? Json(*replay.expected) : Json(nullptr)},
+              {"reproduced", replay.is_reproduced()},
+              {"divergence", replay.divergence}};
+  one["host"] = replay.host ? host_json(*replay.host) : Json(nullptr);
+  return one;
+}
+
+JUnitCase case_of_status(const TimedExploration& exploration) {
+  const train::EngineExplorationReport& report = exploration.report;
+  const train::EngineExplorationOptions& options = report.options;
+  JUnitCase one;
+  one.suite = "explore";
+  one.name = options.engine_case.cell.scenario;
+  for (const auto& [key, value] : train::settings_of(options.engine_case))
+    one.name.append(" ").append(key).append("=").append(value);
+  const ExplorationStatus status = status_of(report);
+  if (status == ExplorationStatus::held) return one;
+  one.outcome = status == ExplorationStatus::falsified ? JUnitOutcome::failed : JUnitOutcome::error;
+  one.text = std::string(exploration_status_name(status)) + " " + report.divergence;
+  for (const train::EngineFinding& finding : report.findings)
+    one.text += finding.finding.kind + ": " + finding.finding.text + "\n" +
+                schedule_text(finding.minimized) + "\n";
+  return one;
+}
+
+}  // namespace
+
+ExplorationStatus status_of(const train::EngineExplorationReport& report) {
+  if (!report.divergence.empty()) return ExplorationStatus::nondeterminism;
+  if (!report.findings.empty()) return ExplorationStatus::falsified;
+  if (report.end == ExploreEnd::interrupted) return ExplorationStatus::interrupted;
+  const bool covers_all = report.options.scheduler == "exhaustive";
+  return covers_all && !report.has_exhausted ? ExplorationStatus::inconclusive
+                                             : ExplorationStatus::held;
+}
+
+std::string engine_exploration_json(const std::vector<TimedExploration>& explorations,
+                                    std::uint64_t seed) {
+  Json runs = Json::array();
+  for (const TimedExploration& exploration : explorations) runs.push_back(run_json(exploration));
+  return document_text<Json>(
+      {{"schema", "zeroproof.explore_engine/1"}, {"seed", seed}, {"runs", runs}});
+}
+
+std::vector<JUnitCase> engine_exploration_cases(const std::vector<TimedExploration>& explorations) {
+  std::vector<JUnitCase> cases;
+  for (const TimedExploration& exploration : explorations)
+    cases.push_back(case_of_status(exploration));
+  return cases;
+}
+
+std::string engine_replay_json(const std::vector<train::EngineReplay>& replays) {
+  Json all = Json::array();
+  for (const train::EngineReplay& replay : replays) all.push_back(replay_json_of(replay));
+  return document_text<Json>({{"schema", "zeroproof.replay_engine/1"}, {"schedules", all}});
+}
+
+std::vector<JUnitCase> engine_replay_cases(const std::vector<train::EngineReplay>& replays) {
+  std::vector<JUnitCase> cases;
+  for (const train::EngineReplay& replay : replays) {
+    JUnitCase one;
+    one.suite = "replay";
+    one.name = replay.source;
+    const bool is_equal = !replay.host || replay.host->difference.empty();
+    if (!replay.is_reproduced() || !replay.run.findings.empty() || !is_equal) {
+      one.outcome = replay.is_reproduced() ? JUnitOutcome::failed : JUnitOutcome::error;
+      one.text = engine_replay_text(replay, Palette());
+    }
+    cases.push_back(one);
+  }
+  return cases;
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "model/result.h"
+#include "props/train/cell_run.h"
+#include "props/train/train_cell.h"
+#include "sim/schedule.h"
+
+namespace zeroproof::train {
+
+// What an execution is judged by.
+enum class Judge : std::uint8_t {
+  values,  // bits: of the ranks among each other, and against the baseline
+  events,  // the properties of every rank's events and accesses
+  host,    // as values; and tokens and bits against a run on host threads in the same node order
+};
+
+// A cell in the simulated world, without the choices: what an exploration runs again and again.
+struct EngineCase {
+  TrainCell cell;  // its `sim` says where ranks may be preempted; scheduler and seed are not used
+  NodeOrder nodes = NodeOrder::faithful;
+  Judge judge = Judge::values;
+  std::string config_path;  // of cell.config; empty for the built-in one
+};
+
+// Keys and values as the flags of `zeroproof explore` and a schedule have them: stage, world-size,
+// dtype, backward, data, steps, policy, quirks, autograd-api, ds-config, preemption (blocked,
+// every-call), nodes (faithful, shared, each), judge (values, events, host).
+using CaseSettings = std::map<std::string, std::string>;
+
+// What is absent has its default. Errors: an unknown scenario, key or value, code usage; a
+// configuration that cannot be read. `where` starts them.
+Result<EngineCase> case_of(const std::string& scenario, const CaseSettings& settings,
+                           std::string_view where);
+
+// Only what differs from the defaults, but always "stage".
+CaseSettings settings_of(const EngineCase& engine_case);
+
+// Whether a schedule is of a cell (else of a protocol scenario).
+bool is_engine_schedule(const Schedule& schedule);
+
+}  // namespace zeroproof::train
