@@ -58,7 +58,7 @@ SimWorld::SimWorld(const SimWorldOptions& options, Chooser& chooser)
     ranks_.push_back(std::make_unique<sim::RankTask>(
         rank,
         sim::SimRuntimeOptions{options.world_size,
-                               {options.device, options.is_poisoned, options.capacity_bytes},
+                               {options.device, options.is_poisoned, options.capacity_bytes, observers.accesses},
                                observers},
         *this));
   }
