@@ -13,8 +13,8 @@
 
 namespace zeroproof::host {
 
-// Only `live` is touched by other threads; the observer is heard on the thread of its rank, or while
-// nothing runs.
+// Only `live` is touched by other threads; the observer is heard on the thread of its rank, or
+// while nothing runs.
 struct HostMemory::Account {
   std::atomic<std::int64_t> live = 0;
   std::int64_t peak = 0;
