@@ -13,6 +13,8 @@
 namespace zeroproof::train {
 namespace {
 
+constexpr std::uint64_t kStepsMax = 200'000;  // hundreds of windows
+
 // One rank of a run.
 class FaultyRank {
  public:
@@ -79,6 +81,7 @@ SimWorldOptions world_options(const TrainCell& cell, sim::PlannedFaults& faults)
   options.world_size = cell.world_size;
   options.device = Device::cpu();
   options.faults = &faults;
+  options.steps_max = kStepsMax;
   for (int rank = 0; rank < cell.world_size; ++rank)
     options.observers.push_back({.faults = &faults.point(rank)});
   return options;

@@ -16,8 +16,8 @@ std::string_view fault_name(FaultKind kind) {
 }
 
 std::string describe(const Fault& fault) {
-  if (fault.rank < 0) return fmt::format("{}.all.{}", fault_name(fault.kind), fault.at);
-  return fmt::format("{}.r{}.{}", fault_name(fault.kind), fault.rank, fault.at);
+  const std::string who = fault.rank < 0 ? "all" : fmt::format("r{}", fault.rank);
+  return fmt::format("{}.{}.{}+{}", fault_name(fault.kind), who, fault.after, fault.at);
 }
 
 PlannedFaults::PlannedFaults(int world_size) : counts_(static_cast<std::size_t>(world_size)) {
@@ -31,7 +31,8 @@ void PlannedFaults::plan(const std::optional<Fault>& fault) {
 }
 
 bool PlannedFaults::strikes(FaultKind kind, int rank, std::uint64_t at) {
-  if (!fault_ || fault_->kind != kind || fault_->at != at) return false;
+  const std::uint64_t after = counts_[static_cast<std::size_t>(rank)].intervals.size() - 1;
+  if (!fault_ || fault_->kind != kind || fault_->after != after || fault_->at != at) return false;
   if (fault_->rank >= 0 && fault_->rank != rank) return false;
   has_struck_ = true;
   return true;
@@ -42,6 +43,7 @@ std::uint64_t PlannedFaults::fingerprint() const {
   History history;
   history.add(static_cast<std::uint64_t>(fault_->kind));
   history.add(static_cast<std::uint64_t>(fault_->rank + 1));
+  history.add(fault_->after);
   history.add(fault_->at);
   return history.value().low;
 }
@@ -49,7 +51,7 @@ std::uint64_t PlannedFaults::fingerprint() const {
 void PlannedFaults::reach_event(int rank) {
   Counts& counts = counts_[static_cast<std::size_t>(rank)];
   if (!counts.is_open) return;
-  const std::uint64_t at = counts.events++;
+  const std::uint64_t at = counts.intervals.back().events++;
   if (strikes(FaultKind::exception, rank, at)) throw InjectedFault(describe(*fault_));
   if (strikes(FaultKind::abort, rank, at)) throw RankAborted(describe(*fault_));
 }
@@ -57,34 +59,41 @@ void PlannedFaults::reach_event(int rank) {
 void PlannedFaults::reach(int rank, SeamCall call) {
   Counts& counts = counts_[static_cast<std::size_t>(rank)];
   if (!counts.is_open) return;
-  const bool is_collective = call == SeamCall::collective;
-  const FaultKind kind = is_collective ? FaultKind::timeout : FaultKind::allocation;
-  const std::uint64_t at = is_collective ? counts.collectives++ : counts.allocations++;
-  if (!strikes(kind, rank, at)) return;
-  throw RuntimeFault(fmt::format(
-      "{} ({})", is_collective ? "the collective timed out" : "out of memory", describe(*fault_)));
+  if (call == SeamCall::allocation) {
+    if (strikes(FaultKind::allocation, rank, counts.intervals.back().allocations++))
+      throw RuntimeFault(fmt::format("out of memory ({})", describe(*fault_)));
+    return;
+  }
+  const bool has_failed = strikes(FaultKind::timeout, rank, 0);
+  counts.intervals.emplace_back();
+  if (has_failed)
+    throw RuntimeFault(fmt::format("the collective timed out ({})", describe(*fault_)));
 }
 
-void PlannedFaults::add_places(std::vector<Fault>& places, int rank, const Counts& counts) const {
-  const auto add = [&](FaultKind kind, std::uint64_t count) {
-    for (std::uint64_t at = 0; at < count; ++at) places.push_back({kind, rank, at});
-  };
-  add(FaultKind::allocation, counts.allocations);
-  if (rank < 0) {
-    add(FaultKind::exception, counts.events);
-  } else {
-    add(FaultKind::abort, counts.events);
-    add(FaultKind::timeout, counts.collectives);
+void PlannedFaults::add_places(std::vector<Fault>& places, int rank,
+                               const std::vector<Interval>& intervals) {
+  const FaultKind of_event = rank < 0 ? FaultKind::exception : FaultKind::abort;
+  for (std::uint64_t after = 0; after < intervals.size(); ++after) {
+    const auto add = [&](FaultKind kind, std::uint64_t count) {
+      for (std::uint64_t at = 0; at < count; ++at) places.push_back({kind, rank, after, at});
+    };
+    add(of_event, intervals[after].events);
+    add(FaultKind::allocation, intervals[after].allocations);
+    if (rank >= 0 && after + 1 < intervals.size()) add(FaultKind::timeout, 1);
   }
 }
 
 std::vector<Fault> PlannedFaults::places() const {
   std::vector<Fault> places;
-  Counts common = counts_.front();
+  std::vector<Interval> common = counts_.front().intervals;
   for (std::size_t rank = 0; rank < counts_.size(); ++rank) {
-    add_places(places, static_cast<int>(rank), counts_[rank]);
-    common.events = std::min(common.events, counts_[rank].events);
-    common.allocations = std::min(common.allocations, counts_[rank].allocations);
+    const std::vector<Interval>& own = counts_[rank].intervals;
+    add_places(places, static_cast<int>(rank), own);
+    common.resize(std::min(common.size(), own.size()));
+    for (std::size_t i = 0; i < common.size(); ++i) {
+      common[i].events = std::min(common[i].events, own[i].events);
+      common[i].allocations = std::min(common[i].allocations, own[i].allocations);
+    }
   }
   add_places(places, -1, common);
   return places;

@@ -22,15 +22,17 @@ enum class FaultKind : std::uint8_t {
 
 std::string_view fault_name(FaultKind kind);  // "exception"; static
 
-// A place where a rank can fail, and how.
+// A place where a rank can fail, and how. Places are counted from one collective to the next, so
+// that ranks with more or fewer events of their own agree on what they have done together.
 struct Fault {
   FaultKind kind = FaultKind::exception;
-  int rank = 0;          // -1: all, each at its own event of this number
-  std::uint64_t at = 0;  // of the events, collectives or allocations of the rank, from 0
+  int rank = 0;             // -1: all, each at the same place
+  std::uint64_t after = 0;  // so many collectives of the rank
+  std::uint64_t at = 0;     // of the events or allocations since then, from 0
   friend bool operator==(const Fault&, const Fault&) = default;
 };
 
-std::string describe(const Fault& fault);  // "timeout.r1.17"
+std::string describe(const Fault& fault);  // "allocation.r1.17+2"
 
 // What a planned exception is.
 struct InjectedFault : std::runtime_error {
@@ -72,16 +74,19 @@ class PlannedFaults final : public SeamFaults {
     PlannedFaults& faults_;
     int rank_;
   };
+  struct Interval {
+    std::uint64_t events = 0;
+    std::uint64_t allocations = 0;
+  };
   struct Counts {
     bool is_open = false;
-    std::uint64_t events = 0;
-    std::uint64_t collectives = 0;
-    std::uint64_t allocations = 0;
+    std::vector<Interval> intervals{Interval{}};  // the last one is under way
   };
 
   void reach_event(int rank);
   bool strikes(FaultKind kind, int rank, std::uint64_t at);
-  void add_places(std::vector<Fault>& places, int rank, const Counts& counts) const;
+  static void add_places(std::vector<Fault>& places, int rank,
+                         const std::vector<Interval>& intervals);
 
   std::deque<Point> points_;
   std::vector<Counts> counts_;

@@ -188,8 +188,8 @@ void SimWorld::end_stuck(sim::FindingKind kind, const std::string& text) {
 
 void SimWorld::abort_all(const std::string& reason) {
   for (const auto& rank : ranks_) rank->runtime().abort(reason);
-  for (const auto& rank : ranks_)
-    if (!rank->is_done()) rank->wake(reason);
+  // With the program of a rank goes what it has queued.
+  for (const auto& rank : ranks_) rank->wake(reason);
 }
 
 void SimWorld::report(sim::Finding finding) {
