@@ -72,21 +72,22 @@ StreamOrderCheck::Memory& StreamOrderCheck::memory_of(const TensorImpl& tensor) 
   if (is_new) {
     ++next_number_;
     memory.storage = tensor.storage;
+    memory.address = tensor.storage.get();
+    if (!tensor.storage->lease) unannounced_.push_back(at->second);
   }
   return memory;
 }
 
 // Clocks move in calls only, so what went between two calls went at the clocks of the first.
 void StreamOrderCheck::find_freed() {
-  for (auto at = memory_.begin(); at != memory_.end();) {
-    if (!at->second.storage.expired()) {
-      ++at;
-      continue;
-    }
-    free(at->second, actor_of(home_));
-    std::erase_if(numbers_, [&](const auto& entry) { return entry.second == at->first; });
-    at = memory_.erase(at);
-  }
+  std::erase_if(unannounced_, [this](std::uint64_t number) {
+    const auto at = memory_.find(number);
+    if (!at->second.storage.expired()) return false;
+    free(at->second);
+    numbers_.erase(at->second.address);
+    memory_.erase(at);
+    return true;
+  });
 }
 
 void StreamOrderCheck::on_access(const Access& access) {
@@ -139,16 +140,18 @@ void StreamOrderCheck::on_record_use(StreamId stream, const TensorImpl& tensor) 
   memory_of(tensor).recorded.insert(actor_of(stream));
 }
 
-void StreamOrderCheck::on_free(StreamId owner, const TensorImpl& tensor) {
+void StreamOrderCheck::on_free(const Storage& storage) {
   find_freed();
-  const auto known = numbers_.find(tensor.storage.get());
+  const auto known = numbers_.find(&storage);
   if (known == numbers_.end()) return;
-  free(memory_.at(known->second), actor_of(owner));
+  free(memory_.at(known->second));
   memory_.erase(known->second);
+  std::erase(unannounced_, known->second);
   numbers_.erase(known);
 }
 
-void StreamOrderCheck::free(const Memory& memory, std::size_t actor) {
+void StreamOrderCheck::free(const Memory& memory) {
+  const std::size_t actor = actor_of(home_);
   frees_ += 1;
   Clock clock = clock_of(actor);
   join(clock, clock_of(kHost));

@@ -17,11 +17,12 @@ namespace zeroproof {
 // streams, one of them a write, must be ordered by waits, whatever order they ran in this time.
 // Vector clocks: a stream knows what it waited for, and what the host knew when it queued the
 // work. A stream of id none is the host itself. Views share their storage, and that is what is
-// used and freed. A storage that is gone was freed where it is noticed, before the next call.
+// used and freed, by its owner's own word (on_free); memory of the model, which no Memory gave
+// out, was freed where it is noticed, before the next call.
 // Not thread-safe. Memory is bounded by the live storages and the distinct parts that are used.
 class StreamOrderCheck final : public AccessObserver {
  public:
-  // `home`: of the pool that storages which nobody reports as freed go back to (on_free).
+  // `home`: whose pool all memory comes from and goes back to.
   explicit StreamOrderCheck(StreamId home = StreamId{0}) : home_(home) {}
 
   // How findings call a tensor ("ipg buffer 0"); else "a tensor". Until it is freed.
@@ -34,7 +35,7 @@ class StreamOrderCheck final : public AccessObserver {
   void on_wait(StreamId stream, StreamEvent event) override;
   void on_host_wait(StreamEvent event) override;
   void on_record_use(StreamId stream, const TensorImpl& tensor) override;
-  void on_free(StreamId owner, const TensorImpl& tensor) override;
+  void on_free(const Storage& storage) override;
 
   // Everything is over: memory that went since the last call was freed. Call once, or never.
   void finish() { find_freed(); }
@@ -54,6 +55,7 @@ class StreamOrderCheck final : public AccessObserver {
   };
   struct Memory {
     std::weak_ptr<const Storage> storage;  // its address is not used again while this is here
+    const Storage* address = nullptr;
     std::string name;
     std::vector<Use> uses;
     std::set<std::size_t> recorded;  // actors
@@ -65,7 +67,7 @@ class StreamOrderCheck final : public AccessObserver {
   static bool is_ordered(const Use& use, std::size_t actor, const Clock& clock);
   Memory& memory_of(const TensorImpl& tensor);
   void find_freed();
-  void free(const Memory& memory, std::size_t actor);
+  void free(const Memory& memory);
   void judge(const Memory& memory, const Use& earlier, const Use& later);
   void add(std::size_t property, std::uint64_t number, std::string text);
 
@@ -75,6 +77,7 @@ class StreamOrderCheck final : public AccessObserver {
   // By age, so that no address decides an order.
   std::map<const Storage*, std::uint64_t> numbers_;
   std::map<std::uint64_t, Memory> memory_;
+  std::vector<std::uint64_t> unannounced_;  // those of the model
   std::uint64_t next_number_ = 0;
   std::uint64_t accesses_ = 0;
   std::uint64_t frees_ = 0;

@@ -23,9 +23,10 @@ class AccessObserver {
   virtual void on_host_wait(StreamEvent event) = 0;
   // Stream::record_use of the whole tensor.
   virtual void on_record_use(StreamId, const TensorImpl&) {}
-  // The memory goes back to the pool of the stream that it was allocated on, whose later work may
-  // use it at once.
-  virtual void on_free(StreamId, const TensorImpl&) {}
+  // Memory of Memory::allocate goes back to its pool, whose next user may be at work at once: the
+  // last tensor on it is gone. The storage is known by its address, which may come again, and by
+  // nothing else; the call must not throw.
+  virtual void on_free(const Storage&) {}
 };
 
 }  // namespace zeroproof

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,13 @@ enum class ReduceOp : std::uint8_t { sum, avg, max };
 // A collective that was issued; the group owns what it needs. Waitable any number of times.
 struct Work {
   std::int64_t sequence = -1;  // of its group; -1: nothing to wait for
+};
+
+// A part of what a collective moves: which parameter, and from which of its elements on.
+struct ContentPart {
+  std::int32_t parameter = 0;
+  std::int64_t begin = 0;
+  friend bool operator==(const ContentPart&, const ContentPart&) = default;
 };
 
 // Ranks that run collectives together. Each call queues one on a stream and returns; results may
@@ -39,6 +47,11 @@ class ProcessGroup {
   virtual Work all_gather(Stream& stream, Span output, Span input) = 0;
   virtual Work broadcast(Stream& stream, Span data, int root) = 0;
   virtual Work barrier(Stream& stream) = 0;
+
+  // What the next collective of this rank moves, in order; a runtime that compares it with the
+  // other ranks' finds those that agree in size alone. Not called where nobody compares.
+  virtual bool compares_contents() const { return false; }
+  virtual void announce(std::span<const ContentPart>) {}
 
   // Later work on `stream` runs after the collective.
   virtual void wait(Work work, Stream& stream) = 0;

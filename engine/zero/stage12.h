@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "engine/zero/flat_optimizer.h"
@@ -54,6 +55,8 @@ class Stage12Optimizer final : public FlatOptimizer {
   void average(IpgBucket& bucket);
   void all_reduce(Stream& stream, Span data, DType communication_dtype);
   void reduce_to_owners(Stream& stream, const IpgBucket& bucket);
+  // What the next collective moves: of each entry, from this element of the parameter on.
+  void announce(std::span<const IpgBucket::Entry> entries, std::int64_t begin = 0);
   void take_owned(const IpgBucket& bucket);
   void reduce_sums();
   void gradient_epilogue();

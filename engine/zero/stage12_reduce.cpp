@@ -31,15 +31,25 @@ void Stage12Optimizer::average(IpgBucket& target) {
   Stream& stream = context_.reduction();
   target.order_before_reduction();
   if (target.has_oversized()) {
-    for (const IpgBucket::Entry& entry : target.entries())
+    for (const IpgBucket::Entry& entry : target.entries()) {
+      announce({&entry, 1});
       all_reduce(stream, target.values(entry), target.communication_dtype());
+    }
     return;
   }
   if (context_.config.reduce_scatter && !context_.config.use_multi_rank_bucket_allreduce) {
     reduce_to_owners(stream, target);
   } else {
+    announce(target.entries());
     all_reduce(stream, target.filled(), target.communication_dtype());
   }
+}
+
+void Stage12Optimizer::announce(std::span<const IpgBucket::Entry> entries, std::int64_t begin) {
+  if (!context_.data.group().compares_contents()) return;
+  std::vector<ContentPart> parts;
+  for (const IpgBucket::Entry& entry : entries) parts.push_back({entry.parameter->id.value, begin});
+  context_.data.group().announce(parts);
 }
 
 // The whole data on all ranks, averaged; on the wire in the communication dtype, or in float32
@@ -79,6 +89,7 @@ void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target)
     for (int rank = 0; rank < partition.ranks(); ++rank) {
       const FlatRange owned = partition.owned(place.index, rank);
       if (owned.elements == 0) continue;
+      announce({&entry, 1}, owned.begin - begin);
       context_.data.reduce(stream, target.values(entry).part(owned.begin - begin, owned.elements),
                            rank, ReduceOp::sum, {.is_default_group = true});
     }

@@ -28,7 +28,7 @@ Obstacle obstacle_of(const StreamWork& work, RankTask& task) {
     if (!meeting.parts[r] || !meeting.parts[r]->is_at_head) obstacle.missing.push_back(ranks[r]);
   obstacle.text =
       fmt::format("{}, collective {} ({}), where rank{} {} did not come", work.point->name(),
-                  meeting.sequence, meeting.parts[work.member]->description,
+                  meeting.sequence, meeting.parts[work.member]->description(),
                   obstacle.missing.size() == 1 ? "" : "s", fmt::join(obstacle.missing, ", "));
   return obstacle;
 }

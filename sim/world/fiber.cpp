@@ -3,6 +3,7 @@
 #include <boost/context/fiber.hpp>
 #include <boost/context/protected_fixedsize_stack.hpp>
 #include <utility>
+#include <vector>
 
 #include "model/check.h"
 #include "sim/world/exception_state.h"
@@ -11,6 +12,40 @@ namespace zeroproof::sim {
 namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{1} << 20;  // reserved; pages come as they are used
+
+// The stacks of fibers that have ended, for the next ones: mapping one costs more than a short run.
+class StackPool {
+ public:
+  ~StackPool() {
+    for (boost::context::stack_context& stack : free_) fresh_.deallocate(stack);
+  }
+  boost::context::stack_context take() {
+    if (free_.empty()) return fresh_.allocate();
+    const boost::context::stack_context stack = free_.back();
+    free_.pop_back();
+    return stack;
+  }
+  void give_back(boost::context::stack_context& stack) {
+    if (free_.size() < kStacksMax) return free_.push_back(stack);
+    fresh_.deallocate(stack);
+  }
+
+ private:
+  static constexpr std::size_t kStacksMax = 64;
+  boost::context::protected_fixedsize_stack fresh_{kStackBytes};
+  std::vector<boost::context::stack_context> free_;
+};
+
+StackPool& pool() {
+  thread_local StackPool of_thread;
+  return of_thread;
+}
+
+// What Boost asks for stacks. A fiber starts and ends on one thread.
+struct PooledStacks {
+  boost::context::stack_context allocate() { return pool().take(); }
+  void deallocate(boost::context::stack_context& stack) { pool().give_back(stack); }
+};
 
 }  // namespace
 
@@ -24,14 +59,14 @@ struct Fiber::State {
 
 Fiber::Fiber(std::function<void()> body) : state_(std::make_unique<State>()) {
   State& state = *state_;
-  state.inside = boost::context::fiber(
-      std::allocator_arg, boost::context::protected_fixedsize_stack(kStackBytes),
-      [&state, body = std::move(body)](boost::context::fiber&& caller) {
-        state.outside = std::move(caller);
-        body();
-        state.is_done = true;
-        return std::move(state.outside);
-      });
+  state.inside =
+      boost::context::fiber(std::allocator_arg, PooledStacks(),
+                            [&state, body = std::move(body)](boost::context::fiber&& caller) {
+                              state.outside = std::move(caller);
+                              body();
+                              state.is_done = true;
+                              return std::move(state.outside);
+                            });
 }
 
 Fiber::~Fiber() {

@@ -3,7 +3,7 @@
 namespace zeroproof::sim {
 
 HeldSpan::HeldSpan(Span span) {
-  if (span.is_empty()) return;
+  if (!span.tensor) return;
   const TensorImpl& tensor = *span.tensor;
   impl_ = std::make_shared<TensorImpl>();
   impl_->sizes = tensor.sizes;
@@ -16,7 +16,7 @@ HeldSpan::HeldSpan(Span span) {
 }
 
 bool HeldSpan::acquire() {
-  if (!impl_) return true;
+  if (span_.is_empty()) return true;
   impl_->storage = storage_.lock();
   return impl_->storage != nullptr;
 }

@@ -11,6 +11,24 @@
 
 namespace zeroproof::sim {
 
+bool Part::agrees_with(const Part& other) const {
+  host::Collective ours = collective;
+  host::Collective theirs = other.collective;
+  ours.input = input.span();
+  theirs.input = other.input.span();
+  return host::is_same_kind(ours, theirs) && content == other.content;
+}
+
+std::string Part::description() const {
+  host::Collective there = collective;
+  there.input = input.span();
+  std::string text = host::description(there);
+  for (std::size_t i = 0; i < content.size(); ++i)
+    text += fmt::format("{}parameter {} from element {}", i == 0 ? " (" : ", ",
+                        content[i].parameter, content[i].begin);
+  return content.empty() ? text : text + ")";
+}
+
 bool Meeting::is_ready() const {
   return std::ranges::all_of(parts, [](const auto& part) { return part && part->is_at_head; });
 }
@@ -19,7 +37,7 @@ MeetingPoint::MeetingPoint(std::string name, std::size_t size, bool has_garbage)
     : name_(std::move(name)), size_(size), has_garbage_(has_garbage) {}
 
 Meeting& MeetingPoint::call(std::size_t rank, std::int64_t sequence,
-                            const host::Collective& collective) {
+                            const host::Collective& collective, std::vector<ContentPart> content) {
   raise_if_failed();
   while (first_ + static_cast<std::int64_t>(meetings_.size()) <= sequence) {
     meetings_.push_back(std::make_unique<Meeting>());
@@ -28,14 +46,14 @@ Meeting& MeetingPoint::call(std::size_t rank, std::int64_t sequence,
   }
   Meeting& meeting = *meetings_[static_cast<std::size_t>(sequence - first_)];
   ZP_CHECK(!meeting.parts[rank], "a rank called the same collective twice");
-  Part part{collective, host::description(collective), HeldSpan(collective.input),
+  Part part{collective, std::move(content), HeldSpan(collective.input),
             HeldSpan(collective.output)};
   for (std::size_t r = 0; r < size_; ++r) {
     const std::optional<Part>& other = meeting.parts[r];
-    if (!other || other->description == part.description) continue;
+    if (!other || other->agrees_with(part)) continue;
     fail(fmt::format("{}, collective {}: rank {} of the group issued {}, but rank {} of the group "
                      "issued {}",
-                     name_, sequence, r, other->description, rank, part.description),
+                     name_, sequence, r, other->description(), rank, part.description()),
          false);
     raise_if_failed();
   }

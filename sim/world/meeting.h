@@ -14,12 +14,15 @@ namespace zeroproof::sim {
 
 // One rank's part in a collective, from the call on.
 struct Part {
-  host::Collective collective;  // its spans are valid during acquire() and release() alone
-  std::string description;
+  host::Collective collective;       // its spans are valid between acquire() and release() alone
+  std::vector<ContentPart> content;  // empty: the engine did not say
   HeldSpan input;
   HeldSpan output;
   bool is_at_head = false;  // of its stream: nothing queued before it is left
   bool is_complete = false;
+
+  bool agrees_with(const Part& other) const;  // what all ranks have to call alike
+  std::string description() const;  // "all_reduce(sum) of 4 float32 (parameter 2 from element 0)"
 };
 
 // One collective of a group: everybody's call with this sequence number.
@@ -38,7 +41,8 @@ class MeetingPoint {
 
   // The call of one rank; an error where it differs from what another rank calls at this number.
   // The group has failed from then on.
-  Meeting& call(std::size_t rank, std::int64_t sequence, const host::Collective& collective);
+  Meeting& call(std::size_t rank, std::int64_t sequence, const host::Collective& collective,
+                std::vector<ContentPart> content = {});
   // Does the work of all, the first time. False when memory of `gone` has been freed meanwhile.
   bool run(Meeting& meeting, std::size_t& gone);
   void complete(Meeting& meeting, std::size_t rank);

@@ -12,9 +12,14 @@ namespace zeroproof::sim {
 RankTask::RankTask(int rank, const SimRuntimeOptions& options, SimWorld& world)
     : rank_(rank), name_(fmt::format("r{}", rank)), world_(world), runtime_(options, *this) {}
 
-void RankTask::step() {
+void RankTask::step(const SeamStep& call) {
   raise_if_woken();
   if (!fiber_) return;  // a call from outside a run
+  const auto place = static_cast<std::uint64_t>(rank_) << 48 |
+                     static_cast<std::uint64_t>(call.stream) << 8 |
+                     static_cast<std::uint64_t>(call.op);
+  world_.trace_.add(place);
+  world_.trace_.add(static_cast<std::uint64_t>(call.subject));
   history_.add(1);
   ++world_.steps_;
   if (world_.preemption_ == Preemption::at_every_call) {
@@ -35,6 +40,15 @@ void RankTask::block_on(StreamEvent event) {
   raise_if_woken();
 }
 
+void RankTask::note(std::uint64_t value) {
+  history_.add(value);
+  world_.trace_.add(value);
+}
+
+void RankTask::reach(SeamCall call) {
+  if (world_.faults_) world_.faults_->reach(rank_, call);
+}
+
 void RankTask::report(FindingKind kind, std::string text) {
   world_.report({kind, rank_, std::move(text), world_.steps()});
 }
@@ -44,6 +58,7 @@ std::size_t RankTask::choose(const ChoicePoint& at) {
   ++world_.steps_;
   const std::size_t choice = world_.chooser_.choose({at.site, at.options, world_.fingerprint()});
   history_.add(2 + choice);
+  world_.trace_.add(choice);
   return choice;
 }
 

@@ -21,9 +21,10 @@ class RankTask final : public RankControl, public Chooser {
   RankTask(int rank, const SimRuntimeOptions& options, SimWorld& world);
 
   // RankControl
-  void step() override;
+  void step(const SeamStep& call) override;
   void block_on(StreamEvent event) override;
-  void note(std::uint64_t value) override { history_.add(value); }
+  void reach(SeamCall call) override;
+  void note(std::uint64_t value) override;
   void report(FindingKind kind, std::string text) override;
   int rank() const override { return rank_; }
   std::uint64_t steps() const override { return world_.steps(); }

@@ -44,7 +44,12 @@ Work SimGroup::barrier(Stream& stream) {
 }
 
 Work SimGroup::issue(Stream& stream, const Collective& collective) {
-  streams_.control().step();
+  streams_.control().step({SeamOp::collective, stream.id().value, collective.input.elements});
+  try {
+    streams_.control().reach(SeamCall::collective);
+  } catch (const RuntimeFault& fault) {
+    point_->fail(fault.what(), false);
+  }
   if (collective.op != CollectiveOp::barrier) {
     ZP_CHECK(collective.input.dtype() == collective.output.dtype(),
              "a collective with an input and an output of different dtypes");
@@ -58,7 +63,7 @@ Work SimGroup::issue(Stream& stream, const Collective& collective) {
   const auto member = static_cast<std::size_t>(rank());
   Meeting* meeting = nullptr;
   try {
-    meeting = &point_->call(member, sequence, collective);
+    meeting = &point_->call(member, sequence, collective, std::exchange(content_, {}));
   } catch (const RuntimeFault& fault) {
     streams_.control().report(FindingKind::collective_mismatch, fault.what());
     raise_if_failed();
@@ -84,7 +89,7 @@ void SimGroup::wait(Work work, Stream& stream) {
 
 bool SimGroup::is_completed(Work work) {
   raise_if_failed();
-  streams_.control().step();
+  streams_.control().step({SeamOp::completed, 0, work.sequence});
   const bool is_reached = streams_.is_reached(completion(work));
   streams_.control().note(is_reached ? 1 : 0);
   return is_reached;

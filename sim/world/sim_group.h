@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,10 @@ class SimGroup final : public ProcessGroup {
   Work all_gather(Stream& stream, Span output, Span input) override;
   Work broadcast(Stream& stream, Span data, int root) override;
   Work barrier(Stream& stream) override;
+  bool compares_contents() const override { return true; }
+  void announce(std::span<const ContentPart> parts) override {
+    content_.assign(parts.begin(), parts.end());
+  }
   void wait(Work work, Stream& stream) override;
   bool is_completed(Work work) override;
   void abort(const std::string& reason) override;
@@ -46,6 +51,7 @@ class SimGroup final : public ProcessGroup {
   std::shared_ptr<MeetingPoint> point_;
   SimStreams& streams_;
   std::vector<StreamEvent> completions_;  // of each collective
+  std::vector<ContentPart> content_;      // of the next collective
   std::string noticed_;
 };
 

@@ -13,16 +13,13 @@ SimKernels::SimKernels(SimStreams& streams)
 template <std::size_t kSpans, class Work>
 void SimKernels::launch(Stream& stream, const std::array<Span, kSpans>& spans, Work work) {
   auto& queue = static_cast<SimStream&>(stream);
-  if (queue.is_in_step()) {
-    queue.launch([&] {
-      work(arithmetic_, done_, spans);
-      return true;
-    });
+  if (queue.begin_kernel(spans[0].elements)) {
+    work(arithmetic_, done_, spans);
     return;
   }
   std::array<HeldSpan, kSpans> held;
   std::ranges::transform(spans, held.begin(), [](Span span) { return HeldSpan(span); });
-  queue.launch([this, held, work]() mutable {
+  queue.launch([this, held = std::move(held), work]() mutable {
     std::array<Span, kSpans> there;
     bool is_alive = true;
     for (std::size_t i = 0; i < kSpans; ++i) {

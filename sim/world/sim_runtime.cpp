@@ -9,7 +9,7 @@ SimRuntime::SimRuntime(const SimRuntimeOptions& options, RankControl& control)
     : options_(options),
       control_(control),
       clock_(control),
-      memory_(options.memory),
+      memory_(options.memory, control),
       streams_(control, options.observers.accesses),
       kernels_(streams_) {}
 

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/host/host_memory.h"
 #include "engine/runtime/host/host_world.h"
 #include "engine/runtime/runtime.h"
 #include "model/cpu_ops.h"
 #include "sim/world/sim_group.h"
 #include "sim/world/sim_kernels.h"
+#include "sim/world/sim_memory.h"
 #include "sim/world/sim_stream.h"
 
 namespace zeroproof::sim {
@@ -64,7 +64,7 @@ class SimRuntime final : public Runtime {
   SimRuntimeOptions options_;
   RankControl& control_;
   SimClock clock_;
-  host::HostMemory memory_;
+  SimMemory memory_;
   SimStreams streams_;
   SimKernels kernels_;
   CpuOps ops_;

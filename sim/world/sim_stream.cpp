@@ -30,7 +30,7 @@ SimStream::SimStream(StreamId id, bool is_in_step, std::string name, SimStreams&
     : id_(id), is_in_step_(is_in_step), name_(std::move(name)), streams_(streams) {}
 
 StreamEvent SimStream::record() {
-  streams_.control().step();
+  streams_.control().step({SeamOp::record, id_.value, 0});
   const StreamEvent event = streams_.make_event();
   if (auto* const observer = streams_.log().observer) observer->on_record(id_, event);
   push({.kind = StreamWork::Kind::record, .event = event});
@@ -38,7 +38,7 @@ StreamEvent SimStream::record() {
 }
 
 void SimStream::wait(StreamEvent event) {
-  streams_.control().step();
+  streams_.control().step({SeamOp::wait, id_.value, event.value});
   const bool is_reached = streams_.is_reached(event);
   if (auto* const observer = streams_.log().observer) observer->on_wait(id_, event);
   if (is_reached && queue_.empty()) return;
@@ -47,14 +47,14 @@ void SimStream::wait(StreamEvent event) {
 }
 
 bool SimStream::query(StreamEvent event) {
-  streams_.control().step();
+  streams_.control().step({SeamOp::query, id_.value, event.value});
   const bool is_reached = streams_.is_reached(event);
   streams_.control().note(is_reached ? 1 : 0);
   return is_reached;
 }
 
 void SimStream::synchronize(StreamEvent event) {
-  streams_.control().step();
+  streams_.control().step({SeamOp::synchronize, id_.value, event.value});
   if (auto* const observer = streams_.log().observer) observer->on_host_wait(event);
   streams_.control().block_on(event);
 }
@@ -65,13 +65,13 @@ void SimStream::record_use(const Tensor& tensor) {
   push({.kind = StreamWork::Kind::keep, .memory = tensor.impl().storage});
 }
 
+bool SimStream::begin_kernel(std::int64_t elements) {
+  streams_.control().step({SeamOp::kernel, id_.value, elements});
+  ZP_CHECK(!is_in_step_ || queue_.empty(), "work in step behind work that is not done");
+  return is_in_step_;
+}
+
 void SimStream::launch(std::function<bool()> kernel) {
-  streams_.control().step();
-  if (is_in_step_) {
-    ZP_CHECK(queue_.empty(), "work in step behind work that is not done");
-    kernel();
-    return;
-  }
   push({.kind = StreamWork::Kind::kernel, .run = std::move(kernel)});
 }
 

@@ -43,7 +43,9 @@ class SimStream final : public Stream {
   void synchronize(StreamEvent event) override;
   void record_use(const Tensor& tensor) override;
 
-  // Queues a kernel, or runs it here; false: its memory was gone.
+  // Before every kernel. True: its caller does the work, now; false: launch() it.
+  bool begin_kernel(std::int64_t elements);
+  // Queues work; it returns false when its memory was gone.
   void launch(std::function<bool()> kernel);
   void push(StreamWork work);
 

@@ -47,7 +47,10 @@ bool is_cut(const std::exception_ptr& error) {
 }  // namespace
 
 SimWorld::SimWorld(const SimWorldOptions& options, Chooser& chooser)
-    : chooser_(chooser), preemption_(options.preemption), steps_max_(options.steps_max) {
+    : chooser_(chooser),
+      faults_(options.faults),
+      preemption_(options.preemption),
+      steps_max_(options.steps_max) {
   ZP_CHECK(
       options.observers.empty() || std::cmp_equal(options.observers.size(), options.world_size),
       "a world has observers for each rank or for none");
@@ -57,9 +60,10 @@ SimWorld::SimWorld(const SimWorldOptions& options, Chooser& chooser)
                                : options.observers[static_cast<std::size_t>(rank)];
     ranks_.push_back(std::make_unique<sim::RankTask>(
         rank,
-        sim::SimRuntimeOptions{options.world_size,
-                               {options.device, options.is_poisoned, options.capacity_bytes},
-                               observers},
+        sim::SimRuntimeOptions{
+            options.world_size,
+            {options.device, options.is_poisoned, options.capacity_bytes, observers.accesses},
+            observers},
         *this));
   }
   for (int kind = 0; kind < kGroupKinds; ++kind) make_groups(static_cast<GroupKind>(kind), options);
@@ -137,6 +141,8 @@ bool SimWorld::turn() {
   }
   const std::size_t choice =
       agents_.size() == 1 ? 0 : chooser_.choose({"world.next", names_, fingerprint()});
+  trace_.add(agents_.size());
+  trace_.add(choice);
   const Agent agent = agents_[choice];
   if (!agent.is_host) {
     agent.task->runtime().streams().all()[agent.stream]->run_head();
@@ -182,8 +188,8 @@ void SimWorld::end_stuck(sim::FindingKind kind, const std::string& text) {
 
 void SimWorld::abort_all(const std::string& reason) {
   for (const auto& rank : ranks_) rank->runtime().abort(reason);
-  for (const auto& rank : ranks_)
-    if (!rank->is_done()) rank->wake(reason);
+  // With the program of a rank goes what it has queued.
+  for (const auto& rank : ranks_) rank->wake(reason);
 }
 
 void SimWorld::report(sim::Finding finding) {
@@ -192,6 +198,7 @@ void SimWorld::report(sim::Finding finding) {
 
 Fingerprint SimWorld::fingerprint() const {
   Fingerprint all;
+  if (faults_) all.low = faults_->fingerprint();
   std::uint64_t number = 0;
   for (const auto& rank : ranks_) {
     const Fingerprint of = rank->fingerprint();

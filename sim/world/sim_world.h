@@ -11,6 +11,8 @@
 #include "engine/runtime/runtime.h"
 #include "model/choice.h"
 #include "sim/world/finding.h"
+#include "sim/world/history.h"
+#include "sim/world/seam_faults.h"
 
 namespace zeroproof {
 
@@ -31,6 +33,7 @@ struct SimWorldOptions {
   bool is_poisoned = true;                  // what the contract calls garbage is NaN, else zeros
   std::int64_t capacity_bytes = INT64_MAX;  // of each rank's device, and of its host memory
   std::vector<RankObservers> observers;     // empty, or one for each rank; must outlive the world
+  sim::SeamFaults* faults = nullptr;        // null: none; must outlive the world
   Preemption preemption = Preemption::when_blocked;
   std::uint64_t steps_max = 100'000'000;  // of one run; then it makes no progress
 };
@@ -66,6 +69,9 @@ class SimWorld {
   // Of the ranks' histories and what stands in the queues. Equal ones have equal futures where no
   // data race is reported.
   Fingerprint fingerprint() const;
+  // Of everything that happened, in its order: decisions, seam calls, what they returned. Equal in
+  // every build for equal programs and decisions.
+  Fingerprint trace_hash() const { return trace_.value(); }
 
  private:
   friend class sim::RankTask;
@@ -87,9 +93,11 @@ class SimWorld {
   };
 
   Chooser& chooser_;
+  sim::SeamFaults* faults_;
   Preemption preemption_;
   std::uint64_t steps_max_;
   std::uint64_t steps_ = 0;
+  sim::History trace_;
   std::vector<std::unique_ptr<sim::RankTask>> ranks_;
   std::vector<Agent> agents_;
   std::vector<std::string_view> names_;  // of agents_

@@ -136,19 +136,19 @@ TEST(StreamOrderCheck, Finds_memory_that_is_freed_while_another_stream_uses_it) 
   freed.write(kCompute);
   freed.wait(kReduction, kCompute);
   freed.read(kReduction);
-  freed.check.on_free(kCompute, freed.bucket);
+  freed.check.on_free(*freed.bucket.storage);
   EXPECT_EQ(freed.status(kP48), Status::falsified);
 
   Program recorded;
   recorded.read(kReduction);
   recorded.check.on_record_use(kReduction, recorded.bucket);
-  recorded.check.on_free(kCompute, recorded.bucket);
+  recorded.check.on_free(*recorded.bucket.storage);
   EXPECT_EQ(recorded.status(kP48), Status::held);
 
   Program waited;
   waited.read(kReduction);
   waited.wait(kCompute, kReduction);
-  waited.check.on_free(kCompute, waited.bucket);
+  waited.check.on_free(*waited.bucket.storage);
   EXPECT_EQ(waited.status(kP48), Status::held);
 }
 
@@ -180,7 +180,7 @@ TEST(StreamOrderCheck, Forgets_what_was_at_an_address_before) {
   Program program;
   program.write(kReduction);
   program.check.on_record_use(kReduction, program.bucket);
-  program.check.on_free(kCompute, program.bucket);
+  program.check.on_free(*program.bucket.storage);
   program.write(kCompute);
   EXPECT_EQ(program.status(kP47), Status::held);
 }

@@ -18,7 +18,7 @@ HostRuntime::HostRuntime(const HostWorldOptions& options, int rank)
       world_size_(options.world_size),
       device_(options.device),
       recording_(observers_of(options, rank)),
-      memory_({options.device, options.is_poisoned, options.capacity_bytes}),
+      memory_({options.device, options.is_poisoned, options.capacity_bytes, recording_.accesses}),
       streams_(recording_.accesses),
       kernels_(streams_.log()) {}
 

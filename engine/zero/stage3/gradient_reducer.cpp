@@ -47,6 +47,7 @@ Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dt
   }
   if (divisor() != 1.0) kernels.divide(stream(), Span::of(all), divisor());
   const Tensor own = context_.runtime.memory().allocate(slices, dtype);
+  announce(context_, parameters);
   const Work work =
       context_.data.reduce_scatter(stream(), Span::of(own), Span::of(all), ReduceOp::sum, {});
   context_.data.group().wait(work, stream());
@@ -69,6 +70,7 @@ Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype)
   const bool has_predivide = !config.prescale_gradients && config.gradient_predivide_factor != 1.0;
   const double before = has_predivide ? config.gradient_predivide_factor : divisor();
   if (before != 1.0) kernels.divide(stream(), Span::of(all), before);
+  announce(context_, parameters);
   const Work work = context_.data.all_reduce(stream(), Span::of(all), ReduceOp::sum, {});
   context_.data.group().wait(work, stream());
   if (has_predivide) kernels.scale(stream(), Span::of(all), before / divisor());

@@ -98,6 +98,7 @@ std::shared_ptr<ParameterGatherer::Gather> ParameterGatherer::start(ParameterLis
                             Span::of(parameter->slice()));
     offset += parameter->slice_elements();
   }
+  announce(context_, gather->parameters);
   gather->work = context_.data.all_gather(stream(), all, own, {.is_async = is_async});
   return gather;
 }

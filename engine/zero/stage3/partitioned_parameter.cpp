@@ -118,4 +118,13 @@ void PartitionedParameter::set_data(const Tensor& data) const {
   parameter_.tensor.set_data(data);
 }
 
+void announce(const ZeroContext& context, const ParameterList& parameters) {
+  ProcessGroup& group = context.data.group();
+  if (!group.compares_contents()) return;
+  std::vector<ContentPart> parts;
+  for (const PartitionedParameter* parameter : parameters)
+    parts.push_back({parameter->id().value, 0});
+  group.announce(parts);
+}
+
 }  // namespace zeroproof
