@@ -6,6 +6,7 @@ find_package(simdjson REQUIRED CONFIG)
 find_package(CLI11 REQUIRED CONFIG)
 find_package(tinyxml2 REQUIRED CONFIG)
 find_package(ZLIB REQUIRED)
+find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 # Header-only without a package file: found here so that a missing one is said at configure time.

@@ -22,7 +22,9 @@ constexpr std::array kVerbs = {
     VerbInfo{"explore", "searches the legal hook orders of a scenario",
              "  zeroproof explore S2b --policy pr7886\n"
              "  zeroproof explore all --policy all --latitude any_topological\n"
-             "  zeroproof explore mine.json --scheduler random --budget 10000x --seed 7\n",
+             "  zeroproof explore mine.json --scheduler random --budget 10000x --seed 7\n"
+             "  zeroproof explore zero_epilogue --set P=2 --set N=10 --no-reduction\n"
+             "  zeroproof explore zero_epilogue --set P=2 --set N=11 --set defect=M9 --json\n",
              make_explore},
     VerbInfo{"list", "names what exists: scenarios, policies, properties, schedulers, runtimes",
              "  zeroproof list\n"
