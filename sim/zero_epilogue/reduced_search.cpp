@@ -84,29 +84,46 @@ class Walk {
 
 }  // namespace
 
+namespace {
+
+constexpr std::array kSafety = {Property::a1, Property::a2, Property::a3, Property::a4};
+
+void add(ReducedResult& result, const Walk& walk, Property property) {
+  result.counterexamples.push_back(walk.counterexample(property));
+  result.findings.add(property, result.counterexamples.back().events.size());
+}
+
+// What rank 0 can violate, by shortest ways.
+ReducedCounts add_safety(ReducedResult& result, const Ranks& ranks, Until until) {
+  Walk around(ranks, Walk::Goal::rank_0, until);
+  around.run();
+  for (const Property property : kSafety) {
+    if (around.has(property)) add(result, around, property);
+  }
+  return around.counts();
+}
+
+}  // namespace
+
 ReducedResult search_reduced(const Ranks& ranks, Until until) {
+  ReducedResult result;
+  // Where a defect was planted, the violation is looked for first, and may settle the verdict.
+  const bool is_planted = ranks.rules().settings().defect != Defect::none;
+  if (is_planted && until == Until::first_finding) {
+    result.counts = result.shortest = add_safety(result, ranks, until);
+    if (!result.findings.is_empty()) return result;
+  }
   Walk verdict(ranks, Walk::Goal::any, until);
   verdict.run();
-  ReducedResult result;
   result.counts = verdict.counts();
-  const auto add = [&](const Walk& walk, Property property) {
-    result.counterexamples.push_back(walk.counterexample(property));
-    result.findings.add(property, result.counterexamples.back().events.size());
-  };
-  constexpr std::array kSafety = {Property::a1, Property::a2, Property::a3, Property::a4};
   const auto is_met = [&](Property property) { return verdict.has(property); };
   if (std::any_of(kSafety.begin(), kSafety.end(), is_met)) {
     // A violation ends a run, so the verdict need not have met every property.
-    Walk around(ranks, Walk::Goal::rank_0, until);
-    around.run();
-    result.shortest = around.counts();
-    for (const Property property : kSafety) {
-      if (around.has(property)) add(around, property);
-    }
+    result.shortest = add_safety(result, ranks, until);
     ZP_CHECK(!result.findings.is_empty(), "a violation that rank 0 cannot repeat");
   }
   const bool is_hang_wanted = until == Until::every_property || result.findings.is_empty();
-  if (is_hang_wanted && verdict.has(Property::a5)) add(verdict, Property::a5);
+  if (is_hang_wanted && verdict.has(Property::a5)) add(result, verdict, Property::a5);
   return result;
 }
 

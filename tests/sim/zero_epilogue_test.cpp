@@ -109,7 +109,7 @@ std::vector<Settings> small_instances() {
   std::vector<Settings> all;
   Settings at;
   for (at.ranks = 1; at.ranks <= 3; ++at.ranks)
-    for (at.hooks = 1; at.hooks <= 6; ++at.hooks)
+    for (at.hooks = 1; at.hooks <= 5; ++at.hooks)
       for (at.bucket = 1; at.bucket <= 3; ++at.bucket)
         for (at.passes = 1; at.passes <= 2; ++at.passes)
           for (unsigned order = 0; order < 4; ++order)
@@ -118,6 +118,8 @@ std::vector<Settings> small_instances() {
                 at.order = static_cast<HookOrder>(order);
                 at.is_late = late != 0;
                 at.defect = static_cast<Defect>(defect);
+                // M5 remembers every order of launches: too many local states beyond that.
+                if (at.defect == Defect::launch_when_filled && at.collectives() > 4) continue;
                 all.push_back(at);
               }
   return all;
@@ -127,7 +129,7 @@ TEST(Reduction, Agrees_with_the_full_search_on_verdict_properties_and_lengths) {
   std::size_t compared = 0;
   for (const Settings& settings : small_instances()) {
     auto ranks = Ranks::make(settings);
-    if (!ranks || ranks->code_space() > 2'000) continue;
+    if (!ranks || ranks->code_space() > 20'000) continue;
     const auto full = search_all(*ranks);
     const ReducedResult reduced = search_reduced(*ranks);
     ++compared;
