@@ -9,6 +9,7 @@ find_package(ZLIB REQUIRED)
 # Static: no other machine needs it to run what was built here.
 set(Boost_USE_STATIC_LIBS ON)
 find_package(Boost 1.81 REQUIRED COMPONENTS context)
+find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 # Header-only without a package file: found here so that a missing one is said at configure time.

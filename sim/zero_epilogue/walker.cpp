@@ -1,0 +1,279 @@
+#include "sim/zero_epilogue/walker.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <pcg_random.hpp>
+
+namespace zeroproof::zero_epilogue {
+namespace {
+
+// Unbiased, by multiplication: the generator's own bounded draw divides twice.
+std::uint32_t below(pcg32& random, std::uint32_t bound) {
+  if (bound <= 1) return 0;
+  for (;;) {
+    const std::uint64_t product = std::uint64_t{random()} * bound;
+    const auto low = static_cast<std::uint32_t>(product);
+    if (low >= bound || low >= -bound % bound) return static_cast<std::uint32_t>(product >> 32);
+  }
+}
+
+// All ranks at once, with what each can do kept up to date.
+class World {
+ public:
+  explicit World(const RankRules& rules) : rules_(rules), count_(rules.settings().ranks) {
+    for (std::size_t rank = 0; rank < count_; ++rank) look(rank);
+  }
+
+  std::size_t ranks() const { return count_; }
+  const RankState& state(std::size_t rank) const { return states_[rank]; }
+  unsigned moves(std::size_t rank) const { return moves_[rank]; }
+  bool may_complete(std::size_t rank) const { return states_[rank].completed < joined_; }
+
+  bool has_finished() const {
+    return std::all_of(states_.begin(), states_.begin() + static_cast<std::ptrdiff_t>(count_),
+                       [&](const RankState& state) { return rules_.has_finished(state); });
+  }
+
+  // The rank's own move of this index, in canonical order.
+  RankEvent move(std::size_t rank, unsigned index) const {
+    const Enabled& enabled = enabled_[rank];
+    constexpr unsigned kBeforeHooks = (1U << static_cast<unsigned>(EventKind::hook)) - 1;
+    unsigned kinds = enabled.kinds & kBeforeHooks;
+    const auto before = static_cast<unsigned>(std::popcount(kinds));
+    const auto hooks = static_cast<unsigned>(std::popcount(enabled.hooks));
+    if (index >= before && index < before + hooks) {
+      std::uint64_t left = enabled.hooks;
+      for (index -= before; index > 0; --index) left &= left - 1;
+      return {EventKind::hook, static_cast<std::uint8_t>(std::countr_zero(left))};
+    }
+    if (index >= before) {
+      index -= before + hooks;
+      kinds = enabled.kinds & ~kBeforeHooks;
+    }
+    for (; index > 0; --index) kinds &= kinds - 1;
+    return {static_cast<EventKind>(std::countr_zero(kinds))};
+  }
+
+  Property step(std::size_t rank, RankEvent event) {
+    RankState& state = states_[rank];
+    Property violated = rules_.step(state, event);
+    if (event.kind == EventKind::launch) {
+      if (rules_.has_tags() && is_mismatched(rank)) violated = Property::a4;
+      joined_ = 255;
+      for (std::size_t i = 0; i < count_; ++i) joined_ = std::min(joined_, states_[i].launched);
+    }
+    look(rank);
+    return violated;
+  }
+
+ private:
+  void look(std::size_t rank) {
+    enabled_[rank] = rules_.enabled(states_[rank]);
+    moves_[rank] = enabled_[rank].count();
+  }
+
+  bool is_mismatched(std::size_t rank) const {
+    const unsigned slot = states_[rank].launched - 1U;
+    const auto tag = [&](std::size_t of) { return states_[of].tags >> 4 * slot & 15U; };
+    for (std::size_t other = 0; other < count_; ++other) {
+      if (states_[other].launched > slot && tag(other) != tag(rank)) return true;
+    }
+    return false;
+  }
+
+  const RankRules& rules_;
+  std::size_t count_;
+  std::array<RankState, kRanksMax> states_{};
+  std::array<Enabled, kRanksMax> enabled_{};
+  std::array<unsigned, kRanksMax> moves_{};
+  std::uint8_t joined_ = 0;
+};
+
+class Uniform {
+ public:
+  void begin(pcg32&) {}
+  Event pick(const World& world, pcg32& random) {
+    std::array<unsigned, kRanksMax> ends{};
+    unsigned total = 0;
+    for (std::size_t rank = 0; rank < world.ranks(); ++rank) {
+      total += world.moves(rank) + (world.may_complete(rank) ? 1U : 0U);
+      ends[rank] = total;
+    }
+    const unsigned drawn = below(random, total);
+    std::size_t rank = 0;
+    while (drawn >= ends[rank]) ++rank;
+    const unsigned index = drawn - (rank == 0 ? 0 : ends[rank - 1]);
+    const auto number = static_cast<std::uint8_t>(rank);
+    if (index == world.moves(rank)) return {number, {EventKind::complete}};
+    return {number, world.move(rank, index)};
+  }
+};
+
+// Engines and streams have random priorities; at d-1 random places the one that runs is put last.
+class Pct {
+ public:
+  Pct(std::size_t ranks, std::uint64_t events, std::uint32_t depth)
+      : processes_(2 * ranks), events_(events), changes_(depth - 1) {}
+
+  void begin(pcg32& random) {
+    for (std::size_t i = 0; i < processes_; ++i) priorities_[i] = static_cast<std::int64_t>(i);
+    for (std::size_t i = processes_; i > 1; --i) {
+      std::swap(priorities_[i - 1], priorities_[below(random, static_cast<std::uint32_t>(i))]);
+    }
+    for (auto& change : changes_) change = below(random, static_cast<std::uint32_t>(events_));
+    step_ = 0;
+  }
+
+  Event pick(const World& world, pcg32& random) {
+    std::size_t best = highest(world);
+    for (std::size_t i = 0; i < changes_.size(); ++i) {
+      if (changes_[i] != step_) continue;
+      priorities_[best] = -1 - static_cast<std::int64_t>(i);
+      best = highest(world);
+    }
+    ++step_;
+    const std::size_t rank = best / 2;
+    const auto number = static_cast<std::uint8_t>(rank);
+    if (best % 2 == 1) return {number, {EventKind::complete}};
+    const unsigned moves = world.moves(rank);
+    return {number, world.move(rank, below(random, moves))};
+  }
+
+ private:
+  std::size_t highest(const World& world) const {
+    std::size_t best = processes_;
+    for (std::size_t i = 0; i < processes_; ++i) {
+      const bool can_run = i % 2 == 0 ? world.moves(i / 2) != 0 : world.may_complete(i / 2);
+      if (can_run && (best == processes_ || priorities_[i] > priorities_[best])) best = i;
+    }
+    return best;
+  }
+
+  std::size_t processes_;
+  std::uint64_t events_;
+  std::vector<std::uint64_t> changes_;
+  std::array<std::int64_t, 2 * kRanksMax> priorities_{};
+  std::uint64_t step_ = 0;
+};
+
+// How often each local state was met, over all ranks and schedules. A state that only few orders
+// lead to is met rarely, and so is preferred whenever it is one event away.
+class Novelty {
+ public:
+  explicit Novelty(const RankAutomaton& automaton)
+      : automaton_(automaton), met_(automaton.size()) {}
+
+  void begin(pcg32&) { at_.fill(0); }
+
+  // A process at random, and of its moves the one to the least met state; of several the first
+  // after a random one.
+  Event pick(const World& world, pcg32& random) {
+    std::array<std::uint8_t, 2 * kRanksMax> open{};
+    unsigned count = 0;
+    for (std::uint8_t rank = 0; rank < world.ranks(); ++rank) {
+      if (world.moves(rank) != 0) open[count++] = static_cast<std::uint8_t>(2 * rank);
+      if (world.may_complete(rank)) open[count++] = static_cast<std::uint8_t>(2 * rank + 1);
+    }
+    const std::uint8_t process = open[below(random, count)];
+    const auto rank = static_cast<std::uint8_t>(process / 2);
+    LocalId& at = at_[rank];
+    if (process % 2 == 1) {
+      at = automaton_.after_completion(at);
+      return {rank, {EventKind::complete}};
+    }
+    const auto moves = automaton_.moves(at);
+    const auto size = static_cast<std::uint32_t>(moves.size());
+    std::uint32_t best = below(random, size);
+    for (std::uint32_t i = 1, next = best + 1; i < size; ++i, ++next) {
+      if (times_met(moves[next % size]) < times_met(moves[best])) best = next % size;
+    }
+    at = moves[best].next;
+    if (at != RankAutomaton::kNone) ++met_[at];
+    return {rank, moves[best].event};
+  }
+
+ private:
+  std::uint32_t times_met(const Move& move) const {
+    return move.next == RankAutomaton::kNone ? 0 : met_[move.next];
+  }
+
+  const RankAutomaton& automaton_;
+  std::vector<std::uint32_t> met_;
+  std::array<LocalId, kRanksMax> at_{};
+};
+
+template <class Picker>
+WalkResult run_all(const RankRules& rules, const WalkOptions& options, Picker picker) {
+  WalkResult result;
+  std::vector<Event> events;
+  pcg32 random;
+  const World start(rules);
+  while (result.schedules < options.schedules) {
+    random.seed(options.seed, result.schedules);
+    picker.begin(random);
+    ++result.schedules;
+    events.clear();
+    World world = start;
+    Property violated = Property::none;
+    for (bool can_move = true; can_move && violated == Property::none;) {
+      can_move = false;
+      for (std::size_t rank = 0; rank < world.ranks() && !can_move; ++rank) {
+        can_move = world.moves(rank) != 0 || world.may_complete(rank);
+      }
+      if (!can_move) {
+        if (!world.has_finished()) violated = Property::a5;
+        break;
+      }
+      events.push_back(picker.pick(world, random));
+      violated = world.step(events.back().rank, events.back().what);
+    }
+    result.events += events.size();
+    if (violated == Property::none) continue;
+    result.findings.add(violated, events.size());
+    if (!result.first) {
+      result.first = violated;
+      result.failing = events;
+    }
+    if (options.stops_at_first_finding) break;
+  }
+  return result;
+}
+
+PctCertificate certificate(const Settings& settings, const WalkOptions& options,
+                           std::uint64_t schedules) {
+  PctCertificate pct{.processes = 2 * std::uint64_t{settings.ranks},
+                     .events = events_of(settings),
+                     .depth = options.depth,
+                     .schedules = schedules};
+  const double places = std::pow(static_cast<double>(pct.events), options.depth - 1.0);
+  pct.chance_a_schedule = 1 / (static_cast<double>(pct.processes) * places);
+  pct.chance_of_a_miss =
+      std::exp(static_cast<double>(schedules) * std::log1p(-pct.chance_a_schedule));
+  return pct;
+}
+
+}  // namespace
+
+std::uint64_t events_of(const Settings& settings) {
+  std::uint64_t layers = 0;
+  if (settings.order == HookOrder::spine) layers = (settings.hooks - 1) / settings.leaves;
+  const std::uint64_t pass = settings.hooks + layers + 2 + 2 * std::uint64_t{settings.buckets()};
+  return settings.ranks * (1 + settings.passes * pass);
+}
+
+Result<WalkResult> walk(const Settings& settings, const WalkOptions& options) {
+  const RankRules rules(settings);
+  if (options.kind == WalkKind::uniform) return run_all(rules, options, Uniform{});
+  if (options.kind == WalkKind::pct) {
+    const Pct pct(settings.ranks, events_of(settings), options.depth);
+    WalkResult result = run_all(rules, options, pct);
+    result.pct = certificate(settings, options, result.schedules);
+    return result;
+  }
+  const auto automaton = RankAutomaton::make(rules);
+  if (!automaton) return tl::unexpected(automaton.error());
+  return run_all(rules, options, Novelty(*automaton));
+}
+
+}  // namespace zeroproof::zero_epilogue

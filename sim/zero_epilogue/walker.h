@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/zero_epilogue/findings.h"
+#include "sim/zero_epilogue/rank_rules.h"
+#include "sim/zero_epilogue/ranks.h"
+
+namespace zeroproof::zero_epilogue {
+
+enum class WalkKind {
+  uniform,  // each enabled event with the same probability
+  pct,      // probabilistic concurrency testing of `depth`
+  novelty,  // what its rank did least often in this state of its own
+};
+
+struct WalkOptions {
+  WalkKind kind = WalkKind::uniform;
+  std::uint32_t depth = 2;  // d of PCT
+  std::uint64_t seed = 0;
+  std::uint64_t schedules = 100'000;
+  bool stops_at_first_finding = true;
+};
+
+// What PCT promises about the schedules it ran: a violation that needs `depth` ordering
+// constraints between the engines and streams was missed with at most this chance. The choice
+// among the hooks of one rank is uniform and not part of the promise.
+struct PctCertificate {
+  std::uint64_t processes = 0;  // n
+  std::uint64_t events = 0;     // k: the longest schedule there can be
+  std::uint32_t depth = 0;      // d
+  std::uint64_t schedules = 0;
+  double chance_a_schedule = 0;  // 1 / (n k^(d-1))
+  double chance_of_a_miss = 0;
+};
+
+struct WalkResult {
+  std::uint64_t schedules = 0;
+  std::uint64_t events = 0;
+  Findings findings;
+  std::optional<Property> first;  // what the first failing schedule violated
+  std::vector<Event> failing;     // and its events
+  std::optional<PctCertificate> pct;
+};
+
+// Runs complete schedules on the rules themselves, so N may be as large as 64. Every draw is an
+// index into what is enabled: nothing is ever rejected. Schedule i depends on the seed and i alone
+// (novelty: on all schedules before it). Code usage for novelty on too large an instance.
+Result<WalkResult> walk(const Settings& settings, const WalkOptions& options);
+
+// Events of a complete schedule in which nothing goes wrong.
+std::uint64_t events_of(const Settings& settings);
+
+}  // namespace zeroproof::zero_epilogue
