@@ -37,6 +37,17 @@ std::vector<ParameterList> by_wire_dtype(const ParameterList& parameters) {
   return lists;
 }
 
+// What fails on the way leaves nothing in flight.
+template <class Act>
+void or_give_up(const ParameterList& parameters, Act act) {
+  try {
+    act();
+  } catch (...) {
+    for (PartitionedParameter* parameter : parameters) parameter->give_up_gather();
+    throw;
+  }
+}
+
 }  // namespace
 
 ParameterGatherer::ParameterGatherer(ZeroContext& context) : context_(context) {
@@ -74,33 +85,37 @@ void ParameterGatherer::gather(const ParameterList& parameters) {
   for (const ParameterList& list : by_wire_dtype(missing)) finish(*start(list, false));
 }
 
-// The slices lie behind each other in the part of this rank; the all-gather is in place.
 std::shared_ptr<ParameterGatherer::Gather> ParameterGatherer::start(ParameterList parameters,
                                                                     bool is_async) {
   const auto gather = std::make_shared<Gather>();
   gather->is_async = is_async;
   gather->parameters = std::move(parameters);
   for (PartitionedParameter* parameter : gather->parameters) parameter->begin_gather();
-  const int ranks = context_.data.size();
-  if (ranks == 1 && is_async) return gather;  // upstream's direct gathers have no such shortcut
+  // Upstream's direct gathers have no such shortcut.
+  if (context_.data.size() == 1 && is_async) return gather;
+  or_give_up(gather->parameters, [&] { issue(*gather); });
+  return gather;
+}
 
+// The slices lie behind each other in the part of this rank; the all-gather is in place.
+void ParameterGatherer::issue(Gather& gather) {
+  const int ranks = context_.data.size();
   std::int64_t slices = 0;
-  for (const PartitionedParameter* parameter : gather->parameters)
+  for (const PartitionedParameter* parameter : gather.parameters)
     slices += parameter->slice_elements();
-  gather->flat =
-      context_.runtime.memory().allocate(slices * ranks, gather->parameters.front()->wire_dtype());
-  const Span all = Span::of(gather->flat);
+  gather.flat =
+      context_.runtime.memory().allocate(slices * ranks, gather.parameters.front()->wire_dtype());
+  const Span all = Span::of(gather.flat);
   const Span own = all.part(slices * context_.data.group().rank(), slices);
   stream().wait(context_.compute());  // slices of an update that was just queued
   std::int64_t offset = 0;
-  for (const PartitionedParameter* parameter : gather->parameters) {
+  for (const PartitionedParameter* parameter : gather.parameters) {
     context_.kernels().copy(stream(), own.part(offset, parameter->slice_elements()),
                             Span::of(parameter->slice()));
     offset += parameter->slice_elements();
   }
-  announce(context_, gather->parameters);
-  gather->work = context_.data.all_gather(stream(), all, own, {.is_async = is_async});
-  return gather;
+  announce(context_, gather.parameters);
+  gather.work = context_.data.all_gather(stream(), all, own, {.is_async = gather.is_async});
 }
 
 void ParameterGatherer::wait(PartitionedParameter& parameter) {
@@ -125,13 +140,18 @@ void ParameterGatherer::limit_outstanding() {
 }
 
 void ParameterGatherer::finish(Gather& gather) {
+  // All at once: what fails on the way must not leave a part of them in flight for ever.
+  for (const PartitionedParameter* parameter : gather.parameters) inflight_.erase(parameter->id());
+  or_give_up(gather.parameters, [&] { install(gather); });
+  report(EventKind::zparam_gather_end, gather.parameters, false);
+}
+
+void ParameterGatherer::install(Gather& gather) {
   if (gather.flat.is_defined() && gather.is_async) {
     context_.data.wait(gather.work, stream());
   } else if (gather.flat.is_defined()) {
     context_.data.group().wait(gather.work, stream());
   }
-  // All at once: what fails on the way must not leave a part of them in flight for ever.
-  for (const PartitionedParameter* parameter : gather.parameters) inflight_.erase(parameter->id());
   std::int64_t offset = 0;
   for (PartitionedParameter* parameter : gather.parameters) {
     parameter->install(assemble(gather, *parameter, offset));
@@ -139,7 +159,6 @@ void ParameterGatherer::finish(Gather& gather) {
   }
   context_.compute().wait(stream());
   if (gather.flat.is_defined()) stream().record_use(gather.flat);
-  report(EventKind::zparam_gather_end, gather.parameters, false);
 }
 
 // A parameter that travelled alone, in its own dtype, already lies as it must.

@@ -53,6 +53,8 @@ class ParameterGatherer {
   };
 
   std::shared_ptr<Gather> start(ParameterList parameters, bool is_async);
+  void issue(Gather& gather);
+  void install(Gather& gather);
   void finish(Gather& gather);
   Tensor assemble(const Gather& gather, const PartitionedParameter& parameter,
                   std::int64_t offset) const;

@@ -62,6 +62,10 @@ void PartitionedParameter::begin_gather() {
   status_ = ZeroParamStatus::inflight;
 }
 
+void PartitionedParameter::give_up_gather() {
+  if (status_ == ZeroParamStatus::inflight) status_ = ZeroParamStatus::not_available;
+}
+
 void PartitionedParameter::install(const Tensor& full) {
   ZP_CHECK(status_ == ZeroParamStatus::inflight, "a gather that ends was under way");
   set_data(full.as_strided(parameter_.sizes, contiguous_strides(parameter_.sizes), 0));

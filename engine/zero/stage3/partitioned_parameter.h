@@ -79,6 +79,7 @@ class PartitionedParameter {
 
   // The transitions of 3.1. `full` is flat, of at least elements(), in the parameter's dtype.
   void begin_gather();
+  void give_up_gather();  // it failed: partitioned again, unless it is installed already
   void install(const Tensor& full);
   // F1 while a module uses it. With `has_been_updated` the slice takes the whole values over.
   void partition(bool has_been_updated);
