@@ -80,39 +80,91 @@ class Rows final : public nn::Module {
   };
 };
 
-void engine_hook(benchmark::State& state) {
-  HostWorld world({.world_size = 1});
-  IdleRuntime runtime(world.runtime(0));
-  const CpuOps ops;
-  Autograd autograd(ops);
-  Rows module(state.range(1));
-  const ZeroConfig config{.stage = static_cast<int>(state.range(0))};
-  Engine::Core core(autograd, module, config, runtime, {}, LossScaler::of(config));
-  const Tensor grad = Tensor::full({1}, 0.5, DType::float32);  // shared: its memory is not ours
-  Tensor leaf = Tensor::full({}, 1.0, DType::float32);
-  leaf.set_requires_grad(true);
-  for (auto _ : state) {
+template <class Work>
+double seconds_of(Work work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  const auto end = std::chrono::steady_clock::now();
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+// One engine whose hooks are called by hand, inside a graph task as the autograd would.
+class HookRun {
+ public:
+  HookRun(int stage, std::int64_t parameters)
+      : config_{.stage = stage},
+        module_(parameters),
+        core_(autograd_, module_, config_, runtime_, {}, LossScaler::of(config_)),
+        bucket_(world_.runtime(0).memory().allocate(parameters, DType::float32)) {
+    leaf_.set_requires_grad(true);
+  }
+
+  double seconds_of_hooks() {
     double seconds = 0.0;
-    const Tensor root = mul(autograd, leaf, 2.0);
+    const Tensor root = mul(autograd_, leaf_, 2.0);
     root.register_hook([&](const Tensor&) {
-      for (const ZeroParameter& parameter : core.context.parameters)
-        parameter.tensor.set_grad(grad);
-      const auto begin = std::chrono::steady_clock::now();
-      for (ZeroParameter& parameter : core.context.parameters) core.on_gradient(parameter);
-      const auto end = std::chrono::steady_clock::now();
-      seconds = std::chrono::duration<double>(end - begin).count();
+      give_gradients();
+      seconds = seconds_of([&] {
+        for (ZeroParameter& parameter : core_.context.parameters) core_.on_gradient(parameter);
+      });
       return Tensor();
     });
-    autograd.backward(root);
+    autograd_.backward(root);
+    return seconds;
+  }
+
+  // Only what hands a gradient over: the call of the copy into a bucket, and .grad given up.
+  double seconds_of_copies() {
+    give_gradients();
+    Kernels& kernels = runtime_.kernels();
+    Stream& stream = runtime_.stream(StreamRole::compute);
+    return seconds_of([&] {
+      std::int64_t begin = 0;
+      for (ZeroParameter& parameter : core_.context.parameters) {
+        Tensor& grad = parameter.tensor.impl().grad;
+        kernels.copy(stream, Span::of(bucket_, begin++, 1), Span::of(grad));
+        grad = Tensor();
+      }
+    });
+  }
+
+ private:
+  void give_gradients() {
+    for (const ZeroParameter& parameter : core_.context.parameters)
+      parameter.tensor.set_grad(grad_);
+  }
+
+  HostWorld world_{{.world_size = 1}};
+  IdleRuntime runtime_{world_.runtime(0)};
+  CpuOps ops_;
+  Autograd autograd_{ops_};
+  ZeroConfig config_;
+  Rows module_;
+  Engine::Core core_;
+  Tensor bucket_;
+  Tensor grad_ = Tensor::full({1}, 0.5, DType::float32);  // shared: its memory is not ours
+  Tensor leaf_ = Tensor::full({}, 1.0, DType::float32);
+};
+
+void engine_hook(benchmark::State& state) {
+  HookRun run(static_cast<int>(state.range(0)), state.range(1));
+  double copies = 0.0;
+  double hooks = 0.0;
+  for (auto _ : state) {
+    copies += run.seconds_of_copies();
+    const double seconds = run.seconds_of_hooks();
+    hooks += seconds;
     state.SetIterationTime(seconds);
   }
-  state.counters["ns_per_hook"] =
-      benchmark::Counter(static_cast<double>(state.iterations() * state.range(1)) * 1e-9,
-                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  const auto calls = static_cast<double>(state.iterations() * state.range(1));
+  const bool copies_in_hook = state.range(0) == 2;  // stage 1 sums later, stage 3 keeps .grad
+  state.counters["ns_per_hook"] = hooks / calls * 1e9;
+  state.counters["ns_copy"] = copies_in_hook ? copies / calls * 1e9 : 0.0;
+  state.counters["ns_without_copy"] = (hooks - (copies_in_hook ? copies : 0.0)) / calls * 1e9;
 }
 
 BENCHMARK(engine_hook)
-    ->ArgsProduct({{1, 2}, {147, 65'536}})
+    ->ArgsProduct({{1, 2, 3}, {147, 65'536}})
     ->ArgNames({"stage", "params"})
     ->UseManualTime()
     ->Unit(benchmark::kMicrosecond);

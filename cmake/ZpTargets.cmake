@@ -1,7 +1,7 @@
 # zp_add_layer(NAME LINKS target…): the static library of one layer from all its sources.
 # Sources are globbed because a layer is its folder: the tree is the build.
 # Header-only packages stay out of the installed targets: their headers are in .cpp files only.
-set(ZP_HEADER_ONLY nlohmann_json::nlohmann_json fmt::fmt-header-only zeroproof_options)
+set(ZP_HEADER_ONLY nlohmann_json::nlohmann_json zeroproof_options)
 
 function(zp_add_layer name)
   cmake_parse_arguments(ARG "" "" "LINKS;PRIVATE_LINKS;EXCLUDE" ${ARGN})
@@ -11,7 +11,7 @@ function(zp_add_layer name)
     list(FILTER sources EXCLUDE REGEX ${pattern})
     list(FILTER headers EXCLUDE REGEX ${pattern})
   endforeach()
-  foreach(link IN LISTS ARG_PRIVATE_LINKS ITEMS fmt::fmt-header-only zeroproof_options)
+  foreach(link IN LISTS ARG_PRIVATE_LINKS ITEMS fmt::fmt zeroproof_options)
     if(link IN_LIST ZP_HEADER_ONLY)
       list(APPEND private_links $<BUILD_INTERFACE:${link}>)
     else()
@@ -23,6 +23,7 @@ function(zp_add_layer name)
   add_library(zeroproof::${name} ALIAS zeroproof_${name})
   set_target_properties(zeroproof_${name} PROPERTIES EXPORT_NAME ${name})
   target_link_libraries(zeroproof_${name} PUBLIC ${ARG_LINKS} PRIVATE ${private_links})
+  zp_precompile(zeroproof_${name})
   target_sources(zeroproof_${name} PUBLIC
     FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
   install(TARGETS zeroproof_${name} EXPORT zeroproof_targets

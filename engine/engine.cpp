@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/engine_core.h"
+#include "engine/quirk_effect.h"
 #include "model/check.h"
 
 namespace zeroproof {
@@ -13,6 +14,8 @@ Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Modul
   if (const auto valid = validate(config); !valid) return tl::unexpected(valid.error());
   const auto policy = find_policy(options.policy);
   if (!policy) return tl::unexpected(policy.error());
+  if (const auto fits = check_quirks(options.quirks, options.policy); !fits)
+    return tl::unexpected(fits.error());
   LossScaler scaler = LossScaler::of(config);
   if (options.custom_loss_scale)
     if (const auto set = scaler.set_custom(*options.custom_loss_scale); !set)
@@ -30,8 +33,8 @@ TensorList Engine::forward(TensorList inputs) {
 Tensor Engine::backward(const Tensor& loss, const BackwardArguments& arguments) {
   return core_->backward(loss, arguments);
 }
-Tensor Engine::scale(const Tensor& loss, bool retain_graph) {
-  return core_->scale(loss, retain_graph);
+Tensor Engine::scale(const Tensor& loss, bool) {
+  return core_->scale(loss);
 }
 bool Engine::needs_scaler() const {
   return core_->needs_scaler();
@@ -87,6 +90,9 @@ std::int64_t Engine::skipped_steps() const {
 }
 std::int64_t Engine::global_samples() const {
   return core_->counters.global_samples;
+}
+Result<void> Engine::override_loss_scale(double loss_scale) {
+  return core_->override_loss_scale(loss_scale);
 }
 double Engine::loss_scale() const {
   return core_->context.loss_scaler.scale();

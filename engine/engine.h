@@ -34,7 +34,8 @@ struct EngineOptions {
   // when they are read, and given back by this rule.
   bool skips_frames = false;
   FallbackRule fallback_rule = FallbackRule::per_graph;
-  std::optional<double> custom_loss_scale = std::nullopt;  // an external one (needs_scaler)
+  // In place of what the configuration says, for good; see override_loss_scale for one that moves.
+  std::optional<double> custom_loss_scale = std::nullopt;
 };
 
 struct BackwardArguments {
@@ -78,10 +79,14 @@ class Engine {
   // Differentiates the loss, reduces, and returns the loss, divided by the accumulation steps
   // unless told otherwise (2.9). E3.
   Tensor backward(const Tensor& loss, const BackwardArguments& arguments = {});
-  // The loss to differentiate by hand; needed where needs_scaler() says so (2.10). With
-  // `retain_graph`, parameters of stage 3 stay for the next backward. E4.
+  // The loss to differentiate by hand; needed where needs_scaler() says so (2.10). E4.
+  // `retain_graph` is DeepSpeed's (#8045); here stage 3 sees for itself which backward retains.
   Tensor scale(const Tensor& loss, bool retain_graph = false);
   bool needs_scaler() const;
+  // The caller's own loss scale (upstream's external one) from the next forward on, in place of
+  // whatever scale there was; overflow does not move it, the caller does. An error unless it is
+  // positive and finite, and while the window has gradients that another one scaled.
+  Result<void> override_loss_scale(double loss_scale);
 
   // One optimizer step at a boundary; counts micro-steps elsewhere (2.11). E7, E23.
   StepOutcome step();
@@ -117,7 +122,7 @@ class Engine {
   // Whole values, collected from all ranks: every rank must call. Gradients are those that the
   // next step will use, unscaled; empty values for a parameter that is not trained.
   std::vector<FullTensor> full_gradients();
-  std::vector<FullTensor> full_parameters();  // the master copies
+  std::vector<FullTensor> full_parameters();  // the master copies; frozen ones as they are
   // "name/exp_avg", "name/exp_avg_sq", "name/momentum_buffer", "name/step"
   std::vector<FullTensor> full_optimizer_state();
 

@@ -52,7 +52,6 @@ Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& argum
 
 void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arguments) {
   GlobalState& global = context.autograd.global();
-  if (arguments.retain_graph) optimizer->set_retains_graph(true);
   ++running_;
   ++global.managed_backwards;
   policy->on_backward_begin(*this);
@@ -63,7 +62,6 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
     epilogue();
   } catch (...) {
     --global.managed_backwards;
-    optimizer->set_retains_graph(false);
     if (context.has(Quirk::h1_abort_leaks_state)) throw;
     policy->on_backward_end(*this, true);
     running_ = policy->is_backward_running() ? running_ : running_ - 1;
@@ -73,13 +71,11 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
   --running_;
   --global.managed_backwards;
   policy->on_backward_end(*this, false);
-  if (arguments.retain_graph) optimizer->set_retains_graph(false);
 }
 
-Tensor Engine::Core::scale(const Tensor& loss, bool retain_graph) {
+Tensor Engine::Core::scale(const Tensor& loss) {
   const Events::Call call(context.events, "engine.scale");
   check_scalar(loss, EngineErrorId::e4);
-  if (retain_graph) optimizer->set_retains_graph(true);
   is_scale_called_ = true;
   return scaled(loss, context.loss_scaler.scale());
 }
@@ -88,11 +84,24 @@ bool Engine::Core::needs_scaler() const {
   return context.loss_scaler.is_needed(!context.has(Quirk::h9_static_scale_needs_no_scaler));
 }
 
+// What is in the window already has to be unscaled by the scale that it got.
+Result<void> Engine::Core::override_loss_scale(double loss_scale) {
+  const bool is_other = loss_scale != context.loss_scaler.scale();
+  if (is_other && (has_scaled_gradients_ || has_unreduced_gradients_))
+    return fail(ErrorCode::usage, "override_loss_scale(" + std::to_string(loss_scale) +
+                                      ") in the middle of a window: it has gradients scaled by " +
+                                      std::to_string(context.loss_scaler.scale()) +
+                                      "; call step() or zero_grad() first");
+  return context.loss_scaler.set_external(loss_scale);
+}
+
 // --- hooks -------------------------------------------------------------------------------------
 
 void Engine::Core::on_gradient(ZeroParameter& parameter) {
   has_unreduced_gradients_ = true;
   if (context.events.is_on()) return on_observed_gradient(parameter);
+  if (policy->is_settled(context.autograd.current_graph_task()))
+    return optimizer->add_gradient(parameter);
   const bool refreshes = policy->before_gradient(*this);
   optimizer->add_gradient(parameter);
   policy->after_gradient(*this, refreshes);
@@ -117,17 +126,25 @@ Tensor Engine::Core::on_leaf_gradient(const Tensor& grad) {
 }
 
 // What a contribution still lacks, so that along every path from a loss it has got the accumulation
-// steps' factor and the loss scale once (P19): nothing in a backward() of any engine; both inside
-// a forward, where the loss is not known yet (H10); the steps' factor in a manual backward.
+// steps' factor and the loss scale once (P19): nothing in a backward() of any engine (H22: what
+// comes before a prologue is not divided); both inside a forward, where the loss is not known yet
+// (H10); the steps' factor in a manual backward, even before its prologue (H26).
 double Engine::Core::leaf_factor() const {
   const bool is_pre_user = !tasks_.empty() ? tasks_.back().is_pre_user : context.is_inside_forward;
   if (is_pre_user) {
     if (context.has(Quirk::h10_stale_boundary_before_prologue)) return 1.0;
     return context.loss_scaler.scale() / gas();
   }
-  if (context.autograd.global().managed_backwards > 0) return 1.0;
+  const bool is_before_prologue = !tasks_.empty() && !tasks_.back().has_prologue;
+  if (context.autograd.global().managed_backwards > 0) {
+    const bool is_undivided = is_running() && scales_wrt_gas_ && is_before_prologue &&
+                              context.has(Quirk::h22_explicit_epilogue_without_prologue);
+    return is_undivided ? gas() : 1.0;
+  }
   refuse_manual_backward();
-  return 1.0 / gas();
+  const bool is_forgotten =
+      is_before_prologue && context.has(Quirk::h26_hooks_before_prologue_recounted);
+  return is_forgotten ? 1.0 : 1.0 / gas();
 }
 
 // --- HookHost ----------------------------------------------------------------------------------
@@ -185,7 +202,6 @@ void Engine::Core::run_post_hook() {
   }
   is_scale_called_ = false;
   epilogue();
-  optimizer->set_retains_graph(false);
 }
 
 void Engine::Core::abandon_gradients() {
@@ -193,7 +209,6 @@ void Engine::Core::abandon_gradients() {
   context.events.mark("gradients_abandoned");
   has_unreduced_gradients_ = false;
   is_scale_called_ = false;
-  optimizer->set_retains_graph(false);
   const bool is_restartable = optimizer->abandon_gradients();
   if (options.policy != "pr8245" || is_restartable) return;
   must_restart_ = true;
@@ -208,6 +223,7 @@ void Engine::Core::epilogue() {
   const Events::Call call(context.events, "engine.backward_epilogue");
   ++counters.backwards;
   has_unreduced_gradients_ = false;
+  has_scaled_gradients_ = true;
   optimizer->collect_gradients();
   if (!is_no_sync_ && !context.is_coalescing) {
     const Events::Call reducing(context.events, "engine.allreduce_gradients");
@@ -222,14 +238,14 @@ void Engine::Core::epilogue() {
 
 // --- GraphTaskListener -------------------------------------------------------------------------
 
-void Engine::Core::on_graph_task_begin(GraphTaskId task, bool keeps_graph) {
+void Engine::Core::on_graph_task_begin(GraphTaskId task, bool) {
   const bool begins_in_forward = !open_forwards_.empty() && open_forwards_.back() == tasks_.size();
   const bool is_nested_in_one = !tasks_.empty() && tasks_.back().is_pre_user;
   tasks_.push_back({.id = task,
                     .is_pre_user = begins_in_forward || is_nested_in_one,
-                    .is_transform = is_in_transform()});
+                    .is_transform = is_in_transform(),
+                    .has_prologue = !tasks_.empty() && tasks_.back().has_prologue});
   if (tasks_.back().is_transform) return;
-  if (keeps_graph) optimizer->set_retains_graph(true);
   policy->on_graph_task_begin(*this, task);
 }
 

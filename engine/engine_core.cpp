@@ -13,7 +13,8 @@
 namespace zeroproof {
 namespace {
 
-std::unique_ptr<HookPolicy> make(const std::string& policy) {
+std::unique_ptr<HookPolicy> make(const std::string& policy, const Quirks& quirks) {
+  if (policy == "exact") return make_exact(quirks);
   auto made = make_policy(policy, PolicyMode::graph_task_callback);
   ZP_CHECK(made.has_value(), "initialize() has looked the policy up");
   return std::move(*made);
@@ -43,7 +44,7 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
               .tensor = Communicator(runtime.group(GroupKind::tensor), context.events),
               .skips_frames = options.skips_frames,
               .fallback_rule = options.fallback_rule},
-      policy(make(options.policy)) {
+      policy(make(options.policy, options.quirks)) {
   register_parameters();
   if (context.events.is_on()) manager_events = std::make_unique<ManagerEvents>(context.events);
   policy->set_observer(manager_events.get());

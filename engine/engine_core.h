@@ -30,8 +30,9 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
 
   // engine_backward.cpp
   Tensor backward(const Tensor& loss, const BackwardArguments& arguments);
-  Tensor scale(const Tensor& loss, bool retain_graph);
+  Tensor scale(const Tensor& loss);
   bool needs_scaler() const;
+  Result<void> override_loss_scale(double loss_scale);
 
   // engine_step.cpp
   StepOutcome step();
@@ -91,6 +92,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
     GraphTaskId id;
     bool is_pre_user = false;   // runs inside a forward of this engine
     bool is_transform = false;  // of a function transform: none of the engine's business
+    bool has_prologue = false;  // one ran in it, or around it
   };
 
   void register_parameters();
@@ -134,7 +136,8 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   std::int32_t running_ = 0;                // calls of backward
   bool scales_wrt_gas_ = true;              // sticky, as upstream's attribute (H8)
   bool is_scale_called_ = false;
-  bool ran_epilogue_ = false;  // since the last forward
+  bool ran_epilogue_ = false;          // since the last forward
+  bool has_scaled_gradients_ = false;  // the window has some
   bool is_configuration_told_ = false;
   bool is_no_sync_ = false;
   bool is_step_running_ = false;

@@ -110,6 +110,7 @@ void Engine::Core::prologue(std::int64_t graph) {
   refuse_manual_backward();
   optimizer->backward_prologue(graph);
   if (!is_zero()) return;
+  for (OpenTask& task : tasks_) task.has_prologue = true;
   policy->on_prologue(*this);
   refresh_boundary();
 }

@@ -69,6 +69,7 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
                       .loss_scale = context.loss_scaler.scale()});
   optimizer->zero_grad();
   ran_epilogue_ = false;
+  has_scaled_gradients_ = false;
   ++counters.global_steps;
   if (outcome.has_overflow) ++counters.skipped_steps;
   const std::int64_t micro_batches = config.managed_gradient_accumulation
@@ -82,6 +83,7 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
 void Engine::Core::zero_grad() {
   if (std::exchange(has_unreduced_gradients_, false)) context.events.mark("gradients_abandoned");
   const Events::Call call(context.events, "engine.zero_grad");
+  has_scaled_gradients_ = false;
   optimizer->zero_grad();
 }
 

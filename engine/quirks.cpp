@@ -58,7 +58,7 @@ constexpr std::array<QuirkInfo, kQuirks> kCatalogue = {{
     {Quirk::h22_explicit_epilogue_without_prologue, "h22", "explicit_epilogue_without_prologue",
      "engine.backward on a loss beside the engine's outputs runs an epilogue but no prologue."},
     {Quirk::h23_stale_callback_flag_retained, "h23", "stale_callback_flag_retained",
-     "Under proposal X2 a second backward through a retained graph queues no callback."},
+     "A second backward over one forward gets its prologue, as in X2, but queues no callback."},
     {Quirk::h24_leaf_bucketed_per_backward, "h24", "leaf_bucketed_per_backward",
      "A leaf module enters the bucket once a backward, so the same ids meet in one flush."},
     {Quirk::h25_counts_idle_leaf_modules, "h25", "counts_idle_leaf_modules",
@@ -96,9 +96,7 @@ std::span<const QuirkInfo> quirk_catalogue() {
 
 Quirks Quirks::upstream() {
   Quirks quirks;
-  for (const QuirkInfo& info : kCatalogue) {
-    if (info.quirk != Quirk::h23_stale_callback_flag_retained) quirks.add(info.quirk);
-  }
+  quirks.bits_ = ((1U << kQuirks) - 1U) & ~kOfProposals;
   return quirks;
 }
 

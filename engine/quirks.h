@@ -57,6 +57,8 @@ class Quirks {
   bool has(Quirk quirk) const { return (bits_ >> static_cast<int>(quirk) & 1U) != 0; }
   void add(Quirk quirk) { bits_ |= 1U << static_cast<int>(quirk); }
   bool is_empty() const { return bits_ == 0; }
+  // All of upstream's: then also what upstream does otherwise without being a hazard.
+  bool is_upstream() const { return (bits_ | kOfProposals) == (1U << kQuirks) - 1U; }
 
   // What the studied upstream revision has: all of them but those of proposals (H23).
   static Quirks upstream();
@@ -65,6 +67,9 @@ class Quirks {
   std::string text() const;  // ids, comma-separated; "none"
 
  private:
+  static constexpr std::uint32_t kOfProposals =
+      1U << static_cast<int>(Quirk::h23_stale_callback_flag_retained);
+
   std::uint32_t bits_ = 0;
 };
 

@@ -8,6 +8,7 @@ namespace {
 
 constexpr Scopes kBoth = Scope::trace | Scope::explore;
 constexpr Scopes kTrace = only(Scope::trace);
+constexpr Scopes kNumbers = Scope::trace | Scope::train;
 constexpr Scopes kExplore = only(Scope::explore);
 constexpr Scopes kTrain = only(Scope::train);
 constexpr Scopes kAccess = only(Scope::access);
@@ -92,16 +93,16 @@ constexpr std::array kCatalogue = {
              "an output without a gradient fails no hook", "#7725", Expectation::always, kTrain},
     Property{"grads.equal_unsharded", "P26", "I2",
              "the gradient equals that of stage 0 on the same data", "#7665, #8232",
-             Expectation::always, kTrace},
+             Expectation::always, kNumbers},
     Property{"accumulate.window_sums", "P27", "I14",
              "the gradient of an accumulation window is the sum over its micro-batches",
-             "#7780, #7981", Expectation::always, kTrace},
+             "#7780, #7981", Expectation::always, kNumbers},
     Property{"accumulate.retained_graph_sums", "P28", "I14",
              "several backwards over one retained forward add up", "#8135, H3, H4",
-             Expectation::always, kTrace},
+             Expectation::always, kNumbers},
     Property{"accumulate.outstanding_forwards_sum", "P29", "I14",
              "backwards over several outstanding forwards add up in any order", "H3, H4",
-             Expectation::always, kTrace},
+             Expectation::always, kNumbers},
     Property{"accumulate.backwards_before_step_sum", "P30", "I14",
              "several forward-backward pairs before one step add up", "#7992, H4",
              Expectation::always, kTrace},

@@ -254,18 +254,27 @@ class NotRunningAtQuiet final : public Monitor {
 };
 
 // P14. Only the manager's own methods write its counters; the epilogue flag also belongs to the
-// optimizer (1.3), so it may change between calls.
+// optimizer (1.3), so it may change between calls. What its own engine queues or runs as callback
+// is its own doing too, and it is seen in no call: after a backward that raised, it stays.
 class EnginesKeptApart final : public Monitor {
  public:
   using Monitor::Monitor;
 
   void observe(const Fact& fact) override {
-    if (!fact.event->manager || fact.engine.is_none()) return;
+    if (fact.engine.is_none()) return;
+    if (fact.kind == FactKind::callback_queued || fact.kind == FactKind::callback_begin)
+      memory_[fact.engine].has_own_callback = true;
+    if (!fact.event->manager) return;
     if (fact.kind != FactKind::manager_call && fact.kind != FactKind::manager_return) return;
     if (fact.engine_count > 1) mark_applicable();
     Memory& memory = memory_[fact.engine];
     BackwardState state = *fact.event->manager;
     state.ran_epilogue_this_backward = false;
+    if (memory.has_own_callback && memory.state) {
+      memory.state->is_callback_queued = state.is_callback_queued;
+      memory.state->callback_graph_task = state.callback_graph_task;
+    }
+    memory.has_own_callback = false;
     if (fact.kind == FactKind::manager_call && memory.open_calls == 0 && memory.state &&
         *memory.state != state && fact.engine_count > 1)
       report(place(*fact.event),
@@ -282,6 +291,7 @@ class EnginesKeptApart final : public Monitor {
   void append_memory(std::string& bytes) const override {
     for (const auto& [engine, memory] : memory_) {
       append_bytes(bytes, (std::int64_t{engine.value} << 32) | memory.open_calls);
+      append_bytes(bytes, memory.has_own_callback);
       if (memory.state) append_bytes(bytes, *memory.state);
     }
   }
@@ -289,6 +299,7 @@ class EnginesKeptApart final : public Monitor {
  private:
   struct Memory {
     std::int32_t open_calls = 0;
+    bool has_own_callback = false;  // since the last call
     std::optional<BackwardState> state;
   };
   std::map<EngineId, Memory> memory_;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/check.h"
+#include "model/tensor_impl.h"
 #include "props/registry.h"
 
 namespace zeroproof {
@@ -18,6 +20,21 @@ constexpr std::size_t kHost = 0;
 void join(std::vector<std::int64_t>& clock, const std::vector<std::int64_t>& other) {
   if (clock.size() < other.size()) clock.resize(other.size(), 0);
   for (std::size_t i = 0; i < other.size(); ++i) clock[i] = std::max(clock[i], other[i]);
+}
+
+// Of the storage: where the span's part of it begins and ends. All that lies between the first and
+// the last element, where a tensor has gaps.
+std::pair<std::int64_t, std::int64_t> storage_range(const Span& span) {
+  const TensorImpl& tensor = *span.tensor;
+  std::int64_t extent = 1;
+  std::int64_t elements = 1;
+  for (std::size_t d = 0; d < tensor.sizes.size(); ++d) {
+    extent += (tensor.sizes[d] - 1) * tensor.strides[d];
+    elements *= tensor.sizes[d];
+  }
+  if (extent != elements) return {tensor.offset_elements, tensor.offset_elements + extent};
+  const std::int64_t begin = tensor.offset_elements + span.begin;
+  return {begin, begin + span.elements};
 }
 
 std::string actor_name(std::size_t actor) {
@@ -48,16 +65,40 @@ bool StreamOrderCheck::is_ordered(const Use& use, std::size_t actor, const Clock
   return use.actor == actor || (use.actor < clock.size() && clock[use.actor] >= use.epoch);
 }
 
+StreamOrderCheck::Memory& StreamOrderCheck::memory_of(const TensorImpl& tensor) {
+  ZP_CHECK(tensor.storage != nullptr, "a tensor without storage is used on no stream");
+  const auto [at, is_new] = numbers_.try_emplace(tensor.storage.get(), next_number_);
+  Memory& memory = memory_[at->second];
+  if (is_new) {
+    ++next_number_;
+    memory.storage = tensor.storage;
+  }
+  return memory;
+}
+
+// Clocks move in calls only, so what went between two calls went at the clocks of the first.
+void StreamOrderCheck::find_freed() {
+  for (auto at = memory_.begin(); at != memory_.end();) {
+    if (!at->second.storage.expired()) {
+      ++at;
+      continue;
+    }
+    free(at->second, actor_of(home_));
+    std::erase_if(numbers_, [&](const auto& entry) { return entry.second == at->first; });
+    at = memory_.erase(at);
+  }
+}
+
 void StreamOrderCheck::on_access(const Access& access) {
+  find_freed();
   accesses_ += 1;
   if (access.span.is_empty()) return;
   const std::size_t actor = actor_of(access.stream);
   advance(actor);
   const Clock& clock = clock_of(actor);
-  const Use use{
-      access.span.begin, access.span.begin + access.span.elements, actor, clock[actor], accesses_,
-      access.is_write};
-  Memory& memory = memory_[access.span.tensor];
+  const auto [begin, end] = storage_range(access.span);
+  const Use use{begin, end, actor, clock[actor], accesses_, access.is_write};
+  Memory& memory = memory_of(*access.span.tensor);
   for (const Use& earlier : memory.uses) {
     const bool is_shared = earlier.begin < use.end && use.begin < earlier.end;
     const bool is_conflict = is_shared && (earlier.is_write || use.is_write);
@@ -73,6 +114,7 @@ void StreamOrderCheck::on_access(const Access& access) {
 }
 
 void StreamOrderCheck::on_record(StreamId stream, StreamEvent event) {
+  find_freed();
   const std::size_t actor = actor_of(stream);
   const Clock host = clock_of(kHost);
   Clock& clock = clock_of(actor);
@@ -81,27 +123,35 @@ void StreamOrderCheck::on_record(StreamId stream, StreamEvent event) {
 }
 
 void StreamOrderCheck::on_wait(StreamId stream, StreamEvent event) {
+  find_freed();
   const auto recorded = events_.find(event);
   if (recorded != events_.end()) join(clock_of(actor_of(stream)), recorded->second);
 }
 
 void StreamOrderCheck::on_host_wait(StreamEvent event) {
+  find_freed();
   const auto recorded = events_.find(event);
   if (recorded != events_.end()) join(clock_of(kHost), recorded->second);
 }
 
 void StreamOrderCheck::on_record_use(StreamId stream, const TensorImpl& tensor) {
-  memory_[&tensor].recorded.insert(actor_of(stream));
+  find_freed();
+  memory_of(tensor).recorded.insert(actor_of(stream));
 }
 
 void StreamOrderCheck::on_free(StreamId owner, const TensorImpl& tensor) {
-  const auto known = memory_.find(&tensor);
-  if (known == memory_.end()) return;
+  find_freed();
+  const auto known = numbers_.find(tensor.storage.get());
+  if (known == numbers_.end()) return;
+  free(memory_.at(known->second), actor_of(owner));
+  memory_.erase(known->second);
+  numbers_.erase(known);
+}
+
+void StreamOrderCheck::free(const Memory& memory, std::size_t actor) {
   frees_ += 1;
-  const std::size_t actor = actor_of(owner);
   Clock clock = clock_of(actor);
   join(clock, clock_of(kHost));
-  const Memory& memory = known->second;
   for (const Use& use : memory.uses) {
     if (is_ordered(use, actor, clock) || memory.recorded.contains(use.actor)) continue;
     add(kRecordedBeforeFree, use.number,
@@ -110,7 +160,6 @@ void StreamOrderCheck::on_free(StreamId owner, const TensorImpl& tensor) {
                     memory.name.empty() ? "a tensor" : memory.name, actor_name(actor), use.number,
                     actor_name(use.actor)));
   }
-  memory_.erase(known);
 }
 
 void StreamOrderCheck::judge(const Memory& memory, const Use& earlier, const Use& later) {

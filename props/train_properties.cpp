@@ -16,6 +16,10 @@ bool is_one_of(const TrainFacts& facts, std::initializer_list<std::string_view> 
   return std::find(scenarios.begin(), scenarios.end(), facts.scenario) != scenarios.end();
 }
 
+std::optional<bool> refusal(const TrainFacts& facts) {
+  return facts.was_refused;
+}
+
 using Question = bool (*)(const TrainFacts&);
 using Outcome = std::optional<bool> (*)(const TrainFacts&);
 
@@ -38,9 +42,24 @@ constexpr std::array kRules = {
            return f.gradient_accumulation_steps > 1 ||
                   is_one_of(f, {"container_output", "chained_engines", "regulariser_bypass"});
          }},
+    Rule{"P20", [](const TrainFacts& f) { return is_one_of(f, {"scale_argument"}); }},
+    Rule{"P21",
+         [](const TrainFacts& f) { return is_one_of(f, {"scale_argument"}) && !f.is_manual; }},
     Rule{"P22", [](const TrainFacts& f) { return f.is_scaled && f.is_manual; }},
     Rule{"P23", [](const TrainFacts& f) { return f.is_scaled; }},
+    Rule{"P24", [](const TrainFacts& f) { return f.refusal == "E2"; }, refusal},
+    Rule{"P24",
+         [](const TrainFacts& f) { return f.is_scaled && is_one_of(f, {"forgotten_scale"}); }},
     Rule{"P25", [](const TrainFacts& f) { return is_one_of(f, {"separate_loss"}); }},
+    Rule{"P26",
+         [](const TrainFacts& f) {
+           return f.gradient_accumulation_steps == 1 && f.forwards == 1 &&
+                  !is_one_of(f, {"two_losses"});
+         }},
+    Rule{"P27",
+         [](const TrainFacts& f) { return f.gradient_accumulation_steps > 1 && f.is_managed; }},
+    Rule{"P28", [](const TrainFacts& f) { return is_one_of(f, {"two_losses"}); }},
+    Rule{"P29", [](const TrainFacts& f) { return is_one_of(f, {"fwd_fwd_bwd_bwd"}); }},
     Rule{"P31", [](const TrainFacts& f) { return is_one_of(f, {"unused"}); }},
     Rule{"P32",
          [](const TrainFacts& f) {
@@ -54,34 +73,65 @@ constexpr std::array kRules = {
            return is_one_of(f, {"reentrant", "nonreentrant"});
          }},
     Rule{"P37", [](const TrainFacts& f) { return is_one_of(f, {"tiled"}); }},
+    // Stage 3 frees parameters by the order of PyTorch's ready queue, which is one order.
+    Rule{"P38", [](const TrainFacts& f) { return f.stage < 3; },
+         [](const TrainFacts& f) { return f.has_equal_orders; }},
     Rule{"P39", [](const TrainFacts& f) { return f.gradient_accumulation_steps > 1; }},
     Rule{"P40", [](const TrainFacts& f) { return f.world_size > 1; },
          [](const TrainFacts& f) { return f.has_equal_ranks; }},
     Rule{"P61", [](const TrainFacts&) { return true; },
          [](const TrainFacts& f) { return f.has_equal_step_counts; }},
+    Rule{"P77", [](const TrainFacts& f) { return f.refusal == "E19"; }, refusal},
 };
 
+// Properties of the scope train that no run of it shows.
+struct JudgedElsewhere {
+  std::string_view number;
+  std::string_view judge;
+};
+
+constexpr std::array kElsewhere = {
+    JudgedElsewhere{"P50", "tests/peer/zero_partition_test.cpp"},
+    JudgedElsewhere{"P87", "tests/engine/checkpoint_round_trip_test.cpp"},
+};
+
+std::string not_shown_reason(const Property& property) {
+  for (const JudgedElsewhere& one : kElsewhere)
+    if (one.number == property.number)
+      return fmt::format("no number of a training run shows it: {} judges it", one.judge);
+  return {};
+}
+
+Finding finding_of(const Property& property, const TrainFacts& facts) {
+  const std::string& difference =
+      property.number == "P38" ? facts.order_difference : facts.difference;
+  return {&property,
+          0,
+          0,
+          fmt::format("train {}", facts.scenario),
+          fmt::format("stage {} on {} ranks: {}", facts.stage, facts.world_size,
+                      difference.empty() ? "differs" : difference),
+          false};
+}
+
+// Of several rules about one run, one that is broken decides.
 Verdict judge(const Property& property, const TrainFacts& facts) {
   Verdict verdict;
   verdict.property = &property;
-  const auto* rule = std::find_if(kRules.begin(), kRules.end(),
-                                  [&](const Rule& one) { return one.number == property.number; });
-  if (rule == kRules.end()) {
-    verdict.reason = "no number of a training run shows it: a test of the engine does";
-  } else if (!rule->is_about(facts)) {
+  verdict.reason = not_shown_reason(property);
+  if (verdict.reason.empty())
     verdict.reason = fmt::format("scenario {} does not exercise it", facts.scenario);
-  } else if (const auto outcome = rule->outcome(facts); !outcome) {
-    verdict.reason = "the run did not look at it";
-  } else if (*outcome) {
-    verdict.status = Status::held;
-  } else {
-    verdict.status = Status::falsified;
+  for (const Rule& rule : kRules) {
+    if (rule.number != property.number || !rule.is_about(facts)) continue;
+    const auto outcome = rule.outcome(facts);
+    if (!outcome && verdict.status == Status::not_applicable)
+      verdict.reason = "the run did not look at it";
+    if (!outcome || verdict.status == Status::falsified) continue;
+    verdict.status = *outcome ? Status::held : Status::falsified;
+    verdict.reason.clear();
+    if (*outcome) continue;
     verdict.finding_count = 1;
-    verdict.findings.push_back(
-        {&property, 0, 0, fmt::format("train {}", facts.scenario),
-         fmt::format("stage {} on {} ranks: {}", facts.stage, facts.world_size,
-                     facts.difference.empty() ? "differs" : facts.difference),
-         false});
+    verdict.findings.push_back(finding_of(property, facts));
   }
   return verdict;
 }

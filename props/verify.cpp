@@ -91,7 +91,8 @@ class Verification {
   void train_against_baseline() {
     announce("train, pairwise matrix");
     const auto cells = train::matrix_cells(train::MatrixKind::pairwise, {}, {});
-    report_.training = train::run_matrix(cells, {}, watch_.should_stop);
+    report_.training = train::run_matrix(
+        cells, {.checks = {.has_properties = true}, .should_stop = watch_.should_stop});
   }
 
   Result<void> explore_exact() {

@@ -6,6 +6,9 @@
 // of that forward will come. A task that owes gets one final callback. A nested task that ends
 // with work nobody has reduced hands the debt to its parent. A task that fails owes nothing, and
 // when the outermost task fails, what was added since the last epilogue is abandoned.
+//
+// Two quirks are about callbacks. H20: a forward makes open tasks forget theirs. H23: a forward
+// alone makes the engine forget that it has queued one, so a second backward queues none.
 #include <algorithm>
 #include <vector>
 
@@ -25,12 +28,18 @@ struct OpenTask {
 
 class ExactPolicy final : public HookPolicy {
  public:
+  explicit ExactPolicy(const Quirks& quirks)
+      : forgets_at_forward_(quirks.has(Quirk::h20_any_forward_resets_step)),
+        forgets_at_forward_alone_(quirks.has(Quirk::h23_stale_callback_flag_retained)) {}
+
   PrologueRule prologue_rule() const override { return PrologueRule::once_per_graph_task; }
 
   // Nothing is left to reset; observers still see where upstream's managers do it.
   void on_forward_begin(HookHost&) override {
     notify_call(ManagerMethod::reset_for_new_step);
     open_forwards_.push_back(tasks_.size());
+    has_queued_since_forward_ = false;
+    if (forgets_at_forward_) forget_callbacks();
     notify_return(ManagerMethod::reset_for_new_step);
   }
 
@@ -44,16 +53,16 @@ class ExactPolicy final : public HookPolicy {
     const bool is_inside_forward =
         !open_forwards_.empty() && open_forwards_.back() == tasks_.size();
     tasks_.push_back({.id = task, .is_inside_forward = is_inside_forward});
-    owing_task_ = GraphTaskId::none();
+    settled_task_ = kNotSettled;
   }
 
   void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) override {
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a thread nest");
     if (raised) leave(tasks_.back());
     tasks_.pop_back();
-    owing_task_ = GraphTaskId::none();
+    settled_task_ = kNotSettled;
     if (raised && tasks_.empty() && has_unreduced_work_) {
-      has_unreduced_work_ = false;
+      forget_work();
       host.abandon_gradients();
     }
     hand_debt_to_current_task(host);
@@ -67,9 +76,7 @@ class ExactPolicy final : public HookPolicy {
 
   bool before_gradient(HookHost& host) override {
     has_unreduced_work_ = true;
-    const GraphTaskId task = host.current_graph_task();
-    if (task != owing_task_) [[unlikely]]
-      find_owing_task(host);
+    if (!is_settled(host.current_graph_task())) find_owing_task(host);
     return false;
   }
 
@@ -85,7 +92,7 @@ class ExactPolicy final : public HookPolicy {
   }
 
   void on_epilogue(HookHost&) override {
-    has_unreduced_work_ = false;
+    forget_work();
     // An explicit epilogue settles every backward of engine.backward, an automatic one its task's.
     if (!is_running_ && !tasks_.empty()) return leave(tasks_.back());
     notify_call(ManagerMethod::exit_backward);
@@ -101,13 +108,16 @@ class ExactPolicy final : public HookPolicy {
     if (!raised || !tasks_.empty()) return;
     pending_epilogues_ = 0;
     if (has_unreduced_work_) {
-      has_unreduced_work_ = false;
+      forget_work();
       host.abandon_gradients();
     }
   }
 
   bool is_backward_running() const override { return is_running_; }
-  bool refuses_step() const override { return pending_epilogues_ > 0; }
+  // Upstream takes the step, without what H23 left behind.
+  bool refuses_step() const override {
+    return pending_epilogues_ > 0 && !forgets_at_forward_alone_;
+  }
   void set_observer(ManagerObserver* observer) override { observer_ = observer; }
 
   BackwardState state() const override {
@@ -133,9 +143,15 @@ class ExactPolicy final : public HookPolicy {
     append_bytes(bytes, pending_epilogues_);
     append_bytes(bytes, has_unreduced_work_);
     append_bytes(bytes, is_running_);
+    if (forgets_at_forward_alone_) append_bytes(bytes, has_queued_since_forward_);
   }
 
  private:
+  void forget_work() {
+    has_unreduced_work_ = false;
+    settled_task_ = kNotSettled;
+  }
+
   OpenTask& current_task(const HookHost& host) {
     const GraphTaskId id = host.current_graph_task();
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == id,
@@ -174,7 +190,7 @@ class ExactPolicy final : public HookPolicy {
   // the nested task ends.
   void find_owing_task(HookHost& host) {
     OpenTask& task = current_task(host);
-    owing_task_ = task.id;
+    settled_task_ = task.id;
     if (owner_of_work() == &task) queue_callback_once(host, task);
   }
 
@@ -183,10 +199,16 @@ class ExactPolicy final : public HookPolicy {
     if (owner_of_work() == &tasks_.back()) queue_callback_once(host, tasks_.back());
   }
 
-  static void queue_callback_once(HookHost& host, OpenTask& task) {
-    if (task.is_callback_queued) return;
+  void queue_callback_once(HookHost& host, OpenTask& task) {
+    if (task.is_callback_queued || (forgets_at_forward_alone_ && has_queued_since_forward_)) return;
     host.queue_callback();
     task.is_callback_queued = true;
+    has_queued_since_forward_ = true;
+  }
+
+  void forget_callbacks() {
+    for (OpenTask& task : tasks_) task.is_callback_queued = false;
+    settled_task_ = kNotSettled;
   }
 
   void notify_call(ManagerMethod method) {
@@ -198,17 +220,23 @@ class ExactPolicy final : public HookPolicy {
 
   std::vector<OpenTask> tasks_;             // of the thread, innermost last
   std::vector<std::size_t> open_forwards_;  // size of tasks_ when each open forward began
-  GraphTaskId owing_task_;                  // hooks of this task need no further look
   std::int32_t pending_epilogues_ = 0;
   bool has_unreduced_work_ = false;
   bool is_running_ = false;
+  bool has_queued_since_forward_ = false;
+  const bool forgets_at_forward_;        // H20
+  const bool forgets_at_forward_alone_;  // H23
   ManagerObserver* observer_ = nullptr;
 };
 
 }  // namespace
 
 std::unique_ptr<HookPolicy> make_exact() {
-  return std::make_unique<ExactPolicy>();
+  return make_exact(Quirks());
+}
+
+std::unique_ptr<HookPolicy> make_exact(const Quirks& quirks) {
+  return std::make_unique<ExactPolicy>(quirks);
 }
 
 }  // namespace zeroproof

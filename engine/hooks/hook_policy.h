@@ -44,6 +44,8 @@ class HookPolicy {
   // returned: whether the expected count must be asked for again.
   virtual bool before_gradient(HookHost& host) = 0;
   virtual void after_gradient(HookHost& host, bool refresh_count) = 0;
+  // Whether both would change nothing now: the hook path then leaves them out.
+  bool is_settled(GraphTaskId task) const { return task == settled_task_; }
 
   // A callback queued by this policy runs; its task is current.
   virtual void on_final_callback(HookHost& host) = 0;
@@ -67,6 +69,10 @@ class HookPolicy {
   virtual BackwardState state() const = 0;
 
   virtual void append_state(std::string& bytes) const = 0;
+
+ protected:
+  static constexpr GraphTaskId kNotSettled{-2};  // no task, not even none
+  GraphTaskId settled_task_ = kNotSettled;
 };
 
 }  // namespace zeroproof

@@ -9,7 +9,8 @@ namespace zeroproof {
 struct ManagerPolicyRules {
   ManagerRules manager;
   bool counts_in_every_hook = false;              // #7780; later once a phase (#7886)
-  bool restores_running_after_exception = false;  // #8245
+  bool restores_running_after_exception = false;  // #8245, #8135
+  PrologueRule prologue = PrologueRule::once_per_forward;
 };
 
 // The upstream policies that stand on the hook-state manager: #7780 and its successors.
@@ -20,7 +21,7 @@ class ManagerPolicy final : public HookPolicy {
 
   const ManagerPolicyRules& rules() const { return rules_; }
 
-  PrologueRule prologue_rule() const override { return PrologueRule::once_per_forward; }
+  PrologueRule prologue_rule() const override { return rules_.prologue; }
   void on_forward_begin(HookHost& host) override;
   void on_forward_end(HookHost&) override {}
   void on_graph_task_begin(HookHost&, GraphTaskId) override {}

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "engine/hooks/hook_policy.h"
+#include "engine/quirks.h"
 #include "model/result.h"
 
 namespace zeroproof {
@@ -17,7 +18,7 @@ Result<PolicyMode> policy_mode_of(std::string_view name);
 
 // One selectable policy.
 struct PolicyInfo {
-  std::string_view id;           // pr7665 ... pr8245, exact
+  std::string_view id;           // pr7665 ... pr8245, x2, exact
   std::string_view source;       // the upstream change, or ours
   std::string_view description;  // one sentence
   bool has_manager = false;      // stands on the hook-state manager, so recorded calls can drive it
@@ -39,6 +40,9 @@ std::unique_ptr<HookPolicy> make_pr7665();
 std::unique_ptr<HookPolicy> make_pr7780();
 std::unique_ptr<HookPolicy> make_pr7886();
 std::unique_ptr<HookPolicy> make_pr8245();
+std::unique_ptr<HookPolicy> make_x2();
 std::unique_ptr<HookPolicy> make_exact();
+// With H20 or H23, the only ones that are a policy's; the upstream policies are as they are.
+std::unique_ptr<HookPolicy> make_exact(const Quirks& quirks);
 
 }  // namespace zeroproof

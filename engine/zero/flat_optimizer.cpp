@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/precision/gradient_norm.h"
+#include "engine/zero/step_plan.h"
 
 namespace zeroproof {
 
@@ -44,46 +44,29 @@ void FlatOptimizer::collect_gradients() {
   }
 }
 
-bool FlatOptimizer::checks_overflow() const {
-  const ZeroConfig& config = context_.config;
-  const LossScalerKind kind = context_.loss_scaler.kind();
-  return kind != LossScalerKind::none ||
-         (config.bf16.enabled && config.bf16.check_grad_overflow && config.stage > 0);
-}
-
 std::vector<Span> FlatOptimizer::windows() {
   std::vector<Span> spans;
   for (FlatGroup& group : groups_) spans.push_back(step_gradient(group));
   return spans;
 }
 
-// zero_semantics 2.19: overflow, scale, norm, update.
 StepOutcome FlatOptimizer::step() {
-  StepOutcome outcome;
-  outcome.has_overflow = checks_overflow() && overflows();
-  const double scale = context_.loss_scaler.scale();
-  context_.loss_scaler.update(outcome.has_overflow);
-  if (outcome.has_overflow) {
+  if (steps_by_group(context_)) {
+    const StepOutcome outcome = step_each_alone(
+        context_, groups_, [this](FlatGroup& group) { return step_gradient(group); }, norm());
+    gather_parameters();
     drop_gradients();
     return outcome;
   }
-  const double norm_scaled = norm();
-  outcome.grad_norm = norm_scaled / scale;
-  const double used =
-      context_.has(Quirk::h6_unscale_with_updated_scale) ? context_.loss_scaler.scale() : scale;
-  const double divisor =
-      unscale_and_clip_divisor(used, norm_scaled, context_.config.gradient_clipping);
-  for (FlatGroup& group : groups_) update(group, divisor);
-  gather_parameters();
+  const StepPlan plan = plan_step(
+      context_, [this] { return overflows(); }, [this] { return norm(); });
+  if (plan.outcome.is_applied) {
+    for (FlatGroup& group : groups_)
+      update_group(context_, group, step_gradient(group), plan.divisor);
+    gather_parameters();
+  }
   drop_gradients();
-  outcome.is_applied = true;
-  return outcome;
-}
-
-void FlatOptimizer::update(FlatGroup& group, double divisor) {
-  group.optimizer().step(context_.compute(), Span::of(group.master()), step_gradient(group),
-                         divisor);
-  group.write_back();
+  return plan.outcome;
 }
 
 void FlatOptimizer::drop_gradients() {

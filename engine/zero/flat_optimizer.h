@@ -32,7 +32,6 @@ class FlatOptimizer : public ZeroOptimizer {
   // `ranks` share each group; this one is `rank` of them.
   FlatOptimizer(ZeroContext& context, int ranks, int rank);
 
-  virtual bool checks_overflow() const;
   // The norm of the whole gradient, and whether any of it is not finite: as many ranks as share it
   // decide together.
   virtual double norm() = 0;
@@ -55,7 +54,6 @@ class FlatOptimizer : public ZeroOptimizer {
   std::deque<FlatGroup> groups_;
 
  private:
-  void update(FlatGroup& group, double divisor);
   std::vector<double> whole(const FlatGroup& group, const Tensor& slice) const;
   template <class SliceOf>
   std::vector<FullTensor> full(const char* suffix, SliceOf slice_of);

@@ -56,11 +56,18 @@ std::vector<FullTensor> FlatOptimizer::full_gradients() {
   }
   for (FullTensor& gradient : gradients)
     for (double& value : gradient.values) value /= scale;
+  for (const ZeroParameter& parameter : context_.parameters)
+    if (slot(parameter).group == nullptr)
+      gradients.push_back({parameter.name, parameter.sizes, {}});
   return gradients;
 }
 
 std::vector<FullTensor> FlatOptimizer::full_parameters() {
-  return full("", [](FlatGroup& group) { return group.master(); });
+  std::vector<FullTensor> tensors = full("", [](FlatGroup& group) { return group.master(); });
+  for (const ZeroParameter& parameter : context_.parameters)
+    if (slot(parameter).group == nullptr)
+      tensors.push_back({parameter.name, parameter.sizes, parameter.tensor.values()});
+  return tensors;
 }
 
 std::vector<FullTensor> FlatOptimizer::full_optimizer_state() {
@@ -104,6 +111,12 @@ void FlatOptimizer::load(const std::vector<FullTensor>& parameters,
     if (at != states.end())
       group.optimizer().set_steps(static_cast<std::int64_t>(at->values.front()));
     group.write_back();
+  }
+  for (const ZeroParameter& parameter : context_.parameters) {
+    if (slot(parameter).group != nullptr) continue;
+    const auto at = std::ranges::find(parameters, parameter.name, &FullTensor::name);
+    ZP_CHECK(at != parameters.end(), "a checkpoint was verified to have " + parameter.name);
+    context_.kernels().write(context_.compute(), Span::of(parameter.tensor), at->values);
   }
   gather_parameters();
   drop_gradients();

@@ -26,6 +26,7 @@ void IpgBucket::set_up() {
     if (!buffers_[i].values.is_defined())
       buffers_[i].values =
           context_.runtime.memory().allocate(capacity_, context_.config.model_dtype());
+  if (!has_overlap_ && device_.is_cpu()) direct_max_ = elements_max_;
 }
 
 bool IpgBucket::is_full_for(std::int64_t elements) const {

@@ -32,6 +32,22 @@ class IpgBucket {
   bool is_full_for(std::int64_t elements) const;
   bool holds(const ZeroParameter& parameter) const { return place_of(parameter) >= 0; }
 
+  // The short way in for a hook: a gradient that fits behind the others is copied and given up.
+  // False, and nothing done, where that takes more: no room, a parameter that is here already,
+  // several streams or buffers.
+  bool take(ZeroParameter& parameter, Tensor& grad) {
+    const std::int64_t begin = elements_;
+    const std::int64_t elements = parameter.elements;
+    if (begin + elements > direct_max_ || elements == 0 || place_of(parameter) >= 0) return false;
+    kernels_.copy(compute_, Span::of(buffers_[index_].values, begin, elements),
+                  Span::of(grad, 0, elements));
+    grad = Tensor();
+    place_of(parameter) = static_cast<std::int32_t>(entries_.size());
+    entries_.push_back({.parameter = &parameter, .begin = begin, .oversized = -1});
+    elements_ = begin + elements;
+    return true;
+  }
+
   // A new entry; the caller has made room. Returns where its values are.
   Span append(ZeroParameter& parameter, const Tensor& grad);
   // Adds to the entry that the parameter has.
@@ -65,6 +81,7 @@ class IpgBucket {
   std::int64_t capacity_;
   std::int64_t elements_max_;
   bool has_overlap_;
+  std::int64_t direct_max_ = 0;  // elements that take() may fill; 0 before set_up()
   Device device_;
   bool is_contiguous_;
   Stream& compute_;

@@ -25,7 +25,10 @@ std::vector<DType> communication_dtypes(const ZeroParameters& parameters) {
 Stage12Optimizer::Stage12Optimizer(ZeroContext& context)
     : FlatOptimizer(context, context.data.size(), context.data.group().rank()),
       progress_(context.parameters.size()),
-      is_used_(context.parameters.size()) {
+      is_used_(context.parameters.size()),
+      is_quiet_(!context.events.is_on()),
+      offers_directly_(context.config.stage == 2 && context.config.contiguous_gradients &&
+                       !context.has(Quirk::h13_param_once_per_backward)) {
   std::int64_t total = 1;
   for (const ZeroParameter& parameter : context.parameters)
     if (parameter.group >= 0) total += parameter.elements;
@@ -52,10 +55,22 @@ bool Stage12Optimizer::has_gradient_hook(const ZeroParameter& parameter) const {
 
 void Stage12Optimizer::on_forward_begin(bool) {}
 
+// The hook path: what needs no thought is done here.
 void Stage12Optimizer::add_gradient(ZeroParameter& parameter) {
+  if (is_ready_ && is_quiet_) [[likely]] {
+    if (!is_offered_by_hooks_) return;
+    Tensor& grad = parameter.tensor.impl().grad;
+    if (offers_directly_ && !context_.is_coalescing && parameter.is_gradient_ready &&
+        grad.is_defined() && bucket(parameter).take(parameter, grad))
+      return;
+  }
+  add_gradient_slowly(parameter);
+}
+
+void Stage12Optimizer::add_gradient_slowly(ZeroParameter& parameter) {
   if (context_.is_coalescing) return;
   const Events::Call call(context_.events, "z12.process_gradients");
-  if (!is_ready_ || context_.events.is_on()) set_up_buckets();
+  if (!is_ready_ || !is_quiet_) set_up_buckets();
   if (is_offered_by_hooks_) offer(parameter);
 }
 
@@ -85,20 +100,27 @@ void Stage12Optimizer::offer(ZeroParameter& parameter) {
   if (joins) {
     target.add(parameter, grad);
   } else {
-    append(target, parameter, grad);
+    const Span values = append(target, parameter, grad);
+    if (!partitions_gradients()) add_local_sum(parameter, values);
   }
   if (context_.config.contiguous_gradients) grad = Tensor();
 }
 
-// A gradient that comes with the local sum of the micro-batches before (stage 1 with overlap).
-void Stage12Optimizer::append(IpgBucket& target, ZeroParameter& parameter, const Tensor& grad) {
-  const Span values = target.append(parameter, grad);
+// Stage 1 with overlap: the gradient comes with the sum of the micro-batches before.
+void Stage12Optimizer::add_local_sum(const ZeroParameter& parameter, Span values) {
   const Tensor& sum = accumulated(parameter);
-  if (sum.is_defined() && !sum.is_same(grad) && !progress(parameter).is_sum_taken) {
-    context_.kernels().add(context_.compute(), values, Span::of(sum));
-    progress(parameter).is_sum_taken = true;
-  }
-  if (!context_.events.is_on()) return;
+  if (!sum.is_defined() || progress(parameter).is_sum_taken) return;
+  context_.kernels().add(context_.compute(), values, Span::of(sum));
+  progress(parameter).is_sum_taken = true;
+}
+
+Span Stage12Optimizer::append(IpgBucket& target, ZeroParameter& parameter, const Tensor& grad) {
+  const Span values = target.append(parameter, grad);
+  if (context_.events.is_on()) tell_added(parameter);
+  return values;
+}
+
+void Stage12Optimizer::tell_added(const ZeroParameter& parameter) const {
   HookEvent event;
   event.kind = EventKind::bucket_add;
   event.param = parameter.name_id;
@@ -266,9 +288,6 @@ double Stage12Optimizer::norm() {
 }
 
 bool Stage12Optimizer::overflows() {
-  if (context_.has(Quirk::h7_autocast_clips_scaled) &&
-      context_.loss_scaler.kind() == LossScalerKind::grad_scaler)
-    return any_not_finite(context_, windows());
   return has_overflow(context_, windows(), {.is_default_group = true, .bytes = 1});
 }
 

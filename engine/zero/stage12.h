@@ -42,11 +42,14 @@ class Stage12Optimizer final : public FlatOptimizer {
   bool has_overlap() const { return context_.config.has_overlap_comm(); }
   IpgBucket& bucket(const ZeroParameter& parameter);
 
+  void add_gradient_slowly(ZeroParameter& parameter);
   void set_up_buckets();
   void offer(ZeroParameter& parameter);
   void offer_sum(ZeroParameter& parameter);
   void tell_not_ready(const ZeroParameter& parameter) const;
-  void append(IpgBucket& bucket, ZeroParameter& parameter, const Tensor& grad);
+  Span append(IpgBucket& bucket, ZeroParameter& parameter, const Tensor& grad);
+  void add_local_sum(const ZeroParameter& parameter, Span values);
+  void tell_added(const ZeroParameter& parameter) const;
   void flush(IpgBucket& bucket);
   void average(IpgBucket& bucket);
   void all_reduce(Stream& stream, Span data, DType communication_dtype);
@@ -72,6 +75,8 @@ class Stage12Optimizer final : public FlatOptimizer {
   std::vector<IpgBucket*> bucket_of_;  // by ParamId; null: frozen, of no trained one's dtype
   std::vector<Progress> progress_;
   std::vector<bool> is_used_;            // by ParamId: it had a gradient in this window
+  bool is_quiet_;                        // nobody records, nothing injects faults
+  bool offers_directly_;                 // by IpgBucket::take
   std::vector<Tensor> boundary_copies_;  // H21: what the step reads, a group each
   std::int64_t window_holds_ = 0;        // complete backwards that are in the window
   bool is_offered_by_hooks_ = partitions_gradients() || has_overlap();

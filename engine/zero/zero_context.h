@@ -40,6 +40,8 @@ struct ZeroContext {
     return config.has_overlap_comm() ? runtime.stream(StreamRole::reduction) : compute();
   }
   bool has(Quirk quirk) const { return quirks.has(quirk); }
+  // Upstream's ways that are no hazard of their own come with all of them (Quirks::upstream).
+  bool is_upstream() const { return quirks.is_upstream(); }
 
   // What a sum over the data group is divided by: ranks / sequence-parallel degree; 1 for "sum".
   double averaging_divisor() const;

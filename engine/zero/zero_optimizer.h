@@ -60,8 +60,6 @@ class ZeroOptimizer {
   virtual void set_guard_evaluation(bool) {}
   virtual void set_leaf_module(nn::Module&) {}
   virtual void register_external_parameter(nn::Module&, const Tensor&) {}
-  // The next backwards keep their graphs: its parameters may be needed again.
-  virtual void set_retains_graph(bool) {}
 
   // Collective; see Engine.
   virtual std::vector<FullTensor> full_gradients() = 0;

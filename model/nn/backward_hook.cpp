@@ -11,19 +11,21 @@
 namespace zeroproof::nn {
 namespace {
 
-// PyTorch's BackwardHookFunction: what needs no gradient comes out without one.
+// PyTorch's BackwardHookFunction: what needs no gradient comes out without one. In the split form,
+// unlike PyTorch's, so that a module with backward hooks passes through function transforms.
 const CustomFunction& identity() {
   static const CustomFunction kIdentity = {
       .name = "BackwardHookFunctionBackward",
-      .forward =
-          [](FunctionContext& ctx, const TensorList& inputs) {
+      .backward = [](FunctionContext&, const TensorList& grads) { return grads; },
+      .forward_alone = [](const TensorList& inputs) { return inputs; },
+      .setup_context =
+          [](FunctionContext& ctx, const TensorList& inputs, const TensorList& outputs) {
             TensorList constant;
-            for (const Tensor& input : inputs)
-              if (!input.requires_grad()) constant.push_back(input);
+            for (std::size_t i = 0; i < inputs.size(); ++i)
+              if (!inputs[i].requires_grad()) constant.push_back(outputs[i]);
             ctx.mark_non_differentiable(std::move(constant));
-            return inputs;
           },
-      .backward = [](FunctionContext&, const TensorList& grads) { return grads; }};
+      .generates_vmap_rule = true};
   return kIdentity;
 }
 

@@ -4,6 +4,7 @@
 
 #include "engine/files/small_file.h"
 #include "engine/hooks/policies.h"
+#include "engine/quirk_effect.h"
 #include "engine/runtime/registry.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/shell_quote.h"
@@ -23,6 +24,7 @@ constexpr std::uint64_t kMostSteps = 1000;
 constexpr std::uint64_t kLargestConfig = 1U << 20;
 
 ExitCode exit_code_of(const TrainReport& report) {
+  if (report.is_bad()) return ExitCode::falsified;
   switch (report.status) {
     case CellStatus::equal:
       return ExitCode::held;
@@ -53,10 +55,14 @@ class TrainVerb final : public Verb {
         "data", data_,
         {"MODE", "exact (default): sums exact in every order; or real", {"exact", "real"}});
     flags.add_value("steps", steps_, {"N", "optimizer steps (default 3)"});
+    flags.add_value("order-seed", order_seed_,
+                    {"N", "run nodes in random legal orders of this seed"});
     flags.add_value("runtime", runtime_,
                     {"NAME", "host (default): a thread a rank", {"host", "sim", "cuda"}});
     declare_engine(flags);
-    flags.add_switch("check-baseline", checks_baseline_, "compare with the unsharded baseline");
+    flags.add_switch("check-baseline", checks_.has_baseline, "compare with the unsharded baseline");
+    flags.add_switch("check-properties", checks_.has_properties,
+                     "judge the properties of every rank's events too");
     flags.add_value("trace", trace_path_,
                     {"FILE", is_recording_ ? "where the trace goes (required); _r0, … if several"
                                            : "write hooktrace files; _r0, … if several ranks"});
@@ -120,9 +126,16 @@ class TrainVerb final : public Verb {
     if (data_ == "real") cell.data = train::DataMode::real;
     if (api_ == "none") cell.api = train::AutogradApi::none;
     if (api_ == "no_callback") cell.api = train::AutogradApi::no_callback;
+    if (!order_seed_.empty()) {
+      const auto seed = parse_count(order_seed_, "train: --order-seed");
+      if (!seed) return tl::unexpected(seed.error());
+      cell.order_seed = *seed;
+    }
     cell.policy = policy_;
     const auto quirks = Quirks::parse(quirks_);
     if (!quirks) return tl::unexpected(quirks.error());
+    if (const auto fits = check_quirks(*quirks, policy_); !fits)
+      return fail(ErrorCode::usage, "train: --quirks: " + fits.error().text);
     cell.quirks = *quirks;
     return with_config(std::move(cell));
   }
@@ -146,7 +159,7 @@ class TrainVerb final : public Verb {
   }
 
   Result<VerbResult> run_one(const TrainCell& cell, Session& session) {
-    auto made = train::train(cell, {checks_baseline_, trace_path_});
+    auto made = train::train(cell, {checks_, trace_path_});
     if (!made) return tl::unexpected(made.error());
     const auto report = std::make_shared<TrainReport>(std::move(*made));
     return VerbResult{.code = exit_code_of(*report),
@@ -176,13 +189,14 @@ class TrainVerb final : public Verb {
     ProgressLine progress(session.common.progress);
     ProgressView view{.task = "train"};
     view.runs_max = cells.size();
-    const auto report = std::make_shared<train::MatrixReport>(train::run_matrix(
-        cells,
-        [&](std::size_t done) {
-          view.runs = done;
-          progress.update([&] { return view; });
-        },
-        [] { return was_interrupted(); }));
+    train::MatrixOptions options{.checks = checks_};
+    options.checks.has_baseline = true;
+    options.on_cell = [&](std::size_t done) {
+      view.runs = done;
+      progress.update([&] { return view; });
+    };
+    options.should_stop = was_interrupted;
+    const auto report = std::make_shared<train::MatrixReport>(train::run_matrix(cells, options));
     progress.finish(view);
     const ExitCode code = was_interrupted()   ? ExitCode::interrupted
                           : report->is_good() ? ExitCode::held
@@ -202,8 +216,9 @@ class TrainVerb final : public Verb {
                         const Session& session) const {
     for (const TrainReport& cell : report.cells)
       if (exit_code_of(cell) == ExitCode::falsified)
-        return fmt::format("reproduce: {} train {}{} --check-baseline\n", session.program,
-                           train::flags_of(cell.cell), config_flag());
+        return fmt::format("reproduce: {} train {}{} --check-{}\n", session.program,
+                           train::flags_of(cell.cell), config_flag(),
+                           checks_.has_properties ? "properties" : "baseline");
     return session.reproduce_line(code);
   }
 
@@ -240,6 +255,7 @@ class TrainVerb final : public Verb {
   std::string backward_;
   std::string data_;
   std::string steps_ = "3";
+  std::string order_seed_;
   std::string runtime_ = "host";
   std::string policy_ = "exact";
   std::string quirks_ = "none";
@@ -247,7 +263,7 @@ class TrainVerb final : public Verb {
   std::string config_path_;
   std::string trace_path_;
   std::string matrix_;
-  bool checks_baseline_ = false;
+  train::TrainChecks checks_;
   std::vector<std::string> ignored_;  // keys of the configuration that nothing here models
 };
 

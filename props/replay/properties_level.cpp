@@ -13,9 +13,10 @@ constexpr std::string_view kSeveralFiles = "needs the traces of other ranks";
 constexpr std::string_view kReference = "needs the stage 0 trace of the same program";
 
 std::string_view reason_without_monitor(const Property& property) {
-  if (property.scopes.has(Scope::train)) return kTrainScope;
-  if (property.scopes.has(Scope::access)) return kAccessScope;
-  if (!property.scopes.has(Scope::trace)) return kExploreScope;
+  const bool is_of_traces = property.scopes.has(Scope::trace);
+  if (!is_of_traces && property.scopes.has(Scope::train)) return kTrainScope;
+  if (!is_of_traces && property.scopes.has(Scope::access)) return kAccessScope;
+  if (!is_of_traces) return kExploreScope;
   return property.number == "P45" || property.number == "P67" ? kSeveralFiles : kReference;
 }
 

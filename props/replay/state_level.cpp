@@ -74,7 +74,7 @@ Result<StateLevel> StateLevel::make(std::string_view policy, PolicyMode mode,
   if (!(*info)->has_manager) {
     return fail(ErrorCode::usage,
                 fmt::format("policy '{}' has no hook-state manager that recorded calls could "
-                            "drive: use pr7780, pr7886 or pr8245",
+                            "drive: use pr7780, pr7886, pr8245 or x2",
                             policy));
   }
   const std::unique_ptr<HookPolicy> made = (*info)->make();

@@ -1,10 +1,13 @@
 #include "props/report/train_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "props/registry.h"
 #include "props/report/json_values.h"
 
 namespace zeroproof {
@@ -16,15 +19,12 @@ using train::TrainReport;
 
 constexpr std::int64_t kIncomparable = std::numeric_limits<std::int64_t>::max();
 
-bool is_bad(CellStatus status) {
-  return status == CellStatus::different || status == CellStatus::failed;
-}
-
 std::string status_word(const TrainReport& report, const Palette& palette) {
   std::string word(train::status_name(report.status));
   if (report.status == CellStatus::equal && !report.is_compared) word = "trained";
   if (report.status == CellStatus::refused) word += " " + report.refusal;
-  if (is_bad(report.status)) return palette.bad(word);
+  if (report.properties && report.properties->is_falsified()) word += ", FALSIFIED";
+  if (report.is_bad()) return palette.bad(word);
   return report.status == CellStatus::equal ? palette.good(word) : palette.notice(word);
 }
 
@@ -83,9 +83,69 @@ Json cell_json(const TrainReport& report) {
   json["values"] = report.comparison.values;
   if (report.comparison.first) json["first"] = difference_json(*report.comparison.first);
   if (report.loss_scale) json["loss_scale"] = *report.loss_scale;
+  if (report.properties) json["properties"] = properties_json<Json>(*report.properties);
   json["live_bytes"] = report.live_bytes;
   json["peak_bytes"] = report.peak_bytes;
   return json;
+}
+
+std::vector<Finding> findings_of(const TrainReport& report) {
+  return report.properties ? report.properties->falsified : std::vector<Finding>();
+}
+
+std::string finding_text(const Finding& finding) {
+  const std::string where =
+      finding.lc > 0 ? fmt::format("lc {} ({})", finding.lc, finding.event) : finding.event;
+  return fmt::format("  {} {} on rank {}, {}: {}\n", finding.property->number, finding.property->id,
+                     finding.rank, where, finding.text);
+}
+
+std::string numbers_text(const std::vector<std::string_view>& numbers) {
+  return numbers.empty() ? std::string("none") : fmt::format("{}", fmt::join(numbers, " "));
+}
+
+std::string properties_text(const TrainReport& report) {
+  if (!report.properties) return {};
+  std::vector<std::string_view> held;
+  for (const Property& property : all_properties())
+    if (std::ranges::find(report.properties->held, &property) != report.properties->held.end())
+      held.push_back(property.number);
+  std::string text = fmt::format("  properties held: {}\n", numbers_text(held));
+  for (const Finding& finding : report.properties->falsified) text += finding_text(finding);
+  return text;
+}
+
+std::string tallies_text(const train::MatrixReport& report, const Palette& palette) {
+  std::vector<std::string_view> held;
+  std::string falsified;
+  std::string others;
+  for (const train::PropertyTally& tally : report.properties) {
+    if (tally.falsified > 0) {
+      falsified +=
+          fmt::format("{} {} in {} of {} cells\n", palette.bad("FALSIFIED"), tally.property->number,
+                      tally.falsified, tally.falsified + tally.held);
+    } else if (tally.held > 0) {
+      held.push_back(tally.property->number);
+    } else {
+      others += fmt::format("  {}: {}\n", tally.property->number, tally.reason);
+    }
+  }
+  if (report.properties.empty()) return {};
+  return fmt::format("{} properties held: {}\n", held.size(), numbers_text(held)) + falsified +
+         "not applicable in any cell:\n" + others;
+}
+
+Json tallies_json(const train::MatrixReport& report) {
+  Json all = Json::array();
+  for (const train::PropertyTally& tally : report.properties) {
+    Json one = {{"id", tally.property->id},
+                {"number", tally.property->number},
+                {"held", tally.held},
+                {"falsified", tally.falsified}};
+    if (!tally.was_judged()) one["not_applicable"] = tally.reason;
+    all.push_back(std::move(one));
+  }
+  return all;
 }
 
 std::string totals_text(const train::MatrixReport& report) {
@@ -95,10 +155,17 @@ std::string totals_text(const train::MatrixReport& report) {
                      report.count(CellStatus::failed));
 }
 
+// A scenario that is in no catalogue has none.
+std::vector<std::string> notes_of(const TrainReport& report) {
+  const auto scenario = train::find_scenario(report.cell.scenario);
+  return scenario ? train::quirk_notes(**scenario, report.cell) : std::vector<std::string>();
+}
+
 }  // namespace
 
 std::string train_text(const TrainReport& report, const Palette& palette) {
   std::string text = fmt::format("{}  {}\n", status_word(report, palette), cell_text(report.cell));
+  for (const std::string& note : notes_of(report)) text += fmt::format("  note: {}\n", note);
   if (!report.error.empty()) text += fmt::format("  {}\n", report.error);
   if (report.status == CellStatus::equal || report.status == CellStatus::different) {
     text += fmt::format("  {} steps", report.steps);
@@ -108,6 +175,7 @@ std::string train_text(const TrainReport& report, const Palette& palette) {
     if (report.loss_scale) text += fmt::format("; loss scale {}", *report.loss_scale);
     text += fmt::format("; at most {} bytes on the device\n", report.peak_bytes);
   }
+  text += properties_text(report);
   if (!report.is_compared) return text;
   const train::Comparison& comparison = report.comparison;
   if (!comparison.first) return text + "  bitwise equal to the unsharded baseline\n";
@@ -118,6 +186,8 @@ std::string train_text(const TrainReport& report, const Palette& palette) {
 std::string train_json(const TrainReport& report) {
   Json document = {{"schema", "zeroproof.train/1"}};
   document.update(cell_json(report));
+  const auto notes = notes_of(report);
+  if (!notes.empty()) document["notes"] = notes;
   return document_text(document);
 }
 
@@ -125,13 +195,14 @@ std::string matrix_text(const train::MatrixReport& report, const Palette& palett
   std::string text;
   for (const TrainReport& cell : report.cells) {
     text += fmt::format("{}  {}", status_word(cell, palette), cell_text(cell.cell));
-    if (is_bad(cell.status)) text += ": " + cell.error;
+    if (cell.is_bad() && !cell.error.empty()) text += ": " + cell.error;
     const auto& worst = cell.comparison.worst;
     if (cell.status == CellStatus::equal && worst)
       text += fmt::format(" (within the bound; worst {}, {})", worst->name, ulps_text(worst->ulps));
     text += '\n';
+    for (const Finding& finding : findings_of(cell)) text += finding_text(finding);
   }
-  return text + totals_text(report);
+  return text + totals_text(report) + tallies_text(report, palette);
 }
 
 std::string matrix_json(const train::MatrixReport& report) {
@@ -142,8 +213,16 @@ std::string matrix_json(const train::MatrixReport& report) {
                      {"refused", report.count(CellStatus::refused)},
                      {"different", report.count(CellStatus::different)},
                      {"failed", report.count(CellStatus::failed)}}}};
+  document["properties"] = tallies_json(report);
   document["cells"] = Json::array();
-  for (const TrainReport& cell : report.cells) document["cells"].push_back(cell_json(cell));
+  for (const TrainReport& cell : report.cells) {
+    Json json = cell_json(cell);
+    if (json.contains("properties")) {  // the tallies have the others
+      json["properties"].erase("held");
+      json["properties"].erase("not_applicable");
+    }
+    document["cells"].push_back(std::move(json));
+  }
   return document_text(document);
 }
 
@@ -151,7 +230,8 @@ std::vector<JUnitCase> train_cases(const std::vector<TrainReport>& cells) {
   std::vector<JUnitCase> cases;
   for (const TrainReport& report : cells) {
     JUnitCase made{.suite = "train", .name = cell_text(report.cell), .text = report.error};
-    if (is_bad(report.status)) made.outcome = JUnitOutcome::failed;
+    for (const Finding& finding : findings_of(report)) made.text += finding_text(finding);
+    if (report.is_bad()) made.outcome = JUnitOutcome::failed;
     if (report.status == CellStatus::not_applicable) made.outcome = JUnitOutcome::skipped;
     cases.push_back(std::move(made));
   }

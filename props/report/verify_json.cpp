@@ -79,7 +79,8 @@ Json training_part(const VerifyReport& report) {
           {"status", report.has_trained() ? "held" : "falsified"},
           {"cells", report.training.cells.size()},
           {"equal", report.training.count(CellStatus::equal)},
-          {"refused", report.training.count(CellStatus::refused)}};
+          {"refused", report.training.count(CellStatus::refused)},
+          {"properties_held", report.training.properties_held()}};
 }
 
 }  // namespace

@@ -70,15 +70,18 @@ std::string training_part(const VerifyReport& report, const Palette& palette) {
   using train::CellStatus;
   std::string failures;
   for (const train::TrainReport& one : report.training.cells)
-    if (one.status == CellStatus::different || one.status == CellStatus::failed)
-      failures += fmt::format("    {} zeroproof train {}: {}\n",
-                              palette.bad(train::status_name(one.status)),
-                              train::flags_of(one.cell), visible(one.error));
+    if (one.is_bad())
+      failures += fmt::format(
+          "    {} zeroproof train {} --check-properties: {}\n", palette.bad("FALSIFIED"),
+          train::flags_of(one.cell),
+          visible(one.error.empty() ? one.properties->falsified.front().text : one.error));
   return fmt::format(
              "{}  train     {} of {} cells of the equality matrix (stages 0-3, 1-8 ranks, four "
-             "precisions) equal the unsharded baseline; {} refused as documented\n",
+             "precisions) equal the unsharded baseline; {} refused as documented; {} properties "
+             "held\n",
              part_word(report.has_trained(), palette), report.training.count(CellStatus::equal),
-             report.training.cells.size(), report.training.count(CellStatus::refused)) +
+             report.training.cells.size(), report.training.count(CellStatus::refused),
+             report.training.properties_held()) +
          failures;
 }
 

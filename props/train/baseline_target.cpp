@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/engine_error.h"
 #include "model/autocast/autocast.h"
 #include "model/functions.h"
 
@@ -27,19 +28,24 @@ double BaselineTarget::accumulation_factor(std::size_t engine) const {
   return 1.0 / static_cast<double>(engines_[engine].config().gradient_accumulation_steps);
 }
 
-void BaselineTarget::backward(std::size_t engine, const Tensor& loss,
-                              const BackwardArguments& arguments) {
+Tensor BaselineTarget::backward(std::size_t engine, const Tensor& loss,
+                                const BackwardArguments& arguments) {
   const double factor = arguments.scale_wrt_gas ? accumulation_factor(engine) : 1.0;
   const Tensor root = mul(autograd_, loss, engines_[engine].loss_scale() * factor);
   run_backward([&] {
     autograd_.backward(
         root, {.create_graph = arguments.create_graph, .retain_graph = arguments.retain_graph});
   });
+  const GradMode disabled(autograd_, false);
+  return mul(autograd_, loss, factor);
 }
 
 // What the caller did not divide by the accumulation steps comes in divided.
 void BaselineTarget::tensor_backward(const TensorList& roots, const TensorList& grads,
                                      bool retain_graph) {
+  const bool has_forgotten = engines_.size() == 1 && needs_scaler(0) && !windows_[0].is_scaled;
+  if (has_forgotten) throw EngineError(EngineErrorId::e2, "the baseline's rule");
+  windows_[0].is_scaled = false;
   const double factor = accumulation_factor(0);
   TensorList given;
   for (std::size_t i = 0; i < roots.size(); ++i) {
@@ -91,6 +97,7 @@ bool BaselineTarget::needs_scaler(std::size_t engine) {
 }
 
 Tensor BaselineTarget::scale(std::size_t engine, const Tensor& loss, bool) {
+  windows_[engine].is_scaled = true;
   return mul(autograd_, loss, engines_[engine].loss_scale());
 }
 

@@ -24,8 +24,9 @@ class BaselineTarget final : public TrainTarget {
   nn::Module& module(std::size_t engine) override { return engines_[engine].module(); }
 
   TensorList forward(std::size_t engine, const TensorList& inputs) override;
-  void backward(std::size_t engine, const Tensor& loss,
-                const BackwardArguments& arguments) override;
+  Tensor backward(std::size_t engine, const Tensor& loss,
+                  const BackwardArguments& arguments) override;
+  // E2 for one engine that has to scale, and was not asked to since the last backward (2.20).
   void tensor_backward(const TensorList& roots, const TensorList& grads,
                        bool retain_graph) override;
   bool needs_scaler(std::size_t engine) override;
@@ -46,6 +47,7 @@ class BaselineTarget final : public TrainTarget {
     std::vector<BaselineEngine::LocalSums> reductions;
     std::int64_t micro_steps = 0;
     bool is_coalescing = false;
+    bool is_scaled = false;  // the backward that comes
   };
 
   double accumulation_factor(std::size_t engine) const;

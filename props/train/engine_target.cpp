@@ -39,6 +39,7 @@ EngineTarget::EngineTarget(const TrainScenario& scenario, const TrainCell& cell,
       collects_values_(options.collects_values),
       config_(config_of(scenario, cell)),
       autograd_(runtime.ops(), options.autograd) {
+  if (options.order) autograd_.set_scheduling(*options.order, Latitude::any_topological);
   for (const ModelKind kind : scenario.models) add_engine(kind, options);
 }
 
@@ -63,9 +64,9 @@ TensorList EngineTarget::forward(std::size_t engine, const TensorList& inputs) {
   return engines_[engine]->forward(inputs);
 }
 
-void EngineTarget::backward(std::size_t engine, const Tensor& loss,
-                            const BackwardArguments& arguments) {
-  engines_[engine]->backward(loss, arguments);
+Tensor EngineTarget::backward(std::size_t engine, const Tensor& loss,
+                              const BackwardArguments& arguments) {
+  return engines_[engine]->backward(loss, arguments);
 }
 
 void EngineTarget::tensor_backward(const TensorList& roots, const TensorList& grads,

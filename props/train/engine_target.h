@@ -31,6 +31,7 @@ class EngineTarget final : public TrainTarget {
     bool collects_values = true;
     ModelObserver* models = nullptr;       // must outlive it; null for none
     AutogradObserver* autograd = nullptr;  // the same
+    Chooser* order = nullptr;              // the same: of nodes, where several may run next
   };
 
   // References must outlive it. Throws ConfigurationRefused.
@@ -42,8 +43,8 @@ class EngineTarget final : public TrainTarget {
   nn::Module& module(std::size_t engine) override { return *modules_[engine]; }
 
   TensorList forward(std::size_t engine, const TensorList& inputs) override;
-  void backward(std::size_t engine, const Tensor& loss,
-                const BackwardArguments& arguments) override;
+  Tensor backward(std::size_t engine, const Tensor& loss,
+                  const BackwardArguments& arguments) override;
   void tensor_backward(const TensorList& roots, const TensorList& grads,
                        bool retain_graph) override;
   bool needs_scaler(std::size_t engine) override;

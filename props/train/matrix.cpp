@@ -5,6 +5,7 @@
 #include <set>
 
 #include "model/check.h"
+#include "props/registry.h"
 
 namespace zeroproof::train {
 namespace {
@@ -92,6 +93,19 @@ std::vector<Point> pairwise(const std::vector<Point>& points) {
   return chosen;
 }
 
+void tally(const PropertiesReport& cell, std::vector<PropertyTally>& all) {
+  if (all.empty())
+    for (const Property& property : all_properties()) all.emplace_back().property = &property;
+  const auto of = [&](const Property* property) -> PropertyTally& {
+    return *std::ranges::find(all, property, &PropertyTally::property);
+  };
+  for (const Property* property : cell.held) ++of(property).held;
+  for (const NotApplicable& one : cell.not_applicable) of(one.property).reason = one.reason;
+  std::set<const Property*> falsified;
+  for (const Finding& finding : cell.falsified) falsified.insert(finding.property);
+  for (const Property* property : falsified) ++of(property).falsified;
+}
+
 }  // namespace
 
 std::vector<TrainCell> matrix_cells(MatrixKind kind, const MatrixAxes& given,
@@ -111,19 +125,32 @@ std::int64_t MatrixReport::count(CellStatus status) const {
 }
 
 bool MatrixReport::is_good() const {
-  return count(CellStatus::different) + count(CellStatus::failed) == 0;
+  return std::ranges::none_of(cells, &TrainReport::is_bad);
 }
 
-MatrixReport run_matrix(const std::vector<TrainCell>& cells,
-                        const std::function<void(std::size_t done)>& on_cell,
-                        const std::function<bool()>& should_stop) {
+std::int64_t MatrixReport::properties_held() const {
+  return std::ranges::count_if(properties, [](const PropertyTally& tally) {
+    return tally.held > 0 && tally.falsified == 0;
+  });
+}
+
+void MatrixReport::add(TrainReport cell) {
+  if (cell.properties) {
+    tally(*cell.properties, properties);
+    cell.properties->held.clear();
+    cell.properties->not_applicable.clear();
+  }
+  cells.push_back(std::move(cell));
+}
+
+MatrixReport run_matrix(const std::vector<TrainCell>& cells, const MatrixOptions& options) {
   MatrixReport report;
   for (const TrainCell& cell : cells) {
-    if (should_stop && should_stop()) break;
+    if (options.should_stop && options.should_stop()) break;
     const auto scenario = find_scenario(cell.scenario);
     ZP_CHECK(scenario.has_value(), "matrix_cells() takes scenarios of the catalogue");
-    report.cells.push_back(train(**scenario, cell, true));
-    if (on_cell) on_cell(report.cells.size());
+    report.add(train(**scenario, cell, options.checks));
+    if (options.on_cell) options.on_cell(report.cells.size());
   }
   return report;
 }

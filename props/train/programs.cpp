@@ -1,5 +1,6 @@
 #include "props/train/programs.h"
 
+#include "engine/engine_error.h"
 #include "model/check.h"
 #include "model/functions.h"
 #include "props/train/models.h"
@@ -73,6 +74,40 @@ void bypass_window(Pass& pass) {
 
 void bypass_gas2_window(Pass& pass) {
   for (int micro = 0; micro < 2; ++micro) bypass_window(pass);
+}
+
+// The first of two micro-batches comes undivided, the second divided: what one call was told holds
+// for no other, by hand or not.
+void scale_argument_window(Pass& pass) {
+  const BackwardArguments undivided{.scale_wrt_gas = false};
+  TrainTarget& target = pass.target();
+  target.record("loss undivided", target.backward(0, pass.forward(), undivided));
+  target.step(0);
+  const Tensor loss = pass.forward();
+  if (pass.is_manual()) {
+    pass.differentiate(loss);
+  } else {
+    target.record("loss divided", target.backward(0, loss, {}));
+  }
+  pass.step();
+}
+
+// The first backward of all was to be scaled and is not: it is refused, and zero_grad is all that
+// the next one needs.
+void forgotten_scale_window(Pass& pass) {
+  if (pass.step_number() == 0 && pass.target().needs_scaler(0)) {
+    const Tensor loss = pass.forward();
+    bool was_refused = false;
+    try {
+      pass.target().tensor_backward({loss}, {}, false);
+    } catch (const EngineError& error) {
+      if (error.id() != EngineErrorId::e2) throw;
+      was_refused = true;
+    }
+    pass.target().zero_grad(0);
+    pass.target().record("was refused", Tensor::full({}, was_refused ? 1.0 : 0.0, DType::float32));
+  }
+  pass_and_step(pass);
 }
 
 // The first backward of all fails in its middle; what it left is dropped by zero_grad.

@@ -13,6 +13,8 @@ void container_window(Pass& pass);
 void bypass_window(Pass& pass);
 void bypass_gas2_window(Pass& pass);
 void exception_window(Pass& pass);
+void scale_argument_window(Pass& pass);
+void forgotten_scale_window(Pass& pass);
 // Several engines.
 void two_engines_window(Pass& pass);
 void chained_engines_window(Pass& pass);

@@ -2,6 +2,30 @@
 
 namespace zeroproof::train {
 
+std::vector<GroupRecord> world_groups(std::int32_t world) {
+  GroupRecord all{.name = "world", .ranks = std::vector<std::int32_t>()};
+  std::string name = "g";
+  for (std::int32_t rank = 0; rank < world; ++rank) {
+    all.ranks->push_back(rank);
+    name += (rank == 0 ? "" : "_") + std::to_string(rank);
+  }
+  return {all, {.name = name, .ranks = all.ranks}};
+}
+
+std::vector<ParamRecord> declared_params(const TrainScenario& scenario, const TrainCell& cell) {
+  std::vector<ParamRecord> params;
+  for (std::size_t engine = 0; engine < scenario.models.size(); ++engine) {
+    const auto model = make_model(scenario.models[engine], {.data = cell.data});
+    for (const nn::NamedParameter& parameter : model->named_parameters())
+      params.push_back({.id = static_cast<std::int64_t>(params.size()),
+                        .name = engine_prefix(engine) + parameter.name,
+                        .shape = parameter.tensor.sizes(),
+                        .dtype = std::string(dtype_name(model_dtype(cell.precision))),
+                        .requires_grad = parameter.tensor.requires_grad()});
+  }
+  return params;
+}
+
 Result<std::unique_ptr<RankRecorder>> RankRecorder::create(const std::string& path,
                                                            const HeaderRecord& header,
                                                            bool is_stage0) {
@@ -11,15 +35,7 @@ Result<std::unique_ptr<RankRecorder>> RankRecorder::create(const std::string& pa
   TraceWriter& file = recorder->writer_;
   recorder->keep(file.add(header));
   recorder->keep(file.add(ThreadRecord{0, "MainThread", true}));
-  GroupRecord world{.name = "world", .ranks = std::vector<std::int32_t>()};
-  GroupRecord named{.name = "g", .ranks = {}};
-  for (std::int32_t rank = 0; rank < header.world; ++rank) {
-    world.ranks->push_back(rank);
-    named.name += (rank == 0 ? "" : "_") + std::to_string(rank);
-  }
-  named.ranks = world.ranks;
-  recorder->keep(file.add(world));
-  recorder->keep(file.add(named));
+  for (const GroupRecord& group : world_groups(header.world)) recorder->keep(file.add(group));
   return recorder;
 }
 
@@ -33,18 +49,6 @@ RankRecorder::~RankRecorder() = default;
 Result<void> RankRecorder::finish() {
   if (error_) return tl::unexpected(*error_);
   return writer_.finish();
-}
-
-Result<void> RankRecorder::declare(nn::Module& module, const std::string& prefix, DType dtype) {
-  for (const nn::NamedParameter& parameter : module.named_parameters()) {
-    keep(writer_.add(ParamRecord{.id = next_param_++,
-                                 .name = prefix + parameter.name,
-                                 .shape = parameter.tensor.sizes(),
-                                 .dtype = std::string(dtype_name(dtype)),
-                                 .requires_grad = parameter.tensor.requires_grad()}));
-  }
-  if (error_) return tl::unexpected(*error_);
-  return {};
 }
 
 void RankRecorder::on_event(const HookEvent& event) {

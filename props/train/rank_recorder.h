@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/journal.h"
 #include "model/names.h"
@@ -10,6 +11,12 @@
 #include "sim/trace/writer.h"
 
 namespace zeroproof::train {
+
+// The groups of a world: all ranks, by that name and by their numbers.
+std::vector<GroupRecord> world_groups(std::int32_t world);
+
+// The parameters of all engines of a cell.
+std::vector<ParamRecord> declared_params(const TrainScenario& scenario, const TrainCell& cell);
 
 // Records one rank: engines write to its journal, and so does what sees their models. Used on the
 // thread of its rank.
@@ -25,8 +32,8 @@ class RankRecorder final : private EventSink {
   ModelRecorder& models() { return models_; }
   Result<void> finish();
 
-  // Of the file, before any event; models are made on several threads of control.
-  Result<void> declare(nn::Module& module, const std::string& prefix, DType dtype);
+  // Before any event. Errors come from finish().
+  void declare(const ParamRecord& param) { keep(writer_.add(param)); }
 
  private:
   void on_event(const HookEvent& event) override;
@@ -36,7 +43,6 @@ class RankRecorder final : private EventSink {
   NameTable names_;
   Journal journal_;
   ModelRecorder models_;
-  std::int64_t next_param_ = 0;
   std::optional<Error> error_;  // the first one
 };
 

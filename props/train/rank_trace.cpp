@@ -43,24 +43,19 @@ Result<std::unique_ptr<RankTraces>> RankTraces::create(const std::string& path,
     auto recorder = RankRecorder::create(rank_path(path, rank, cell.world_size),
                                          header_of(scenario, cell, rank), cell.stage == 0);
     if (!recorder) return tl::unexpected(recorder.error());
-    for (std::size_t engine = 0; engine < scenario.models.size(); ++engine) {
-      const auto model = make_model(scenario.models[engine], {.data = cell.data});
-      const auto declared =
-          (*recorder)->declare(*model, engine_prefix(engine), model_dtype(cell.precision));
-      if (!declared) return tl::unexpected(declared.error());
-    }
+    for (const ParamRecord& param : declared_params(scenario, cell)) (*recorder)->declare(param);
     traces->ranks_.push_back(std::move(*recorder));
   }
   return traces;
 }
 
-std::vector<RankObservers> RankTraces::observers() const {
+std::vector<RankObservers> RankTraces::observers() {
   std::vector<RankObservers> all;
   for (const auto& rank : ranks_) all.push_back({.journal = &rank->journal()});
   return all;
 }
 
-void RankTraces::attach(std::size_t rank, EngineTarget::Options& options) const {
+void RankTraces::attach(std::size_t rank, EngineTarget::Options& options) {
   options.models = &ranks_[rank]->models();
   options.autograd = &ranks_[rank]->models();
 }

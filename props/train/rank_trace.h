@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/host/host_world.h"
 #include "model/result.h"
-#include "props/train/engine_target.h"
+#include "props/train/run_watch.h"
 
 namespace zeroproof::train {
 
@@ -14,7 +13,7 @@ class RankRecorder;
 
 // Hooktrace files of a run, one a rank: what engines say about themselves, and what modules,
 // graph tasks, checkpoints and callbacks of the models do, on one logical clock.
-class RankTraces {
+class RankTraces final : public RunWatch {
  public:
   // One rank writes `path`; several write "_r0" and so on before its ending. Files appear whole
   // when finish() succeeds.
@@ -22,11 +21,10 @@ class RankTraces {
                                                     const TrainScenario& scenario,
                                                     const TrainCell& cell);
   RankTraces();  // see create()
-  ~RankTraces();
+  ~RankTraces() override;
 
-  std::vector<RankObservers> observers() const;
-  // On the thread of the rank, before its engines are made.
-  void attach(std::size_t rank, EngineTarget::Options& options) const;
+  std::vector<RankObservers> observers() override;
+  void attach(std::size_t rank, EngineTarget::Options& options) override;
   Result<void> finish();
 
  private:

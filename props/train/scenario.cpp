@@ -169,7 +169,7 @@ std::vector<TrainScenario> transform_scenarios() {
 }
 
 // Named in 'Must show', outside the matrix.
-std::vector<TrainScenario> further_scenarios() {
+std::vector<TrainScenario> tiled_scenarios() {
   const auto tiled = [](std::string_view name, std::string_view summary) {
     return TrainScenario{.name = name,
                          .summary = summary,
@@ -192,11 +192,11 @@ std::vector<TrainScenario> further_scenarios() {
   TrainScenario aborted = tiled("tiled_after_abort", "tiles whose own backward never came");
   aborted.window = tiled_after_abort_window;
   aborted.forwards = 2;
-  return {gas2,
-          overlap,
-          reentrant,
-          aborted,
-          {.name = "container_dict",
+  return {gas2, overlap, reentrant, aborted};
+}
+
+std::vector<TrainScenario> further_scenarios() {
+  return {{.name = "container_dict",
            .summary = "forward returns a dict",
            .window = container_window,
            .models = {Kind::dict},
@@ -226,6 +226,23 @@ std::vector<TrainScenario> further_scenarios() {
            .accumulation_steps = 2,
            .forwards = 2,
            .is_in_matrix = false},
+          {.name = "scale_argument",
+           .summary = "two micro-batches, the first with scale_wrt_gas off (P20, P21)",
+           .window = scale_argument_window,
+           .accumulation_steps = 2,
+           .forwards = 2,
+           .is_in_matrix = false},
+          {.name = "forgotten_scale",
+           .summary = "a first backward that was not scaled and is refused; then clean steps (P24)",
+           .window = forgotten_scale_window,
+           .forwards = 2,
+           .has_engine_backward = false,
+           .is_in_matrix = false},
+          {.name = "leaf_without_grad",
+           .summary = "a leaf module whose input needs no gradient: refused in stage 3 (P77)",
+           .window = plain_window,
+           .leaf_module = "l1",
+           .is_in_matrix = false},
           {.name = "alternating",
            .summary = "two heads that take turns in a window of two micro-batches (H14 to H16)",
            .window = alternating_window,
@@ -239,7 +256,7 @@ std::vector<TrainScenario> further_scenarios() {
 std::vector<TrainScenario> make_catalogue() {
   std::vector<TrainScenario> all;
   for (auto part : {call_scenarios(), model_scenarios(), accumulation_scenarios(),
-                    transform_scenarios(), further_scenarios()})
+                    transform_scenarios(), tiled_scenarios(), further_scenarios()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -61,5 +62,9 @@ bool reduces_in_step(const ZeroConfig& config);
 
 // What the engines of a cell are configured with.
 ZeroConfig config_of(const TrainScenario& scenario, const TrainCell& cell);
+
+// One sentence for each quirk that can change nothing in the cell; none where all of upstream's
+// were asked for.
+std::vector<std::string> quirk_notes(const TrainScenario& scenario, const TrainCell& cell);
 
 }  // namespace zeroproof::train

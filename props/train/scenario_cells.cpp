@@ -1,4 +1,5 @@
 // Which cells of the matrix a scenario has, and what its engines are configured with.
+#include "engine/quirk_effect.h"
 #include "props/train/scenario.h"
 
 namespace zeroproof::train {
@@ -67,6 +68,12 @@ ZeroConfig config_of(const TrainScenario& scenario, const TrainCell& cell) {
   return config;
 }
 
+std::vector<std::string> quirk_notes(const TrainScenario& scenario, const TrainCell& cell) {
+  if (cell.quirks.is_upstream()) return {};
+  const ZeroConfig config = config_of(scenario, cell);
+  return notes_on(cell.quirks, {.config = config, .policy = cell.policy});
+}
+
 bool is_applicable(const TrainScenario& scenario, const TrainCell& cell) {
   return is_manual(cell) ? scenario.has_tensor_backward : scenario.has_engine_backward;
 }
@@ -87,6 +94,7 @@ std::optional<EngineErrorId> expected_refusal(const TrainScenario& scenario,
                         (cell.api == AutogradApi::no_callback && cell.policy != "exact");
   if (has_manual_engine(scenario, cell) && (cell.stage == 0 || !has_apis)) return EngineErrorId::e1;
   if (scales_dynamically(cell) && forgets_scale(scenario, cell)) return EngineErrorId::e2;
+  if (scenario.name == "leaf_without_grad" && cell.stage == 3) return EngineErrorId::e19;
   return std::nullopt;
 }
 

@@ -47,6 +47,7 @@ std::string flags_of(const TrainCell& cell) {
       cell.scenario, cell.stage, cell.world_size, precision_name(cell.precision),
       backward_name(cell.backward), data_name(cell.data), cell.steps);
   if (cell.policy != "exact") flags += " --policy " + cell.policy;
+  if (cell.order_seed) flags += fmt::format(" --order-seed {}", *cell.order_seed);
   if (!cell.quirks.is_empty()) flags += " --quirks " + cell.quirks.text();
   if (cell.api == AutogradApi::none) flags += " --autograd-api none";
   if (cell.api == AutogradApi::no_callback) flags += " --autograd-api no_callback";

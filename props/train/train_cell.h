@@ -40,6 +40,8 @@ struct TrainCell {
   Quirks quirks = {};
   AutogradApi api = AutogradApi::full;
   FallbackRule fallback_rule = FallbackRule::per_graph;
+  // Nodes that may run next do so in the random order of this seed; none: as PyTorch orders them.
+  std::optional<std::uint64_t> order_seed = std::nullopt;
   // In place of the built-in one; stage, precision and what the scenario needs are set on top.
   std::optional<ZeroConfig> config = std::nullopt;
 };

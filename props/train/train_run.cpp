@@ -3,96 +3,63 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "engine/runtime/host/host_world.h"
-#include "model/autograd_error.h"
 #include "props/train/baseline_target.h"
-#include "props/train/engine_target.h"
+#include "props/train/cell_run.h"
 #include "props/train/rank_trace.h"
+#include "props/train/run_judge.h"
+#include "props/train/train_facts.h"
 
 namespace zeroproof::train {
 namespace {
 
-struct RankRun {
-  std::vector<WindowValues> windows;
-  double loss_scale = 1.0;
-  MemoryStats memory;
-  bool has_changed_gradients = false;
-};
+constexpr std::uint64_t kOrderSeed = 38;
 
-void run_rank(const TrainScenario& scenario, const TrainCell& cell, Runtime& runtime,
-              const EngineTarget::Options& options, RankRun& run) {
-  EngineTarget target(scenario, cell, runtime, options);
-  try {
-    for (std::int64_t step = 0; step < cell.steps; ++step) {
-      Pass pass(scenario, cell, target, step);
-      scenario.window(pass);
-      run.windows.push_back(target.take_values());
-    }
-  } catch (...) {
-    run.has_changed_gradients = target.has_changed_gradients();
-    throw;
-  }
-  run.loss_scale = target.engine(0).loss_scale();
-  run.memory = runtime.memory().stats(Placement::device);
-}
-
-// The first rank of which something went wrong decides, an abort by another rank last.
-std::string text_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& thrown) {
-    return thrown.what();
-  } catch (...) {
-    return "an exception without a text";
-  }
-}
-
-std::optional<EngineErrorId> engine_error_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const EngineError& thrown) {
-    return thrown.id();
-  } catch (...) {
-    return std::nullopt;
-  }
-}
-
-bool is_configuration_error(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const ConfigurationRefused&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
-void judge_errors(const TrainScenario& scenario, const std::vector<std::exception_ptr>& errors,
-                  const std::vector<RankRun>& runs, TrainReport& report) {
-  const auto is_engine_error = [](const std::exception_ptr& error) {
-    return error && engine_error_of(error);
-  };
-  auto at = std::ranges::find_if(errors, is_engine_error);
-  if (at == errors.end())
-    at = std::ranges::find_if(errors, [](const auto& error) { return error != nullptr; });
-  const auto rank = static_cast<std::size_t>(at - errors.begin());
+void judge_errors(const TrainScenario& scenario, const CellRun& run, TrainReport& report) {
+  const std::size_t rank = run.deciding_rank();
+  const std::exception_ptr& error = run.ranks[rank].error;
   report.status = CellStatus::failed;
-  report.error = fmt::format("rank {}: {}", rank, text_of(*at));
-  if (is_configuration_error(*at) && is_configuration_refused(scenario, report.cell)) {
+  report.error = fmt::format("rank {}: {}", rank, text_of(error));
+  if (is_configuration_error(error) && is_configuration_refused(scenario, report.cell)) {
     report.status = CellStatus::refused;
     report.refusal = "configuration";
     return;
   }
-  const auto id = engine_error_of(*at);
+  const auto id = engine_error_of(error);
   if (!id || id != expected_refusal(scenario, report.cell)) return;
-  if (id == EngineErrorId::e1 && runs[rank].has_changed_gradients) {
+  for (std::size_t other = 0; other < run.ranks.size(); ++other) {
+    const std::exception_ptr& theirs = run.ranks[other].error;
+    if (theirs && engine_error_of(theirs) == id) continue;
+    report.error += fmt::format(" (but rank {}: {})", other, theirs ? text_of(theirs) : "went on");
+    return;
+  }
+  if (id == EngineErrorId::e1 && run.ranks[rank].has_changed_gradients) {
     report.error += " (but a gradient had changed by then)";
     return;
   }
   report.status = CellStatus::refused;
   report.refusal = engine_error_name(*id);
+}
+
+// What became of the run, before anything is compared.
+TrainReport report_of(const TrainScenario& scenario, const TrainCell& cell, const CellRun& run) {
+  TrainReport report;
+  report.cell = cell;
+  const RankRun& first = run.ranks.front();
+  report.steps = static_cast<std::int64_t>(first.windows.size());
+  report.live_bytes = first.memory.live_bytes;
+  report.peak_bytes = first.memory.peak_bytes;
+  if (cell.precision == Precision::fp16) report.loss_scale = first.loss_scale;
+  if (run.has_failed()) {
+    judge_errors(scenario, run, report);
+  } else if (is_configuration_refused(scenario, cell)) {
+    report.status = CellStatus::failed;
+    report.error = "the configuration was not refused";
+  } else if (const auto refusal = expected_refusal(scenario, cell)) {
+    report.status = CellStatus::failed;
+    report.error = fmt::format("{} was not raised", engine_error_name(*refusal));
+  }
+  return report;
 }
 
 // Weights and optimizer state of all ranks, bitwise (P40).
@@ -139,47 +106,101 @@ void check_baseline(const TrainScenario& scenario, const std::vector<RankRun>& r
   report.error = *problem;
 }
 
-TrainReport run_cell(const TrainScenario& scenario, const TrainCell& cell, bool checks_baseline,
-                     RankTraces* traces) {
-  TrainReport report;
-  report.cell = cell;
-  if (!is_applicable(scenario, cell)) {
-    report.status = CellStatus::not_applicable;
-    report.error =
-        fmt::format("{} has no --backward {}", scenario.name, backward_name(cell.backward));
-    return report;
+// One more run, with nodes in another order: the same numbers, and collectives that fit.
+void try_order(const TrainScenario& scenario, const TrainCell& cell, const CellRun& usual,
+               TrainFacts& facts) {
+  TrainCell ordered = cell;
+  ordered.order_seed = kOrderSeed;
+  const CellRun other = run_ranks(scenario, ordered, {.collects_values = true});
+  facts.has_equal_orders = !other.has_failed();
+  if (other.has_failed()) {
+    facts.order_difference = fmt::format(
+        "{} (--order-seed {})", text_of(other.ranks[other.deciding_rank()].error), kOrderSeed);
+    return;
   }
-  std::vector<RankRun> runs(static_cast<std::size_t>(cell.world_size));
-  HostWorldOptions world_options;
-  world_options.world_size = cell.world_size;
-  world_options.device = Device::cpu();
-  if (traces) world_options.observers = traces->observers();
-  HostWorld world(world_options);
-  const auto errors = world.try_run([&](Runtime& runtime) {
-    const auto rank = static_cast<std::size_t>(runtime.rank());
-    EngineTarget::Options options{.collects_values = checks_baseline};
-    if (traces) traces->attach(rank, options);
-    run_rank(scenario, cell, runtime, options, runs[rank]);
-  });
-  report.steps = static_cast<std::int64_t>(runs[0].windows.size());
-  report.live_bytes = runs[0].memory.live_bytes;
-  report.peak_bytes = runs[0].memory.peak_bytes;
-  if (cell.precision == Precision::fp16) report.loss_scale = runs[0].loss_scale;
-  if (std::ranges::any_of(errors, [](const auto& error) { return error != nullptr; })) {
-    judge_errors(scenario, errors, runs, report);
-  } else if (is_configuration_refused(scenario, cell)) {
-    report.status = CellStatus::failed;
-    report.error = "the configuration was not refused";
-  } else if (const auto refusal = expected_refusal(scenario, cell)) {
-    report.status = CellStatus::failed;
-    report.error = fmt::format("{} was not raised", engine_error_name(*refusal));
-  } else if (checks_baseline) {
-    check_baseline(scenario, runs, report);
+  const Comparison comparison = compare(other.ranks[0].windows, usual.ranks[0].windows, cell);
+  facts.has_equal_orders = comparison.is_equal;
+  if (comparison.is_equal) return;
+  const Difference& first = *comparison.first;
+  facts.order_difference = fmt::format("{}[{}] is {} with --order-seed {}, else {}", first.name,
+                                       first.index, first.engine, kOrderSeed, first.baseline);
+}
+
+// What the numbers of a run say; of one that was compared, or refused.
+void judge_numbers(const TrainScenario& scenario, const CellRun& run, bool tries_orders,
+                   TrainReport& report) {
+  TrainFacts facts = facts_of(scenario, report.cell);
+  if (!facts.refusal.empty()) facts.was_refused = report.refusal == facts.refusal;
+  if (report.is_compared) {
+    facts.is_equal = report.status == CellStatus::equal;
+    facts.difference = report.error;
+    facts.has_equal_ranks = !differing_ranks(run.ranks);
+    facts.has_equal_step_counts = has_equal_step_counts(scenario, run.ranks[0].windows);
+    const bool has_order = report.cell.stage < 3 && !report.cell.order_seed;
+    if (tries_orders && has_order && report.status == CellStatus::equal)
+      try_order(scenario, report.cell, run, facts);
   }
+  PropertiesReport numbers;
+  for (const Verdict& verdict : judge_training(facts)) numbers.add(verdict);
+  if (!report.properties) report.properties.emplace();
+  report.properties->merge(numbers);
+}
+
+// Collecting values issues collectives of its own, so what is judged is a run without it.
+TrainReport judge_events(const TrainScenario& scenario, const TrainCell& cell) {
+  RunJudge judge(scenario, cell);
+  const CellRun run = run_ranks(scenario, cell, {.watch = &judge});
+  TrainReport report = report_of(scenario, cell, run);
+  std::vector<bool> is_complete;
+  for (const RankRun& rank : run.ranks)
+    is_complete.push_back(!rank.error || engine_error_of(rank.error));
+  report.properties = judge.finish(is_complete);
   return report;
 }
 
+TrainReport not_applicable(const TrainScenario& scenario, const TrainCell& cell) {
+  TrainReport report;
+  report.cell = cell;
+  report.status = CellStatus::not_applicable;
+  report.error =
+      fmt::format("{} has no --backward {}", scenario.name, backward_name(cell.backward));
+  return report;
+}
+
+// One run that nothing is compared in.
+Result<TrainReport> record(const TrainScenario& scenario, const TrainCell& cell,
+                           const std::string& path) {
+  auto traces = RankTraces::create(path, scenario, cell);
+  if (!traces) return tl::unexpected(traces.error());
+  const CellRun run = run_ranks(scenario, cell, {.watch = traces->get()});
+  if (auto written = (*traces)->finish(); !written) return tl::unexpected(written.error());
+  return report_of(scenario, cell, run);
+}
+
 }  // namespace
+
+bool TrainReport::is_bad() const {
+  return status == CellStatus::different || status == CellStatus::failed ||
+         (properties && properties->is_falsified());
+}
+
+TrainReport train(const TrainScenario& scenario, const TrainCell& cell, const TrainChecks& checks) {
+  if (!is_applicable(scenario, cell)) return not_applicable(scenario, cell);
+  std::optional<PropertiesReport> properties;
+  if (checks.has_properties) {
+    TrainReport judged = judge_events(scenario, cell);
+    if (judged.status == CellStatus::failed) return judged;
+    properties = std::move(judged.properties);
+  }
+  const bool is_compared = checks.has_baseline || checks.has_properties;
+  const CellRun run = run_ranks(scenario, cell, {.collects_values = is_compared});
+  TrainReport report = report_of(scenario, cell, run);
+  report.properties = std::move(properties);
+  if (!is_compared) return report;
+  if (report.status == CellStatus::equal) check_baseline(scenario, run.ranks, report);
+  judge_numbers(scenario, run, checks.has_properties, report);
+  return report;
+}
 
 std::string_view status_name(CellStatus status) {
   switch (status) {
@@ -197,22 +218,15 @@ std::string_view status_name(CellStatus status) {
   return "not_applicable";
 }
 
-TrainReport train(const TrainScenario& scenario, const TrainCell& cell, bool checks_baseline) {
-  return run_cell(scenario, cell, checks_baseline, nullptr);
-}
-
 Result<TrainReport> train(const TrainCell& cell, const TrainOptions& options) {
   const auto scenario = find_scenario(cell.scenario);
   if (!scenario) return tl::unexpected(scenario.error());
-  // Collecting values issues collectives of its own, so a trace is of a run without it.
-  if (!options.trace_path.empty()) {
-    auto traces = RankTraces::create(options.trace_path, **scenario, cell);
-    if (!traces) return tl::unexpected(traces.error());
-    const TrainReport report = run_cell(**scenario, cell, false, traces->get());
-    if (auto written = (*traces)->finish(); !written) return tl::unexpected(written.error());
-    if (!options.checks_baseline) return report;
+  if (!options.trace_path.empty() && is_applicable(**scenario, cell)) {
+    auto recorded = record(**scenario, cell, options.trace_path);
+    const TrainChecks& checks = options.checks;
+    if (!recorded || !(checks.has_baseline || checks.has_properties)) return recorded;
   }
-  return run_cell(**scenario, cell, options.checks_baseline, nullptr);
+  return train(**scenario, cell, options.checks);
 }
 
 }  // namespace zeroproof::train

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "props/replay/properties_level.h"
 #include "props/train/compare.h"
 #include "props/train/scenario.h"
 
@@ -31,10 +32,20 @@ struct TrainReport {
   std::int64_t steps = 0;            // optimizer steps that were run
   std::int64_t live_bytes = 0;       // of the device at the end, of rank 0
   std::int64_t peak_bytes = 0;
+  // Of all ranks together. Absent when nothing was checked; without checks of properties only
+  // those that the comparison with the baseline answers.
+  std::optional<PropertiesReport> properties;
+
+  bool is_bad() const;  // different, failed, or a property is falsified
+};
+
+struct TrainChecks {
+  bool has_baseline = false;
+  bool has_properties = false;  // of events, accesses and numbers; compares with the baseline too
 };
 
 struct TrainOptions {
-  bool checks_baseline = false;
+  TrainChecks checks = {};
   std::string trace_path;  // empty for none; several ranks write "_r0" and so on
 };
 
@@ -43,6 +54,6 @@ struct TrainOptions {
 Result<TrainReport> train(const TrainCell& cell, const TrainOptions& options);
 
 // The same for a scenario that is in no catalogue.
-TrainReport train(const TrainScenario& scenario, const TrainCell& cell, bool checks_baseline);
+TrainReport train(const TrainScenario& scenario, const TrainCell& cell, const TrainChecks& checks);
 
 }  // namespace zeroproof::train

@@ -62,7 +62,7 @@ TEST_P(HookPath, Allocates_nothing) {
   EXPECT_EQ(core.counters.backwards, 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Stages, HookPath, testing::Values(1, 2),
+INSTANTIATE_TEST_SUITE_P(Stages, HookPath, testing::Values(1, 2, 3),
                          testing::PrintToStringParamName());
 
 }  // namespace

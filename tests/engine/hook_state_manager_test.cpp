@@ -271,7 +271,7 @@ struct Version {
   bool recovers_at_reset;
 };
 constexpr Version kVersions[] = {
-    {"pr7780", false, false}, {"pr7886", true, false}, {"pr8245", true, true}};
+    {"pr7780", false, false}, {"pr7886", true, false}, {"pr8245", true, true}, {"x2", true, false}};
 
 ManagerRules rules_of(const char* policy) {
   const std::unique_ptr<HookPolicy> made = (*find_policy(policy))->make();
@@ -296,6 +296,10 @@ RC_GTEST_PROP(HookStateManager, Of_pr7886_behaves_like_the_table, ()) {
 }
 RC_GTEST_PROP(HookStateManager, Of_pr8245_behaves_like_the_table, ()) {
   behaves_like_the_table(kVersions[2]);
+}
+
+RC_GTEST_PROP(HookStateManager, Of_x2_behaves_like_the_table, ()) {
+  behaves_like_the_table(kVersions[3]);
 }
 
 TEST(HookStateManager, Unregistered_runs_no_post_hook) {

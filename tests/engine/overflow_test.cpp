@@ -13,7 +13,7 @@
 namespace zeroproof {
 namespace {
 
-enum class Scaler { fixed, dynamic, grad_scaler, custom };
+enum class Scaler { fixed, dynamic, grad_scaler, custom, external };
 
 struct Case {
   int stage = 0;
@@ -33,6 +33,7 @@ ZeroConfig config_of(const Case& one) {
       config.torch_autocast = {.enabled = true, .dtype = DType::float16};
       break;
     case Scaler::custom:
+    case Scaler::external:
       break;
   }
   return config;
@@ -54,6 +55,9 @@ TEST_P(Overflow, On_one_rank_skips_the_step_of_all) {
     EngineOptions options;
     if (one.scaler == Scaler::custom) options.custom_loss_scale = 4.0;
     auto engine = Engine::initialize(autograd, model, config_of(one), runtime, options).value();
+    if (one.scaler == Scaler::external) {
+      ASSERT_TRUE(engine->override_loss_scale(4.0));
+    }
     const DType dtype = engine->config().model_dtype();
     const Tensor x = ops.cast(filled({2, 4}, 0.1), dtype);
     const auto train_one = [&](bool overflows) {
@@ -90,9 +94,37 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const int stage : {0, 1, 2, 3})
     for (const Scaler scaler :
-         {Scaler::fixed, Scaler::dynamic, Scaler::grad_scaler, Scaler::custom})
+         {Scaler::fixed, Scaler::dynamic, Scaler::grad_scaler, Scaler::custom, Scaler::external})
       all.push_back({stage, scaler});
   return all;
+}
+
+// An external scale is the caller's to move, between windows, over whatever the configuration says.
+TEST(OverrideLossScale, Takes_the_place_of_the_scale_from_the_next_forward_on) {
+  for (const int stage : {0, 1, 2, 3}) {
+    HostWorld world({});
+    const CpuOps ops;
+    Autograd autograd(ops);
+    MlpModel model;
+    auto engine = Engine::initialize(autograd, model, {.stage = stage}, world.runtime(0)).value();
+    const Tensor x = filled({2, 4}, 0.1);
+    const auto gradient_with = [&](double loss_scale) {
+      EXPECT_TRUE(engine->override_loss_scale(loss_scale));
+      EXPECT_TRUE(engine->needs_scaler());
+      EXPECT_EQ(engine->loss_scale(), loss_scale);
+      engine->backward(engine->forward(x));
+      auto gradient = engine->full_gradients().at(0).values;
+      const auto other = engine->override_loss_scale(2.0 * loss_scale);
+      EXPECT_FALSE(other) << "the window has gradients";
+      EXPECT_EQ(other.error().code, ErrorCode::usage);
+      EXPECT_TRUE(engine->override_loss_scale(loss_scale)) << "the same again is no change";
+      engine->zero_grad();
+      return gradient;
+    };
+    EXPECT_EQ(gradient_with(1.0), gradient_with(1024.0)) << "powers of two do not round";
+    EXPECT_FALSE(engine->override_loss_scale(0.0));
+    EXPECT_FALSE(engine->override_loss_scale(std::numeric_limits<double>::infinity()));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Scalers, Overflow, testing::ValuesIn(cases()));

@@ -177,7 +177,7 @@ TEST(Zero3, Takes_a_backward_by_hand) {
   }
 }
 
-// Both backwards gather what they need, and release it.
+// What a graph keeps and when it goes: retained_graphs_test.cpp.
 TEST(Zero3, Goes_back_twice_over_a_retained_graph) {
   for (const bool is_by_hand : {false, true}) {
     Training run{.config = stage3_config(), .world_size = 2};
@@ -187,13 +187,12 @@ TEST(Zero3, Goes_back_twice_over_a_retained_graph) {
         return (void)engine.backward(add(engine.autograd(), losses[0], losses[1]));
       if (is_by_hand) {
         engine.autograd().backward(losses[0], {.retain_graph = true});
-        expect_all_partitioned(engine);
         engine.autograd().backward(losses[1]);
       } else {
         engine.backward(losses[0], {.retain_graph = true});
-        expect_all_partitioned(engine);
         engine.backward(losses[1]);
       }
+      expect_all_partitioned(engine);
     };
     expect_as_stage0([] { return std::make_shared<TwoLossModel>(); }, run);
   }
@@ -386,38 +385,62 @@ std::vector<std::pair<const char*, Transformed>> transforms() {
        }}};
 }
 
+// With and without a leaf module.
+template <class Model>
+void expect_function(const Transformed& transformed, const std::function<Model()>& make_model,
+                     const std::function<void(Engine& engine)>& prepare) {
+  for (const int world_size : {1, 2}) {
+    SCOPED_TRACE(world_size);
+    HostWorld world({.world_size = world_size});
+    world.run([&](Runtime& runtime) {
+      const CpuOps ops;
+      Autograd ag(ops);
+      const Model bare = make_model();
+      const TensorList expected = transformed(ag, [&](const Tensor& x) { return bare(ag, x); });
+      Model model = make_model();
+      auto engine = Engine::initialize(ag, model, stage3_config(), runtime).value();
+      prepare(*engine);
+      engine->backward(engine->forward(filled({2, 4}, 0.1)));
+      const BackwardState before = engine->hook_state();
+      const auto gradients = engine->full_gradients();
+      const std::int64_t micro_steps = engine->micro_steps();
+      const TensorList actual =
+          transformed(ag, [&](const Tensor& x) { return engine->forward(x); });
+      ASSERT_EQ(expected.size(), actual.size());
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_EQ(expected[i].values(), actual[i].values());
+        EXPECT_NE(expected[i].values().front(), 0.0);
+      }
+      expect_all_partitioned(*engine);
+      EXPECT_EQ(engine->hook_state(), before);
+      EXPECT_EQ(engine->micro_steps(), micro_steps);
+      const auto after = engine->full_gradients();
+      for (std::size_t i = 0; i < after.size(); ++i)
+        EXPECT_EQ(after[i].values, gradients[i].values);
+      engine->step();
+      engine->backward(engine->forward(filled({2, 4}, 0.1)));
+      expect_all_partitioned(*engine);
+    });
+  }
+}
+
 TEST(Zero3, Is_a_function_to_transforms) {
-  for (const auto& [name, transformed] : transforms())
-    for (const int world_size : {1, 2}) {
-      SCOPED_TRACE(testing::Message() << name << " " << world_size);
-      HostWorld world({.world_size = world_size});
-      world.run([&, transformed = transformed](Runtime& runtime) {
-        const CpuOps ops;
-        Autograd ag(ops);
-        MlpModel bare;
-        const TensorList expected = transformed(ag, [&](const Tensor& x) { return bare(ag, x); });
-        MlpModel model;
-        auto engine = Engine::initialize(ag, model, stage3_config(), runtime).value();
-        engine->backward(engine->forward(filled({2, 4}, 0.1)));
-        const BackwardState before = engine->hook_state();
-        const auto gradients = engine->full_gradients();
-        const TensorList actual =
-            transformed(ag, [&](const Tensor& x) { return engine->forward(x); });
-        ASSERT_EQ(expected.size(), actual.size());
-        for (std::size_t i = 0; i < expected.size(); ++i) {
-          EXPECT_EQ(expected[i].values(), actual[i].values());
-          EXPECT_NE(expected[i].values().front(), 0.0);
-        }
-        expect_all_partitioned(*engine);
-        EXPECT_EQ(engine->hook_state(), before);
-        const auto after = engine->full_gradients();
-        for (std::size_t i = 0; i < after.size(); ++i)
-          EXPECT_EQ(after[i].values, gradients[i].values);
-        engine->step();
-        engine->backward(engine->forward(filled({2, 4}, 0.1)));
-        expect_all_partitioned(*engine);
-      });
-    }
+  for (const auto& [name, transformed] : transforms()) {
+    SCOPED_TRACE(name);
+    expect_function<MlpModel>(
+        transformed, [] { return MlpModel(); }, [](Engine&) {});
+  }
+}
+
+TEST(Zero3, Is_a_function_to_transforms_with_a_leaf_module) {
+  for (const auto& [name, transformed] : transforms()) {
+    SCOPED_TRACE(name);
+    expect_function<BlocksModel>(
+        transformed, [] { return BlocksModel(BlocksModel::plainly); },
+        [](Engine& engine) {
+          engine.set_leaf_module(*dynamic_cast<BlocksModel&>(engine.module()).b1);
+        });
+  }
 }
 
 }  // namespace

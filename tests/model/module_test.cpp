@@ -13,6 +13,7 @@
 #include "model/cpu_ops.h"
 #include "model/functions.h"
 #include "model/nn/linear.h"
+#include "model/transforms/transforms.h"
 
 namespace zeroproof {
 namespace {
@@ -265,6 +266,27 @@ RC_GTEST_PROP(Modules, Keep_their_gradients_under_hooks, ()) {
     return values;
   };
   RC_ASSERT(gradients(true) == gradients(false));
+}
+
+// Their identity nodes are in the split form: one level's gradients pass through them.
+TEST_F(ModuleTest, Backward_hooks_are_no_obstacle_to_function_transforms) {
+  Block block;
+  const auto f = [&](const Tensor& at) { return sum(ag, block(ag, at)); };
+  const Tensor row = Tensor::of({0.5, -1.0}, {2});
+  const Tensor rows = Tensor::of({0.5, -1.0, 2.0, 0.25, -0.5, 1.0}, {3, 2});
+  const auto results = [&] {
+    const auto gradient = func::grad(ag, func::UnaryFunction(f));
+    std::vector<std::vector<double>> values;
+    for (const Tensor& result :
+         {gradient(row), func::vmap(ag, func::UnaryFunction(f))(rows),
+          func::vmap(ag, gradient)(rows), func::jacrev(ag, func::UnaryFunction(f))(row)})
+      values.push_back(result.values());
+    return values;
+  };
+  const auto bare = results();
+  watch(block, "block");
+  EXPECT_EQ(results(), bare);
+  EXPECT_EQ(std::ranges::count(words, "bpost:block"), 3) << "of all but vmap alone";
 }
 
 }  // namespace

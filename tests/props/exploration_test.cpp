@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Builtin, EveryScenario, ::testing::ValuesIn([] {
 // policy, mode, scenario -> numbers of the properties that some order falsifies.
 Json falsified_by_upstream() {
   Json rows = Json::array();
-  for (const char* policy : {"pr7665", "pr7780", "pr7886", "pr8245"}) {
+  for (const char* policy : {"pr7665", "pr7780", "pr7886", "pr8245", "x2"}) {
     for (const PolicyMode mode : {PolicyMode::graph_task_callback, PolicyMode::count_fallback}) {
       for (const ScenarioFile& file : builtin_scenarios()) {
         ExplorationOptions options = options_for(file.id, policy);

@@ -16,6 +16,14 @@ constexpr StreamId kCompute{0};
 constexpr StreamId kReduction{1};
 constexpr StreamId kSecondProducer{2};
 
+TensorImpl whole(std::int64_t elements) {
+  TensorImpl tensor;
+  tensor.storage = std::make_shared<Storage>();
+  tensor.sizes = {elements};
+  tensor.strides = {1};
+  return tensor;
+}
+
 // Writes what an overlapping engine does in one line a call.
 class Program {
  public:
@@ -39,7 +47,7 @@ class Program {
   }
 
   StreamOrderCheck check;
-  TensorImpl bucket;
+  TensorImpl bucket = whole(8);
 
  private:
   std::int64_t next_event_ = 0;
@@ -142,6 +150,30 @@ TEST(StreamOrderCheck, Finds_memory_that_is_freed_while_another_stream_uses_it) 
   waited.wait(kCompute, kReduction);
   waited.check.on_free(kCompute, waited.bucket);
   EXPECT_EQ(waited.status(kP48), Status::held);
+}
+
+TEST(StreamOrderCheck, Finds_memory_that_went_unannounced_while_another_stream_uses_it) {
+  for (const bool is_recorded : {false, true}) {
+    Program program;
+    program.write(kCompute);
+    program.wait(kReduction, kCompute);
+    program.read(kReduction);
+    if (is_recorded) program.check.on_record_use(kReduction, program.bucket);
+    program.bucket = whole(8);
+    program.check.finish();
+    EXPECT_EQ(program.status(kP48), is_recorded ? Status::held : Status::falsified);
+  }
+}
+
+TEST(StreamOrderCheck, Sees_a_view_as_a_part_of_its_storage) {
+  Program program;
+  program.write(kCompute);
+  TensorImpl view = whole(4);
+  view.storage = program.bucket.storage;
+  view.is_view = true;
+  view.offset_elements = 4;
+  program.check.on_access({{&view, 0, 4}, kReduction, false});
+  EXPECT_EQ(program.status(kP46), Status::falsified);
 }
 
 TEST(StreamOrderCheck, Forgets_what_was_at_an_address_before) {

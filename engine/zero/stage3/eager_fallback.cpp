@@ -124,10 +124,13 @@ void EagerFallback::release_unclaimed() {
   }
 }
 
-// Left whole by others: with nothing outstanding nobody needs it.
+// Left whole by nobody who owns it: with nothing outstanding here nobody needs it. What another
+// fallback owns, that one releases when no graph of its own claims it (P81, P82).
 void EagerFallback::release_unowned() {
-  for (PartitionedParameter& parameter : gatherer_.parameters())
-    if (parameter.user_depth() == 0) partition(parameter);
+  for (PartitionedParameter& parameter : gatherer_.parameters()) {
+    const bool is_of_another = parameter.owner() != nullptr && parameter.owner() != this;
+    if (parameter.user_depth() == 0 && !is_of_another) partition(parameter);
+  }
 }
 
 void EagerFallback::partition(PartitionedParameter& parameter) {

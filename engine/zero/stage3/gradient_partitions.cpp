@@ -3,9 +3,10 @@
 #include "engine/config_marks.h"
 
 #include <algorithm>
+#include <set>
 
 #include "engine/engine_error.h"
-#include "model/autograd.h"
+#include "model/tensor_impl.h"
 
 namespace zeroproof {
 namespace {
@@ -29,29 +30,27 @@ GradientPartitions::GradientPartitions(ZeroContext& context, ParameterGatherer& 
   for (SubGroup& group : sub_groups)
     for (std::size_t i = 0; i < group.parameters().size(); ++i) {
       PartitionedParameter& parameter = *group.parameters()[i];
-      state(parameter) = {.sub_group = &group, .index = i};
       const DType dtype = parameter.parameter().communication_dtype;
-      buckets_[dtype_name(dtype)].dtype = dtype;
+      const auto bucket = buckets_.try_emplace(dtype_name(dtype), context, dtype).first;
+      state(parameter) = {
+          .sub_group = &group, .parameter = &parameter, .bucket = &bucket->second, .index = i};
     }
 }
 
-void GradientPartitions::add(PartitionedParameter& parameter, bool is_from_leaf_module) {
-  if (state(parameter).sub_group == nullptr) return;
-  Bucket& bucket = buckets_.at(dtype_name(parameter.parameter().communication_dtype));
+void GradientPartitions::add(const ZeroParameter& parameter, bool is_from_leaf_module) {
+  const State& known = states_[static_cast<std::size_t>(parameter.id.value)];
+  if (known.sub_group == nullptr) return;
+  GradientBucket& bucket = *known.bucket;
   const Quirk repeats = is_from_leaf_module ? Quirk::h24_leaf_bucketed_per_backward
                                             : Quirk::h13_param_once_per_backward;
   // .grad has added up what came since.
-  if (contains(bucket.parameters, &parameter) && !context_.has(repeats)) return;
-  const bool exceeds = bucket.elements + parameter.elements() > context_.config.reduce_bucket_size;
-  if (bucket.elements > 0 && exceeds) flush(bucket);
-  if (!parameter.parameter().is_gradient_ready) return;
-  if (!parameter.parameter().tensor.grad().is_defined()) give_zeros(parameter, is_from_leaf_module);
-  const Device device = context_.runtime.device();
-  bucket.producers.push_back(
-      context_.runtime.user_stream(context_.autograd.current_stream(device)).record());
-  bucket.parameters.push_back(&parameter);
-  bucket.elements += parameter.elements();
-  report(EventKind::bucket_add, {&parameter}, bucket);
+  if (bucket.holds(parameter) && !context_.has(repeats)) return;
+  if (bucket.is_full_for(parameter.elements)) flush(bucket);
+  if (!parameter.is_gradient_ready) return;
+  const Tensor& grad = parameter.tensor.impl().grad;  // counts no references
+  if (!grad.is_defined()) give_zeros(*known.parameter, is_from_leaf_module);
+  bucket.add(parameter, *known.parameter);
+  if (context_.events.is_on()) report_add(*known.parameter);
 }
 
 // Upstream's zeros of a leaf module are as large as the parameter is at that moment, which the
@@ -70,42 +69,29 @@ void GradientPartitions::give_zeros(const PartitionedParameter& parameter,
 
 void GradientPartitions::flush_all() {
   for (auto& [name, bucket] : buckets_)
-    if (!bucket.parameters.empty()) flush(bucket);
+    if (!bucket.is_empty()) flush(bucket);
 }
 
-void GradientPartitions::flush(Bucket& bucket) {
-  report(EventKind::bucket_flush, bucket.parameters, bucket);
+void GradientPartitions::flush(GradientBucket& bucket) {
+  report_flush(bucket);
   check(bucket);
-  wait_for_producers(bucket);
-  ParameterList parameters = std::move(bucket.parameters);
-  const DType dtype = bucket.dtype;
-  bucket = {.dtype = dtype};
-  std::ranges::sort(parameters, {}, [](const PartitionedParameter* p) { return p->id(); });
-  const Tensor slices = reducer_.reduce(parameters, dtype);
+  bucket.order_before(reducer_.stream());
+  const ParameterList& parameters = bucket.take();
+  const Tensor slices = reducer_.reduce(parameters, bucket.communication_dtype());
   const Events::Call reported(context_.events, "z3.partition_grads");
   partition(parameters, slices);
 }
 
-void GradientPartitions::check(const Bucket& bucket) const {
-  ParameterList seen;
-  for (PartitionedParameter* parameter : bucket.parameters) {
+void GradientPartitions::check(const GradientBucket& bucket) {
+  std::set<ParamId> seen;
+  for (const PartitionedParameter* parameter : bucket.parameters()) {
     const Tensor grad = parameter->parameter().tensor.grad();
     const std::int64_t elements = grad.is_defined() ? grad.numel() : 0;
     if (elements != parameter->elements()) refuse_size(*parameter, elements);
-    if (contains(seen, parameter))
+    if (!seen.insert(parameter->id()).second)
       throw EngineError(EngineErrorId::e20,
                         parameter->parameter().name + " is twice in one bucket");
-    seen.push_back(parameter);
   }
-}
-
-// Every stream that made a gradient is waited for; upstream: the current one alone (H19).
-void GradientPartitions::wait_for_producers(const Bucket& bucket) {
-  const Device device = context_.runtime.device();
-  Stream& current = context_.runtime.user_stream(context_.autograd.current_stream(device));
-  reducer_.stream().wait(current);
-  if (context_.has(Quirk::h19_reuse_waits_current_stream)) return;
-  for (const StreamEvent event : bucket.producers) reducer_.stream().wait(event);
 }
 
 void GradientPartitions::partition(const ParameterList& parameters, const Tensor& slices) {
@@ -176,7 +162,7 @@ void GradientPartitions::commit() {
 }
 
 void GradientPartitions::drop_backward() {
-  for (auto& [name, bucket] : buckets_) bucket = {.dtype = bucket.dtype};
+  for (auto& [name, bucket] : buckets_) bucket.clear();
   for (State& its : states_) its.has_pending = false;
   for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
 }
@@ -232,20 +218,22 @@ void GradientPartitions::copy_to_hp(bool is_boundary_only) {
     }
 }
 
-void GradientPartitions::report(EventKind kind, const ParameterList& parameters,
-                                const Bucket& bucket) const {
+void GradientPartitions::report_add(const PartitionedParameter& parameter) const {
+  HookEvent event;
+  event.kind = EventKind::bucket_add;
+  event.param = parameter.parameter().name_id;
+  event.numel = parameter.elements();
+  context_.events.send(std::move(event));
+}
+
+void GradientPartitions::report_flush(const GradientBucket& bucket) const {
   if (!context_.events.is_on()) return;
   HookEvent event;
-  event.kind = kind;
-  if (kind == EventKind::bucket_add) {
-    event.param = parameters.front()->parameter().name_id;
-    event.numel = parameters.front()->elements();
-  } else {
-    event.name = context_.events.name(dtype_name(bucket.dtype));
-    for (const PartitionedParameter* parameter : parameters)
-      event.params.push_back(parameter->parameter().name_id);
-    event.numel = bucket.elements;
-  }
+  event.kind = EventKind::bucket_flush;
+  event.name = context_.events.name(dtype_name(bucket.communication_dtype()));
+  for (const PartitionedParameter* parameter : bucket.parameters())
+    event.params.push_back(parameter->parameter().name_id);
+  event.numel = bucket.elements();
   context_.events.send(std::move(event));
 }
 

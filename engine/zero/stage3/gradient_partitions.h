@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/zero/stage3/gradient_bucket.h"
 #include "engine/zero/stage3/gradient_reducer.h"
 #include "engine/zero/stage3/parameter_gatherer.h"
 #include "engine/zero/stage3/sub_group.h"
@@ -23,9 +24,10 @@ class GradientPartitions {
   GradientPartitions(ZeroContext& context, ParameterGatherer& gatherer,
                      std::deque<SubGroup>& sub_groups);
 
-  // A parameter whose .grad is as complete as it will be for now. From a leaf module's hook its
-  // gradient may be missing: then it is zeros, of the size that the parameter has (E19).
-  void add(PartitionedParameter& parameter, bool is_from_leaf_module);
+  // The work of a gradient hook, without an allocation as long as the bucket has room: a parameter
+  // whose .grad is as complete as it will be for now. From a leaf module's hook its gradient
+  // may be missing: then it is zeros, of the size that the parameter has (E19).
+  void add(const ZeroParameter& parameter, bool is_from_leaf_module);
   // A missing .grad becomes zeros, so that all ranks reduce the same.
   void give_zeros(const PartitionedParameter& parameter, bool is_from_leaf_module) const;
   // E19, E20.
@@ -53,15 +55,11 @@ class GradientPartitions {
  private:
   struct State {
     SubGroup* sub_group = nullptr;  // null: frozen
+    PartitionedParameter* parameter = nullptr;
+    GradientBucket* bucket = nullptr;
     std::size_t index = 0;
     bool has_window = false;
     bool has_pending = false;
-  };
-  struct Bucket {
-    DType dtype = DType::float32;
-    ParameterList parameters = {};
-    std::int64_t elements = 0;
-    std::vector<StreamEvent> producers = {};
   };
 
   State& state(const PartitionedParameter& parameter) {
@@ -70,18 +68,18 @@ class GradientPartitions {
   const State& state(const PartitionedParameter& parameter) const {
     return states_[static_cast<std::size_t>(parameter.id().value)];
   }
-  void flush(Bucket& bucket);
-  void check(const Bucket& bucket) const;
-  void wait_for_producers(const Bucket& bucket);
+  void flush(GradientBucket& bucket);
+  static void check(const GradientBucket& bucket);
   void partition(const ParameterList& parameters, const Tensor& slices);
   bool overwrites_pending() const;
   bool overwrites_window(const State& state) const;
-  void report(EventKind kind, const ParameterList& parameters, const Bucket& bucket) const;
+  void report_add(const PartitionedParameter& parameter) const;
+  void report_flush(const GradientBucket& bucket) const;
 
   ZeroContext& context_;
   GradientReducer reducer_;
-  std::map<std::string_view, Bucket> buckets_;  // by the dtype's name: the order of flushes
-  std::vector<State> states_;                   // by ParamId
+  std::map<std::string_view, GradientBucket> buckets_;  // by the dtype's name: the order of flushes
+  std::vector<State> states_;                           // by ParamId
   std::deque<SubGroup>& sub_groups_;
   std::int64_t micro_step_ = 0;           // H3: forwards after completed backwards
   std::int64_t completed_backwards_ = 0;  // of the window

@@ -87,7 +87,7 @@ CustomFunction ModuleHooks::function_behind_output(const InvocationPtr& invocati
 }
 
 void ModuleHooks::before_backward(Invocation& invocation) {
-  if (is_upstream() && invocation.applied_outputs <= 0) return;
+  if (counts_in_module() && invocation.applied_outputs <= 0) return;
   --invocation.applied_outputs;
   const Events::Call reported(context_.events, "z3.pre_backward");
   coordinator_.visit(*invocation.call.module);
@@ -95,7 +95,7 @@ void ModuleHooks::before_backward(Invocation& invocation) {
 }
 
 void ModuleHooks::after_input(Invocation& invocation, std::int32_t level) {
-  if (is_upstream()) {
+  if (counts_in_module()) {
     if (--invocation.inputs[level] == 0) release_backward(invocation);
     return;
   }

@@ -33,7 +33,7 @@ void ModuleHooks::add_to(Zero3Module& module) {
         return after_forward(module, outputs);
       }));
   hooked.set_parameter_observer([this](const Tensor& parameter) { on_parameter_read(parameter); });
-  if (is_upstream()) return;
+  if (leaks_stack()) return;
   hooked.set_compiled_call(
       [this](Autograd&, const TensorList& inputs, const nn::Module::Forward& forward) {
         const std::size_t depth = stack_.size();
@@ -55,18 +55,35 @@ void ModuleHooks::remove() {
   }
 }
 
+// An invocation lives as long as its graph, so only a stack that leaks remembers the last.
 ModuleHooks::InvocationPtr ModuleHooks::invoke(Zero3Module& module) {
-  if (!is_upstream())
-    return std::make_shared<Invocation>(
-        Invocation{.call = {.module = &module, .invocation = next_invocation_++}});
-  InvocationPtr shared = of_modules_[static_cast<std::size_t>(module.id)];
-  shared->inputs.clear();  // pending ones are forgotten at each call
-  return shared;
+  InvocationPtr& last = of_modules_[static_cast<std::size_t>(module.id)];
+  if (counts_in_module()) {
+    last->inputs.clear();  // pending ones are forgotten at each call
+    return last;
+  }
+  const bool is_plain =
+      !context_.autograd.local().transforms && context_.autograd.current_graph_task().is_none();
+  auto made = std::make_shared<Invocation>(Invocation{.call = {.module = &module,
+                                                               .invocation = next_invocation_++,
+                                                               .graph = is_plain ? forwards_ : -1},
+                                                      .retained = coordinator_.retained_graphs()});
+  if (leaks_stack()) last = made;
+  return made;
+}
+
+// A graph may go at any time. What is kept for it then stays until the next step, at worst.
+void ModuleHooks::Invocation::forget() const noexcept {
+  try {
+    if (const auto holders = retained.lock()) holders->forget(call);
+  } catch (const std::exception&) {  // the runtime has failed, which its next use will tell
+  }
 }
 
 TensorList ModuleHooks::before_forward(Zero3Module& module, const TensorList& inputs) {
+  if (stack_.empty()) ++forwards_;
   if (module.is_root) {
-    if (!is_upstream()) settle_earlier_backwards();
+    if (!context_.has(Quirk::h1_abort_leaks_state)) settle_earlier_backwards();
     coordinator_.reset_step();
   }
   const InvocationPtr invocation = invoke(module);
@@ -75,7 +92,7 @@ TensorList ModuleHooks::before_forward(Zero3Module& module, const TensorList& in
     enter_forward(module, invocation);
     return wrap_inputs(invocation, inputs);
   } catch (...) {
-    if (!is_upstream()) abandon_down_to(depth);
+    if (!leaks_stack()) abandon_down_to(depth);
     throw;
   }
 }
@@ -97,7 +114,8 @@ TensorList ModuleHooks::after_forward(Zero3Module& module, const TensorList& out
   ZP_CHECK(!stack_.empty(), "a module's forward ends after it began");
   InvocationPtr invocation = stack_.back();
   stack_.pop_back();
-  if (is_upstream()) invocation = of_modules_[static_cast<std::size_t>(module.id)];
+  // With a stack that leaks, what is on top may be a module that never came to its end.
+  if (leaks_stack()) invocation = of_modules_[static_cast<std::size_t>(module.id)];
   adopt_returned_parameters(module, outputs);
   {
     const Events::Call reported(context_.events, "z3.post_forward");
@@ -139,7 +157,7 @@ void ModuleHooks::on_parameter_read(const Tensor& read) {
   const ModuleCall& call = stack_.back()->call;
   Zero3Modules::add_external(*call.module, *parameter);
   gatherer_.gather({parameter});
-  if (!is_upstream())
+  if (!counts_in_module())
     parameter->add_use({.module = call.module->id, .invocation = call.invocation});
 }
 

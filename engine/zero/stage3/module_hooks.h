@@ -14,7 +14,7 @@ namespace zeroproof {
 // function transforms (section 4); at every level of those the inputs are counted by themselves.
 //
 // Each call of a module counts its own inputs, in each graph task anew: a retained graph releases
-// again in every backward. Upstream (H11) counts in the module.
+// again in every backward. Upstream counts in the module.
 class ModuleHooks {
  public:
   // All must outlive it.
@@ -32,9 +32,13 @@ class ModuleHooks {
   std::size_t stack_depth() const { return stack_.size(); }
 
  private:
-  // One call of a module.
+  // One call of a module; it lives as long as its part of the graph.
   struct Invocation {
+    ~Invocation() { forget(); }
+    void forget() const noexcept;
+
     ModuleCall call;
+    std::weak_ptr<RetainedGraphs> retained = {};
     std::map<std::int32_t, std::int64_t> inputs = {};  // needing a gradient, by transform level
     GraphTaskId task = {};                             // whose backward is being counted
     std::int64_t arrived = 0;
@@ -59,7 +63,8 @@ class ModuleHooks {
   void before_backward(Invocation& invocation);
   void after_input(Invocation& invocation, std::int32_t level);
   void release_backward(Invocation& invocation);
-  bool is_upstream() const { return context_.has(Quirk::h11_module_stack_leaks); }
+  bool leaks_stack() const { return context_.has(Quirk::h11_module_stack_leaks); }
+  bool counts_in_module() const { return context_.is_upstream(); }
 
   ZeroContext& context_;
   Zero3Modules& modules_;
@@ -67,8 +72,9 @@ class ModuleHooks {
   ParameterGatherer& gatherer_;
   std::vector<HookHandle> handles_;
   std::vector<InvocationPtr> stack_;       // of forwards
-  std::vector<InvocationPtr> of_modules_;  // upstream's counters, by module
+  std::vector<InvocationPtr> of_modules_;  // the last call of each; upstream's counters
   std::int64_t next_invocation_ = 0;
+  std::int64_t forwards_ = 0;  // of outermost modules
 };
 
 }  // namespace zeroproof

@@ -2,26 +2,22 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "engine/zero/stage3/fetch_trace.h"
+#include "engine/zero/stage3/retained_graphs.h"
 
 namespace zeroproof {
-
-// Which module, in which of its calls, wants its parameters.
-struct ModuleCall {
-  Zero3Module* module = nullptr;
-  std::int64_t invocation = 0;
-};
 
 // Fetches the parameters of modules before they run and releases them afterwards, forward and
 // backward, and gathers ahead along the recorded order (zero_semantics 3.3 to 3.6, 3.12).
 //
 // A use is one direction of one call of a module, so that a recompute inside a module's backward
-// does not release what that backward still needs. Upstream (H11) knows the module alone.
+// does not release what that backward still needs. Upstream knows the module alone.
 class ParameterCoordinator {
  public:
   // All must outlive it.
@@ -46,6 +42,13 @@ class ParameterCoordinator {
   void release_and_reset_all();
   void invalidate_trace();
 
+  // A graph task around fetches and releases of backwards. What one that keeps its graph releases
+  // is kept for the next (3.11); the outermost one's end settles what is left of that.
+  void begin_task(GraphTaskId task, bool keeps_graph);
+  void end_task(GraphTaskId task, bool raised);
+  // For the calls that hold: they tell when their part of a graph is gone.
+  const std::shared_ptr<RetainedGraphs>& retained_graphs() const { return retained_; }
+
   const FetchTrace& trace() const { return trace_; }
   bool has_active_backward() const { return !active_.empty(); }
 
@@ -54,6 +57,7 @@ class ParameterCoordinator {
   // have left to it.
   struct ActiveBackward {
     ModuleCall call;
+    bool keeps_graph = false;
     ParameterList recomputed = {};
   };
 
@@ -61,6 +65,7 @@ class ParameterCoordinator {
   void check_same_on_all_ranks(const std::vector<double>& values, const char* what);
   void broadcast_check(std::vector<double> values, const char* what);
   void activate(const ModuleCall& call);
+  bool keeps_graph() const;
   std::vector<ActiveBackward>::iterator find_active(const ModuleCall& call);
   void attribute_to_recompute(PartitionedParameter& parameter);
   void prefetch(bool is_forward);
@@ -72,13 +77,16 @@ class ParameterCoordinator {
   void drop(const ActiveBackward& active, const std::set<ParamId>& releasable);
   void release_unused(PartitionedParameter& parameter);
   void report(EventKind kind, const Zero3Module& module, bool is_forward) const;
-  bool is_upstream() const { return context_.has(Quirk::h11_module_stack_leaks); }
+  bool knows_modules_alone() const { return context_.is_upstream(); }
   bool has_memo() const { return context_.has(Quirk::h17_release_memo_forever); }
 
   ZeroContext& context_;
   ParameterGatherer& gatherer_;
   FetchTrace trace_;
-  std::vector<ActiveBackward> active_;                                       // by their first fetch
+  std::shared_ptr<RetainedGraphs> retained_;
+  std::map<GraphTaskId, bool> keeps_graph_;  // of the tasks under way
+  std::set<std::int64_t> passed_;            // graphs that those did not keep
+  std::vector<ActiveBackward> active_;       // by their first fetch
   std::map<std::pair<std::int32_t, std::int64_t>, std::set<ParamId>> memo_;  // H17
   std::int64_t counted_live_ = 0;  // upstream's count of live elements
 };

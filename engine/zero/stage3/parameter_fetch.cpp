@@ -8,10 +8,14 @@
 namespace zeroproof {
 
 ParameterCoordinator::ParameterCoordinator(ZeroContext& context, ParameterGatherer& gatherer)
-    : context_(context), gatherer_(gatherer), trace_(context.parameters.size()) {}
+    : context_(context),
+      gatherer_(gatherer),
+      trace_(context.parameters.size()),
+      retained_(
+          std::make_shared<RetainedGraphs>(gatherer, context.config.stage3_max_live_parameters)) {}
 
 ParameterUse ParameterCoordinator::use_of(const ModuleCall& call, bool is_forward) const {
-  if (is_upstream()) return {.module = call.module->id};
+  if (knows_modules_alone()) return {.module = call.module->id};
   return {.module = call.module->id, .is_backward = !is_forward, .invocation = call.invocation};
 }
 
@@ -73,7 +77,10 @@ void ParameterCoordinator::invalidate_trace() {
 
 void ParameterCoordinator::fetch(const ModuleCall& call, bool is_forward) {
   report(EventKind::zmod_fetch, *call.module, is_forward);
-  if (!is_forward) activate(call);
+  if (!is_forward) {
+    activate(call);
+    retained_->reclaim(call);
+  }
   const ParameterList needed = call.module->parameters();
   gather_async(needed, is_forward);
   for (PartitionedParameter* parameter : needed) {
@@ -90,14 +97,26 @@ void ParameterCoordinator::fetch(const ModuleCall& call, bool is_forward) {
 }
 
 void ParameterCoordinator::activate(const ModuleCall& call) {
-  if (find_active(call) == active_.end()) active_.push_back({call});
+  const bool keeps = keeps_graph();
+  const auto at = find_active(call);
+  if (at == active_.end()) {
+    active_.push_back({.call = call, .keeps_graph = keeps});
+  } else {
+    at->keeps_graph = keeps;
+  }
+  if (!keeps) passed_.insert(call.graph);
+}
+
+bool ParameterCoordinator::keeps_graph() const {
+  const auto task = keeps_graph_.find(context_.autograd.current_graph_task());
+  return task != keeps_graph_.end() && task->second;
 }
 
 std::vector<ParameterCoordinator::ActiveBackward>::iterator ParameterCoordinator::find_active(
     const ModuleCall& call) {
   return std::ranges::find_if(active_, [&](const ActiveBackward& active) {
     return active.call.module == call.module &&
-           (is_upstream() || active.call.invocation == call.invocation);
+           (knows_modules_alone() || active.call.invocation == call.invocation);
   });
 }
 
@@ -115,8 +134,9 @@ void ParameterCoordinator::attribute_to_recompute(PartitionedParameter& paramete
 void ParameterCoordinator::prefetch(bool is_forward) {
   const ZeroConfig& config = context_.config;
   if (config.stage3_prefetch_bucket_size <= 0) return;
-  const std::int64_t room = std::min(config.stage3_max_live_parameters - live_elements(),
-                                     config.stage3_prefetch_bucket_size);
+  const std::int64_t live = live_elements() + retained_->kept_elements_max();
+  const std::int64_t room =
+      std::min(config.stage3_max_live_parameters - live, config.stage3_prefetch_bucket_size);
   ParameterList ahead;
   std::int64_t elements = 0;
   while (!trace_.is_queue_empty() && elements < room) {

@@ -178,6 +178,19 @@ void ParameterGatherer::partition(PartitionedParameter& parameter, bool has_been
   report(EventKind::zparam_partition, {&parameter}, false);
 }
 
+void ParameterGatherer::keep(PartitionedParameter& parameter) {
+  ZP_CHECK(!is_inflight(parameter), "a parameter in flight is not partitioned");
+  parameter.keep();
+  report(EventKind::zparam_partition, {&parameter}, false);
+}
+
+void ParameterGatherer::reclaim(const ParameterList& parameters) {
+  if (parameters.empty()) return;
+  report(EventKind::zparam_gather_begin, parameters, false);
+  for (PartitionedParameter* parameter : parameters) parameter->reclaim();
+  report(EventKind::zparam_gather_end, parameters, false);
+}
+
 std::int64_t ParameterGatherer::available_elements() const {
   std::int64_t elements = 0;
   for (const PartitionedParameter& parameter : parameters_)

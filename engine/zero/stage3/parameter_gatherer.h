@@ -18,9 +18,8 @@ class ParameterGatherer {
   explicit ParameterGatherer(ZeroContext& context);
 
   std::deque<PartitionedParameter>& parameters() { return parameters_; }
-  PartitionedParameter& of(const ZeroParameter& parameter) {
-    return parameters_[static_cast<std::size_t>(parameter.id.value)];
-  }
+  PartitionedParameter& of(const ZeroParameter& parameter) { return of(parameter.id); }
+  PartitionedParameter& of(ParamId id) { return parameters_[static_cast<std::size_t>(id.value)]; }
   // Null for a tensor that is no parameter of this engine.
   PartitionedParameter* find(const Tensor& tensor);
 
@@ -32,6 +31,10 @@ class ParameterGatherer {
   // Both at once, outside the fetches of modules; those in flight are waited for.
   void gather(const ParameterList& parameters);
   void partition(PartitionedParameter& parameter, bool has_been_updated = false);
+  // A partition that leaves the values where they are, and a gather that finds them there: events
+  // say the same of both, and no collective follows.
+  void keep(PartitionedParameter& parameter);
+  void reclaim(const ParameterList& parameters);
 
   bool is_inflight(const PartitionedParameter& parameter) const {
     return inflight_.contains(parameter.id());

@@ -9,15 +9,15 @@ namespace zeroproof {
 void ParameterCoordinator::release(const ModuleCall& call, bool is_forward) {
   report(EventKind::zmod_release, *call.module, is_forward);
   std::set<ParamId> candidates = releasable(*call.module);
-  ActiveBackward ended{call};
+  ActiveBackward ended{.call = call};
   if (!is_forward) {
     if (active_.empty())
       throw EngineError(EngineErrorId::f3, "the backward of " + call.module->name +
                                                " ended, but no module's backward is under way");
     const auto at = find_active(call);
-    if (at == active_.end() && !is_upstream()) return;
+    if (at == active_.end() && !knows_modules_alone()) return;
     if (at != active_.end()) {
-      ended.recomputed = std::move(at->recomputed);
+      ended = std::move(*at);
       active_.erase(at);
     }
     for (const PartitionedParameter* parameter : ended.recomputed)
@@ -34,6 +34,7 @@ void ParameterCoordinator::release(const ModuleCall& call, bool is_forward) {
 }
 
 void ParameterCoordinator::drop(const ActiveBackward& active, const std::set<ParamId>& candidates) {
+  if (active.keeps_graph) retained_->hold(active.call);
   ParameterList held = active.call.module->parameters();
   for (PartitionedParameter* parameter : active.recomputed)
     if (!contains(held, parameter)) held.push_back(parameter);
@@ -54,7 +55,11 @@ void ParameterCoordinator::abandon_forward(const ModuleCall& call) {
 
 void ParameterCoordinator::release_unused(PartitionedParameter& parameter) {
   if (!parameter.is_available() || parameter.is_used() || parameter.user_depth() > 0) return;
-  gatherer_.partition(parameter);
+  if (retained_->is_held(parameter)) {
+    gatherer_.keep(parameter);
+  } else {
+    gatherer_.partition(parameter);
+  }
   counted_live_ -= parameter.elements();
 }
 
@@ -104,7 +109,22 @@ void ParameterCoordinator::release_backward_leftovers(bool is_reported) {
       if (!parameter->is_persistent()) candidates.insert(parameter->id());
     drop(newest, candidates);
   }
-  if (!is_upstream()) release_all_unused();
+  if (!context_.is_upstream()) release_all_unused();
+}
+
+void ParameterCoordinator::begin_task(GraphTaskId task, bool keeps_graph) {
+  keeps_graph_[task] = keeps_graph;
+}
+
+// A backward that failed may have freed any part of its graph.
+void ParameterCoordinator::end_task(GraphTaskId task, bool raised) {
+  keeps_graph_.erase(task);
+  if (raised) {
+    retained_->clear();
+    for (ActiveBackward& active : active_) active.keeps_graph = false;
+  }
+  if (!keeps_graph_.empty()) return;
+  for (const std::int64_t graph : std::exchange(passed_, {})) retained_->end(graph);
 }
 
 void ParameterCoordinator::release_all_unused() {
@@ -116,7 +136,8 @@ void ParameterCoordinator::release_all_unused() {
 void ParameterCoordinator::release_and_reset_all() {
   const Events::Call reported(context_.events, "coord.release_and_reset_all");
   gatherer_.wait_all();
-  if (!is_upstream()) active_.clear();
+  retained_->clear();
+  if (!context_.has(Quirk::h1_abort_leaks_state)) active_.clear();
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     parameter.clear_uses();
     if (parameter.is_available()) gatherer_.partition(parameter);

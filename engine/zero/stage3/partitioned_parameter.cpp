@@ -58,6 +58,7 @@ std::int32_t PartitionedParameter::count_using_modules() const {
 
 void PartitionedParameter::begin_gather() {
   ZP_CHECK(is_partitioned(), "a gather starts from a partitioned parameter");
+  if (is_kept_) drop_kept();
   status_ = ZeroParamStatus::inflight;
 }
 
@@ -68,14 +69,40 @@ void PartitionedParameter::install(const Tensor& full) {
 }
 
 void PartitionedParameter::partition(bool has_been_updated) {
+  check_unused();
+  if (has_been_updated) take_slice(Span::of(parameter_.tensor));
+  empty();
+  status_ = ZeroParamStatus::not_available;
+}
+
+void PartitionedParameter::keep() {
+  check_unused();
+  is_kept_ = true;
+  status_ = ZeroParamStatus::not_available;
+}
+
+void PartitionedParameter::reclaim() {
+  ZP_CHECK(is_kept_, "what is reclaimed was kept");
+  is_kept_ = false;
+  status_ = ZeroParamStatus::available;
+}
+
+void PartitionedParameter::drop_kept() {
+  ZP_CHECK(is_kept_, "what is dropped was kept");
+  is_kept_ = false;
+  empty();
+}
+
+void PartitionedParameter::check_unused() const {
   ZP_CHECK(is_available(), "only a whole parameter is partitioned");
   if (is_used())
     throw EngineError(EngineErrorId::f1, "cannot free parameter " + parameter_.name +
                                              ": a module that uses it is still under way");
-  if (has_been_updated) take_slice(Span::of(parameter_.tensor));
+}
+
+void PartitionedParameter::empty() {
   context_.compute().record_use(parameter_.tensor);
   set_data(context_.runtime.memory().allocate(0, parameter_.tensor.dtype()));
-  status_ = ZeroParamStatus::not_available;
 }
 
 void PartitionedParameter::take_slice(Span full) {

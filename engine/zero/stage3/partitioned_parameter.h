@@ -69,6 +69,14 @@ class PartitionedParameter {
   ParameterClaims* owner() const { return owner_; }
   void set_owner(ParameterClaims* owner) { owner_ = owner; }
 
+  // Partitioned, though its values are still there: a retained graph may need them again. Whether
+  // it is changes nothing but memory, unless that graph reclaims them.
+  bool is_kept() const { return is_kept_; }
+  // available -> not_available, and back without a gather; or giving the memory back after all.
+  void keep();
+  void reclaim();
+  void drop_kept();
+
   // The transitions of 3.1. `full` is flat, of at least elements(), in the parameter's dtype.
   void begin_gather();
   void install(const Tensor& full);
@@ -78,6 +86,8 @@ class PartitionedParameter {
   void take_slice(Span full);
 
  private:
+  void check_unused() const;
+  void empty();
   void set_data(const Tensor& data) const;
 
   ZeroContext& context_;
@@ -88,6 +98,7 @@ class PartitionedParameter {
   std::int64_t own_begin_ = 0;
   std::int64_t own_elements_ = 0;
   std::vector<ParameterUse> uses_;
+  bool is_kept_ = false;
   bool is_persistent_ = false;
   bool is_external_ = false;
   int user_depth_ = 0;

@@ -10,6 +10,13 @@
 #include "model/check.h"
 
 namespace zeroproof {
+namespace {
+
+bool is_trained(const PartitionedParameter* parameter) {
+  return parameter->parameter().group >= 0;
+}
+
+}  // namespace
 
 std::unique_ptr<ZeroOptimizer> make_zero3_optimizer(ZeroContext& context) {
   return std::make_unique<Zero3Optimizer>(context);
@@ -136,15 +143,13 @@ void Zero3Optimizer::add_leaf_hooks() {
 
 // 3.7: every parameter of the leaf, whether this rank used it or not.
 void Zero3Optimizer::on_leaf_backward(Zero3Module& leaf) {
-  ParameterList trained;
-  for (PartitionedParameter* parameter : leaf.own)
-    if (parameter->parameter().group >= 0) trained.push_back(parameter);
-  if (trained.empty()) return;
-  run_hook_([this, &trained] {
-    for (PartitionedParameter* parameter : trained) {
+  if (std::ranges::none_of(leaf.own, is_trained)) return;
+  run_hook_([this, &leaf] {
+    for (PartitionedParameter* parameter : leaf.own) {
+      if (!is_trained(parameter)) continue;
       const bool is_missing = !parameter->parameter().tensor.grad().is_defined();
       if (!context_.is_coalescing) {
-        gradients_->add(*parameter, true);
+        gradients_->add(parameter->parameter(), true);
       } else if (is_missing) {
         gradients_->give_zeros(*parameter, true);
       }
@@ -162,7 +167,7 @@ std::int64_t Zero3Optimizer::on_forward_end(bool has_graph) {
   if (fallback_) return fallback_->end_forward(has_graph).value_or(-1);
   const Autograd& autograd = context_.autograd;
   const bool has_backward = autograd.is_grad_enabled() && !autograd.local().transforms;
-  if (!is_upstream() && !has_backward && hooks_->stack_depth() == 0)
+  if (!context_.is_upstream() && !has_backward && hooks_->stack_depth() == 0)
     coordinator_.release_all_unused();
   return -1;
 }
@@ -173,7 +178,7 @@ void Zero3Optimizer::backward_prologue(std::int64_t graph) {
 }
 
 void Zero3Optimizer::add_gradient(ZeroParameter& parameter) {
-  if (!context_.is_coalescing) gradients_->add(gatherer_.of(parameter), false);
+  if (!context_.is_coalescing) gradients_->add(parameter, false);
 }
 
 // While coalescing, a whole backward's gradient leaves .grad, so that one that fails can be told
@@ -197,7 +202,8 @@ void Zero3Optimizer::flush_coalesced() {
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     Tensor& sum = coalesced_[static_cast<std::size_t>(parameter.id().value)];
     if (sum.is_defined()) parameter.parameter().tensor.set_grad(std::exchange(sum, Tensor()));
-    if (parameter.parameter().tensor.grad().is_defined()) gradients_->add(parameter, false);
+    const ZeroParameter& whole = parameter.parameter();
+    if (whole.tensor.grad().is_defined()) gradients_->add(whole, false);
   }
   reduce_gradients();
 }
@@ -232,14 +238,18 @@ void Zero3Optimizer::zero_grad() {
   gradients_->start_window();
 }
 
-void Zero3Optimizer::on_graph_task_begin(GraphTaskId, bool) {
+void Zero3Optimizer::on_graph_task_begin(GraphTaskId task, bool keeps_graph) {
+  coordinator_.begin_task(task, keeps_graph && !context_.autograd.local().transforms);
   if (graph_tasks_++ == 0) is_transform_task_ = context_.autograd.local().transforms != nullptr;
 }
 
 // No epilogue follows a backward that failed, nor one of a function transform.
-void Zero3Optimizer::on_graph_task_end(GraphTaskId, bool raised) {
-  if (--graph_tasks_ > 0 || is_upstream()) return;
-  if (raised || is_transform_task_) coordinator_.release_backward_leftovers(false);
+void Zero3Optimizer::on_graph_task_end(GraphTaskId task, bool raised) {
+  coordinator_.end_task(task, raised);
+  if (--graph_tasks_ > 0) return;
+  const bool is_failed = raised && !context_.has(Quirk::h1_abort_leaks_state);
+  const bool is_transform = is_transform_task_ && !context_.is_upstream();
+  if (is_failed || is_transform) coordinator_.release_backward_leftovers(false);
 }
 
 void Zero3Optimizer::gathered_parameters(const TensorList& parameters,

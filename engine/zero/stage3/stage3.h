@@ -65,7 +65,6 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
  private:
   void on_graph_task_begin(GraphTaskId task, bool keeps_graph) override;
   void on_graph_task_end(GraphTaskId task, bool raised) override;
-  bool is_upstream() const { return context_.has(Quirk::h11_module_stack_leaks); }
 
   void make_sub_groups();
   void use_fallback();
@@ -74,12 +73,10 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   void on_leaf_backward(Zero3Module& leaf);
   Zero3Module& known(nn::Module& module);
 
-  bool checks_overflow() const;
   bool overflows(const std::vector<Span>& shards);
-  double divisor(double scale, double norm) const;
+  StepOutcome update();
   Span step_gradient(SubGroup& group) const;
   std::vector<Span> shards();
-  void update(SubGroup& group, double divisor);
   void partition_all_parameters();
   void post_step();
 

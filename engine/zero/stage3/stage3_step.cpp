@@ -1,6 +1,7 @@
 // The update of stage 3 (zero_semantics 2.19).
 #include "engine/precision/gradient_norm.h"
 #include "engine/zero/stage3/stage3.h"
+#include "engine/zero/step_plan.h"
 
 namespace zeroproof {
 
@@ -9,23 +10,27 @@ StepOutcome Zero3Optimizer::step() {
   { const Events::Call pre_step(context_.events, "z3.pre_step"); }
   partition_all_parameters();
   gradients_->prepare_update();
-  StepOutcome outcome;
-  outcome.has_overflow = checks_overflow() && overflows(shards());
-  const double scale = context_.loss_scaler.scale();
-  if (checks_overflow()) context_.loss_scaler.update(outcome.has_overflow);
-  if (!outcome.has_overflow) {
-    const double used =
-        context_.has(Quirk::h6_unscale_with_updated_scale) ? context_.loss_scaler.scale() : scale;
-    const double norm = gradient_norm(context_, shards(), {.is_default_group = true});
-    outcome.grad_norm = norm / used;
-    for (SubGroup& group : sub_groups_) update(group, divisor(used, norm));
-    outcome.is_applied = true;
-  }
+  const StepOutcome outcome = update();
   gradients_->finish_update();
   gradients_->drop_backward();
   zero_grad();
   post_step();
   return outcome;
+}
+
+StepOutcome Zero3Optimizer::update() {
+  const auto norm = [this] {
+    return gradient_norm(context_, shards(), {.is_default_group = true});
+  };
+  if (steps_by_group(context_))
+    return step_each_alone(
+        context_, sub_groups_, [this](SubGroup& group) { return step_gradient(group); }, norm());
+  const StepPlan plan = plan_step(
+      context_, [this] { return overflows(shards()); }, norm);
+  if (plan.outcome.is_applied)
+    for (SubGroup& group : sub_groups_)
+      update_group(context_, group, step_gradient(group), plan.divisor);
+  return plan.outcome;
 }
 
 void Zero3Optimizer::partition_all_parameters() {
@@ -38,25 +43,8 @@ void Zero3Optimizer::post_step() {
   gatherer_.gather(persistent_);
 }
 
-// bf16 gradients have the range of float32: upstream's stage 3 looks at scaled ones alone.
-bool Zero3Optimizer::checks_overflow() const {
-  return context_.config.fp16.enabled || context_.loss_scaler.kind() != LossScalerKind::none;
-}
-
-// The GradScaler decides on each rank by itself upstream (H7).
 bool Zero3Optimizer::overflows(const std::vector<Span>& shards) {
-  const bool is_local = context_.has(Quirk::h7_autocast_clips_scaled) &&
-                        context_.loss_scaler.kind() == LossScalerKind::grad_scaler;
-  return is_local ? any_not_finite(context_, shards)
-                  : has_overflow(context_, shards, {.is_default_group = true});
-}
-
-double Zero3Optimizer::divisor(double scale, double norm) const {
-  const double clip = context_.config.gradient_clipping;
-  const bool clips_scaled = context_.has(Quirk::h7_autocast_clips_scaled) &&
-                            context_.loss_scaler.kind() == LossScalerKind::grad_scaler;
-  if (clips_scaled) return scale * unscale_and_clip_divisor(1.0, norm, clip);
-  return unscale_and_clip_divisor(scale, norm, clip);
+  return has_overflow(context_, shards, {.is_default_group = true});
 }
 
 Span Zero3Optimizer::step_gradient(SubGroup& group) const {
@@ -67,12 +55,6 @@ std::vector<Span> Zero3Optimizer::shards() {
   std::vector<Span> spans;
   for (SubGroup& group : sub_groups_) spans.push_back(step_gradient(group));
   return spans;
-}
-
-void Zero3Optimizer::update(SubGroup& group, double divisor) {
-  group.optimizer().step(context_.compute(), Span::of(group.master()), step_gradient(group),
-                         divisor);
-  group.write_back();
 }
 
 }  // namespace zeroproof

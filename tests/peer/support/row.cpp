@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "engine/hooks/policies.h"
+
 namespace zeroproof::peer {
 
 std::string judge(RowBody body, const Twin& twin) {
@@ -35,7 +37,7 @@ Twin twin_of(const std::string& breaks_with) {
     twin.options.fallback_rule = FallbackRule::after_forward;
   } else if (breaks_with.starts_with(kFault)) {
     twin.fault = breaks_with.substr(kFault.size());
-  } else if (breaks_with.starts_with("pr")) {
+  } else if (find_policy(breaks_with)) {
     twin.options.policy = breaks_with;
   } else {
     twin.options.quirks = Quirks::parse(breaks_with).value();

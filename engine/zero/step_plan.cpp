@@ -1,0 +1,40 @@
+#include "engine/zero/step_plan.h"
+
+#include "engine/precision/gradient_norm.h"
+
+namespace zeroproof {
+namespace {
+
+// bf16 gradients have the range of float32: stages 1 and 2 look at them if told to, others do not.
+bool checks_overflow(const ZeroContext& context) {
+  const ZeroConfig& config = context.config;
+  const bool checks_bf16 = config.bf16.enabled && config.bf16.check_grad_overflow &&
+                           (config.stage == 1 || config.stage == 2);
+  return checks_bf16 || context.loss_scaler.kind() != LossScalerKind::none;
+}
+
+}  // namespace
+
+bool steps_by_group(const ZeroContext& context) {
+  return context.config.stage > 0 && context.has(Quirk::h7_autocast_clips_scaled) &&
+         context.loss_scaler.kind() == LossScalerKind::grad_scaler;
+}
+
+StepPlan plan_step(ZeroContext& context, const std::function<bool()>& overflows,
+                   const std::function<double()>& norm) {
+  StepPlan plan;
+  plan.outcome.has_overflow = checks_overflow(context) && overflows();
+  const double scale = context.loss_scaler.scale();
+  context.loss_scaler.update(plan.outcome.has_overflow);
+  if (plan.outcome.has_overflow) return plan;
+  const double norm_scaled = norm();
+  const double used =
+      context.has(Quirk::h6_unscale_with_updated_scale) ? context.loss_scaler.scale() : scale;
+  // With H6 stage 3 tells the norm by the updated scale as well.
+  plan.outcome.grad_norm = norm_scaled / (context.config.stage == 3 ? used : scale);
+  plan.outcome.is_applied = true;
+  plan.divisor = unscale_and_clip_divisor(used, norm_scaled, context.config.gradient_clipping);
+  return plan;
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+
+#include "engine/engine.h"
+#include "engine/precision/gradient_norm.h"
+#include "engine/zero/zero_context.h"
+
+namespace zeroproof {
+
+// What all ranks decide before an update, in every stage (zero_semantics 2.19).
+struct StepPlan {
+  StepOutcome outcome;   // not applied: overflow
+  double divisor = 1.0;  // of gradients: loss scale and clipping
+};
+
+// Overflow, the loss scale's next value, the norm, the divisor, in this order. The stage asks for
+// `overflows` and `norm` as its gradients lie; neither is called where its answer is not needed.
+// Collective as those are. E22 from the loss scale, which then has not changed.
+StepPlan plan_step(ZeroContext& context, const std::function<bool()>& overflows,
+                   const std::function<double()>& norm);
+
+// The update of one group of master weights, and of the parameters made from them. `Group`:
+// FlatGroup or SubGroup.
+template <class Group>
+void update_group(ZeroContext& context, Group& group, Span gradient, double divisor) {
+  group.optimizer().step(context.compute(), Span::of(group.master()), gradient, divisor);
+  group.write_back();
+}
+
+// H7: upstream's GradScaler under stages 1 to 3.
+bool steps_by_group(const ZeroContext& context);
+
+// H7: each group decides about itself, on this rank alone, and moves the scale for the next one;
+// what is clipped is scaled. `norm` is that of the scaled gradients.
+template <class Groups, class GradientOf>
+StepOutcome step_each_alone(ZeroContext& context, Groups& groups, GradientOf gradient_of,
+                            double norm) {
+  StepOutcome outcome;
+  LossScaler& scaler = context.loss_scaler;
+  outcome.grad_norm = norm / scaler.scale();
+  const double clip = unscale_and_clip_divisor(1.0, norm, context.config.gradient_clipping);
+  for (auto& group : groups) {
+    const bool is_skipped = any_not_finite(context, {gradient_of(group)});
+    if (!is_skipped) update_group(context, group, gradient_of(group), scaler.scale() * clip);
+    scaler.update(is_skipped);
+    outcome.has_overflow = outcome.has_overflow || is_skipped;
+  }
+  outcome.is_applied = !outcome.has_overflow;
+  return outcome;
+}
+
+}  // namespace zeroproof

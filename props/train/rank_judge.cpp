@@ -1,0 +1,45 @@
+#include "props/train/rank_judge.h"
+
+#include "props/train/rank_recorder.h"
+
+namespace zeroproof::train {
+namespace {
+
+RunFacts run_facts(const TrainScenario& scenario, const TrainCell& cell, std::int32_t rank) {
+  return {.program = std::string(scenario.name),
+          .dtype = std::string(precision_name(cell.precision)),
+          .rank = rank,
+          .world = cell.world_size,
+          .stage = cell.stage};
+}
+
+}  // namespace
+
+RankJudge::RankJudge(const TrainScenario& scenario, const TrainCell& cell, std::int32_t rank)
+    : level_(run_facts(scenario, cell, rank), names_),
+      journal_(*this, names_, rank),
+      models_(journal_, cell.stage == 0) {
+  for (const GroupRecord& group : world_groups(cell.world_size))
+    level_.declare_group(group.name, *group.ranks);
+  for (const ParamRecord& param : declared_params(scenario, cell)) level_.declare_param(param.name);
+}
+
+RankJudge::~RankJudge() = default;
+
+void RankJudge::finish(bool is_complete) {
+  level_.finish(is_complete);
+  streams_.finish();
+}
+
+PropertiesReport RankJudge::report() const {
+  PropertiesReport report = level_.report();
+  PropertiesReport streams;
+  for (Verdict verdict : streams_.verdicts()) {
+    for (Finding& finding : verdict.findings) finding.rank = level_.facts().rank;
+    streams.add(verdict);
+  }
+  report.merge(streams);
+  return report;
+}
+
+}  // namespace zeroproof::train

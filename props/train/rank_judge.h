@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+
+#include "engine/journal.h"
+#include "engine/runtime/host/host_world.h"
+#include "model/names.h"
+#include "props/replay/properties_level.h"
+#include "props/stream_properties.h"
+#include "props/train/model_recorder.h"
+#include "props/train/scenario.h"
+
+namespace zeroproof::train {
+
+// Judges one rank while it trains: what a recorder would write goes to the monitors of `replay`,
+// what its streams do to those of P46 to P48. Nothing of the run is kept. Used on the thread of
+// its rank; finish() and report() after that.
+class RankJudge final : private EventSink {
+ public:
+  // Both are read here only.
+  RankJudge(const TrainScenario& scenario, const TrainCell& cell, std::int32_t rank);
+  ~RankJudge() override;
+
+  RankObservers observers() { return {.journal = &journal_, .accesses = &streams_}; }
+  ModelRecorder& models() { return models_; }
+
+  // `is_complete`: the program of the rank came to its end. Call once.
+  void finish(bool is_complete);
+
+  // Of this rank alone; what compares ranks is for a RunGroup.
+  PropertiesReport report() const;
+  const PropertiesLevel& level() const { return level_; }
+
+ private:
+  void on_event(const HookEvent& event) override { level_.on_event(event); }
+
+  NameTable names_;
+  PropertiesLevel level_;
+  StreamOrderCheck streams_;
+  Journal journal_;
+  ModelRecorder models_;
+};
+
+}  // namespace zeroproof::train

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "props/train/rank_judge.h"
+#include "props/train/run_watch.h"
+
+namespace zeroproof::train {
+
+// The properties of one run, over the events and memory accesses of all its ranks.
+class RunJudge final : public RunWatch {
+ public:
+  // Both must outlive it.
+  RunJudge(const TrainScenario& scenario, const TrainCell& cell);
+
+  std::vector<RankObservers> observers() override;
+  void attach(std::size_t rank, EngineTarget::Options& options) override;
+
+  // After the run. `is_complete`: by rank, whether its program came to its end. Call once.
+  PropertiesReport finish(const std::vector<bool>& is_complete);
+
+ private:
+  std::vector<std::unique_ptr<RankJudge>> ranks_;
+};
+
+}  // namespace zeroproof::train
