@@ -11,7 +11,27 @@
 namespace zeroproof {
 namespace {
 
-using namespace zero_epilogue;
+using zero_epilogue::Counterexample;
+using zero_epilogue::Defect;
+using zero_epilogue::defect_sentence;
+using zero_epilogue::Event;
+using zero_epilogue::FullResult;
+using zero_epilogue::kProperties;
+using zero_epilogue::kRanksMax;
+using zero_epilogue::parse_settings;
+using zero_epilogue::PathCounts;
+using zero_epilogue::Property;
+using zero_epilogue::RankRules;
+using zero_epilogue::Ranks;
+using zero_epilogue::RankState;
+using zero_epilogue::ReducedResult;
+using zero_epilogue::search_all;
+using zero_epilogue::Settings;
+using zero_epilogue::settings_text;
+using zero_epilogue::Until;
+using zero_epilogue::walk;
+using zero_epilogue::WalkKind;
+using zero_epilogue::WalkOptions;
 
 double quotient(std::uint64_t value, std::uint64_t by) {
   return by == 0 ? 0 : static_cast<double>(value) / static_cast<double>(by);

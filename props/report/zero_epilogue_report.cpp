@@ -9,7 +9,9 @@ namespace zeroproof {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using namespace zero_epilogue;
+using zero_epilogue::PctCertificate;
+using zero_epilogue::Property;
+using zero_epilogue::property_name;
 
 template <class Value>
 Json or_null(const std::optional<Value>& value) {

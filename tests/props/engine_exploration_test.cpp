@@ -91,7 +91,7 @@ TEST(EngineExploration, A_cell_that_is_refused_as_documented_holds) {
   EXPECT_EQ(ExplorationStatus::held, status_of(report)) << text_of(report);
 }
 
-// Ranks that order their nodes apart reduce in different orders: only some executions show it.
+// Ranks that order their nodes apart reduce different parameters together.
 TEST(EngineExploration, A_hazard_of_order_is_found_minimised_and_replayed) {
   const CaseSettings settings = {{"stage", "2"}, {"nodes", "each"}};
   const EngineCase engine_case = case_with("reentrant", settings);
@@ -99,7 +99,7 @@ TEST(EngineExploration, A_hazard_of_order_is_found_minimised_and_replayed) {
   ASSERT_EQ(1U, report.findings.size()) << text_of(report);
   const EngineFinding& finding = report.findings.front();
   EXPECT_EQ("collective_mismatch", finding.finding.kind);
-  EXPECT_LT(finding.failing_executions, report.executions);
+  EXPECT_GT(finding.failing_executions, 0U);
   EXPECT_LE(finding.events, finding.events_before);
   const auto replay = replay_engine("test", finding.minimized, false);
   ASSERT_TRUE(replay);

@@ -73,8 +73,8 @@ TEST_P(FaultLiveness, Clean_windows_are_the_baseline_whatever_failed_before) {
   EXPECT_EQ(problems, 0) << "of " << clean.places.size();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FaultLiveness, ::testing::ValuesIn(cases()), [](const auto& info) {
-  const TrainCell& cell = info.param.cell;
+INSTANTIATE_TEST_SUITE_P(All, FaultLiveness, ::testing::ValuesIn(cases()), [](const auto& given) {
+  const TrainCell& cell = given.param.cell;
   return cell.scenario + "_stage" + std::to_string(cell.stage) + "_" +
          std::string(backward_name(cell.backward));
 });

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <set>
 
 #include "sim/explorer.h"
@@ -250,7 +252,9 @@ TEST(PctScheduler, Hits_at_least_as_often_as_its_certificate_says) {
     for (int run = 0; run < kRuns; ++run) hits += runs_in_reverse(scheduler, tasks) ? 1 : 0;
     const PctCertificate certificate = scheduler.certificate();
     EXPECT_EQ(certificate.tasks, tasks);
-    EXPECT_GE(hits, kRuns * certificate.hit_chance()) << "depth " << depth;
+    // The chance of this toy is the bound itself: four deviations are allowed for.
+    const double promised = kRuns * certificate.hit_chance();
+    EXPECT_GE(hits, promised - 4.0 * std::sqrt(promised)) << "depth " << depth;
     EXPECT_LT(certificate.miss_chance(), 1e-6);
   }
 }

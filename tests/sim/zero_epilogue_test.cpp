@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Planted{"M5", Property::a4, 8}, Planted{"M6", Property::a3, 26},
                     Planted{"M7", Property::a5, 62}, Planted{"M8", Property::a1, 14},
                     Planted{"M9", Property::a3, 26}),
-    [](const auto& info) { return info.param.defect; });
+    [](const auto& given) { return given.param.defect; });
 
 // Every combination of small numbers whose full space has at most 2 M states.
 std::vector<Settings> small_instances() {

@@ -43,6 +43,7 @@ const std::vector<Library>& libraries() {
       {"fmt/", "libfmt-dev", {"model/", "engine/", "sim/", "props/"}},
       {"nlohmann/", "nlohmann-json3-dev", {"engine/", "sim/", "props/"}},
       {"pcg_random.hpp", "libpcg-cpp-dev", {"sim/"}},
+      {"boost/context/", "libboost-context1.81-dev", {"sim/world/"}},
       {"CLI/", "libcli11-dev", {"props/cli/"}},
       {"tinyxml2.h", "libtinyxml2-dev", {"props/"}},
       {"simdjson.h", "libsimdjson-dev", {"sim/"}},
