@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Planted{"M9", Property::a3, 26}),
     [](const auto& given) { return given.param.defect; });
 
-// Every combination of small numbers whose full space has at most 2 M states.
+// Every combination of small numbers; the tests keep those whose code space is small.
 std::vector<Settings> small_instances() {
   std::vector<Settings> all;
   Settings at;
