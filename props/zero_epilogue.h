@@ -30,7 +30,7 @@ struct ZeroEpilogueReport {
   std::optional<std::uint64_t> transitions;
   std::optional<std::string> schedules;  // run, or how many there are; decimal
   std::optional<double> bytes_per_state;
-  std::optional<zero_epilogue::PctCertificate> pct;
+  std::optional<PctCertificate> pct;
   // By property A1 to A5, of the uniform random walk; empty unless schedules were counted.
   std::vector<double> probabilities;
   std::optional<zero_epilogue::Property> property;

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/events.h"
 #include "engine/runtime/process_group.h"
@@ -34,6 +35,14 @@ class Communicator {
                       const CollectiveForm& form);
   Work all_gather(Stream& stream, Span output, Span input, const CollectiveForm& form);
   Work broadcast(Stream& stream, Span data, int root, const CollectiveForm& form);
+  // What the next collective moves, where the group compares that: `part_of` each of the items.
+  template <class Items, class PartOf>
+  void announce(const Items& items, PartOf part_of) const {
+    if (!group_.compares_contents()) return;
+    std::vector<ContentPart> parts;
+    for (const auto& item : items) parts.push_back(part_of(item));
+    group_.announce(parts);
+  }
   // Of one that was issued asynchronously.
   void wait(Work work, Stream& stream);
 

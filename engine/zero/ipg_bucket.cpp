@@ -50,9 +50,7 @@ Stream& IpgBucket::producer() {
 Span IpgBucket::append(ZeroParameter& parameter, const Tensor& grad) {
   const std::int64_t begin = elements_;
   const Span source = Span::of(grad, 0, parameter.elements);
-  entries_.push_back({.parameter = &parameter, .begin = begin, .oversized = -1});
-  place_of(parameter) = static_cast<std::int32_t>(entries_.size()) - 1;
-  elements_ += parameter.elements;
+  add_entry(parameter);
   Stream& stream = producer();
   if (is_contiguous_ && parameter.elements <= capacity_) {
     const Span target = Span::of(buffers_[index_].values, begin, parameter.elements);

@@ -42,9 +42,7 @@ class IpgBucket {
     kernels_.copy(compute_, Span::of(buffers_[index_].values, begin, elements),
                   Span::of(grad, 0, elements));
     grad = Tensor();
-    place_of(parameter) = static_cast<std::int32_t>(entries_.size());
-    entries_.push_back({.parameter = &parameter, .begin = begin, .oversized = -1});
-    elements_ = begin + elements;
+    add_entry(parameter);
     return true;
   }
 
@@ -68,6 +66,11 @@ class IpgBucket {
     StreamEvent reduced;  // its last reduction is done behind this
   };
 
+  void add_entry(ZeroParameter& parameter) {
+    place_of(parameter) = static_cast<std::int32_t>(entries_.size());
+    entries_.push_back({.parameter = &parameter, .begin = elements_, .oversized = -1});
+    elements_ += parameter.elements;
+  }
   std::int32_t& place_of(const ZeroParameter& parameter) {
     return places_[static_cast<std::size_t>(parameter.id.value)];
   }

@@ -4,6 +4,7 @@
 
 #include "engine/config_marks.h"
 #include "engine/precision/gradient_norm.h"
+#include "engine/zero/bucket_events.h"
 #include "model/check.h"
 
 namespace zeroproof {
@@ -116,16 +117,8 @@ void Stage12Optimizer::add_local_sum(const ZeroParameter& parameter, Span values
 
 Span Stage12Optimizer::append(IpgBucket& target, ZeroParameter& parameter, const Tensor& grad) {
   const Span values = target.append(parameter, grad);
-  if (context_.events.is_on()) tell_added(parameter);
+  if (context_.events.is_on()) report_bucket_add(context_.events, parameter);
   return values;
-}
-
-void Stage12Optimizer::tell_added(const ZeroParameter& parameter) const {
-  HookEvent event;
-  event.kind = EventKind::bucket_add;
-  event.param = parameter.name_id;
-  event.numel = parameter.elements;
-  context_.events.send(std::move(event));
 }
 
 void Stage12Optimizer::tell_not_ready(const ZeroParameter& parameter) const {

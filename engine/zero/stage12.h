@@ -50,7 +50,6 @@ class Stage12Optimizer final : public FlatOptimizer {
   void tell_not_ready(const ZeroParameter& parameter) const;
   Span append(IpgBucket& bucket, ZeroParameter& parameter, const Tensor& grad);
   void add_local_sum(const ZeroParameter& parameter, Span values);
-  void tell_added(const ZeroParameter& parameter) const;
   void flush(IpgBucket& bucket);
   void average(IpgBucket& bucket);
   void all_reduce(Stream& stream, Span data, DType communication_dtype);

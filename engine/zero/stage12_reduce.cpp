@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/zero/bucket_events.h"
 #include "engine/zero/stage12.h"
 
 namespace zeroproof {
@@ -9,13 +10,11 @@ namespace zeroproof {
 void Stage12Optimizer::flush(IpgBucket& target) {
   if (target.is_empty()) return;
   if (context_.events.is_on()) {
-    HookEvent event;
-    event.kind = EventKind::bucket_flush;
-    event.name = context_.events.name(dtype_name(target.communication_dtype()));
-    event.numel = target.elements();
+    std::vector<NameId> params;
     for (const IpgBucket::Entry& entry : target.entries())
-      event.params.push_back(entry.parameter->name_id);
-    context_.events.send(std::move(event));
+      params.push_back(entry.parameter->name_id);
+    report_bucket_flush(context_.events, target.communication_dtype(), target.elements(),
+                        std::move(params));
   }
   {
     const Events::Call call(context_.events, "z12.average_tensor");
@@ -46,10 +45,9 @@ void Stage12Optimizer::average(IpgBucket& target) {
 }
 
 void Stage12Optimizer::announce(std::span<const IpgBucket::Entry> entries, std::int64_t begin) {
-  if (!context_.data.group().compares_contents()) return;
-  std::vector<ContentPart> parts;
-  for (const IpgBucket::Entry& entry : entries) parts.push_back({entry.parameter->id.value, begin});
-  context_.data.group().announce(parts);
+  context_.data.announce(entries, [begin](const IpgBucket::Entry& entry) {
+    return ContentPart{entry.parameter->id.value, begin};
+  });
 }
 
 // The whole data on all ranks, averaged; on the wire in the communication dtype, or in float32

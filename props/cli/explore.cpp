@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 
 #include "model/nearest_name.h"
 #include "props/cli/budget.h"
 #include "props/cli/explore_engine.h"
+#include "props/cli/explore_watch.h"
 #include "props/cli/finding_files.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
@@ -25,28 +25,6 @@ namespace zeroproof {
 namespace {
 
 constexpr std::uint64_t kRandomExecutions = 10'000;  // without --budget
-
-std::int64_t now_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch().count();
-}
-
-ExitCode exit_code_of(ExplorationStatus status) {
-  switch (status) {
-    case ExplorationStatus::held:
-      return ExitCode::held;
-    case ExplorationStatus::inconclusive:
-      return ExitCode::inconclusive;
-    case ExplorationStatus::falsified:
-      return ExitCode::falsified;
-    case ExplorationStatus::interrupted:
-      return ExitCode::interrupted;
-    case ExplorationStatus::miscounted:
-      return ExitCode::internal;
-    case ExplorationStatus::nondeterminism:
-      return ExitCode::nondeterminism;
-  }
-  return ExitCode::internal;
-}
 
 class ExploreVerb final : public Verb {
  public:
@@ -202,21 +180,7 @@ class ExploreVerb final : public Verb {
     view.task = fmt::format("explore {} {}", job.scenario, job.policy);
     view.strategy = job.scheduler;
     if (job.budget.executions != Budget::kUnlimited) view.runs_max = job.budget.executions;
-    const std::int64_t start = now_ns();
-    ExploreWatch watch;
-    watch.on_progress = [&](const ExploreProgress& at) {
-      view.runs = at.executions;
-      view.depth = at.deepest;
-      view.states = at.scheduler.states;
-      view.findings = at.findings;
-      progress.update([&] { return view; });
-    };
-    watch.should_stop = [&] {
-      if (was_interrupted()) return StopRequest::interrupted;
-      const bool is_over = time_ns_ && now_ns() - start >= *time_ns_;
-      return is_over ? StopRequest::time_over : StopRequest::none;
-    };
-    auto report = explore_scenario(job, watch);
+    auto report = explore_scenario(job, watch_for(progress, view, time_ns_));
     if (!report) return report;
     return promise_verdicts(std::move(*report));
   }

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
 #include "props/cli/budget.h"
+#include "props/cli/explore_watch.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/shell_quote.h"
@@ -18,10 +18,6 @@ namespace {
 
 constexpr std::uint64_t kExecutions = 1000;  // of random and pct, without --budget
 
-std::int64_t now_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch().count();
-}
-
 double seconds_since(std::int64_t start_ns) {
   return static_cast<double>(now_ns() - start_ns) * 1e-9;
 }
@@ -31,44 +27,7 @@ bool is_protocol_scenario(const std::string& word) {
                              [&](const ScenarioFile& file) { return file.id == word; });
 }
 
-ExitCode exit_code_of(ExplorationStatus status) {
-  switch (status) {
-    case ExplorationStatus::held:
-      return ExitCode::held;
-    case ExplorationStatus::inconclusive:
-      return ExitCode::inconclusive;
-    case ExplorationStatus::falsified:
-      return ExitCode::falsified;
-    case ExplorationStatus::interrupted:
-      return ExitCode::interrupted;
-    case ExplorationStatus::nondeterminism:
-      return ExitCode::nondeterminism;
-    case ExplorationStatus::miscounted:
-      break;
-  }
-  return ExitCode::internal;
-}
-
 using Explorations = std::vector<TimedExploration>;
-
-ExploreWatch watch_for(ProgressLine& progress, ProgressView& view,
-                       std::optional<std::int64_t> time_ns) {
-  const std::int64_t start = now_ns();
-  ExploreWatch watch;
-  watch.on_progress = [&](const ExploreProgress& at) {
-    view.runs = at.executions;
-    view.depth = at.deepest;
-    view.states = at.scheduler.states;
-    view.findings = at.findings;
-    progress.update([&] { return view; });
-  };
-  watch.should_stop = [start, time_ns] {
-    if (was_interrupted()) return StopRequest::interrupted;
-    const bool is_over = time_ns && now_ns() - start >= *time_ns;
-    return is_over ? StopRequest::time_over : StopRequest::none;
-  };
-  return watch;
-}
 
 // DIR/SCENARIO-KIND.zps as found, and -min.zps.
 Result<void> write_schedules(const Explorations& explorations, const std::string& folder) {

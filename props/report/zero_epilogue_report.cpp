@@ -9,7 +9,6 @@ namespace zeroproof {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using zero_epilogue::PctCertificate;
 using zero_epilogue::Property;
 using zero_epilogue::property_name;
 
@@ -19,12 +18,12 @@ Json or_null(const std::optional<Value>& value) {
 }
 
 Json pct_json(const PctCertificate& pct) {
-  return {{"processes", pct.processes},
-          {"events", pct.events},
+  return {{"processes", pct.tasks},
+          {"events", pct.steps},
           {"depth", pct.depth},
-          {"schedules", pct.schedules},
-          {"chance_a_schedule", pct.chance_a_schedule},
-          {"chance_of_a_miss", pct.chance_of_a_miss}};
+          {"schedules", pct.runs},
+          {"chance_a_schedule", pct.hit_chance()},
+          {"chance_of_a_miss", pct.miss_chance()}};
 }
 
 std::string finding_text(const ZeroEpilogueReport& report) {
@@ -42,8 +41,7 @@ std::string pct_text(const PctCertificate& pct) {
   return fmt::format(
       "  pct: n={} processes, k={} events, d={}: a violation of depth {} is met in a schedule with "
       "a chance of at least {:.3g},\n  and was missed by all {} with at most {:.3g}\n",
-      pct.processes, pct.events, pct.depth, pct.depth, pct.chance_a_schedule, pct.schedules,
-      pct.chance_of_a_miss);
+      pct.tasks, pct.steps, pct.depth, pct.depth, pct.hit_chance(), pct.runs, pct.miss_chance());
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace zeroproof::train {
 namespace {
 
-// The kind of a run that failed without the world's having seen why.
+// Of a run that failed without the world's having seen why.
 std::string error_kind(const CellRun& run) {
   const auto id = engine_error_of(run.ranks[run.deciding_rank()].error);
   return id ? std::string(engine_error_name(*id)) : "error";
@@ -23,9 +23,7 @@ std::string error_kind(const CellRun& run) {
 std::string kind_of(const CellRun& run, const TrainReport& report) {
   if (report.status == CellStatus::different)
     return differing_ranks(run.ranks) ? "ranks_differ" : "different";
-  const bool has_thrown =
-      std::ranges::any_of(run.ranks, [](const RankRun& rank) { return rank.error != nullptr; });
-  return has_thrown ? error_kind(run) : "not_refused";
+  return run.has_failed() ? error_kind(run) : "not_refused";
 }
 
 // What the world saw explains the errors that followed, so those are not findings of their own.
@@ -83,12 +81,7 @@ CaseRun CaseRunner::run(Chooser& chooser) {
                                  .chooser = &chooser,
                                  .nodes = case_.nodes});
   TrainReport report = report_of(*scenario_, case_.cell, run);
-  if (judge) {
-    std::vector<bool> is_complete;
-    for (const RankRun& rank : run.ranks)
-      is_complete.push_back(!rank.error || engine_error_of(rank.error));
-    report.properties = judge->finish(is_complete);
-  }
+  if (judge) report.properties = judge->finish(run);
   return conclude(run, std::move(report), {});
 }
 

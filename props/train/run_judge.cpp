@@ -18,11 +18,12 @@ void RunJudge::attach(std::size_t rank, EngineTarget::Options& options) {
   options.autograd = &ranks_[rank]->models();
 }
 
-PropertiesReport RunJudge::finish(const std::vector<bool>& is_complete) {
+PropertiesReport RunJudge::finish(const CellRun& run) {
   RunGroup group;
   PropertiesReport report;
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    ranks_[rank]->finish(is_complete[rank]);
+    const std::exception_ptr& error = run.ranks[rank].error;
+    ranks_[rank]->finish(!error || engine_error_of(error));
     group.add(ranks_[rank]->level(), "rank " + std::to_string(rank));
     report.merge(ranks_[rank]->report());
   }

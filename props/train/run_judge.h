@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "props/train/cell_run.h"
 #include "props/train/rank_judge.h"
 #include "props/train/run_watch.h"
 
@@ -17,8 +18,8 @@ class RunJudge final : public RunWatch {
   std::vector<RankObservers> observers() override;
   void attach(std::size_t rank, EngineTarget::Options& options) override;
 
-  // After the run. `is_complete`: by rank, whether its program came to its end. Call once.
-  PropertiesReport finish(const std::vector<bool>& is_complete);
+  // After the run; a rank whose engine refused came to its program's end all the same. Call once.
+  PropertiesReport finish(const CellRun& run);
 
  private:
   std::vector<std::unique_ptr<RankJudge>> ranks_;

@@ -58,10 +58,7 @@ TrainReport judge_events(const TrainScenario& scenario, const TrainCell& cell) {
   RunJudge judge(scenario, cell);
   const CellRun run = run_ranks(scenario, cell, {.watch = &judge});
   TrainReport report = report_of(scenario, cell, run);
-  std::vector<bool> is_complete;
-  for (const RankRun& rank : run.ranks)
-    is_complete.push_back(!rank.error || engine_error_of(rank.error));
-  report.properties = judge.finish(is_complete);
+  report.properties = judge.finish(run);
   return report;
 }
 

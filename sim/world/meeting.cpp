@@ -61,27 +61,24 @@ Meeting& MeetingPoint::call(std::size_t rank, std::int64_t sequence,
   return meeting;
 }
 
-bool MeetingPoint::run(Meeting& meeting, std::size_t& gone) {
-  if (meeting.has_run) return true;
+std::optional<std::size_t> MeetingPoint::run(Meeting& meeting) {
+  if (meeting.has_run) return std::nullopt;
   meeting.has_run = true;
-  bool is_alive = true;
+  std::optional<std::size_t> gone;
   std::vector<const host::Collective*> all;
   for (std::size_t r = 0; r < size_; ++r) {
     Part& part = *meeting.parts[r];
-    if (!part.input.acquire() || !part.output.acquire()) {
-      gone = r;
-      is_alive = false;
-    }
+    if (!part.input.acquire() || !part.output.acquire()) gone = r;
     part.collective.input = part.input.span();
     part.collective.output = part.output.span();
     all.push_back(&part.collective);
   }
-  if (is_alive) host::run_collective(all, scratch_, has_garbage_);
+  if (!gone) host::run_collective(all, scratch_, has_garbage_);
   for (std::optional<Part>& part : meeting.parts) {
     part->input.release();
     part->output.release();
   }
-  return is_alive;
+  return gone;
 }
 
 void MeetingPoint::complete(Meeting& meeting, std::size_t rank) {
@@ -92,12 +89,6 @@ void MeetingPoint::complete(Meeting& meeting, std::size_t rank) {
     meetings_.pop_front();
     ++first_;
   }
-}
-
-Meeting* MeetingPoint::find(std::int64_t sequence) {
-  const std::int64_t at = sequence - first_;
-  if (at < 0 || std::cmp_greater_equal(at, meetings_.size())) return nullptr;
-  return meetings_[static_cast<std::size_t>(at)].get();
 }
 
 void MeetingPoint::fail(const std::string& text, bool is_abort) {

@@ -43,15 +43,13 @@ class MeetingPoint {
   // The group has failed from then on.
   Meeting& call(std::size_t rank, std::int64_t sequence, const host::Collective& collective,
                 std::vector<ContentPart> content = {});
-  // Does the work of all, the first time. False when memory of `gone` has been freed meanwhile.
-  bool run(Meeting& meeting, std::size_t& gone);
+  // Does the work of all, the first time; or says which rank's memory has been freed meanwhile.
+  std::optional<std::size_t> run(Meeting& meeting);
   void complete(Meeting& meeting, std::size_t rank);
-  Meeting* find(std::int64_t sequence);  // null when it is complete, or nobody has called it
 
   void fail(const std::string& text, bool is_abort);
   const std::string& failure() const { return failure_; }  // empty for none
-  bool is_aborted() const { return is_aborted_; }
-  void raise_if_failed() const;  // RuntimeFault, or GroupAborted
+  void raise_if_failed() const;                            // RuntimeFault, or GroupAborted
 
   const std::string& name() const { return name_; }
   std::size_t size() const { return size_; }

@@ -3,61 +3,24 @@
 #include <utility>
 
 #include "engine/runtime/fault.h"
-#include "engine/runtime/host/elements.h"
 #include "model/check.h"
 
 namespace zeroproof::sim {
 
-using host::Collective;
-using host::CollectiveOp;
-
 SimGroup::SimGroup(host::GroupMembers members, std::shared_ptr<MeetingPoint> point,
                    SimStreams& streams)
-    : members_(std::move(members)), point_(std::move(point)), streams_(streams) {}
+    : CollectiveGroup(std::move(members), streams.log()),
+      point_(std::move(point)),
+      streams_(streams) {}
 
-Work SimGroup::all_reduce(Stream& stream, Span data, ReduceOp op) {
-  return issue(stream, {CollectiveOp::all_reduce, data, data, op, 0});
-}
-
-Work SimGroup::reduce(Stream& stream, Span data, int root, ReduceOp op) {
-  ZP_CHECK(root >= 0 && root < size(), "a root outside the group");
-  return issue(stream, {CollectiveOp::reduce, data, data, op, root});
-}
-
-Work SimGroup::reduce_scatter(Stream& stream, Span output, Span input, ReduceOp op) {
-  ZP_CHECK(input.elements == output.elements * size(), "reduce_scatter of uneven parts");
-  return issue(stream, {CollectiveOp::reduce_scatter, input, output, op, 0});
-}
-
-Work SimGroup::all_gather(Stream& stream, Span output, Span input) {
-  ZP_CHECK(output.elements == input.elements * size(), "all_gather of uneven parts");
-  return issue(stream, {CollectiveOp::all_gather, input, output, ReduceOp::sum, 0});
-}
-
-Work SimGroup::broadcast(Stream& stream, Span data, int root) {
-  ZP_CHECK(root >= 0 && root < size(), "a root outside the group");
-  return issue(stream, {CollectiveOp::broadcast, data, data, ReduceOp::sum, root});
-}
-
-Work SimGroup::barrier(Stream& stream) {
-  return issue(stream, {});
-}
-
-Work SimGroup::issue(Stream& stream, const Collective& collective) {
+Work SimGroup::issue(Stream& stream, const host::Collective& collective) {
   streams_.control().step({SeamOp::collective, stream.id().value, collective.input.elements});
   try {
     streams_.control().reach(SeamCall::collective);
   } catch (const RuntimeFault& fault) {
     point_->fail(fault.what(), false);
   }
-  if (collective.op != CollectiveOp::barrier) {
-    ZP_CHECK(collective.input.dtype() == collective.output.dtype(),
-             "a collective with an input and an output of different dtypes");
-    if (!collective.input.is_empty()) host::is_dense(collective.input);
-    if (!collective.output.is_empty()) host::is_dense(collective.output);
-    streams_.log().read(stream, collective.input);
-    streams_.log().write(stream, collective.output);
-  }
+  check_and_note(stream, collective);
   raise_if_failed();
   const auto sequence = static_cast<std::int64_t>(completions_.size());
   const auto member = static_cast<std::size_t>(rank());
@@ -93,6 +56,11 @@ bool SimGroup::is_completed(Work work) {
   const bool is_reached = streams_.is_reached(completion(work));
   streams_.control().note(is_reached ? 1 : 0);
   return is_reached;
+}
+
+std::optional<std::string> SimGroup::failure() {
+  if (point_->failure().empty()) return std::nullopt;
+  return point_->failure();
 }
 
 void SimGroup::abort(const std::string& reason) {

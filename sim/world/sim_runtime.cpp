@@ -1,6 +1,5 @@
 #include "sim/world/sim_runtime.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace zeroproof::sim {
@@ -18,14 +17,7 @@ void SimRuntime::join(host::GroupMembers members, std::shared_ptr<MeetingPoint> 
 }
 
 std::optional<std::string> SimRuntime::poll_error() {
-  for (const std::unique_ptr<SimGroup>& group : groups_) {
-    const std::string failure = group->point().failure();
-    const auto is_known = [&](const auto& other) { return other->noticed() == failure; };
-    if (failure.empty() || std::ranges::any_of(groups_, is_known)) continue;
-    group->notice(failure);
-    return failure;
-  }
-  return std::nullopt;
+  return host::take_failure(groups_);
 }
 
 void SimRuntime::abort(const std::string& reason) {

@@ -104,12 +104,11 @@ void SimStream::run_head() {
 }
 
 void SimStream::run_collective(const StreamWork& work) {
-  std::size_t gone = 0;
-  if (!work.point->run(*work.meeting, gone))
+  if (const auto gone = work.point->run(*work.meeting))
     streams_.control().report(
         FindingKind::use_after_free,
         fmt::format("{}, collective {}: memory of rank {} of the group was freed before it ran",
-                    work.point->name(), work.meeting->sequence, gone));
+                    work.point->name(), work.meeting->sequence, *gone));
   work.point->complete(*work.meeting, work.member);
 }
 

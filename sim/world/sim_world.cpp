@@ -6,33 +6,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/runtime/host/rendezvous.h"
+#include "engine/runtime/host/rank_errors.h"
 #include "model/check.h"
 #include "sim/world/deadlock.h"
 #include "sim/world/rank_task.h"
 
 namespace zeroproof {
 namespace {
-
-std::string text_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& known) {
-    return known.what();
-  } catch (...) {
-    return "an exception of an unknown type";
-  }
-}
-
-bool is_abort(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const host::GroupAborted&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
 
 bool is_cut(const std::exception_ptr& error) {
   try {
@@ -93,12 +73,7 @@ Chooser& SimWorld::chooser(int rank) {
 }
 
 void SimWorld::run(const Program& program) {
-  std::exception_ptr first;
-  for (const std::exception_ptr& error : try_run(program)) {
-    if (!error) continue;
-    if (!first || (is_abort(first) && !is_abort(error))) first = error;
-  }
-  if (first) std::rethrow_exception(first);
+  host::rethrow_first(try_run(program));
 }
 
 std::vector<std::exception_ptr> SimWorld::try_run(const Program& program) {
@@ -176,8 +151,7 @@ void SimWorld::finish(sim::RankTask& task) {
   if (is_cut(error)) {
     is_cut_ = true;
   } else {
-    const std::string text = text_of(error);
-    abort_all(is_abort(error) ? text : fmt::format("rank {} failed: {}", task.rank(), text));
+    abort_all(host::abort_reason(task.rank(), error));
   }
 }
 

@@ -242,15 +242,10 @@ WalkResult run_all(const RankRules& rules, const WalkOptions& options, Picker pi
 
 PctCertificate certificate(const Settings& settings, const WalkOptions& options,
                            std::uint64_t schedules) {
-  PctCertificate pct{.processes = 2 * std::uint64_t{settings.ranks},
-                     .events = events_of(settings),
-                     .depth = options.depth,
-                     .schedules = schedules};
-  const double places = std::pow(static_cast<double>(pct.events), options.depth - 1.0);
-  pct.chance_a_schedule = 1 / (static_cast<double>(pct.processes) * places);
-  pct.chance_of_a_miss =
-      std::exp(static_cast<double>(schedules) * std::log1p(-pct.chance_a_schedule));
-  return pct;
+  return {.tasks = 2 * std::uint64_t{settings.ranks},
+          .steps = events_of(settings),
+          .depth = static_cast<int>(options.depth),
+          .runs = schedules};
 }
 
 }  // namespace

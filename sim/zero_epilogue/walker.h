@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/schedulers/pct.h"
 #include "sim/zero_epilogue/findings.h"
 #include "sim/zero_epilogue/rank_rules.h"
 #include "sim/zero_epilogue/ranks.h"
@@ -26,24 +27,14 @@ struct WalkOptions {
   bool stops_at_first_finding = true;
 };
 
-// What PCT promises about the schedules it ran: a violation that needs `depth` ordering
-// constraints between the engines and streams was missed with at most this chance. The choice
-// among the hooks of one rank is uniform and not part of the promise.
-struct PctCertificate {
-  std::uint64_t processes = 0;  // n
-  std::uint64_t events = 0;     // k: the longest schedule there can be
-  std::uint32_t depth = 0;      // d
-  std::uint64_t schedules = 0;
-  double chance_a_schedule = 0;  // 1 / (n k^(d-1))
-  double chance_of_a_miss = 0;
-};
-
 struct WalkResult {
   std::uint64_t schedules = 0;
   std::uint64_t events = 0;
   Findings findings;
   std::optional<Property> first;  // what the first failing schedule violated
   std::vector<Event> failing;     // and its events
+  // Tasks are the engines and streams, steps the longest schedule there can be. The choice among
+  // the hooks of one rank is uniform and not part of the promise.
   std::optional<PctCertificate> pct;
 };
 

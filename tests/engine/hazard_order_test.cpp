@@ -14,16 +14,11 @@
 #include "engine/zero/ipg_bucket.h"
 #include "engine/zero/stage3/stage3.h"
 #include "model/cpu_ops.h"
+#include "tests/engine/support/one_quirk.h"
 #include "tests/engine/support/small_models.h"
 
 namespace zeroproof {
 namespace {
-
-Quirks only(Quirk quirk) {
-  Quirks quirks;
-  quirks.add(quirk);
-  return quirks;
-}
 
 Zero3Optimizer& stage3_of(Engine::Core& core) {
   return dynamic_cast<Zero3Optimizer&>(*core.optimizer);

@@ -9,16 +9,11 @@
 #include "engine/quirk_effect.h"
 #include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
+#include "tests/engine/support/one_quirk.h"
 #include "tests/engine/support/small_models.h"
 
 namespace zeroproof {
 namespace {
-
-Quirks only(Quirk quirk) {
-  Quirks quirks;
-  quirks.add(quirk);
-  return quirks;
-}
 
 // Two linears side by side: the engine's forward runs `a`; `b` is the caller's to run past it.
 class SidePathModel final : public nn::Module {

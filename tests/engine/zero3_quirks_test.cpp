@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 #include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
+#include "tests/engine/support/one_quirk.h"
 #include "tests/engine/support/small_models.h"
 
 namespace zeroproof {
@@ -58,12 +59,6 @@ std::pair<double, double> sums(const Program& program, Quirks quirks, bool is_of
 void micro_batch(Engine& engine, SwitchModel& model, const Tensor& x, bool uses_a) {
   model.uses_a = uses_a;
   engine.backward(engine.forward(x));
-}
-
-Quirks only(Quirk quirk) {
-  Quirks quirks;
-  quirks.add(quirk);
-  return quirks;
 }
 
 TEST(Zero3Quirks, H16_applies_a_gradient_of_an_earlier_window) {

@@ -204,10 +204,10 @@ TEST(Walker, States_what_pct_promises) {
   const auto found =
       walk(settings_of({"P=4", "N=64"}), {.kind = WalkKind::pct, .depth = 2, .schedules = 100});
   ASSERT_TRUE(found->pct.has_value());
-  EXPECT_EQ(found->pct->processes, 8U);
-  EXPECT_EQ(found->pct->events, 4U * (1 + 64 + 2 + 2 * 32));
-  EXPECT_DOUBLE_EQ(found->pct->chance_a_schedule, 1.0 / (8 * 524));
-  EXPECT_NEAR(found->pct->chance_of_a_miss, std::pow(1 - 1.0 / (8 * 524), 100), 1e-12);
+  EXPECT_EQ(found->pct->tasks, 8U);
+  EXPECT_EQ(found->pct->steps, 4U * (1 + 64 + 2 + 2 * 32));
+  EXPECT_DOUBLE_EQ(found->pct->hit_chance(), 1.0 / (8 * 524));
+  EXPECT_NEAR(found->pct->miss_chance(), std::pow(1 - 1.0 / (8 * 524), 100), 1e-12);
 }
 
 }  // namespace

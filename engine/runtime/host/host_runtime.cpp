@@ -1,6 +1,5 @@
 #include "engine/runtime/host/host_runtime.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace zeroproof::host {
@@ -28,14 +27,7 @@ void HostRuntime::join(GroupMembers members, std::shared_ptr<Rendezvous> rendezv
 }
 
 std::optional<std::string> HostRuntime::poll_error() {
-  for (const std::unique_ptr<HostGroup>& group : groups_) {
-    const std::optional<std::string> failure = group->rendezvous().failure();
-    const auto is_known = [&](const auto& other) { return other->noticed() == *failure; };
-    if (!failure || std::ranges::any_of(groups_, is_known)) continue;
-    group->notice(*failure);
-    return failure;
-  }
-  return std::nullopt;
+  return take_failure(groups_);
 }
 
 void HostRuntime::enter() {

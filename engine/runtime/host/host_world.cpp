@@ -8,32 +8,10 @@
 #include <utility>
 
 #include "engine/runtime/host/host_runtime.h"
+#include "engine/runtime/host/rank_errors.h"
 #include "model/check.h"
 
 namespace zeroproof {
-namespace {
-
-std::string text_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& known) {
-    return known.what();
-  } catch (...) {
-    return "an exception of an unknown type";
-  }
-}
-
-bool is_abort(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const host::GroupAborted&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
-}  // namespace
 
 HostWorld::HostWorld(const HostWorldOptions& options) {
   ZP_CHECK(
@@ -65,12 +43,7 @@ Runtime& HostWorld::runtime(int rank) {
 }
 
 void HostWorld::run(const Program& program) {
-  std::exception_ptr first;
-  for (const std::exception_ptr& error : try_run(program)) {
-    if (!error) continue;
-    if (!first || (is_abort(first) && !is_abort(error))) first = error;
-  }
-  if (first) std::rethrow_exception(first);
+  host::rethrow_first(try_run(program));
 }
 
 std::vector<std::exception_ptr> HostWorld::try_run(const Program& program) {
@@ -98,8 +71,7 @@ std::exception_ptr HostWorld::run_rank(const Program& program, int rank) {
 }
 
 void HostWorld::abort_all(int rank, const std::exception_ptr& error) {
-  const std::string text = text_of(error);
-  const std::string reason = is_abort(error) ? text : fmt::format("rank {} failed: {}", rank, text);
+  const std::string reason = host::abort_reason(rank, error);
   for (const std::unique_ptr<host::HostRuntime>& runtime : runtimes_) runtime->abort(reason);
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/engine_error.h"
+#include "engine/zero/bucket_events.h"
 #include "model/tensor_impl.h"
 
 namespace zeroproof {
@@ -50,7 +51,7 @@ void GradientPartitions::add(const ZeroParameter& parameter, bool is_from_leaf_m
   const Tensor& grad = parameter.tensor.impl().grad;  // counts no references
   if (!grad.is_defined()) give_zeros(*known.parameter, is_from_leaf_module);
   bucket.add(parameter, *known.parameter);
-  if (context_.events.is_on()) report_add(*known.parameter);
+  if (context_.events.is_on()) report_bucket_add(context_.events, parameter);
 }
 
 // Upstream's zeros of a leaf module are as large as the parameter is at that moment, which the
@@ -218,23 +219,13 @@ void GradientPartitions::copy_to_hp(bool is_boundary_only) {
     }
 }
 
-void GradientPartitions::report_add(const PartitionedParameter& parameter) const {
-  HookEvent event;
-  event.kind = EventKind::bucket_add;
-  event.param = parameter.parameter().name_id;
-  event.numel = parameter.elements();
-  context_.events.send(std::move(event));
-}
-
 void GradientPartitions::report_flush(const GradientBucket& bucket) const {
   if (!context_.events.is_on()) return;
-  HookEvent event;
-  event.kind = EventKind::bucket_flush;
-  event.name = context_.events.name(dtype_name(bucket.communication_dtype()));
+  std::vector<NameId> params;
   for (const PartitionedParameter* parameter : bucket.parameters())
-    event.params.push_back(parameter->parameter().name_id);
-  event.numel = bucket.elements();
-  context_.events.send(std::move(event));
+    params.push_back(parameter->parameter().name_id);
+  report_bucket_flush(context_.events, bucket.communication_dtype(), bucket.elements(),
+                      std::move(params));
 }
 
 }  // namespace zeroproof

@@ -73,7 +73,6 @@ class GradientPartitions {
   void partition(const ParameterList& parameters, const Tensor& slices);
   bool overwrites_pending() const;
   bool overwrites_window(const State& state) const;
-  void report_add(const PartitionedParameter& parameter) const;
   void report_flush(const GradientBucket& bucket) const;
 
   ZeroContext& context_;

@@ -123,12 +123,9 @@ void PartitionedParameter::set_data(const Tensor& data) const {
 }
 
 void announce(const ZeroContext& context, const ParameterList& parameters) {
-  ProcessGroup& group = context.data.group();
-  if (!group.compares_contents()) return;
-  std::vector<ContentPart> parts;
-  for (const PartitionedParameter* parameter : parameters)
-    parts.push_back({parameter->id().value, 0});
-  group.announce(parts);
+  context.data.announce(parameters, [](const PartitionedParameter* parameter) {
+    return ContentPart{parameter->id().value, 0};
+  });
 }
 
 }  // namespace zeroproof

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "engine/quirks.h"
+
+namespace zeroproof {
+
+inline Quirks only(Quirk quirk) {
+  Quirks quirks;
+  quirks.add(quirk);
+  return quirks;
+}
+
+}  // namespace zeroproof
