@@ -15,19 +15,19 @@ namespace {
 
 class NoKernels final : public Kernels {
  public:
-  void fill(Stream&, Span, double) override {}
-  void copy(Stream&, Span, Span, double) override {}
-  void add(Stream&, Span, Span, double) override {}
-  void scale(Stream&, Span, double) override {}
-  void divide(Stream&, Span, double) override {}
-  void add_squares(Stream&, Span, Span) override {}
-  void count_non_finite(Stream&, Span, Span) override {}
+  void fill(Stream&, const Span&, double) override {}
+  void copy(Stream&, const Span&, const Span&, double) override {}
+  void add(Stream&, const Span&, const Span&, double) override {}
+  void scale(Stream&, const Span&, double) override {}
+  void divide(Stream&, const Span&, double) override {}
+  void add_squares(Stream&, const Span&, const Span&) override {}
+  void count_non_finite(Stream&, const Span&, const Span&) override {}
   void adam(Stream&, const AdamUpdate&) override {}
   void sgd(Stream&, const SgdUpdate&) override {}
-  std::vector<double> read(Stream&, Span source) override {
+  std::vector<double> read(Stream&, const Span& source) override {
     return std::vector<double>(static_cast<std::size_t>(source.elements), 0.0);
   }
-  void write(Stream&, Span, const std::vector<double>&) override {}
+  void write(Stream&, const Span&, const std::vector<double>&) override {}
 };
 
 class IdleRuntime final : public Runtime {

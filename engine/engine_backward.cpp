@@ -97,11 +97,16 @@ Result<void> Engine::Core::override_loss_scale(double loss_scale) {
 
 // --- hooks -------------------------------------------------------------------------------------
 
+// The hook path: what needs no thought comes first, and by tail calls.
 void Engine::Core::on_gradient(ZeroParameter& parameter) {
   has_unreduced_gradients_ = true;
-  if (context.events.is_on()) return on_observed_gradient(parameter);
-  if (policy->is_settled(context.autograd.current_graph_task()))
+  if (is_quiet_ && policy->is_settled(context.autograd.current_graph_task())) [[likely]]
     return optimizer->add_gradient(parameter);
+  on_gradient_slowly(parameter);
+}
+
+void Engine::Core::on_gradient_slowly(ZeroParameter& parameter) {
+  if (!is_quiet_) return on_observed_gradient(parameter);
   const bool refreshes = policy->before_gradient(*this);
   optimizer->add_gradient(parameter);
   policy->after_gradient(*this, refreshes);

@@ -100,6 +100,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void register_gradient_hooks();
   void on_hook(const std::function<void()>& work);
   void run_observed_callback(const std::string& label);
+  void on_gradient_slowly(ZeroParameter& parameter);
   void on_observed_gradient(ZeroParameter& parameter);
   Tensor on_leaf_gradient(const Tensor& grad);
   double leaf_factor() const;
@@ -130,7 +131,8 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
 
   std::vector<HookHandle> handles_;
   std::vector<HookHandle> gradient_handles_;
-  bool has_unreduced_gradients_ = false;  // of hooks since the last epilogue
+  const bool is_quiet_ = !context.events.is_on();  // nobody records, nothing injects faults
+  bool has_unreduced_gradients_ = false;           // of hooks since the last epilogue
   std::vector<OpenTask> tasks_;
   std::vector<std::size_t> open_forwards_;  // how many tasks were open when each began
   std::int32_t running_ = 0;                // calls of backward

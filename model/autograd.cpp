@@ -201,10 +201,6 @@ void Autograd::queue_callback(std::function<void()> callback) {
   thread().current_task->callbacks().push_back(std::move(callback));
 }
 
-GraphTaskId Autograd::current_graph_task() const {
-  return thread().current_task ? thread().current_task->id() : GraphTaskId::none();
-}
-
 bool Autograd::will_execute(const Node& node) const {
   if (!thread().current_task)
     throw AutogradError("_get_current_graph_task_nodes_in_graph is only valid during backward");

@@ -14,6 +14,8 @@
 #include "model/choice.h"
 #include "model/device.h"
 #include "model/global_state.h"
+#include "model/grad_thread.h"
+#include "model/graph_task.h"
 #include "model/ids.h"
 #include "model/latitude.h"
 #include "model/local_state.h"
@@ -22,10 +24,6 @@
 #include "model/tensor.h"
 
 namespace zeroproof {
-
-struct GradThread;
-class GraphTask;
-struct NodeTask;
 
 struct BackwardOptions {
   bool create_graph = false;
@@ -82,7 +80,10 @@ class Autograd {
   void queue_callback(std::function<void()> callback);
 
   // None outside nodes, hooks and callbacks.
-  GraphTaskId current_graph_task() const;
+  GraphTaskId current_graph_task() const {
+    const GraphTask* task = running_->current_task;
+    return task ? task->id() : GraphTaskId::none();
+  }
 
   // The listener must outlive its place here. Told in order of addition, of ends in reverse.
   void add_listener(GraphTaskListener& listener) { listeners_.push_back(&listener); }

@@ -36,24 +36,26 @@ class Kernels {
  public:
   virtual ~Kernels() = default;
 
-  virtual void fill(Stream& stream, Span target, double value) = 0;
+  virtual void fill(Stream& stream, const Span& target, double value) = 0;
   // target = source * factor
-  virtual void copy(Stream& stream, Span target, Span source, double factor = 1.0) = 0;
+  virtual void copy(Stream& stream, const Span& target, const Span& source,
+                    double factor = 1.0) = 0;
   // target += source * factor
-  virtual void add(Stream& stream, Span target, Span source, double factor = 1.0) = 0;
-  virtual void scale(Stream& stream, Span target, double factor) = 0;
-  virtual void divide(Stream& stream, Span target, double divisor) = 0;  // div_: not 1 / divisor
+  virtual void add(Stream& stream, const Span& target, const Span& source, double factor = 1.0) = 0;
+  virtual void scale(Stream& stream, const Span& target, double factor) = 0;
+  virtual void divide(Stream& stream, const Span& target,
+                      double divisor) = 0;  // div_: not 1 / divisor
 
   // Add to the first element of `target`: the squares of the source; how many are not finite.
-  virtual void add_squares(Stream& stream, Span target, Span source) = 0;
-  virtual void count_non_finite(Stream& stream, Span target, Span source) = 0;
+  virtual void add_squares(Stream& stream, const Span& target, const Span& source) = 0;
+  virtual void count_non_finite(Stream& stream, const Span& target, const Span& source) = 0;
 
   virtual void adam(Stream& stream, const AdamUpdate& update) = 0;
   virtual void sgd(Stream& stream, const SgdUpdate& update) = 0;
 
   // The host waits for the stream and gets the numbers; or gives them.
-  virtual std::vector<double> read(Stream& stream, Span source) = 0;
-  virtual void write(Stream& stream, Span target, const std::vector<double>& values) = 0;
+  virtual std::vector<double> read(Stream& stream, const Span& source) = 0;
+  virtual void write(Stream& stream, const Span& target, const std::vector<double>& values) = 0;
 };
 
 }  // namespace zeroproof

@@ -14,8 +14,8 @@ IpgBucket::IpgBucket(ZeroContext& context, DType communication_dtype, std::int64
       is_contiguous_(context.config.contiguous_gradients),
       compute_(context.compute()),
       kernels_(context.kernels()),
+      entry_places_(context.parameters.size()),
       places_(context.parameters.size(), -1) {
-  entries_.reserve(context.parameters.size());
   producers_.reserve(4);
 }
 
@@ -50,20 +50,21 @@ Stream& IpgBucket::producer() {
 Span IpgBucket::append(ZeroParameter& parameter, const Tensor& grad) {
   const std::int64_t begin = elements_;
   const Span source = Span::of(grad, 0, parameter.elements);
-  add_entry(parameter);
+  if (entry_count_ == entry_places_.size()) entry_places_.emplace_back();
+  fill_entry(parameter);
   Stream& stream = producer();
   if (is_contiguous_ && parameter.elements <= capacity_) {
     const Span target = Span::of(buffers_[index_].values, begin, parameter.elements);
     kernels_.copy(stream, target, source);
     return target;
   }
-  entries_.back().oversized = static_cast<std::int32_t>(oversized_.size());
+  entry_places_[entry_count_ - 1].oversized = static_cast<std::int32_t>(oversized_.size());
   oversized_.push_back(grad);
   return source;
 }
 
 void IpgBucket::add(const ZeroParameter& parameter, const Tensor& grad) {
-  const Entry& entry = entries_.at(static_cast<std::size_t>(place_of(parameter)));
+  const Entry& entry = entry_places_.at(static_cast<std::size_t>(place_of(parameter)));
   const Span target = values(entry);
   if (target.tensor == &grad.impl()) return;  // added in place
   kernels_.add(producer(), target, Span::of(grad));
@@ -98,8 +99,8 @@ void IpgBucket::finish_reduction() {
 }
 
 void IpgBucket::clear() {
-  for (const Entry& entry : entries_) place_of(*entry.parameter) = -1;
-  entries_.clear();
+  for (const Entry& entry : entries()) place_of(*entry.parameter) = -1;
+  entry_count_ = 0;
   oversized_.clear();
   producers_.clear();
   elements_ = 0;

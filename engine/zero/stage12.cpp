@@ -27,9 +27,7 @@ Stage12Optimizer::Stage12Optimizer(ZeroContext& context)
     : FlatOptimizer(context, context.data.size(), context.data.group().rank()),
       progress_(context.parameters.size()),
       is_used_(context.parameters.size()),
-      is_quiet_(!context.events.is_on()),
-      offers_directly_(context.config.stage == 2 && context.config.contiguous_gradients &&
-                       !context.has(Quirk::h13_param_once_per_backward)) {
+      is_quiet_(!context.events.is_on()) {
   std::int64_t total = 1;
   for (const ZeroParameter& parameter : context.parameters)
     if (parameter.group >= 0) total += parameter.elements;
@@ -58,14 +56,20 @@ void Stage12Optimizer::on_forward_begin(bool) {}
 
 // The hook path: what needs no thought is done here.
 void Stage12Optimizer::add_gradient(ZeroParameter& parameter) {
-  if (is_ready_ && is_quiet_) [[likely]] {
-    if (!is_offered_by_hooks_) return;
+  if (hook_work_ == HookWork::none) return;
+  if (hook_work_ == HookWork::take && !context_.is_coalescing && parameter.is_gradient_ready) {
     Tensor& grad = parameter.tensor.impl().grad;
-    if (offers_directly_ && !context_.is_coalescing && parameter.is_gradient_ready &&
-        grad.is_defined() && bucket(parameter).take(parameter, grad))
-      return;
+    if (grad.is_defined() && bucket(parameter).take(parameter, grad)) return;
   }
   add_gradient_slowly(parameter);
+}
+
+Stage12Optimizer::HookWork Stage12Optimizer::known_hook_work() const {
+  if (!is_quiet_) return HookWork::unknown;
+  if (!is_offered_by_hooks_) return HookWork::none;
+  const bool takes = partitions_gradients() && context_.config.contiguous_gradients &&
+                     !context_.has(Quirk::h13_param_once_per_backward);
+  return takes ? HookWork::take : HookWork::offer;
 }
 
 void Stage12Optimizer::add_gradient_slowly(ZeroParameter& parameter) {
@@ -81,6 +85,7 @@ void Stage12Optimizer::set_up_buckets() {
   ++micro_;
   for (IpgBucket& bucket : buckets_) bucket.set_up();
   is_ready_ = true;
+  hook_work_ = known_hook_work();
 }
 
 // zero_semantics 2.16, "offer".
@@ -184,6 +189,7 @@ void Stage12Optimizer::gradient_epilogue() {
     clear_grads();
   }
   is_ready_ = false;
+  hook_work_ = HookWork::unknown;
   ++backwards_;
 }
 
@@ -226,6 +232,7 @@ bool Stage12Optimizer::abandon_gradients() {
   clear_grads();
   if (is_ready_) --micro_;
   is_ready_ = false;
+  hook_work_ = HookWork::unknown;
   has_flushed_ = false;
   return !has_contributed;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <span>
 #include <vector>
@@ -64,6 +65,15 @@ class Stage12Optimizer final : public FlatOptimizer {
   void refuse_twice(const IpgBucket& bucket);
   void refuse_unused() const;
 
+  // What a gradient hook has to do, as far as that is the same for all.
+  enum class HookWork : std::uint8_t {
+    unknown,  // buckets are not set up, or somebody watches
+    none,     // gradients are collected at the end
+    take,     // IpgBucket::take, where it can
+    offer,
+  };
+  HookWork known_hook_work() const;
+
   struct Progress {             // of one parameter
     bool is_reduced = false;    // in this backward
     bool is_sum_taken = false;  // the bucket got its local sum
@@ -76,9 +86,9 @@ class Stage12Optimizer final : public FlatOptimizer {
   std::deque<IpgBucket> buckets_;      // sorted by the name of their dtype
   std::vector<IpgBucket*> bucket_of_;  // by ParamId; null: frozen, of no trained one's dtype
   std::vector<Progress> progress_;
-  std::vector<bool> is_used_;            // by ParamId: it had a gradient in this window
-  bool is_quiet_;                        // nobody records, nothing injects faults
-  bool offers_directly_;                 // by IpgBucket::take
+  std::vector<bool> is_used_;  // by ParamId: it had a gradient in this window
+  bool is_quiet_;              // nobody records, nothing injects faults
+  HookWork hook_work_ = HookWork::unknown;
   std::vector<Tensor> boundary_copies_;  // H21: what the step reads, a group each
   std::int64_t window_holds_ = 0;        // complete backwards that are in the window
   bool is_offered_by_hooks_ = partitions_gradients() || has_overlap();

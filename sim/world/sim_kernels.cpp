@@ -32,54 +32,54 @@ void SimKernels::launch(Stream& stream, const std::array<Span, kSpans>& spans, W
   });
 }
 
-void SimKernels::note(Stream& stream, Span target, Span source) {
+void SimKernels::note(Stream& stream, const Span& target, const Span& source) {
   streams_.log().read(stream, source);
   streams_.log().write(stream, target);
 }
 
-void SimKernels::fill(Stream& stream, Span target, double value) {
+void SimKernels::fill(Stream& stream, const Span& target, double value) {
   note(stream, target);
   launch<1>(stream, {target}, [value](auto& kernels, auto& on, const auto& spans) {
     kernels.fill(on, spans[0], value);
   });
 }
 
-void SimKernels::copy(Stream& stream, Span target, Span source, double factor) {
+void SimKernels::copy(Stream& stream, const Span& target, const Span& source, double factor) {
   note(stream, target, source);
   launch<2>(stream, {target, source}, [factor](auto& kernels, auto& on, const auto& spans) {
     kernels.copy(on, spans[0], spans[1], factor);
   });
 }
 
-void SimKernels::add(Stream& stream, Span target, Span source, double factor) {
+void SimKernels::add(Stream& stream, const Span& target, const Span& source, double factor) {
   note(stream, target, source);
   launch<2>(stream, {target, source}, [factor](auto& kernels, auto& on, const auto& spans) {
     kernels.add(on, spans[0], spans[1], factor);
   });
 }
 
-void SimKernels::scale(Stream& stream, Span target, double factor) {
+void SimKernels::scale(Stream& stream, const Span& target, double factor) {
   note(stream, target);
   launch<1>(stream, {target}, [factor](auto& kernels, auto& on, const auto& spans) {
     kernels.scale(on, spans[0], factor);
   });
 }
 
-void SimKernels::divide(Stream& stream, Span target, double divisor) {
+void SimKernels::divide(Stream& stream, const Span& target, double divisor) {
   note(stream, target);
   launch<1>(stream, {target}, [divisor](auto& kernels, auto& on, const auto& spans) {
     kernels.divide(on, spans[0], divisor);
   });
 }
 
-void SimKernels::add_squares(Stream& stream, Span target, Span source) {
+void SimKernels::add_squares(Stream& stream, const Span& target, const Span& source) {
   note(stream, target.part(0, 1), source);
   launch<2>(stream, {target, source}, [](auto& kernels, auto& on, const auto& spans) {
     kernels.add_squares(on, spans[0], spans[1]);
   });
 }
 
-void SimKernels::count_non_finite(Stream& stream, Span target, Span source) {
+void SimKernels::count_non_finite(Stream& stream, const Span& target, const Span& source) {
   note(stream, target.part(0, 1), source);
   launch<2>(stream, {target, source}, [](auto& kernels, auto& on, const auto& spans) {
     kernels.count_non_finite(on, spans[0], spans[1]);
@@ -114,13 +114,13 @@ void SimKernels::sgd(Stream& stream, const SgdUpdate& update) {
             });
 }
 
-std::vector<double> SimKernels::read(Stream& stream, Span source) {
+std::vector<double> SimKernels::read(Stream& stream, const Span& source) {
   streams_.log().read(stream, source);
   stream.synchronize();
   return arithmetic_.read(done_, source);
 }
 
-void SimKernels::write(Stream& stream, Span target, const std::vector<double>& values) {
+void SimKernels::write(Stream& stream, const Span& target, const std::vector<double>& values) {
   note(stream, target);
   launch<1>(stream, {target}, [values](auto& kernels, auto& on, const auto& spans) {
     kernels.write(on, spans[0], values);

@@ -14,22 +14,22 @@ class SimKernels final : public Kernels {
  public:
   explicit SimKernels(SimStreams& streams);  // which must outlive it
 
-  void fill(Stream& stream, Span target, double value) override;
-  void copy(Stream& stream, Span target, Span source, double factor = 1.0) override;
-  void add(Stream& stream, Span target, Span source, double factor = 1.0) override;
-  void scale(Stream& stream, Span target, double factor) override;
-  void divide(Stream& stream, Span target, double divisor) override;
-  void add_squares(Stream& stream, Span target, Span source) override;
-  void count_non_finite(Stream& stream, Span target, Span source) override;
+  void fill(Stream& stream, const Span& target, double value) override;
+  void copy(Stream& stream, const Span& target, const Span& source, double factor = 1.0) override;
+  void add(Stream& stream, const Span& target, const Span& source, double factor = 1.0) override;
+  void scale(Stream& stream, const Span& target, double factor) override;
+  void divide(Stream& stream, const Span& target, double divisor) override;
+  void add_squares(Stream& stream, const Span& target, const Span& source) override;
+  void count_non_finite(Stream& stream, const Span& target, const Span& source) override;
   void adam(Stream& stream, const AdamUpdate& update) override;
   void sgd(Stream& stream, const SgdUpdate& update) override;
-  std::vector<double> read(Stream& stream, Span source) override;
-  void write(Stream& stream, Span target, const std::vector<double>& values) override;
+  std::vector<double> read(Stream& stream, const Span& source) override;
+  void write(Stream& stream, const Span& target, const std::vector<double>& values) override;
 
  private:
   template <std::size_t kSpans, class Work>
   void launch(Stream& stream, const std::array<Span, kSpans>& spans, Work work);
-  void note(Stream& stream, Span target, Span source = {});
+  void note(Stream& stream, const Span& target, const Span& source = {});
 
   SimStreams& streams_;
   host::StreamLog silent_;  // the host's kernels report nothing: we did

@@ -32,13 +32,13 @@ double& first_of(Span target) {
 
 }  // namespace
 
-void HostKernels::fill(Stream& stream, Span target, double value) {
+void HostKernels::fill(Stream& stream, const Span& target, double value) {
   note_target(stream, target);
   const double rounded = round_to(target.dtype(), value);
   for_each_element(target, [&](double& element) { element = rounded; });
 }
 
-void HostKernels::copy(Stream& stream, Span target, Span source, double factor) {
+void HostKernels::copy(Stream& stream, const Span& target, const Span& source, double factor) {
   note(stream, target, source);
   check_equal_length(target, source);
   const Rounding round{target.dtype()};
@@ -49,38 +49,38 @@ void HostKernels::copy(Stream& stream, Span target, Span source, double factor) 
   }
 }
 
-void HostKernels::add(Stream& stream, Span target, Span source, double factor) {
+void HostKernels::add(Stream& stream, const Span& target, const Span& source, double factor) {
   note(stream, target, source);
   check_equal_length(target, source);
   const Rounding round{target.dtype()};
   for_each_pair(target, source, [&](double& to, double from) { to = round(to + from * factor); });
 }
 
-void HostKernels::scale(Stream& stream, Span target, double factor) {
+void HostKernels::scale(Stream& stream, const Span& target, double factor) {
   note_target(stream, target);
   const Rounding round{target.dtype()};
   for_each_element(target, [&](double& element) { element = round(element * factor); });
 }
 
-void HostKernels::divide(Stream& stream, Span target, double divisor) {
+void HostKernels::divide(Stream& stream, const Span& target, double divisor) {
   note_target(stream, target);
   const Rounding round{target.dtype()};
   for_each_element(target, [&](double& element) { element = round(element / divisor); });
 }
 
-void HostKernels::add_squares(Stream& stream, Span target, Span source) {
+void HostKernels::add_squares(Stream& stream, const Span& target, const Span& source) {
   const Span sum = target.part(0, 1);
   note(stream, sum, source);
   first_of(sum) = round_to(sum.dtype(), squared_sum(first_of(sum), source));
 }
 
-void HostKernels::count_non_finite(Stream& stream, Span target, Span source) {
+void HostKernels::count_non_finite(Stream& stream, const Span& target, const Span& source) {
   const Span sum = target.part(0, 1);
   note(stream, sum, source);
   first_of(sum) = round_to(sum.dtype(), non_finite_count(first_of(sum), source));
 }
 
-std::vector<double> HostKernels::read(Stream& stream, Span source) {
+std::vector<double> HostKernels::read(Stream& stream, const Span& source) {
   log_.read(stream, source);
   stream.synchronize();
   std::vector<double> values;
@@ -89,7 +89,7 @@ std::vector<double> HostKernels::read(Stream& stream, Span source) {
   return values;
 }
 
-void HostKernels::write(Stream& stream, Span target, const std::vector<double>& values) {
+void HostKernels::write(Stream& stream, const Span& target, const std::vector<double>& values) {
   ZP_CHECK(std::cmp_equal(values.size(), target.elements), "values do not fill the span");
   note_target(stream, target);
   const Rounding round{target.dtype()};
@@ -97,12 +97,12 @@ void HostKernels::write(Stream& stream, Span target, const std::vector<double>& 
   for_each_element(target, [&](double& element) { element = round(*value++); });
 }
 
-void HostKernels::note(Stream& stream, Span target, Span source) const {
+void HostKernels::note(Stream& stream, const Span& target, const Span& source) const {
   log_.read(stream, source);
   note_target(stream, target);
 }
 
-void HostKernels::note_target(Stream& stream, Span target) const {
+void HostKernels::note_target(Stream& stream, const Span& target) const {
   log_.write(stream, target);
   note_write(target);
 }

@@ -12,21 +12,21 @@ class HostKernels final : public Kernels {
  public:
   explicit HostKernels(const StreamLog& log) : log_(log) {}
 
-  void fill(Stream& stream, Span target, double value) override;
-  void copy(Stream& stream, Span target, Span source, double factor = 1.0) override;
-  void add(Stream& stream, Span target, Span source, double factor = 1.0) override;
-  void scale(Stream& stream, Span target, double factor) override;
-  void divide(Stream& stream, Span target, double divisor) override;
-  void add_squares(Stream& stream, Span target, Span source) override;
-  void count_non_finite(Stream& stream, Span target, Span source) override;
+  void fill(Stream& stream, const Span& target, double value) override;
+  void copy(Stream& stream, const Span& target, const Span& source, double factor = 1.0) override;
+  void add(Stream& stream, const Span& target, const Span& source, double factor = 1.0) override;
+  void scale(Stream& stream, const Span& target, double factor) override;
+  void divide(Stream& stream, const Span& target, double divisor) override;
+  void add_squares(Stream& stream, const Span& target, const Span& source) override;
+  void count_non_finite(Stream& stream, const Span& target, const Span& source) override;
   void adam(Stream& stream, const AdamUpdate& update) override;
   void sgd(Stream& stream, const SgdUpdate& update) override;
-  std::vector<double> read(Stream& stream, Span source) override;
-  void write(Stream& stream, Span target, const std::vector<double>& values) override;
+  std::vector<double> read(Stream& stream, const Span& source) override;
+  void write(Stream& stream, const Span& target, const std::vector<double>& values) override;
 
  private:
-  void note(Stream& stream, Span target, Span source) const;
-  void note_target(Stream& stream, Span target) const;
+  void note(Stream& stream, const Span& target, const Span& source) const;
+  void note_target(Stream& stream, const Span& target) const;
 
   const StreamLog& log_;
 };

@@ -14,6 +14,7 @@ GradientBucket::GradientBucket(ZeroContext& context, DType communication_dtype)
       communication_dtype_(communication_dtype),
       elements_max_(context.config.reduce_bucket_size),
       has_streams_(!context.runtime.device().is_cpu()),
+      direct_max_(has_streams_ ? -1 : elements_max_),
       is_held_(context.parameters.size()) {
   parameters_.reserve(context.parameters.size());
   taken_.reserve(context.parameters.size());
@@ -33,7 +34,7 @@ void GradientBucket::order_before(Stream& reduction) const {
     if (stream != current) reduction.wait(context_.runtime.user_stream(stream));
 }
 
-const ParameterList& GradientBucket::take() {
+const ParameterList& GradientBucket::take_all() {
   taken_.swap(parameters_);
   for (const PartitionedParameter* parameter : taken_) is_held_[place(parameter->parameter())] = 0;
   std::ranges::sort(taken_, {}, [](const PartitionedParameter* p) { return p->id(); });

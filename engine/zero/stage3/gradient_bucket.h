@@ -34,11 +34,22 @@ class GradientBucket {
     is_held_[place(whole)] = 1;
     elements_ += whole.elements;
   }
+  // The short way in for a hook: false, and nothing done, where that takes more: no room, a
+  // parameter that is here already, several streams.
+  bool take(const ZeroParameter& whole, PartitionedParameter& partitioned) {
+    const std::int64_t elements = elements_ + whole.elements;
+    if (elements > direct_max_ || holds(whole)) return false;
+    if (parameters_.size() == parameters_.capacity()) return false;
+    parameters_.push_back(&partitioned);
+    is_held_[place(whole)] = 1;
+    elements_ = elements;
+    return true;
+  }
   // Before `reduction` reads: it waits for every stream that made a gradient; upstream: for the
   // current one alone (H19).
   void order_before(Stream& reduction) const;
   // Empties it; what it had, by id, until the next call.
-  const ParameterList& take();
+  const ParameterList& take_all();
   void clear();
 
  private:
@@ -51,7 +62,8 @@ class GradientBucket {
   ZeroContext& context_;
   DType communication_dtype_;
   std::int64_t elements_max_;
-  bool has_streams_;  // else there is one, and nothing to remember
+  bool has_streams_;         // else there is one, and nothing to remember
+  std::int64_t direct_max_;  // elements that take() may fill
   std::int64_t elements_ = 0;
   ParameterList parameters_;
   ParameterList taken_;

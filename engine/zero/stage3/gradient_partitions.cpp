@@ -25,6 +25,7 @@ namespace {
 GradientPartitions::GradientPartitions(ZeroContext& context, ParameterGatherer& gatherer,
                                        std::deque<SubGroup>& sub_groups)
     : context_(context),
+      is_quiet_(!context.events.is_on()),
       reducer_(context),
       states_(gatherer.parameters().size()),
       sub_groups_(sub_groups) {
@@ -39,7 +40,7 @@ GradientPartitions::GradientPartitions(ZeroContext& context, ParameterGatherer& 
 }
 
 void GradientPartitions::add(const ZeroParameter& parameter, bool is_from_leaf_module) {
-  const State& known = states_[static_cast<std::size_t>(parameter.id.value)];
+  const State& known = state_of(parameter.id);
   if (known.sub_group == nullptr) return;
   GradientBucket& bucket = *known.bucket;
   const Quirk repeats = is_from_leaf_module ? Quirk::h24_leaf_bucketed_per_backward
@@ -77,7 +78,7 @@ void GradientPartitions::flush(GradientBucket& bucket) {
   report_flush(bucket);
   check(bucket);
   bucket.order_before(reducer_.stream());
-  const ParameterList& parameters = bucket.take();
+  const ParameterList& parameters = bucket.take_all();
   const Tensor slices = reducer_.reduce(parameters, bucket.communication_dtype());
   const Events::Call reported(context_.events, "z3.partition_grads");
   partition(parameters, slices);

@@ -28,6 +28,12 @@ class GradientPartitions {
   // whose .grad is as complete as it will be for now. From a leaf module's hook its gradient
   // may be missing: then it is zeros, of the size that the parameter has (E19).
   void add(const ZeroParameter& parameter, bool is_from_leaf_module);
+  // The short way for a hook whose .grad is there: false, and nothing done, where that is not all.
+  bool take(const ZeroParameter& parameter) {
+    const State& known = state_of(parameter.id);
+    return is_quiet_ && parameter.is_gradient_ready && known.bucket != nullptr &&
+           known.bucket->take(parameter, *known.parameter);
+  }
   // A missing .grad becomes zeros, so that all ranks reduce the same.
   void give_zeros(const PartitionedParameter& parameter, bool is_from_leaf_module) const;
   // E19, E20.
@@ -62,11 +68,12 @@ class GradientPartitions {
     bool has_pending = false;
   };
 
+  const State& state_of(ParamId id) const { return states_[static_cast<std::size_t>(id.value)]; }
   State& state(const PartitionedParameter& parameter) {
     return states_[static_cast<std::size_t>(parameter.id().value)];
   }
   const State& state(const PartitionedParameter& parameter) const {
-    return states_[static_cast<std::size_t>(parameter.id().value)];
+    return state_of(parameter.id());
   }
   void flush(GradientBucket& bucket);
   static void check(const GradientBucket& bucket);
@@ -76,6 +83,7 @@ class GradientPartitions {
   void report_flush(const GradientBucket& bucket) const;
 
   ZeroContext& context_;
+  bool is_quiet_;  // nobody records, nothing injects faults
   GradientReducer reducer_;
   std::map<std::string_view, GradientBucket> buckets_;  // by the dtype's name: the order of flushes
   std::vector<State> states_;                           // by ParamId

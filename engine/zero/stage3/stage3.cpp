@@ -178,7 +178,9 @@ void Zero3Optimizer::backward_prologue(std::int64_t graph) {
 }
 
 void Zero3Optimizer::add_gradient(ZeroParameter& parameter) {
-  if (!context_.is_coalescing) gradients_->add(parameter, false);
+  if (context_.is_coalescing) return;
+  if (parameter.tensor.impl().grad.is_defined() && gradients_->take(parameter)) return;
+  gradients_->add(parameter, false);
 }
 
 // While coalescing, a whole backward's gradient leaves .grad, so that one that fails can be told

@@ -59,25 +59,25 @@ class FaultyKernels final : public Kernels {
  public:
   FaultyKernels(Kernels& inner, const std::string& fault) : inner_(inner), fault_(fault) {}
 
-  void fill(Stream& stream, Span target, double value) override {
+  void fill(Stream& stream, const Span& target, double value) override {
     inner_.fill(stream, target, value);
   }
-  void copy(Stream& stream, Span target, Span source, double factor) override {
+  void copy(Stream& stream, const Span& target, const Span& source, double factor) override {
     inner_.copy(stream, target, source, fault_ == "lost_scaling" ? 1.0 : factor);
   }
-  void add(Stream& stream, Span target, Span source, double factor) override {
+  void add(Stream& stream, const Span& target, const Span& source, double factor) override {
     if (fault_ != "lost_accumulation") inner_.add(stream, target, source, factor);
   }
-  void scale(Stream& stream, Span target, double factor) override {
+  void scale(Stream& stream, const Span& target, double factor) override {
     if (fault_ != "lost_scaling") inner_.scale(stream, target, factor);
   }
-  void divide(Stream& stream, Span target, double divisor) override {
+  void divide(Stream& stream, const Span& target, double divisor) override {
     if (fault_ != "lost_scaling") inner_.divide(stream, target, divisor);
   }
-  void add_squares(Stream& stream, Span target, Span source) override {
+  void add_squares(Stream& stream, const Span& target, const Span& source) override {
     inner_.add_squares(stream, target, source);
   }
-  void count_non_finite(Stream& stream, Span target, Span source) override {
+  void count_non_finite(Stream& stream, const Span& target, const Span& source) override {
     inner_.count_non_finite(stream, target, source);
   }
   void adam(Stream& stream, const AdamUpdate& update) override {
@@ -86,12 +86,12 @@ class FaultyKernels final : public Kernels {
   void sgd(Stream& stream, const SgdUpdate& update) override {
     if (fault_ != "lost_update") inner_.sgd(stream, update);
   }
-  std::vector<double> read(Stream& stream, Span source) override {
+  std::vector<double> read(Stream& stream, const Span& source) override {
     if (fault_ == "lost_read")
       return std::vector<double>(static_cast<std::size_t>(source.elements));
     return inner_.read(stream, source);
   }
-  void write(Stream& stream, Span target, const std::vector<double>& values) override {
+  void write(Stream& stream, const Span& target, const std::vector<double>& values) override {
     inner_.write(stream, target, values);
   }
 
