@@ -25,6 +25,7 @@ namespace zeroproof {
 
 struct GradThread;
 class GraphTask;
+class OpenGraphTask;
 struct NodeTask;
 
 struct BackwardOptions {
@@ -126,6 +127,8 @@ class Autograd {
   AutogradObserver* observer() const { return observer_; }
 
  private:
+  friend class OpenGraphTask;
+
   TensorList run(const BackwardCall& call, TensorList grads);
   std::shared_ptr<GraphTask> start(const BackwardCall& call, TensorList grads);
   void drive(const std::shared_ptr<GraphTask>& task);

@@ -105,4 +105,14 @@ void IpgBucket::clear() {
   elements_ = 0;
 }
 
+void IpgBucket::visit_state(StateVisitor& visitor) const {
+  visitor.number(entries_.size());
+  for (const Entry& entry : entries_) {
+    visitor.number(static_cast<std::uint64_t>(entry.parameter->id.value));
+    visitor.values(values(entry));
+  }
+  for (const StreamIndex producer : producers_)
+    visitor.number(static_cast<std::uint64_t>(producer));
+}
+
 }  // namespace zeroproof

@@ -1,6 +1,7 @@
 #include "engine/zero/stage12.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/config_marks.h"
 #include "engine/precision/gradient_norm.h"
@@ -228,6 +229,25 @@ bool Stage12Optimizer::abandon_gradients() {
   is_ready_ = false;
   has_flushed_ = false;
   return !has_contributed;
+}
+
+void Stage12Optimizer::visit_state(StateVisitor& visitor) const {
+  FlatOptimizer::visit_state(visitor);
+  for (const IpgBucket& bucket : buckets_) bucket.visit_state(visitor);
+  const auto bit = [](bool is_set, int place) { return std::uint64_t{is_set} << place; };
+  std::uint64_t bits = bit(is_ready_, 0) | bit(has_flushed_, 1);
+  if (context_.has(Quirk::h4_boundary_overwrites_average)) bits |= bit(was_boundary_, 2);
+  int used = 3;
+  for (const Progress& of : progress_) {
+    if (used > 60) {
+      visitor.number(std::exchange(bits, 0));
+      used = 0;
+    }
+    bits |= bit(of.is_reduced, used) | bit(of.is_sum_taken, used + 1) |
+            bit(of.has_contributed, used + 2);
+    used += 3;
+  }
+  visitor.number(bits);
 }
 
 void Stage12Optimizer::flush_coalesced() {

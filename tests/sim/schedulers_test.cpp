@@ -180,7 +180,7 @@ TEST(TwiceScheduler, Does_not_repeat_an_execution_that_was_stopped_from_outside)
   FifoScheduler fifo;
   TwiceScheduler twice(fifo);
   ASSERT_TRUE(twice.new_execution());
-  twice.choose({"toy.site", kNames, {1, 0}});
+  twice.choose({"toy.site", kNames, Fingerprint{1, 0}});
   twice.end_execution({true, {}});
   EXPECT_FALSE(twice.new_execution());  // fifo has one execution only
 }
@@ -196,7 +196,7 @@ struct Unsteady {
     const std::string_view names[] = {"a", is(Part::options) ? "c" : "b"};
     const Fingerprint state{is(Part::state) ? 2u : 1u, 0};
     chooser.choose({"toy.unsteady", names, state});
-    if (is(Part::length)) chooser.choose({"toy.unsteady", names, {3, 0}});
+    if (is(Part::length)) chooser.choose({"toy.unsteady", names, Fingerprint{3, 0}});
     Outcome outcome;
     outcome.final_state = Fingerprint{is(Part::final_state) ? 5u : 4u, 0};
     return outcome;
