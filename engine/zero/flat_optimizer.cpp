@@ -50,11 +50,10 @@ void FlatOptimizer::visit_state(StateVisitor& visitor) const {
     if (group.has_window()) visitor.values(Span::of(group.window()));
     if (group.has_pending()) visitor.values(Span::of(group.pending()));
   }
-  for (const ZeroParameter& parameter : context_.parameters) {
-    const Tensor& sum = accumulated_[static_cast<std::size_t>(parameter.id.value)];
-    if (!sum.is_defined()) continue;
-    visitor.number(static_cast<std::uint64_t>(parameter.id.value));
-    visitor.values(Span::of(sum));
+  for (std::size_t id = 0; id < accumulated_.size(); ++id) {
+    if (!accumulated_[id].is_defined()) continue;
+    visitor.number(id);
+    visitor.values(Span::of(accumulated_[id]));
   }
 }
 

@@ -22,7 +22,8 @@ constexpr std::uint32_t kCalls = 3;
 constexpr std::uint32_t kValues = 16;
 
 std::uint64_t hash_of(const Call& call, const std::vector<ContentPart>& content) {
-  std::uint64_t hash = static_cast<std::uint64_t>(call.kind) << 32 | static_cast<std::uint32_t>(call.root);
+  std::uint64_t hash =
+      static_cast<std::uint64_t>(call.kind) << 32 | static_cast<std::uint32_t>(call.root);
   const auto add = [&](std::uint64_t word) {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15U;
     hash ^= hash >> 29;
@@ -39,6 +40,7 @@ void Board::clear() {
   for (std::uint32_t number = 0; number < used_; ++number) {
     Meeting& meeting = meetings_[number];
     meeting.called = meeting.arrived = meeting.completed = 0;
+    meeting.is_broken = false;
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) meeting.parts[rank].is_called = false;
   }
   used_ = 0;
@@ -59,20 +61,21 @@ std::uint32_t Board::call(std::uint32_t rank, const Call& call) {
   part.content.swap(content_);
   content_.clear();
   part.content_hash = hash_of(call, part.content);
-  facts_.add(place(rank, number, kContent), part.content_hash);
+  part.told.clear();
+  tell(part, place(rank, number, kContent), part.content_hash);
   if (++meeting.called > 1) compare(meeting, rank, number);
   return number;
 }
 
-void Board::compare(const Meeting& meeting, std::uint32_t rank, std::uint32_t number) {
+void Board::compare(Meeting& meeting, std::uint32_t rank, std::uint32_t number) {
   for (std::uint32_t other = 0; other < ranks_; ++other) {
     const Part& theirs = meeting.parts[other];
     if (!theirs.is_called || theirs.content_hash == meeting.parts[rank].content_hash) continue;
+    meeting.is_broken = true;
     if (mismatch_.empty())
       mismatch_ = fmt::format("collective {}: rank {} issued {}, but rank {} issued {}", number,
-                              std::min(rank, other),
-                              description(std::min(rank, other), number), std::max(rank, other),
-                              description(std::max(rank, other), number));
+                              std::min(rank, other), description(std::min(rank, other), number),
+                              std::max(rank, other), description(std::max(rank, other), number));
   }
 }
 
@@ -90,22 +93,18 @@ void Board::arrive(std::uint32_t rank, std::uint32_t number) {
   Part& part = meeting.parts[rank];
   part.values.assign(part.call.input.first, part.call.input.first + part.call.input.count);
   std::fill_n(part.call.output.first, part.call.output.count, kGarbage);
-  facts_.add(place(rank, number, kIsArrived), 1);
-  tell_values(rank, number, true);
+  tell(part, place(rank, number, kIsArrived), 1);
+  for (std::size_t i = 0; i < part.values.size(); ++i)
+    tell(part, place(rank, number, kValues + static_cast<std::uint32_t>(i)),
+         std::bit_cast<std::uint64_t>(part.values[i]));
   ++meeting.arrived;
 }
 
-void Board::tell_values(std::uint32_t rank, std::uint32_t number, bool are_there) {
-  const std::vector<double>& values = meetings_[number].parts[rank].values;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::uint64_t at = place(rank, number, kValues + static_cast<std::uint32_t>(i));
-    const auto bits = std::bit_cast<std::uint64_t>(values[i]);
-    if (are_there) {
-      facts_.add(at, bits);
-    } else {
-      facts_.remove(at, bits);
-    }
-  }
+void Board::tell(Part& part, std::uint64_t place, std::uint64_t value) {
+  Facts fact;
+  fact.add(place, value);
+  part.told.add_all(fact.sum());
+  facts_.add_all(fact.sum());
 }
 
 void Board::compute(Meeting& meeting) const {
@@ -129,7 +128,9 @@ void Board::compute(Meeting& meeting) const {
     case CollectiveKind::broadcast:
       result = meeting.parts[static_cast<std::size_t>(first.call.root)].values;
       return;
-    case CollectiveKind::barrier: result.clear(); return;
+    case CollectiveKind::barrier:
+      result.clear();
+      return;
   }
 }
 
@@ -143,18 +144,14 @@ void Board::complete(std::uint32_t rank, std::uint32_t number) {
   const std::int64_t from =
       call.kind == CollectiveKind::reduce_scatter ? call.output.count * rank : 0;
   if (has_result) std::copy_n(meeting.result.data() + from, call.output.count, call.output.first);
-  facts_.add(place(rank, number, kIsComplete), 1);
+  tell(meeting.parts[rank], place(rank, number, kIsComplete), 1);
   if (++meeting.completed == ranks_) forget(number);
 }
 
 // All of it is in the past.
 void Board::forget(std::uint32_t number) {
-  for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
-    facts_.remove(place(rank, number, kContent), meetings_[number].parts[rank].content_hash);
-    facts_.remove(place(rank, number, kIsArrived), 1);
-    facts_.remove(place(rank, number, kIsComplete), 1);
-    tell_values(rank, number, false);
-  }
+  for (std::uint32_t rank = 0; rank < ranks_; ++rank)
+    facts_.remove_all(meetings_[number].parts[rank].told.sum());
 }
 
 }  // namespace zeroproof::hook_order

@@ -50,7 +50,10 @@ class Board {
   // The number of the collective. What is announced belongs to it.
   std::uint32_t call(std::uint32_t rank, const Call& call);
   void arrive(std::uint32_t rank, std::uint32_t number);
-  bool can_complete(std::uint32_t number) const { return meetings_[number].arrived == ranks_; }
+  // One that the ranks do not agree on never does.
+  bool can_complete(std::uint32_t number) const {
+    return meetings_[number].arrived == ranks_ && !meetings_[number].is_broken;
+  }
   void complete(std::uint32_t rank, std::uint32_t number);
 
   std::uint32_t calls(std::uint32_t rank) const { return calls_[rank]; }
@@ -65,11 +68,13 @@ class Board {
     std::uint64_t content_hash = 0;
     std::vector<ContentPart> content;
     std::vector<double> values;  // as they were on arrival
+    Facts told;                  // about it, until all have completed
   };
   struct Meeting {
     std::uint32_t called = 0;
     std::uint32_t arrived = 0;
     std::uint32_t completed = 0;
+    bool is_broken = false;
     std::array<Part, Settings::kRanksMax> parts;
     std::vector<double> result;
   };
@@ -77,9 +82,9 @@ class Board {
   static std::uint64_t place(std::uint32_t rank, std::uint32_t number, std::uint32_t what) {
     return std::uint64_t{1} << 60 | std::uint64_t{number} << 40 | std::uint64_t{rank} << 32 | what;
   }
-  void compare(const Meeting& meeting, std::uint32_t rank, std::uint32_t number);
+  void compare(Meeting& meeting, std::uint32_t rank, std::uint32_t number);
   void compute(Meeting& meeting) const;
-  void tell_values(std::uint32_t rank, std::uint32_t number, bool are_there);
+  void tell(Part& part, std::uint64_t place, std::uint64_t value);
   void forget(std::uint32_t number);
 
   std::uint32_t ranks_;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/zero/state_visitor.h"
 #include "model/cpu_ops.h"
 #include "sim/hook_order/device_parts.h"
 
@@ -37,12 +38,12 @@ class Device final : public Runtime {
  public:
   static constexpr std::uint32_t kStreams = 4;  // by StreamRole
 
-  // Both must outlive it. `is_deaf`: streams do not wait for each other.
-  Device(std::uint32_t rank, std::uint32_t ranks, Surroundings& surroundings,
-         BackwardObserver& observer, bool is_deaf);
+  // `settings` and the two others must outlive it.
+  Device(const Settings& settings, std::uint32_t rank, Surroundings& surroundings,
+         BackwardObserver& observer);
 
   int rank() const override { return static_cast<int>(rank_); }
-  int world_size() const override { return static_cast<int>(ranks_); }
+  int world_size() const override { return static_cast<int>(settings_.ranks); }
   zeroproof::Device device() const override { return {}; }
   Clock& clock() override { return clock_; }
   Memory& memory() override { return memory_; }
@@ -58,7 +59,7 @@ class Device final : public Runtime {
   // Between executions: nothing is counted, and collectives are of one rank.
   void set_quiet(bool is_quiet) { is_quiet_ = is_quiet; }
   bool is_quiet() const { return is_quiet_; }
-  bool is_deaf() const { return is_deaf_; }
+  bool is_deaf() const { return settings_.defect == Defect::lost_wait; }
   void count() {
     if (!is_quiet_) ++surroundings_.events;
   }
@@ -78,6 +79,9 @@ class Device final : public Runtime {
   }
   void complete(std::uint32_t stream);  // its collective
   void clear();                         // the next execution begins
+  // Where something is planted, memory may be read before it is written: it must hold the same.
+  void note_memory(const Tensor& tensor);
+  void scramble_memory();
 
   // For the parts.
   std::uint32_t number() const { return rank_; }
@@ -93,9 +97,12 @@ class Device final : public Runtime {
   }
   bool will_replace(const double* cell) const {
     for (std::uint32_t bits = busy_; bits != 0; bits &= bits - 1)
-      if (streams_[static_cast<std::size_t>(std::countr_zero(bits))].will_replace(cell)) return true;
+      if (streams_[static_cast<std::size_t>(std::countr_zero(bits))].will_replace(cell))
+        return true;
     return false;
   }
+  // What is queued, for the fingerprint of the rank.
+  void tell_queues(StateVisitor& visitor) const;
   std::vector<StreamEvent>& completions() { return completions_; }
 
  private:
@@ -104,14 +111,14 @@ class Device final : public Runtime {
   }
   void look_for_race(std::uint32_t stream, const Cells& target, const Cells& source);
 
+  const Settings& settings_;
   std::uint32_t rank_;
-  std::uint32_t ranks_;
   Surroundings& surroundings_;
   BackwardObserver& observer_;
-  bool is_deaf_;
   bool is_quiet_ = true;
   std::uint32_t busy_ = 0;
   std::uint32_t arrived_ = 0;
+  std::vector<std::weak_ptr<Storage>> memory_noted_;
   std::vector<StreamEvent> held_up_by_;
   std::vector<StreamEvent> completions_;  // of this execution's collectives
   std::array<DeviceStream, kStreams> streams_;

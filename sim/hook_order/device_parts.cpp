@@ -10,6 +10,8 @@
 namespace zeroproof::hook_order {
 namespace {
 
+constexpr std::uint64_t kBase = 0x9e3779b97f4a7c15U;  // odd: nothing is lost
+
 Cells cells_of(Span span) {
   if (span.elements == 0) return {};
   TensorImpl& tensor = *span.tensor;
@@ -35,10 +37,13 @@ void run(const Task& task) {
       for (std::int64_t i = 0; i < task.target.count; ++i)
         task.target.first[i] += task.source.first[i];
       break;
-    case WorkKind::fill: std::fill_n(task.target.first, task.target.count, task.value); break;
+    case WorkKind::fill:
+      std::fill_n(task.target.first, task.target.count, task.value);
+      break;
     case WorkKind::wait:
     case WorkKind::collective:
-    case WorkKind::done: break;
+    case WorkKind::done:
+      break;
   }
 }
 
@@ -67,9 +72,8 @@ StreamEvent DeviceStream::record() {
 
 void DeviceStream::wait(StreamEvent event) {
   device_.count();
-  if (event.is_none() || device_.is_reached(event)) return;
-  if (device_.is_deaf() && static_cast<std::uint64_t>(event.value) % Device::kStreams != index_)
-    return;
+  if (event.is_none() || device_.is_deaf() || device_.is_reached(event)) return;
+  if (static_cast<std::uint64_t>(event.value) % Device::kStreams == index_) return;
   push({.task = {.kind = WorkKind::wait}, .event = event});
 }
 
@@ -89,7 +93,6 @@ void DeviceStream::record_use(const Tensor&) {
 
 void DeviceStream::push(QueuedWork work) {
   ++pushed_;
-  device_.surroundings().facts.add(place(pushed_), hash_of(work));
   queue_.push_back(std::move(work));
   device_.set_busy(index_, true);
   advance();
@@ -123,9 +126,6 @@ bool DeviceStream::run_head() {
 
 void DeviceStream::drop_head() {
   ++done_;
-  device_.surroundings().facts.remove(place(done_), hash_of(queue_[head_]));
-  queue_[head_].target_owner.reset();
-  queue_[head_].source_owner.reset();
   if (++head_ < queue_.size()) return;
   queue_.clear();
   head_ = 0;
@@ -145,11 +145,11 @@ void DeviceStream::complete_collective() {
 }
 
 void DeviceStream::clear() {
+  if (is_idle()) return;
   queue_.clear();
   head_ = 0;
   has_arrived_ = false;
   done_ = pushed_;
-  first_ = pushed_;
 }
 
 bool DeviceStream::overlaps(const Cells& cells, bool is_write) const {
@@ -170,16 +170,23 @@ bool DeviceStream::will_replace(const double* cell) const {
                      });
 }
 
-std::uint64_t DeviceStream::place(std::uint64_t number) const {
-  return std::uint64_t{2} << 60 | std::uint64_t{device_.number()} << 48 |
-         std::uint64_t{index_} << 40 | (number - first_);
+std::uint64_t DeviceStream::pending_hash() const {
+  std::uint64_t hash = 0;
+  for (std::size_t at = head_; at < queue_.size(); ++at) {
+    const QueuedWork& work = queue_[at];
+    if (work.task.kind == WorkKind::wait && device_.is_reached(work.event)) continue;
+    hash = hash * kBase + hash_of(work);
+  }
+  return hash;
 }
 
 // What it works on follows from the collectives around it, whose content is on the board.
 std::uint64_t DeviceStream::hash_of(const QueuedWork& work) {
-  return static_cast<std::uint64_t>(work.task.kind) << 56 |
-         static_cast<std::uint64_t>(work.number) << 32 |
-         static_cast<std::uint32_t>(work.task.target.count);
+  return (static_cast<std::uint64_t>(work.task.kind) << 56 |
+          static_cast<std::uint64_t>(work.number) << 32 |
+          static_cast<std::uint32_t>(work.task.target.count)) *
+             0xd1b54a32d192ed03U +
+         1;
 }
 
 // --- kernels -----------------------------------------------------------------------------------

@@ -81,11 +81,12 @@ class DeviceStream final : public Stream {
   bool overlaps(const Cells& cells, bool is_write) const;
   // Whether something queued will replace what stands in the cell.
   bool will_replace(const double* cell) const;
+  // Of what is queued, in its order; waits that are over do not count.
+  std::uint64_t pending_hash() const;
 
  private:
   bool run_head();
   void drop_head();
-  std::uint64_t place(std::uint64_t number) const;
   static std::uint64_t hash_of(const QueuedWork& work);
 
   Device& device_;
@@ -95,7 +96,6 @@ class DeviceStream final : public Stream {
   bool has_arrived_ = false;  // the head is a collective, and stands on the board
   std::uint64_t pushed_ = 0;
   std::uint64_t done_ = 0;
-  std::uint64_t first_ = 0;  // pushed before this execution
 };
 
 class DeviceKernels final : public Kernels {

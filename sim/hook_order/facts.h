@@ -22,6 +22,10 @@ class Facts {
     sum_.low += facts.low;
     sum_.high += facts.high;
   }
+  void remove_all(const Fingerprint& facts) {
+    sum_.low -= facts.low;
+    sum_.high -= facts.high;
+  }
   void clear() { sum_ = {}; }
   const Fingerprint& sum() const { return sum_; }
 

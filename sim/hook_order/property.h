@@ -19,6 +19,25 @@ enum class Property : std::uint8_t {
 };
 inline constexpr std::size_t kProperties = 9;
 
+// Plain data.
+class PropertySet {
+ public:
+  bool is_empty() const { return bits_ == 0; }
+  bool has(Property property) const { return (bits_ >> static_cast<int>(property) & 1) != 0; }
+  void add(Property property) { bits_ |= 1U << static_cast<int>(property); }
+  // Those that `before` has not.
+  PropertySet since(PropertySet before) const {
+    PropertySet fresh;
+    fresh.bits_ = bits_ & ~before.bits_;
+    return fresh;
+  }
+  std::uint32_t bits() const { return bits_; }
+  friend bool operator==(PropertySet, PropertySet) = default;
+
+ private:
+  std::uint32_t bits_ = 0;
+};
+
 std::string_view property_name(Property property);       // "A1", ...
 std::string_view property_statement(Property property);  // one sentence
 

@@ -77,8 +77,10 @@ Rank::Rank(const Settings& settings, std::uint32_t number, Device& device)
     all_ &= ~(std::uint64_t{1} << (settings.hooks - 1));
   for (std::uint32_t pass = 0; pass < settings.passes; ++pass) {
     TensorList& of_pass = gradients_.emplace_back();
-    for (std::uint32_t p = 0; p < settings.hooks; ++p)
+    for (std::uint32_t p = 0; p < settings.hooks; ++p) {
       of_pass.push_back(Tensor::full({settings.elements}, 0.0, DType::float32));
+      write_contributions(of_pass.back(), p);
+    }
   }
   window_ = core_.optimizer->gradient_slices();
   core_.forward({});
@@ -94,26 +96,33 @@ void Rank::begin() {
   pass_ = 0;
   is_done_ = false;
   backwards_ = core_.counters.backwards;
+  device_.count();
   task_.begin();
 }
 
-// As AccumulateGrad leaves it. The buffer is a constant of the pass until somebody adds to it.
+// As AccumulateGrad leaves it. Only an engine that sums up passes ever changes its values.
 void Rank::give_gradient(std::uint32_t p) {
   const Tensor& gradient = gradients_[pass_][p];
+  if (settings_.passes > 1) write_contributions(gradient, p);
+  core_.context.parameters[p].tensor.impl().grad = gradient;
+}
+
+void Rank::write_contributions(const Tensor& gradient, std::uint32_t p) const {
   std::vector<double>& elements = gradient.impl().storage->elements;
   for (std::uint32_t e = 0; e < settings_.elements; ++e)
     elements[e] = contribution(number_, p * settings_.elements + e);
-  core_.context.parameters[p].tensor.impl().grad = gradient;
 }
 
 void Rank::fire(std::uint32_t p) {
   give_gradient(p);
   fired_ |= std::uint64_t{1} << p;
+  device_.count();
   core_.on_gradient(core_.context.parameters[p]);
 }
 
 std::int64_t Rank::end_pass() {
   has_passed_ = true;
+  device_.count();
   task_.finish();
   const std::int64_t epilogues = core_.counters.backwards - backwards_;
   backwards_ = core_.counters.backwards;
@@ -122,6 +131,7 @@ std::int64_t Rank::end_pass() {
   } else {
     ++pass_;
     fired_ = 0;
+    device_.count();
     task_.begin();
   }
   return epilogues;
@@ -133,6 +143,11 @@ void Rank::split_task() {
   task_.begin();
 }
 
+void Rank::fail() {
+  if (task_.is_open()) task_.abandon();
+  is_done_ = true;
+}
+
 void Rank::reset() {
   if (task_.is_open()) task_.abandon();
   fired_ = 0;
@@ -140,16 +155,18 @@ void Rank::reset() {
   is_done_ = false;
   if (!has_passed_) return;
   has_passed_ = false;
-  core_.zero_grad();
   core_.forward({});
+  core_.zero_grad();
 }
 
 bool Rank::is_window_right(std::uint32_t passes) const {
   for (const GradientSlice& slice : window_) {
     const Storage& storage = *slice.values.tensor->storage;
-    const auto first = static_cast<std::size_t>(slice.values.tensor->offset_elements + slice.values.begin);
+    const auto first =
+        static_cast<std::size_t>(slice.values.tensor->offset_elements + slice.values.begin);
     for (std::int64_t e = 0; e < slice.values.elements; ++e) {
-      const auto cell = static_cast<std::uint32_t>(slice.parameter.value * settings_.elements + slice.begin + e);
+      const auto cell =
+          static_cast<std::uint32_t>(slice.parameter.value * settings_.elements + slice.begin + e);
       double expected = 0.0;
       for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank)
         expected += contribution(rank, cell);
@@ -165,6 +182,7 @@ Fingerprint Rank::digest() const {
   digest.number(std::uint64_t{pass_} | (is_done_ ? 1U << 8 : 0U) |
                 (task_.is_open() ? 1U << 9 : 0U) | (device_.is_held_up() ? 1U << 10 : 0U));
   core_.visit_state(digest);
+  device_.tell_queues(digest);
   return digest.sum();
 }
 

@@ -29,6 +29,7 @@ class Rank {
   // The graph task ends, and the next begins unless this is the last pass. How many epilogues ran.
   std::int64_t end_pass();
   void split_task();  // ends and begins it, in the middle of a pass
+  void fail();        // the engine threw: the task is given up, and nothing follows
 
   // Back to where begin() can be called: gives up what is open, and forgets the window.
   void reset();
@@ -43,6 +44,7 @@ class Rank {
  private:
   double contribution(std::uint32_t rank, std::uint32_t cell) const;
   void give_gradient(std::uint32_t p);
+  void write_contributions(const Tensor& gradient, std::uint32_t p) const;
 
   const Settings& settings_;
   std::uint32_t number_;

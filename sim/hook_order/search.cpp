@@ -16,9 +16,8 @@ std::span<const Move> persistent(const World& world, std::span<const Move> moves
   std::optional<std::uint8_t> chosen;
   for (const Move& move : moves) {
     if (move.kind == MoveKind::complete) continue;
-    const bool is_behind =
-        chosen && !world.settings().is_any_order() &&
-        world.progress(move.rank) < world.progress(*chosen);
+    const bool is_behind = chosen && !world.settings().is_any_order() &&
+                           world.progress(move.rank) < world.progress(*chosen);
     if (!chosen || is_behind) chosen = move.rank;
   }
   if (!chosen) return moves.first(1);
@@ -64,11 +63,10 @@ class Search {
     ++result_.executions;
     world_.begin();
     if (follow()) descend();
-    const Property violated = world_.violated();
-    if (violated != Property::none) note(violated, world_.explanation());
+    const bool is_suspect =  // quirks and misuses may leave something behind for good
+        !world_.violated().is_empty() || !world_.settings().quirks.is_empty();
     world_.end();
-    // Quirks may leave something behind for good.
-    if (violated != Property::none || !world_.settings().quirks.is_empty()) world_.restore();
+    if (is_suspect) world_.restore();
     if (result_.executions == 1) give_up_everywhere();
   }
 
@@ -87,12 +85,26 @@ class Search {
   // The way back to the branch that this execution is about. Now and then the last state is
   // compared with what it was.
   bool follow() {
+    noted_ = {};
     for (std::size_t depth = 0; depth < path_.size(); ++depth) {
       if (depth + 1 == path_.size() && !is_same_state(path_[depth], depth)) return false;
       if (level_size(depth) > 1) world_.count_decision();
+      noted_ = world_.violated();
       world_.take(taken_at(depth));
     }
+    note_new();
     return true;
+  }
+
+  // What the last move violated.
+  void note_new() {
+    const PropertySet fresh = world_.violated().since(noted_);
+    noted_ = world_.violated();
+    if (fresh.is_empty()) return;
+    for (std::size_t i = 1; i < kProperties; ++i) {
+      const auto property = static_cast<Property>(i);
+      if (fresh.has(property)) note(property, world_.explanation(property), path_.size());
+    }
   }
 
   bool is_same_state(const Level& level, std::size_t depth) {
@@ -107,21 +119,17 @@ class Search {
     return false;
   }
 
-  Move taken_at(std::size_t depth) const {
-    return moves_[path_[depth].first + path_[depth].taken];
-  }
+  Move taken_at(std::size_t depth) const { return moves_[path_[depth].first + path_[depth].taken]; }
 
   void descend() {
     while (true) {
-      if (world_.violated() != Property::none) return;
       const Fingerprint state = world_.fingerprint();
       if (!known_.insert(state).is_new) return;
-      if (world_.is_over()) {
-        ++result_.complete;
-        return;
-      }
       std::span<const Move> moves = world_.enabled();
-      if (moves.empty()) return;  // A5
+      if (moves.empty()) {
+        ++result_.complete;
+        return note_new();  // A5
+      }
       if (options_.is_reduced) moves = persistent(world_, moves);
       path_.push_back({state, moves_.size(), 0});
       digests_.resize((path_.size() - 1) * world_.settings().ranks);
@@ -130,6 +138,7 @@ class Search {
       ++result_.transitions;
       if (moves.size() > 1) world_.count_decision();
       world_.take(moves.front());
+      note_new();
     }
   }
 
@@ -152,9 +161,6 @@ class Search {
     return false;
   }
 
-  void note(Property property, const std::string& explanation) {
-    note(property, explanation, path_.size());
-  }
   // `length`: of the path's moves, those that lead there.
   void note(Property property, const std::string& explanation, std::size_t length) {
     auto place = std::ranges::lower_bound(result_.findings, property, {}, &Finding::property);
@@ -170,6 +176,7 @@ class Search {
   const SearchOptions& options_;
   SearchResult result_;
   FingerprintTable known_;
+  PropertySet noted_;  // of this execution's violations
   std::vector<Level> path_;
   std::vector<Move> moves_;           // of all levels of path_
   std::vector<Fingerprint> digests_;  // the same: of each rank
@@ -179,21 +186,21 @@ class Search {
 std::optional<std::size_t> violation_of(World& world, const std::vector<Move>& moves,
                                         Property property) {
   world.begin();
-  std::optional<std::size_t> found;
   std::size_t taken = 0;
-  for (; taken < moves.size() && !world.is_over(); ++taken) {
-    const std::span<const Move> enabled = world.enabled();
-    if (std::ranges::find(enabled, moves[taken]) == enabled.end()) break;
-    world.take(moves[taken]);
+  bool is_possible = true;
+  while (true) {
+    const std::span<const Move> enabled = world.enabled();  // sees also that nothing is possible
+    if (world.violated().has(property) || taken == moves.size()) break;
+    is_possible = std::ranges::find(enabled, moves[taken]) != enabled.end();
+    if (!is_possible) break;
+    world.take(moves[taken++]);
   }
-  const bool is_whole = taken == moves.size();
-  if (is_whole && !world.is_over()) world.enabled();  // looks whether anything is possible
-  const Property violated = world.violated();
-  const bool is_first_pass = world.is_first_pass();
+  bool is_violated = world.violated().has(property);
+  const bool is_inside = is_possible && world.is_first_pass();
   world.end();
-  const bool is_clean = world.restore() || !is_first_pass;
-  if (violated == property || (is_whole && property == Property::a7 && !is_clean)) found = taken;
-  return found;
+  const bool is_clean = world.restore();
+  if (property == Property::a7) is_violated = is_inside && !is_clean;
+  return is_violated ? std::optional(taken) : std::nullopt;
 }
 
 }  // namespace
@@ -207,8 +214,7 @@ SearchResult search(World& world, const SearchOptions& options) {
 }
 
 bool are_independent(const World& world, Move left, Move right) {
-  const bool are_completions =
-      left.kind == MoveKind::complete || right.kind == MoveKind::complete;
+  const bool are_completions = left.kind == MoveKind::complete || right.kind == MoveKind::complete;
   if (left.rank == right.rank) return are_completions && left != right;
   const bool are_hooks = left.kind == MoveKind::hook && right.kind == MoveKind::hook;
   return world.settings().is_any_order() || !are_hooks;  // else the first decides for the second

@@ -14,7 +14,7 @@ namespace zeroproof::hook_order {
 
 struct SearchOptions {
   bool is_reduced = true;
-  bool stops_at_first = false;                   // finding
+  bool stops_at_first = false;                    // finding
   std::function<StopRequest()> should_stop = {};  // asked now and then
 };
 

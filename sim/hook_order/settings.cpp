@@ -37,8 +37,8 @@ constexpr std::array kNumbers = {
     NumberKey{"E", &Settings::elements, 1, 64},
     NumberKey{"stage", &Settings::stage, 1, 3},
 };
-constexpr std::array<std::string_view, 10> kKeys = {"P",     "N",     "B",       "K",      "E",
-                                                    "stage", "order", "overlap", "quirks", "defect"};
+constexpr std::array<std::string_view, 10> kKeys = {
+    "P", "N", "B", "K", "E", "stage", "order", "overlap", "quirks", "defect"};
 
 tl::unexpected<Error> wrong(std::string_view word, std::string_view what) {
   return fail(ErrorCode::usage, fmt::format("hook_order: --set {}: {}", word, what));

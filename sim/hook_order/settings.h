@@ -16,7 +16,8 @@ enum class Order : std::uint8_t {
   same,  // any, but one for all ranks: they run one program
 };
 
-// What is wrong below the engine, to see that the properties notice. Quirks are what is wrong in it.
+// What is wrong below the engine, to see that the properties notice. Quirks are what is wrong in
+// it.
 enum class Defect : std::uint8_t {
   none,
   lost_wait,   // a stream does not wait for the events of others
@@ -42,6 +43,7 @@ struct Settings {
   Defect defect = Defect::none;
 
   bool is_any_order() const { return order == Order::any; }
+  bool has_planted() const { return defect != Defect::none || !quirks.is_empty(); }
 };
 
 // Words "P=2", "N=8", "B=", "K=", "E=", "stage=1|2|3", "order=any|same", "overlap=0|1",

@@ -19,14 +19,25 @@ constexpr std::array<std::string_view, Device::kStreams> kStreamNames = {"comput
 
 World::World(const Settings& settings)
     : settings_(settings), board_(settings.ranks, facts_), surroundings_{board_, facts_} {
+  make_names();
+  build();
+}
+
+void World::make_names() {
   for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank) {
     for (std::uint32_t p = 0; p < Settings::kHooksMax; ++p)
-      names_[0].push_back(fmt::format("r{}.p{}", rank, p));
-    names_[1].push_back(fmt::format("r{}.end", rank));
+      names_.push_back(fmt::format("r{}.p{}", rank, p));
+    names_.push_back(fmt::format("r{}.end", rank));
     for (const std::string_view stream : kStreamNames)
-      names_[2].push_back(fmt::format("r{}.{}", rank, stream));
+      names_.push_back(fmt::format("r{}.{}", rank, stream));
   }
-  build();
+  name_views_.assign(names_.begin(), names_.end());
+}
+
+std::span<const std::string_view> World::names_of_moves() {
+  move_names_.resize(moves_.size());
+  for (std::size_t i = 0; i < moves_.size(); ++i) move_names_[i] = name(moves_[i]);
+  return move_names_;
 }
 
 World::~World() = default;
@@ -38,29 +49,21 @@ void World::build() {
   ++engines_made_;
   BackwardObserver& observer = *this;
   for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank) {
-    devices_.push_back(std::make_unique<Device>(rank, settings_.ranks, surroundings_, observer,
-                                                settings_.defect == Defect::lost_wait));
+    devices_.push_back(std::make_unique<Device>(settings_, rank, surroundings_, observer));
     ranks_.push_back(std::make_unique<Rank>(settings_, rank, *devices_.back()));
     ground_.push_back(ranks_.back()->digest());
+    devices_.back()->scramble_memory();
   }
   digests_ = ground_;
-}
-
-std::string_view World::name(Move move) const {
-  const std::size_t place = move.kind == MoveKind::hook  ? move.rank * Settings::kHooksMax + move.index
-                            : move.kind == MoveKind::end ? move.rank
-                                                         : move.rank * Device::kStreams + move.index;
-  return names_[static_cast<std::size_t>(move.kind)][place];
 }
 
 // --- one execution -----------------------------------------------------------------------------
 
 void World::begin() {
-  violated_ = Property::none;
-  explanation_.clear();
+  violated_ = {};
+  is_stuck_ = false;
   for (auto& order : orders_) order.clear();
   for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank) {
-    devices_[rank]->clear();
     devices_[rank]->set_quiet(false);
     ranks_[rank]->begin();
   }
@@ -72,13 +75,20 @@ std::span<const Move> World::enabled() {
   for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank)
     if (is_rank_free(rank)) add_host_moves(rank);
   for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank)
-    for (std::uint32_t bits = devices_[rank]->arrived(); bits != 0; bits &= bits - 1) {
-      const auto stream = static_cast<std::uint8_t>(std::countr_zero(bits));
-      if (devices_[rank]->at(stream).can_complete())
-        moves_.push_back({static_cast<std::uint8_t>(rank), MoveKind::complete, stream});
-    }
-  if (moves_.empty() && !is_over()) violate(Property::a5, who_waits());
+    if (devices_[rank]->arrived() != 0) add_completions(rank);
+  if (moves_.empty() && !is_over()) {
+    is_stuck_ = true;
+    if (violated_.is_empty()) violate(Property::a5, who_waits());
+  }
   return moves_;
+}
+
+void World::add_completions(std::uint32_t rank) {
+  for (std::uint32_t bits = devices_[rank]->arrived(); bits != 0; bits &= bits - 1) {
+    const auto stream = static_cast<std::uint8_t>(std::countr_zero(bits));
+    if (devices_[rank]->at(stream).can_complete())
+      moves_.push_back({static_cast<std::uint8_t>(rank), MoveKind::complete, stream});
+  }
 }
 
 bool World::is_rank_free(std::uint32_t rank) const {
@@ -105,8 +115,10 @@ void World::add_host_moves(std::uint32_t rank) {
     const std::size_t place = place_in_order(rank);
     if (place < order.size()) open = std::uint64_t{1} << order[place];
   }
+  std::size_t place = moves_.size();
+  moves_.resize(place + static_cast<std::size_t>(std::popcount(open)));
   for (; open != 0; open &= open - 1)
-    moves_.push_back({number, MoveKind::hook, static_cast<std::uint8_t>(std::countr_zero(open))});
+    moves_[place++] = {number, MoveKind::hook, static_cast<std::uint8_t>(std::countr_zero(open))};
 }
 
 // What others fired and this rank has not, as far as it has to.
@@ -121,12 +133,19 @@ void World::take(Move move) {
   stale_ |= 1U << move.rank;
   try {
     switch (move.kind) {
-      case MoveKind::hook: fire(move.rank, move.index); break;
-      case MoveKind::end: end_pass(move.rank); break;
-      case MoveKind::complete: devices_[move.rank]->complete(move.index); break;
+      case MoveKind::hook:
+        fire(move.rank, move.index);
+        break;
+      case MoveKind::end:
+        end_pass(move.rank);
+        break;
+      case MoveKind::complete:
+        devices_[move.rank]->complete(move.index);
+        break;
     }
   } catch (const EngineError& error) {
     violate(Property::a8, fmt::format("rank {}: {}", move.rank, error.what()));
+    ranks_[move.rank]->fail();
   }
   if (!board_.mismatch().empty()) violate(Property::a4, board_.mismatch());
 }
@@ -141,7 +160,8 @@ void World::fire(std::uint32_t rank, std::uint32_t p) {
   if (settings_.defect == Defect::split_task && is_last && rank + 1 == settings_.ranks)
     of.split_task();
   if (of.has_epilogue())
-    violate(Property::a2, fmt::format("rank {}: the hook of p{} fires after the epilogue", rank, p));
+    violate(Property::a2,
+            fmt::format("rank {}: the hook of p{} fires after the epilogue", rank, p));
   of.fire(p);
 }
 
@@ -150,13 +170,13 @@ void World::end_pass(std::uint32_t rank) {
   const std::uint32_t pass = of.pass();
   const std::int64_t epilogues = of.end_pass();
   if (epilogues != 1)
-    return violate(Property::a1,
-                   fmt::format("rank {}: {} epilogues in backward {}", rank, epilogues, pass));
-  devices_[rank]->push_done(pass);
+    violate(Property::a1,
+            fmt::format("rank {}: {} epilogues in backward {}", rank, epilogues, pass));
+  if (epilogues > 0) devices_[rank]->push_done(pass);
 }
 
 bool World::is_over() const {
-  if (violated_ != Property::none) return true;
+  if (is_stuck_) return true;
   for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank)
     if (!ranks_[rank]->is_done() || !devices_[rank]->is_idle()) return false;
   return true;
@@ -169,6 +189,7 @@ void World::end() {
     devices_[rank]->clear();
     devices_[rank]->set_quiet(true);
     ranks_[rank]->reset();
+    devices_[rank]->scramble_memory();
   }
 }
 
@@ -201,9 +222,9 @@ void World::on_race(std::uint32_t rank) {
 }
 
 void World::violate(Property property, std::string explanation) {
-  if (violated_ != Property::none) return;
-  violated_ = property;
-  explanation_ = std::move(explanation);
+  if (violated_.has(property)) return;
+  violated_.add(property);
+  explanations_[static_cast<std::size_t>(property)] = std::move(explanation);
 }
 
 std::string World::who_waits() const {
@@ -227,6 +248,7 @@ Fingerprint World::fingerprint() const {
     digests_[rank] = ranks_[rank]->digest();
   }
   Facts all = facts_;
+  all.add(std::uint64_t{5} << 60, violated_.bits());
   for (const Fingerprint& digest : digests_) all.add_all(digest);
   if (settings_.is_any_order()) return all.sum();
   for (std::uint32_t pass = 0; pass < settings_.passes; ++pass) {

@@ -37,10 +37,13 @@ class World final : private BackwardObserver {
   // may although something is left to do, A5 is violated.
   std::span<const Move> enabled();
   void take(Move move);
-  // Everything is done, or something is violated.
+  // Everything is done, or nothing can happen any more. What is violated does not end it, so that
+  // nothing hides behind what is seen first.
   bool is_over() const;
-  Property violated() const { return violated_; }
-  const std::string& explanation() const { return explanation_; }
+  PropertySet violated() const { return violated_; }  // so far
+  const std::string& explanation(Property property) const {
+    return explanations_[static_cast<std::size_t>(property)];
+  }
   // Of everything that decides how the execution can go on. Only what has changed since the last
   // call is looked at again.
   Fingerprint fingerprint() const;
@@ -53,8 +56,13 @@ class World final : private BackwardObserver {
   // After end(): whether all is as it was. Otherwise the engines are made anew.
   bool restore();
 
-  std::string_view name(Move move) const;  // "r0.p3", "r1.end", "r0.reduction"
-  std::uint64_t events() const { return surroundings_.events; }  // seam calls, and decisions
+  std::string_view name(Move move) const {  // "r0.p3", "r1.end", "r0.reduction"
+    return name_views_[place_of(move)];
+  }
+  std::span<const std::string_view> names_of_moves();  // of the last enabled()
+  // Calls through the seam's ports (hooks and graph tasks; kernels and memory; streams;
+  // collectives) and decisions between several moves.
+  std::uint64_t events() const { return surroundings_.events; }
   void count_decision() { ++surroundings_.events; }
   std::uint64_t engines_made() const { return engines_made_; }
   bool is_first_pass() const;  // of every rank
@@ -66,9 +74,17 @@ class World final : private BackwardObserver {
   void on_backward_done(std::uint32_t rank, std::uint32_t pass) override;
   void on_race(std::uint32_t rank) override;
 
+  static constexpr std::size_t kMovesMax = Settings::kHooksMax + 1 + Device::kStreams;  // a rank's
+  static std::size_t place_of(Move move) {
+    constexpr std::array<std::size_t, 3> kFirst = {0, Settings::kHooksMax, Settings::kHooksMax + 1};
+    return move.rank * kMovesMax + kFirst[static_cast<std::size_t>(move.kind)] + move.index;
+  }
+
+  void make_names();
   void build();
   void violate(Property property, std::string explanation);
   void add_host_moves(std::uint32_t rank);
+  void add_completions(std::uint32_t rank);
   void fire(std::uint32_t rank, std::uint32_t p);
   void end_pass(std::uint32_t rank);
   // In Order::same: where in the order of its pass the rank is.
@@ -87,9 +103,12 @@ class World final : private BackwardObserver {
   mutable std::uint32_t stale_ = 0;  // a bit for each rank whose digest has to be taken again
   std::vector<Move> moves_;
   std::array<std::vector<std::uint8_t>, 4> orders_;  // by pass, Order::same
-  std::array<std::vector<std::string>, 3> names_;    // by kind
-  Property violated_ = Property::none;
-  std::string explanation_;
+  std::vector<std::string> names_;                   // by place_of()
+  std::vector<std::string_view> name_views_;         // of them
+  std::vector<std::string_view> move_names_;         // of moves_
+  PropertySet violated_;
+  std::array<std::string, kProperties> explanations_;
+  bool is_stuck_ = false;
   std::uint64_t engines_made_ = 0;
 };
 

@@ -164,7 +164,8 @@ TEST(Explorer, Obeys_the_caller_between_and_within_executions) {
 
   const RunFunction endless = [](Chooser& chooser) -> Outcome {
     static constexpr std::string_view kNames[] = {"a", "b"};
-    for (std::uint64_t step = 0;; ++step) chooser.choose({"toy.endless", kNames, Fingerprint{step, 0}});
+    for (std::uint64_t step = 0;; ++step)
+      chooser.choose({"toy.endless", kNames, Fingerprint{step, 0}});
   };
   watch.should_stop = [&] { return ++asked > 8 ? StopRequest::time_over : StopRequest::none; };
   EXPECT_EQ(explore(endless, random, {}, watch).end, ExploreEnd::time_over);

@@ -269,5 +269,32 @@ TEST(MakeScheduler, Knows_its_names) {
   EXPECT_EQ(make_scheduler("replay:/nowhere.zps", 1).error().code, ErrorCode::unreadable);
 }
 
+// --- the state at a choice ---------------------------------------------------------------------
+
+struct CountingWorld {
+  Fingerprint fingerprint() const {
+    ++asked;
+    return {asked, 0};
+  }
+  mutable std::uint64_t asked = 0;
+};
+
+TEST(StateSource, Is_taken_only_by_those_who_ask) {
+  const CountingWorld world;
+  const std::vector<std::string_view> names = {"left", "right"};
+  FifoScheduler fifo;
+  RandomScheduler random(1);
+  for (Scheduler* scheduler : std::vector<Scheduler*>{&fifo, &random}) {
+    ASSERT_TRUE(scheduler->new_execution());
+    scheduler->choose({"toy.site", names, StateSource::of(world)});
+  }
+  EXPECT_EQ(world.asked, 0U);
+  ExhaustiveScheduler exhaustive;
+  ASSERT_TRUE(exhaustive.new_execution());
+  exhaustive.choose({"toy.site", names, StateSource::of(world)});
+  EXPECT_EQ(world.asked, 1U);
+  EXPECT_EQ(Fingerprint(StateSource(Fingerprint{3, 4})), (Fingerprint{3, 4}));
+}
+
 }  // namespace
 }  // namespace zeroproof

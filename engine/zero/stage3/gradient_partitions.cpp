@@ -170,6 +170,8 @@ void GradientPartitions::drop_backward() {
 
 // A bucket's gradients stand in .grad; which of them came first does not matter to anybody.
 void GradientPartitions::visit_state(StateVisitor& visitor) const {
+  visitor.number(static_cast<std::uint64_t>(micro_step_) << 32 |
+                 static_cast<std::uint64_t>(completed_backwards_));
   for (const auto& [name, bucket] : buckets_) visitor.number(bucket.parameters().size());
   for (const State& its : states_) {
     if (its.sub_group == nullptr) continue;
@@ -179,8 +181,7 @@ void GradientPartitions::visit_state(StateVisitor& visitor) const {
     visitor.number((its.has_window ? 1U : 0U) | (its.has_pending ? 2U : 0U) | (is_held ? 4U : 0U));
     if (is_held && whole.tensor.grad().is_defined()) visitor.values(Span::of(whole.tensor.grad()));
     if (own.elements == 0) continue;
-    if (its.has_window)
-      visitor.values(Span::of(its.sub_group->window(), own.begin, own.elements));
+    if (its.has_window) visitor.values(Span::of(its.sub_group->window(), own.begin, own.elements));
     if (its.has_pending)
       visitor.values(Span::of(its.sub_group->pending(), own.begin, own.elements));
   }
