@@ -261,4 +261,18 @@ void Engine::Core::on_graph_task_end(GraphTaskId task, bool raised) {
   if (!is_transform) policy->on_graph_task_end(*this, task, raised);
 }
 
+void Engine::Core::visit_state(StateVisitor& visitor) const {
+  const auto bit = [](bool is_set, int place) { return std::uint64_t{is_set} << place; };
+  visitor.number(bit(has_unreduced_gradients_, 0) | bit(ran_epilogue_, 1) |
+                 bit(is_scale_called_, 2) | bit(is_running(), 3) | bit(must_restart_, 4) |
+                 bit(context.is_boundary, 5) | tasks_.size() << 8);
+  const BackwardState hooks = policy->state();
+  visitor.number(bit(hooks.is_callback_queued, 0) | bit(hooks.is_backward_seen_this_step, 1) |
+                 bit(hooks.ran_epilogue_this_backward, 2) |
+                 static_cast<std::uint64_t>(hooks.active_depth) << 8);
+  visitor.number(static_cast<std::uint64_t>(hooks.hooks_fired) << 32 |
+                 static_cast<std::uint32_t>(hooks.remaining_hooks));
+  optimizer->visit_state(visitor);
+}
+
 }  // namespace zeroproof

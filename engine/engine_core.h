@@ -61,6 +61,10 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void run_post_hook() override;
   void abandon_gradients() override;
 
+  // All that decides how its hooks, callbacks and epilogue go on; between graph tasks and inside
+  // one. What the graph tasks themselves have queued is the autograd's.
+  void visit_state(StateVisitor& visitor) const;
+
   // GraphTaskListener
   void on_graph_task_begin(GraphTaskId task, bool keeps_graph) override;
   void on_graph_task_end(GraphTaskId task, bool raised) override;

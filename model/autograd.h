@@ -25,6 +25,8 @@
 
 namespace zeroproof {
 
+class OpenGraphTask;
+
 struct BackwardOptions {
   bool create_graph = false;
   std::optional<bool> retain_graph = std::nullopt;  // default: create_graph (rule G6)
@@ -127,6 +129,8 @@ class Autograd {
   AutogradObserver* observer() const { return observer_; }
 
  private:
+  friend class OpenGraphTask;
+
   TensorList run(const BackwardCall& call, TensorList grads);
   std::shared_ptr<GraphTask> start(const BackwardCall& call, TensorList grads);
   void drive(const std::shared_ptr<GraphTask>& task);

@@ -35,7 +35,7 @@ std::uint64_t mixed(std::uint64_t history, std::uint64_t choice) {
 std::size_t Autograd::choose(std::string_view site, const std::vector<std::string>& options) {
   if (options.size() < 2 || !chooser_) return 0;
   const std::vector<std::string_view> words = views_of(options);
-  const std::size_t choice = chooser_->choose({site, words, {history_.low, history_.high}});
+  const std::size_t choice = chooser_->choose({site, words, history_});
   history_.low = mixed(history_.low, choice);
   ++history_.high;
   return choice;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -40,6 +41,7 @@ class Communicator {
   void announce(const Items& items, PartOf part_of) const {
     if (!group_.compares_contents()) return;
     std::vector<ContentPart> parts;
+    parts.reserve(std::size(items));
     for (const auto& item : items) parts.push_back(part_of(item));
     group_.announce(parts);
   }

@@ -33,6 +33,7 @@ class FlatGroup {
   // What the running backward has reduced; joins the window when it is complete.
   Span open_pending();
   bool has_pending() const { return has_pending_; }
+  const Tensor& pending() const { return pending_; }  // undefined before the first
   void commit_pending();
   void drop_pending() { has_pending_ = false; }
 

@@ -44,6 +44,32 @@ void FlatOptimizer::collect_gradients() {
   }
 }
 
+void FlatOptimizer::visit_state(StateVisitor& visitor) const {
+  for (const FlatGroup& group : groups_) {
+    visitor.number((group.has_window() ? 1U : 0U) | (group.has_pending() ? 2U : 0U));
+    if (group.has_window()) visitor.values(Span::of(group.window()));
+    if (group.has_pending()) visitor.values(Span::of(group.pending()));
+  }
+  for (std::size_t id = 0; id < accumulated_.size(); ++id) {
+    if (!accumulated_[id].is_defined()) continue;
+    visitor.number(id);
+    visitor.values(Span::of(accumulated_[id]));
+  }
+}
+
+std::vector<GradientSlice> FlatOptimizer::gradient_slices() const {
+  std::vector<GradientSlice> slices;
+  for (const FlatGroup& group : groups_)
+    for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+      const FlatRange whole = group.partition().parameter(i);
+      const FlatRange owned = intersect(whole, group.own());
+      if (owned.elements == 0) continue;
+      slices.push_back({group.parameters()[i]->id, owned.begin - whole.begin,
+                        Span::of(group.window(), owned.begin - group.own().begin, owned.elements)});
+    }
+  return slices;
+}
+
 std::vector<Span> FlatOptimizer::windows() {
   std::vector<Span> spans;
   for (FlatGroup& group : groups_) spans.push_back(step_gradient(group));

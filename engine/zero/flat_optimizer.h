@@ -16,6 +16,8 @@ class FlatOptimizer : public ZeroOptimizer {
   StepOutcome step() override;
   void zero_grad() override;
   void collect_gradients() override;
+  void visit_state(StateVisitor& visitor) const override;
+  std::vector<GradientSlice> gradient_slices() const override;
 
   std::vector<FullTensor> full_gradients() override;
   std::vector<FullTensor> full_parameters() override;

@@ -106,4 +106,14 @@ void IpgBucket::clear() {
   elements_ = 0;
 }
 
+void IpgBucket::visit_state(StateVisitor& visitor) const {
+  visitor.number(entry_count_);
+  for (const Entry& entry : entries()) {
+    visitor.number(static_cast<std::uint64_t>(entry.parameter->id.value));
+    visitor.values(values(entry));
+  }
+  for (const StreamIndex producer : producers_)
+    visitor.number(static_cast<std::uint64_t>(producer));
+}
+
 }  // namespace zeroproof

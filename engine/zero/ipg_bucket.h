@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/zero/state_visitor.h"
 #include "engine/zero/zero_context.h"
 
 namespace zeroproof {
@@ -63,6 +64,9 @@ class IpgBucket {
   // The entries are reduced, on the reduction stream; the other buffer is next.
   void finish_reduction();
   void clear();  // forgets what it has
+
+  // The entries and their values. Which of two buffers is in use does not matter.
+  void visit_state(StateVisitor& visitor) const;
 
  private:
   struct Buffer {

@@ -1,6 +1,8 @@
 #include "engine/zero/stage12.h"
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 
 #include "engine/config_marks.h"
 #include "engine/precision/gradient_norm.h"
@@ -235,6 +237,22 @@ bool Stage12Optimizer::abandon_gradients() {
   hook_work_ = HookWork::unknown;
   has_flushed_ = false;
   return !has_contributed;
+}
+
+void Stage12Optimizer::visit_state(StateVisitor& visitor) const {
+  FlatOptimizer::visit_state(visitor);
+  for (const IpgBucket& bucket : buckets_) bucket.visit_state(visitor);
+  const auto bit = [](bool is_set, int place) { return std::uint64_t{is_set} << place; };
+  const bool was_boundary = was_boundary_ && context_.has(Quirk::h4_boundary_overwrites_average);
+  visitor.number(bit(is_ready_, 0) | bit(has_flushed_, 1) | bit(was_boundary, 2));
+  // Eight flags a word.
+  static_assert(std::has_unique_object_representations_v<Progress>);
+  const auto flags = std::as_bytes(std::span(progress_));
+  for (std::size_t at = 0; at < flags.size(); at += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &flags[at], std::min(sizeof word, flags.size() - at));
+    visitor.number(word);
+  }
 }
 
 void Stage12Optimizer::flush_coalesced() {

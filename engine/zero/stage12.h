@@ -27,6 +27,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   void reduce_gradients() override;
   void backward_epilogue() override;
   bool abandon_gradients() override;
+  void visit_state(StateVisitor& visitor) const override;
   void flush_coalesced() override;
   void finalize_unmanaged() override;
   StepOutcome step() override;

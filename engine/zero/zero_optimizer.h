@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/zero/state_visitor.h"
 #include "engine/zero/zero_context.h"
 
 namespace zeroproof {
@@ -42,6 +43,11 @@ class ZeroOptimizer {
   // A backward failed: what it added is dropped, what earlier ones of the window added stays.
   // False when upstream could not tell them apart any more (#8245, E23).
   virtual bool abandon_gradients() = 0;
+
+  // The gradients of the window and of the running backward: what of them is where.
+  virtual void visit_state(StateVisitor& visitor) const = 0;
+  // Of the rank, by parameter; where the epilogue leaves the window's gradients.
+  virtual std::vector<GradientSlice> gradient_slices() const = 0;
 
   // The end of coalesce_grad_reduction: everything in .grad is reduced at once.
   virtual void flush_coalesced() = 0;

@@ -7,6 +7,7 @@
 #include "model/nearest_name.h"
 #include "props/cli/budget.h"
 #include "props/cli/explore_engine.h"
+#include "props/cli/explore_hook_order.h"
 #include "props/cli/explore_watch.h"
 #include "props/cli/finding_files.h"
 #include "props/cli/folder.h"
@@ -52,8 +53,10 @@ class ExploreVerb final : public Verb {
     flags.add_list("set", settings_,
                    {"N=8",
                     "parameters: a multiple of 4 (default 4); zero_epilogue: P, N, B, K, W, N1, "
-                    "order, late, defect"});
-    flags.add_switch("no-reduction", skips_reduction_, "zero_epilogue: search the full space");
+                    "order, late, defect; hook_order: P, N, B, K, E, stage, order, overlap, "
+                    "quirks, defect"});
+    flags.add_switch("no-reduction", skips_reduction_,
+                     "zero_epilogue, hook_order: search the full space");
     flags.add_switch("count-schedules", counts_schedules_,
                      "zero_epilogue: count the schedules, and how likely each violation is");
     flags.add_value("workers", workers_, {"N", "zero_epilogue: threads of the full search"});
@@ -64,10 +67,13 @@ class ExploreVerb final : public Verb {
 
   Result<VerbResult> run(Session& session) override {
     const bool is_common_model = scenarios_ == std::vector<std::string>{"zero_epilogue"};
-    if (!is_common_model && engine_.is_meant(scenarios_))
+    const bool is_hook_order = scenarios_ == std::vector<std::string>{"hook_order"};
+    if (!is_common_model && !is_hook_order && engine_.is_meant(scenarios_))
       return engine_.run({scenarios_, policy_, scheduler_, budget_, !skips_minimizing_}, session);
     if (scheduler_.empty()) scheduler_ = "exhaustive";
     if (is_common_model) return run_zero_epilogue(session);
+    if (is_hook_order)
+      return run_hook_order({settings_, scheduler_, budget_, skips_reduction_}, session);
     auto jobs = plan(session.common.seed);
     if (!jobs) return tl::unexpected(jobs.error());
     if (!session.common.out_dir.empty()) {

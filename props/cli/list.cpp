@@ -26,6 +26,13 @@ Json scenarios() {
     list.push_back(
         {{"id", scenario->id}, {"title", scenario->title}, {"source", scenario->source}});
   }
+  // Models of their own, each with a search of its own (docs/EXPLORER.md).
+  list.push_back({{"id", "zero_epilogue"},
+                  {"title", "the common model of explorers: hooks, buckets, epilogues, K passes"},
+                  {"source", "docs/EXPLORER.md"}});
+  list.push_back({{"id", "hook_order"},
+                  {"title", "real engines whose hooks fire in any order, at hook and seam level"},
+                  {"source", "docs/EXPLORER.md"}});
   return list;
 }
 

@@ -26,6 +26,7 @@ constexpr std::array kVerbs = {
              "  zeroproof explore mine.json --scheduler random --budget 10000x --seed 7\n"
              "  zeroproof explore zero_epilogue --set P=2 --set N=10 --no-reduction\n"
              "  zeroproof explore zero_epilogue --set P=2 --set N=11 --set defect=M9 --json\n"
+             "  zeroproof explore hook_order --set P=2 --set N=8 --set stage=2 --set order=same\n"
              "  zeroproof explore two_losses --stage 3 --scheduler pct:2 --budget 30s\n",
              make_explore},
     VerbInfo{"list", "names what exists: scenarios, policies, properties, schedulers, runtimes",

@@ -26,7 +26,7 @@ std::size_t ExhaustiveScheduler::choose(const ChoicePoint& at) {
 // The way back to the branch that this execution is about. It must look as it did before.
 std::size_t ExhaustiveScheduler::follow(const ChoicePoint& at) {
   const Step& step = path_[depth_];
-  if (step.options != at.options.size() || step.state != at.state) {
+  if (step.options != at.options.size() || step.state != Fingerprint(at.state)) {
     divergence_ = fmt::format(
         "choice point {} ('{}', {} options) was another one when the same choices were made "
         "before ({} options): the world is not deterministic",
@@ -38,8 +38,9 @@ std::size_t ExhaustiveScheduler::follow(const ChoicePoint& at) {
 }
 
 std::size_t ExhaustiveScheduler::enter(const ChoicePoint& at) {
+  const Fingerprint state = at.state;
   if (pruning_ == Pruning::by_fingerprint) {
-    const auto [entry, is_new] = known_.try_emplace(at.state);
+    const auto [entry, is_new] = known_.try_emplace(state);
     if (!is_new) {
       // An open state lies on this very path: its orders are infinite and cannot be counted.
       has_cycle_ = has_cycle_ || entry->second.is_open;
@@ -47,7 +48,7 @@ std::size_t ExhaustiveScheduler::enter(const ChoicePoint& at) {
       throw ExecutionCut();
     }
   }
-  path_.push_back({at.state, static_cast<std::uint32_t>(at.options.size()), 0, {}});
+  path_.push_back({state, static_cast<std::uint32_t>(at.options.size()), 0, {}});
   ++depth_;
   ++transitions_;
   return 0;

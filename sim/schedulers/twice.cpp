@@ -51,7 +51,7 @@ std::size_t TwiceScheduler::compare(const ChoicePoint& at) {
     diverge(fmt::format("the second run has another site or other options at choice {} ('{}')",
                         next_, at.site));
   }
-  if (point.state != at.state) {
+  if (point.state != Fingerprint(at.state)) {
     diverge(fmt::format("the second run is in another state at choice {} ('{}')", next_, at.site));
   }
   if (point.taken == point.options) {

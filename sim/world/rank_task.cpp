@@ -56,7 +56,7 @@ void RankTask::report(FindingKind kind, std::string text) {
 std::size_t RankTask::choose(const ChoicePoint& at) {
   raise_if_woken();
   ++world_.steps_;
-  const std::size_t choice = world_.chooser_.choose({at.site, at.options, world_.fingerprint()});
+  const std::size_t choice = world_.chooser_.choose({at.site, at.options, StateSource::of(world_)});
   history_.add(2 + choice);
   world_.trace_.add(choice);
   return choice;

@@ -115,7 +115,7 @@ bool SimWorld::turn() {
     return true;
   }
   const std::size_t choice =
-      agents_.size() == 1 ? 0 : chooser_.choose({"world.next", names_, fingerprint()});
+      agents_.size() == 1 ? 0 : chooser_.choose({"world.next", names_, StateSource::of(*this)});
   trace_.add(agents_.size());
   trace_.add(choice);
   const Agent agent = agents_[choice];

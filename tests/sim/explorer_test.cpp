@@ -119,8 +119,8 @@ TEST(Explorer, Loses_a_finding_when_the_fingerprint_leaves_the_monitor_out) {
   const RunFunction forgetful = [](Chooser& chooser) {
     static constexpr std::string_view kNames[] = {"0", "1"};
     Outcome outcome;
-    const bool is_bad = chooser.choose({"first", kNames, {1, 0}}) == 1;
-    chooser.choose({"second", kNames, {2, 0}});  // should depend on is_bad
+    const bool is_bad = chooser.choose({"first", kNames, Fingerprint{1, 0}}) == 1;
+    chooser.choose({"second", kNames, Fingerprint{2, 0}});  // should depend on is_bad
     if (is_bad) outcome.falsified.push_back({0, 1});
     return outcome;
   };
@@ -164,7 +164,8 @@ TEST(Explorer, Obeys_the_caller_between_and_within_executions) {
 
   const RunFunction endless = [](Chooser& chooser) -> Outcome {
     static constexpr std::string_view kNames[] = {"a", "b"};
-    for (std::uint64_t step = 0;; ++step) chooser.choose({"toy.endless", kNames, {step, 0}});
+    for (std::uint64_t step = 0;; ++step)
+      chooser.choose({"toy.endless", kNames, Fingerprint{step, 0}});
   };
   watch.should_stop = [&] { return ++asked > 8 ? StopRequest::time_over : StopRequest::none; };
   EXPECT_EQ(explore(endless, random, {}, watch).end, ExploreEnd::time_over);

@@ -180,7 +180,7 @@ TEST(TwiceScheduler, Does_not_repeat_an_execution_that_was_stopped_from_outside)
   FifoScheduler fifo;
   TwiceScheduler twice(fifo);
   ASSERT_TRUE(twice.new_execution());
-  twice.choose({"toy.site", kNames, {1, 0}});
+  twice.choose({"toy.site", kNames, Fingerprint{1, 0}});
   twice.end_execution({true, {}});
   EXPECT_FALSE(twice.new_execution());  // fifo has one execution only
 }
@@ -196,7 +196,7 @@ struct Unsteady {
     const std::string_view names[] = {"a", is(Part::options) ? "c" : "b"};
     const Fingerprint state{is(Part::state) ? 2u : 1u, 0};
     chooser.choose({"toy.unsteady", names, state});
-    if (is(Part::length)) chooser.choose({"toy.unsteady", names, {3, 0}});
+    if (is(Part::length)) chooser.choose({"toy.unsteady", names, Fingerprint{3, 0}});
     Outcome outcome;
     outcome.final_state = Fingerprint{is(Part::final_state) ? 5u : 4u, 0};
     return outcome;
@@ -267,6 +267,33 @@ TEST(MakeScheduler, Knows_its_names) {
     EXPECT_EQ(make_scheduler(spec, 1).error().code, ErrorCode::usage) << spec;
   EXPECT_EQ(make_scheduler("dfs", 1).error().code, ErrorCode::usage);
   EXPECT_EQ(make_scheduler("replay:/nowhere.zps", 1).error().code, ErrorCode::unreadable);
+}
+
+// --- the state at a choice ---------------------------------------------------------------------
+
+struct CountingWorld {
+  Fingerprint fingerprint() const {
+    ++asked;
+    return {asked, 0};
+  }
+  mutable std::uint64_t asked = 0;
+};
+
+TEST(StateSource, Is_taken_only_by_those_who_ask) {
+  const CountingWorld world;
+  const std::vector<std::string_view> names = {"left", "right"};
+  FifoScheduler fifo;
+  RandomScheduler random(1);
+  for (Scheduler* scheduler : std::vector<Scheduler*>{&fifo, &random}) {
+    ASSERT_TRUE(scheduler->new_execution());
+    scheduler->choose({"toy.site", names, StateSource::of(world)});
+  }
+  EXPECT_EQ(world.asked, 0U);
+  ExhaustiveScheduler exhaustive;
+  ASSERT_TRUE(exhaustive.new_execution());
+  exhaustive.choose({"toy.site", names, StateSource::of(world)});
+  EXPECT_EQ(world.asked, 1U);
+  EXPECT_EQ(Fingerprint(StateSource(Fingerprint{3, 4})), (Fingerprint{3, 4}));
 }
 
 }  // namespace

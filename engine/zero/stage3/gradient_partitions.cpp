@@ -169,6 +169,25 @@ void GradientPartitions::drop_backward() {
   for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
 }
 
+// A bucket's gradients stand in .grad; which of them came first does not matter to anybody.
+void GradientPartitions::visit_state(StateVisitor& visitor) const {
+  visitor.number(static_cast<std::uint64_t>(micro_step_) << 32 |
+                 static_cast<std::uint64_t>(completed_backwards_));
+  for (const auto& [name, bucket] : buckets_) visitor.number(bucket.parameters().size());
+  for (const State& its : states_) {
+    if (its.sub_group == nullptr) continue;
+    const FlatRange own = its.sub_group->own(its.index);
+    const ZeroParameter& whole = its.parameter->parameter();
+    const bool is_held = its.bucket->holds(whole);
+    visitor.number((its.has_window ? 1U : 0U) | (its.has_pending ? 2U : 0U) | (is_held ? 4U : 0U));
+    if (is_held && whole.tensor.grad().is_defined()) visitor.values(Span::of(whole.tensor.grad()));
+    if (own.elements == 0) continue;
+    if (its.has_window) visitor.values(Span::of(its.sub_group->window(), own.begin, own.elements));
+    if (its.has_pending)
+      visitor.values(Span::of(its.sub_group->pending(), own.begin, own.elements));
+  }
+}
+
 bool GradientPartitions::has_pending() const {
   return std::ranges::any_of(states_, [](const State& its) { return its.has_pending; });
 }

@@ -10,6 +10,7 @@
 #include "engine/zero/stage3/gradient_reducer.h"
 #include "engine/zero/stage3/parameter_gatherer.h"
 #include "engine/zero/stage3/sub_group.h"
+#include "engine/zero/state_visitor.h"
 
 namespace zeroproof {
 
@@ -42,6 +43,8 @@ class GradientPartitions {
   void commit();
   // It failed: its part of .grad, the buckets and what is pending are dropped.
   void drop_backward();
+  // Buckets, what is pending, and the window.
+  void visit_state(StateVisitor& visitor) const;
   // Whether the running backward has reduced anything.
   bool has_pending() const;
   // The next window begins.

@@ -240,6 +240,27 @@ void Zero3Optimizer::zero_grad() {
   gradients_->start_window();
 }
 
+void Zero3Optimizer::visit_state(StateVisitor& visitor) const {
+  gradients_->visit_state(visitor);
+  for (const Tensor& sum : coalesced_) {
+    visitor.number(sum.is_defined() ? 1 : 0);
+    if (sum.is_defined()) visitor.values(Span::of(sum));
+  }
+}
+
+std::vector<GradientSlice> Zero3Optimizer::gradient_slices() const {
+  std::vector<GradientSlice> slices;
+  for (const SubGroup& group : sub_groups_)
+    for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+      const PartitionedParameter& parameter = *group.parameters()[i];
+      const FlatRange own = group.own(i);
+      if (own.elements == 0) continue;
+      slices.push_back({parameter.id(), parameter.own_begin(),
+                        Span::of(group.window(), own.begin, own.elements)});
+    }
+  return slices;
+}
+
 void Zero3Optimizer::on_graph_task_begin(GraphTaskId task, bool keeps_graph) {
   coordinator_.begin_task(task, keeps_graph && !context_.autograd.local().transforms);
   if (graph_tasks_++ == 0) is_transform_task_ = context_.autograd.local().transforms != nullptr;

@@ -36,6 +36,8 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   void reduce_gradients() override;
   void backward_epilogue() override;
   bool abandon_gradients() override;
+  void visit_state(StateVisitor& visitor) const override;
+  std::vector<GradientSlice> gradient_slices() const override;
   void flush_coalesced() override;
   void finalize_unmanaged() override;
   StepOutcome step() override;

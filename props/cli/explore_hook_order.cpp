@@ -1,0 +1,47 @@
+#include "props/cli/explore_hook_order.h"
+
+#include <memory>
+
+#include "props/cli/budget.h"
+#include "props/cli/explore_watch.h"
+#include "props/cli/interrupt.h"
+#include "props/hook_order.h"
+
+namespace zeroproof {
+namespace {
+
+ExitCode exit_code_of(const HookOrderReport& report) {
+  if (!report.divergence.empty()) return ExitCode::nondeterminism;
+  if (!report.findings.empty()) return ExitCode::falsified;
+  if (was_interrupted()) return ExitCode::interrupted;
+  const bool is_whole = report.scheduler != "exhaustive" || report.has_exhausted;
+  return is_whole ? ExitCode::held : ExitCode::time_limit;
+}
+
+}  // namespace
+
+Result<VerbResult> run_hook_order(const HookOrderFlags& flags, Session& session) {
+  const auto budget = parse_budget(flags.budget);
+  if (!budget) return tl::unexpected(budget.error());
+  ProgressLine progress(session.common.progress);
+  ProgressView view{.task = "explore hook_order"};
+  HookOrderOptions options{.words = flags.settings,
+                           .scheduler = flags.scheduler,
+                           .is_reduced = !flags.skips_reduction,
+                           .seed = session.common.seed,
+                           .should_stop = watch_for(progress, view, budget->time_ns).should_stop};
+  if (budget->work.executions != Budget::kUnlimited) options.executions = budget->work.executions;
+  const std::int64_t start = now_ns();
+  auto report = explore_hook_order(options);
+  if (!report) return tl::unexpected(report.error());
+  const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
+  const auto shared = std::make_shared<HookOrderReport>(std::move(*report));
+  return VerbResult{
+      .code = exit_code_of(*shared),
+      .text = [shared, seconds,
+               &session] { return session.seed_line() + hook_order_text(*shared, seconds); },
+      .json = [shared, seconds,
+               &session] { return hook_order_json(*shared, session.common.seed, seconds); }};
+}
+
+}  // namespace zeroproof

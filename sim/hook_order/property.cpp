@@ -1,0 +1,32 @@
+#include "sim/hook_order/property.h"
+
+#include <array>
+#include <cstddef>
+
+namespace zeroproof::hook_order {
+namespace {
+
+constexpr std::array<std::string_view, kProperties> kNames = {"none", "A1", "A2", "A3", "A4",
+                                                              "A5",   "A6", "A7", "A8"};
+constexpr std::array<std::string_view, kProperties> kStatements = {
+    "nothing is wrong",
+    "the epilogue runs exactly once in each backward",
+    "no hook comes after the epilogue",
+    "every bucket is reduced when the epilogue returns, and nobody uses one before",
+    "the j-th collective is the same on all ranks",
+    "nothing hangs",
+    "the window has each rank's contribution to each element exactly once a backward",
+    "a backward that is given up leaves nothing behind",
+    "the engine refuses nothing",
+};
+
+}  // namespace
+
+std::string_view property_name(Property property) {
+  return kNames[static_cast<std::size_t>(property)];
+}
+std::string_view property_statement(Property property) {
+  return kStatements[static_cast<std::size_t>(property)];
+}
+
+}  // namespace zeroproof::hook_order

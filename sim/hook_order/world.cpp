@@ -1,0 +1,266 @@
+#include "sim/hook_order/world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "engine/engine_error.h"
+#include "model/check.h"
+
+namespace zeroproof::hook_order {
+namespace {
+
+constexpr std::array<std::string_view, Device::kStreams> kStreamNames = {"compute", "reduction",
+                                                                         "all_gather", "offload"};
+
+}  // namespace
+
+World::World(const Settings& settings)
+    : settings_(settings), board_(settings.ranks, facts_), surroundings_{board_, facts_} {
+  make_names();
+  build();
+}
+
+void World::make_names() {
+  for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank) {
+    for (std::uint32_t p = 0; p < Settings::kHooksMax; ++p)
+      names_.push_back(fmt::format("r{}.p{}", rank, p));
+    names_.push_back(fmt::format("r{}.end", rank));
+    for (const std::string_view stream : kStreamNames)
+      names_.push_back(fmt::format("r{}.{}", rank, stream));
+  }
+  name_views_.assign(names_.begin(), names_.end());
+}
+
+std::span<const std::string_view> World::names_of_moves() {
+  move_names_.resize(moves_.size());
+  for (std::size_t i = 0; i < moves_.size(); ++i) move_names_[i] = name(moves_[i]);
+  return move_names_;
+}
+
+World::~World() = default;
+
+void World::build() {
+  ranks_.clear();
+  devices_.clear();
+  ground_.clear();
+  ++engines_made_;
+  BackwardObserver& observer = *this;
+  for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank) {
+    devices_.push_back(std::make_unique<Device>(settings_, rank, surroundings_, observer));
+    ranks_.push_back(std::make_unique<Rank>(settings_, rank, *devices_.back()));
+    ground_.push_back(ranks_.back()->digest());
+    devices_.back()->scramble_memory();
+  }
+  digests_ = ground_;
+}
+
+// --- one execution -----------------------------------------------------------------------------
+
+void World::begin() {
+  violated_ = {};
+  is_stuck_ = false;
+  for (auto& order : orders_) order.clear();
+  for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank) {
+    devices_[rank]->set_quiet(false);
+    ranks_[rank]->begin();
+  }
+  stale_ = (1U << settings_.ranks) - 1;
+}
+
+std::span<const Move> World::enabled() {
+  moves_.clear();
+  for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank)
+    if (is_rank_free(rank)) add_host_moves(rank);
+  for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank)
+    if (devices_[rank]->arrived() != 0) add_completions(rank);
+  if (moves_.empty() && !is_over()) {
+    is_stuck_ = true;
+    if (violated_.is_empty()) violate(Property::a5, who_waits());
+  }
+  return moves_;
+}
+
+void World::add_completions(std::uint32_t rank) {
+  for (std::uint32_t bits = devices_[rank]->arrived(); bits != 0; bits &= bits - 1) {
+    const auto stream = static_cast<std::uint8_t>(std::countr_zero(bits));
+    if (devices_[rank]->at(stream).can_complete())
+      moves_.push_back({static_cast<std::uint8_t>(rank), MoveKind::complete, stream});
+  }
+}
+
+bool World::is_rank_free(std::uint32_t rank) const {
+  return !ranks_[rank]->is_done() && !devices_[rank]->is_held_up();
+}
+
+bool World::is_first_pass() const {
+  return std::ranges::all_of(
+      ranks_, [](const auto& rank) { return rank->pass() == 0 && !rank->is_done(); });
+}
+
+std::uint64_t World::progress(std::uint32_t rank) const {
+  const Rank& of = *ranks_[rank];
+  return of.pass() * std::uint64_t{100} +
+         static_cast<std::uint64_t>(std::popcount(of.all_hooks() & ~of.open_hooks()));
+}
+
+void World::add_host_moves(std::uint32_t rank) {
+  const auto number = static_cast<std::uint8_t>(rank);
+  std::uint64_t open = ranks_[rank]->open_hooks();
+  if (open == 0) return moves_.push_back({number, MoveKind::end, 0});
+  if (!settings_.is_any_order()) {
+    const auto& order = orders_[ranks_[rank]->pass()];
+    const std::size_t place = place_in_order(rank);
+    if (place < order.size()) open = std::uint64_t{1} << order[place];
+  }
+  std::size_t place = moves_.size();
+  moves_.resize(place + static_cast<std::size_t>(std::popcount(open)));
+  for (; open != 0; open &= open - 1)
+    moves_[place++] = {number, MoveKind::hook, static_cast<std::uint8_t>(std::countr_zero(open))};
+}
+
+// What others fired and this rank has not, as far as it has to.
+std::size_t World::place_in_order(std::uint32_t rank) const {
+  const auto& order = orders_[ranks_[rank]->pass()];
+  std::size_t place = 0;
+  while (place < order.size() && (ranks_[rank]->open_hooks() >> order[place] & 1) == 0) ++place;
+  return place;
+}
+
+void World::take(Move move) {
+  stale_ |= 1U << move.rank;
+  try {
+    switch (move.kind) {
+      case MoveKind::hook:
+        fire(move.rank, move.index);
+        break;
+      case MoveKind::end:
+        end_pass(move.rank);
+        break;
+      case MoveKind::complete:
+        devices_[move.rank]->complete(move.index);
+        break;
+    }
+  } catch (const EngineError& error) {
+    violate(Property::a8, fmt::format("rank {}: {}", move.rank, error.what()));
+    ranks_[move.rank]->fail();
+  }
+  if (!board_.mismatch().empty()) violate(Property::a4, board_.mismatch());
+}
+
+void World::fire(std::uint32_t rank, std::uint32_t p) {
+  Rank& of = *ranks_[rank];
+  if (!settings_.is_any_order()) {
+    auto& order = orders_[of.pass()];
+    if (place_in_order(rank) == order.size()) order.push_back(static_cast<std::uint8_t>(p));
+  }
+  const bool is_last = std::has_single_bit(of.open_hooks());
+  if (settings_.defect == Defect::split_task && is_last && rank + 1 == settings_.ranks)
+    of.split_task();
+  if (of.has_epilogue())
+    violate(Property::a2,
+            fmt::format("rank {}: the hook of p{} fires after the epilogue", rank, p));
+  of.fire(p);
+}
+
+void World::end_pass(std::uint32_t rank) {
+  Rank& of = *ranks_[rank];
+  const std::uint32_t pass = of.pass();
+  const std::int64_t epilogues = of.end_pass();
+  if (epilogues != 1)
+    violate(Property::a1,
+            fmt::format("rank {}: {} epilogues in backward {}", rank, epilogues, pass));
+  if (epilogues > 0) devices_[rank]->push_done(pass);
+}
+
+bool World::is_over() const {
+  if (is_stuck_) return true;
+  for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank)
+    if (!ranks_[rank]->is_done() || !devices_[rank]->is_idle()) return false;
+  return true;
+}
+
+void World::end() {
+  facts_.clear();
+  board_.clear();
+  for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank) {
+    devices_[rank]->clear();
+    devices_[rank]->set_quiet(true);
+    ranks_[rank]->reset();
+    devices_[rank]->scramble_memory();
+  }
+}
+
+bool World::restore() {
+  if (is_at_ground()) return true;
+  build();
+  return false;
+}
+
+bool World::is_at_ground() const {
+  for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank)
+    if (ranks_[rank]->digest() != ground_[rank] || ranks_[rank]->has_gradient_left()) return false;
+  return true;
+}
+
+// --- what is seen ------------------------------------------------------------------------------
+
+void World::on_backward_done(std::uint32_t rank, std::uint32_t pass) {
+  if (ranks_[rank]->is_window_right(pass + 1)) return;
+  const bool is_early = !devices_[rank]->is_idle();
+  violate(is_early ? Property::a3 : Property::a6,
+          fmt::format("rank {}: behind backward {} the window {}", rank, pass,
+                      is_early ? "is read before it is reduced"
+                               : "has not each contribution exactly once"));
+}
+
+void World::on_race(std::uint32_t rank) {
+  violate(Property::a3,
+          fmt::format("rank {}: memory is used that another stream still works on", rank));
+}
+
+void World::violate(Property property, std::string explanation) {
+  if (violated_.has(property)) return;
+  violated_.add(property);
+  explanations_[static_cast<std::size_t>(property)] = std::move(explanation);
+}
+
+std::string World::who_waits() const {
+  std::string text;
+  for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank) {
+    if (devices_[rank]->is_idle() && ranks_[rank]->is_done()) continue;
+    text += fmt::format("{}rank {} waits after {} collectives", text.empty() ? "" : ", ", rank,
+                        board_.calls(rank));
+  }
+  return text;
+}
+
+void World::trust(std::span<const Fingerprint> ranks) const {
+  std::ranges::copy(ranks, digests_.begin());
+  stale_ = 0;
+}
+
+Fingerprint World::fingerprint() const {
+  for (; stale_ != 0; stale_ &= stale_ - 1) {
+    const auto rank = static_cast<std::size_t>(std::countr_zero(stale_));
+    digests_[rank] = ranks_[rank]->digest();
+  }
+  Facts all = facts_;
+  all.add(std::uint64_t{5} << 60, violated_.bits());
+  for (const Fingerprint& digest : digests_) all.add_all(digest);
+  if (settings_.is_any_order()) return all.sum();
+  for (std::uint32_t pass = 0; pass < settings_.passes; ++pass) {
+    std::size_t first = orders_[pass].size();
+    for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank) {
+      if (ranks_[rank]->pass() > pass || ranks_[rank]->is_done()) continue;
+      first = std::min(first, ranks_[rank]->pass() < pass ? 0 : place_in_order(rank));
+    }
+    for (std::size_t i = first; i < orders_[pass].size(); ++i)
+      all.add(std::uint64_t{4} << 60 | std::uint64_t{pass} << 8 | i, orders_[pass][i]);
+  }
+  return all.sum();
+}
+
+}  // namespace zeroproof::hook_order
