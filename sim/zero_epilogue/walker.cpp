@@ -163,6 +163,7 @@ WalkResult run_all(const RankRules& rules, const WalkOptions& options, Picker pi
       violated = world.step(events.back().rank, events.back().what);
     }
     result.events += events.size();
+    if (options.on_schedule) options.on_schedule(events);
     if (violated == Property::none) continue;
     result.findings.add(violated, events.size());
     if (!result.first) {

@@ -26,7 +26,8 @@ struct WalkOptions {
   std::uint64_t seed = 0;
   std::uint64_t schedules = 100'000;
   bool stops_at_first_finding = true;
-  std::function<bool()> should_stop;  // asked now and then; may be empty
+  std::function<void(const std::vector<Event>&)> on_schedule = {};
+  std::function<bool()> should_stop = {};  // asked now and then
 };
 
 struct WalkResult {
