@@ -26,6 +26,10 @@ Json scenarios() {
     list.push_back(
         {{"id", scenario->id}, {"title", scenario->title}, {"source", scenario->source}});
   }
+  list.push_back(
+      {{"id", "zero_epilogue"},
+       {"title", "the common model on which explorers are compared; --set P=2 --set N=6"},
+       {"source", "docs/EXPLORER.md"}});
   return list;
 }
 
@@ -68,6 +72,11 @@ Json schedulers() {
   return {{{"id", "exhaustive"}, {"description", "every legal order; a state is explored once"}},
           {{"id", "random"}, {"description", "uniform choices from --seed, until the budget ends"}},
           {{"id", "fifo"}, {"description", "one execution, always the first option"}},
+          {{"id", "dpor"},
+           {"description", "zero_epilogue: one execution of each happens-before class"}},
+          {{"id", "pct:D"},
+           {"description", "random priorities with D-1 changes; engine and zero_epilogue"}},
+          {{"id", "novelty"}, {"description", "zero_epilogue: towards what was met least"}},
           {{"id", "replay:FILE"}, {"description", "the one execution of a *.zps schedule"}}};
 }
 
