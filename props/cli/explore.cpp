@@ -9,6 +9,7 @@
 #include "props/cli/explore_engine.h"
 #include "props/cli/explore_hook_order.h"
 #include "props/cli/explore_watch.h"
+#include "props/cli/explore_zero_epilogue.h"
 #include "props/cli/finding_files.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
@@ -20,7 +21,6 @@
 #include "props/report/explore_text.h"
 #include "props/report/json.h"
 #include "props/report/run_trace.h"
-#include "props/zero_epilogue.h"
 
 namespace zeroproof {
 namespace {
@@ -48,7 +48,7 @@ class ExploreVerb final : public Verb {
     flags.add_value("scheduler", scheduler_,
                     {"NAME",
                      "exhaustive (default), random, fifo or replay:FILE; engine: random (default) "
-                     "or pct:D too; zero_epilogue: also pct:D and novelty"});
+                     "or pct:D too; zero_epilogue: also dpor, pct:D, novelty and replay:TOKEN"});
     flags.add_value("budget", budget_, {"LIMITS", "60s, 5m, 10000x or 100Mstep, with commas"});
     flags.add_list("set", settings_,
                    {"N=8",
@@ -57,9 +57,7 @@ class ExploreVerb final : public Verb {
                     "quirks, defect"});
     flags.add_switch("no-reduction", skips_reduction_,
                      "zero_epilogue, hook_order: search the full space");
-    flags.add_switch("count-schedules", counts_schedules_,
-                     "zero_epilogue: count the schedules, and how likely each violation is");
-    flags.add_value("workers", workers_, {"N", "zero_epilogue: threads of the full search"});
+    common_model_.declare(flags);
     flags.add_switch("no-minimize", skips_minimizing_, "report findings as they were found");
     flags.add_value("trace-out", trace_path_, {"FILE", "write the first finding's run as a trace"});
     engine_.declare(flags);
@@ -71,7 +69,9 @@ class ExploreVerb final : public Verb {
     if (!is_common_model && !is_hook_order && engine_.is_meant(scenarios_))
       return engine_.run({scenarios_, policy_, scheduler_, budget_, !skips_minimizing_}, session);
     if (scheduler_.empty()) scheduler_ = "exhaustive";
-    if (is_common_model) return run_zero_epilogue(session);
+    if (is_common_model)
+      return common_model_.run(
+          {settings_, scheduler_, budget_, !skips_minimizing_, skips_reduction_}, session);
     if (is_hook_order)
       return run_hook_order({settings_, scheduler_, budget_, skips_reduction_}, session);
     auto jobs = plan(session.common.seed);
@@ -98,32 +98,6 @@ class ExploreVerb final : public Verb {
   }
 
  private:
-  // The common model has searches of its own (docs/EXPLORER.md).
-  Result<VerbResult> run_zero_epilogue(Session& session) {
-    ZeroEpilogueOptions options{.words = settings_,
-                                .scheduler = scheduler_,
-                                .is_reduced = !skips_reduction_,
-                                .counts_schedules = counts_schedules_,
-                                .seed = session.common.seed};
-    const auto workers = parse_count(workers_, "explore: --workers");
-    if (!workers) return tl::unexpected(workers.error());
-    options.workers = std::clamp<std::uint64_t>(*workers, 1, 64);
-    const auto budget = parse_budget(budget_);
-    if (!budget) return tl::unexpected(budget.error());
-    if (budget->work.executions != Budget::kUnlimited) options.schedules = budget->work.executions;
-    const std::int64_t start = now_ns();
-    auto report = explore_zero_epilogue(options);
-    if (!report) return tl::unexpected(report.error());
-    const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
-    const auto shared = std::make_shared<ZeroEpilogueReport>(std::move(*report));
-    return VerbResult{
-        .code = shared->property ? ExitCode::falsified : ExitCode::held,
-        .text = [shared, seconds,
-                 &session] { return session.seed_line() + zero_epilogue_text(*shared, seconds); },
-        .json = [shared, seconds,
-                 &session] { return zero_epilogue_json(*shared, session.common.seed, seconds); }};
-  }
-
   Result<std::vector<ExplorationOptions>> plan(std::uint64_t seed) {
     if (scenarios_.empty()) {
       return fail(ErrorCode::usage,
@@ -270,12 +244,11 @@ class ExploreVerb final : public Verb {
   std::string scheduler_;  // empty: each level has its own
   std::string budget_;
   std::string trace_path_;
-  std::string workers_ = "1";
   bool skips_minimizing_ = false;
   bool skips_reduction_ = false;
-  bool counts_schedules_ = false;
   std::optional<std::int64_t> time_ns_;
   EngineExplore engine_;
+  ZeroEpilogueExplore common_model_;
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ Json scenarios() {
   }
   // Models of their own, each with a search of its own (docs/EXPLORER.md).
   list.push_back({{"id", "zero_epilogue"},
-                  {"title", "the common model of explorers: hooks, buckets, epilogues, K passes"},
+                  {"title", "the common model on which explorers are compared; --set P=2 --set N=6"},
                   {"source", "docs/EXPLORER.md"}});
   list.push_back({{"id", "hook_order"},
                   {"title", "real engines whose hooks fire in any order, at hook and seam level"},
@@ -75,6 +75,11 @@ Json schedulers() {
   return {{{"id", "exhaustive"}, {"description", "every legal order; a state is explored once"}},
           {{"id", "random"}, {"description", "uniform choices from --seed, until the budget ends"}},
           {{"id", "fifo"}, {"description", "one execution, always the first option"}},
+          {{"id", "dpor"},
+           {"description", "zero_epilogue: one execution of each happens-before class"}},
+          {{"id", "pct:D"},
+           {"description", "random priorities with D-1 changes; engine and zero_epilogue"}},
+          {{"id", "novelty"}, {"description", "zero_epilogue: towards what was met least"}},
           {{"id", "replay:FILE"}, {"description", "the one execution of a *.zps schedule"}}};
 }
 

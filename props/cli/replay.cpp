@@ -7,6 +7,7 @@
 #include <array>
 
 #include "model/nearest_name.h"
+#include "props/cli/explore_zero_epilogue.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/replay_engine.h"
 #include "props/cli/verb.h"
@@ -17,6 +18,7 @@
 #include "props/report/json.h"
 #include "props/report/replay_junit.h"
 #include "props/report/replay_text.h"
+#include "props/zero_epilogue.h"
 
 namespace zeroproof {
 namespace {
@@ -41,8 +43,9 @@ class ReplayVerb final : public Verb {
   void declare(Flags& flags) override {
     std::vector<std::string_view> policies;
     for (const PolicyInfo& info : policy_catalogue()) policies.push_back(info.id);
-    flags.add_words(words_,
-                    {"TRACE", "traces, folders of traces, or one schedule (*.zps, zps1:...)"});
+    flags.add_words(
+        words_,
+        {"TRACE", "traces, folders of traces, or one schedule (*.zps, zps1:..., *.zpe, zpe1...)"});
     flags.add_value("policy", policy_,
                     {"NAME", "drive the state level with this policy", policies});
     flags.add_value("mode", mode_,
@@ -57,6 +60,8 @@ class ReplayVerb final : public Verb {
     if (words_.empty()) {
       return fail(ErrorCode::usage, "replay: name at least one trace, folder or schedule");
     }
+    if (words_.size() == 1 && is_zero_epilogue_word(words_.front()))
+      return ZeroEpilogueExplore::replay(words_.front(), session);
     if (EngineReplayVerb::is_meant(words_)) return engine_.run(words_, session);
     const auto findings = std::make_shared<Findings>();
     if (auto ran = replay_schedules(*findings); !ran) return tl::unexpected(ran.error());

@@ -9,7 +9,7 @@ namespace zeroproof {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using zero_epilogue::Property;
+using ModelProperty = zero_epilogue::Property;
 using zero_epilogue::property_name;
 
 template <class Value>
@@ -26,15 +26,73 @@ Json pct_json(const PctCertificate& pct) {
           {"chance_of_a_miss", pct.miss_chance()}};
 }
 
-std::string finding_text(const ZeroEpilogueReport& report) {
-  std::string text = fmt::format("  {} falsified: {}\n", property_name(*report.property),
-                                 property_statement(*report.property));
-  text += fmt::format("  {} events, {}\n", report.events,
-                      report.is_shortest ? "no shorter run exists" : "as it was met");
-  for (std::size_t i = 0; i < report.steps.size(); ++i) {
-    text += fmt::format("  {:>4}  {}\n", i + 1, report.steps[i]);
+std::string finding_text(const ZeroEpilogueReport& report, const ZeroEpilogueFinding& finding) {
+  std::string text = fmt::format("  {} falsified: {}\n", property_name(finding.property),
+                                 property_statement(finding.property));
+  text += fmt::format("  {} events, ", finding.events);
+  if (finding.is_shortest) {
+    text += "no shorter run exists\n";
+  } else if (finding.events == finding.events_found) {
+    text += "as it was met\n";
+  } else {
+    text += fmt::format("minimised from {}\n", finding.events_found);
   }
+  if (finding.settings != report.settings) text += fmt::format("  under {}\n", finding.settings);
+  for (std::size_t i = 0; i < finding.steps.size(); ++i) {
+    text += fmt::format("  {:>4}  {}\n", i + 1, finding.steps[i]);
+  }
+  if (!finding.token.empty()) text += fmt::format("  replay: {}\n", finding.token);
   return text;
+}
+
+Json finding_json(const ZeroEpilogueFinding& finding) {
+  return {{"property", property_name(finding.property)},
+          {"events", finding.events},
+          {"events_found", finding.events_found},
+          {"is_shortest", finding.is_shortest},
+          {"settings", finding.settings},
+          {"token", finding.token},
+          {"counterexample", finding.steps}};
+}
+
+double redundancy(const ZeroEpilogueReport& report) {
+  const double executions = std::stod(report.schedules.value_or("0"));
+  return *report.classes == 0 ? 1 : executions / static_cast<double>(*report.classes);
+}
+
+Json coverage_json(const ZeroEpilogueCoverage& coverage) {
+  Json probes = Json::object();
+  for (const auto& probe : coverage.probes) probes[std::string(probe.name)] = probe.hits;
+  return {{"states", coverage.counts.states},
+          {"all_states", or_null(coverage.counts.all_states)},
+          {"pair_orders", coverage.counts.pair_orders},
+          {"feasible_pair_orders", coverage.counts.feasible_pair_orders},
+          {"probes", probes},
+          {"states_by_tenth", coverage.growth}};
+}
+
+// One line.
+std::string coverage_text(const ZeroEpilogueCoverage& coverage) {
+  const auto& counts = coverage.counts;
+  const double all = static_cast<double>(counts.all_states.value_or(0));
+  std::string text = fmt::format("states {}", counts.states);
+  if (counts.all_states) {
+    text += fmt::format(" of {} ({:.1f} %)", *counts.all_states,
+                        100 * static_cast<double>(counts.states) / all);
+  }
+  if (coverage.growth.size() > 1) {
+    text += fmt::format(", {} of them new in the last tenth",
+                        coverage.growth.back() - coverage.growth[coverage.growth.size() - 2]);
+  }
+  text += fmt::format("; pair orders {} of {}", counts.pair_orders, counts.feasible_pair_orders);
+  std::size_t hit = 0;
+  std::string missed;
+  for (const auto& probe : coverage.probes) {
+    hit += probe.hits != 0 ? 1 : 0;
+    if (probe.hits == 0) missed += fmt::format(" {}", probe.name);
+  }
+  text += fmt::format("; probes {} of {}", hit, coverage.probes.size());
+  return missed.empty() ? text : text + ", missed:" + missed;
 }
 
 std::string pct_text(const PctCertificate& pct) {
@@ -47,7 +105,7 @@ std::string pct_text(const PctCertificate& pct) {
 }  // namespace
 
 std::string zero_epilogue_json(const ZeroEpilogueReport& report, std::uint64_t seed,
-                               double seconds) {
+                               const ZeroEpilogueTimes& seconds) {
   Json document = {{"schema", "zeroproof.zero_epilogue/1"},
                    {"scenario", "zero_epilogue"},
                    {"settings", report.settings},
@@ -57,45 +115,84 @@ std::string zero_epilogue_json(const ZeroEpilogueReport& report, std::uint64_t s
                    {"states", or_null(report.states)},
                    {"transitions", or_null(report.transitions)},
                    {"schedules", or_null(report.schedules)},
-                   {"seconds", seconds},
+                   {"seconds", seconds.verdict},
+                   {"seconds_total", seconds.all},
                    {"bytes_per_state", or_null(report.bytes_per_state)},
-                   {"verdict", report.property ? "falsified" : "held"}};
-  if (report.property) {
-    document["property"] = property_name(*report.property);
-    document["events"] = report.events;
-    document["is_shortest"] = report.is_shortest;
-    document["counterexample"] = report.steps;
+                   {"verdict", exploration_status_name(status_of(report))}};
+  if (report.classes) {
+    document["classes"] = *report.classes;
+    document["redundancy"] = redundancy(report);
   }
+  if (!report.findings.empty()) {
+    const ZeroEpilogueFinding& first = report.findings.front();
+    document["property"] = property_name(first.property);
+    document["events"] = first.events;
+    document["is_shortest"] = first.is_shortest;
+    document["token"] = first.token;
+    document["counterexample"] = first.steps;
+    for (const auto& one : report.findings) document["findings"].push_back(finding_json(one));
+  }
+  if (!report.replayed.empty()) document["replayed"] = report.replayed;
   if (report.pct) document["pct"] = pct_json(*report.pct);
+  if (report.coverage) document["coverage"] = coverage_json(*report.coverage);
   for (std::size_t i = 0; i < report.probabilities.size(); ++i) {
-    const auto property = static_cast<Property>(i + 1);
+    const auto property = static_cast<ModelProperty>(i + 1);
     document["probabilities"][std::string(property_name(property))] = report.probabilities[i];
   }
   return document.dump(1);
 }
 
-std::string zero_epilogue_text(const ZeroEpilogueReport& report, double seconds) {
+std::string zero_epilogue_text(const ZeroEpilogueReport& report, const ZeroEpilogueTimes& seconds) {
   std::string text = fmt::format("zero_epilogue {}: {}\n", report.settings,
-                                 report.property ? "falsified" : "held");
+                                 exploration_status_name(status_of(report)));
   if (!report.defect.empty()) text += fmt::format("  planted: {}\n", report.defect);
   std::vector<std::vector<std::string>> rows;
   rows.push_back({"scheduler", report.scheduler + (report.is_reduced ? ", reduced" : "")});
+  if (!report.replayed.empty()) rows.push_back({"replay", report.replayed});
   if (report.states) rows.push_back({"states", std::to_string(*report.states)});
   if (report.transitions) rows.push_back({"transitions", std::to_string(*report.transitions)});
   if (report.schedules) rows.push_back({"schedules", *report.schedules});
+  if (report.classes) {
+    rows.push_back(
+        {"classes", fmt::format("{}, redundancy {:.3f}{}", *report.classes, redundancy(report),
+                                report.is_complete ? "" : ", not all orders")});
+  }
   if (report.bytes_per_state) {
     rows.push_back({"bytes a state", fmt::format("{:.2f}", *report.bytes_per_state)});
   }
-  rows.push_back({"seconds", fmt::format("{:.4f}", seconds)});
+  rows.push_back({"seconds", fmt::format("{:.4f}", seconds.verdict)});
   for (std::size_t i = 0; i < report.probabilities.size(); ++i) {
     if (report.probabilities[i] == 0) continue;
-    rows.push_back({fmt::format("chance of {}", property_name(static_cast<Property>(i + 1))),
+    rows.push_back({fmt::format("chance of {}", property_name(static_cast<ModelProperty>(i + 1))),
                     fmt::format("{:.9g} a random schedule", report.probabilities[i])});
   }
+  if (report.coverage) rows.push_back({"coverage", coverage_text(*report.coverage)});
   text += table_text(rows);
   if (report.pct) text += pct_text(*report.pct);
-  if (report.property) text += finding_text(report);
+  for (const ZeroEpilogueFinding& finding : report.findings) text += finding_text(report, finding);
   return text;
+}
+
+std::vector<JUnitCase> zero_epilogue_cases(const ZeroEpilogueReport& report) {
+  const std::string suite = fmt::format("zero_epilogue {} {}", report.settings, report.scheduler);
+  const ExplorationStatus status = status_of(report);
+  JUnitCase search{.suite = suite, .name = "search"};
+  if (status != ExplorationStatus::held && status != ExplorationStatus::falsified) {
+    search.outcome = JUnitOutcome::error;
+    search.text = exploration_status_name(status);
+  }
+  std::vector<JUnitCase> cases = {search};
+  for (std::size_t i = 1; i < zero_epilogue::kProperties; ++i) {
+    const auto property = static_cast<ModelProperty>(i);
+    JUnitCase one{.suite = suite, .name = std::string(property_name(property))};
+    for (const ZeroEpilogueFinding& finding : report.findings) {
+      if (finding.property != property) continue;
+      one.outcome = JUnitOutcome::failed;
+      one.text = finding_text(report, finding);
+    }
+    cases.push_back(one);
+  }
+  return cases;
 }
 
 }  // namespace zeroproof

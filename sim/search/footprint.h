@@ -13,6 +13,8 @@ enum class Touch : std::uint8_t { read, write, add, await };
 struct Access {
   std::uint32_t object = 0;
   Touch touch = Touch::read;
+  std::uint32_t level = 0;  // Touch::await: additions that have to come first
+  friend bool operator==(const Access&, const Access&) = default;
 };
 
 // What an event reads, writes and increments; each object at most once. Two enabled events whose

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct LayeredCounts {
   std::uint64_t layers = 0;         // the longest shortest path, in events
   std::uint64_t frontier_peak = 0;  // states of two neighbouring layers
   std::uint64_t store_bytes = 0;    // bitmap and frontiers at their largest
+  bool has_exhausted = false;
 };
 
 // Where a worker puts successors; `expand` may append at most kSuccessorsMax a state.
@@ -44,7 +46,8 @@ class SuccessorBuffer {
 //   class Worker;   // what one worker finds; made by make_worker(), merged by merge(Worker&)
 //   void Worker::expand(std::uint64_t code, std::uint64_t depth, SuccessorBuffer& successors);
 // All states of a layer are met before the next layer begins, so the first finding of a kind is a
-// shortest one. Counts and findings are the same for every number of workers.
+// shortest one. Counts and findings are the same for every number of workers. `should_stop` is
+// asked after each layer; may be empty.
 template <class Space>
 class LayeredSearch {
  public:
@@ -52,12 +55,13 @@ class LayeredSearch {
     for (std::size_t i = 0; i < workers; ++i) sides_.emplace_back(space_.make_worker(), met_);
   }
 
-  LayeredCounts run() {
+  LayeredCounts run(const std::function<bool()>& should_stop = {}) {
     met_.insert(space_.initial());
     std::vector<std::vector<std::uint64_t>> layer(sides_.size());
     layer[0].push_back(space_.initial());
     counts_.states = 1;
-    for (std::uint64_t size = 1; size != 0; ++counts_.layers) {
+    std::uint64_t size = 1;
+    for (; size != 0 && !(should_stop && should_stop()); ++counts_.layers) {
       expand(layer, size);
       std::uint64_t next = 0;
       for (std::size_t i = 0; i < sides_.size(); ++i) {
@@ -69,7 +73,8 @@ class LayeredSearch {
       counts_.frontier_peak = std::max(counts_.frontier_peak, size + next);
       size = next;
     }
-    --counts_.layers;
+    if (counts_.layers != 0) --counts_.layers;
+    counts_.has_exhausted = size == 0;
     finish();
     return counts_;
   }

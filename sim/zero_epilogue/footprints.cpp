@@ -14,24 +14,28 @@ constexpr std::uint32_t kCollectives = 3 * kRanksMax;  // object numbers from he
 }  // namespace
 
 Footprint footprint_of(const Ranks& ranks, const Digits& digits, const Event& event) {
+  return footprint_of(ranks.rules(), event.rank, event.what.kind,
+                      ranks.automaton().facts(digits[event.rank]));
+}
+
+Footprint footprint_of(const RankRules& rules, std::size_t rank, EventKind kind,
+                       const LocalFacts& facts) {
   Footprint footprint;
-  if (event.what.kind == EventKind::complete) {
-    footprint.push_back({object(Object::completions, event.rank), Touch::add});
-    for (std::size_t rank = 0; rank < ranks.count(); ++rank) {
-      footprint.push_back({object(Object::launches, rank), Touch::await});
+  if (kind == EventKind::complete) {
+    footprint.push_back({object(Object::completions, rank), Touch::add});
+    for (std::size_t other = 0; other < rules.settings().ranks; ++other) {
+      footprint.push_back({object(Object::launches, other), Touch::await, facts.completed + 1U});
     }
     return footprint;
   }
-  footprint.push_back({object(Object::engine, event.rank), Touch::write});
-  if (event.what.kind == EventKind::launch) {
-    footprint.push_back({object(Object::launches, event.rank), Touch::add});
-    const std::uint32_t slot = ranks.automaton().facts(digits[event.rank]).launched;
-    if (ranks.rules().has_tags()) footprint.push_back({kCollectives + slot, Touch::write});
+  footprint.push_back({object(Object::engine, rank), Touch::write});
+  if (kind == EventKind::launch) {
+    footprint.push_back({object(Object::launches, rank), Touch::add});
+    if (rules.has_tags()) footprint.push_back({kCollectives + facts.launched, Touch::write});
   }
-  if (event.what.kind == EventKind::finish) {
-    const bool is_exact = ranks.rules().returns_unwaited();
-    footprint.push_back(
-        {object(Object::completions, event.rank), is_exact ? Touch::read : Touch::await});
+  if (kind == EventKind::finish) {
+    const Touch touch = rules.returns_unwaited() ? Touch::read : Touch::await;
+    footprint.push_back({object(Object::completions, rank), touch, facts.launched});
   }
   return footprint;
 }

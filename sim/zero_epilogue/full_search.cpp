@@ -118,7 +118,8 @@ class FullSpace {
 
 }  // namespace
 
-Result<FullResult> search_all(const Ranks& ranks, std::size_t workers) {
+Result<FullResult> search_all(const Ranks& ranks, std::size_t workers,
+                              const std::function<bool()>& should_stop) {
   if (ranks.code_space() / 8 > kBytesMax) {
     return fail(ErrorCode::usage,
                 fmt::format("zero_epilogue: the full search needs {} MiB, at most {}; leave out "
@@ -128,7 +129,7 @@ Result<FullResult> search_all(const Ranks& ranks, std::size_t workers) {
   FullSpace space(ranks);
   LayeredSearch<FullSpace> search(space, workers);
   FullResult result;
-  result.counts = search.run();
+  result.counts = search.run(should_stop);
   result.findings = space.findings();
   return result;
 }

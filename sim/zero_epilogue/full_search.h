@@ -15,6 +15,7 @@ struct FullResult {
 // property was violated has no successors; all violations of the instance are collected.
 // Code usage when the codes need more than kBytesMax of memory.
 constexpr std::uint64_t kBytesMax = std::uint64_t{4} << 30;
-Result<FullResult> search_all(const Ranks& ranks, std::size_t workers = 1);
+Result<FullResult> search_all(const Ranks& ranks, std::size_t workers = 1,
+                              const std::function<bool()>& should_stop = {});
 
 }  // namespace zeroproof::zero_epilogue

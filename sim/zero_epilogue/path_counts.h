@@ -32,6 +32,7 @@ class PathCounts {
     return violated_.front()[static_cast<std::size_t>(property)];
   }
 
+  bool has_number(Wide number) const { return !has_overflowed_ && number < exact_.front(); }
   // The schedule of a number below schedules(), which must not have overflowed: a uniform number
   // gives a uniform schedule. Numbers follow the dictionary order of events.
   std::vector<Event> schedule(Wide number) const;

@@ -16,12 +16,19 @@ class Walk {
  public:
   enum class Goal { any, rank_0 };
 
-  Walk(const Ranks& ranks, Goal goal, Until until) : ranks_(ranks), goal_(goal), until_(until) {}
+  Walk(const Ranks& ranks, Goal goal, Until until, const std::function<bool()>& should_stop)
+      : ranks_(ranks), goal_(goal), until_(until), should_stop_(should_stop) {}
 
   void run() {
     met_.insert(0);
     from_.push_back({});
-    for (std::uint32_t at = 0; at < met_.size() && !is_done_; ++at) expand(at);
+    for (std::uint32_t at = 0; at < met_.size() && !is_done_; ++at) {
+      if (at % kStatesBetweenStops == 0 && should_stop_ && should_stop_()) {
+        counts_.was_stopped = true;
+        break;
+      }
+      expand(at);
+    }
     counts_.states = met_.size();
     counts_.store_bytes = met_.bytes() + from_.capacity() * sizeof(From);
   }
@@ -41,6 +48,8 @@ class Walk {
   }
 
  private:
+  static constexpr std::uint32_t kStatesBetweenStops = 4096;
+
   struct From {
     std::uint32_t state = CodeTable::kNone;
     Event event;
@@ -75,6 +84,7 @@ class Walk {
   const Ranks& ranks_;
   const Goal goal_;
   const Until until_;
+  const std::function<bool()>& should_stop_;
   bool is_done_ = false;
   ReducedCounts counts_;
   CodeTable met_;
@@ -94,8 +104,9 @@ void add(ReducedResult& result, const Walk& walk, Property property) {
 }
 
 // What rank 0 can violate, by shortest ways.
-ReducedCounts add_safety(ReducedResult& result, const Ranks& ranks, Until until) {
-  Walk around(ranks, Walk::Goal::rank_0, until);
+ReducedCounts add_safety(ReducedResult& result, const Ranks& ranks, Until until,
+                         const std::function<bool()>& should_stop) {
+  Walk around(ranks, Walk::Goal::rank_0, until, should_stop);
   around.run();
   for (const Property property : kSafety) {
     if (around.has(property)) add(result, around, property);
@@ -105,22 +116,24 @@ ReducedCounts add_safety(ReducedResult& result, const Ranks& ranks, Until until)
 
 }  // namespace
 
-ReducedResult search_reduced(const Ranks& ranks, Until until) {
+ReducedResult search_reduced(const Ranks& ranks, Until until,
+                             const std::function<bool()>& should_stop) {
   ReducedResult result;
   // Where a defect was planted, the violation is looked for first, and may settle the verdict.
   const bool is_planted = ranks.rules().settings().defect != Defect::none;
   if (is_planted && until == Until::first_finding) {
-    result.counts = result.shortest = add_safety(result, ranks, until);
+    result.counts = result.shortest = add_safety(result, ranks, until, should_stop);
     if (!result.findings.is_empty()) return result;
   }
-  Walk verdict(ranks, Walk::Goal::any, until);
+  Walk verdict(ranks, Walk::Goal::any, until, should_stop);
   verdict.run();
   result.counts = verdict.counts();
   const auto is_met = [&](Property property) { return verdict.has(property); };
   if (std::any_of(kSafety.begin(), kSafety.end(), is_met)) {
     // A violation ends a run, so the verdict need not have met every property.
-    result.shortest = add_safety(result, ranks, until);
-    ZP_CHECK(!result.findings.is_empty(), "a violation that rank 0 cannot repeat");
+    result.shortest = add_safety(result, ranks, until, should_stop);
+    ZP_CHECK(!result.findings.is_empty() || result.shortest.was_stopped,
+             "a violation that rank 0 cannot repeat");
   }
   const bool is_hang_wanted = until == Until::every_property || result.findings.is_empty();
   if (is_hang_wanted && verdict.has(Property::a5)) add(result, verdict, Property::a5);

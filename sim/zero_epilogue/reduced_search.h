@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "sim/zero_epilogue/findings.h"
@@ -11,6 +12,7 @@ struct ReducedCounts {
   std::uint64_t states = 0;
   std::uint64_t transitions = 0;
   std::uint64_t store_bytes = 0;
+  bool was_stopped = false;  // by the caller
 };
 
 // A shortest execution that violates `property`, in canonical form: the violation is on rank 0
@@ -36,6 +38,8 @@ enum class Until {
 // Breadth-first over stubborn sets, first for the verdict: does anything hang or violate? Where
 // something does, once more with sets built around rank 0, which meets every property that rank 0
 // can violate by a shortest way, and takes no event that does not lead there.
-ReducedResult search_reduced(const Ranks& ranks, Until until = Until::every_property);
+// `should_stop` is asked now and then; may be empty.
+ReducedResult search_reduced(const Ranks& ranks, Until until = Until::every_property,
+                             const std::function<bool()>& should_stop = {});
 
 }  // namespace zeroproof::zero_epilogue

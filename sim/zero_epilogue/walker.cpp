@@ -5,6 +5,8 @@
 #include <cmath>
 #include <pcg_random.hpp>
 
+#include "sim/zero_epilogue/world.h"
+
 namespace zeroproof::zero_epilogue {
 namespace {
 
@@ -17,78 +19,6 @@ std::uint32_t below(pcg32& random, std::uint32_t bound) {
     if (low >= bound || low >= -bound % bound) return static_cast<std::uint32_t>(product >> 32);
   }
 }
-
-// All ranks at once, with what each can do kept up to date.
-class World {
- public:
-  explicit World(const RankRules& rules) : rules_(rules), count_(rules.settings().ranks) {
-    for (std::size_t rank = 0; rank < count_; ++rank) look(rank);
-  }
-
-  std::size_t ranks() const { return count_; }
-  const RankState& state(std::size_t rank) const { return states_[rank]; }
-  unsigned moves(std::size_t rank) const { return moves_[rank]; }
-  bool may_complete(std::size_t rank) const { return states_[rank].completed < joined_; }
-
-  bool has_finished() const {
-    return std::all_of(states_.begin(), states_.begin() + static_cast<std::ptrdiff_t>(count_),
-                       [&](const RankState& state) { return rules_.has_finished(state); });
-  }
-
-  // The rank's own move of this index, in canonical order.
-  RankEvent move(std::size_t rank, unsigned index) const {
-    const Enabled& enabled = enabled_[rank];
-    constexpr unsigned kBeforeHooks = (1U << static_cast<unsigned>(EventKind::hook)) - 1;
-    unsigned kinds = enabled.kinds & kBeforeHooks;
-    const auto before = static_cast<unsigned>(std::popcount(kinds));
-    const auto hooks = static_cast<unsigned>(std::popcount(enabled.hooks));
-    if (index >= before && index < before + hooks) {
-      std::uint64_t left = enabled.hooks;
-      for (index -= before; index > 0; --index) left &= left - 1;
-      return {EventKind::hook, static_cast<std::uint8_t>(std::countr_zero(left))};
-    }
-    if (index >= before) {
-      index -= before + hooks;
-      kinds = enabled.kinds & ~kBeforeHooks;
-    }
-    for (; index > 0; --index) kinds &= kinds - 1;
-    return {static_cast<EventKind>(std::countr_zero(kinds))};
-  }
-
-  Property step(std::size_t rank, RankEvent event) {
-    RankState& state = states_[rank];
-    Property violated = rules_.step(state, event);
-    if (event.kind == EventKind::launch) {
-      if (rules_.has_tags() && is_mismatched(rank)) violated = Property::a4;
-      joined_ = 255;
-      for (std::size_t i = 0; i < count_; ++i) joined_ = std::min(joined_, states_[i].launched);
-    }
-    look(rank);
-    return violated;
-  }
-
- private:
-  void look(std::size_t rank) {
-    enabled_[rank] = rules_.enabled(states_[rank]);
-    moves_[rank] = enabled_[rank].count();
-  }
-
-  bool is_mismatched(std::size_t rank) const {
-    const unsigned slot = states_[rank].launched - 1U;
-    const auto tag = [&](std::size_t of) { return states_[of].tags >> 4 * slot & 15U; };
-    for (std::size_t other = 0; other < count_; ++other) {
-      if (states_[other].launched > slot && tag(other) != tag(rank)) return true;
-    }
-    return false;
-  }
-
-  const RankRules& rules_;
-  std::size_t count_;
-  std::array<RankState, kRanksMax> states_{};
-  std::array<Enabled, kRanksMax> enabled_{};
-  std::array<unsigned, kRanksMax> moves_{};
-  std::uint8_t joined_ = 0;
-};
 
 class Uniform {
  public:
@@ -210,6 +140,10 @@ WalkResult run_all(const RankRules& rules, const WalkOptions& options, Picker pi
   pcg32 random;
   const World start(rules);
   while (result.schedules < options.schedules) {
+    constexpr std::uint64_t kSchedulesBetweenStops = 256;
+    result.was_stopped = result.schedules % kSchedulesBetweenStops == 0 && options.should_stop &&
+                         options.should_stop();
+    if (result.was_stopped) break;
     random.seed(options.seed, result.schedules);
     picker.begin(random);
     ++result.schedules;
@@ -229,6 +163,7 @@ WalkResult run_all(const RankRules& rules, const WalkOptions& options, Picker pi
       violated = world.step(events.back().rank, events.back().what);
     }
     result.events += events.size();
+    if (options.on_schedule) options.on_schedule(events);
     if (violated == Property::none) continue;
     result.findings.add(violated, events.size());
     if (!result.first) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -25,11 +26,14 @@ struct WalkOptions {
   std::uint64_t seed = 0;
   std::uint64_t schedules = 100'000;
   bool stops_at_first_finding = true;
+  std::function<void(const std::vector<Event>&)> on_schedule = {};
+  std::function<bool()> should_stop = {};  // asked now and then
 };
 
 struct WalkResult {
   std::uint64_t schedules = 0;
   std::uint64_t events = 0;
+  bool was_stopped = false;  // by the caller
   Findings findings;
   std::optional<Property> first;  // what the first failing schedule violated
   std::vector<Event> failing;     // and its events

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "props/cli/verb.h"
+
+namespace zeroproof {
+
+// What `explore` was asked for in words that other levels have too.
+struct ZeroEpilogueWords {
+  std::vector<std::string> settings;  // of --set
+  std::string scheduler;
+  std::string budget;
+  bool minimizes = true;
+  bool skips_reduction = false;
+};
+
+// `zeroproof explore zero_epilogue` and the replay of its schedules (docs/EXPLORER.md).
+class ZeroEpilogueExplore {
+ public:
+  void declare(Flags& flags);
+  Result<VerbResult> run(const ZeroEpilogueWords& words, Session& session);
+
+  // One token or *.zpe file.
+  static Result<VerbResult> replay(const std::string& word, Session& session);
+
+ private:
+  std::string workers_ = "1";
+  bool counts_schedules_ = false;
+  bool minimizes_settings_ = false;
+  bool measures_coverage_ = false;
+};
+
+}  // namespace zeroproof
