@@ -38,15 +38,15 @@ Json finding_json(const HookOrderFinding& finding) {
 std::string finding_text(const HookOrderFinding& finding) {
   std::string text = fmt::format("  {} falsified: {}\n  {}\n", property_name(finding.property),
                                  property_statement(finding.property), finding.explanation);
-  std::string line = " ";
+  std::size_t column = 0;
   for (const std::string& move : finding.moves) {
-    if (line.size() + move.size() > 90) {
-      text += line + '\n';
-      line = " ";
-    }
-    line += ' ' + move;
+    if (column > 90) text += '\n';
+    if (column > 90 || column == 0) column = 1;
+    text += fmt::format("{}{}", column == 1 ? "  " : " ", move);
+    column += move.size() + 1;
   }
-  return text + line + '\n';
+  text += '\n';
+  return text;
 }
 
 }  // namespace

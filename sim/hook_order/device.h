@@ -95,11 +95,12 @@ class Device final : public Runtime {
   void check_race(std::uint32_t stream, const Cells& target, const Cells& source) {
     if ((busy_ & ~(1U << stream)) != 0) look_for_race(stream, target, source);
   }
-  bool will_replace(const double* cell) const {
+  // As DeviceStream's, of all streams.
+  std::uint64_t will_replace(const double* first, std::int64_t count) const {
+    std::uint64_t replaced = 0;
     for (std::uint32_t bits = busy_; bits != 0; bits &= bits - 1)
-      if (streams_[static_cast<std::size_t>(std::countr_zero(bits))].will_replace(cell))
-        return true;
-    return false;
+      replaced |= at(static_cast<std::uint32_t>(std::countr_zero(bits))).will_replace(first, count);
+    return replaced;
   }
   // What is queued, for the fingerprint of the rank.
   void tell_queues(StateVisitor& visitor) const;

@@ -162,12 +162,18 @@ bool DeviceStream::overlaps(const Cells& cells, bool is_write) const {
   return false;
 }
 
-bool DeviceStream::will_replace(const double* cell) const {
-  return std::any_of(queue_.begin() + static_cast<std::ptrdiff_t>(head_), queue_.end(),
-                     [cell](const QueuedWork& work) {
-                       return work.task.kind != WorkKind::add && cell >= work.task.target.first &&
-                              cell < work.task.target.first + work.task.target.count;
-                     });
+std::uint64_t DeviceStream::will_replace(const double* first, std::int64_t count) const {
+  std::uint64_t bits = 0;
+  for (std::size_t at = head_; at < queue_.size(); ++at) {
+    const Task& task = queue_[at].task;
+    if (task.kind == WorkKind::add || task.target.first >= first + count ||
+        task.target.first + task.target.count <= first)
+      continue;
+    const std::int64_t from = std::max<std::int64_t>(task.target.first - first, 0);
+    const std::int64_t to = std::min(task.target.first + task.target.count - first, count);
+    for (std::int64_t cell = from; cell < to; ++cell) bits |= std::uint64_t{1} << cell;
+  }
+  return bits;
 }
 
 std::uint64_t DeviceStream::pending_hash() const {

@@ -79,8 +79,8 @@ class DeviceStream final : public Stream {
   std::uint64_t done() const { return done_; }
   // Whether the cells are used by what nothing orders before or after work that runs now.
   bool overlaps(const Cells& cells, bool is_write) const;
-  // Whether something queued will replace what stands in the cell.
-  bool will_replace(const double* cell) const;
+  // Which of at most 64 cells something queued will replace, a bit each.
+  std::uint64_t will_replace(const double* first, std::int64_t count) const;
   // Of what is queued, in its order; waits that are over do not count.
   std::uint64_t pending_hash() const;
 

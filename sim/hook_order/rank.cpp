@@ -49,14 +49,20 @@ class Digest final : public StateVisitor {
     const TensorImpl& tensor = *live.tensor;
     const double* const first =
         tensor.storage->elements.data() + tensor.offset_elements + live.begin;
-    for (std::int64_t i = 0; i < live.elements; ++i, ++place_) {
-      if (!device_.is_idle() && device_.will_replace(first + i)) continue;
-      facts_.add(place_, std::bit_cast<std::uint64_t>(first[i]));
-    }
+    for (std::int64_t begin = 0; begin < live.elements; begin += kChunk)
+      add_values(first + begin, std::min(live.elements - begin, kChunk));
   }
   const Fingerprint& sum() const { return facts_.sum(); }
 
  private:
+  static constexpr std::int64_t kChunk = 64;
+
+  void add_values(const double* first, std::int64_t count) {
+    const std::uint64_t replaced = device_.is_idle() ? 0 : device_.will_replace(first, count);
+    for (std::int64_t i = 0; i < count; ++i, ++place_)
+      if ((replaced >> i & 1) == 0) facts_.add(place_, std::bit_cast<std::uint64_t>(first[i]));
+  }
+
   const Device& device_;
   std::uint64_t place_;
   Facts facts_;
