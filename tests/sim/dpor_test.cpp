@@ -2,7 +2,9 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/sim/random_program.h"
+#include "sim/search/dpor.h"
+#include "tests/sim/brute_force.h"
+#include "tests/sim/random_code.h"
 
 namespace zeroproof::search_test {
 namespace {
