@@ -56,7 +56,7 @@ class ExploreVerb final : public Verb {
     flags.add_switch("no-reduction", skips_reduction_, "zero_epilogue: search the full space");
     flags.add_switch("count-schedules", counts_schedules_,
                      "zero_epilogue: count the schedules, and how likely each violation is");
-    flags.add_value("workers", workers_, {"N", "zero_epilogue: threads of the full search"});
+    flags.add_value("workers", workers_, {"N", "engine, zero_epilogue: threads (default 1)"});
     flags.add_switch("no-minimize", skips_minimizing_, "report findings as they were found");
     flags.add_value("trace-out", trace_path_, {"FILE", "write the first finding's run as a trace"});
     engine_.declare(flags);
@@ -65,7 +65,7 @@ class ExploreVerb final : public Verb {
   Result<VerbResult> run(Session& session) override {
     const bool is_common_model = scenarios_ == std::vector<std::string>{"zero_epilogue"};
     if (!is_common_model && engine_.is_meant(scenarios_))
-      return engine_.run({scenarios_, policy_, scheduler_, budget_, !skips_minimizing_}, session);
+      return engine_.run({scenarios_, policy_, scheduler_, budget_, workers_, !skips_minimizing_}, session);
     if (scheduler_.empty()) scheduler_ = "exhaustive";
     if (is_common_model) return run_zero_epilogue(session);
     auto jobs = plan(session.common.seed);
