@@ -63,7 +63,6 @@ Engine::~Engine() {
   std::make_shared<RetiredCore>(autograd, std::shared_ptr<Core>(std::move(core_)))->stay();
 }
 
-
 TensorList Engine::forward(TensorList inputs) {
   return core_->forward(std::move(inputs));
 }

@@ -65,7 +65,8 @@ class ExploreVerb final : public Verb {
   Result<VerbResult> run(Session& session) override {
     const bool is_common_model = scenarios_ == std::vector<std::string>{"zero_epilogue"};
     if (!is_common_model && engine_.is_meant(scenarios_))
-      return engine_.run({scenarios_, policy_, scheduler_, budget_, workers_, !skips_minimizing_}, session);
+      return engine_.run({scenarios_, policy_, scheduler_, budget_, workers_, !skips_minimizing_},
+                         session);
     if (scheduler_.empty()) scheduler_ = "exhaustive";
     if (is_common_model) return run_zero_epilogue(session);
     auto jobs = plan(session.common.seed);

@@ -129,8 +129,9 @@ void EngineExplore::declare(Flags& flags) {
                    "engine: faults that may strike: all, or some of exception, abort, timeout, "
                    "allocation, overflow, skipped_step, hook_removal, destroy"});
   flags.add_value("faults-max", faults_max_, {"N", "engine: faults an execution (default 1)"});
-  flags.add_value("shards", shards_,
-                  {"N", "engine: deal the executions out to N machines (default: of torchrun, MPI)"});
+  flags.add_value(
+      "shards", shards_,
+      {"N", "engine: deal the executions out to N machines (default: of torchrun, MPI)"});
   flags.add_value("shard-index", shard_, {"I", "engine: which of them this is, from 0"});
   flags.add_switch("twice", runs_twice_, "engine: run every execution twice and compare");
 }

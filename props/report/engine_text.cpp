@@ -48,8 +48,7 @@ std::string search_text(const EngineExplorationReport& report, double seconds) {
   text += fmt::format("; {} choices, at most {} an execution\n", report.choices, report.deepest);
   text += fmt::format("  {} distinct result{}, {} distinct end{}, {} happens-before class{}",
                       report.results, report.results == 1 ? "" : "s", report.ends,
-                      report.ends == 1 ? "" : "s", report.classes,
-                      report.classes == 1 ? "" : "es");
+                      report.ends == 1 ? "" : "s", report.classes, report.classes == 1 ? "" : "es");
   if (report.states) text += fmt::format(", {} states", *report.states);
   if (report.transitions) text += fmt::format(", {} transitions", *report.transitions);
   if (report.has_exhausted) text += "; every order was covered";
@@ -57,9 +56,10 @@ std::string search_text(const EngineExplorationReport& report, double seconds) {
   if (report.certificate) text += certificate_text(*report.certificate);
   for (const train::SiteCount& site : report.sites) text += site_text(site);
   for (const train::SometimesCount& condition : report.sometimes)
-    text += fmt::format("  sometimes {}: {}\n", condition.name,
-                        condition.executions > 0 ? fmt::format("{} executions", condition.executions)
-                                                 : std::string("never"));
+    text +=
+        fmt::format("  sometimes {}: {}\n", condition.name,
+                    condition.executions > 0 ? fmt::format("{} executions", condition.executions)
+                                             : std::string("never"));
   return text;
 }
 

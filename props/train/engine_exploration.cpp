@@ -59,7 +59,8 @@ class EngineExplorer {
     std::vector<std::exception_ptr> errors(workers.size());
     const auto run_worker = [&](std::size_t number) {
       try {
-        parts[number] = workers[number]->run(*schedulers[number], watch_of(number, *workers[number]));
+        parts[number] =
+            workers[number]->run(*schedulers[number], watch_of(number, *workers[number]));
       } catch (...) {
         errors[number] = std::current_exception();
       }

@@ -30,11 +30,7 @@ std::int64_t resumable_window(const TrainScenario& scenario, std::int64_t saved)
 
 FaultRank::FaultRank(const TrainScenario& scenario, const TrainCell& cell, Runtime& runtime,
                      sim::PlannedFaults& faults, FaultProgress& progress)
-    : scenario_(scenario),
-      cell_(cell),
-      runtime_(runtime),
-      faults_(faults),
-      progress_(progress) {
+    : scenario_(scenario), cell_(cell), runtime_(runtime), faults_(faults), progress_(progress) {
   make_engines();
 }
 
@@ -151,8 +147,8 @@ void FaultRank::load(std::int64_t window) {
 void FaultRank::remake_engines() {
   target_.reset();
   if (live_bytes() != 0)
-    throw std::runtime_error(fmt::format(
-        "{} bytes are still allocated after all engines were destroyed", live_bytes()));
+    throw std::runtime_error(
+        fmt::format("{} bytes are still allocated after all engines were destroyed", live_bytes()));
   make_engines();
 }
 

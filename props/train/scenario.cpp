@@ -284,9 +284,9 @@ std::vector<TrainScenario> further_scenarios() {
 
 std::vector<TrainScenario> make_catalogue() {
   std::vector<TrainScenario> all;
-  for (auto part : {call_scenarios(), model_scenarios(), accumulation_scenarios(),
-                    transform_scenarios(), transform_level_scenarios(), tiled_scenarios(),
-                    further_scenarios()})
+  for (auto part :
+       {call_scenarios(), model_scenarios(), accumulation_scenarios(), transform_scenarios(),
+        transform_level_scenarios(), tiled_scenarios(), further_scenarios()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

@@ -21,8 +21,8 @@ class Tiled final : public nn::Module {
     if (tiling.is_deep) inp_ = layer("inp", {4, 4});
     l1_ = layer("l1", {4, 6});
     if (tiling.has_late_transform) {
-      head_ = register_module("head",
-                              std::make_shared<KdHead>(init, options.data, KdMoment::backward));
+      head_ =
+          register_module("head", std::make_shared<KdHead>(init, options.data, KdMoment::backward));
     } else {
       head_ = layer("head", {6, 3, false, false});
     }

@@ -42,7 +42,8 @@ TensorList TransformWatch::Rank::run_checkpoint(std::string_view,
 }
 
 void TransformWatch::Rank::on_backward_begin(const BackwardCall&) {
-  backwards_.push_back({.is_in_forward = forwards_ > 0, .hooked = {}, .hooked_before_transform = {}});
+  backwards_.push_back(
+      {.is_in_forward = forwards_ > 0, .hooked = {}, .hooked_before_transform = {}});
 }
 
 void TransformWatch::Rank::on_backward_end(std::exception_ptr) {

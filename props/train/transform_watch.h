@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "props/train/run_watch.h"
 #include "props/train/engine_target.h"
+#include "props/train/run_watch.h"
 
 namespace zeroproof::train {
 
@@ -41,7 +41,7 @@ class TransformWatch final : public RunWatch {
    private:
     struct Backward {
       bool is_in_forward = false;
-      std::set<std::string> hooked;    // engines whose hooks it has run, by prefix
+      std::set<std::string> hooked;  // engines whose hooks it has run, by prefix
       std::set<std::string> hooked_before_transform;
     };
     void on_backward_begin(const BackwardCall& call) override;
@@ -49,7 +49,7 @@ class TransformWatch final : public RunWatch {
     void on_transform_push(const TransformFrame& frame) override;
     void on_gradient(const std::string& engine);
 
-    int forwards_ = 0;    // of engines, under way
+    int forwards_ = 0;  // of engines, under way
     int recomputes_ = 0;
     std::vector<Backward> backwards_;  // under way
     std::set<std::string_view> reached_;

@@ -17,7 +17,7 @@ enum class FaultKind : std::uint8_t {
   allocation,    // there is no memory, on one rank or on all
   overflow,      // a gradient is not finite on one rank
   skipped_step,  // no rank calls step() where its program does
-  hook_removal,  // one rank's own hooks are taken away at an event
+  hook_removal,  // the user's own hooks are taken away at an event, on all ranks
   destroy,       // all ranks give up their engines between two calls, or in a backward by hand
 };
 inline constexpr std::size_t kFaultKinds = 8;

@@ -27,7 +27,8 @@ FaultPlace place_of(FaultKind kind) {
 
 bool strikes_all(FaultKind kind) {
   return kind == FaultKind::exception || kind == FaultKind::allocation ||
-         kind == FaultKind::skipped_step || kind == FaultKind::destroy;
+         kind == FaultKind::skipped_step || kind == FaultKind::hook_removal ||
+         kind == FaultKind::destroy;
 }
 
 bool strikes_one(FaultKind kind) {
@@ -95,12 +96,16 @@ void PlannedFaults::reach_event(int rank) {
   if (!counts.is_open) return;
   const std::uint64_t at = count(FaultPlace::event, counts);
   if (is_due(FaultKind::exception, rank, at)) throw InjectedFault(describe(*due(rank)));
-  if (is_due(FaultKind::abort, rank, at)) throw RankAborted(describe(*due(rank)));
+  if (is_due(FaultKind::abort, rank, at)) {
+    counts.is_aborted = true;
+    throw RankAborted(describe(*due(rank)));
+  }
   if (is_due(FaultKind::hook_removal, rank, at) && counts.remove_hooks) counts.remove_hooks();
 }
 
 void PlannedFaults::reach(int rank, SeamCall call) {
   Counts& counts = of(rank);
+  if (counts.is_aborted) throw RankAborted("a call of a rank that has ended");
   if (!counts.is_open) return;
   if (call == SeamCall::allocation) {
     if (is_due(FaultKind::allocation, rank, count(FaultPlace::allocation, counts)))

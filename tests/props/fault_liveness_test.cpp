@@ -51,7 +51,7 @@ TEST(FaultLiveness, After_any_fault_every_scenario_and_stage_comes_back_to_the_b
                                                   {"faults", "all"},
                                                   {"faults-max", turn % 5 == 0 ? "2" : "1"}});
       if (!is_applicable(scenario, engine_case.cell)) continue;
-      const EngineExplorationReport report = explored_under(engine_case, 12, turn);
+      const EngineExplorationReport report = explored_under(engine_case, 8, turn);
       EXPECT_TRUE(report.findings.empty()) << told(report);
       EXPECT_LE(report.results, 1U) << told(report);
     }
@@ -61,9 +61,11 @@ TEST(FaultLiveness, After_any_fault_every_scenario_and_stage_comes_back_to_the_b
 class EveryFault : public ::testing::TestWithParam<int> {};
 
 TEST_P(EveryFault, Leaves_nothing_behind) {
-  EngineCase engine_case = fault_case(
-      "plain", {{"stage", std::to_string(GetParam())}, {"dtype", "fp16"}, {"steps", "1"},
-                {"faults", "all"}, {"preemption", "blocked"}});
+  EngineCase engine_case = fault_case("plain", {{"stage", std::to_string(GetParam())},
+                                                {"dtype", "fp16"},
+                                                {"steps", "1"},
+                                                {"faults", "all"},
+                                                {"preemption", "blocked"}});
   auto runner = CaseRunner::create(engine_case);
   ASSERT_TRUE(runner);
   // Takes one place of one kind, and else the first option.
