@@ -7,6 +7,36 @@
 #include "model/check.h"
 
 namespace zeroproof {
+namespace {
+
+// What an engine that was destroyed in the middle of a backward leaves: its hooks and callbacks are
+// still to come. The graph task under way owns it, and hands it to the one around it.
+class RetiredCore final : public GraphTaskListener,
+                          public std::enable_shared_from_this<RetiredCore> {
+ public:
+  RetiredCore(Autograd& autograd, std::shared_ptr<void> core)
+      : autograd_(autograd), core_(std::move(core)) {
+    autograd_.add_listener(*this);
+  }
+  ~RetiredCore() override { autograd_.remove_listener(*this); }
+  RetiredCore(const RetiredCore&) = delete;
+  RetiredCore& operator=(const RetiredCore&) = delete;
+
+  void stay() {
+    autograd_.queue_callback([kept = shared_from_this()] {});
+  }
+
+ private:
+  void on_graph_task_begin(GraphTaskId, bool) override {}
+  void on_graph_task_end(GraphTaskId, bool) override {
+    if (!autograd_.current_graph_task().is_none()) stay();
+  }
+
+  Autograd& autograd_;
+  std::shared_ptr<void> core_;
+};
+
+}  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Module& module,
                                                    const ZeroConfig& config, Runtime& runtime,
@@ -25,7 +55,13 @@ Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Modul
 }
 
 Engine::Engine(std::unique_ptr<Core> core) : core_(std::move(core)) {}
-Engine::~Engine() = default;
+
+// By a hook of the user in the middle of a backward: what was asked of it is done to the end.
+Engine::~Engine() {
+  Autograd& autograd = core_->context.autograd;
+  if (autograd.current_graph_task().is_none()) return;
+  std::make_shared<RetiredCore>(autograd, std::shared_ptr<Core>(std::move(core_)))->stay();
+}
 
 TensorList Engine::forward(TensorList inputs) {
   return core_->forward(std::move(inputs));

@@ -57,6 +57,7 @@ class ExploreVerb final : public Verb {
                     "quirks, defect"});
     flags.add_switch("no-reduction", skips_reduction_,
                      "zero_epilogue, hook_order: search the full space");
+    flags.add_value("workers", workers_, {"N", "engine, zero_epilogue: threads (default 1)"});
     common_model_.declare(flags);
     flags.add_switch("no-minimize", skips_minimizing_, "report findings as they were found");
     flags.add_value("trace-out", trace_path_, {"FILE", "write the first finding's run as a trace"});
@@ -67,11 +68,12 @@ class ExploreVerb final : public Verb {
     const bool is_common_model = scenarios_ == std::vector<std::string>{"zero_epilogue"};
     const bool is_hook_order = scenarios_ == std::vector<std::string>{"hook_order"};
     if (!is_common_model && !is_hook_order && engine_.is_meant(scenarios_))
-      return engine_.run({scenarios_, policy_, scheduler_, budget_, !skips_minimizing_}, session);
+      return engine_.run({scenarios_, policy_, scheduler_, budget_, workers_, !skips_minimizing_},
+                         session);
     if (scheduler_.empty()) scheduler_ = "exhaustive";
     if (is_common_model)
       return common_model_.run(
-          {settings_, scheduler_, budget_, !skips_minimizing_, skips_reduction_}, session);
+          {settings_, scheduler_, budget_, workers_, !skips_minimizing_, skips_reduction_}, session);
     if (is_hook_order)
       return run_hook_order({settings_, scheduler_, budget_, skips_reduction_}, session);
     auto jobs = plan(session.common.seed);
@@ -246,6 +248,7 @@ class ExploreVerb final : public Verb {
   std::string trace_path_;
   bool skips_minimizing_ = false;
   bool skips_reduction_ = false;
+  std::string workers_ = "1";
   std::optional<std::int64_t> time_ns_;
   EngineExplore engine_;
   ZeroEpilogueExplore common_model_;

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
+#include <utility>
 
+#include "engine/files/atomic_file.h"
 #include "props/cli/budget.h"
 #include "props/cli/explore_watch.h"
 #include "props/cli/folder.h"
@@ -17,6 +20,7 @@ namespace zeroproof {
 namespace {
 
 constexpr std::uint64_t kExecutions = 1000;  // of random and pct, without --budget
+constexpr std::uint64_t kMostWorkers = 256;
 
 double seconds_since(std::int64_t start_ns) {
   return static_cast<double>(now_ns() - start_ns) * 1e-9;
@@ -27,11 +31,31 @@ bool is_protocol_scenario(const std::string& word) {
                              [&](const ScenarioFile& file) { return file.id == word; });
 }
 
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+// Number and count of the process in a job of several; the count is empty outside one.
+std::pair<std::string, std::string> launched_shard() {
+  const std::pair<const char*, const char*> launchers[] = {
+      {"RANK", "WORLD_SIZE"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
+  for (const auto& [rank, size] : launchers)
+    if (!environment(rank).empty() && !environment(size).empty())
+      return {environment(rank), environment(size)};
+  return {};
+}
+
 using Explorations = std::vector<TimedExploration>;
 
-// DIR/SCENARIO-KIND.zps as found, and -min.zps.
-Result<void> write_schedules(const Explorations& explorations, const std::string& folder) {
+// DIR/explore.json, and for every finding DIR/SCENARIO-KIND.zps and -min.zps; also of what was
+// done by the time that the user interrupted.
+Result<void> write_files(const Explorations& explorations, const Session& session) {
+  const std::string& folder = session.common.out_dir;
   if (folder.empty()) return {};
+  const std::string json = engine_exploration_json(explorations, session.common.seed) + "\n";
+  if (auto written = write_file_atomically(folder + "/explore.json", json); !written)
+    return written;
   for (const TimedExploration& one : explorations) {
     for (const train::EngineFinding& finding : one.report.findings) {
       const std::string base =
@@ -100,6 +124,15 @@ void EngineExplore::declare(Flags& flags) {
        "engine: values (default): ranks and baseline; events: properties; host: values, and "
        "against a run on host threads",
        {"values", "events", "host"}});
+  flags.add_value("faults", faults_,
+                  {"KINDS",
+                   "engine: faults that may strike: all, or some of exception, abort, timeout, "
+                   "allocation, overflow, skipped_step, hook_removal, destroy"});
+  flags.add_value("faults-max", faults_max_, {"N", "engine: faults an execution (default 1)"});
+  flags.add_value(
+      "shards", shards_,
+      {"N", "engine: deal the executions out to N machines (default: of torchrun, MPI)"});
+  flags.add_value("shard-index", shard_, {"I", "engine: which of them this is, from 0"});
   flags.add_switch("twice", runs_twice_, "engine: run every execution twice and compare");
 }
 
@@ -128,7 +161,33 @@ train::CaseSettings EngineExplore::settings(const ExploreWords& words) const {
   add("preemption", preemption_);
   add("nodes", nodes_);
   add("judge", judge_);
+  add("faults", faults_);
+  add("faults-max", faults_max_);
   return settings;
+}
+
+// Flags win; then what torchrun says, then Open MPI.
+Result<void> EngineExplore::deal(const ExploreWords& words,
+                                 train::EngineExplorationOptions& options) const {
+  const auto workers = parse_count(words.workers, "explore: --workers");
+  if (!workers) return tl::unexpected(workers.error());
+  options.workers = std::clamp<std::uint64_t>(*workers, 1, kMostWorkers);
+  if (shards_.empty() && !shard_.empty())
+    return fail(ErrorCode::usage, "explore: --shard-index needs --shards");
+  std::pair<std::string, std::string> shard{shard_.empty() ? "0" : shard_, shards_};
+  if (shards_.empty()) shard = launched_shard();
+  if (shard.second.empty()) return {};
+  const auto index = parse_count(shard.first, "explore: --shard-index");
+  if (!index) return tl::unexpected(index.error());
+  const auto shards = parse_count(shard.second, "explore: --shards");
+  if (!shards) return tl::unexpected(shards.error());
+  if (*shards == 0 || *index >= *shards)
+    return fail(ErrorCode::usage, fmt::format("explore: --shard-index {} of --shards {}: give 0 to "
+                                              "one less than the shards",
+                                              *index, *shards));
+  options.shards = *shards;
+  options.shard = *index;
+  return {};
 }
 
 Result<std::vector<train::EngineExplorationOptions>> EngineExplore::plan(const ExploreWords& words,
@@ -138,6 +197,7 @@ Result<std::vector<train::EngineExplorationOptions>> EngineExplore::plan(const E
   base.seed = seed;
   base.runs_twice = runs_twice_;
   base.minimizes = words.minimizes;
+  if (auto dealt = deal(words, base); !dealt) return tl::unexpected(dealt.error());
   const auto budget = parse_budget(words.budget);
   if (!budget) return tl::unexpected(budget.error());
   time_ns_ = budget->time_ns;
@@ -180,12 +240,12 @@ Result<VerbResult> EngineExplore::run(const ExploreWords& words, Session& sessio
     view = {.task = "explore " + job.engine_case.cell.scenario, .strategy = job.scheduler};
     if (job.budget.executions != Budget::kUnlimited) view.runs_max = job.budget.executions;
     const std::int64_t start = now_ns();
-    auto report = train::explore_engine(job, watch_for(progress, view, time_ns_));
+    auto report = train::explore_engine(job, engine_watch_for(progress, view, time_ns_));
     if (!report) return tl::unexpected(report.error());
     explorations->push_back({std::move(*report), seconds_since(start)});
   }
   progress.finish(view);
-  if (auto written = write_schedules(*explorations, session.common.out_dir); !written)
+  if (auto written = write_files(*explorations, session); !written)
     return tl::unexpected(written.error());
   const ExitCode code = worst_of(*explorations);
   VerbResult result;

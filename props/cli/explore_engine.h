@@ -16,6 +16,7 @@ struct ExploreWords {
   std::string policy;
   std::string scheduler;  // empty: random
   std::string budget;
+  std::string workers = "1";
   bool minimizes = true;
 };
 
@@ -32,6 +33,7 @@ class EngineExplore {
   Result<VerbResult> run(const ExploreWords& words, Session& session);
 
  private:
+  Result<void> deal(const ExploreWords& words, train::EngineExplorationOptions& options) const;
   Result<std::vector<train::EngineExplorationOptions>> plan(const ExploreWords& words,
                                                             std::uint64_t seed);
   train::CaseSettings settings(const ExploreWords& words) const;
@@ -49,6 +51,10 @@ class EngineExplore {
   std::string preemption_;
   std::string nodes_;
   std::string judge_;
+  std::string faults_;
+  std::string faults_max_;
+  std::string shards_;
+  std::string shard_;
   bool runs_twice_ = false;
   std::optional<std::int64_t> time_ns_;
 };

@@ -6,6 +6,7 @@
 #include "props/cli/exit_code.h"
 #include "props/exploration_status.h"
 #include "props/report/progress.h"
+#include "props/train/engine_exploration.h"
 #include "sim/explorer.h"
 
 namespace zeroproof {
@@ -20,5 +21,9 @@ std::int64_t now_ns();  // monotonic
 // Both references must outlive it.
 ExploreWatch watch_for(ProgressLine& progress, ProgressView& view,
                        std::optional<std::int64_t> time_ns);
+
+// The same for an exploration at engine level.
+train::EngineWatch engine_watch_for(ProgressLine& progress, ProgressView& view,
+                                    std::optional<std::int64_t> time_ns);
 
 }  // namespace zeroproof

@@ -56,7 +56,6 @@ void ZeroEpilogueExplore::declare(Flags& flags) {
                    "zero_epilogue: minimise P, N, B, K and features of a finding too");
   flags.add_switch("coverage", measures_coverage_,
                    "zero_epilogue: states, pair orders and probes that random schedules met");
-  flags.add_value("workers", workers_, {"N", "zero_epilogue: threads of the full search"});
 }
 
 Result<VerbResult> ZeroEpilogueExplore::run(const ZeroEpilogueWords& words, Session& session) {
@@ -68,7 +67,7 @@ Result<VerbResult> ZeroEpilogueExplore::run(const ZeroEpilogueWords& words, Sess
                               .minimizes_settings = minimizes_settings_,
                               .measures_coverage = measures_coverage_,
                               .seed = session.common.seed};
-  const auto workers = parse_count(workers_, "explore: --workers");
+  const auto workers = parse_count(words.workers, "explore: --workers");
   if (!workers) return tl::unexpected(workers.error());
   options.workers = std::clamp<std::uint64_t>(*workers, 1, 64);
   const auto budget = parse_budget(words.budget);

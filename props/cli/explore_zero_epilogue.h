@@ -13,6 +13,7 @@ struct ZeroEpilogueWords {
   std::vector<std::string> settings;  // of --set
   std::string scheduler;
   std::string budget;
+  std::string workers = "1";
   bool minimizes = true;
   bool skips_reduction = false;
 };
@@ -27,7 +28,6 @@ class ZeroEpilogueExplore {
   static Result<VerbResult> replay(const std::string& word, Session& session);
 
  private:
-  std::string workers_ = "1";
   bool counts_schedules_ = false;
   bool minimizes_settings_ = false;
   bool measures_coverage_ = false;

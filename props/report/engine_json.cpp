@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "props/report/engine_report.h"
@@ -29,7 +30,18 @@ Json sites_json(const std::vector<train::SiteCount>& sites) {
     all.push_back({{"site", site.site},
                    {"choices", site.choices},
                    {"widest", site.widest},
-                   {"taken", site.taken.size()}});
+                   {"taken", site.taken.size()},
+                   {"pairs", site.pairs},
+                   {"pairs_in_both_orders", site.pairs_in_both_orders}});
+  return all;
+}
+
+Json sometimes_json(const std::vector<train::SometimesCount>& conditions) {
+  Json all = Json::array();
+  for (const train::SometimesCount& condition : conditions)
+    all.push_back({{"condition", condition.name},
+                   {"executions", condition.executions},
+                   {"is_required", condition.is_required}});
   return all;
 }
 
@@ -70,11 +82,15 @@ Json run_json(const TimedExploration& exploration) {
               {"deepest", report.deepest},
               {"results", report.results},
               {"ends", report.ends},
+              {"classes", report.classes},
+              {"shards", options.shards},
+              {"shard", options.shard},
               {"has_exhausted", report.has_exhausted}};
   run["states"] = report.states ? Json(*report.states) : Json(nullptr);
   run["transitions"] = report.transitions ? Json(*report.transitions) : Json(nullptr);
   run["certificate"] = report.certificate ? certificate_json(*report.certificate) : Json(nullptr);
   run["sites"] = sites_json(report.sites);
+  run["sometimes"] = sometimes_json(report.sometimes);
   run["findings"] = findings;
   return run;
 }
@@ -128,8 +144,13 @@ ExplorationStatus status_of(const train::EngineExplorationReport& report) {
   if (!report.findings.empty()) return ExplorationStatus::falsified;
   if (report.end == ExploreEnd::interrupted) return ExplorationStatus::interrupted;
   const bool covers_all = report.options.scheduler == "exhaustive";
-  return covers_all && !report.has_exhausted ? ExplorationStatus::inconclusive
-                                             : ExplorationStatus::held;
+  const auto is_missed = [](const train::SometimesCount& condition) {
+    return condition.is_required && condition.executions == 0;
+  };
+  const bool is_vacuous =
+      report.refusal.empty() && std::ranges::any_of(report.sometimes, is_missed);
+  return is_vacuous || (covers_all && !report.has_exhausted) ? ExplorationStatus::inconclusive
+                                                             : ExplorationStatus::held;
 }
 
 std::string engine_exploration_json(const std::vector<TimedExploration>& explorations,

@@ -12,7 +12,8 @@
 
 namespace zeroproof {
 
-// What an exploration of a cell comes to; `inconclusive` only of a scheduler that covers all.
+// What an exploration of a cell comes to; `inconclusive`: a scheduler that covers all has not, or a
+// condition that some execution has to reach was not reached.
 ExplorationStatus status_of(const train::EngineExplorationReport& report);
 
 // One exploration with the time it took, which is the only thing here that is no function of the

@@ -26,6 +26,19 @@ std::string certificate_text(const PctCertificate& certificate) {
       certificate.miss_chance());
 }
 
+std::string site_text(const train::SiteCount& site) {
+  std::string text = fmt::format("  {}: {} choices of up to {} options, {} of them taken",
+                                 site.site, site.choices, site.widest, site.taken.size());
+  if (site.pairs > 0)
+    text += fmt::format("; {} of {} pairs in both orders", site.pairs_in_both_orders, site.pairs);
+  return text + "\n";
+}
+
+std::string shard_text(const train::EngineExplorationOptions& options) {
+  if (options.shards == 1) return {};
+  return fmt::format(", shard {} of {}", options.shard, options.shards);
+}
+
 std::string search_text(const EngineExplorationReport& report, double seconds) {
   std::string text = fmt::format("  {} executions, {} events", report.executions, report.events);
   if (seconds > 0.0)
@@ -33,16 +46,20 @@ std::string search_text(const EngineExplorationReport& report, double seconds) {
         " in {:.2f} s, {} events/s", seconds,
         short_count(static_cast<std::uint64_t>(static_cast<double>(report.events) / seconds)));
   text += fmt::format("; {} choices, at most {} an execution\n", report.choices, report.deepest);
-  text += fmt::format("  {} distinct result{}, {} distinct end{}", report.results,
-                      report.results == 1 ? "" : "s", report.ends, report.ends == 1 ? "" : "s");
+  text += fmt::format("  {} distinct result{}, {} distinct end{}, {} happens-before class{}",
+                      report.results, report.results == 1 ? "" : "s", report.ends,
+                      report.ends == 1 ? "" : "s", report.classes, report.classes == 1 ? "" : "es");
   if (report.states) text += fmt::format(", {} states", *report.states);
   if (report.transitions) text += fmt::format(", {} transitions", *report.transitions);
   if (report.has_exhausted) text += "; every order was covered";
   text += "\n";
   if (report.certificate) text += certificate_text(*report.certificate);
-  for (const train::SiteCount& site : report.sites)
-    text += fmt::format("  {}: {} choices of up to {} options, {} of them taken\n", site.site,
-                        site.choices, site.widest, site.taken.size());
+  for (const train::SiteCount& site : report.sites) text += site_text(site);
+  for (const train::SometimesCount& condition : report.sometimes)
+    text +=
+        fmt::format("  sometimes {}: {}\n", condition.name,
+                    condition.executions > 0 ? fmt::format("{} executions", condition.executions)
+                                             : std::string("never"));
   return text;
 }
 
@@ -70,8 +87,9 @@ std::string engine_exploration_text(const TimedExploration& exploration, const P
   const EngineExplorationReport& report = exploration.report;
   const train::EngineExplorationOptions& options = report.options;
   const Schedule plain = train::schedule_of(options.engine_case, options.seed, {}, {});
-  std::string text = fmt::format("{}; {}{}\n", settings_text(plain), options.scheduler,
-                                 options.runs_twice ? ", each execution twice" : "");
+  std::string text =
+      fmt::format("{}; {}{}{}\n", settings_text(plain), options.scheduler,
+                  options.runs_twice ? ", each execution twice" : "", shard_text(options));
   text += search_text(report, exploration.seconds);
   if (!report.refusal.empty()) text += fmt::format("  refused as documented: {}\n", report.refusal);
   if (!report.divergence.empty()) text += fmt::format("  {}\n", report.divergence);

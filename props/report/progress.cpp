@@ -107,6 +107,8 @@ std::string ProgressLine::text(const ProgressView& view, std::int64_t elapsed_ns
   if (view.depth > 0) parts.push_back(fmt::format("depth {}", view.depth));
   if (view.states) parts.push_back("states " + short_count(*view.states));
   if (view.unique) parts.push_back("unique " + short_count(*view.unique));
+  if (view.unique && view.unique_of > 0)
+    parts.back() += fmt::format(" ({}%)", *view.unique * 100 / view.unique_of);
   if (view.sometimes) {
     parts.push_back(fmt::format("sometimes {}/{}", view.sometimes->first, view.sometimes->second));
   }

@@ -30,6 +30,7 @@ struct ProgressView {
   std::uint64_t depth = 0;
   std::optional<std::uint64_t> states = {};
   std::optional<std::uint64_t> unique = {};
+  std::uint64_t unique_of = 0;  // for their share; 0: not told
   std::optional<std::pair<std::uint64_t, std::uint64_t>> sometimes = {};  // reached, of how many
   std::uint64_t findings = 0;
 };

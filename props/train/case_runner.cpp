@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "props/train/baseline_target.h"
+#include "props/train/fault_run.h"
 #include "props/train/run_judge.h"
 #include "props/train/run_verdict.h"
 #include "props/train/runtime_comparison.h"
+#include "props/train/transform_watch.h"
 #include "sim/fingerprint.h"
 
 namespace zeroproof::train {
@@ -72,17 +74,35 @@ Result<CaseRunner> CaseRunner::create(const EngineCase& engine_case) {
 }
 
 CaseRun CaseRunner::run(Chooser& chooser) {
+  const bool is_refused =
+      expected_refusal(*scenario_, case_.cell) || is_configuration_refused(*scenario_, case_.cell);
+  if (!case_.faults.empty() && !is_refused) return run_under_faults(chooser);
   if (case_.judge == Judge::host) return run_beside_host(chooser);
   std::optional<RunJudge> judge;
   if (case_.judge == Judge::events) judge.emplace(*scenario_, case_.cell);
-  const CellRun run = run_ranks(*scenario_, case_.cell,
-                                {.collects_values = !judge,
-                                 .watch = judge ? &*judge : nullptr,
-                                 .chooser = &chooser,
-                                 .nodes = case_.nodes});
+  std::optional<TransformWatch> transforms;
+  if (!judge && !scenario_->sometimes.empty()) transforms.emplace(case_.cell.world_size);
+  RunWatch* const watch = judge        ? static_cast<RunWatch*>(&*judge)
+                          : transforms ? &*transforms
+                                       : nullptr;
+  const CellRun run = run_ranks(
+      *scenario_, case_.cell,
+      {.collects_values = !judge, .watch = watch, .chooser = &chooser, .nodes = case_.nodes});
   TrainReport report = report_of(*scenario_, case_.cell, run);
   if (judge) report.properties = judge->finish(run);
-  return conclude(run, std::move(report), {});
+  CaseRun result = conclude(run, std::move(report), {});
+  if (transforms) result.reached = transforms->reached();
+  return result;
+}
+
+std::set<std::string> CaseRunner::required() const {
+  std::set<std::string> names;
+  if (case_.judge == Judge::values && case_.faults.empty())
+    names.insert(scenario_->sometimes.begin(), scenario_->sometimes.end());
+  if (!faults_) return names;
+  for (const sim::FaultKind kind : faults_->kinds())
+    names.insert(fmt::format("fault {}", sim::fault_name(kind)));
+  return names;
 }
 
 CaseRun CaseRunner::run_beside_host(Chooser& chooser) {
@@ -94,6 +114,30 @@ CaseRun CaseRunner::run_beside_host(Chooser& chooser) {
                   std::move(difference));
 }
 
+CaseRun CaseRunner::run_under_faults(Chooser& chooser) {
+  if (!faults_) {
+    FirstChooser first;
+    faults_.emplace(
+        run_with_faults(*scenario_, case_.cell, {.kinds = case_.faults, .plan = {}}, first).places);
+  }
+  const FaultRunOptions options{.kinds = case_.faults,
+                                .plan = faults_->choose(chooser, case_.faults_max)};
+  FaultRun run = run_with_faults(*scenario_, case_.cell, options, chooser);
+  CaseFinding problem;
+  if (!run.problem.empty()) problem = {run.problem, run.problem_text, -1, run.cell.steps};
+  CaseRun result =
+      conclude(run.cell, report_of(*scenario_, case_.cell, run.cell), std::move(problem));
+  for (CaseFinding& finding : result.findings)
+    for (const sim::Fault& fault : run.struck)
+      finding.text += fmt::format(" (after {})", describe(fault));
+  for (const sim::Fault& fault : run.struck)
+    result.reached.insert(fmt::format("fault {}", sim::fault_name(fault.kind)));
+  if (run.redone > 0) result.reached.insert("window run again");
+  if (run.restored > 0) result.reached.insert("checkpoint loaded");
+  if (run.worlds > 1) result.reached.insert("fresh world");
+  return result;
+}
+
 CaseRun CaseRunner::conclude(const CellRun& run, TrainReport report, CaseFinding also) {
   if (case_.judge != Judge::events && report.status == CellStatus::equal) {
     if (!baseline_) baseline_ = run_baseline(*scenario_, case_.cell);
@@ -103,6 +147,7 @@ CaseRun CaseRunner::conclude(const CellRun& run, TrainReport report, CaseFinding
   result.status = report.status;
   result.refusal = report.refusal;
   result.steps = run.steps;
+  result.order_class = run.order_class;
   add_findings(run, report, result);
   if (result.findings.empty() && !also.kind.empty()) result.findings.push_back(std::move(also));
   sign(run, result);

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "props/train/engine_case.h"
+#include "props/train/fault_choices.h"
 #include "props/train/scenario.h"
 #include "props/train/train_run.h"
 
@@ -31,6 +33,8 @@ struct CaseRun {
   Fingerprint result;                 // of all numbers of all ranks, and of the findings
   Fingerprint state;                  // the same with the histories of the ranks
   std::vector<Choices> nodes;         // see CellRun
+  Fingerprint order_class;            // see SimWorld
+  std::set<std::string> reached;      // conditions of the scenario, faults and recoveries
 };
 
 // The finding of that kind; null when there is none.
@@ -46,17 +50,21 @@ class CaseRunner {
   CaseRun run(Chooser& chooser);
 
   const EngineCase& engine_case() const { return case_; }
+  // Conditions that some execution has to reach, as far as a run has shown.
+  std::set<std::string> required() const;
 
  private:
   CaseRunner(const EngineCase& engine_case, const TrainScenario& scenario)
       : case_(engine_case), scenario_(&scenario) {}
 
   CaseRun run_beside_host(Chooser& chooser);
+  CaseRun run_under_faults(Chooser& chooser);
   CaseRun conclude(const CellRun& run, TrainReport report, CaseFinding also);
 
   EngineCase case_;
   const TrainScenario* scenario_;  // static
   std::optional<std::vector<WindowValues>> baseline_;
+  std::optional<FaultChoices> faults_;
 };
 
 }  // namespace zeroproof::train

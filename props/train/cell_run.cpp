@@ -145,6 +145,7 @@ CellRun run_simulated(const TrainScenario& scenario, const TrainCell& cell,
   run.findings = world.findings();
   run.steps = world.steps();
   run.state = world.fingerprint();
+  run.order_class = world.order_class();
   return run;
 }
 

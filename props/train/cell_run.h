@@ -28,6 +28,7 @@ struct CellRun {
   std::vector<RankRun> ranks;
   std::vector<Choices> nodes;          // by rank: which node ran next, where that was chosen
   Fingerprint state;                   // of the simulated world at its end
+  Fingerprint order_class;             // of the same
   std::vector<sim::Finding> findings;  // of the simulated world
   std::uint64_t steps = 0;             // of the same
 

@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint64_t kLargestConfig = 1U << 20;
 constexpr std::int64_t kMostRanks = 64;
 constexpr std::int64_t kMostSteps = 1000;
+constexpr std::int64_t kMostFaults = 8;
 
 constexpr std::array<std::string_view, 3> kNodeOrders = {"faithful", "shared", "each"};
 constexpr std::array<std::string_view, 3> kJudges = {"values", "events", "host"};
@@ -45,6 +46,10 @@ class SettingsReader {
       set(key, value);
       if (!problem_.empty()) return fail(ErrorCode::usage, fmt::format("{}: {}", where_, problem_));
     }
+    if (!case_.faults.empty() &&
+        (case_.nodes != NodeOrder::faithful || case_.judge != Judge::values))
+      return fail(ErrorCode::usage,
+                  fmt::format("{}: faults need nodes 'faithful' and judge 'values'", where_));
     if (!case_.config_path.empty())
       if (auto taken = take_config(); !taken) return tl::unexpected(taken.error());
     return case_;
@@ -78,6 +83,10 @@ class SettingsReader {
       case_.nodes = word<NodeOrder>(key, value, kNodeOrders);
     else if (key == "judge")
       case_.judge = word<Judge>(key, value, kJudges);
+    else if (key == "faults")
+      set_faults(value);
+    else if (key == "faults-max")
+      case_.faults_max = number(key, value, 1, kMostFaults);
     else
       problem_ = fmt::format("unknown setting '{}'", key);
   }
@@ -114,6 +123,17 @@ class SettingsReader {
     for (const PolicyInfo& info : policy_catalogue()) known.push_back(info.id);
     word<int>("policy", value, known);
     cell_.policy = value;
+  }
+
+  void set_faults(const std::string& value) {
+    const auto kinds = sim::parse_fault_kinds(value);
+    if (kinds)
+      case_.faults = *kinds;
+    else
+      problem_ = fmt::format(
+          "unknown faults '{}': give all, or some of exception, abort, timeout, allocation, "
+          "overflow, skipped_step, hook_removal, destroy with commas between them",
+          value);
   }
 
   void set_quirks(const std::string& value) {
@@ -179,6 +199,10 @@ CaseSettings settings_of(const EngineCase& engine_case) {
   add(cell.sim && !cell.sim->preempts, "preemption", "blocked");
   add(engine_case.nodes != NodeOrder::faithful, "nodes", name(kNodeOrders, engine_case.nodes));
   add(engine_case.judge != Judge::values, "judge", name(kJudges, engine_case.judge));
+  const bool has_faults = !engine_case.faults.empty();
+  add(has_faults, "faults", sim::fault_kinds_text(engine_case.faults));
+  add(has_faults && engine_case.faults_max != 1, "faults-max",
+      std::to_string(engine_case.faults_max));
   return settings;
 }
 

@@ -3,11 +3,13 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/result.h"
 #include "props/train/cell_run.h"
 #include "props/train/train_cell.h"
 #include "sim/schedule.h"
+#include "sim/world/fault_kind.h"
 
 namespace zeroproof::train {
 
@@ -24,11 +26,15 @@ struct EngineCase {
   NodeOrder nodes = NodeOrder::faithful;
   Judge judge = Judge::values;
   std::string config_path;  // of cell.config; empty for the built-in one
+  // Kinds that may strike, one fault after the other; empty: none does.
+  std::vector<sim::FaultKind> faults = {};
+  std::int64_t faults_max = 1;  // of one execution
 };
 
 // Keys and values as the flags of `zeroproof explore` and a schedule have them: stage, world-size,
 // dtype, backward, data, steps, policy, quirks, autograd-api, ds-config, preemption (blocked,
-// every-call), nodes (faithful, shared, each), judge (values, events, host).
+// every-call), nodes (faithful, shared, each), judge (values, events, host), faults (kinds with
+// commas, or all), faults-max. Faults need nodes faithful and judge values.
 using CaseSettings = std::map<std::string, std::string>;
 
 // What is absent has its default. Errors: an unknown scenario, key or value, code usage; a

@@ -4,123 +4,137 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
-#include <map>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <thread>
 #include <utility>
 
 #include "model/check.h"
 #include "props/train/case_minimizer.h"
+#include "props/train/exploration_worker.h"
 #include "sim/schedulers/replay.h"
-#include "sim/schedulers/twice.h"
 
 namespace zeroproof::train {
 namespace {
 
-// Counts what another chooser decides.
-class SiteCounter final : public Chooser {
+// How far every worker is; the first one tells the caller.
+class SharedProgress {
  public:
-  SiteCounter(Chooser& inner, std::map<std::string, SiteCount, std::less<>>& sites)
-      : inner_(inner), sites_(sites) {}
+  explicit SharedProgress(std::size_t workers) : executions_(workers), findings_(workers) {}
 
-  std::size_t choose(const ChoicePoint& at) override {
-    const std::size_t taken = inner_.choose(at);
-    if (at.options.size() < 2) return taken;
-    auto site = sites_.find(at.site);
-    if (site == sites_.end()) {
-      site = sites_.try_emplace(std::string(at.site)).first;
-      site->second.site = at.site;
-    }
-    SiteCount& count = site->second;
-    ++count.choices;
-    count.widest = std::max<std::uint64_t>(count.widest, at.options.size());
-    if (count.taken.size() < kNamesMax) count.taken.emplace(at.options[taken]);
-    return taken;
+  void note(std::size_t worker, const ExploreProgress& at) {
+    executions_[worker].store(at.executions, std::memory_order_relaxed);
+    findings_[worker].store(at.findings, std::memory_order_relaxed);
+  }
+
+  EngineProgress total(const ExploreProgress& first, std::uint64_t classes) const {
+    EngineProgress all{.deepest = first.deepest, .classes = classes, .own = first.executions};
+    for (const auto& count : executions_) all.executions += count.load(std::memory_order_relaxed);
+    for (const auto& count : findings_)
+      all.findings = std::max(all.findings, count.load(std::memory_order_relaxed));
+    return all;
   }
 
  private:
-  static constexpr std::size_t kNamesMax = 4096;
-  Chooser& inner_;
-  std::map<std::string, SiteCount, std::less<>>& sites_;
+  std::vector<std::atomic<std::uint64_t>> executions_;
+  std::vector<std::atomic<std::uint64_t>> findings_;
 };
 
 class EngineExplorer {
  public:
-  EngineExplorer(const EngineExplorationOptions& options, CaseRunner runner)
-      : runner_(std::move(runner)) {
-    report_.options = options;
-  }
+  EngineExplorer(const EngineExplorationOptions& options, const EngineWatch& watch)
+      : options_(options), watch_(watch), progress_(options.workers) {}
 
-  EngineExplorationReport run(Scheduler& scheduler, const ExploreWatch& watch) {
-    TwiceScheduler twice(scheduler);
-    Scheduler& used = report_.options.runs_twice ? static_cast<Scheduler&>(twice) : scheduler;
-    const auto execute = [&](Chooser& chooser) { return execute_once(chooser); };
-    const ExploreResult result = explore(execute, used, report_.options.budget, watch);
-    summarize(result);
-    if (const auto* pct = dynamic_cast<const PctScheduler*>(&scheduler))
-      report_.certificate = pct->certificate();
-    for (const FailingProperty& failing : result.findings) add_finding(failing, watch);
-    std::ranges::sort(report_.findings, {}, &EngineFinding::first_execution);
-    return std::move(report_);
+  EngineExplorationReport run(const CaseRunner& runner) {
+    std::vector<std::unique_ptr<Scheduler>> schedulers;
+    std::vector<std::unique_ptr<ExplorationWorker>> workers;
+    for (std::uint64_t worker = 0; worker < options_.workers; ++worker) {
+      const Deal deal{.first = options_.shard + options_.shards * worker,
+                      .stride = options_.shards * options_.workers};
+      schedulers.push_back(*make_scheduler(options_.scheduler, options_.seed));
+      workers.push_back(std::make_unique<ExplorationWorker>(options_, runner, deal));
+    }
+    std::vector<ExplorationPart> parts(workers.size());
+    std::vector<std::exception_ptr> errors(workers.size());
+    const auto run_worker = [&](std::size_t number) {
+      try {
+        parts[number] =
+            workers[number]->run(*schedulers[number], watch_of(number, *workers[number]));
+      } catch (...) {
+        errors[number] = std::current_exception();
+      }
+    };
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t number = 1; number < workers.size(); ++number)
+        threads.emplace_back(run_worker, number);
+      run_worker(0);
+    }
+    for (const std::exception_ptr& error : errors)
+      if (error) std::rethrow_exception(error);
+    for (std::size_t number = 1; number < parts.size(); ++number) parts[0].add(parts[number]);
+    return report_of(parts[0], runner);
   }
 
  private:
-  Outcome execute_once(Chooser& chooser) {
-    SiteCounter counter(chooser, sites_);
-    const CaseRun run = runner_.run(counter);
-    report_.events += run.steps;
-    if (run.status == CellStatus::refused) report_.refusal = run.refusal;
-    results_.insert(run.result);
-    ends_.insert(run.state);
-    Outcome outcome;
-    outcome.final_state = run.state;
-    for (const CaseFinding& finding : run.findings)
-      outcome.falsified.push_back({.property = index_of(finding.kind), .events = finding.step});
-    return outcome;
+  ExploreWatch watch_of(std::size_t number, const ExplorationWorker& worker) {
+    ExploreWatch watch;
+    watch.should_stop = watch_.should_stop;
+    watch.on_progress = [this, number, &worker](const ExploreProgress& at) {
+      progress_.note(number, at);
+      if (number == 0 && watch_.on_progress)
+        watch_.on_progress(progress_.total(at, worker.classes()));
+    };
+    return watch;
   }
 
-  std::uint32_t index_of(const std::string& kind) {
-    const auto at = std::ranges::find(kinds_, kind);
-    if (at == kinds_.end()) {
-      kinds_.push_back(kind);
-      return static_cast<std::uint32_t>(kinds_.size() - 1);
-    }
-    return static_cast<std::uint32_t>(at - kinds_.begin());
+  EngineExplorationReport report_of(const ExplorationPart& all, const CaseRunner& runner) const {
+    EngineExplorationReport report;
+    report.options = options_;
+    report.end = all.end;
+    report.divergence = all.divergence;
+    report.refusal = all.refusal;
+    report.executions = all.executions;
+    report.events = all.events;
+    report.choices = all.choices;
+    report.deepest = all.deepest;
+    report.results = all.coverage.results();
+    report.ends = all.coverage.ends();
+    report.classes = all.coverage.classes();
+    report.has_exhausted = all.scheduler.has_exhausted;
+    report.states = all.scheduler.states;
+    report.transitions = all.scheduler.transitions;
+    report.certificate = all.certificate;
+    report.sites = all.coverage.sites();
+    report.sometimes = all.coverage.sometimes(all.required);
+    CaseRunner again = runner;
+    for (const auto& [kind, found] : all.found)
+      report.findings.push_back(finding_of(kind, found, again));
+    std::ranges::stable_sort(report.findings, {}, &EngineFinding::first_execution);
+    return report;
   }
 
-  void summarize(const ExploreResult& result) {
-    report_.end = result.end;
-    report_.divergence = result.divergence;
-    report_.executions = result.executions;
-    report_.choices = result.progress.steps;
-    report_.deepest = result.progress.deepest;
-    report_.results = results_.size();
-    report_.ends = ends_.size();
-    report_.has_exhausted = result.has_covered_every_order();
-    report_.states = result.progress.scheduler.states;
-    report_.transitions = result.progress.scheduler.transitions;
-    for (const auto& [name, count] : sites_) report_.sites.push_back(count);
-  }
-
-  void add_finding(const FailingProperty& failing, const ExploreWatch& watch) {
-    const EngineCase& engine_case = report_.options.engine_case;
-    const std::uint64_t seed = report_.options.seed;
-    const std::string& kind = kinds_[failing.property];
+  EngineFinding finding_of(const std::string& kind, const FoundKind& found,
+                           CaseRunner& runner) const {
+    const EngineCase& engine_case = options_.engine_case;
     EngineFinding finding;
-    finding.failing_executions = failing.failing_executions;
-    finding.first_execution = failing.first.execution;
-    finding.events_before = failing.shortest.events;
-    ReplayScheduler replay(failing.shortest.choices);
-    CaseRun run = runner_.run(replay);
-    finding.schedule = schedule_of(engine_case, seed, failing.shortest.choices, run.findings);
+    finding.failing_executions = found.failing_executions;
+    finding.first_execution = found.first_execution;
+    finding.events_before = found.shortest.events;
+    ReplayScheduler replay(found.shortest.choices);
+    CaseRun run = runner.run(replay);
+    finding.schedule =
+        schedule_of(engine_case, options_.seed, found.shortest.choices, run.findings);
     finding.minimized = finding.schedule;
-    if (report_.options.minimizes) {
+    if (options_.minimizes) {
       const auto should_stop = [&] {
-        return watch.should_stop && watch.should_stop() == StopRequest::interrupted;
+        return watch_.should_stop && watch_.should_stop() == StopRequest::interrupted;
       };
-      FailingCase smaller = minimize_case(engine_case, failing.shortest.choices, kind, should_stop);
+      FailingCase smaller = minimize_case(engine_case, found.shortest.choices, kind, should_stop);
       run = std::move(smaller.run);
       finding.minimized =
-          schedule_of(smaller.engine_case, seed, std::move(smaller.choices), run.findings);
+          schedule_of(smaller.engine_case, options_.seed, std::move(smaller.choices), run.findings);
       finding.runs = smaller.runs;
       finding.is_minimal = smaller.is_minimal;
     }
@@ -130,26 +144,29 @@ class EngineExplorer {
     finding.events = shown->step;
     const Choices& choices = finding.minimized.choices;
     finding.decisions = choices.size() - static_cast<std::size_t>(std::ranges::count(choices, 0U));
-    report_.findings.push_back(std::move(finding));
+    return finding;
   }
 
-  CaseRunner runner_;
-  EngineExplorationReport report_;
-  std::vector<std::string> kinds_;
-  std::map<std::string, SiteCount, std::less<>> sites_;
-  std::set<Fingerprint> results_;
-  std::set<Fingerprint> ends_;
+  const EngineExplorationOptions& options_;
+  const EngineWatch& watch_;
+  SharedProgress progress_;
 };
 
 }  // namespace
 
 Result<EngineExplorationReport> explore_engine(const EngineExplorationOptions& options,
-                                               const ExploreWatch& watch) {
-  auto scheduler = make_scheduler(options.scheduler, options.seed);
+                                               const EngineWatch& watch) {
+  const auto scheduler = make_scheduler(options.scheduler, options.seed);
   if (!scheduler) return tl::unexpected(scheduler.error());
-  auto runner = CaseRunner::create(options.engine_case);
+  const bool is_dealt = options.workers > 1 || options.shards > 1;
+  if (is_dealt && options.scheduler != "random")
+    return fail(ErrorCode::usage,
+                fmt::format("explore: --workers and --shards need --scheduler random: the "
+                            "executions of {} depend on those before",
+                            options.scheduler));
+  const auto runner = CaseRunner::create(options.engine_case);
   if (!runner) return tl::unexpected(runner.error());
-  return EngineExplorer(options, std::move(*runner)).run(**scheduler, watch);
+  return EngineExplorer(options, watch).run(*runner);
 }
 
 std::string found_word(const std::vector<CaseFinding>& found) {

@@ -1,12 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "props/train/case_runner.h"
+#include "props/train/coverage.h"
 #include "sim/explorer.h"
 #include "sim/schedulers/pct.h"
 
@@ -19,14 +20,20 @@ struct EngineExplorationOptions {
   Budget budget;
   bool runs_twice = false;  // every execution a second time; a difference is nondeterminism
   bool minimizes = true;
+  // Execution i belongs to shard i % shards; those of a shard are dealt out to its workers alike.
+  // More than one of either: scheduler random, whose executions know nothing of each other.
+  std::uint64_t workers = 1;  // threads; the report does not depend on them
+  std::uint64_t shards = 1;
+  std::uint64_t shard = 0;
 };
 
-// What was decided at one kind of place, over all executions.
-struct SiteCount {
-  std::string site;             // "world.next", "graph_task.ready"
-  std::uint64_t choices = 0;    // with two or more options
-  std::uint64_t widest = 0;     // most options
-  std::set<std::string> taken;  // names of options that were taken
+// How far all workers of an exploration are.
+struct EngineProgress {
+  std::uint64_t executions = 0;
+  std::uint64_t deepest = 0;
+  std::uint64_t findings = 0;  // kinds
+  std::uint64_t classes = 0;   // happens-before classes, of the first worker
+  std::uint64_t own = 0;       // executions of the first worker
 };
 
 // One kind of finding of an exploration.
@@ -54,18 +61,28 @@ struct EngineExplorationReport {
   std::uint64_t deepest = 0;  // most choices of one execution
   std::uint64_t results = 0;  // that differ in a number, or in what was found
   std::uint64_t ends = 0;     // that differ in what a rank has been through, too
+  std::uint64_t classes = 0;  // happens-before classes (SimWorld::order_class)
   bool has_exhausted = false;
   std::optional<std::uint64_t> states;        // where the scheduler knows
   std::optional<std::uint64_t> transitions;   // the same
   std::optional<PctCertificate> certificate;  // of pct
   std::vector<SiteCount> sites;               // by name
+  std::vector<SometimesCount> sometimes;      // by name
   std::vector<EngineFinding> findings;        // in order of discovery
 };
 
+// The caller's side; both may be empty. `should_stop` is asked by all workers at once, the other
+// only by the calling thread.
+struct EngineWatch {
+  std::function<void(const EngineProgress&)> on_progress;
+  std::function<StopRequest()> should_stop;
+};
+
 // Runs the case in every order that the scheduler picks. Errors: code usage, for a backward that
-// the scenario does not have, or the scheduler; unreadable for its schedule file.
+// the scenario does not have, the scheduler, or several workers with one that cannot be dealt out;
+// unreadable for its schedule file.
 Result<EngineExplorationReport> explore_engine(const EngineExplorationOptions& options,
-                                               const ExploreWatch& watch = {});
+                                               const EngineWatch& watch = {});
 
 // The schedule of a case: cell, choices, and the kinds that its run shows under "found".
 Schedule schedule_of(const EngineCase& engine_case, std::uint64_t seed, Choices choices,

@@ -37,6 +37,7 @@ EngineTarget::EngineTarget(const TrainScenario& scenario, const TrainCell& cell,
       cell_(cell),
       runtime_(runtime),
       collects_values_(options.collects_values),
+      on_collect_(options.on_collect),
       config_(config_of(scenario, cell)),
       autograd_(runtime.ops(), options.autograd) {
   if (options.order) autograd_.set_scheduling(*options.order, Latitude::any_topological);
@@ -95,9 +96,15 @@ void EngineTarget::step(std::size_t engine) {
     engines_[engine]->step();
     return;
   }
-  collect_gradients(engine);
+  collect([&] { collect_gradients(engine); });
   values_.outcomes.push_back(engines_[engine]->step());
-  collect_parameters(engine);
+  collect([&] { collect_parameters(engine); });
+}
+
+void EngineTarget::collect(const std::function<void()>& look) {
+  if (on_collect_) on_collect_(true);
+  look();
+  if (on_collect_) on_collect_(false);
 }
 
 // What step() itself reduces cannot be seen before it.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -32,6 +33,7 @@ class EngineTarget final : public TrainTarget {
     ModelObserver* models = nullptr;       // must outlive it; null for none
     AutogradObserver* autograd = nullptr;  // the same
     Chooser* order = nullptr;              // the same: of nodes, where several may run next
+    std::function<void(bool begins)> on_collect = {};  // around the calls that only look
   };
 
   // References must outlive it. Throws ConfigurationRefused.
@@ -55,6 +57,9 @@ class EngineTarget final : public TrainTarget {
   void record(const std::string& name, const Tensor& value) override;
 
   Engine& engine(std::size_t index) { return *engines_[index]; }
+  // No call that needs them may follow.
+  void destroy_engines() { engines_.clear(); }
+  bool has_engines() const { return !engines_.empty(); }
   // Of the window since the last call.
   WindowValues take_values() { return std::exchange(values_, {}); }
   // A tensor.backward() that threw had changed some .grad by then.
@@ -63,6 +68,7 @@ class EngineTarget final : public TrainTarget {
  private:
   void add_engine(ModelKind kind, const Options& options);
   std::vector<std::vector<double>> gradients() const;
+  void collect(const std::function<void()>& look);
   void collect_gradients(std::size_t engine);
   void collect_parameters(std::size_t engine);
 
@@ -70,6 +76,7 @@ class EngineTarget final : public TrainTarget {
   const TrainCell& cell_;
   Runtime& runtime_;
   bool collects_values_;
+  std::function<void(bool)> on_collect_;
   ZeroConfig config_;
   Autograd autograd_;
   std::vector<std::shared_ptr<nn::Module>> modules_;

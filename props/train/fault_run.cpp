@@ -4,77 +4,16 @@
 
 #include <algorithm>
 
+#include "engine/precision/loss_scaler.h"
 #include "engine/runtime/fault.h"
-#include "engine/runtime/host/rendezvous.h"
-#include "props/train/compare.h"
-#include "props/train/engine_target.h"
+#include "props/train/fault_rank.h"
+#include "sim/world/history.h"
 #include "sim/world/sim_world.h"
 
 namespace zeroproof::train {
 namespace {
 
-constexpr std::uint64_t kStepsMax = 200'000;  // hundreds of windows
-
-// One rank of a run.
-class FaultyRank {
- public:
-  FaultyRank(const TrainScenario& scenario, const TrainCell& cell, Runtime& runtime,
-             sim::PlannedFaults& faults, bool is_agreed)
-      : scenario_(scenario),
-        cell_(cell),
-        faults_(faults),
-        is_agreed_(is_agreed),
-        rank_(runtime.rank()),
-        target_(scenario, cell, runtime, {}) {}
-
-  void run_faulty_window() {
-    faults_.open(rank_);
-    try {
-      run_window(0);
-    } catch (const sim::InjectedFault&) {
-      if (!is_agreed_) throw;
-    } catch (const host::GroupAborted&) {
-      throw;
-    } catch (const RuntimeFault&) {
-      if (!is_agreed_) throw;
-    }
-    faults_.close(rank_);
-  }
-
-  // To the next boundary, whose step takes what came since the last one.
-  void recover() {
-    zero_grad();
-    for (std::size_t engine = 0; engine < scenario_.engines(); ++engine) {
-      Engine& it = target_.engine(engine);
-      const std::int64_t steps = it.config().gradient_accumulation_steps;
-      while (it.micro_steps() % steps != 0) {
-        Pass pass(scenario_, cell_, target_, 0);
-        pass.differentiate(pass.forward(engine), false, engine);
-        it.step();
-      }
-    }
-    zero_grad();
-    target_.take_values();
-  }
-
-  WindowValues run_window(std::int64_t number) {
-    Pass pass(scenario_, cell_, target_, number);
-    scenario_.window(pass);
-    return target_.take_values();
-  }
-
- private:
-  void zero_grad() {
-    for (std::size_t engine = 0; engine < scenario_.engines(); ++engine) target_.zero_grad(engine);
-  }
-
-  const TrainScenario& scenario_;
-  const TrainCell& cell_;
-  sim::PlannedFaults& faults_;
-  bool is_agreed_;  // all ranks meet the fault, and catch it
-  int rank_;
-  EngineTarget target_;
-};
+constexpr std::uint64_t kStepsMax = 2'000'000;  // thousands of windows
 
 SimWorldOptions world_options(const TrainCell& cell, sim::PlannedFaults& faults) {
   SimWorldOptions options;
@@ -82,12 +21,16 @@ SimWorldOptions world_options(const TrainCell& cell, sim::PlannedFaults& faults)
   options.device = Device::cpu();
   options.faults = &faults;
   options.steps_max = kStepsMax;
+  const bool preempts = cell.sim && cell.sim->preempts;
+  options.preemption = preempts ? Preemption::at_every_call : Preemption::when_blocked;
   for (int rank = 0; rank < cell.world_size; ++rank)
     options.observers.push_back({.faults = &faults.point(rank)});
   return options;
 }
 
-bool ended(const std::exception_ptr& error) {
+// What a rank ends with when a program ended, its own or another's.
+bool is_of_ended_world(const std::exception_ptr& error) {
+  if (!error) return false;
   try {
     std::rethrow_exception(error);
   } catch (const RuntimeFault&) {
@@ -99,54 +42,123 @@ bool ended(const std::exception_ptr& error) {
   }
 }
 
-}  // namespace
+class FaultyProgram {
+ public:
+  FaultyProgram(const TrainScenario& scenario, const TrainCell& cell,
+                const FaultRunOptions& options, Chooser& chooser)
+      : scenario_(scenario),
+        cell_(cell),
+        options_(options),
+        chooser_(chooser),
+        faults_(cell.world_size, options.plan) {
+    run_.plan = options.plan;
+    run_.cell.ranks.resize(static_cast<std::size_t>(cell.world_size));
+  }
 
-FaultRun run_with_fault(const TrainScenario& scenario, const TrainCell& cell,
-                        const FaultRunOptions& options, Chooser& chooser) {
-  FaultRun run;
-  run.cell.ranks.resize(static_cast<std::size_t>(cell.world_size));
-  sim::PlannedFaults faults(cell.world_size);
-  faults.plan(options.fault);
-  SimWorld world(world_options(cell, faults), chooser);
-  const auto errors = world.try_run([&](Runtime& runtime) {
-    FaultyRank rank(scenario, cell, runtime, faults, options.fault && options.fault->rank < 0);
-    rank.run_faulty_window();
-    rank.recover();
-    auto& windows = run.cell.ranks[static_cast<std::size_t>(runtime.rank())].windows;
-    for (std::int64_t window = 1; window <= options.clean_windows; ++window)
-      windows.push_back(rank.run_window(window));
-  });
-  for (std::size_t rank = 0; rank < errors.size(); ++rank)
-    run.cell.ranks[rank].error = errors[rank];
-  run.cell.findings = world.findings();
-  run.cell.steps = world.steps();
-  run.places = faults.places();
-  run.has_struck = faults.has_struck();
-  run.needs_fresh_world = std::ranges::all_of(
-      run.cell.ranks, [](const RankRun& rank) { return rank.error && ended(rank.error); });
-  return run;
-}
+  FaultRun run() {
+    while (run_world()) ++run_.worlds;
+    if (options_.plan.empty() && !run_.cell.has_failed()) run_.places = places();
+    for (std::size_t fault = 0; fault < options_.plan.size(); ++fault)
+      if (faults_.has_struck(fault)) run_.struck.push_back(options_.plan[fault]);
+    run_.redone = progress_.redone;
+    run_.restored = progress_.restored;
+    judge_scale();
+    return std::move(run_);
+  }
 
-std::string difference_after_fault(const FaultRun& run, const FaultRun& clean,
-                                   const TrainCell& cell) {
-  for (std::size_t rank = 0; rank < run.cell.ranks.size(); ++rank) {
-    const RankRun& ours = run.cell.ranks[rank];
-    if (ours.error) return fmt::format("rank {}: {}", rank, text_of(ours.error));
-    const auto gradients_of = [](std::vector<WindowValues> windows) {
-      for (WindowValues& window : windows)
-        window = {.gradients = window.gradients, .outcomes = window.outcomes};
-      return windows;
-    };
-    const Comparison comparison =
-        compare(gradients_of(ours.windows), gradients_of(clean.cell.ranks[rank].windows), cell);
-    if (!comparison.is_equal) {
-      const Difference& first = *comparison.first;
-      return fmt::format("rank {}: {}[{}] is {}, and {} without the fault", rank, first.name,
-                         first.index, first.engine, first.baseline);
+ private:
+  // True: it was ended by a fault, and a fresh one has to go on.
+  bool run_world() {
+    std::vector<std::exception_ptr> errors;
+    {
+      SimWorld world(world_options(cell_, faults_), chooser_);
+      errors = world.try_run([&](Runtime& runtime) {
+        RankRun& rank = run_.cell.ranks[static_cast<std::size_t>(runtime.rank())];
+        FaultRank(scenario_, cell_, runtime, faults_, progress_).run(rank);
+      });
+      run_.cell.findings = world.findings();
+      run_.cell.steps += world.steps();
+      run_.cell.state = world.fingerprint();
+      classes_.add(world.order_class().low);
+      classes_.add(world.order_class().high);
+      run_.cell.order_class = classes_.value();
+    }
+    const bool has_ended = is_ended_by_fault(errors);
+    for (std::size_t rank = 0; rank < errors.size(); ++rank)
+      run_.cell.ranks[rank].error = has_ended ? nullptr : errors[rank];
+    return has_ended && run_.problem.empty() && run_.cell.findings.empty();
+  }
+
+  bool is_ended_by_fault(const std::vector<std::exception_ptr>& errors) {
+    const std::size_t due = due_of_all();
+    if (due >= options_.plan.size() || !faults_.has_struck(due)) return false;
+    const sim::Fault& fault = options_.plan[due];
+    if (!sim::ends_program(fault.kind, fault.rank)) return false;
+    const auto others = std::ranges::count_if(errors, is_of_ended_world);
+    if (others == 0) return false;
+    if (std::cmp_less(others, errors.size())) {
+      const bool is_error = std::ranges::any_of(
+          errors, [](const auto& error) { return error && !is_of_ended_world(error); });
+      if (is_error) return false;
+      run_.problem = "rank_went_on";
+      run_.problem_text = "a rank came to its end though the program of another had ended";
+    }
+    faults_.recover_all(due + 1);
+    return true;
+  }
+
+  std::size_t due_of_all() const {
+    std::size_t due = 0;
+    for (int rank = 0; rank < cell_.world_size; ++rank)
+      due = std::max(due, faults_.due_number(rank));
+    return due;
+  }
+
+  std::vector<sim::Fault> places() const {
+    std::vector<sim::Fault> places = faults_.places(options_.kinds);
+    std::erase_if(places, [&](const sim::Fault& fault) {
+      const bool is_late = std::cmp_greater_equal(fault.window, fault_windows(cell_.steps));
+      const bool is_unseen =
+          fault.kind == sim::FaultKind::overflow && !checks_overflow(scenario_, cell_);
+      return is_late || is_unseen;
+    });
+    return places;
+  }
+
+  // Ranks decide together, so they scale alike.
+  void judge_scale() {
+    if (run_.cell.has_failed() || !run_.problem.empty()) return;
+    for (std::size_t rank = 1; rank < run_.cell.ranks.size(); ++rank) {
+      const double ours = run_.cell.ranks[rank].loss_scale;
+      const double first = run_.cell.ranks[0].loss_scale;
+      if (ours == first) continue;
+      run_.problem = "ranks_differ";
+      run_.problem_text = fmt::format("rank {} scales by {}, and rank 0 by {}", rank, ours, first);
     }
   }
-  for (const sim::Finding& finding : run.cell.findings) return finding.text;
-  return {};
+
+  const TrainScenario& scenario_;
+  const TrainCell& cell_;
+  const FaultRunOptions& options_;
+  Chooser& chooser_;
+  sim::PlannedFaults faults_;
+  FaultProgress progress_;
+  sim::History classes_;  // of all worlds
+  FaultRun run_;
+};
+
+}  // namespace
+
+bool checks_overflow(const TrainScenario& scenario, const TrainCell& cell) {
+  const ZeroConfig config = config_of(scenario, cell);
+  const bool has_flat_slices = cell.stage == 1 || cell.stage == 2;
+  if (config.bf16.enabled) return config.bf16.check_grad_overflow && has_flat_slices;
+  return LossScaler::of(config).kind() != LossScalerKind::none;
+}
+
+FaultRun run_with_faults(const TrainScenario& scenario, const TrainCell& cell,
+                         const FaultRunOptions& options, Chooser& chooser) {
+  return FaultyProgram(scenario, cell, options, chooser).run();
 }
 
 }  // namespace zeroproof::train

@@ -1,40 +1,49 @@
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "model/choice.h"
 #include "props/train/cell_run.h"
 #include "props/train/scenario.h"
 #include "sim/world/planned_faults.h"
 
 namespace zeroproof::train {
 
-// A first window in which one fault strikes, then zero_grad, then windows without any.
-struct FaultRunOptions {
-  std::int64_t clean_windows = 1;
-  std::optional<sim::Fault> fault;  // none: the run that finds the places
-};
-
+// The programs of all ranks of a cell, and how they take up training after a fault:
+//   - all ranks meet it and catch it: they drop their gradients and run the window again, or, when
+//     some of it was stepped already, load the checkpoint from its beginning first;
+//   - engines that were given up are made again, and load it;
+//   - the step of a window with an overflow is skipped by all, and the window run again;
+//   - a program that ended takes its world with it: a fresh one makes engines, loads the last
+//     checkpoint and goes on.
 struct FaultRun {
-  CellRun cell;  // the clean windows of each rank
-  std::vector<sim::Fault> places;
-  bool has_struck = false;
-  // What the fault has ended for good: a rank's program, or a group that all ranks need. The
-  // engines are given up then, and a fresh world has to take over.
-  bool needs_fresh_world = false;
+  CellRun cell;  // every window as it succeeded; of the last world
+  std::vector<sim::Fault> plan;
+  std::vector<sim::Fault> struck;  // of the plan
+  std::uint64_t redone = 0;        // windows, of rank 0
+  std::uint64_t restored = 0;      // from a checkpoint, within a world
+  std::uint64_t worlds = 1;
+  std::vector<sim::Fault> places;  // where a fault can strike; of a run without any
+  std::string problem;             // what no fault may lead to, in a word; empty: none
+  std::string problem_text;
 };
 
-// In the simulated world. A fault that meets all ranks at the same place is caught where the
-// window is called, as a training loop would; one that meets a single rank ends its program, as
-// the others cannot know that the window is abandoned.
-FaultRun run_with_fault(const TrainScenario& scenario, const TrainCell& cell,
-                        const FaultRunOptions& options, Chooser& chooser);
+// A fault strikes in one of the first windows: the second one has what the first left behind.
+constexpr std::int64_t fault_windows(std::int64_t steps) {
+  return steps < 2 ? steps : 2;
+}
 
-// How the clean windows differ from those of a run that nothing has happened to: their gradients
-// on all ranks, or that they are missing. Empty: not at all.
-std::string difference_after_fault(const FaultRun& run, const FaultRun& clean,
-                                   const TrainCell& cell);
+struct FaultRunOptions {
+  std::vector<sim::FaultKind> kinds;  // of `places`
+  std::vector<sim::Fault> plan;
+};
+
+// Whether a cell looks for gradients that are not finite; where it does not, none is planned.
+bool checks_overflow(const TrainScenario& scenario, const TrainCell& cell);
+
+// In simulated worlds, one after the other. `cell.sim` says where ranks may be preempted.
+FaultRun run_with_faults(const TrainScenario& scenario, const TrainCell& cell,
+                         const FaultRunOptions& options, Chooser& chooser);
 
 }  // namespace zeroproof::train

@@ -5,8 +5,8 @@
 namespace zeroproof::train {
 
 std::shared_ptr<nn::Module> make_model(ModelKind kind, const ModelOptions& options) {
-  for (const auto factory :
-       {make_plain_model, make_checkpoint_model, make_function_model, make_structured_model}) {
+  for (const auto factory : {make_plain_model, make_checkpoint_model, make_function_model,
+                             make_kd_model, make_structured_model}) {
     if (auto model = factory(kind, options)) return model;
   }
   ZP_CHECK(false, "a model that no file makes");

@@ -37,6 +37,10 @@ enum class ModelKind : std::uint8_t {
   leaf,             // inp(4,5), blk: a norm and two branches, head(5,2)
   skipped_frame,    // emb(7,4), lin(4,3): row numbers in, a loss out
   kd,               // l1(4,6), head(6,3): a fused loss that differentiates inside forward
+  kd_late,          // the same, but it does so in its backward
+  kd_reentrant,     // kd with its head in a reentrant checkpoint
+  kd_plain,         // the truth of both, and of `tiled_kd`: the loss as ordinary operations
+  tiled_kd,         // `tiled` with the head of kd_late: a transform in the tiles' own backward
 };
 
 // A hook of a tiled computation: says of the head's parameters whether the gradient of the tile
@@ -66,6 +70,7 @@ std::int64_t input_width(ModelKind kind);
 // One factory per file of models; null for a kind that is not there.
 std::shared_ptr<nn::Module> make_plain_model(ModelKind kind, const ModelOptions& options);
 std::shared_ptr<nn::Module> make_checkpoint_model(ModelKind kind, const ModelOptions& options);
+std::shared_ptr<nn::Module> make_kd_model(ModelKind kind, const ModelOptions& options);
 std::shared_ptr<nn::Module> make_function_model(ModelKind kind, const ModelOptions& options);
 std::shared_ptr<nn::Module> make_structured_model(ModelKind kind, const ModelOptions& options);
 

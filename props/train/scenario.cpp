@@ -6,6 +6,7 @@
 
 #include "model/nearest_name.h"
 #include "props/train/programs.h"
+#include "props/train/transform_watch.h"
 
 namespace zeroproof::train {
 namespace {
@@ -164,8 +165,36 @@ std::vector<TrainScenario> transform_scenarios() {
       {.name = "func_kd",
        .summary = "a fused loss that takes grad_and_value over weight and input in its forward",
        .window = plain_window,
-       .models = {Kind::kd}},
+       .models = {Kind::kd},
+       .sometimes = {kTransformInForward}},
   };
+}
+
+// Transforms at the other levels at which a model can start one.
+std::vector<TrainScenario> transform_level_scenarios() {
+  return {{.name = "transform_in_recompute",
+           .summary = "func_kd with its head in a reentrant checkpoint",
+           .window = plain_window,
+           .models = {Kind::kd_reentrant},
+           .truth = {Kind::kd_plain},
+           .sometimes = {kTransformInForward, kTransformInRecompute},
+           .is_in_matrix = false},
+          {.name = "transform_in_tiles",
+           .summary = "tiles whose own backward, inside forward, takes a transform",
+           .window = plain_window,
+           .models = {Kind::tiled_kd},
+           .truth = {Kind::kd_plain},
+           .uses = 2,
+           .sometimes = {kTransformInPreUserBackward},
+           .is_in_matrix = false},
+          {.name = "transform_between_engines",
+           .summary = "two engines in one loss, and a transform in the backward of one of them",
+           .window = two_engines_window,
+           .models = {Kind::kd_late, Kind::mlp},
+           .truth = {Kind::kd_plain, Kind::mlp},
+           .uses = 2,
+           .sometimes = {kTransformBetweenEngines},
+           .is_in_matrix = false}};
 }
 
 // Named in 'Must show', outside the matrix.
@@ -255,8 +284,9 @@ std::vector<TrainScenario> further_scenarios() {
 
 std::vector<TrainScenario> make_catalogue() {
   std::vector<TrainScenario> all;
-  for (auto part : {call_scenarios(), model_scenarios(), accumulation_scenarios(),
-                    transform_scenarios(), tiled_scenarios(), further_scenarios()})
+  for (auto part :
+       {call_scenarios(), model_scenarios(), accumulation_scenarios(), transform_scenarios(),
+        transform_level_scenarios(), tiled_scenarios(), further_scenarios()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

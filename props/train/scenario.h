@@ -33,6 +33,9 @@ struct TrainScenario {
   std::int64_t uses = 1;                  // how often one forward adds to one gradient, at most
   std::string_view idle_parameters = "";  // those with this prefix get no gradient
 
+  // Conditions that some execution of an exploration has to reach (TransformWatch).
+  std::vector<std::string_view> sometimes = {};
+
   bool has_engine_backward = true;
   bool has_tensor_backward = true;
   bool is_in_matrix = true;

@@ -1,5 +1,6 @@
 // Which cells of the matrix a scenario has, and what its engines are configured with.
 #include "engine/quirk_effect.h"
+#include "props/train/programs.h"
 #include "props/train/scenario.h"
 
 namespace zeroproof::train {
@@ -49,7 +50,7 @@ bool scales_dynamically(const TrainCell& cell) {
 // Manual backward of an engine that was never asked to scale.
 bool forgets_scale(const TrainScenario& scenario, const TrainCell& cell) {
   if (scenario.name == "non_scalar") return is_manual(cell);
-  if (scenario.name == "two_engines") return !is_manual(cell);
+  if (scenario.window == two_engines_window) return !is_manual(cell);
   return scenario.name == "chained_engines";
 }
 

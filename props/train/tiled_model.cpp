@@ -4,6 +4,7 @@
 #include "model/checkpoint/checkpoint.h"
 #include "model/custom_function.h"
 #include "model/functions.h"
+#include "props/train/kd_head.h"
 
 namespace zeroproof::train {
 namespace {
@@ -19,7 +20,12 @@ class Tiled final : public nn::Module {
     };
     if (tiling.is_deep) inp_ = layer("inp", {4, 4});
     l1_ = layer("l1", {4, 6});
-    head_ = layer("head", {6, 3, false, false});
+    if (tiling.has_late_transform) {
+      head_ =
+          register_module("head", std::make_shared<KdHead>(init, options.data, KdMoment::backward));
+    } else {
+      head_ = layer("head", {6, 3, false, false});
+    }
   }
 
  protected:
@@ -57,7 +63,9 @@ class Tiled final : public nn::Module {
   }
 
   Tensor tile_loss(Autograd& ag, const TensorList& tile) const {
-    return div(ag, mean_loss(ag, options_.data, (*head_)(ag, tile)), double{kTiles});
+    const TensorList output = (*head_)(ag, tile);
+    const bool is_loss = tiling_.has_late_transform;
+    return div(ag, is_loss ? output.at(0) : mean_loss(ag, options_.data, output), double{kTiles});
   }
 
   void mark_ready(bool is_ready) const {
@@ -114,7 +122,7 @@ class Tiled final : public nn::Module {
   Tiling tiling_;
   std::shared_ptr<Layer> inp_;
   std::shared_ptr<Layer> l1_;
-  std::shared_ptr<Layer> head_;
+  std::shared_ptr<nn::Module> head_;
 };
 
 }  // namespace

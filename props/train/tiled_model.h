@@ -13,6 +13,8 @@ struct Tiling {
   bool is_ordinary = false;
   // A layer "inp" comes first, and l1 runs in a reentrant checkpoint unless tiles are ordinary.
   bool is_deep = false;
+  // The head is that of kd_late, which differentiates once more in its backward.
+  bool has_late_transform = false;
 };
 
 std::shared_ptr<nn::Module> make_tiled_model(const ModelOptions& options, const Tiling& tiling);

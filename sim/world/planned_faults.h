@@ -1,38 +1,24 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
-#include <optional>
+#include <functional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "engine/runtime/fault.h"
 #include "model/choice.h"
+#include "sim/world/fault_kind.h"
 #include "sim/world/seam_faults.h"
 
 namespace zeroproof::sim {
 
-enum class FaultKind : std::uint8_t {
-  exception,   // the operation of an event throws: a node, a hook, a callback, a recompute
-  abort,       // the rank's program ends at an event
-  timeout,     // a collective fails, and its group with it
-  allocation,  // there is no memory
-};
-
-std::string_view fault_name(FaultKind kind);  // "exception"; static
-
-// A place where a rank can fail, and how. Places are counted from one collective to the next, so
-// that ranks with more or fewer events of their own agree on what they have done together.
-struct Fault {
-  FaultKind kind = FaultKind::exception;
-  int rank = 0;             // -1: all, each at the same place
-  std::uint64_t after = 0;  // so many collectives of the rank
-  std::uint64_t at = 0;     // of the events or allocations since then, from 0
-  friend bool operator==(const Fault&, const Fault&) = default;
-};
-
-std::string describe(const Fault& fault);  // "allocation.r1.17+2"
+// What a rank comes by and where something can fail.
+enum class FaultPlace : std::uint8_t { event, allocation, gradient, step, call };
+inline constexpr std::size_t kFaultPlaces = 5;
 
 // What a planned exception is.
 struct InjectedFault : std::runtime_error {
@@ -44,25 +30,40 @@ struct RankAborted : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Faults as choices: a run without any counts what each rank reaches while it is open, then a
-// chooser picks one place, or none, for the next run. Used by one world at a time.
+// Faults as choices: a run without any counts what each rank comes by while it is in a window, then
+// a chooser picks places. The faults of a plan strike one after the other: the next one is due
+// when the rank has recovered from the one before, or is past its window. Used by one world at a
+// time.
 class PlannedFaults final : public SeamFaults {
  public:
-  explicit PlannedFaults(int world_size);
+  explicit PlannedFaults(int world_size, std::vector<Fault> plan = {});
 
   FaultPoint& point(int rank) { return points_[static_cast<std::size_t>(rank)]; }
-  // From here to close(), what the rank reaches is counted, and fails where that is planned.
-  void open(int rank) { counts_[static_cast<std::size_t>(rank)].is_open = true; }
-  void close(int rank) { counts_[static_cast<std::size_t>(rank)].is_open = false; }
+  // What an exploration does on a rank whose own hooks go.
+  void set_hook_remover(int rank, std::function<void()> remove);
+
+  // From here to the end, what the rank comes by is counted, and fails where that is planned.
+  void begin_window(int rank, std::uint64_t window);
+  void end_window(int rank) { of(rank).is_open = false; }
+  // Within a window: what is only there to be looked at, which separates places as collectives do.
+  void pause(int rank);
+  void resume(int rank) { of(rank).is_open = true; }
+  // The next fault is due on this rank, or on all of a fresh world.
+  void recover(int rank) { ++of(rank).due; }
+  void recover_all(std::size_t due);
+  // What may strike in the window the rank is in, or null.
+  const Fault* due(int rank) const;
+  std::size_t due_number(int rank) const { return counts_[static_cast<std::size_t>(rank)].due; }
+
   void reach(int rank, SeamCall call) override;
+  // Counts a gradient, a step or a call; whether the fault that is due strikes there.
+  bool strikes(FaultPlace place, int rank);
   std::uint64_t fingerprint() const override;
 
-  // What can fail of what was counted: of one rank alone, its program, a collective or an
-  // allocation; of all ranks alike, an operation or an allocation.
-  std::vector<Fault> places() const;
-  // Starts counting afresh.
-  void plan(const std::optional<Fault>& fault);
-  bool has_struck() const { return has_struck_; }
+  // What can fail of what was counted, of these kinds, by kind, rank, window and place.
+  std::vector<Fault> places(std::span<const FaultKind> kinds) const;
+  const std::vector<Fault>& plan() const { return plan_; }
+  bool has_struck(std::size_t fault) const { return has_struck_.at(fault); }
 
  private:
   class Point final : public FaultPoint {
@@ -75,26 +76,30 @@ class PlannedFaults final : public SeamFaults {
     int rank_;
   };
   struct Interval {
-    std::uint64_t events = 0;
-    std::uint64_t allocations = 0;
+    std::array<std::uint64_t, kFaultPlaces> places = {};
   };
+  using Window = std::vector<Interval>;  // between collectives; the last one is under way
   struct Counts {
     bool is_open = false;
-    std::vector<Interval> intervals{Interval{}};  // the last one is under way
+    bool is_aborted = false;  // what its program still does while it unwinds, nobody sees
+    std::size_t due = 0;      // of the plan
+    std::uint64_t window = 0;
+    std::vector<Window> windows;
+    std::function<void()> remove_hooks;
   };
 
+  Counts& of(int rank) { return counts_[static_cast<std::size_t>(rank)]; }
   void reach_event(int rank);
-  bool strikes(FaultKind kind, int rank, std::uint64_t at);
-  static void add_places(std::vector<Fault>& places, int rank,
-                         const std::vector<Interval>& intervals);
+  std::uint64_t count(FaultPlace place, Counts& counts);
+  bool is_due(FaultKind kind, int rank, std::uint64_t at);
+  std::vector<Window> common_windows() const;
+  static void add_places(std::vector<Fault>& places, Fault fault,
+                         const std::vector<Window>& windows);
 
   std::deque<Point> points_;
   std::vector<Counts> counts_;
-  std::optional<Fault> fault_;
-  bool has_struck_ = false;
+  std::vector<Fault> plan_;
+  std::vector<bool> has_struck_;
 };
-
-// One of the places, or none: the choice at site "fault.event".
-std::optional<Fault> choose_fault(Chooser& chooser, const std::vector<Fault>& places);
 
 }  // namespace zeroproof::sim

@@ -8,6 +8,11 @@
 #include "model/check.h"
 
 namespace zeroproof::sim {
+namespace {
+
+constexpr std::uint64_t kAgents = 1U << 20;  // more than streams of a rank
+
+}  // namespace
 
 RankTask::RankTask(int rank, const SimRuntimeOptions& options, SimWorld& world)
     : rank_(rank), name_(fmt::format("r{}", rank)), world_(world), runtime_(options, *this) {}
@@ -58,6 +63,7 @@ std::size_t RankTask::choose(const ChoicePoint& at) {
   ++world_.steps_;
   const std::size_t choice = world_.chooser_.choose({at.site, at.options, StateSource::of(world_)});
   history_.add(2 + choice);
+  turns_.add(kAgents + choice);
   world_.trace_.add(choice);
   return choice;
 }

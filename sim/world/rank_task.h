@@ -32,6 +32,10 @@ class RankTask final : public RankControl, public Chooser {
   // Chooser, for choices within the rank.
   std::size_t choose(const ChoicePoint& at) override;
 
+  // Its program, or the work of a stream, is about to go on.
+  void note_turn(std::uint64_t agent) { turns_.add(agent); }
+  Fingerprint turns() const { return turns_.value(); }
+
   void start(const SimWorld::Program& program);
   void resume() { fiber_->resume(); }
   bool is_done() const { return !fiber_ || fiber_->is_done(); }
@@ -58,6 +62,7 @@ class RankTask final : public RankControl, public Chooser {
   std::unique_ptr<Fiber> fiber_;
   std::optional<StreamEvent> awaited_;
   History history_;
+  History turns_;  // of its program and its streams, in their order
   std::exception_ptr error_;
   bool is_woken_ = false;
   std::string failure_;

@@ -119,6 +119,7 @@ bool SimWorld::turn() {
   trace_.add(agents_.size());
   trace_.add(choice);
   const Agent agent = agents_[choice];
+  agent.task->note_turn(agent.is_host ? 0 : agent.stream + 1);
   if (!agent.is_host) {
     agent.task->runtime().streams().all()[agent.stream]->run_head();
     return true;
@@ -168,6 +169,15 @@ void SimWorld::abort_all(const std::string& reason) {
 
 void SimWorld::report(sim::Finding finding) {
   findings_.push_back(std::move(finding));
+}
+
+Fingerprint SimWorld::order_class() const {
+  sim::History all;
+  for (const auto& rank : ranks_) {
+    all.add(rank->turns().low);
+    all.add(rank->turns().high);
+  }
+  return all.value();
 }
 
 Fingerprint SimWorld::fingerprint() const {

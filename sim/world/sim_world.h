@@ -69,6 +69,10 @@ class SimWorld {
   // Of the ranks' histories and what stands in the queues. Equal ones have equal futures where no
   // data race is reported.
   Fingerprint fingerprint() const;
+  // Of the order in which each rank's program and streams went on, and what was chosen within it.
+  // What different ranks do commutes unless a collective orders it, and those are in the programs:
+  // equal ones are one happens-before class.
+  Fingerprint order_class() const;
   // Of everything that happened, in its order: decisions, seam calls, what they returned. Equal in
   // every build for equal programs and decisions.
   Fingerprint trace_hash() const { return trace_.value(); }

@@ -79,9 +79,25 @@ void GradientPartitions::flush(GradientBucket& bucket) {
   check(bucket);
   bucket.order_before(reducer_.stream());
   const ParameterList& parameters = bucket.take_all();
-  const Tensor slices = reducer_.reduce(parameters, bucket.communication_dtype());
-  const Events::Call reported(context_.events, "z3.partition_grads");
-  partition(parameters, slices);
+  Tensor slices;
+  try {
+    slices = reducer_.reduce(parameters, bucket.communication_dtype());
+    const Events::Call reported(context_.events, "z3.partition_grads");
+    partition(parameters, slices);
+  } catch (...) {
+    keep_queued(parameters, slices);
+    throw;
+  }
+}
+
+// A reduction that failed on the way: what is queued of it still reads its memory.
+void GradientPartitions::keep_queued(const ParameterList& parameters, const Tensor& slices) {
+  Stream& stream = reducer_.stream();
+  if (slices.is_defined()) stream.record_use(slices);
+  for (const PartitionedParameter* parameter : parameters) {
+    const Tensor grad = parameter->parameter().tensor.grad();
+    if (grad.is_defined()) stream.record_use(grad);
+  }
 }
 
 void GradientPartitions::check(const GradientBucket& bucket) {

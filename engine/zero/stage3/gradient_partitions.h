@@ -81,6 +81,7 @@ class GradientPartitions {
   void flush(GradientBucket& bucket);
   static void check(const GradientBucket& bucket);
   void partition(const ParameterList& parameters, const Tensor& slices);
+  void keep_queued(const ParameterList& parameters, const Tensor& slices);
   bool overwrites_pending() const;
   bool overwrites_window(const State& state) const;
   void report_flush(const GradientBucket& bucket) const;

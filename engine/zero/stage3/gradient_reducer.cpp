@@ -15,10 +15,17 @@ std::int64_t slices_of(const ParameterList& parameters) {
 
 Tensor GradientReducer::reduce(const ParameterList& parameters, DType dtype) {
   limit_outstanding();
-  Tensor slices = context_.config.reduce_scatter ? reduce_scatter(parameters, dtype)
-                                                 : all_reduce(parameters, dtype);
-  outstanding_.push_back(stream().record());
-  return slices;
+  buffers_.clear();
+  try {
+    Tensor slices = context_.config.reduce_scatter ? reduce_scatter(parameters, dtype)
+                                                   : all_reduce(parameters, dtype);
+    outstanding_.push_back(stream().record());
+    buffers_.clear();
+    return slices;
+  } catch (...) {
+    for (const Tensor& buffer : buffers_) stream().record_use(buffer);
+    throw;
+  }
 }
 
 // Upstream forgets the sequence-parallel ranks on the reduce-scatter path (H18).
@@ -28,11 +35,15 @@ double GradientReducer::divisor() const {
   return has_correction ? context_.averaging_divisor() : static_cast<double>(context_.data.size());
 }
 
+Tensor GradientReducer::allocate(std::int64_t elements, DType dtype) {
+  return buffers_.emplace_back(context_.runtime.memory().allocate(elements, dtype));
+}
+
 Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dtype) {
   Kernels& kernels = context_.kernels();
   const int ranks = context_.data.size();
   const std::int64_t slices = slices_of(parameters);
-  const Tensor all = context_.runtime.memory().allocate(slices * ranks, dtype);
+  const Tensor all = allocate(slices * ranks, dtype);
   kernels.fill(stream(), Span::of(all), 0.0);
   for (int rank = 0; rank < ranks; ++rank) {
     std::int64_t offset = slices * rank;
@@ -46,7 +57,7 @@ Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dt
     }
   }
   if (divisor() != 1.0) kernels.divide(stream(), Span::of(all), divisor());
-  const Tensor own = context_.runtime.memory().allocate(slices, dtype);
+  const Tensor own = allocate(slices, dtype);
   announce(context_, parameters);
   const Work work =
       context_.data.reduce_scatter(stream(), Span::of(own), Span::of(all), ReduceOp::sum, {});
@@ -60,7 +71,7 @@ Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype)
   const ZeroConfig& config = context_.config;
   std::int64_t elements = 0;
   for (const PartitionedParameter* parameter : parameters) elements += parameter->elements();
-  const Tensor all = context_.runtime.memory().allocate(elements, dtype);
+  const Tensor all = allocate(elements, dtype);
   std::int64_t offset = 0;
   for (const PartitionedParameter* parameter : parameters) {
     kernels.copy(stream(), Span::of(all, offset, parameter->elements()),
@@ -75,7 +86,7 @@ Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype)
   context_.data.group().wait(work, stream());
   if (has_predivide) kernels.scale(stream(), Span::of(all), before / divisor());
 
-  const Tensor own = context_.runtime.memory().allocate(slices_of(parameters), dtype);
+  const Tensor own = allocate(slices_of(parameters), dtype);
   kernels.fill(stream(), Span::of(own), 0.0);
   offset = 0;
   std::int64_t slice = 0;

@@ -23,11 +23,13 @@ class GradientReducer {
  private:
   Tensor reduce_scatter(const ParameterList& parameters, DType dtype);
   Tensor all_reduce(const ParameterList& parameters, DType dtype);
+  Tensor allocate(std::int64_t elements, DType dtype);
   double divisor() const;
   void limit_outstanding();
 
   ZeroContext& context_;
   std::deque<StreamEvent> outstanding_;
+  TensorList buffers_;  // of the reduction that is being queued
 };
 
 }  // namespace zeroproof

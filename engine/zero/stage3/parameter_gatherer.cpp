@@ -37,17 +37,6 @@ std::vector<ParameterList> by_wire_dtype(const ParameterList& parameters) {
   return lists;
 }
 
-// What fails on the way leaves nothing in flight.
-template <class Act>
-void or_give_up(const ParameterList& parameters, Act act) {
-  try {
-    act();
-  } catch (...) {
-    for (PartitionedParameter* parameter : parameters) parameter->give_up_gather();
-    throw;
-  }
-}
-
 }  // namespace
 
 ParameterGatherer::ParameterGatherer(ZeroContext& context) : context_(context) {
@@ -55,6 +44,20 @@ ParameterGatherer::ParameterGatherer(ZeroContext& context) : context_(context) {
     PartitionedParameter& added = parameters_.emplace_back(context, parameter);
     by_tensor_[&parameter.tensor.impl()] = &added;
     added.partition(false);
+  }
+}
+
+// What fails on the way leaves nothing in flight; what is queued keeps its memory, and is waited
+// for by whoever uses the parameters that came before.
+template <class Act>
+void ParameterGatherer::or_give_up(const Gather& gather, Act act) {
+  try {
+    act();
+  } catch (...) {
+    for (PartitionedParameter* parameter : gather.parameters) parameter->give_up_gather();
+    if (gather.flat.is_defined()) stream().record_use(gather.flat);
+    context_.compute().wait(stream());
+    throw;
   }
 }
 
@@ -93,7 +96,7 @@ std::shared_ptr<ParameterGatherer::Gather> ParameterGatherer::start(ParameterLis
   for (PartitionedParameter* parameter : gather->parameters) parameter->begin_gather();
   // Upstream's direct gathers have no such shortcut.
   if (context_.data.size() == 1 && is_async) return gather;
-  or_give_up(gather->parameters, [&] { issue(*gather); });
+  or_give_up(*gather, [&] { issue(*gather); });
   return gather;
 }
 
@@ -142,7 +145,7 @@ void ParameterGatherer::limit_outstanding() {
 void ParameterGatherer::finish(Gather& gather) {
   // All at once: what fails on the way must not leave a part of them in flight for ever.
   for (const PartitionedParameter* parameter : gather.parameters) inflight_.erase(parameter->id());
-  or_give_up(gather.parameters, [&] { install(gather); });
+  or_give_up(gather, [&] { install(gather); });
   report(EventKind::zparam_gather_end, gather.parameters, false);
 }
 

@@ -56,6 +56,8 @@ class ParameterGatherer {
   void issue(Gather& gather);
   void install(Gather& gather);
   void finish(Gather& gather);
+  template <class Act>
+  void or_give_up(const Gather& gather, Act act);
   Tensor assemble(const Gather& gather, const PartitionedParameter& parameter,
                   std::int64_t offset) const;
   void limit_outstanding();

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/files/file_system.h"
+
+namespace zeroproof::train {
+
+// A file system in memory that never fails: where a simulated program keeps its checkpoints. What
+// happens to files is not what it is for (tests/engine has one that crashes). Not thread-safe.
+class KeptFiles final : public FileSystem {
+ public:
+  FileResult<std::unique_ptr<WritableFile>> create(const std::string& path) override;
+  FileResult<std::string> read(const std::string& path, std::uint64_t bytes_max) override;
+  FileResult<std::vector<std::string>> list(const std::string& folder) override;
+  bool exists(const std::string& path) override;
+  FileResult<void> make_folders(const std::string& path) override;
+  FileResult<void> rename(const std::string& from, const std::string& to) override;
+  FileResult<void> remove_all(const std::string& path) override;
+  FileResult<void> sync_folder(const std::string&) override { return {}; }
+
+ private:
+  struct Entry {
+    bool is_folder = false;
+    std::string bytes;
+  };
+  class File;
+  std::map<std::string, Entry> entries_;  // by path
+};
+
+}  // namespace zeroproof::train
