@@ -73,7 +73,8 @@ class ExploreVerb final : public Verb {
     if (scheduler_.empty()) scheduler_ = "exhaustive";
     if (is_common_model)
       return common_model_.run(
-          {settings_, scheduler_, budget_, workers_, !skips_minimizing_, skips_reduction_}, session);
+          {settings_, scheduler_, budget_, workers_, !skips_minimizing_, skips_reduction_},
+          session);
     if (is_hook_order)
       return run_hook_order({settings_, scheduler_, budget_, skips_reduction_}, session);
     auto jobs = plan(session.common.seed);
