@@ -1,5 +1,8 @@
 #include "props/train/kd_head.h"
 
+#include <utility>
+
+#include "model/autocast/custom_fwd_bwd.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/functions.h"
 
@@ -81,20 +84,23 @@ CustomFunction KdHead::early_function(Autograd& ag) const {
           }};
 }
 
+// Its backward computes the loss again, and so needs the autocast state of its forward.
 CustomFunction KdHead::late_function(Autograd& ag) const {
-  return {"LateKdLossBackward",
-          [this, &ag](FunctionContext& context, const TensorList& given) {
-            context.save_for_backward(given);
-            return TensorList{loss(ag, given)};
-          },
-          [this, &ag](FunctionContext& context, const TensorList& grads) {
-            const TensorList saved = context.saved_tensors();
-            const func::GradAndValue made = differentiate(ag, saved);
-            TensorList result(saved.size());
-            result.front() = mul(ag, made.grads.at(0), grads.at(0));
-            result.back() = mul(ag, made.grads.at(1), grads.at(0));
-            return result;
-          }};
+  CustomFunction function{"LateKdLossBackward",
+                          [this, &ag](FunctionContext& context, const TensorList& given) {
+                            context.save_for_backward(given);
+                            return TensorList{loss(ag, given)};
+                          },
+                          [this, &ag](FunctionContext& context, const TensorList& grads) {
+                            const TensorList saved = context.saved_tensors();
+                            const func::GradAndValue made = differentiate(ag, saved);
+                            TensorList result(saved.size());
+                            result.front() = mul(ag, made.grads.at(0), grads.at(0));
+                            result.back() = mul(ag, made.grads.at(1), grads.at(0));
+                            return result;
+                          }};
+  const DeviceType device = DeviceType::cpu;
+  return custom_bwd(ag, custom_fwd(ag, std::move(function), device), device);
 }
 
 std::shared_ptr<nn::Module> make_kd_model(ModelKind kind, const ModelOptions& options) {
