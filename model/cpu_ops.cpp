@@ -193,6 +193,7 @@ Tensor CpuOps::cast(const Tensor& x, DType dtype) const {
 void CpuOps::add_in_place(const Tensor& target, const Tensor& x) const {
   const std::vector<double> values = broadcast_to(x, target.sizes()).values();
   Storage& storage = *target.impl().storage;
+  ZP_CHECK(!storage.device, "the CPU writes to a tensor whose elements a device keeps");
   const DType dtype = target.dtype();
   std::size_t i = 0;
   for_each_offset(target.impl(), [&](std::size_t offset) {
@@ -204,6 +205,7 @@ void CpuOps::add_in_place(const Tensor& target, const Tensor& x) const {
 void CpuOps::copy_in_place(const Tensor& target, const Tensor& x) const {
   const std::vector<double> values = broadcast_to(x, target.sizes()).values();
   Storage& storage = *target.impl().storage;
+  ZP_CHECK(!storage.device, "the CPU writes to a tensor whose elements a device keeps");
   const DType dtype = target.dtype();
   std::size_t i = 0;
   for_each_offset(target.impl(), [&](std::size_t offset) {

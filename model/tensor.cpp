@@ -76,6 +76,7 @@ const Storage* Tensor::storage_id() const {
 
 std::vector<double> Tensor::values() const {
   if (!impl_->storage) throw AutogradError("the values of a batched tensor are hidden inside vmap");
+  if (impl_->storage->device) return impl_->storage->device->read(*impl_);
   std::vector<double> values;
   values.reserve(static_cast<std::size_t>(numel()));
   const std::vector<double>& elements = impl_->storage->elements;
@@ -86,6 +87,7 @@ std::vector<double> Tensor::values() const {
 double Tensor::item() const {
   ZP_CHECK(numel() == 1, "item() of a tensor with several elements");
   if (!impl_->storage) throw AutogradError("vmap: item() of a batched tensor has no one value");
+  if (impl_->storage->device) return impl_->storage->device->read(*impl_)[0];
   return impl_->storage->elements[static_cast<std::size_t>(impl_->offset_elements)];
 }
 

@@ -8,9 +8,18 @@
 
 namespace zeroproof {
 
+// Elements that a device keeps in their own dtype; only the runtime that made them follows them.
+class DeviceElements {
+ public:
+  virtual ~DeviceElements() = default;
+  // Those of `tensor` in row-major order, after all work queued on the compute stream.
+  virtual std::vector<double> read(const TensorImpl& tensor) const = 0;
+};
+
 // The elements that tensors share; every write in place raises the version (rule S2).
 struct Storage {
-  std::vector<double> elements;
+  std::vector<double> elements;             // empty where a device keeps them
+  std::shared_ptr<DeviceElements> device;   // null: `elements` has them
   std::uint32_t version = 0;
   std::shared_ptr<void> lease;  // whoever accounts for the memory; goes with the last tensor on it
 };

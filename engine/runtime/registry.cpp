@@ -1,15 +1,19 @@
 #include "engine/runtime/registry.h"
 
 #include <algorithm>
+#include <string>
+
+#include "engine/runtime/cuda/cuda_world.h"
 
 namespace zeroproof {
 
 const std::vector<RuntimeInfo>& runtimes() {
+  static const std::string kNoCuda = cuda_unavailable();
   static const std::vector<RuntimeInfo> kRuntimes = {
       {"host", "ranks are threads of this process, collectives go through shared memory", true, ""},
       {"sim", "ranks share one thread in virtual time, every order is a choice", true, ""},
-      {"cuda", "a rank is a process with a GPU, collectives go through NCCL", false,
-       "this build has no CUDA runtime; use host"},
+      {"cuda", "ranks are threads with a GPU each, collectives go through NCCL", kNoCuda.empty(),
+       kNoCuda},
   };
   return kRuntimes;
 }

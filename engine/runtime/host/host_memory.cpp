@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <atomic>
 #include <limits>
-#include <utility>
 
 #include "engine/runtime/fault.h"
 #include "model/check.h"
@@ -13,47 +10,19 @@
 
 namespace zeroproof::host {
 
-// Only `live` is touched by other threads; the observer is heard on the thread of its rank, or
-// while nothing runs.
-struct HostMemory::Account {
-  std::atomic<std::int64_t> live = 0;
-  std::int64_t peak = 0;
-  std::int64_t allocations = 0;
-  AccessObserver* accesses = nullptr;
-};
-
-struct HostMemory::Lease {
-  Lease(std::shared_ptr<Account> of, const Storage& on, std::int64_t size)
-      : account(std::move(of)), storage(on), bytes(size) {
-    const std::int64_t live = account->live += bytes;
-    account->peak = std::max(account->peak, live);
-    ++account->allocations;
-  }
-  ~Lease() {
-    account->live -= bytes;
-    if (account->accesses) account->accesses->on_free(storage);
-  }
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-
-  std::shared_ptr<Account> account;
-  const Storage& storage;  // whose member this is
-  std::int64_t bytes;
-};
-
 HostMemory::HostMemory(const MemoryOptions& options)
-    : options_(options), accounts_{std::make_shared<Account>(), std::make_shared<Account>()} {
-  for (const std::shared_ptr<Account>& of : accounts_) of->accesses = options.accesses;
-}
+    : options_(options),
+      accounts_{std::make_shared<MemoryAccount>(options.accesses),
+                std::make_shared<MemoryAccount>(options.accesses)} {}
 
 HostMemory::~HostMemory() {
-  for (const std::shared_ptr<Account>& of : accounts_) of->accesses = nullptr;
+  for (const std::shared_ptr<MemoryAccount>& of : accounts_) of->stop_observing();
 }
 
 Tensor HostMemory::allocate(std::int64_t elements, DType dtype, Placement placement) {
   ZP_CHECK(elements >= 0, "an allocation of fewer than no elements");
   const std::int64_t bytes = elements * item_bytes(dtype);
-  const std::int64_t live = account(placement)->live;
+  const std::int64_t live = account(placement)->live_bytes();
   if (bytes > options_.capacity_bytes - live)
     throw RuntimeFault(fmt::format("out of memory: {} bytes asked for, {} of {} in use", bytes,
                                    live, options_.capacity_bytes));
@@ -61,7 +30,7 @@ Tensor HostMemory::allocate(std::int64_t elements, DType dtype, Placement placem
   impl->storage = std::make_shared<Storage>();
   const double garbage = options_.is_poisoned ? std::numeric_limits<double>::quiet_NaN() : 0.0;
   impl->storage->elements.assign(static_cast<std::size_t>(elements), garbage);
-  impl->storage->lease = std::make_shared<Lease>(account(placement), *impl->storage, bytes);
+  impl->storage->lease = MemoryAccount::lease(account(placement), *impl->storage, bytes);
   impl->sizes = {elements};
   impl->strides = {1};
   impl->dtype = dtype;
@@ -70,12 +39,11 @@ Tensor HostMemory::allocate(std::int64_t elements, DType dtype, Placement placem
 }
 
 MemoryStats HostMemory::stats(Placement placement) const {
-  const Account& of = *account(placement);
-  return {of.live, of.peak, of.allocations};
+  return account(placement)->stats();
 }
 
 void HostMemory::reset_peak() {
-  for (const std::shared_ptr<Account>& of : accounts_) of->peak = of->live;
+  for (const std::shared_ptr<MemoryAccount>& of : accounts_) of->reset_peak();
 }
 
 }  // namespace zeroproof::host

@@ -6,6 +6,7 @@
 
 #include "engine/runtime/access.h"
 #include "engine/runtime/memory.h"
+#include "engine/runtime/memory_account.h"
 
 namespace zeroproof::host {
 
@@ -29,14 +30,12 @@ class HostMemory final : public Memory {
   void reset_peak() override;
 
  private:
-  struct Account;
-  struct Lease;
-  const std::shared_ptr<Account>& account(Placement placement) const {
+  const std::shared_ptr<MemoryAccount>& account(Placement placement) const {
     return accounts_[static_cast<std::size_t>(placement)];
   }
 
   MemoryOptions options_;
-  std::array<std::shared_ptr<Account>, 2> accounts_;  // shared with the leases
+  std::array<std::shared_ptr<MemoryAccount>, 2> accounts_;  // shared with the leases
 };
 
 }  // namespace zeroproof::host

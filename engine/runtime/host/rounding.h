@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+
 #include "model/dtype.h"
 
 namespace zeroproof::host {
@@ -14,10 +16,7 @@ struct Rounding {
     return round_to(dtype, value);
   }
 
-  // A number beside a tensor of this dtype, as upstream's kernels take it.
-  double number(double value) const {
-    return dtype == DType::float64 ? value : static_cast<double>(static_cast<float>(value));
-  }
+  double root(double value) const { return (*this)(std::sqrt(value)); }
 };
 
 }  // namespace zeroproof::host

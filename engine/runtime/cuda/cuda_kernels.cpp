@@ -1,0 +1,144 @@
+#include "engine/runtime/cuda/cuda_kernels.h"
+
+#include <utility>
+
+#include "engine/runtime/cuda/check.h"
+#include "engine/runtime/cuda/cuda_stream.h"
+#include "engine/runtime/cuda/kernels/launches.h"
+#include "engine/runtime/host/elements.h"
+#include "model/check.h"
+
+namespace zeroproof::cuda {
+namespace {
+
+void check_equal_length(const Span& target, const Span& source) {
+  ZP_CHECK(target.elements == source.elements, "a kernel on spans of different lengths");
+}
+
+}  // namespace
+
+// What a kernel reads, and the copy on the GPU where there was none.
+class CudaKernels::Source {
+ public:
+  Source(const CudaKernels& kernels, Stream& stream, const Span& span) {
+    kernels.log_.read(stream, span);
+    if (span.is_empty() || is_strided(*span.tensor)) {
+      view_ = strided(span);
+      return;
+    }
+    std::vector<double> values;
+    values.reserve(static_cast<std::size_t>(span.elements));
+    host::for_each_element(span, [&](double element) { values.push_back(element); });
+    uploaded_ = upload(kernels.gpu_, values, {span.elements}, span.dtype(), native(stream));
+    view_ = strided(Span::of(uploaded_));
+  }
+  const Strided& view() const { return view_; }
+
+ private:
+  Tensor uploaded_;
+  Strided view_;
+};
+
+CudaKernels::CudaKernels(std::shared_ptr<Gpu> gpu, const host::StreamLog& log)
+    : gpu_(std::move(gpu)),
+      log_(log),
+      partials_(gpu_, kPartials * static_cast<std::int64_t>(sizeof(double)), Placement::device) {
+  ZP_CUDA(cudaStreamSynchronize(gpu_->compute()));  // every stream may use them
+}
+
+Strided CudaKernels::target(Stream& stream, const Span& target) const {
+  log_.write(stream, target);
+  host::note_write(target);
+  ZP_CHECK(target.is_empty() || buffer_of(*target.tensor) != nullptr,
+           "a kernel writes to elements that the host keeps");
+  return strided(target);
+}
+
+void CudaKernels::fill(Stream& stream, const Span& span, double value) {
+  launch_fill(native(stream), target(stream, span), value);
+  ZP_CUDA(cudaGetLastError());
+}
+
+void CudaKernels::copy(Stream& stream, const Span& to, const Span& from, double factor) {
+  check_equal_length(to, from);
+  const Source source(*this, stream, from);
+  launch_copy(native(stream), target(stream, to), source.view(), factor);
+  ZP_CUDA(cudaGetLastError());
+}
+
+void CudaKernels::add(Stream& stream, const Span& to, const Span& from, double factor) {
+  check_equal_length(to, from);
+  const Source source(*this, stream, from);
+  launch_add(native(stream), target(stream, to), source.view(), factor);
+  ZP_CUDA(cudaGetLastError());
+}
+
+void CudaKernels::scale(Stream& stream, const Span& span, double factor) {
+  launch_scale(native(stream), target(stream, span), factor);
+  ZP_CUDA(cudaGetLastError());
+}
+
+void CudaKernels::divide(Stream& stream, const Span& span, double divisor) {
+  launch_divide(native(stream), target(stream, span), divisor);
+  ZP_CUDA(cudaGetLastError());
+}
+
+void CudaKernels::add_squares(Stream& stream, const Span& to, const Span& from) {
+  const Source source(*this, stream, from);
+  auto* const partials = reinterpret_cast<double*>(partials_.data());
+  launch_add_squares(native(stream), target(stream, to.part(0, 1)), source.view(), partials);
+  ZP_CUDA(cudaGetLastError());
+}
+
+void CudaKernels::count_non_finite(Stream& stream, const Span& to, const Span& from) {
+  const Source source(*this, stream, from);
+  auto* const partials = reinterpret_cast<double*>(partials_.data());
+  launch_count_non_finite(native(stream), target(stream, to.part(0, 1)), source.view(), partials);
+  ZP_CUDA(cudaGetLastError());
+}
+
+Strided CudaKernels::updated(Stream& stream, const Span& span, std::int64_t elements) const {
+  ZP_CHECK(span.elements == elements, "an update of spans of different lengths");
+  const Strided view = target(stream, span);
+  ZP_CHECK(view.dims == 1, "an update of a tensor with gaps");
+  return view;
+}
+
+void CudaKernels::adam(Stream& stream, const AdamUpdate& update) {
+  const std::int64_t elements = update.parameter.elements;
+  check_equal_length(update.parameter, update.grad);
+  const Source grad(*this, stream, update.grad);
+  launch_adam(native(stream),
+              {updated(stream, update.parameter, elements), grad.view(),
+               updated(stream, update.exp_avg, elements),
+               updated(stream, update.exp_avg_sq, elements)},
+              adam_rule(update));
+  ZP_CUDA(cudaGetLastError());
+}
+
+void CudaKernels::sgd(Stream& stream, const SgdUpdate& update) {
+  const std::int64_t elements = update.parameter.elements;
+  const SgdRule rule = sgd_rule(update);
+  check_equal_length(update.parameter, update.grad);
+  const Source grad(*this, stream, update.grad);
+  SgdTensors tensors{updated(stream, update.parameter, elements), grad.view(), {}};
+  if (rule.has_momentum) tensors.momentum_buffer = updated(stream, update.momentum_buffer, elements);
+  launch_sgd(native(stream), tensors, rule);
+  ZP_CUDA(cudaGetLastError());
+}
+
+std::vector<double> CudaKernels::read(Stream& stream, const Span& source) {
+  const Source view(*this, stream, source);
+  return download(gpu_, view.view(), native(stream));
+}
+
+void CudaKernels::write(Stream& stream, const Span& span, const std::vector<double>& values) {
+  ZP_CHECK(std::cmp_equal(values.size(), span.elements), "values do not fill the span");
+  if (span.is_empty()) return;
+  const Tensor source =
+      upload(gpu_, values, {span.elements}, DType::float64, native(stream));
+  launch_copy(native(stream), target(stream, span), strided(Span::of(source)), 1.0);
+  ZP_CUDA(cudaGetLastError());
+}
+
+}  // namespace zeroproof::cuda

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+
+#include "engine/runtime/cuda/device_buffer.h"
+#include "engine/runtime/host/host_stream.h"
+#include "engine/runtime/kernels.h"
+
+namespace zeroproof::cuda {
+
+// Kernels on the GPU's queues, with the bits of HostKernels; sums of squares beyond
+// kOrderedSumMax elements excepted, whose order is another fixed one. Elements that the host keeps
+// are uploaded to be read; they cannot be written. `log` must outlive it.
+class CudaKernels final : public Kernels {
+ public:
+  CudaKernels(std::shared_ptr<Gpu> gpu, const host::StreamLog& log);
+
+  void fill(Stream& stream, const Span& target, double value) override;
+  void copy(Stream& stream, const Span& target, const Span& source, double factor = 1.0) override;
+  void add(Stream& stream, const Span& target, const Span& source, double factor = 1.0) override;
+  void scale(Stream& stream, const Span& target, double factor) override;
+  void divide(Stream& stream, const Span& target, double divisor) override;
+  void add_squares(Stream& stream, const Span& target, const Span& source) override;
+  void count_non_finite(Stream& stream, const Span& target, const Span& source) override;
+  void adam(Stream& stream, const AdamUpdate& update) override;
+  void sgd(Stream& stream, const SgdUpdate& update) override;
+  std::vector<double> read(Stream& stream, const Span& source) override;
+  void write(Stream& stream, const Span& target, const std::vector<double>& values) override;
+
+ private:
+  class Source;
+  Strided target(Stream& stream, const Span& target) const;
+  Strided updated(Stream& stream, const Span& span, std::int64_t elements) const;
+
+  std::shared_ptr<Gpu> gpu_;
+  const host::StreamLog& log_;
+  DeviceBuffer partials_;  // of sums
+};
+
+}  // namespace zeroproof::cuda

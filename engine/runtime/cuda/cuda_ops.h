@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+
+#include "engine/runtime/cuda/gpu.h"
+#include "engine/runtime/cuda/kernels/strided.h"
+#include "model/cpu_ops.h"
+
+namespace zeroproof::cuda {
+
+// The model's arithmetic on one GPU's compute stream, with the bits of CpuOps but for mathematical
+// functions, which may differ in the last bit of a double. What the host keeps is uploaded to be
+// read; a target that the host keeps is written there.
+class CudaOps final : public Ops {
+ public:
+  explicit CudaOps(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
+
+  Tensor unary(UnaryOp op, const Tensor& x) const override;
+  Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) const override;
+  Tensor mm(const Tensor& a, const Tensor& b) const override;
+  Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b) const override;
+  Tensor bmm(const Tensor& a, const Tensor& b) const override;
+  Tensor sum(const Tensor& x) const override;
+  Tensor sum_to(const Tensor& x, const Shape& sizes) const override;
+  Tensor max_to(const Tensor& x, const Shape& sizes) const override;
+  Tensor cast(const Tensor& x, DType dtype) const override;
+  void add_in_place(const Tensor& target, const Tensor& x) const override;
+  void copy_in_place(const Tensor& target, const Tensor& x) const override;
+
+ private:
+  Tensor resident(const Tensor& x) const;  // x itself, where kernels can read it
+  Tensor source_for(const Tensor& target, const Tensor& x) const;
+  Tensor make(Shape sizes, DType dtype, const Device& device) const;
+  Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias) const;
+
+  std::shared_ptr<Gpu> gpu_;
+  CpuOps cpu_;
+};
+
+}  // namespace zeroproof::cuda

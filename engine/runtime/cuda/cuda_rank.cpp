@@ -1,0 +1,72 @@
+#include "engine/runtime/cuda/cuda_rank.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "engine/runtime/cuda/check.h"
+
+namespace zeroproof::cuda {
+namespace {
+
+RankObservers observers_of(const CudaWorldOptions& options, int rank) {
+  if (options.observers.empty()) return {};
+  return options.observers[static_cast<std::size_t>(rank)];
+}
+
+}  // namespace
+
+CudaRank::CudaRank(const CudaWorldOptions& options, int rank, const std::shared_ptr<Gpu>& gpu)
+    : rank_(rank),
+      world_size_(options.world_size),
+      timeout_ms_(options.timeout_ms),
+      device_(options.device),
+      recording_(observers_of(options, rank)),
+      gpu_(gpu),
+      memory_(gpu, options.device, options.is_poisoned, recording_.accesses),
+      streams_(gpu, recording_.accesses),
+      kernels_(gpu, streams_.log()),
+      ops_(gpu) {
+  gpu_->while_waiting = [this](std::int64_t waited_ms) { check_progress(waited_ms); };
+}
+
+CudaRank::~CudaRank() {
+  gpu_->while_waiting = nullptr;
+}
+
+void CudaRank::join(host::GroupMembers members, std::shared_ptr<NcclCommunicator> communicator) {
+  groups_.push_back(std::make_unique<NcclGroup>(std::move(members), std::move(communicator), gpu_,
+                                                streams_.log()));
+}
+
+std::optional<std::string> CudaRank::poll_error() {
+  return host::take_failure(groups_);
+}
+
+void CudaRank::enter() {
+  gpu_->make_current();
+}
+
+void CudaRank::leave() {
+  for (const StreamRole role : {StreamRole::compute, StreamRole::reduction, StreamRole::all_gather,
+                                StreamRole::offload})
+    streams_.of(role).synchronize();
+}
+
+void CudaRank::abort(const std::string& reason) {
+  for (const std::unique_ptr<NcclGroup>& group : groups_) group->abort(reason);
+}
+
+void CudaRank::check_progress(std::int64_t waited_ms) {
+  for (const std::unique_ptr<NcclGroup>& group : groups_) group->throw_if_failed();
+  if (waited_ms < timeout_ms_) return;
+  std::string what = "work that is no collective";
+  for (const std::unique_ptr<NcclGroup>& group : groups_)
+    if (const std::optional<std::string> pending = group->pending()) what = *pending;
+  const std::string reason =
+      fmt::format("rank {} waited {} ms for {}", rank_, waited_ms, what);
+  abort(reason);
+  throw RuntimeFault(reason);
+}
+
+}  // namespace zeroproof::cuda

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/runtime/cuda/cuda_kernels.h"
+#include "engine/runtime/cuda/cuda_memory.h"
+#include "engine/runtime/cuda/cuda_ops.h"
+#include "engine/runtime/cuda/cuda_stream.h"
+#include "engine/runtime/cuda/cuda_world.h"
+#include "engine/runtime/cuda/nccl_group.h"
+#include "engine/runtime/host/host_clock.h"
+#include "engine/runtime/runtime.h"
+
+namespace zeroproof::cuda {
+
+// One rank of a CudaWorld. A host that waits finds out what failed below, and what takes longer
+// than the world's time-out: then its communicators are aborted.
+class CudaRank final : public Runtime {
+ public:
+  CudaRank(const CudaWorldOptions& options, int rank, const std::shared_ptr<Gpu>& gpu);
+  ~CudaRank() override;
+  CudaRank(const CudaRank&) = delete;
+  CudaRank& operator=(const CudaRank&) = delete;
+  // By GroupKind.
+  void join(host::GroupMembers members, std::shared_ptr<NcclCommunicator> communicator);
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return world_size_; }
+  Device device() const override { return device_; }
+  Clock& clock() override { return clock_; }
+  Memory& memory() override { return memory_; }
+  Kernels& kernels() override { return kernels_; }
+  const Ops& ops() const override { return ops_; }
+  Stream& stream(StreamRole role) override { return streams_.of(role); }
+  Stream& user_stream(StreamIndex) override { return streams_.of(StreamRole::compute); }
+  ProcessGroup& group(GroupKind kind) override { return *groups_[static_cast<std::size_t>(kind)]; }
+  std::optional<std::string> poll_error() override;
+  Journal* journal() override { return recording_.journal; }
+  FaultPoint* faults() override { return recording_.faults; }
+
+  void enter();  // on the thread of its program, before it starts
+  void leave();  // waits for all that is queued
+  void abort(const std::string& reason);
+
+ private:
+  void check_progress(std::int64_t waited_ms);
+
+  int rank_;
+  int world_size_;
+  std::int64_t timeout_ms_;
+  Device device_;
+  RankObservers recording_;
+  std::shared_ptr<Gpu> gpu_;
+  host::HostClock clock_;
+  CudaMemory memory_;
+  CudaStreams streams_;
+  CudaKernels kernels_;
+  CudaOps ops_;
+  std::vector<std::unique_ptr<NcclGroup>> groups_;
+};
+
+}  // namespace zeroproof::cuda

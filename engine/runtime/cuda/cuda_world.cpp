@@ -1,0 +1,121 @@
+#include "engine/runtime/cuda/cuda_world.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+#include <utility>
+
+#include "engine/runtime/cuda/check.h"
+#include "engine/runtime/cuda/cuda_rank.h"
+#include "engine/runtime/cuda/gpu_set.h"
+#include "engine/runtime/host/rank_errors.h"
+#include "model/check.h"
+
+namespace zeroproof {
+namespace {
+
+int gpu_count(std::string& problem) {
+  int count = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result == cudaSuccess && count > 0) return count;
+  problem = result == cudaSuccess
+                ? "CUDA sees no GPU"
+                : fmt::format("CUDA sees no GPU: {}", cudaGetErrorString(result));
+  return 0;
+}
+
+}  // namespace
+
+std::string cuda_unavailable() {
+  std::string problem;
+  gpu_count(problem);
+  return problem;
+}
+
+Result<Gpus> Gpus::open(int count) {
+  std::string problem;
+  const int found = gpu_count(problem);
+  if (!problem.empty()) return fail(ErrorCode::cannot_run, problem + "; use --runtime host");
+  if (found < count)
+    return fail(ErrorCode::cannot_run,
+                fmt::format("{} ranks need as many GPUs, and CUDA sees {}", count, found));
+  Gpus gpus;
+  gpus.set_ = std::make_shared<cuda::GpuSet>(count);
+  return gpus;
+}
+
+int Gpus::count() const {
+  return static_cast<int>(set_->gpus().size());
+}
+
+struct CudaWorld::State {
+  std::shared_ptr<cuda::GpuSet> gpus;
+  std::vector<std::unique_ptr<cuda::CudaRank>> ranks;
+
+  void make_groups(GroupKind kind, const CudaWorldOptions& options) {
+    for (const std::vector<int>& members : group_layout(kind, options.world_size, options.degrees))
+      for (std::size_t i = 0; i < members.size(); ++i)
+        ranks[static_cast<std::size_t>(members[i])]->join(
+            {kind, members, static_cast<int>(i)},
+            members.size() == 1 ? nullptr : gpus->communicators(kind, members)[i]);
+  }
+
+  std::exception_ptr run_rank(const Program& program, int rank) {
+    cuda::CudaRank& runtime = *ranks[static_cast<std::size_t>(rank)];
+    try {
+      runtime.enter();
+      program(runtime);
+      runtime.leave();
+      return nullptr;
+    } catch (...) {
+      const std::exception_ptr error = std::current_exception();
+      const std::string reason = host::abort_reason(rank, error);
+      for (const std::unique_ptr<cuda::CudaRank>& other : ranks) other->abort(reason);
+      return error;
+    }
+  }
+};
+
+CudaWorld::CudaWorld(const CudaWorldOptions& options, const Gpus& gpus)
+    : state_(std::make_unique<State>()) {
+  ZP_CHECK(options.world_size <= gpus.count(), "a world of more ranks than GPUs");
+  ZP_CHECK(
+      options.observers.empty() || std::cmp_equal(options.observers.size(), options.world_size),
+      "a world has observers for each rank or for none");
+  state_->gpus = gpus.set_;
+  for (int rank = 0; rank < options.world_size; ++rank) {
+    const std::shared_ptr<cuda::Gpu>& gpu = gpus.set_->gpus()[static_cast<std::size_t>(rank)];
+    gpu->make_current();
+    state_->ranks.push_back(std::make_unique<cuda::CudaRank>(options, rank, gpu));
+  }
+  for (int kind = 0; kind < kGroupKinds; ++kind)
+    state_->make_groups(static_cast<GroupKind>(kind), options);
+}
+
+CudaWorld::~CudaWorld() = default;
+
+int CudaWorld::world_size() const {
+  return static_cast<int>(state_->ranks.size());
+}
+
+Runtime& CudaWorld::runtime(int rank) {
+  ZP_CHECK(rank >= 0 && rank < world_size(), "a rank outside the world");
+  return *state_->ranks[static_cast<std::size_t>(rank)];
+}
+
+void CudaWorld::run(const Program& program) {
+  host::rethrow_first(try_run(program));
+}
+
+std::vector<std::exception_ptr> CudaWorld::try_run(const Program& program) {
+  std::vector<std::exception_ptr> errors(state_->ranks.size());
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < world_size(); ++rank)
+    threads.emplace_back([this, &program, &errors, rank] {
+      errors[static_cast<std::size_t>(rank)] = state_->run_rank(program, rank);
+    });
+  threads.clear();  // joins
+  return errors;
+}
+
+}  // namespace zeroproof

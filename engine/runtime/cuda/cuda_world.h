@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/host/host_world.h"
+#include "model/result.h"
+
+namespace zeroproof {
+
+namespace cuda {
+class CudaRank;
+class GpuSet;
+}  // namespace cuda
+
+// The GPUs of this process and the NCCL communicators between them, which take long to make: kept
+// from world to world. One world at a time.
+class Gpus {
+ public:
+  // An error without that many GPUs, or in a build without CUDA: what is missing, in one line.
+  static Result<Gpus> open(int count);
+  int count() const;
+
+ private:
+  friend class CudaWorld;
+  std::shared_ptr<cuda::GpuSet> set_;
+};
+
+// Why no GPU can be used here; empty when one can.
+std::string cuda_unavailable();
+
+struct CudaWorldOptions {
+  int world_size = 1;
+  ParallelDegrees degrees;
+  std::int64_t timeout_ms = 60'000;      // of a host that waits for its GPU
+  Device device = Device::cuda(0);       // what each rank's GPU counts as in its own process
+  bool is_poisoned = true;               // what the contract calls garbage is NaN
+  std::vector<RankObservers> observers;  // empty, or one for each rank; must outlive the world
+};
+
+// Ranks as threads of this process, a GPU each, with collectives through NCCL. Runs the programs of
+// a HostWorld; the same calls have the same meaning.
+class CudaWorld {
+ public:
+  using Program = std::function<void(Runtime& runtime)>;
+
+  // CheckFailed for more ranks than GPUs, or degrees that do not divide.
+  CudaWorld(const CudaWorldOptions& options, const Gpus& gpus);
+  ~CudaWorld();
+  CudaWorld(const CudaWorld&) = delete;
+  CudaWorld& operator=(const CudaWorld&) = delete;
+
+  int world_size() const;
+  Runtime& runtime(int rank);
+  // As of HostWorld.
+  void run(const Program& program);
+  std::vector<std::exception_ptr> try_run(const Program& program);
+
+ private:
+  struct State;  // none in a build without CUDA
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace zeroproof

@@ -1,0 +1,166 @@
+#include "engine/runtime/cuda/device_buffer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/runtime/cuda/check.h"
+#include "engine/runtime/cuda/kernels/launches.h"
+#include "engine/runtime/host/elements.h"
+#include "model/check.h"
+
+namespace zeroproof::cuda {
+namespace {
+
+constexpr auto kDouble = static_cast<std::int64_t>(sizeof(double));
+
+Strided dense(void* data, DType dtype, std::int64_t elements) {
+  Strided out;
+  out.data = data;
+  out.dtype = dtype;
+  out.elements = elements;
+  out.sizes[0] = elements;
+  out.strides[0] = 1;
+  return out;
+}
+
+// Of one element of the host that its strides repeat.
+bool is_repeated(const TensorImpl& tensor) {
+  for (std::size_t d = 0; d < tensor.sizes.size(); ++d)
+    if (tensor.sizes[d] != 1 && tensor.strides[d] != 0) return false;
+  return true;
+}
+
+}  // namespace
+
+DeviceBuffer::DeviceBuffer(std::shared_ptr<Gpu> gpu, std::int64_t bytes, Placement placement)
+    : gpu_(std::move(gpu)), placement_(placement), bytes_(bytes) {
+  if (bytes == 0) return;
+  gpu_->make_current();
+  const auto size = static_cast<std::size_t>(bytes);
+  if (placement == Placement::host)
+    ZP_CUDA(cudaHostAlloc(&data_, size, cudaHostAllocDefault));
+  else
+    ZP_CUDA(cudaMallocAsync(&data_, size, gpu_->compute()));
+}
+
+DeviceBuffer::~DeviceBuffer() {
+  if (data_ != nullptr) free();
+}
+
+// Errors have nobody to go to here; the next call on the queue meets them again.
+void DeviceBuffer::free() {
+  cudaSetDevice(gpu_->ordinal());
+  cudaStream_t last = gpu_->compute();
+  for (cudaStream_t queue : used_on_) {
+    try {
+      gpu_->order(last, queue);
+    } catch (...) {
+      cudaStreamSynchronize(last);
+    }
+    last = queue;
+  }
+  if (placement_ == Placement::device) {
+    cudaFreeAsync(data_, last);
+    return;
+  }
+  cudaStreamSynchronize(last);
+  cudaFreeHost(data_);
+}
+
+void DeviceBuffer::record_use(cudaStream_t queue) {
+  if (queue == gpu_->compute() || std::ranges::find(used_on_, queue) != used_on_.end()) return;
+  used_on_.push_back(queue);
+}
+
+std::vector<double> DeviceBuffer::read(const TensorImpl& tensor) const {
+  return download(gpu_, strided(tensor), gpu_->compute());
+}
+
+DeviceBuffer* buffer_of(const TensorImpl& tensor) {
+  ZP_CHECK(tensor.storage != nullptr, "a kernel on a batched tensor");
+  return static_cast<DeviceBuffer*>(tensor.storage->device.get());
+}
+
+Tensor make_tensor(const std::shared_ptr<Gpu>& gpu, Shape sizes, DType dtype,
+                   Placement placement) {
+  auto impl = std::make_shared<TensorImpl>();
+  impl->storage = std::make_shared<Storage>();
+  impl->storage->device =
+      std::make_shared<DeviceBuffer>(gpu, numel(sizes) * item_bytes(dtype), placement);
+  impl->strides = contiguous_strides(sizes);
+  impl->sizes = std::move(sizes);
+  impl->dtype = dtype;
+  return Tensor(std::move(impl));
+}
+
+Tensor upload(const std::shared_ptr<Gpu>& gpu, const std::vector<double>& values, Shape sizes,
+              DType dtype, cudaStream_t queue) {
+  const auto elements = static_cast<std::int64_t>(values.size());
+  Tensor out = make_tensor(gpu, std::move(sizes), dtype);
+  if (elements == 0) return out;
+  gpu->order(gpu->compute(), queue);  // the memory is given in its order
+  buffer_of(out.impl())->record_use(queue);
+  DeviceBuffer wide(gpu, elements * kDouble, Placement::device);
+  gpu->order(gpu->compute(), queue);
+  wide.record_use(queue);
+  ZP_CUDA(cudaMemcpyAsync(wide.data(), values.data(), values.size() * sizeof(double),
+                          cudaMemcpyHostToDevice, queue));
+  launch_copy(queue, strided(Span::of(out)), dense(wide.data(), DType::float64, elements), 1.0);
+  ZP_CUDA(cudaGetLastError());
+  return out;
+}
+
+bool is_strided(const TensorImpl& tensor) {
+  return buffer_of(tensor) != nullptr || is_repeated(tensor) || numel(tensor.sizes) == 0;
+}
+
+Strided strided(const TensorImpl& tensor) {
+  const std::int64_t elements = numel(tensor.sizes);
+  Strided out = dense(nullptr, tensor.dtype, elements);
+  if (elements == 0) return out;
+  const DeviceBuffer* const buffer = buffer_of(tensor);
+  if (buffer == nullptr) {
+    ZP_CHECK(is_repeated(tensor), "a kernel on elements that the host keeps");
+    out.constant = tensor.storage->elements[static_cast<std::size_t>(tensor.offset_elements)];
+    return out;
+  }
+  out.data = buffer->data() + tensor.offset_elements * item_bytes(tensor.dtype);
+  if (host::is_dense({const_cast<TensorImpl*>(&tensor), 0, elements})) return out;
+  ZP_CHECK(tensor.sizes.size() <= kDimsMax, "a kernel on a tensor of more than 8 dimensions");
+  out.dims = static_cast<int>(tensor.sizes.size());
+  std::ranges::copy(tensor.sizes, out.sizes.begin());
+  std::ranges::copy(tensor.strides, out.strides.begin());
+  return out;
+}
+
+Strided strided(const Span& span) {
+  const bool is_dense = span.is_empty() || host::is_dense(span);
+  Strided out = strided(*span.tensor);
+  if (!is_dense) return out;
+  void* const data =
+      out.data == nullptr
+          ? nullptr
+          : static_cast<std::byte*>(out.data) + span.begin * item_bytes(span.dtype());
+  Strided part = dense(data, span.dtype(), span.elements);
+  part.constant = out.constant;
+  return part;
+}
+
+std::vector<double> download(const std::shared_ptr<Gpu>& gpu, const Strided& from,
+                             cudaStream_t queue) {
+  std::vector<double> values(static_cast<std::size_t>(from.elements), from.constant);
+  if (from.data == nullptr || values.empty()) return values;
+  gpu->make_current();
+  DeviceBuffer wide(gpu, from.elements * kDouble, Placement::device);
+  gpu->order(gpu->compute(), queue);
+  wide.record_use(queue);
+  launch_copy(queue, dense(wide.data(), DType::float64, from.elements), from, 1.0);
+  ZP_CUDA(cudaGetLastError());
+  gpu->synchronize(gpu->record(queue));
+  ZP_CUDA(cudaMemcpyAsync(values.data(), wide.data(), values.size() * sizeof(double),
+                          cudaMemcpyDeviceToHost, queue));
+  ZP_CUDA(cudaStreamSynchronize(queue));
+  return values;
+}
+
+}  // namespace zeroproof::cuda

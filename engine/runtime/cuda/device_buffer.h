@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/runtime/cuda/gpu.h"
+#include "engine/runtime/cuda/kernels/strided.h"
+#include "engine/runtime/memory.h"
+#include "engine/runtime/span.h"
+#include "model/tensor_impl.h"
+
+namespace zeroproof::cuda {
+
+// Memory of a GPU, or pinned memory of the host that it reaches, in the order of the compute
+// stream. Goes back behind the work of all streams that it was lent to (record_use).
+class DeviceBuffer final : public DeviceElements {
+ public:
+  DeviceBuffer(std::shared_ptr<Gpu> gpu, std::int64_t bytes, Placement placement);
+  ~DeviceBuffer() override;
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+  std::int64_t bytes() const { return bytes_; }
+  void record_use(cudaStream_t queue);
+  std::vector<double> read(const TensorImpl& tensor) const override;
+
+ private:
+  void free();
+
+  std::shared_ptr<Gpu> gpu_;
+  Placement placement_;
+  std::int64_t bytes_;
+  void* data_ = nullptr;
+  std::vector<cudaStream_t> used_on_;  // besides the compute stream
+};
+
+// Null: the elements are doubles of the host.
+DeviceBuffer* buffer_of(const TensorImpl& tensor);
+
+// A contiguous tensor without a graph; its elements are garbage.
+Tensor make_tensor(const std::shared_ptr<Gpu>& gpu, Shape sizes, DType dtype,
+                   Placement placement = Placement::device);
+// A copy on the GPU of values given in row-major order, rounded to the dtype, made on `queue`.
+Tensor upload(const std::shared_ptr<Gpu>& gpu, const std::vector<double>& values, Shape sizes,
+              DType dtype, cudaStream_t queue);
+// Of elements on the GPU, or of one element of the host, repeated or not; others are uploaded first.
+bool is_strided(const TensorImpl& tensor);
+Strided strided(const TensorImpl& tensor);
+Strided strided(const Span& span);
+// The elements behind one another in the host's memory, after what is queued on `queue`.
+std::vector<double> download(const std::shared_ptr<Gpu>& gpu, const Strided& from,
+                             cudaStream_t queue);
+
+}  // namespace zeroproof::cuda

@@ -1,0 +1,106 @@
+#include "engine/runtime/cuda/gpu.h"
+
+#include <chrono>
+#include <limits>
+#include <thread>
+
+#include "engine/runtime/cuda/check.h"
+#include "model/check.h"
+
+namespace zeroproof::cuda {
+
+Gpu::Gpu(int ordinal) : ordinal_(ordinal) {
+  make_current();
+  int least = 0;
+  int greatest = 0;
+  ZP_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  for (std::size_t role = 0; role < kRoles; ++role) {
+    // Communication goes first: the arithmetic beside it fills what is left.
+    const bool is_compute = static_cast<StreamRole>(role) == StreamRole::compute;
+    ZP_CUDA(cudaStreamCreateWithPriority(&queues_[role], cudaStreamNonBlocking,
+                                         is_compute ? least : greatest));
+  }
+  // Freed memory stays with the pool: an iteration asks for the same again.
+  cudaMemPool_t pool = nullptr;
+  ZP_CUDA(cudaDeviceGetDefaultMemPool(&pool, ordinal));
+  std::uint64_t threshold = std::numeric_limits<std::uint64_t>::max();
+  ZP_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+}
+
+// Nobody is there to hear of errors.
+Gpu::~Gpu() {
+  cudaSetDevice(ordinal_);
+  for (cudaStream_t queue : queues_)
+    if (queue != nullptr) cudaStreamSynchronize(queue);
+  for (cudaEvent_t event : events_) cudaEventDestroy(event);
+  for (cudaEvent_t event : spare_) cudaEventDestroy(event);
+  for (cudaStream_t queue : queues_)
+    if (queue != nullptr) cudaStreamDestroy(queue);
+}
+
+void Gpu::make_current() const {
+  ZP_CUDA(cudaSetDevice(ordinal_));
+}
+
+StreamEvent Gpu::record(cudaStream_t queue) {
+  recycle();
+  cudaEvent_t event = nullptr;
+  if (spare_.empty()) {
+    ZP_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  } else {
+    event = spare_.back();
+    spare_.pop_back();
+  }
+  events_.push_back(event);
+  ZP_CUDA(cudaEventRecord(event, queue));
+  return StreamEvent{first_ + static_cast<std::int64_t>(events_.size()) - 1};
+}
+
+void Gpu::wait(cudaStream_t queue, StreamEvent event) {
+  if (cudaEvent_t of = native(event)) ZP_CUDA(cudaStreamWaitEvent(queue, of, 0));
+}
+
+void Gpu::order(cudaStream_t before, cudaStream_t after) {
+  if (before != after) wait(after, record(before));
+}
+
+bool Gpu::query(StreamEvent event) {
+  const cudaEvent_t of = native(event);
+  if (of == nullptr) return true;
+  const cudaError_t result = cudaEventQuery(of);
+  if (result == cudaErrorNotReady) return false;
+  ZP_CUDA(result);
+  return true;
+}
+
+// Without giving the processor away at first: what the host waits for is mostly near.
+void Gpu::synchronize(StreamEvent event) {
+  constexpr int kSpins = 20'000;
+  constexpr std::chrono::microseconds kPause{50};
+  for (int spin = 0; spin < kSpins; ++spin)
+    if (query(event)) return;
+  const auto begin = std::chrono::steady_clock::now();
+  while (!query(event)) {
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (while_waiting)
+      while_waiting(std::chrono::duration_cast<std::chrono::milliseconds>(waited).count());
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+cudaEvent_t Gpu::native(StreamEvent event) const {
+  const std::int64_t place = event.value - first_;
+  ZP_CHECK(event.value >= 0 && place < static_cast<std::int64_t>(events_.size()),
+           "an event that no stream recorded");
+  return place < 0 ? nullptr : events_[static_cast<std::size_t>(place)];
+}
+
+void Gpu::recycle() {
+  while (events_.size() > kKeptEvents && cudaEventQuery(events_.front()) == cudaSuccess) {
+    spare_.push_back(events_.front());
+    events_.pop_front();
+    ++first_;
+  }
+}
+
+}  // namespace zeroproof::cuda

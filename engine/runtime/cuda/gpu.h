@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "engine/runtime/stream.h"
+
+namespace zeroproof::cuda {
+
+// One GPU as one rank uses it: its queues and the events recorded on them. Used by one thread at a
+// time; tensors keep it alive. What CUDA refuses is a RuntimeFault.
+class Gpu {
+ public:
+  explicit Gpu(int ordinal);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  int ordinal() const { return ordinal_; }
+  void make_current() const;  // for the calling thread
+  cudaStream_t queue(StreamRole role) const { return queues_[static_cast<std::size_t>(role)]; }
+  cudaStream_t compute() const { return queue(StreamRole::compute); }
+
+  StreamEvent record(cudaStream_t queue);
+  void wait(cudaStream_t queue, StreamEvent event);
+  // What is queued on `after` from now on runs behind everything on `before`.
+  void order(cudaStream_t before, cudaStream_t after);
+  bool query(StreamEvent event);
+  // The host waits; `while_waiting` is told now and then how long it has, and may throw.
+  void synchronize(StreamEvent event);
+  std::function<void(std::int64_t waited_ms)> while_waiting;
+
+ private:
+  static constexpr std::size_t kRoles = 4;
+  static constexpr std::size_t kKeptEvents = 256;
+
+  cudaEvent_t native(StreamEvent event) const;  // null: complete, and recycled since
+  void recycle();
+
+  int ordinal_;
+  std::array<cudaStream_t, kRoles> queues_{};
+  std::deque<cudaEvent_t> events_;  // of numbers from first_ on
+  std::vector<cudaEvent_t> spare_;
+  std::int64_t first_ = 0;
+};
+
+}  // namespace zeroproof::cuda

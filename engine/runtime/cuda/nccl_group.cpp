@@ -1,0 +1,161 @@
+#include "engine/runtime/cuda/nccl_group.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/runtime/cuda/check.h"
+#include "engine/runtime/cuda/cuda_stream.h"
+#include "engine/runtime/host/rendezvous.h"
+#include "model/check.h"
+
+namespace zeroproof::cuda {
+namespace {
+
+using host::Collective;
+using host::CollectiveOp;
+
+ncclDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::float64:
+      return ncclFloat64;
+    case DType::float32:
+      return ncclFloat32;
+    case DType::bfloat16:
+      return ncclBfloat16;
+    case DType::float16:
+      return ncclFloat16;
+  }
+  return ncclFloat64;
+}
+
+ncclRedOp_t op_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return ncclSum;
+    case ReduceOp::avg:
+      return ncclAvg;
+    case ReduceOp::max:
+      return ncclMax;
+  }
+  return ncclSum;
+}
+
+void* data_of(const Span& span) {
+  if (span.is_empty()) return nullptr;
+  ZP_CHECK(buffer_of(*span.tensor) != nullptr, "a collective of elements that the host keeps");
+  return strided(span).data;
+}
+
+}  // namespace
+
+NcclGroup::NcclGroup(host::GroupMembers members, std::shared_ptr<NcclCommunicator> communicator,
+                     std::shared_ptr<Gpu> gpu, host::StreamLog& log)
+    : CollectiveGroup(std::move(members), log),
+      communicator_(std::move(communicator)),
+      gpu_(std::move(gpu)),
+      signal_(gpu_, static_cast<std::int64_t>(sizeof(float)), Placement::device) {
+  ZP_CHECK(size() == 1 || communicator_ != nullptr, "a group of several ranks without NCCL");
+  ZP_CUDA(cudaStreamSynchronize(gpu_->compute()));
+}
+
+Work NcclGroup::issue(Stream& stream, const Collective& collective) {
+  check_and_note(stream, collective);
+  throw_if_failed();
+  gpu_->make_current();
+  const cudaStream_t queue = native(stream);
+  if (size() == 1)
+    run_alone(queue, collective);
+  else
+    run(queue, collective);
+  const bool has_data = collective.op != CollectiveOp::barrier;
+  issued_.push_back({collective.op, has_data ? collective.input.dtype() : DType::float32,
+                     collective.input.elements, stream.record()});
+  return {static_cast<std::int64_t>(issued_.size()) - 1};
+}
+
+// NCCL takes an input that is its place in the output, or shares nothing with it.
+void NcclGroup::run(cudaStream_t queue, const Collective& of) {
+  const ncclComm_t comm = communicator_->native();
+  if (of.op == CollectiveOp::barrier) {
+    ZP_NCCL(ncclAllReduce(signal_.data(), signal_.data(), 1, ncclFloat32, ncclSum, comm, queue));
+    return;
+  }
+  const void* const input = data_of(of.input);
+  void* const output = data_of(of.output);
+  const ncclDataType_t type = type_of(of.input.dtype());
+  const auto count = static_cast<std::size_t>(std::min(of.input.elements, of.output.elements));
+  if (count == 0) return;
+  switch (of.op) {
+    case CollectiveOp::all_reduce:
+      ZP_NCCL(ncclAllReduce(input, output, count, type, op_of(of.reduce), comm, queue));
+      return;
+    case CollectiveOp::reduce:
+      ZP_NCCL(ncclReduce(input, output, count, type, op_of(of.reduce), of.root, comm, queue));
+      return;
+    case CollectiveOp::reduce_scatter:
+      ZP_NCCL(ncclReduceScatter(input, output, count, type, op_of(of.reduce), comm, queue));
+      return;
+    case CollectiveOp::all_gather:
+      ZP_NCCL(ncclAllGather(input, output, count, type, comm, queue));
+      return;
+    case CollectiveOp::broadcast:
+      ZP_NCCL(ncclBroadcast(input, output, count, type, of.root, comm, queue));
+      return;
+    case CollectiveOp::barrier:
+      return;
+  }
+}
+
+void NcclGroup::run_alone(cudaStream_t queue, const Collective& of) {
+  if (of.op == CollectiveOp::barrier || of.input.is_empty()) return;
+  const void* const input = data_of(of.input);
+  void* const output = data_of(of.output);
+  if (input == output) return;
+  ZP_CUDA(cudaMemcpyAsync(output, input, static_cast<std::size_t>(of.input.bytes()),
+                          cudaMemcpyDeviceToDevice, queue));
+}
+
+StreamEvent NcclGroup::completion(Work work) const {
+  ZP_CHECK(std::cmp_less(work.sequence, issued_.size()), "a work that the group did not issue");
+  return issued_[static_cast<std::size_t>(work.sequence)].completion;
+}
+
+void NcclGroup::wait(Work work, Stream& stream) {
+  throw_if_failed();
+  if (work.sequence >= 0) stream.wait(completion(work));
+}
+
+bool NcclGroup::is_completed(Work work) {
+  throw_if_failed();
+  return gpu_->query(completion(work));
+}
+
+std::optional<std::string> NcclGroup::pending() {
+  while (oldest_ < issued_.size() && gpu_->query(issued_[oldest_].completion)) ++oldest_;
+  if (oldest_ == issued_.size()) return std::nullopt;
+  const Issued& of = issued_[oldest_];
+  return fmt::format("{} group [{}], collective {}: {} of {} {}", host::group_name(kind()),
+                     fmt::join(ranks(), ", "), oldest_, host::collective_name(of.op), of.elements,
+                     dtype_name(of.dtype));
+}
+
+void NcclGroup::abort(const std::string& reason) {
+  if (communicator_) communicator_->abort(reason);
+}
+
+std::optional<std::string> NcclGroup::failure() {
+  return communicator_ ? communicator_->failure() : std::nullopt;
+}
+
+void NcclGroup::throw_if_failed() {
+  const std::optional<std::string> text = failure();
+  if (!text) return;
+  notice(*text);
+  if (communicator_->is_aborted()) throw host::GroupAborted(*text);
+  throw RuntimeFault(*text);
+}
+
+}  // namespace zeroproof::cuda

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/cuda/device_buffer.h"
+#include "engine/runtime/cuda/nccl_communicator.h"
+#include "engine/runtime/host/collective_group.h"
+
+namespace zeroproof::cuda {
+
+// One rank's end of a group whose collectives NCCL does. Sums are NCCL's: exact data give the bits
+// of the host runtime, other data its bits within rounding. `log` must outlive it.
+class NcclGroup final : public host::CollectiveGroup {
+ public:
+  // Without a communicator for a group of one rank.
+  NcclGroup(host::GroupMembers members, std::shared_ptr<NcclCommunicator> communicator,
+            std::shared_ptr<Gpu> gpu, host::StreamLog& log);
+
+  void wait(Work work, Stream& stream) override;
+  bool is_completed(Work work) override;
+  void abort(const std::string& reason) override;
+  std::optional<std::string> failure() override;
+  // The oldest collective that has not completed, with its number; none: all have.
+  std::optional<std::string> pending();
+  void throw_if_failed();
+
+ private:
+  struct Issued {
+    host::CollectiveOp op;
+    DType dtype;
+    std::int64_t elements;
+    StreamEvent completion;
+  };
+
+  Work issue(Stream& stream, const host::Collective& collective) override;
+  void run(cudaStream_t queue, const host::Collective& collective);
+  void run_alone(cudaStream_t queue, const host::Collective& collective);
+
+  StreamEvent completion(Work work) const;
+
+  std::shared_ptr<NcclCommunicator> communicator_;
+  std::shared_ptr<Gpu> gpu_;
+  DeviceBuffer signal_;  // of barriers
+  std::vector<Issued> issued_;
+  std::size_t oldest_ = 0;  // that may be pending
+};
+
+}  // namespace zeroproof::cuda

@@ -1,0 +1,50 @@
+#include "engine/runtime/cuda/cuda_world.h"
+#include "model/check.h"
+
+// The twin of cuda_world.cpp in a build without CUDA: nothing can be opened, so nothing else is
+// ever called.
+namespace zeroproof {
+namespace {
+
+constexpr const char* kReason = "this build has no CUDA runtime";
+
+[[noreturn]] void refuse() {
+  ZP_CHECK(false, kReason);
+  std::terminate();
+}
+
+}  // namespace
+
+std::string cuda_unavailable() {
+  return kReason;
+}
+
+Result<Gpus> Gpus::open(int) {
+  return fail(ErrorCode::cannot_run, std::string(kReason) + "; use --runtime host");
+}
+
+int Gpus::count() const {
+  return 0;
+}
+
+struct CudaWorld::State {};
+
+CudaWorld::CudaWorld(const CudaWorldOptions&, const Gpus&) {
+  refuse();
+}
+CudaWorld::~CudaWorld() = default;
+
+int CudaWorld::world_size() const {
+  return 0;
+}
+Runtime& CudaWorld::runtime(int) {
+  refuse();
+}
+void CudaWorld::run(const Program&) {
+  refuse();
+}
+std::vector<std::exception_ptr> CudaWorld::try_run(const Program&) {
+  refuse();
+}
+
+}  // namespace zeroproof
