@@ -18,8 +18,8 @@ class DeviceElements {
 
 // The elements that tensors share; every write in place raises the version (rule S2).
 struct Storage {
-  std::vector<double> elements;             // empty where a device keeps them
-  std::shared_ptr<DeviceElements> device;   // null: `elements` has them
+  std::vector<double> elements;            // empty where a device keeps them
+  std::shared_ptr<DeviceElements> device;  // null: `elements` has them
   std::uint32_t version = 0;
   std::shared_ptr<void> lease;  // whoever accounts for the memory; goes with the last tensor on it
 };

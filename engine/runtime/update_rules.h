@@ -54,8 +54,8 @@ ZP_HOST_DEVICE void update_adam(const AdamRule& rule, AdamElement& of) {
       g = Rounding{rule.grad}(g + of.parameter * rule.coupled_decay);
   }
   const double distance = g - of.exp_avg;  // from the nearer end
-  of.exp_avg = avg(rule.lerp < 0.5 ? of.exp_avg + distance * rule.lerp
-                                   : g - distance * (1.0 - rule.lerp));
+  of.exp_avg =
+      avg(rule.lerp < 0.5 ? of.exp_avg + distance * rule.lerp : g - distance * (1.0 - rule.lerp));
   of.exp_avg_sq = square(of.exp_avg_sq * rule.beta2);
   of.exp_avg_sq = square(of.exp_avg_sq + g * rule.rest2 * g);
   const double root = square(square.root(of.exp_avg_sq) / rule.correction2);

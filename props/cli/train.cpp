@@ -62,6 +62,10 @@ class TrainVerb final : public Verb {
                     {"NAME",
                      "host (default): a thread a rank; sim: one thread, chosen orders",
                      {"host", "sim", "cuda"}});
+    flags.add_value("device", device_,
+                    {"DEVICE",
+                     "what tensors count as living on: cpu, or cuda (with --runtime cuda always)",
+                     {"cpu", "cuda"}});
     flags.add_value("scheduler", scheduler_,
                     {"SPEC", "of --runtime sim: fifo (default), random, pct:D, replay:FILE"});
     flags.add_value("schedule-seed", schedule_seed_,
@@ -145,6 +149,7 @@ class TrainVerb final : public Verb {
       if (!order) return tl::unexpected(order.error());
       cell.sim = *order;
     }
+    if (auto placed = place(cell); !placed) return tl::unexpected(placed.error());
     cell.policy = policy_;
     const auto quirks = Quirks::parse(quirks_);
     if (!quirks) return tl::unexpected(quirks.error());
@@ -152,6 +157,26 @@ class TrainVerb final : public Verb {
       return fail(ErrorCode::usage, "train: --quirks: " + fits.error().text);
     cell.quirks = *quirks;
     return with_config(std::move(cell));
+  }
+
+  // On GPUs, if that is asked for.
+  Result<void> place(TrainCell& cell) const {
+    if (device_ == "cuda" || runtime_ == "cuda") cell.device = Device::cuda(0);
+    if (runtime_ != "cuda") return {};
+    if (device_ == "cpu")
+      return fail(ErrorCode::usage, "train: --device cpu: of --runtime cuda it is cuda");
+    const bool takes_all = !matrix_.empty() && world_size_.empty();
+    auto gpus = Gpus::open(takes_all ? std::max(1, visible_gpus()) : cell.world_size);
+    if (!gpus) return fail(gpus.error().code, "train: --runtime cuda: " + gpus.error().text);
+    cell.gpus = std::move(*gpus);
+    return {};
+  }
+
+  static std::vector<int> worlds_on(const Gpus& gpus) {
+    std::vector<int> worlds;
+    for (const int world : {1, 2, 3, 4, 8})
+      if (world <= gpus.count()) worlds.push_back(world);
+    return worlds;
   }
 
   Result<train::SimOrder> read_sim_order() const {
@@ -258,6 +283,7 @@ class TrainVerb final : public Verb {
     if (!is_matrix || !dtype_.empty()) axes.precisions = {base.precision};
     if (!is_matrix || !backward_.empty()) axes.backwards = {base.backward};
     if (!is_matrix || !data_.empty()) axes.data = {base.data};
+    if (is_matrix && base.gpus && world_size_.empty()) axes.worlds = worlds_on(*base.gpus);
     if (scenario_ == "all") {
       for (const train::TrainScenario& scenario : train::scenario_catalogue())
         axes.scenarios.emplace_back(scenario.name);
@@ -279,6 +305,7 @@ class TrainVerb final : public Verb {
   std::string steps_ = "3";
   std::string order_seed_;
   std::string runtime_ = "host";
+  std::string device_;
   std::string scheduler_ = "fifo";
   std::string schedule_seed_ = "0";
   bool has_no_preemption_ = false;

@@ -34,7 +34,8 @@ std::vector<WindowValues> run_baseline(const TrainScenario& scenario, const Trai
   Autograd autograd(ops);
   std::vector<BaselineEngine> engines;
   for (const ModelKind kind : scenario.truth_models()) {
-    const ModelOptions options{.data = cell.data, .seed = cell.seed + engines.size()};
+    const ModelOptions options{
+        .data = cell.data, .seed = cell.seed + engines.size(), .device = cell.device};
     engines.emplace_back(make_model(kind, options), config_of(scenario, cell), ops,
                          cell.world_size);
   }

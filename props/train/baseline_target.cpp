@@ -19,7 +19,7 @@ BaselineTarget::BaselineTarget(Autograd& autograd, std::vector<BaselineEngine>& 
 
 TensorList BaselineTarget::forward(std::size_t engine, const TensorList& inputs) {
   const TorchAutocastConfig& config = engines_[engine].config().torch_autocast;
-  const Autocast region(autograd_, DeviceType::cpu,
+  const Autocast region(autograd_, inputs.front().device().type(),
                         {.is_enabled = config.enabled, .dtype = config.dtype});
   return engines_[engine].module()(autograd_, inputs);
 }

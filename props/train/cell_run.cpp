@@ -111,11 +111,22 @@ Chooser* given_chooser(const CellRunOptions& options, int rank) {
   return options.node_choosers.at(static_cast<std::size_t>(rank));
 }
 
+CellRun run_on_cuda(const TrainScenario& scenario, const TrainCell& cell,
+                    const CellRunOptions& options) {
+  CudaWorldOptions world_options;
+  world_options.world_size = cell.world_size;
+  world_options.device = cell.device;
+  if (options.watch) world_options.observers = options.watch->observers();
+  CudaWorld world(world_options, *cell.gpus);
+  return run_world(world, scenario, cell, options,
+                   [&](int rank) { return given_chooser(options, rank); });
+}
+
 CellRun run_on_host(const TrainScenario& scenario, const TrainCell& cell,
                     const CellRunOptions& options) {
   HostWorldOptions world_options;
   world_options.world_size = cell.world_size;
-  world_options.device = Device::cpu();
+  world_options.device = cell.device;
   if (options.watch) world_options.observers = options.watch->observers();
   HostWorld world(world_options);
   return run_world(world, scenario, cell, options,
@@ -133,7 +144,7 @@ CellRun run_simulated(const TrainScenario& scenario, const TrainCell& cell,
   }
   SimWorldOptions world_options;
   world_options.world_size = cell.world_size;
-  world_options.device = Device::cpu();
+  world_options.device = cell.device;
   if (options.watch) world_options.observers = options.watch->observers();
   const bool preempts = !cell.sim || cell.sim->preempts;
   world_options.preemption = preempts ? Preemption::at_every_call : Preemption::when_blocked;
@@ -166,8 +177,8 @@ std::size_t CellRun::deciding_rank() const {
 
 CellRun run_ranks(const TrainScenario& scenario, const TrainCell& cell,
                   const CellRunOptions& options) {
-  return cell.sim || options.chooser ? run_simulated(scenario, cell, options)
-                                     : run_on_host(scenario, cell, options);
+  if (cell.sim || options.chooser) return run_simulated(scenario, cell, options);
+  return cell.gpus ? run_on_cuda(scenario, cell, options) : run_on_host(scenario, cell, options);
 }
 
 std::string text_of(const std::exception_ptr& error) {

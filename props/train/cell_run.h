@@ -54,9 +54,9 @@ struct CellRunOptions {
   std::vector<Chooser*> node_choosers = {};
 };
 
-// One cell on the host runtime, a thread a rank, or in a simulated world. An error of the engine
-// ends the program of its rank and no other: misuse has to be refused on every rank by itself, at
-// the same call.
+// One cell on the host runtime, a thread a rank, on GPUs, or in a simulated world. An error of the
+// engine ends the program of its rank and no other: misuse has to be refused on every rank by
+// itself, at the same call.
 CellRun run_ranks(const TrainScenario& scenario, const TrainCell& cell,
                   const CellRunOptions& options);
 

@@ -46,7 +46,10 @@ EngineTarget::EngineTarget(const TrainScenario& scenario, const TrainCell& cell,
 
 void EngineTarget::add_engine(ModelKind kind, const Options& options) {
   const std::size_t index = engines_.size();
-  ModelOptions model{.data = cell_.data, .seed = cell_.seed + index, .watch = options.models};
+  ModelOptions model{.data = cell_.data,
+                     .seed = cell_.seed + index,
+                     .device = cell_.device,
+                     .watch = options.models};
   model.mark_ready = [this, index](const Tensor& parameter, bool is_ready) {
     engines_.at(index)->set_gradient_ready(parameter, is_ready);
   };

@@ -99,7 +99,7 @@ CustomFunction KdHead::late_function(Autograd& ag) const {
                             result.back() = mul(ag, made.grads.at(1), grads.at(0));
                             return result;
                           }};
-  const DeviceType device = DeviceType::cpu;
+  const DeviceType device = weight_.device().type();
   return custom_bwd(ag, custom_fwd(ag, std::move(function), device), device);
 }
 

@@ -19,7 +19,7 @@ TensorList Layer::forward(Autograd& ag, const TensorList& inputs) const {
   }
   const Tensor& h = inputs.at(0);
   const Tensor& c = inputs.at(1);
-  const Tensor ones = Tensor::full({1, sizes_.inputs}, 1.0, c.dtype());
+  const Tensor ones = Tensor::full({1, sizes_.inputs}, 1.0, c.dtype()).on(c.device());
   return {add(ag, h, mul(ag, c, sum(ag, (*linear_)(ag, ones)))), c};
 }
 

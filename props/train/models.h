@@ -50,6 +50,7 @@ using ReadyMark = std::function<void(const Tensor& parameter, bool is_ready)>;
 struct ModelOptions {
   DataMode data = DataMode::real;
   std::uint64_t seed = 7;         // equal on all ranks
+  Device device = Device::cpu();  // of parameters
   ProgramWatch* watch = nullptr;  // must outlive the graphs; null for none
   ReadyMark mark_ready = {};
 };

@@ -50,6 +50,8 @@ std::string flags_of(const TrainCell& cell) {
   if (cell.sim)
     flags += fmt::format(" --runtime sim --scheduler {} --schedule-seed {}{}", cell.sim->scheduler,
                          cell.sim->seed, cell.sim->preempts ? "" : " --no-preemption");
+  if (cell.gpus) flags += " --runtime cuda";
+  if (!cell.device.is_cpu() && !cell.gpus) flags += " --device cuda";
   if (cell.order_seed) flags += fmt::format(" --order-seed {}", *cell.order_seed);
   if (!cell.quirks.is_empty()) flags += " --quirks " + cell.quirks.text();
   if (cell.api == AutogradApi::none) flags += " --autograd-api none";

@@ -7,6 +7,7 @@
 
 #include "engine/engine.h"
 #include "engine/quirks.h"
+#include "engine/runtime/cuda/cuda_world.h"
 #include "engine/zero_config.h"
 #include "model/result.h"
 #include "props/train/layer.h"
@@ -50,6 +51,10 @@ struct TrainCell {
   // Nodes that may run next do so in the random order of this seed; none: as PyTorch orders them.
   std::optional<std::uint64_t> order_seed = std::nullopt;
   std::optional<SimOrder> sim = std::nullopt;  // on the simulator; none: on the host runtime
+  // What tensors count as living on, whatever keeps their elements.
+  Device device = Device::cpu();
+  std::optional<Gpus> gpus =
+      std::nullopt;  // one for each rank, in place of the host's threads alone
   // In place of the built-in one; stage, precision and what the scenario needs are set on top.
   std::optional<ZeroConfig> config = std::nullopt;
 };

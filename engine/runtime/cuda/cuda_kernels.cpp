@@ -108,11 +108,11 @@ void CudaKernels::adam(Stream& stream, const AdamUpdate& update) {
   const std::int64_t elements = update.parameter.elements;
   check_equal_length(update.parameter, update.grad);
   const Source grad(*this, stream, update.grad);
-  launch_adam(native(stream),
-              {updated(stream, update.parameter, elements), grad.view(),
-               updated(stream, update.exp_avg, elements),
-               updated(stream, update.exp_avg_sq, elements)},
-              adam_rule(update));
+  launch_adam(
+      native(stream),
+      {updated(stream, update.parameter, elements), grad.view(),
+       updated(stream, update.exp_avg, elements), updated(stream, update.exp_avg_sq, elements)},
+      adam_rule(update));
   ZP_CUDA(cudaGetLastError());
 }
 
@@ -122,7 +122,8 @@ void CudaKernels::sgd(Stream& stream, const SgdUpdate& update) {
   check_equal_length(update.parameter, update.grad);
   const Source grad(*this, stream, update.grad);
   SgdTensors tensors{updated(stream, update.parameter, elements), grad.view(), {}};
-  if (rule.has_momentum) tensors.momentum_buffer = updated(stream, update.momentum_buffer, elements);
+  if (rule.has_momentum)
+    tensors.momentum_buffer = updated(stream, update.momentum_buffer, elements);
   launch_sgd(native(stream), tensors, rule);
   ZP_CUDA(cudaGetLastError());
 }
@@ -135,8 +136,7 @@ std::vector<double> CudaKernels::read(Stream& stream, const Span& source) {
 void CudaKernels::write(Stream& stream, const Span& span, const std::vector<double>& values) {
   ZP_CHECK(std::cmp_equal(values.size(), span.elements), "values do not fill the span");
   if (span.is_empty()) return;
-  const Tensor source =
-      upload(gpu_, values, {span.elements}, DType::float64, native(stream));
+  const Tensor source = upload(gpu_, values, {span.elements}, DType::float64, native(stream));
   launch_copy(native(stream), target(stream, span), strided(Span::of(source)), 1.0);
   ZP_CUDA(cudaGetLastError());
 }

@@ -48,8 +48,8 @@ void CudaRank::enter() {
 }
 
 void CudaRank::leave() {
-  for (const StreamRole role : {StreamRole::compute, StreamRole::reduction, StreamRole::all_gather,
-                                StreamRole::offload})
+  for (const StreamRole role :
+       {StreamRole::compute, StreamRole::reduction, StreamRole::all_gather, StreamRole::offload})
     streams_.of(role).synchronize();
 }
 
@@ -63,8 +63,7 @@ void CudaRank::check_progress(std::int64_t waited_ms) {
   std::string what = "work that is no collective";
   for (const std::unique_ptr<NcclGroup>& group : groups_)
     if (const std::optional<std::string> pending = group->pending()) what = *pending;
-  const std::string reason =
-      fmt::format("rank {} waited {} ms for {}", rank_, waited_ms, what);
+  const std::string reason = fmt::format("rank {} waited {} ms for {}", rank_, waited_ms, what);
   abort(reason);
   throw RuntimeFault(reason);
 }

@@ -41,8 +41,8 @@ void CudaStream::record_use(const Tensor& tensor) {
 
 CudaStreams::CudaStreams(const std::shared_ptr<Gpu>& gpu, AccessObserver* observer)
     : log_{observer, 0} {
-  for (const StreamRole role : {StreamRole::compute, StreamRole::reduction, StreamRole::all_gather,
-                                StreamRole::offload})
+  for (const StreamRole role :
+       {StreamRole::compute, StreamRole::reduction, StreamRole::all_gather, StreamRole::offload})
     streams_.emplace_back(role, gpu, log_);
 }
 

@@ -18,13 +18,17 @@ int gpu_count(std::string& problem) {
   int count = 0;
   const cudaError_t result = cudaGetDeviceCount(&count);
   if (result == cudaSuccess && count > 0) return count;
-  problem = result == cudaSuccess
-                ? "CUDA sees no GPU"
-                : fmt::format("CUDA sees no GPU: {}", cudaGetErrorString(result));
+  problem = result == cudaSuccess ? "CUDA sees no GPU"
+                                  : fmt::format("CUDA sees no GPU: {}", cudaGetErrorString(result));
   return 0;
 }
 
 }  // namespace
+
+int visible_gpus() {
+  std::string problem;
+  return gpu_count(problem);
+}
 
 std::string cuda_unavailable() {
   std::string problem;

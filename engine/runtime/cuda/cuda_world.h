@@ -30,6 +30,7 @@ class Gpus {
   std::shared_ptr<cuda::GpuSet> set_;
 };
 
+int visible_gpus();  // 0 also in a build without CUDA
 // Why no GPU can be used here; empty when one can.
 std::string cuda_unavailable();
 

@@ -81,8 +81,7 @@ DeviceBuffer* buffer_of(const TensorImpl& tensor) {
   return static_cast<DeviceBuffer*>(tensor.storage->device.get());
 }
 
-Tensor make_tensor(const std::shared_ptr<Gpu>& gpu, Shape sizes, DType dtype,
-                   Placement placement) {
+Tensor make_tensor(const std::shared_ptr<Gpu>& gpu, Shape sizes, DType dtype, Placement placement) {
   auto impl = std::make_shared<TensorImpl>();
   impl->storage = std::make_shared<Storage>();
   impl->storage->device =
@@ -137,10 +136,9 @@ Strided strided(const Span& span) {
   const bool is_dense = span.is_empty() || host::is_dense(span);
   Strided out = strided(*span.tensor);
   if (!is_dense) return out;
-  void* const data =
-      out.data == nullptr
-          ? nullptr
-          : static_cast<std::byte*>(out.data) + span.begin * item_bytes(span.dtype());
+  void* const data = out.data == nullptr ? nullptr
+                                         : static_cast<std::byte*>(out.data) +
+                                               span.begin * item_bytes(span.dtype());
   Strided part = dense(data, span.dtype(), span.elements);
   part.constant = out.constant;
   return part;

@@ -20,8 +20,8 @@ std::optional<std::string> NcclCommunicator::failure() {
   ncclResult_t result = ncclSuccess;
   ncclCommGetAsyncError(native_, &result);
   if (result == ncclSuccess || result == ncclInProgress) return std::nullopt;
-  failure_ = fmt::format("NCCL failed: {}: {}", ncclGetErrorString(result),
-                         ncclGetLastError(native_));
+  failure_ =
+      fmt::format("NCCL failed: {}: {}", ncclGetErrorString(result), ncclGetLastError(native_));
   return failure_;
 }
 

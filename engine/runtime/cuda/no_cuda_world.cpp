@@ -15,6 +15,10 @@ constexpr const char* kReason = "this build has no CUDA runtime";
 
 }  // namespace
 
+int visible_gpus() {
+  return 0;
+}
+
 std::string cuda_unavailable() {
   return kReason;
 }

@@ -11,7 +11,7 @@ inline constexpr int kDimsMax = 8;
 
 // A tensor as kernels see it, passed by value. A dense one has one dimension of stride 1.
 struct Strided {
-  void* data = nullptr;   // its first element; null: every element is `constant`
+  void* data = nullptr;  // its first element; null: every element is `constant`
   double constant = 0.0;
   DType dtype = DType::float64;
   int dims = 1;
