@@ -1,5 +1,7 @@
 #pragma once
 
+#include <compare>
+
 #include "engine/runtime/cuda/fused/device_types.h"
 
 namespace zeroproof::cuda {

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
