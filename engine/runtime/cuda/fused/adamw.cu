@@ -43,12 +43,16 @@ __device__ __forceinline__ void store_floats(float* target, const Float8& values
 __device__ __forceinline__ Float8 load_grad(const Bf16* grad) {
   return widen(load_pack_once(grad));
 }
-__device__ __forceinline__ Float8 load_grad(const float* grad) { return load_floats(grad); }
+__device__ __forceinline__ Float8 load_grad(const float* grad) {
+  return load_floats(grad);
+}
 
 __device__ __forceinline__ float one_grad(const Bf16* grad) {
   return __bfloat162float(__ushort_as_bfloat16(*grad));
 }
-__device__ __forceinline__ float one_grad(const float* grad) { return *grad; }
+__device__ __forceinline__ float one_grad(const float* grad) {
+  return *grad;
+}
 
 template <class Grad>
 __global__ void __launch_bounds__(kThreads)

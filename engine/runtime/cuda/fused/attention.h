@@ -6,16 +6,16 @@
 
 namespace zeroproof::cuda {
 
-// Causal attention with heads of 64 and scale 1/8 over [batch, seq, heads, 64]. Element (b, s, h, i)
-// of a tensor lies at (b * seq + s) * stride + h * 64 + i, so q, k and v may be slices of one packed
-// [batch, seq, 3 * heads * 64]: the same pointers with offsets 0, heads * 64, 2 * heads * 64 and the
-// stride 3 * heads * 64. Strides are multiples of 8.
+// Causal attention with heads of 64 and scale 1/8 over [batch, seq, heads, 64]. Element (b, s, h,
+// i) of a tensor lies at (b * seq + s) * stride + h * 64 + i, so q, k and v may be slices of one
+// packed [batch, seq, 3 * heads * 64]: the same pointers with offsets 0, heads * 64, 2 * heads * 64
+// and the stride 3 * heads * 64. Strides are multiples of 8.
 struct AttentionShape {
   int batch = 0;
   int heads = 0;
   int seq = 0;
-  std::int64_t q_stride = 0;   // of q, k and dq, dk
-  std::int64_t v_stride = 0;   // of v and dv
+  std::int64_t q_stride = 0;    // of q, k and dq, dk
+  std::int64_t v_stride = 0;    // of v and dv
   std::int64_t out_stride = 0;  // of out and dout
 
   friend auto operator<=>(const AttentionShape&, const AttentionShape&) = default;

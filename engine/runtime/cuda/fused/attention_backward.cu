@@ -1,11 +1,11 @@
 #include "engine/runtime/cuda/fused/attention.h"
 #include "engine/runtime/cuda/fused/attention_tile.cuh"
 
-// Two kernels, each the owner of what it writes: one block a tile of keys for dk and dv, one block a
-// tile of queries for dq. The scores and dout * v^T are computed in both, 7 products in place of 5;
-// in exchange nothing is added atomically and the order of every sum is fixed.
-// Flops, batch 8, 16 heads, S 1024, causal: 7 x 8.6 = 60 GFLOP a layer: 0.2 ms at 300 TFLOP/s,
-// 4.8 ms for 24 layers (the 5 products alone 3.4). Bytes: about 10 x 16.8 MB = 39 us a layer.
+// Two kernels, each the owner of what it writes: one block a tile of keys for dk and dv, one block
+// a tile of queries for dq. The scores and dout * v^T are computed in both, 7 products in place of
+// 5; in exchange nothing is added atomically and the order of every sum is fixed. Flops, batch 8,
+// 16 heads, S 1024, causal: 7 x 8.6 = 60 GFLOP a layer: 0.2 ms at 300 TFLOP/s, 4.8 ms for 24 layers
+// (the 5 products alone 3.4). Bytes: about 10 x 16.8 MB = 39 us a layer.
 
 namespace zeroproof::cuda {
 namespace {
@@ -102,7 +102,8 @@ __global__ void __launch_bounds__(kTileThreads)
   extern __shared__ __align__(128) char shared[];
   const Head head = head_of(shape, args, deltas);
   const int tiles = (shape.seq + kTile - 1) / kTile;
-  const int tile = static_cast<int>(blockIdx.x);  // the first keys are seen by most: long ones first
+  const int tile =
+      static_cast<int>(blockIdx.x);  // the first keys are seen by most: long ones first
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
@@ -153,8 +154,8 @@ __global__ void __launch_bounds__(kTileThreads)
   }
   const int first = tile * kTile + warp * 16;
   const std::int64_t token = head.token + first;
-  store_rows(dk, 1.0F, 1.0F, shared, args.dk + token * shape.q_stride + head.column,
-             shape.q_stride, shape.seq - first);
+  store_rows(dk, 1.0F, 1.0F, shared, args.dk + token * shape.q_stride + head.column, shape.q_stride,
+             shape.seq - first);
   store_rows(dv, 1.0F, 1.0F, shared + kTileBytes, args.dv + token * shape.v_stride + head.column,
              shape.v_stride, shape.seq - first);
 }
@@ -233,9 +234,8 @@ __global__ void __launch_bounds__(kTileThreads)
     __syncthreads();  // the next copies go over this step's tiles
   }
   const int first = tile * kTile + warp * 16;
-  store_rows(dq, 1.0F, 1.0F, shared,
-             args.dq + (head.token + first) * shape.q_stride + head.column, shape.q_stride,
-             shape.seq - first);
+  store_rows(dq, 1.0F, 1.0F, shared, args.dq + (head.token + first) * shape.q_stride + head.column,
+             shape.q_stride, shape.seq - first);
 }
 
 bool is_supported(const AttentionShape& s) {
@@ -252,8 +252,8 @@ std::int64_t attention_delta_floats(const AttentionShape& shape) {
 cudaError_t attention_backward(const AttentionShape& shape, const AttentionBackward& args,
                                float* deltas, cudaStream_t stream) {
   if (!is_supported(shape)) return cudaErrorInvalidValue;
-  cudaError_t error = cudaFuncSetAttribute(
-      keys_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+  cudaError_t error =
+      cudaFuncSetAttribute(keys_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
   if (error != cudaSuccess) return error;
   error = cudaFuncSetAttribute(queries_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                kSharedBytes);

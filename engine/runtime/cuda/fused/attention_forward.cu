@@ -35,7 +35,8 @@ __device__ __forceinline__ void mask(Accumulator& scores, int row, int first_k, 
   }
 }
 
-// Keeps out = sum(e^(score - max) * v) and sum for the greatest score so far; scores become weights.
+// Keeps out = sum(e^(score - max) * v) and sum for the greatest score so far; scores become
+// weights.
 struct Running {
   float max[2];
   float sum[2];

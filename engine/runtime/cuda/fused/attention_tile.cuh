@@ -7,8 +7,8 @@
 // The pieces of the attention kernels: tiles of 64 rows x 64 bf16 in shared memory and products of
 // a warp's 16 rows with them (mma.sync m16n8k16).
 //
-// A tile's row is 128 bytes, 8 chunks of 16; chunk c of row r lies at place c ^ (r % 8), so that the
-// eight rows an ldmatrix reads lie in different banks.
+// A tile's row is 128 bytes, 8 chunks of 16; chunk c of row r lies at place c ^ (r % 8), so that
+// the eight rows an ldmatrix reads lie in different banks.
 //
 // Fragments, of lane l: g = l / 4, t = l % 4.
 //   accumulator of 16 x 8: {(g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1)}
@@ -17,8 +17,8 @@
 
 namespace zeroproof::cuda {
 
-constexpr int kTile = 64;       // rows of a tile and width of a head
-constexpr int kTileWarps = 4;   // a warp has 16 rows
+constexpr int kTile = 64;      // rows of a tile and width of a head
+constexpr int kTileWarps = 4;  // a warp has 16 rows
 constexpr int kTileThreads = 32 * kTileWarps;
 constexpr int kTileBytes = kTile * kTile * 2;
 
@@ -53,10 +53,10 @@ __device__ __forceinline__ void copy_tile(std::uint32_t tile, const std::uint16_
     const bool is_inside = first + row < seq;
     const std::uint16_t* from = source + (is_inside ? first + row : 0) * stride + chunk * 8;
     const int bytes = is_inside ? 16 : 0;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(
-                     tile_address(tile, row, chunk)),
-                 "l"(from), "r"(bytes)
-                 : "memory");
+    asm volatile(
+        "cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(tile_address(tile, row, chunk)),
+        "l"(from), "r"(bytes)
+        : "memory");
   }
 }
 
@@ -95,7 +95,8 @@ __device__ __forceinline__ void load_left(LeftFragment& left, std::uint32_t tile
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = warp * 16 + lane % 16;
 #pragma unroll
-  for (int k = 0; k < 4; ++k) load_matrices(left.words[k], tile_address(tile, row, 2 * k + lane / 16));
+  for (int k = 0; k < 4; ++k)
+    load_matrices(left.words[k], tile_address(tile, row, 2 * k + lane / 16));
 }
 
 // acc[16, 64] += left[16, 64] * tile^T: columns are the tile's rows.

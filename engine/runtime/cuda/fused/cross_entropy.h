@@ -15,8 +15,8 @@ struct CrossEntropy {
   float* losses;                // [rows]
   int rows;
   int vocab;
-  float grad_scale;     // the factor / rows for a mean
-  bool is_loss_only;    // leave the logits as they are
+  float grad_scale;   // the factor / rows for a mean
+  bool is_loss_only;  // leave the logits as they are
 };
 
 constexpr int cross_entropy_vocab_max = 113152;  // 221 KB of shared memory

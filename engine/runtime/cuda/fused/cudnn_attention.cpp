@@ -24,7 +24,9 @@ void check(cudnnStatus_t status, const char* what) {
   throw RuntimeFault(std::string("cuDNN: ") + what + ": " + cudnnGetErrorString(status));
 }
 
-std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
 
 // The shapes and strides that both graphs share: [batch, heads, seq, 64] over token strides.
 struct Shapes {
@@ -105,12 +107,11 @@ class ForwardPlan {
     const Shapes shapes(shape);
     Builder build(graph_, shapes);
     q_ = graph_.memory(CUDNN_DATA_BFLOAT16, shapes.rows(), shapes.row_strides(shape.q_stride));
-    k_ = graph_.memory(CUDNN_DATA_BFLOAT16, shapes.columns(),
-                       shapes.column_strides(shape.q_stride));
+    k_ =
+        graph_.memory(CUDNN_DATA_BFLOAT16, shapes.columns(), shapes.column_strides(shape.q_stride));
     v_ = graph_.memory(CUDNN_DATA_BFLOAT16, shapes.rows(), shapes.row_strides(shape.v_stride));
     out_ = graph_.memory(CUDNN_DATA_BFLOAT16, shapes.rows(), shapes.row_strides(shape.out_stride));
-    log_sums_ =
-        graph_.memory(CUDNN_DATA_FLOAT, shapes.statistics(), shapes.dense_statistics());
+    log_sums_ = graph_.memory(CUDNN_DATA_FLOAT, shapes.statistics(), shapes.dense_statistics());
 
     const Id scaled =
         build.on_scores(CUDNN_POINTWISE_MUL, {build.scores(q_, k_), graph_.scalar(kScale)});
@@ -152,8 +153,7 @@ class BackwardPlan {
     add_memory(shape);
     const Id products = build.pointwise(CUDNN_POINTWISE_MUL, {dout_, out_}, shapes_.rows());
     const Id sums = build.reduce(CUDNN_REDUCE_TENSOR_ADD, products);
-    graph_.pointwise({CUDNN_POINTWISE_MUL, CUDNN_DATA_FLOAT}, {sums, graph_.scalar(1.0F)},
-                     deltas_);
+    graph_.pointwise({CUDNN_POINTWISE_MUL, CUDNN_DATA_FLOAT}, {sums, graph_.scalar(1.0F)}, deltas_);
 
     const Id scaled =
         build.on_scores(CUDNN_POINTWISE_MUL, {build.scores(q_, k_), graph_.scalar(kScale)});
@@ -164,8 +164,7 @@ class BackwardPlan {
     const Id dweights = build.scores(dout_, v_);
     const Id centred = build.on_scores(CUDNN_POINTWISE_SUB, {dweights, deltas_});
     const Id unscaled = build.on_scores(CUDNN_POINTWISE_MUL, {centred, weights});
-    const Id dscores =
-        build.on_scores(CUDNN_POINTWISE_MUL, {unscaled, graph_.scalar(kScale)});
+    const Id dscores = build.on_scores(CUDNN_POINTWISE_MUL, {unscaled, graph_.scalar(kScale)});
     graph_.matmul(build.transposed(dscores), q_, dk_);
     add_dq(shape, dscores);
     graph_.finish(is_deterministic);
@@ -226,8 +225,8 @@ class BackwardPlan {
   // Many blocks add to a dq: into an fp32 buffer when the order may vary, else cuDNN keeps them
   // apart in its own workspace.
   void add_dq(const AttentionShape& shape, Id dscores) {
-    const Id k_rows = graph_.inner(CUDNN_DATA_BFLOAT16, shapes_.rows(),
-                                   shapes_.row_strides(shape.q_stride));
+    const Id k_rows =
+        graph_.inner(CUDNN_DATA_BFLOAT16, shapes_.rows(), shapes_.row_strides(shape.q_stride));
     graph_.reshape(k_, k_rows);
     if (is_deterministic_) {
       graph_.matmul(dscores, k_rows, dq_);

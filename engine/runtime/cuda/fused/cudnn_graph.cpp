@@ -38,7 +38,8 @@ class Descriptor {
     check(cudnnBackendSetAttribute(raw_, name, type, 1, &value), "an attribute");
   }
   template <class T>
-  void set_all(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& values) {
+  void set_all(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+               const T& values) {
     check(cudnnBackendSetAttribute(raw_, name, type, static_cast<std::int64_t>(values.size()),
                                    values.data()),
           "an array attribute");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/runtime/fault.h"
@@ -34,7 +35,9 @@ cudaDataType_t data_type(GemmType type) {
   return CUDA_R_32F;
 }
 
-std::size_t bytes_of(GemmType type) { return type == GemmType::kFp32 ? 4 : 2; }
+std::size_t bytes_of(GemmType type) {
+  return type == GemmType::kFp32 ? 4 : 2;
+}
 
 std::string describe(const GemmShape& s) {
   return std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k) +
@@ -85,12 +88,13 @@ class Layout {
 
 class Preference {
  public:
-  explicit Preference(std::size_t workspace_bytes) {
+  Preference(std::size_t workspace_bytes, std::uint32_t alignment) {
     check(cublasLtMatmulPreferenceCreate(&preference_), "a preference");
-    const std::uint64_t bytes = workspace_bytes;
-    check(cublasLtMatmulPreferenceSetAttribute(
-              preference_, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes),
-          "the workspace of a preference");
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_bytes});
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment);
   }
   ~Preference() { cublasLtMatmulPreferenceDestroy(preference_); }
   Preference(const Preference&) = delete;
@@ -98,8 +102,24 @@ class Preference {
   cublasLtMatmulPreference_t get() const { return preference_; }
 
  private:
+  template <class T>
+  void set(cublasLtMatmulPreferenceAttributes_t attribute, T value) {
+    check(cublasLtMatmulPreferenceSetAttribute(preference_, attribute, &value, sizeof value),
+          "an attribute of a preference");
+  }
+
   cublasLtMatmulPreference_t preference_ = nullptr;
 };
+
+// What cuBLASLt may assume of these pointers: algorithms that move 16 bytes at once need 16.
+std::uint32_t alignment_of(const GemmOperands& operands) {
+  std::uintptr_t bits = 256;
+  for (const void* pointer : {operands.a, operands.b, static_cast<const void*>(operands.c),
+                              static_cast<const void*>(operands.aux)}) {
+    bits |= reinterpret_cast<std::uintptr_t>(pointer);
+  }
+  return static_cast<std::uint32_t>(bits & (~bits + 1));
+}
 
 }  // namespace
 
@@ -127,7 +147,7 @@ class GemmPlans::Plan {
 
   void choose(const GemmOperands& operands, cudaStream_t stream) {
     set_aux(operands.aux);
-    find_candidates();
+    find_candidates(alignment_of(operands));
     choice_.candidates = static_cast<int>(candidates_.size());
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     check(cudaStreamIsCapturing(stream, &capture), "whether a stream is captured");
@@ -165,8 +185,8 @@ class GemmPlans::Plan {
     set_operation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
   }
 
-  void find_candidates() {
-    const Preference preference(options_.workspace_bytes);
+  void find_candidates(std::uint32_t alignment) {
+    const Preference preference(options_.workspace_bytes, alignment);
     std::vector<cublasLtMatmulHeuristicResult_t> found(
         static_cast<std::size_t>(std::max(1, options_.candidates)));
     int count = 0;
@@ -260,7 +280,7 @@ class GemmPlans::Cache {
 
   GemmOptions options;
   cublasLtHandle_t handle = nullptr;
-  std::map<GemmShape, std::unique_ptr<Plan>> plans;
+  std::map<std::pair<GemmShape, std::uint32_t>, std::unique_ptr<Plan>> plans;
 };
 
 GemmPlans::GemmPlans(const GemmOptions& options) : cache_(std::make_unique<Cache>(options)) {}
@@ -268,18 +288,20 @@ GemmPlans::GemmPlans(const GemmOptions& options) : cache_(std::make_unique<Cache
 GemmPlans::~GemmPlans() = default;
 
 void GemmPlans::run(const GemmShape& shape, const GemmOperands& operands, cudaStream_t stream) {
-  auto found = cache_->plans.find(shape);
+  const auto key = std::pair(shape, alignment_of(operands));
+  auto found = cache_->plans.find(key);
   if (found == cache_->plans.end()) {
     auto plan = std::make_unique<Plan>(cache_->handle, shape, cache_->options);
     plan->choose(operands, stream);
-    found = cache_->plans.emplace(shape, std::move(plan)).first;
+    found = cache_->plans.emplace(key, std::move(plan)).first;
   }
   found->second->run(operands, stream);
 }
 
 GemmPlans::Choice GemmPlans::choice(const GemmShape& shape) const {
-  const auto found = cache_->plans.find(shape);
-  return found == cache_->plans.end() ? Choice() : found->second->choice();
+  const auto found = cache_->plans.lower_bound({shape, 0});
+  if (found == cache_->plans.end() || found->first.first != shape) return {};
+  return found->second->choice();
 }
 
 }  // namespace zeroproof::cuda

@@ -47,14 +47,15 @@ struct GemmOperands {
 struct GemmOptions {
   void* workspace = nullptr;  // of the device, 256-byte aligned
   std::size_t workspace_bytes = std::size_t{32} << 20;
-  int candidates = 12;         // of the heuristic's answers, timed on first use
+  int candidates = 12;          // of the heuristic's answers, timed on first use
   bool is_first_taken = false;  // no timing: two runs take the same algorithm
 };
 
-// Plans of cuBLASLt, one a shape, made on first use on the current device. The first use of a
-// shape times the candidates on the real operands (their results go to a buffer of its own, so C is
-// written once), and waits for the device; every later one only queues. A shape first met while
-// the stream is captured takes the first candidate. For one host thread; throws RuntimeFault.
+// Plans of cuBLASLt, one a shape and alignment of the operands, made on first use on the current
+// device. The first use of a shape times the candidates on the real operands (their results go to a
+// buffer of its own, so C is written once), and waits for the device; every later one only queues.
+// A shape first met while the stream is captured takes the first candidate. For one host thread;
+// throws RuntimeFault.
 class GemmPlans {
  public:
   explicit GemmPlans(const GemmOptions& options);

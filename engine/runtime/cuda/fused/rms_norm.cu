@@ -200,7 +200,9 @@ bool is_supported(int rows, int width) {
   return rows > 0 && width > 0 && width % 8 == 0 && width <= 8192;
 }
 
-int threads_per_row(int width) { return width <= 1024 ? 32 : width <= 4096 ? 128 : 256; }
+int threads_per_row(int width) {
+  return width <= 1024 ? 32 : width <= 4096 ? 128 : 256;
+}
 
 int partial_rows(int rows, int width) {
   const int rows_per_block = threads_per_row(width) == 32 ? kBlockThreads / 32 : 1;

@@ -36,8 +36,7 @@ __global__ void __launch_bounds__(kThreads) rotary_kernel(Rotary args) {
   Bf16* to = args.to + token * args.to_stride + head * 2 * kHalf + pair;
   const Pack8 low_pack = load_pack(from);
   const Pack8 high_pack = load_pack(from + kHalf);
-  const float4* table =
-      reinterpret_cast<const float4*>(args.table + (position * kHalf + pair) * 2);
+  const float4* table = reinterpret_cast<const float4*>(args.table + (position * kHalf + pair) * 2);
   const Float8 low = widen(low_pack);
   const Float8 high = widen(high_pack);
   Float8 new_low;
