@@ -1,0 +1,254 @@
+// Rotary, GELU and AdamW.
+
+#include <cmath>
+
+#include "engine/runtime/cuda/fused/adamw.h"
+#include "engine/runtime/cuda/fused/gelu.h"
+#include "engine/runtime/cuda/fused/rotary.h"
+#include "tests/cuda/check.h"
+
+namespace zeroproof::check {
+namespace {
+
+struct RotaryShape {
+  int batch;
+  int seq;
+  int heads;
+  std::size_t tokens() const { return static_cast<std::size_t>(batch * seq); }
+  std::size_t width() const { return static_cast<std::size_t>(heads) * 64; }
+};
+
+std::string text(const RotaryShape& s) {
+  return std::to_string(s.batch) + "x" + std::to_string(s.seq) + "x" + std::to_string(s.heads);
+}
+
+// The packed rows with q and k turned; v as it was.
+std::vector<double> turned(const RotaryShape& s, std::vector<double> rows, bool is_inverse) {
+  for (std::size_t token = 0; token < s.tokens(); ++token) {
+    for (std::size_t head = 0; head < 2 * static_cast<std::size_t>(s.heads); ++head) {
+      for (std::size_t i = 0; i < 32; ++i) {
+        double angle = static_cast<double>(token % static_cast<std::size_t>(s.seq)) *
+                       std::pow(10000.0, -static_cast<double>(i) / 32.0);
+        if (is_inverse) angle = -angle;
+        double& low = rows[token * 3 * s.width() + head * 64 + i];
+        double& high = rows[token * 3 * s.width() + head * 64 + i + 32];
+        const double old = low;
+        low = old * std::cos(angle) - high * std::sin(angle);
+        high = high * std::cos(angle) + old * std::sin(angle);
+      }
+    }
+  }
+  return rows;
+}
+
+void check_rotary_shape(Suite& suite, const RotaryShape& s) {
+  Random random(static_cast<std::uint64_t>(s.seq + s.heads));
+  const auto rows = random.normals(s.tokens() * 3 * s.width());
+  const Buffer<float> table(static_cast<std::size_t>(s.seq) * 64);
+  ZP_REQUIRE(cuda::rotary_table(table.data(), s.seq, 10000.0, nullptr));
+  const auto stride = static_cast<std::int64_t>(3 * s.width());
+  for (const bool is_inverse : {false, true}) {
+    const auto want = turned(s, widened(rows), is_inverse);
+    const std::string name = is_inverse ? "rotary inverse" : "rotary";
+    const Buffer<Bf16> in_place(rows);
+    ZP_REQUIRE(cuda::rotary({in_place.data(), in_place.data(), table.data(), s.batch, s.seq,
+                             s.heads, stride, stride, is_inverse},
+                            nullptr));
+    compare(suite, {name + " in place", text(s), 3e-3}, in_place, want);
+    const Buffer<Bf16> from(rows);
+    const Buffer<Bf16> to(s.tokens() * 2 * s.width());
+    ZP_REQUIRE(cuda::rotary({from.data(), to.data(), table.data(), s.batch, s.seq, s.heads, stride,
+                             static_cast<std::int64_t>(2 * s.width()), is_inverse},
+                            nullptr));
+    std::vector<double> narrow;
+    for (std::size_t token = 0; token < s.tokens(); ++token) {
+      const auto* first = want.data() + token * 3 * s.width();
+      narrow.insert(narrow.end(), first, first + 2 * s.width());
+    }
+    compare(suite, {name + " out of place", text(s), 3e-3}, to, narrow);
+  }
+}
+
+void time_rotary(int seq) {
+  const RotaryShape s{8, seq, 16};
+  constexpr std::size_t kSets = 3;
+  const std::size_t count = s.tokens() * 3 * s.width();
+  Buffer<Bf16> rows(count * kSets);
+  rows.fill(5);
+  const Buffer<float> table(static_cast<std::size_t>(seq) * 64);
+  ZP_REQUIRE(cuda::rotary_table(table.data(), seq, 10000.0, nullptr));
+  const auto stride = static_cast<std::int64_t>(3 * s.width());
+  time({"rotary", text(s), static_cast<double>(s.tokens() * 2 * s.width()) * 4.0}, [&](int set) {
+    Bf16* at = rows.at(static_cast<std::size_t>(set) % kSets * count);
+    ZP_REQUIRE(cuda::rotary({at, at, table.data(), s.batch, s.seq, s.heads, stride, stride, false},
+                            nullptr));
+  });
+}
+
+double gelu(double x) {
+  return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+double gelu_slope(double x) {
+  const double c = std::sqrt(2.0 / M_PI);
+  const double t = std::tanh(c * (x + 0.044715 * x * x * x));
+  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * c * (1.0 + 3.0 * 0.044715 * x * x);
+}
+
+void check_gelu_size(Suite& suite, std::size_t count) {
+  Random random(count);
+  auto x = random.normals(count, 2.0);
+  x[0] = to_bf16(90.0F);  // past where a square of e^x is finite
+  if (count > 1) x[1] = to_bf16(-90.0F);
+  const auto dy = random.normals(count);
+  std::vector<double> want(count);
+  std::vector<double> want_grad(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    want[i] = gelu(from_bf16(x[i]));
+    want_grad[i] = from_bf16(dy[i]) * gelu_slope(from_bf16(x[i]));
+  }
+  const Buffer<Bf16> d_x(x), d_dy(dy), y(count), dx(count);
+  const auto elements = static_cast<std::int64_t>(count);
+  ZP_REQUIRE(cuda::gelu_tanh_forward(d_x.data(), y.data(), elements, nullptr));
+  ZP_REQUIRE(cuda::gelu_tanh_backward({d_dy.data(), d_x.data(), dx.data(), elements}, nullptr));
+  compare(suite, {"gelu forward", std::to_string(count), 3e-3}, y, want);
+  compare(suite, {"gelu backward", std::to_string(count), 3e-3}, dx, want_grad);
+}
+
+void time_gelu(std::size_t count) {
+  constexpr std::size_t kSets = 3;
+  Buffer<Bf16> x(count * kSets), dy(count * kSets);
+  const Buffer<Bf16> y(count * kSets);
+  x.fill(6);
+  dy.fill(7);
+  const auto elements = static_cast<std::int64_t>(count);
+  const auto bytes = static_cast<double>(count) * 2.0;
+  time({"gelu forward", std::to_string(count), 2.0 * bytes}, [&](int set) {
+    const std::size_t at = static_cast<std::size_t>(set) % kSets * count;
+    ZP_REQUIRE(cuda::gelu_tanh_forward(x.at(at), y.at(at), elements, nullptr));
+  });
+  time({"gelu backward", std::to_string(count), 3.0 * bytes}, [&](int set) {
+    const std::size_t at = static_cast<std::size_t>(set) % kSets * count;
+    ZP_REQUIRE(cuda::gelu_tanh_backward({dy.at(at), x.at(at), y.at(at), elements}, nullptr));
+  });
+}
+
+constexpr cuda::AdamWOptions kAdam{1e-3, 0.9, 0.95, 1e-8, 0.1};
+constexpr double kGradScale = 0.25;
+
+struct AdamState {
+  std::vector<double> master, m, v;
+};
+
+void update(AdamState& s, const std::vector<double>& grad, int step) {
+  const double correction1 = 1.0 - std::pow(kAdam.beta1, step);
+  const double correction2 = std::sqrt(1.0 - std::pow(kAdam.beta2, step));
+  for (std::size_t i = 0; i < grad.size(); ++i) {
+    const double g = grad[i] * kGradScale;
+    s.m[i] += (g - s.m[i]) * (1.0 - kAdam.beta1);
+    s.v[i] = s.v[i] * kAdam.beta2 + g * g * (1.0 - kAdam.beta2);
+    s.master[i] = s.master[i] * (1.0 - kAdam.lr * kAdam.weight_decay) -
+                  kAdam.lr / correction1 * s.m[i] / (std::sqrt(s.v[i]) / correction2 + kAdam.eps);
+  }
+}
+
+cuda::AdamW arguments(const Buffer<float>& master, const Buffer<float>& m, const Buffer<float>& v) {
+  return {master.data(),
+          m.data(),
+          v.data(),
+          static_cast<std::int64_t>(master.size()),
+          static_cast<float>(kAdam.beta1),
+          static_cast<float>(kAdam.beta2),
+          static_cast<float>(kAdam.eps),
+          {},
+          nullptr};
+}
+
+void check_adamw_size(Suite& suite, std::size_t count, bool is_bf16) {
+  Random random(count);
+  const auto start = random.floats(count);
+  AdamState want{widened(start), std::vector<double>(count), std::vector<double>(count)};
+  const Buffer<float> master(start), m{std::vector<float>(count)}, v{std::vector<float>(count)};
+  const Buffer<Bf16> weight(count);
+  const Buffer<cuda::AdamWStep> device_step(1);
+  for (int step = 1; step <= 3; ++step) {
+    cuda::AdamW args = arguments(master, m, v);
+    args.step = cuda::adamw_step(kAdam, step, kGradScale);
+    if (step == 3) {  // as a captured graph would
+      ZP_REQUIRE(
+          cudaMemcpy(device_step.data(), &args.step, sizeof args.step, cudaMemcpyHostToDevice));
+      args.step = {};
+      args.device_step = device_step.data();
+    }
+    if (is_bf16) {
+      const auto grad = random.normals(count);
+      const Buffer<Bf16> d_grad(grad);
+      ZP_REQUIRE(cuda::adamw_bf16(args, d_grad.data(), weight.data(), nullptr));
+      update(want, widened(grad), step);
+    } else {
+      const auto grad = random.floats(count);
+      const Buffer<float> d_grad(grad);
+      ZP_REQUIRE(cuda::adamw_fp32(args, d_grad.data(), nullptr));
+      update(want, widened(grad), step);
+    }
+  }
+  const std::string shape = std::to_string(count) + (is_bf16 ? " bf16" : " fp32");
+  compare(suite, {"adamw master", shape, 2e-6}, master, want.master);
+  compare(suite, {"adamw exp_avg", shape, 2e-6}, m, want.m);
+  compare(suite, {"adamw exp_avg_sq", shape, 2e-6}, v, want.v);
+  if (is_bf16) compare(suite, {"adamw weight", shape, 3e-3}, weight, want.master);
+}
+
+void time_adamw(std::size_t count) {
+  Buffer<float> master(count), m(count), v(count), grad32(count);
+  Buffer<Bf16> grad(count);
+  const Buffer<Bf16> weight(count);
+  master.fill(1);
+  m.fill(2);
+  ZP_REQUIRE(cudaMemset(v.data(), 0, count * sizeof(float)));
+  grad.fill(3);
+  grad32.fill(4);
+  cuda::AdamW args = arguments(master, m, v);
+  args.step = cuda::adamw_step(kAdam, 5, 1.0);
+  const double bytes = 28.0 * static_cast<double>(count);
+  time({"adamw bf16", std::to_string(count), bytes, 0.0, 2},
+       [&](int) { ZP_REQUIRE(cuda::adamw_bf16(args, grad.data(), weight.data(), nullptr)); });
+  time({"adamw fp32", std::to_string(count), bytes, 0.0, 2},
+       [&](int) { ZP_REQUIRE(cuda::adamw_fp32(args, grad32.data(), nullptr)); });
+}
+
+}  // namespace
+
+void check_rotary(Suite& suite) {
+  if (!suite.wants("rotary")) return;
+  check_rotary_shape(suite, {2, 5, 1});
+  check_rotary_shape(suite, {1, 33, 3});
+  if (suite.is_small) return;
+  check_rotary_shape(suite, {2, 1024, 16});
+  if (!suite.is_timing) return;
+  time_rotary(1024);
+  time_rotary(512);
+}
+
+void check_gelu(Suite& suite) {
+  if (!suite.wants("gelu")) return;
+  for (const std::size_t count : {1U, 7U, 8U, 4099U}) check_gelu_size(suite, count);
+  if (suite.is_small) return;
+  check_gelu_size(suite, 1048576 + 3);
+  if (!suite.is_timing) return;
+  time_gelu(std::size_t{8192} * 2048);
+  time_gelu(std::size_t{4096} * 2048);
+}
+
+void check_adamw(Suite& suite) {
+  if (!suite.wants("adamw")) return;
+  for (const bool is_bf16 : {true, false}) {
+    for (const std::size_t count : {1U, 8U, 1003U}) check_adamw_size(suite, count, is_bf16);
+    if (!suite.is_small) check_adamw_size(suite, 300007, is_bf16);
+  }
+  if (suite.is_small || !suite.is_timing) return;
+  time_adamw(266912768);
+  time_adamw(266912768 / 4);
+}
+
+}  // namespace zeroproof::check
