@@ -19,8 +19,13 @@ function(zp_find_cuda missing)
             /usr/local/cuda/include)
   find_library(NCCL_LIBRARY nccl HINTS $ENV{NCCL_HOME}/lib ${CUDAToolkit_LIBRARY_DIR}
                /usr/local/cuda/lib64)
+  find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR} /usr/local/cuda/lib64)
+  find_path(CUDNN_INCLUDE_DIR cudnn_backend.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
+            /usr/local/cuda/include)
   if(NOT CUDAToolkit_FOUND)
     set(${missing} "the CUDA toolkit" PARENT_SCOPE)
+  elseif(NOT CUDNN_LIBRARY OR NOT CUDNN_INCLUDE_DIR)
+    set(${missing} "cuDNN" PARENT_SCOPE)
   elseif(NOT NCCL_INCLUDE_DIR OR NOT NCCL_LIBRARY)
     set(${missing} "NCCL" PARENT_SCOPE)
   endif()
@@ -55,7 +60,7 @@ if(ZP_CUDA_FOUND)
 endif()
 
 # zp_add_cuda(TARGET): what is under runtime/cuda of the layer, or the twin that says it is not there.
-# --fmad=false: the host's bits, which no multiply-add contracts.
+# Those of kernels/ have the host's bits, which no multiply-add contracts.
 function(zp_add_cuda target)
   set(folder ${CMAKE_CURRENT_SOURCE_DIR}/runtime/cuda)
   target_sources(${target} PUBLIC FILE_SET HEADERS FILES ${folder}/cuda_world.h)
@@ -69,8 +74,14 @@ function(zp_add_cuda target)
   add_library(zeroproof_cuda_kernels OBJECT ${kernels})
   target_include_directories(zeroproof_cuda_kernels PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(zeroproof_cuda_kernels PRIVATE
-    --fmad=false --expt-relaxed-constexpr -diag-suppress=20011,20014)
+    --expt-relaxed-constexpr -diag-suppress=20011,20014 -lineinfo)
+  set(exact_kernels ${kernels})
+  list(FILTER exact_kernels INCLUDE REGEX "/cuda/kernels/")
+  set_source_files_properties(${exact_kernels} PROPERTIES COMPILE_OPTIONS --fmad=false)
   target_sources(${target} PRIVATE ${sources} $<TARGET_OBJECTS:zeroproof_cuda_kernels>)
-  target_include_directories(${target} SYSTEM PRIVATE ${NCCL_INCLUDE_DIR})
-  target_link_libraries(${target} PRIVATE CUDA::cudart_static ${NCCL_LIBRARY})
+  target_include_directories(${target} SYSTEM PRIVATE ${NCCL_INCLUDE_DIR} ${CUDNN_INCLUDE_DIR})
+  target_compile_definitions(${target} PRIVATE ZP_CUDA_LIBRARIES="${CUDAToolkit_LIBRARY_DIR}")
+  # cuBLASLt is loaded by need (fused/lazy_cublas_lt.cpp).
+  target_link_libraries(${target} PRIVATE CUDA::cudart_static ${NCCL_LIBRARY} ${CUDNN_LIBRARY}
+                        ${CMAKE_DL_LIBS})
 endfunction()

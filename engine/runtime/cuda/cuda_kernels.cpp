@@ -23,6 +23,7 @@ class CudaKernels::Source {
   Source(const CudaKernels& kernels, Stream& stream, const Span& span) {
     kernels.log_.read(stream, span);
     if (span.is_empty() || is_strided(*span.tensor)) {
+      if (DeviceBuffer* buffer = buffer_of(*span.tensor)) buffer->use_on(native(stream));
       view_ = strided(span);
       return;
     }
@@ -49,8 +50,10 @@ CudaKernels::CudaKernels(std::shared_ptr<Gpu> gpu, const host::StreamLog& log)
 Strided CudaKernels::target(Stream& stream, const Span& target) const {
   log_.write(stream, target);
   host::note_write(target);
-  ZP_CHECK(target.is_empty() || buffer_of(*target.tensor) != nullptr,
-           "a kernel writes to elements that the host keeps");
+  if (target.is_empty()) return strided(target);
+  DeviceBuffer* const buffer = buffer_of(*target.tensor);
+  ZP_CHECK(buffer != nullptr, "a kernel writes to elements that the host keeps");
+  buffer->use_on(native(stream));
   return strided(target);
 }
 

@@ -35,7 +35,7 @@ void CudaStream::synchronize(StreamEvent event) {
 
 void CudaStream::record_use(const Tensor& tensor) {
   ZP_CHECK(tensor.is_defined(), "use of an undefined tensor recorded");
-  if (DeviceBuffer* buffer = buffer_of(tensor.impl())) buffer->record_use(queue_);
+  if (DeviceBuffer* buffer = buffer_of(tensor.impl())) buffer->use_on(queue_);
   if (log_.observer) log_.observer->on_record_use(id_, tensor.impl());
 }
 

@@ -67,8 +67,9 @@ void DeviceBuffer::free() {
   cudaFreeHost(data_);
 }
 
-void DeviceBuffer::record_use(cudaStream_t queue) {
+void DeviceBuffer::use_on(cudaStream_t queue) {
   if (queue == gpu_->compute() || std::ranges::find(used_on_, queue) != used_on_.end()) return;
+  if (ready_.value >= 0) gpu_->wait(queue, ready_);
   used_on_.push_back(queue);
 }
 
@@ -98,10 +99,10 @@ Tensor upload(const std::shared_ptr<Gpu>& gpu, const std::vector<double>& values
   Tensor out = make_tensor(gpu, std::move(sizes), dtype);
   if (elements == 0) return out;
   gpu->order(gpu->compute(), queue);  // the memory is given in its order
-  buffer_of(out.impl())->record_use(queue);
+  buffer_of(out.impl())->use_on(queue);
   DeviceBuffer wide(gpu, elements * kDouble, Placement::device);
   gpu->order(gpu->compute(), queue);
-  wide.record_use(queue);
+  wide.use_on(queue);
   ZP_CUDA(cudaMemcpyAsync(wide.data(), values.data(), values.size() * sizeof(double),
                           cudaMemcpyHostToDevice, queue));
   launch_copy(queue, strided(Span::of(out)), dense(wide.data(), DType::float64, elements), 1.0);
@@ -151,7 +152,7 @@ std::vector<double> download(const std::shared_ptr<Gpu>& gpu, const Strided& fro
   gpu->make_current();
   DeviceBuffer wide(gpu, from.elements * kDouble, Placement::device);
   gpu->order(gpu->compute(), queue);
-  wide.record_use(queue);
+  wide.use_on(queue);
   launch_copy(queue, dense(wide.data(), DType::float64, from.elements), from, 1.0);
   ZP_CUDA(cudaGetLastError());
   gpu->synchronize(gpu->record(queue));

@@ -12,8 +12,8 @@
 
 namespace zeroproof::cuda {
 
-// Memory of a GPU, or pinned memory of the host that it reaches, in the order of the compute
-// stream. Goes back behind the work of all streams that it was lent to (record_use).
+// Memory of a GPU, or pinned memory of the host that it reaches. Given in the order of the compute
+// stream: another stream's first use waits for that (use_on); goes back behind the work of all.
 class DeviceBuffer final : public DeviceElements {
  public:
   DeviceBuffer(std::shared_ptr<Gpu> gpu, std::int64_t bytes, Placement placement);
@@ -23,7 +23,10 @@ class DeviceBuffer final : public DeviceElements {
 
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   std::int64_t bytes() const { return bytes_; }
-  void record_use(cudaStream_t queue);
+  // What is on the compute stream so far prepares the memory for its first user elsewhere.
+  void mark_ready() { ready_ = gpu_->record(gpu_->compute()); }
+  // Before work of `queue` on it.
+  void use_on(cudaStream_t queue);
   std::vector<double> read(const TensorImpl& tensor) const override;
 
  private:
@@ -33,6 +36,7 @@ class DeviceBuffer final : public DeviceElements {
   Placement placement_;
   std::int64_t bytes_;
   void* data_ = nullptr;
+  StreamEvent ready_{-1};
   std::vector<cudaStream_t> used_on_;  // besides the compute stream
 };
 

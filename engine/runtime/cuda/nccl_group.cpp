@@ -43,9 +43,11 @@ ncclRedOp_t op_of(ReduceOp op) {
   return ncclSum;
 }
 
-void* data_of(const Span& span) {
+void* data_of(const Span& span, cudaStream_t queue) {
   if (span.is_empty()) return nullptr;
-  ZP_CHECK(buffer_of(*span.tensor) != nullptr, "a collective of elements that the host keeps");
+  DeviceBuffer* const buffer = buffer_of(*span.tensor);
+  ZP_CHECK(buffer != nullptr, "a collective of elements that the host keeps");
+  buffer->use_on(queue);
   return strided(span).data;
 }
 
@@ -83,8 +85,8 @@ void NcclGroup::run(cudaStream_t queue, const Collective& of) {
     ZP_NCCL(ncclAllReduce(signal_.data(), signal_.data(), 1, ncclFloat32, ncclSum, comm, queue));
     return;
   }
-  const void* const input = data_of(of.input);
-  void* const output = data_of(of.output);
+  const void* const input = data_of(of.input, queue);
+  void* const output = data_of(of.output, queue);
   const ncclDataType_t type = type_of(of.input.dtype());
   const auto count = static_cast<std::size_t>(std::min(of.input.elements, of.output.elements));
   if (count == 0) return;
@@ -111,8 +113,8 @@ void NcclGroup::run(cudaStream_t queue, const Collective& of) {
 
 void NcclGroup::run_alone(cudaStream_t queue, const Collective& of) {
   if (of.op == CollectiveOp::barrier || of.input.is_empty()) return;
-  const void* const input = data_of(of.input);
-  void* const output = data_of(of.output);
+  const void* const input = data_of(of.input, queue);
+  void* const output = data_of(of.output, queue);
   if (input == output) return;
   ZP_CUDA(cudaMemcpyAsync(output, input, static_cast<std::size_t>(of.input.bytes()),
                           cudaMemcpyDeviceToDevice, queue));

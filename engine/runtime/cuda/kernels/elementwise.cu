@@ -60,7 +60,17 @@ __global__ void binary_kernel(BinaryOp op, Strided out, Strided a, Strided b) {
     store(out, i, apply(op, load(a, i), load(b, i)));
 }
 
+__global__ void whole_numbers_kernel(std::int32_t* out, Strided x) {
+  for (std::int64_t i = first_element(); i < x.elements; i += grid_stride())
+    out[i] = static_cast<std::int32_t>(load(x, i));
+}
+
 }  // namespace
+
+void launch_whole_numbers(cudaStream_t stream, std::int32_t* out, const Strided& x) {
+  if (x.elements == 0) return;
+  whole_numbers_kernel<<<blocks_for(x.elements), kThreads, 0, stream>>>(out, x);
+}
 
 void launch_unary(cudaStream_t stream, UnaryOp op, const Strided& out, const Strided& x) {
   if (out.elements == 0) return;

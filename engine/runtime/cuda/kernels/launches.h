@@ -41,6 +41,9 @@ void launch_unary(cudaStream_t stream, UnaryOp op, const Strided& out, const Str
 void launch_binary(cudaStream_t stream, BinaryOp op, const Strided& out, const Strided& a,
                    const Strided& b);
 
+// out[i] = x[i], cut to a whole number.
+void launch_whole_numbers(cudaStream_t stream, std::int32_t* out, const Strided& x);
+
 enum class Fold : std::uint8_t { sum, max };
 // out[o] over all i of x[kept(o) + reduced(i)]: two views of one tensor. i runs from left to right.
 void launch_fold(cudaStream_t stream, Fold fold, const Strided& out, const Strided& kept,
