@@ -1,6 +1,9 @@
 #include "model/nn/init.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 namespace zeroproof::nn {
@@ -32,6 +35,24 @@ Tensor InitStream::kaiming(const Shape& sizes, std::int64_t inputs, DType dtype)
 
 Tensor constant_parameter(const Shape& sizes, double value, DType dtype) {
   const Tensor parameter = Tensor::full(sizes, value, dtype);
+  parameter.set_requires_grad(true);
+  return parameter;
+}
+
+// Box and Muller: two numbers of each two.
+Tensor normal_parameter(const Philox& generator, const Shape& sizes, double deviation,
+                        DType dtype) {
+  std::vector<double> values(static_cast<std::size_t>(numel(sizes)));
+  for (std::size_t first = 0; first < values.size(); first += 4) {
+    const std::array<double, 4> uniforms = generator.uniforms_of(first / 4);
+    for (std::size_t i = first; i < std::min(first + 4, values.size()); ++i) {
+      const std::size_t pair = (i - first) / 2 * 2;
+      const double radius = deviation * std::sqrt(-2.0 * std::log(uniforms[pair]));
+      const double angle = 2.0 * std::numbers::pi * uniforms[pair + 1];
+      values[i] = radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
+    }
+  }
+  const Tensor parameter = Tensor::of(values, sizes, dtype);
   parameter.set_requires_grad(true);
   return parameter;
 }
