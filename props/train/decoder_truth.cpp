@@ -146,8 +146,8 @@ DecoderDistance distance_of(const std::vector<DecoderRank>& ranks, const Decoder
 }
 
 DecoderBound bound_of(Precision precision) {
-  if (precision == Precision::bf16) return {.loss = 1e-3, .parameter = 0.25};
-  return {.loss = 1e-6, .parameter = 1e-2};
+  if (precision == Precision::bf16) return {.loss = 1e-3, .parameter = 0.3};
+  return {.loss = 1e-6, .parameter = 1e-3};
 }
 
 }  // namespace zeroproof::train
