@@ -32,7 +32,7 @@ const Op kAddRmsNormBackward = {.name = "AddRmsNormBackwardBackward0",
                                     [](const Ops& ops, Inputs in, Args) {
                                       const RmsNormGrads grads = ops.fused().add_rms_norm_backward(
                                           contiguous(ops, in[0]), contiguous(ops, in[1]),
-                                          {in[2], in[3], in[4]});
+                                          {in[2], contiguous(ops, in[3]), in[4]});
                                       return TensorList{grads.x, grads.weight};
                                     },
                                 .backward = refuse};
@@ -41,8 +41,8 @@ const Op kAddRmsNorm = {
     .name = "AddRmsNormBackward0",
     .forward =
         [](const Ops& ops, Inputs in, Args args) {
-          RmsNormOutputs out = ops.fused().add_rms_norm(contiguous(ops, in[0]),
-                                                        contiguous(ops, in[1]), in[2], args.scalar);
+          RmsNormOutputs out = ops.fused().add_rms_norm(
+              contiguous(ops, in[0]), contiguous(ops, in[1]), contiguous(ops, in[2]), args.scalar);
           if (!in[1].is_defined()) out.sum = out.sum.detach();  // an input has its own node
           return TensorList{out.sum, out.y, out.inverse_rms};
         },
@@ -57,13 +57,13 @@ const Op kAddRmsNorm = {
           return TensorList{out[0], node.needs(1) ? out[0] : Tensor(), out[1]};
         }};
 
-const Op kGeluBackward = {
-    .name = "FusedGeluBackwardBackward0",
-    .forward =
-        [](const Ops& ops, Inputs in, Args) {
-          return TensorList{ops.fused().gelu_backward(contiguous(ops, in[0]), in[1])};
-        },
-    .backward = refuse};
+const Op kGeluBackward = {.name = "FusedGeluBackwardBackward0",
+                          .forward =
+                              [](const Ops& ops, Inputs in, Args) {
+                                return TensorList{ops.fused().gelu_backward(
+                                    contiguous(ops, in[0]), contiguous(ops, in[1]))};
+                              },
+                          .backward = refuse};
 
 const Op kGelu = {
     .name = "FusedGeluBackward0",
@@ -126,19 +126,20 @@ const Op kCrossEntropy = {
         }};
 
 // args.index: rows of the table. Inputs grad, ids.
-const Op kEmbeddingBackward = {.name = "FusedEmbeddingBackwardBackward0",
-                               .forward =
-                                   [](const Ops& ops, Inputs in, Args args) {
-                                     return TensorList{ops.fused().embedding_backward(
-                                         contiguous(ops, in[0]), in[1], args.index)};
-                                   },
-                               .backward = refuse};
+const Op kEmbeddingBackward = {
+    .name = "FusedEmbeddingBackwardBackward0",
+    .forward =
+        [](const Ops& ops, Inputs in, Args args) {
+          return TensorList{ops.fused().embedding_backward(contiguous(ops, in[0]),
+                                                           contiguous(ops, in[1]), args.index)};
+        },
+    .backward = refuse};
 
 const Op kEmbedding = {
     .name = "FusedEmbeddingBackward0",
     .forward =
         [](const Ops& ops, Inputs in, Args) {
-          return TensorList{ops.fused().embedding(in[0], contiguous(ops, in[1]))};
+          return TensorList{ops.fused().embedding(contiguous(ops, in[0]), contiguous(ops, in[1]))};
         },
     .save =
         [](OpNode& node, Inputs in) {

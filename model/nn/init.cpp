@@ -1,6 +1,5 @@
 #include "model/nn/init.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
@@ -43,14 +42,12 @@ Tensor constant_parameter(const Shape& sizes, double value, DType dtype) {
 Tensor normal_parameter(const Philox& generator, const Shape& sizes, double deviation,
                         DType dtype) {
   std::vector<double> values(static_cast<std::size_t>(numel(sizes)));
-  for (std::size_t first = 0; first < values.size(); first += 4) {
-    const std::array<double, 4> uniforms = generator.uniforms_of(first / 4);
-    for (std::size_t i = first; i < std::min(first + 4, values.size()); ++i) {
-      const std::size_t pair = (i - first) / 2 * 2;
-      const double radius = deviation * std::sqrt(-2.0 * std::log(uniforms[pair]));
-      const double angle = 2.0 * std::numbers::pi * uniforms[pair + 1];
-      values[i] = radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
-    }
+  for (std::size_t i = 0; i < values.size(); i += 2) {
+    const std::array<double, 4> uniforms = generator.uniforms_of(i / 4);
+    const double radius = deviation * std::sqrt(-2.0 * std::log(uniforms[i % 4]));
+    const double angle = 2.0 * std::numbers::pi * uniforms[i % 4 + 1];
+    values[i] = radius * std::cos(angle);
+    if (i + 1 < values.size()) values[i + 1] = radius * std::sin(angle);
   }
   const Tensor parameter = Tensor::of(values, sizes, dtype);
   parameter.set_requires_grad(true);

@@ -20,6 +20,7 @@
 #include "model/tensor_impl.h"
 #include "tests/model/function_cases.h"
 #include "tests/model/pick.h"
+#include "tests/model/watched_ops.h"
 
 namespace zeroproof {
 namespace {
@@ -337,6 +338,89 @@ TEST(FusedOps, Are_differentiable_once) {
           << error.what();
     }
   }
+}
+
+// What a kernel is: it reads rows that lie behind each other, whatever they are a view of.
+class KernelLike final : public FusedOps {
+ public:
+  RmsNormOutputs add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight,
+                              double eps) const override {
+    return check({x, residual, weight}), cpu_.add_rms_norm(x, residual, weight, eps);
+  }
+  RmsNormGrads add_rms_norm_backward(const Tensor& grad_y, const Tensor& grad_sum,
+                                     const RmsNormSaved& saved) const override {
+    check({grad_y, grad_sum, saved.sum, saved.weight, saved.inverse_rms});
+    return cpu_.add_rms_norm_backward(grad_y, grad_sum, saved);
+  }
+  Tensor gelu(const Tensor& x) const override { return check({x}), cpu_.gelu(x); }
+  Tensor gelu_backward(const Tensor& grad, const Tensor& x) const override {
+    return check({grad, x}), cpu_.gelu_backward(grad, x);
+  }
+  AttentionOutputs causal_attention(const Tensor& qkv, std::int64_t heads) const override {
+    return check({qkv}), cpu_.causal_attention(qkv, heads);
+  }
+  Tensor causal_attention_backward(const Tensor& grad_out, const AttentionOutputs& saved,
+                                   std::int64_t heads) const override {
+    check({grad_out, saved.out, saved.rotated, saved.log_sum_exp});
+    return cpu_.causal_attention_backward(grad_out, saved, heads);
+  }
+  CrossEntropyOutputs cross_entropy(const Tensor& logits, const Tensor& targets) const override {
+    return check({logits, targets}), cpu_.cross_entropy(logits, targets);
+  }
+  Tensor cross_entropy_backward(const Tensor& grad_loss, const Tensor& grad_logits) const override {
+    return check({grad_logits}), cpu_.cross_entropy_backward(grad_loss, grad_logits);
+  }
+  Tensor embedding(const Tensor& table, const Tensor& ids) const override {
+    return check({table, ids}), cpu_.embedding(table, ids);
+  }
+  Tensor embedding_backward(const Tensor& grad, const Tensor& ids,
+                            std::int64_t rows) const override {
+    return check({grad, ids}), cpu_.embedding_backward(grad, ids, rows);
+  }
+
+ private:
+  static void check(const TensorList& inputs) {
+    for (const Tensor& input : inputs) EXPECT_TRUE(!input.is_defined() || input.is_contiguous());
+  }
+
+  CpuFusedOps cpu_;
+};
+
+class KernelOps final : public testing::WatchedOps {
+ public:
+  const FusedOps& fused() const override { return fused_; }
+
+ private:
+  void on_call(Kind) const override {}
+
+  KernelLike fused_;
+};
+
+// The same elements in the memory of a matrix whose columns lie behind each other.
+Tensor column_major(Autograd& ag, const Tensor& x) {
+  const std::int64_t width = x.sizes().back();
+  const Tensor rows = view(ag, x, {x.numel() / width, width});
+  return t(ag, clone(ag, t(ag, rows)));
+}
+
+TEST(FusedOps, Get_rows_that_lie_behind_each_other) {
+  const KernelOps ops;
+  Autograd ag(ops);
+  nn::InitStream stream(6);
+  const Tensor x = column_major(ag, stream.parameter({3, 4}, 1.0));
+  ASSERT_FALSE(x.is_contiguous());
+  const Tensor weight = squeeze(ag, narrow(ag, stream.parameter({4, 2}, 1.0), 1, {0, 1}), 1);
+  const fused::Normed normed = fused::add_rms_norm(ag, x, x, weight, 1e-5);
+  const Tensor both = add(ag, fused::gelu(ag, normed.sum), fused::gelu(ag, normed.y));
+  ag.backward(sum(ag, mul(ag, t(ag, both), Tensor::full({4, 3}, 2.0))));
+  ag.backward(sum(ag, fused::gelu(ag, x)));
+  ag.backward(fused::cross_entropy(ag, x, random_ids(stream, 3, 4)));
+  const Tensor ids = Tensor::of({1, 9, 0, 9, 3, 9}, {3, 2}, DType::float32);
+  const Tensor rows = fused::embedding(ag, column_major(ag, stream.parameter({5, 4}, 1.0)),
+                                       squeeze(ag, narrow(ag, ids, 1, {0, 1}), 1));
+  ag.backward(sum(ag, t(ag, rows)));
+  const Tensor qkv = transpose(ag, stream.parameter({2, 3, 192}, 1.0), 0, 1);
+  ag.backward(sum(ag, fused::causal_attention(ag, qkv, 1)));
 }
 
 TEST(FusedOps, Refuse_what_does_not_fit) {
