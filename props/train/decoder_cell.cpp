@@ -20,12 +20,17 @@ std::int64_t values_of(const nn::DecoderSizes& sizes) {
   return values;
 }
 
-// 40 MB of bf16 gradients for M267.
+// 41 MB of bf16 gradients for M267; a multiple of what NCCL wants buffers aligned to.
 constexpr std::int64_t kBuckets = 13;
+constexpr std::int64_t kBucketUnit = 1024;
+
+std::int64_t bucket_size(const DecoderCell& cell) {
+  return (values_of(cell.sizes) / kBuckets + kBucketUnit) / kBucketUnit * kBucketUnit;
+}
 
 ZeroConfig built_in_config(const DecoderCell& cell) {
   ZeroConfig config;
-  const std::int64_t bucket = values_of(cell.sizes) / kBuckets;
+  const std::int64_t bucket = bucket_size(cell);
   config.reduce_bucket_size = bucket;
   config.allgather_bucket_size = bucket;
   config.stage3_prefetch_bucket_size = bucket;

@@ -14,6 +14,7 @@ namespace {
 
 DecoderCell short_cell(int stage, Precision precision = Precision::float32) {
   DecoderCell cell;
+  cell.sizes = {.width = 64, .layers = 2, .heads = 1, .hidden = 96, .vocabulary = 40};
   cell.stage = stage;
   cell.precision = precision;
   cell.batch = 1;
@@ -42,6 +43,19 @@ TEST(DecoderTraining, Equals_the_unsharded_run_in_every_stage) {
       EXPECT_TRUE(report.from_ranks->is_bitwise) << decoder_text(report, Palette());
       EXPECT_FALSE(report.is_bad()) << decoder_text(report, Palette());
     }
+}
+
+TEST(DecoderTraining, Has_a_configuration_for_m267_that_engines_take) {
+  DecoderCell cell;
+  cell.model = "m267";
+  cell.sizes = nn::DecoderSizes::m267();
+  for (const int stage : {0, 1, 2, 3}) {
+    cell.stage = stage;
+    const ZeroConfig config = config_of(cell);
+    EXPECT_TRUE(validate(config)) << validate(config).error().text;
+    EXPECT_GE(config.reduce_bucket_size * item_bytes(DType::bfloat16), 25'000'000);
+    EXPECT_LE(config.reduce_bucket_size * item_bytes(DType::bfloat16), 50'000'000);
+  }
 }
 
 TEST(DecoderTraining, Equals_it_with_three_ranks_and_accumulated_forwards) {
