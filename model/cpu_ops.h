@@ -1,5 +1,6 @@
 #pragma once
 
+#include "model/cpu_fused_ops.h"
 #include "model/ops.h"
 
 namespace zeroproof {
@@ -19,6 +20,10 @@ class CpuOps final : public Ops {
   Tensor cast(const Tensor& x, DType dtype) const override;
   void add_in_place(const Tensor& target, const Tensor& x) const override;
   void copy_in_place(const Tensor& target, const Tensor& x) const override;
+  const FusedOps& fused() const override { return fused_; }
+
+ private:
+  CpuFusedOps fused_;
 };
 
 }  // namespace zeroproof

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "model/fused_ops.h"
 #include "model/tensor.h"
 
 namespace zeroproof {
@@ -47,6 +48,9 @@ class Ops {
   virtual void add_in_place(const Tensor& target, const Tensor& x) const = 0;
   // Writes x, broadcast, over the elements of `target`.
   virtual void copy_in_place(const Tensor& target, const Tensor& x) const = 0;
+
+  // As long as this lives.
+  virtual const FusedOps& fused() const = 0;
 };
 
 // What two shapes broadcast to; throws AutogradError when they do not fit.

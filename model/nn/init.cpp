@@ -1,6 +1,8 @@
 #include "model/nn/init.h"
 
+#include <array>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 namespace zeroproof::nn {
@@ -32,6 +34,22 @@ Tensor InitStream::kaiming(const Shape& sizes, std::int64_t inputs, DType dtype)
 
 Tensor constant_parameter(const Shape& sizes, double value, DType dtype) {
   const Tensor parameter = Tensor::full(sizes, value, dtype);
+  parameter.set_requires_grad(true);
+  return parameter;
+}
+
+// Box and Muller: two numbers of each two.
+Tensor normal_parameter(const Philox& generator, const Shape& sizes, double deviation,
+                        DType dtype) {
+  std::vector<double> values(static_cast<std::size_t>(numel(sizes)));
+  for (std::size_t i = 0; i < values.size(); i += 2) {
+    const std::array<double, 4> uniforms = generator.uniforms_of(i / 4);
+    const double radius = deviation * std::sqrt(-2.0 * std::log(uniforms[i % 4]));
+    const double angle = 2.0 * std::numbers::pi * uniforms[i % 4 + 1];
+    values[i] = radius * std::cos(angle);
+    if (i + 1 < values.size()) values[i + 1] = radius * std::sin(angle);
+  }
+  const Tensor parameter = Tensor::of(values, sizes, dtype);
   parameter.set_requires_grad(true);
   return parameter;
 }

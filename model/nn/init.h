@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "model/philox.h"
 #include "model/tensor.h"
 
 namespace zeroproof::nn {
@@ -26,5 +27,10 @@ class InitStream {
 
 // A leaf of one value that requires a gradient.
 Tensor constant_parameter(const Shape& sizes, double value, DType dtype = DType::float64);
+
+// A leaf of normal numbers of mean 0 that requires a gradient. Values 4t to 4t+3 are made of the
+// four numbers of thread t, so that each can be had without the others.
+Tensor normal_parameter(const Philox& generator, const Shape& sizes, double deviation,
+                        DType dtype = DType::float64);
 
 }  // namespace zeroproof::nn

@@ -8,6 +8,7 @@
 #include "engine/runtime/registry.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/shell_quote.h"
+#include "props/cli/train_model.h"
 #include "props/cli/verb.h"
 #include "props/report/progress.h"
 #include "props/report/train_report.h"
@@ -83,6 +84,7 @@ class TrainVerb final : public Verb {
     flags.add_value(
         "matrix", matrix_,
         {"SIZE", "many cells; the flags above narrow the axes they name", {"pairwise", "full"}});
+    model_.declare(flags);
   }
 
   Result<VerbResult> run(Session& session) override {
@@ -91,6 +93,8 @@ class TrainVerb final : public Verb {
       return fail(ErrorCode::usage, "record: --trace: name the file to write");
     const auto cell = read_cell();
     if (!cell) return tl::unexpected(cell.error());
+    if (model_.is_given()) return run_model(*cell, session);
+    if (const auto fits = model_.check_alone(); !fits) return tl::unexpected(fits.error());
     if (!matrix_.empty() || scenario_ == "all") return run_cells(*cell, session);
     return run_one(*cell, session);
   }
@@ -220,6 +224,36 @@ class TrainVerb final : public Verb {
                       .junit = [report] { return train_cases({*report}); }};
   }
 
+  // A flag that means a scenario, or how its runs are ordered and judged.
+  std::string_view flag_of_scenarios() const {
+    const std::pair<std::string_view, bool> flags[] = {
+        {"scenario", !scenario_.empty()},     {"matrix", !matrix_.empty()},
+        {"backward", !backward_.empty()},     {"data", !data_.empty()},
+        {"order-seed", !order_seed_.empty()}, {"autograd-api", api_ != "full"},
+        {"trace", !trace_path_.empty()},      {"check-properties", checks_.has_properties},
+        {"runtime sim", runtime_ == "sim"},
+    };
+    for (const auto& [flag, is_given] : flags)
+      if (is_given) return flag;
+    return {};
+  }
+
+  Result<VerbResult> run_model(const TrainCell& shared, Session& session) {
+    if (const std::string_view flag = flag_of_scenarios(); !flag.empty())
+      return fail(ErrorCode::usage,
+                  fmt::format("train: --{}: trains scenarios; leave it out, or --model", flag));
+    const auto cell = model_.cell_of(shared, session.common.seed);
+    if (!cell) return tl::unexpected(cell.error());
+    const auto options = model_.options(checks_.has_baseline, cell->steps);
+    if (!options) return tl::unexpected(options.error());
+    if (cell->model == "m267")
+      return fail(ErrorCode::usage,
+                  "train: --model m267: the host runtime keeps every number as a double, so that "
+                  "its weights, gradients and states need more than 10 GB; give --runtime cuda, "
+                  "or --model tiny");
+    return result_of(train::train_decoder(*cell, *options), session);
+  }
+
   std::string ignored_text() const {
     if (ignored_.empty()) return {};
     return fmt::format("ignored: {}\n", fmt::join(ignored_, ", "));
@@ -315,6 +349,7 @@ class TrainVerb final : public Verb {
   std::string config_path_;
   std::string trace_path_;
   std::string matrix_;
+  ModelFlags model_;
   train::TrainChecks checks_;
   std::vector<std::string> ignored_;  // keys of the configuration that nothing here models
 };

@@ -123,18 +123,29 @@ Tensor BaselineEngine::reduced(const Trained& trained, const TensorList& of_rank
 }
 
 void BaselineEngine::step(const std::string& prefix, WindowValues& values) {
-  for (std::size_t i = 0; i < trained_.size(); ++i)
-    if (!window_[i].is_defined())
-      window_[i] = Tensor::full(trained_[i].parameter.sizes(), 0.0, config_.accumulation_dtype());
+  fill_window();
   const double scale = scale_;
-  StepOutcome outcome;
-  outcome.has_overflow = overflows();
-  update_scale(outcome.has_overflow);
   for (std::size_t i = 0; i < trained_.size(); ++i) {
     FullTensor& gradient =
         values.gradients.emplace_back(full(prefix + trained_[i].name, window_[i]));
     for (double& value : gradient.values) value /= scale;
   }
+  values.outcomes.push_back(step());
+  for (FullTensor& master : full_parameters()) {
+    master.name = prefix + master.name;
+    values.parameters.push_back(std::move(master));
+  }
+  for (const Trained& trained : trained_) append_state(trained, prefix, values);
+  for (const nn::NamedParameter& named : module_->named_parameters())
+    values.weights.push_back(full(prefix + named.name, gathered(named.tensor)));
+}
+
+StepOutcome BaselineEngine::step() {
+  fill_window();
+  const double scale = scale_;
+  StepOutcome outcome;
+  outcome.has_overflow = overflows();
+  update_scale(outcome.has_overflow);
   if (!outcome.has_overflow) {
     const double norm_scaled = norm();
     outcome.grad_norm = norm_scaled / scale;
@@ -146,13 +157,20 @@ void BaselineEngine::step(const std::string& prefix, WindowValues& values) {
     outcome.is_applied = true;
   }
   drop_window();
-  for (const Trained& trained : trained_) {
-    values.parameters.push_back(full(prefix + trained.name, trained.master));
-    append_state(trained, prefix, values);
-  }
-  for (const nn::NamedParameter& named : module_->named_parameters())
-    values.weights.push_back(full(prefix + named.name, gathered(named.tensor)));
-  values.outcomes.push_back(outcome);
+  return outcome;
+}
+
+// A parameter without a gradient counts as zero.
+void BaselineEngine::fill_window() {
+  for (std::size_t i = 0; i < trained_.size(); ++i)
+    if (!window_[i].is_defined())
+      window_[i] = Tensor::full(trained_[i].parameter.sizes(), 0.0, config_.accumulation_dtype());
+}
+
+std::vector<FullTensor> BaselineEngine::full_parameters() const {
+  std::vector<FullTensor> all;
+  for (const Trained& trained : trained_) all.push_back(full(trained.name, trained.master));
+  return all;
 }
 
 bool BaselineEngine::overflows() const {

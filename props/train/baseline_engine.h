@@ -38,6 +38,8 @@ class BaselineEngine {
   void reduce(const std::vector<LocalSums>& ranks);
   // The update at the end of the window; appends to `values` under `prefix`.
   void step(const std::string& prefix, WindowValues& values);
+  StepOutcome step();
+  std::vector<FullTensor> full_parameters() const;  // the masters
   void drop_window() { window_.assign(window_.size(), Tensor()); }
 
  private:
@@ -55,6 +57,7 @@ class BaselineEngine {
   Tensor gathered(const Tensor& parameter) const;
   Tensor reduced(const Trained& trained, const TensorList& of_ranks) const;
   bool divides_first() const { return config_.stage != 0; }
+  void fill_window();
   bool overflows() const;
   void update_scale(bool has_overflow);
   double norm() const;

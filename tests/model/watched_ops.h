@@ -40,6 +40,7 @@ class WatchedOps : public Ops {
   void copy_in_place(const Tensor& target, const Tensor& x) const override {
     on_call(Kind::other), cpu_.copy_in_place(target, x);
   }
+  const FusedOps& fused() const override { return on_call(Kind::other), cpu_.fused(); }
 
  private:
   virtual void on_call(Kind kind) const = 0;

@@ -1,0 +1,103 @@
+#include "props/cli/train_model.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "props/cli/common_flags.h"
+#include "props/report/decoder_report.h"
+
+namespace zeroproof {
+namespace {
+
+constexpr std::uint64_t kMostSequences = 4096;
+constexpr std::uint64_t kMostTokens = 1U << 16;
+
+Result<std::int64_t> count_of(const std::string& word, std::uint64_t most, const char* flag) {
+  const std::string what = fmt::format("train: --{}", flag);
+  const auto count = parse_count(word, what);
+  if (!count) return tl::unexpected(count.error());
+  if (*count < 1 || *count > most)
+    return fail(ErrorCode::usage, fmt::format("{} {}: give 1 to {}", what, word, most));
+  return static_cast<std::int64_t>(*count);
+}
+
+}  // namespace
+
+void ModelFlags::declare(Flags& flags) {
+  flags.add_value(
+      "model", model_,
+      {"NAME", "in place of a scenario: train a decoder on random tokens", {"tiny", "m267"}});
+  flags.add_value("batch", batch_, {"N", "of --model: sequences a rank (default 2)"});
+  flags.add_value("length", length_, {"N", "of --model: tokens a sequence (default 16)"});
+  flags.add_switch("time", is_timed_, "of --model: print the time of an iteration");
+  flags.add_value("warmup", warmup_, {"N", "of --time: steps before those that count (default 0)"});
+}
+
+Result<void> ModelFlags::check_alone() const {
+  const char* given = !batch_.empty()    ? "batch"
+                      : !length_.empty() ? "length"
+                      : !warmup_.empty() ? "warmup"
+                      : is_timed_        ? "time"
+                                         : nullptr;
+  if (given == nullptr) return {};
+  return fail(ErrorCode::usage, fmt::format("train: --{}: only with --model", given));
+}
+
+Result<train::DecoderCell> ModelFlags::cell_of(const train::TrainCell& cell,
+                                               std::uint64_t seed) const {
+  const auto sizes = train::decoder_sizes_of(model_);
+  if (!sizes) return tl::unexpected(sizes.error());
+  const auto batch = count_of(batch_.empty() ? "2" : batch_, kMostSequences, "batch");
+  if (!batch) return tl::unexpected(batch.error());
+  const auto length = count_of(length_.empty() ? "16" : length_, kMostTokens, "length");
+  if (!length) return tl::unexpected(length.error());
+  const bool is_known =
+      cell.precision == train::Precision::float32 || cell.precision == train::Precision::bf16;
+  if (!is_known)
+    return fail(ErrorCode::usage,
+                fmt::format("train: --dtype {}: --model trains in float32 or bf16",
+                            train::precision_name(cell.precision)));
+  return train::DecoderCell{.model = model_,
+                            .sizes = *sizes,
+                            .stage = cell.stage,
+                            .world_size = cell.world_size,
+                            .precision = cell.precision,
+                            .batch = *batch,
+                            .length = *length,
+                            .steps = cell.steps,
+                            .seed = seed,
+                            .policy = cell.policy,
+                            .quirks = cell.quirks,
+                            .config = cell.config};
+}
+
+Result<train::DecoderOptions> ModelFlags::options(bool checks_baseline, std::int64_t steps) const {
+  train::DecoderOptions options{.checks_baseline = checks_baseline, .is_timed = is_timed_};
+  if (warmup_.empty()) return options;
+  const auto warmup = parse_count(warmup_, "train: --warmup");
+  if (!warmup) return tl::unexpected(warmup.error());
+  if (!is_timed_ || *warmup >= static_cast<std::uint64_t>(steps))
+    return fail(ErrorCode::usage,
+                fmt::format("train: --warmup {}: needs --time, and fewer than the {} steps of "
+                            "--steps",
+                            warmup_, steps));
+  options.warmup_steps = static_cast<std::int64_t>(*warmup);
+  return options;
+}
+
+VerbResult result_of(train::DecoderReport made, const Session& session) {
+  const auto report = std::make_shared<train::DecoderReport>(std::move(made));
+  const ExitCode code = report->is_bad() ? ExitCode::falsified : ExitCode::held;
+  return VerbResult{.code = code,
+                    .text =
+                        [report, code, &session] {
+                          return session.seed_line() + decoder_text(*report, session.palette) +
+                                 session.reproduce_line(code);
+                        },
+                    .json = [report] { return decoder_json(*report); },
+                    .junit = [report] { return std::vector<JUnitCase>{decoder_case(*report)}; }};
+}
+
+}  // namespace zeroproof

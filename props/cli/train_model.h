@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "model/result.h"
+#include "props/cli/flags.h"
+#include "props/cli/verb.h"
+#include "props/train/decoder_report.h"
+#include "props/train/train_cell.h"
+
+namespace zeroproof {
+
+// The flags of `train` that belong to --model, and what they mean.
+class ModelFlags {
+ public:
+  void declare(Flags& flags);
+
+  bool is_given() const { return !model_.empty(); }
+  // An error for a flag that would say nothing without --model.
+  Result<void> check_alone() const;
+
+  // What the two kinds of cells share comes from `cell`; the seed is the session's.
+  Result<train::DecoderCell> cell_of(const train::TrainCell& cell, std::uint64_t seed) const;
+  Result<train::DecoderOptions> options(bool checks_baseline, std::int64_t steps) const;
+
+ private:
+  std::string model_;
+  std::string batch_;
+  std::string length_;
+  std::string warmup_;
+  bool is_timed_ = false;
+};
+
+VerbResult result_of(train::DecoderReport report, const Session& session);
+
+}  // namespace zeroproof

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/quirks.h"
+#include "engine/zero_config.h"
+#include "model/nn/decoder.h"
+#include "model/result.h"
+#include "props/train/train_cell.h"
+
+namespace zeroproof::train {
+
+// A plain training loop on a decoder: what is trained, by which engine, on which data. Plain data.
+struct DecoderCell {
+  std::string model = "tiny";
+  nn::DecoderSizes sizes = nn::DecoderSizes::tiny();
+  int stage = 2;
+  int world_size = 2;
+  Precision precision = Precision::float32;  // or bf16
+  std::int64_t batch = 2;                    // sequences of a rank and forward
+  std::int64_t length = 16;                  // tokens of a sequence
+  std::int64_t steps = 3;                    // of the optimizer
+  std::uint64_t seed = 7;                    // of weights and data
+  std::string policy = "exact";
+  Quirks quirks = {};
+  // In place of the built-in one; stage and precision are set on top.
+  std::optional<ZeroConfig> config = std::nullopt;
+};
+
+Result<nn::DecoderSizes> decoder_sizes_of(std::string_view model);
+
+// AdamW of the performance anchors; buckets that a model's gradients fill several times.
+ZeroConfig config_of(const DecoderCell& cell);
+
+// Of the sequences of all ranks of a forward: rank r has those from r * batch on.
+struct SequenceRange {
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+};
+
+// Four fixed batches that take turns.
+inline constexpr std::int64_t kBatchTurns = 4;
+
+// {ids, targets} of [sequences, length] for a forward, which counts from 0: uniform random numbers
+// that do not depend on the ranks.
+TensorList batch_of(const DecoderCell& cell, std::int64_t forward, SequenceRange sequences);
+
+// The flags of `zeroproof train` that lead to this cell.
+std::string flags_of(const DecoderCell& cell);
+
+}  // namespace zeroproof::train

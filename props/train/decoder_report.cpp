@@ -1,0 +1,105 @@
+#include "props/train/decoder_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/runtime/host/host_world.h"
+#include "model/cpu_ops.h"
+#include "props/train/cell_run.h"
+
+namespace zeroproof::train {
+namespace {
+
+std::optional<IterationTimes> times_of(std::vector<std::int64_t> iterations_ns) {
+  if (iterations_ns.empty()) return std::nullopt;
+  std::ranges::sort(iterations_ns);
+  constexpr double kNsPerMs = 1e6;
+  const auto ms_at = [&](std::size_t i) {
+    return static_cast<double>(iterations_ns[i]) / kNsPerMs;
+  };
+  const std::size_t count = iterations_ns.size();
+  return IterationTimes{.steps = count,
+                        .median_ms = (ms_at((count - 1) / 2) + ms_at(count / 2)) / 2.0,
+                        .least_ms = ms_at(0),
+                        .most_ms = ms_at(count - 1)};
+}
+
+// Over the ranks that ran in this process.
+std::vector<double> mean_losses(const DecoderCell& cell, const std::vector<DecoderRank>& ranks) {
+  std::vector<double> means(static_cast<std::size_t>(cell.steps), 0.0);
+  const auto here = std::ranges::count_if(ranks, has_run);
+  for (const DecoderRank& rank : ranks) {
+    const std::size_t forwards = rank.losses.size() / means.size();
+    const double parts = static_cast<double>(forwards) * static_cast<double>(here);
+    for (std::size_t i = 0; i < rank.losses.size(); ++i)
+      means[i / forwards] += rank.losses[i] / parts;
+  }
+  return means;
+}
+
+// The engine's own errors decide before those of ranks that were left alone.
+const DecoderRank* deciding_rank(const std::vector<DecoderRank>& ranks) {
+  const auto is_own = [](const DecoderRank& rank) {
+    return rank.error && engine_error_of(rank.error);
+  };
+  const auto has_failed = [](const DecoderRank& rank) { return rank.error != nullptr; };
+  auto at = std::ranges::find_if(ranks, is_own);
+  if (at == ranks.end()) at = std::ranges::find_if(ranks, has_failed);
+  return at == ranks.end() ? nullptr : &*at;
+}
+
+bool is_within(const DecoderDistance& distance, const DecoderBound& bound) {
+  return distance.is_bitwise ||
+         (distance.loss <= bound.loss && distance.parameter <= bound.parameter);
+}
+
+}  // namespace
+
+DecoderReport report_of(const DecoderCell& cell, const std::vector<DecoderRank>& ranks) {
+  DecoderReport report{.cell = cell};
+  if (const DecoderRank* failed = deciding_rank(ranks)) {
+    report.status = CellStatus::failed;
+    report.error = fmt::format("rank {}: {}", failed - ranks.data(), text_of(failed->error));
+    return report;
+  }
+  report.losses = mean_losses(cell, ranks);
+  const auto first = std::ranges::find_if(ranks, has_run);
+  if (first == ranks.end()) return report;
+  report.times = times_of(first->iterations_ns);
+  report.live_bytes = first->memory.live_bytes;
+  report.peak_bytes = first->memory.peak_bytes;
+  return report;
+}
+
+void check_truth(const std::vector<DecoderRank>& ranks, const Ops& ops, Arithmetic arithmetic,
+                 DecoderReport& report) {
+  const DecoderCell& cell = report.cell;
+  const DecoderBound bound = bound_of(cell.precision);
+  report.from_ranks = distance_of(ranks, run_decoder_truth(cell, cell.world_size, ops));
+  report.from_batch = distance_of(ranks, run_decoder_truth(cell, 1, ops));
+  const bool is_equal = arithmetic == Arithmetic::same ? report.from_ranks->is_bitwise
+                                                       : is_within(*report.from_ranks, bound);
+  if (is_equal && is_within(*report.from_batch, bound)) return;
+  report.status = CellStatus::different;
+  report.error = is_equal ? "the run differs from the unsharded one on the concatenated batch"
+                          : "the run differs from the unsharded one, rank by rank";
+}
+
+DecoderReport train_decoder(const DecoderCell& cell, const DecoderOptions& options) {
+  HostWorldOptions world_options;
+  world_options.world_size = cell.world_size;
+  world_options.device = Device::cpu();
+  HostWorld world(world_options);
+  const std::vector<DecoderRank> ranks =
+      run_decoder(world, cell,
+                  {.collects_parameters = options.checks_baseline,
+                   .is_timed = options.is_timed,
+                   .warmup_steps = options.warmup_steps});
+  DecoderReport report = report_of(cell, ranks);
+  if (options.checks_baseline && report.status == CellStatus::equal)
+    check_truth(ranks, CpuOps(), Arithmetic::same, report);
+  return report;
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "props/train/decoder_truth.h"
+#include "props/train/train_run.h"
+
+namespace zeroproof::train {
+
+struct IterationTimes {
+  std::size_t steps = 0;
+  double median_ms = 0.0;
+  double least_ms = 0.0;
+  double most_ms = 0.0;
+};
+
+struct DecoderReport {
+  DecoderCell cell;
+  CellStatus status = CellStatus::equal;  // or different, failed
+  std::string error = {};                 // why; one line
+  std::vector<double> losses = {};        // mean over ranks and accumulated forwards, by step
+  std::optional<DecoderDistance> from_ranks = {};  // from the truth with a share for each rank
+  std::optional<DecoderDistance> from_batch = {};  // from the truth in one share
+  std::optional<IterationTimes> times = {};        // of the first rank that ran here
+  std::int64_t live_bytes = 0;                     // of its device at the end
+  std::int64_t peak_bytes = 0;
+
+  bool is_bad() const { return status != CellStatus::equal; }
+};
+
+// What a run left, before anything is compared.
+DecoderReport report_of(const DecoderCell& cell, const std::vector<DecoderRank>& ranks);
+
+// Compares a run that collected its parameters with both truths, made by `ops`. Bit for bit with
+// the first where the ranks' arithmetic is that of `ops`, else within the bound.
+enum class Arithmetic : bool { same, other };
+void check_truth(const std::vector<DecoderRank>& ranks, const Ops& ops, Arithmetic arithmetic,
+                 DecoderReport& report);
+
+struct DecoderOptions {
+  bool checks_baseline = false;
+  bool is_timed = false;
+  std::int64_t warmup_steps = 0;
+};
+
+// On the host runtime, a thread a rank.
+DecoderReport train_decoder(const DecoderCell& cell, const DecoderOptions& options);
+
+}  // namespace zeroproof::train

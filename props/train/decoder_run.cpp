@@ -1,0 +1,74 @@
+#include "props/train/decoder_run.h"
+
+#include "engine/engine.h"
+#include "model/autograd.h"
+#include "props/train/engine_target.h"
+
+namespace zeroproof::train {
+namespace {
+
+// The turns of this rank, on its device.
+std::vector<TensorList> batches_of(const DecoderCell& cell, const Runtime& runtime) {
+  std::vector<TensorList> batches;
+  for (std::int64_t turn = 0; turn < kBatchTurns; ++turn) {
+    batches.push_back(batch_of(cell, turn, {runtime.rank() * cell.batch, cell.batch}));
+    for (Tensor& part : batches.back()) part = part.on(runtime.device());
+  }
+  return batches;
+}
+
+// Measures from the end of one step to the end of the next.
+class StepTimer {
+ public:
+  StepTimer(Runtime& runtime, const DecoderRunOptions& options, DecoderRank& result)
+      : runtime_(runtime), options_(options), result_(result) {
+    if (options.is_timed) last_ns_ = now_ns();
+  }
+
+  void on_step_end(std::int64_t step) {
+    if (!options_.is_timed) return;
+    const std::int64_t now = now_ns();
+    if (step >= options_.warmup_steps) result_.iterations_ns.push_back(now - last_ns_);
+    last_ns_ = now;
+  }
+
+ private:
+  std::int64_t now_ns() {
+    runtime_.stream(StreamRole::compute).synchronize();
+    return runtime_.clock().now_ns();
+  }
+
+  Runtime& runtime_;
+  const DecoderRunOptions& options_;
+  DecoderRank& result_;
+  std::int64_t last_ns_ = 0;
+};
+
+}  // namespace
+
+void run_decoder_rank(const DecoderCell& cell, Runtime& runtime, const DecoderRunOptions& options,
+                      DecoderRank& result) {
+  Autograd autograd(runtime.ops());
+  nn::Decoder module(cell.sizes, cell.seed);
+  const ZeroConfig config = config_of(cell);
+  const auto engine = Engine::initialize(autograd, module, config, runtime,
+                                         {.policy = cell.policy, .quirks = cell.quirks});
+  if (!engine) throw ConfigurationRefused(engine.error().text);
+  const std::vector<TensorList> batches = batches_of(cell, runtime);
+  TensorList losses;
+  StepTimer timer(runtime, options, result);
+  for (std::int64_t step = 0; step < cell.steps; ++step) {
+    for (std::int64_t i = 0; i < config.gradient_accumulation_steps; ++i) {
+      const Tensor loss = (*engine)->forward(batches[losses.size() % batches.size()])[0];
+      losses.push_back(loss.detach());
+      (*engine)->backward(loss);
+      (*engine)->step();
+    }
+    timer.on_step_end(step);
+  }
+  for (const Tensor& loss : losses) result.losses.push_back(loss.item());
+  result.memory = runtime.memory().stats(Placement::device);
+  if (options.collects_parameters) result.parameters = (*engine)->full_parameters();
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,61 @@
+// train --model.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/command_line.h"
+
+namespace zeroproof::cli_test {
+namespace {
+
+using Json = nlohmann::json;
+
+TEST(TrainModel, Prints_the_loss_of_every_step_and_both_comparisons) {
+  const CommandResult result = zeroproof(
+      "train --model tiny --stage 3 --batch 1 --length 4 --steps 2 --check-baseline --seed 5");
+  EXPECT_EQ(0, result.exit_code) << result.out;
+  for (const char* line :
+       {"seed 5\n", "equal  tiny stage 3, 2 ranks, float32, batches of 1 x 4 tokens a rank\n",
+        "  step 0: loss 6.", "  step 1: loss 6.",
+        "  beside the unsharded run, rank by rank: bitwise equal\n",
+        "  beside the unsharded run on the concatenated batch: losses within "})
+    EXPECT_NE(std::string::npos, result.out.find(line)) << line << result.out;
+}
+
+TEST(TrainModel, Repeats_byte_for_byte_and_follows_its_seed) {
+  const std::string call = "train --model tiny --batch 1 --length 4 --steps 1 --json --seed ";
+  EXPECT_EQ(zeroproof(call + "1").out, zeroproof(call + "1").out);
+  EXPECT_NE(Json::parse(zeroproof(call + "1").out)["losses"],
+            Json::parse(zeroproof(call + "2").out)["losses"]);
+}
+
+TEST(TrainModel, Prints_times_only_when_asked) {
+  const std::string call = "train --model tiny --batch 1 --length 4 --steps 2 --json";
+  EXPECT_FALSE(Json::parse(zeroproof(call).out).contains("iteration_ms"));
+  const Json timed = Json::parse(zeroproof(call + " --time --warmup 1").out);
+  EXPECT_EQ(1, timed["iteration_ms"]["steps"]);
+}
+
+TEST(TrainModel, Refuses_what_does_not_go_together) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"--model m267", "--runtime cuda"},
+      {"--model tiny --scenario plain", "--scenario"},
+      {"--model tiny --matrix full", "--matrix"},
+      {"--model tiny --backward tensor", "--backward"},
+      {"--model tiny --runtime sim", "--runtime sim"},
+      {"--model tiny --dtype fp16", "float32 or bf16"},
+      {"--model tiny --batch 0", "--batch 0"},
+      {"--model tiny --warmup 1", "needs --time"},
+      {"--model tiny --time --warmup 3", "fewer than the 3 steps"},
+      {"--length 4", "only with --model"},
+      {"--model small", "tiny"},
+  };
+  for (const auto& [flags, text] : cases) {
+    const CommandResult result = zeroproof(std::string("train ") + flags);
+    EXPECT_EQ(2, result.exit_code) << flags << result.err;
+    EXPECT_NE(std::string::npos, result.err.find(text)) << flags << ": " << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace zeroproof::cli_test
