@@ -83,8 +83,11 @@ void Engine::Core::register_parameters() {
     parameter.sizes = named.tensor.sizes();
     parameter.elements = named.tensor.numel();
     parameter.requires_grad = named.tensor.requires_grad();
+    const Ops& ops = context.runtime.ops();
     if (named.tensor.dtype() != config.model_dtype())
-      named.tensor.set_data(context.runtime.ops().cast(named.tensor, config.model_dtype()));
+      named.tensor.set_data(ops.cast(named.tensor, config.model_dtype()));
+    else if (const Tensor placed = ops.place(named.tensor); !placed.is_same(named.tensor))
+      named.tensor.set_data(placed);
     if (ranks.size() > 1) ranks.wait(ranks.broadcast(stream, Span::of(named.tensor), 0), stream);
     if (options.parameter_groups.empty() && parameter.requires_grad) parameter.group = 0;
   }

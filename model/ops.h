@@ -51,6 +51,9 @@ class Ops {
 
   // As long as this lives.
   virtual const FusedOps& fused() const = 0;
+
+  // x where this arithmetic keeps elements: x itself, or a copy of it there. No graph.
+  virtual Tensor place(const Tensor& x) const { return x; }
 };
 
 // What two shapes broadcast to; throws AutogradError when they do not fit.

@@ -246,7 +246,7 @@ class TrainVerb final : public Verb {
     if (!cell) return tl::unexpected(cell.error());
     const auto options = model_.options(checks_.has_baseline, cell->steps);
     if (!options) return tl::unexpected(options.error());
-    if (cell->model == "m267")
+    if (cell->model == "m267" && !cell->gpus)
       return fail(ErrorCode::usage,
                   "train: --model m267: the host runtime keeps every number as a double, so that "
                   "its weights, gradients and states need more than 10 GB; give --runtime cuda, "

@@ -70,6 +70,7 @@ Result<train::DecoderCell> ModelFlags::cell_of(const train::TrainCell& cell,
                             .seed = seed,
                             .policy = cell.policy,
                             .quirks = cell.quirks,
+                            .gpus = cell.gpus,
                             .config = cell.config};
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/quirks.h"
+#include "engine/runtime/cuda/cuda_world.h"
 #include "engine/zero_config.h"
 #include "model/nn/decoder.h"
 #include "model/result.h"
@@ -26,6 +27,7 @@ struct DecoderCell {
   std::uint64_t seed = 7;                    // of weights and data
   std::string policy = "exact";
   Quirks quirks = {};
+  std::optional<Gpus> gpus = std::nullopt;  // one for each rank; none: the host's threads
   // In place of the built-in one; stage and precision are set on top.
   std::optional<ZeroConfig> config = std::nullopt;
 };

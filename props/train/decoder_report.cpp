@@ -86,20 +86,51 @@ void check_truth(const std::vector<DecoderRank>& ranks, const Ops& ops, Arithmet
                           : "the run differs from the unsharded one, rank by rank";
 }
 
-DecoderReport train_decoder(const DecoderCell& cell, const DecoderOptions& options) {
+namespace {
+
+DecoderRunOptions run_options(const DecoderOptions& options) {
+  return {.collects_parameters = options.checks_baseline,
+          .is_timed = options.is_timed,
+          .warmup_steps = options.warmup_steps};
+}
+
+DecoderReport train_on_host(const DecoderCell& cell, const DecoderOptions& options) {
   HostWorldOptions world_options;
   world_options.world_size = cell.world_size;
   world_options.device = Device::cpu();
   HostWorld world(world_options);
-  const std::vector<DecoderRank> ranks =
-      run_decoder(world, cell,
-                  {.collects_parameters = options.checks_baseline,
-                   .is_timed = options.is_timed,
-                   .warmup_steps = options.warmup_steps});
+  const std::vector<DecoderRank> ranks = run_decoder(world, cell, run_options(options));
   DecoderReport report = report_of(cell, ranks);
   if (options.checks_baseline && report.status == CellStatus::equal)
     check_truth(ranks, CpuOps(), Arithmetic::same, report);
   return report;
+}
+
+// The truth is trained on the first GPU, with the same arithmetic. Two ranks add up in one way
+// only; the order in which NCCL adds more is its own.
+DecoderReport train_on_cuda(const DecoderCell& cell, const DecoderOptions& options) {
+  CudaWorldOptions world_options;
+  world_options.world_size = cell.world_size;
+  world_options.is_poisoned = !options.is_timed;
+  world_options.is_deterministic = !options.is_timed;
+  std::vector<DecoderRank> ranks;
+  {
+    CudaWorld world(world_options, *cell.gpus);
+    ranks = run_decoder(world, cell, run_options(options));
+  }
+  DecoderReport report = report_of(cell, ranks);
+  if (!options.checks_baseline || report.status != CellStatus::equal) return report;
+  const Arithmetic arithmetic = cell.world_size <= 2 ? Arithmetic::same : Arithmetic::other;
+  world_options.world_size = 1;
+  CudaWorld alone(world_options, *cell.gpus);
+  alone.run([&](Runtime& runtime) { check_truth(ranks, runtime.ops(), arithmetic, report); });
+  return report;
+}
+
+}  // namespace
+
+DecoderReport train_decoder(const DecoderCell& cell, const DecoderOptions& options) {
+  return cell.gpus ? train_on_cuda(cell, options) : train_on_host(cell, options);
 }
 
 }  // namespace zeroproof::train

@@ -46,7 +46,7 @@ struct DecoderOptions {
   std::int64_t warmup_steps = 0;
 };
 
-// On the host runtime, a thread a rank.
+// On the host runtime, a thread a rank, or on GPUs.
 DecoderReport train_decoder(const DecoderCell& cell, const DecoderOptions& options);
 
 }  // namespace zeroproof::train

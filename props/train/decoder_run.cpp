@@ -12,7 +12,8 @@ std::vector<TensorList> batches_of(const DecoderCell& cell, const Runtime& runti
   std::vector<TensorList> batches;
   for (std::int64_t turn = 0; turn < kBatchTurns; ++turn) {
     batches.push_back(batch_of(cell, turn, {runtime.rank() * cell.batch, cell.batch}));
-    for (Tensor& part : batches.back()) part = part.on(runtime.device());
+    for (Tensor& part : batches.back())
+      part = runtime.ops().place(part.on(runtime.device()));
   }
   return batches;
 }

@@ -7,6 +7,7 @@
 
 #include "engine/runtime/cuda/check.h"
 #include "engine/runtime/cuda/device_buffer.h"
+#include "engine/runtime/cuda/fused/gemm.h"
 #include "engine/runtime/cuda/kernels/launches.h"
 #include "model/autograd_error.h"
 #include "model/check.h"
@@ -25,6 +26,16 @@ void check_factors(const Tensor& a, const Tensor& b, std::size_t dims) {
     return;
   throw AutogradError(fmt::format("mat1 and mat2 shapes cannot be multiplied ([{}] and [{}])",
                                   fmt::join(a.sizes(), ","), fmt::join(b.sizes(), ",")));
+}
+
+Tensor transposed(const Tensor& x) {
+  return x.as_strided({x.sizes()[1], x.sizes()[0]}, {x.strides()[1], x.strides()[0]},
+                      x.impl().offset_elements);
+}
+
+GemmType gemm_type(DType dtype) {
+  if (dtype == DType::float32) return GemmType::kFp32;
+  return dtype == DType::bfloat16 ? GemmType::kBf16 : GemmType::kFp16;
 }
 
 // With sizes and strides of their own, also where the elements lie one behind the other.
@@ -63,6 +74,14 @@ Strided dimensions(const Tensor& x, const Shape& sizes, bool is_kept) {
 }
 
 }  // namespace
+
+CudaOps::CudaOps(std::shared_ptr<Gpu> gpu, bool is_deterministic)
+    : gpu_(std::move(gpu)), is_deterministic_(is_deterministic), fused_(gpu_, is_deterministic) {}
+CudaOps::~CudaOps() = default;
+
+Tensor CudaOps::place(const Tensor& x) const {
+  return buffer_of(x.impl()) != nullptr ? x : cast(x, x.dtype());
+}
 
 Tensor CudaOps::resident(const Tensor& x) const {
   gpu_->make_current();
@@ -108,6 +127,7 @@ Tensor CudaOps::product(const Tensor& left, const Tensor& right, const Tensor& b
   Shape sizes = a.sizes();
   sizes.back() = b.sizes().back();
   Tensor out = make(sizes, promote(a.dtype(), b.dtype()), device_of(a, b));
+  if (!bias.is_defined() && multiply_by_library(a, b, out)) return out;
   Product product{.out = batched(out), .a = batched(a), .b = batched(b), .bias = {}};
   Tensor offsets;
   if (bias.is_defined()) {
@@ -118,6 +138,35 @@ Tensor CudaOps::product(const Tensor& left, const Tensor& right, const Tensor& b
   launch_product(gpu_->compute(), product);
   ZP_CUDA(cudaGetLastError());
   return out;
+}
+
+GemmPlans& CudaOps::plans() const {
+  if (plans_) return *plans_;
+  constexpr std::int64_t kWorkspaceBytes = 64LL << 20;
+  workspace_ = std::make_unique<DeviceBuffer>(gpu_, kWorkspaceBytes, Placement::device);
+  plans_ = std::make_unique<GemmPlans>(
+      GemmOptions{.workspace = workspace_->data(),
+                  .workspace_bytes = static_cast<std::size_t>(kWorkspaceBytes),
+                  .is_first_taken = is_deterministic_});
+  return *plans_;
+}
+
+// Large products of two dense matrices, each as it lies or transposed.
+bool CudaOps::multiply_by_library(const Tensor& a, const Tensor& b, const Tensor& out) const {
+  if (a.sizes().size() != 2 || a.dtype() != b.dtype() || a.dtype() == DType::float64) return false;
+  GemmShape shape{.m = a.sizes()[0], .n = b.sizes()[1], .k = a.sizes()[1]};
+  if (shape.m * shape.n * shape.k <= kReferenceProducts) return false;
+  shape.is_a_transposed = !a.is_contiguous();
+  shape.is_b_transposed = !b.is_contiguous();
+  const bool are_dense = (!shape.is_a_transposed || transposed(a).is_contiguous()) &&
+                         (!shape.is_b_transposed || transposed(b).is_contiguous());
+  if (!are_dense) return false;
+  shape.inputs = shape.output = gemm_type(a.dtype());
+  plans().run(shape,
+              {.a = strided(a.impl()).data, .b = strided(b.impl()).data,
+               .c = strided(out.impl()).data},
+              gpu_->compute());
+  return true;
 }
 
 Tensor CudaOps::mm(const Tensor& a, const Tensor& b) const {

@@ -2,18 +2,29 @@
 
 #include <memory>
 
+#include "engine/runtime/cuda/cuda_fused_ops.h"
+#include "engine/runtime/cuda/device_buffer.h"
 #include "engine/runtime/cuda/gpu.h"
 #include "engine/runtime/cuda/kernels/strided.h"
 #include "model/cpu_ops.h"
 
 namespace zeroproof::cuda {
 
-// The model's arithmetic on one GPU's compute stream, with the bits of CpuOps but for mathematical
-// functions, which may differ in the last bit of a double. What the host keeps is uploaded to be
-// read; a target that the host keeps is written there.
+class GemmPlans;
+
+// The model's arithmetic on one GPU's compute stream. It has the bits of CpuOps but for
+// mathematical functions, which may differ in the last bit of a double, and for products of more
+// than kReferenceProducts terms, which cuBLASLt sums in float32. What the host keeps is uploaded to
+// be read; a target that the host keeps is written there.
 class CudaOps final : public Ops {
  public:
-  explicit CudaOps(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
+  static constexpr std::int64_t kReferenceProducts = 1 << 22;
+
+  // `is_deterministic`: two runs have the same bits; else algorithms are chosen by their time.
+  CudaOps(std::shared_ptr<Gpu> gpu, bool is_deterministic);
+  ~CudaOps() override;
+  CudaOps(const CudaOps&) = delete;
+  CudaOps& operator=(const CudaOps&) = delete;
 
   Tensor unary(UnaryOp op, const Tensor& x) const override;
   Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) const override;
@@ -26,14 +37,22 @@ class CudaOps final : public Ops {
   Tensor cast(const Tensor& x, DType dtype) const override;
   void add_in_place(const Tensor& target, const Tensor& x) const override;
   void copy_in_place(const Tensor& target, const Tensor& x) const override;
+  const FusedOps& fused() const override { return fused_; }
+  Tensor place(const Tensor& x) const override;
 
  private:
   Tensor resident(const Tensor& x) const;  // x itself, where kernels can read it
   Tensor source_for(const Tensor& target, const Tensor& x) const;
   Tensor make(Shape sizes, DType dtype, const Device& device) const;
   Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias) const;
+  bool multiply_by_library(const Tensor& a, const Tensor& b, const Tensor& out) const;
+  GemmPlans& plans() const;
 
   std::shared_ptr<Gpu> gpu_;
+  bool is_deterministic_;
+  CudaFusedOps fused_;
+  mutable std::unique_ptr<DeviceBuffer> workspace_;  // of the plans
+  mutable std::unique_ptr<GemmPlans> plans_;
   CpuOps cpu_;
 };
 

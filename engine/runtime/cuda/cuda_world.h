@@ -40,6 +40,7 @@ struct CudaWorldOptions {
   std::int64_t timeout_ms = 60'000;      // of a host that waits for its GPU
   Device device = Device::cuda(0);       // what each rank's GPU counts as in its own process
   bool is_poisoned = true;               // what the contract calls garbage is NaN
+  bool is_deterministic = true;          // two runs have the same bits; else the fastest ways
   std::vector<RankObservers> observers;  // empty, or one for each rank; must outlive the world
 };
 

@@ -268,7 +268,7 @@ class GemmPlans::Plan {
 
 class GemmPlans::Cache {
  public:
-  explicit Cache(const GemmOptions& options) : options(options) {
+  explicit Cache(const GemmOptions& given) : options(given) {
     check(cublasLtCreate(&handle), "a handle");
   }
   ~Cache() {
