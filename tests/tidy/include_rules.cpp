@@ -50,6 +50,11 @@ const std::vector<Library>& libraries() {
       {"zlib.h", "zlib1g-dev", {"sim/"}},
       // checksums of a checkpoint, fingerprints of a state
       {"xxhash.h", "libxxhash-dev", {"engine/checkpoint/", "sim/"}},
+      // of the CUDA toolkit, which is found or not: no package
+      {"cuda", "", {"engine/runtime/cuda/"}},
+      {"nccl.h", "", {"engine/runtime/cuda/"}},
+      {"cublas", "", {"engine/runtime/cuda/"}},
+      {"cudnn", "", {"engine/runtime/cuda/"}},
       {"gtest/", "libgtest-dev", {}},
       {"gmock/", "libgmock-dev", {}},
       {"rapidcheck", "librapidcheck-dev", {}},
@@ -72,9 +77,9 @@ bool is_standard(std::string_view name) {
 
 // Of the system: POSIX, and the C++ ABI for names of classes.
 bool is_posix(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kPosix = {"sys/",     "unistd.h", "fcntl.h",
-                                                      "spawn.h",  "poll.h",   "pthread.h",
-                                                      "signal.h", "sched.h",  "cxxabi.h"};
+  constexpr std::array<std::string_view, 10> kPosix = {
+      "sys/",      "unistd.h", "fcntl.h", "spawn.h",  "poll.h",
+      "pthread.h", "signal.h", "sched.h", "cxxabi.h", "dlfcn.h"};
   return std::ranges::any_of(kPosix, [&](auto prefix) { return name.starts_with(prefix); });
 }
 
@@ -102,7 +107,9 @@ std::string judge_third_party(const SourceFile& file, std::string_view name) {
   const Library* library = library_of(name);
   if (library == nullptr && !is_posix(name)) return quoted + " is not in the table of libraries";
   if (file.is_under("tests/") || file.is_under("bench/")) return {};
-  if (file.is_header() && (library == nullptr || library->prefix != "tl/")) {
+  // The headers of runtime/cuda are its own but for cuda_world.h, whose folder no other includes.
+  const bool is_cuda = file.is_under("engine/runtime/cuda/") && library && library->package.empty();
+  if (file.is_header() && !is_cuda && (library == nullptr || library->prefix != "tl/")) {
     return quoted + " belongs in a .cpp file";
   }
   const bool is_core = file.is_under("model/") || file.is_under("engine/");
@@ -158,7 +165,7 @@ std::vector<std::string> packages_used(const Tree& tree) {
       const std::string include = include_of(file, i);
       if (!include.starts_with('<')) continue;
       const Library* library = library_of(std::string_view(include).substr(1));
-      if (library != nullptr) packages.insert(std::string(library->package));
+      if (library != nullptr && !library->package.empty()) packages.insert(std::string(library->package));
     }
   }
   return {packages.begin(), packages.end()};

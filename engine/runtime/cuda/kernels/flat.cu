@@ -1,5 +1,6 @@
 #include "engine/runtime/cuda/kernels/elements.cuh"
 #include "engine/runtime/cuda/kernels/launches.h"
+#include "engine/runtime/cuda/kernels/vectors.cuh"
 
 namespace zeroproof::cuda {
 namespace {
@@ -9,49 +10,78 @@ template <class Value>
 __global__ void map_kernel(Strided target, Strided source, Value value) {
   for (std::int64_t i = first_element(); i < target.elements; i += grid_stride()) {
     const std::int64_t at = offset_of(target, i);
-    store_at(target, at, value(target, at, source, i));
+    const double old = Value::kReads ? load_at(target, at) : 0.0;
+    store_at(target, at, value(old, load(source, i)));
   }
 }
 
-struct Fill {
-  double number;
-  __device__ double operator()(const Strided&, std::int64_t, const Strided&, std::int64_t) const {
-    return number;
+// The same of dense float32 and bfloat16, four at a time; what is left over by the last thread.
+template <class T, class S, class Value>
+__global__ void map_fours_kernel(Strided target, Strided source, Value value) {
+  const std::int64_t fours = target.elements / 4;
+  for (std::int64_t i = first_element(); i < fours; i += grid_stride()) {
+    const Four<S> given = four<S>(source, i);
+    Four<T> result;
+    if constexpr (Value::kReads) result = four<T>(target, i);
+    for (int k = 0; k < 4; ++k) {
+      const double old = Value::kReads ? wide(result.at[k]) : 0.0;
+      result.at[k] = narrow<T>(value(old, wide(given.at[k])));
+    }
+    four<T>(target, i) = result;
   }
+  if (first_element() != 0) return;
+  for (std::int64_t i = 4 * fours; i < target.elements; ++i)
+    store_at(target, i, value(Value::kReads ? load_at(target, i) : 0.0, load_at(source, i)));
+}
+
+struct Fill {
+  static constexpr bool kReads = false;
+  double number;
+  __device__ double operator()(double, double) const { return number; }
 };
 struct Copy {
+  static constexpr bool kReads = false;
   double factor;
-  __device__ double operator()(const Strided&, std::int64_t, const Strided& source,
-                               std::int64_t i) const {
-    return load(source, i) * factor;
-  }
+  __device__ double operator()(double, double source) const { return source * factor; }
 };
 struct Add {
+  static constexpr bool kReads = true;
   double factor;
-  __device__ double operator()(const Strided& target, std::int64_t at, const Strided& source,
-                               std::int64_t i) const {
-    return load_at(target, at) + load(source, i) * factor;
-  }
+  __device__ double operator()(double old, double source) const { return old + source * factor; }
 };
 struct Scale {
+  static constexpr bool kReads = false;  // its source is its target
   double factor;
-  __device__ double operator()(const Strided& target, std::int64_t at, const Strided&,
-                               std::int64_t) const {
-    return load_at(target, at) * factor;
-  }
+  __device__ double operator()(double, double old) const { return old * factor; }
 };
 struct Divide {
+  static constexpr bool kReads = false;
   double divisor;
-  __device__ double operator()(const Strided& target, std::int64_t at, const Strided&,
-                               std::int64_t) const {
-    return load_at(target, at) / divisor;
-  }
+  __device__ double operator()(double, double old) const { return old / divisor; }
 };
+
+template <class T, class S, class Value>
+bool launch_fours(cudaStream_t stream, const Strided& target, const Strided& source, Value value) {
+  if (!has_fours<T>(target) || !has_fours<S>(source)) return false;
+  map_fours_kernel<T, S>
+      <<<blocks_for(target.elements / 4 + 1), kThreads, 0, stream>>>(target, source, value);
+  return true;
+}
 
 template <class Value>
 void launch_map(cudaStream_t stream, const Strided& target, const Strided& source, Value value) {
   if (target.elements == 0) return;
+  const bool is_done = launch_fours<float, float>(stream, target, source, value) ||
+                       launch_fours<float, __nv_bfloat16>(stream, target, source, value) ||
+                       launch_fours<__nv_bfloat16, float>(stream, target, source, value) ||
+                       launch_fours<__nv_bfloat16, __nv_bfloat16>(stream, target, source, value);
+  if (is_done) return;
   map_kernel<<<blocks_for(target.elements), kThreads, 0, stream>>>(target, source, value);
+}
+
+bool is_plain_copy(const Strided& target, const Strided& source, double factor) {
+  return factor == 1.0 && target.dtype == source.dtype && source.data != nullptr &&
+         target.dims == 1 && source.dims == 1 && target.strides[0] == 1 && source.strides[0] == 1;
 }
 
 struct Square {
@@ -114,6 +144,11 @@ void launch_fill(cudaStream_t stream, const Strided& target, double value) {
 }
 void launch_copy(cudaStream_t stream, const Strided& target, const Strided& source,
                  double factor) {
+  if (target.elements > 0 && is_plain_copy(target, source, factor)) {
+    const auto bytes = static_cast<std::size_t>(target.elements * item_bytes(target.dtype));
+    cudaMemcpyAsync(target.data, source.data, bytes, cudaMemcpyDeviceToDevice, stream);
+    return;
+  }
   launch_map(stream, target, source, Copy{factor});
 }
 void launch_add(cudaStream_t stream, const Strided& target, const Strided& source, double factor) {
