@@ -9,6 +9,12 @@ std::vector<std::string_view> moment_names(const OptimizerConfig& config) {
   return {};
 }
 
+// An update reads a narrower gradient exactly; only what happens to it before is rounded to it.
+bool is_read_as_it_is(const OptimizerConfig& config, double divisor) {
+  const bool decays_gradient = config.adam.weight_decay != 0.0 && !config.adam.is_decay_decoupled;
+  return divisor == 1.0 && config.type != OptimizerType::sgd && !decays_gradient;
+}
+
 }  // namespace
 
 Placement optimizer_placement(const ZeroConfig& config) {
@@ -28,7 +34,7 @@ ShardOptimizer::ShardOptimizer(Runtime& runtime, const ZeroConfig& config, std::
 
 void ShardOptimizer::step(Stream& stream, Span master, Span grad, double divisor) {
   Tensor cast;
-  if (grad.dtype() != master.dtype()) {
+  if (grad.dtype() != master.dtype() && !is_read_as_it_is(config_, divisor)) {
     cast = runtime_.memory().allocate(grad.elements, master.dtype(), placement_);
     runtime_.kernels().copy(stream, Span::of(cast), grad);
     grad = Span::of(cast);

@@ -80,11 +80,11 @@ class TrainVerb final : public Verb {
     flags.add_value("trace", trace_path_,
                     {"FILE", is_recording_ ? "where the trace goes (required); _r0, … if several"
                                            : "write hooktrace files; _r0, … if several ranks"});
+    model_.declare(flags);
     if (is_recording_) return;
     flags.add_value(
         "matrix", matrix_,
         {"SIZE", "many cells; the flags above narrow the axes they name", {"pairwise", "full"}});
-    model_.declare(flags);
   }
 
   Result<VerbResult> run(Session& session) override {
@@ -227,10 +227,13 @@ class TrainVerb final : public Verb {
   // A flag that means a scenario, or how its runs are ordered and judged.
   std::string_view flag_of_scenarios() const {
     const std::pair<std::string_view, bool> flags[] = {
-        {"scenario", !scenario_.empty()},     {"matrix", !matrix_.empty()},
-        {"backward", !backward_.empty()},     {"data", !data_.empty()},
-        {"order-seed", !order_seed_.empty()}, {"autograd-api", api_ != "full"},
-        {"trace", !trace_path_.empty()},      {"check-properties", checks_.has_properties},
+        {"scenario", !scenario_.empty()},
+        {"matrix", !matrix_.empty()},
+        {"backward", !backward_.empty()},
+        {"data", !data_.empty()},
+        {"order-seed", !order_seed_.empty()},
+        {"autograd-api", api_ != "full"},
+        {"check-properties", checks_.has_properties},
         {"runtime sim", runtime_ == "sim"},
     };
     for (const auto& [flag, is_given] : flags)
@@ -244,14 +247,22 @@ class TrainVerb final : public Verb {
                   fmt::format("train: --{}: trains scenarios; leave it out, or --model", flag));
     const auto cell = model_.cell_of(shared, session.common.seed);
     if (!cell) return tl::unexpected(cell.error());
-    const auto options = model_.options(checks_.has_baseline, cell->steps);
+    auto options = model_.options(cell->steps);
     if (!options) return tl::unexpected(options.error());
+<<<<<<< HEAD
     if (cell->model == "m267" && !cell->gpus)
+=======
+    options->checks_baseline = checks_.has_baseline;
+    options->trace_path = trace_path_;
+    if (cell->model == "m267")
+>>>>>>> m267
       return fail(ErrorCode::usage,
                   "train: --model m267: the host runtime keeps every number as a double, so that "
                   "its weights, gradients and states need more than 10 GB; give --runtime cuda, "
                   "or --model tiny");
-    return result_of(train::train_decoder(*cell, *options), session);
+    auto report = train::train_decoder(*cell, *options);
+    if (!report) return tl::unexpected(report.error());
+    return result_of(std::move(*report), session);
   }
 
   std::string ignored_text() const {

@@ -74,8 +74,8 @@ Result<train::DecoderCell> ModelFlags::cell_of(const train::TrainCell& cell,
                             .config = cell.config};
 }
 
-Result<train::DecoderOptions> ModelFlags::options(bool checks_baseline, std::int64_t steps) const {
-  train::DecoderOptions options{.checks_baseline = checks_baseline, .is_timed = is_timed_};
+Result<train::DecoderOptions> ModelFlags::options(std::int64_t steps) const {
+  train::DecoderOptions options{.is_timed = is_timed_};
   if (warmup_.empty()) return options;
   const auto warmup = parse_count(warmup_, "train: --warmup");
   if (!warmup) return tl::unexpected(warmup.error());

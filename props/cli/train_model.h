@@ -21,7 +21,8 @@ class ModelFlags {
 
   // What the two kinds of cells share comes from `cell`; the seed is the session's.
   Result<train::DecoderCell> cell_of(const train::TrainCell& cell, std::uint64_t seed) const;
-  Result<train::DecoderOptions> options(bool checks_baseline, std::int64_t steps) const;
+  // What the flags of --time say.
+  Result<train::DecoderOptions> options(std::int64_t steps) const;
 
  private:
   std::string model_;

@@ -42,8 +42,8 @@ BaselineEngine::BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroCon
       divisor_(config.gradient_allreduce_op == GradientAllreduceOp::sum ? 1.0 : world_size) {
   const DType dtype = config.model_dtype();
   for (const nn::NamedParameter& named : module_->named_parameters()) {
-    named.tensor.set_data(
-        named.tensor.dtype() != dtype ? ops.cast(named.tensor, dtype) : ops.place(named.tensor));
+    named.tensor.set_data(named.tensor.dtype() != dtype ? ops.cast(named.tensor, dtype)
+                                                        : ops.place(named.tensor));
     if (!named.tensor.requires_grad()) continue;
     const auto is_same = [&](const Trained& known) {
       return known.parameter.is_same(named.tensor);

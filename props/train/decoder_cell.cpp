@@ -36,6 +36,7 @@ ZeroConfig built_in_config(const DecoderCell& cell) {
   config.stage3_prefetch_bucket_size = bucket;
   config.stage3_param_persistence_threshold = cell.sizes.width;  // the norms
   config.gradient_clipping = 0.0;
+  config.bf16.check_grad_overflow = false;  // as those that it is measured beside
   config.optimizer.type = OptimizerType::adamw;
   config.optimizer.adam = {.lr = 1e-4,
                            .beta1 = 0.9,

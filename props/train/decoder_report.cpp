@@ -7,6 +7,7 @@
 #include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
 #include "props/train/cell_run.h"
+#include "props/train/decoder_trace.h"
 
 namespace zeroproof::train {
 namespace {
@@ -54,6 +55,24 @@ bool is_within(const DecoderDistance& distance, const DecoderBound& bound) {
          (distance.loss <= bound.loss && distance.parameter <= bound.parameter);
 }
 
+HostWorldOptions host_options(const DecoderCell& cell) {
+  HostWorldOptions options;
+  options.world_size = cell.world_size;
+  options.device = Device::cpu();
+  return options;
+}
+
+Result<DecoderReport> record_decoder(const DecoderCell& cell, const std::string& path) {
+  auto traces = DecoderTraces::create(path, cell, "cpu");
+  if (!traces) return tl::unexpected(traces.error());
+  HostWorldOptions options = host_options(cell);
+  options.observers = (*traces)->observers();
+  HostWorld world(options);
+  const auto ranks = run_decoder(world, cell, {.recorders = (*traces)->recorders()});
+  if (auto written = (*traces)->finish(); !written) return tl::unexpected(written.error());
+  return report_of(cell, ranks);
+}
+
 }  // namespace
 
 DecoderReport report_of(const DecoderCell& cell, const std::vector<DecoderRank>& ranks) {
@@ -86,6 +105,7 @@ void check_truth(const std::vector<DecoderRank>& ranks, const Ops& ops, Arithmet
                           : "the run differs from the unsharded one, rank by rank";
 }
 
+<<<<<<< HEAD
 namespace {
 
 DecoderRunOptions run_options(const DecoderOptions& options) {
@@ -100,6 +120,19 @@ DecoderReport train_on_host(const DecoderCell& cell, const DecoderOptions& optio
   world_options.device = Device::cpu();
   HostWorld world(world_options);
   const std::vector<DecoderRank> ranks = run_decoder(world, cell, run_options(options));
+=======
+Result<DecoderReport> train_decoder(const DecoderCell& cell, const DecoderOptions& options) {
+  if (!options.trace_path.empty()) {
+    auto recorded = record_decoder(cell, options.trace_path);
+    if (!recorded || !options.checks_baseline) return recorded;
+  }
+  HostWorld world(host_options(cell));
+  const std::vector<DecoderRank> ranks =
+      run_decoder(world, cell,
+                  {.collects_parameters = options.checks_baseline,
+                   .is_timed = options.is_timed,
+                   .warmup_steps = options.warmup_steps});
+>>>>>>> m267
   DecoderReport report = report_of(cell, ranks);
   if (options.checks_baseline && report.status == CellStatus::equal)
     check_truth(ranks, CpuOps(), Arithmetic::same, report);

@@ -3,6 +3,7 @@
 #include "engine/engine.h"
 #include "model/autograd.h"
 #include "props/train/engine_target.h"
+#include "props/train/model_recorder.h"
 
 namespace zeroproof::train {
 namespace {
@@ -12,8 +13,7 @@ std::vector<TensorList> batches_of(const DecoderCell& cell, const Runtime& runti
   std::vector<TensorList> batches;
   for (std::int64_t turn = 0; turn < kBatchTurns; ++turn) {
     batches.push_back(batch_of(cell, turn, {runtime.rank() * cell.batch, cell.batch}));
-    for (Tensor& part : batches.back())
-      part = runtime.ops().place(part.on(runtime.device()));
+    for (Tensor& part : batches.back()) part = runtime.ops().place(part.on(runtime.device()));
   }
   return batches;
 }
@@ -45,12 +45,18 @@ class StepTimer {
   std::int64_t last_ns_ = 0;
 };
 
+ModelRecorder* recorder_of(const DecoderRunOptions& options, int rank) {
+  return options.recorders.empty() ? nullptr : options.recorders.at(static_cast<std::size_t>(rank));
+}
+
 }  // namespace
 
 void run_decoder_rank(const DecoderCell& cell, Runtime& runtime, const DecoderRunOptions& options,
                       DecoderRank& result) {
-  Autograd autograd(runtime.ops());
+  ModelRecorder* const recorder = recorder_of(options, runtime.rank());
+  Autograd autograd(runtime.ops(), recorder);
   nn::Decoder module(cell.sizes, cell.seed);
+  if (recorder) recorder->on_model(autograd, module, "");
   const ZeroConfig config = config_of(cell);
   const auto engine = Engine::initialize(autograd, module, config, runtime,
                                          {.policy = cell.policy, .quirks = cell.quirks});

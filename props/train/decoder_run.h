@@ -10,6 +10,8 @@
 
 namespace zeroproof::train {
 
+class ModelRecorder;
+
 // What one rank of a run left behind.
 struct DecoderRank {
   std::vector<double> losses;               // of its own batches, by forward
@@ -29,6 +31,8 @@ struct DecoderRunOptions {
   // The host waits for the device behind every step that is timed.
   bool is_timed = false;
   std::int64_t warmup_steps = 0;
+  // By rank, null for nobody; or empty. They must outlive the run.
+  std::vector<ModelRecorder*> recorders = {};
 };
 
 // The loop of one rank: forward, engine.backward, engine.step, as often as a step accumulates. The

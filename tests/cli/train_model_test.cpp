@@ -36,6 +36,19 @@ TEST(TrainModel, Prints_times_only_when_asked) {
   EXPECT_EQ(1, timed["iteration_ms"]["steps"]);
 }
 
+TEST(TrainModel, Writes_traces_that_replay_judges) {
+  const ScratchFolder scratch;
+  for (const char* stage : {"1", "2", "3"}) {
+    const std::string call = std::string("train --model tiny --batch 1 --length 4 --steps 1") +
+                             " --stage " + stage + " --trace " + (scratch / "run.jsonl.gz");
+    EXPECT_EQ(0, zeroproof(call).exit_code) << stage;
+    const CommandResult replayed = zeroproof("replay --json " + (scratch / "run_r0.jsonl.gz") +
+                                             " " + (scratch / "run_r1.jsonl.gz"));
+    EXPECT_EQ(0, replayed.exit_code) << replayed.out;
+    EXPECT_EQ(2, Json::parse(replayed.out)["summary"]["ok"]) << replayed.out;
+  }
+}
+
 TEST(TrainModel, Refuses_what_does_not_go_together) {
   const std::pair<const char*, const char*> cases[] = {
       {"--model m267", "--runtime cuda"},

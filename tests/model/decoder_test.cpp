@@ -11,8 +11,12 @@
 #include "model/check.h"
 #include "model/cpu_ops.h"
 #include "model/functions.h"
+#include "model/functions/activations.h"
+#include "model/functions/indexing.h"
+#include "model/functions/normalization.h"
 #include "model/nn/init.h"
 #include "model/tensor_impl.h"
+#include "tests/model/composed_attention.h"
 
 namespace zeroproof::nn {
 namespace {
@@ -127,6 +131,40 @@ TEST(Decoder, Sees_no_later_token) {
   const std::vector<double> after = decoder(ag, changed).values();
   EXPECT_TRUE(std::equal(before.begin(), before.begin() + 4 * 512, after.begin()));
   EXPECT_NE(before, after);
+}
+
+// The definition table of the performance anchors, word by word.
+Tensor logits_by_definition(Autograd& ag, const Decoder& decoder, const DecoderSizes& sizes,
+                            const Tensor& tokens) {
+  TensorList weights;
+  for (const NamedParameter& named : decoder.named_parameters()) weights.push_back(named.tensor);
+  std::size_t next = 0;
+  const auto norm = [&](const Tensor& x) {
+    return rms_norm(ag, x, weights.at(next++), {{sizes.width}, 1e-5});
+  };
+  const auto matrix = [&](const Tensor& x) { return linear(ag, x, weights.at(next++), {}); };
+  Indices rows{{}, tokens.sizes()};
+  for (const double id : tokens.values()) rows.values.push_back(static_cast<std::int64_t>(id));
+  Tensor x = embedding(ag, weights.at(next++), rows);
+  for (std::int64_t layer = 0; layer < sizes.layers; ++layer) {
+    const Tensor qkv = matrix(norm(x));
+    x = add(ag, x, matrix(testing::composed_attention(ag, qkv, sizes.heads)));
+    x = add(ag, x, matrix(gelu(ag, matrix(norm(x)), GeluForm::tanh)));
+  }
+  return matrix(norm(x));
+}
+
+TEST(Decoder, Is_what_the_definition_says) {
+  const CpuOps ops;
+  Autograd ag(ops);
+  DecoderSizes sizes = DecoderSizes::tiny();
+  sizes.vocabulary = 23;
+  const Decoder decoder(sizes, 3, DType::float64);
+  const Tensor tokens = ids({2, 6}, 23, 5);
+  const std::vector<double> expected = logits_by_definition(ag, decoder, sizes, tokens).values();
+  const std::vector<double> actual = decoder(ag, tokens).values();
+  ASSERT_EQ(expected.size(), actual.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(expected[i], actual[i], 1e-12);
 }
 
 TEST(Decoder, Refuses_heads_that_are_not_64_wide) {

@@ -12,12 +12,12 @@
 #include "model/cpu_ops.h"
 #include "model/functions.h"
 #include "model/functions/activations.h"
-#include "model/functions/attention.h"
 #include "model/functions/indexing.h"
 #include "model/functions/losses.h"
 #include "model/functions/normalization.h"
 #include "model/nn/init.h"
 #include "model/tensor_impl.h"
+#include "tests/model/composed_attention.h"
 #include "tests/model/function_cases.h"
 #include "tests/model/pick.h"
 #include "tests/model/watched_ops.h"
@@ -97,27 +97,6 @@ Twins gelu_twins(nn::InitStream& stream, const Shape& sizes) {
       [](Autograd& ag, const TensorList& x) { return TensorList{gelu(ag, x[0], GeluForm::tanh)}; }};
 }
 
-// cos or sin of position * 10000^(-i / 32), [length, 1, 32].
-Tensor angles(std::int64_t length, double (*of)(double)) {
-  std::vector<double> values;
-  for (std::int64_t position = 0; position < length; ++position)
-    for (int i = 0; i < 32; ++i)
-      values.push_back(of(static_cast<double>(position) * std::pow(10000.0, -i / 32.0)));
-  return Tensor::of(values, {length, 1, 32});
-}
-
-// x [batch, length, heads, 64]
-Tensor rotated(Autograd& ag, const Tensor& x) {
-  const Tensor cosine = angles(x.sizes()[1], std::cos);
-  const Tensor sine = angles(x.sizes()[1], std::sin);
-  const Tensor a = narrow(ag, x, 3, {0, 32});
-  const Tensor b = narrow(ag, x, 3, {32, 32});
-  return cat(ag,
-             {sub(ag, mul(ag, a, cosine), mul(ag, b, sine)),
-              add(ag, mul(ag, a, sine), mul(ag, b, cosine))},
-             3);
-}
-
 Twins attention_twins(nn::InitStream& stream, const Shape& sizes, std::int64_t heads) {
   const Shape qkv = {sizes[0], sizes[1], 3 * heads * 64};
   return {"causal_attention",
@@ -126,16 +105,7 @@ Twins attention_twins(nn::InitStream& stream, const Shape& sizes, std::int64_t h
             return TensorList{fused::causal_attention(ag, x[0], heads)};
           },
           [heads](Autograd& ag, const TensorList& x) {
-            const Shape& all = x[0].sizes();
-            TensorList parts;
-            for (const Tensor& part : chunk(ag, x[0], 3, 2))
-              parts.push_back(reshape(ag, part, {all[0], all[1], heads, 64}));
-            const Tensor out = scaled_dot_product_attention(
-                ag,
-                {transpose(ag, rotated(ag, parts[0]), 1, 2),
-                 transpose(ag, rotated(ag, parts[1]), 1, 2), transpose(ag, parts[2], 1, 2)},
-                Causal::yes);
-            return TensorList{reshape(ag, transpose(ag, out, 1, 2), {all[0], all[1], heads * 64})};
+            return TensorList{testing::composed_attention(ag, x[0], heads)};
           }};
 }
 

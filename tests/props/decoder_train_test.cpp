@@ -32,7 +32,7 @@ std::vector<DecoderRank> ranks_of(const DecoderCell& cell) {
 }
 
 DecoderReport checked(const DecoderCell& cell) {
-  return train_decoder(cell, {.checks_baseline = true});
+  return *train_decoder(cell, {.checks_baseline = true});
 }
 
 TEST(DecoderTraining, Equals_the_unsharded_run_in_every_stage) {
@@ -75,7 +75,7 @@ TEST(DecoderTraining, Equals_it_with_three_ranks_and_accumulated_forwards) {
 TEST(DecoderTraining, Lowers_the_loss_of_a_batch_that_comes_again) {
   DecoderCell cell = short_cell(2);
   cell.steps = 6;
-  const DecoderReport report = train_decoder(cell, {});
+  const DecoderReport report = *train_decoder(cell, {});
   ASSERT_EQ(report.losses.size(), 6U);
   EXPECT_LT(report.losses[4], report.losses[0] - 0.05);
   EXPECT_LT(report.losses[5], report.losses[1] - 0.05);
@@ -154,13 +154,13 @@ TEST(DecoderTraining, Draws_every_token_alike) {
 TEST(DecoderTraining, Times_the_steps_behind_the_warm_up) {
   DecoderCell cell = short_cell(1);
   cell.steps = 3;
-  const DecoderReport report = train_decoder(cell, {.is_timed = true, .warmup_steps = 1});
+  const DecoderReport report = *train_decoder(cell, {.is_timed = true, .warmup_steps = 1});
   ASSERT_TRUE(report.times);
   EXPECT_EQ(report.times->steps, 2U);
   EXPECT_GT(report.times->least_ms, 0.0);
   EXPECT_LE(report.times->least_ms, report.times->median_ms);
   EXPECT_LE(report.times->median_ms, report.times->most_ms);
-  EXPECT_FALSE(train_decoder(short_cell(1), {}).times);
+  EXPECT_FALSE(train_decoder(short_cell(1), {})->times);
 }
 
 TEST(DecoderTraining, Reports_a_configuration_that_no_engine_can_have) {

@@ -165,7 +165,8 @@ std::vector<std::string> packages_used(const Tree& tree) {
       const std::string include = include_of(file, i);
       if (!include.starts_with('<')) continue;
       const Library* library = library_of(std::string_view(include).substr(1));
-      if (library != nullptr && !library->package.empty()) packages.insert(std::string(library->package));
+      if (library != nullptr && !library->package.empty())
+        packages.insert(std::string(library->package));
     }
   }
   return {packages.begin(), packages.end()};

@@ -65,10 +65,9 @@ Tensor CudaFusedOps::make(const Tensor& like, Shape sizes, DType dtype) const {
 }
 
 Tensor CudaFusedOps::numbers(const Tensor& ids) const {
-  const Tensor given =
-      buffer_of(ids.impl()) != nullptr
-          ? ids
-          : upload(gpu_, ids.values(), ids.sizes(), ids.dtype(), gpu_->compute());
+  const Tensor given = buffer_of(ids.impl()) != nullptr
+                           ? ids
+                           : upload(gpu_, ids.values(), ids.sizes(), ids.dtype(), gpu_->compute());
   Tensor out = make_tensor(gpu_, ids.sizes(), DType::float32);
   launch_whole_numbers(gpu_->compute(), data<std::int32_t>(out), strided(given.impl()));
   ZP_CUDA(cudaGetLastError());
@@ -107,8 +106,7 @@ RmsNormGrads CudaFusedOps::add_rms_norm_backward(const Tensor& grad_y, const Ten
                    .weight = make(grad_y, saved.weight.sizes(), grad_y.dtype())};
   const int rows = rows_of(grad_y);
   const auto width = static_cast<int>(width_of(grad_y));
-  const Tensor partials =
-      make_tensor(gpu_, {rms_norm_partial_floats(rows, width)}, DType::float32);
+  const Tensor partials = make_tensor(gpu_, {rms_norm_partial_floats(rows, width)}, DType::float32);
   ZP_CUDA(rms_norm_backward({.dy = bf16(grad_y),
                              .sum = bf16(saved.sum),
                              .weight = bf16(saved.weight),
@@ -169,10 +167,9 @@ void CudaFusedOps::attend(const AttentionShape& shape,
 AttentionOutputs CudaFusedOps::causal_attention(const Tensor& qkv, std::int64_t heads) const {
   if (!is_on_gpu(qkv) || qkv.numel() == 0) return cpu_.causal_attention(qkv, heads);
   const AttentionShape shape = shape_of(qkv, heads);
-  AttentionOutputs out{
-      .out = make(qkv, {shape.batch, shape.seq, heads * kHeadWidth}, qkv.dtype()),
-      .rotated = qkv,
-      .log_sum_exp = make(qkv, {shape.batch, heads, shape.seq}, DType::float32)};
+  AttentionOutputs out{.out = make(qkv, {shape.batch, shape.seq, heads * kHeadWidth}, qkv.dtype()),
+                       .rotated = qkv,
+                       .log_sum_exp = make(qkv, {shape.batch, heads, shape.seq}, DType::float32)};
   Bf16* const q = bf16(qkv);
   ++qkv.impl().storage->version;
   ZP_CUDA(rotary({.from = q,
@@ -241,8 +238,7 @@ Tensor CudaFusedOps::causal_attention_backward(const Tensor& grad_out,
   return out;
 }
 
-CrossEntropyOutputs CudaFusedOps::cross_entropy(const Tensor& logits,
-                                                const Tensor& targets) const {
+CrossEntropyOutputs CudaFusedOps::cross_entropy(const Tensor& logits, const Tensor& targets) const {
   const bool fits = has_vector_rows(logits) && width_of(logits) <= cross_entropy_vocab_max;
   if (!fits || !is_on_gpu(logits)) return cpu_.cross_entropy(logits, targets);
   const int rows = rows_of(logits);
@@ -258,11 +254,9 @@ CrossEntropyOutputs CudaFusedOps::cross_entropy(const Tensor& logits,
                                .grad_scale = 1.0F / static_cast<float>(rows),
                                .is_loss_only = false},
                               gpu_->compute()));
-  ZP_CUDA(mean_loss({.values = data<float>(losses),
-                     .mean = data<float>(out.loss),
-                     .count = rows,
-                     .factor = 1.0F},
-                    gpu_->compute()));
+  ZP_CUDA(mean_loss(
+      {.values = data<float>(losses), .mean = data<float>(out.loss), .count = rows, .factor = 1.0F},
+      gpu_->compute()));
   return out;
 }
 

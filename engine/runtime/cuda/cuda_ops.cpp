@@ -162,10 +162,10 @@ bool CudaOps::multiply_by_library(const Tensor& a, const Tensor& b, const Tensor
                          (!shape.is_b_transposed || transposed(b).is_contiguous());
   if (!are_dense) return false;
   shape.inputs = shape.output = gemm_type(a.dtype());
-  plans().run(shape,
-              {.a = strided(a.impl()).data, .b = strided(b.impl()).data,
-               .c = strided(out.impl()).data},
-              gpu_->compute());
+  plans().run(
+      shape,
+      {.a = strided(a.impl()).data, .b = strided(b.impl()).data, .c = strided(out.impl()).data},
+      gpu_->compute());
   return true;
 }
 

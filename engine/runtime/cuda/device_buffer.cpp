@@ -150,6 +150,13 @@ std::vector<double> download(const std::shared_ptr<Gpu>& gpu, const Strided& fro
   std::vector<double> values(static_cast<std::size_t>(from.elements), from.constant);
   if (from.data == nullptr || values.empty()) return values;
   gpu->make_current();
+  if (from.elements <= Gpu::kInboxDoubles) {
+    launch_copy(queue, dense(gpu->inbox(), DType::float64, from.elements), from, 1.0);
+    ZP_CUDA(cudaGetLastError());
+    gpu->synchronize(gpu->record(queue));
+    std::copy_n(gpu->inbox(), from.elements, values.begin());
+    return values;
+  }
   DeviceBuffer wide(gpu, from.elements * kDouble, Placement::device);
   gpu->order(gpu->compute(), queue);
   wide.use_on(queue);

@@ -20,6 +20,8 @@ Gpu::Gpu(int ordinal) : ordinal_(ordinal) {
     ZP_CUDA(cudaStreamCreateWithPriority(&queues_[role], cudaStreamNonBlocking,
                                          is_compute ? least : greatest));
   }
+  ZP_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&inbox_), kInboxDoubles * sizeof(double),
+                        cudaHostAllocDefault));
   // Freed memory stays with the pool: an iteration asks for the same again.
   cudaMemPool_t pool = nullptr;
   ZP_CUDA(cudaDeviceGetDefaultMemPool(&pool, ordinal));
@@ -32,6 +34,7 @@ Gpu::~Gpu() {
   cudaSetDevice(ordinal_);
   for (cudaStream_t queue : queues_)
     if (queue != nullptr) cudaStreamSynchronize(queue);
+  cudaFreeHost(inbox_);
   for (cudaEvent_t event : events_) cudaEventDestroy(event);
   for (cudaEvent_t event : spare_) cudaEventDestroy(event);
   for (cudaStream_t queue : queues_)

@@ -31,6 +31,9 @@ class Gpu {
   // What is queued on `after` from now on runs behind everything on `before`.
   void order(cudaStream_t before, cudaStream_t after);
   bool query(StreamEvent event);
+  // Of the host's memory, which kernels write to; read after the work that wrote it.
+  static constexpr std::int64_t kInboxDoubles = 4096;
+  double* inbox() const { return inbox_; }
   // The host waits; `while_waiting` is told now and then how long it has, and may throw.
   void synchronize(StreamEvent event);
   std::function<void(std::int64_t waited_ms)> while_waiting;
@@ -44,6 +47,7 @@ class Gpu {
 
   int ordinal_;
   std::array<cudaStream_t, kRoles> queues_{};
+  double* inbox_ = nullptr;
   std::deque<cudaEvent_t> events_;  // of numbers from first_ on
   std::vector<cudaEvent_t> spare_;
   std::int64_t first_ = 0;

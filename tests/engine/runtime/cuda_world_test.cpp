@@ -239,7 +239,7 @@ Values run_collectives(Runtime& runtime, DType dtype) {
   const Span mine = Span::of(whole, 12 * runtime.rank(), 12);
   group.wait(group.reduce_scatter(compute, mine, Span::of(whole), ReduceOp::sum), compute);
   group.wait(group.all_gather(compute, Span::of(whole), mine), compute);
-  for (const Tensor& tensor : {part, whole, scattered}) append(out, tensor);
+  for (const Tensor& result : {part, whole, scattered}) append(out, result);
   if (runtime.rank() == 0) append(out, all);
   return out;
 }

@@ -14,7 +14,8 @@ void* library() {
   static void* const kLibrary = [] {
     const std::string name = fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
     void* loaded = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (loaded == nullptr) loaded = dlopen((std::string(ZP_CUDA_LIBRARIES) + "/" + name).c_str(), RTLD_NOW);
+    if (loaded == nullptr)
+      loaded = dlopen((std::string(ZP_CUDA_LIBRARIES) + "/" + name).c_str(), RTLD_NOW);
     if (loaded == nullptr)
       throw zeroproof::RuntimeFault(fmt::format("cannot load {}: {}", name, dlerror()));
     return loaded;
@@ -32,7 +33,7 @@ Function* find(Function*, const char* name) {
 }  // namespace
 
 // The function of the same name in the library, with its own type.
-#define ZP_FOUND(function)                            \
+#define ZP_FOUND(function)                               \
   static const auto kFound = find(&function, #function); \
   return kFound
 
@@ -91,9 +92,9 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
   ZP_FOUND(cublasLtMatmulPreferenceDestroy)(preference);
 }
 
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
-    cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
-    const void* value, std::size_t bytes) {
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void* value, std::size_t bytes) {
   ZP_FOUND(cublasLtMatmulPreferenceSetAttribute)(preference, attribute, value, bytes);
 }
 

@@ -15,22 +15,22 @@ __global__ void map_kernel(Strided target, Strided source, Value value) {
   }
 }
 
-// The same of dense float32 and bfloat16, four at a time; what is left over by the last thread.
+// The same of dense float32 and bfloat16, a pack at a time; what is left over by the first thread.
 template <class T, class S, class Value>
-__global__ void map_fours_kernel(Strided target, Strided source, Value value) {
-  const std::int64_t fours = target.elements / 4;
-  for (std::int64_t i = first_element(); i < fours; i += grid_stride()) {
-    const Four<S> given = four<S>(source, i);
-    Four<T> result;
-    if constexpr (Value::kReads) result = four<T>(target, i);
-    for (int k = 0; k < 4; ++k) {
+__global__ void map_packs_kernel(Strided target, Strided source, Value value) {
+  const std::int64_t packs = target.elements / kPack;
+  for (std::int64_t i = first_element(); i < packs; i += grid_stride()) {
+    const Pack<S> given = pack<S>(source, i);
+    Pack<T> result;
+    if constexpr (Value::kReads) result = pack<T>(target, i);
+    for (int k = 0; k < kPack; ++k) {
       const double old = Value::kReads ? wide(result.at[k]) : 0.0;
       result.at[k] = narrow<T>(value(old, wide(given.at[k])));
     }
-    four<T>(target, i) = result;
+    pack<T>(target, i) = result;
   }
   if (first_element() != 0) return;
-  for (std::int64_t i = 4 * fours; i < target.elements; ++i)
+  for (std::int64_t i = kPack * packs; i < target.elements; ++i)
     store_at(target, i, value(Value::kReads ? load_at(target, i) : 0.0, load_at(source, i)));
 }
 
@@ -61,20 +61,20 @@ struct Divide {
 };
 
 template <class T, class S, class Value>
-bool launch_fours(cudaStream_t stream, const Strided& target, const Strided& source, Value value) {
-  if (!has_fours<T>(target) || !has_fours<S>(source)) return false;
-  map_fours_kernel<T, S>
-      <<<blocks_for(target.elements / 4 + 1), kThreads, 0, stream>>>(target, source, value);
+bool launch_packs(cudaStream_t stream, const Strided& target, const Strided& source, Value value) {
+  if (!has_packs<T>(target) || !has_packs<S>(source)) return false;
+  map_packs_kernel<T, S>
+      <<<blocks_for(target.elements / kPack + 1), kThreads, 0, stream>>>(target, source, value);
   return true;
 }
 
 template <class Value>
 void launch_map(cudaStream_t stream, const Strided& target, const Strided& source, Value value) {
   if (target.elements == 0) return;
-  const bool is_done = launch_fours<float, float>(stream, target, source, value) ||
-                       launch_fours<float, __nv_bfloat16>(stream, target, source, value) ||
-                       launch_fours<__nv_bfloat16, float>(stream, target, source, value) ||
-                       launch_fours<__nv_bfloat16, __nv_bfloat16>(stream, target, source, value);
+  const bool is_done = launch_packs<float, float>(stream, target, source, value) ||
+                       launch_packs<float, __nv_bfloat16>(stream, target, source, value) ||
+                       launch_packs<__nv_bfloat16, float>(stream, target, source, value) ||
+                       launch_packs<__nv_bfloat16, __nv_bfloat16>(stream, target, source, value);
   if (is_done) return;
   map_kernel<<<blocks_for(target.elements), kThreads, 0, stream>>>(target, source, value);
 }
@@ -118,6 +118,27 @@ __global__ void partial_sum_kernel(double* partials, Strided source, Term term) 
   if (threadIdx.x == 0) partials[blockIdx.x] = sum;
 }
 
+template <class S, class Term>
+__global__ void partial_sum_packs_kernel(double* partials, Strided source, Term term) {
+  const std::int64_t packs = source.elements / kPack;
+  double mine = 0.0;
+  for (std::int64_t i = first_element(); i < packs; i += grid_stride()) {
+    const Pack<S> given = pack<S>(source, i);
+    for (int k = 0; k < kPack; ++k) mine += term(wide(given.at[k]));
+  }
+  if (first_element() == 0)
+    for (std::int64_t i = kPack * packs; i < source.elements; ++i) mine += term(load(source, i));
+  const double sum = block_sum(mine);
+  if (threadIdx.x == 0) partials[blockIdx.x] = sum;
+}
+
+template <class S, class Term>
+bool launch_partial_packs(cudaStream_t stream, const Strided& source, double* partials, Term term) {
+  if (!has_packs<S>(source)) return false;
+  partial_sum_packs_kernel<S><<<kPartials, kThreads, 0, stream>>>(partials, source, term);
+  return true;
+}
+
 __global__ void add_partials_kernel(Strided target, const double* partials) {
   double mine = 0.0;
   for (int i = threadIdx.x; i < kPartials; i += kThreads) mine += partials[i];
@@ -133,7 +154,9 @@ void launch_sum(cudaStream_t stream, const Strided& target, const Strided& sourc
     ordered_sum_kernel<<<1, 1, 0, stream>>>(target, source, term);
     return;
   }
-  partial_sum_kernel<<<kPartials, kThreads, 0, stream>>>(partials, source, term);
+  if (!launch_partial_packs<float>(stream, source, partials, term) &&
+      !launch_partial_packs<__nv_bfloat16>(stream, source, partials, term))
+    partial_sum_kernel<<<kPartials, kThreads, 0, stream>>>(partials, source, term);
   add_partials_kernel<<<1, kThreads, 0, stream>>>(target, partials);
 }
 

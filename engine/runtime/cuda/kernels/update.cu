@@ -25,38 +25,38 @@ __global__ void adam_kernel(AdamTensors of, AdamRule rule) {
   }
 }
 
-// Of float32 master weights and moments, four at a time: 28 bytes an element with a gradient in
+// Of float32 master weights and moments, a pack at a time: 28 bytes an element with a gradient in
 // float32, and so bound by memory where the arithmetic is hidden behind it.
 template <class G>
-__global__ void adam_fours_kernel(AdamTensors of, AdamRule rule) {
-  const std::int64_t fours = of.parameter.elements / 4;
-  for (std::int64_t i = first_element(); i < fours; i += grid_stride()) {
-    Four<float> p = four<float>(of.parameter, i);
-    const Four<G> g = four<G>(of.grad, i);
-    Four<float> m = four<float>(of.exp_avg, i);
-    Four<float> v = four<float>(of.exp_avg_sq, i);
-    for (int k = 0; k < 4; ++k) {
+__global__ void adam_packs_kernel(AdamTensors of, AdamRule rule) {
+  const std::int64_t packs = of.parameter.elements / kPack;
+  for (std::int64_t i = first_element(); i < packs; i += grid_stride()) {
+    Pack<float> p = pack<float>(of.parameter, i);
+    const Pack<G> g = pack<G>(of.grad, i);
+    Pack<float> m = pack<float>(of.exp_avg, i);
+    Pack<float> v = pack<float>(of.exp_avg_sq, i);
+    for (int k = 0; k < kPack; ++k) {
       AdamElement element = {wide(p.at[k]), wide(g.at[k]), wide(m.at[k]), wide(v.at[k])};
       update_adam<FloatRounding>(rule, element);
       p.at[k] = static_cast<float>(element.parameter);
       m.at[k] = static_cast<float>(element.exp_avg);
       v.at[k] = static_cast<float>(element.exp_avg_sq);
     }
-    four<float>(of.parameter, i) = p;
-    four<float>(of.exp_avg, i) = m;
-    four<float>(of.exp_avg_sq, i) = v;
+    pack<float>(of.parameter, i) = p;
+    pack<float>(of.exp_avg, i) = m;
+    pack<float>(of.exp_avg_sq, i) = v;
   }
 }
 
 template <class G>
-bool launch_adam_fours(cudaStream_t stream, const AdamTensors& of, const AdamRule& rule) {
+bool launch_adam_packs(cudaStream_t stream, const AdamTensors& of, const AdamRule& rule) {
   // A coupled decay rounds to the dtype of the gradient, which the fast rounding does not know.
   const bool rounds_grad = rule.is_decaying && !rule.is_decay_decoupled && sizeof(G) == 2;
-  if (of.parameter.elements % 4 != 0 || rounds_grad || !has_fours<float>(of.parameter) ||
-      !has_fours<G>(of.grad) || !has_fours<float>(of.exp_avg) || !has_fours<float>(of.exp_avg_sq))
+  if (of.parameter.elements % kPack != 0 || rounds_grad || !has_packs<float>(of.parameter) ||
+      !has_packs<G>(of.grad) || !has_packs<float>(of.exp_avg) || !has_packs<float>(of.exp_avg_sq))
     return false;
-  adam_fours_kernel<G>
-      <<<blocks_for(of.parameter.elements / 4), kThreads, 0, stream>>>(of, rule);
+  adam_packs_kernel<G>
+      <<<blocks_for(of.parameter.elements / kPack), kThreads, 0, stream>>>(of, rule);
   return true;
 }
 
@@ -74,8 +74,8 @@ __global__ void sgd_kernel(SgdTensors of, SgdRule rule) {
 
 void launch_adam(cudaStream_t stream, const AdamTensors& tensors, const AdamRule& rule) {
   if (tensors.parameter.elements == 0) return;
-  if (launch_adam_fours<float>(stream, tensors, rule) ||
-      launch_adam_fours<__nv_bfloat16>(stream, tensors, rule))
+  if (launch_adam_packs<float>(stream, tensors, rule) ||
+      launch_adam_packs<__nv_bfloat16>(stream, tensors, rule))
     return;
   adam_kernel<<<blocks_for(tensors.parameter.elements), kThreads, 0, stream>>>(tensors, rule);
 }

@@ -4,10 +4,11 @@
 
 namespace zeroproof::cuda {
 
-// Four elements of one dtype, in one access.
+// Elements that a thread takes at once, in accesses of 16 bytes.
+inline constexpr int kPack = 8;
 template <class T>
-struct alignas(4 * sizeof(T)) Four {
-  T at[4];
+struct alignas(16) Pack {
+  T at[kPack];
 };
 
 template <class T>
@@ -33,17 +34,17 @@ constexpr DType dtype_of_type() {
   return sizeof(T) == 2 ? DType::bfloat16 : DType::float32;
 }
 
-// Dense, and where an access of four begins.
+// Dense, and where a pack begins.
 template <class T>
-inline bool has_fours(const Strided& of) {
+inline bool has_packs(const Strided& of) {
   return of.data != nullptr && of.dims == 1 && of.strides[0] == 1 &&
          of.dtype == dtype_of_type<T>() &&
-         reinterpret_cast<std::uintptr_t>(of.data) % sizeof(Four<T>) == 0;
+         reinterpret_cast<std::uintptr_t>(of.data) % alignof(Pack<T>) == 0;
 }
 
 template <class T>
-__device__ inline Four<T>& four(const Strided& of, std::int64_t i) {
-  return static_cast<Four<T>*>(of.data)[i];
+__device__ inline Pack<T>& pack(const Strided& of, std::int64_t i) {
+  return static_cast<Pack<T>*>(of.data)[i];
 }
 
 }  // namespace zeroproof::cuda
