@@ -249,13 +249,9 @@ class TrainVerb final : public Verb {
     if (!cell) return tl::unexpected(cell.error());
     auto options = model_.options(cell->steps);
     if (!options) return tl::unexpected(options.error());
-<<<<<<< HEAD
-    if (cell->model == "m267" && !cell->gpus)
-=======
     options->checks_baseline = checks_.has_baseline;
     options->trace_path = trace_path_;
-    if (cell->model == "m267")
->>>>>>> m267
+    if (cell->model == "m267" && !cell->gpus)
       return fail(ErrorCode::usage,
                   "train: --model m267: the host runtime keeps every number as a double, so that "
                   "its weights, gradients and states need more than 10 GB; give --runtime cuda, "

@@ -62,13 +62,28 @@ HostWorldOptions host_options(const DecoderCell& cell) {
   return options;
 }
 
+CudaWorldOptions cuda_options(const DecoderCell& cell) {
+  CudaWorldOptions options;
+  options.world_size = cell.world_size;
+  return options;
+}
+
 Result<DecoderReport> record_decoder(const DecoderCell& cell, const std::string& path) {
-  auto traces = DecoderTraces::create(path, cell, "cpu");
+  auto traces = DecoderTraces::create(path, cell, cell.gpus ? "cuda" : "cpu");
   if (!traces) return tl::unexpected(traces.error());
-  HostWorldOptions options = host_options(cell);
-  options.observers = (*traces)->observers();
-  HostWorld world(options);
-  const auto ranks = run_decoder(world, cell, {.recorders = (*traces)->recorders()});
+  const DecoderRunOptions run{.recorders = (*traces)->recorders()};
+  std::vector<DecoderRank> ranks;
+  if (cell.gpus) {
+    CudaWorldOptions options = cuda_options(cell);
+    options.observers = (*traces)->observers();
+    CudaWorld world(options, *cell.gpus);
+    ranks = run_decoder(world, cell, run);
+  } else {
+    HostWorldOptions options = host_options(cell);
+    options.observers = (*traces)->observers();
+    HostWorld world(options);
+    ranks = run_decoder(world, cell, run);
+  }
   if (auto written = (*traces)->finish(); !written) return tl::unexpected(written.error());
   return report_of(cell, ranks);
 }
@@ -105,7 +120,6 @@ void check_truth(const std::vector<DecoderRank>& ranks, const Ops& ops, Arithmet
                           : "the run differs from the unsharded one, rank by rank";
 }
 
-<<<<<<< HEAD
 namespace {
 
 DecoderRunOptions run_options(const DecoderOptions& options) {
@@ -115,24 +129,8 @@ DecoderRunOptions run_options(const DecoderOptions& options) {
 }
 
 DecoderReport train_on_host(const DecoderCell& cell, const DecoderOptions& options) {
-  HostWorldOptions world_options;
-  world_options.world_size = cell.world_size;
-  world_options.device = Device::cpu();
-  HostWorld world(world_options);
-  const std::vector<DecoderRank> ranks = run_decoder(world, cell, run_options(options));
-=======
-Result<DecoderReport> train_decoder(const DecoderCell& cell, const DecoderOptions& options) {
-  if (!options.trace_path.empty()) {
-    auto recorded = record_decoder(cell, options.trace_path);
-    if (!recorded || !options.checks_baseline) return recorded;
-  }
   HostWorld world(host_options(cell));
-  const std::vector<DecoderRank> ranks =
-      run_decoder(world, cell,
-                  {.collects_parameters = options.checks_baseline,
-                   .is_timed = options.is_timed,
-                   .warmup_steps = options.warmup_steps});
->>>>>>> m267
+  const std::vector<DecoderRank> ranks = run_decoder(world, cell, run_options(options));
   DecoderReport report = report_of(cell, ranks);
   if (options.checks_baseline && report.status == CellStatus::equal)
     check_truth(ranks, CpuOps(), Arithmetic::same, report);
@@ -142,8 +140,7 @@ Result<DecoderReport> train_decoder(const DecoderCell& cell, const DecoderOption
 // The truth is trained on the first GPU, with the same arithmetic. Two ranks add up in one way
 // only; the order in which NCCL adds more is its own.
 DecoderReport train_on_cuda(const DecoderCell& cell, const DecoderOptions& options) {
-  CudaWorldOptions world_options;
-  world_options.world_size = cell.world_size;
+  CudaWorldOptions world_options = cuda_options(cell);
   world_options.is_poisoned = !options.is_timed;
   world_options.is_deterministic = !options.is_timed;
   std::vector<DecoderRank> ranks;
@@ -162,7 +159,11 @@ DecoderReport train_on_cuda(const DecoderCell& cell, const DecoderOptions& optio
 
 }  // namespace
 
-DecoderReport train_decoder(const DecoderCell& cell, const DecoderOptions& options) {
+Result<DecoderReport> train_decoder(const DecoderCell& cell, const DecoderOptions& options) {
+  if (!options.trace_path.empty()) {
+    auto recorded = record_decoder(cell, options.trace_path);
+    if (!recorded || !options.checks_baseline) return recorded;
+  }
   return cell.gpus ? train_on_cuda(cell, options) : train_on_host(cell, options);
 }
 

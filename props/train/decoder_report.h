@@ -47,12 +47,7 @@ struct DecoderOptions {
   std::string trace_path = {};  // empty for none; of a run of its own, in which nothing is compared
 };
 
-<<<<<<< HEAD
-// On the host runtime, a thread a rank, or on GPUs.
-DecoderReport train_decoder(const DecoderCell& cell, const DecoderOptions& options);
-=======
-// On the host runtime, a thread a rank. An error is a trace that cannot be written.
+// On the host runtime, a thread a rank, or on GPUs. An error is a trace that cannot be written.
 Result<DecoderReport> train_decoder(const DecoderCell& cell, const DecoderOptions& options);
->>>>>>> m267
 
 }  // namespace zeroproof::train
