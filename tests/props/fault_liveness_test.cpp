@@ -130,7 +130,7 @@ TEST(FaultLiveness, A_scale_goes_with_the_backward_that_failed) {
 // Every place in every order of ranks and streams, of the smallest program.
 TEST(FaultSearch, Covers_every_place_in_every_order) {
   EngineExplorationOptions options;
-  options.engine_case = fault_case("plain", {{"stage", "1"},
+  options.engine_case = fault_case("plain", {{"stage", "0"},
                                              {"steps", "1"},
                                              {"judge", "streams"},
                                              {"faults", "timeout,skipped_step,destroy"},
