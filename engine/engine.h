@@ -19,7 +19,8 @@
 
 namespace zeroproof {
 
-class FileSystem;  // engine/files/file_system.h
+class CheckpointStore;  // engine/checkpoint/checkpoint_store.h
+class FileSystem;       // engine/files/file_system.h
 
 struct EngineOptions {
   EngineId id = EngineId{0};     // in events; tells the engines of one process apart
@@ -52,8 +53,9 @@ struct StepOutcome {
 };
 
 struct EngineCheckpointOptions {
-  std::string tag = {};         // empty: "global_step<N>", or the latest
-  FileSystem* files = nullptr;  // null: the machine's
+  std::string tag = {};              // empty: "global_step<N>", or the latest
+  FileSystem* files = nullptr;       // null: the machine's
+  CheckpointStore* store = nullptr;  // in place of files
   std::function<void(const std::string& text)> on_warning = {};
 };
 

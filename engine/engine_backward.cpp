@@ -76,8 +76,9 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
 Tensor Engine::Core::scale(const Tensor& loss) {
   const Events::Call call(context.events, "engine.scale");
   check_scalar(loss, EngineErrorId::e4);
+  Tensor result = scaled(loss, context.loss_scaler.scale());
   is_scale_called_ = true;
-  return scaled(loss, context.loss_scaler.scale());
+  return result;
 }
 
 bool Engine::Core::needs_scaler() const {
@@ -257,7 +258,11 @@ void Engine::Core::on_graph_task_begin(GraphTaskId task, bool) {
 void Engine::Core::on_graph_task_end(GraphTaskId task, bool raised) {
   ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a process nest");
   const bool is_transform = tasks_.back().is_transform;
+  const bool is_users = !is_transform && !tasks_.back().is_pre_user && tasks_.size() == 1;
   tasks_.pop_back();
+  // A backward that fails before any hook of ours has had its scale all the same: the next one
+  // needs another.
+  if (raised && is_users && !context.has(Quirk::h1_abort_leaks_state)) is_scale_called_ = false;
   if (!is_transform) policy->on_graph_task_end(*this, task, raised);
 }
 

@@ -1,11 +1,30 @@
 // Checkpoints of an engine: what it gives and takes, and that all ranks agree on the outcome.
 #include <utility>
 
-#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/checkpoint_store.h"
 #include "engine/engine_core.h"
 #include "engine/files/posix_file_system.h"
 
 namespace zeroproof {
+namespace {
+
+FileSystem& files_of(const EngineCheckpointOptions& options) {
+  return options.files ? *options.files : posix_file_system();
+}
+
+Result<void> keep(TrainingState state, const std::string& folder,
+                  const EngineCheckpointOptions& options) {
+  if (options.store) return options.store->save(std::move(state), folder, options.tag);
+  return save_checkpoint(state, files_of(options), folder, {.tag = options.tag});
+}
+
+Result<TrainingState> kept(const std::string& folder, const EngineCheckpointOptions& options,
+                           const LoadOptions& wanted) {
+  if (options.store) return options.store->load(folder, wanted);
+  return load_checkpoint(files_of(options), folder, wanted);
+}
+
+}  // namespace
 
 std::vector<ParameterGroup> Engine::Core::parameter_groups() const {
   std::vector<ParameterGroup> groups;
@@ -46,14 +65,12 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                                    .skipped_steps = counters.skipped_steps,
                                    .global_samples = counters.global_samples}};
   if (context.data.group().rank() != 0) return agreed({});
-  FileSystem& files = given.files ? *given.files : posix_file_system();
-  return agreed(zeroproof::save_checkpoint(state, files, folder, {.tag = given.tag}));
+  return agreed(keep(std::move(state), folder, given));
 }
 
 Result<void> Engine::Core::load_checkpoint(const std::string& folder,
                                            const EngineCheckpointOptions& given) {
   const Events::Call call(context.events, "engine.load_checkpoint");
-  FileSystem& files = given.files ? *given.files : posix_file_system();
   const TrainingState own{.parameters = optimizer->full_parameters(),
                           .optimizer_state = optimizer->full_optimizer_state()};
   LoadOptions wanted{.tag = given.tag, .targets = targets_of(own)};
@@ -63,7 +80,7 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
     wanted.tensor_parallel = ParallelRank{.rank = tensor.rank(), .size = tensor.size()};
   for (const ParameterGroup& group : parameter_groups()) wanted.groups.push_back(group.parameters);
 
-  auto loaded = zeroproof::load_checkpoint(files, folder, wanted);
+  auto loaded = kept(folder, given, wanted);
   const Result<void> outcome =
       agreed(loaded ? Result<void>{} : Result<void>(tl::unexpected(loaded.error())));
   if (!outcome) return outcome;

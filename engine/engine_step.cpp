@@ -107,7 +107,8 @@ void Engine::Core::coalesce(const std::function<void()>& body) {
   if (!config.managed_gradient_accumulation) refuse("needs managed_gradient_accumulation");
   if (config.stage == 0) refuse("needs ZeRO stage 1, 2 or 3; the optimizer wrapper has none of it");
   if (is_no_sync_ || context.is_coalescing) refuse("is nested in no_sync or in itself");
-  // Everything that was added is reduced at the end, also when the body threw (2.13).
+  // Everything that was added is reduced at the end, also when the body threw (2.13); not so when
+  // something failed below: that may be this rank's own, and the others would not come.
   const auto flush = [&] {
     context.is_coalescing = false;
     context.is_boundary = true;
@@ -121,6 +122,10 @@ void Engine::Core::coalesce(const std::function<void()>& body) {
   context.is_coalescing = true;
   try {
     body();
+  } catch (const RuntimeFault&) {
+    context.is_coalescing = false;
+    refresh_boundary();
+    throw;
   } catch (...) {
     flush();
     throw;

@@ -121,8 +121,13 @@ void search_by_dpor(const Ranks& ranks, const ZeroEpilogueOptions& options,
   }
 }
 
-Result<void> count_schedules(const Ranks& ranks, ZeroEpilogueReport& report) {
-  const auto counts = PathCounts::make(ranks);
+Result<void> count_schedules(const Ranks& ranks, const ZeroEpilogueOptions& options,
+                             ZeroEpilogueReport& report) {
+  const auto counts = PathCounts::make(ranks, stop_of(options, report));
+  if (report.stopped != StopRequest::none) {
+    report.is_complete = false;
+    return {};
+  }
   if (!counts) return tl::unexpected(counts.error());
   const OrderCount schedules = counts->schedules();
   report.schedules = schedules.has_overflowed() ? fmt::format("{:.6g}", counts->approximately())
@@ -148,7 +153,7 @@ Result<void> search(const Settings& settings, const ZeroEpilogueOptions& options
     return fail(ErrorCode::usage,
                 "--count-schedules: not with --scheduler dpor, which counts runs");
   }
-  return options.counts_schedules ? count_schedules(*ranks, report) : Result<void>{};
+  return options.counts_schedules ? count_schedules(*ranks, options, report) : Result<void>{};
 }
 
 Result<WalkOptions> walk_options(const ZeroEpilogueOptions& options) {

@@ -10,6 +10,7 @@
 // Two quirks are about callbacks. H20: a forward makes open tasks forget theirs. H23: a forward
 // alone makes the engine forget that it has queued one, so a second backward queues none.
 #include <algorithm>
+#include <exception>
 #include <vector>
 
 #include "engine/hooks/policies.h"
@@ -58,13 +59,19 @@ class ExactPolicy final : public HookPolicy {
 
   void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) override {
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a thread nest");
-    if (raised) leave(tasks_.back());
+    std::exception_ptr failure;  // of an observer: what ended has ended all the same
+    try {
+      if (raised) leave(tasks_.back());
+    } catch (...) {
+      failure = std::current_exception();
+    }
     tasks_.pop_back();
     settled_task_ = kNotSettled;
     if (raised && tasks_.empty() && has_unreduced_work_) {
       forget_work();
       host.abandon_gradients();
     }
+    if (failure) std::rethrow_exception(failure);
     hand_debt_to_current_task(host);
   }
 
@@ -170,9 +177,17 @@ class ExactPolicy final : public HookPolicy {
   // Its epilogue ran, or it failed and owes none; observers see its depth go.
   void leave(OpenTask& task) {
     if (!task.has_prologue) return;
-    notify_call(ManagerMethod::exit_backward);
-    task.has_prologue = false;
-    --pending_epilogues_;
+    const auto settle = [&] {
+      task.has_prologue = false;
+      --pending_epilogues_;
+    };
+    try {
+      notify_call(ManagerMethod::exit_backward);
+    } catch (...) {
+      settle();
+      throw;
+    }
+    settle();
     notify_return(ManagerMethod::exit_backward);
   }
 

@@ -37,6 +37,7 @@ class Communicator {
   Work all_gather(Stream& stream, Span output, Span input, const CollectiveForm& form);
   Work broadcast(Stream& stream, Span data, int root, const CollectiveForm& form);
   // What the next collective moves, where the group compares that: `part_of` each of the items.
+  // Nothing that can fail comes between; one that fails before it is issued takes it along.
   template <class Items, class PartOf>
   void announce(const Items& items, PartOf part_of) const {
     if (!group_.compares_contents()) return;

@@ -18,8 +18,7 @@ std::vector<DType> communication_dtypes(const ZeroParameters& parameters) {
   for (const ZeroParameter& parameter : parameters)
     if (parameter.group >= 0) dtypes.push_back(parameter.communication_dtype);
   std::ranges::sort(dtypes, {}, dtype_name);
-  const auto same = std::ranges::unique(dtypes);
-  dtypes.erase(same.begin(), same.end());
+  dtypes.erase(std::unique(dtypes.begin(), dtypes.end()), dtypes.end());
   return dtypes;
 }
 

@@ -54,7 +54,8 @@ class Stage12Optimizer final : public FlatOptimizer {
   void add_local_sum(const ZeroParameter& parameter, Span values);
   void flush(IpgBucket& bucket);
   void average(IpgBucket& bucket);
-  void all_reduce(Stream& stream, Span data, DType communication_dtype);
+  void all_reduce(Stream& stream, std::span<const IpgBucket::Entry> entries, Span data,
+                  DType communication_dtype);
   void reduce_to_owners(Stream& stream, const IpgBucket& bucket);
   // What the next collective moves: of each entry, from this element of the parameter on.
   void announce(std::span<const IpgBucket::Entry> entries, std::int64_t begin = 0);

@@ -31,16 +31,14 @@ void Stage12Optimizer::average(IpgBucket& target) {
   target.order_before_reduction();
   if (target.has_oversized()) {
     for (const IpgBucket::Entry& entry : target.entries()) {
-      announce({&entry, 1});
-      all_reduce(stream, target.values(entry), target.communication_dtype());
+      all_reduce(stream, {&entry, 1}, target.values(entry), target.communication_dtype());
     }
     return;
   }
   if (context_.config.reduce_scatter && !context_.config.use_multi_rank_bucket_allreduce) {
     reduce_to_owners(stream, target);
   } else {
-    announce(target.entries());
-    all_reduce(stream, target.filled(), target.communication_dtype());
+    all_reduce(stream, target.entries(), target.filled(), target.communication_dtype());
   }
 }
 
@@ -52,7 +50,8 @@ void Stage12Optimizer::announce(std::span<const IpgBucket::Entry> entries, std::
 
 // The whole data on all ranks, averaged; on the wire in the communication dtype, or in float32
 // where sequence-parallel ranks join in.
-void Stage12Optimizer::all_reduce(Stream& stream, Span data, DType communication_dtype) {
+void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Entry> entries,
+                                  Span data, DType communication_dtype) {
   const ZeroConfig& config = context_.config;
   Kernels& kernels = context_.kernels();
   const double divisor = context_.averaging_divisor();
@@ -65,10 +64,12 @@ void Stage12Optimizer::all_reduce(Stream& stream, Span data, DType communication
   const DType wire = has_sequence ? DType::float32 : communication_dtype;
   const CollectiveForm form{.is_default_group = true};
   if (wire == data.dtype()) {
+    announce(entries);
     context_.data.all_reduce(stream, data, ReduceOp::sum, form);
   } else {
     const Tensor sent = context_.runtime.memory().allocate(data.elements, wire);
     kernels.copy(stream, Span::of(sent), data);
+    announce(entries);
     context_.data.all_reduce(stream, Span::of(sent), ReduceOp::sum, form);
     kernels.copy(stream, data, Span::of(sent));
     stream.record_use(sent);

@@ -10,6 +10,7 @@
 #include "props/train/run_judge.h"
 #include "props/train/run_verdict.h"
 #include "props/train/runtime_comparison.h"
+#include "props/train/stream_judge.h"
 #include "props/train/transform_watch.h"
 #include "sim/fingerprint.h"
 
@@ -80,9 +81,13 @@ CaseRun CaseRunner::run(Chooser& chooser) {
   if (case_.judge == Judge::host) return run_beside_host(chooser);
   std::optional<RunJudge> judge;
   if (case_.judge == Judge::events) judge.emplace(*scenario_, case_.cell);
+  std::optional<StreamJudge> streams;
+  if (case_.judge == Judge::streams) streams.emplace(case_.cell.world_size);
   std::optional<TransformWatch> transforms;
-  if (!judge && !scenario_->sometimes.empty()) transforms.emplace(case_.cell.world_size);
+  if (case_.judge == Judge::values && !scenario_->sometimes.empty())
+    transforms.emplace(case_.cell.world_size);
   RunWatch* const watch = judge        ? static_cast<RunWatch*>(&*judge)
+                          : streams    ? static_cast<RunWatch*>(&*streams)
                           : transforms ? &*transforms
                                        : nullptr;
   const CellRun run = run_ranks(
@@ -90,6 +95,7 @@ CaseRun CaseRunner::run(Chooser& chooser) {
       {.collects_values = !judge, .watch = watch, .chooser = &chooser, .nodes = case_.nodes});
   TrainReport report = report_of(*scenario_, case_.cell, run);
   if (judge) report.properties = judge->finish(run);
+  if (streams) report.properties = streams->finish();
   CaseRun result = conclude(run, std::move(report), {});
   if (transforms) result.reached = transforms->reached();
   return result;
@@ -121,7 +127,9 @@ CaseRun CaseRunner::run_under_faults(Chooser& chooser) {
         run_with_faults(*scenario_, case_.cell, {.kinds = case_.faults, .plan = {}}, first).places);
   }
   const FaultRunOptions options{.kinds = case_.faults,
-                                .plan = faults_->choose(chooser, case_.faults_max)};
+                                .plan = faults_->choose(chooser, case_.faults_max),
+                                .judges_streams = case_.judge == Judge::streams,
+                                .loaded = &loaded_};
   FaultRun run = run_with_faults(*scenario_, case_.cell, options, chooser);
   CaseFinding problem;
   if (!run.problem.empty()) problem = {run.problem, run.problem_text, -1, run.cell.steps};

@@ -8,6 +8,7 @@
 
 #include "props/train/engine_case.h"
 #include "props/train/fault_choices.h"
+#include "props/train/kept_checkpoints.h"
 #include "props/train/scenario.h"
 #include "props/train/train_run.h"
 
@@ -65,6 +66,7 @@ class CaseRunner {
   const TrainScenario* scenario_;  // static
   std::optional<std::vector<WindowValues>> baseline_;
   std::optional<FaultChoices> faults_;
+  LoadedStates loaded_;
 };
 
 }  // namespace zeroproof::train

@@ -36,9 +36,13 @@ struct Comparison {
 // orders of rounding can do to them.
 inline constexpr std::int64_t kBoundUlps = 8;
 
+// Ranks record numbers of their own.
+enum class Compared : std::uint8_t { everything, all_but_records };
+
 // All windows, in order; gradients are asserted to be non-zero elsewhere.
 Comparison compare(const std::vector<WindowValues>& engine,
-                   const std::vector<WindowValues>& baseline, const TrainCell& cell);
+                   const std::vector<WindowValues>& baseline, const TrainCell& cell,
+                   Compared compared = Compared::everything);
 
 // Names of trained parameters of which no step saw a gradient other than zero.
 std::vector<std::string> zero_gradients(const std::vector<WindowValues>& windows);

@@ -21,7 +21,7 @@ constexpr std::int64_t kMostSteps = 1000;
 constexpr std::int64_t kMostFaults = 8;
 
 constexpr std::array<std::string_view, 3> kNodeOrders = {"faithful", "shared", "each"};
-constexpr std::array<std::string_view, 3> kJudges = {"values", "events", "host"};
+constexpr std::array<std::string_view, 4> kJudges = {"values", "events", "host", "streams"};
 constexpr std::array<std::string_view, 2> kBackwards = {"engine", "tensor"};
 constexpr std::array<std::string_view, 2> kData = {"exact", "real"};
 constexpr std::array<std::string_view, 3> kApis = {"full", "none", "no_callback"};
@@ -46,10 +46,11 @@ class SettingsReader {
       set(key, value);
       if (!problem_.empty()) return fail(ErrorCode::usage, fmt::format("{}: {}", where_, problem_));
     }
-    if (!case_.faults.empty() &&
-        (case_.nodes != NodeOrder::faithful || case_.judge != Judge::values))
-      return fail(ErrorCode::usage,
-                  fmt::format("{}: faults need nodes 'faithful' and judge 'values'", where_));
+    const bool compares = case_.judge == Judge::values || case_.judge == Judge::streams;
+    if (!case_.faults.empty() && (case_.nodes != NodeOrder::faithful || !compares))
+      return fail(
+          ErrorCode::usage,
+          fmt::format("{}: faults need nodes 'faithful' and judge 'values' or 'streams'", where_));
     if (!case_.config_path.empty())
       if (auto taken = take_config(); !taken) return tl::unexpected(taken.error());
     return case_;

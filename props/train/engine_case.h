@@ -15,9 +15,10 @@ namespace zeroproof::train {
 
 // What an execution is judged by.
 enum class Judge : std::uint8_t {
-  values,  // bits: of the ranks among each other, and against the baseline
-  events,  // the properties of every rank's events and accesses
-  host,    // as values; and tokens and bits against a run on host threads in the same node order
+  values,   // bits: of the ranks among each other, and against the baseline
+  events,   // the properties of every rank's events and accesses
+  host,     // as values; and tokens and bits against a run on host threads in the same node order
+  streams,  // as values; and P46 to P48: what an exhaustive search takes for granted
 };
 
 // A cell in the simulated world, without the choices: what an exploration runs again and again.
@@ -33,8 +34,8 @@ struct EngineCase {
 
 // Keys and values as the flags of `zeroproof explore` and a schedule have them: stage, world-size,
 // dtype, backward, data, steps, policy, quirks, autograd-api, ds-config, preemption (blocked,
-// every-call), nodes (faithful, shared, each), judge (values, events, host), faults (kinds with
-// commas, or all), faults-max. Faults need nodes faithful and judge values.
+// every-call), nodes (faithful, shared, each), judge (values, events, host, streams), faults
+// (kinds with commas, or all), faults-max. Faults need nodes faithful and judge values or streams.
 using CaseSettings = std::map<std::string, std::string>;
 
 // What is absent has its default. Errors: an unknown scenario, key or value, code usage; a

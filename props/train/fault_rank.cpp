@@ -18,7 +18,7 @@ std::string folder_of_engine(std::size_t engine) {
 }
 
 EngineCheckpointOptions tagged(std::int64_t window, FaultProgress& progress) {
-  return {.tag = fmt::format("window{}", window), .files = &progress.files};
+  return {.tag = fmt::format("window{}", window), .store = &progress.checkpoints};
 }
 
 }  // namespace
@@ -115,7 +115,6 @@ FaultRank::Ending FaultRank::agreed(Ending own) {
   const Tensor worst = runtime_.memory().allocate(1, DType::float64);
   runtime_.kernels().fill(stream, Span::of(worst), static_cast<double>(own));
   ProcessGroup& ranks = runtime_.group(GroupKind::data);
-  ranks.announce({});  // whatever an engine said before it failed
   if (ranks.size() > 1)
     ranks.wait(ranks.all_reduce(stream, Span::of(worst), ReduceOp::max), stream);
   const double agreed = runtime_.kernels().read(stream, Span::of(worst)).front();

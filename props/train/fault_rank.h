@@ -8,13 +8,15 @@
 
 #include "props/train/cell_run.h"
 #include "props/train/fault_target.h"
-#include "props/train/kept_files.h"
+#include "props/train/kept_checkpoints.h"
 
 namespace zeroproof::train {
 
 // What the programs of all ranks leave for those of the next world.
 struct FaultProgress {
-  KeptFiles files;
+  explicit FaultProgress(LoadedStates& loaded) : checkpoints(loaded) {}
+
+  KeptCheckpoints checkpoints;
   std::int64_t saved = -1;  // the window that the newest checkpoint is the beginning of
   std::uint64_t redone = 0;
   std::uint64_t restored = 0;

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "engine/precision/loss_scaler.h"
 #include "engine/runtime/fault.h"
 #include "props/train/fault_rank.h"
+#include "props/train/runtime_comparison.h"
+#include "props/train/stream_judge.h"
 #include "sim/world/history.h"
 #include "sim/world/sim_world.h"
 
@@ -15,7 +18,8 @@ namespace {
 
 constexpr std::uint64_t kStepsMax = 2'000'000;  // thousands of windows
 
-SimWorldOptions world_options(const TrainCell& cell, sim::PlannedFaults& faults) {
+SimWorldOptions world_options(const TrainCell& cell, sim::PlannedFaults& faults,
+                              StreamJudge* streams) {
   SimWorldOptions options;
   options.world_size = cell.world_size;
   options.device = Device::cpu();
@@ -24,7 +28,8 @@ SimWorldOptions world_options(const TrainCell& cell, sim::PlannedFaults& faults)
   const bool preempts = cell.sim && cell.sim->preempts;
   options.preemption = preempts ? Preemption::at_every_call : Preemption::when_blocked;
   for (int rank = 0; rank < cell.world_size; ++rank)
-    options.observers.push_back({.faults = &faults.point(rank)});
+    options.observers.push_back(
+        {.faults = &faults.point(rank), .accesses = streams ? &streams->observer(rank) : nullptr});
   return options;
 }
 
@@ -50,7 +55,8 @@ class FaultyProgram {
         cell_(cell),
         options_(options),
         chooser_(chooser),
-        faults_(cell.world_size, options.plan) {
+        faults_(cell.world_size, options.plan),
+        progress_(options.loaded ? *options.loaded : loaded_) {
     run_.plan = options.plan;
     run_.cell.ranks.resize(static_cast<std::size_t>(cell.world_size));
   }
@@ -70,8 +76,12 @@ class FaultyProgram {
   // True: it was ended by a fault, and a fresh one has to go on.
   bool run_world() {
     std::vector<std::exception_ptr> errors;
+    std::optional<StreamJudge> streams;
+    if (options_.judges_streams) streams.emplace(cell_.world_size);
     {
-      SimWorld world(world_options(cell_, faults_), chooser_);
+      SimWorldOptions options = world_options(cell_, faults_, streams ? &*streams : nullptr);
+      options.origin = origin();
+      SimWorld world(options, chooser_);
       errors = world.try_run([&](Runtime& runtime) {
         RankRun& rank = run_.cell.ranks[static_cast<std::size_t>(runtime.rank())];
         FaultRank(scenario_, cell_, runtime, faults_, progress_).run(rank);
@@ -84,9 +94,22 @@ class FaultyProgram {
       run_.cell.order_class = classes_.value();
     }
     const bool has_ended = is_ended_by_fault(errors);
+    if (streams && !has_ended) judge_streams(streams->finish());
     for (std::size_t rank = 0; rank < errors.size(); ++rank)
       run_.cell.ranks[rank].error = has_ended ? nullptr : errors[rank];
     return has_ended && run_.problem.empty() && run_.cell.findings.empty();
+  }
+
+  // What a fresh world finds: checkpoints, and the windows that stay.
+  Fingerprint origin() const {
+    if (run_.worlds == 1) return {};
+    sim::History found;
+    for (const Fingerprint& part : {progress_.checkpoints.fingerprint(), values_of(run_.cell)}) {
+      found.add(part.low);
+      found.add(part.high);
+    }
+    found.add(static_cast<std::uint64_t>(progress_.saved));
+    return found.value();
   }
 
   bool is_ended_by_fault(const std::vector<std::exception_ptr>& errors) {
@@ -125,6 +148,13 @@ class FaultyProgram {
     return places;
   }
 
+  void judge_streams(const PropertiesReport& report) {
+    if (!report.is_falsified() || !run_.problem.empty()) return;
+    const Finding& first = report.falsified.front();
+    run_.problem = first.property->number;
+    run_.problem_text = fmt::format("{}: {}", first.property->id, first.text);
+  }
+
   // Ranks decide together, so they scale alike.
   void judge_scale() {
     if (run_.cell.has_failed() || !run_.problem.empty()) return;
@@ -142,6 +172,7 @@ class FaultyProgram {
   const FaultRunOptions& options_;
   Chooser& chooser_;
   sim::PlannedFaults faults_;
+  LoadedStates loaded_;  // where the caller shares none
   FaultProgress progress_;
   sim::History classes_;  // of all worlds
   FaultRun run_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "props/train/cell_run.h"
+#include "props/train/kept_checkpoints.h"
 #include "props/train/scenario.h"
 #include "sim/world/planned_faults.h"
 
@@ -37,6 +38,8 @@ constexpr std::int64_t fault_windows(std::int64_t steps) {
 struct FaultRunOptions {
   std::vector<sim::FaultKind> kinds;  // of `places`
   std::vector<sim::Fault> plan;
+  bool judges_streams = false;     // P46 to P48, of worlds that came to their end
+  LoadedStates* loaded = nullptr;  // shared by runs of one cell; null: nothing is known yet
 };
 
 // Whether a cell looks for gradients that are not finite; where it does not, none is planned.

@@ -48,6 +48,11 @@ std::optional<std::string> zero_gradient(const TrainScenario& scenario,
   return std::nullopt;
 }
 
+std::vector<WindowValues> without_gradients(std::vector<WindowValues> windows) {
+  for (WindowValues& window : windows) window.gradients.clear();
+  return windows;
+}
+
 }  // namespace
 
 TrainReport report_of(const TrainScenario& scenario, const TrainCell& cell, const CellRun& run) {
@@ -74,11 +79,8 @@ std::optional<std::string> differing_ranks(const std::vector<RankRun>& runs) {
   TrainCell exact;
   exact.data = DataMode::exact;
   for (std::size_t rank = 1; rank < runs.size(); ++rank) {
-    std::vector<WindowValues> ours = runs[rank].windows;
-    std::vector<WindowValues> first = runs[0].windows;
-    for (auto* windows : {&ours, &first})
-      for (WindowValues& window : *windows) window.records.clear();
-    const Comparison comparison = compare(ours, first, exact);
+    const Comparison comparison =
+        compare(runs[rank].windows, runs[0].windows, exact, Compared::all_but_records);
     if (!comparison.is_equal)
       return fmt::format("rank {} and rank 0 differ in {}", rank, comparison.first->name);
   }
@@ -86,12 +88,13 @@ std::optional<std::string> differing_ranks(const std::vector<RankRun>& runs) {
 }
 
 void check_baseline(const TrainScenario& scenario, const std::vector<RankRun>& runs,
-                    std::vector<WindowValues> baseline, TrainReport& report) {
+                    const std::vector<WindowValues>& baseline, TrainReport& report) {
   report.is_compared = true;
   const auto zero = zero_gradient(scenario, baseline);
   if (reduces_in_step(config_of(scenario, report.cell)))
-    for (WindowValues& window : baseline) window.gradients.clear();
-  report.comparison = compare(runs[0].windows, baseline, report.cell);
+    report.comparison = compare(runs[0].windows, without_gradients(baseline), report.cell);
+  else
+    report.comparison = compare(runs[0].windows, baseline, report.cell);
   auto problem = differing_ranks(runs);
   if (!problem) problem = zero;
   if (!problem && !report.comparison.is_equal)

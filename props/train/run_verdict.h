@@ -17,6 +17,6 @@ std::optional<std::string> differing_ranks(const std::vector<RankRun>& runs);
 
 // Compares a run that trained, and collected values, with run_baseline() of the same cell.
 void check_baseline(const TrainScenario& scenario, const std::vector<RankRun>& runs,
-                    std::vector<WindowValues> baseline, TrainReport& report);
+                    const std::vector<WindowValues>& baseline, TrainReport& report);
 
 }  // namespace zeroproof::train

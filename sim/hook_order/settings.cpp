@@ -14,13 +14,14 @@ namespace zeroproof::hook_order {
 namespace {
 
 constexpr std::array<std::string_view, 2> kOrders = {"any", "same"};
-constexpr std::array<std::string_view, 4> kDefects = {"none", "lost_wait", "lost_hook",
-                                                      "split_task"};
-constexpr std::array<std::string_view, 4> kSentences = {
+constexpr std::array<std::string_view, 5> kDefects = {"none", "lost_wait", "lost_hook",
+                                                      "split_task", "double_hook"};
+constexpr std::array<std::string_view, 5> kSentences = {
     "nothing is wrong",
     "streams do not wait for each other",
     "the last rank never fires its last hook",
     "the last rank fires its last hook in a graph task of its own, after the others",
+    "the last rank fires its last hook twice",
 };
 
 struct NumberKey {

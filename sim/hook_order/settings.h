@@ -20,9 +20,10 @@ enum class Order : std::uint8_t {
 // it.
 enum class Defect : std::uint8_t {
   none,
-  lost_wait,   // a stream does not wait for the events of others
-  lost_hook,   // the last rank never fires its last hook
-  split_task,  // the last rank's last hook fires in a graph task of its own, after the others'
+  lost_wait,    // a stream does not wait for the events of others
+  lost_hook,    // the last rank never fires its last hook
+  split_task,   // the last rank's last hook fires in a graph task of its own, after the others'
+  double_hook,  // the last rank's last hook fires twice
 };
 
 // One instance: P ranks with real engines, N parameters of E elements, K backwards into a window.

@@ -163,6 +163,7 @@ void World::fire(std::uint32_t rank, std::uint32_t p) {
     violate(Property::a2,
             fmt::format("rank {}: the hook of p{} fires after the epilogue", rank, p));
   of.fire(p);
+  if (settings_.defect == Defect::double_hook && is_last && rank + 1 == settings_.ranks) of.fire(p);
 }
 
 void World::end_pass(std::uint32_t rank) {

@@ -39,8 +39,7 @@ std::optional<std::vector<FaultKind>> parse_fault_kinds(std::string_view text) {
     text.remove_prefix(comma + 1);
   }
   std::ranges::sort(kinds);
-  const auto same = std::ranges::unique(kinds);
-  kinds.erase(same.begin(), same.end());
+  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
   return kinds;
 }
 

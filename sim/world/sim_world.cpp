@@ -29,6 +29,7 @@ bool is_cut(const std::exception_ptr& error) {
 SimWorld::SimWorld(const SimWorldOptions& options, Chooser& chooser)
     : chooser_(chooser),
       faults_(options.faults),
+      origin_(options.origin),
       preemption_(options.preemption),
       steps_max_(options.steps_max) {
   ZP_CHECK(
@@ -181,8 +182,8 @@ Fingerprint SimWorld::order_class() const {
 }
 
 Fingerprint SimWorld::fingerprint() const {
-  Fingerprint all;
-  if (faults_) all.low = faults_->fingerprint();
+  Fingerprint all = origin_;
+  if (faults_) all.low += faults_->fingerprint();
   std::uint64_t number = 0;
   for (const auto& rank : ranks_) {
     const Fingerprint of = rank->fingerprint();

@@ -34,6 +34,7 @@ struct SimWorldOptions {
   std::int64_t capacity_bytes = INT64_MAX;  // of each rank's device, and of its host memory
   std::vector<RankObservers> observers;     // empty, or one for each rank; must outlive the world
   sim::SeamFaults* faults = nullptr;        // null: none; must outlive the world
+  Fingerprint origin;  // of what the programs find, where not all worlds begin alike
   Preemption preemption = Preemption::when_blocked;
   std::uint64_t steps_max = 100'000'000;  // of one run; then it makes no progress
 };
@@ -98,6 +99,7 @@ class SimWorld {
 
   Chooser& chooser_;
   sim::SeamFaults* faults_;
+  Fingerprint origin_;
   Preemption preemption_;
   std::uint64_t steps_max_;
   std::uint64_t steps_ = 0;

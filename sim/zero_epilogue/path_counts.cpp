@@ -6,23 +6,35 @@
 #include "sim/zero_epilogue/events.h"
 
 namespace zeroproof::zero_epilogue {
+namespace {
 
-Result<PathCounts> PathCounts::make(const Ranks& ranks) {
+constexpr std::uint64_t kStepsBetweenStopRequests = 4096;
+
+}  // namespace
+
+Result<PathCounts> PathCounts::make(const Ranks& ranks, const std::function<bool()>& should_stop) {
   PathCounts counts(ranks);
-  if (!counts.build()) {
-    return fail(ErrorCode::usage, fmt::format("zero_epilogue: more than {} states to count the "
-                                              "schedules of; lower P, N or K",
-                                              kStatesMax));
+  switch (counts.build(should_stop)) {
+    case Built::all:
+      return counts;
+    case Built::stopped:
+      return fail(ErrorCode::cannot_run, "zero_epilogue: stopped while schedules were counted");
+    case Built::too_many:
+      break;
   }
-  return counts;
+  return fail(ErrorCode::usage, fmt::format("zero_epilogue: more than {} states to count the "
+                                            "schedules of; lower P, N or K",
+                                            kStatesMax));
 }
 
 // Depth first; a state is settled when all its successors are.
-bool PathCounts::build() {
+PathCounts::Built PathCounts::build(const std::function<bool()>& should_stop) {
   enum class Phase : std::uint8_t { fresh, open, settled };
   std::vector<Phase> phases{Phase::fresh};
   std::vector<std::uint32_t> stack{met_.insert(0).index};
-  while (!stack.empty()) {
+  for (std::uint64_t steps = 0; !stack.empty(); ++steps) {
+    if (should_stop && steps % kStepsBetweenStopRequests == 0 && should_stop())
+      return Built::stopped;
     const std::uint32_t at = stack.back();
     if (phases[at] != Phase::fresh) {
       stack.pop_back();
@@ -38,9 +50,9 @@ bool PathCounts::build() {
                      if (is_new) phases.push_back(Phase::fresh);
                      if (phases[index] == Phase::fresh) stack.push_back(index);
                    });
-    if (met_.size() > kStatesMax) return false;
+    if (met_.size() > kStatesMax) return Built::too_many;
   }
-  return true;
+  return Built::all;
 }
 
 void PathCounts::settle(std::uint32_t state) {

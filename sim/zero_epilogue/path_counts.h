@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "model/order_count.h"
@@ -18,8 +19,8 @@ class PathCounts {
   __extension__ using Wide = unsigned __int128;
   static constexpr std::uint32_t kStatesMax = 40'000'000;
 
-  // Code usage when there are more than kStatesMax states.
-  static Result<PathCounts> make(const Ranks& ranks);
+  // Code usage when there are more than kStatesMax states, cannot_run when `should_stop` said so.
+  static Result<PathCounts> make(const Ranks& ranks, const std::function<bool()>& should_stop = {});
 
   std::uint64_t states() const { return met_.size(); }
 
@@ -41,7 +42,8 @@ class PathCounts {
 
  private:
   explicit PathCounts(const Ranks& ranks) : ranks_(ranks) {}
-  bool build();
+  enum class Built : std::uint8_t { all, too_many, stopped };
+  Built build(const std::function<bool()>& should_stop);
   void settle(std::uint32_t state);
   Wide below(Property violated, Code next) const;
 

@@ -22,7 +22,7 @@ const std::set<std::string> kNotBatched = {"topk", "max", "dropout"};
 Tensor element_of(const Tensor& x, std::int64_t index) {
   std::vector<double> values = x.values();
   for (double& value : values) value += 0.11 * static_cast<double>(index);
-  std::ranges::rotate(values, values.begin() + index % std::ssize(values));
+  std::rotate(values.begin(), values.begin() + index % std::ssize(values), values.end());
   return Tensor::of(values, x.sizes());
 }
 

@@ -115,8 +115,8 @@ TEST(HookOrderReduction, Agrees_with_the_full_search_where_nothing_is_planted) {
 
 TEST(HookOrderReduction, Agrees_with_the_full_search_where_something_is_planted) {
   for (const std::string fault :
-       {"defect=lost_wait", "defect=lost_hook", "defect=split_task", "K=2 quirks=h1",
-        "K=2 quirks=h2", "K=2 quirks=h3", "K=2 quirks=h4"})
+       {"defect=lost_wait", "defect=lost_hook", "defect=split_task", "defect=double_hook",
+        "K=2 quirks=h1", "K=2 quirks=h2", "K=2 quirks=h3", "K=2 quirks=h4"})
     for (const std::string stage :
          {" stage=1", " stage=1 overlap=1", " stage=2 order=same", " stage=2 order=same overlap=1",
           " stage=3 order=same overlap=1"})
@@ -211,7 +211,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Fault{"P=2 N=2 B=1 stage=2 order=same defect=lost_hook", Property::a5, 7},
                     Fault{"P=2 N=2 K=2 stage=2 order=same quirks=h4", Property::a6, 15},
                     Fault{"P=2 N=2 K=2 stage=3 order=same overlap=1 quirks=h3", Property::a6, 15},
-                    Fault{"P=2 N=4 stage=2 order=same quirks=h1", Property::a7, 1}));
+                    Fault{"P=2 N=4 stage=2 order=same quirks=h1", Property::a7, 1},
+                    Fault{"P=2 N=2 B=1 stage=2 order=same quirks=h13 defect=double_hook",
+                          Property::a8, 2}));
 
 TEST(HookOrder, Ranks_that_reduce_at_the_end_may_each_have_their_own_order) {
   World world(settings_of("P=2 N=5 stage=1"));

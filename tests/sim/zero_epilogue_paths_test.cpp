@@ -69,6 +69,15 @@ TEST(PathCounts, Give_the_exact_chance_of_each_planted_defect) {
   chance("M9", 7.9e-4, 1e-5);
 }
 
+TEST(PathCounts, Stop_when_they_are_told_to) {
+  const Ranks ranks = ranks_of({"P=3", "N=8"});  // counting them all takes minutes
+  std::uint64_t asked = 0;
+  const auto counts = PathCounts::make(ranks, [&] { return ++asked == 3; });
+  ASSERT_FALSE(counts);
+  EXPECT_EQ(counts.error().code, ErrorCode::cannot_run);
+  EXPECT_EQ(asked, 3U);
+}
+
 TEST(PathCounts, Number_the_schedules_one_to_one) {
   const Ranks ranks = ranks_of({"P=2", "N=2", "B=1"});
   const auto counts = PathCounts::make(ranks);

@@ -15,8 +15,7 @@ ParameterList partitioned(const ParameterList& parameters) {
   for (PartitionedParameter* parameter : parameters)
     if (parameter->is_partitioned()) found.push_back(parameter);
   std::ranges::sort(found, {}, [](const PartitionedParameter* p) { return p->id(); });
-  const auto repeated = std::ranges::unique(found);
-  found.erase(repeated.begin(), repeated.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 

@@ -68,6 +68,26 @@ Results over_all_orders(int world_size, Program program,
   return results;
 }
 
+// A program that ends behind its last call leaves no other trace: a state of its own all the same.
+TEST(SimWorld, The_end_of_a_program_meets_the_others_wherever_they_are) {
+  const Results results = over_all_orders(3, [](Runtime& runtime) {
+    double calls = 0;
+    try {
+      for (int i = 0; i < 2; ++i) {
+        runtime.stream(StreamRole::compute).record();
+        if (runtime.rank() == 0) throw std::runtime_error("the program of rank 0 ends");
+        ++calls;
+      }
+    } catch (const RuntimeFault&) {
+    }
+    return calls;
+  });
+  std::set<std::vector<double>> all;
+  for (const double one : {0.0, 1.0, 2.0})
+    for (const double other : {0.0, 1.0, 2.0}) all.insert({0.0, one, other});
+  EXPECT_EQ(results.values, all);
+}
+
 TEST(SimWorld, A_program_that_waits_has_one_result_in_every_order) {
   const Results results =
       over_all_orders(2, [](Runtime& runtime) { return reduced(runtime, true); });
