@@ -122,8 +122,8 @@ void EngineExplore::declare(Flags& flags) {
       "judge", judge_,
       {"BY",
        "engine: values (default): ranks and baseline; events: properties; host: values, and "
-       "against a run on host threads; streams: values, and the order of streams",
-       {"values", "events", "host", "streams"}});
+       "against a run on host threads, cuda: on GPUs; streams: values, and the order of streams",
+       {"values", "events", "host", "streams", "cuda"}});
   flags.add_value("faults", faults_,
                   {"KINDS",
                    "engine: faults that may strike: all, or some of exception, abort, timeout, "

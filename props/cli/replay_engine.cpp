@@ -31,15 +31,20 @@ ExitCode exit_code_of(const std::vector<train::EngineReplay>& replays) {
 void EngineReplayVerb::declare(Flags& flags) {
   flags.add_value("runtime", runtime_,
                   {"NAME",
-                   "of a schedule of the engine: sim (default), or host too: its node order on "
-                   "threads, compared",
-                   {"sim", "host"}});
+                   "of a schedule of the engine: sim (default), or host or cuda too: its node "
+                   "order on threads or GPUs, compared",
+                   {"sim", "host", "cuda"}});
 }
 
 bool EngineReplayVerb::is_meant(const std::vector<std::string>& words) {
   if (words.empty() || !is_schedule_word(words.front())) return false;
   const auto schedule = schedule_in(words.front());
   return schedule && train::is_engine_schedule(*schedule);
+}
+
+Schedule EngineReplayVerb::beside(Schedule schedule) const {
+  if (runtime_ == "cuda") schedule.settings["judge"] = "cuda";
+  return schedule;
 }
 
 Result<VerbResult> EngineReplayVerb::run(const std::vector<std::string>& words,
@@ -51,7 +56,7 @@ Result<VerbResult> EngineReplayVerb::run(const std::vector<std::string>& words,
     if (!train::is_engine_schedule(*schedule))
       return fail(ErrorCode::usage,
                   fmt::format("replay: '{}' is no schedule of the engine: replay it alone", word));
-    auto replay = train::replay_engine(word, *schedule, runtime_ == "host");
+    auto replay = train::replay_engine(word, beside(*schedule), runtime_ != "sim");
     if (!replay) return tl::unexpected(replay.error());
     replays->push_back(std::move(*replay));
   }

@@ -78,7 +78,7 @@ CaseRun CaseRunner::run(Chooser& chooser) {
   const bool is_refused =
       expected_refusal(*scenario_, case_.cell) || is_configuration_refused(*scenario_, case_.cell);
   if (!case_.faults.empty() && !is_refused) return run_under_faults(chooser);
-  if (case_.judge == Judge::host) return run_beside_host(chooser);
+  if (is_beside(case_.judge)) return run_beside_host(chooser);
   std::optional<RunJudge> judge;
   if (case_.judge == Judge::events) judge.emplace(*scenario_, case_.cell);
   std::optional<StreamJudge> streams;

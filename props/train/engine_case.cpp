@@ -21,7 +21,7 @@ constexpr std::int64_t kMostSteps = 1000;
 constexpr std::int64_t kMostFaults = 8;
 
 constexpr std::array<std::string_view, 3> kNodeOrders = {"faithful", "shared", "each"};
-constexpr std::array<std::string_view, 4> kJudges = {"values", "events", "host", "streams"};
+constexpr std::array<std::string_view, 5> kJudges = {"values", "events", "host", "streams", "cuda"};
 constexpr std::array<std::string_view, 2> kBackwards = {"engine", "tensor"};
 constexpr std::array<std::string_view, 2> kData = {"exact", "real"};
 constexpr std::array<std::string_view, 3> kApis = {"full", "none", "no_callback"};
@@ -31,6 +31,15 @@ EngineCase simulated() {
   EngineCase engine_case;
   engine_case.cell.sim.emplace();
   return engine_case;
+}
+
+// Its nodes are those of tensors that live on a GPU, wherever it runs.
+Result<void> open_gpus(EngineCase& engine_case) {
+  auto gpus = Gpus::open(engine_case.cell.world_size);
+  if (!gpus) return tl::unexpected(gpus.error());
+  engine_case.cell.gpus = std::move(*gpus);
+  engine_case.cell.device = Device::cuda(0);
+  return {};
 }
 
 // Reads one case; remembers the first thing that is wrong.
@@ -53,6 +62,8 @@ class SettingsReader {
           fmt::format("{}: faults need nodes 'faithful' and judge 'values' or 'streams'", where_));
     if (!case_.config_path.empty())
       if (auto taken = take_config(); !taken) return tl::unexpected(taken.error());
+    if (case_.judge == Judge::cuda)
+      if (auto opened = open_gpus(case_); !opened) return tl::unexpected(opened.error());
     return case_;
   }
 

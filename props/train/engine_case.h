@@ -19,7 +19,13 @@ enum class Judge : std::uint8_t {
   events,   // the properties of every rank's events and accesses
   host,     // as values; and tokens and bits against a run on host threads in the same node order
   streams,  // as values; and P46 to P48: what an exhaustive search takes for granted
+  cuda,     // as host, beside a run on GPUs
 };
+
+// Whether an execution is compared with a run of another runtime.
+constexpr bool is_beside(Judge judge) {
+  return judge == Judge::host || judge == Judge::cuda;
+}
 
 // A cell in the simulated world, without the choices: what an exploration runs again and again.
 struct EngineCase {
@@ -34,12 +40,13 @@ struct EngineCase {
 
 // Keys and values as the flags of `zeroproof explore` and a schedule have them: stage, world-size,
 // dtype, backward, data, steps, policy, quirks, autograd-api, ds-config, preemption (blocked,
-// every-call), nodes (faithful, shared, each), judge (values, events, host, streams), faults
+// every-call), nodes (faithful, shared, each), judge (values, events, host, streams, cuda), faults
 // (kinds with commas, or all), faults-max. Faults need nodes faithful and judge values or streams.
 using CaseSettings = std::map<std::string, std::string>;
 
 // What is absent has its default. Errors: an unknown scenario, key or value, code usage; a
-// configuration that cannot be read. `where` starts them.
+// configuration that cannot be read; fewer GPUs than judge cuda needs, code cannot_run. `where`
+// starts them.
 Result<EngineCase> case_of(const std::string& scenario, const CaseSettings& settings,
                            std::string_view where);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -53,7 +54,10 @@ int Gpus::count() const {
 }
 
 struct CudaWorld::State {
+  explicit State(std::shared_ptr<cuda::GpuSet> set) : gpus(std::move(set)), turn(gpus->turn()) {}
+
   std::shared_ptr<cuda::GpuSet> gpus;
+  std::unique_lock<std::mutex> turn;
   std::vector<std::unique_ptr<cuda::CudaRank>> ranks;
 
   void make_groups(GroupKind kind, const CudaWorldOptions& options) {
@@ -81,12 +85,11 @@ struct CudaWorld::State {
 };
 
 CudaWorld::CudaWorld(const CudaWorldOptions& options, const Gpus& gpus)
-    : state_(std::make_unique<State>()) {
+    : state_(std::make_unique<State>(gpus.set_)) {
   ZP_CHECK(options.world_size <= gpus.count(), "a world of more ranks than GPUs");
   ZP_CHECK(
       options.observers.empty() || std::cmp_equal(options.observers.size(), options.world_size),
       "a world has observers for each rank or for none");
-  state_->gpus = gpus.set_;
   for (int rank = 0; rank < options.world_size; ++rank) {
     const std::shared_ptr<cuda::Gpu>& gpu = gpus.set_->gpus()[static_cast<std::size_t>(rank)];
     gpu->make_current();

@@ -18,7 +18,7 @@ class GpuSet;
 }  // namespace cuda
 
 // The GPUs of this process and the NCCL communicators between them, which take long to make: kept
-// from world to world. One world at a time.
+// from world to world. Worlds on them take turns.
 class Gpus {
  public:
   // An error without that many GPUs, or in a build without CUDA: what is missing, in one line.
