@@ -34,9 +34,9 @@ CudaRank::~CudaRank() {
   gpu_->while_waiting = nullptr;
 }
 
-void CudaRank::join(host::GroupMembers members, std::shared_ptr<NcclCommunicator> communicator) {
-  groups_.push_back(std::make_unique<NcclGroup>(std::move(members), std::move(communicator), gpu_,
-                                                streams_.log()));
+void CudaRank::join(host::GroupMembers members, std::shared_ptr<NcclClique> clique) {
+  groups_.push_back(
+      std::make_unique<NcclGroup>(std::move(members), std::move(clique), gpu_, streams_.log()));
 }
 
 std::optional<std::string> CudaRank::poll_error() {

@@ -23,7 +23,7 @@ class CudaRank final : public Runtime {
   CudaRank(const CudaRank&) = delete;
   CudaRank& operator=(const CudaRank&) = delete;
   // By GroupKind.
-  void join(host::GroupMembers members, std::shared_ptr<NcclCommunicator> communicator);
+  void join(host::GroupMembers members, std::shared_ptr<NcclClique> clique);
 
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }

@@ -65,7 +65,7 @@ struct CudaWorld::State {
       for (std::size_t i = 0; i < members.size(); ++i)
         ranks[static_cast<std::size_t>(members[i])]->join(
             {kind, members, static_cast<int>(i)},
-            members.size() == 1 ? nullptr : gpus->communicators(kind, members)[i]);
+            members.size() == 1 ? nullptr : gpus->clique(kind, members));
   }
 
   std::exception_ptr run_rank(const Program& program, int rank) {

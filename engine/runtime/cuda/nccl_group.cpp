@@ -53,13 +53,13 @@ void* data_of(const Span& span, cudaStream_t queue) {
 
 }  // namespace
 
-NcclGroup::NcclGroup(host::GroupMembers members, std::shared_ptr<NcclCommunicator> communicator,
+NcclGroup::NcclGroup(host::GroupMembers members, std::shared_ptr<NcclClique> clique,
                      std::shared_ptr<Gpu> gpu, host::StreamLog& log)
     : CollectiveGroup(std::move(members), log),
-      communicator_(std::move(communicator)),
+      clique_(std::move(clique)),
       gpu_(std::move(gpu)),
       signal_(gpu_, static_cast<std::int64_t>(sizeof(float)), Placement::device) {
-  ZP_CHECK(size() == 1 || communicator_ != nullptr, "a group of several ranks without NCCL");
+  ZP_CHECK(size() == 1 || clique_ != nullptr, "a group of several ranks without NCCL");
   ZP_CUDA(cudaStreamSynchronize(gpu_->compute()));
 }
 
@@ -80,7 +80,7 @@ Work NcclGroup::issue(Stream& stream, const Collective& collective) {
 
 // NCCL takes an input that is its place in the output, or shares nothing with it.
 void NcclGroup::run(cudaStream_t queue, const Collective& of) {
-  const ncclComm_t comm = communicator_->native();
+  const ncclComm_t comm = clique_->communicator(rank());
   if (of.op == CollectiveOp::barrier) {
     ZP_NCCL(ncclAllReduce(signal_.data(), signal_.data(), 1, ncclFloat32, ncclSum, comm, queue));
     return;
@@ -145,18 +145,18 @@ std::optional<std::string> NcclGroup::pending() {
 }
 
 void NcclGroup::abort(const std::string& reason) {
-  if (communicator_) communicator_->abort(reason);
+  if (clique_) clique_->abort(reason);
 }
 
 std::optional<std::string> NcclGroup::failure() {
-  return communicator_ ? communicator_->failure() : std::nullopt;
+  return clique_ ? clique_->failure(rank()) : std::nullopt;
 }
 
 void NcclGroup::throw_if_failed() {
   const std::optional<std::string> text = failure();
   if (!text) return;
   notice(*text);
-  if (communicator_->is_aborted()) throw host::GroupAborted(*text);
+  if (clique_->is_aborted()) throw host::GroupAborted(*text);
   throw RuntimeFault(*text);
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/runtime/cuda/device_buffer.h"
-#include "engine/runtime/cuda/nccl_communicator.h"
+#include "engine/runtime/cuda/nccl_clique.h"
 #include "engine/runtime/host/collective_group.h"
 
 namespace zeroproof::cuda {
@@ -15,8 +15,8 @@ namespace zeroproof::cuda {
 // of the host runtime, other data its bits within rounding. `log` must outlive it.
 class NcclGroup final : public host::CollectiveGroup {
  public:
-  // Without a communicator for a group of one rank.
-  NcclGroup(host::GroupMembers members, std::shared_ptr<NcclCommunicator> communicator,
+  // Without a clique for a group of one rank.
+  NcclGroup(host::GroupMembers members, std::shared_ptr<NcclClique> clique,
             std::shared_ptr<Gpu> gpu, host::StreamLog& log);
 
   void wait(Work work, Stream& stream) override;
@@ -41,7 +41,7 @@ class NcclGroup final : public host::CollectiveGroup {
 
   StreamEvent completion(Work work) const;
 
-  std::shared_ptr<NcclCommunicator> communicator_;
+  std::shared_ptr<NcclClique> clique_;
   std::shared_ptr<Gpu> gpu_;
   DeviceBuffer signal_;  // of barriers
   std::vector<Issued> issued_;

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <nccl.h>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace zeroproof::cuda {
+
+// The NCCL communicators between GPUs of this process, by rank. NCCL ends communicators of one node
+// together or not at all, so a clique is ended as a whole. Thread-safe, but a communicator itself
+// is for the thread of its rank.
+class NcclClique {
+ public:
+  // Of these GPUs, in the order of their ranks. Throws RuntimeFault.
+  explicit NcclClique(std::vector<int> ordinals);
+  ~NcclClique();
+  NcclClique(const NcclClique&) = delete;
+  NcclClique& operator=(const NcclClique&) = delete;
+
+  ncclComm_t communicator(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  // What NCCL met on this rank since its last call, or the reason of an abort; none while it works.
+  std::optional<std::string> failure(int rank);
+  bool is_aborted() const { return is_aborted_; }
+  bool is_dead();
+  // Ends what the kernels of all ranks do, and the communicators (ncclCommAbort). Once; also while
+  // a rank is inside a call of NCCL: nothing else ends one that waits for a peer.
+  void abort(const std::string& reason);
+
+ private:
+  void end(ncclResult_t (*ends)(ncclComm_t));
+
+  std::vector<int> ordinals_;
+  std::vector<ncclComm_t> ranks_;
+  std::mutex mutex_;
+  std::atomic<bool> is_aborted_ = false;
+  std::string reason_;  // written before is_aborted_
+};
+
+}  // namespace zeroproof::cuda
