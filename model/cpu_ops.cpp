@@ -9,6 +9,7 @@
 
 #include "model/autograd_error.h"
 #include "model/check.h"
+#include "model/product_shapes.h"
 #include "model/tensor_impl.h"
 
 namespace zeroproof {
@@ -58,15 +59,6 @@ double apply(BinaryOp op, double a, double b) {
       return std::pow(a, b);
   }
   return a;
-}
-
-void check_factors(const Tensor& a, const Tensor& b, std::size_t dims) {
-  const bool has_dims = a.sizes().size() == dims && b.sizes().size() == dims;
-  if (has_dims && a.sizes()[dims - 1] == b.sizes()[dims - 2] &&
-      (dims == 2 || a.sizes()[0] == b.sizes()[0]))
-    return;
-  throw AutogradError(fmt::format("mat1 and mat2 shapes cannot be multiplied ([{}] and [{}])",
-                                  fmt::join(a.sizes(), ","), fmt::join(b.sizes(), ",")));
 }
 
 // Of two matrices, each element a sum from left to right.

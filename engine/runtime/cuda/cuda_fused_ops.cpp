@@ -147,6 +147,20 @@ const float* CudaFusedOps::rotary_angles(std::int64_t positions) const {
   return data<float>(angles_);
 }
 
+// The heads of q and k, where they lie.
+void CudaFusedOps::rotate(std::uint16_t* qkv, const AttentionShape& shape, bool is_inverse) const {
+  ZP_CUDA(rotary({.from = qkv,
+                  .to = qkv,
+                  .table = rotary_angles(shape.seq),
+                  .batch = shape.batch,
+                  .seq = shape.seq,
+                  .heads = shape.heads,
+                  .from_stride = shape.q_stride,
+                  .to_stride = shape.q_stride,
+                  .is_inverse = is_inverse},
+                 gpu_->compute()));
+}
+
 // cuDNN's kernels, or ours for a shape that it has none for.
 void CudaFusedOps::attend(const AttentionShape& shape,
                           const std::function<void(CudnnAttention&, void*)>& library,
@@ -172,16 +186,7 @@ AttentionOutputs CudaFusedOps::causal_attention(const Tensor& qkv, std::int64_t 
                        .log_sum_exp = make(qkv, {shape.batch, heads, shape.seq}, DType::float32)};
   Bf16* const q = bf16(qkv);
   ++qkv.impl().storage->version;
-  ZP_CUDA(rotary({.from = q,
-                  .to = q,
-                  .table = rotary_angles(shape.seq),
-                  .batch = shape.batch,
-                  .seq = shape.seq,
-                  .heads = shape.heads,
-                  .from_stride = shape.q_stride,
-                  .to_stride = shape.q_stride,
-                  .is_inverse = false},
-                 gpu_->compute()));
+  rotate(q, shape, false);
   const std::int64_t width = heads * kHeadWidth;
   const AttentionForward args{.q = q,
                               .k = q + width,
@@ -225,16 +230,7 @@ Tensor CudaFusedOps::causal_attention_backward(const Tensor& grad_out,
         const Tensor deltas = make_tensor(gpu_, {attention_delta_floats(shape)}, DType::float32);
         ZP_CUDA(attention_backward(shape, args, data<float>(deltas), gpu_->compute()));
       });
-  ZP_CUDA(rotary({.from = dq,
-                  .to = dq,
-                  .table = rotary_angles(shape.seq),
-                  .batch = shape.batch,
-                  .seq = shape.seq,
-                  .heads = shape.heads,
-                  .from_stride = shape.q_stride,
-                  .to_stride = shape.q_stride,
-                  .is_inverse = true},
-                 gpu_->compute()));
+  rotate(dq, shape, true);
   return out;
 }
 

@@ -39,6 +39,7 @@ class CudaFusedOps final : public FusedOps {
   Tensor make(const Tensor& like, Shape sizes, DType dtype) const;
   Tensor numbers(const Tensor& ids) const;  // as int32, in the memory of a float32 tensor
   const float* rotary_angles(std::int64_t positions) const;
+  void rotate(std::uint16_t* qkv, const AttentionShape& shape, bool is_inverse) const;
   void attend(const AttentionShape& shape,
               const std::function<void(CudnnAttention& cudnn, void* workspace)>& library,
               const std::function<void()>& own) const;

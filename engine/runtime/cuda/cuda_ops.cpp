@@ -1,31 +1,19 @@
 #include "engine/runtime/cuda/cuda_ops.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <utility>
 
 #include "engine/runtime/cuda/check.h"
 #include "engine/runtime/cuda/device_buffer.h"
 #include "engine/runtime/cuda/fused/gemm.h"
 #include "engine/runtime/cuda/kernels/launches.h"
-#include "model/autograd_error.h"
 #include "model/check.h"
+#include "model/product_shapes.h"
 
 namespace zeroproof::cuda {
 namespace {
 
 Device device_of(const Tensor& a, const Tensor& b) {
   return a.device().is_cpu() ? b.device() : a.device();
-}
-
-void check_factors(const Tensor& a, const Tensor& b, std::size_t dims) {
-  const bool has_dims = a.sizes().size() == dims && b.sizes().size() == dims;
-  if (has_dims && a.sizes()[dims - 1] == b.sizes()[dims - 2] &&
-      (dims == 2 || a.sizes()[0] == b.sizes()[0]))
-    return;
-  throw AutogradError(fmt::format("mat1 and mat2 shapes cannot be multiplied ([{}] and [{}])",
-                                  fmt::join(a.sizes(), ","), fmt::join(b.sizes(), ",")));
 }
 
 Tensor transposed(const Tensor& x) {
