@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "engine/runtime/cuda/cuda_world.h"
+#include "engine/runtime/registry.h"
 #include "props/cli/bundled_data.h"
 #include "props/cli/verb.h"
 #include "props/report/table.h"
@@ -50,8 +52,12 @@ Json machine() {
   return {{"cores", std::thread::hardware_concurrency()}, {"memory_bytes", page_bytes * pages}};
 }
 
-Json runtimes() {
-  return {{"sim", "built"}, {"host", "built"}, {"cuda", "not built"}, {"nccl", "not built"}};
+Json known_runtimes() {
+  Json known = Json::object();
+  for (const RuntimeInfo& info : runtimes())
+    known[std::string(info.name)] = info.is_available ? "available" : std::string(info.reason);
+  known["gpus"] = visible_gpus();
+  return known;
 }
 
 // Switches that decide whether a GPU job repeats bit for bit; the simulator needs none of them.
@@ -109,7 +115,7 @@ class DoctorVerb final : public Verb {
   Result<VerbResult> run(Session& session) override {
     const Json document = {{"schema", "zeroproof.doctor/1"}, {"build", build()},
                            {"libraries", libraries()},       {"machine", machine()},
-                           {"runtimes", runtimes()},         {"data", data()},
+                           {"runtimes", known_runtimes()},   {"data", data()},
                            {"determinism", determinism()},   {"environment", environment()}};
     return VerbResult{
         .text = [document, palette = session.palette] { return text_of(document, palette); },

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/hooks/policies.h"
+#include "engine/runtime/registry.h"
 #include "model/check.h"
 #include "model/nearest_name.h"
 #include "props/cli/verb.h"
@@ -84,11 +85,13 @@ Json schedulers() {
           {{"id", "replay:FILE"}, {"description", "the one execution of a *.zps schedule"}}};
 }
 
-Json runtimes() {
-  return {
-      {{"id", "sim"}, {"description", "deterministic simulator, protocol level: no tensors"}},
-      {{"id", "host"}, {"description", "one thread a rank, collectives through shared memory"}},
-      {{"id", "cuda"}, {"description", "not built: the CUDA runtime comes with a later version"}}};
+Json all_runtimes() {
+  Json list = Json::array();
+  for (const RuntimeInfo& info : runtimes()) {
+    const std::string missing = info.is_available ? "" : fmt::format("; not here: {}", info.reason);
+    list.push_back({{"id", info.name}, {"description", std::string(info.summary) + missing}});
+  }
+  return list;
 }
 
 Json verbs() {
@@ -107,7 +110,7 @@ struct Section {
 constexpr std::array kSections = {
     Section{"scenarios", scenarios},   Section{"policies", policies},
     Section{"properties", properties}, Section{"schedulers", schedulers},
-    Section{"runtimes", runtimes},     Section{"verbs", verbs},
+    Section{"runtimes", all_runtimes}, Section{"verbs", verbs},
 };
 
 std::string cell(const Json& value) {

@@ -5,6 +5,7 @@
 #include <regex>
 #include <set>
 
+#include "engine/runtime/registry.h"
 #include "tests/cli/command_line.h"
 
 namespace zeroproof::cli_test {
@@ -49,6 +50,16 @@ TEST(Verbs, That_are_not_built_say_so_with_exit_77) {
     EXPECT_EQ("", result.out) << verb;
     EXPECT_NE(std::string::npos, result.err.find("not built")) << result.err;
   }
+}
+
+TEST(Runtimes, Are_listed_with_what_is_missing) {
+  const std::string list = zeroproof("list runtimes").out;
+  for (const RuntimeInfo& info : runtimes()) {
+    EXPECT_NE(std::string::npos, list.find("  " + std::string(info.name))) << list;
+    EXPECT_NE(std::string::npos, list.find(std::string(info.reason))) << list;
+  }
+  const int code = zeroproof("train --runtime cuda --world-size 1").exit_code;
+  EXPECT_EQ(code, find_runtime("cuda")->is_available ? 0 : 77);
 }
 
 TEST(Completion, Knows_every_verb_and_every_flag) {
