@@ -2,6 +2,7 @@
 # The real engine in the simulator under faults: every scenario, stage, backward and dtype in random
 # orders. ZP_FAULT_EXECUTIONS: ends when so many ran; else ZP_FAULT_HOURS, by default one. Cells that
 # are refused as documented do not count. ZP_FAULT_WORKERS: threads, by default one a core.
+# ZP_FAULT_RANKS: world sizes, by default "2 3"; three ranks, struck twice, take four times as long.
 # A line a run: round, stage, backward, dtype, ranks, faults at most, executions, findings, seconds.
 set -uo pipefail
 seed=${ZP_SEED:-$(date -u +%Y%m%d)}
@@ -38,9 +39,10 @@ until is_over; do
   for backward in engine tensor; do
     for dtype in float32 fp16; do
       for stage in 0 1 2 3; do
-        explore "$stage" "$backward" "$dtype" 2 1
-        explore "$stage" "$backward" "$dtype" 3 2
-        is_over && break 3
+        for ranks in ${ZP_FAULT_RANKS:-2 3}; do
+          explore "$stage" "$backward" "$dtype" "$ranks" "$((ranks - 1))"
+          is_over && break 4
+        done
       done
     done
   done

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "engine/runtime/host/host_world.h"
+#include "engine/runtime/update_rules.h"
 #include "model/check.h"
 #include "model/cpu_ops.h"
 #include "model/optim/adam.h"
@@ -256,6 +257,19 @@ RC_GTEST_PROP(HostKernels, Update_as_the_models_Sgd_does_bit_by_bit, ()) {
     RC_ASSERT(is_same(parameter.values(), expected.values()));
     if (options.momentum != 0.0) RC_ASSERT(is_same(buffer.values(), expected_buffer.values()));
   }
+}
+
+// A compiler that drops a conversion to float and back shows here (g++ 12 at -O2 did).
+TEST(UpdateRules, Have_constants_that_are_numbers_of_the_dtype_they_stand_beside) {
+  Rank rank;
+  const Tensor x = rank.tensor(Values(4, 0.5), DType::float32);
+  const Span span = Span::of(x);
+  const AdamRule adam = adam_rule({span, span, span, span, 3, {.lr = 0.01, .weight_decay = 0.1}});
+  const SgdRule sgd = sgd_rule({span, span, span, 3, {.lr = 0.1, .momentum = 0.9}});
+  for (const double constant :
+       {adam.correction2, adam.rate, adam.decay, adam.coupled_decay, adam.lerp, adam.beta2,
+        adam.rest2, adam.eps, sgd.rate, sgd.decay, sgd.momentum, sgd.rest, sgd.grad_momentum})
+    EXPECT_EQ(round_to(DType::float32, constant), constant);
 }
 
 }  // namespace
