@@ -42,13 +42,11 @@ bool EngineReplayVerb::is_meant(const std::vector<std::string>& words) {
   return schedule && train::is_engine_schedule(*schedule);
 }
 
-Schedule EngineReplayVerb::beside(Schedule schedule) const {
-  if (runtime_ == "cuda") schedule.settings["judge"] = "cuda";
-  return schedule;
-}
-
 Result<VerbResult> EngineReplayVerb::run(const std::vector<std::string>& words,
                                          Session& session) const {
+  const train::Beside beside = runtime_ == "host"   ? train::Beside::host
+                               : runtime_ == "cuda" ? train::Beside::cuda
+                                                    : train::Beside::nothing;
   const auto replays = std::make_shared<std::vector<train::EngineReplay>>();
   for (const std::string& word : words) {
     const auto schedule = schedule_in(word);
@@ -56,7 +54,7 @@ Result<VerbResult> EngineReplayVerb::run(const std::vector<std::string>& words,
     if (!train::is_engine_schedule(*schedule))
       return fail(ErrorCode::usage,
                   fmt::format("replay: '{}' is no schedule of the engine: replay it alone", word));
-    auto replay = train::replay_engine(word, beside(*schedule), runtime_ != "sim");
+    auto replay = train::replay_engine(word, *schedule, beside);
     if (!replay) return tl::unexpected(replay.error());
     replays->push_back(std::move(*replay));
   }

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "props/cli/verb.h"
-#include "sim/schedule.h"
 
 namespace zeroproof {
 
@@ -19,8 +18,6 @@ class EngineReplayVerb {
   Result<VerbResult> run(const std::vector<std::string>& words, Session& session) const;
 
  private:
-  Schedule beside(Schedule schedule) const;
-
   std::string runtime_ = "sim";
 };
 

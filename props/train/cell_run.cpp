@@ -168,11 +168,7 @@ bool CellRun::has_failed() const {
 }
 
 std::size_t CellRun::deciding_rank() const {
-  auto at = std::ranges::find_if(
-      ranks, [](const RankRun& run) { return run.error && engine_error_of(run.error); });
-  if (at == ranks.end())
-    at = std::ranges::find_if(ranks, [](const RankRun& run) { return run.error != nullptr; });
-  return static_cast<std::size_t>(at - ranks.begin());
+  return static_cast<std::size_t>(first_failed(ranks) - ranks.begin());
 }
 
 CellRun run_ranks(const TrainScenario& scenario, const TrainCell& cell,

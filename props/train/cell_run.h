@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <optional>
@@ -33,8 +34,7 @@ struct CellRun {
   std::uint64_t steps = 0;             // of the same
 
   bool has_failed() const;
-  // The first rank of which something went wrong decides: by an error of the engine before any
-  // other, so that ranks that were left alone come last. Of a run that has failed.
+  // first_failed(), of a run that has failed.
   std::size_t deciding_rank() const;
 };
 
@@ -62,6 +62,16 @@ CellRun run_ranks(const TrainScenario& scenario, const TrainCell& cell,
 
 std::string text_of(const std::exception_ptr& error);
 std::optional<EngineErrorId> engine_error_of(const std::exception_ptr& error);
+
+// The first of `ranks`, each with an `error`, of which something went wrong decides: by an error of
+// the engine before any other, so that ranks that were left alone come last. The end: none failed.
+template <class Ranks>
+auto first_failed(const Ranks& ranks) {
+  const auto is_own = [](const auto& rank) { return rank.error && engine_error_of(rank.error); };
+  const auto has_failed = [](const auto& rank) { return rank.error != nullptr; };
+  const auto own = std::ranges::find_if(ranks, is_own);
+  return own != ranks.end() ? own : std::ranges::find_if(ranks, has_failed);
+}
 bool is_configuration_error(const std::exception_ptr& error);
 
 }  // namespace zeroproof::train

@@ -39,17 +39,6 @@ std::vector<double> mean_losses(const DecoderCell& cell, const std::vector<Decod
   return means;
 }
 
-// The engine's own errors decide before those of ranks that were left alone.
-const DecoderRank* deciding_rank(const std::vector<DecoderRank>& ranks) {
-  const auto is_own = [](const DecoderRank& rank) {
-    return rank.error && engine_error_of(rank.error);
-  };
-  const auto has_failed = [](const DecoderRank& rank) { return rank.error != nullptr; };
-  auto at = std::ranges::find_if(ranks, is_own);
-  if (at == ranks.end()) at = std::ranges::find_if(ranks, has_failed);
-  return at == ranks.end() ? nullptr : &*at;
-}
-
 bool is_within(const DecoderDistance& distance, const DecoderBound& bound) {
   return distance.is_bitwise ||
          (distance.loss <= bound.loss && distance.parameter <= bound.parameter);
@@ -92,9 +81,9 @@ Result<DecoderReport> record_decoder(const DecoderCell& cell, const std::string&
 
 DecoderReport report_of(const DecoderCell& cell, const std::vector<DecoderRank>& ranks) {
   DecoderReport report{.cell = cell};
-  if (const DecoderRank* failed = deciding_rank(ranks)) {
+  if (const auto failed = first_failed(ranks); failed != ranks.end()) {
     report.status = CellStatus::failed;
-    report.error = fmt::format("rank {}: {}", failed - ranks.data(), text_of(failed->error));
+    report.error = fmt::format("rank {}: {}", failed - ranks.begin(), text_of(failed->error));
     return report;
   }
   report.losses = mean_losses(cell, ranks);

@@ -33,15 +33,6 @@ EngineCase simulated() {
   return engine_case;
 }
 
-// Its nodes are those of tensors that live on a GPU, wherever it runs.
-Result<void> open_gpus(EngineCase& engine_case) {
-  auto gpus = Gpus::open(engine_case.cell.world_size);
-  if (!gpus) return tl::unexpected(gpus.error());
-  engine_case.cell.gpus = std::move(*gpus);
-  engine_case.cell.device = Device::cuda(0);
-  return {};
-}
-
 // Reads one case; remembers the first thing that is wrong.
 class SettingsReader {
  public:
@@ -182,6 +173,14 @@ class SettingsReader {
 };
 
 }  // namespace
+
+Result<void> open_gpus(EngineCase& engine_case) {
+  auto gpus = Gpus::open(engine_case.cell.world_size);
+  if (!gpus) return tl::unexpected(gpus.error());
+  engine_case.cell.gpus = std::move(*gpus);
+  engine_case.cell.device = Device::cuda(0);
+  return {};
+}
 
 Result<EngineCase> case_of(const std::string& scenario, const CaseSettings& settings,
                            std::string_view where) {

@@ -50,6 +50,10 @@ using CaseSettings = std::map<std::string, std::string>;
 Result<EngineCase> case_of(const std::string& scenario, const CaseSettings& settings,
                            std::string_view where);
 
+// A GPU for each rank of the case, whose tensors count as living there. Fewer are an error, code
+// cannot_run.
+Result<void> open_gpus(EngineCase& engine_case);
+
 // Only what differs from the defaults, but always "stage".
 CaseSettings settings_of(const EngineCase& engine_case);
 

@@ -10,7 +10,7 @@ bool EngineReplay::is_reproduced() const {
 }
 
 Result<EngineReplay> replay_engine(const std::string& source, const Schedule& schedule,
-                                   bool is_on_host) {
+                                   Beside beside) {
   EngineReplay replay;
   replay.source = source;
   replay.schedule = schedule;
@@ -19,8 +19,10 @@ Result<EngineReplay> replay_engine(const std::string& source, const Schedule& sc
     replay.expected = found->second;
     settings.erase(found);
   }
-  const auto engine_case = case_of(schedule.scenario, settings, "schedule");
+  auto engine_case = case_of(schedule.scenario, settings, "schedule");
   if (!engine_case) return tl::unexpected(engine_case.error());
+  if (beside == Beside::cuda)
+    if (auto opened = open_gpus(*engine_case); !opened) return tl::unexpected(opened.error());
   auto runner = CaseRunner::create(*engine_case);
   if (!runner) return tl::unexpected(runner.error());
   ReplayScheduler scheduler(schedule.choices);
@@ -33,7 +35,7 @@ Result<EngineReplay> replay_engine(const std::string& source, const Schedule& sc
   }
   scheduler.end_execution(end);
   replay.divergence = scheduler.divergence().value_or("");
-  if (!is_on_host || !replay.divergence.empty()) return replay;
+  if (beside == Beside::nothing || !replay.divergence.empty()) return replay;
   ReplayScheduler again(schedule.choices, ReplayFit::lenient);
   replay.host = compare_runtimes(*engine_case, again);
   return replay;

@@ -20,9 +20,12 @@ struct EngineReplay {
   bool is_reproduced() const;
 };
 
-// Runs the schedule in the simulated world and, if asked to, its node order on the host runtime.
-// Errors as of case_of().
+// What runs the node order of a schedule as well.
+enum class Beside : std::uint8_t { nothing, host, cuda };
+
+// Runs the schedule in the simulated world and, if asked to, its node order on another runtime.
+// Errors as of case_of() and open_gpus().
 Result<EngineReplay> replay_engine(const std::string& source, const Schedule& schedule,
-                                   bool is_on_host);
+                                   Beside beside);
 
 }  // namespace zeroproof::train

@@ -59,7 +59,8 @@ TensorList Pass::inputs_of(std::int64_t forward) {
     const double value = exact_data_of(scenario_, cell_).value(contribution * scenario_.uses);
     inputs.push_back(Tensor::full({}, value * exact_multiple(cell_), dtype));
   }
-  for (Tensor& input : inputs) input = input.on(cell_.device);
+  if (!cell_.device.is_cpu())
+    for (Tensor& input : inputs) input = input.on(cell_.device);
   return inputs;
 }
 

@@ -101,13 +101,13 @@ TEST(EngineExploration, A_hazard_of_order_is_found_minimised_and_replayed) {
   EXPECT_EQ("collective_mismatch", finding.finding.kind);
   EXPECT_GT(finding.failing_executions, 0U);
   EXPECT_LE(finding.events, finding.events_before);
-  const auto replay = replay_engine("test", finding.minimized, false);
+  const auto replay = replay_engine("test", finding.minimized, Beside::nothing);
   ASSERT_TRUE(replay);
   EXPECT_TRUE(replay->is_reproduced());
   EXPECT_EQ("", replay->divergence);
   Schedule promised_nothing = finding.minimized;
   promised_nothing.settings["found"] = "none";
-  EXPECT_FALSE(replay_engine("test", promised_nothing, false)->is_reproduced());
+  EXPECT_FALSE(replay_engine("test", promised_nothing, Beside::nothing)->is_reproduced());
 }
 
 // What a hook policy or a hazard does wrong in some orders of nodes only, and exact in none.

@@ -154,7 +154,7 @@ TEST(FaultLiveness, A_leak_after_an_abort_is_found_and_replayed) {
   ASSERT_FALSE(report->findings.empty()) << told(*report);
   const EngineFinding& finding = report->findings.front();
   EXPECT_NE(std::string::npos, finding.finding.text.find("after exception.all.")) << told(*report);
-  const auto replay = replay_engine("test", finding.minimized, false);
+  const auto replay = replay_engine("test", finding.minimized, Beside::nothing);
   ASSERT_TRUE(replay);
   EXPECT_TRUE(replay->is_reproduced());
 }

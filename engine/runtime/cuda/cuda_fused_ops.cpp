@@ -1,6 +1,5 @@
 #include "engine/runtime/cuda/cuda_fused_ops.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "engine/runtime/cuda/check.h"
@@ -65,9 +64,7 @@ Tensor CudaFusedOps::make(const Tensor& like, Shape sizes, DType dtype) const {
 }
 
 Tensor CudaFusedOps::numbers(const Tensor& ids) const {
-  const Tensor given = buffer_of(ids.impl()) != nullptr
-                           ? ids
-                           : upload(gpu_, ids.values(), ids.sizes(), ids.dtype(), gpu_->compute());
+  const Tensor given = uploaded(gpu_, ids);
   Tensor out = make_tensor(gpu_, ids.sizes(), DType::float32);
   launch_whole_numbers(gpu_->compute(), data<std::int32_t>(out), strided(given.impl()));
   ZP_CUDA(cudaGetLastError());

@@ -68,15 +68,13 @@ CudaOps::CudaOps(std::shared_ptr<Gpu> gpu, bool is_deterministic)
 CudaOps::~CudaOps() = default;
 
 Tensor CudaOps::place(const Tensor& x) const {
-  return buffer_of(x.impl()) != nullptr ? x : cast(x, x.dtype());
+  gpu_->make_current();
+  return uploaded(gpu_, x);
 }
 
 Tensor CudaOps::resident(const Tensor& x) const {
   gpu_->make_current();
-  if (is_strided(x.impl())) return x;
-  Tensor out = upload(gpu_, x.values(), x.sizes(), x.dtype(), gpu_->compute());
-  out.impl().device = x.device();
-  return out;
+  return is_strided(x.impl()) ? x : uploaded(gpu_, x);
 }
 
 // What a kernel that writes `target` may read: a copy of what shares its memory.

@@ -110,6 +110,13 @@ Tensor upload(const std::shared_ptr<Gpu>& gpu, const std::vector<double>& values
   return out;
 }
 
+Tensor uploaded(const std::shared_ptr<Gpu>& gpu, const Tensor& x) {
+  if (buffer_of(x.impl()) != nullptr) return x;
+  Tensor out = upload(gpu, x.values(), x.sizes(), x.dtype(), gpu->compute());
+  out.impl().device = x.device();
+  return out;
+}
+
 bool is_strided(const TensorImpl& tensor) {
   return buffer_of(tensor) != nullptr || is_repeated(tensor) || numel(tensor.sizes) == 0;
 }

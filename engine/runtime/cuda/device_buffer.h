@@ -49,6 +49,8 @@ Tensor make_tensor(const std::shared_ptr<Gpu>& gpu, Shape sizes, DType dtype,
 // A copy on the GPU of values given in row-major order, rounded to the dtype, made on `queue`.
 Tensor upload(const std::shared_ptr<Gpu>& gpu, const std::vector<double>& values, Shape sizes,
               DType dtype, cudaStream_t queue);
+// x itself, or a copy on the GPU of what the host keeps, made on the compute stream.
+Tensor uploaded(const std::shared_ptr<Gpu>& gpu, const Tensor& x);
 // Of elements on the GPU, or of one element of the host, repeated or not; others are uploaded
 // first.
 bool is_strided(const TensorImpl& tensor);
