@@ -3,6 +3,8 @@
 #include <nccl.h>
 
 #include <atomic>
+#include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -16,12 +18,14 @@ namespace zeroproof::cuda {
 class NcclClique {
  public:
   // Of these GPUs, in the order of their ranks. Throws RuntimeFault.
-  explicit NcclClique(std::vector<int> ordinals);
+  explicit NcclClique(const std::vector<int>& ordinals);
   ~NcclClique();
   NcclClique(const NcclClique&) = delete;
   NcclClique& operator=(const NcclClique&) = delete;
 
-  ncclComm_t communicator(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  // A call of this rank's thread on its communicator, which nobody ends meanwhile. Throws
+  // RuntimeFault for what NCCL refuses; GroupAborted after an abort, without the call.
+  void call(int rank, const std::function<ncclResult_t(ncclComm_t)>& nccl);
   // What NCCL met on this rank since its last call, or the reason of an abort; none while it works.
   std::optional<std::string> failure(int rank);
   bool is_aborted() const { return is_aborted_; }
@@ -31,10 +35,15 @@ class NcclClique {
   void abort(const std::string& reason);
 
  private:
+  struct Member {
+    int ordinal = 0;
+    ncclComm_t communicator = nullptr;
+    std::timed_mutex calls;  // held while the rank's thread is inside NCCL
+  };
+
   void end(ncclResult_t (*ends)(ncclComm_t));
 
-  std::vector<int> ordinals_;
-  std::vector<ncclComm_t> ranks_;
+  std::deque<Member> members_;  // by rank
   std::mutex mutex_;
   std::atomic<bool> is_aborted_ = false;
   std::string reason_;  // written before is_aborted_

@@ -43,6 +43,32 @@ ncclRedOp_t op_of(ReduceOp op) {
   return ncclSum;
 }
 
+struct Message {
+  const void* input;
+  void* output;
+  std::size_t count;
+  ncclDataType_t type;
+};
+
+ncclResult_t launch(const Collective& of, const Message& m, ncclComm_t comm, cudaStream_t queue) {
+  const ncclRedOp_t op = op_of(of.reduce);
+  switch (of.op) {
+    case CollectiveOp::all_reduce:
+      return ncclAllReduce(m.input, m.output, m.count, m.type, op, comm, queue);
+    case CollectiveOp::reduce:
+      return ncclReduce(m.input, m.output, m.count, m.type, op, of.root, comm, queue);
+    case CollectiveOp::reduce_scatter:
+      return ncclReduceScatter(m.input, m.output, m.count, m.type, op, comm, queue);
+    case CollectiveOp::all_gather:
+      return ncclAllGather(m.input, m.output, m.count, m.type, comm, queue);
+    case CollectiveOp::broadcast:
+      return ncclBroadcast(m.input, m.output, m.count, m.type, of.root, comm, queue);
+    case CollectiveOp::barrier:
+      break;
+  }
+  return ncclInvalidArgument;
+}
+
 void* data_of(const Span& span, cudaStream_t queue) {
   if (span.is_empty()) return nullptr;
   DeviceBuffer* const buffer = buffer_of(*span.tensor);
@@ -80,35 +106,19 @@ Work NcclGroup::issue(Stream& stream, const Collective& collective) {
 
 // NCCL takes an input that is its place in the output, or shares nothing with it.
 void NcclGroup::run(cudaStream_t queue, const Collective& of) {
-  const ncclComm_t comm = clique_->communicator(rank());
   if (of.op == CollectiveOp::barrier) {
-    ZP_NCCL(ncclAllReduce(signal_.data(), signal_.data(), 1, ncclFloat32, ncclSum, comm, queue));
+    clique_->call(rank(), [&](ncclComm_t comm) {
+      return ncclAllReduce(signal_.data(), signal_.data(), 1, ncclFloat32, ncclSum, comm, queue);
+    });
     return;
   }
   const void* const input = data_of(of.input, queue);
   void* const output = data_of(of.output, queue);
-  const ncclDataType_t type = type_of(of.input.dtype());
   const auto count = static_cast<std::size_t>(std::min(of.input.elements, of.output.elements));
   if (count == 0) return;
-  switch (of.op) {
-    case CollectiveOp::all_reduce:
-      ZP_NCCL(ncclAllReduce(input, output, count, type, op_of(of.reduce), comm, queue));
-      return;
-    case CollectiveOp::reduce:
-      ZP_NCCL(ncclReduce(input, output, count, type, op_of(of.reduce), of.root, comm, queue));
-      return;
-    case CollectiveOp::reduce_scatter:
-      ZP_NCCL(ncclReduceScatter(input, output, count, type, op_of(of.reduce), comm, queue));
-      return;
-    case CollectiveOp::all_gather:
-      ZP_NCCL(ncclAllGather(input, output, count, type, comm, queue));
-      return;
-    case CollectiveOp::broadcast:
-      ZP_NCCL(ncclBroadcast(input, output, count, type, of.root, comm, queue));
-      return;
-    case CollectiveOp::barrier:
-      return;
-  }
+  clique_->call(rank(), [&](ncclComm_t comm) {
+    return launch(of, {input, output, count, type_of(of.input.dtype())}, comm, queue);
+  });
 }
 
 void NcclGroup::run_alone(cudaStream_t queue, const Collective& of) {
