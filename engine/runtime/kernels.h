@@ -11,6 +11,7 @@
 namespace zeroproof {
 
 // One AdamW or Adam update of a flat shard; all spans have as many elements. `step` counts from 1.
+// `copy`, empty for none, gets what copy() of the new parameter would give it, without reading it.
 struct AdamUpdate {
   Span parameter;
   Span grad;
@@ -18,6 +19,7 @@ struct AdamUpdate {
   Span exp_avg_sq;
   std::int64_t step = 1;
   optim::AdamOptions options;
+  Span copy = {};
 };
 
 // `momentum_buffer` is empty without momentum, and is written, not read, when step is 1.

@@ -1,5 +1,7 @@
 #include "engine/zero/flat_group.h"
 
+#include "model/check.h"
+
 namespace zeroproof {
 namespace {
 
@@ -36,12 +38,17 @@ FlatGroup::FlatGroup(ZeroContext& context, std::vector<ZeroParameter*> parameter
     parameter.tensor.set_data(
         flat_.as_strided(parameter.sizes, contiguous_strides(parameter.sizes), range.begin));
   }
-  kernels.copy(context.compute(), Span::of(master_), Span::of(flat_, own_.begin, own_.elements));
+  kernels.copy(context.compute(), Span::of(master_), own_values());
 }
 
 Span FlatGroup::open_window() {
   if (!has_window_) context_.kernels().fill(context_.compute(), Span::of(window_), 0.0);
   has_window_ = true;
+  return Span::of(window_);
+}
+
+Span FlatGroup::unwritten_window() {
+  ZP_CHECK(!has_window_, "a window that has gradients is written again");
   return Span::of(window_);
 }
 
@@ -74,9 +81,12 @@ void FlatGroup::add_owned(Span target, std::size_t index, Span source) const {
                          source.part(within, owned.elements));
 }
 
+void FlatGroup::update(Span gradient, double divisor) {
+  optimizer_.step(context_.compute(), Span::of(master_), gradient, divisor, own_values());
+}
+
 void FlatGroup::write_back() {
-  context_.kernels().copy(context_.compute(), Span::of(flat_, own_.begin, own_.elements),
-                          Span::of(master_));
+  context_.kernels().copy(context_.compute(), own_values(), Span::of(master_));
 }
 
 }  // namespace zeroproof

@@ -28,6 +28,10 @@ class FlatGroup {
   bool has_window() const { return has_window_; }
   // Zeros first, if the window has nothing yet.
   Span open_window();
+  // The window that has nothing yet, to be written from its first element to its last, and the word
+  // that this was done.
+  Span unwritten_window();
+  void keep_window() { has_window_ = true; }
   void drop_window() { has_window_ = false; }
 
   // What the running backward has reduced; joins the window when it is complete.
@@ -41,10 +45,14 @@ class FlatGroup {
   // `target`, a buffer of the rank's slice.
   void add_owned(Span target, std::size_t index, Span source) const;
 
+  // One step of the rank's slice: master weights, optimizer state, low-precision values.
+  void update(Span gradient, double divisor);
   // Low-precision values from the master weights: the rank's slice of flat().
   void write_back();
 
  private:
+  Span own_values() const { return Span::of(flat_, own_.begin, own_.elements); }
+
   ZeroContext& context_;
   std::vector<ZeroParameter*> parameters_;
   FlatPartition partition_;

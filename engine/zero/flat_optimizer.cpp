@@ -87,8 +87,7 @@ StepOutcome FlatOptimizer::step() {
   const StepPlan plan = plan_step(
       context_, [this] { return overflows(); }, [this] { return norm(); });
   if (plan.outcome.is_applied) {
-    for (FlatGroup& group : groups_)
-      update_group(context_, group, step_gradient(group), plan.divisor);
+    for (FlatGroup& group : groups_) group.update(step_gradient(group), plan.divisor);
     gather_parameters();
   }
   drop_gradients();

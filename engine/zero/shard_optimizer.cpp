@@ -32,7 +32,7 @@ ShardOptimizer::ShardOptimizer(Runtime& runtime, const ZeroConfig& config, std::
   }
 }
 
-void ShardOptimizer::step(Stream& stream, Span master, Span grad, double divisor) {
+void ShardOptimizer::step(Stream& stream, Span master, Span grad, double divisor, Span lp) {
   Tensor cast;
   if (grad.dtype() != master.dtype() && !is_read_as_it_is(config_, divisor)) {
     cast = runtime_.memory().allocate(grad.elements, master.dtype(), placement_);
@@ -44,6 +44,7 @@ void ShardOptimizer::step(Stream& stream, Span master, Span grad, double divisor
   if (config_.type == OptimizerType::sgd) {
     const Span buffer = moments_.empty() ? Span{} : Span::of(moments_[0].values);
     runtime_.kernels().sgd(stream, {master, grad, buffer, steps_, config_.sgd});
+    if (!lp.is_empty()) runtime_.kernels().copy(stream, lp, master);
     return;
   }
   runtime_.kernels().adam(stream, {.parameter = master,
@@ -51,7 +52,8 @@ void ShardOptimizer::step(Stream& stream, Span master, Span grad, double divisor
                                    .exp_avg = Span::of(moments_[0].values),
                                    .exp_avg_sq = Span::of(moments_[1].values),
                                    .step = steps_,
-                                   .options = config_.adam});
+                                   .options = config_.adam,
+                                   .copy = lp});
 }
 
 }  // namespace zeroproof

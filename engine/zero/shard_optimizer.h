@@ -20,9 +20,10 @@ class ShardOptimizer {
   // State lives where the master weights do, in the dtype that the configuration says.
   ShardOptimizer(Runtime& runtime, const ZeroConfig& config, std::int64_t elements);
 
-  // master = update(master, grad / divisor); both of this shard's length. A gradient in the
-  // master's dtype is divided in place, another in a copy beside the state.
-  void step(Stream& stream, Span master, Span grad, double divisor);
+  // master = update(master, grad / divisor), and lp = master, rounded, unless lp is empty; all of
+  // this shard's length. A gradient in the master's dtype is divided in place, another in a copy
+  // beside the state.
+  void step(Stream& stream, Span master, Span grad, double divisor, Span lp);
 
   struct Moment {
     std::string_view name;  // "exp_avg"; static

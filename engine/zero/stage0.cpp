@@ -15,31 +15,54 @@ void Stage0Optimizer::reduce() {
   for (FlatGroup& group : groups_) reduce(group);
 }
 
-// Predivision and postscale as zero_semantics 2.15.
+// In the window itself where that is empty and as wide as the wire.
 void Stage0Optimizer::reduce(FlatGroup& group) {
   const ZeroConfig& config = context_.config;
   Kernels& kernels = context_.kernels();
   Stream& stream = context_.compute();
-  const std::int64_t elements = group.partition().elements() - group.partition().padding();
-  const Tensor buffer = context_.runtime.memory().allocate(elements, config.communication_dtype());
-  const Span all = Span::of(buffer);
-  kernels.fill(stream, all, 0.0);
+  const DType wire = config.communication_dtype();
+  const std::int64_t padding = group.partition().padding();
+  const std::int64_t elements = group.partition().elements() - padding;
+  if (!group.has_window() && group.window().dtype() == wire && !config.is_offloaded()) {
+    const Span window = group.unwritten_window();
+    kernels.fill(stream, window.part(elements, padding), 0.0);
+    all_reduce(flatten(group, window.part(0, elements)));
+    group.keep_window();
+    return;
+  }
+  const Tensor buffer = context_.runtime.memory().allocate(elements, wire);
+  const Span all = all_reduce(flatten(group, Span::of(buffer)));
+  kernels.add(stream, group.open_window().part(0, elements), all);
+}
+
+// The local sums, each at its place; zeros where there is none.
+Span Stage0Optimizer::flatten(FlatGroup& group, Span target) {
+  Kernels& kernels = context_.kernels();
   for (std::size_t i = 0; i < group.parameters().size(); ++i) {
     Tensor& sum = accumulated(*group.parameters()[i]);
     const FlatRange range = group.partition().parameter(i);
+    const Span place = target.part(range.begin, range.elements);
     if (sum.is_defined())
-      kernels.copy(stream, all.part(range.begin, range.elements), Span::of(sum));
+      kernels.copy(context_.compute(), place, Span::of(sum));
+    else
+      kernels.fill(context_.compute(), place, 0.0);
     sum = {};
   }
+  return target;
+}
+
+// Predivision and postscale as zero_semantics 2.15.
+Span Stage0Optimizer::all_reduce(Span all) {
+  const ZeroConfig& config = context_.config;
+  Kernels& kernels = context_.kernels();
+  Stream& stream = context_.compute();
   const double divisor = context_.averaging_divisor();
   const double factor = config.gradient_predivide_factor;
   if (config.prescale_gradients && divisor != 1.0) kernels.divide(stream, all, divisor);
   if (!config.prescale_gradients && factor != 1.0) kernels.scale(stream, all, 1.0 / factor);
   context_.data.all_reduce(stream, all, ReduceOp::sum, {.is_default_group = true});
-  if (!config.prescale_gradients && factor != divisor) {
-    kernels.scale(stream, all, factor / divisor);
-  }
-  kernels.add(stream, group.open_window().part(0, elements), all);
+  if (!config.prescale_gradients && factor != divisor) kernels.scale(stream, all, factor / divisor);
+  return all;
 }
 
 // Only .grad of the failed backward: earlier ones were collected.

@@ -26,6 +26,8 @@ class Stage0Optimizer final : public FlatOptimizer {
  private:
   void reduce();
   void reduce(FlatGroup& group);
+  Span flatten(FlatGroup& group, Span target);
+  Span all_reduce(Span all);  // it, averaged
 };
 
 }  // namespace zeroproof

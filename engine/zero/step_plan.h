@@ -20,14 +20,6 @@ struct StepPlan {
 StepPlan plan_step(ZeroContext& context, const std::function<bool()>& overflows,
                    const std::function<double()>& norm);
 
-// The update of one group of master weights, and of the parameters made from them. `Group`:
-// FlatGroup or SubGroup.
-template <class Group>
-void update_group(ZeroContext& context, Group& group, Span gradient, double divisor) {
-  group.optimizer().step(context.compute(), Span::of(group.master()), gradient, divisor);
-  group.write_back();
-}
-
 // H7: upstream's GradScaler under stages 1 to 3.
 bool steps_by_group(const ZeroContext& context);
 
@@ -42,7 +34,7 @@ StepOutcome step_each_alone(ZeroContext& context, Groups& groups, GradientOf gra
   const double clip = unscale_and_clip_divisor(1.0, norm, context.config.gradient_clipping);
   for (auto& group : groups) {
     const bool is_skipped = any_not_finite(context, {gradient_of(group)});
-    if (!is_skipped) update_group(context, group, gradient_of(group), scaler.scale() * clip);
+    if (!is_skipped) group.update(gradient_of(group), scaler.scale() * clip);
     scaler.update(is_skipped);
     outcome.has_overflow = outcome.has_overflow || is_skipped;
   }

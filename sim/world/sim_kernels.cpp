@@ -90,13 +90,15 @@ void SimKernels::adam(Stream& stream, const AdamUpdate& update) {
   note(stream, update.parameter, update.grad);
   note(stream, update.exp_avg);
   note(stream, update.exp_avg_sq);
-  launch<4>(stream, {update.parameter, update.grad, update.exp_avg, update.exp_avg_sq},
+  note(stream, update.copy);
+  launch<5>(stream, {update.parameter, update.grad, update.exp_avg, update.exp_avg_sq, update.copy},
             [update](auto& kernels, auto& on, const auto& spans) {
               AdamUpdate there = update;
               there.parameter = spans[0];
               there.grad = spans[1];
               there.exp_avg = spans[2];
               there.exp_avg_sq = spans[3];
+              there.copy = spans[4];
               kernels.adam(on, there);
             });
 }

@@ -114,7 +114,8 @@ void CudaKernels::adam(Stream& stream, const AdamUpdate& update) {
   launch_adam(
       native(stream),
       {updated(stream, update.parameter, elements), grad.view(),
-       updated(stream, update.exp_avg, elements), updated(stream, update.exp_avg_sq, elements)},
+       updated(stream, update.exp_avg, elements), updated(stream, update.exp_avg_sq, elements),
+       update.copy.is_empty() ? Strided{} : updated(stream, update.copy, elements)},
       adam_rule(update));
   ZP_CUDA(cudaGetLastError());
 }

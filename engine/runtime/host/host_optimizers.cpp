@@ -24,6 +24,9 @@ void HostKernels::adam(Stream& stream, const AdamUpdate& update) {
   const double* const grad = flat(update.grad, elements);
   double* const avg = flat(update.exp_avg, elements);
   double* const square = flat(update.exp_avg_sq, elements);
+  double* const copy = update.copy.is_empty() ? nullptr : flat(update.copy, elements);
+  if (copy != nullptr) note_target(stream, update.copy);
+  const Rounding round_copy{copy == nullptr ? DType::float64 : update.copy.dtype()};
   const AdamRule rule = adam_rule(update);
   for (std::int64_t i = 0; i < elements; ++i) {
     AdamElement element = {parameter[i], grad[i], avg[i], square[i]};
@@ -31,6 +34,7 @@ void HostKernels::adam(Stream& stream, const AdamUpdate& update) {
     parameter[i] = element.parameter;
     avg[i] = element.exp_avg;
     square[i] = element.exp_avg_sq;
+    if (copy != nullptr) copy[i] = round_copy(element.parameter);
   }
 }
 

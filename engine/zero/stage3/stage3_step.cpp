@@ -28,8 +28,7 @@ StepOutcome Zero3Optimizer::update() {
   const StepPlan plan = plan_step(
       context_, [this] { return overflows(shards()); }, norm);
   if (plan.outcome.is_applied)
-    for (SubGroup& group : sub_groups_)
-      update_group(context_, group, step_gradient(group), plan.divisor);
+    for (SubGroup& group : sub_groups_) group.update(step_gradient(group), plan.divisor);
   return plan.outcome;
 }
 

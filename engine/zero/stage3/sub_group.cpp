@@ -38,6 +38,11 @@ SubGroup::SubGroup(ZeroContext& context, ParameterList parameters)
   read_slices();
 }
 
+void SubGroup::update(Span gradient, double divisor) {
+  optimizer_.step(context_.compute(), Span::of(master_), gradient, divisor, {});
+  write_back();
+}
+
 void SubGroup::write_back() const {
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     context_.kernels().copy(context_.compute(), Span::of(parameters_[i]->slice()),

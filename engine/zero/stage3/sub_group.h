@@ -35,6 +35,8 @@ class SubGroup {
   // What the update reads where that is not the window itself (offload); undefined otherwise.
   const Tensor& hp_gradient() const { return hp_gradient_; }
 
+  // One step: master weights, optimizer state, low-precision slices.
+  void update(Span gradient, double divisor);
   // Low-precision slices from master weights, or the other way round.
   void write_back() const;
   void read_slices() const;

@@ -137,14 +137,16 @@ TEST_F(CudaRuntime, Updates_parameters_with_the_bits_of_the_host) {
         kernels.fill(stream, Span::of(square), 0.25);
         optim::AdamOptions adam{.lr = 0.01, .weight_decay = 0.1};
         adam.is_decay_decoupled = is_decoupled;
+        const Tensor copy = matrix(runtime, 11, DType::bfloat16);
         kernels.adam(stream, {Span::of(parameter), Span::of(grad), Span::of(avg), Span::of(square),
-                              3, adam});
+                              3, adam, Span::of(copy)});
         const optim::SgdOptions sgd{.lr = 0.1, .momentum = 0.9, .dampening = 0.2};
         for (const std::int64_t step : {1, 2})
           kernels.sgd(stream, {Span::of(parameter), Span::of(grad), Span::of(avg), step, sgd});
         Values out = parameter.values();
         append(out, avg);
         append(out, square);
+        append(out, copy);
         return out;
       });
 }

@@ -217,11 +217,15 @@ RC_GTEST_PROP(HostKernels, Update_as_the_models_Adam_does_bit_by_bit, ()) {
   const Tensor parameter = rank.tensor(start, dtype);
   const Tensor avg = rank.tensor(Values(5, 0.0), dtype);
   const Tensor square = rank.tensor(Values(5, 0.0), dtype);
+  const Tensor copy = rank.tensor(Values(5, 0.0), any_dtype());
+  const Tensor wanted = rank.tensor(Values(5, 0.0), copy.dtype());
   for (int step = 1; step <= 4; ++step) {
     const Tensor grad = rank.tensor(any_values(5), grad_dtype);
     optim::Adam::update(ops, expected, grad, state, options);
     rank.kernels.adam(rank.stream, {Span::of(parameter), Span::of(grad), Span::of(avg),
-                                    Span::of(square), step, options});
+                                    Span::of(square), step, options, Span::of(copy)});
+    rank.kernels.copy(rank.stream, Span::of(wanted), Span::of(parameter));
+    RC_ASSERT(is_same(copy.values(), wanted.values()));
     RC_ASSERT(is_same(parameter.values(), expected.values()));
     RC_ASSERT(is_same(avg.values(), state.exp_avg.values()));
     RC_ASSERT(is_same(square.values(), state.exp_avg_sq.values()));

@@ -30,6 +30,7 @@ void launch_count_non_finite(cudaStream_t stream, const Strided& target, const S
 
 struct AdamTensors {
   Strided parameter, grad, exp_avg, exp_avg_sq;  // dense
+  Strided copy;                                  // dense, or of no elements
 };
 void launch_adam(cudaStream_t stream, const AdamTensors& tensors, const AdamRule& rule);
 struct SgdTensors {

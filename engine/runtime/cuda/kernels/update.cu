@@ -20,14 +20,15 @@ __global__ void adam_kernel(AdamTensors of, AdamRule rule) {
                            load(of.exp_avg_sq, i)};
     update_adam<DeviceRounding>(rule, element);
     store(of.parameter, i, element.parameter);
+    if (of.copy.elements > 0) store(of.copy, i, element.parameter);
     store(of.exp_avg, i, element.exp_avg);
     store(of.exp_avg_sq, i, element.exp_avg_sq);
   }
 }
 
-// Of float32 master weights and moments, a pack at a time: 28 bytes an element with a gradient in
-// float32, and so bound by memory where the arithmetic is hidden behind it.
-template <class G>
+// Of float32 master weights and moments, a pack at a time: 28 bytes an element with gradient and
+// copy in bfloat16, and so bound by memory where the arithmetic is hidden behind it.
+template <class G, bool kHasCopy>
 __global__ void adam_packs_kernel(AdamTensors of, AdamRule rule) {
   const std::int64_t packs = of.parameter.elements / kPack;
   for (std::int64_t i = first_element(); i < packs; i += grid_stride()) {
@@ -43,6 +44,11 @@ __global__ void adam_packs_kernel(AdamTensors of, AdamRule rule) {
       v.at[k] = static_cast<float>(element.exp_avg_sq);
     }
     pack<float>(of.parameter, i) = p;
+    if constexpr (kHasCopy) {
+      Pack<__nv_bfloat16> copy;
+      for (int k = 0; k < kPack; ++k) copy.at[k] = narrow<__nv_bfloat16>(wide(p.at[k]));
+      pack<__nv_bfloat16>(of.copy, i) = copy;
+    }
     pack<float>(of.exp_avg, i) = m;
     pack<float>(of.exp_avg_sq, i) = v;
   }
@@ -55,8 +61,13 @@ bool launch_adam_packs(cudaStream_t stream, const AdamTensors& of, const AdamRul
   if (of.parameter.elements % kPack != 0 || rounds_grad || !has_packs<float>(of.parameter) ||
       !has_packs<G>(of.grad) || !has_packs<float>(of.exp_avg) || !has_packs<float>(of.exp_avg_sq))
     return false;
-  adam_packs_kernel<G>
-      <<<blocks_for(of.parameter.elements / kPack), kThreads, 0, stream>>>(of, rule);
+  const unsigned blocks = blocks_for(of.parameter.elements / kPack);
+  if (of.copy.elements == 0)
+    adam_packs_kernel<G, false><<<blocks, kThreads, 0, stream>>>(of, rule);
+  else if (has_packs<__nv_bfloat16>(of.copy))
+    adam_packs_kernel<G, true><<<blocks, kThreads, 0, stream>>>(of, rule);
+  else
+    return false;
   return true;
 }
 

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, on a machine that has some: one line a part, held or FAILED, and its seconds.
+#
+#   tests/cuda/on_gpus.sh BIN [PART...]     BIN: a folder with zeroproof, zeroproof_engine_tests, fused_kernels_check
+#
+# Parts: kernels runtime schedules sanitizer times processes; all of them without a name. Logs lie in $OUT.
+set -uo pipefail
+bin=$(cd -- "$1" && pwd) || exit 2
+shift
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+out=${OUT:-$PWD/out/gpu}
+mkdir -p "$out"
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')
+((gpus > 0)) || { echo "no GPU: nothing was run"; exit 77; }
+world=$((gpus < 2 ? 1 : 2))
+failed=0
+
+# part NAME LIMIT_S COMMAND...: its log in $out/NAME.log, its last lines on a failure.
+part() {
+  local name=$1 limit=$2 start=$SECONDS code word=held
+  shift 2
+  timeout -k 5 "$limit" "$@" >"$out/$name.log" 2>&1
+  code=$?
+  ((code == 0)) || { word=FAILED; failed=1; }
+  printf '%-7s %-28s %4d s  exit %d  %s\n' "$word" "$name" $((SECONDS - start)) "$code" \
+    "$(grep -v '^ *$' "$out/$name.log" | tail -n 1 | cut -c1-150)"
+  ((code == 0)) || tail -n 15 "$out/$name.log" | sed 's/^/        /'
+}
+
+run_kernels() { part kernels 60 "$bin/fused_kernels_check"; }
+run_runtime() { part runtime 120 "$bin/zeroproof_engine_tests" --gtest_filter='*Cuda*'; }
+
+run_schedules() {
+  local stage
+  for stage in 1 2 3; do
+    part "schedules-$stage" 150 "$bin/zeroproof" explore all --level engine --stage "$stage" \
+      --judge cuda --budget 4x --world-size "$world"
+  done
+}
+
+# On one GPU, so without NCCL, whose kernels poll memory that other GPUs write and whose modules take minutes to
+# instrument; what NCCL asks of CUDA and is refused is no error of ours either.
+run_sanitizer() {
+  local tool
+  for tool in memcheck racecheck initcheck synccheck; do
+    part "sanitizer-$tool" "${LIMIT_S:-100}" compute-sanitizer --tool "$tool" --error-exitcode 9 \
+      --report-api-errors no --kernel-name-exclude kernel_substring=nccl "$bin/zeroproof" train \
+      --runtime cuda --model tiny --stage 2 --dtype bf16 --world-size 1 --steps 2
+  done
+}
+
+timed() {  # NAME FLAGS...
+  local name=$1
+  shift
+  part "times-$name" 60 "$bin/zeroproof" train --runtime cuda --model m267 --dtype bf16 --batch 8 \
+    --steps 40 --time --warmup 20 "$@"
+}
+run_times() {
+  timed 1gpu-1024 --world-size 1 --stage 0 --length 1024
+  timed 1gpu-512 --world-size 1 --stage 0 --length 512
+  ((gpus < 2)) && return
+  local stage
+  for stage in 1 2 3; do
+    timed "${gpus}gpus-stage$stage-1024" --world-size "$gpus" --stage "$stage" --length 1024
+  done
+  timed "${gpus}gpus-stage2-512" --world-size "$gpus" --stage 2 --length 512
+}
+
+run_processes() {
+  [[ -x $here/processes.sh ]] || { echo "skipped processes: no script for it"; return; }
+  part processes 180 "$here/processes.sh" "$bin/zeroproof"
+}
+
+parts=("$@")
+((${#parts[@]})) || parts=(kernels runtime schedules sanitizer times processes)
+for name in "${parts[@]}"; do
+  declare -F "run_$name" >/dev/null || { echo "unknown part '$name'"; exit 2; }
+  "run_$name"
+done
+exit $failed
