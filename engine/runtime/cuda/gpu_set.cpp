@@ -1,16 +1,72 @@
 #include "engine/runtime/cuda/gpu_set.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/runtime/cuda/check.h"
+#include "engine/runtime/fault.h"
+#include "engine/runtime/process/job.h"
+
 namespace zeroproof::cuda {
 
 GpuSet::GpuSet(int count) {
   for (int ordinal = 0; ordinal < count; ++ordinal) gpus_.push_back(std::make_shared<Gpu>(ordinal));
 }
 
-// A rank's GPU is the one of its number.
+GpuSet::GpuSet(std::shared_ptr<Job> job, int ordinal)
+    : job_(std::move(job)), gpus_(static_cast<std::size_t>(job_->size())) {
+  gpus_[static_cast<std::size_t>(job_->rank())] = std::make_shared<Gpu>(ordinal);
+  failure_handle_ = job_->on_failure([this](const std::string& failure) { abort(failure); });
+}
+
+GpuSet::~GpuSet() = default;
+
 std::shared_ptr<NcclClique> GpuSet::clique(GroupKind kind, const std::vector<int>& ranks) {
-  std::shared_ptr<NcclClique>& of = cliques_[{kind, ranks}];
-  if (!of || of->is_dead()) of = std::make_shared<NcclClique>(ranks);
-  return of;
+  std::shared_ptr<NcclClique> known;
+  {
+    const std::lock_guard lock(mutex_);
+    known = cliques_[{kind, ranks}];
+  }
+  if (known && !known->is_dead()) return known;
+  std::shared_ptr<NcclClique> made = make_clique({kind, ranks});
+  const std::lock_guard lock(mutex_);
+  cliques_[{kind, ranks}] = made;
+  return made;
+}
+
+// A rank's GPU is the one of its number; between processes the first rank's makes the id.
+std::shared_ptr<NcclClique> GpuSet::make_clique(const CliqueKey& of) {
+  const std::vector<int>& ranks = of.second;
+  if (!job_) return std::make_shared<NcclClique>(ranks);
+  const std::string key =
+      fmt::format("nccl/{}/{}/{}", static_cast<int>(of.first), fmt::join(ranks, "-"), made_[of]++);
+  ncclUniqueId id;
+  if (job_->rank() == ranks.front()) {
+    ZP_NCCL(ncclGetUniqueId(&id));
+    job_->set(key, {id.internal, sizeof id.internal});
+  } else {
+    const std::string bytes = job_->wait(key, ranks.front(), "the id of their communicator");
+    if (bytes.size() != sizeof id.internal)
+      throw RuntimeFault("an id of NCCL that another version of it made");
+    std::memcpy(id.internal, bytes.data(), sizeof id.internal);
+  }
+  const auto seat = std::ranges::find(ranks, job_->rank()) - ranks.begin();
+  const int ordinal = gpus_[static_cast<std::size_t>(job_->rank())]->ordinal();
+  return std::make_shared<NcclClique>(
+      NcclClique::Seat{static_cast<int>(seat), static_cast<int>(ranks.size()), ordinal}, id, *job_);
+}
+
+void GpuSet::abort(const std::string& reason) {
+  std::vector<std::shared_ptr<NcclClique>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [of, clique] : cliques_)
+      if (clique) all.push_back(clique);
+  }
+  for (const auto& clique : all) clique->abort(reason);
 }
 
 }  // namespace zeroproof::cuda

@@ -3,12 +3,41 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <chrono>
+#include <future>
+#include <memory>
 #include <thread>
 #include <utility>
 
 #include "engine/runtime/cuda/check.h"
+#include "engine/runtime/host/rendezvous.h"
+#include "engine/runtime/process/job.h"
 
 namespace zeroproof::cuda {
+namespace {
+
+struct Connected {
+  ncclResult_t result = ncclSuccess;
+  ncclComm_t communicator = nullptr;
+};
+
+// NCCL waits for the others for ever, so on a thread that can be left behind. (A communicator that
+// does not block would hand every collective to a thread of its own as well.)
+std::future<Connected> connect(const NcclClique::Seat& seat, const ncclUniqueId& id) {
+  auto promise = std::make_shared<std::promise<Connected>>();
+  auto future = promise->get_future();
+  std::thread([seat, id, promise] {
+    Connected made;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 1;
+    cudaSetDevice(seat.ordinal);
+    made.result = ncclCommInitRankConfig(&made.communicator, seat.size, id, seat.rank, &config);
+    promise->set_value(made);
+  }).detach();
+  return future;
+}
+
+}  // namespace
 
 NcclClique::NcclClique(std::vector<int> ordinals)
     : ordinals_(std::move(ordinals)), ranks_(ordinals_.size()) {
@@ -22,6 +51,25 @@ NcclClique::NcclClique(std::vector<int> ordinals)
     ZP_NCCL(ncclCommInitRank(&ranks_[at], size, id, rank));
   }
   ZP_NCCL(ncclGroupEnd());
+}
+
+NcclClique::NcclClique(const Seat& seat, const ncclUniqueId& id, const Job& job)
+    : ordinals_(static_cast<std::size_t>(seat.size), seat.ordinal),
+      ranks_(ordinals_.size(), nullptr) {
+  constexpr std::chrono::milliseconds kLook{20};
+  const auto end = std::chrono::steady_clock::now() + job.timeout();
+  std::future<Connected> connected = connect(seat, id);
+  while (connected.wait_for(kLook) != std::future_status::ready) {
+    if (const auto failure = job.failure()) throw host::GroupAborted(*failure);
+    if (std::chrono::steady_clock::now() >= end)
+      throw RuntimeFault(
+          fmt::format("rank {} waited {} ms for NCCL to connect the {} ranks of a "
+                      "group (NCCL_DEBUG=INFO says more)",
+                      job.rank(), job.timeout().count(), seat.size));
+  }
+  const Connected made = connected.get();
+  check(made.result, "ncclCommInitRankConfig");
+  ranks_[static_cast<std::size_t>(seat.rank)] = made.communicator;
 }
 
 NcclClique::~NcclClique() {
@@ -41,7 +89,7 @@ std::optional<std::string> NcclClique::failure(int rank) {
 
 bool NcclClique::is_dead() {
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-    if (failure(static_cast<int>(rank))) return true;
+    if (ranks_[rank] != nullptr && failure(static_cast<int>(rank))) return true;
   return false;
 }
 
@@ -53,14 +101,16 @@ void NcclClique::abort(const std::string& reason) {
   end(ncclCommAbort);
 }
 
-// Each waits for the others of its node, so all at once.
+// Each waits for the others of its process, so all at once.
 void NcclClique::end(ncclResult_t (*ends)(ncclComm_t)) {
   std::vector<std::jthread> threads;
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (ranks_[rank] == nullptr) continue;
     threads.emplace_back([this, ends, rank] {
       cudaSetDevice(ordinals_[rank]);
       ends(ranks_[rank]);
     });
+  }
 }
 
 }  // namespace zeroproof::cuda
