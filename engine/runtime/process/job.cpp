@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <stop_token>
 #include <utility>
 
 #include "engine/runtime/host/rendezvous.h"
@@ -32,10 +32,16 @@ std::string this_process() {
   return fmt::format("process {} on {}", ::getpid(), host.data());
 }
 
-// Of this user, on this machine.
-std::string local_folder(const Launch& launch) {
+// Of this user, on this machine. Where another user made it, nobody is to follow him.
+Result<std::string> local_folder(const Launch& launch) {
   const std::string temporary = std::filesystem::temp_directory_path().string();
   const std::string folder = fmt::format("{}/zeroproof-{}", temporary, ::getuid());
+  ::mkdir(folder.c_str(), 0700);
+  struct stat made = {};
+  if (::lstat(folder.c_str(), &made) != 0 || !S_ISDIR(made.st_mode) || made.st_uid != ::getuid())
+    return fail(ErrorCode::usage,
+                fmt::format("{} is not a folder of this user's: give all processes --store FOLDER",
+                            folder));
   return launch.run_id.empty() ? folder + "/" + launch.launcher : folder;
 }
 
@@ -46,8 +52,11 @@ Result<std::unique_ptr<Store>> open_store(const Launch& launch, const JobOptions
   if (!launch.master_address.empty() && launch.port)
     return TcpStore::open(launch.master_address, *launch.port, member, options.timeout);
   const bool is_half = !launch.master_address.empty() || launch.port;
-  if (!is_half && launch.local_size == launch.size)
-    return FileStore::open(local_folder(launch), member, options.timeout);
+  if (!is_half && launch.local_size == launch.size) {
+    const auto folder = local_folder(launch);
+    if (!folder) return tl::unexpected(folder.error());
+    return FileStore::open(*folder, member, options.timeout);
+  }
   return fail(ErrorCode::usage,
               fmt::format("{} started {} processes that do not know how to reach each other{}: set "
                           "MASTER_ADDR and MASTER_PORT to where rank 0 can listen, or give all "
@@ -77,12 +86,10 @@ Job::Job(const Launch& launch, std::unique_ptr<Store> store, Milliseconds timeou
   try {
     meet();
   } catch (const RuntimeFault&) {
-    store_->leave(kLongestFarewell);
+    store_->leave(std::min(kLongestFarewell, timeout_));
     throw;
   }
-  watcher_ = std::jthread([this](const std::stop_token& stop) {
-    while (!stop.stop_requested()) watch();
-  });
+  watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
 // The keeper of the store ends last, so that all hear of what went wrong.
@@ -122,13 +129,16 @@ void Job::meet() {
   }
 }
 
-void Job::watch() {
-  try {
-    look_around();
-  } catch (const RuntimeFault& fault) {
-    note(fault.what());
+void Job::watch(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    try {
+      look_around();
+    } catch (const RuntimeFault& fault) {
+      note(fault.what());
+    }
+    std::unique_lock lock(mutex_);
+    stopping_.wait_for(lock, stop, kLook, [] { return false; });
   }
-  std::this_thread::sleep_for(kLook);
 }
 
 void Job::look_around() {

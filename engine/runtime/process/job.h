@@ -1,11 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -74,7 +76,7 @@ class Job {
   };
 
   void meet();
-  void watch();
+  void watch(const std::stop_token& stop);
   void look_around();
   void note(const std::string& failure);
   std::string wait_for(const Awaited& awaited);
@@ -93,6 +95,7 @@ class Job {
   std::optional<std::string> failure_;
   std::vector<Presence> presences_;
   std::vector<std::weak_ptr<Listener>> listeners_;
+  std::condition_variable_any stopping_;
   std::jthread watcher_;
 };
 

@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -205,9 +204,11 @@ int Listener::port() const {
                      : reinterpret_cast<const sockaddr_in&>(bound).sin_port);
 }
 
-std::optional<Socket> Listener::accept(std::chrono::milliseconds at_most) {
-  pollfd waiting{.fd = descriptor_, .events = POLLIN, .revents = 0};
-  if (::poll(&waiting, 1, static_cast<int>(at_most.count())) <= 0) return std::nullopt;
+void Listener::shut_down() {
+  ::shutdown(descriptor_, SHUT_RDWR);
+}
+
+std::optional<Socket> Listener::accept() {
   const int descriptor = ::accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC);
   if (descriptor < 0) return std::nullopt;
   return Socket(descriptor);

@@ -44,7 +44,8 @@ class Listener {
   ~Listener();
 
   int port() const;
-  std::optional<Socket> accept(std::chrono::milliseconds at_most);
+  std::optional<Socket> accept();  // waits; none: shut down, or nobody after all
+  void shut_down();
 
  private:
   explicit Listener(int descriptor) : descriptor_(descriptor) {}

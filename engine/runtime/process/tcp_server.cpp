@@ -16,6 +16,7 @@ TcpServer::TcpServer(Listener listener, const StoreMember& keeper)
 
 TcpServer::~TcpServer() {
   is_ending_ = true;
+  listener_.shut_down();
   acceptor_.join();
   changed_.notify_all();
   for (Connection& connection : connections_) connection.socket.shut_down();
@@ -29,9 +30,8 @@ void TcpServer::wait_for_others(Store::Milliseconds at_most) {
 }
 
 void TcpServer::accept_all() {
-  constexpr std::chrono::milliseconds kLook{50};
   while (!is_ending_) {
-    auto socket = listener_.accept(kLook);
+    auto socket = listener_.accept();
     if (!socket) continue;
     Connection& connection = connections_.emplace_back(std::move(*socket));
     connection.thread = std::thread([this, &connection] { serve(connection); });
