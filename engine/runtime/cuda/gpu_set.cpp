@@ -12,28 +12,62 @@
 
 namespace zeroproof::cuda {
 
-GpuSet::GpuSet(int count) {
+// Used by the thread that makes worlds and by the job's.
+class GpuSet::Cliques {
+ public:
+  std::shared_ptr<NcclClique> find(const CliqueKey& key) {
+    const std::lock_guard lock(mutex_);
+    return all_[key];
+  }
+
+  void put(const CliqueKey& key, std::shared_ptr<NcclClique> clique) {
+    const std::lock_guard lock(mutex_);
+    all_[key] = std::move(clique);
+  }
+
+  void abort(const std::string& reason) {
+    std::map<CliqueKey, std::shared_ptr<NcclClique>> all;
+    {
+      const std::lock_guard lock(mutex_);
+      all = all_;
+    }
+    for (const auto& [key, clique] : all)
+      if (clique) clique->abort(reason);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<CliqueKey, std::shared_ptr<NcclClique>> all_;
+};
+
+GpuSet::GpuSet(int count) : cliques_(std::make_shared<Cliques>()) {
   for (int ordinal = 0; ordinal < count; ++ordinal) gpus_.push_back(std::make_shared<Gpu>(ordinal));
 }
 
 GpuSet::GpuSet(std::shared_ptr<Job> job, int ordinal)
-    : job_(std::move(job)), gpus_(static_cast<std::size_t>(job_->size())) {
+    : job_(std::move(job)),
+      gpus_(static_cast<std::size_t>(job_->size())),
+      cliques_(std::make_shared<Cliques>()) {
   gpus_[static_cast<std::size_t>(job_->rank())] = std::make_shared<Gpu>(ordinal);
-  failure_handle_ = job_->on_failure([this](const std::string& failure) { abort(failure); });
+  failure_handle_ = job_->on_failure(
+      [cliques = cliques_](const std::string& failure) { cliques->abort(failure); });
 }
 
-GpuSet::~GpuSet() = default;
+// Communicators of several processes end together.
+GpuSet::~GpuSet() {
+  try {
+    if (job_ && !job_->failure()) job_->barrier();
+  } catch (const RuntimeFault& fault) {
+    cliques_->abort(fault.what());
+  }
+}
 
 std::shared_ptr<NcclClique> GpuSet::clique(GroupKind kind, const std::vector<int>& ranks) {
-  std::shared_ptr<NcclClique> known;
-  {
-    const std::lock_guard lock(mutex_);
-    known = cliques_[{kind, ranks}];
-  }
+  const CliqueKey key{kind, ranks};
+  const std::shared_ptr<NcclClique> known = cliques_->find(key);
   if (known && !known->is_dead()) return known;
-  std::shared_ptr<NcclClique> made = make_clique({kind, ranks});
-  const std::lock_guard lock(mutex_);
-  cliques_[{kind, ranks}] = made;
+  std::shared_ptr<NcclClique> made = make_clique(key);
+  cliques_->put(key, made);
   return made;
 }
 
@@ -57,16 +91,6 @@ std::shared_ptr<NcclClique> GpuSet::make_clique(const CliqueKey& of) {
   const int ordinal = gpus_[static_cast<std::size_t>(job_->rank())]->ordinal();
   return std::make_shared<NcclClique>(
       NcclClique::Seat{static_cast<int>(seat), static_cast<int>(ranks.size()), ordinal}, id, *job_);
-}
-
-void GpuSet::abort(const std::string& reason) {
-  std::vector<std::shared_ptr<NcclClique>> all;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [of, clique] : cliques_)
-      if (clique) all.push_back(clique);
-  }
-  for (const auto& clique : all) clique->abort(reason);
 }
 
 }  // namespace zeroproof::cuda

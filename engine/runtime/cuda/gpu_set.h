@@ -37,16 +37,15 @@ class GpuSet {
   std::shared_ptr<NcclClique> clique(GroupKind kind, const std::vector<int>& ranks);
 
  private:
+  class Cliques;
   using CliqueKey = std::pair<GroupKind, std::vector<int>>;
   std::shared_ptr<NcclClique> make_clique(const CliqueKey& of);
-  void abort(const std::string& reason);
 
   std::mutex turn_;
   std::shared_ptr<Job> job_;
   std::vector<std::shared_ptr<Gpu>> gpus_;
-  std::mutex mutex_;  // of cliques_
-  std::map<CliqueKey, std::shared_ptr<NcclClique>> cliques_;
-  std::map<CliqueKey, int> made_;  // how often
+  std::shared_ptr<Cliques> cliques_;  // also of who aborts them when a process fails
+  std::map<CliqueKey, int> made_;     // how often
   std::shared_ptr<void> failure_handle_;
 };
 
