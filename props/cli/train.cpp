@@ -94,10 +94,15 @@ class TrainVerb final : public Verb {
     if (auto usable = check_runtime(); !usable) return tl::unexpected(usable.error());
     if (is_recording_ && trace_path_.empty())
       return fail(ErrorCode::usage, "record: --trace: name the file to write");
-    if (auto fits = check_job(); !fits) return tl::unexpected(fits.error());
+    const char* for_all = !matrix_.empty()         ? "matrix"
+                          : scenario_ == "all"     ? "scenario all"
+                          : checks_.has_properties ? "check-properties"
+                                                   : nullptr;
+    if (auto fits = job_.check_alone(for_all); !fits) return tl::unexpected(fits.error());
     auto cell = read_cell();
     if (!cell) return tl::unexpected(cell.error());
     if (auto placed = place(*cell); !placed) return tl::unexpected(placed.error());
+    job_.repeat_all(session);
     if (model_.is_given()) return run_model(*cell, session);
     if (const auto fits = model_.check_alone(); !fits) return tl::unexpected(fits.error());
     if (!matrix_.empty() || scenario_ == "all") return run_cells(*cell, session);
@@ -114,21 +119,6 @@ class TrainVerb final : public Verb {
     return fail(ErrorCode::cannot_run,
                 fmt::format("train: --runtime {}: {}", runtime_,
                             info == nullptr ? "there is none of that name" : info->reason));
-  }
-
-  // Several processes train one cell, and see no more of each other than its values.
-  Result<void> check_job() const {
-    if (!job_.has_several()) return {};
-    const char* alone = !matrix_.empty()         ? "matrix"
-                        : scenario_ == "all"     ? "scenario all"
-                        : checks_.has_properties ? "check-properties"
-                                                 : nullptr;
-    if (alone == nullptr) return {};
-    return fail(
-        ErrorCode::usage,
-        fmt::format("train: --{}: with all ranks in one process; leave the launcher out, or "
-                    "give one --scenario or --model",
-                    alone));
   }
 
   void declare_engine(Flags& flags) {
@@ -243,7 +233,7 @@ class TrainVerb final : public Verb {
     if (!made) return tl::unexpected(made.error());
     const auto report = std::make_shared<TrainReport>(std::move(*made));
     if (cell.job && cell.job->rank() != 0)
-      return silent(exit_code_of(*report), report->error, session);
+      return quiet_result(exit_code_of(*report), report->error, session);
     return VerbResult{.code = exit_code_of(*report),
                       .text =
                           [this, report, &session] {
@@ -253,12 +243,6 @@ class TrainVerb final : public Verb {
                           },
                       .json = [report] { return train_json(*report); },
                       .junit = [report] { return train_cases({*report}); }};
-  }
-
-  // Rank 0 prints the report; a process that ends badly says at least why.
-  static VerbResult silent(ExitCode code, const std::string& error, const Session& session) {
-    if (code != ExitCode::held) session.say(error);
-    return VerbResult{.code = code};
   }
 
   // A flag that means a scenario, or how its runs are ordered and judged.
@@ -296,8 +280,8 @@ class TrainVerb final : public Verb {
     auto report = train::train_decoder(*cell, *options);
     if (!report) return tl::unexpected(report.error());
     if (cell->job && cell->job->rank() != 0)
-      return silent(report->is_bad() ? ExitCode::falsified : ExitCode::held, report->error,
-                    session);
+      return quiet_result(report->is_bad() ? ExitCode::falsified : ExitCode::held, report->error,
+                          session);
     return result_of(std::move(*report), session);
   }
 

@@ -45,6 +45,14 @@ Result<void> JobFlags::read(const std::string& runtime) {
   return {};
 }
 
+Result<void> JobFlags::check_alone(const char* flag) const {
+  if (!has_several() || flag == nullptr) return {};
+  return fail(ErrorCode::usage,
+              fmt::format("train: --{}: with all ranks in one process; leave the launcher out, or "
+                          "give one --scenario or --model",
+                          flag));
+}
+
 Result<std::string> JobFlags::world_size(const std::string& given) const {
   if (!has_several()) return given;
   const std::string processes = std::to_string(launch_->size);
@@ -61,6 +69,19 @@ Result<std::shared_ptr<Job>> JobFlags::join() const {
                        {.store_folder = store_, .timeout = std::chrono::milliseconds(timeout_ms_)});
   if (!job) return fail(job.error().code, "train: " + job.error().text);
   return job;
+}
+
+void JobFlags::repeat_all(Session& session) const {
+  if (!has_several()) return;
+  session.program = fmt::format(
+      "for r in $(seq 0 {}); do RANK=$r LOCAL_RANK=$r WORLD_SIZE={} LOCAL_WORLD_SIZE={} {}",
+      launch_->size - 1, launch_->size, launch_->size, session.program);
+  session.arguments += " & done; wait";
+}
+
+VerbResult quiet_result(ExitCode code, const std::string& error, const Session& session) {
+  if (code != ExitCode::held) session.say(error);
+  return VerbResult{.code = code};
 }
 
 }  // namespace zeroproof

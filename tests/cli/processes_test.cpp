@@ -19,7 +19,7 @@ class Processes {
  public:
   explicit Processes(int size) : size_(size) {}
 
-  // As torchrun does it, with a store in a folder. `extra`: shell before the call of each.
+  // As torchrun does it, with a store in a folder. `then`: shell behind the calls.
   std::vector<CommandResult> run(const std::string& arguments, const std::string& then = "") const {
     std::string script;
     for (int rank = 0; rank < size_; ++rank) script += start(rank, arguments);
@@ -72,8 +72,9 @@ TEST(Processes, Print_what_threads_print_and_only_once) {
       {3, std::string(kTiny) + "--stage 2"},
       {3, "train --scenario two_losses --stage 3 --check-baseline --json"},
       {2, "train --stage 1 --dtype fp16 --check-baseline --json"},
-      {2, "train --quirks h4 --check-baseline --json"},
-      {2, "train --scenario two_losses --stage 2 --autograd-api none --json"},
+      {2, "train --scenario two_losses --quirks h4 --check-baseline"},
+      {2, "train --scenario chained_engines --quirks h8 --backward tensor --check-baseline --json"},
+      {2, "train --scenario two_losses --backward tensor --autograd-api none --check-baseline"},
   };
   for (const auto& [size, call] : calls) {
     SCOPED_TRACE(call);
@@ -92,8 +93,9 @@ TEST(Processes, Print_what_threads_print_and_only_once) {
 }
 
 TEST(Processes, Write_the_traces_of_threads_a_file_a_rank) {
-  for (const std::string call : {std::string(kTiny) + "--stage 2",
-                                 std::string("train --scenario reentrant --stage 3 --steps 2")}) {
+  const std::string calls[] = {std::string(kTiny) + "--stage 2",
+                               "train --scenario reentrant --stage 3 --steps 2"};
+  for (const std::string& call : calls) {
     const Processes processes(2);
     EXPECT_EQ(0, zeroproof(call + " --trace " + processes.path("threads.jsonl")).exit_code);
     for (const CommandResult& one : processes.run(call + " --trace " + processes.path("run.jsonl")))
@@ -116,10 +118,10 @@ TEST(Processes, All_end_with_the_error_of_one_that_cannot_write_its_trace) {
 }
 
 TEST(Processes, All_end_soon_when_one_is_killed) {
-  for (const std::string killed : {"0", "1"}) {
+  const std::string ranks[] = {"0", "1"};
+  for (const std::string& killed : ranks) {
     const std::string left = killed == "0" ? "1" : "0";
     const Processes processes(2);
-    const std::string trace = processes.path("run_r" + killed);
     const auto all = processes.run("train --model tiny --batch 1 --length 4 --steps 1000 --trace " +
                                        processes.path("run.jsonl"),
                                    "sleep 2; kill -9 $p" + killed + "; s=$SECONDS; wait $p" + left +
@@ -131,6 +133,17 @@ TEST(Processes, All_end_soon_when_one_is_killed) {
     EXPECT_THAT(said, AllOf(HasSubstr("rank " + killed), HasSubstr("ended without a word")));
     EXPECT_GE(10, std::stoi(read_file(processes.path("seconds"))));
   }
+}
+
+TEST(Processes, Print_a_line_that_starts_them_all_again) {
+  const std::string call = "train --scenario two_losses --quirks h4 --check-baseline";
+  const CommandResult first = Processes(2).run(call)[0];
+  const std::string start = "reproduce: ";
+  const std::string line = last_line(first.out);
+  ASSERT_THAT(line, testing::StartsWith(start));
+  const CommandResult again = run_shell(line.substr(start.size()));
+  EXPECT_EQ(first.out.substr(0, first.out.find(start)), again.out.substr(0, again.out.find(start)))
+      << again.err;
 }
 
 TEST(Processes, Name_the_one_that_never_started) {
@@ -179,7 +192,8 @@ TEST(Processes, Explore_shares_out_by_the_same_variables) {
 
 // With every launcher that this machine has.
 TEST(Processes, Train_under_real_launchers) {
-  const std::string call = std::string(ZP_BINARY " ") + kTiny + "--stage 2 --check-baseline";
+  const std::string call =
+      std::string(ZP_BINARY " ") + kTiny + "--stage 2 --check-baseline --color never";
   const std::string torchrun = exists("torchrun") ? "torchrun" : "/opt/torch/bin/torchrun";
   const std::pair<std::string, std::string> launchers[] = {
       {"mpirun.openmpi",
