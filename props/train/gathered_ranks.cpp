@@ -138,7 +138,8 @@ Result<void> agree(Job* job, const Result<void>& own) {
   return {};
 }
 
-std::string tell_others(Job& job, const std::exception_ptr& error) {
+std::string tell_others(Job& job, const std::exception_ptr& own) {
+  const std::exception_ptr error = job.explained(own);
   if (!host::is_abort(error)) job.fail(host::abort_reason(job.rank(), error));
   return fmt::format("rank {}: {}", job.rank(), text_of(error));
 }

@@ -21,6 +21,6 @@ void gather_ranks(Job* job, std::vector<DecoderRank>& ranks);  // without parame
 Result<void> agree(Job* job, const Result<void>& own);
 
 // What a process that cannot go on says of it; the others hear of it too.
-std::string tell_others(Job& job, const std::exception_ptr& error);
+std::string tell_others(Job& job, const std::exception_ptr& own);
 
 }  // namespace zeroproof::train

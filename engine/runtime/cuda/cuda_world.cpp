@@ -111,7 +111,8 @@ struct CudaWorld::State {
       runtime.leave();
       return nullptr;
     } catch (...) {
-      const std::exception_ptr error = std::current_exception();
+      std::exception_ptr error = std::current_exception();
+      if (gpus->job()) error = gpus->job()->explained(error);
       const std::string reason = host::abort_reason(rank, error);
       for (const std::unique_ptr<cuda::CudaRank>& other : ranks)
         if (other) other->abort(reason);

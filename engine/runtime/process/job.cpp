@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "engine/runtime/host/rank_errors.h"
 #include "engine/runtime/host/rendezvous.h"
 #include "engine/runtime/process/tcp_store.h"
 
@@ -224,6 +225,14 @@ void Job::fail(const std::string& reason) {
   } catch (const RuntimeFault&) {
     return;  // who would hear of it is gone
   }
+}
+
+std::exception_ptr Job::explained(const std::exception_ptr& error) const {
+  constexpr int kLooks = 6;
+  if (host::is_abort(error)) return error;
+  for (int look = 0; look < kLooks && !failure(); ++look) std::this_thread::sleep_for(kLook);
+  const auto known = failure();
+  return known ? std::make_exception_ptr(host::GroupAborted(*known)) : error;
 }
 
 std::optional<std::string> Job::failure() const {

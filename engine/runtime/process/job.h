@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -59,6 +60,9 @@ class Job {
 
   // Why this process cannot go on; the others hear of it.
   void fail(const std::string& reason);
+  // An error of this rank; or, where another process turns out to be gone, that it is: what talks
+  // to a process may fail before the job notices.
+  std::exception_ptr explained(const std::exception_ptr& error) const;
   // What another process met; none: they all work.
   std::optional<std::string> failure() const;
   // Called once, with the failure of another process, on a thread of the job, or at once if there

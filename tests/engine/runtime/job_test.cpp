@@ -114,6 +114,17 @@ TEST_P(EveryJob, Calls_who_listens_once_when_a_process_is_killed) {
   EXPECT_EQ(2, calls);
 }
 
+TEST_P(EveryJob, Explains_an_error_by_the_process_that_was_lost) {
+  const auto error = std::make_exception_ptr(RuntimeFault("ncclRemoteError"));
+  auto store = maker_.open(0, 2);
+  std::unique_ptr<Store> other = maker_.open(1, 2);
+  other->set("here/1", "process 7 on node1");
+  const Job job({.rank = 0, .size = 2}, std::move(store), Ms(10'000));
+  EXPECT_EQ("ncclRemoteError", what_of(job.explained(error)));
+  other.reset();
+  EXPECT_EQ("rank 1 (process 7 on node1) ended without a word", what_of(job.explained(error)));
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryJob,
                          ::testing::Values(StoreMaker::Kind::file, StoreMaker::Kind::tcp),
                          [](const auto& of) {
