@@ -9,57 +9,12 @@
 
 #include "model/autograd_error.h"
 #include "model/check.h"
+#include "model/element_ops.h"
 #include "model/product_shapes.h"
 #include "model/tensor_impl.h"
 
 namespace zeroproof {
 namespace {
-
-double apply(UnaryOp op, double x) {
-  switch (op) {
-    case UnaryOp::neg:
-      return -x;
-    case UnaryOp::abs:
-      return std::abs(x);
-    case UnaryOp::sign:
-      return x > 0 ? 1.0 : (x < 0 ? -1.0 : x);
-    case UnaryOp::relu:
-      return x > 0 || std::isnan(x) ? x : 0.0;
-    case UnaryOp::step:
-      return x > 0 ? 1.0 : 0.0;
-    case UnaryOp::tanh:
-      return std::tanh(x);
-    case UnaryOp::sin:
-      return std::sin(x);
-    case UnaryOp::cos:
-      return std::cos(x);
-    case UnaryOp::sqrt:
-      return std::sqrt(x);
-    case UnaryOp::exp:
-      return std::exp(x);
-    case UnaryOp::log:
-      return std::log(x);
-    case UnaryOp::erf:
-      return std::erf(x);
-  }
-  return x;
-}
-
-double apply(BinaryOp op, double a, double b) {
-  switch (op) {
-    case BinaryOp::add:
-      return a + b;
-    case BinaryOp::sub:
-      return a - b;
-    case BinaryOp::mul:
-      return a * b;
-    case BinaryOp::div:
-      return a / b;
-    case BinaryOp::pow:
-      return std::pow(a, b);
-  }
-  return a;
-}
 
 // Of two matrices, each element a sum from left to right.
 std::vector<double> product(const Tensor& a, const Tensor& b) {
@@ -112,7 +67,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& sizes) {
 
 Tensor CpuOps::unary(UnaryOp op, const Tensor& x) const {
   std::vector<double> values = x.values();
-  for (double& value : values) value = apply(op, value);
+  for (double& value : values) value = evaluate(op, value);
   return Tensor::of(values, x.sizes(), x.dtype());
 }
 
@@ -120,7 +75,7 @@ Tensor CpuOps::binary(BinaryOp op, const Tensor& a, const Tensor& b) const {
   Shape sizes = broadcast(a.sizes(), b.sizes());
   std::vector<double> values = broadcast_to(a, sizes).values();
   const std::vector<double> right = broadcast_to(b, sizes).values();
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = apply(op, values[i], right[i]);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = evaluate(op, values[i], right[i]);
   return Tensor::of(values, std::move(sizes), promote(a.dtype(), b.dtype()));
 }
 

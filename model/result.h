@@ -11,6 +11,7 @@ enum class ErrorCode {
   usage,       // 2: a flag, a configuration value or a scenario file is wrong
   unreadable,  // 5: a trace cannot be read or has an unknown major version
   cannot_run,  // 77: this machine or this build lacks what was asked for
+  failed,      // 1: another process of the job did not do its part
 };
 
 // Something a user can cause. `text` is one line that names the file, the line or key, the

@@ -10,10 +10,12 @@ namespace zeroproof {
 const std::vector<RuntimeInfo>& runtimes() {
   static const std::string kNoCuda = cuda_unavailable();
   static const std::vector<RuntimeInfo> kRuntimes = {
-      {"host", "ranks are threads of this process, collectives go through shared memory", true, ""},
+      {"host",
+       "ranks are threads, collectives go through shared memory; or processes (docs/GPU.md)", true,
+       ""},
       {"sim", "ranks share one thread in virtual time, every order is a choice", true, ""},
-      {"cuda", "ranks are threads with a GPU each, collectives go through NCCL", kNoCuda.empty(),
-       kNoCuda},
+      {"cuda", "ranks are threads or processes with a GPU each, collectives go through NCCL",
+       kNoCuda.empty(), kNoCuda},
   };
   return kRuntimes;
 }

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "engine/runtime/device_code.h"
+#include "model/device_code.h"
 #include "model/dtype.h"
 #include "model/optim/adam.h"
 #include "model/optim/sgd.h"

@@ -24,6 +24,8 @@ constexpr ExitCode exit_code_of(ErrorCode code) {
       return ExitCode::unreadable;
     case ErrorCode::cannot_run:
       return ExitCode::cannot_run;
+    case ErrorCode::failed:
+      return ExitCode::falsified;
     case ErrorCode::usage:
       break;
   }

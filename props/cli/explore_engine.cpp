@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <utility>
 
 #include "engine/files/atomic_file.h"
 #include "props/cli/budget.h"
+#include "props/cli/environment.h"
 #include "props/cli/explore_watch.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
@@ -29,21 +29,6 @@ double seconds_since(std::int64_t start_ns) {
 bool is_protocol_scenario(const std::string& word) {
   return std::ranges::any_of(builtin_scenarios(),
                              [&](const ScenarioFile& file) { return file.id == word; });
-}
-
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value ? value : "";
-}
-
-// Number and count of the process in a job of several; the count is empty outside one.
-std::pair<std::string, std::string> launched_shard() {
-  const std::pair<const char*, const char*> launchers[] = {
-      {"RANK", "WORLD_SIZE"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
-  for (const auto& [rank, size] : launchers)
-    if (!environment(rank).empty() && !environment(size).empty())
-      return {environment(rank), environment(size)};
-  return {};
 }
 
 using Explorations = std::vector<TimedExploration>;
@@ -131,7 +116,7 @@ void EngineExplore::declare(Flags& flags) {
   flags.add_value("faults-max", faults_max_, {"N", "engine: faults an execution (default 1)"});
   flags.add_value(
       "shards", shards_,
-      {"N", "engine: deal the executions out to N machines (default: of torchrun, MPI)"});
+      {"N", "engine: deal the executions out to N machines (default: of torchrun, mpirun, srun)"});
   flags.add_value("shard-index", shard_, {"I", "engine: which of them this is, from 0"});
   flags.add_switch("twice", runs_twice_, "engine: run every execution twice and compare");
 }
@@ -166,7 +151,7 @@ train::CaseSettings EngineExplore::settings(const ExploreWords& words) const {
   return settings;
 }
 
-// Flags win; then what torchrun says, then Open MPI.
+// Flags win, then what a launcher says.
 Result<void> EngineExplore::deal(const ExploreWords& words,
                                  train::EngineExplorationOptions& options) const {
   const auto workers = parse_count(words.workers, "explore: --workers");
@@ -174,12 +159,17 @@ Result<void> EngineExplore::deal(const ExploreWords& words,
   options.workers = std::clamp<std::uint64_t>(*workers, 1, kMostWorkers);
   if (shards_.empty() && !shard_.empty())
     return fail(ErrorCode::usage, "explore: --shard-index needs --shards");
-  std::pair<std::string, std::string> shard{shard_.empty() ? "0" : shard_, shards_};
-  if (shards_.empty()) shard = launched_shard();
-  if (shard.second.empty()) return {};
-  const auto index = parse_count(shard.first, "explore: --shard-index");
+  if (shards_.empty()) {
+    const auto launch = read_launch(environment());
+    if (!launch) return fail(launch.error().code, "explore: " + launch.error().text);
+    if (!*launch) return {};
+    options.shards = static_cast<std::uint64_t>((*launch)->size);
+    options.shard = static_cast<std::uint64_t>((*launch)->rank);
+    return {};
+  }
+  const auto index = parse_count(shard_.empty() ? "0" : shard_, "explore: --shard-index");
   if (!index) return tl::unexpected(index.error());
-  const auto shards = parse_count(shard.second, "explore: --shards");
+  const auto shards = parse_count(shards_, "explore: --shards");
   if (!shards) return tl::unexpected(shards.error());
   if (*shards == 0 || *index >= *shards)
     return fail(ErrorCode::usage, fmt::format("explore: --shard-index {} of --shards {}: give 0 to "

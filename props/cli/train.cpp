@@ -8,6 +8,7 @@
 #include "engine/runtime/registry.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/shell_quote.h"
+#include "props/cli/train_job.h"
 #include "props/cli/train_model.h"
 #include "props/cli/verb.h"
 #include "props/report/progress.h"
@@ -81,6 +82,7 @@ class TrainVerb final : public Verb {
                     {"FILE", is_recording_ ? "where the trace goes (required); _r0, … if several"
                                            : "write hooktrace files; _r0, … if several ranks"});
     model_.declare(flags);
+    job_.declare(flags);
     if (is_recording_) return;
     flags.add_value(
         "matrix", matrix_,
@@ -88,11 +90,19 @@ class TrainVerb final : public Verb {
   }
 
   Result<VerbResult> run(Session& session) override {
+    if (auto read = job_.read(runtime_); !read) return tl::unexpected(read.error());
     if (auto usable = check_runtime(); !usable) return tl::unexpected(usable.error());
     if (is_recording_ && trace_path_.empty())
       return fail(ErrorCode::usage, "record: --trace: name the file to write");
-    const auto cell = read_cell();
+    const char* for_all = !matrix_.empty()         ? "matrix"
+                          : scenario_ == "all"     ? "scenario all"
+                          : checks_.has_properties ? "check-properties"
+                                                   : nullptr;
+    if (auto fits = job_.check_alone(for_all); !fits) return tl::unexpected(fits.error());
+    auto cell = read_cell();
     if (!cell) return tl::unexpected(cell.error());
+    if (auto placed = place(*cell); !placed) return tl::unexpected(placed.error());
+    job_.repeat_all(session);
     if (model_.is_given()) return run_model(*cell, session);
     if (const auto fits = model_.check_alone(); !fits) return tl::unexpected(fits.error());
     if (!matrix_.empty() || scenario_ == "all") return run_cells(*cell, session);
@@ -101,8 +111,9 @@ class TrainVerb final : public Verb {
 
  private:
   // Looking for GPUs starts CUDA's driver: only for who asks.
+  // Of several processes each says what it found when they have met: see Gpus::open.
   Result<void> check_runtime() const {
-    if (runtime_ != "cuda") return {};
+    if (runtime_ != "cuda" || job_.has_several()) return {};
     const RuntimeInfo* info = find_runtime(runtime_);
     if (info != nullptr && info->is_available) return {};
     return fail(ErrorCode::cannot_run,
@@ -127,7 +138,9 @@ class TrainVerb final : public Verb {
     TrainCell cell;
     if (scenario_ != "all" && !scenario_.empty()) cell.scenario = scenario_;
     cell.stage = stage_.empty() ? cell.stage : stage_[0] - '0';
-    const auto ranks = parse_count(world_size_.empty() ? "2" : world_size_, "train: --world-size");
+    const auto words = job_.world_size(world_size_);
+    if (!words) return tl::unexpected(words.error());
+    const auto ranks = parse_count(words->empty() ? "2" : *words, "train: --world-size");
     if (!ranks) return tl::unexpected(ranks.error());
     const auto steps = parse_count(steps_, "train: --steps");
     if (!steps) return tl::unexpected(steps.error());
@@ -155,7 +168,7 @@ class TrainVerb final : public Verb {
       if (!order) return tl::unexpected(order.error());
       cell.sim = *order;
     }
-    if (auto placed = place(cell); !placed) return tl::unexpected(placed.error());
+    cell.timeout_ms = job_.timeout_ms();
     cell.policy = policy_;
     const auto quirks = Quirks::parse(quirks_);
     if (!quirks) return tl::unexpected(quirks.error());
@@ -165,14 +178,18 @@ class TrainVerb final : public Verb {
     return with_config(std::move(cell));
   }
 
-  // On GPUs, if that is asked for.
+  // With the other processes, if there are any, and on GPUs, if that is asked for.
   Result<void> place(TrainCell& cell) const {
     if (device_ == "cuda" || runtime_ == "cuda") cell.device = Device::cuda(0);
-    if (runtime_ != "cuda") return {};
-    if (device_ == "cpu")
+    if (device_ == "cpu" && runtime_ == "cuda")
       return fail(ErrorCode::usage, "train: --device cpu: of --runtime cuda it is cuda");
+    auto job = job_.join();
+    if (!job) return tl::unexpected(job.error());
+    cell.job = std::move(*job);
+    if (runtime_ != "cuda") return {};
     const bool takes_all = !matrix_.empty() && world_size_.empty();
-    auto gpus = Gpus::open(takes_all ? std::max(1, visible_gpus()) : cell.world_size);
+    auto gpus = cell.job ? Gpus::open(cell.job)
+                         : Gpus::open(takes_all ? std::max(1, visible_gpus()) : cell.world_size);
     if (!gpus) return fail(gpus.error().code, "train: --runtime cuda: " + gpus.error().text);
     cell.gpus = std::move(*gpus);
     return {};
@@ -215,6 +232,8 @@ class TrainVerb final : public Verb {
     auto made = train::train(cell, {checks_, trace_path_});
     if (!made) return tl::unexpected(made.error());
     const auto report = std::make_shared<TrainReport>(std::move(*made));
+    if (cell.job && cell.job->rank() != 0)
+      return quiet_result(exit_code_of(*report), report->error, session);
     return VerbResult{.code = exit_code_of(*report),
                       .text =
                           [this, report, &session] {
@@ -260,6 +279,9 @@ class TrainVerb final : public Verb {
                   "or --model tiny");
     auto report = train::train_decoder(*cell, *options);
     if (!report) return tl::unexpected(report.error());
+    if (cell->job && cell->job->rank() != 0)
+      return quiet_result(report->is_bad() ? ExitCode::falsified : ExitCode::held, report->error,
+                          session);
     return result_of(std::move(*report), session);
   }
 
@@ -359,6 +381,7 @@ class TrainVerb final : public Verb {
   std::string trace_path_;
   std::string matrix_;
   ModelFlags model_;
+  JobFlags job_;
   train::TrainChecks checks_;
   std::vector<std::string> ignored_;  // keys of the configuration that nothing here models
 };

@@ -71,6 +71,8 @@ Result<train::DecoderCell> ModelFlags::cell_of(const train::TrainCell& cell,
                             .policy = cell.policy,
                             .quirks = cell.quirks,
                             .gpus = cell.gpus,
+                            .job = cell.job,
+                            .timeout_ms = cell.timeout_ms,
                             .config = cell.config};
 }
 

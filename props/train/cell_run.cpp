@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "props/train/gathered_ranks.h"
 #include "sim/scheduler.h"
 #include "sim/schedulers/random.h"
 #include "sim/world/sim_world.h"
@@ -116,6 +117,7 @@ CellRun run_on_cuda(const TrainScenario& scenario, const TrainCell& cell,
   CudaWorldOptions world_options;
   world_options.world_size = cell.world_size;
   world_options.device = cell.device;
+  world_options.timeout_ms = cell.timeout_ms;
   if (options.watch) world_options.observers = options.watch->observers();
   CudaWorld world(world_options, *cell.gpus);
   return run_world(world, scenario, cell, options,
@@ -127,6 +129,8 @@ CellRun run_on_host(const TrainScenario& scenario, const TrainCell& cell,
   HostWorldOptions world_options;
   world_options.world_size = cell.world_size;
   world_options.device = cell.device;
+  world_options.timeout_ms = cell.timeout_ms;
+  world_options.job = cell.job;
   if (options.watch) world_options.observers = options.watch->observers();
   HostWorld world(world_options);
   return run_world(world, scenario, cell, options,
@@ -174,7 +178,10 @@ std::size_t CellRun::deciding_rank() const {
 CellRun run_ranks(const TrainScenario& scenario, const TrainCell& cell,
                   const CellRunOptions& options) {
   if (cell.sim || options.chooser) return run_simulated(scenario, cell, options);
-  return cell.gpus ? run_on_cuda(scenario, cell, options) : run_on_host(scenario, cell, options);
+  CellRun run =
+      cell.gpus ? run_on_cuda(scenario, cell, options) : run_on_host(scenario, cell, options);
+  gather_ranks(cell.job.get(), run.ranks);
+  return run;
 }
 
 std::string text_of(const std::exception_ptr& error) {

@@ -54,7 +54,8 @@ struct CellRunOptions {
   std::vector<Chooser*> node_choosers = {};
 };
 
-// One cell on the host runtime, a thread a rank, on GPUs, or in a simulated world. An error of the
+// One cell on the host runtime, a thread a rank, on GPUs, or in a simulated world; with a job its
+// ranks are processes, each of which calls this and has what all left behind. An error of the
 // engine ends the program of its rank and no other: misuse has to be refused on every rank by
 // itself, at the same call.
 CellRun run_ranks(const TrainScenario& scenario, const TrainCell& cell,

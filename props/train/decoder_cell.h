@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ struct DecoderCell {
   std::string policy = "exact";
   Quirks quirks = {};
   std::optional<Gpus> gpus = std::nullopt;  // one for each rank; none: the host's threads
+  std::shared_ptr<Job> job = nullptr;       // whose processes the ranks are; null: threads
+  std::int64_t timeout_ms = 60'000;         // of a rank that waits for others
   // In place of the built-in one; stage and precision are set on top.
   std::optional<ZeroConfig> config = std::nullopt;
 };

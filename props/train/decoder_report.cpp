@@ -5,9 +5,12 @@
 #include <algorithm>
 
 #include "engine/runtime/host/host_world.h"
+#include "engine/runtime/process/byte_strings.h"
+#include "engine/runtime/process/job.h"
 #include "model/cpu_ops.h"
 #include "props/train/cell_run.h"
 #include "props/train/decoder_trace.h"
+#include "props/train/gathered_ranks.h"
 
 namespace zeroproof::train {
 namespace {
@@ -48,18 +51,24 @@ HostWorldOptions host_options(const DecoderCell& cell) {
   HostWorldOptions options;
   options.world_size = cell.world_size;
   options.device = Device::cpu();
+  options.timeout_ms = cell.timeout_ms;
+  options.job = cell.job;
   return options;
 }
 
 CudaWorldOptions cuda_options(const DecoderCell& cell) {
   CudaWorldOptions options;
   options.world_size = cell.world_size;
+  options.timeout_ms = cell.timeout_ms;
   return options;
 }
 
 Result<DecoderReport> record_decoder(const DecoderCell& cell, const std::string& path) {
-  auto traces = DecoderTraces::create(path, cell, cell.gpus ? "cuda" : "cpu");
-  if (!traces) return tl::unexpected(traces.error());
+  std::vector<int> here;
+  if (cell.job) here = {cell.job->rank()};
+  auto traces = DecoderTraces::create(path, cell, cell.gpus ? "cuda" : "cpu", here);
+  const Result<void> own = traces ? Result<void>() : tl::unexpected(traces.error());
+  if (auto made = agree(cell.job.get(), own); !made) return tl::unexpected(made.error());
   const DecoderRunOptions run{.recorders = (*traces)->recorders()};
   std::vector<DecoderRank> ranks;
   if (cell.gpus) {
@@ -73,7 +82,9 @@ Result<DecoderReport> record_decoder(const DecoderCell& cell, const std::string&
     HostWorld world(options);
     ranks = run_decoder(world, cell, run);
   }
-  if (auto written = (*traces)->finish(); !written) return tl::unexpected(written.error());
+  gather_ranks(cell.job.get(), ranks);
+  const auto written = agree(cell.job.get(), (*traces)->finish());
+  if (!written) return tl::unexpected(written.error());
   return report_of(cell, ranks);
 }
 
@@ -117,12 +128,24 @@ DecoderRunOptions run_options(const DecoderOptions& options) {
           .warmup_steps = options.warmup_steps};
 }
 
+// Rank 0 has every loss and the parameters; it alone compares, and all have its verdict.
+template <class Check>
+void check_on_first(const DecoderCell& cell, DecoderReport& report, Check check) {
+  if (!cell.job) return check();
+  if (cell.job->rank() == 0) check();
+  const auto verdict = unpack(cell.job->broadcast(
+      pack({report.status == CellStatus::equal ? "equal" : "different", report.error})));
+  if (verdict.value().at(0) != "equal") report.status = CellStatus::different;
+  report.error = verdict->at(1);
+}
+
 DecoderReport train_on_host(const DecoderCell& cell, const DecoderOptions& options) {
   HostWorld world(host_options(cell));
-  const std::vector<DecoderRank> ranks = run_decoder(world, cell, run_options(options));
+  std::vector<DecoderRank> ranks = run_decoder(world, cell, run_options(options));
+  gather_ranks(cell.job.get(), ranks);
   DecoderReport report = report_of(cell, ranks);
-  if (options.checks_baseline && report.status == CellStatus::equal)
-    check_truth(ranks, CpuOps(), Arithmetic::same, report);
+  if (!options.checks_baseline || report.status != CellStatus::equal) return report;
+  check_on_first(cell, report, [&] { check_truth(ranks, CpuOps(), Arithmetic::same, report); });
   return report;
 }
 
@@ -137,23 +160,37 @@ DecoderReport train_on_cuda(const DecoderCell& cell, const DecoderOptions& optio
     CudaWorld world(world_options, *cell.gpus);
     ranks = run_decoder(world, cell, run_options(options));
   }
+  gather_ranks(cell.job.get(), ranks);
   DecoderReport report = report_of(cell, ranks);
   if (!options.checks_baseline || report.status != CellStatus::equal) return report;
   const Arithmetic arithmetic = cell.world_size <= 2 ? Arithmetic::same : Arithmetic::other;
   world_options.world_size = 1;
-  CudaWorld alone(world_options, *cell.gpus);
-  alone.run([&](Runtime& runtime) { check_truth(ranks, runtime.ops(), arithmetic, report); });
+  check_on_first(cell, report, [&] {
+    CudaWorld alone(world_options, *cell.gpus);
+    alone.run([&](Runtime& runtime) { check_truth(ranks, runtime.ops(), arithmetic, report); });
+  });
   return report;
+}
+
+Result<DecoderReport> train_here(const DecoderCell& cell, const DecoderOptions& options) {
+  if (!options.trace_path.empty()) {
+    auto recorded = record_decoder(cell, options.trace_path);
+    const bool is_over = !recorded || (cell.job && recorded->is_bad());
+    if (is_over || !options.checks_baseline) return recorded;
+  }
+  return cell.gpus ? train_on_cuda(cell, options) : train_on_host(cell, options);
 }
 
 }  // namespace
 
 Result<DecoderReport> train_decoder(const DecoderCell& cell, const DecoderOptions& options) {
-  if (!options.trace_path.empty()) {
-    auto recorded = record_decoder(cell, options.trace_path);
-    if (!recorded || !options.checks_baseline) return recorded;
+  if (!cell.job) return train_here(cell, options);
+  try {
+    return train_here(cell, options);
+  } catch (const RuntimeFault&) {
+    const std::string error = tell_others(*cell.job, std::current_exception());
+    return DecoderReport{.cell = cell, .status = CellStatus::failed, .error = error};
   }
-  return cell.gpus ? train_on_cuda(cell, options) : train_on_host(cell, options);
 }
 
 }  // namespace zeroproof::train

@@ -47,7 +47,9 @@ struct DecoderOptions {
   std::string trace_path = {};  // empty for none; of a run of its own, in which nothing is compared
 };
 
-// On the host runtime, a thread a rank, or on GPUs. An error is a trace that cannot be written.
+// On the host runtime, a thread a rank, or on GPUs; with a job its ranks are processes, each of
+// which calls this and has the losses, times and verdict of all. An error is a trace that cannot be
+// written.
 Result<DecoderReport> train_decoder(const DecoderCell& cell, const DecoderOptions& options);
 
 }  // namespace zeroproof::train

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/runtime/process/job.h"
 #include "props/train/rank_recorder.h"
 
 namespace zeroproof::train {
@@ -39,19 +40,22 @@ Result<std::unique_ptr<RankTraces>> RankTraces::create(const std::string& path,
                                                        const TrainScenario& scenario,
                                                        const TrainCell& cell) {
   auto traces = std::make_unique<RankTraces>();
+  traces->ranks_.resize(static_cast<std::size_t>(cell.world_size));
   for (int rank = 0; rank < cell.world_size; ++rank) {
+    if (cell.job && cell.job->rank() != rank) continue;
     auto recorder = RankRecorder::create(rank_path(path, rank, cell.world_size),
                                          header_of(scenario, cell, rank), cell.stage == 0);
     if (!recorder) return tl::unexpected(recorder.error());
     for (const ParamRecord& param : declared_params(scenario, cell)) (*recorder)->declare(param);
-    traces->ranks_.push_back(std::move(*recorder));
+    traces->ranks_[static_cast<std::size_t>(rank)] = std::move(*recorder);
   }
   return traces;
 }
 
 std::vector<RankObservers> RankTraces::observers() {
-  std::vector<RankObservers> all;
-  for (const auto& rank : ranks_) all.push_back({.journal = &rank->journal()});
+  std::vector<RankObservers> all(ranks_.size());
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    if (ranks_[rank]) all[rank].journal = &ranks_[rank]->journal();
   return all;
 }
 
@@ -61,8 +65,10 @@ void RankTraces::attach(std::size_t rank, EngineTarget::Options& options) {
 }
 
 Result<void> RankTraces::finish() {
-  for (const auto& rank : ranks_)
+  for (const auto& rank : ranks_) {
+    if (!rank) continue;
     if (auto written = rank->finish(); !written) return written;
+  }
   return {};
 }
 

@@ -15,8 +15,8 @@ class RankRecorder;
 // graph tasks, checkpoints and callbacks of the models do, on one logical clock.
 class RankTraces final : public RunWatch {
  public:
-  // One rank writes `path`; several write "_r0" and so on before its ending. Files appear whole
-  // when finish() succeeds.
+  // One rank writes `path`; several write "_r0" and so on before its ending, of a job each process
+  // its own. Files appear whole when finish() succeeds.
   static Result<std::unique_ptr<RankTraces>> create(const std::string& path,
                                                     const TrainScenario& scenario,
                                                     const TrainCell& cell);
@@ -28,7 +28,7 @@ class RankTraces final : public RunWatch {
   Result<void> finish();
 
  private:
-  std::vector<std::unique_ptr<RankRecorder>> ranks_;
+  std::vector<std::unique_ptr<RankRecorder>> ranks_;  // null: of another process
 };
 
 // "run_r3.jsonl.gz" for "run.jsonl.gz" and rank 3 of several.

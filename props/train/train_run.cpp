@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "props/train/baseline_target.h"
+#include "props/train/gathered_ranks.h"
 #include "props/train/rank_trace.h"
 #include "props/train/run_judge.h"
 #include "props/train/run_verdict.h"
@@ -75,9 +76,11 @@ TrainReport not_applicable(const TrainScenario& scenario, const TrainCell& cell)
 Result<TrainReport> record(const TrainScenario& scenario, const TrainCell& cell,
                            const std::string& path) {
   auto traces = RankTraces::create(path, scenario, cell);
-  if (!traces) return tl::unexpected(traces.error());
+  const Result<void> own = traces ? Result<void>() : tl::unexpected(traces.error());
+  if (auto made = agree(cell.job.get(), own); !made) return tl::unexpected(made.error());
   const CellRun run = run_ranks(scenario, cell, {.watch = traces->get()});
-  if (auto written = (*traces)->finish(); !written) return tl::unexpected(written.error());
+  const auto written = agree(cell.job.get(), (*traces)->finish());
+  if (!written) return tl::unexpected(written.error());
   return report_of(scenario, cell, run);
 }
 
@@ -123,15 +126,33 @@ std::string_view status_name(CellStatus status) {
   return "not_applicable";
 }
 
-Result<TrainReport> train(const TrainCell& cell, const TrainOptions& options) {
+namespace {
+
+Result<TrainReport> train_here(const TrainCell& cell, const TrainOptions& options) {
   const auto scenario = find_scenario(cell.scenario);
   if (!scenario) return tl::unexpected(scenario.error());
   if (!options.trace_path.empty() && is_applicable(**scenario, cell)) {
     auto recorded = record(**scenario, cell, options.trace_path);
     const TrainChecks& checks = options.checks;
-    if (!recorded || !(checks.has_baseline || checks.has_properties)) return recorded;
+    const bool is_over = !recorded || (cell.job && recorded->status == CellStatus::failed);
+    if (is_over || !(checks.has_baseline || checks.has_properties)) return recorded;
   }
   return train(**scenario, cell, options.checks);
+}
+
+}  // namespace
+
+Result<TrainReport> train(const TrainCell& cell, const TrainOptions& options) {
+  if (!cell.job) return train_here(cell, options);
+  try {
+    return train_here(cell, options);
+  } catch (const RuntimeFault&) {
+    TrainReport report;
+    report.cell = cell;
+    report.status = CellStatus::failed;
+    report.error = tell_others(*cell.job, std::current_exception());
+    return report;
+  }
 }
 
 }  // namespace zeroproof::train

@@ -77,9 +77,9 @@ bool is_standard(std::string_view name) {
 
 // Of the system: POSIX, and the C++ ABI for names of classes.
 bool is_posix(std::string_view name) {
-  constexpr std::array<std::string_view, 10> kPosix = {
-      "sys/",      "unistd.h", "fcntl.h", "spawn.h",  "poll.h",
-      "pthread.h", "signal.h", "sched.h", "cxxabi.h", "dlfcn.h"};
+  constexpr std::array<std::string_view, 12> kPosix = {
+      "sys/",     "unistd.h", "fcntl.h",  "spawn.h", "poll.h",  "pthread.h",
+      "signal.h", "sched.h",  "cxxabi.h", "dlfcn.h", "netdb.h", "netinet/"};
   return std::ranges::any_of(kPosix, [&](auto prefix) { return name.starts_with(prefix); });
 }
 

@@ -66,8 +66,7 @@ Tensor CudaFusedOps::make(const Tensor& like, Shape sizes, DType dtype) const {
 Tensor CudaFusedOps::numbers(const Tensor& ids) const {
   const Tensor given = uploaded(gpu_, ids);
   Tensor out = make_tensor(gpu_, ids.sizes(), DType::float32);
-  launch_whole_numbers(gpu_->compute(), data<std::int32_t>(out), strided(given.impl()));
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_whole_numbers(gpu_->compute(), data<std::int32_t>(out), strided(given.impl())));
   return out;
 }
 
@@ -261,9 +260,8 @@ Tensor CudaFusedOps::cross_entropy_backward(const Tensor& grad_loss,
   if (factor.data == nullptr && factor.constant == 1.0) return grad_logits;
   Tensor out = make(grad_logits, grad_logits.sizes(), grad_logits.dtype());
   const Tensor repeated = broadcast_to(grad_loss, grad_logits.sizes());
-  launch_binary(gpu_->compute(), BinaryOp::mul, strided(out.impl()), strided(grad_logits.impl()),
-                strided(repeated.impl()));
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_binary(gpu_->compute(), BinaryOp::mul, strided(out.impl()),
+                        strided(grad_logits.impl()), strided(repeated.impl())));
   return out;
 }
 

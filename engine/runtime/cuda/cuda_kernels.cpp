@@ -58,46 +58,41 @@ Strided CudaKernels::target(Stream& stream, const Span& target) const {
 }
 
 void CudaKernels::fill(Stream& stream, const Span& span, double value) {
-  launch_fill(native(stream), target(stream, span), value);
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_fill(native(stream), target(stream, span), value));
 }
 
 void CudaKernels::copy(Stream& stream, const Span& to, const Span& from, double factor) {
   check_equal_length(to, from);
   const Source source(*this, stream, from);
-  launch_copy(native(stream), target(stream, to), source.view(), factor);
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_copy(native(stream), target(stream, to), source.view(), factor));
 }
 
 void CudaKernels::add(Stream& stream, const Span& to, const Span& from, double factor) {
   check_equal_length(to, from);
   const Source source(*this, stream, from);
-  launch_add(native(stream), target(stream, to), source.view(), factor);
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_add(native(stream), target(stream, to), source.view(), factor));
 }
 
 void CudaKernels::scale(Stream& stream, const Span& span, double factor) {
-  launch_scale(native(stream), target(stream, span), factor);
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_scale(native(stream), target(stream, span), factor));
 }
 
 void CudaKernels::divide(Stream& stream, const Span& span, double divisor) {
-  launch_divide(native(stream), target(stream, span), divisor);
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_divide(native(stream), target(stream, span), divisor));
 }
 
 void CudaKernels::add_squares(Stream& stream, const Span& to, const Span& from) {
   const Source source(*this, stream, from);
   auto* const partials = reinterpret_cast<double*>(partials_.data());
-  launch_add_squares(native(stream), target(stream, to.part(0, 1)), source.view(), partials);
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(
+      launch_add_squares(native(stream), target(stream, to.part(0, 1)), source.view(), partials));
 }
 
 void CudaKernels::count_non_finite(Stream& stream, const Span& to, const Span& from) {
   const Source source(*this, stream, from);
   auto* const partials = reinterpret_cast<double*>(partials_.data());
-  launch_count_non_finite(native(stream), target(stream, to.part(0, 1)), source.view(), partials);
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_count_non_finite(native(stream), target(stream, to.part(0, 1)), source.view(),
+                                  partials));
 }
 
 Strided CudaKernels::updated(Stream& stream, const Span& span, std::int64_t elements) const {
@@ -111,13 +106,12 @@ void CudaKernels::adam(Stream& stream, const AdamUpdate& update) {
   const std::int64_t elements = update.parameter.elements;
   check_equal_length(update.parameter, update.grad);
   const Source grad(*this, stream, update.grad);
-  launch_adam(
+  ZP_CUDA(launch_adam(
       native(stream),
       {updated(stream, update.parameter, elements), grad.view(),
        updated(stream, update.exp_avg, elements), updated(stream, update.exp_avg_sq, elements),
        update.copy.is_empty() ? Strided{} : updated(stream, update.copy, elements)},
-      adam_rule(update));
-  ZP_CUDA(cudaGetLastError());
+      adam_rule(update)));
 }
 
 void CudaKernels::sgd(Stream& stream, const SgdUpdate& update) {
@@ -128,8 +122,7 @@ void CudaKernels::sgd(Stream& stream, const SgdUpdate& update) {
   SgdTensors tensors{updated(stream, update.parameter, elements), grad.view(), {}};
   if (rule.has_momentum)
     tensors.momentum_buffer = updated(stream, update.momentum_buffer, elements);
-  launch_sgd(native(stream), tensors, rule);
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_sgd(native(stream), tensors, rule));
 }
 
 std::vector<double> CudaKernels::read(Stream& stream, const Span& source) {
@@ -141,8 +134,7 @@ void CudaKernels::write(Stream& stream, const Span& span, const std::vector<doub
   ZP_CHECK(std::cmp_equal(values.size(), span.elements), "values do not fill the span");
   if (span.is_empty()) return;
   const Tensor source = upload(gpu_, values, {span.elements}, DType::float64, native(stream));
-  launch_copy(native(stream), target(stream, span), strided(Span::of(source)), 1.0);
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_copy(native(stream), target(stream, span), strided(Span::of(source)), 1.0));
 }
 
 }  // namespace zeroproof::cuda

@@ -92,8 +92,7 @@ Tensor CudaOps::make(Shape sizes, DType dtype, const Device& device) const {
 Tensor CudaOps::unary(UnaryOp op, const Tensor& given) const {
   const Tensor x = resident(given);
   Tensor out = make(x.sizes(), x.dtype(), x.device());
-  launch_unary(gpu_->compute(), op, strided(out.impl()), strided(x.impl()));
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_unary(gpu_->compute(), op, strided(out.impl()), strided(x.impl())));
   return out;
 }
 
@@ -102,8 +101,8 @@ Tensor CudaOps::binary(BinaryOp op, const Tensor& left, const Tensor& right) con
   const Tensor a = broadcast_to(resident(left), sizes);
   const Tensor b = broadcast_to(resident(right), sizes);
   Tensor out = make(sizes, promote(a.dtype(), b.dtype()), device_of(a, b));
-  launch_binary(gpu_->compute(), op, strided(out.impl()), strided(a.impl()), strided(b.impl()));
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_binary(gpu_->compute(), op, strided(out.impl()), strided(a.impl()),
+                        strided(b.impl())));
   return out;
 }
 
@@ -121,8 +120,7 @@ Tensor CudaOps::product(const Tensor& left, const Tensor& right, const Tensor& b
     product.bias = strided(offsets.impl());
     product.has_bias = true;
   }
-  launch_product(gpu_->compute(), product);
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_product(gpu_->compute(), product));
   return out;
 }
 
@@ -177,42 +175,37 @@ Tensor CudaOps::sum(const Tensor& x) const {
 Tensor CudaOps::sum_to(const Tensor& given, const Shape& sizes) const {
   const Tensor x = resident(given);
   Tensor out = make(sizes, x.dtype(), x.device());
-  launch_fold(gpu_->compute(), Fold::sum, strided(out.impl()), dimensions(x, sizes, true),
-              dimensions(x, sizes, false));
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_fold(gpu_->compute(), Fold::sum, strided(out.impl()), dimensions(x, sizes, true),
+                      dimensions(x, sizes, false)));
   return out;
 }
 
 Tensor CudaOps::max_to(const Tensor& given, const Shape& sizes) const {
   const Tensor x = resident(given);
   Tensor out = make(sizes, x.dtype(), x.device());
-  launch_fold(gpu_->compute(), Fold::max, strided(out.impl()), dimensions(x, sizes, true),
-              dimensions(x, sizes, false));
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_fold(gpu_->compute(), Fold::max, strided(out.impl()), dimensions(x, sizes, true),
+                      dimensions(x, sizes, false)));
   return out;
 }
 
 Tensor CudaOps::cast(const Tensor& given, DType dtype) const {
   const Tensor x = resident(given);
   Tensor out = make(x.sizes(), dtype, x.device());
-  launch_copy(gpu_->compute(), strided(out.impl()), strided(x.impl()), 1.0);
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_copy(gpu_->compute(), strided(out.impl()), strided(x.impl()), 1.0));
   return out;
 }
 
 void CudaOps::add_in_place(const Tensor& target, const Tensor& given) const {
   if (buffer_of(target.impl()) == nullptr) return cpu_.add_in_place(target, given);
   const Tensor x = source_for(target, given);
-  launch_add(gpu_->compute(), strided(target.impl()), strided(x.impl()), 1.0);
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_add(gpu_->compute(), strided(target.impl()), strided(x.impl()), 1.0));
   ++target.impl().storage->version;
 }
 
 void CudaOps::copy_in_place(const Tensor& target, const Tensor& given) const {
   if (buffer_of(target.impl()) == nullptr) return cpu_.copy_in_place(target, given);
   const Tensor x = source_for(target, given);
-  launch_copy(gpu_->compute(), strided(target.impl()), strided(x.impl()), 1.0);
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_copy(gpu_->compute(), strided(target.impl()), strided(x.impl()), 1.0));
   ++target.impl().storage->version;
 }
 

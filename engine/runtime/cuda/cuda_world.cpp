@@ -1,7 +1,9 @@
 #include "engine/runtime/cuda/cuda_world.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -10,6 +12,9 @@
 #include "engine/runtime/cuda/cuda_rank.h"
 #include "engine/runtime/cuda/gpu_set.h"
 #include "engine/runtime/host/rank_errors.h"
+#include "engine/runtime/process/byte_strings.h"
+#include "engine/runtime/process/gpu_seat.h"
+#include "engine/runtime/process/job.h"
 #include "model/check.h"
 
 namespace zeroproof {
@@ -22,6 +27,20 @@ int gpu_count(std::string& problem) {
   problem = result == cudaSuccess ? "CUDA sees no GPU"
                                   : fmt::format("CUDA sees no GPU: {}", cudaGetErrorString(result));
   return 0;
+}
+
+GpuSeat find_seat(const Launch& launch) {
+  std::string problem;
+  const int visible = gpu_count(problem);
+  if (!problem.empty()) return {.problem = problem};
+  GpuSeat seat = gpu_seat_of(launch, visible);
+  if (!seat.problem.empty()) return seat;
+  std::array<char, 256> host{};
+  std::array<char, 32> address{};
+  ::gethostname(host.data(), host.size() - 1);
+  ZP_CUDA(cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()), seat.ordinal));
+  seat.device = fmt::format("{} of {}", address.data(), host.data());
+  return seat;
 }
 
 }  // namespace
@@ -49,6 +68,22 @@ Result<Gpus> Gpus::open(int count) {
   return gpus;
 }
 
+// All hear what each found: none goes on alone.
+Result<Gpus> Gpus::open(std::shared_ptr<Job> job) {
+  const GpuSeat mine = find_seat(job->launch());
+  std::vector<GpuSeat> seats;
+  for (const std::string& found : job->all_gather(pack({mine.device, mine.problem}))) {
+    const auto parts = unpack(found).value();
+    seats.push_back({.device = parts.at(0), .problem = parts.at(1)});
+  }
+  if (const std::string problem = problem_of(seats); !problem.empty())
+    return fail(ErrorCode::cannot_run, problem);
+  Gpus gpus;
+  gpus.set_ = std::make_shared<cuda::GpuSet>(job, mine.ordinal);
+  gpus.job_ = std::move(job);
+  return gpus;
+}
+
 int Gpus::count() const {
   return static_cast<int>(set_->gpus().size());
 }
@@ -63,9 +98,9 @@ struct CudaWorld::State {
   void make_groups(GroupKind kind, const CudaWorldOptions& options) {
     for (const std::vector<int>& members : group_layout(kind, options.world_size, options.degrees))
       for (std::size_t i = 0; i < members.size(); ++i)
-        ranks[static_cast<std::size_t>(members[i])]->join(
-            {kind, members, static_cast<int>(i)},
-            members.size() == 1 ? nullptr : gpus->clique(kind, members));
+        if (const auto& rank = ranks[static_cast<std::size_t>(members[i])])
+          rank->join({kind, members, static_cast<int>(i)},
+                     members.size() == 1 ? nullptr : gpus->clique(kind, members));
   }
 
   std::exception_ptr run_rank(const Program& program, int rank) {
@@ -76,9 +111,12 @@ struct CudaWorld::State {
       runtime.leave();
       return nullptr;
     } catch (...) {
-      const std::exception_ptr error = std::current_exception();
+      std::exception_ptr error = std::current_exception();
+      if (gpus->job()) error = gpus->job()->explained(error);
       const std::string reason = host::abort_reason(rank, error);
-      for (const std::unique_ptr<cuda::CudaRank>& other : ranks) other->abort(reason);
+      for (const std::unique_ptr<cuda::CudaRank>& other : ranks)
+        if (other) other->abort(reason);
+      if (gpus->job() && !host::is_abort(error)) gpus->job()->fail(reason);
       return error;
     }
   }
@@ -92,8 +130,8 @@ CudaWorld::CudaWorld(const CudaWorldOptions& options, const Gpus& gpus)
       "a world has observers for each rank or for none");
   for (int rank = 0; rank < options.world_size; ++rank) {
     const std::shared_ptr<cuda::Gpu>& gpu = gpus.set_->gpus()[static_cast<std::size_t>(rank)];
-    gpu->make_current();
-    state_->ranks.push_back(std::make_unique<cuda::CudaRank>(options, rank, gpu));
+    if (gpu) gpu->make_current();
+    state_->ranks.push_back(gpu ? std::make_unique<cuda::CudaRank>(options, rank, gpu) : nullptr);
   }
   for (int kind = 0; kind < kGroupKinds; ++kind)
     state_->make_groups(static_cast<GroupKind>(kind), options);
@@ -107,6 +145,7 @@ int CudaWorld::world_size() const {
 
 Runtime& CudaWorld::runtime(int rank) {
   ZP_CHECK(rank >= 0 && rank < world_size(), "a rank outside the world");
+  ZP_CHECK(state_->ranks[static_cast<std::size_t>(rank)] != nullptr, "a rank of another process");
   return *state_->ranks[static_cast<std::size_t>(rank)];
 }
 
@@ -117,10 +156,12 @@ void CudaWorld::run(const Program& program) {
 std::vector<std::exception_ptr> CudaWorld::try_run(const Program& program) {
   std::vector<std::exception_ptr> errors(state_->ranks.size());
   std::vector<std::jthread> threads;
-  for (int rank = 0; rank < world_size(); ++rank)
+  for (int rank = 0; rank < world_size(); ++rank) {
+    if (!state_->ranks[static_cast<std::size_t>(rank)]) continue;
     threads.emplace_back([this, &program, &errors, rank] {
       errors[static_cast<std::size_t>(rank)] = state_->run_rank(program, rank);
     });
+  }
   threads.clear();  // joins
   return errors;
 }

@@ -12,21 +12,29 @@
 
 namespace zeroproof {
 
+class Job;
+
 namespace cuda {
 class CudaRank;
 class GpuSet;
 }  // namespace cuda
 
-// The GPUs of this process and the NCCL communicators between them, which take long to make: kept
-// from world to world. Worlds on them take turns.
+// The GPUs of this process and the NCCL communicators between them, or the one of this process and
+// those with others. They take long to make: kept from world to world. Worlds on them take turns.
 class Gpus {
  public:
   // An error without that many GPUs, or in a build without CUDA: what is missing, in one line.
   static Result<Gpus> open(int count);
-  int count() const;
+  // One for the rank that this process is of the job: that of its number on this machine, or the
+  // only one that it sees. The same error on every process when one of them finds none.
+  static Result<Gpus> open(std::shared_ptr<Job> job);
+  int count() const;  // of the ranks that have one
+  // Null: the ranks are threads of this process.
+  const std::shared_ptr<Job>& job() const { return job_; }
 
  private:
   friend class CudaWorld;
+  std::shared_ptr<Job> job_;
   std::shared_ptr<cuda::GpuSet> set_;
 };
 
@@ -44,13 +52,15 @@ struct CudaWorldOptions {
   std::vector<RankObservers> observers;  // empty, or one for each rank; must outlive the world
 };
 
-// Ranks as threads of this process, a GPU each, with collectives through NCCL. Runs the programs of
-// a HostWorld; the same calls have the same meaning.
+// Ranks as threads of this process, a GPU each, or as the processes of a job, with collectives
+// through NCCL. Runs the programs of a HostWorld; the same calls have the same meaning. Processes
+// make their worlds in one order; in one of fewer ranks than the job the others take no part.
 class CudaWorld {
  public:
   using Program = std::function<void(Runtime& runtime)>;
 
-  // CheckFailed for more ranks than GPUs, or degrees that do not divide.
+  // CheckFailed for more ranks than GPUs, or degrees that do not divide. RuntimeFault where NCCL
+  // does not connect them.
   CudaWorld(const CudaWorldOptions& options, const Gpus& gpus);
   ~CudaWorld();
   CudaWorld(const CudaWorld&) = delete;

@@ -105,8 +105,8 @@ Tensor upload(const std::shared_ptr<Gpu>& gpu, const std::vector<double>& values
   wide.use_on(queue);
   ZP_CUDA(cudaMemcpyAsync(wide.data(), values.data(), values.size() * sizeof(double),
                           cudaMemcpyHostToDevice, queue));
-  launch_copy(queue, strided(Span::of(out)), dense(wide.data(), DType::float64, elements), 1.0);
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_copy(queue, strided(Span::of(out)), dense(wide.data(), DType::float64, elements),
+                      1.0));
   return out;
 }
 
@@ -158,8 +158,7 @@ std::vector<double> download(const std::shared_ptr<Gpu>& gpu, const Strided& fro
   if (from.data == nullptr || values.empty()) return values;
   gpu->make_current();
   if (from.elements <= Gpu::kInboxDoubles) {
-    launch_copy(queue, dense(gpu->inbox(), DType::float64, from.elements), from, 1.0);
-    ZP_CUDA(cudaGetLastError());
+    ZP_CUDA(launch_copy(queue, dense(gpu->inbox(), DType::float64, from.elements), from, 1.0));
     gpu->synchronize(gpu->record(queue));
     std::copy_n(gpu->inbox(), from.elements, values.begin());
     return values;
@@ -167,8 +166,7 @@ std::vector<double> download(const std::shared_ptr<Gpu>& gpu, const Strided& fro
   DeviceBuffer wide(gpu, from.elements * kDouble, Placement::device);
   gpu->order(gpu->compute(), queue);
   wide.use_on(queue);
-  launch_copy(queue, dense(wide.data(), DType::float64, from.elements), from, 1.0);
-  ZP_CUDA(cudaGetLastError());
+  ZP_CUDA(launch_copy(queue, dense(wide.data(), DType::float64, from.elements), from, 1.0));
   gpu->synchronize(gpu->record(queue));
   ZP_CUDA(cudaMemcpyAsync(values.data(), wide.data(), values.size() * sizeof(double),
                           cudaMemcpyDeviceToHost, queue));

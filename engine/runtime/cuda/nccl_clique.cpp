@@ -4,12 +4,39 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <future>
+#include <memory>
 #include <thread>
 
 #include "engine/runtime/cuda/check.h"
 #include "engine/runtime/host/rendezvous.h"
+#include "engine/runtime/process/job.h"
 
 namespace zeroproof::cuda {
+namespace {
+
+struct Connected {
+  ncclResult_t result = ncclSuccess;
+  ncclComm_t communicator = nullptr;
+};
+
+// NCCL waits for the others for ever, so on a thread that can be left behind. (A communicator that
+// does not block would hand every collective to a thread of its own as well.)
+std::future<Connected> connect(const NcclClique::Seat& seat, const ncclUniqueId& id) {
+  auto promise = std::make_shared<std::promise<Connected>>();
+  auto future = promise->get_future();
+  std::thread([seat, id, promise] {
+    Connected made;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 1;
+    cudaSetDevice(seat.ordinal);
+    made.result = ncclCommInitRankConfig(&made.communicator, seat.size, id, seat.rank, &config);
+    promise->set_value(made);
+  }).detach();
+  return future;
+}
+
+}  // namespace
 
 NcclClique::NcclClique(const std::vector<int>& ordinals) {
   ncclUniqueId id;
@@ -23,6 +50,26 @@ NcclClique::NcclClique(const std::vector<int>& ordinals) {
     ZP_NCCL(ncclCommInitRank(&member.communicator, size, id, rank++));
   }
   ZP_NCCL(ncclGroupEnd());
+}
+
+NcclClique::NcclClique(const Seat& seat, const ncclUniqueId& id, const Job& job)
+    : members_(static_cast<std::size_t>(seat.size)) {
+  constexpr std::chrono::milliseconds kLook{20};
+  const auto end = std::chrono::steady_clock::now() + job.timeout();
+  std::future<Connected> connected = connect(seat, id);
+  while (connected.wait_for(kLook) != std::future_status::ready) {
+    if (const auto failure = job.failure()) throw host::GroupAborted(*failure);
+    if (std::chrono::steady_clock::now() >= end)
+      throw RuntimeFault(
+          fmt::format("rank {} waited {} ms for NCCL to connect the {} ranks of a "
+                      "group (NCCL_DEBUG=INFO says more)",
+                      job.rank(), job.timeout().count(), seat.size));
+  }
+  const Connected made = connected.get();
+  check(made.result, "ncclCommInitRankConfig");
+  Member& own = members_[static_cast<std::size_t>(seat.rank)];
+  own.ordinal = seat.ordinal;
+  own.communicator = made.communicator;
 }
 
 NcclClique::~NcclClique() {
@@ -50,7 +97,7 @@ std::optional<std::string> NcclClique::failure(int rank) {
 
 bool NcclClique::is_dead() {
   for (std::size_t rank = 0; rank < members_.size(); ++rank)
-    if (failure(static_cast<int>(rank))) return true;
+    if (members_[rank].communicator && failure(static_cast<int>(rank))) return true;
   return false;
 }
 
@@ -62,18 +109,20 @@ void NcclClique::abort(const std::string& reason) {
   end(ncclCommAbort);
 }
 
-// Each waits for the others of its node, so all at once. NCCL frees a communicator that another
+// Each waits for the others of its process, so all at once. NCCL frees a communicator that another
 // thread is still inside of, so that thread gets the time to leave: only one that waits for a peer
 // needs longer, and nothing but the end frees it.
 void NcclClique::end(ncclResult_t (*ends)(ncclComm_t)) {
   constexpr std::chrono::seconds kPatience{2};
   std::vector<std::jthread> threads;
-  for (Member& member : members_)
+  for (Member& member : members_) {
+    if (member.communicator == nullptr) continue;
     threads.emplace_back([&member, ends, kPatience] {
       const std::unique_lock lock(member.calls, kPatience);
       cudaSetDevice(member.ordinal);
       ends(member.communicator);
     });
+  }
 }
 
 }  // namespace zeroproof::cuda

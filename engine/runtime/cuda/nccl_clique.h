@@ -10,15 +10,27 @@
 #include <string>
 #include <vector>
 
+namespace zeroproof {
+class Job;
+}
+
 namespace zeroproof::cuda {
 
-// The NCCL communicators between GPUs of this process, by rank. NCCL ends communicators of one node
-// together or not at all, so a clique is ended as a whole. Thread-safe, but a communicator itself
-// is for the thread of its rank.
+// The NCCL communicators of a group that this process has, by rank: between its GPUs, or one with
+// other processes. NCCL ends communicators of one process together or not at all, so a clique is
+// ended as a whole. Thread-safe, but a communicator itself is for the thread of its rank.
 class NcclClique {
  public:
   // Of these GPUs, in the order of their ranks. Throws RuntimeFault.
   explicit NcclClique(const std::vector<int>& ordinals);
+  // Of this GPU with those of other processes; `id` is the same on all. Throws RuntimeFault, also
+  // where a process of the job fails meanwhile, or it takes longer than the job's time-out.
+  struct Seat {
+    int rank = 0;  // within the group
+    int size = 1;
+    int ordinal = 0;
+  };
+  NcclClique(const Seat& seat, const ncclUniqueId& id, const Job& job);
   ~NcclClique();
   NcclClique(const NcclClique&) = delete;
   NcclClique& operator=(const NcclClique&) = delete;
@@ -43,7 +55,7 @@ class NcclClique {
 
   void end(ncclResult_t (*ends)(ncclComm_t));
 
-  std::deque<Member> members_;  // by rank
+  std::deque<Member> members_;  // by rank; without a communicator: of another process
   std::mutex mutex_;
   std::atomic<bool> is_aborted_ = false;
   std::string reason_;  // written before is_aborted_

@@ -27,6 +27,10 @@ Result<Gpus> Gpus::open(int) {
   return fail(ErrorCode::cannot_run, std::string(kReason) + "; use --runtime host");
 }
 
+Result<Gpus> Gpus::open(std::shared_ptr<Job>) {
+  return open(1);
+}
+
 int Gpus::count() const {
   return 0;
 }

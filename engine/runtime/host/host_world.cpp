@@ -8,17 +8,23 @@
 #include <utility>
 
 #include "engine/runtime/host/host_runtime.h"
+#include "engine/runtime/host/process_rendezvous.h"
 #include "engine/runtime/host/rank_errors.h"
+#include "engine/runtime/host/thread_rendezvous.h"
 #include "model/check.h"
 
 namespace zeroproof {
 
-HostWorld::HostWorld(const HostWorldOptions& options) {
+HostWorld::HostWorld(const HostWorldOptions& options)
+    : runtimes_(static_cast<std::size_t>(options.world_size)), job_(options.job) {
   ZP_CHECK(
       options.observers.empty() || std::cmp_equal(options.observers.size(), options.world_size),
       "a world has observers for each rank or for none");
+  ZP_CHECK(!job_ || job_->size() == options.world_size, "a job has a process for each rank");
   for (int rank = 0; rank < options.world_size; ++rank)
-    runtimes_.push_back(std::make_unique<host::HostRuntime>(options, rank));
+    if (!job_ || job_->rank() == rank)
+      runtimes_[static_cast<std::size_t>(rank)] =
+          std::make_unique<host::HostRuntime>(options, rank);
   for (int kind = 0; kind < kGroupKinds; ++kind) make_groups(static_cast<GroupKind>(kind), options);
 }
 
@@ -26,20 +32,32 @@ HostWorld::~HostWorld() = default;
 
 void HostWorld::make_groups(GroupKind kind, const HostWorldOptions& options) {
   for (const std::vector<int>& ranks : group_layout(kind, options.world_size, options.degrees)) {
-    const auto rendezvous = std::make_shared<host::Rendezvous>(host::Rendezvous::Options{
-        .name = fmt::format("{} group [{}]", host::group_name(kind), fmt::join(ranks, ", ")),
-        .size = static_cast<int>(ranks.size()),
-        .timeout = std::chrono::milliseconds(options.timeout_ms),
-        .has_garbage = options.is_poisoned});
+    const auto rendezvous = rendezvous_of(kind, ranks, options);
     for (std::size_t i = 0; i < ranks.size(); ++i)
-      runtimes_[static_cast<std::size_t>(ranks[i])]->join({kind, ranks, static_cast<int>(i)},
-                                                          rendezvous);
+      if (const auto& runtime = runtimes_[static_cast<std::size_t>(ranks[i])])
+        runtime->join({kind, ranks, static_cast<int>(i)}, rendezvous);
   }
+}
+
+std::shared_ptr<host::Rendezvous> HostWorld::rendezvous_of(GroupKind kind,
+                                                           const std::vector<int>& ranks,
+                                                           const HostWorldOptions& options) const {
+  const std::string name =
+      fmt::format("{} group [{}]", host::group_name(kind), fmt::join(ranks, ", "));
+  if (job_)
+    return std::make_shared<host::ProcessRendezvous>(job_, name, ranks, options.is_poisoned);
+  return std::make_shared<host::ThreadRendezvous>(
+      host::ThreadRendezvous::Options{.name = name,
+                                      .size = static_cast<int>(ranks.size()),
+                                      .timeout = std::chrono::milliseconds(options.timeout_ms),
+                                      .has_garbage = options.is_poisoned});
 }
 
 Runtime& HostWorld::runtime(int rank) {
   ZP_CHECK(rank >= 0 && rank < world_size(), "a rank outside the world");
-  return *runtimes_[static_cast<std::size_t>(rank)];
+  const auto& runtime = runtimes_[static_cast<std::size_t>(rank)];
+  ZP_CHECK(runtime != nullptr, "a rank of another process");
+  return *runtime;
 }
 
 void HostWorld::run(const Program& program) {
@@ -47,14 +65,18 @@ void HostWorld::run(const Program& program) {
 }
 
 std::vector<std::exception_ptr> HostWorld::try_run(const Program& program) {
-  for (const std::unique_ptr<host::HostRuntime>& runtime : runtimes_) runtime->enter();
-  if (world_size() == 1) return {run_rank(program, 0)};
+  for (const std::unique_ptr<host::HostRuntime>& runtime : runtimes_)
+    if (runtime) runtime->enter();
   std::vector<std::exception_ptr> errors(runtimes_.size());
+  const auto run = [this, &program, &errors](int rank) {
+    errors[static_cast<std::size_t>(rank)] = run_rank(program, rank);
+  };
+  if (job_ || world_size() == 1) {
+    run(job_ ? job_->rank() : 0);
+    return errors;
+  }
   std::vector<std::jthread> threads;
-  for (int rank = 0; rank < world_size(); ++rank)
-    threads.emplace_back([this, &program, &errors, rank] {
-      errors[static_cast<std::size_t>(rank)] = run_rank(program, rank);
-    });
+  for (int rank = 0; rank < world_size(); ++rank) threads.emplace_back(run, rank);
   threads.clear();  // joins
   return errors;
 }
@@ -72,7 +94,9 @@ std::exception_ptr HostWorld::run_rank(const Program& program, int rank) {
 
 void HostWorld::abort_all(int rank, const std::exception_ptr& error) {
   const std::string reason = host::abort_reason(rank, error);
-  for (const std::unique_ptr<host::HostRuntime>& runtime : runtimes_) runtime->abort(reason);
+  for (const std::unique_ptr<host::HostRuntime>& runtime : runtimes_)
+    if (runtime) runtime->abort(reason);
+  if (job_ && !host::is_abort(error)) job_->fail(reason);
 }
 
 }  // namespace zeroproof

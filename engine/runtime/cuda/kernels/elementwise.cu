@@ -1,63 +1,18 @@
 #include "engine/runtime/cuda/kernels/elements.cuh"
 #include "engine/runtime/cuda/kernels/launches.h"
+#include "model/element_ops.h"
 
 namespace zeroproof::cuda {
 namespace {
 
-__device__ double apply(UnaryOp op, double x) {
-  switch (op) {
-    case UnaryOp::neg:
-      return -x;
-    case UnaryOp::abs:
-      return fabs(x);
-    case UnaryOp::sign:
-      return x > 0 ? 1.0 : (x < 0 ? -1.0 : x);
-    case UnaryOp::relu:
-      return x > 0 || isnan(x) ? x : 0.0;
-    case UnaryOp::step:
-      return x > 0 ? 1.0 : 0.0;
-    case UnaryOp::tanh:
-      return tanh(x);
-    case UnaryOp::sin:
-      return sin(x);
-    case UnaryOp::cos:
-      return cos(x);
-    case UnaryOp::sqrt:
-      return sqrt(x);
-    case UnaryOp::exp:
-      return exp(x);
-    case UnaryOp::log:
-      return log(x);
-    case UnaryOp::erf:
-      return erf(x);
-  }
-  return x;
-}
-
-__device__ double apply(BinaryOp op, double a, double b) {
-  switch (op) {
-    case BinaryOp::add:
-      return a + b;
-    case BinaryOp::sub:
-      return a - b;
-    case BinaryOp::mul:
-      return a * b;
-    case BinaryOp::div:
-      return a / b;
-    case BinaryOp::pow:
-      return pow(a, b);
-  }
-  return a;
-}
-
 __global__ void unary_kernel(UnaryOp op, Strided out, Strided x) {
   for (std::int64_t i = first_element(); i < out.elements; i += grid_stride())
-    store(out, i, apply(op, load(x, i)));
+    store(out, i, evaluate(op, load(x, i)));
 }
 
 __global__ void binary_kernel(BinaryOp op, Strided out, Strided a, Strided b) {
   for (std::int64_t i = first_element(); i < out.elements; i += grid_stride())
-    store(out, i, apply(op, load(a, i), load(b, i)));
+    store(out, i, evaluate(op, load(a, i), load(b, i)));
 }
 
 __global__ void whole_numbers_kernel(std::int32_t* out, Strided x) {
@@ -67,20 +22,23 @@ __global__ void whole_numbers_kernel(std::int32_t* out, Strided x) {
 
 }  // namespace
 
-void launch_whole_numbers(cudaStream_t stream, std::int32_t* out, const Strided& x) {
-  if (x.elements == 0) return;
+cudaError_t launch_whole_numbers(cudaStream_t stream, std::int32_t* out, const Strided& x) {
+  if (x.elements == 0) return cudaSuccess;
   whole_numbers_kernel<<<blocks_for(x.elements), kThreads, 0, stream>>>(out, x);
+  return cudaGetLastError();
 }
 
-void launch_unary(cudaStream_t stream, UnaryOp op, const Strided& out, const Strided& x) {
-  if (out.elements == 0) return;
+cudaError_t launch_unary(cudaStream_t stream, UnaryOp op, const Strided& out, const Strided& x) {
+  if (out.elements == 0) return cudaSuccess;
   unary_kernel<<<blocks_for(out.elements), kThreads, 0, stream>>>(op, out, x);
+  return cudaGetLastError();
 }
 
-void launch_binary(cudaStream_t stream, BinaryOp op, const Strided& out, const Strided& a,
-                   const Strided& b) {
-  if (out.elements == 0) return;
+cudaError_t launch_binary(cudaStream_t stream, BinaryOp op, const Strided& out, const Strided& a,
+                          const Strided& b) {
+  if (out.elements == 0) return cudaSuccess;
   binary_kernel<<<blocks_for(out.elements), kThreads, 0, stream>>>(op, out, a, b);
+  return cudaGetLastError();
 }
 
 }  // namespace zeroproof::cuda

@@ -69,14 +69,16 @@ bool launch_packs(cudaStream_t stream, const Strided& target, const Strided& sou
 }
 
 template <class Value>
-void launch_map(cudaStream_t stream, const Strided& target, const Strided& source, Value value) {
-  if (target.elements == 0) return;
+cudaError_t launch_map(cudaStream_t stream, const Strided& target, const Strided& source,
+                       Value value) {
+  if (target.elements == 0) return cudaSuccess;
   const bool is_done = launch_packs<float, float>(stream, target, source, value) ||
                        launch_packs<float, __nv_bfloat16>(stream, target, source, value) ||
                        launch_packs<__nv_bfloat16, float>(stream, target, source, value) ||
                        launch_packs<__nv_bfloat16, __nv_bfloat16>(stream, target, source, value);
-  if (is_done) return;
-  map_kernel<<<blocks_for(target.elements), kThreads, 0, stream>>>(target, source, value);
+  if (!is_done)
+    map_kernel<<<blocks_for(target.elements), kThreads, 0, stream>>>(target, source, value);
+  return cudaGetLastError();
 }
 
 bool is_plain_copy(const Strided& target, const Strided& source, double factor) {
@@ -147,50 +149,51 @@ __global__ void add_partials_kernel(Strided target, const double* partials) {
 }
 
 template <class Term>
-void launch_sum(cudaStream_t stream, const Strided& target, const Strided& source,
-                double* partials, Term term) {
-  if (source.elements == 0) return;
+cudaError_t launch_sum(cudaStream_t stream, const Strided& target, const Strided& source,
+                       double* partials, Term term) {
+  if (source.elements == 0) return cudaSuccess;
   if (source.elements <= kOrderedSumMax) {
     ordered_sum_kernel<<<1, 1, 0, stream>>>(target, source, term);
-    return;
+    return cudaGetLastError();
   }
   if (!launch_partial_packs<float>(stream, source, partials, term) &&
       !launch_partial_packs<__nv_bfloat16>(stream, source, partials, term))
     partial_sum_kernel<<<kPartials, kThreads, 0, stream>>>(partials, source, term);
   add_partials_kernel<<<1, kThreads, 0, stream>>>(target, partials);
+  return cudaGetLastError();
 }
 
 }  // namespace
 
-void launch_fill(cudaStream_t stream, const Strided& target, double value) {
-  launch_map(stream, target, target, Fill{value});
+cudaError_t launch_fill(cudaStream_t stream, const Strided& target, double value) {
+  return launch_map(stream, target, target, Fill{value});
 }
-void launch_copy(cudaStream_t stream, const Strided& target, const Strided& source,
-                 double factor) {
+cudaError_t launch_copy(cudaStream_t stream, const Strided& target, const Strided& source,
+                        double factor) {
   if (target.elements > 0 && is_plain_copy(target, source, factor)) {
     const auto bytes = static_cast<std::size_t>(target.elements * item_bytes(target.dtype));
-    cudaMemcpyAsync(target.data, source.data, bytes, cudaMemcpyDeviceToDevice, stream);
-    return;
+    return cudaMemcpyAsync(target.data, source.data, bytes, cudaMemcpyDeviceToDevice, stream);
   }
-  launch_map(stream, target, source, Copy{factor});
+  return launch_map(stream, target, source, Copy{factor});
 }
-void launch_add(cudaStream_t stream, const Strided& target, const Strided& source, double factor) {
-  launch_map(stream, target, source, Add{factor});
+cudaError_t launch_add(cudaStream_t stream, const Strided& target, const Strided& source,
+                       double factor) {
+  return launch_map(stream, target, source, Add{factor});
 }
-void launch_scale(cudaStream_t stream, const Strided& target, double factor) {
-  launch_map(stream, target, target, Scale{factor});
+cudaError_t launch_scale(cudaStream_t stream, const Strided& target, double factor) {
+  return launch_map(stream, target, target, Scale{factor});
 }
-void launch_divide(cudaStream_t stream, const Strided& target, double divisor) {
-  launch_map(stream, target, target, Divide{divisor});
+cudaError_t launch_divide(cudaStream_t stream, const Strided& target, double divisor) {
+  return launch_map(stream, target, target, Divide{divisor});
 }
 
-void launch_add_squares(cudaStream_t stream, const Strided& target, const Strided& source,
-                        double* partials) {
-  launch_sum(stream, target, source, partials, Square{});
+cudaError_t launch_add_squares(cudaStream_t stream, const Strided& target, const Strided& source,
+                               double* partials) {
+  return launch_sum(stream, target, source, partials, Square{});
 }
-void launch_count_non_finite(cudaStream_t stream, const Strided& target, const Strided& source,
-                             double* partials) {
-  launch_sum(stream, target, source, partials, IsNotFinite{});
+cudaError_t launch_count_non_finite(cudaStream_t stream, const Strided& target,
+                                    const Strided& source, double* partials) {
+  return launch_sum(stream, target, source, partials, IsNotFinite{});
 }
 
 }  // namespace zeroproof::cuda

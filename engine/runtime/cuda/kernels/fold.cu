@@ -21,10 +21,11 @@ __global__ void fold_kernel(Fold fold, Strided out, Strided kept, Strided reduce
 
 }  // namespace
 
-void launch_fold(cudaStream_t stream, Fold fold, const Strided& out, const Strided& kept,
-                 const Strided& reduced) {
-  if (out.elements == 0) return;
+cudaError_t launch_fold(cudaStream_t stream, Fold fold, const Strided& out, const Strided& kept,
+                        const Strided& reduced) {
+  if (out.elements == 0) return cudaSuccess;
   fold_kernel<<<blocks_for(out.elements), kThreads, 0, stream>>>(fold, out, kept, reduced);
+  return cudaGetLastError();
 }
 
 }  // namespace zeroproof::cuda

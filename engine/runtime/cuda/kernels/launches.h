@@ -8,47 +8,49 @@
 
 namespace zeroproof::cuda {
 
-// Each queues one kernel and returns. Elements are computed in double, without contraction, and
-// rounded once, so that they have the bits of CpuOps and HostKernels; the mathematical functions
-// may differ from the host's in the last bit of a double. Tensors have equal numbers of elements
-// unless it says else.
+// Each queues one kernel, or two for a long sum, and returns what CUDA says of that. Elements are
+// computed in double, without contraction, and rounded once, so that they have the bits of CpuOps
+// and HostKernels; the mathematical functions may differ from the host's in the last bit of a
+// double. Tensors have equal numbers of elements unless it says else.
 
-void launch_fill(cudaStream_t stream, const Strided& target, double value);
-void launch_copy(cudaStream_t stream, const Strided& target, const Strided& source, double factor);
-void launch_add(cudaStream_t stream, const Strided& target, const Strided& source, double factor);
-void launch_scale(cudaStream_t stream, const Strided& target, double factor);
-void launch_divide(cudaStream_t stream, const Strided& target, double divisor);
+cudaError_t launch_fill(cudaStream_t stream, const Strided& target, double value);
+cudaError_t launch_copy(cudaStream_t stream, const Strided& target, const Strided& source,
+                        double factor);
+cudaError_t launch_add(cudaStream_t stream, const Strided& target, const Strided& source,
+                       double factor);
+cudaError_t launch_scale(cudaStream_t stream, const Strided& target, double factor);
+cudaError_t launch_divide(cudaStream_t stream, const Strided& target, double divisor);
 
 // Into target's first element. From left to right for up to kOrderedSumMax elements, beyond that in
 // blocks that depend on the size alone; `partials` has kPartials doubles.
 inline constexpr int kPartials = 1024;
 inline constexpr std::int64_t kOrderedSumMax = 4096;
-void launch_add_squares(cudaStream_t stream, const Strided& target, const Strided& source,
-                        double* partials);
-void launch_count_non_finite(cudaStream_t stream, const Strided& target, const Strided& source,
-                             double* partials);
+cudaError_t launch_add_squares(cudaStream_t stream, const Strided& target, const Strided& source,
+                               double* partials);
+cudaError_t launch_count_non_finite(cudaStream_t stream, const Strided& target,
+                                    const Strided& source, double* partials);
 
 struct AdamTensors {
   Strided parameter, grad, exp_avg, exp_avg_sq;  // dense
   Strided copy;                                  // dense, or of no elements
 };
-void launch_adam(cudaStream_t stream, const AdamTensors& tensors, const AdamRule& rule);
+cudaError_t launch_adam(cudaStream_t stream, const AdamTensors& tensors, const AdamRule& rule);
 struct SgdTensors {
   Strided parameter, grad, momentum_buffer;  // dense; no data without momentum
 };
-void launch_sgd(cudaStream_t stream, const SgdTensors& tensors, const SgdRule& rule);
+cudaError_t launch_sgd(cudaStream_t stream, const SgdTensors& tensors, const SgdRule& rule);
 
-void launch_unary(cudaStream_t stream, UnaryOp op, const Strided& out, const Strided& x);
-void launch_binary(cudaStream_t stream, BinaryOp op, const Strided& out, const Strided& a,
-                   const Strided& b);
+cudaError_t launch_unary(cudaStream_t stream, UnaryOp op, const Strided& out, const Strided& x);
+cudaError_t launch_binary(cudaStream_t stream, BinaryOp op, const Strided& out, const Strided& a,
+                          const Strided& b);
 
 // out[i] = x[i], cut to a whole number.
-void launch_whole_numbers(cudaStream_t stream, std::int32_t* out, const Strided& x);
+cudaError_t launch_whole_numbers(cudaStream_t stream, std::int32_t* out, const Strided& x);
 
 enum class Fold : std::uint8_t { sum, max };
 // out[o] over all i of x[kept(o) + reduced(i)]: two views of one tensor. i runs from left to right.
-void launch_fold(cudaStream_t stream, Fold fold, const Strided& out, const Strided& kept,
-                 const Strided& reduced);
+cudaError_t launch_fold(cudaStream_t stream, Fold fold, const Strided& out, const Strided& kept,
+                        const Strided& reduced);
 
 // out = bias + a b, a matrix each of `batch`; each element one sum from left to right. A bias
 // without data has to be the constant 0.
@@ -56,6 +58,6 @@ struct Product {
   Strided out, a, b, bias;  // [batch, m, n], [batch, m, k], [batch, k, n], [batch, m, n]
   bool has_bias = false;
 };
-void launch_product(cudaStream_t stream, const Product& product);
+cudaError_t launch_product(cudaStream_t stream, const Product& product);
 
 }  // namespace zeroproof::cuda

@@ -24,9 +24,10 @@ __global__ void product_kernel(Product of) {
 
 }  // namespace
 
-void launch_product(cudaStream_t stream, const Product& product) {
-  if (product.out.elements == 0) return;
+cudaError_t launch_product(cudaStream_t stream, const Product& product) {
+  if (product.out.elements == 0) return cudaSuccess;
   product_kernel<<<blocks_for(product.out.elements), kThreads, 0, stream>>>(product);
+  return cudaGetLastError();
 }
 
 }  // namespace zeroproof::cuda

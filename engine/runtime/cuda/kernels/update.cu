@@ -83,17 +83,19 @@ __global__ void sgd_kernel(SgdTensors of, SgdRule rule) {
 
 }  // namespace
 
-void launch_adam(cudaStream_t stream, const AdamTensors& tensors, const AdamRule& rule) {
-  if (tensors.parameter.elements == 0) return;
+cudaError_t launch_adam(cudaStream_t stream, const AdamTensors& tensors, const AdamRule& rule) {
+  if (tensors.parameter.elements == 0) return cudaSuccess;
   if (launch_adam_packs<float>(stream, tensors, rule) ||
       launch_adam_packs<__nv_bfloat16>(stream, tensors, rule))
-    return;
+    return cudaGetLastError();
   adam_kernel<<<blocks_for(tensors.parameter.elements), kThreads, 0, stream>>>(tensors, rule);
+  return cudaGetLastError();
 }
 
-void launch_sgd(cudaStream_t stream, const SgdTensors& tensors, const SgdRule& rule) {
-  if (tensors.parameter.elements == 0) return;
+cudaError_t launch_sgd(cudaStream_t stream, const SgdTensors& tensors, const SgdRule& rule) {
+  if (tensors.parameter.elements == 0) return cudaSuccess;
   sgd_kernel<<<blocks_for(tensors.parameter.elements), kThreads, 0, stream>>>(tensors, rule);
+  return cudaGetLastError();
 }
 
 }  // namespace zeroproof::cuda

@@ -1,4 +1,4 @@
-#include "engine/runtime/host/rendezvous.h"
+#include "engine/runtime/host/thread_rendezvous.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,12 +8,12 @@
 
 namespace zeroproof::host {
 
-Rendezvous::Rendezvous(Options options)
+ThreadRendezvous::ThreadRendezvous(Options options)
     : options_(std::move(options)),
       parts_(static_cast<std::size_t>(options_.size), nullptr),
       has_left_(parts_.size(), false) {}
 
-void Rendezvous::meet(int rank, std::int64_t sequence, const Collective& collective) {
+void ThreadRendezvous::meet(int rank, std::int64_t sequence, const Collective& collective) {
   Lock lock(mutex_);
   // A rank may be a collective ahead of one that is still on its way out of the last.
   changed_.wait(lock, [&] { return to_leave_ == 0 || failure_; });
@@ -27,7 +27,7 @@ void Rendezvous::meet(int rank, std::int64_t sequence, const Collective& collect
   finish_one();
 }
 
-void Rendezvous::start(std::int64_t sequence) {
+void ThreadRendezvous::start(std::int64_t sequence) {
   fail_if_mismatched(sequence);
   raise();
   run_collective(parts_, scratch_, options_.has_garbage);
@@ -38,7 +38,7 @@ void Rendezvous::start(std::int64_t sequence) {
   changed_.notify_all();
 }
 
-void Rendezvous::wait_for_others(Lock& lock, std::int64_t sequence) {
+void ThreadRendezvous::wait_for_others(Lock& lock, std::int64_t sequence) {
   fail_if_deserted(sequence);
   const auto is_over = [&] { return done_ >= sequence || failure_; };
   if (changed_.wait_for(lock, options_.timeout, is_over)) return;
@@ -48,48 +48,48 @@ void Rendezvous::wait_for_others(Lock& lock, std::int64_t sequence) {
                     options_.timeout.count(), missing_ranks())});
 }
 
-void Rendezvous::finish_one() {
+void ThreadRendezvous::finish_one() {
   if (--to_leave_ == 0) changed_.notify_all();
 }
 
-void Rendezvous::leave(int rank) {
+void ThreadRendezvous::leave(int rank) {
   const Lock lock(mutex_);
   has_left_[static_cast<std::size_t>(rank)] = true;
   if (arrived_ > 0 && !failure_) fail_if_deserted(done_ + 1);
 }
 
-void Rendezvous::return_to(int rank) {
+void ThreadRendezvous::return_to(int rank) {
   const Lock lock(mutex_);
   has_left_[static_cast<std::size_t>(rank)] = false;
 }
 
-void Rendezvous::abort(const std::string& reason) {
+void ThreadRendezvous::abort(const std::string& reason) {
   const Lock lock(mutex_);
   fail({reason, true});
 }
 
-std::optional<std::string> Rendezvous::failure() {
+std::optional<std::string> ThreadRendezvous::failure() {
   const Lock lock(mutex_);
   return failure_ ? std::optional(failure_->text) : std::nullopt;
 }
 
-void Rendezvous::throw_if_failed() {
+void ThreadRendezvous::throw_if_failed() {
   const Lock lock(mutex_);
   raise();
 }
 
-void Rendezvous::fail(Failure failure) {
+void ThreadRendezvous::fail(Failure failure) {
   if (!failure_) failure_ = std::move(failure);
   changed_.notify_all();
 }
 
-void Rendezvous::raise() const {
+void ThreadRendezvous::raise() const {
   if (!failure_) return;
   if (failure_->is_abort) throw GroupAborted(failure_->text);
   throw RuntimeFault(failure_->text);
 }
 
-void Rendezvous::fail_if_mismatched(std::int64_t sequence) {
+void ThreadRendezvous::fail_if_mismatched(std::int64_t sequence) {
   for (std::size_t r = 1; r < parts_.size(); ++r) {
     if (is_same_kind(*parts_[0], *parts_[r])) continue;
     return fail({fmt::format("{}, but rank {} of the group issued {}", title(sequence, 0), r,
@@ -97,7 +97,7 @@ void Rendezvous::fail_if_mismatched(std::int64_t sequence) {
   }
 }
 
-void Rendezvous::fail_if_deserted(std::int64_t sequence) {
+void ThreadRendezvous::fail_if_deserted(std::int64_t sequence) {
   for (std::size_t r = 0; r < parts_.size(); ++r) {
     if (!has_left_[r] || parts_[r]) continue;
     const auto here = std::ranges::find_if(parts_, [](auto* part) { return part != nullptr; });
@@ -106,12 +106,12 @@ void Rendezvous::fail_if_deserted(std::int64_t sequence) {
   }
 }
 
-std::string Rendezvous::title(std::int64_t sequence, std::size_t rank) const {
+std::string ThreadRendezvous::title(std::int64_t sequence, std::size_t rank) const {
   return fmt::format("{}, collective {}: rank {} of the group issued {}", options_.name, sequence,
                      rank, description(*parts_[rank]));
 }
 
-std::string Rendezvous::missing_ranks() const {
+std::string ThreadRendezvous::missing_ranks() const {
   std::vector<std::size_t> missing;
   for (std::size_t r = 0; r < parts_.size(); ++r)
     if (!parts_[r]) missing.push_back(r);

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "engine/runtime/process/launch.h"
+
+namespace zeroproof {
+
+// The variables of this process.
+Environment environment();
+
+}  // namespace zeroproof

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/process/job.h"
+#include "model/result.h"
+#include "props/train/cell_run.h"
+#include "props/train/decoder_run.h"
+
+namespace zeroproof::train {
+
+// What the ranks of a job left behind, on every process: each brings its own, which is all that it
+// has. Nothing to do without a job. A process that fails meanwhile becomes the error of this one's
+// rank.
+void gather_ranks(Job* job, std::vector<RankRun>& ranks);
+void gather_ranks(Job* job, std::vector<DecoderRank>& ranks);  // without parameters
+
+// The first error of any process, on all of them. Throws RuntimeFault.
+Result<void> agree(Job* job, const Result<void>& own);
+
+// What a process that cannot go on says of it; the others hear of it too.
+std::string tell_others(Job& job, const std::exception_ptr& own);
+
+}  // namespace zeroproof::train
