@@ -32,15 +32,18 @@ void ModelFlags::declare(Flags& flags) {
   flags.add_value("batch", batch_, {"N", "of --model: sequences a rank (default 2)"});
   flags.add_value("length", length_, {"N", "of --model: tokens a sequence (default 16)"});
   flags.add_switch("time", is_timed_, "of --model: print the time of an iteration");
+  flags.add_value("attention", attention_,
+                  {"NAME", "of --model on GPUs: whose kernels (default cudnn)", {"cudnn", "own"}});
   flags.add_value("warmup", warmup_, {"N", "of --time: steps before those that count (default 0)"});
 }
 
 Result<void> ModelFlags::check_alone() const {
-  const char* given = !batch_.empty()    ? "batch"
-                      : !length_.empty() ? "length"
-                      : !warmup_.empty() ? "warmup"
-                      : is_timed_        ? "time"
-                                         : nullptr;
+  const char* given = !batch_.empty()       ? "batch"
+                      : !length_.empty()    ? "length"
+                      : !warmup_.empty()    ? "warmup"
+                      : !attention_.empty() ? "attention"
+                      : is_timed_           ? "time"
+                                            : nullptr;
   if (given == nullptr) return {};
   return fail(ErrorCode::usage, fmt::format("train: --{}: only with --model", given));
 }
@@ -71,6 +74,7 @@ Result<train::DecoderCell> ModelFlags::cell_of(const train::TrainCell& cell,
                             .policy = cell.policy,
                             .quirks = cell.quirks,
                             .gpus = cell.gpus,
+                            .uses_cudnn = attention_ != "own",
                             .job = cell.job,
                             .timeout_ms = cell.timeout_ms,
                             .config = cell.config};

@@ -29,6 +29,7 @@ class ModelFlags {
   std::string batch_;
   std::string length_;
   std::string warmup_;
+  std::string attention_;
   bool is_timed_ = false;
 };
 

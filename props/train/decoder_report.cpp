@@ -154,7 +154,7 @@ DecoderReport train_on_host(const DecoderCell& cell, const DecoderOptions& optio
 DecoderReport train_on_cuda(const DecoderCell& cell, const DecoderOptions& options) {
   CudaWorldOptions world_options = cuda_options(cell);
   world_options.is_poisoned = !options.is_timed;
-  world_options.is_deterministic = !options.is_timed;
+  world_options.arithmetic = {.is_deterministic = !options.is_timed, .uses_cudnn = cell.uses_cudnn};
   std::vector<DecoderRank> ranks;
   {
     CudaWorld world(world_options, *cell.gpus);

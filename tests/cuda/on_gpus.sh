@@ -3,7 +3,7 @@
 #
 #   tests/cuda/on_gpus.sh BIN [PART...]     BIN: a folder with zeroproof, zeroproof_engine_tests, fused_kernels_check
 #
-# Parts: kernels runtime schedules sanitizer times processes; all of them without a name. Logs lie in $OUT.
+# Parts: kernels runtime schedules faults sanitizer times processes; all of them without a name. Logs lie in $OUT.
 set -uo pipefail
 bin=$(cd -- "$1" && pwd) || exit 2
 shift
@@ -38,14 +38,17 @@ run_schedules() {
   done
 }
 
-# On one GPU, so without NCCL, whose kernels poll memory that other GPUs write and whose modules take minutes to
-# instrument; what NCCL asks of CUDA and is refused is no error of ours either.
+run_faults() { part faults 300 python3 "$here/faults.py" "$bin/zeroproof" --limit-s 280; }
+
+# Of our own kernels: on one GPU, so without NCCL, whose kernels poll memory that other GPUs write and whose modules
+# take minutes to instrument; and with our own attention, since cuDNN's kernels write by bulk copies, which initcheck
+# does not see, and wait at barriers of a part of a block, which synccheck takes for errors.
 run_sanitizer() {
   local tool
   for tool in memcheck racecheck initcheck synccheck; do
     part "sanitizer-$tool" "${LIMIT_S:-100}" compute-sanitizer --tool "$tool" --error-exitcode 9 \
-      --report-api-errors no --kernel-name-exclude kernel_substring=nccl "$bin/zeroproof" train \
-      --runtime cuda --model tiny --stage 2 --dtype bf16 --world-size 1 --steps 2
+      "$bin/zeroproof" train --runtime cuda --model tiny --stage 2 --dtype bf16 --world-size 1 \
+      --steps 2 --attention own
   done
 }
 
@@ -72,7 +75,7 @@ run_processes() {
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(kernels runtime schedules sanitizer times processes)
+((${#parts[@]})) || parts=(kernels runtime schedules faults sanitizer times processes)
 for name in "${parts[@]}"; do
   declare -F "run_$name" >/dev/null || { echo "unknown part '$name'"; exit 2; }
   "run_$name"

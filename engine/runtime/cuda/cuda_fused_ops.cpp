@@ -53,8 +53,8 @@ AttentionShape shape_of(const Tensor& qkv, std::int64_t heads) {
 
 }  // namespace
 
-CudaFusedOps::CudaFusedOps(std::shared_ptr<Gpu> gpu, bool is_deterministic)
-    : gpu_(std::move(gpu)), is_deterministic_(is_deterministic) {}
+CudaFusedOps::CudaFusedOps(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic)
+    : gpu_(std::move(gpu)), arithmetic_(arithmetic) {}
 CudaFusedOps::~CudaFusedOps() = default;
 
 Tensor CudaFusedOps::make(const Tensor& like, Shape sizes, DType dtype) const {
@@ -161,7 +161,8 @@ void CudaFusedOps::rotate(std::uint16_t* qkv, const AttentionShape& shape, bool 
 void CudaFusedOps::attend(const AttentionShape& shape,
                           const std::function<void(CudnnAttention&, void*)>& library,
                           const std::function<void()>& own) const {
-  if (!cudnn_) cudnn_ = std::make_unique<CudnnAttention>(is_deterministic_);
+  if (!arithmetic_.uses_cudnn) return own();
+  if (!cudnn_) cudnn_ = std::make_unique<CudnnAttention>(arithmetic_.is_deterministic);
   std::size_t bytes = 0;
   try {
     bytes = cudnn_->workspace_bytes(shape);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 
+#include "engine/runtime/cuda/cuda_world.h"
 #include "engine/runtime/cuda/gpu.h"
 #include "model/cpu_fused_ops.h"
 
@@ -15,7 +16,7 @@ struct AttentionShape;
 // kernel does not take, are computed by the reference on the host: right, and slow.
 class CudaFusedOps final : public FusedOps {
  public:
-  CudaFusedOps(std::shared_ptr<Gpu> gpu, bool is_deterministic);
+  CudaFusedOps(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic);
   ~CudaFusedOps() override;
   CudaFusedOps(const CudaFusedOps&) = delete;
   CudaFusedOps& operator=(const CudaFusedOps&) = delete;
@@ -45,7 +46,7 @@ class CudaFusedOps final : public FusedOps {
               const std::function<void()>& own) const;
 
   std::shared_ptr<Gpu> gpu_;
-  bool is_deterministic_;
+  CudaArithmetic arithmetic_;
   CpuFusedOps cpu_;
   mutable Tensor angles_;  // of the longest sequence so far
   mutable std::unique_ptr<CudnnAttention> cudnn_;

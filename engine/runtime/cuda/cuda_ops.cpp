@@ -63,8 +63,8 @@ Strided dimensions(const Tensor& x, const Shape& sizes, bool is_kept) {
 
 }  // namespace
 
-CudaOps::CudaOps(std::shared_ptr<Gpu> gpu, bool is_deterministic)
-    : gpu_(std::move(gpu)), is_deterministic_(is_deterministic), fused_(gpu_, is_deterministic) {}
+CudaOps::CudaOps(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic)
+    : gpu_(std::move(gpu)), arithmetic_(arithmetic), fused_(gpu_, arithmetic) {}
 CudaOps::~CudaOps() = default;
 
 Tensor CudaOps::place(const Tensor& x) const {
@@ -131,7 +131,7 @@ GemmPlans& CudaOps::plans() const {
   plans_ = std::make_unique<GemmPlans>(
       GemmOptions{.workspace = workspace_->data(),
                   .workspace_bytes = static_cast<std::size_t>(kWorkspaceBytes),
-                  .is_first_taken = is_deterministic_});
+                  .is_first_taken = arithmetic_.is_deterministic});
   return *plans_;
 }
 

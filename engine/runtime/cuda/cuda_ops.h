@@ -20,8 +20,7 @@ class CudaOps final : public Ops {
  public:
   static constexpr std::int64_t kReferenceProducts = 1 << 22;
 
-  // `is_deterministic`: two runs have the same bits; else algorithms are chosen by their time.
-  CudaOps(std::shared_ptr<Gpu> gpu, bool is_deterministic);
+  CudaOps(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic);
   ~CudaOps() override;
   CudaOps(const CudaOps&) = delete;
   CudaOps& operator=(const CudaOps&) = delete;
@@ -49,7 +48,7 @@ class CudaOps final : public Ops {
   GemmPlans& plans() const;
 
   std::shared_ptr<Gpu> gpu_;
-  bool is_deterministic_;
+  CudaArithmetic arithmetic_;
   CudaFusedOps fused_;
   mutable std::unique_ptr<DeviceBuffer> workspace_;  // of the plans
   mutable std::unique_ptr<GemmPlans> plans_;

@@ -42,13 +42,19 @@ int visible_gpus();  // 0 also in a build without CUDA
 // Why no GPU can be used here; empty when one can.
 std::string cuda_unavailable();
 
+// Which of several ways the model's arithmetic goes.
+struct CudaArithmetic {
+  bool is_deterministic = true;  // two runs have the same bits; else the fastest algorithms
+  bool uses_cudnn = true;        // else attention is done by our own kernels
+};
+
 struct CudaWorldOptions {
   int world_size = 1;
   ParallelDegrees degrees;
-  std::int64_t timeout_ms = 60'000;      // of a host that waits for its GPU
-  Device device = Device::cuda(0);       // what each rank's GPU counts as in its own process
-  bool is_poisoned = true;               // what the contract calls garbage is NaN
-  bool is_deterministic = true;          // two runs have the same bits; else the fastest ways
+  std::int64_t timeout_ms = 60'000;  // of a host that waits for its GPU
+  Device device = Device::cuda(0);   // what each rank's GPU counts as in its own process
+  bool is_poisoned = true;           // what the contract calls garbage is NaN
+  CudaArithmetic arithmetic = {};
   std::vector<RankObservers> observers;  // empty, or one for each rank; must outlive the world
 };
 

@@ -80,7 +80,7 @@ void NcclClique::call(int rank, const std::function<ncclResult_t(ncclComm_t)>& n
   Member& member = members_[static_cast<std::size_t>(rank)];
   const std::lock_guard lock(member.calls);
   if (is_aborted_) throw host::GroupAborted(reason_);
-  ZP_NCCL(nccl(member.communicator));
+  check(nccl(member.communicator), "a call of NCCL");
 }
 
 std::optional<std::string> NcclClique::failure(int rank) {
