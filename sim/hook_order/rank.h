@@ -7,6 +7,7 @@
 #include "engine/engine_core.h"
 #include "model/open_graph_task.h"
 #include "sim/hook_order/device.h"
+#include "sim/hook_order/digest.h"
 
 namespace zeroproof::hook_order {
 
@@ -37,8 +38,8 @@ class Rank {
   // What the window of this rank has to hold behind `passes` passes, and whether it does.
   bool is_window_right(std::uint32_t passes) const;
 
-  // Of all that the rank is; `device` apart.
-  Fingerprint digest() const;
+  // Of all that the rank is and has queued. What did not change since the last call costs little.
+  const Fingerprint& digest();
   bool has_gradient_left() const;
 
  private:
@@ -49,6 +50,7 @@ class Rank {
   const Settings& settings_;
   std::uint32_t number_;
   Device& device_;
+  Digest digest_;
   CpuOps ops_;
   Autograd autograd_{ops_};
   std::unique_ptr<nn::Module> module_;
