@@ -7,51 +7,30 @@
 
 namespace zeroproof::hook_order {
 
-// The state of one rank as a sum of facts: place and number of what the engine tells. Asked again,
-// it changes by what is told differently: the rest is compared and not hashed. What queued work
+// The state of one rank, as the engine tells it: words in a row, hashed at once. What queued work
 // will replace says nothing: it is that work that counts.
 class Digest final : public StateVisitor {
  public:
   // `device` must outlive it.
-  explicit Digest(const Device& device)
-      : device_(device),
-        first_place_(std::uint64_t{3} << 60 | static_cast<std::uint64_t>(device.rank()) << 48) {}
+  explicit Digest(const Device& device) : device_(device), words_(kFirstWords) {}
 
-  // begin(), what the rank tells, end(): equal when and only when the same is told.
-  void begin() { at_ = 0; }
-  void number(std::uint64_t value) override { tell(value); }
+  // begin(), what the rank tells, end().
+  void begin();
+  void number(std::uint64_t value) override {
+    if (size_ == words_.size()) words_.resize(2 * size_);
+    words_[size_++] = value;
+  }
   void values(Span live) override;
-  const Fingerprint& end();
+  Fingerprint end() const;
 
  private:
-  struct Told {
-    std::uint64_t value = 0;
-    bool is_fact = false;  // else nothing is known of this place
-    Fingerprint fact;
-  };
+  static constexpr std::size_t kFirstWords = 256;
 
-  void tell(std::uint64_t value) {
-    if (at_ < told_.size() && told_[at_].is_fact && told_[at_].value == value) {
-      ++at_;
-      return;
-    }
-    replace({value, true, {}});
-  }
-  void tell_nothing() {
-    if (at_ < told_.size() && !told_[at_].is_fact) {
-      ++at_;
-      return;
-    }
-    replace({});
-  }
-  void replace(Told told);
-  void add_values(const double* first, std::int64_t count);
+  void forget_replaced(const double* first, std::int64_t count, std::uint64_t* words) const;
 
   const Device& device_;
-  std::uint64_t first_place_;
-  std::size_t at_ = 0;
-  std::vector<Told> told_;  // by place
-  Facts facts_;             // of all of them
+  std::vector<std::uint64_t> words_;
+  std::size_t size_ = 0;  // words told
 };
 
 }  // namespace zeroproof::hook_order

@@ -151,7 +151,7 @@ bool Rank::is_window_right(std::uint32_t passes) const {
   return true;
 }
 
-const Fingerprint& Rank::digest() {
+Fingerprint Rank::digest() {
   digest_.begin();
   digest_.number(fired_);
   digest_.number(std::uint64_t{pass_} | (is_done_ ? 1U << 8 : 0U) |

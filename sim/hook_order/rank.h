@@ -38,8 +38,7 @@ class Rank {
   // What the window of this rank has to hold behind `passes` passes, and whether it does.
   bool is_window_right(std::uint32_t passes) const;
 
-  // Of all that the rank is and has queued. What did not change since the last call costs little.
-  const Fingerprint& digest();
+  Fingerprint digest();  // of all that the rank is and has queued
   bool has_gradient_left() const;
 
  private:
