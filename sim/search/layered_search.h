@@ -63,23 +63,24 @@ class SuccessorBuffer {
 //   std::size_t part_of(std::uint64_t code) const;
 //   class Worker;   // what one worker finds; made by make_worker(), merged by merge(Worker&)
 //   void Worker::expand(std::uint64_t code, std::uint64_t depth, SuccessorBuffer& successors);
-// Each state belongs to one part, and each part to one worker, which alone knows what of it was
-// met: workers share no memory, and what they find for each other they exchange behind each layer.
-// So parts that few moves lead out of are worth most. All states of a layer are met before the next
-// layer begins, so the first finding of a kind is a shortest one. Counts and findings are the same
-// for every number of workers. `should_stop` is asked after each layer; may be empty.
+// Each state belongs to one part, and each part to one worker, which alone looks whether it was met
+// (no byte of the bitmap has codes of two parts); what workers find for each other they exchange
+// behind each layer. So parts that few moves lead out of are worth most. All states of a layer are
+// met before the next layer begins, so the first finding of a kind is a shortest one. Counts and
+// findings are the same for every number of workers. `should_stop` is asked after each layer; may
+// be empty.
 template <class Space>
 class LayeredSearch {
  public:
-  LayeredSearch(Space& space, std::size_t workers) : space_(space) {
+  LayeredSearch(Space& space, std::size_t workers) : space_(space), met_(space.code_space()) {
     const std::size_t parts = space.split(workers);
     for (std::size_t part = 0; part < parts; ++part)
-      sides_.push_back(std::make_unique<Side>(space, part, parts));
+      sides_.push_back(std::make_unique<Side>(space, met_, part, parts));
   }
 
   LayeredCounts run(const std::function<bool()>& should_stop = {}) {
     Side& first = *sides_[space_.part_of(space_.initial())];
-    first.met.insert(space_.initial());
+    met_.insert(space_.initial());
     first.layer.push_back(space_.initial());
     counts_.states = 1;
     std::uint64_t size = 1;
@@ -104,10 +105,9 @@ class LayeredSearch {
 
  private:
   struct Side {
-    Side(Space& space, std::size_t part, std::size_t parts)
-        : worker(space.make_worker()), met(space.code_space()), successors(met, part, parts) {}
+    Side(Space& space, const CodeBitmap& met, std::size_t part, std::size_t parts)
+        : worker(space.make_worker()), successors(met, part, parts) {}
     typename Space::Worker worker;
-    CodeBitmap met;
     SuccessorBuffer successors;
     std::vector<std::uint64_t> layer;
     std::vector<std::uint64_t> next;
@@ -143,14 +143,14 @@ class LayeredSearch {
   }
 
   // Written without a branch on what is new: it cannot be predicted.
-  static void keep_new(Side& side) {
+  void keep_new(Side& side) {
     const std::size_t kept = side.next.size();
     side.next.resize(kept + side.successors.size());
     std::uint64_t* out = side.next.data() + kept;
     const std::uint64_t* const codes = side.successors.data();
     for (std::size_t i = 0; i < side.successors.size(); ++i) {
       *out = codes[i];
-      out += side.met.insert(codes[i]) ? 1 : 0;
+      out += met_.insert(codes[i]) ? 1 : 0;
     }
     side.next.resize(static_cast<std::size_t>(out - side.next.data()));
   }
@@ -160,7 +160,7 @@ class LayeredSearch {
       for (std::size_t part = 0; part < sides_.size(); ++part) {
         std::vector<std::uint64_t>& codes = from->successors.sent_to(part);
         for (const std::uint64_t code : codes)
-          if (sides_[part]->met.insert(code)) sides_[part]->next.push_back(code);
+          if (met_.insert(code)) sides_[part]->next.push_back(code);
         codes.clear();
       }
   }
@@ -168,14 +168,14 @@ class LayeredSearch {
   void finish() {
     for (const auto& side : sides_) {
       counts_.transitions += side->transitions + side->successors.sent_count();
-      counts_.store_bytes += side->met.bytes();
       space_.merge(side->worker);
     }
     counts_.transitions += space_.violating_transitions();
-    counts_.store_bytes += counts_.frontier_peak * sizeof(std::uint64_t);
+    counts_.store_bytes = met_.bytes() + counts_.frontier_peak * sizeof(std::uint64_t);
   }
 
   Space& space_;
+  CodeBitmap met_;
   std::vector<std::unique_ptr<Side>> sides_;
   LayeredCounts counts_;
 };
