@@ -22,6 +22,9 @@ bool is_here(const PlacedEvent& placed, const RankState& now) {
       return now.completed == before.completed;
     case EventKind::spine:
       return now.pass == before.pass && now.spine == before.spine;
+    case EventKind::counter:
+    case EventKind::callback:
+      return now.pass == before.pass && now.epilogues == before.epilogues;
     default:
       return now.pass == before.pass;
   }
@@ -41,7 +44,7 @@ bool is_behind(const PlacedEvent& placed, const RankState& now) {
       return is_later_pass || now.spine > before.spine;
     case EventKind::counter:
     case EventKind::callback:
-      return is_later_pass || now.epilogues > 0;
+      return is_later_pass || now.epilogues > before.epilogues;
     case EventKind::launch:
       return now.launched > before.launched;
     case EventKind::finish:
