@@ -1,8 +1,27 @@
 #include "sim/world/late_ops.h"
 
+#include <utility>
+
 #include "sim/world/sim_stream.h"
 
 namespace zeroproof::sim {
+namespace {
+
+// While it lives, the host's elements of a tensor are what there is.
+class OnHost {
+ public:
+  explicit OnHost(const Tensor& target)
+      : storage_(target.impl().storage), device_(std::exchange(storage_->device, nullptr)) {}
+  ~OnHost() { storage_->device = std::move(device_); }
+  OnHost(const OnHost&) = delete;
+  OnHost& operator=(const OnHost&) = delete;
+
+ private:
+  std::shared_ptr<Storage> storage_;
+  std::shared_ptr<DeviceElements> device_;
+};
+
+}  // namespace
 
 const CpuOps& LateOps::caught_up() const {
   device_->streams->catch_up();
@@ -42,10 +61,14 @@ Tensor LateOps::cast(const Tensor& x, DType dtype) const {
   return place(caught_up().cast(x, dtype));
 }
 void LateOps::add_in_place(const Tensor& target, const Tensor& x) const {
-  caught_up().add_in_place(target, x);
+  const CpuOps& ops = caught_up();
+  const OnHost written(target);
+  ops.add_in_place(target, x);
 }
 void LateOps::copy_in_place(const Tensor& target, const Tensor& x) const {
-  caught_up().copy_in_place(target, x);
+  const CpuOps& ops = caught_up();
+  const OnHost written(target);
+  ops.copy_in_place(target, x);
 }
 // Asked for before each fused operation.
 const FusedOps& LateOps::fused() const {

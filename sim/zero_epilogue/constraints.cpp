@@ -190,8 +190,10 @@ double subsets(std::size_t of, std::size_t count) {
 }
 
 std::string text_of(const Settings& settings, const PlacedEvent& placed) {
-  const std::string text = event_text(placed.event, placed.before);
+  std::string text = event_text(placed.event, placed.before);
   const EventKind kind = placed.event.what.kind;
+  const bool is_epilogue = kind == EventKind::counter || kind == EventKind::callback;
+  if (is_epilogue && placed.before.epilogues > 0) text += ", once more,";
   const bool has_number = kind == EventKind::launch || kind == EventKind::complete;
   if (settings.passes == 1 || has_number) return text;
   return fmt::format("{} in pass {}", text, placed.before.pass + 1);

@@ -214,7 +214,7 @@ TEST(LateCompute, Leaves_every_stage_at_the_baseline) {
     for (const char* faults : {"", "all"}) {
       CaseSettings settings{{"stage", stage}, {"compute", "late"}};
       if (*faults != '\0') settings["faults"] = faults;
-      for (const char* scenario : {"plain", "two_losses", "ckpt_reentrant"}) {
+      for (const char* scenario : {"plain", "two_losses", "reentrant"}) {
         const EngineExplorationReport report =
             explored_under(fault_case(scenario, settings), 12, 3);
         EXPECT_TRUE(report.findings.empty()) << told(report);

@@ -15,7 +15,10 @@ namespace {
 using Names = std::vector<std::string>;  // of the events of one schedule, in their order
 
 std::string name_of(const Event& event, const RankState& before) {
-  return event_text(event, before) + " in pass " + std::to_string(before.pass);
+  const std::string name = event_text(event, before) + " in pass " + std::to_string(before.pass);
+  const EventKind kind = event.what.kind;
+  const bool is_epilogue = kind == EventKind::counter || kind == EventKind::callback;
+  return is_epilogue ? name + " behind " + std::to_string(before.epilogues) : name;
 }
 
 struct Schedule {
