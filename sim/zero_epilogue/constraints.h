@@ -30,7 +30,7 @@ struct OrderConstraints {
 // The least set of orders among those that the failing schedule chose. Nothing where that takes
 // looking at more than `states_max` states.
 std::optional<OrderConstraints> least_constraints(const Ranks& ranks, const Counterexample& failing,
-                                                  std::size_t states_max = 3'000'000);
+                                                  std::size_t states_max = 1'000'000);
 
 // "hook 3 on rank 0 before hook 2 on rank 0"; the pass is named where there are several.
 std::string constraint_text(const Settings& settings, const OrderConstraint& constraint);
