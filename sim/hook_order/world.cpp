@@ -23,6 +23,8 @@ std::uint64_t place_of_order(std::uint32_t pass, std::size_t at) {
 
 World::World(const Settings& settings)
     : settings_(settings), board_(settings.ranks, facts_), surroundings_{board_, facts_} {
+  moves_.resize(settings_.ranks * kMovesMax);
+  move_names_.resize(moves_.size());
   make_names();
   build();
 }
@@ -39,9 +41,8 @@ void World::make_names() {
 }
 
 std::span<const std::string_view> World::names_of_moves() {
-  move_names_.resize(moves_.size());
-  for (std::size_t i = 0; i < moves_.size(); ++i) move_names_[i] = name(moves_[i]);
-  return move_names_;
+  for (std::size_t i = 0; i < moves_count_; ++i) move_names_[i] = name(moves_[i]);
+  return {move_names_.data(), moves_count_};
 }
 
 World::~World() = default;
@@ -77,23 +78,23 @@ void World::begin() {
 }
 
 std::span<const Move> World::enabled() {
-  moves_.clear();
+  moves_count_ = 0;
   for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank)
     if (is_rank_free(rank)) add_host_moves(rank);
   for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank)
     if (devices_[rank]->arrived() != 0) add_completions(rank);
-  if (moves_.empty() && !is_over()) {
+  if (moves_count_ == 0 && !is_over()) {
     is_stuck_ = true;
     if (violated_.is_empty()) violate(Property::a5, who_waits());
   }
-  return moves_;
+  return {moves_.data(), moves_count_};
 }
 
 void World::add_completions(std::uint32_t rank) {
   for (std::uint32_t bits = devices_[rank]->arrived(); bits != 0; bits &= bits - 1) {
     const auto stream = static_cast<std::uint8_t>(std::countr_zero(bits));
     if (devices_[rank]->at(stream).can_complete())
-      moves_.push_back({static_cast<std::uint8_t>(rank), MoveKind::complete, stream});
+      add({static_cast<std::uint8_t>(rank), MoveKind::complete, stream});
   }
 }
 
@@ -115,13 +116,13 @@ std::uint64_t World::progress(std::uint32_t rank) const {
 void World::add_host_moves(std::uint32_t rank) {
   const auto number = static_cast<std::uint8_t>(rank);
   std::uint64_t open = ranks_[rank]->open_hooks();
-  if (open == 0) return moves_.push_back({number, MoveKind::end, 0});
+  if (open == 0) return add({number, MoveKind::end, 0});
   if (!settings_.is_any_order()) {
     const auto& order = orders_[ranks_[rank]->pass()].hooks;
     if (places_[rank] < order.size()) open = std::uint64_t{1} << order[places_[rank]];
   }
   for (; open != 0; open &= open - 1)
-    moves_.push_back({number, MoveKind::hook, static_cast<std::uint8_t>(std::countr_zero(open))});
+    add({number, MoveKind::hook, static_cast<std::uint8_t>(std::countr_zero(open))});
 }
 
 // Behind what others fired and the rank has fired too, or does not have to.
@@ -175,7 +176,8 @@ void World::fire(std::uint32_t rank, std::uint32_t p) {
       order.push_back(static_cast<std::uint8_t>(p));
     }
   }
-  const bool is_last = std::has_single_bit(of.open_hooks());
+  const std::uint64_t open = of.open_hooks();
+  const bool is_last = (open & (open - 1)) == 0;
   if (settings_.defect == Defect::split_task && is_last && rank + 1 == settings_.ranks)
     of.split_task();
   if (of.has_epilogue())

@@ -83,6 +83,7 @@ class World final : private BackwardObserver {
   void make_names();
   void build();
   void violate(Property property, std::string explanation);
+  void add(Move move) { moves_[moves_count_++] = move; }
   void add_host_moves(std::uint32_t rank);
   void add_completions(std::uint32_t rank);
   void fire(std::uint32_t rank, std::uint32_t p);
@@ -102,7 +103,8 @@ class World final : private BackwardObserver {
   std::vector<Fingerprint> ground_;  // by rank
   mutable std::vector<Fingerprint> digests_;
   mutable std::uint32_t stale_ = 0;  // a bit for each rank whose digest has to be taken again
-  std::vector<Move> moves_;
+  std::vector<Move> moves_;          // room for all that there can be
+  std::size_t moves_count_ = 0;      // of them, possible now
   // By pass, Order::same: what the first to come there chose. From `common` on, some rank has not
   // come so far, so those are facts.
   struct CommonOrder {
