@@ -165,6 +165,10 @@ Result<WalkOptions> walk_options(const ZeroEpilogueOptions& options) {
     walk.kind = WalkKind::novelty;
     return walk;
   }
+  if (name == "novelty:pairs") {
+    walk.kind = WalkKind::pair_novelty;
+    return walk;
+  }
   walk.kind = WalkKind::pct;
   const std::string_view depth = name.starts_with("pct:") ? name.substr(4) : "";
   const auto [end, error] = std::from_chars(depth.data(), depth.data() + depth.size(), walk.depth);
@@ -172,7 +176,7 @@ Result<WalkOptions> walk_options(const ZeroEpilogueOptions& options) {
   if (is_number && walk.depth >= 1 && walk.depth <= 16) return walk;
   return fail(ErrorCode::usage,
               fmt::format("--scheduler {}: zero_epilogue knows exhaustive, dpor, random, novelty, "
-                          "pct:D with D from 1 to 16, and replay:TOKEN",
+                          "novelty:pairs, pct:D with D from 1 to 16, and replay:TOKEN",
                           name));
 }
 
@@ -220,6 +224,7 @@ Result<void> sample(const Settings& settings, const ZeroEpilogueOptions& options
   report.schedules = std::to_string(found->schedules);
   report.transitions = found->events;
   report.pct = found->pct;
+  if (found->pct) report.pct_own_steps = zero_epilogue::own_events_of(settings);
   report.is_complete = !found->was_stopped;
   if (meter) report.coverage = meter->take();
   if (!found->first) return {};

@@ -38,8 +38,12 @@ struct ZeroEpilogueFinding {
   std::uint64_t events_found = 0;  // as a sampling scheduler or DPOR met it
   std::string settings;            // of the counterexample
   std::vector<std::string> steps;  // in words
-  std::string token;               // sim/zero_epilogue/token.h; empty when there are no events
-  std::string file;                // the same with its events by name (*.zpe)
+  // The orders that make it fail, in words; absent where they were not looked for, or too many
+  // states were met.
+  std::optional<std::vector<std::string>> constraints;
+  bool is_least = false;  // no fewer constraints do
+  std::string token;      // sim/zero_epilogue/token.h; empty when there are no events
+  std::string file;       // the same with its events by name (*.zpe)
 };
 
 struct ZeroEpilogueCoverage {
@@ -61,6 +65,7 @@ struct ZeroEpilogueReport {
   std::optional<std::uint64_t> classes;  // distinct happens-before classes among them
   std::optional<double> bytes_per_state;
   std::optional<PctCertificate> pct;
+  std::optional<std::uint64_t> pct_own_steps;  // k of the same, without the completions
   std::optional<ZeroEpilogueCoverage> coverage;
   // By property A1 to A5, of the uniform random walk; empty unless schedules were counted.
   std::vector<double> probabilities;

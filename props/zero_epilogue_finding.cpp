@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/files/small_file.h"
+#include "sim/zero_epilogue/constraints.h"
 #include "sim/zero_epilogue/schedule_file.h"
 #include "sim/zero_epilogue/shrink.h"
 #include "sim/zero_epilogue/token.h"
@@ -64,6 +65,19 @@ std::string words_about(const Token& token, const zero_epilogue::ScheduleRun& ru
                                               property_name(token.expected), token.events));
 }
 
+// What a schedule has to keep to fail as this one does.
+void add_constraints(const Settings& settings, const Counterexample& example,
+                     ZeroEpilogueFinding& finding) {
+  const auto ranks = zero_epilogue::Ranks::make(settings);
+  if (!ranks) return;
+  const auto least = zero_epilogue::least_constraints(*ranks, example);
+  if (!least) return;
+  finding.is_least = least->is_least;
+  finding.constraints.emplace();
+  for (const zero_epilogue::OrderConstraint& one : least->constraints)
+    finding.constraints->push_back(constraint_text(settings, one));
+}
+
 }  // namespace
 
 ZeroEpilogueFinding finding_of(const Settings& settings, const Counterexample& example) {
@@ -75,6 +89,7 @@ ZeroEpilogueFinding finding_of(const Settings& settings, const Counterexample& e
   const Token token = token_of(settings, example.property, example.events);
   finding.token = token_text(token);
   finding.file = zero_epilogue::schedule_file_text({token, example.events});
+  add_constraints(settings, example, finding);
   return finding;
 }
 

@@ -96,8 +96,14 @@ void EngineExplore::declare(Flags& flags) {
   flags.add_value("ds-config", config_path_, {"FILE", "engine: a ds_config.json"});
   flags.add_value("preemption", preemption_,
                   {"WHERE",
-                   "engine: every-call (default), or blocked: where a rank waits",
-                   {"blocked", "every-call"}});
+                   "engine: every-call (default), or blocked: where a rank waits; ranks: the same, "
+                   "and queued work runs as soon as it can (enough with --judge streams)",
+                   {"blocked", "every-call", "ranks"}});
+  flags.add_value(
+      "compute", compute_,
+      {"WHEN",
+       "engine: work on the compute stream runs in step with its rank (default), or late",
+       {"in-step", "late"}});
   flags.add_value("nodes", nodes_,
                   {"ORDER",
                    "engine: of autograd nodes: faithful (default), any order that all ranks share, "
@@ -144,6 +150,7 @@ train::CaseSettings EngineExplore::settings(const ExploreWords& words) const {
   add("autograd-api", api_);
   add("ds-config", config_path_);
   add("preemption", preemption_);
+  add("compute", compute_);
   add("nodes", nodes_);
   add("judge", judge_);
   add("faults", faults_);

@@ -49,6 +49,7 @@ class EngineExplore {
   std::string api_;
   std::string config_path_;
   std::string preemption_;
+  std::string compute_;
   std::string nodes_;
   std::string judge_;
   std::string faults_;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "props/report/table.h"
@@ -17,13 +18,36 @@ Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json pct_json(const PctCertificate& pct) {
-  return {{"processes", pct.tasks},
-          {"events", pct.steps},
-          {"depth", pct.depth},
-          {"schedules", pct.runs},
-          {"chance_a_schedule", pct.hit_chance()},
-          {"chance_of_a_miss", pct.miss_chance()}};
+constexpr double kSure = 0.01;  // of a miss: 99 %
+
+// The same with another k.
+PctCertificate with_steps(PctCertificate pct, std::uint64_t steps) {
+  pct.steps = steps;
+  return pct;
+}
+
+Json pct_json(const PctCertificate& pct, std::uint64_t own_steps) {
+  return {
+      {"processes", pct.tasks},
+      {"events", pct.steps},
+      {"depth", pct.depth},
+      {"schedules", pct.runs},
+      {"chance_a_schedule", pct.hit_chance()},
+      {"chance_of_a_miss", pct.miss_chance()},
+      {"schedules_for_99_percent", pct.runs_for(kSure)},
+      {"events_without_completions", own_steps},
+      {"schedules_for_99_percent_without_completions", with_steps(pct, own_steps).runs_for(kSure)}};
+}
+
+std::string constraints_text(const ZeroEpilogueFinding& finding) {
+  if (!finding.constraints) return "";
+  const std::size_t count = finding.constraints->size();
+  if (count == 0) return "  every schedule fails so: no order matters\n";
+  std::string text =
+      fmt::format("  {} order{} that every schedule fails under, and {}:\n", count,
+                  count == 1 ? "" : "s", finding.is_least ? "no fewer do" : "none can be left out");
+  for (const std::string& one : *finding.constraints) text += fmt::format("        {}\n", one);
+  return text;
 }
 
 std::string finding_text(const ZeroEpilogueReport& report, const ZeroEpilogueFinding& finding) {
@@ -41,6 +65,7 @@ std::string finding_text(const ZeroEpilogueReport& report, const ZeroEpilogueFin
   for (std::size_t i = 0; i < finding.steps.size(); ++i) {
     text += fmt::format("  {:>4}  {}\n", i + 1, finding.steps[i]);
   }
+  text += constraints_text(finding);
   if (!finding.token.empty()) text += fmt::format("  replay: {}\n", finding.token);
   return text;
 }
@@ -52,7 +77,9 @@ Json finding_json(const ZeroEpilogueFinding& finding) {
           {"is_shortest", finding.is_shortest},
           {"settings", finding.settings},
           {"token", finding.token},
-          {"counterexample", finding.steps}};
+          {"counterexample", finding.steps},
+          {"constraints", or_null(finding.constraints)},
+          {"is_least", finding.is_least}};
 }
 
 double redundancy(const ZeroEpilogueReport& report) {
@@ -67,6 +94,10 @@ Json coverage_json(const ZeroEpilogueCoverage& coverage) {
           {"all_states", or_null(coverage.counts.all_states)},
           {"pair_orders", coverage.counts.pair_orders},
           {"feasible_pair_orders", coverage.counts.feasible_pair_orders},
+          {"pairs_both_ways", coverage.counts.pairs_both_ways},
+          {"feasible_pairs", coverage.counts.feasible_pairs},
+          {"triples", or_null(coverage.counts.triples)},
+          {"feasible_triples", or_null(coverage.counts.feasible_triples)},
           {"probes", probes},
           {"states_by_tenth", coverage.growth}};
 }
@@ -84,7 +115,14 @@ std::string coverage_text(const ZeroEpilogueCoverage& coverage) {
     text += fmt::format(", {} of them new in the last tenth",
                         coverage.growth.back() - coverage.growth[coverage.growth.size() - 2]);
   }
-  text += fmt::format("; pair orders {} of {}", counts.pair_orders, counts.feasible_pair_orders);
+  text += fmt::format("; pair orders {} of {}, pairs both ways {} of {}", counts.pair_orders,
+                      counts.feasible_pair_orders, counts.pairs_both_ways, counts.feasible_pairs);
+  if (counts.triples) {
+    text +=
+        fmt::format("; triples {} of {} ({:.1f} %)", *counts.triples, *counts.feasible_triples,
+                    100 * static_cast<double>(*counts.triples) /
+                        static_cast<double>(std::max<std::uint64_t>(*counts.feasible_triples, 1)));
+  }
   std::size_t hit = 0;
   std::string missed;
   for (const auto& probe : coverage.probes) {
@@ -95,11 +133,13 @@ std::string coverage_text(const ZeroEpilogueCoverage& coverage) {
   return missed.empty() ? text : text + ", missed:" + missed;
 }
 
-std::string pct_text(const PctCertificate& pct) {
+std::string pct_text(const PctCertificate& pct, std::uint64_t own_steps) {
   return fmt::format(
       "  pct: n={} processes, k={} events, d={}: a violation of depth {} is met in a schedule with "
-      "a chance of at least {:.3g},\n  and was missed by all {} with at most {:.3g}\n",
-      pct.tasks, pct.steps, pct.depth, pct.depth, pct.hit_chance(), pct.runs, pct.miss_chance());
+      "a chance of at least {:.3g},\n  and was missed by all {} with at most {:.3g}; 99 % take {} "
+      "schedules, or {} where completions are not counted (k={})\n",
+      pct.tasks, pct.steps, pct.depth, pct.depth, pct.hit_chance(), pct.runs, pct.miss_chance(),
+      pct.runs_for(kSure), with_steps(pct, own_steps).runs_for(kSure), own_steps);
 }
 
 }  // namespace
@@ -133,7 +173,7 @@ std::string zero_epilogue_json(const ZeroEpilogueReport& report, std::uint64_t s
     for (const auto& one : report.findings) document["findings"].push_back(finding_json(one));
   }
   if (!report.replayed.empty()) document["replayed"] = report.replayed;
-  if (report.pct) document["pct"] = pct_json(*report.pct);
+  if (report.pct) document["pct"] = pct_json(*report.pct, *report.pct_own_steps);
   if (report.coverage) document["coverage"] = coverage_json(*report.coverage);
   for (std::size_t i = 0; i < report.probabilities.size(); ++i) {
     const auto property = static_cast<ModelProperty>(i + 1);
@@ -168,7 +208,7 @@ std::string zero_epilogue_text(const ZeroEpilogueReport& report, const ZeroEpilo
   }
   if (report.coverage) rows.push_back({"coverage", coverage_text(*report.coverage)});
   text += table_text(rows);
-  if (report.pct) text += pct_text(*report.pct);
+  if (report.pct) text += pct_text(*report.pct, *report.pct_own_steps);
   for (const ZeroEpilogueFinding& finding : report.findings) text += finding_text(report, finding);
   return text;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "props/train/gathered_ranks.h"
+#include "props/train/sim_options.h"
 #include "sim/scheduler.h"
 #include "sim/schedulers/random.h"
 #include "sim/world/sim_world.h"
@@ -146,12 +147,8 @@ CellRun run_simulated(const TrainScenario& scenario, const TrainCell& cell,
     scheduler = std::move(*made);
     scheduler->new_execution();
   }
-  SimWorldOptions world_options;
-  world_options.world_size = cell.world_size;
-  world_options.device = cell.device;
+  SimWorldOptions world_options = sim_options_of(cell);
   if (options.watch) world_options.observers = options.watch->observers();
-  const bool preempts = !cell.sim || cell.sim->preempts;
-  world_options.preemption = preempts ? Preemption::at_every_call : Preemption::when_blocked;
   SimWorld world(world_options, options.chooser ? *options.chooser : *scheduler);
   CellRun run = run_world(world, scenario, cell, options, [&](int rank) -> Chooser* {
     if (Chooser* given = given_chooser(options, rank)) return given;

@@ -25,7 +25,8 @@ constexpr std::array<std::string_view, 5> kJudges = {"values", "events", "host",
 constexpr std::array<std::string_view, 2> kBackwards = {"engine", "tensor"};
 constexpr std::array<std::string_view, 2> kData = {"exact", "real"};
 constexpr std::array<std::string_view, 3> kApis = {"full", "none", "no_callback"};
-constexpr std::array<std::string_view, 2> kPreemptions = {"blocked", "every-call"};
+constexpr std::array<std::string_view, 3> kPreemptions = {"blocked", "every-call", "ranks"};
+constexpr std::array<std::string_view, 2> kCompute = {"in-step", "late"};
 
 EngineCase simulated() {
   EngineCase engine_case;
@@ -81,7 +82,9 @@ class SettingsReader {
     else if (key == "ds-config")
       case_.config_path = value;
     else if (key == "preemption")
-      cell_.sim->preempts = word<int>(key, value, kPreemptions) == 1;
+      set_preemption(word<int>(key, value, kPreemptions));
+    else if (key == "compute")
+      cell_.sim->has_late_compute = word<int>(key, value, kCompute) == 1;
     else if (key == "nodes")
       case_.nodes = word<NodeOrder>(key, value, kNodeOrders);
     else if (key == "judge")
@@ -92,6 +95,11 @@ class SettingsReader {
       case_.faults_max = number(key, value, 1, kMostFaults);
     else
       problem_ = fmt::format("unknown setting '{}'", key);
+  }
+
+  void set_preemption(int preemption) {
+    cell_.sim->preempts = preemption == 1;
+    cell_.sim->is_of_ranks = preemption == 2;
   }
 
   std::int64_t number(const std::string& key, const std::string& value, std::int64_t least,
@@ -207,7 +215,8 @@ CaseSettings settings_of(const EngineCase& engine_case) {
   add(!cell.quirks.is_empty(), "quirks", cell.quirks.text());
   add(cell.api != usual.api, "autograd-api", name(kApis, cell.api));
   add(has_config, "ds-config", engine_case.config_path);
-  add(cell.sim && !cell.sim->preempts, "preemption", "blocked");
+  add(cell.sim && !cell.sim->preempts, "preemption", cell.sim->is_of_ranks ? "ranks" : "blocked");
+  add(cell.sim && cell.sim->has_late_compute, "compute", "late");
   add(engine_case.nodes != NodeOrder::faithful, "nodes", name(kNodeOrders, engine_case.nodes));
   add(engine_case.judge != Judge::values, "judge", name(kJudges, engine_case.judge));
   const bool has_faults = !engine_case.faults.empty();

@@ -40,8 +40,9 @@ struct EngineCase {
 
 // Keys and values as the flags of `zeroproof explore` and a schedule have them: stage, world-size,
 // dtype, backward, data, steps, policy, quirks, autograd-api, ds-config, preemption (blocked,
-// every-call), nodes (faithful, shared, each), judge (values, events, host, streams, cuda), faults
-// (kinds with commas, or all), faults-max. Faults need nodes faithful and judge values or streams.
+// every-call, ranks), compute (in-step, late), nodes (faithful, shared, each), judge (values,
+// events, host, streams, cuda), faults (kinds with commas, or all), faults-max. Faults need nodes
+// faithful and judge values or streams.
 using CaseSettings = std::map<std::string, std::string>;
 
 // What is absent has its default. Errors: an unknown scenario, key or value, code usage; a

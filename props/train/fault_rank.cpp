@@ -176,7 +176,9 @@ bool FaultRank::is_untouched() const {
   return true;
 }
 
+// What queued work still keeps is not lost.
 std::int64_t FaultRank::live_bytes() const {
+  runtime_.stream(StreamRole::compute).synchronize();
   return runtime_.memory().stats(Placement::device).live_bytes +
          runtime_.memory().stats(Placement::host).live_bytes;
 }

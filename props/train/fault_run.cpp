@@ -9,6 +9,7 @@
 #include "engine/runtime/fault.h"
 #include "props/train/fault_rank.h"
 #include "props/train/runtime_comparison.h"
+#include "props/train/sim_options.h"
 #include "props/train/stream_judge.h"
 #include "sim/world/history.h"
 #include "sim/world/sim_world.h"
@@ -20,13 +21,10 @@ constexpr std::uint64_t kStepsMax = 2'000'000;  // thousands of windows
 
 SimWorldOptions world_options(const TrainCell& cell, sim::PlannedFaults& faults,
                               StreamJudge* streams) {
-  SimWorldOptions options;
-  options.world_size = cell.world_size;
+  SimWorldOptions options = sim_options_of(cell);
   options.device = Device::cpu();
   options.faults = &faults;
   options.steps_max = kStepsMax;
-  const bool preempts = cell.sim && cell.sim->preempts;
-  options.preemption = preempts ? Preemption::at_every_call : Preemption::when_blocked;
   for (int rank = 0; rank < cell.world_size; ++rank)
     options.observers.push_back(
         {.faults = &faults.point(rank), .accesses = streams ? &streams->observer(rank) : nullptr});

@@ -31,7 +31,9 @@ DType wire_dtype(Precision precision);
 struct SimOrder {
   std::string scheduler = "fifo";  // fifo, random, pct:D or replay:FILE
   std::uint64_t seed = 0;
-  bool preempts = true;  // before every call that others may see; else only where a rank waits
+  bool preempts = true;      // before every call that others may see; else only where a rank waits
+  bool is_of_ranks = false;  // where it does not preempt: see Preemption::of_ranks
+  bool has_late_compute = false;  // see SimWorldOptions
 };
 
 // One cell of the equality matrix, and how its engines are made. Plain data.

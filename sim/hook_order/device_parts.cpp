@@ -93,6 +93,10 @@ void DeviceStream::record_use(const Tensor&) {
 
 void DeviceStream::push(QueuedWork work) {
   ++pushed_;
+  const Task& task = work.task;
+  const bool replaces = task.kind != WorkKind::add && task.target.count != 0;
+  replaced_.push_back(replaces ? Replaced{task.target.first, task.target.first + task.target.count}
+                               : Replaced{});
   queue_.push_back(std::move(work));
   device_.set_busy(index_, true);
   advance();
@@ -128,6 +132,7 @@ void DeviceStream::drop_head() {
   ++done_;
   if (++head_ < queue_.size()) return;
   queue_.clear();
+  replaced_.clear();
   head_ = 0;
   device_.set_busy(index_, false);
 }
@@ -147,6 +152,7 @@ void DeviceStream::complete_collective() {
 void DeviceStream::clear() {
   if (is_idle()) return;
   queue_.clear();
+  replaced_.clear();
   head_ = 0;
   has_arrived_ = false;
   done_ = pushed_;
@@ -164,13 +170,11 @@ bool DeviceStream::overlaps(const Cells& cells, bool is_write) const {
 
 std::uint64_t DeviceStream::will_replace(const double* first, std::int64_t count) const {
   std::uint64_t bits = 0;
-  for (std::size_t at = head_; at < queue_.size(); ++at) {
-    const Task& task = queue_[at].task;
-    if (task.kind == WorkKind::add || task.target.first >= first + count ||
-        task.target.first + task.target.count <= first)
-      continue;
-    const std::int64_t from = std::max<std::int64_t>(task.target.first - first, 0);
-    const std::int64_t to = std::min(task.target.first + task.target.count - first, count);
+  for (std::size_t at = head_; at < replaced_.size(); ++at) {
+    const auto [begin, end] = replaced_[at];
+    if (begin >= first + count || end <= first) continue;
+    const std::int64_t from = std::max<std::int64_t>(begin - first, 0);
+    const std::int64_t to = std::min<std::int64_t>(end - first, count);
     for (std::int64_t cell = from; cell < to; ++cell) bits |= std::uint64_t{1} << cell;
   }
   return bits;

@@ -91,7 +91,12 @@ class DeviceStream final : public Stream {
 
   Device& device_;
   std::uint32_t index_;  // of the rank's streams
+  struct Replaced {
+    const double* begin = nullptr;
+    const double* end = nullptr;
+  };
   std::vector<QueuedWork> queue_;
+  std::vector<Replaced> replaced_;  // by each of queue_; side by side, as they are looked through
   std::size_t head_ = 0;
   bool has_arrived_ = false;  // the head is a collective, and stands on the board
   std::uint64_t pushed_ = 0;

@@ -1,7 +1,6 @@
 #include "sim/hook_order/rank.h"
 
 #include <algorithm>
-#include <bit>
 #include <string>
 
 #include "model/tensor_impl.h"
@@ -37,43 +36,13 @@ EngineOptions options_of(const Settings& settings) {
   return options;
 }
 
-// Sums up what the engine tells, one fact a number and a value. What queued work will replace says
-// nothing: it is that work that counts.
-class Digest final : public StateVisitor {
- public:
-  explicit Digest(const Device& device)
-      : device_(device),
-        place_(std::uint64_t{3} << 60 | static_cast<std::uint64_t>(device.rank()) << 48) {}
-  void number(std::uint64_t value) override { facts_.add(place_++, value); }
-  void values(Span live) override {
-    const TensorImpl& tensor = *live.tensor;
-    const double* const first =
-        tensor.storage->elements.data() + tensor.offset_elements + live.begin;
-    for (std::int64_t begin = 0; begin < live.elements; begin += kChunk)
-      add_values(first + begin, std::min(live.elements - begin, kChunk));
-  }
-  const Fingerprint& sum() const { return facts_.sum(); }
-
- private:
-  static constexpr std::int64_t kChunk = 64;
-
-  void add_values(const double* first, std::int64_t count) {
-    const std::uint64_t replaced = device_.is_idle() ? 0 : device_.will_replace(first, count);
-    for (std::int64_t i = 0; i < count; ++i, ++place_)
-      if ((replaced >> i & 1) == 0) facts_.add(place_, std::bit_cast<std::uint64_t>(first[i]));
-  }
-
-  const Device& device_;
-  std::uint64_t place_;
-  Facts facts_;
-};
-
 }  // namespace
 
 Rank::Rank(const Settings& settings, std::uint32_t number, Device& device)
     : settings_(settings),
       number_(number),
       device_(device),
+      digest_(device),
       module_(std::make_unique<Parameters>(settings.hooks, settings.elements)),
       core_(autograd_, *module_, config_of(settings), device, options_of(settings),
             LossScaler::of(config_of(settings))) {
@@ -182,14 +151,14 @@ bool Rank::is_window_right(std::uint32_t passes) const {
   return true;
 }
 
-Fingerprint Rank::digest() const {
-  Digest digest(device_);
-  digest.number(fired_);
-  digest.number(std::uint64_t{pass_} | (is_done_ ? 1U << 8 : 0U) |
-                (task_.is_open() ? 1U << 9 : 0U) | (device_.is_held_up() ? 1U << 10 : 0U));
-  core_.visit_state(digest);
-  device_.tell_queues(digest);
-  return digest.sum();
+Fingerprint Rank::digest() {
+  digest_.begin();
+  digest_.number(fired_);
+  digest_.number(std::uint64_t{pass_} | (is_done_ ? 1U << 8 : 0U) |
+                 (task_.is_open() ? 1U << 9 : 0U) | (device_.is_held_up() ? 1U << 10 : 0U));
+  core_.visit_state(digest_);
+  device_.tell_queues(digest_);
+  return digest_.end();
 }
 
 bool Rank::has_gradient_left() const {

@@ -7,6 +7,7 @@
 #include "engine/engine_core.h"
 #include "model/open_graph_task.h"
 #include "sim/hook_order/device.h"
+#include "sim/hook_order/digest.h"
 
 namespace zeroproof::hook_order {
 
@@ -37,8 +38,7 @@ class Rank {
   // What the window of this rank has to hold behind `passes` passes, and whether it does.
   bool is_window_right(std::uint32_t passes) const;
 
-  // Of all that the rank is; `device` apart.
-  Fingerprint digest() const;
+  Fingerprint digest();  // of all that the rank is and has queued
   bool has_gradient_left() const;
 
  private:
@@ -49,6 +49,7 @@ class Rank {
   const Settings& settings_;
   std::uint32_t number_;
   Device& device_;
+  Digest digest_;
   CpuOps ops_;
   Autograd autograd_{ops_};
   std::unique_ptr<nn::Module> module_;

@@ -124,8 +124,9 @@ class Search {
   void descend() {
     while (true) {
       const Fingerprint state = world_.fingerprint();
-      if (!known_.insert(state).is_new) return;
+      known_.prefetch(state);
       std::span<const Move> moves = world_.enabled();
+      if (!known_.insert(state)) return;
       if (moves.empty()) {
         ++result_.complete;
         return note_new();  // A5

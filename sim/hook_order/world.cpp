@@ -15,10 +15,16 @@ namespace {
 constexpr std::array<std::string_view, Device::kStreams> kStreamNames = {"compute", "reduction",
                                                                          "all_gather", "offload"};
 
+std::uint64_t place_of_order(std::uint32_t pass, std::size_t at) {
+  return std::uint64_t{4} << 60 | std::uint64_t{pass} << 8 | at;
+}
+
 }  // namespace
 
 World::World(const Settings& settings)
     : settings_(settings), board_(settings.ranks, facts_), surroundings_{board_, facts_} {
+  moves_.resize(settings_.ranks * kMovesMax);
+  move_names_.resize(moves_.size());
   make_names();
   build();
 }
@@ -35,9 +41,8 @@ void World::make_names() {
 }
 
 std::span<const std::string_view> World::names_of_moves() {
-  move_names_.resize(moves_.size());
-  for (std::size_t i = 0; i < moves_.size(); ++i) move_names_[i] = name(moves_[i]);
-  return move_names_;
+  for (std::size_t i = 0; i < moves_count_; ++i) move_names_[i] = name(moves_[i]);
+  return {move_names_.data(), moves_count_};
 }
 
 World::~World() = default;
@@ -62,7 +67,9 @@ void World::build() {
 void World::begin() {
   violated_ = {};
   is_stuck_ = false;
-  for (auto& order : orders_) order.clear();
+  for (CommonOrder& order : orders_) order = {std::move(order.hooks), 0};
+  for (CommonOrder& order : orders_) order.hooks.clear();
+  places_ = {};
   for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank) {
     devices_[rank]->set_quiet(false);
     ranks_[rank]->begin();
@@ -71,23 +78,23 @@ void World::begin() {
 }
 
 std::span<const Move> World::enabled() {
-  moves_.clear();
+  moves_count_ = 0;
   for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank)
     if (is_rank_free(rank)) add_host_moves(rank);
   for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank)
     if (devices_[rank]->arrived() != 0) add_completions(rank);
-  if (moves_.empty() && !is_over()) {
+  if (moves_count_ == 0 && !is_over()) {
     is_stuck_ = true;
     if (violated_.is_empty()) violate(Property::a5, who_waits());
   }
-  return moves_;
+  return {moves_.data(), moves_count_};
 }
 
 void World::add_completions(std::uint32_t rank) {
   for (std::uint32_t bits = devices_[rank]->arrived(); bits != 0; bits &= bits - 1) {
     const auto stream = static_cast<std::uint8_t>(std::countr_zero(bits));
     if (devices_[rank]->at(stream).can_complete())
-      moves_.push_back({static_cast<std::uint8_t>(rank), MoveKind::complete, stream});
+      add({static_cast<std::uint8_t>(rank), MoveKind::complete, stream});
   }
 }
 
@@ -109,24 +116,33 @@ std::uint64_t World::progress(std::uint32_t rank) const {
 void World::add_host_moves(std::uint32_t rank) {
   const auto number = static_cast<std::uint8_t>(rank);
   std::uint64_t open = ranks_[rank]->open_hooks();
-  if (open == 0) return moves_.push_back({number, MoveKind::end, 0});
+  if (open == 0) return add({number, MoveKind::end, 0});
   if (!settings_.is_any_order()) {
-    const auto& order = orders_[ranks_[rank]->pass()];
-    const std::size_t place = place_in_order(rank);
-    if (place < order.size()) open = std::uint64_t{1} << order[place];
+    const auto& order = orders_[ranks_[rank]->pass()].hooks;
+    if (places_[rank] < order.size()) open = std::uint64_t{1} << order[places_[rank]];
   }
-  std::size_t place = moves_.size();
-  moves_.resize(place + static_cast<std::size_t>(std::popcount(open)));
   for (; open != 0; open &= open - 1)
-    moves_[place++] = {number, MoveKind::hook, static_cast<std::uint8_t>(std::countr_zero(open))};
+    add({number, MoveKind::hook, static_cast<std::uint8_t>(std::countr_zero(open))});
 }
 
-// What others fired and this rank has not, as far as it has to.
-std::size_t World::place_in_order(std::uint32_t rank) const {
-  const auto& order = orders_[ranks_[rank]->pass()];
-  std::size_t place = 0;
-  while (place < order.size() && (ranks_[rank]->open_hooks() >> order[place] & 1) == 0) ++place;
-  return place;
+// Behind what others fired and the rank has fired too, or does not have to.
+void World::find_places(std::uint32_t pass) {
+  CommonOrder& order = orders_[pass];
+  const std::size_t size = order.hooks.size();
+  std::size_t common = size;
+  for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank) {
+    const Rank& of = *ranks_[rank];
+    if (of.is_done() || of.pass() > pass) continue;
+    if (of.pass() < pass) {
+      common = 0;
+      continue;
+    }
+    std::size_t& place = places_[rank];
+    while (place < size && (of.open_hooks() >> order.hooks[place] & 1) == 0) ++place;
+    common = std::min(common, place);
+  }
+  for (; order.common < common; ++order.common)
+    facts_.remove(place_of_order(pass, order.common), order.hooks[order.common]);
 }
 
 void World::take(Move move) {
@@ -146,6 +162,7 @@ void World::take(Move move) {
   } catch (const EngineError& error) {
     violate(Property::a8, fmt::format("rank {}: {}", move.rank, error.what()));
     ranks_[move.rank]->fail();
+    if (!settings_.is_any_order()) find_places(ranks_[move.rank]->pass());
   }
   if (!board_.mismatch().empty()) violate(Property::a4, board_.mismatch());
 }
@@ -153,10 +170,14 @@ void World::take(Move move) {
 void World::fire(std::uint32_t rank, std::uint32_t p) {
   Rank& of = *ranks_[rank];
   if (!settings_.is_any_order()) {
-    auto& order = orders_[of.pass()];
-    if (place_in_order(rank) == order.size()) order.push_back(static_cast<std::uint8_t>(p));
+    auto& order = orders_[of.pass()].hooks;
+    if (places_[rank] == order.size()) {
+      facts_.add(place_of_order(of.pass(), order.size()), p);
+      order.push_back(static_cast<std::uint8_t>(p));
+    }
   }
-  const bool is_last = std::has_single_bit(of.open_hooks());
+  const std::uint64_t open = of.open_hooks();
+  const bool is_last = (open & (open - 1)) == 0;
   if (settings_.defect == Defect::split_task && is_last && rank + 1 == settings_.ranks)
     of.split_task();
   if (of.has_epilogue())
@@ -164,6 +185,7 @@ void World::fire(std::uint32_t rank, std::uint32_t p) {
             fmt::format("rank {}: the hook of p{} fires after the epilogue", rank, p));
   of.fire(p);
   if (settings_.defect == Defect::double_hook && is_last && rank + 1 == settings_.ranks) of.fire(p);
+  if (!settings_.is_any_order()) find_places(of.pass());
 }
 
 void World::end_pass(std::uint32_t rank) {
@@ -174,6 +196,10 @@ void World::end_pass(std::uint32_t rank) {
     violate(Property::a1,
             fmt::format("rank {}: {} epilogues in backward {}", rank, epilogues, pass));
   if (epilogues > 0) devices_[rank]->push_done(pass);
+  if (settings_.is_any_order()) return;
+  places_[rank] = 0;
+  find_places(pass);
+  find_places(of.pass());
 }
 
 bool World::is_over() const {
@@ -251,16 +277,6 @@ Fingerprint World::fingerprint() const {
   Facts all = facts_;
   all.add(std::uint64_t{5} << 60, violated_.bits());
   for (const Fingerprint& digest : digests_) all.add_all(digest);
-  if (settings_.is_any_order()) return all.sum();
-  for (std::uint32_t pass = 0; pass < settings_.passes; ++pass) {
-    std::size_t first = orders_[pass].size();
-    for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank) {
-      if (ranks_[rank]->pass() > pass || ranks_[rank]->is_done()) continue;
-      first = std::min(first, ranks_[rank]->pass() < pass ? 0 : place_in_order(rank));
-    }
-    for (std::size_t i = first; i < orders_[pass].size(); ++i)
-      all.add(std::uint64_t{4} << 60 | std::uint64_t{pass} << 8 | i, orders_[pass][i]);
-  }
   return all.sum();
 }
 

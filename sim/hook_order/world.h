@@ -83,12 +83,14 @@ class World final : private BackwardObserver {
   void make_names();
   void build();
   void violate(Property property, std::string explanation);
+  void add(Move move) { moves_[moves_count_++] = move; }
   void add_host_moves(std::uint32_t rank);
   void add_completions(std::uint32_t rank);
   void fire(std::uint32_t rank, std::uint32_t p);
   void end_pass(std::uint32_t rank);
-  // In Order::same: where in the order of its pass the rank is.
-  std::size_t place_in_order(std::uint32_t rank) const;
+  // In Order::same: brings up to date where in the order of the pass its ranks are, and what of the
+  // order some rank still has to follow.
+  void find_places(std::uint32_t pass);
   bool is_at_ground() const;
   std::string who_waits() const;
 
@@ -101,11 +103,19 @@ class World final : private BackwardObserver {
   std::vector<Fingerprint> ground_;  // by rank
   mutable std::vector<Fingerprint> digests_;
   mutable std::uint32_t stale_ = 0;  // a bit for each rank whose digest has to be taken again
-  std::vector<Move> moves_;
-  std::array<std::vector<std::uint8_t>, 4> orders_;  // by pass, Order::same
-  std::vector<std::string> names_;                   // by place_of()
-  std::vector<std::string_view> name_views_;         // of them
-  std::vector<std::string_view> move_names_;         // of moves_
+  std::vector<Move> moves_;          // room for all that there can be
+  std::size_t moves_count_ = 0;      // of them, possible now
+  // By pass, Order::same: what the first to come there chose. From `common` on, some rank has not
+  // come so far, so those are facts.
+  struct CommonOrder {
+    std::vector<std::uint8_t> hooks;
+    std::size_t common = 0;
+  };
+  std::array<CommonOrder, 4> orders_;
+  std::array<std::size_t, Settings::kRanksMax> places_{};  // of each rank, in the order of its pass
+  std::vector<std::string> names_;                         // by place_of()
+  std::vector<std::string_view> name_views_;               // of them
+  std::vector<std::string_view> move_names_;               // of moves_
   PropertySet violated_;
   std::array<std::string, kProperties> explanations_;
   bool is_stuck_ = false;

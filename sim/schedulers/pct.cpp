@@ -23,6 +23,13 @@ double PctCertificate::miss_chance() const {
   return std::exp(static_cast<double>(runs) * std::log1p(-std::min(hit_chance(), 1.0)));
 }
 
+std::uint64_t PctCertificate::runs_for(double miss) const {
+  const double hit = std::min(hit_chance(), 1.0);
+  if (hit <= 0.0 || miss >= 1.0) return 0;
+  if (hit >= 1.0) return 1;
+  return static_cast<std::uint64_t>(std::ceil(std::log(miss) / std::log1p(-hit)));
+}
+
 struct PctScheduler::Generator {
   pcg32 engine;
 };

@@ -14,12 +14,13 @@ namespace zeroproof {
 // What a number of runs proves: a bug that needs `depth` ordering constraints was missed with at
 // most this probability (Burckhardt and others, ASPLOS 2010).
 struct PctCertificate {
-  std::uint64_t tasks = 0;     // n: most that one execution had
-  std::uint64_t steps = 0;     // k: most choices of one execution
-  int depth = 1;               // d
-  std::uint64_t runs = 0;      // with this n and k
-  double hit_chance() const;   // of one run, at least: 1 / (n k^(d-1))
-  double miss_chance() const;  // of all runs, at most
+  std::uint64_t tasks = 0;                    // n: most that one execution had
+  std::uint64_t steps = 0;                    // k: most choices of one execution
+  int depth = 1;                              // d
+  std::uint64_t runs = 0;                     // with this n and k
+  double hit_chance() const;                  // of one run, at least: 1 / (n k^(d-1))
+  double miss_chance() const;                 // of all runs, at most
+  std::uint64_t runs_for(double miss) const;  // so many miss it with at most this chance
 };
 
 // Probabilistic concurrency testing: every task (an option's text, "r0" or "r1.reduction") has a

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -25,17 +26,32 @@ class SuccessorBuffer {
   static constexpr std::size_t kStates = 64;
   static constexpr std::size_t kSuccessorsMax = 640;
 
-  explicit SuccessorBuffer(const CodeBitmap& met) : met_(met), codes_(kStates * kSuccessorsMax) {}
+  SuccessorBuffer(const CodeBitmap& met, std::size_t part, std::size_t parts)
+      : met_(met), part_(part), sent_(parts), codes_(kStates * kSuccessorsMax) {}
+
+  // Of the worker's own part of the states.
   void add(std::uint64_t code) {
     met_.prefetch(code);
     codes_[size_++] = code;
+  }
+  // Of that part, which may be another worker's.
+  void send(std::size_t part, std::uint64_t code) {
+    if (part == part_) return add(code);
+    sent_[part].push_back(code);
+    ++sent_count_;
   }
   std::size_t size() const { return size_; }
   const std::uint64_t* data() const { return codes_.data(); }
   void clear() { size_ = 0; }
 
+  std::uint64_t sent_count() const { return sent_count_; }  // ever
+  std::vector<std::uint64_t>& sent_to(std::size_t part) { return sent_[part]; }
+
  private:
   const CodeBitmap& met_;
+  std::size_t part_;
+  std::vector<std::vector<std::uint64_t>> sent_;
+  std::uint64_t sent_count_ = 0;
   std::vector<std::uint64_t> codes_;
   std::size_t size_ = 0;
 };
@@ -43,31 +59,39 @@ class SuccessorBuffer {
 // Breadth-first search over numbered states, layer by layer, on one or more workers. A Space has
 //   std::uint64_t code_space() const;
 //   std::uint64_t initial() const;
+//   std::size_t split(std::size_t workers);       // into how many parts, at most so many
+//   std::size_t part_of(std::uint64_t code) const;
 //   class Worker;   // what one worker finds; made by make_worker(), merged by merge(Worker&)
 //   void Worker::expand(std::uint64_t code, std::uint64_t depth, SuccessorBuffer& successors);
-// All states of a layer are met before the next layer begins, so the first finding of a kind is a
-// shortest one. Counts and findings are the same for every number of workers. `should_stop` is
-// asked after each layer; may be empty.
+// Each state belongs to one part, and each part to one worker, which alone looks whether it was met
+// (no byte of the bitmap has codes of two parts); what workers find for each other they exchange
+// behind each layer. So parts that few moves lead out of are worth most. All states of a layer are
+// met before the next layer begins, so the first finding of a kind is a shortest one. Counts and
+// findings are the same for every number of workers. `should_stop` is asked after each layer; may
+// be empty.
 template <class Space>
 class LayeredSearch {
  public:
   LayeredSearch(Space& space, std::size_t workers) : space_(space), met_(space.code_space()) {
-    for (std::size_t i = 0; i < workers; ++i) sides_.emplace_back(space_.make_worker(), met_);
+    const std::size_t parts = space.split(workers);
+    for (std::size_t part = 0; part < parts; ++part)
+      sides_.push_back(std::make_unique<Side>(space, met_, part, parts));
   }
 
   LayeredCounts run(const std::function<bool()>& should_stop = {}) {
+    Side& first = *sides_[space_.part_of(space_.initial())];
     met_.insert(space_.initial());
-    std::vector<std::vector<std::uint64_t>> layer(sides_.size());
-    layer[0].push_back(space_.initial());
+    first.layer.push_back(space_.initial());
     counts_.states = 1;
     std::uint64_t size = 1;
     for (; size != 0 && !(should_stop && should_stop()); ++counts_.layers) {
-      expand(layer, size);
+      expand(size);
+      exchange();
       std::uint64_t next = 0;
-      for (std::size_t i = 0; i < sides_.size(); ++i) {
-        layer[i].swap(sides_[i].next);
-        sides_[i].next.clear();
-        next += layer[i].size();
+      for (const auto& side : sides_) {
+        side->layer.swap(side->next);
+        side->next.clear();
+        next += side->layer.size();
       }
       counts_.states += next;
       counts_.frontier_peak = std::max(counts_.frontier_peak, size + next);
@@ -81,70 +105,70 @@ class LayeredSearch {
 
  private:
   struct Side {
-    Side(typename Space::Worker worker_, const CodeBitmap& met)
-        : worker(std::move(worker_)), successors(met) {}
+    Side(Space& space, const CodeBitmap& met, std::size_t part, std::size_t parts)
+        : worker(space.make_worker()), successors(met, part, parts) {}
     typename Space::Worker worker;
     SuccessorBuffer successors;
+    std::vector<std::uint64_t> layer;
     std::vector<std::uint64_t> next;
     std::uint64_t transitions = 0;
   };
-  using Layer = std::vector<std::vector<std::uint64_t>>;
 
   static constexpr std::uint64_t kWorthSharing = 4096;  // states; below, threads cost more
 
-  void expand(const Layer& layer, std::uint64_t size) {
-    const std::size_t count = size < kWorthSharing ? 1 : sides_.size();
-    const auto part = [&](std::size_t index) {
-      const std::uint64_t first = size * index / count;
-      const std::uint64_t last = size * (index + 1) / count;
-      std::uint64_t before = 0;
-      for (const auto& piece : layer) {
-        const std::uint64_t from = std::clamp(first, before, before + piece.size()) - before;
-        const std::uint64_t to = std::clamp(last, before, before + piece.size()) - before;
-        expand_piece(sides_[index], piece.data() + from, piece.data() + to, count > 1);
-        before += piece.size();
-      }
-    };
+  void expand(std::uint64_t size) {
     std::vector<std::thread> others;
-    for (std::size_t index = 1; index < count; ++index) others.emplace_back(part, index);
-    part(0);
+    for (std::size_t part = 1; part < sides_.size(); ++part) {
+      if (size < kWorthSharing) {
+        expand(*sides_[part]);
+      } else {
+        others.emplace_back([this, part] { expand(*sides_[part]); });
+      }
+    }
+    expand(*sides_[0]);
     for (std::thread& other : others) other.join();
   }
 
-  void expand_piece(Side& side, const std::uint64_t* from, const std::uint64_t* to,
-                    bool is_shared) {
+  void expand(Side& side) {
+    const std::uint64_t* from = side.layer.data();
+    const std::uint64_t* const to = from + side.layer.size();
     while (from != to) {
       const std::uint64_t* const stop =
           from + std::min<std::ptrdiff_t>(to - from, SuccessorBuffer::kStates);
       side.successors.clear();
       for (; from != stop; ++from) side.worker.expand(*from, counts_.layers, side.successors);
       side.transitions += side.successors.size();
-      if (is_shared) {
-        keep_new(side, [this](std::uint64_t code) { return met_.insert_shared(code); });
-      } else {
-        keep_new(side, [this](std::uint64_t code) { return met_.insert(code); });
-      }
+      keep_new(side);
     }
   }
 
   // Written without a branch on what is new: it cannot be predicted.
-  template <class Insert>
-  static void keep_new(Side& side, Insert insert) {
+  void keep_new(Side& side) {
     const std::size_t kept = side.next.size();
     side.next.resize(kept + side.successors.size());
     std::uint64_t* out = side.next.data() + kept;
     const std::uint64_t* const codes = side.successors.data();
     for (std::size_t i = 0; i < side.successors.size(); ++i) {
       *out = codes[i];
-      out += insert(codes[i]) ? 1 : 0;
+      out += met_.insert(codes[i]) ? 1 : 0;
     }
     side.next.resize(static_cast<std::size_t>(out - side.next.data()));
   }
 
+  void exchange() {
+    for (const auto& from : sides_)
+      for (std::size_t part = 0; part < sides_.size(); ++part) {
+        std::vector<std::uint64_t>& codes = from->successors.sent_to(part);
+        for (const std::uint64_t code : codes)
+          if (met_.insert(code)) sides_[part]->next.push_back(code);
+        codes.clear();
+      }
+  }
+
   void finish() {
-    for (Side& side : sides_) {
-      counts_.transitions += side.transitions;
-      space_.merge(side.worker);
+    for (const auto& side : sides_) {
+      counts_.transitions += side->transitions + side->successors.sent_count();
+      space_.merge(side->worker);
     }
     counts_.transitions += space_.violating_transitions();
     counts_.store_bytes = met_.bytes() + counts_.frontier_peak * sizeof(std::uint64_t);
@@ -152,7 +176,7 @@ class LayeredSearch {
 
   Space& space_;
   CodeBitmap met_;
-  std::vector<Side> sides_;
+  std::vector<std::unique_ptr<Side>> sides_;
   LayeredCounts counts_;
 };
 

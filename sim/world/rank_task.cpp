@@ -50,6 +50,12 @@ void RankTask::note(std::uint64_t value) {
   world_.trace_.add(value);
 }
 
+void RankTask::note_progress(bool is_done) {
+  ZP_CHECK(world_.preemption_ != Preemption::of_ranks,
+           "a program that asks how far its queued work is has more orders than those of ranks");
+  note(is_done ? 1 : 0);
+}
+
 void RankTask::reach(SeamCall call) {
   if (world_.faults_) world_.faults_->reach(rank_, call);
 }

@@ -25,6 +25,7 @@ class RankTask final : public RankControl, public Chooser {
   void block_on(StreamEvent event) override;
   void reach(SeamCall call) override;
   void note(std::uint64_t value) override;
+  void note_progress(bool is_done) override;
   void report(FindingKind kind, std::string text) override;
   int rank() const override { return rank_; }
   std::uint64_t steps() const override { return world_.steps(); }

@@ -32,10 +32,12 @@ Work SimGroup::issue(Stream& stream, const host::Collective& collective) {
     raise_if_failed();
   }
   auto& queue = static_cast<SimStream&>(stream);
+  for (const Span& span : {collective.input, collective.output}) queue.prepare(span);
   queue.push({.kind = StreamWork::Kind::collective,
               .point = point_.get(),
               .meeting = meeting,
               .member = member});
+  for (const Span& span : {collective.input, collective.output}) queue.hold(span);
   completions_.push_back(streams_.make_event());
   if (auto* const observer = streams_.log().observer)
     observer->on_record(stream.id(), completions_.back());
@@ -54,7 +56,7 @@ bool SimGroup::is_completed(Work work) {
   raise_if_failed();
   streams_.control().step({SeamOp::completed, 0, work.sequence});
   const bool is_reached = streams_.is_reached(completion(work));
-  streams_.control().note(is_reached ? 1 : 0);
+  streams_.control().note_progress(is_reached);
   return is_reached;
 }
 

@@ -13,6 +13,7 @@ SimKernels::SimKernels(SimStreams& streams)
 template <std::size_t kSpans, class Work>
 void SimKernels::launch(Stream& stream, const std::array<Span, kSpans>& spans, Work work) {
   auto& queue = static_cast<SimStream&>(stream);
+  for (const Span& span : spans) queue.prepare(span);
   if (queue.begin_kernel(spans[0].elements)) {
     work(arithmetic_, done_, spans);
     return;
@@ -30,6 +31,7 @@ void SimKernels::launch(Stream& stream, const std::array<Span, kSpans>& spans, W
     for (HeldSpan& span : held) span.release();
     return is_alive;
   });
+  for (const Span& span : spans) queue.hold(span);
 }
 
 void SimKernels::note(Stream& stream, const Span& target, const Span& source) {

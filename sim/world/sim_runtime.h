@@ -8,6 +8,7 @@
 #include "engine/runtime/host/host_world.h"
 #include "engine/runtime/runtime.h"
 #include "model/cpu_ops.h"
+#include "sim/world/late_ops.h"
 #include "sim/world/sim_group.h"
 #include "sim/world/sim_kernels.h"
 #include "sim/world/sim_memory.h"
@@ -31,6 +32,8 @@ struct SimRuntimeOptions {
   int world_size = 1;
   host::MemoryOptions memory;
   RankObservers observers;
+  bool is_compute_late = false;
+  bool waits_before_first_use = true;  // see SimWorldOptions
 };
 
 // One rank of a SimWorld: the seam's simulated twin.
@@ -38,6 +41,7 @@ class SimRuntime final : public Runtime {
  public:
   // `control` must outlive it.
   SimRuntime(const SimRuntimeOptions& options, RankControl& control);
+  ~SimRuntime() override;
   void join(host::GroupMembers members, std::shared_ptr<MeetingPoint> point);  // by GroupKind
 
   int rank() const override { return control_.rank(); }
@@ -46,7 +50,7 @@ class SimRuntime final : public Runtime {
   Clock& clock() override { return clock_; }
   Memory& memory() override { return memory_; }
   Kernels& kernels() override { return kernels_; }
-  const Ops& ops() const override { return ops_; }
+  const Ops& ops() const override { return late_ops_ ? static_cast<const Ops&>(*late_ops_) : ops_; }
   Stream& stream(StreamRole role) override { return streams_.of(role); }
   Stream& user_stream(StreamIndex index) override { return streams_.user(index); }
   ProcessGroup& group(GroupKind kind) override { return at(kind); }
@@ -63,11 +67,13 @@ class SimRuntime final : public Runtime {
 
   SimRuntimeOptions options_;
   RankControl& control_;
+  std::shared_ptr<LateDevice> late_;  // null: the compute stream runs in step
   SimClock clock_;
   SimMemory memory_;
   SimStreams streams_;
   SimKernels kernels_;
   CpuOps ops_;
+  std::unique_ptr<LateOps> late_ops_;
   std::vector<std::unique_ptr<SimGroup>> groups_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "model/check.h"
 #include "model/tensor_impl.h"
+#include "sim/world/late_memory.h"
 
 namespace zeroproof::sim {
 namespace {
@@ -19,9 +20,11 @@ std::string stream_name(int rank, std::int32_t id) {
   return fmt::format("r{}.user{}", rank, id - 3);
 }
 
-bool runs_in_step(std::int32_t id) {
-  const auto role = static_cast<StreamRole>(id);
-  return id > static_cast<std::int32_t>(StreamRole::offload) || role == StreamRole::compute;
+constexpr auto kCompute = static_cast<std::int32_t>(StreamRole::compute);
+
+bool runs_in_step(std::int32_t id, bool is_compute_late) {
+  if (id == kCompute) return !is_compute_late;
+  return id > static_cast<std::int32_t>(StreamRole::offload);
 }
 
 }  // namespace
@@ -49,7 +52,7 @@ void SimStream::wait(StreamEvent event) {
 bool SimStream::query(StreamEvent event) {
   streams_.control().step({SeamOp::query, id_.value, event.value});
   const bool is_reached = streams_.is_reached(event);
-  streams_.control().note(is_reached ? 1 : 0);
+  streams_.control().note_progress(is_reached);
   return is_reached;
 }
 
@@ -63,6 +66,17 @@ void SimStream::record_use(const Tensor& tensor) {
   ZP_CHECK(tensor.is_defined(), "use of an undefined tensor recorded");
   if (auto* const observer = streams_.log().observer) observer->on_record_use(id_, tensor.impl());
   push({.kind = StreamWork::Kind::keep, .memory = tensor.impl().storage});
+}
+
+void SimStream::prepare(const Span& span) {
+  if (is_in_step_ || !span.tensor || !span.tensor->storage) return;
+  const auto& device = span.tensor->storage->device;
+  if (auto* const elements = dynamic_cast<LateElements*>(device.get())) elements->use_on(*this);
+}
+
+void SimStream::hold(const Span& span) {
+  if (!streams_.is_late(*this) || !span.tensor) return;
+  push({.kind = StreamWork::Kind::keep, .memory = span.tensor->storage});
 }
 
 bool SimStream::begin_kernel(std::int64_t elements) {
@@ -139,8 +153,20 @@ void SimStream::clear() {
   queue_.clear();
 }
 
-SimStreams::SimStreams(RankControl& control, AccessObserver* observer)
-    : control_(control), log_{observer, 0} {}
+SimStreams::SimStreams(RankControl& control, AccessObserver* observer, bool is_compute_late)
+    : control_(control), log_{observer, 0}, is_compute_late_(is_compute_late) {}
+
+bool SimStreams::is_late(const SimStream& stream) const {
+  return is_compute_late_ && stream.id().value == kCompute;
+}
+
+void SimStreams::catch_up() {
+  SimStream& compute = of(StreamRole::compute);
+  if (compute.is_in_step() || compute.is_empty()) return;
+  const StreamEvent event = make_event();
+  compute.push({.kind = StreamWork::Kind::record, .event = event});
+  control_.block_on(event);
+}
 
 SimStream& SimStreams::user(StreamIndex index) {
   ZP_CHECK(index >= 0, "a user stream with a negative number");
@@ -152,7 +178,7 @@ SimStream& SimStreams::at(std::int32_t id) {
   const auto index = static_cast<std::size_t>(id);
   if (streams_.size() <= index) streams_.resize(index + 1);
   if (!streams_[index])
-    streams_[index] = std::make_unique<SimStream>(StreamId{id}, runs_in_step(id),
+    streams_[index] = std::make_unique<SimStream>(StreamId{id}, runs_in_step(id, is_compute_late_),
                                                   stream_name(control_.rank(), id), *this);
   return *streams_[index];
 }

@@ -29,7 +29,7 @@ struct StreamWork {
 
 // A queue of device work that runs when the world says so. The streams that the autograd computes
 // on run in step with the host instead: their work is done when it is queued, as the model's own
-// arithmetic is, and a wait there holds the rank up.
+// arithmetic is, and a wait there holds the rank up. A world may have a late compute stream.
 class SimStream final : public Stream {
  public:
   SimStream(StreamId id, bool is_in_step, std::string name, SimStreams& streams);
@@ -42,6 +42,11 @@ class SimStream final : public Stream {
   bool query(StreamEvent event) override;
   void synchronize(StreamEvent event) override;
   void record_use(const Tensor& tensor) override;
+
+  // What was given in the order of the compute stream is there before the next work here.
+  void prepare(const Span& span);
+  // Work here keeps its memory: it is the stream in whose order memory goes back.
+  void hold(const Span& span);
 
   // Before every kernel. True: its caller does the work, now; false: launch() it.
   bool begin_kernel(std::int64_t elements);
@@ -76,7 +81,7 @@ class SimStream final : public Stream {
 class SimStreams {
  public:
   // Both must outlive it; `observer` may be null.
-  SimStreams(RankControl& control, AccessObserver* observer);
+  SimStreams(RankControl& control, AccessObserver* observer, bool is_compute_late);
   SimStreams(const SimStreams&) = delete;
   SimStreams& operator=(const SimStreams&) = delete;
 
@@ -96,11 +101,17 @@ class SimStreams {
   const std::vector<std::unique_ptr<SimStream>>& all() const { return streams_; }
   void clear();  // everything queued is lost, and every event reached
 
+  // Where the compute stream is late: it is the one whose work may lag behind the host.
+  bool is_late(const SimStream& stream) const;
+  // The host goes on when the compute stream has run all that is queued there.
+  void catch_up();
+
  private:
   SimStream& at(std::int32_t id);
 
   RankControl& control_;
   host::StreamLog log_;
+  bool is_compute_late_;
   std::vector<std::unique_ptr<SimStream>> streams_;  // by id; null before first use
   std::vector<bool> reached_;                        // by event
 };

@@ -44,7 +44,9 @@ SimWorld::SimWorld(const SimWorldOptions& options, Chooser& chooser)
         sim::SimRuntimeOptions{
             options.world_size,
             {options.device, options.is_poisoned, options.capacity_bytes, observers.accesses},
-            observers},
+            observers,
+            options.has_late_compute,
+            options.waits_before_first_use},
         *this));
   }
   for (int kind = 0; kind < kGroupKinds; ++kind) make_groups(static_cast<GroupKind>(kind), options);
@@ -143,8 +145,16 @@ void SimWorld::collect_agents() {
       if (!streams[s] || !streams[s]->can_run()) continue;
       agents_.push_back({rank.get(), s, false});
       names_.push_back(streams[s]->name());
+      if (preemption_ == Preemption::of_ranks) return keep_last_agent();
     }
   }
+}
+
+void SimWorld::keep_last_agent() {
+  agents_.front() = agents_.back();
+  names_.front() = names_.back();
+  agents_.resize(1);
+  names_.resize(1);
 }
 
 void SimWorld::finish(sim::RankTask& task) {

@@ -24,6 +24,11 @@ class RankTask;
 enum class Preemption : std::uint8_t {
   when_blocked,   // only where the rank has to wait
   at_every_call,  // before every call that others may see
+  // As when_blocked, and queued work runs as soon as it can: ranks are all that is chosen among.
+  // Enough where no two streams race and nothing is used after it was freed (P46 to P48, which
+  // vector clocks see in any order), and nobody asks with query() how far a stream is: then running
+  // queued work commutes with all that others can do beside it.
+  of_ranks,
 };
 
 struct SimWorldOptions {
@@ -36,6 +41,12 @@ struct SimWorldOptions {
   sim::SeamFaults* faults = nullptr;        // null: none; must outlive the world
   Fingerprint origin;  // of what the programs find, where not all worlds begin alike
   Preemption preemption = Preemption::when_blocked;
+  // Work on the compute stream runs late as well, as on a GPU. The model's own arithmetic stands in
+  // line there; the rank waits for it.
+  bool has_late_compute = false;
+  // Planted where false: new memory is poisoned on the compute stream, and another stream's first
+  // use does not wait for that.
+  bool waits_before_first_use = true;
   std::uint64_t steps_max = 100'000'000;  // of one run; then it makes no progress
 };
 
@@ -43,7 +54,7 @@ struct SimWorldOptions {
 // chooser's decision at site "world.next" (options "r0" for a rank, "r0.reduction" for a stream).
 // A run is a function of the program and the decisions alone. Work on the reduction, all_gather
 // and offload streams runs late, or early, as the chooser says; what the model computes on runs in
-// step with its rank.
+// step with its rank, unless the compute stream is to be late too.
 class SimWorld {
  public:
   using Program = std::function<void(Runtime& runtime)>;
@@ -85,6 +96,7 @@ class SimWorld {
   void drive();
   bool turn();
   void collect_agents();
+  void keep_last_agent();
   void end_stuck(sim::FindingKind kind, const std::string& text);
   void abort_all(const std::string& reason);
   void finish(sim::RankTask& task);

@@ -50,14 +50,14 @@ bool has_bucket(const Settings& settings, std::uint64_t fired, std::uint32_t buc
 
 Coverage::Coverage(const Ranks& ranks)
     : ranks_(ranks),
+      names_(ranks.rules().settings()),
+      feasible_(kEventsMax),
       seen_(ranks.count() * kEventsMax),
       probes_(probes_of(ranks.rules().settings())),
       is_met_(probes_.size()) {}
 
 Result<Coverage> Coverage::make(const Ranks& ranks) {
-  const Settings& settings = ranks.rules().settings();
-  const std::size_t names = 2 + settings.passes * (2 * std::size_t{settings.hooks} + 3) +
-                            2 * std::size_t{settings.collectives()};
+  const std::size_t names = EventNames(ranks.rules().settings()).size();
   if (names > kEventsMax || ranks.automaton().size() > kLocalStatesMax) {
     return fail(ErrorCode::usage,
                 fmt::format("--coverage: {} names of events and {} states a rank, "
@@ -66,6 +66,7 @@ Result<Coverage> Coverage::make(const Ranks& ranks) {
   }
   Coverage coverage(ranks);
   coverage.find_feasible();
+  coverage.triples_ = Triples::make(ranks.automaton(), coverage.names_, ranks.count());
   if (ranks.code_space() <= kCountedMax) {
     const auto all = search_all(ranks);
     if (!all) return tl::unexpected(all.error());
@@ -74,40 +75,10 @@ Result<Coverage> Coverage::make(const Ranks& ranks) {
   return coverage;
 }
 
-// Hooks by pass, the other kinds by how often they came before.
-std::size_t Coverage::name_of(const RankState& before, RankEvent event) const {
-  const Settings& settings = ranks_.rules().settings();
-  const std::size_t pass = before.pass;
-  const std::size_t hooks = std::size_t{settings.hooks} * settings.passes;
-  switch (event.kind) {
-    case EventKind::choose_counter:
-      return 0;
-    case EventKind::choose_callback:
-      return 1;
-    case EventKind::hook:
-      return 2 + pass * settings.hooks + event.hook;
-    case EventKind::spine:
-      return 2 + hooks + pass * settings.hooks + before.spine - 1;
-    case EventKind::counter:
-      return 2 + 2 * hooks + 3 * pass;
-    case EventKind::callback:
-      return 2 + 2 * hooks + 3 * pass + 1;
-    case EventKind::finish:
-      return 2 + 2 * hooks + 3 * pass + 2;
-    case EventKind::launch:
-      return 2 + 2 * hooks + 3 * std::size_t{settings.passes} + before.launched;
-    case EventKind::complete:
-      break;
-  }
-  return 2 + 2 * hooks + 3 * std::size_t{settings.passes} + settings.collectives() +
-         before.completed;
-}
-
 // What can have come before each local state, and so before each event that is possible there.
 void Coverage::find_feasible() {
   const RankAutomaton& automaton = ranks_.automaton();
   std::vector<Names> past(automaton.size());
-  std::vector<Names> before(kEventsMax);
   for (bool has_changed = true; has_changed;) {
     has_changed = false;
     const auto join = [&](LocalId id, const Names& names) {
@@ -118,14 +89,22 @@ void Coverage::find_feasible() {
     for (LocalId id = 0; id < automaton.size(); ++id) {
       join(automaton.after_completion(id), past[id]);
       for (const Move& move : automaton.moves(id)) {
-        const std::size_t name = name_of(automaton.state(id), move.event);
-        before[name] |= past[id];
+        const std::size_t name = names_.of(automaton.state(id), move.event);
+        feasible_[name] |= past[id];
         Names after = past[id];
         join(move.next, after.set(name));
       }
     }
   }
-  for (const Names& names : before) feasible_ += names.count();
+}
+
+// Of one rank.
+std::uint64_t Coverage::both_ways(const Names* seen) const {
+  std::uint64_t pairs = 0;
+  for (std::size_t one = 0; one < names_.size(); ++one)
+    for (std::size_t other = 0; other < one; ++other)
+      pairs += seen[one][other] && seen[other][one] ? 1 : 0;
+  return pairs;
 }
 
 void Coverage::add(const std::vector<Event>& schedule) {
@@ -135,15 +114,17 @@ void Coverage::add(const std::vector<Event>& schedule) {
   Digits digits{};
   std::fill(is_met_.begin(), is_met_.end(), false);
   met_.insert(0);
+  if (triples_) triples_->begin();
   for (const Event& event : schedule) {
     LocalId& at = digits[event.rank];
     note_probes(states, event);
     if (event.what.kind == EventKind::complete) {
       at = ranks_.automaton().after_completion(at);
     } else {
-      const std::size_t name = name_of(states[event.rank], event.what);
+      const std::size_t name = names_.of(states[event.rank], event.what);
       seen_[event.rank * kEventsMax + name] |= past[event.rank];
       past[event.rank].set(name);
+      if (triples_) triples_->add(event.rank, name);
       const auto moves = ranks_.automaton().moves(at);
       at = std::find_if(moves.begin(), moves.end(), [&](const Move& move) {
              return move.event == event.what;
@@ -210,8 +191,15 @@ void Coverage::note_probes(const std::vector<RankState>& states, const Event& ev
 
 CoverageCounts Coverage::counts() const {
   CoverageCounts counts{.states = met_.size(), .all_states = all_states_};
-  counts.feasible_pair_orders = feasible_ * ranks_.count();
+  for (const Names& names : feasible_) counts.feasible_pair_orders += names.count();
+  counts.feasible_pair_orders *= ranks_.count();
+  counts.feasible_pairs = both_ways(feasible_.data()) * ranks_.count();
   for (const Names& names : seen_) counts.pair_orders += names.count();
+  for (std::size_t rank = 0; rank < ranks_.count(); ++rank)
+    counts.pairs_both_ways += both_ways(seen_.data() + rank * kEventsMax);
+  if (!triples_) return counts;
+  counts.triples = triples_->seen();
+  counts.feasible_triples = triples_->feasible();
   return counts;
 }
 

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "sim/search/code_table.h"
+#include "sim/zero_epilogue/event_names.h"
 #include "sim/zero_epilogue/ranks.h"
+#include "sim/zero_epilogue/triples.h"
 
 namespace zeroproof::zero_epilogue {
 
@@ -24,6 +26,12 @@ struct CoverageCounts {
   // Of conflicting events of one engine, over all ranks: "a before b".
   std::uint64_t pair_orders = 0;
   std::uint64_t feasible_pair_orders = 0;
+  // Of two events that can come either way: seen both ways.
+  std::uint64_t pairs_both_ways = 0;
+  std::uint64_t feasible_pairs = 0;
+  // Of three events of one engine; absent when there are too many to count.
+  std::optional<std::uint64_t> triples;
+  std::optional<std::uint64_t> feasible_triples;
 };
 
 // How much of an instance the schedules have shown. Probes that the settings exclude are left out.
@@ -44,16 +52,18 @@ class Coverage {
   using Names = std::bitset<kEventsMax>;
 
   explicit Coverage(const Ranks& ranks);
-  std::size_t name_of(const RankState& before, RankEvent event) const;
   void find_feasible();
+  std::uint64_t both_ways(const Names* seen) const;
   void note_probes(const std::vector<RankState>& states, const Event& event);
   void meet(std::string_view probe);
 
   const Ranks& ranks_;
+  EventNames names_;
   std::optional<std::uint64_t> all_states_;
-  std::uint64_t feasible_ = 0;  // of one rank
+  std::vector<Names> feasible_;  // of one rank, by event: what can come before it
   CodeTable met_;
   std::vector<Names> seen_;  // by rank and event: what came before it
+  std::optional<Triples> triples_;
   std::vector<Probe> probes_;
   std::vector<bool> is_met_;  // by this schedule
 };

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <numeric>
 #include <pcg_random.hpp>
 
+#include "sim/zero_epilogue/event_names.h"
 #include "sim/zero_epilogue/world.h"
 
 namespace zeroproof::zero_epilogue {
@@ -133,6 +134,70 @@ class Novelty {
   std::array<LocalId, kRanksMax> at_{};
 };
 
+// How often each event of a rank came before another that it could have done instead: of the events
+// that are possible, the one that did so least often. Ties go to whoever comes first in an order
+// that is drawn for each schedule, the canonical one for the first; so the schedule behind a drawn
+// one is its reverse, and two of them have every pair both ways.
+class PairNovelty {
+ public:
+  PairNovelty(const Settings& settings, std::size_t ranks)
+      : names_(settings), before_(ranks * names_.size() * names_.size()), order_(names_.size()) {
+    std::iota(order_.begin(), order_.end(), std::uint32_t{0});
+  }
+
+  void begin(pcg32& random) {
+    if (schedules_++ == 0) return;
+    for (std::size_t i = order_.size(); i > 1; --i)
+      std::swap(order_[i - 1], order_[below(random, static_cast<std::uint32_t>(i))]);
+  }
+
+  // A process at random, as in Novelty.
+  Event pick(const World& world, pcg32& random) {
+    std::array<std::uint8_t, 2 * kRanksMax> open{};
+    unsigned count = 0;
+    for (std::uint8_t rank = 0; rank < world.ranks(); ++rank) {
+      if (world.moves(rank) != 0) open[count++] = static_cast<std::uint8_t>(2 * rank);
+      if (world.may_complete(rank)) open[count++] = static_cast<std::uint8_t>(2 * rank + 1);
+    }
+    const std::uint8_t process = open[below(random, count)];
+    const auto rank = static_cast<std::uint8_t>(process / 2);
+    if (process % 2 == 1) return {rank, {EventKind::complete}};
+    return {rank, pick_move(world, rank)};
+  }
+
+ private:
+  RankEvent pick_move(const World& world, std::uint8_t rank) {
+    const unsigned moves = world.moves(rank);
+    std::array<std::size_t, kMovesMax> names{};
+    for (unsigned i = 0; i < moves; ++i)
+      names[i] = names_.of(world.state(rank), world.move(rank, i));
+    unsigned best = 0;
+    std::uint64_t least = ~std::uint64_t{0};
+    for (unsigned i = 0; i < moves; ++i) {
+      std::uint64_t times = 0;
+      for (unsigned other = 0; other < moves; ++other)
+        if (other != i) times += before(rank, names[i], names[other]);
+      if (times > least || (times == least && order_[names[i]] > order_[names[best]])) continue;
+      least = times;
+      best = i;
+    }
+    for (unsigned other = 0; other < moves; ++other)
+      if (other != best) ++before(rank, names[best], names[other]);
+    return world.move(rank, best);
+  }
+
+  static constexpr std::size_t kMovesMax = 64 + kEventKinds;
+
+  std::uint32_t& before(std::size_t rank, std::size_t first, std::size_t second) {
+    return before_[(rank * names_.size() + first) * names_.size() + second];
+  }
+
+  EventNames names_;
+  std::vector<std::uint32_t> before_;  // by rank, event and event
+  std::vector<std::uint32_t> order_;   // of the names, for ties
+  std::uint64_t schedules_ = 0;
+};
+
 template <class Picker>
 WalkResult run_all(const RankRules& rules, const WalkOptions& options, Picker picker) {
   WalkResult result;
@@ -192,6 +257,10 @@ std::uint64_t events_of(const Settings& settings) {
   return settings.ranks * (1 + settings.passes * pass);
 }
 
+std::uint64_t own_events_of(const Settings& settings) {
+  return events_of(settings) - std::uint64_t{settings.ranks} * settings.collectives();
+}
+
 Result<WalkResult> walk(const Settings& settings, const WalkOptions& options) {
   const RankRules rules(settings);
   if (options.kind == WalkKind::uniform) return run_all(rules, options, Uniform{});
@@ -201,6 +270,8 @@ Result<WalkResult> walk(const Settings& settings, const WalkOptions& options) {
     result.pct = certificate(settings, options, result.schedules);
     return result;
   }
+  if (options.kind == WalkKind::pair_novelty)
+    return run_all(rules, options, PairNovelty(settings, settings.ranks));
   const auto automaton = RankAutomaton::make(rules);
   if (!automaton) return tl::unexpected(automaton.error());
   return run_all(rules, options, Novelty(*automaton));

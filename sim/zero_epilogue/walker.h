@@ -15,9 +15,10 @@
 namespace zeroproof::zero_epilogue {
 
 enum class WalkKind {
-  uniform,  // each enabled event with the same probability
-  pct,      // probabilistic concurrency testing of `depth`
-  novelty,  // what its rank did least often in this state of its own
+  uniform,       // each enabled event with the same probability
+  pct,           // probabilistic concurrency testing of `depth`
+  novelty,       // what its rank did least often in this state of its own
+  pair_novelty,  // what its rank did least often before the other things that it could do
 };
 
 struct WalkOptions {
@@ -47,7 +48,9 @@ struct WalkResult {
 // (novelty: on all schedules before it). Code usage for novelty on too large an instance.
 Result<WalkResult> walk(const Settings& settings, const WalkOptions& options);
 
-// Events of a complete schedule in which nothing goes wrong.
+// Events of a complete schedule in which nothing goes wrong; and without the completions, as
+// simulation_anchors 5.2 counts the steps of PCT.
 std::uint64_t events_of(const Settings& settings);
+std::uint64_t own_events_of(const Settings& settings);
 
 }  // namespace zeroproof::zero_epilogue

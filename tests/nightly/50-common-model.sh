@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The common model of the explorers: DPOR against the full search on every defect, and random
-# schedules that have to meet every probe and every feasible pair order.
+# schedules that have to meet every probe and every feasible pair order, and 99 % of the triples.
 set -uo pipefail
 seed=${ZP_SEED:-$(date -u +%Y%m%d)}
 schedules=${ZP_SCHEDULES:-20000x}
@@ -28,6 +28,9 @@ for size in 'P=2 N=5 K=2' 'P=3 N=5' 'P=2 N=5 late=1' 'P=2 N=7 order=spine' 'P=2 
   for word in $size; do words+=(--set "$word"); done
   explore 0 "${words[@]}" --scheduler random --budget "$schedules" --coverage
   tail -n 1 "$ZP_OUT/$((runs - 1)).txt"
+  share=$(sed -n 's/.*triples [0-9]* of [0-9]* (\([0-9.]*\) %).*/\1/p' "$ZP_OUT/$((runs - 1)).txt")
+  awk -v share="${share:-0}" 'BEGIN { exit !(share >= 99) }' ||
+    { result=1; echo "$size: ${share:-no} % of the triples"; }
 done
 echo "$runs explorations of the common model, probes within $schedules schedules, seed $seed"
 exit "$result"

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "props/report/engine_report.h"
 #include "props/train/case_runner.h"
@@ -141,6 +142,85 @@ TEST(FaultSearch, Covers_every_place_in_every_order) {
   EXPECT_TRUE(report->findings.empty()) << told(*report);
   EXPECT_TRUE(report->has_exhausted) << told(*report);
   EXPECT_EQ(ExplorationStatus::held, status_of(*report)) << told(*report);
+}
+
+// What an exhaustive search came to, but for how much it took.
+struct Searched {
+  std::set<std::string> kinds;  // of findings
+  std::set<std::string> reached;
+  std::uint64_t results = 0;
+  std::uint64_t ends = 0;
+  std::uint64_t classes = 0;
+  bool has_exhausted = false;
+  friend bool operator==(const Searched&, const Searched&) = default;
+};
+
+Searched searched(const std::string& scenario, CaseSettings settings, const char* preemption,
+                  std::uint64_t& states) {
+  settings["judge"] = "streams";
+  settings["preemption"] = preemption;
+  EngineExplorationOptions options;
+  options.engine_case = fault_case(scenario, settings);
+  options.scheduler = "exhaustive";
+  options.minimizes = false;
+  const auto report = explore_engine(options);
+  EXPECT_TRUE(report);
+  Searched all{.results = report->results,
+               .ends = report->ends,
+               .classes = report->classes,
+               .has_exhausted = report->has_exhausted};
+  for (const EngineFinding& finding : report->findings) all.kinds.insert(finding.finding.kind);
+  for (const SometimesCount& one : report->sometimes)
+    if (one.executions > 0) all.reached.insert(one.name);
+  states = report->states.value_or(0);
+  return all;
+}
+
+// The reduction that lets queued work run as soon as it can, beside the search of all its orders.
+TEST(FaultSearch, Of_ranks_alone_comes_to_what_the_search_of_all_orders_comes_to) {
+  struct Row {
+    const char* scenario;
+    CaseSettings settings;
+  };
+  const std::vector<Row> rows = {
+      {"plain", {{"stage", "0"}, {"steps", "1"}, {"faults", "timeout,destroy"}}},
+      {"plain", {{"stage", "1"}, {"steps", "1"}, {"faults", "timeout,abort"}}},
+      {"plain", {{"stage", "2"}, {"steps", "1"}, {"faults", "timeout,skipped_step"}}},
+      {"plain", {{"stage", "2"}, {"steps", "1"}, {"faults", "overflow"}, {"dtype", "fp16"}}},
+      {"plain", {{"stage", "1"}, {"steps", "1"}, {"faults", "exception"}, {"quirks", "h1"}}},
+      {"plain", {{"stage", "2"}, {"steps", "1"}, {"compute", "late"}}},
+      {"plain", {{"stage", "3"}, {"steps", "1"}}},
+      {"two_losses", {{"stage", "2"}, {"steps", "1"}, {"quirks", "h4"}}}};
+  for (const Row& row : rows) {
+    std::uint64_t all = 0;
+    std::uint64_t reduced = 0;
+    const Searched full = searched(row.scenario, row.settings, "blocked", all);
+    const Searched less = searched(row.scenario, row.settings, "ranks", reduced);
+    const std::string told = row.scenario + (" stage " + row.settings.at("stage"));
+    EXPECT_TRUE(full.has_exhausted) << told;
+    EXPECT_EQ(full.kinds, less.kinds) << told;
+    EXPECT_EQ(full.reached, less.reached) << told;
+    EXPECT_EQ(full.results, less.results) << told;
+    EXPECT_EQ(full.ends, less.ends) << told;
+    EXPECT_EQ(full.classes, less.classes) << told;
+    EXPECT_TRUE(full == less) << told;
+    EXPECT_LT(reduced, all) << told;
+  }
+}
+
+// A compute stream that lags changes nothing, with and without faults.
+TEST(LateCompute, Leaves_every_stage_at_the_baseline) {
+  for (const char* stage : {"0", "1", "2", "3"})
+    for (const char* faults : {"", "all"}) {
+      CaseSettings settings{{"stage", stage}, {"compute", "late"}};
+      if (*faults != '\0') settings["faults"] = faults;
+      for (const char* scenario : {"plain", "two_losses", "reentrant"}) {
+        const EngineExplorationReport report =
+            explored_under(fault_case(scenario, settings), 12, 3);
+        EXPECT_TRUE(report.findings.empty()) << told(report);
+        EXPECT_LE(report.results, 1U) << told(report);
+      }
+    }
 }
 
 // H1: what an aborted backward leaves. It shows under faults, and our engine has none of it.

@@ -59,6 +59,9 @@ TEST(ModelCoverage, Is_complete_after_all_schedules_and_not_before) {
     EXPECT_EQ(all.states, *all.all_states) << words.back();
     EXPECT_EQ(all.pair_orders, all.feasible_pair_orders) << words.back();
     EXPECT_GT(all.pair_orders, 0U);
+    EXPECT_EQ(all.pairs_both_ways, all.feasible_pairs) << words.back();
+    EXPECT_EQ(all.triples, all.feasible_triples) << words.back();
+    EXPECT_GT(all.triples.value_or(0), 0U);
   }
 }
 
@@ -73,6 +76,10 @@ TEST(ModelCoverage, Of_20000_random_schedules_hits_every_probe_and_every_pair_or
     for (const Probe& probe : coverage.probes()) EXPECT_GT(probe.hits, 0U) << probe.name;
     const CoverageCounts counts = coverage.counts();
     EXPECT_EQ(counts.pair_orders, counts.feasible_pair_orders) << words.back();
+    EXPECT_EQ(counts.pairs_both_ways, counts.feasible_pairs) << words.back();
+    EXPECT_GE(static_cast<double>(*counts.triples),
+              0.99 * static_cast<double>(*counts.feasible_triples))
+        << words.back();
     EXPECT_LE(counts.states, *counts.all_states);
   }
 }

@@ -191,6 +191,15 @@ TEST(Walker, Meets_M9_by_chance_and_the_needle_by_novelty) {
   }
 }
 
+// simulation_anchors R6: within 100,000 schedules, 10,000 as the stretch.
+TEST(Walker, Meets_the_needle_by_novelty_of_pair_orders) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const auto found = walk(settings_of({"P=2", "N=11", "defect=M9"}),
+                            {.kind = WalkKind::pair_novelty, .seed = seed, .schedules = 10'000});
+    EXPECT_EQ(found->first, Property::a3) << seed;
+  }
+}
+
 TEST(Walker, Violates_as_often_as_the_exact_chance_says) {
   const Settings settings = settings_of({"P=2", "N=4", "K=2", "defect=M3"});
   const Ranks ranks = std::move(Ranks::make(settings).value());
@@ -202,7 +211,8 @@ TEST(Walker, Violates_as_often_as_the_exact_chance_says) {
 }
 
 TEST(Walker, Never_finds_anything_without_a_defect) {
-  for (const WalkKind kind : {WalkKind::uniform, WalkKind::pct, WalkKind::novelty}) {
+  for (const WalkKind kind :
+       {WalkKind::uniform, WalkKind::pct, WalkKind::novelty, WalkKind::pair_novelty}) {
     const auto found = walk(settings_of({"P=3", "N=5", "K=2"}), {.kind = kind, .schedules = 2'000});
     EXPECT_FALSE(found->first.has_value());
     EXPECT_EQ(found->events, 2'000 * events_of(settings_of({"P=3", "N=5", "K=2"})));
@@ -217,6 +227,15 @@ TEST(Walker, States_what_pct_promises) {
   EXPECT_EQ(found->pct->steps, 4U * (1 + 64 + 2 + 2 * 32));
   EXPECT_DOUBLE_EQ(found->pct->hit_chance(), 1.0 / (8 * 524));
   EXPECT_NEAR(found->pct->miss_chance(), std::pow(1 - 1.0 / (8 * 524), 100), 1e-12);
+  EXPECT_EQ(own_events_of(settings_of({"P=4", "N=64"})), 396U);
+  // simulation_anchors R3, where completions are not counted: 14,600 runs.
+  PctCertificate own = *found->pct;
+  own.steps = 396;
+  EXPECT_EQ(own.runs_for(0.01), 14'587U);
+  own.runs = own.runs_for(0.01);
+  EXPECT_LE(own.miss_chance(), 0.01);
+  --own.runs;
+  EXPECT_GT(own.miss_chance(), 0.01);
 }
 
 }  // namespace

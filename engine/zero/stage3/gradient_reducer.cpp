@@ -101,9 +101,9 @@ Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype)
   return own;
 }
 
-// More than two reductions that nobody knows to be done: the host waits for the oldest.
+// The host waits for the last reduction but two. Those are done in their order, so this waits when
+// and only when more than two are not done, as upstream does, which asks for each of them.
 void GradientReducer::limit_outstanding() {
-  while (!outstanding_.empty() && stream().query(outstanding_.front())) outstanding_.pop_front();
   if (outstanding_.size() <= kOutstandingReductionsMax) return;
   stream().synchronize(outstanding_.front());
   outstanding_.pop_front();

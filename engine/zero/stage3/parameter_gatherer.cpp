@@ -133,9 +133,8 @@ void ParameterGatherer::wait_all() {
   while (!inflight_.empty()) wait(*inflight_.begin()->second->parameters.front());
 }
 
-// More than two gathers that nobody knows to be done: the host waits for the oldest (3.3).
+// The host waits for the last gather but two, as in GradientReducer (3.3).
 void ParameterGatherer::limit_outstanding() {
-  while (!finished_.empty() && stream().query(finished_.front())) finished_.pop_front();
   if (finished_.size() <= kOutstandingGathersMax) return;
   stream().synchronize(finished_.front());
   finished_.pop_front();

@@ -15,7 +15,7 @@ void* library() {
     const std::string name = fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
     void* loaded = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (loaded == nullptr)
-      loaded = dlopen((std::string(ZP_CUDA_LIBRARIES) + "/" + name).c_str(), RTLD_NOW);
+      loaded = dlopen(fmt::format("{}/{}", ZP_CUDA_LIBRARIES, name).c_str(), RTLD_NOW);
     if (loaded == nullptr)
       throw zeroproof::RuntimeFault(fmt::format("cannot load {}: {}", name, dlerror()));
     return loaded;
