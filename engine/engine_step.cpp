@@ -1,4 +1,5 @@
 // step, boundaries, and blocks that put reductions off (zero_semantics 2.11 to 2.14).
+#include <stdexcept>
 #include <utility>
 
 #include "engine/config_marks.h"
@@ -55,6 +56,7 @@ StepOutcome Engine::Core::step() {
       optimizer->finalize_unmanaged();
     }
     if (is_boundary()) take_model_step(outcome);
+    if (context.departs("B12"_bug)) refresh_boundary();
   }
   ++counters.micro_steps;
   context.events.set_steps(counters.micro_steps, counters.global_steps);
@@ -95,6 +97,8 @@ void Engine::Core::no_sync(const std::function<void()>& body) {
   }
   if (is_no_sync_ || context.is_coalescing)
     throw EngineError(EngineErrorId::e6, "no_sync inside no_sync or coalesce_grad_reduction");
+  if (context.departs("B30"_bug) && config.is_offloaded())
+    throw std::runtime_error("a gradient on the device for a view on the host");
   const Raised inside(is_no_sync_);
   body();
 }

@@ -35,7 +35,13 @@ void Stage0Optimizer::reduce(FlatGroup& group) {
   const double factor = config.gradient_predivide_factor;
   if (config.prescale_gradients && divisor != 1.0) kernels.divide(stream, all, divisor);
   if (!config.prescale_gradients && factor != 1.0) kernels.scale(stream, all, 1.0 / factor);
-  context_.data.all_reduce(stream, all, ReduceOp::sum, {.is_default_group = true});
+  if (context_.departs("B07"_bug)) {  // another tensor than the one that the update reads
+    const Tensor other = context_.runtime.memory().allocate(elements, buffer.dtype());
+    kernels.copy(stream, Span::of(other), all);
+    context_.data.all_reduce(stream, Span::of(other), ReduceOp::sum, {.is_default_group = true});
+  } else if (!context_.departs("B15"_bug)) {
+    context_.data.all_reduce(stream, all, ReduceOp::sum, {.is_default_group = true});
+  }
   if (!config.prescale_gradients && factor != divisor) {
     kernels.scale(stream, all, factor / divisor);
   }

@@ -48,6 +48,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   void add_gradient_slowly(ZeroParameter& parameter);
   void set_up_buckets();
   void offer(ZeroParameter& parameter);
+  bool is_departed_twice(ZeroParameter& parameter, bool joins);
   void offer_sum(ZeroParameter& parameter);
   void tell_not_ready(const ZeroParameter& parameter) const;
   Span append(IpgBucket& bucket, ZeroParameter& parameter, const Tensor& grad);

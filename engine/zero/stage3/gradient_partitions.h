@@ -39,6 +39,7 @@ class GradientPartitions {
   void give_zeros(const PartitionedParameter& parameter, bool is_from_leaf_module) const;
   // E19, E20.
   void flush_all();
+  void clear_buckets();  // what is in them is lost
   // The backward is complete.
   void commit();
   // It failed: its part of .grad, the buckets and what is pending are dropped.

@@ -99,6 +99,7 @@ std::set<ParamId> ParameterCoordinator::releasable_by_trace(const Zero3Module& m
 void ParameterCoordinator::release_backward_leftovers(bool is_reported) {
   std::optional<Events::Call> reported;
   if (is_reported) reported.emplace(context_.events, "coord.release_backward_leftovers");
+  if (context_.departs("A35"_bug)) active_.clear();
   while (!active_.empty()) {
     const ActiveBackward newest = std::move(active_.back());
     active_.pop_back();
@@ -129,6 +130,7 @@ void ParameterCoordinator::end_task(GraphTaskId task, bool raised) {
 
 void ParameterCoordinator::release_all_unused() {
   gatherer_.wait_all();
+  if (context_.departs("A35"_bug)) return;  // nothing drains what no hook released
   for (PartitionedParameter& parameter : gatherer_.parameters())
     if (!parameter.is_persistent() && !parameter.is_external()) release_unused(parameter);
 }

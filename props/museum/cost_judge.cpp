@@ -1,0 +1,78 @@
+#include "props/museum/cost_judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace zeroproof::museum {
+namespace {
+
+std::int64_t trained_elements(const train::CaseSpec& spec) {
+  std::int64_t elements = 0;
+  for (const train::LayerSpec& layer : spec.layers)
+    if (layer.is_frozen == 0) elements += layer.outputs * (layer.inputs + layer.has_bias);
+  return elements;
+}
+
+}  // namespace
+
+CostJudge::CostJudge(const train::CaseSpec& spec, const NameTable& names)
+    : spec_(spec),
+      names_(names),
+      bucket_(std::min<std::int64_t>(spec.bucket, trained_elements(spec))),
+      has_one_dtype_(spec.engines == 1 && spec.is_tiled == 0 &&
+                     static_cast<train::Precision>(spec.precision) != train::Precision::autocast) {}
+
+void CostJudge::on_event(const HookEvent& event) {
+  switch (event.kind) {
+    case EventKind::gt_begin:
+      if (event.parent_call < 0) tasks_ = counts_ = 0;
+      ++tasks_;
+      return;
+    case EventKind::mark:
+      if (!names_.text(event.name).starts_with("count_used_parameters")) return;
+      if (++counts_ > tasks_ && count_finding_.empty())
+        count_finding_ = fmt::format("{} queries for the expected hooks in {} phases of a backward",
+                                     counts_, tasks_);
+      return;
+    case EventKind::bucket_flush:
+      return see_flush(event);
+    case EventKind::bucket_add:
+      return see_add(event);
+    case EventKind::coll_issue:
+      if (event.bytes == 0 && collective_finding_.empty() && !is_check(event))
+        collective_finding_ = fmt::format("{} of no bytes", names_.text(event.name));
+      return;
+    case EventKind::engine_return:
+      if (ends_reduction(names_.text(event.name))) flushed_.reset();
+      return;
+    default:
+      return;
+  }
+}
+
+// Stage 3 tells the others an order of no modules.
+bool CostJudge::is_check(const HookEvent& event) const {
+  return names_.text(event.name) == "broadcast";
+}
+
+bool CostJudge::ends_reduction(std::string_view method) {
+  return method == "engine.backward_epilogue" || method == "engine.step" ||
+         method == "engine.zero_grad" || method == "engine.coalesce_grad_reduction";
+}
+
+void CostJudge::see_flush(const HookEvent& event) {
+  flushed_ = event.numel;
+}
+
+// What comes right behind a flush had no room left.
+void CostJudge::see_add(const HookEvent& event) {
+  if (flushed_ && has_one_dtype_ && *flushed_ + event.numel <= bucket_ &&
+      collective_finding_.empty())
+    collective_finding_ =
+        fmt::format("a bucket of {} elements was reduced with {} in it, though {} had room",
+                    bucket_, *flushed_, names_.text(event.param));
+  flushed_.reset();
+}
+
+}  // namespace zeroproof::museum

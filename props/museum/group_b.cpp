@@ -1,0 +1,101 @@
+// Group B of the bug catalogue: lost, duplicated or misplaced contributions.
+#include <array>
+
+#include "props/museum/entry.h"
+#include "props/museum/seam.h"
+
+namespace zeroproof::museum {
+namespace {
+
+const std::array kGroup = std::to_array<Entry>({
+    {.id = "B01",
+     .fault = "a parameter as large as the bucket is listed, but not copied into it",
+     .properties = "P26 R7 R9",
+     .plant = planted("B01"_bug)},
+    {.id = "B02",
+     .fault = "a parameter larger than the bucket is listed, but not copied into it",
+     .properties = "P26 R7 R9",
+     .plant = planted("B02"_bug)},
+    {.id = "B03",
+     .fault = "an oversized gradient is looked up by the dtype of the wire",
+     .properties = "P26 P40 R7",
+     .plant = planted("B03"_bug)},
+    {.id = "B04",
+     .fault = "offload keeps the last backward of a step without accumulation steps",
+     .properties = "P26 P30 P29 P28 R7",
+     .plant = planted("B04"_bug)},
+    {.id = "B05",
+     .fault = "the first window of an offloaded slice adds to whatever is there",
+     .properties = "P26 R7 R9",
+     .plant = planted("B05"_bug)},
+    {.id = "B06",
+     .fault = "an offloaded sum of a middle micro-batch is not written back",
+     .properties = "P26 P27 R7",
+     .plant = planted("B06"_bug)},
+    {.id = "B07",
+     .fault = "another tensor is reduced than the one that the update reads",
+     .properties = "P26 P40 R7",
+     .plant = planted("B07"_bug)},
+    {.id = "B08",
+     .fault = "a rank adds what other ranks own to its slice",
+     .properties = "P26 R7 R9",
+     .plant = planted("B08"_bug)},
+    {.id = "B10",
+     .fault = "gradients of other ranks are not cleared at the end of a backward",
+     .properties = "P26 R7 R9 R1",
+     .plant = planted("B10"_bug)},
+    {.id = "B12",
+     .fault = "the optimizer's copy of the boundary flag is that of the micro-batch before",
+     .properties = "P26 P27 R7",
+     .plant = planted("B12"_bug)},
+    {.id = "B13",
+     .fault = "slices are sent to owners in another order",
+     .properties = "P26 R7 P40",
+     .plant = planted("B13"_bug)},
+    {.id = "B15",
+     .fault = "stage 0 skips the reduction",
+     .properties = "P40 P26 R7",
+     .plant = planted("B15"_bug)},
+    {.id = "B17",
+     .fault = "parameters are gathered into the gradients' buffer, which nobody clears",
+     .properties = "P26 R7 R9",
+     .plant = planted("B17"_bug)},
+    {.id = "B18",
+     .fault = "the first bucket that is gathered clears those that wait",
+     .properties = "R7 R6",
+     .plant = planted("B18"_bug)},
+    {.id = "B19",
+     .fault = "stage 1 overwrites the micro-batch before",
+     .properties = "P26 P27 R7",
+     .plant = planted("B19"_bug)},
+    {.id = "B21",
+     .fault = "gradients are reduced over a group of one rank",
+     .properties = "P26 P40 R7",
+     .plant = {.decorate_runtime = reduce_over_one_rank}},
+    {.id = "B22",
+     .fault = "buckets that are rebuilt lose what had been accumulated",
+     .properties = "P26 P27 R7",
+     .plant = planted("B22"_bug)},
+    {.id = "B23",
+     .fault = "an offloaded gradient is assigned, not added",
+     .properties = "P26 P27 R7",
+     .plant = planted("B23"_bug)},
+    {.id = "B30",
+     .fault = "no_sync fails where the optimizer is offloaded",
+     .properties = "R1",
+     .plant = planted("B30"_bug)},
+    {.id = "B11", .reason = "no sparse gradients"},
+    {.id = "B14", .reason = "no expert parameter groups with a process group of their own"},
+    {.id = "B16", .reason = "no fused weight gradient that bypasses .grad"},
+    {.id = "B24", .reason = "no replica groups: gradients are reduced over one level"},
+    {.id = "B26",
+     .reason = "without no_sync stages 0 and 1 reduce at the boundary alone, where it is refused"},
+});
+
+}  // namespace
+
+std::span<const Entry> group_b() {
+  return kGroup;
+}
+
+}  // namespace zeroproof::museum
