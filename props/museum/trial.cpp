@@ -64,12 +64,21 @@ bool completes_often(const CaseSpec& spec) {
     return call.wrap == static_cast<int>(train::Wrap::reentrant) &&
            std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1;
   };
-  return spec.is_tiled != 0 || std::ranges::any_of(spec.calls, is_shared);
+  const auto is_first = [](const train::CallSpec& call) {
+    return call.layer == 0 && call.wrap == 1;
+  };
+  const bool bypasses = std::ranges::any_of(
+      spec.micros, [](const train::MicroSpec& micro) { return micro.has_bypass != 0; });
+  return spec.is_tiled != 0 || std::ranges::any_of(spec.calls, is_shared) ||
+         (bypasses && std::ranges::any_of(spec.calls, is_first));
 }
 
 // What a property does not speak about in such a program.
 bool is_excused(const CaseSpec& spec, std::string_view number) {
   if (number == "P42") return completes_often(spec);
+  // P69 takes the last parameter of a list for the last one that was gathered ahead; ours are in
+  // the order of ids.
+  if (number == "P69") return spec.layers.size() > 1 || spec.layers.front().has_bias != 0;
   // An abort takes the callback of every engine in the backward along, without a call of its own.
   const auto aborts = [](const train::MicroSpec& micro) { return micro.aborts != 0; };
   return number == "P14" && std::ranges::any_of(spec.micros, aborts);
@@ -215,6 +224,7 @@ void Trial::judge_events(const Entry* entry, Chooser& chooser, TrialResult& resu
   for (const CostJudge& cost : costs) {
     if (!cost.collective_finding().empty()) add(result, "R10", cost.collective_finding());
     if (!cost.count_finding().empty()) add(result, "R11", cost.count_finding());
+    if (!cost.resident_finding().empty()) add(result, "P63", cost.resident_finding());
   }
 }
 

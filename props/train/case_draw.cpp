@@ -202,9 +202,10 @@ void settle(CaseSpec& spec) {
       micro.block = 0;
     if (micro.block == 2 && (spec.stage > 1 || spec.is_unmanaged != 0 || is_boundary))
       micro.block = 0;
-    if (spec.is_manual != 0 || spec.engines == 2) micro.is_undivided = 0;
+    if (spec.is_manual != 0 || spec.engines == 2 || spec.is_tiled != 0) micro.is_undivided = 0;
     if (spec.engines == 2 || spec.is_tiled != 0) micro.has_bypass = 0;
     if (spec.is_tiled != 0) micro.idle_forward = 0;
+    if (spec.is_tiled != 0 && micro.block == 3) micro.block = 1;
     if (micro.idle_forward == 3 && !is_plain) micro.idle_forward = 1;
     const bool checks =
         spec.precision == 2 || (spec.precision == 1 && (spec.stage == 1 || spec.stage == 2));

@@ -150,6 +150,8 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   if (micro.block < 0 || micro.block > 3 || micro.idle_forward < 0 || micro.idle_forward > 3)
     return "a number out of range";
   const bool is_coalesced = block == Block::coalesced || block == Block::coalesced_backwards;
+  if (block == Block::coalesced_backwards && spec.is_tiled != 0)
+    return "tiles that ran before the block";
   if (micro.idle_forward == 3 && !can_transform(spec)) return "a transform of what has none";
   if (is_coalesced && (spec.stage == 0 || spec.is_unmanaged != 0)) return "nothing to coalesce";
   if (block == Block::no_sync && (spec.stage > 1 || spec.is_unmanaged != 0 || is_boundary))
@@ -173,6 +175,7 @@ std::string refusal_problem(const CaseSpec& spec) {
       return "a manual backward has no argument";
     if (micro.has_bypass != 0 && (spec.engines > 1 || spec.is_tiled != 0))
       return "a bypass of two engines";
+    if (micro.is_undivided != 0 && spec.is_tiled != 0) return "tiles know no argument of backward";
     // A tile cannot tell that no backward will come.
     if (micro.idle_forward != 0 && spec.is_tiled != 0) return "tiles for nothing";
   }

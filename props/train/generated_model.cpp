@@ -35,10 +35,11 @@ Tensor raising(Autograd& ag, const Tensor& x) {
                        [](const Tensor&) -> Tensor { throw Injected("injected"); });
 }
 
-Tensor overflowing(Autograd& ag, const Tensor& x) {
-  return with_backward(ag, "OverflowBackward", x, [&ag](const Tensor& grad) {
-    return mul(ag, grad, std::numeric_limits<double>::infinity());
-  });
+// The same operations on every rank, whichever it is that overflows.
+Tensor overflowing(Autograd& ag, const Tensor& x, bool is_infinite) {
+  const double factor = is_infinite ? std::numeric_limits<double>::infinity() : 1.0;
+  return with_backward(ag, "OverflowBackward", x,
+                       [&ag, factor](const Tensor& grad) { return mul(ag, grad, factor); });
 }
 
 std::vector<TensorList> tiles_of(Autograd& ag, const TensorList& h) {
@@ -79,7 +80,8 @@ std::vector<GeneratedModel::Call> GeneratedModel::calls_of_next() const {
     calls.push_back({.number = i,
                      .factor = std::ldexp(1.0, use),
                      .is_raising = next_.aborts == number,
-                     .overflows = next_.overflow == number});
+                     .overflows = next_.overflow == number,
+                     .is_infinite = next_.is_infinite});
   }
   return calls;
 }
@@ -92,7 +94,7 @@ TensorList GeneratedModel::run(Autograd& ag, const Call& call, const TensorList&
   const Tensor around = given.at(0);
   if (call.overflows) given.at(0) = zeros;
   Tensor h = layer(ag, given).at(0);
-  if (call.overflows) h = add(ag, around, overflowing(ag, h));
+  if (call.overflows) h = add(ag, around, overflowing(ag, h, call.is_infinite));
   if (call.is_raising) h = raising(ag, h);
   return {h, inputs.at(1)};
 }

@@ -17,9 +17,10 @@ class GeneratedModel final : public nn::Module {
 
   // What the next forward does otherwise than the others.
   struct Next {
-    int skips = 0;     // k: call k - 1 does not run
-    int aborts = 0;    // k: the backward throws Injected behind call k - 1
-    int overflow = 0;  // k: the layer of call k - 1 gets an infinite gradient
+    int skips = 0;             // k: call k - 1 does not run
+    int aborts = 0;            // k: the backward throws Injected behind call k - 1
+    int overflow = 0;          // k: what the layer of call k - 1 gets
+    bool is_infinite = false;  // is infinite on this rank
   };
   void arm(const Next& next) { next_ = next; }
   // Layer 0 by itself, past every hook of the root: adds to a loss of its own.
@@ -36,6 +37,7 @@ class GeneratedModel final : public nn::Module {
     double factor = 1.0;
     bool is_raising = false;
     bool overflows = false;
+    bool is_infinite = false;
   };
 
   std::vector<Call> calls_of_next() const;

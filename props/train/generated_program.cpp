@@ -99,12 +99,13 @@ class GeneratedWindow {
   }
 
   void arm(const MicroSpec& micro) {
-    const bool overflows = micro.overflow != 0 && micro.overflow_rank == pass_.target().rank();
+    const bool overflows = micro.overflow_rank == pass_.target().rank();
     for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec_.engines); ++engine)
       model_of(pass_, engine)
           .arm({.skips = micro.skips,
                 .aborts = aborts_,
-                .overflow = overflows && engine == 0 ? micro.overflow : 0});
+                .overflow = engine == 0 ? micro.overflow : 0,
+                .is_infinite = overflows});
   }
 
   Losses forward(const MicroSpec& micro) {
