@@ -35,7 +35,7 @@ class Draws {
 struct Swarm {
   bool has_frozen, has_unused, has_shared, has_empty, has_biases, has_checkpoints, has_two_heads,
       has_outstanding, has_repeats, has_blocks, has_idle, has_aborts, has_skips, has_overflow,
-      has_bypass, has_undivided, has_low_precision, has_two_engines, has_options;
+      has_bypass, has_links, has_undivided, has_low_precision, has_two_engines, has_options;
 };
 
 Swarm draw_swarm(Draws& draws) {
@@ -55,6 +55,7 @@ Swarm draw_swarm(Draws& draws) {
           .has_skips = some(4),
           .has_overflow = some(5),
           .has_bypass = some(8),
+          .has_links = some(2),
           .has_undivided = some(8),
           .has_low_precision = some(2),
           .has_two_engines = some(10),
@@ -91,6 +92,7 @@ class CaseDraw {
       layer.inputs = draws_.between(1, 3);
       layer.outputs = swarm_.has_empty && draws_.one_in(3) ? 0 : draws_.between(1, 3);
       if (swarm_.has_biases) layer.has_bias = draws_.flag(2);
+      if (swarm_.has_links) layer.is_linked = draws_.flag(2);
       if (swarm_.has_frozen) layer.is_frozen = draws_.flag(3);
       spec_.layers.push_back(layer);
     }

@@ -93,7 +93,7 @@ std::string shape_problem(const CaseSpec& spec) {
       return "a call of no layer";
   for (const LayerSpec& layer : spec.layers)
     if (layer.inputs < 1 || layer.inputs > 8 || layer.outputs < 0 || layer.outputs > 8 ||
-        !is_flag(layer.has_bias) || !is_flag(layer.is_frozen))
+        !is_flag(layer.has_bias) || !is_flag(layer.is_frozen) || !is_flag(layer.is_linked))
       return "a layer out of range";
   for (const MicroSpec& micro : spec.micros)
     if (micro.aborts > calls || micro.skips > calls || micro.overflow > calls ||

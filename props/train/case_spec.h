@@ -19,6 +19,7 @@ struct LayerSpec {
   int outputs = 2;
   int has_bias = 0;
   int is_frozen = 0;
+  int is_linked = 0;  // its input depends on what came before, though its value does not
 };
 
 enum class Wrap : std::uint8_t { none, reentrant, non_reentrant };
@@ -107,6 +108,7 @@ void visit_fields(LayerSpec& spec, Field field) {
   field("outputs", spec.outputs, 2);
   field("has_bias", spec.has_bias, 0);
   field("is_frozen", spec.is_frozen, 0);
+  field("is_linked", spec.is_linked, 0);
 }
 
 template <class Field>

@@ -42,6 +42,31 @@ Tensor overflowing(Autograd& ag, const Tensor& x, bool is_infinite) {
                        [&ag, factor](const Tensor& grad) { return mul(ag, grad, factor); });
 }
 
+// As train::Layer with exact data; a linked one's input is ones plus nothing of the activations,
+// so that the module has an input that needs a gradient.
+class SpecLayer final : public nn::Module {
+ public:
+  SpecLayer(nn::InitStream& init, const LayerSpec& spec) : spec_(spec) {
+    const Tensor weight = init.kaiming({spec.outputs, spec.inputs}, spec.inputs, DType::float32);
+    const Tensor bias =
+        spec.has_bias != 0 ? init.kaiming({spec.outputs}, spec.inputs, DType::float32) : Tensor();
+    linear_ = register_module("linear", std::make_shared<nn::Linear>(weight, bias));
+  }
+
+ protected:
+  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
+    const Tensor& h = inputs.at(0);
+    const Tensor& c = inputs.at(1);
+    Tensor x = Tensor::full({1, spec_.inputs}, 1.0, c.dtype());
+    if (spec_.is_linked != 0) x = add(ag, x, mul(ag, mean(ag, h), 0.0));
+    return {add(ag, h, mul(ag, c, sum(ag, (*linear_)(ag, x)))), c};
+  }
+
+ private:
+  LayerSpec spec_;
+  std::shared_ptr<nn::Linear> linear_;
+};
+
 std::vector<TensorList> tiles_of(Autograd& ag, const TensorList& h) {
   std::vector<TensorList> tiles;
   for (const Tensor& part : chunk(ag, h.at(0), kTiles, 0)) tiles.push_back({part, h.at(1)});
@@ -55,9 +80,8 @@ GeneratedModel::GeneratedModel(const ModelOptions& options, bool is_truth)
   nn::InitStream init(options.seed);
   for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
     const LayerSpec& layer = spec_.layers[i];
-    const LayerSizes sizes{layer.inputs, layer.outputs, layer.has_bias != 0, false};
-    layers_.push_back(register_module("l" + std::to_string(i),
-                                      std::make_shared<Layer>(init, options.data, sizes)));
+    layers_.push_back(
+        register_module("l" + std::to_string(i), std::make_shared<SpecLayer>(init, layer)));
     if (layer.is_frozen == 0) continue;
     for (const nn::NamedParameter& parameter : layers_.back()->named_parameters())
       parameter.tensor.set_requires_grad(false);
@@ -87,7 +111,7 @@ std::vector<GeneratedModel::Call> GeneratedModel::calls_of_next() const {
 }
 
 TensorList GeneratedModel::run(Autograd& ag, const Call& call, const TensorList& inputs) const {
-  const Layer& layer = *layers_[static_cast<std::size_t>(spec_.calls[call.number].layer)];
+  const nn::Module& layer = *layers_[static_cast<std::size_t>(spec_.calls[call.number].layer)];
   TensorList given = with_factor(ag, options_.data, inputs, call.factor);
   // What the layer adds to the activations takes the spike alone.
   const Tensor zeros = Tensor::full(given.at(0).sizes(), 0.0, given.at(0).dtype());

@@ -55,7 +55,7 @@ class GeneratedModel final : public nn::Module {
   ModelOptions options_;
   bool is_truth_;
   Next next_;
-  std::vector<std::shared_ptr<Layer>> layers_;
+  std::vector<std::shared_ptr<nn::Module>> layers_;
 };
 
 }  // namespace zeroproof::train
