@@ -206,6 +206,7 @@ void settle(CaseSpec& spec) {
       micro.block = 0;
     if (spec.is_manual != 0 || spec.engines == 2 || spec.is_tiled != 0) micro.is_undivided = 0;
     if (spec.engines == 2 || spec.is_tiled != 0) micro.has_bypass = 0;
+    if (spec.engines == 2 && spec.precision == 2) micro.outstanding = 0;
     if (spec.is_tiled != 0) micro.idle_forward = 0;
     if (spec.is_tiled != 0 && micro.block == 3) micro.block = 1;
     if (micro.idle_forward == 3 && !is_plain) micro.idle_forward = 1;

@@ -171,6 +171,8 @@ std::string refusal_problem(const CaseSpec& spec) {
   if (is_fp16 && spec.engines > 1 && spec.is_manual == 0) return "two engines that both scale";
   if (spec.is_offloaded != 0 && spec.stage == 0) return "offload in stage 0";
   for (const MicroSpec& micro : spec.micros) {
+    if (micro.outstanding != 0 && is_fp16 && spec.engines > 1)
+      return "two backwards that were scaled before the first";
     if (micro.is_undivided != 0 && (spec.is_manual != 0 || spec.engines > 1))
       return "a manual backward has no argument";
     if (micro.has_bypass != 0 && (spec.engines > 1 || spec.is_tiled != 0))

@@ -102,7 +102,8 @@ TEST(MuseumDocument, DISABLED_Is_written) {
 
 TEST(MuseumSpecimens, Show_their_bug_and_hold_on_the_healthy_engine) {
   std::size_t replayed = 0;
-  for (const auto& [id, row] : specimens().items()) {
+  const Json all = specimens();
+  for (const auto& [id, row] : all.items()) {
     const Entry* const entry = find_entry(id);
     ASSERT_NE(entry, nullptr) << id;
     const auto token = read_token(row.at("schedule").get<std::string>(), id);
