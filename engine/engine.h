@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/departure.h"
 #include "engine/engine_error.h"
 #include "engine/fallback_rule.h"
 #include "engine/full_tensor.h"
@@ -19,6 +20,7 @@
 
 namespace zeroproof {
 
+class HookPolicy;       // engine/hooks/hook_policy.h
 class CheckpointStore;  // engine/checkpoint/checkpoint_store.h
 class FileSystem;       // engine/files/file_system.h
 
@@ -29,6 +31,9 @@ struct EngineOptions {
   bool has_count_apis = true;    // --autograd-api none: manual backward is refused (E1)
   bool has_callback_api = true;  // --autograd-api no_callback: policies count instead
   Quirks quirks = {};
+  // For harnesses that plant faults: one in the engine's own code, and a decorator of its policy.
+  Departure departure = {};
+  std::function<std::unique_ptr<HookPolicy>(std::unique_ptr<HookPolicy>)> decorate_policy = {};
   // Parameters in groups; empty: one group of all that require a gradient.
   std::vector<TensorList> parameter_groups = {};
   // Stage 3 under DeepCompile, where the compiler skipped every frame: parameters are gathered

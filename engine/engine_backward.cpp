@@ -34,7 +34,9 @@ Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& argum
   const Events::Call call(context.events, "engine.backward");
   check_scalar(loss, EngineErrorId::e3);
   scales_wrt_gas_ = arguments.scale_wrt_gas;
-  const double gas_factor = arguments.scale_wrt_gas ? 1.0 / gas() : 1.0;
+  const bool is_divided = arguments.scale_wrt_gas || context.departs("C01"_bug);
+  double gas_factor = is_divided ? 1.0 / gas() : 1.0;
+  if (context.departs("C06"_bug)) gas_factor /= gas();  // by the caller of the caller, too
   const Tensor returned = [&] {
     const GradMode no_grad(context.autograd, false);
     return arguments.scale_wrt_gas && gas() != 1.0 ? div(context.autograd, loss, gas()) : loss;
@@ -183,11 +185,13 @@ void Engine::Core::run_observed_callback(const std::string& label) {
 
 std::int32_t Engine::Core::count_expected_hooks() {
   std::vector<const Node*> seen;
+  if (context.departs("A06"_bug)) return 0;  // the query comes back empty
+  const bool counts_all = context.departs("A07"_bug) || context.departs("A23"_bug);
   for (const ZeroParameter& parameter : context.parameters) {
     if (parameter.group < 0 || !optimizer->has_gradient_hook(parameter)) continue;
     const auto node = parameter.tensor.impl().accumulate_grad.lock();
     if (!node || std::ranges::find(seen, node.get()) != seen.end()) continue;
-    if (context.autograd.will_execute(*node)) seen.push_back(node.get());
+    if (counts_all || context.autograd.will_execute(*node)) seen.push_back(node.get());
   }
   const auto count = static_cast<std::int32_t>(seen.size());
   if (context.events.is_on()) context.events.mark("count_used_parameters:" + std::to_string(count));
@@ -198,6 +202,8 @@ std::int32_t Engine::Core::count_expected_hooks() {
 void Engine::Core::run_post_hook() {
   const Events::Call call(context.events, "engine.backward_post_hook");
   if (is_in_transform() || is_running()) return;
+  const bool is_others = context.autograd.global().managed_backwards > 0;
+  if (context.departs("A27"_bug) && is_others) return;
   const bool is_once = is_exact() && context.has(Quirk::h2_callback_once_per_forward);
   if (is_once && ran_epilogue_) return;
   if (needs_scaler() && !is_scale_called_) {
@@ -230,13 +236,18 @@ void Engine::Core::epilogue() {
   ++counters.backwards;
   has_unreduced_gradients_ = false;
   has_scaled_gradients_ = true;
-  optimizer->collect_gradients();
-  if (!is_no_sync_ && !context.is_coalescing) {
+  const bool collects_late = context.departs("A28"_bug) && context.is_boundary;
+  if (!collects_late) optimizer->collect_gradients();
+  const bool is_armed = std::exchange(is_armed_, false) || !context.departs("A24"_bug);
+  if (!is_no_sync_ && !context.is_coalescing && is_armed) {
     const Events::Call reducing(context.events, "engine.allreduce_gradients");
     refresh_boundary();
     optimizer->reduce_gradients();
     ran_epilogue_ = true;
   }
+  if (collects_late) optimizer->collect_gradients();
+  context.has_nested_task = false;
+  if (context.departs("A19"_bug)) remove_gradient_hooks();
   if (!is_zero()) return;
   optimizer->backward_epilogue();
   policy->on_epilogue(*this);
@@ -252,6 +263,7 @@ void Engine::Core::on_graph_task_begin(GraphTaskId task, bool) {
                     .is_transform = is_in_transform(),
                     .has_prologue = !tasks_.empty() && tasks_.back().has_prologue});
   if (tasks_.back().is_transform) return;
+  context.has_nested_task = context.has_nested_task || (tasks_.size() > 1 && !is_nested_in_one);
   policy->on_graph_task_begin(*this, task);
 }
 
@@ -264,6 +276,7 @@ void Engine::Core::on_graph_task_end(GraphTaskId task, bool raised) {
   // needs another.
   if (raised && is_users && !context.has(Quirk::h1_abort_leaks_state)) is_scale_called_ = false;
   if (!is_transform) policy->on_graph_task_end(*this, task, raised);
+  if (context.departs("A12"_bug) && !tasks_.empty() && !raised) optimizer->reduce_gradients();
 }
 
 void Engine::Core::visit_state(StateVisitor& visitor) const {

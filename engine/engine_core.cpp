@@ -20,6 +20,11 @@ std::unique_ptr<HookPolicy> make(const std::string& policy, const Quirks& quirks
   return std::move(*made);
 }
 
+std::unique_ptr<HookPolicy> make(const EngineOptions& options) {
+  auto policy = make(options.policy, options.quirks);
+  return options.decorate_policy ? options.decorate_policy(std::move(policy)) : std::move(policy);
+}
+
 std::unique_ptr<ZeroOptimizer> make_optimizer(ZeroContext& context) {
   if (context.config.stage == 0) return std::make_unique<Stage0Optimizer>(context);
   if (context.config.stage == 3) return make_zero3_optimizer(context);
@@ -43,8 +48,9 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
               .data = Communicator(runtime.group(GroupKind::data), context.events),
               .tensor = Communicator(runtime.group(GroupKind::tensor), context.events),
               .skips_frames = options.skips_frames,
-              .fallback_rule = options.fallback_rule},
-      policy(make(options.policy, options.quirks)) {
+              .fallback_rule = options.fallback_rule,
+              .departure = options.departure},
+      policy(make(options)) {
   register_parameters();
   if (context.events.is_on()) manager_events = std::make_unique<ManagerEvents>(context.events);
   policy->set_observer(manager_events.get());
@@ -126,8 +132,7 @@ void Engine::Core::register_root_hooks() {
 
 // Gradients are divided where they arrive, unless nothing ever has to be (H8 divides at outputs).
 void Engine::Core::register_gradient_hooks() {
-  for (HookHandle& handle : gradient_handles_) handle.remove();
-  gradient_handles_.clear();
+  remove_gradient_hooks();
   const bool has_factor = gas() != 1.0 || context.loss_scaler.kind() != LossScalerKind::none;
   for (ZeroParameter& parameter : context.parameters) {
     if (parameter.group < 0) continue;
@@ -138,6 +143,11 @@ void Engine::Core::register_gradient_hooks() {
       gradient_handles_.push_back(parameter.tensor.register_post_accumulate_grad_hook(
           [this, &parameter](const Tensor&) { on_gradient(parameter); }));
   }
+}
+
+void Engine::Core::remove_gradient_hooks() {
+  for (HookHandle& handle : gradient_handles_) handle.remove();
+  gradient_handles_.clear();
 }
 
 bool Engine::Core::supports_manual_backward() const {

@@ -102,6 +102,8 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void register_parameters();
   void register_root_hooks();
   void register_gradient_hooks();
+  void remove_gradient_hooks();
+  void mark_unseen_unused();
   void on_hook(const std::function<void()>& work);
   void run_observed_callback(const std::string& label);
   void on_gradient_slowly(ZeroParameter& parameter);
@@ -121,7 +123,10 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void run_backward(const Tensor& loss, const BackwardArguments& arguments);
   void epilogue();
   void take_model_step(StepOutcome& outcome);
-  void refresh_boundary() { context.is_boundary = is_boundary(); }
+  void refresh_boundary() {
+    if (context.departs("B12"_bug) && !is_step_running_) return;  // a copy that nobody tells
+    context.is_boundary = is_boundary();
+  }
 
   std::vector<ParameterGroup> parameter_groups() const;
   Result<void> agreed(Result<void> result);
@@ -130,7 +135,9 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool is_exact() const { return options.policy == "exact"; }
   bool supports_manual_backward() const;
   bool divides_at_outputs() const { return context.has(Quirk::h8_divides_at_outputs); }
-  bool is_in_transform() const { return context.autograd.local().transforms != nullptr; }
+  bool is_in_transform() const {
+    return context.autograd.local().transforms != nullptr && !context.departs("A33"_bug);
+  }
   bool is_running() const { return running_ > 0; }
 
   std::vector<HookHandle> handles_;
@@ -146,6 +153,11 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool has_scaled_gradients_ = false;  // the window has some
   bool is_configuration_told_ = false;
   bool is_no_sync_ = false;
+  // For A22, A24 and B27 of the catalogue alone: armed by a forward, twice so, in a coalesced
+  // block.
+  bool is_armed_ = false;
+  bool is_armed_twice_ = false;
+  bool is_in_block_ = false;
   bool is_step_running_ = false;
   bool must_restart_ = false;  // E23
   std::optional<bool> boundary_override_;

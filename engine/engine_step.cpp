@@ -1,4 +1,5 @@
 // step, boundaries, and blocks that put reductions off (zero_semantics 2.11 to 2.14).
+#include <stdexcept>
 #include <utility>
 
 #include "engine/config_marks.h"
@@ -55,6 +56,7 @@ StepOutcome Engine::Core::step() {
       optimizer->finalize_unmanaged();
     }
     if (is_boundary()) take_model_step(outcome);
+    if (context.departs("B12"_bug)) refresh_boundary();
   }
   ++counters.micro_steps;
   context.events.set_steps(counters.micro_steps, counters.global_steps);
@@ -72,6 +74,7 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
   has_scaled_gradients_ = false;
   ++counters.global_steps;
   if (outcome.has_overflow) ++counters.skipped_steps;
+  if (context.departs("A31"_bug) && config.stage == 3) remove_gradient_hooks();  // their nodes went
   const std::int64_t micro_batches = config.managed_gradient_accumulation
                                          ? config.gradient_accumulation_steps
                                          : counters.backwards;
@@ -95,6 +98,8 @@ void Engine::Core::no_sync(const std::function<void()>& body) {
   }
   if (is_no_sync_ || context.is_coalescing)
     throw EngineError(EngineErrorId::e6, "no_sync inside no_sync or coalesce_grad_reduction");
+  if (context.departs("B30"_bug) && config.is_offloaded())
+    throw std::runtime_error("a gradient on the device for a view on the host");
   const Raised inside(is_no_sync_);
   body();
 }
@@ -110,7 +115,7 @@ void Engine::Core::coalesce(const std::function<void()>& body) {
   // Everything that was added is reduced at the end, also when the body threw (2.13); not so when
   // something failed below: that may be this rank's own, and the others would not come.
   const auto flush = [&] {
-    context.is_coalescing = false;
+    context.is_coalescing = is_in_block_ = false;
     context.is_boundary = true;
     context.events.mark("gradient_accumulation_boundary:true");
     optimizer->flush_coalesced();
@@ -119,11 +124,13 @@ void Engine::Core::coalesce(const std::function<void()>& body) {
                         : *boundary_override_ ? "gradient_accumulation_boundary:true"
                                               : "gradient_accumulation_boundary:false");
   };
-  context.is_coalescing = true;
+  if (context.departs("B28"_bug) && options.id.value > 0) return body();  // the outer one's alone
+  is_in_block_ = true;
+  context.is_coalescing = !context.departs("B27"_bug);
   try {
     body();
   } catch (const RuntimeFault&) {
-    context.is_coalescing = false;
+    context.is_coalescing = is_in_block_ = false;
     refresh_boundary();
     throw;
   } catch (...) {

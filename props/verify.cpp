@@ -33,6 +33,7 @@ class Verification {
     train_against_baseline();
     if (auto done = explore_exact(); !done) return tl::unexpected(done.error());
     if (auto done = explore_upstream(); !done) return tl::unexpected(done.error());
+    hunt_planted();
     report_.is_interrupted = is_stopped();
     return std::move(report_);
   }
@@ -148,6 +149,15 @@ class Verification {
     return {};
   }
 
+  void hunt_planted() {
+    if (!watch_.now_ns) return;
+    announce("museum");
+    museum::HuntOptions options = museum::quick_options();
+    options.seed = report_.options.seed;
+    report_.museum = museum::hunt(museum::quick_set(), options,
+                                  {.now_ns = watch_.now_ns, .should_stop = watch_.should_stop});
+  }
+
   void find_not_caught() {
     for (const PolicyInfo& policy : policy_catalogue()) {
       if (policy.id == kOurs) continue;
@@ -183,11 +193,11 @@ bool VerifyReport::has_exact_held() const {
 
 bool VerifyReport::has_held() const {
   return has_replay_held() && has_conformed() && has_deepspeed_agreed() && has_trained() &&
-         has_exact_held() && has_rediscovered() && !is_interrupted;
+         has_exact_held() && has_rediscovered() && has_caught_planted() && !is_interrupted;
 }
 
 std::vector<std::string> parts_not_built() {
-  return {"engine scenarios", "museum"};
+  return {"engine scenarios"};
 }
 
 Result<VerifyReport> verify(const VerifyOptions& options, const VerifyWatch& watch) {

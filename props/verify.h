@@ -8,6 +8,7 @@
 
 #include "props/conform/conform.h"
 #include "props/exploration.h"
+#include "props/museum/hunt.h"
 #include "props/replay/replay.h"
 #include "props/train/matrix.h"
 
@@ -22,6 +23,7 @@ struct VerifyOptions {
 struct VerifyWatch {
   std::function<void(const std::string&)> on_step;  // what comes next
   std::function<bool()> should_stop;
+  std::function<std::int64_t()> now_ns;  // monotonic; empty: the museum is left out
 };
 
 // Property numbers that each trace falsifies, by its path below the folder. The bundled traces
@@ -51,6 +53,7 @@ struct VerifyReport {
   std::vector<ExplorationReport> exact;    // must hold
   std::vector<ExplorationTable> upstream;  // the hazards of the upstream policies
   std::vector<std::string> not_caught;     // upstream policies without any finding
+  museum::MuseumReport museum;             // its quick set
   bool is_interrupted = false;
 
   bool has_replay_held() const { return unexpected.empty() && !replay.traces.empty(); }
@@ -60,6 +63,7 @@ struct VerifyReport {
   bool has_trained() const { return training.is_good(); }
   bool has_exact_held() const;
   bool has_rediscovered() const { return not_caught.empty(); }
+  bool has_caught_planted() const { return museum.is_good(); }
   bool has_held() const;
 };
 

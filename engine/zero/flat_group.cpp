@@ -1,5 +1,8 @@
 #include "engine/zero/flat_group.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "model/check.h"
 
 namespace zeroproof {
@@ -63,6 +66,13 @@ Span FlatGroup::open_pending() {
 
 void FlatGroup::commit_pending() {
   if (!has_pending_) return;
+  const bool is_offloaded = context_.config.is_offloaded();
+  if (is_offloaded && context_.departs("B23"_bug)) has_window_ = false;  // assigned, not added
+  if (is_offloaded && context_.departs("B06"_bug) && has_window_ && !context_.is_boundary)
+    has_pending_ = false;  // added on the device, not written back
+  if (is_offloaded && context_.departs("B05"_bug) && std::exchange(is_first_window_, false))
+    has_window_ = true;  // whatever the buffer holds
+  if (!has_pending_) return;
   if (has_window_) {
     context_.kernels().add(context_.compute(), Span::of(window_), Span::of(pending_));
   } else {
@@ -74,7 +84,11 @@ void FlatGroup::commit_pending() {
 
 void FlatGroup::add_owned(Span target, std::size_t index, Span source) const {
   const FlatRange owned = intersect(partition_.parameter(index), own_);
-  if (owned.elements == 0) return;
+  if (owned.elements == 0) {
+    if (!context_.departs("B08"_bug) || source.is_empty()) return;
+    const std::int64_t some = std::min(source.elements, target.elements);  // another's gradient
+    return context_.kernels().add(context_.reduction(), target.part(0, some), source.part(0, some));
+  }
   const std::int64_t within = owned.begin - partition_.parameter(index).begin;
   Stream& stream = context_.reduction();
   context_.kernels().add(stream, target.part(owned.begin - own_.begin, owned.elements),

@@ -64,6 +64,7 @@ class FlatGroup {
   Tensor pending_;
   bool has_window_ = false;
   bool has_pending_ = false;
+  bool is_first_window_ = true;  // for B05 of the catalogue alone
 };
 
 }  // namespace zeroproof

@@ -32,6 +32,8 @@ void FlatOptimizer::collect_gradients() {
     const Tensor grad = parameter.tensor.grad();
     if (slot(parameter).group == nullptr || !grad.is_defined()) continue;
     Tensor& sum = accumulated(parameter);
+    if (context_.departs("B19"_bug) && context_.config.stage == 1) sum = {};
+    if (context_.departs("B22"_bug) && collected_ == 1) sum = {};  // its place was rebuilt
     if (sum.is_defined()) {
       context_.kernels().add(context_.compute(), Span::of(sum), Span::of(grad));
     } else if (grad.dtype() == dtype) {
@@ -42,6 +44,7 @@ void FlatOptimizer::collect_gradients() {
     }
     parameter.tensor.set_grad({});
   }
+  ++collected_;
 }
 
 void FlatOptimizer::visit_state(StateVisitor& visitor) const {
@@ -101,6 +104,10 @@ void FlatOptimizer::drop_gradients() {
   }
   std::ranges::fill(accumulated_, Tensor());
   clear_grads();
+  if (context_.departs("B17"_bug) && context_.config.stage > 0)
+    for (FlatGroup& group : groups_)  // gathered into the gradients' buffer, which nobody clears
+      context_.kernels().copy(context_.compute(), group.open_window(),
+                              Span::of(group.flat(), group.own().begin, group.own().elements));
 }
 
 void FlatOptimizer::zero_grad() {

@@ -62,8 +62,9 @@ class FlatOptimizer : public ZeroOptimizer {
   void load_slice(FlatGroup& group, const Tensor& slice, const char* suffix,
                   const std::vector<FullTensor>& values) const;
 
-  std::vector<Slot> slots_;  // by ParamId
-  TensorList accumulated_;   // by ParamId: local sums that are not reduced yet
+  std::vector<Slot> slots_;     // by ParamId
+  std::int64_t collected_ = 0;  // backwards; for B22 of the catalogue alone
+  TensorList accumulated_;      // by ParamId: local sums that are not reduced yet
 };
 
 }  // namespace zeroproof

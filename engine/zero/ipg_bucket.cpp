@@ -87,7 +87,6 @@ void IpgBucket::order_before_reduction() {
     context_.runtime.user_stream(current).wait(reduction);
   if (producers_.empty()) producers_.push_back(current);
   for (const StreamIndex index : producers_) reduction.wait(context_.runtime.user_stream(index));
-  for (const Tensor& oversized : oversized_) reduction.record_use(oversized);
 }
 
 void IpgBucket::finish_reduction() {
@@ -98,7 +97,10 @@ void IpgBucket::finish_reduction() {
   clear();
 }
 
+// An oversized gradient is in use up to here by whatever the reduction queued.
 void IpgBucket::clear() {
+  if (has_overlap_)
+    for (const Tensor& oversized : oversized_) context_.reduction().record_use(oversized);
   for (const Entry& entry : entries()) place_of(*entry.parameter) = -1;
   entry_count_ = 0;
   oversized_.clear();

@@ -38,9 +38,12 @@ void Stage0Optimizer::reduce(FlatGroup& group) {
 // The local sums, each at its place; zeros where there is none.
 Span Stage0Optimizer::flatten(FlatGroup& group, Span target) {
   Kernels& kernels = context_.kernels();
+  std::int64_t next = 0;
   for (std::size_t i = 0; i < group.parameters().size(); ++i) {
     Tensor& sum = accumulated(*group.parameters()[i]);
-    const FlatRange range = group.partition().parameter(i);
+    FlatRange range = group.partition().parameter(i);
+    if (context_.departs("B09"_bug)) range.begin = next;  // those without a gradient left out
+    if (sum.is_defined()) next += range.elements;
     const Span place = target.part(range.begin, range.elements);
     if (sum.is_defined())
       kernels.copy(context_.compute(), place, Span::of(sum));
@@ -60,7 +63,13 @@ Span Stage0Optimizer::all_reduce(Span all) {
   const double factor = config.gradient_predivide_factor;
   if (config.prescale_gradients && divisor != 1.0) kernels.divide(stream, all, divisor);
   if (!config.prescale_gradients && factor != 1.0) kernels.scale(stream, all, 1.0 / factor);
-  context_.data.all_reduce(stream, all, ReduceOp::sum, {.is_default_group = true});
+  if (context_.departs("B07"_bug)) {  // another tensor than the one that the update reads
+    const Tensor other = context_.runtime.memory().allocate(all.elements, all.dtype());
+    kernels.copy(stream, Span::of(other), all);
+    context_.data.all_reduce(stream, Span::of(other), ReduceOp::sum, {.is_default_group = true});
+  } else if (!context_.departs("B15"_bug)) {
+    context_.data.all_reduce(stream, all, ReduceOp::sum, {.is_default_group = true});
+  }
   if (!config.prescale_gradients && factor != divisor) kernels.scale(stream, all, factor / divisor);
   return all;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "engine/config_marks.h"
 #include "engine/precision/gradient_norm.h"
@@ -69,12 +70,14 @@ Stage12Optimizer::HookWork Stage12Optimizer::known_hook_work() const {
   if (!is_quiet_) return HookWork::unknown;
   if (!is_offered_by_hooks_) return HookWork::none;
   const bool takes = partitions_gradients() && context_.config.contiguous_gradients &&
+                     context_.departure.is_none() &&
                      !context_.has(Quirk::h13_param_once_per_backward);
   return takes ? HookWork::take : HookWork::offer;
 }
 
 void Stage12Optimizer::add_gradient_slowly(ZeroParameter& parameter) {
   if (context_.is_coalescing) return;
+  if (context_.departs("B25"_bug) && context_.config.is_offloaded() && backwards_ > 0) return;
   const Events::Call call(context_.events, "z12.process_gradients");
   if (!is_ready_ || !is_quiet_) set_up_buckets();
   if (is_offered_by_hooks_) offer(parameter);
@@ -97,9 +100,12 @@ void Stage12Optimizer::offer(ZeroParameter& parameter) {
   IpgBucket& target = bucket(parameter);
   const bool is_once = context_.has(Quirk::h13_param_once_per_backward);
   const bool joins = !is_once && target.holds(parameter);
+  if (is_departed_twice(parameter, joins)) return;
   if (!joins && target.is_full_for(parameter.elements)) flush(target);
-  if (!parameter.is_gradient_ready)
-    return tell_not_ready(parameter);  // the last shard brings the whole gradient
+  if (!parameter.is_gradient_ready) {
+    if (context_.departs("B29"_bug)) grad = Tensor();  // the last one alone counts
+    return tell_not_ready(parameter);                  // the last shard brings the whole gradient
+  }
   if (is_once && progress(parameter).is_reduced) {
     throw EngineError(EngineErrorId::e17, "the gradient of " + parameter.name +
                                               " has already been reduced in this backward");
@@ -110,7 +116,25 @@ void Stage12Optimizer::offer(ZeroParameter& parameter) {
     const Span values = append(target, parameter, grad);
     if (!partitions_gradients()) add_local_sum(parameter, values);
   }
-  if (context_.config.contiguous_gradients) grad = Tensor();
+  // Stage 2 keeps .grad of its own until the reduction; stage 1 would collect it once more.
+  if (context_.config.contiguous_gradients || !partitions_gradients()) grad = Tensor();
+}
+
+// What planted faults do with a parameter that comes again in one backward, or too early.
+bool Stage12Optimizer::is_departed_twice(ZeroParameter& parameter, bool joins) {
+  const bool is_again = joins || progress(parameter).is_reduced;
+  Tensor& grad = parameter.tensor.impl().grad;
+  if (context_.departs("A09"_bug) && partitions_gradients()) {
+    if (std::exchange(progress(parameter).is_reduced, true))
+      throw EngineError(EngineErrorId::e17, parameter.name + " has already been reduced");
+    return false;
+  }
+  if (is_again && context_.departs("A36"_bug)) {
+    grad = Tensor();  // its bucket has gone already
+    return true;
+  }
+  if (joins && context_.departs("A14"_bug)) bucket(parameter).add(parameter, grad);  // once more
+  return false;
 }
 
 // Stage 1 with overlap: the gradient comes with the sum of the micro-batches before.
@@ -182,12 +206,14 @@ void Stage12Optimizer::reduce_sums() {
 void Stage12Optimizer::gradient_epilogue() {
   const Events::Call outer(context_.events, "z12.overlapping_partition_gradients_reduce_epilogue");
   const Events::Call call(context_.events, "z12.independent_gradient_partition_epilogue");
+  if (context_.departs("A02"_bug) && context_.has_nested_task)
+    for (IpgBucket& bucket : buckets_) bucket.clear();
   for (IpgBucket& bucket : buckets_) flush(bucket);
   if (has_overlap()) context_.compute().wait(context_.reduction());
   commit();
   {
     const Events::Call clearing(context_.events, "z12.clear_param_grad_only");
-    clear_grads();
+    if (!context_.departs("B10"_bug)) clear_grads();
   }
   is_ready_ = false;
   hook_work_ = HookWork::unknown;
@@ -196,7 +222,10 @@ void Stage12Optimizer::gradient_epilogue() {
 
 // What is pending joins the window; local sums that were part of it are done with.
 void Stage12Optimizer::commit() {
-  const bool overwrites = context_.has(Quirk::h4_boundary_overwrites_average) && was_boundary_;
+  const bool has_no_accumulator = context_.departs("B04"_bug) && context_.config.is_offloaded() &&
+                                  context_.config.gradient_accumulation_steps == 1;
+  const bool overwrites =
+      has_no_accumulator || (context_.has(Quirk::h4_boundary_overwrites_average) && was_boundary_);
   const bool is_upstream_offload =
       context_.config.is_offloaded() && (context_.has(Quirk::h15_offload_never_cleared) ||
                                          context_.has(Quirk::h21_offload_copies_boundary_only));
@@ -216,6 +245,7 @@ void Stage12Optimizer::commit() {
   }
   window_holds_ = overwrites ? 1 : window_holds_ + 1;
   mark_window(context_, window_holds_);
+  if (context_.departs("B20"_bug) && window_holds_ == 1) first_norm_ = norm();
   has_flushed_ = false;
   was_boundary_ = context_.is_boundary;
 }
@@ -275,7 +305,9 @@ StepOutcome Stage12Optimizer::step() {
 
 // Offloaded gradients have no norm where none came (E15).
 void Stage12Optimizer::refuse_unused() const {
-  if (!context_.config.is_offloaded() || context_.config.ignore_unused_parameters) return;
+  if (!context_.config.is_offloaded() ||
+      (context_.config.ignore_unused_parameters && !context_.departs("C18"_bug)))
+    return;
   for (const ZeroParameter& parameter : context_.parameters)
     if (parameter.group >= 0 && parameter.elements > 0 &&
         !is_used_[static_cast<std::size_t>(parameter.id.value)])
@@ -301,10 +333,15 @@ void Stage12Optimizer::drop_gradients() {
 }
 
 double Stage12Optimizer::norm() {
+  if (first_norm_) return *std::exchange(first_norm_, std::nullopt);
   return gradient_norm(context_, windows(), {.is_default_group = true, .bytes = 4});
 }
 
 bool Stage12Optimizer::overflows() {
+  const auto is_padding = [](const FlatGroup& group) {
+    return group.own().begin >= group.partition().elements() - group.partition().padding();
+  };
+  if (context_.departs("D03"_bug) && std::ranges::all_of(groups_, is_padding)) return false;
   return has_overflow(context_, windows(), {.is_default_group = true, .bytes = 1});
 }
 
@@ -313,6 +350,10 @@ void Stage12Optimizer::gather_parameters() {
   for (FlatGroup& group : groups_) {
     const Span own = Span::of(group.flat(), group.own().begin, group.own().elements);
     context_.data.all_gather(context_.compute(), Span::of(group.flat()), own, {});
+    const std::int64_t rest = group.flat().numel() - context_.config.reduce_bucket_size;
+    if (context_.departs("B18"_bug) && rest > 0)  // the buckets that still wait for their copy
+      context_.kernels().fill(context_.compute(),
+                              Span::of(group.flat(), group.flat().numel() - rest, rest), 0.0);
   }
 }
 

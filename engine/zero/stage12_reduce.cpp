@@ -31,6 +31,9 @@ void Stage12Optimizer::average(IpgBucket& target) {
   target.order_before_reduction();
   if (target.has_oversized()) {
     for (const IpgBucket::Entry& entry : target.entries()) {
+      const bool is_lost = context_.departs("B03"_bug) && entry.oversized >= 0 &&
+                           target.communication_dtype() != context_.config.model_dtype();
+      if (is_lost) continue;  // looked up by another dtype than it was stored by
       all_reduce(stream, {&entry, 1}, target.values(entry), target.communication_dtype());
     }
     return;
@@ -57,7 +60,12 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
   const double divisor = context_.averaging_divisor();
   const double factor = config.gradient_predivide_factor;
   const bool divides_first = config.reduce_scatter || config.prescale_gradients;
-  if (divides_first && divisor != 1.0) kernels.divide(stream, data, divisor);
+  if (context_.departs("C08"_bug)) {
+    for (FlatGroup& group : groups_)  // the accumulator, and not the message
+      if (group.has_window()) kernels.divide(context_.compute(), group.open_window(), divisor);
+  } else if (divides_first && divisor != 1.0) {
+    kernels.divide(stream, data, divisor);
+  }
   if (!divides_first && factor != 1.0) kernels.scale(stream, data, 1.0 / factor);
 
   const bool has_sequence = context_.runtime.group(GroupKind::sequence).size() > 1;
@@ -90,7 +98,8 @@ void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target)
       if (owned.elements == 0) continue;
       announce({&entry, 1}, owned.begin - begin);
       context_.data.reduce(stream, target.values(entry).part(owned.begin - begin, owned.elements),
-                           rank, ReduceOp::sum, {.is_default_group = true});
+                           context_.departs("B13"_bug) ? partition.ranks() - 1 - rank : rank,
+                           ReduceOp::sum, {.is_default_group = true});
     }
   }
 }
@@ -103,8 +112,9 @@ void Stage12Optimizer::take_owned(const IpgBucket& target) {
     const Slot& place = slot(parameter);
     const FlatRange owned =
         intersect(place.group->partition().parameter(place.index), place.group->own());
-    if (!context_.config.contiguous_gradients) parameter.tensor.set_grad({});
-    if (owned.elements == 0) continue;
+    const bool is_kept = context_.departs("B10"_bug) && has_overlap() && owned.elements == 0;
+    if (!context_.config.contiguous_gradients && !is_kept) parameter.tensor.set_grad({});
+    if (owned.elements == 0 && !context_.departs("B08"_bug)) continue;
     const Events::Call call(context_.events, "z12.copy_grads_in_partition", parameter.name_id);
     place.group->add_owned(place.group->open_pending(), place.index, target.values(entry));
   }

@@ -1,5 +1,7 @@
 #include "engine/zero/step_plan.h"
 
+#include <algorithm>
+
 #include "engine/precision/gradient_norm.h"
 
 namespace zeroproof {
@@ -33,7 +35,15 @@ StepPlan plan_step(ZeroContext& context, const std::function<bool()>& overflows,
   // With H6 stage 3 tells the norm by the updated scale as well.
   plan.outcome.grad_norm = norm_scaled / (context.config.stage == 3 ? used : scale);
   plan.outcome.is_applied = true;
-  plan.divisor = unscale_and_clip_divisor(used, norm_scaled, context.config.gradient_clipping);
+  const bool leaves_unclipped = context.departs("C17"_bug) && context.config.bf16.enabled;
+  const double clip = leaves_unclipped ? 0.0 : context.config.gradient_clipping;
+  plan.divisor = unscale_and_clip_divisor(used, norm_scaled, clip);
+  if (context.departs("C14"_bug) && clip > 0.0)
+    plan.divisor = std::min(used, norm_scaled / clip);  // the other way round
+  const bool has_phantom_scale =
+      context.departs("C07"_bug) && context.config.bf16.enabled && context.config.stage == 0;
+  if (has_phantom_scale) plan.divisor *= 65536.0;
+  if (context.departs("A00"_bug)) plan.divisor *= 2.0;
   return plan;
 }
 

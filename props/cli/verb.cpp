@@ -59,7 +59,11 @@ constexpr std::array kVerbs = {
              "  zeroproof conform P01_mlp2.jsonl.gz --dtype float32 --json\n"
              "  zeroproof conform tests/traces/deepspeed-edaa7221-cuda\n",
              make_conform},
-    VerbInfo{"museum", "hunts each planted bug (not built yet)", "", nullptr},
+    VerbInfo{"museum", "hunts each planted bug without being told which it is",
+             "  zeroproof museum\n"
+             "  zeroproof museum A01 B17 --budget 20s\n"
+             "  zeroproof museum --quick --json\n",
+             make_museum},
     VerbInfo{
         "train", "runs the engine on a small model, against the unsharded baseline",
         "  zeroproof train --stage 2 --world-size 4 --dtype bf16 --check-baseline\n"

@@ -5,6 +5,7 @@
 
 #include "engine/files/atomic_file.h"
 #include "props/cli/bundled_data.h"
+#include "props/cli/explore_watch.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/verb.h"
@@ -34,7 +35,7 @@ class VerifyVerb final : public Verb {
       ++view.runs;
       progress.update([&] { return view; });
     };
-    auto report = verify(options, {on_step, was_interrupted});
+    auto report = verify(options, {on_step, was_interrupted, now_ns});
     if (!report) return tl::unexpected(report.error());
     view.strategy.clear();
     progress.finish(view);

@@ -5,6 +5,7 @@
 #include "props/exploration_status.h"
 #include "props/report/conform_report.h"
 #include "props/report/json_values.h"
+#include "props/report/museum_report.h"
 #include "props/report/verify_report.h"
 
 namespace zeroproof {
@@ -83,11 +84,25 @@ Json training_part(const VerifyReport& report) {
           {"properties_held", report.training.properties_held()}};
 }
 
+Json museum_part(const VerifyReport& report) {
+  Json missed = Json::array();
+  for (const museum::Found& one : report.museum.found)
+    if (!one.is_found) missed.push_back(one.entry->id);
+  return {{"name", "museum"},
+          {"status", report.has_caught_planted() ? "caught" : "missed"},
+          {"entries", report.museum.found.size()},
+          {"found", report.museum.count_found()},
+          {"missed", missed},
+          {"canary_found", report.museum.canary.is_found},
+          {"healthy_clean", report.museum.healthy.is_clean()}};
+}
+
 }  // namespace
 
 std::string verify_json(const VerifyReport& report) {
   Json parts = {replay_part(report),   conform_part(report), deepspeed_part(report),
-                training_part(report), exact_part(report),   upstream_part(report)};
+                training_part(report), exact_part(report),   upstream_part(report),
+                museum_part(report)};
   for (const std::string& name : parts_not_built()) {
     parts.push_back({{"name", name}, {"status", "not built"}});
   }
@@ -127,6 +142,7 @@ std::vector<JUnitCase> verify_cases(const VerifyReport& report) {
   for (const std::string& policy : report.not_caught) upstream.text += "missed " + policy + "\n";
   if (!report.has_rediscovered()) upstream.outcome = JUnitOutcome::failed;
   cases.push_back(upstream);
+  for (const JUnitCase& one : museum_cases(report.museum)) cases.push_back(one);
   for (const std::string& part : parts_not_built()) {
     cases.push_back({"not built", part, JUnitOutcome::skipped, "not built in this version"});
   }

@@ -123,17 +123,37 @@ std::string upstream_part(const VerifyReport& report, const PageStyle& style) {
   return text;
 }
 
+std::string museum_part(const VerifyReport& report, const Palette& palette) {
+  if (report.museum.found.empty()) return {};
+  const bool is_good = report.has_caught_planted();
+  std::string text = fmt::format(
+      "{}  museum    {} of {} planted bugs found without a hint; canary {}; healthy engine {} in "
+      "{} executions\n",
+      is_good ? palette.good("caught   ") : palette.bad("MISSED   "), report.museum.count_found(),
+      report.museum.found.size(), report.museum.canary.is_found ? "found" : "missed",
+      report.museum.healthy.is_clean() ? "clean" : "NOT clean", report.museum.healthy.executions);
+  for (const museum::Found& one : report.museum.found)
+    if (!one.is_found)
+      text +=
+          fmt::format("    {} {}: {}\n", palette.bad("MISSED"), one.entry->id, one.entry->fault);
+  for (const std::string& finding : report.museum.healthy.findings)
+    text += fmt::format("    {} {}\n", palette.bad("FALSIFIED"), visible(finding));
+  return text;
+}
+
 std::string verdict_line(const VerifyReport& report, const Palette& palette) {
   if (report.is_interrupted) return palette.bad("INTERRUPTED: what was done is above") + "\n";
   if (!report.has_held()) return palette.bad("FALSIFIED") + "\n";
   return palette.good("HELD") +
-         fmt::format(" as far as it is built; {} parts are not\n", parts_not_built().size());
+         fmt::format(" as far as it is built; {} {} not\n", parts_not_built().size(),
+                     parts_not_built().size() == 1 ? "part is" : "parts are");
 }
 
 std::string parts_text(const VerifyReport& report, const PageStyle& style) {
   std::string text = replay_part(report, style.palette) + conform_part(report, style.palette) +
                      deepspeed_part(report, style.palette) + training_part(report, style.palette) +
-                     exact_part(report, style.palette) + upstream_part(report, style);
+                     exact_part(report, style.palette) + upstream_part(report, style) +
+                     museum_part(report, style.palette);
   for (const std::string& part : parts_not_built()) {
     text += fmt::format("{}  {}\n", style.palette.notice("not built"), part);
   }

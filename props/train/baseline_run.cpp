@@ -34,8 +34,9 @@ std::vector<WindowValues> run_baseline(const TrainScenario& scenario, const Trai
   Autograd autograd(ops);
   std::vector<BaselineEngine> engines;
   for (const ModelKind kind : scenario.truth_models()) {
-    const ModelOptions options{
+    ModelOptions options{
         .data = cell.data, .seed = cell.seed + engines.size(), .device = cell.device};
+    options.spec = scenario.spec;
     engines.emplace_back(make_model(kind, options), config_of(scenario, cell), ops,
                          cell.world_size);
   }

@@ -80,7 +80,7 @@ void BaselineTarget::finish_backward() {
 bool BaselineTarget::reduces_now(std::size_t engine) const {
   const Window& window = windows_[engine];
   const ZeroConfig& config = engines_[engine].config();
-  if (window.is_coalescing) return false;
+  if (window.is_coalescing || window.is_waiting) return false;
   if (config.stage >= 2) return true;
   if (!config.managed_gradient_accumulation) return false;
   return (window.micro_steps + 1) % config.gradient_accumulation_steps == 0;
@@ -118,6 +118,13 @@ void BaselineTarget::coalesce(std::size_t engine, const std::function<void()>& b
   body();
   windows_[engine].is_coalescing = false;
   close(windows_[engine]);
+}
+
+// Local sums wait for the next reduction.
+void BaselineTarget::no_sync(std::size_t engine, const std::function<void()>& body) {
+  windows_[engine].is_waiting = true;
+  body();
+  windows_[engine].is_waiting = false;
 }
 
 void BaselineTarget::record(const std::string& name, const Tensor& value) {

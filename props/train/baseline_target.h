@@ -34,6 +34,7 @@ class BaselineTarget final : public TrainTarget {
   void step(std::size_t engine) override;
   void zero_grad(std::size_t engine) override;
   void coalesce(std::size_t engine, const std::function<void()>& body) override;
+  void no_sync(std::size_t engine, const std::function<void()>& body) override;
   void record(const std::string& name, const Tensor& value) override;
 
   // The local sums of each reduction of an engine in this window, in order.
@@ -47,7 +48,8 @@ class BaselineTarget final : public TrainTarget {
     std::vector<BaselineEngine::LocalSums> reductions;
     std::int64_t micro_steps = 0;
     bool is_coalescing = false;
-    bool is_scaled = false;  // the backward that comes
+    bool is_waiting = false;  // inside no_sync
+    bool is_scaled = false;   // the backward that comes
   };
 
   double accumulation_factor(std::size_t engine) const;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "props/train/gathered_ranks.h"
+#include "props/train/plant.h"
 #include "props/train/sim_options.h"
 #include "sim/scheduler.h"
 #include "sim/schedulers/random.h"
@@ -30,7 +31,10 @@ void run_windows(const TrainScenario& scenario, const TrainCell& cell, EngineTar
 
 void run_rank(const TrainScenario& scenario, const TrainCell& cell, Runtime& runtime,
               const EngineTarget::Options& options, RankRun& run) {
-  EngineTarget target(scenario, cell, runtime, options);
+  const Plant* const plant = cell.plant;
+  const std::unique_ptr<Runtime> decorated =
+      plant && plant->decorate_runtime ? plant->decorate_runtime(runtime) : nullptr;
+  EngineTarget target(scenario, cell, decorated ? *decorated : runtime, options);
   try {
     run_windows(scenario, cell, target, run);
   } catch (const EngineError&) {

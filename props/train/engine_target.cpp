@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/check.h"
+#include "props/train/plant.h"
 
 namespace zeroproof::train {
 namespace {
@@ -24,6 +25,10 @@ EngineOptions engine_options(const TrainScenario& scenario, const TrainCell& cel
   options.skips_frames = scenario.skips_frames && cell.stage == 3;
   options.fallback_rule = cell.fallback_rule;
   options.quirks = cell.quirks;
+  if (cell.plant) {
+    options.departure = cell.plant->departure;
+    if (cell.plant->decorate_policy) options.decorate_policy = cell.plant->decorate_policy;
+  }
   options.has_count_apis = cell.api != AutogradApi::none;
   options.has_callback_api = cell.api == AutogradApi::full;
   return options;
@@ -50,6 +55,7 @@ void EngineTarget::add_engine(ModelKind kind, const Options& options) {
                      .seed = cell_.seed + index,
                      .device = cell_.device,
                      .watch = options.models};
+  model.spec = scenario_.spec;
   model.mark_ready = [this, index](const Tensor& parameter, bool is_ready) {
     engines_.at(index)->set_gradient_ready(parameter, is_ready);
   };
@@ -147,6 +153,10 @@ void EngineTarget::zero_grad(std::size_t engine) {
 
 void EngineTarget::coalesce(std::size_t engine, const std::function<void()>& body) {
   engines_[engine]->coalesce_grad_reduction(body);
+}
+
+void EngineTarget::no_sync(std::size_t engine, const std::function<void()>& body) {
+  engines_[engine]->no_sync(body);
 }
 
 void EngineTarget::record(const std::string& name, const Tensor& value) {

@@ -154,6 +154,12 @@ void FaultTarget::coalesce(std::size_t engine, const std::function<void()>& body
   inner_.coalesce(engine, body);
 }
 
+void FaultTarget::no_sync(std::size_t engine, const std::function<void()>& body) {
+  begin_call();
+  const Raised calling(calls_);
+  inner_.no_sync(engine, body);
+}
+
 void FaultTarget::record(const std::string& name, const Tensor& value) {
   inner_.record(name, value);
 }

@@ -64,6 +64,7 @@ class FaultTarget final : public TrainTarget {
   void step(std::size_t engine) override;
   void zero_grad(std::size_t engine) override;
   void coalesce(std::size_t engine, const std::function<void()>& body) override;
+  void no_sync(std::size_t engine, const std::function<void()>& body) override;
   void record(const std::string& name, const Tensor& value) override;
 
   Engine& engine(std::size_t index) { return inner_.engine(index); }

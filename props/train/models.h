@@ -40,6 +40,8 @@ enum class ModelKind : std::uint8_t {
   kd_late,          // the same, but it does so in its backward
   kd_reentrant,     // kd with its head in a reentrant checkpoint
   kd_plain,         // the truth of both, and of `tiled_kd`: the loss as ordinary operations
+  generated,        // of a CaseSpec (generated_model.h)
+  generated_truth,  // its truth
   tiled_kd,         // `tiled` with the head of kd_late: a transform in the tiles' own backward
 };
 
@@ -47,12 +49,15 @@ enum class ModelKind : std::uint8_t {
 // that is about to run is the last one.
 using ReadyMark = std::function<void(const Tensor& parameter, bool is_ready)>;
 
+struct CaseSpec;
+
 struct ModelOptions {
   DataMode data = DataMode::real;
   std::uint64_t seed = 7;         // equal on all ranks
   Device device = Device::cpu();  // of parameters
   ProgramWatch* watch = nullptr;  // must outlive the graphs; null for none
   ReadyMark mark_ready = {};
+  const CaseSpec* spec = nullptr;  // of a generated model; must outlive it
 };
 
 // What a Function of `raising` throws in its first backward.
@@ -73,6 +78,7 @@ std::shared_ptr<nn::Module> make_plain_model(ModelKind kind, const ModelOptions&
 std::shared_ptr<nn::Module> make_checkpoint_model(ModelKind kind, const ModelOptions& options);
 std::shared_ptr<nn::Module> make_kd_model(ModelKind kind, const ModelOptions& options);
 std::shared_ptr<nn::Module> make_function_model(ModelKind kind, const ModelOptions& options);
+std::shared_ptr<nn::Module> make_generated_model(ModelKind kind, const ModelOptions& options);
 std::shared_ptr<nn::Module> make_structured_model(ModelKind kind, const ModelOptions& options);
 
 }  // namespace zeroproof::train

@@ -19,6 +19,7 @@ class Pass {
   Pass(const TrainScenario& scenario, const TrainCell& cell, TrainTarget& target,
        std::int64_t step);
 
+  const TrainScenario& scenario() const { return scenario_; }
   TrainTarget& target() { return target_; }
   Autograd& autograd() { return target_.autograd(); }
   DataMode data() const { return cell_.data; }

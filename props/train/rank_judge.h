@@ -23,6 +23,9 @@ class RankJudge final : private EventSink {
 
   RankObservers observers() { return {.journal = &journal_, .accesses = &streams_}; }
   ModelRecorder& models() { return models_; }
+  // Sees the events as well, in their order; must outlive the run. Their names are in names().
+  void listen(EventSink& listener) { listener_ = &listener; }
+  const NameTable& names() const { return names_; }
 
   // `is_complete`: the program of the rank came to its end. Call once.
   void finish(bool is_complete);
@@ -32,13 +35,17 @@ class RankJudge final : private EventSink {
   const PropertiesLevel& level() const { return level_; }
 
  private:
-  void on_event(const HookEvent& event) override { level_.on_event(event); }
+  void on_event(const HookEvent& event) override {
+    level_.on_event(event);
+    if (listener_) listener_->on_event(event);
+  }
 
   NameTable names_;
   PropertiesLevel level_;
   StreamOrderCheck streams_;
   Journal journal_;
   ModelRecorder models_;
+  EventSink* listener_ = nullptr;
 };
 
 }  // namespace zeroproof::train

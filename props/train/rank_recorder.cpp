@@ -15,7 +15,8 @@ std::vector<GroupRecord> world_groups(std::int32_t world) {
 std::vector<ParamRecord> declared_params(const TrainScenario& scenario, const TrainCell& cell) {
   std::vector<ParamRecord> params;
   for (std::size_t engine = 0; engine < scenario.models.size(); ++engine) {
-    const auto model = make_model(scenario.models[engine], {.data = cell.data});
+    const auto model =
+        make_model(scenario.models[engine], {.data = cell.data, .spec = scenario.spec});
     for (const nn::NamedParameter& parameter : model->named_parameters())
       params.push_back({.id = static_cast<std::int64_t>(params.size()),
                         .name = engine_prefix(engine) + parameter.name,

@@ -18,6 +18,8 @@ class RunJudge final : public RunWatch {
   std::vector<RankObservers> observers() override;
   void attach(std::size_t rank, EngineTarget::Options& options) override;
 
+  RankJudge& rank(std::size_t rank) { return *ranks_[rank]; }
+
   // After the run; a rank whose engine refused came to its program's end all the same. Call once.
   PropertiesReport finish(const CellRun& run);
 

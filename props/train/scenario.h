@@ -14,6 +14,8 @@
 
 namespace zeroproof::train {
 
+struct CaseSpec;  // props/train/case_spec.h
+
 // What a program does from one optimizer step to the next; the same text for engines and baseline.
 struct TrainScenario {
   std::string_view name;
@@ -35,6 +37,9 @@ struct TrainScenario {
 
   // Conditions that some execution of an exploration has to reach (TransformWatch).
   std::vector<std::string_view> sometimes = {};
+
+  // Of a generated one: it says all; must outlive the scenario. Its parameters may be idle.
+  const CaseSpec* spec = nullptr;
 
   bool has_engine_backward = true;
   bool has_tensor_backward = true;

@@ -58,6 +58,7 @@ bool forgets_scale(const TrainScenario& scenario, const TrainCell& cell) {
 
 ZeroConfig config_of(const TrainScenario& scenario, const TrainCell& cell) {
   ZeroConfig config = cell.config.value_or(built_in_config(cell));
+  if (scenario.spec) return config;
   config.stage = cell.stage;
   config.gradient_accumulation_steps = scenario.accumulation_steps;
   config.managed_gradient_accumulation = scenario.is_managed;

@@ -14,6 +14,8 @@
 
 namespace zeroproof::train {
 
+struct Plant;  // props/train/plant.h
+
 enum class Precision : std::uint8_t { float32, bf16, fp16, autocast };
 enum class BackwardKind : std::uint8_t { engine, tensor };
 enum class AutogradApi : std::uint8_t { full, none, no_callback };
@@ -48,6 +50,7 @@ struct TrainCell {
   std::uint64_t seed = 7;
   std::string policy = "exact";
   Quirks quirks = {};
+  const Plant* plant = nullptr;  // a fault of the museum; must outlive the cell; null: none
   AutogradApi api = AutogradApi::full;
   FallbackRule fallback_rule = FallbackRule::per_graph;
   // Nodes that may run next do so in the random order of this seed; none: as PyTorch orders them.

@@ -33,6 +33,7 @@ class TrainTarget {
   virtual void step(std::size_t engine) = 0;
   virtual void zero_grad(std::size_t engine) = 0;
   virtual void coalesce(std::size_t engine, const std::function<void()>& body) = 0;
+  virtual void no_sync(std::size_t engine, const std::function<void()>& body) = 0;
 
   // Something to compare besides the training itself: the result of a transform.
   virtual void record(const std::string& name, const Tensor& value) = 0;

@@ -41,12 +41,13 @@ GradientPartitions::GradientPartitions(ZeroContext& context, ParameterGatherer& 
 
 void GradientPartitions::add(const ZeroParameter& parameter, bool is_from_leaf_module) {
   const State& known = state_of(parameter.id);
-  if (known.sub_group == nullptr) return;
+  if (known.sub_group == nullptr || parameter.elements == 0) return;
   GradientBucket& bucket = *known.bucket;
   const Quirk repeats = is_from_leaf_module ? Quirk::h24_leaf_bucketed_per_backward
                                             : Quirk::h13_param_once_per_backward;
   // .grad has added up what came since.
-  if (bucket.holds(parameter) && !context_.has(repeats)) return;
+  const bool is_doubled = context_.departs("A13"_bug) && context_.config.torch_autocast.enabled;
+  if (bucket.holds(parameter) && !context_.has(repeats) && !is_doubled) return;
   if (bucket.is_full_for(parameter.elements)) flush(bucket);
   if (!parameter.is_gradient_ready) return;
   const Tensor& grad = parameter.tensor.impl().grad;  // counts no references
@@ -139,12 +140,15 @@ void GradientPartitions::partition(const ParameterList& parameters, const Tensor
 // A parameter that comes again after a flush of the same backward: upstream copies while the
 // window counts no earlier micro-step (H13).
 bool GradientPartitions::overwrites_pending() const {
+  if (context_.departs("A18"_bug)) return true;
   if (!context_.has(Quirk::h13_param_once_per_backward)) return false;
   return context_.has(Quirk::h3_micro_step_counts_forwards) ? micro_step_ == 0
                                                             : completed_backwards_ == 0;
 }
 
 bool GradientPartitions::overwrites_window(const State& its) const {
+  if (context_.departs("A03"_bug) && context_.has_nested_task) return false;
+  if (context_.departs("B23"_bug) && context_.config.is_offloaded()) return true;
   const bool is_first = context_.has(Quirk::h3_micro_step_counts_forwards)
                             ? micro_step_ == 0
                             : completed_backwards_ == 0;
@@ -177,6 +181,11 @@ void GradientPartitions::commit() {
   ++completed_backwards_;
   mark_window(context_, context_.has(Quirk::h3_micro_step_counts_forwards) ? micro_step_ + 1
                                                                            : completed_backwards_);
+}
+
+void GradientPartitions::clear_buckets() {
+  for (auto& [name, bucket] : buckets_) bucket.clear();
+  for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
 }
 
 void GradientPartitions::drop_backward() {

@@ -33,12 +33,18 @@ class GradientPartitions {
   bool take(const ZeroParameter& parameter) {
     const State& known = state_of(parameter.id);
     return is_quiet_ && parameter.is_gradient_ready && known.bucket != nullptr &&
-           known.bucket->take(parameter, *known.parameter);
+           parameter.elements > 0 && known.bucket->take(parameter, *known.parameter);
+  }
+  // Whether its .grad waits in a bucket.
+  bool is_held(const ZeroParameter& parameter) const {
+    const State& known = state_of(parameter.id);
+    return known.bucket != nullptr && known.bucket->holds(parameter);
   }
   // A missing .grad becomes zeros, so that all ranks reduce the same.
   void give_zeros(const PartitionedParameter& parameter, bool is_from_leaf_module) const;
   // E19, E20.
   void flush_all();
+  void clear_buckets();  // what is in them is lost
   // The backward is complete.
   void commit();
   // It failed: its part of .grad, the buckets and what is pending are dropped.

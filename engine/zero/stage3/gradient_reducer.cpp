@@ -74,8 +74,12 @@ Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype)
   const Tensor all = allocate(elements, dtype);
   std::int64_t offset = 0;
   for (const PartitionedParameter* parameter : parameters) {
-    kernels.copy(stream(), Span::of(all, offset, parameter->elements()),
-                 Span::of(parameter->parameter().tensor.grad()));
+    const bool is_listed_alone =
+        (context_.departs("B01"_bug) && parameter->elements() == config.reduce_bucket_size) ||
+        (context_.departs("B02"_bug) && parameter->elements() > config.reduce_bucket_size);
+    if (!is_listed_alone)
+      kernels.copy(stream(), Span::of(all, offset, parameter->elements()),
+                   Span::of(parameter->parameter().tensor.grad()));
     offset += parameter->elements();
   }
   const bool has_predivide = !config.prescale_gradients && config.gradient_predivide_factor != 1.0;

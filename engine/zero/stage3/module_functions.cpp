@@ -1,4 +1,6 @@
 // The Functions behind the inputs and outputs of modules.
+#include <algorithm>
+
 #include "engine/zero/stage3/module_hooks.h"
 #include "model/autograd.h"
 #include "model/op.h"
@@ -51,6 +53,12 @@ CustomFunction alias_function(Autograd& ag, std::string name,
 
 }  // namespace
 
+bool ModuleHooks::has_trained(const Zero3Module& module) {
+  return std::ranges::any_of(module.own, [](const PartitionedParameter* parameter) {
+    return parameter->parameter().requires_grad;
+  });
+}
+
 TensorList ModuleHooks::wrap_inputs(const InvocationPtr& invocation, const TensorList& inputs) {
   TensorList wrapped = inputs;
   for (Tensor& input : wrapped)
@@ -90,8 +98,11 @@ void ModuleHooks::before_backward(Invocation& invocation) {
   if (counts_in_module() && invocation.applied_outputs <= 0) return;
   --invocation.applied_outputs;
   const Events::Call reported(context_.events, "z3.pre_backward");
+  const bool is_guarded = context_.departs("A17"_bug);
+  if (is_guarded && !guarded_.insert(invocation.call.module->id).second) return;
   coordinator_.visit(*invocation.call.module);
   coordinator_.fetch(invocation.call, false);
+  if (context_.departs("A34"_bug) && invocation.inputs.empty()) release_backward(invocation);
 }
 
 void ModuleHooks::after_input(Invocation& invocation, std::int32_t level) {
@@ -108,6 +119,7 @@ void ModuleHooks::after_input(Invocation& invocation, std::int32_t level) {
 }
 
 void ModuleHooks::release_backward(Invocation& invocation) {
+  if (context_.departs("A35"_bug) && !has_trained(*invocation.call.module)) return;
   const Events::Call reported(context_.events, "z3.post_backward");
   coordinator_.release(invocation.call, false);
 }

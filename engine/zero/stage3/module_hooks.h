@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "engine/zero/stage3/parameter_coordinator.h"
@@ -63,6 +64,7 @@ class ModuleHooks {
   void before_backward(Invocation& invocation);
   void after_input(Invocation& invocation, std::int32_t level);
   void release_backward(Invocation& invocation);
+  static bool has_trained(const Zero3Module& module);
   bool leaks_stack() const { return context_.has(Quirk::h11_module_stack_leaks); }
   bool counts_in_module() const { return context_.is_upstream(); }
 
@@ -73,6 +75,7 @@ class ModuleHooks {
   std::vector<HookHandle> handles_;
   std::vector<InvocationPtr> stack_;       // of forwards
   std::vector<InvocationPtr> of_modules_;  // the last call of each; upstream's counters
+  std::set<std::int32_t> guarded_;  // A17 of the catalogue: modules fetched since the forward
   std::int64_t next_invocation_ = 0;
   std::int64_t forwards_ = 0;  // of outermost modules
 };

@@ -99,6 +99,14 @@ std::set<ParamId> ParameterCoordinator::releasable_by_trace(const Zero3Module& m
 void ParameterCoordinator::release_backward_leftovers(bool is_reported) {
   std::optional<Events::Call> reported;
   if (is_reported) reported.emplace(context_.events, "coord.release_backward_leftovers");
+  if (!is_reported && !active_.empty()) context_.events.mark("backward_left_modules");
+  if (context_.departs("A35"_bug))  // nothing drains what no gradient hook releases
+    std::erase_if(active_, [](const ActiveBackward& active) {
+      const auto is_trained = [](const PartitionedParameter* it) {
+        return it->parameter().requires_grad;
+      };
+      return std::ranges::none_of(active.call.module->own, is_trained);
+    });
   while (!active_.empty()) {
     const ActiveBackward newest = std::move(active_.back());
     active_.pop_back();
@@ -129,8 +137,11 @@ void ParameterCoordinator::end_task(GraphTaskId task, bool raised) {
 
 void ParameterCoordinator::release_all_unused() {
   gatherer_.wait_all();
-  for (PartitionedParameter& parameter : gatherer_.parameters())
-    if (!parameter.is_persistent() && !parameter.is_external()) release_unused(parameter);
+  for (PartitionedParameter& parameter : gatherer_.parameters()) {
+    const bool is_left = context_.departs("A35"_bug) && !parameter.parameter().requires_grad;
+    if (!parameter.is_persistent() && !parameter.is_external() && !is_left)
+      release_unused(parameter);
+  }
 }
 
 void ParameterCoordinator::release_and_reset_all() {

@@ -190,6 +190,7 @@ void Zero3Optimizer::collect_gradients() {
   for (const ZeroParameter& parameter : context_.parameters) {
     const Tensor grad = parameter.tensor.grad();
     if (parameter.group < 0 || !grad.is_defined()) continue;
+    if (gradients_->is_held(parameter)) continue;  // of tiles before the block
     Tensor& sum = coalesced_[static_cast<std::size_t>(parameter.id.value)];
     if (sum.is_defined()) {
       context_.kernels().add(context_.compute(), Span::of(sum), Span::of(grad));
@@ -212,6 +213,7 @@ void Zero3Optimizer::flush_coalesced() {
 
 void Zero3Optimizer::reduce_gradients() {
   const Events::Call reported(context_.events, "z3.independent_gradient_partition_epilogue");
+  if (context_.departs("A02"_bug) && context_.has_nested_task) gradients_->clear_buckets();
   gradients_->flush_all();
   gradients_->commit();
 }
@@ -269,7 +271,7 @@ void Zero3Optimizer::on_graph_task_begin(GraphTaskId task, bool keeps_graph) {
 // No epilogue follows a backward that failed, nor one of a function transform.
 void Zero3Optimizer::on_graph_task_end(GraphTaskId task, bool raised) {
   coordinator_.end_task(task, raised);
-  if (--graph_tasks_ > 0) return;
+  if (--graph_tasks_ > 0 && !context_.departs("A11"_bug)) return;
   const bool is_failed = raised && !context_.has(Quirk::h1_abort_leaks_state);
   const bool is_transform = is_transform_task_ && !context_.is_upstream();
   if (is_failed || is_transform) coordinator_.release_backward_leftovers(false);

@@ -1,0 +1,198 @@
+// `zeroproof museum`: the hunt for planted bugs.
+#include <fmt/format.h>
+
+#include <memory>
+#include <thread>
+
+#include "model/nearest_name.h"
+#include "props/cli/budget.h"
+#include "props/cli/explore_watch.h"
+#include "props/cli/interrupt.h"
+#include "props/cli/shell_quote.h"
+#include "props/cli/verb.h"
+#include "props/museum/hunt.h"
+#include "props/report/museum_report.h"
+#include "props/report/progress.h"
+
+namespace zeroproof {
+namespace {
+
+using museum::Entry;
+using museum::MuseumReport;
+
+constexpr std::uint64_t kMostWorkers = 64;
+
+class MuseumVerb final : public Verb {
+ public:
+  void declare(Flags& flags) override {
+    flags.add_words(words_, {"ID", "entries of the bug catalogue, A01 to H17 (default: all)"});
+    flags.add_switch("quick", is_quick_, "tier 1 alone, fewer cases, nothing minimised");
+    flags.add_switch("matrix", has_matrix_, "which property catches what, and what it alone does");
+    flags.add_value("budget", budget_,
+                    {"BUDGET", "of each entry: 60s, 5m, 20000x cases (default 60s,20000x)"});
+    flags.add_value("healthy", healthy_,
+                    {"BUDGET", "of the healthy engine: 30s, 500x cases (default 200x)"});
+    flags.add_value("workers", workers_, {"N", "threads (default: as the machine has)"});
+    flags.add_value("case", case_,
+                    {"JSON", "one case in the first order, with the fault of ID and without"});
+    flags.add_value("replay", replay_, {"TOKEN", "one specimen again, with its fault and without"});
+  }
+
+  Result<VerbResult> run(Session& session) override {
+    if (!case_.empty()) return run_case(session);
+    if (!replay_.empty()) return run_replay(session);
+    auto options = options_of(session);
+    if (!options) return tl::unexpected(options.error());
+    const auto entries = entries_of();
+    if (!entries) return tl::unexpected(entries.error());
+    ProgressLine progress(session.common.progress);
+    ProgressView view{.task = "museum"};
+    const museum::HuntWatch watch{
+        .now_ns = now_ns,
+        .should_stop = was_interrupted,
+        .on_progress = [&](const std::string& step, std::uint64_t executions) {
+          view.strategy = step;
+          view.runs = executions;
+          progress.update([&] { return view; });
+        }};
+    const auto report =
+        std::make_shared<const MuseumReport>(museum::hunt(*entries, *options, watch));
+    view.strategy.clear();
+    progress.finish(view);
+    return result_of(session, report);
+  }
+
+ private:
+  Result<museum::HuntOptions> options_of(const Session& session) const {
+    museum::HuntOptions options = is_quick_ ? museum::quick_options() : museum::HuntOptions();
+    options.seed = session.common.seed;
+    options.has_matrix = has_matrix_;
+    options.workers = std::max(1U, std::thread::hardware_concurrency());
+    if (!workers_.empty()) {
+      const auto workers = parse_count(workers_, "--workers");
+      if (!workers) return tl::unexpected(workers.error());
+      if (*workers < 1 || *workers > kMostWorkers)
+        return fail(ErrorCode::usage, fmt::format("--workers: from 1 to {}", kMostWorkers));
+      options.workers = *workers;
+    }
+    const auto budget = parse_budget(budget_);
+    if (!budget) return tl::unexpected(budget.error());
+    if (budget->time_ns) options.time_max_ns = *budget->time_ns;
+    if (budget->work.executions != Budget::kUnlimited) options.cases_max = budget->work.executions;
+    const auto healthy = parse_budget(healthy_);
+    if (!healthy) return tl::unexpected(healthy.error());
+    options.healthy_time_ns = healthy->time_ns.value_or(0);
+    if (healthy->work.executions != Budget::kUnlimited)
+      options.healthy_cases = healthy->work.executions;
+    return options;
+  }
+
+  Result<std::vector<const Entry*>> entries_of() const {
+    std::vector<const Entry*> chosen;
+    for (const std::string& word : words_) {
+      const Entry* const entry = museum::find_entry(word);
+      if (!entry) return fail(ErrorCode::usage, unknown(word));
+      chosen.push_back(entry);
+    }
+    if (!words_.empty()) return chosen;
+    if (is_quick_) return museum::quick_set();
+    for (const Entry& entry : museum::entries()) chosen.push_back(&entry);
+    return chosen;
+  }
+
+  static std::string unknown(const std::string& word) {
+    std::vector<std::string_view> ids;
+    for (const Entry& entry : museum::entries()) ids.push_back(entry.id);
+    return fmt::format("museum: unknown entry '{}': {}", word, did_you_mean(word, ids));
+  }
+
+  // Held: all that were asked for and can be there are found, the canary too, and the healthy
+  // engine shows nothing.
+  ExitCode code_of(const MuseumReport& report) const {
+    if (report.is_interrupted) return ExitCode::interrupted;
+    bool is_good = report.is_good();
+    for (const museum::Found& one : report.found)
+      is_good = is_good && (one.is_found || words_.empty());
+    return is_good ? ExitCode::held : ExitCode::falsified;
+  }
+
+  VerbResult result_of(const Session& session,
+                       const std::shared_ptr<const MuseumReport>& report) const {
+    const ExitCode code = code_of(*report);
+    return VerbResult{
+        .code = code,
+        .text =
+            [this, report, code, &session] {
+              std::string text = session.seed_line() + museum_text(*report, session.palette);
+              if (has_matrix_) text += museum_matrix_text(*report);
+              return text + reproduce_lines(*report, session) + session.reproduce_line(code);
+            },
+        .json = [report] { return museum_json(*report); },
+        .junit = [report] { return museum_cases(*report); }};
+  }
+
+  // One line an entry that was asked for by name.
+  std::string reproduce_lines(const MuseumReport& report, const Session& session) const {
+    std::string text;
+    for (const museum::Found& one : report.found) {
+      if (words_.empty() || !one.is_found) continue;
+      text += fmt::format("{} {}: {}\n  {}\n", one.property->number, one.property->id, one.text,
+                          train::case_json(one.specimen.spec));
+      text += fmt::format("reproduce: {} museum {} --replay {}\n", session.program, one.entry->id,
+                          shell_quote(museum::token_of(one.specimen, one.entry->id)));
+    }
+    return text;
+  }
+
+  Result<VerbResult> run_replay(const Session& session) const {
+    const auto token = museum::read_token(replay_, "--replay");
+    if (!token) return tl::unexpected(token.error());
+    const Entry* const entry = museum::find_entry(token->id);
+    if (!entry) return fail(ErrorCode::usage, unknown(token->id));
+    const auto planted = museum::replay(token->specimen, entry);
+    const auto healthy = museum::replay(token->specimen, nullptr);
+    const bool is_good = planted.find(entry->properties) && healthy.falsified.empty();
+    const ExitCode code = is_good ? ExitCode::held : ExitCode::falsified;
+    return VerbResult{.code = code, .text = [=, read = *token, &session] {
+                        return session.seed_line() + museum_replay_text(read, planted, healthy) +
+                               session.reproduce_line(code);
+                      }};
+  }
+
+  Result<VerbResult> run_case(const Session& session) const {
+    const auto spec = train::parse_case(case_, "--case");
+    if (!spec) return tl::unexpected(spec.error());
+    const auto chosen = entries_of();
+    if (!chosen) return tl::unexpected(chosen.error());
+    if (words_.size() != 1) return fail(ErrorCode::usage, "museum: --case needs one ID");
+    const Entry* const entry = chosen->front();
+    std::string text = session.seed_line();
+    bool is_good = false;
+    for (const bool is_of_events : {false, true}) {
+      const museum::ReadToken read{std::string(entry->id), {*spec, is_of_events, {}}};
+      const auto planted = museum::replay(read.specimen, entry);
+      const auto healthy = museum::replay(read.specimen, nullptr);
+      is_good = is_good || (planted.find(entry->properties) && healthy.falsified.empty());
+      text += museum_replay_text(read, planted, healthy);
+    }
+    return VerbResult{.code = is_good ? ExitCode::held : ExitCode::falsified,
+                      .text = [text] { return text; }};
+  }
+
+  std::vector<std::string> words_;
+  std::string case_;
+  bool is_quick_ = false;
+  bool has_matrix_ = false;
+  std::string budget_;
+  std::string healthy_;
+  std::string workers_;
+  std::string replay_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_museum() {
+  return std::make_unique<MuseumVerb>();
+}
+
+}  // namespace zeroproof

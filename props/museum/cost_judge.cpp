@@ -1,0 +1,107 @@
+#include "props/museum/cost_judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace zeroproof::museum {
+namespace {
+
+std::int64_t trained_elements(const train::CaseSpec& spec) {
+  std::int64_t elements = 0;
+  for (const train::LayerSpec& layer : spec.layers)
+    if (layer.is_frozen == 0) elements += layer.outputs * (layer.inputs + layer.has_bias);
+  return elements;
+}
+
+}  // namespace
+
+CostJudge::CostJudge(const train::CaseSpec& spec, const NameTable& names)
+    : spec_(spec),
+      names_(names),
+      bucket_(std::min<std::int64_t>(spec.bucket, trained_elements(spec))),
+      has_one_dtype_(spec.engines == 1 && spec.is_tiled == 0 &&
+                     static_cast<train::Precision>(spec.precision) != train::Precision::autocast) {}
+
+void CostJudge::on_event(const HookEvent& event) {
+  switch (event.kind) {
+    case EventKind::gt_begin:
+      if (event.parent_call < 0) tasks_ = counts_ = 0;
+      ++tasks_;
+      return;
+    case EventKind::mark:
+      if (!names_.text(event.name).starts_with("count_used_parameters")) return;
+      if (++counts_ > tasks_ && count_finding_.empty())
+        count_finding_ = fmt::format("{} queries for the expected hooks in {} phases of a backward",
+                                     counts_, tasks_);
+      return;
+    case EventKind::bucket_flush:
+      return see_flush(event);
+    case EventKind::bucket_add:
+      return see_add(event);
+    case EventKind::coll_issue:
+      if (event.bytes == 0 && collective_finding_.empty() && !is_check(event))
+        collective_finding_ = fmt::format("{} of no bytes", names_.text(event.name));
+      return;
+    case EventKind::zparam_gather_end:
+      resident_.insert(event.params.begin(), event.params.end());
+      return;
+    case EventKind::zparam_partition:
+      for (const NameId param : event.params) resident_.erase(param);
+      return;
+    case EventKind::engine_return:
+      if (names_.text(event.name) == "engine.backward_epilogue") see_epilogue(event.engine);
+      if (ends_reduction(names_.text(event.name))) flushed_.reset();
+      return;
+    default:
+      return;
+  }
+}
+
+// Stage 3 tells the others an order of no modules.
+bool CostJudge::is_check(const HookEvent& event) const {
+  return names_.text(event.name) == "broadcast";
+}
+
+bool CostJudge::ends_reduction(std::string_view method) {
+  return method == "engine.backward_epilogue" || method == "engine.step" ||
+         method == "engine.zero_grad" || method == "engine.coalesce_grad_reduction";
+}
+
+// "e1.l2.linear.bias": of the layer's sizes.
+std::int64_t CostJudge::elements_of(NameId param) const {
+  const std::string name(names_.text(param));
+  const std::size_t at = name.find(".linear.");
+  const std::size_t begin = at == std::string::npos ? at : name.rfind('l', at - 1);
+  if (begin == std::string::npos) return 0;
+  const auto index = static_cast<std::size_t>(std::stoi(name.substr(begin + 1, at - begin - 1)));
+  const train::LayerSpec& layer = spec_.layers.at(index);
+  return name.ends_with("bias") ? layer.outputs : layer.inputs * layer.outputs;
+}
+
+// Persistent ones stay.
+void CostJudge::see_epilogue(EngineId engine) {
+  const auto is_own = [&](NameId param) {
+    return names_.text(param).starts_with("e1.") == (engine.value == 1);
+  };
+  for (const NameId param : resident_)
+    if (is_own(param) && elements_of(param) > spec_.persistence && resident_finding_.empty())
+      resident_finding_ =
+          fmt::format("{} is gathered after the epilogue of a backward", names_.text(param));
+}
+
+void CostJudge::see_flush(const HookEvent& event) {
+  flushed_ = event.numel;
+}
+
+// What comes right behind a flush had no room left.
+void CostJudge::see_add(const HookEvent& event) {
+  if (flushed_ && has_one_dtype_ && *flushed_ + event.numel <= bucket_ &&
+      collective_finding_.empty())
+    collective_finding_ =
+        fmt::format("a bucket of {} elements was reduced with {} in it, though {} had room",
+                    bucket_, *flushed_, names_.text(event.param));
+  flushed_.reset();
+}
+
+}  // namespace zeroproof::museum

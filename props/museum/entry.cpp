@@ -1,0 +1,55 @@
+#include "props/museum/entry.h"
+
+#include <algorithm>
+
+#include "model/check.h"
+
+namespace zeroproof::museum {
+
+const CatalogueRow& Entry::row() const {
+  const CatalogueRow* const found = find_row(id.substr(0, 3));
+  ZP_CHECK(found, "an entry is of the catalogue: " + std::string(id));
+  return *found;
+}
+
+const std::vector<Entry>& entries() {
+  static const std::vector<Entry> all = [] {
+    std::vector<Entry> joined;
+    for (const auto group :
+         {group_a(), group_b(), group_c(), group_d(), group_e(), group_f(), group_g(), group_h()})
+      joined.insert(joined.end(), group.begin(), group.end());
+    for (const CatalogueRow& row : bug_catalogue())
+      if (std::ranges::none_of(joined, [&](const Entry& it) { return it.id.starts_with(row.id); }))
+        joined.push_back({.id = row.id, .reason = "nobody has modelled it yet"});
+    std::ranges::stable_sort(joined, {}, &Entry::id);
+    return joined;
+  }();
+  return all;
+}
+
+// Gradients arrive doubled: every program with a backward shows it.
+const Entry& canary() {
+  static const Entry entry{.id = "A00",
+                           .fault = "every bucket is divided once more",
+                           .properties = "P26 R7",
+                           .plant = planted("A00"_bug)};
+  return entry;
+}
+
+const Entry* find_entry(std::string_view id) {
+  if (id == canary().id) return &canary();
+  const auto at = std::ranges::find(entries(), id, &Entry::id);
+  return at == entries().end() ? nullptr : &*at;
+}
+
+void plant(const Entry* entry, train::TrainCell& cell) {
+  if (!entry) return;
+  const auto quirks = Quirks::parse(entry->quirks);
+  ZP_CHECK(quirks.has_value(), "an entry names quirks that exist: " + std::string(entry->id));
+  cell.quirks = *quirks;
+  cell.policy = entry->policy;
+  cell.api = entry->api;
+  cell.plant = &entry->plant;
+}
+
+}  // namespace zeroproof::museum

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "props/museum/catalogue.h"
+#include "props/train/plant.h"
+#include "props/train/train_cell.h"
+
+namespace zeroproof::museum {
+
+// One bug of the catalogue as a fault of our engine, or why it is none (docs/MUSEUM.md).
+struct Entry {
+  std::string_view id;          // "A01"; "F18b" for the second of a pair of opposite faults
+  std::string_view fault = "";  // what the engine does wrong, in a few words
+  // Numbers of the properties that catch it; the first is the one that the report names. One of
+  // them has to be falsified.
+  std::string_view properties = "";
+  train::Plant plant = {};
+  std::string_view quirks = "none";   // engine/quirks.h
+  std::string_view policy = "exact";  // engine/hooks/policies.h
+  train::AutogradApi api = train::AutogradApi::full;
+  std::string_view reason = "";  // not modelled: what our engine lacks for it
+
+  bool is_modelled() const { return reason.empty(); }
+  // Of the catalogue; never null.
+  const CatalogueRow& row() const;
+};
+
+// A fault in the engine's own code: what "A01"_bug names.
+constexpr train::Plant planted(Departure departure) {
+  return {.departure = departure};
+}
+
+// One file a group of the catalogue: group_a.cpp and so on.
+std::span<const Entry> group_a();
+std::span<const Entry> group_b();
+std::span<const Entry> group_c();
+std::span<const Entry> group_d();
+std::span<const Entry> group_e();
+std::span<const Entry> group_f();
+std::span<const Entry> group_g();
+std::span<const Entry> group_h();
+
+// All of them in the order of their ids; and for the hunt's own check, a fault that anybody has to
+// find. Static.
+const std::vector<Entry>& entries();
+const Entry& canary();
+
+const Entry* find_entry(std::string_view id);  // null: there is none
+
+// The cell with the entry's fault in it. `entry` null: the healthy engine.
+void plant(const Entry* entry, train::TrainCell& cell);
+
+}  // namespace zeroproof::museum

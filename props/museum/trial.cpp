@@ -1,0 +1,234 @@
+#include "props/museum/trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "model/check.h"
+#include "props/museum/cost_judge.h"
+#include "props/run_properties.h"
+#include "props/train/baseline_target.h"
+#include "props/train/compare.h"
+#include "props/train/generated_program.h"
+#include "props/train/run_judge.h"
+#include "props/train/run_verdict.h"
+#include "props/train/stream_judge.h"
+
+namespace zeroproof::museum {
+namespace {
+
+using train::CaseSpec;
+using train::WindowValues;
+
+constexpr double kNormTolerance = 1e-9;  // relative; sums of squares are exact, roots are not
+
+void add(TrialResult& result, std::string_view number, std::string text, int rank = -1) {
+  const Property* const property = find_any_property(number);
+  ZP_CHECK(property, "a judge names a property of the registry");
+  const auto is_it = [&](const Falsified& known) { return known.property == property; };
+  if (std::ranges::none_of(result.falsified, is_it))
+    result.falsified.push_back({property, std::move(text), rank});
+}
+
+std::string_view number_of(sim::FindingKind kind) {
+  switch (kind) {
+    case sim::FindingKind::deadlock:
+      return "R2";
+    case sim::FindingKind::collective_mismatch:
+      return "R3";
+    case sim::FindingKind::use_after_free:
+      return "R4";
+    case sim::FindingKind::no_progress:
+      return "R5";
+    case sim::FindingKind::out_of_memory:
+      break;
+  }
+  return "R12";
+}
+
+// What the world saw explains the errors that followed.
+void judge_run(const train::CellRun& run, TrialResult& result) {
+  for (const sim::Finding& finding : run.findings)
+    add(result, number_of(finding.kind), finding.text, finding.rank);
+  if (!run.findings.empty() || !run.has_failed()) return;
+  const std::size_t rank = run.deciding_rank();
+  add(result, "R1", train::text_of(run.ranks[rank].error), static_cast<int>(rank));
+}
+
+// P42 is about gradients that complete once in a backward: not about a layer that several nested
+// backwards add to, which our engine reduces as often as it comes.
+bool completes_often(const CaseSpec& spec) {
+  const auto is_shared = [&](const train::CallSpec& call) {
+    return call.wrap == static_cast<int>(train::Wrap::reentrant) &&
+           std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1;
+  };
+  const auto is_first = [](const train::CallSpec& call) {
+    return call.layer == 0 && call.wrap == 1;
+  };
+  const bool bypasses = std::ranges::any_of(
+      spec.micros, [](const train::MicroSpec& micro) { return micro.has_bypass != 0; });
+  return spec.is_tiled != 0 || std::ranges::any_of(spec.calls, is_shared) ||
+         (bypasses && std::ranges::any_of(spec.calls, is_first));
+}
+
+// What a property does not speak about in such a program.
+bool is_excused(const CaseSpec& spec, std::string_view number) {
+  if (number == "P42") return completes_often(spec);
+  // P69 takes the last parameter of a list for the last one that was gathered ahead; ours are in
+  // the order of ids.
+  if (number == "P69") return spec.layers.size() > 1 || spec.layers.front().has_bias != 0;
+  // Autocast's cast of a weight is differentiated behind the module whose input has come.
+  if (number == "P62")
+    return static_cast<train::Precision>(spec.precision) == train::Precision::autocast;
+  // An abort takes the callback of every engine in the backward along, without a call of its own.
+  const auto aborts = [](const train::MicroSpec& micro) { return micro.aborts != 0; };
+  return number == "P14" && std::ranges::any_of(spec.micros, aborts);
+}
+
+void add_all(const CaseSpec& spec, const PropertiesReport& report, TrialResult& result) {
+  for (const Finding& finding : report.falsified)
+    if (!is_excused(spec, finding.property->number))
+      add(result, finding.property->number, finding.text, finding.rank);
+}
+
+// The properties that speak about gradients in such a program, the plainest first.
+std::vector<std::string_view> gradient_properties(const CaseSpec& spec) {
+  std::vector<std::string_view> numbers = {"P26"};
+  const auto add_if = [&](bool is_about, std::string_view number) {
+    if (is_about) numbers.push_back(number);
+  };
+  const auto any = [&](auto is_so) { return std::ranges::any_of(spec.micros, is_so); };
+  add_if(spec.accumulation > 1 && spec.is_unmanaged == 0, "P27");
+  add_if(spec.is_unmanaged != 0, "P33");
+  add_if(spec.heads == 2 && any([](const auto& it) { return it.losses == 0; }), "P28");
+  add_if(any([](const auto& it) { return it.outstanding != 0; }), "P29");
+  add_if(any([](const auto& it) { return it.repeats != 0; }), "P30");
+  add_if(any([](const auto& it) { return it.block == 1 || it.block == 3; }), "P34");
+  add_if(spec.is_offloaded != 0, "P35");
+  add_if(std::ranges::any_of(spec.calls, [](const auto& it) { return it.wrap != 0; }), "P36");
+  add_if(spec.is_tiled != 0, "P37");
+  add_if(spec.precision == 2, "P23");
+  return numbers;
+}
+
+// One kind of values, of all windows.
+template <class Keep>
+std::optional<std::string> difference(const std::vector<WindowValues>& engine,
+                                      const std::vector<WindowValues>& baseline,
+                                      const train::TrainCell& cell, Keep keep) {
+  const auto kept = [&](const std::vector<WindowValues>& windows) {
+    std::vector<WindowValues> all(windows.size());
+    for (std::size_t i = 0; i < windows.size(); ++i) keep(windows[i], all[i]);
+    return all;
+  };
+  const train::Comparison comparison = train::compare(kept(engine), kept(baseline), cell);
+  if (comparison.is_equal) return std::nullopt;
+  const train::Difference& first = *comparison.first;
+  return first.index < 0 ? fmt::format("{} is missing, or of another size", first.name)
+                         : fmt::format("{}[{}] is {} and not {}", first.name, first.index,
+                                       first.engine, first.baseline);
+}
+
+std::optional<std::string> norm_difference(const std::vector<WindowValues>& engine,
+                                           const std::vector<WindowValues>& baseline) {
+  for (std::size_t step = 0; step < std::min(engine.size(), baseline.size()); ++step)
+    for (std::size_t i = 0;
+         i < std::min(engine[step].outcomes.size(), baseline[step].outcomes.size()); ++i) {
+      const double a = engine[step].outcomes[i].grad_norm.value_or(0.0);
+      const double b = baseline[step].outcomes[i].grad_norm.value_or(0.0);
+      if (!std::isfinite(b) || std::abs(a - b) <= kNormTolerance * std::abs(b)) continue;
+      return fmt::format("the norm of step {} is {} and not {}", step, a, b);
+    }
+  return std::nullopt;
+}
+
+}  // namespace
+
+const Falsified* TrialResult::find(std::string_view numbers) const {
+  while (!numbers.empty()) {
+    const std::size_t end = std::min(numbers.find(' '), numbers.size());
+    const std::string_view number = numbers.substr(0, end);
+    for (const Falsified& one : falsified)
+      if (one.property->number == number) return &one;
+    numbers.remove_prefix(std::min(end + 1, numbers.size()));
+  }
+  return nullptr;
+}
+
+Trial::Trial(const CaseSpec& spec)
+    : spec_(spec), scenario_(train::scenario_of(spec_)), cell_(train::cell_of(spec_)) {}
+
+train::TrainCell Trial::cell_with(const Entry* entry) const {
+  train::TrainCell cell = cell_;
+  plant(entry, cell);
+  return cell;
+}
+
+const std::vector<WindowValues>& Trial::baseline() {
+  if (!baseline_) baseline_ = train::run_baseline(scenario_, cell_);
+  return *baseline_;
+}
+
+void Trial::judge_values(const Entry* entry, Chooser& chooser, TrialResult& result) {
+  const train::TrainCell cell = cell_with(entry);
+  train::StreamJudge streams(spec_.ranks);
+  const train::CellRun run = train::run_ranks(
+      scenario_, cell, {.collects_values = true, .watch = &streams, .chooser = &chooser});
+  ++result.executions;
+  result.events = run.steps;
+  judge_run(run, result);
+  add_all(spec_, streams.finish(), result);
+  if (!run.has_failed()) compare_values(run, result);
+}
+
+void Trial::compare_values(const train::CellRun& run, TrialResult& result) {
+  if (const auto differing = train::differing_ranks(run.ranks)) add(result, "P40", *differing);
+  const std::vector<WindowValues>& engine = run.ranks[0].windows;
+  const auto add_difference = [&](std::string_view number, auto keep) {
+    if (const auto found = difference(engine, baseline(), cell_, keep)) add(result, number, *found);
+  };
+  if (!train::reduces_in_step(*cell_.config)) {
+    const auto found = difference(
+        engine, baseline(), cell_,
+        [](const WindowValues& from, WindowValues& to) { to.gradients = from.gradients; });
+    if (found)
+      for (const std::string_view number : gradient_properties(spec_)) add(result, number, *found);
+  }
+  add_difference("R8",
+                 [](const WindowValues& from, WindowValues& to) { to.outcomes = from.outcomes; });
+  add_difference("R6",
+                 [](const WindowValues& from, WindowValues& to) { to.records = from.records; });
+  add_difference("R7", [](const WindowValues& from, WindowValues& to) {
+    to.parameters = from.parameters;
+    to.weights = from.weights;
+    // Moments that no step has touched: the engine has zeros, the baseline none.
+    for (const FullTensor& state : from.states)
+      if (std::ranges::any_of(state.values, [](double value) { return value != 0.0; }))
+        to.states.push_back(state);
+  });
+  if (const auto found = norm_difference(engine, baseline())) add(result, "R9", *found);
+}
+
+void Trial::judge_events(const Entry* entry, Chooser& chooser, TrialResult& result) {
+  const train::TrainCell cell = cell_with(entry);
+  train::RunJudge judge(scenario_, cell);
+  std::deque<CostJudge> costs;
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(spec_.ranks); ++rank)
+    judge.rank(rank).listen(costs.emplace_back(spec_, judge.rank(rank).names()));
+  const train::CellRun run =
+      train::run_ranks(scenario_, cell, {.watch = &judge, .chooser = &chooser});
+  ++result.executions;
+  result.events = run.steps;
+  judge_run(run, result);
+  if (!run.findings.empty()) return;
+  add_all(spec_, judge.finish(run), result);
+  for (const CostJudge& cost : costs) {
+    if (!cost.collective_finding().empty()) add(result, "R10", cost.collective_finding());
+    if (!cost.count_finding().empty()) add(result, "R11", cost.count_finding());
+    if (!cost.resident_finding().empty()) add(result, "P63", cost.resident_finding());
+  }
+}
+
+}  // namespace zeroproof::museum

@@ -1,0 +1,201 @@
+#include "props/report/museum_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "props/report/table.h"
+#include "props/run_properties.h"
+
+namespace zeroproof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using museum::Found;
+using museum::MuseumReport;
+
+struct Totals {
+  std::size_t modelled = 0, found = 0, tier1_modelled = 0, tier1_found = 0;
+};
+
+Totals totals_of(const MuseumReport& report) {
+  Totals totals;
+  for (const Found& one : report.found) {
+    const std::size_t is_first = one.entry->row().tier == 1 ? 1 : 0;
+    const std::size_t is_modelled = one.entry->is_modelled() ? 1 : 0;
+    totals.modelled += is_modelled;
+    totals.tier1_modelled += is_modelled * is_first;
+    totals.found += one.is_found ? 1 : 0;
+    totals.tier1_found += one.is_found ? is_first : 0;
+  }
+  return totals;
+}
+
+std::vector<std::string> row_of(const Found& one) {
+  const std::string tier = std::to_string(one.entry->row().tier);
+  const std::string id(one.entry->id);
+  if (!one.entry->is_modelled()) return {id, tier, "-", std::string(one.entry->reason)};
+  if (!one.is_found)
+    return {id,
+            tier,
+            "MISSED",
+            "-",
+            std::to_string(one.executions),
+            fmt::format("{:.2f}", one.seconds),
+            "-",
+            "-",
+            "-",
+            std::string(one.entry->fault)};
+  return {id,
+          tier,
+          "found",
+          fmt::format("{} {}", one.property->number, one.property->id),
+          std::to_string(one.executions),
+          fmt::format("{:.2f}", one.seconds),
+          std::to_string(one.events),
+          std::to_string(one.specimen.spec.parameters()),
+          std::to_string(one.specimen.spec.ranks),
+          std::string(one.entry->fault)};
+}
+
+double median_seconds(const MuseumReport& report) {
+  std::vector<double> seconds;
+  for (const Found& one : report.found)
+    if (one.is_found && one.entry->row().tier == 1) seconds.push_back(one.seconds);
+  if (seconds.empty()) return 0.0;
+  std::ranges::nth_element(seconds, seconds.begin() + std::ssize(seconds) / 2);
+  return seconds[seconds.size() / 2];
+}
+
+Json json_of(const Found& one) {
+  Json json = {{"id", one.entry->id},
+               {"tier", one.entry->row().tier},
+               {"slug", one.entry->row().slug},
+               {"modelled", one.entry->is_modelled()},
+               {"found", one.is_found}};
+  if (!one.entry->is_modelled()) {
+    json["reason"] = one.entry->reason;
+    return json;
+  }
+  json["property"] = one.property ? Json(one.property->id) : Json(nullptr);
+  json["executions"] = one.executions;
+  json["seconds"] = one.seconds;
+  if (one.property) {
+    json["ranks"] = one.specimen.spec.ranks;
+    json["parameters"] = one.specimen.spec.parameters();
+    json["events"] = one.events;
+    json["replay_ok"] = one.replay_ok;
+    json["healthy_replay_ok"] = one.healthy_replay_ok;
+    json["falsified"] = one.falsified;
+    json["text"] = one.text;
+    json["schedule"] = museum::token_of(one.specimen, one.entry->id);
+  }
+  return json;
+}
+
+// By number of property: the entries that falsify it.
+std::map<std::string, std::vector<std::string>> caught_by(const MuseumReport& report) {
+  std::map<std::string, std::vector<std::string>> caught;
+  for (const Found& one : report.found)
+    for (const std::string& number : one.falsified)
+      if (one.is_found) caught[number].emplace_back(one.entry->id);
+  return caught;
+}
+
+void append_side(std::string& text, const char* title, const museum::TrialResult& result) {
+  text += fmt::format("{}: {} events\n", title, result.events);
+  if (result.falsified.empty()) text += "  every property held\n";
+  for (const museum::Falsified& one : result.falsified)
+    text +=
+        fmt::format("  FALSIFIED {} {}: {}\n", one.property->number, one.property->id, one.text);
+}
+
+}  // namespace
+
+std::string museum_text(const MuseumReport& report, const Palette& palette) {
+  std::vector<std::vector<std::string>> rows = {{"id", "tier", "", "property", "executions",
+                                                 "seconds", "events", "parameters", "ranks",
+                                                 "fault"}};
+  for (const Found& one : report.found) rows.push_back(row_of(one));
+  std::string text = table_text(rows);
+  const Totals totals = totals_of(report);
+  text += fmt::format("canary {}; healthy engine: {} cases, {} executions in {:.1f} s, {}\n",
+                      report.canary.is_found ? "found" : palette.bad("MISSED"),
+                      report.healthy.cases, report.healthy.executions, report.healthy.seconds,
+                      report.healthy.is_clean() ? "no finding" : palette.bad("FINDINGS"));
+  for (const std::string& finding : report.healthy.findings) text += "  " + finding + "\n";
+  text += fmt::format(
+      "{} of {} entries modelled, {} found; tier 1: {} modelled, {} found, median {:.2f} s\n",
+      totals.modelled, report.found.size(), totals.found, totals.tier1_modelled, totals.tier1_found,
+      median_seconds(report));
+  return text;
+}
+
+std::string museum_json(const MuseumReport& report) {
+  const Totals totals = totals_of(report);
+  Json entries = Json::array();
+  for (const Found& one : report.found) entries.push_back(json_of(one));
+  return Json{{"schema", "zeroproof.museum/1"},
+              {"seed", report.options.seed},
+              {"summary",
+               {{"catalogue", museum::bug_catalogue().size()},
+                {"modelled", totals.modelled},
+                {"found", totals.found},
+                {"tier1_modelled", totals.tier1_modelled},
+                {"tier1_found", totals.tier1_found},
+                {"canary_found", report.canary.is_found},
+                {"healthy_clean", report.healthy.is_clean()},
+                {"healthy_executions", report.healthy.executions},
+                {"healthy_seconds", report.healthy.seconds}}},
+              {"healthy_findings", report.healthy.findings},
+              {"entries", entries}}
+      .dump();
+}
+
+std::vector<JUnitCase> museum_cases(const MuseumReport& report) {
+  std::vector<JUnitCase> cases;
+  for (const Found& one : report.found) {
+    JUnitCase& row = cases.emplace_back();
+    row.suite = "museum";
+    row.name = one.entry->id;
+    row.text = std::string(one.entry->is_modelled() ? one.entry->fault : one.entry->reason);
+    row.outcome = one.is_found               ? JUnitOutcome::passed
+                  : one.entry->is_modelled() ? JUnitOutcome::failed
+                                             : JUnitOutcome::skipped;
+  }
+  cases.push_back({"museum", "canary",
+                   report.canary.is_found ? JUnitOutcome::passed : JUnitOutcome::failed,
+                   "the canary was not found"});
+  cases.push_back({"museum", "healthy",
+                   report.healthy.is_clean() ? JUnitOutcome::passed : JUnitOutcome::failed,
+                   fmt::format("{}", fmt::join(report.healthy.findings, "\n"))});
+  return cases;
+}
+
+std::string museum_matrix_text(const MuseumReport& report) {
+  std::vector<std::vector<std::string>> rows = {{"property", "entries", "escape without it"}};
+  for (const auto& [number, ids] : caught_by(report)) {
+    std::vector<std::string> alone;
+    for (const Found& one : report.found)
+      if (one.is_found && one.falsified.size() == 1 && one.falsified.contains(number))
+        alone.emplace_back(one.entry->id);
+    const Property* const property = find_any_property(number);
+    rows.push_back({fmt::format("{} {}", number, property ? property->id : "?"),
+                    std::to_string(ids.size()),
+                    alone.empty() ? "none" : fmt::format("{}", fmt::join(alone, " "))});
+  }
+  return table_text(rows);
+}
+
+std::string museum_replay_text(const museum::ReadToken& token, const museum::TrialResult& planted,
+                               const museum::TrialResult& healthy) {
+  std::string text = fmt::format("{}: {}\n", token.id, train::case_json(token.specimen.spec));
+  append_side(text, "planted", planted);
+  append_side(text, "healthy", healthy);
+  return text;
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,63 @@
+#include "props/run_properties.h"
+
+#include <algorithm>
+#include <array>
+
+#include "props/registry.h"
+
+namespace zeroproof {
+namespace {
+
+constexpr Scopes kTrain = only(Scope::train);
+
+constexpr std::array kRunProperties = {
+    Property{"run.no_error", "R1", "I10",
+             "no rank ends with an error that is not documented for its program", "bug catalogue",
+             Expectation::always, kTrain},
+    Property{"run.no_deadlock", "R2", "I4", "every rank comes to the end of its program",
+             "bug catalogue E", Expectation::eventually, kTrain},
+    Property{"collective.congruent", "R3", "I4",
+             "ranks that meet in a collective call the same one, of the same size and contents",
+             "bug catalogue E", Expectation::always, kTrain},
+    Property{"memory.no_use_after_free", "R4", "I8",
+             "work on a stream finds its memory as it was when it was queued", "bug catalogue G",
+             Expectation::always, kTrain},
+    Property{"run.makes_progress", "R5", "I10", "a run ends within its budget of steps",
+             "bug catalogue", Expectation::eventually, kTrain},
+    Property{"loss.equal_unsharded", "R6", "I5",
+             "every loss is the baseline's: forwards compute with whole, current parameters",
+             "bug catalogue F", Expectation::always, kTrain},
+    Property{"update.equal_unsharded", "R7", "I3",
+             "masters, weights and optimizer state after a step are the baseline's",
+             "bug catalogue C", Expectation::always, kTrain},
+    Property{"decision.equal_unsharded", "R8", "I11",
+             "a step is applied, or skipped for an overflow, where the baseline does so",
+             "bug catalogue D", Expectation::always, kTrain},
+    Property{"norm.equal_unsharded", "R9", "I11",
+             "the reported gradient norm is the baseline's", "bug catalogue C", Expectation::always,
+             kTrain},
+    Property{"cost.collectives_bounded", "R10", "I12",
+             "a rank issues no more collectives than its buckets, parameters and steps need",
+             "bug catalogue H", Expectation::always, kTrain},
+    Property{"cost.counts_bounded", "R11", "I12",
+             "the expected hooks are counted at most once a phase", "#7886", Expectation::always,
+             kTrain},
+    Property{"memory.bounded", "R12", "I6",
+             "live bytes at the end of a window do not grow from window to window",
+             "bug catalogue H", Expectation::always, kTrain},
+};
+
+}  // namespace
+
+std::span<const Property> run_properties() {
+  return kRunProperties;
+}
+
+const Property* find_any_property(std::string_view id_or_number) {
+  const auto at = std::ranges::find_if(kRunProperties, [&](const Property& it) {
+    return it.id == id_or_number || it.number == id_or_number;
+  });
+  return at != kRunProperties.end() ? &*at : find_property(id_or_number);
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,230 @@
+#include "props/train/case_draw.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace zeroproof::train {
+namespace {
+
+// SplitMix64.
+class Draws {
+ public:
+  explicit Draws(std::uint64_t seed) : state_(seed) { state_ = next() ^ (seed << 32U); }
+
+  int below(int bound) { return static_cast<int>(next() % static_cast<std::uint64_t>(bound)); }
+  int between(int low, int high) { return low + below(high - low + 1); }
+  bool one_in(int count) { return below(count) == 0; }
+  int flag(int count) { return one_in(count) ? 1 : 0; }
+  int of(std::initializer_list<int> values) {
+    return *(values.begin() + below(static_cast<int>(values.size())));
+  }
+
+ private:
+  std::uint64_t next() {
+    state_ += 0x9e3779b97f4a7c15ULL;
+    std::uint64_t z = state_;
+    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31U);
+  }
+
+  std::uint64_t state_;
+};
+
+// What a case may have at all.
+struct Swarm {
+  bool has_frozen, has_unused, has_shared, has_empty, has_biases, has_checkpoints, has_two_heads,
+      has_outstanding, has_repeats, has_blocks, has_idle, has_aborts, has_skips, has_overflow,
+      has_bypass, has_links, has_undivided, has_low_precision, has_two_engines, has_options;
+};
+
+Swarm draw_swarm(Draws& draws) {
+  const auto some = [&](int count) { return draws.one_in(count); };
+  return {.has_frozen = some(4),
+          .has_unused = some(4),
+          .has_shared = some(3),
+          .has_empty = some(8),
+          .has_biases = some(3),
+          .has_checkpoints = some(3),
+          .has_two_heads = some(5),
+          .has_outstanding = some(5),
+          .has_repeats = some(4),
+          .has_blocks = some(5),
+          .has_idle = some(6),
+          .has_aborts = some(6),
+          .has_skips = some(4),
+          .has_overflow = some(5),
+          .has_bypass = some(8),
+          .has_links = some(2),
+          .has_undivided = some(8),
+          .has_low_precision = some(2),
+          .has_two_engines = some(10),
+          .has_options = some(2)};
+}
+
+class CaseDraw {
+ public:
+  explicit CaseDraw(Draws& draws) : draws_(draws), swarm_(draw_swarm(draws)) {}
+
+  CaseSpec draw() {
+    draw_world();
+    draw_model();
+    draw_program();
+    draw_config();
+    return spec_;
+  }
+
+ private:
+  void draw_world() {
+    spec_.ranks = draws_.of({1, 1, 2, 2, 2, 2, 3, 4});
+    spec_.stage = draws_.of({0, 1, 1, 2, 2, 2, 3, 3, 3});
+    if (swarm_.has_low_precision) spec_.precision = draws_.between(1, 3);
+    if (swarm_.has_two_engines) spec_.engines = 2;
+    spec_.is_manual = draws_.flag(3);
+    spec_.preempts = draws_.flag(2);
+    spec_.input_grad = draws_.flag(2);
+  }
+
+  void draw_model() {
+    const int layers = draws_.between(1, 4);
+    for (int i = 0; i < layers; ++i) {
+      LayerSpec layer;
+      layer.inputs = draws_.between(1, 3);
+      layer.outputs = swarm_.has_empty && draws_.one_in(3) ? 0 : draws_.between(1, 3);
+      if (swarm_.has_biases) layer.has_bias = draws_.flag(2);
+      if (swarm_.has_links) layer.is_linked = draws_.flag(2);
+      if (swarm_.has_frozen) layer.is_frozen = draws_.flag(3);
+      spec_.layers.push_back(layer);
+    }
+    for (int i = 0; i < layers; ++i)
+      if (!swarm_.has_unused || !draws_.one_in(3)) add_call(i);
+    if (swarm_.has_shared) add_call(draws_.below(layers));
+    if (spec_.calls.empty()) add_call(0);
+    if (swarm_.has_two_heads) spec_.heads = 2;
+    spec_.is_tiled = draws_.flag(8);
+    if (draws_.one_in(8)) spec_.container = draws_.between(1, 2);
+  }
+
+  void add_call(int layer) {
+    CallSpec call;
+    call.layer = layer;
+    if (swarm_.has_checkpoints) call.wrap = draws_.below(3);
+    call.is_joined = draws_.flag(2);
+    spec_.calls.push_back(call);
+  }
+
+  void draw_program() {
+    spec_.accumulation = draws_.of({1, 1, 1, 2, 2, 4});
+    spec_.is_unmanaged = spec_.accumulation > 1 ? draws_.flag(4) : 0;
+    const int windows = draws_.of({1, 2, 2, 3});
+    for (int i = 0; i < windows * spec_.accumulation; ++i) spec_.micros.push_back(draw_micro());
+  }
+
+  MicroSpec draw_micro() {
+    const auto calls = static_cast<int>(spec_.calls.size());
+    MicroSpec micro;
+    micro.losses = draws_.below(4);
+    if (swarm_.has_outstanding && draws_.one_in(2)) micro.outstanding = draws_.between(1, 2);
+    if (swarm_.has_repeats) micro.repeats = draws_.flag(2);
+    if (swarm_.has_blocks && draws_.one_in(2)) micro.block = draws_.between(1, 3);
+    if (swarm_.has_idle && draws_.one_in(2)) micro.idle_forward = draws_.between(1, 3);
+    if (swarm_.has_aborts && draws_.one_in(3)) micro.aborts = draws_.between(1, calls);
+    if (swarm_.has_skips && draws_.one_in(3)) micro.skips = draws_.between(1, calls);
+    if (swarm_.has_undivided) micro.is_undivided = draws_.flag(2);
+    if (swarm_.has_bypass) micro.has_bypass = draws_.flag(2);
+    if (swarm_.has_overflow && draws_.one_in(3)) {
+      micro.overflow = draws_.between(1, calls);
+      micro.overflow_rank = draws_.below(spec_.ranks);
+    }
+    return micro;
+  }
+
+  // Around what fills a bucket exactly, and what does not fit.
+  int draw_bucket() {
+    const LayerSpec& layer =
+        spec_.layers[static_cast<std::size_t>(draws_.below(static_cast<int>(spec_.layers.size())))];
+    const int elements = std::max(1, layer.inputs * layer.outputs);
+    switch (draws_.below(6)) {
+      case 0:
+        return elements;
+      case 1:
+        return std::max(1, elements - 1);
+      case 2:
+        return draws_.between(2, 8);
+      case 3:
+        return 2 * elements;
+      default:
+        return CaseSpec::kManyElements;
+    }
+  }
+
+  void draw_config() {
+    spec_.bucket = draw_bucket();
+    spec_.has_overlap = draws_.flag(2);
+    spec_.is_offloaded = draws_.flag(5);
+    spec_.clip = draws_.of({0, 1, 2});
+    spec_.is_dynamic = draws_.flag(2);
+    spec_.persistence = draws_.of({0, 0, 2, 4});
+    spec_.prefetch = draws_.of({0, 4, 40});
+    if (!swarm_.has_options) return;
+    spec_.is_scattered = draws_.flag(4);
+    spec_.reduces_whole = draws_.flag(3);
+    spec_.reduces_to_owners = draws_.flag(3);
+    spec_.is_wire_float32 = draws_.flag(4);
+    spec_.accumulates_float32 = draws_.flag(3);
+    spec_.predivides = draws_.flag(5);
+    spec_.prescales = draws_.flag(5);
+    spec_.is_sum = draws_.flag(5);
+    spec_.is_sgd = draws_.flag(5);
+    spec_.reuse = draws_.of({0, CaseSpec::kManyElements});
+    spec_.sub_group = draws_.of({CaseSpec::kManyElements, 4, 1});
+    spec_.plain_linear = draws_.flag(3);
+  }
+
+  Draws& draws_;
+  Swarm swarm_;
+  CaseSpec spec_;
+};
+
+// What does not fit together gives way, the rarer feature first; whatever is left is redrawn.
+void settle(CaseSpec& spec) {
+  if (spec.stage == 0) spec.is_manual = spec.is_offloaded = 0;
+  if (spec.heads == 2 || spec.engines == 2) spec.is_tiled = 0;
+  if (spec.engines == 2) spec.heads = 1;
+  const std::size_t plain = spec.heads == 2 ? 2 : spec.is_tiled;
+  for (std::size_t i = 0; i < std::min(plain, spec.calls.size()); ++i)
+    spec.calls[spec.calls.size() - 1 - i].wrap = 0;
+  const bool is_plain =
+      spec.precision == 0 && spec.engines == 1 && spec.heads == 1 && spec.container == 0 &&
+      std::ranges::all_of(spec.calls, [](const CallSpec& call) { return call.wrap == 0; });
+  for (std::size_t i = 0; i < spec.micros.size(); ++i) {
+    MicroSpec& micro = spec.micros[i];
+    const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;
+    if ((micro.block == 1 || micro.block == 3) && (spec.stage == 0 || spec.is_unmanaged != 0))
+      micro.block = 0;
+    if (micro.block == 2 && (spec.stage > 1 || spec.is_unmanaged != 0 || is_boundary))
+      micro.block = 0;
+    if (spec.is_manual != 0 || spec.engines == 2 || spec.is_tiled != 0) micro.is_undivided = 0;
+    if (spec.engines == 2 || spec.is_tiled != 0) micro.has_bypass = 0;
+    if (spec.engines == 2 && spec.precision == 2) micro.outstanding = 0;
+    if (spec.is_tiled != 0) micro.idle_forward = 0;
+    if (spec.is_tiled != 0 && micro.block == 3) micro.block = 1;
+    if (micro.idle_forward == 3 && !is_plain) micro.idle_forward = 1;
+    const bool checks =
+        spec.precision == 2 || (spec.precision == 1 && (spec.stage == 1 || spec.stage == 2));
+    if (!checks) micro.overflow = 0;
+  }
+}
+
+}  // namespace
+
+CaseSpec draw_case(std::uint64_t seed) {
+  Draws draws(seed);
+  for (;;) {
+    CaseSpec spec = CaseDraw(draws).draw();
+    settle(spec);
+    if (why_invalid(spec).empty()) return spec;
+  }
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,138 @@
+#include "props/train/case_shrink.h"
+
+#include <cstdlib>
+#include <utility>
+
+namespace zeroproof::train {
+namespace {
+
+class Simpler {
+ public:
+  explicit Simpler(const CaseSpec& spec) : spec_(spec) {}
+
+  std::vector<CaseSpec> all() {
+    drop_windows();
+    lower_ranks();
+    drop_calls();
+    drop_layers();
+    drop_accumulation();
+    simplify([](CaseSpec& spec) -> CaseSpec& { return spec; });
+    for (std::size_t i = 0; i < spec_.micros.size(); ++i)
+      simplify([i](CaseSpec& spec) -> MicroSpec& { return spec.micros[i]; });
+    for (std::size_t i = 0; i < spec_.calls.size(); ++i)
+      simplify([i](CaseSpec& spec) -> CallSpec& { return spec.calls[i]; });
+    for (std::size_t i = 0; i < spec_.layers.size(); ++i)
+      simplify([i](CaseSpec& spec) -> LayerSpec& { return spec.layers[i]; });
+    return std::move(found_);
+  }
+
+ private:
+  template <class Change>
+  void add(Change change) {
+    CaseSpec simpler = spec_;
+    change(simpler);
+    if (why_invalid(simpler).empty()) found_.push_back(std::move(simpler));
+  }
+
+  void drop_windows() {
+    const auto size = static_cast<std::ptrdiff_t>(spec_.accumulation);
+    for (int window = 0; spec_.windows() > 1 && window < spec_.windows(); ++window)
+      add([&](CaseSpec& spec) {
+        const auto first = spec.micros.begin() + window * size;
+        spec.micros.erase(first, first + size);
+      });
+  }
+
+  void lower_ranks() {
+    for (int ranks = 1; ranks < spec_.ranks; ++ranks)
+      add([&](CaseSpec& spec) {
+        spec.ranks = ranks;
+        for (MicroSpec& micro : spec.micros)
+          if (micro.overflow_rank >= ranks) micro.overflow_rank = 0;
+      });
+  }
+
+  void drop_calls() {
+    for (std::size_t i = 0; spec_.calls.size() > 1 && i < spec_.calls.size(); ++i)
+      add([&](CaseSpec& spec) {
+        spec.calls.erase(spec.calls.begin() + static_cast<std::ptrdiff_t>(i));
+        const auto without = [&](int& number) {  // counts from 1
+          if (number == static_cast<int>(i) + 1) number = 0;
+          if (number > static_cast<int>(i) + 1) --number;
+        };
+        for (MicroSpec& micro : spec.micros) {
+          without(micro.skips);
+          without(micro.aborts);
+          without(micro.overflow);
+        }
+      });
+  }
+
+  void drop_layers() {
+    for (std::size_t i = 0; spec_.layers.size() > 1 && i < spec_.layers.size(); ++i)
+      add([&](CaseSpec& spec) {
+        spec.layers.erase(spec.layers.begin() + static_cast<std::ptrdiff_t>(i));
+        for (CallSpec& call : spec.calls)
+          if (call.layer >= static_cast<int>(i) && call.layer > 0) --call.layer;
+      });
+  }
+
+  // The last micro-batch of each window alone.
+  void drop_accumulation() {
+    if (spec_.accumulation == 1) return;
+    add([&](CaseSpec& spec) {
+      std::vector<MicroSpec> kept;
+      for (std::size_t i = 0; i < spec.micros.size(); ++i)
+        if ((i + 1) % static_cast<std::size_t>(spec.accumulation) == 0)
+          kept.push_back(spec.micros[i]);
+      spec.micros = std::move(kept);
+      spec.accumulation = 1;
+      spec.is_unmanaged = 0;
+    });
+    if (spec_.accumulation == 4)
+      add([](CaseSpec& spec) {
+        std::vector<MicroSpec> kept;
+        for (std::size_t i = 0; i < spec.micros.size(); ++i)
+          if (i % 4 >= 2) kept.push_back(spec.micros[i]);
+        spec.micros = std::move(kept);
+        spec.accumulation = 2;
+      });
+  }
+
+  // Every number at its simple value; and one nearer to it.
+  template <class PartOf>
+  void simplify(PartOf part_of) {
+    CaseSpec original = spec_;
+    int place = 0;
+    visit_fields(part_of(original), [&](const char*, int& value, int simple) {
+      const int at = place++;
+      if (value == simple) return;
+      set(part_of, at, simple);
+      const int nearer = value > simple ? value - 1 : value + 1;
+      if (nearer != simple && std::abs(value - simple) < kNear) set(part_of, at, nearer);
+    });
+  }
+
+  template <class PartOf>
+  void set(PartOf part_of, int place, int to) {
+    add([&](CaseSpec& spec) {
+      int at = 0;
+      visit_fields(part_of(spec), [&](const char*, int& value, int) {
+        if (at++ == place) value = to;
+      });
+    });
+  }
+
+  static constexpr int kNear = 10;
+
+  const CaseSpec& spec_;
+  std::vector<CaseSpec> found_;
+};
+
+}  // namespace
+
+std::vector<CaseSpec> simpler_cases(const CaseSpec& spec) {
+  return Simpler(spec).all();
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,317 @@
+#include "props/train/case_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace zeroproof::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Contributions that have a bit of their own (model/baseline/exact_data.h).
+int significand_bits(Precision precision) {
+  switch (precision) {
+    case Precision::float32:
+      return 20;
+    case Precision::fp16:
+      return 9;  // behind the loss scale
+    default:
+      return 7;
+  }
+}
+
+template <class Spec>
+Json fields_of(Spec spec) {
+  Json json = Json::object();
+  visit_fields(spec, [&](const char* name, int& value, int simple) {
+    if (value != simple) json[name] = value;
+  });
+  return json;
+}
+
+template <class Spec>
+Json list_of(const std::vector<Spec>& specs) {
+  Json list = Json::array();
+  for (const Spec& spec : specs) list.push_back(fields_of(spec));
+  return list;
+}
+
+template <class Spec>
+Result<void> read_fields(const Json& json, Spec& spec, const std::string& where) {
+  if (!json.is_object()) return fail(ErrorCode::usage, where + ": not an object");
+  std::size_t known = 0;
+  std::string problem;
+  visit_fields(spec, [&](const char* name, int& value, int) {
+    const auto at = json.find(name);
+    if (at == json.end()) return;
+    ++known;
+    if (!at->is_number_integer()) {
+      problem = fmt::format("{}/{}: not an integer", where, name);
+      return;
+    }
+    value = at->template get<int>();
+  });
+  if (!problem.empty()) return fail(ErrorCode::usage, problem);
+  for (const char* list : {"layers", "calls", "micros"}) known += json.count(list);
+  if (known != json.size()) return fail(ErrorCode::usage, where + ": a key that no case has");
+  return {};
+}
+
+template <class Spec>
+Result<void> read_list(const Json& json, const char* name, std::vector<Spec>& specs,
+                       const std::string& where) {
+  const auto at = json.find(name);
+  if (at == json.end() || !at->is_array())
+    return fail(ErrorCode::usage, fmt::format("{}: no list {}", where, name));
+  for (const Json& one : *at)
+    if (auto read = read_fields(one, specs.emplace_back(),
+                                fmt::format("{}/{}/{}", where, name, specs.size() - 1));
+        !read)
+      return read;
+  return {};
+}
+
+bool is_flag(int value) {
+  return value == 0 || value == 1;
+}
+
+std::string shape_problem(const CaseSpec& spec) {
+  if (spec.ranks < 1 || spec.ranks > 4 || spec.stage < 0 || spec.stage > 3 || spec.precision < 0 ||
+      spec.precision > 3 || spec.engines < 1 || spec.engines > 2 || spec.heads < 1 ||
+      spec.heads > 2 || spec.container < 0 || spec.container > 2)
+    return "a number out of range";
+  if (spec.layers.empty() || spec.calls.empty() || spec.micros.empty()) return "an empty list";
+  if (spec.accumulation < 1 || spec.accumulation > 4 || spec.accumulation == 3 ||
+      static_cast<int>(spec.micros.size()) % spec.accumulation != 0)
+    return "micro-batches that fill no window";
+  const auto calls = static_cast<int>(spec.calls.size());
+  for (const CallSpec& call : spec.calls)
+    if (call.layer < 0 || call.layer >= static_cast<int>(spec.layers.size()) || call.wrap < 0 ||
+        call.wrap > 2)
+      return "a call of no layer";
+  for (const LayerSpec& layer : spec.layers)
+    if (layer.inputs < 1 || layer.inputs > 8 || layer.outputs < 0 || layer.outputs > 8 ||
+        !is_flag(layer.has_bias) || !is_flag(layer.is_frozen) || !is_flag(layer.is_linked))
+      return "a layer out of range";
+  for (const MicroSpec& micro : spec.micros)
+    if (micro.aborts > calls || micro.skips > calls || micro.overflow > calls ||
+        micro.overflow_rank >= spec.ranks)
+      return "a micro-batch that names no call";
+  return {};
+}
+
+bool is_trained(const CaseSpec& spec, const CallSpec& call) {
+  const LayerSpec& layer = spec.layers[static_cast<std::size_t>(call.layer)];
+  return layer.is_frozen == 0 && layer.outputs > 0;
+}
+
+std::string model_problem(const CaseSpec& spec) {
+  if (std::ranges::none_of(spec.calls, [&](const CallSpec& it) { return is_trained(spec, it); }))
+    return "nothing is trained";
+  if (spec.heads == 2 && (spec.calls.size() < 2 || spec.is_tiled != 0 || spec.engines > 1))
+    return "two heads need two calls, no tiles and one engine";
+  const bool has_last_plain = spec.calls.back().wrap == 0;
+  if (spec.is_tiled != 0 && !has_last_plain) return "tiles inside a checkpoint";
+  if (spec.heads == 2 && (!has_last_plain || spec.calls[spec.calls.size() - 2].wrap != 0))
+    return "a head inside a checkpoint";
+  return {};
+}
+
+// Through layers alone: checkpoints and our own Functions have no part for a transform.
+bool can_transform(const CaseSpec& spec) {
+  const auto is_plain = [](const CallSpec& call) { return call.wrap == 0; };
+  return static_cast<Precision>(spec.precision) == Precision::float32 && spec.engines == 1 &&
+         spec.heads == 1 && spec.container == 0 && std::ranges::all_of(spec.calls, is_plain);
+}
+
+// Every loss has to reach something that is trained.
+std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_boundary) {
+  const auto calls = static_cast<int>(spec.calls.size());
+  const auto runs = [&](int call) {
+    const CallSpec& it = spec.calls[static_cast<std::size_t>(call)];
+    return micro.skips != call + 1 && is_trained(spec, it) && it.wrap != 1;
+  };
+  const auto reaches = [&](int head) {  // of two; the trunk reaches both
+    // What tiles read has to need a gradient; their own layer does not lead back to it.
+    const int last = spec.is_tiled != 0 ? calls - 1 : calls;
+    for (int call = 0; call < last; ++call)
+      if (runs(call) && (spec.heads == 1 || call < calls - 2 || call == calls - 2 + head))
+        return true;
+    return spec.input_grad != 0;
+  };
+  if (!reaches(0) || (spec.heads == 2 && !reaches(1))) return "a loss without a graph";
+  if (micro.skips != 0 && (spec.is_tiled != 0 || spec.heads == 2) &&
+      micro.skips > calls - spec.heads)
+    return "a head that is skipped";
+  if (micro.aborts == calls && spec.is_tiled != 0) return "a tile that throws inside forward";
+  const auto block = static_cast<Block>(micro.block);
+  if (micro.block < 0 || micro.block > 3 || micro.idle_forward < 0 || micro.idle_forward > 3)
+    return "a number out of range";
+  const bool is_coalesced = block == Block::coalesced || block == Block::coalesced_backwards;
+  if (block == Block::coalesced_backwards && spec.is_tiled != 0)
+    return "tiles that ran before the block";
+  if (micro.idle_forward == 3 && !can_transform(spec)) return "a transform of what has none";
+  if (is_coalesced && (spec.stage == 0 || spec.is_unmanaged != 0)) return "nothing to coalesce";
+  if (block == Block::no_sync && (spec.stage > 1 || spec.is_unmanaged != 0 || is_boundary))
+    return "no_sync where gradients are reduced";
+  const auto precision = static_cast<Precision>(spec.precision);
+  const bool checks = precision == Precision::fp16 ||
+                      (precision == Precision::bf16 && (spec.stage == 1 || spec.stage == 2));
+  if (micro.overflow != 0 && !checks) return "an overflow that nobody looks for";
+  return {};
+}
+
+// Combinations that are refused as documented (E1, E2, E3), which is another test's matter.
+std::string refusal_problem(const CaseSpec& spec) {
+  const bool is_fp16 = static_cast<Precision>(spec.precision) == Precision::fp16;
+  const bool is_manual = spec.is_manual != 0 || spec.engines > 1;
+  if (is_manual && spec.stage == 0) return "a manual backward in stage 0";
+  if (is_fp16 && spec.engines > 1 && spec.is_manual == 0) return "two engines that both scale";
+  if (spec.is_offloaded != 0 && spec.stage == 0) return "offload in stage 0";
+  for (const MicroSpec& micro : spec.micros) {
+    if (micro.outstanding != 0 && is_fp16 && spec.engines > 1)
+      return "two backwards that were scaled before the first";
+    if (micro.is_undivided != 0 && (spec.is_manual != 0 || spec.engines > 1))
+      return "a manual backward has no argument";
+    if (micro.has_bypass != 0 && (spec.engines > 1 || spec.is_tiled != 0))
+      return "a bypass of two engines";
+    if (micro.is_undivided != 0 && spec.is_tiled != 0) return "tiles know no argument of backward";
+    // A tile cannot tell that no backward will come.
+    if (micro.idle_forward != 0 && spec.is_tiled != 0) return "tiles for nothing";
+  }
+  return {};
+}
+
+ZeroConfig config_of(const CaseSpec& spec) {
+  const auto precision = static_cast<Precision>(spec.precision);
+  ZeroConfig config;
+  config.stage = spec.stage;
+  config.gradient_accumulation_steps = spec.accumulation;
+  config.managed_gradient_accumulation = spec.is_unmanaged == 0;
+  config.reduce_bucket_size = spec.bucket;
+  config.contiguous_gradients = spec.is_scattered == 0;
+  config.reduce_scatter = spec.reduces_whole == 0;
+  config.use_multi_rank_bucket_allreduce = spec.reduces_to_owners == 0;
+  config.overlap_comm = spec.has_overlap != 0;
+  config.allgather_bucket_size = 200;
+  config.sub_group_size = spec.sub_group;
+  config.stage3_param_persistence_threshold = spec.persistence;
+  config.stage3_prefetch_bucket_size = spec.prefetch;
+  config.stage3_max_reuse_distance = spec.reuse;
+  config.stage3_max_live_parameters = CaseSpec::kManyElements;
+  config.memory_efficient_linear = spec.plain_linear == 0;
+  config.zero_force_ds_cpu_optimizer = false;
+  if (spec.is_offloaded != 0) config.offload_optimizer = OffloadDevice::cpu;
+  constexpr double kClips[] = {0.0, 1.0, 1e6};
+  config.gradient_clipping = kClips[std::clamp(spec.clip, 0, 2)];
+  config.fp16.loss_scale = spec.is_dynamic != 0 ? 0.0 : 16.0;
+  config.fp16.initial_scale_power = 3;
+  config.fp16.loss_scale_window = 1;
+  config.fp16.hysteresis = 1;
+  if (spec.is_wire_float32 != 0) config.communication_data_type = DType::float32;
+  if (spec.accumulates_float32 != 0) config.grad_accum_dtype = DType::float32;
+  config.gradient_predivide_factor = spec.predivides != 0 ? 2.0 : 1.0;
+  config.prescale_gradients = spec.prescales != 0;
+  const bool is_sum = spec.is_sum != 0 || (spec.ranks == 3 && spec.stage < 3);
+  if (is_sum) config.gradient_allreduce_op = GradientAllreduceOp::sum;
+  if (spec.is_sgd != 0) config.optimizer.type = OptimizerType::sgd;
+  config.optimizer.adam.lr = 1e-2;
+  config.optimizer.sgd.lr = 1e-2;
+  config.train_micro_batch_size_per_gpu = 2;
+  config.fp16.enabled = precision == Precision::fp16;
+  config.bf16.enabled = precision == Precision::bf16;
+  config.torch_autocast.enabled = precision == Precision::autocast;
+  return config;
+}
+
+}  // namespace
+
+int CaseSpec::uses() const {
+  int most = 1;
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    int uses = 0;
+    for (const CallSpec& call : calls) uses += call.layer == static_cast<int>(layer) ? 1 : 0;
+    most = std::max(most, uses);
+  }
+  const bool bypasses =
+      std::ranges::any_of(micros, [](const MicroSpec& it) { return it.has_bypass != 0; });
+  return (most + (bypasses ? 1 : 0)) * heads * engines;
+}
+
+int CaseSpec::forwards() const {
+  int most = 1;
+  int count = 0;
+  for (std::size_t i = 0; i < micros.size(); ++i) {
+    if (i % static_cast<std::size_t>(accumulation) == 0) count = 0;
+    const MicroSpec& micro = micros[i];
+    count += (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) +
+             (micro.idle_forward != 0 ? 1 : 0) + (micro.aborts != 0 ? 1 : 0);
+    most = std::max(most, count);
+  }
+  return most;
+}
+
+int CaseSpec::parameters() const {
+  int count = 0;
+  for (const LayerSpec& layer : layers) count += 1 + layer.has_bias;
+  return count * engines;
+}
+
+std::string why_invalid(const CaseSpec& spec) {
+  if (std::string problem = shape_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = model_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = refusal_problem(spec); !problem.empty()) return problem;
+  for (std::size_t i = 0; i < spec.micros.size(); ++i) {
+    const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;
+    if (std::string problem = micro_problem(spec, spec.micros[i], is_boundary); !problem.empty())
+      return problem;
+  }
+  if (spec.forwards() * spec.ranks * spec.uses() >
+      significand_bits(static_cast<Precision>(spec.precision)))
+    return "more contributions than bits";
+  if (const auto valid = validate(config_of(spec)); !valid) return valid.error().text;
+  return {};
+}
+
+TrainCell cell_of(const CaseSpec& spec) {
+  TrainCell cell;
+  cell.scenario = "generated";
+  cell.stage = spec.stage;
+  cell.world_size = spec.ranks;
+  cell.precision = static_cast<Precision>(spec.precision);
+  cell.backward = spec.is_manual != 0 ? BackwardKind::tensor : BackwardKind::engine;
+  cell.data = DataMode::exact;
+  cell.steps = spec.windows();
+  cell.sim = SimOrder{.preempts = spec.preempts != 0};
+  cell.config = config_of(spec);
+  return cell;
+}
+
+std::string case_json(const CaseSpec& spec) {
+  Json json = fields_of(spec);
+  json["layers"] = list_of(spec.layers);
+  json["calls"] = list_of(spec.calls);
+  json["micros"] = list_of(spec.micros);
+  return json.dump();
+}
+
+Result<CaseSpec> parse_case(std::string_view text, std::string_view where) {
+  const Json json = Json::parse(text, nullptr, false);
+  const std::string at(where);
+  if (json.is_discarded()) return fail(ErrorCode::usage, at + ": not JSON");
+  CaseSpec spec;
+  if (auto read = read_fields(json, spec, at); !read) return tl::unexpected(read.error());
+  if (auto read = read_list(json, "layers", spec.layers, at); !read)
+    return tl::unexpected(read.error());
+  if (auto read = read_list(json, "calls", spec.calls, at); !read)
+    return tl::unexpected(read.error());
+  if (auto read = read_list(json, "micros", spec.micros, at); !read)
+    return tl::unexpected(read.error());
+  if (const std::string problem = why_invalid(spec); !problem.empty())
+    return fail(ErrorCode::usage, at + ": " + problem);
+  return spec;
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,182 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/result.h"
+#include "props/train/train_cell.h"
+
+namespace zeroproof::train {
+
+// A whole training case as plain small numbers: model, program, configuration, world. Everything
+// that generates, shrinks, writes or reads one goes through visit_fields() below.
+
+// One linear layer "l<i>"; no outputs: its parameters have no elements.
+struct LayerSpec {
+  int inputs = 1;
+  int outputs = 2;
+  int has_bias = 0;
+  int is_frozen = 0;
+  int is_linked = 0;  // its input depends on what came before, though its value does not
+};
+
+enum class Wrap : std::uint8_t { none, reentrant, non_reentrant };
+
+// One call of a layer by the model. Layers that no call names are registered and unused; one that
+// several name is shared.
+struct CallSpec {
+  int layer = 0;
+  int wrap = 0;       // Wrap
+  int is_joined = 0;  // in the same checkpoint as the call before
+};
+
+enum class Losses : std::uint8_t { both, first, second, sum };
+// Around all of a micro-batch, or its backwards alone.
+enum class Block : std::uint8_t { none, coalesced, no_sync, coalesced_backwards };
+enum class Outstanding : std::uint8_t { none, in_order, reversed };
+
+// From one step() to the next.
+struct MicroSpec {
+  int losses = 0;        // Losses; of a model with two heads
+  int outstanding = 0;   // Outstanding: a second forward before both backwards
+  int repeats = 0;       // 1: forward and backward once more before the step
+  int block = 0;         // Block around all backwards
+  int idle_forward = 0;  // before: 1: a forward without gradients, 2: one whose graph is dropped,
+                         // 3: torch.func.grad of the engine
+  int aborts = 0;        // k: a backward before throws at call k - 1; then zero_grad
+  int is_undivided = 0;  // scale_wrt_gas off
+  int has_bypass = 0;    // a term of the loss reaches layer 0 past the engine
+  int skips = 0;         // k: call k - 1 does not run
+  int overflow = 0;      // k: layer of call k - 1 gets an infinite gradient, on one rank
+  int overflow_rank = 0;
+};
+
+struct CaseSpec {
+  int ranks = 1;
+  int stage = 0;
+  int precision = 0;  // Precision
+  int engines = 1;
+  int is_manual = 0;  // tensor.backward
+  int preempts = 0;   // before every call that others see
+  int accumulation = 1;
+  int is_unmanaged = 0;
+  int heads = 1;
+  int container = 0;   // 1: dict, 2: dataclass
+  int is_tiled = 0;    // the last call runs by tiles, whose backward is inside forward
+  int input_grad = 0;  // the activations that come in need a gradient
+
+  int bucket = kManyElements;
+  int is_scattered = 0;       // contiguous_gradients off
+  int reduces_whole = 0;      // reduce_scatter off
+  int reduces_to_owners = 0;  // use_multi_rank_bucket_allreduce off
+  int has_overlap = 0;
+  int is_offloaded = 0;
+  int clip = 0;                 // 1: tight, 2: loose
+  int is_dynamic = 0;           // fp16: a loss scale that grows with every step
+  int is_wire_float32 = 0;      // communication_data_type
+  int accumulates_float32 = 0;  // grad_accum_dtype
+  int predivides = 0;           // gradient_predivide_factor 2
+  int prescales = 0;
+  int is_sum = 0;  // gradient_allreduce_op
+  int is_sgd = 0;
+  int persistence = 0;  // stage3_param_persistence_threshold
+  int prefetch = 0;     // stage3_prefetch_bucket_size
+  int reuse = 0;        // stage3_max_reuse_distance
+  int sub_group = kManyElements;
+  int plain_linear = 0;  // memory_efficient_linear off
+
+  std::vector<LayerSpec> layers;
+  std::vector<CallSpec> calls;
+  std::vector<MicroSpec> micros;  // of all windows, one after the other
+
+  static constexpr int kManyElements = 1000;
+
+  int windows() const { return static_cast<int>(micros.size()) / accumulation; }
+  // How often one forward adds to one gradient, with all factors; forwards of one window, at most.
+  int uses() const;
+  int forwards() const;
+  int parameters() const;  // tensors, of all engines
+};
+
+// `field(name, value, simple)` for every number of the object, in a fixed order; `simple` is what
+// shrinking tries first, and what JSON leaves out.
+template <class Field>
+void visit_fields(LayerSpec& spec, Field field) {
+  field("inputs", spec.inputs, 1);
+  field("outputs", spec.outputs, 2);
+  field("has_bias", spec.has_bias, 0);
+  field("is_frozen", spec.is_frozen, 0);
+  field("is_linked", spec.is_linked, 0);
+}
+
+template <class Field>
+void visit_fields(CallSpec& spec, Field field) {
+  field("layer", spec.layer, 0);
+  field("wrap", spec.wrap, 0);
+  field("is_joined", spec.is_joined, 0);
+}
+
+template <class Field>
+void visit_fields(MicroSpec& spec, Field field) {
+  field("losses", spec.losses, 0);
+  field("outstanding", spec.outstanding, 0);
+  field("repeats", spec.repeats, 0);
+  field("block", spec.block, 0);
+  field("idle_forward", spec.idle_forward, 0);
+  field("aborts", spec.aborts, 0);
+  field("is_undivided", spec.is_undivided, 0);
+  field("has_bypass", spec.has_bypass, 0);
+  field("skips", spec.skips, 0);
+  field("overflow", spec.overflow, 0);
+  field("overflow_rank", spec.overflow_rank, 0);
+}
+
+template <class Field>
+void visit_fields(CaseSpec& spec, Field field) {
+  field("ranks", spec.ranks, 1);
+  field("stage", spec.stage, 0);
+  field("precision", spec.precision, 0);
+  field("engines", spec.engines, 1);
+  field("is_manual", spec.is_manual, 0);
+  field("preempts", spec.preempts, 0);
+  field("accumulation", spec.accumulation, 1);
+  field("is_unmanaged", spec.is_unmanaged, 0);
+  field("heads", spec.heads, 1);
+  field("container", spec.container, 0);
+  field("is_tiled", spec.is_tiled, 0);
+  field("input_grad", spec.input_grad, 0);
+  field("bucket", spec.bucket, CaseSpec::kManyElements);
+  field("is_scattered", spec.is_scattered, 0);
+  field("reduces_whole", spec.reduces_whole, 0);
+  field("reduces_to_owners", spec.reduces_to_owners, 0);
+  field("has_overlap", spec.has_overlap, 0);
+  field("is_offloaded", spec.is_offloaded, 0);
+  field("clip", spec.clip, 0);
+  field("is_dynamic", spec.is_dynamic, 0);
+  field("is_wire_float32", spec.is_wire_float32, 0);
+  field("accumulates_float32", spec.accumulates_float32, 0);
+  field("predivides", spec.predivides, 0);
+  field("prescales", spec.prescales, 0);
+  field("is_sum", spec.is_sum, 0);
+  field("is_sgd", spec.is_sgd, 0);
+  field("persistence", spec.persistence, 0);
+  field("prefetch", spec.prefetch, 0);
+  field("reuse", spec.reuse, 0);
+  field("sub_group", spec.sub_group, CaseSpec::kManyElements);
+  field("plain_linear", spec.plain_linear, 0);
+}
+
+// Why the case makes no sense (a call of a layer that is not there, a configuration that every
+// engine refuses, numbers that would not be exact); empty: it can run.
+std::string why_invalid(const CaseSpec& spec);
+
+// The configuration of its engines, and the cell that runs it.
+TrainCell cell_of(const CaseSpec& spec);
+
+// JSON with what is not simple, one line; and back. The error names the key.
+std::string case_json(const CaseSpec& spec);
+Result<CaseSpec> parse_case(std::string_view json, std::string_view where);
+
+}  // namespace zeroproof::train

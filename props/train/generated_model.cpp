@@ -1,0 +1,257 @@
+#include "props/train/generated_model.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "model/autograd.h"
+#include "model/check.h"
+#include "model/checkpoint/checkpoint.h"
+#include "model/custom_function.h"
+#include "model/functions.h"
+
+namespace zeroproof::train {
+namespace {
+
+constexpr std::int64_t kTiles = 2;
+
+// x, whose backward does `on_gradient` to what comes.
+Tensor with_backward(Autograd& ag, const char* name, const Tensor& x,
+                     const std::function<Tensor(const Tensor&)>& on_gradient) {
+  const CustomFunction function{name,
+                                [&ag](FunctionContext&, const TensorList& given) {
+                                  return TensorList{mul(ag, given.at(0), 1.0)};
+                                },
+                                [on_gradient](FunctionContext&, const TensorList& grads) {
+                                  return TensorList{on_gradient(grads.at(0))};
+                                }};
+  return apply_function(ag, function, {x}).at(0);
+}
+
+// x, whose backward throws once.
+Tensor raising(Autograd& ag, const Tensor& x) {
+  return with_backward(ag, "RaiseBackward", x,
+                       [](const Tensor&) -> Tensor { throw Injected("injected"); });
+}
+
+// The same operations on every rank, whichever it is that overflows.
+Tensor overflowing(Autograd& ag, const Tensor& x, bool is_infinite) {
+  const double factor = is_infinite ? std::numeric_limits<double>::infinity() : 1.0;
+  return with_backward(ag, "OverflowBackward", x,
+                       [&ag, factor](const Tensor& grad) { return mul(ag, grad, factor); });
+}
+
+// As train::Layer with exact data; a linked one's input is ones plus nothing of the activations,
+// so that the module has an input that needs a gradient.
+class SpecLayer final : public nn::Module {
+ public:
+  SpecLayer(nn::InitStream& init, const LayerSpec& spec) : spec_(spec) {
+    const Tensor weight = init.kaiming({spec.outputs, spec.inputs}, spec.inputs, DType::float32);
+    const Tensor bias =
+        spec.has_bias != 0 ? init.kaiming({spec.outputs}, spec.inputs, DType::float32) : Tensor();
+    linear_ = register_module("linear", std::make_shared<nn::Linear>(weight, bias));
+  }
+
+ protected:
+  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
+    const Tensor& h = inputs.at(0);
+    const Tensor& c = inputs.at(1);
+    Tensor x = Tensor::full({1, spec_.inputs}, 1.0, c.dtype());
+    if (spec_.is_linked != 0) x = add(ag, x, mul(ag, mean(ag, h), 0.0));
+    return {add(ag, h, mul(ag, c, sum(ag, (*linear_)(ag, x)))), c};
+  }
+
+ private:
+  LayerSpec spec_;
+  std::shared_ptr<nn::Linear> linear_;
+};
+
+std::vector<TensorList> tiles_of(Autograd& ag, const TensorList& h) {
+  std::vector<TensorList> tiles;
+  for (const Tensor& part : chunk(ag, h.at(0), kTiles, 0)) tiles.push_back({part, h.at(1)});
+  return tiles;
+}
+
+}  // namespace
+
+GeneratedModel::GeneratedModel(const ModelOptions& options, bool is_truth)
+    : spec_(*options.spec), options_(options), is_truth_(is_truth) {
+  nn::InitStream init(options.seed);
+  for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
+    const LayerSpec& layer = spec_.layers[i];
+    layers_.push_back(
+        register_module("l" + std::to_string(i), std::make_shared<SpecLayer>(init, layer)));
+    if (layer.is_frozen == 0) continue;
+    for (const nn::NamedParameter& parameter : layers_.back()->named_parameters())
+      parameter.tensor.set_requires_grad(false);
+  }
+}
+
+nn::Module::OutputContainer GeneratedModel::output_container() const {
+  if (spec_.container == 0) return OutputContainer::tensors;
+  return spec_.container == 1 ? OutputContainer::dict : OutputContainer::dataclass;
+}
+
+// Every use of a layer has a factor of its own, so that gradients say which are in them.
+std::vector<GeneratedModel::Call> GeneratedModel::calls_of_next() const {
+  std::vector<Call> calls;
+  std::map<int, int> uses;
+  for (std::size_t i = 0; i < spec_.calls.size(); ++i) {
+    const int use = uses[spec_.calls[i].layer]++;
+    const auto number = static_cast<int>(i) + 1;
+    if (next_.skips == number) continue;
+    calls.push_back({.number = i,
+                     .factor = std::ldexp(1.0, use),
+                     .is_raising = next_.aborts == number,
+                     .overflows = next_.overflow == number,
+                     .is_infinite = next_.is_infinite});
+  }
+  return calls;
+}
+
+TensorList GeneratedModel::run(Autograd& ag, const Call& call, const TensorList& inputs) const {
+  const nn::Module& layer = *layers_[static_cast<std::size_t>(spec_.calls[call.number].layer)];
+  TensorList given = with_factor(ag, options_.data, inputs, call.factor);
+  // What the layer adds to the activations takes the spike alone.
+  const Tensor zeros = Tensor::full(given.at(0).sizes(), 0.0, given.at(0).dtype());
+  const Tensor around = given.at(0);
+  if (call.overflows) given.at(0) = zeros;
+  Tensor h = layer(ag, given).at(0);
+  if (call.overflows) h = add(ag, around, overflowing(ag, h, call.is_infinite));
+  if (call.is_raising) h = raising(ag, h);
+  return {h, inputs.at(1)};
+}
+
+TensorList GeneratedModel::run_all(Autograd& ag, const std::vector<Call>& calls,
+                                   const TensorList& inputs) const {
+  TensorList h = inputs;
+  for (const Call& call : calls) h = run(ag, call, h);
+  return h;
+}
+
+TensorList GeneratedModel::run_wrapped(Autograd& ag, const std::vector<Call>& calls,
+                                       const TensorList& inputs) const {
+  const auto wrap = static_cast<Wrap>(spec_.calls[calls.front().number].wrap);
+  if (wrap == Wrap::none) return run_all(ag, calls, inputs);
+  const std::string label = "c" + std::to_string(calls.front().number);
+  const auto body = [this, &ag, calls, label](const TensorList& given) {
+    const auto once = [&] { return run_all(ag, calls, given); };
+    return options_.watch ? options_.watch->run_checkpoint(label, once) : once();
+  };
+  const CheckpointKind kind =
+      wrap == Wrap::reentrant ? CheckpointKind::reentrant : CheckpointKind::non_reentrant;
+  return checkpoint(ag, kind, body, inputs);
+}
+
+TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const {
+  const std::vector<Call> calls = calls_of_next();
+  const bool has_last = !calls.empty() && calls.back().number + 1 == spec_.calls.size();
+  const std::size_t heads = !has_last ? 0
+                            : spec_.heads == 2 || spec_.is_tiled != 0
+                                ? static_cast<std::size_t>(spec_.heads)
+                                : 0;
+  TensorList h = inputs;
+  for (std::size_t begin = 0; begin + heads < calls.size();) {
+    std::size_t end = begin + 1;
+    while (end + heads < calls.size() && spec_.calls[calls[end].number].is_joined != 0 &&
+           spec_.calls[calls[end].number].wrap == spec_.calls[calls[begin].number].wrap)
+      ++end;
+    const auto at = [&](std::size_t i) { return calls.begin() + static_cast<std::ptrdiff_t>(i); };
+    h = run_wrapped(ag, {at(begin), at(end)}, h);
+    begin = end;
+  }
+  TensorList losses = with_losses(ag, calls, h);
+  if (spec_.container != 0) {
+    losses.push_back(h.at(0));
+    losses.emplace_back();
+  }
+  return losses;
+}
+
+TensorList GeneratedModel::with_losses(Autograd& ag, const std::vector<Call>& calls,
+                                       const TensorList& h) const {
+  if (spec_.heads == 2) {
+    const Tensor a = mean(ag, run(ag, calls[calls.size() - 2], h).at(0));
+    const Tensor b = mean(ag, run(ag, calls[calls.size() - 1], h).at(0));
+    return {a, mul(ag, b, std::ldexp(1.0, spec_.uses() / (2 * spec_.engines)))};
+  }
+  if (spec_.is_tiled != 0) return {run_tiles(ag, calls.back(), h)};
+  return {mean(ag, h.at(0))};
+}
+
+Tensor GeneratedModel::bypass(Autograd& ag, const TensorList& inputs) const {
+  const int uses = spec_.uses() / spec_.heads - 1;
+  const TensorList given = with_factor(ag, options_.data, inputs, std::ldexp(1.0, uses));
+  return mean(ag, (*layers_.front())(ag, given).at(0));
+}
+
+// --- tiles --------------------------------------------------------------------------------------
+
+Tensor GeneratedModel::tile_loss(Autograd& ag, const Call& call, const TensorList& tile) const {
+  return div(ag, mean(ag, run(ag, call, tile).at(0)), static_cast<double>(kTiles));
+}
+
+void GeneratedModel::mark_ready(const Call& call, bool is_ready) const {
+  if (!options_.mark_ready) return;
+  const auto& layer = layers_[static_cast<std::size_t>(spec_.calls[call.number].layer)];
+  for (const nn::NamedParameter& parameter : layer->named_parameters())
+    options_.mark_ready(parameter.tensor, is_ready);
+}
+
+Tensor GeneratedModel::run_tiles(Autograd& ag, const Call& call, const TensorList& h) const {
+  if (is_truth_) {
+    Tensor total;
+    for (const TensorList& tile : tiles_of(ag, h)) {
+      const Tensor loss = tile_loss(ag, call, tile);
+      total = total.is_defined() ? add(ag, total, loss) : loss;
+    }
+    return total;
+  }
+  const auto tell = [watch = options_.watch](EventKind kind) {
+    if (watch) watch->on_function(kind, "tiled");
+  };
+  const CustomFunction function{
+      "TiledBackward",
+      [this, &ag, call, tell](FunctionContext& context, const TensorList& given) {
+        tell(EventKind::fn_forward_begin);
+        const TensorList results = differentiate_tiles(ag, call, given);
+        context.save_for_backward({results.at(1)});
+        tell(EventKind::fn_forward_end);
+        return TensorList{results.at(0)};
+      },
+      [&ag, tell](FunctionContext& context, const TensorList& grads) {
+        tell(EventKind::fn_backward_begin);
+        const Tensor scaled = mul(ag, context.saved_tensors().at(0), grads.at(0));
+        tell(EventKind::fn_backward_end);
+        return TensorList{scaled, Tensor()};
+      }};
+  return apply_function(ag, function, h).at(0);
+}
+
+// The loss, and its gradient for the activations; without grad mode, the loss alone.
+TensorList GeneratedModel::differentiate_tiles(Autograd& ag, const Call& call,
+                                               const TensorList& h) const {
+  const std::vector<TensorList> tiles = tiles_of(ag, h);
+  TensorList grads;
+  Tensor total;
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    mark_ready(call, i + 1 == tiles.size());
+    TensorList tile = {tiles[i].at(0).detach(), tiles[i].at(1).detach()};
+    tile.at(0).set_requires_grad(true);
+    const GradMode enabled(ag, true);
+    const Tensor loss = tile_loss(ag, call, tile);
+    ag.backward(loss);
+    grads.push_back(tile.at(0).grad());
+    total = total.is_defined() ? add(ag, total, loss.detach()) : loss.detach();
+  }
+  return {total.detach(), cat(ag, grads, 0)};
+}
+
+std::shared_ptr<nn::Module> make_generated_model(ModelKind kind, const ModelOptions& options) {
+  if (kind == ModelKind::generated) return std::make_shared<GeneratedModel>(options, false);
+  if (kind == ModelKind::generated_truth) return std::make_shared<GeneratedModel>(options, true);
+  return nullptr;
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "props/train/case_spec.h"
+#include "props/train/models.h"
+
+namespace zeroproof::train {
+
+// The model of a CaseSpec, exact data: layers that are called one after the other, in checkpoints,
+// by tiles, twice; one loss or two. Layer i is "l<i>".
+class GeneratedModel final : public nn::Module {
+ public:
+  // `options.spec` is set. `is_truth`: tiles as ordinary operations.
+  GeneratedModel(const ModelOptions& options, bool is_truth);
+
+  // What the next forward does otherwise than the others.
+  struct Next {
+    int skips = 0;             // k: call k - 1 does not run
+    int aborts = 0;            // k: the backward throws Injected behind call k - 1
+    int overflow = 0;          // k: what the layer of call k - 1 gets
+    bool is_infinite = false;  // is infinite on this rank
+  };
+  void arm(const Next& next) { next_ = next; }
+  // Layer 0 by itself, past every hook of the root: adds to a loss of its own.
+  Tensor bypass(Autograd& ag, const TensorList& inputs) const;
+
+  OutputContainer output_container() const override;
+
+ protected:
+  TensorList forward(Autograd& ag, const TensorList& inputs) const override;
+
+ private:
+  struct Call {  // one, as this forward makes it
+    std::size_t number = 0;
+    double factor = 1.0;
+    bool is_raising = false;
+    bool overflows = false;
+    bool is_infinite = false;
+  };
+
+  std::vector<Call> calls_of_next() const;
+  TensorList run(Autograd& ag, const Call& call, const TensorList& inputs) const;
+  TensorList run_all(Autograd& ag, const std::vector<Call>& calls, const TensorList& inputs) const;
+  TensorList run_wrapped(Autograd& ag, const std::vector<Call>& calls,
+                         const TensorList& inputs) const;
+  Tensor run_tiles(Autograd& ag, const Call& call, const TensorList& inputs) const;
+  TensorList differentiate_tiles(Autograd& ag, const Call& call, const TensorList& inputs) const;
+  Tensor tile_loss(Autograd& ag, const Call& call, const TensorList& tile) const;
+  void mark_ready(const Call& call, bool is_ready) const;
+  TensorList with_losses(Autograd& ag, const std::vector<Call>& calls, const TensorList& h) const;
+
+  const CaseSpec& spec_;
+  ModelOptions options_;
+  bool is_truth_;
+  Next next_;
+  std::vector<std::shared_ptr<nn::Module>> layers_;
+};
+
+}  // namespace zeroproof::train

@@ -1,0 +1,195 @@
+#include "props/train/generated_program.h"
+
+#include <cmath>
+
+#include "model/check.h"
+#include "model/functions.h"
+#include "model/transforms/transforms.h"
+#include "props/train/generated_model.h"
+#include "props/train/pass.h"
+
+namespace zeroproof::train {
+namespace {
+
+GeneratedModel& model_of(Pass& pass, std::size_t engine) {
+  auto* const model = dynamic_cast<GeneratedModel*>(&pass.target().module(engine));
+  ZP_CHECK(model, "a generated program runs on generated models");
+  return *model;
+}
+
+// One window of a CaseSpec on one rank.
+class GeneratedWindow {
+ public:
+  GeneratedWindow(const CaseSpec& spec, Pass& pass) : spec_(spec), pass_(pass) {}
+
+  void run() {
+    const auto first = static_cast<std::size_t>(pass_.step_number() * spec_.accumulation);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(spec_.accumulation); ++i) {
+      run_micro(spec_.micros.at(first + i));
+      if (spec_.is_unmanaged == 0) pass_.step();
+    }
+    if (spec_.is_unmanaged != 0) pass_.step();
+  }
+
+ private:
+  // Losses of one forward, in the order in which they are differentiated.
+  using Losses = TensorList;
+
+  void run_micro(const MicroSpec& micro) {
+    if (micro.idle_forward == 1) {
+      const GradMode disabled(pass_.autograd(), false);
+      forward(micro);
+    }
+    if (micro.idle_forward == 2) forward(micro);
+    if (micro.idle_forward == 3) transform(micro);
+    if (micro.aborts != 0) abort_one(micro);
+    const auto body = [&] {
+      train_once(micro);
+      if (micro.repeats != 0) train_once(micro);
+    };
+    const auto block = static_cast<Block>(micro.block);
+    if (block == Block::none) return body();
+    if (block != Block::coalesced_backwards) return in_block(block, 0, body);
+    const Losses losses = forward(micro);
+    in_block(block, 0, [&] { differentiate(micro, losses); });
+  }
+
+  // The engine under torch.func.grad: none of its own business.
+  void transform(const MicroSpec& micro) {
+    arm(micro);
+    const func::Function loss = [&](const TensorList& inputs) {
+      return TensorList{pass_.target().forward(0, inputs).at(0)};
+    };
+    const TensorList grads = func::grad(pass_.autograd(), loss, {-1})(pass_.next_inputs());
+    pass_.target().record("func/grad", grads.at(0));
+  }
+
+  // Around both engines, where there are two.
+  void in_block(Block block, std::size_t engine, const std::function<void()>& body) {
+    if (engine == static_cast<std::size_t>(spec_.engines)) return body();
+    const auto inner = [&] { in_block(block, engine + 1, body); };
+    if (block != Block::no_sync) {
+      pass_.target().coalesce(engine, inner);
+    } else {
+      pass_.target().no_sync(engine, inner);
+    }
+  }
+
+  void abort_one(const MicroSpec& micro) {
+    MicroSpec failing = micro;
+    failing.outstanding = 0;
+    aborts_ = micro.aborts;
+    try {
+      train_once(failing);
+    } catch (const Injected&) {
+    }
+    aborts_ = 0;
+    for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec_.engines); ++engine)
+      pass_.target().zero_grad(engine);
+  }
+
+  void train_once(const MicroSpec& micro) {
+    const Losses first = forward(micro);
+    if (static_cast<Outstanding>(micro.outstanding) == Outstanding::none)
+      return differentiate(micro, first);
+    const Losses second = forward(micro);
+    const bool is_reversed = static_cast<Outstanding>(micro.outstanding) == Outstanding::reversed;
+    differentiate(micro, is_reversed ? second : first);
+    differentiate(micro, is_reversed ? first : second);
+  }
+
+  void arm(const MicroSpec& micro) {
+    const bool overflows = micro.overflow_rank == pass_.target().rank();
+    for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec_.engines); ++engine)
+      model_of(pass_, engine)
+          .arm({.skips = micro.skips,
+                .aborts = aborts_,
+                .overflow = engine == 0 ? micro.overflow : 0,
+                .is_infinite = overflows});
+  }
+
+  Losses forward(const MicroSpec& micro) {
+    arm(micro);
+    const TensorList inputs = pass_.next_inputs();
+    if (spec_.input_grad != 0) inputs.at(0).set_requires_grad(true);
+    TensorList losses = pass_.target().forward(0, inputs);
+    losses.resize(static_cast<std::size_t>(spec_.heads));
+    if (spec_.engines == 2) pass_.target().record("loss", losses.at(0).detach());
+    if (spec_.engines == 2) losses = {joined(losses.at(0), inputs)};
+    if (spec_.engines == 1)
+      for (const Tensor& loss : losses) pass_.target().record("loss", loss.detach());
+    if (micro.has_bypass != 0) {
+      const Tensor term = model_of(pass_, 0).bypass(pass_.autograd(), inputs);
+      losses.back() = add(pass_.autograd(), losses.back(), term);
+    }
+    return losses;
+  }
+
+  // The loss of two engines.
+  Tensor joined(const Tensor& first, const TensorList& inputs) {
+    TrainTarget& target = pass_.target();
+    Tensor a = first;
+    Tensor b = target.forward(1, inputs).at(0);
+    b = mul(pass_.autograd(), b, std::ldexp(1.0, spec_.uses() / 2));
+    if (pass_.is_manual() && target.needs_scaler(0) && pass_.autograd().is_grad_enabled()) {
+      a = target.scale(0, a, false);
+      b = target.scale(1, b, false);
+    }
+    return add(pass_.autograd(), a, b);
+  }
+
+  void differentiate(const MicroSpec& micro, const Losses& losses) {
+    if (losses.size() == 1) return backward(micro, losses.front(), false);
+    switch (static_cast<train::Losses>(micro.losses)) {
+      case train::Losses::both:
+        backward(micro, losses.at(0), true);
+        backward(micro, losses.at(1), false);
+        return;
+      case train::Losses::first:
+        return backward(micro, losses.at(0), false);
+      case train::Losses::second:
+        return backward(micro, losses.at(1), false);
+      case train::Losses::sum:
+        return backward(micro, add(pass_.autograd(), losses.at(0), losses.at(1)), false);
+    }
+  }
+
+  void backward(const MicroSpec& micro, const Tensor& loss, bool retain_graph) {
+    if (micro.is_undivided != 0) {
+      pass_.target().backward(0, loss, {.retain_graph = retain_graph, .scale_wrt_gas = false});
+    } else if (spec_.engines == 2 && pass_.is_manual()) {
+      pass_.target().tensor_backward({loss}, {}, retain_graph);  // scaled already
+    } else {
+      pass_.differentiate(loss, retain_graph, 0);
+    }
+  }
+
+  const CaseSpec& spec_;
+  Pass& pass_;
+  int aborts_ = 0;
+};
+
+void generated_window(Pass& pass) {
+  GeneratedWindow(*pass.scenario().spec, pass).run();
+}
+
+}  // namespace
+
+TrainScenario scenario_of(const CaseSpec& spec) {
+  TrainScenario scenario;
+  scenario.name = "generated";
+  scenario.summary = "a generated case";
+  scenario.window = generated_window;
+  const auto engines = static_cast<std::size_t>(spec.engines);
+  scenario.models.assign(engines, ModelKind::generated);
+  scenario.truth.assign(engines, ModelKind::generated_truth);
+  scenario.spec = &spec;
+  scenario.accumulation_steps = spec.accumulation;
+  scenario.is_managed = spec.is_unmanaged == 0;
+  scenario.is_offloaded = spec.is_offloaded != 0;
+  scenario.forwards = spec.forwards();
+  scenario.uses = spec.uses();
+  return scenario;
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,128 @@
+// The museum: its registry, its generator, and a small hunt.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "props/museum/hunt.h"
+#include "props/report/museum_report.h"
+#include "props/run_properties.h"
+#include "props/train/case_draw.h"
+#include "props/train/case_shrink.h"
+
+namespace zeroproof::museum {
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  const std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::istringstream stream{std::string(text)};
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+TEST(MuseumTest, Every_bug_of_the_catalogue_has_an_entry) {
+  EXPECT_EQ(bug_catalogue().size(), 180U);
+  EXPECT_EQ(std::ranges::count(bug_catalogue(), 1, &CatalogueRow::tier), 82);
+  for (const CatalogueRow& row : bug_catalogue()) {
+    const auto is_it = [&](const Entry& entry) { return entry.id.substr(0, 3) == row.id; };
+    EXPECT_TRUE(std::ranges::any_of(entries(), is_it)) << row.id;
+  }
+}
+
+TEST(MuseumTest, Entries_say_what_is_wrong_and_what_catches_it) {
+  for (const Entry& entry : entries()) {
+    if (!entry.is_modelled()) {
+      EXPECT_TRUE(entry.properties.empty()) << entry.id;
+      continue;
+    }
+    EXPECT_FALSE(entry.fault.empty()) << entry.id;
+    EXPECT_TRUE(Quirks::parse(entry.quirks).has_value()) << entry.id;
+    EXPECT_FALSE(words_of(entry.properties).empty()) << entry.id;
+    for (const std::string& number : words_of(entry.properties))
+      EXPECT_NE(find_any_property(number), nullptr) << entry.id << " " << number;
+  }
+}
+
+// What draws, runs and judges cases knows no entry.
+TEST(MuseumTest, Generator_is_blind) {
+  const std::regex id("\\b[A-H][0-9][0-9][a-d]?\\b");
+  const std::string root = ZP_SOURCE_DIR;
+  int files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(root + "/props/train")) {
+    const std::string name = file.path().filename().string();
+    if (!name.starts_with("case_") && !name.starts_with("generated_")) continue;
+    ++files;
+    EXPECT_FALSE(std::regex_search(text_of(file.path()), id)) << name;
+  }
+  EXPECT_GE(files, 10);
+  for (const char* judge : {"trial.cpp", "cost_judge.cpp", "hunt.cpp", "specimen_shrink.cpp"})
+    EXPECT_FALSE(std::regex_search(text_of(root + "/props/museum/" + judge), id)) << judge;
+}
+
+RC_GTEST_PROP(MuseumTest, Drawn_cases_are_valid_and_come_back_from_json, (std::uint64_t seed)) {
+  const train::CaseSpec spec = train::draw_case(seed);
+  RC_ASSERT(train::why_invalid(spec).empty());
+  const std::string json = train::case_json(spec);
+  const auto read = train::parse_case(json, "test");
+  RC_ASSERT(read.has_value());
+  RC_ASSERT(train::case_json(*read) == json);
+}
+
+RC_GTEST_PROP(MuseumTest, Shrinking_ends, (std::uint64_t seed)) {
+  train::CaseSpec spec = train::draw_case(seed);
+  int steps = 0;
+  for (auto simpler = train::simpler_cases(spec); !simpler.empty();
+       simpler = train::simpler_cases(spec)) {
+    RC_ASSERT(++steps < 1000);
+    spec = simpler.front();
+    RC_ASSERT(train::why_invalid(spec).empty());
+  }
+}
+
+TEST(MuseumTest, Wrong_cases_are_refused) {
+  for (const char* json :
+       {"", "{}", "[1]", R"({"ranks":2})", R"({"layers":[{}],"calls":[{}],"micros":[{"x":1}]})",
+        R"({"layers":[{}],"calls":[{"layer":7}],"micros":[{}]})",
+        R"({"ranks":"two","layers":[{}],"calls":[{}],"micros":[{}]})"})
+    EXPECT_FALSE(train::parse_case(json, "test").has_value()) << json;
+  EXPECT_TRUE(
+      train::parse_case(R"({"layers":[{}],"calls":[{}],"micros":[{}]})", "test").has_value());
+}
+
+// Two entries, the canary and the healthy engine, with minimising and the way through tokens.
+TEST(MuseumTest, A_hunt_finds_and_its_token_shows_it_again) {
+  HuntOptions options;
+  options.healthy_cases = 60;
+  options.cases_max = 500;
+  std::int64_t ticks = 0;
+  const HuntWatch watch{.now_ns = [&] { return ++ticks; }};
+  const std::vector<const Entry*> some = {find_entry("B19"), find_entry("C13")};
+  const MuseumReport report = hunt(some, options, watch);
+  EXPECT_TRUE(report.canary.is_found);
+  EXPECT_TRUE(report.healthy.is_clean()) << report.healthy.findings.front();
+  ASSERT_EQ(report.found.size(), 2U);
+  for (const Found& one : report.found) {
+    ASSERT_TRUE(one.is_found) << one.entry->id;
+    EXPECT_TRUE(one.replay_ok && one.healthy_replay_ok);
+    EXPECT_LE(one.specimen.spec.ranks, 2) << one.entry->id;
+    EXPECT_LE(one.specimen.spec.parameters(), 2) << one.entry->id;
+    const auto token = read_token(token_of(one.specimen, one.entry->id), "test");
+    ASSERT_TRUE(token.has_value());
+    EXPECT_TRUE(replay(token->specimen, one.entry).find(one.property->number));
+    EXPECT_TRUE(replay(token->specimen, nullptr).falsified.empty());
+  }
+  EXPECT_NE(museum_json(report).find(R"("schema":"zeroproof.museum/1")"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace zeroproof::museum
