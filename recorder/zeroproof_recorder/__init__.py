@@ -11,10 +11,10 @@ One line around the part that fails, or none at all (``python -m zeroproof_recor
 from typing import Any
 
 from .errors import RecorderError
-from .options import Detail, Flush
+from .options import Detail
 from .version import VERSION as __version__
 
-__all__ = ["Detail", "Flush", "RecorderError", "__version__", "mark", "record"]
+__all__ = ["Detail", "RecorderError", "__version__", "mark", "record"]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from .names import NameBook
 from .patches import PatchBook
-from .session import Session, _graph_task_id
+from .session import Session, graph_task_id
 
 # c10d's operators, by the names of torch.distributed.
 OPERATORS = {
@@ -237,7 +237,7 @@ def _nothing(_args) -> None:
 
 
 def _in_task() -> bool:
-    return _graph_task_id() != -1
+    return graph_task_id() != -1
 
 
 def _ranks(group) -> Optional[list[int]]:

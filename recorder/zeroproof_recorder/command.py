@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Optional
 
 from .errors import RecorderError
-from .options import DEFAULT_BUFFER_EVENTS, DEFAULT_FOLDER, Detail, Flush
+from .options import DEFAULT_BUFFER_MB, DEFAULT_FOLDER, Detail
 from .version import VERSION
 
 EXAMPLES = """\
@@ -36,12 +36,25 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
             from .checker import check_paths
 
             return check_paths(options.paths)
+        if options.command == "recover":
+            return _recover(options.folder)
         from .launch import launch
 
         return launch(options)
     except RecorderError as error:
         print(f"zeroproof-recorder: {error}", file=sys.stderr)
         return 2
+
+
+def _recover(folder: Path) -> int:
+    from .guardian import recover
+
+    spools = sorted(folder.glob(".*.spool"))
+    for spool in spools:
+        print(f"recovered {recover(spool) or 'nothing'} from {spool.name}")
+    if not spools:
+        print(f"{folder}: nothing to recover")
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -56,6 +69,10 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands)
     check = commands.add_parser("check", help="say whether trace files are sound")
     check.add_argument("paths", nargs="+", type=Path, metavar="FILE", help="files or folders")
+    recover = commands.add_parser(
+        "recover", help="write what a job left behind that was killed together with its guardian"
+    )
+    recover.add_argument("folder", type=Path, metavar="DIR", help="what --out was")
     return parser
 
 
@@ -81,18 +98,11 @@ def _add_run(commands) -> None:
         "graphs and the order of their nodes",
     )
     run.add_argument(
-        "--flush",
-        default="full",
-        choices=[rule.value for rule in Flush],
-        help="when events are written: buffer full and end (default), each step, or each event "
-        "at once, for a job that dies of a segmentation fault",
-    )
-    run.add_argument(
-        "--buffer",
+        "--buffer-mb",
         type=int,
-        default=DEFAULT_BUFFER_EVENTS,
+        default=DEFAULT_BUFFER_MB,
         metavar="N",
-        help=f"events kept in memory (default {DEFAULT_BUFFER_EVENTS})",
+        help=f"kept in memory between two writes of the file (default {DEFAULT_BUFFER_MB})",
     )
     run.add_argument("--program", metavar="NAME", help="first word of file names (the script's)")
     run.add_argument("--quiet", action="store_true", help="no line at the end")

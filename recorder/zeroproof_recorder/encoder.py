@@ -1,61 +1,54 @@
-"""Turns buffered records into lines of hooktrace."""
+"""Turns records into lines of hooktrace."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Optional, Union
 
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=True).encode
 
-
-class GraphTaskFrame:
-    """A backward call that is open; its graph task's id becomes known inside it."""
-
-    __slots__ = ("call", "gt")
-
-    def __init__(self, call: int):
-        self.call = call
-        self.gt = -1
-
-
-# An event waits as (nanoseconds, thread, kind, graph task id or frame, depth, fields or None).
+# An event is (nanoseconds, thread, kind, graph task id, depth, fields or None); that backward call
+# n turned out to be graph task m is (n, m); everything else is written as the record it is.
 Record = Union[tuple, dict[str, Any]]
+
+_PLAIN = (str, int, bool, type(None))
+_BRACKET = ("gt.begin", "gt.end")
 
 
 class Encoder:
     """Numbers the events of one rank and writes them as JSON, in the order it is given them.
 
-    The logical clock is that order: it is given by the buffer, into which threads append one at a
-    time. Encoding is thus free to happen much later.
+    The logical clock is that order: records arrive as they were taken, one at a time. Encoding is
+    thus free to happen much later.
     """
 
-    def __init__(self):
-        self.events = 0
-        self.records = 0
+    def __init__(self, events: int = 0, records: int = 0):
+        self.events = events
+        self.records = records
+        self._graph_tasks: dict[int, int] = {}  # by backward call
 
-    def lines(self, records: Iterable[Record], rank: int) -> bytes:
+    def lines(self, records: Sequence[Record], rank: int) -> bytes:
         """These records as lines."""
+        self._graph_tasks.update(record for record in records if _is_graph_task(record))
         out = []
         for record in records:
-            self.records += 1
             if isinstance(record, dict):
                 out.append(_encode(record))
-            else:
+            elif not _is_graph_task(record):
                 self.events += 1
                 out.append(self._event(record, rank))
-        out.append("")
-        return "\n".join(out).encode("ascii")
+        self.records += len(out)
+        return "".join(f"{text}\n" for text in out).encode("ascii")
 
     def end_line(self) -> bytes:
         """The record that says that nothing is missing."""
-        end = {"rec": "end", "events": self.events, "records": self.records}
-        return line(end)
+        return line({"rec": "end", "events": self.events, "records": self.records})
 
     def _event(self, event: tuple, rank: int) -> str:
         t, th, kind, gt, depth, fields = event
-        if isinstance(gt, GraphTaskFrame):
-            gt = gt.gt
+        if kind in _BRACKET:
+            gt = self._graph_tasks.get(fields["call"], -1)
         head = (
             f'{{"rec":"ev","lc":{self.events},"t":{t},"r":{rank},"th":{th},'
             f'"k":"{kind}","gt":{gt},"d":{depth}'
@@ -69,29 +62,19 @@ def line(record: dict[str, Any]) -> bytes:
     return (_encode(record) + "\n").encode("ascii")
 
 
-def _present(fields: dict[str, Any]) -> dict[str, Any]:
-    """Absent fields are left out, and what JSON has no word for becomes text."""
-    return {key: _value(value) for key, value in fields.items() if value is not None}
-
-
-def _value(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value in what JSON and marshal have words for."""
     if isinstance(value, float):
-        return _number(value)
-    if isinstance(value, (str, int, bool)) or value is None:
+        return _number(float(value))
+    if type(value) in _PLAIN:
         return value
+    if isinstance(value, int):
+        return int(value)
     if isinstance(value, dict):
-        return {str(key): _value(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_value(item) for item in value]
+        return [plain(item) for item in value]
     return str(value)
-
-
-def _number(value: float) -> Union[float, str]:
-    if value != value:
-        return "nan"
-    if value in (float("inf"), float("-inf")):
-        return "inf" if value > 0 else "-inf"
-    return value
 
 
 def header(rank: int, world: int, clock: dict[str, Any], facts: dict[str, Optional[Any]]) -> dict:
@@ -103,5 +86,22 @@ def header(rank: int, world: int, clock: dict[str, Any], facts: dict[str, Option
         "rank": rank,
         "world": world,
         "clock": clock,
-        **{key: value for key, value in facts.items() if value is not None},
+        **_present(facts),
     }
+
+
+def _is_graph_task(record: Record) -> bool:
+    return len(record) == 2 and isinstance(record, tuple)
+
+
+def _present(fields: dict[str, Any]) -> dict[str, Any]:
+    """Absent fields are left out."""
+    return {key: plain(value) for key, value in fields.items() if value is not None}
+
+
+def _number(value: float) -> Union[float, str]:
+    if value != value:
+        return "nan"
+    if value in (float("inf"), float("-inf")):
+        return "inf" if value > 0 else "-inf"
+    return value

@@ -7,7 +7,7 @@ from typing import Any, Optional
 import torch
 
 from .names import NameBook
-from .session import Session, _transform_on_top
+from .session import Session, transform_on_top
 
 
 class GraphSnapshot:
@@ -106,6 +106,6 @@ def _root_of(output) -> tuple[Any, int]:
         return output[0], output[1]
     if output.grad_fn is not None:
         return output.grad_fn, output.output_nr
-    if _transform_on_top() is not None or not output.requires_grad:
+    if transform_on_top() is not None or not output.requires_grad:
         return None, output.output_nr
     return torch.autograd.graph._get_grad_fn_or_grad_acc(output), output.output_nr

@@ -8,8 +8,7 @@ from .graph import GraphSnapshot
 from .names import NameBook
 from .options import Detail
 from .patches import PatchBook
-from .session import Session, _graph_task_id
-from .encoder import GraphTaskFrame
+from .session import GraphTaskFrame, Session, graph_task_id
 
 _ARGUMENTS = ("grad_tensors", "keep_graph", "create_graph", "inputs", "allow_unreachable")
 
@@ -44,7 +43,7 @@ class GraphTasks:
         parent = session.calls[-1] if session.calls else None
         frame = GraphTaskFrame(session.next_call())
         snapshot = self._snapshot(frame.call, outputs, arguments)
-        session.emit_in(frame, "gt.begin", self._begin_fields(frame, parent, outputs, arguments))
+        session.emit("gt.begin", self._begin_fields(frame, parent, outputs, arguments))
         session.calls.append(frame)
         failure = None
         try:
@@ -62,9 +61,7 @@ class GraphTasks:
         self._at_end()
         if frame in session.calls:
             session.calls.remove(frame)
-        session.emit_in(frame, "gt.end", {"call": frame.call, "exc": failure})
-        if not session.calls:
-            session.rest()
+        session.emit("gt.end", {"call": frame.call, "exc": failure})
 
     def _snapshot(self, call: int, outputs, arguments):
         if not self._has_graphs:
@@ -82,7 +79,7 @@ class GraphTasks:
         return {
             "call": frame.call,
             "parent": parent.call if parent else None,
-            "parent_gt": _graph_task_id() if parent else None,
+            "parent_gt": graph_task_id() if parent else None,
             "api": "backward" if arguments.get("accumulate_grad") else "grad",
             "keep_graph": bool(arguments.get("keep_graph")),
             "create_graph": bool(arguments.get("create_graph")),

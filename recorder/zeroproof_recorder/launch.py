@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from .errors import RecorderError
-from .options import Detail, Flush, Options
+from .options import Detail, Options
 from .place import program_name
 from .steps import StepSelection
 
@@ -59,8 +59,7 @@ def _options(options: argparse.Namespace) -> Options:
         program=program_name(name),
         steps=StepSelection.of(options.steps),
         detail=Detail.of(options.detail),
-        flush=Flush.of(options.flush),
-        buffer_events=options.buffer,
+        buffer_mb=options.buffer_mb,
         is_quiet=options.quiet,
     )
 

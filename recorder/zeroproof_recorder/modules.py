@@ -10,7 +10,7 @@ from torch.nn.modules import module as module_hooks
 
 from .names import NameBook
 from .patches import PatchBook
-from .session import Session, _graph_task_id
+from .session import Session, graph_task_id
 
 
 class ModuleForwards:
@@ -37,7 +37,7 @@ class ModuleForwards:
     def _emit(self, kind: str, module: nn.Module) -> None:
         name = self._names.module(module)
         if name is not None:
-            recompute = True if _graph_task_id() != -1 else None
+            recompute = True if graph_task_id() != -1 else None
             self._session.emit(kind, {"module": name, "recompute": recompute})
 
 

@@ -10,7 +10,7 @@ from .errors import RecorderError
 from .steps import StepSelection
 
 DEFAULT_FOLDER = "zeroproof-trace"
-DEFAULT_BUFFER_EVENTS = 200_000
+DEFAULT_BUFFER_MB = 32
 
 
 class Detail(enum.IntEnum):
@@ -32,23 +32,6 @@ class Detail(enum.IntEnum):
             raise RecorderError(f"detail {word!r}: choose one of {levels}") from None
 
 
-class Flush(enum.Enum):
-    """When events are encoded and written."""
-
-    FULL = "full"  # when the buffer is full and at the end
-    STEP = "step"  # also after every recorded step
-    EVENT = "event"  # each event at once: for jobs that die without a word (segmentation fault)
-
-    @classmethod
-    def of(cls, word: str | Flush) -> Flush:
-        """The rule that a word stands for."""
-        try:
-            return cls(word)
-        except ValueError:
-            rules = ", ".join(rule.value for rule in cls)
-            raise RecorderError(f"flush {word!r}: choose one of {rules}") from None
-
-
 @dataclass(frozen=True)
 class Options:
     """Everything a recording is asked to do."""
@@ -57,12 +40,11 @@ class Options:
     program: str = "job"
     steps: StepSelection = field(default_factory=lambda: StepSelection.of(None))
     detail: Detail = Detail.ENGINE
-    flush: Flush = Flush.FULL
-    buffer_events: int = DEFAULT_BUFFER_EVENTS
+    buffer_mb: int = DEFAULT_BUFFER_MB
     is_quiet: bool = False
 
     def __post_init__(self):
-        if self.buffer_events < 1000:
+        if not 1 <= self.buffer_mb <= 2048:
             raise RecorderError(
-                f"buffer of {self.buffer_events} events: at least 1000, default {DEFAULT_BUFFER_EVENTS}"
+                f"a buffer of {self.buffer_mb} MB: 1 to 2048, {DEFAULT_BUFFER_MB} if not given"
             )

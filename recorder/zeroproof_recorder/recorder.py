@@ -10,21 +10,20 @@ from typing import Any, Optional
 import torch
 from torch import nn
 
-from . import callbacks, transforms
+from . import callbacks, exits, transforms
 from .checkpoints import Checkpoints
 from .collectives import Collectives
 from .compatibility import check_torch
 from .ddp import DdpBuckets
 from .deepspeed_engine import Engines, is_engine
 from .errors import RecorderError
-from .exits import Exits
 from .fsdp2 import Fsdp2Units, is_sharded
 from .graph_tasks import GraphTasks
 from .imports import ImportWatch
 from .modules import ModelFinder, ModuleForwards
 from .names import NameBook
 from .optimizers import OptimizerEvents, StepCounter
-from .options import Detail, Flush, Options
+from .options import Detail, Options
 from .parameters import ParameterHooks
 from .patches import PatchBook
 from .session import Session
@@ -65,8 +64,9 @@ class Recorder:
                 "already recording: one recording a process; end the other `with` block first, or "
                 "do not use zeroproof_recorder.record() under `python -m zeroproof_recorder run`"
             )
+        self.session.start()
         _active = self
-        Exits(self.session.flush, self.stop, self.session.abandon).install(self._lasting)
+        exits.install(self.session, self.stop, self._lasting)
         self._counter.install(self._lasting)
         self._collectives.install(self._lasting)
         self._lasting.set(self._collectives, "on_reducer_call", self._on_reducer_call)
@@ -99,6 +99,7 @@ class Recorder:
             self.session.facts.update(self._engines.facts(model))
             producer = self.session.facts["producer"]
             producer["deepspeed"] = getattr(sys.modules["deepspeed"], "__version__", "unknown")
+        self.session.tell_facts()
         if self.session.is_open:
             self._attach(len(self._models) - 1)
 
@@ -113,9 +114,6 @@ class Recorder:
         """Between two steps."""
         steps, session = self.options.steps, self.session
         self._collectives.poll()
-        session.rest()
-        if session.is_open and self.options.flush is Flush.STEP:
-            session.flush()
         if steps.holds(complete) == session.is_open:
             return
         if session.is_open:

@@ -14,7 +14,7 @@ from torch import nn
 from . import recorder as _recorder
 from .deepspeed_engine import is_engine
 from .errors import RecorderError
-from .options import DEFAULT_BUFFER_EVENTS, DEFAULT_FOLDER, Detail, Flush, Options
+from .options import DEFAULT_BUFFER_MB, DEFAULT_FOLDER, Detail, Options
 from .place import program_name
 from .recorder import Recorder
 from .steps import StepSelection, StepsLike
@@ -28,9 +28,8 @@ def record(
     out: Union[str, os.PathLike] = DEFAULT_FOLDER,
     steps: StepsLike = None,
     detail: Union[str, Detail] = Detail.ENGINE,
-    flush: Union[str, Flush] = Flush.FULL,
     program: Optional[str] = None,
-    buffer_events: int = DEFAULT_BUFFER_EVENTS,
+    buffer_mb: int = DEFAULT_BUFFER_MB,
     quiet: bool = False,
 ) -> Iterator[Recorder]:
     """Records what happens in the block, in one file a rank under `out`.
@@ -42,10 +41,8 @@ def record(
         out: folder of the files; the same on all ranks.
         steps: optimizer steps to record, counted from the beginning of the block; None: all.
         detail: "hooks", "engine" or "full".
-        flush: "full": written when the buffer is full and at the end; "step": after each step;
-            "event": at once, for jobs that die of a signal.
         program: first word of the file names; the script's name if None.
-        buffer_events: how many events are kept in memory.
+        buffer_mb: size of what is kept between two writes of the file.
         quiet: no line on stderr at the end.
 
     Everything is taken away again when the block ends, however it ends.
@@ -56,8 +53,7 @@ def record(
         program=program_name(program or sys.argv[0] or "job"),
         steps=StepSelection.of(steps),
         detail=Detail.of(detail),
-        flush=Flush.of(flush),
-        buffer_events=buffer_events,
+        buffer_mb=buffer_mb,
         is_quiet=quiet,
     )
     recording = Recorder(options, finds_models=model is None and engine is None)

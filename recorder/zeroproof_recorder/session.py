@@ -1,4 +1,4 @@
-"""The recording of one process: takes events from anywhere, keeps few, writes them late."""
+"""The recording of one process: takes events from anywhere and writes them late."""
 
 from __future__ import annotations
 
@@ -6,22 +6,35 @@ import os
 import sys
 import threading
 import time
-from collections import deque
+from pathlib import Path
 from typing import Any, Optional
 
 import torch
 
-from .encoder import Encoder, GraphTaskFrame, Record, header, line
-from .options import Flush, Options
+from .encoder import header, plain
+from .errors import RecorderError
+from .guardian import Guardian
+from .options import Options
 from .place import Place, trace_name
-from .trace_file import TraceFile
+from .spool import Spool, packed, spool_path
+from .writer import TraceWriter, absolute
 
-_graph_task_id = torch._C._current_graph_task_id
-_transform_on_top = torch._C._functorch.peek_interpreter_stack
+graph_task_id = torch._C._current_graph_task_id
+transform_on_top = torch._C._functorch.peek_interpreter_stack
+
+
+class GraphTaskFrame:
+    """A backward call that is open; its graph task's id becomes known inside it."""
+
+    __slots__ = ("call", "gt")
+
+    def __init__(self, call: int):
+        self.call = call
+        self.gt = -1
 
 
 class Session:
-    """Buffer, clock and file of a rank. Any thread may emit; one at a time writes.
+    """Clock, spool and file of a rank. Any thread may emit.
 
     Nothing that fails here may fail the training: a file that cannot be written ends the
     recording with one line on stderr.
@@ -29,7 +42,7 @@ class Session:
 
     def __init__(self, options: Options, facts: dict[str, Any]):
         self.options = options
-        self.facts = facts  # of the header; may be completed until the first flush
+        self.facts = facts  # of the header; settled with the first write
         self.is_open = False  # events are taken
         self.calls: list[GraphTaskFrame] = []  # backward calls under way, outermost first
         self._clock = {
@@ -38,53 +51,87 @@ class Session:
             "mono0": time.monotonic_ns(),
             "unix0": time.time_ns(),
         }
-        self._buffer: deque[Record] = deque()
         self._threads: dict[int, int] = {}
-        self._encoder = Encoder()
-        self._file: Optional[TraceFile] = None
-        self._rank = 0
-        self._flushing = threading.Lock()
-        self._is_broken = False
-        self._flushes_each = options.flush is Flush.EVENT
+        self._writer = TraceWriter()
+        self._spool: Optional[Spool] = None
+        self._guardian: Optional[Guardian] = None
+        self._lock = threading.RLock()
+        self._is_putting = False
+        self._late: list[bytes] = []  # from a signal handler that came in between
         self._calls_made = 0
 
-    @property
-    def path(self) -> Optional[os.PathLike]:
-        """The file, once something has been written."""
-        return self._file.path if self._file else None
+    # ---- begin and end -----------------------------------------------------------------------
 
-    @property
-    def events(self) -> int:
-        """How many events have been written."""
-        return self._encoder.events
+    def start(self) -> None:
+        """Makes the spool and sets its guardian. Raises if the folder cannot be written."""
+        folder = Path(absolute(self.options.out))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._spool = Spool(spool_path(folder), self.options.buffer_mb << 20)
+        except (OSError, ValueError) as error:
+            raise RecorderError(f"{folder}: cannot record there: {error}") from error
+        self.tell_facts()
+        try:
+            self._guardian = Guardian(self._spool.path)
+        except OSError as error:
+            self.note(f"no guardian: {error}; after a crash use zeroproof_recorder recover")
+
+    def tell_facts(self) -> None:
+        """Leaves word of header and file name, for whoever has to write the file."""
+        base = {"writer": self._writer.state(), "begin": self._begin()}
+        self._put(packed({"base": plain(base)}))
+
+    def close(self) -> None:
+        """Writes the rest and the end record. Events that come later are lost."""
+        self.is_open = False
+        with self._lock:
+            self.flush()
+            if self._spool is None:
+                return
+            try:
+                self._writer.end()
+            except OSError as error:
+                self._break(error)
+            self._drop_spool()
+        if self._guardian is not None:
+            self._guardian.dismiss()
+
+    def abandon(self) -> None:
+        """Forgets everything and writes nothing: for a forked child."""
+        self.is_open = False
+        self._lock = threading.RLock()
+        if self._spool is not None:
+            self._spool.forget()
+            self._spool = None
+        if self._guardian is not None:
+            self._guardian.forget()
+            self._guardian = None
+
+    # ---- what is recorded --------------------------------------------------------------------
 
     def emit(self, kind: str, fields: Optional[dict[str, Any]] = None) -> None:
         """Takes one event, with the graph task and the depth of this moment."""
         if not self.is_open:
             return
-        gt = _graph_task_id()
+        gt = graph_task_id()
         calls = self.calls
         if gt != -1 and calls and calls[-1].gt == -1:
             calls[-1].gt = gt
-        self.emit_in(gt, kind, fields)
-
-    def emit_in(self, gt: int | GraphTaskFrame, kind: str, fields: Optional[dict] = None) -> None:
-        """Takes one event of a graph task that is not, or not yet, current."""
-        if not self.is_open:
-            return
-        if _transform_on_top() is not None:
+            self._put(packed((calls[-1].call, gt)))
+        if transform_on_top() is not None:
             fields = {**(fields or {}), "ft": transform_stack()}
         thread = self._threads.get(threading.get_ident())
         if thread is None:
             thread = self._declare_thread()
-        buffer = self._buffer
-        buffer.append((time.monotonic_ns(), thread, kind, gt, len(self.calls), fields))
-        if self._flushes_each or len(buffer) >= 2 * self.options.buffer_events:
-            self.flush()
+        event = (time.monotonic_ns(), thread, kind, gt, len(calls), fields)
+        try:
+            self._put(packed(event))
+        except ValueError:  # a value that is not plain
+            self._put(packed((*event[:5], plain(fields))))
 
     def add(self, record: dict[str, Any]) -> None:
         """Takes a record that is no event."""
-        self._buffer.append(record)
+        self._put(packed(record))
 
     def note(self, text: str) -> None:
         """Leaves a line for people in the file."""
@@ -95,90 +142,78 @@ class Session:
         self._calls_made += 1
         return self._calls_made - 1
 
-    def rest(self) -> None:
-        """A good moment to write: no graph task is open on this thread."""
-        if len(self._buffer) >= self.options.buffer_events:
-            self.flush()
+    # ---- writing -----------------------------------------------------------------------------
+
+    @property
+    def path(self) -> Optional[os.PathLike]:
+        """The file, once something has been written."""
+        return self._writer.path
+
+    @property
+    def events(self) -> int:
+        """How many events have been written."""
+        return self._writer.events
 
     def flush(self) -> None:
         """Encodes and writes what has been taken so far."""
-        if self._is_broken:
-            self._buffer.clear()
-            return
-        with self._flushing:
+        with self._lock:
+            if self._spool is None:
+                return
+            records = [record for record in self._spool.records() if not _is_base(record)]
             try:
-                lines = self._encoder.lines(self._drain(), self._place().rank)
-                if lines:
-                    self._append(lines)
+                self._writer.write(records, self._begin())
             except (OSError, ValueError) as error:
                 self._break(error)
-
-    def close(self) -> None:
-        """Writes the rest and the end record. Events that come later are lost."""
-        self.is_open = False
-        self.flush()
-        if self._is_broken or self._file is None:
-            return
-        with self._flushing:
-            try:
-                self._file.append(self._encoder.end_line())
-                self._file.close()
-            except OSError as error:
-                self._break(error)
-            self._is_broken = True
-
-    def abandon(self) -> None:
-        """Forgets everything and writes nothing more: for a forked child."""
-        self.is_open = False
-        self._is_broken = True
-        self._flushing = threading.Lock()
-        self._buffer = deque()
-
-    def _drain(self):
-        buffer = self._buffer
-        while True:
-            try:
-                yield buffer.popleft()
-            except IndexError:
                 return
+            self._spool.reset()
+            self.tell_facts()
 
-    def _append(self, lines: bytes) -> None:
-        if self._file is None:
-            place = self._place()
-            facts = self.facts
-            name = trace_name(
-                self.options.program, place, facts.get("stage"), facts.get("dtype")
-            )
-            self._file = TraceFile(self.options.out / name)
-            lines = line(header(place.rank, place.world, self._clock, facts)) + lines
-        self._file.append(lines)
+    def _put(self, record: bytes) -> None:
+        with self._lock:
+            if self._is_putting:
+                self._late.append(record)
+                return
+            self._is_putting = True
+            try:
+                self._put_now(record)
+                while self._late:
+                    self._put_now(self._late.pop(0))
+            finally:
+                self._is_putting = False
 
-    def _place(self) -> Place:
-        """Where we are; settled with the first line that is written."""
-        if self._file is None:
-            self._settled = Place.of_process()
-        return self._settled
+    def _put_now(self, record: bytes) -> None:
+        if self._spool is None or self._spool.put(record):
+            return
+        self._is_putting = False
+        self.flush()
+        self._is_putting = True
+        if self._spool is not None and not self._spool.put(record):
+            self._break(ValueError(f"a record of {len(record)} bytes is larger than the buffer"))
+
+    def _begin(self) -> dict[str, Any]:
+        place, facts = Place.of_process(), self.facts
+        name = trace_name(self.options.program, place, facts.get("stage"), facts.get("dtype"))
+        return {
+            "path": absolute(self.options.out / name),
+            "header": header(place.rank, place.world, self._clock, facts),
+        }
 
     def _break(self, error: Exception) -> None:
-        self._is_broken = True
         self.is_open = False
-        print(
-            f"zeroproof-recorder: recording ended, training goes on: {error}",
-            file=sys.stderr,
-            flush=True,
-        )
+        self._drop_spool()
+        message = f"zeroproof-recorder: recording ended, training goes on: {error}"
+        print(message, file=sys.stderr, flush=True)
+
+    def _drop_spool(self) -> None:
+        if self._spool is not None:
+            self._spool.remove()
+            self._spool = None
 
     def _declare_thread(self) -> int:
         thread = threading.current_thread()
         index = self._threads.setdefault(threading.get_ident(), len(self._threads))
-        self.add(
-            {
-                "rec": "thread",
-                "th": index,
-                "name": thread.name,
-                "main": thread is threading.main_thread(),
-            }
-        )
+        is_main = thread is threading.main_thread()
+        self.add({"rec": "thread", "th": index, "name": thread.name, "main": is_main})
         return index
 
 
@@ -186,3 +221,7 @@ def transform_stack() -> list[list[Any]]:
     """The functorch interpreters of this thread, ``[[level, kind], ...]``, bottom first."""
     stack = torch._C._functorch.get_interpreter_stack() or []
     return [[layer.level(), str(layer.key()).rsplit(".", 1)[-1]] for layer in stack]
+
+
+def _is_base(record: Any) -> bool:
+    return isinstance(record, dict) and "base" in record

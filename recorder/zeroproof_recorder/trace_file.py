@@ -16,7 +16,18 @@ class TraceFile:
 
     def __init__(self, path: Path):
         self.path = path
+        self.size = 0
         self._file = None
+
+    @classmethod
+    def take_up(cls, path: Path, size: int) -> TraceFile:
+        """A file that another process has begun, cut back to what is known to be whole."""
+        file = cls(path)
+        file._file = open(path, "r+b", buffering=0)  # noqa: SIM115  (stays open between appends)
+        file._file.truncate(size)
+        file._file.seek(size)
+        file.size = size
+        return file
 
     def append(self, lines: bytes) -> None:
         """Writes these lines as one more member."""
@@ -25,6 +36,7 @@ class TraceFile:
             self._begin(member)
         else:
             self._file.write(member)
+        self.size += len(member)
 
     def close(self) -> None:
         """Brings the file to the disk."""
@@ -36,7 +48,7 @@ class TraceFile:
     def _begin(self, member: bytes) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         part = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
-        self._file = open(part, "wb", buffering=0)  # noqa: SIM115  (stays open between appends)
+        self._file = open(part, "wb", buffering=0)  # noqa: SIM115
         try:
             self._file.write(member)
             os.replace(part, self.path)
