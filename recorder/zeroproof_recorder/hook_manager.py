@@ -20,6 +20,8 @@ STATE_FIELDS = (
     "post_backward_callback_queued",
     "post_backward_callback_graph_task_id",
 )
+# Made once, when an engine is made or destroyed: no part of a backward.
+_WIRING = ("register_grad_acc_post_hook", "unregister_grad_acc_post_hooks")
 _PLAIN = (int, bool, float, str, type(None))
 
 
@@ -49,7 +51,8 @@ class HookManager:
         manager = getattr(module, "BackwardHookStateManager", None)
         if manager is not None:
             for name, method in list(vars(manager).items()):
-                if isinstance(method, types.FunctionType) and not name.startswith("__"):
+                is_method = isinstance(method, types.FunctionType) and not name.startswith("__")
+                if is_method and name not in _WIRING:
                     patches.set(manager, name, self._watched(method, _state))
             return
         optimizer = module.ZeROOptimizer
