@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -29,6 +30,11 @@ def read(path):
     check.read(lines)
     assert not check.findings, f"{path}: {check.findings[:3]}"
     return [json.loads(line) for line in lines]
+
+
+def _hears_ctrl_c():
+    """Whoever runs these tests in the background has made its children deaf to it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def events(path):
@@ -77,8 +83,8 @@ class RecordingTest(unittest.TestCase):
             env.update(PYTHONPATH=os.pathsep.join([str(RECORDER), str(JOBS)]), OMP_NUM_THREADS="1")
             command = [sys.executable, "-m", "zeroproof_recorder", "run", "--out", str(self.folder)]
             command += [*run, str(script), *arguments]
-            pipe = subprocess.PIPE
-            started.append(subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True))
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+            started.append(subprocess.Popen(command, env=env, preexec_fn=_hears_ctrl_c, **pipes))
         return started
 
     def run_job(self, *arguments, codes=None, **options):
