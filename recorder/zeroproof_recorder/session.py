@@ -95,6 +95,7 @@ class Session:
             self._drop_spool()
         if self._guardian is not None:
             self._guardian.dismiss()
+            self._guardian = None
 
     def abandon(self) -> None:
         """Forgets everything and writes nothing: for a forked child."""

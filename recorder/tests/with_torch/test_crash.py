@@ -62,6 +62,13 @@ class CrashTest(support.RecordingTest):
         backwards = [e for e in support.events(self.trace()) if e["k"] == "gt.begin"]
         self.assertEqual(len(backwards), 3)
 
+    def test_a_fork_after_the_recording_is_no_business_of_ours(self):
+        fork = "pid = os.fork()\nif pid == 0:\n    os._exit(0)\n_, code = os.waitpid(pid, 0)\n"
+        late = TRAIN.replace("range(2)", "range(4)") + fork + "assert code == 0\n"
+        (said,) = self.run_job(late, run=("--steps", "0:1"))
+        self.assertNotIn("Error", said)
+        self.assertNotIn("Exception", said)
+
     def test_a_data_loader_with_workers_does_not_disturb(self):
         loader = "list(torch.utils.data.DataLoader(range(8), num_workers=2))\n"
         self.run_job(TRAIN + loader)
