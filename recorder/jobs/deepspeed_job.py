@@ -11,10 +11,10 @@ import sys
 
 os.environ.setdefault("DS_ACCELERATOR", "cpu")
 
-import deepspeed  # noqa: E402
-import models  # noqa: E402
-import torch  # noqa: E402
-from job import batch, begin  # noqa: E402
+import deepspeed
+import models
+import torch
+from job import batch, begin
 
 logging.getLogger("DeepSpeed").setLevel(logging.ERROR)
 # The shared-memory operator would want a C++ compiler. By name: the package has a `torch` too.

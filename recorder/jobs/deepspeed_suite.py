@@ -7,9 +7,10 @@ import sys
 
 import deepspeed
 import torch
-import zeroproof_recorder
 from deepspeed_job import SCENARIOS, make_engine, train_two_engines
 from job import begin
+
+import zeroproof_recorder
 
 
 def run(scenario, stage, rank, out, detail):

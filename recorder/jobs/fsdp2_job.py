@@ -1,4 +1,7 @@
-"""FSDP2 on gloo. Run: torchrun --nproc_per_node 2 -m zeroproof_recorder run fsdp2_job.py SCENARIO"""
+"""FSDP2 on gloo.
+
+Run: torchrun --nproc_per_node 2 -m zeroproof_recorder run fsdp2_job.py SCENARIO
+"""
 
 import sys
 

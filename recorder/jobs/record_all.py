@@ -16,16 +16,33 @@ TIMEOUT_S = 180
 
 # Job, scenario, stages (None: no DeepSpeed), worlds.
 RUNS = [
-    *[("plain_job.py", name, None, (1,)) for name in (
-        "plain_mlp", "plain_ckpt_reentrant", "plain_ckpt_nonreentrant", "plain_two_losses_retain",
-        "plain_undefined_grad",
-    )],
-    *[("ddp_job.py", name, None, (1, 2)) for name in (
-        "ddp_mlp", "ddp_find_unused", "ddp_ckpt_reentrant", "ddp_no_sync",
-    )],
-    *[("fsdp2_job.py", name, None, (1, 2)) for name in (
-        "fsdp2_mlp", "fsdp2_ckpt_reentrant", "fsdp2_ckpt_nonreentrant",
-    )],
+    *[
+        ("plain_job.py", name, None, (1,))
+        for name in (
+            "plain_mlp",
+            "plain_ckpt_reentrant",
+            "plain_ckpt_nonreentrant",
+            "plain_two_losses_retain",
+            "plain_undefined_grad",
+        )
+    ],
+    *[
+        ("ddp_job.py", name, None, (1, 2))
+        for name in (
+            "ddp_mlp",
+            "ddp_find_unused",
+            "ddp_ckpt_reentrant",
+            "ddp_no_sync",
+        )
+    ],
+    *[
+        ("fsdp2_job.py", name, None, (1, 2))
+        for name in (
+            "fsdp2_mlp",
+            "fsdp2_ckpt_reentrant",
+            "fsdp2_ckpt_nonreentrant",
+        )
+    ],
     ("skipped_collective_job.py", "skipped_collective:Square", None, (2,)),
     ("skipped_collective_job.py", "skipped_collective_abort:Mlp", None, (2,)),
     ("deepspeed_job.py", "mlp", (0, 1, 2, 3), (1, 2)),
@@ -61,10 +78,15 @@ def record(out, job, scenario, stage, world, detail):
         place.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
         command = [sys.executable, "-m", "zeroproof_recorder", "run", "--out", str(out)]
         command += ["--program", program, "--detail", detail, str(HERE / job), *arguments]
-        processes.append(subprocess.Popen(
-            command, env={**env, **{key: str(value) for key, value in place.items()}},
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        ))
+        processes.append(
+            subprocess.Popen(
+                command,
+                env={**env, **{key: str(value) for key, value in place.items()}},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
     codes = []
     for process in processes:
         try:

@@ -146,8 +146,7 @@ def read_lines(path: Path) -> Iterator[str]:
     """The lines of a trace, gzip or not, up to where the file breaks off."""
     with open(path, "rb") as file:
         is_gzip = file.read(2) == b"\x1f\x8b"
-    opened = gzip.open(path, "rb") if is_gzip else open(path, "rb")
-    with opened as file:
+    with (gzip.open if is_gzip else open)(path, "rb") as file:
         try:
             for line in file:
                 if line.endswith(b"\n") and line.strip():

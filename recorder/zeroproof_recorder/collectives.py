@@ -39,17 +39,32 @@ OPERATORS = {
 }
 # Methods of ProcessGroup that give Python a Work.
 METHODS = (
-    "allreduce allreduce_coalesced reduce broadcast allgather _allgather_base allgather_coalesced "
-    "allgather_into_tensor_coalesced reduce_scatter _reduce_scatter_base "
-    "reduce_scatter_tensor_coalesced alltoall alltoall_base gather scatter barrier send recv "
-    "recv_anysource"
-).split()
+    "allreduce",
+    "allreduce_coalesced",
+    "reduce",
+    "broadcast",
+    "allgather",
+    "_allgather_base",
+    "allgather_coalesced",
+    "allgather_into_tensor_coalesced",
+    "reduce_scatter",
+    "_reduce_scatter_base",
+    "reduce_scatter_tensor_coalesced",
+    "alltoall",
+    "alltoall_base",
+    "gather",
+    "scatter",
+    "barrier",
+    "send",
+    "recv",
+    "recv_anysource",
+)
 
 
 class Ticket:
     """A collective that was issued."""
 
-    __slots__ = ("fields", "work", "is_from_python")
+    __slots__ = ("fields", "is_from_python", "work")
 
     def __init__(self, fields: dict[str, Any]):
         self.fields = fields
@@ -98,7 +113,7 @@ class Collectives:
                 if ticket.work is not None:  # dropped without a wait: nothing is known
                     self._open.pop(ticket.fields["key"], None)
                 continue
-            if work.is_completed() and not ticket.is_from_python:
+            if not ticket.is_from_python and _is_done(work):
                 self._complete(ticket)
 
     def declare_groups(self) -> None:
@@ -230,6 +245,16 @@ class Collectives:
         if self._session.is_open:
             self.declare_groups()
         return name
+
+
+def _is_done(work) -> bool:
+    """DDP waits for the future, which is done a moment before its work says so."""
+    if work.is_completed():
+        return True
+    try:
+        return work.get_future().done()
+    except RuntimeError:  # a backend without futures
+        return False
 
 
 def _nothing(_args) -> None:

@@ -37,7 +37,7 @@ class DdpBuckets:
             self._read_buckets()
 
     def on_reducer_call(self, args: tuple[Any, ...]) -> None:
-        """C++ calls an all-reduce inside a graph task; integers are DDP's map of used parameters."""
+        """C++ calls an all-reduce in a graph task; integers are DDP's map of used parameters."""
         tensors = args[0]
         if not tensors or not tensors[0].dtype.is_floating_point:
             return

@@ -12,8 +12,8 @@ from .names import NameBook
 from .options import Detail
 from .patches import PatchBook
 from .session import Session
-from .zero12 import Zero12
 from .zero3 import Zero3
+from .zero12 import Zero12
 
 ENGINE_METHODS = (
     "forward",

@@ -71,7 +71,9 @@ def _checked(first: int, last: Optional[int], stride: int, words: str):
 def _parse_part(part: str, words: str):
     match = _PART.match(part)
     if not match or not part.strip():
-        raise RecorderError(f"steps {words!r}: not understood; examples: 10   10:12   10:   0:100:10")
+        raise RecorderError(
+            f"steps {words!r}: not understood; examples: 10   10:12   10:   0:100:10"
+        )
     first, colon, last, stride = match.groups()
     if not colon:
         return _checked(int(first), int(first) + 1, 1, words)

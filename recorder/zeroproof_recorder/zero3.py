@@ -26,7 +26,7 @@ COORDINATOR_METHODS = (
     "release_backward_leftovers",
     "release_and_reset_all",
 )
-OFFLOAD_METHODS = ("pre_{}_forward", "post_{}_forward", "pre_{}_backward", "post_{}_backward")
+MODULE_MOMENTS = ("pre_forward", "post_forward", "pre_backward", "post_backward")
 
 
 class Zero3:
@@ -49,9 +49,10 @@ class Zero3:
         coordinator = sys.modules["deepspeed.runtime.zero.partitioned_param_coordinator"]
         self._watch_coordinator(watch, coordinator.PartitionedParameterCoordinator)
         offload = sys.modules["deepspeed.runtime.zero.parameter_offload"].DeepSpeedZeRoOffload
-        for pattern in OFFLOAD_METHODS:
-            name = pattern.format("sub_module") + "_function"
-            watch.bracket(offload, name, f"z3.{pattern.format('').replace('__', '_')}", self._module)
+        for moment in MODULE_MOMENTS:
+            when, what = moment.split("_")
+            name = f"{when}_sub_module_{what}_function"
+            watch.bracket(offload, name, f"z3.{moment}", self._module)
         self._watch_parameters(watch, sys.modules["deepspeed.runtime.zero.partition_parameters"])
 
     # ---- the optimizer -----------------------------------------------------------------------
@@ -145,8 +146,9 @@ class Zero3:
             owner = getattr(parameters, name, None)
             if owner is not None:
                 watch.around(owner, "wait", self._is_first_wait, self._waited(params_of))
-        watch.around(parameters.Init, "_all_gather", self._gathers_directly, self._gathered_directly)
-        watch.around(parameters.Init, "_partition", after=self._partitioned)
+        init = parameters.Init
+        watch.around(init, "_all_gather", self._gathers_directly, self._gathered_directly)
+        watch.around(init, "_partition", after=self._partitioned)
 
     def _is_first_wait(self, handle, *_args, **_kwargs) -> bool:
         """A coalesced handle is waited on once a parameter; the first wait completes it."""

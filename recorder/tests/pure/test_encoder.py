@@ -51,13 +51,17 @@ class EncoderTest(unittest.TestCase):
 
         given = {"n": math.nan, "i": [math.inf, -math.inf], 3: Word("w"), "o": object, "b": True}
         told = plain(given)
-        self.assertEqual([told["n"], told["i"], told["3"], told["b"]], ["nan", ["inf", "-inf"], "w", True])
+        self.assertEqual(
+            [told["n"], told["i"], told["3"], told["b"]], ["nan", ["inf", "-inf"], "w", True]
+        )
         self.assertIs(type(told["3"]), str)
         json.dumps(told, allow_nan=False)
 
     def test_the_end_counts_what_was_written(self):
         encoder = Encoder()
-        encoder.lines([(1, 0, "mark", -1, 0, {"label": "a"}), {"rec": "note", "text": ""}, (0, 1)], 0)
+        encoder.lines(
+            [(1, 0, "mark", -1, 0, {"label": "a"}), {"rec": "note", "text": ""}, (0, 1)], 0
+        )
         self.assertEqual(json.loads(encoder.end_line()), {"rec": "end", "events": 1, "records": 2})
 
     def test_a_header_leaves_out_what_is_unknown(self):

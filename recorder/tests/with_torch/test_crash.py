@@ -17,7 +17,7 @@ for step in range(2):
     optimizer.step()
 print("trained", flush=True)
 """
-# What the script does then, the signal that it gets, its exit code, and whether the file has an end.
+# What the script does then, the signal it gets, its exit code, and whether the file has an end.
 ENDINGS = [
     ("time.sleep(60)", signal.SIGTERM, -signal.SIGTERM, False),
     ("time.sleep(60)", signal.SIGKILL, -signal.SIGKILL, False),
@@ -52,7 +52,9 @@ class CrashTest(support.RecordingTest):
     def test_an_exception_is_the_last_event_and_its_traceback_is_the_scripts(self):
         (said,) = self.run_job(TRAIN + "raise ValueError('the end')\n", codes=[1])
         last = support.events(self.trace())[-1]
-        self.assertEqual((last["k"], last["type"], last["message"]), ("exc", "ValueError", "the end"))
+        self.assertEqual(
+            (last["k"], last["type"], last["message"]), ("exc", "ValueError", "the end")
+        )
         self.assertIn("script.py", said)
         self.assertNotIn("launch.py", said)
 

@@ -61,7 +61,12 @@ class DeepspeedTest(support.RecordingTest):
         env["PYTHONPATH"] = os.pathsep.join([str(support.RECORDER), str(support.JOBS)])
         command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(world)]
         ended = subprocess.run(
-            [*command, *arguments], env=env, capture_output=True, text=True, timeout=900, check=False
+            [*command, *arguments],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
         )
         self.assertEqual(ended.returncode, 0, ended.stderr[-3000:])
 
@@ -98,7 +103,9 @@ class DeepspeedTest(support.RecordingTest):
             ends = [e for e in found if e["k"] == "zparam.partition"]
             self.assertEqual(ends[-1]["live_numel"], 0)
         other = self.find("mlp", stage, rank=1)
-        issues = [[(e["key"], e["op"]) for e in f if e["k"] == "coll.issue"] for f in (found, other)]
+        issues = [
+            [(e["key"], e["op"]) for e in f if e["k"] == "coll.issue"] for f in (found, other)
+        ]
         self.assertEqual(*issues)
 
     def check_manual(self, found):
@@ -120,7 +127,7 @@ class DeepspeedTest(support.RecordingTest):
         run = ("--steps", "1:2", "--program", "found")
         self.run_job(script, "mlp", "3", run=run)
         found = support.events(self.trace("found__z3_fp32_w1_r0.jsonl.gz"))
-        self.assertEqual([e["label"] for e in found if e["k"] == "mark"][0], "recorded_step:1")
+        self.assertEqual(next(e["label"] for e in found if e["k"] == "mark"), "recorded_step:1")
         self.assertEqual(len(support.words(found, "param.post_acc")), 4)
         self.assertEqual(len([e for e in found if e["k"] == "opt.step"]), 1)
 

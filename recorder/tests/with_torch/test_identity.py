@@ -4,8 +4,9 @@ import models
 import support
 import torch
 import torch.utils.checkpoint
-import zeroproof_recorder
 from job import batch
+
+import zeroproof_recorder
 from zeroproof_recorder.options import Detail
 
 MODELS = {

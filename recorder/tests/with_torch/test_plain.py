@@ -3,8 +3,9 @@
 import models
 import support
 import torch
-import zeroproof_recorder
 from job import batch
+
+import zeroproof_recorder
 from zeroproof_recorder import RecorderError
 
 
