@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "props/conform/deepspeed_conform.h"
+#include "props/conform/deepspeed_run.h"
 #include "props/conform/program.h"
 #include "props/exploration_status.h"
 #include "props/replay/trace_paths.h"
@@ -74,11 +75,13 @@ class Verification {
     return {};
   }
 
-  // Every recorded training run, told by the trace of its first rank.
+  // Every recorded training run of a scenario that we have a port of, told by the trace of its
+  // first rank.
   Result<void> train_as_recorded() {
     for (const TraceReplay& trace : report_.replay.traces) {
       const bool is_first = trace.path.find("_r0.") != std::string::npos;
-      if (!is_first || is_stopped() || !is_training_trace(trace.path).value_or(false)) continue;
+      if (!is_first || is_stopped() || find_deepspeed_program(trace.program) == nullptr) continue;
+      if (!is_training_trace(trace.path).value_or(false)) continue;
       announce("train as recorded " + trace.program);
       const auto ranks = rank_paths(trace.path);
       if (!ranks) return tl::unexpected(ranks.error());

@@ -1,0 +1,136 @@
+"""DeepSpeed, stages 0 to 3, on gloo."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+import support
+
+IDENTITY = """
+import sys
+import torch
+import zeroproof_recorder
+from deepspeed_job import make_engine, models
+from job import batch, begin
+
+begin()
+out = sys.argv[1]
+
+
+def train(engine):
+    numbers = []
+    for step in range(3):
+        loss = engine(batch(step))
+        engine.backward(loss)
+        engine.step()
+        numbers.append(loss.detach().numpy().tobytes())
+    for param in engine.module.parameters():
+        whole = getattr(param, "ds_tensor", param)
+        numbers.append(whole.detach().numpy().tobytes())
+    return numbers
+
+
+def hooks(engine):
+    found = [dict(p._post_accumulate_grad_hooks or {}) for p in engine.module.parameters()]
+    found.append(list(getattr(engine.optimizer, "_grad_acc_post_hooks", ())))
+    found.append([vars(type(part)).copy() for part in (engine, engine.optimizer)])
+    return found
+
+
+for stage in range(4):
+    results = []
+    for is_recorded in (False, True):
+        torch.manual_seed(7)
+        engine = make_engine(models.Checkpointed(True), stage)
+        if is_recorded:
+            before = hooks(engine)
+            with zeroproof_recorder.record(engine=engine, out=out, detail="full", quiet=True):
+                results.append(train(engine))
+            assert hooks(engine) == before, f"stage {stage}: hooks were left behind"
+        else:
+            results.append(train(engine))
+    assert results[0] == results[1], f"stage {stage}: numbers differ"
+"""
+
+
+@unittest.skipUnless(support.has("deepspeed"), "DeepSpeed is not installed")
+class DeepspeedTest(support.RecordingTest):
+    def run_python(self, world, *arguments):
+        env = dict(os.environ, DS_ACCELERATOR="cpu", GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1")
+        env["PYTHONPATH"] = os.pathsep.join([str(support.RECORDER), str(support.JOBS)])
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(world)]
+        ended = subprocess.run(
+            [*command, *arguments],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+        self.assertEqual(ended.returncode, 0, ended.stderr[-3000:])
+
+    def find(self, scenario, stage, rank=0):
+        pattern = f"*_{scenario}__z{stage}_fp32_w2_r{rank}.jsonl.gz"
+        return support.events(self.trace(pattern))
+
+    def test_scenarios_of_two_ranks(self):
+        suite = str(support.JOBS / "deepspeed_suite.py")
+        scenarios = ["mlp:0123", "ckpt_reentrant_manual:23", "exception_recovery:1"]
+        self.run_python(2, suite, str(self.folder), "engine", *scenarios)
+        for stage in range(4):
+            with self.subTest(stage=stage):
+                self.check_mlp(stage)
+        for stage in (2, 3):
+            with self.subTest(stage=stage, manual=True):
+                self.check_manual(self.find("ckpt_reentrant_manual", stage))
+        failed = self.find("exception_recovery", 1)
+        depths = [e["state"]["backward_active_depth"] for e in failed if e["k"] == "bhs.return"]
+        self.assertGreater(min(depths[-3:]), 0)  # it never comes back to zero
+
+    def check_mlp(self, stage):
+        found = self.find("mlp", stage)
+        header = support.read(self.trace(f"*_mlp__z{stage}_fp32_w2_r0.jsonl.gz"))[0]
+        self.assertEqual((header["stage"], header["dtype"]), (stage, "fp32"))
+        self.assertEqual(len(support.words(found, "param.post_acc")), 8)
+        self.assertEqual(len([e for e in found if e["k"] == "opt.step"]), 2)
+        if stage:
+            hooks = [e for e in found if e.get("method") == "grad_hook"]
+            self.assertEqual(len(hooks), 16)
+            self.assertTrue(all("state" in e for e in found if e["k"].startswith("bhs.")))
+            self.assertTrue([e for e in found if e["k"] == "bucket.flush"])
+        if stage == 3:
+            ends = [e for e in found if e["k"] == "zparam.partition"]
+            self.assertEqual(ends[-1]["live_numel"], 0)
+        other = self.find("mlp", stage, rank=1)
+        issues = [
+            [(e["key"], e["op"]) for e in f if e["k"] == "coll.issue"] for f in (found, other)
+        ]
+        self.assertEqual(*issues)
+
+    def check_manual(self, found):
+        """The epilogue of a manual backward runs in the callback of the outermost task."""
+        begin = next(e for e in found if e["k"] == "cb.begin")
+        epilogue = next(e for e in found if e.get("method") == "engine.backward_epilogue")
+        end = next(e for e in found if e["k"] == "cb.end")
+        self.assertTrue(begin["lc"] < epilogue["lc"] < end["lc"])
+        outermost = next(e for e in found if e["k"] == "gt.begin")
+        self.assertEqual(begin["gt"], outermost["gt"])
+
+    def test_numbers_are_bitwise_equal_and_hooks_are_put_back(self):
+        script = self.folder / "identity.py"
+        script.write_text(IDENTITY)
+        self.run_python(1, str(script), str(self.folder))
+
+    def test_an_engine_is_found_by_run(self):
+        script = str(support.JOBS / "deepspeed_job.py")
+        run = ("--steps", "1:2", "--program", "found")
+        self.run_job(script, "mlp", "3", run=run)
+        found = support.events(self.trace("found__z3_fp32_w1_r0.jsonl.gz"))
+        self.assertEqual(next(e["label"] for e in found if e["k"] == "mark"), "recorded_step:1")
+        self.assertEqual(len(support.words(found, "param.post_acc")), 4)
+        self.assertEqual(len([e for e in found if e["k"] == "opt.step"]), 1)
+
+
+if __name__ == "__main__":
+    support.unittest.main()

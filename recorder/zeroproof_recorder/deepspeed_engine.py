@@ -1,0 +1,178 @@
+"""DeepSpeed's engine: its calls, its marks, and the parts that belong to its stage."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any
+
+from .calls import CallWatch
+from .hook_manager import HookManager, manager_policy
+from .names import NameBook
+from .options import Detail
+from .patches import PatchBook
+from .session import Session
+from .zero3 import Zero3
+from .zero12 import Zero12
+
+ENGINE_METHODS = (
+    "forward",
+    "_forward_prologue",
+    "_forward_epilogue",
+    "backward",
+    "step",
+    "_backward_prologue",
+    "_backward_epilogue",
+    "_backward_post_hook",
+    "_backward_prologue_per_tensor",
+    "allreduce_gradients",
+    "_take_model_step",
+    "zero_grad",
+    "scale",
+    "buffered_allreduce_fallback",
+    "coalesce_grad_reduction",
+)
+BF16_METHODS = (
+    "backward_prologue",
+    "backward_epilogue",
+    "update_hp_grads",
+    "step",
+    "zero_grad",
+    "clear_hp_grads",
+)
+COUNT = "count_used_parameters_in_backward"
+
+
+def is_engine(model: Any) -> bool:
+    """Whether an object is a DeepSpeed engine; does not import DeepSpeed."""
+    module = sys.modules.get("deepspeed.runtime.engine")
+    return module is not None and isinstance(model, module.DeepSpeedEngine)
+
+
+class Engines:
+    """All DeepSpeed engines of the process, numbered as they are attached."""
+
+    def __init__(self, session: Session, names: NameBook):
+        self._session = session
+        self._names = names
+        self._numbers: dict[int, int] = {}  # of engines, optimizers, managers, coordinators
+        self._attached: list[Any] = []
+
+    def attach(self, engine, number: int, patches: PatchBook) -> None:
+        """Watches one engine; the classes with the first."""
+        is_first = not self._attached
+        self._attached.append(engine)
+        for part in _parts(engine):
+            self._numbers.setdefault(id(part), number)
+        if is_first:
+            self._watch_classes(patches)
+        self._watch_post_hook(engine, patches)
+        if self._session.options.detail >= Detail.ENGINE:
+            self._mark_configuration(engine)
+
+    def number_of(self, part: Any) -> int:
+        """The engine that an engine, optimizer, manager or coordinator belongs to."""
+        return self._numbers.get(id(part), 0)
+
+    def has(self, part: Any) -> bool:
+        """Whether this engine has been attached."""
+        return any(part is engine for engine in self._attached)
+
+    def facts(self, engine) -> dict[str, Any]:
+        """What the header says."""
+        words = {"torch.float32": "fp32", "torch.bfloat16": "bf16", "torch.float16": "fp16"}
+        dtype = str(next(engine.module.parameters()).dtype)
+        return {
+            "stage": int(engine.zero_optimization_stage()),
+            "dtype": words.get(dtype, dtype),
+            "policy": manager_policy(),
+        }
+
+    def _watch_classes(self, patches: PatchBook) -> None:
+        session = self._session
+        watch = CallWatch(session, patches)
+        self._watch_engine(watch)
+        if session.options.detail < Detail.ENGINE:
+            return
+        HookManager(session, self.number_of).install(patches)
+        self._watch_count(patches)
+        Zero12(session, self._names, self.number_of).install(watch)
+        Zero3(session, self._names, self.number_of, self._attached).install(watch)
+        bf16 = sys.modules.get("deepspeed.runtime.bf16_optimizer")
+        if bf16 is not None:
+            for name in BF16_METHODS:
+                watch.bracket(bf16.BF16_Optimizer, name, f"bf16.{name}", self._engine_field)
+
+    def _watch_engine(self, watch: CallWatch) -> None:
+        owner = sys.modules["deepspeed.runtime.engine"].DeepSpeedEngine
+        for name in ENGINE_METHODS:
+            watch.bracket(owner, name, f"engine.{name.lstrip('_')}", self._engine_fields)
+
+    def _engine_fields(self, engine, *_args, **_kwargs) -> dict[str, Any]:
+        return {
+            "engine": self.number_of(engine),
+            "micro": engine.micro_steps,
+            "gstep": engine.global_steps,
+        }
+
+    def _engine_field(self, part, *_args, **_kwargs) -> dict[str, Any]:
+        return {"engine": self.number_of(part)}
+
+    def _watch_post_hook(self, engine, patches: PatchBook) -> None:
+        """The optimizer keeps bound methods of the engine: they are looked up again."""
+        hooks = getattr(engine.optimizer, "_grad_acc_post_hooks", None)
+        for hook in list(hooks or ()):
+            name = getattr(hook, "__name__", "")
+            if getattr(hook, "__self__", None) is engine and name in ENGINE_METHODS:
+                patches.swap(hooks, hook, _late(engine, name))
+
+    def _watch_count(self, patches: PatchBook) -> None:
+        for name in ("stage_1_and_2", "stage3"):
+            module = sys.modules.get(f"deepspeed.runtime.zero.{name}")
+            original = getattr(module, COUNT, None)
+            if original is not None:
+                patches.set(module, COUNT, self._counting(original))
+
+    def _counting(self, original):
+        @functools.wraps(original)
+        def count(parameters):
+            expected = original(parameters)
+            self._session.emit("mark", {"label": f"count_used_parameters:{expected}"})
+            return expected
+
+        return count
+
+    def _mark_configuration(self, engine) -> None:
+        for word, value in _configuration(engine).items():
+            self._session.emit(
+                "mark", {"label": f"{word}:{value}", "engine": self.number_of(engine)}
+            )
+
+
+def _configuration(engine) -> dict[str, Any]:
+    marks = {"gradient_accumulation_steps": engine.gradient_accumulation_steps()}
+    stage = engine.zero_optimization_stage()
+    if stage:
+        marks["reduce_bucket_size"] = engine.zero_reduce_bucket_size()
+    if engine.gradient_clipping():
+        marks["gradient_clipping"] = engine.gradient_clipping()
+    if stage == 3:
+        # Not the prefetch bucket: DeepSpeed gathers a set, whose order cannot be told.
+        marks["stage3_max_live_parameters"] = engine.zero_max_live_parameters()
+    return marks
+
+
+def _parts(engine) -> list[Any]:
+    optimizer = engine.optimizer
+    parts = [engine, optimizer, getattr(optimizer, "_backward_hook_state", None)]
+    offload = getattr(optimizer, "parameter_offload", None)
+    if offload is not None:
+        parts += [offload, offload.get_param_coordinator()]
+    return [part for part in parts if part is not None]
+
+
+def _late(engine, name: str):
+    def call(*args, **kwargs):
+        return getattr(engine, name)(*args, **kwargs)
+
+    return call

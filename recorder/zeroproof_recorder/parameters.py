@@ -1,0 +1,76 @@
+"""Gradient hooks: one observer a parameter, and a bracket around the engine's own hook."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from .names import NameBook
+from .options import Detail
+from .patches import PatchBook
+from .session import Session
+
+
+class ParameterHooks:
+    """Observers fire first among the post-accumulate hooks of their parameter."""
+
+    def __init__(self, session: Session, names: NameBook, patches: PatchBook):
+        self._session = session
+        self._names = names
+        self._patches = patches
+        self._watched: set[int] = set()
+        self._has_shapes = session.options.detail >= Detail.ENGINE
+
+    def watch(self, model: nn.Module, engine: int) -> None:
+        """Hooks every parameter of a model that can get a gradient."""
+        for param in model.parameters():
+            is_new = id(param) not in self._watched
+            if is_new and param.requires_grad and param.is_leaf:
+                self._watched.add(id(param))
+                self._bracket_engine_hooks(param, engine)
+                self._observe(param, engine)
+
+    def _observe(self, param, engine: int) -> None:
+        names, emit = self._names, self._session.emit
+        name = names.param(param)
+        fields = {"param": name, "engine": engine}
+        none = {"param": name, "engine": engine, "grad_none": True}
+        has_shapes = self._has_shapes
+
+        def observer(leaf):
+            grad = leaf.grad
+            if grad is None:
+                emit("param.post_acc", none)
+            elif has_shapes:
+                names.note_memory(leaf, grad)
+                emit("param.post_acc", {**fields, "grad_shape": list(grad.shape)})
+            else:
+                emit("param.post_acc", fields)
+
+        handle = param.register_post_accumulate_grad_hook(observer)
+        param._post_accumulate_grad_hooks.move_to_end(handle.id, last=False)
+        self._patches.handle(handle)
+
+    def _bracket_engine_hooks(self, param, engine: int) -> None:
+        """DeepSpeed's own hook becomes an engine.call; its place in the order stays."""
+        hooks = param._post_accumulate_grad_hooks or {}
+        for key, hook in list(hooks.items()):
+            if str(getattr(hook, "__module__", "")).startswith("deepspeed."):
+                self._patches.put(hooks, key, self._bracketed(hook, param, engine))
+
+    def _bracketed(self, hook, param, engine: int):
+        session = self._session
+        fields = {"method": "grad_hook", "param": self._names.param(param), "engine": engine}
+
+        def grad_hook(leaf):
+            session.emit("engine.call", fields)
+            failure = None
+            try:
+                return hook(leaf)
+            except BaseException as error:
+                failure = type(error).__name__
+                raise
+            finally:
+                kept = True if leaf.grad is not None else None
+                session.emit("engine.return", {**fields, "grad_kept": kept, "exc": failure})
+
+        return grad_hook

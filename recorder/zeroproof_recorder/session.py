@@ -1,0 +1,228 @@
+"""The recording of one process: takes events from anywhere and writes them late."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Optional
+
+import torch
+
+from .encoder import header, plain
+from .errors import RecorderError
+from .guardian import Guardian
+from .options import Options
+from .place import Place, trace_name
+from .spool import Spool, packed, spool_path
+from .writer import TraceWriter, absolute
+
+graph_task_id = torch._C._current_graph_task_id
+transform_on_top = torch._C._functorch.peek_interpreter_stack
+
+
+class GraphTaskFrame:
+    """A backward call that is open; its graph task's id becomes known inside it."""
+
+    __slots__ = ("call", "gt")
+
+    def __init__(self, call: int):
+        self.call = call
+        self.gt = -1
+
+
+class Session:
+    """Clock, spool and file of a rank. Any thread may emit.
+
+    Nothing that fails here may fail the training: a file that cannot be written ends the
+    recording with one line on stderr.
+    """
+
+    def __init__(self, options: Options, facts: dict[str, Any]):
+        self.options = options
+        self.facts = facts  # of the header; settled with the first write
+        self.is_open = False  # events are taken
+        self.calls: list[GraphTaskFrame] = []  # backward calls under way, outermost first
+        self._clock = {
+            "unit": "ns",
+            "source": "CLOCK_MONOTONIC",
+            "mono0": time.monotonic_ns(),
+            "unix0": time.time_ns(),
+        }
+        self._threads: dict[int, int] = {}
+        self._writer = TraceWriter()
+        self._spool: Optional[Spool] = None
+        self._guardian: Optional[Guardian] = None
+        self._lock = threading.RLock()
+        self._is_putting = False
+        self._late: list[bytes] = []  # from a signal handler that came in between
+        self._calls_made = 0
+
+    # ---- begin and end -----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Makes the spool and sets its guardian. Raises if the folder cannot be written."""
+        folder = Path(absolute(self.options.out))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._spool = Spool(spool_path(folder), self.options.buffer_mb << 20)
+        except (OSError, ValueError) as error:
+            raise RecorderError(f"{folder}: cannot record there: {error}") from error
+        self.tell_facts()
+        try:
+            self._guardian = Guardian(self._spool.path)
+        except OSError as error:
+            self.note(f"no guardian: {error}; after a crash use zeroproof_recorder recover")
+
+    def tell_facts(self) -> None:
+        """Leaves word of header and file name, for whoever has to write the file."""
+        base = {"writer": self._writer.state(), "begin": self._begin()}
+        self._put(packed({"base": plain(base)}))
+
+    def close(self) -> None:
+        """Writes the rest and the end record. Events that come later are lost."""
+        self.is_open = False
+        with self._lock:
+            self.flush()
+            if self._spool is None:
+                return
+            try:
+                self._writer.end()
+            except OSError as error:
+                self._break(error)
+            self._drop_spool()
+        if self._guardian is not None:
+            self._guardian.dismiss()
+            self._guardian = None
+
+    def abandon(self) -> None:
+        """Forgets everything and writes nothing: for a forked child."""
+        self.is_open = False
+        self._lock = threading.RLock()
+        if self._spool is not None:
+            self._spool.forget()
+            self._spool = None
+        if self._guardian is not None:
+            self._guardian.forget()
+            self._guardian = None
+
+    # ---- what is recorded --------------------------------------------------------------------
+
+    def emit(self, kind: str, fields: Optional[dict[str, Any]] = None) -> None:
+        """Takes one event, with the graph task and the depth of this moment."""
+        if not self.is_open:
+            return
+        gt = graph_task_id()
+        calls = self.calls
+        if gt != -1 and calls and calls[-1].gt == -1:
+            calls[-1].gt = gt
+            self._put(packed((calls[-1].call, gt)))
+        if transform_on_top() is not None:
+            fields = {**(fields or {}), "ft": transform_stack()}
+        thread = self._threads.get(threading.get_ident())
+        if thread is None:
+            thread = self._declare_thread()
+        event = (time.monotonic_ns(), thread, kind, gt, len(calls), fields)
+        try:
+            self._put(packed(event))
+        except ValueError:  # a value that is not plain
+            self._put(packed((*event[:5], plain(fields))))
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Takes a record that is no event."""
+        self._put(packed(record))
+
+    def note(self, text: str) -> None:
+        """Leaves a line for people in the file."""
+        self.add({"rec": "note", "text": text})
+
+    def next_call(self) -> int:
+        """The number of the next backward call."""
+        self._calls_made += 1
+        return self._calls_made - 1
+
+    # ---- writing -----------------------------------------------------------------------------
+
+    @property
+    def path(self) -> Optional[os.PathLike]:
+        """The file, once something has been written."""
+        return self._writer.path
+
+    @property
+    def events(self) -> int:
+        """How many events have been written."""
+        return self._writer.events
+
+    def flush(self) -> None:
+        """Encodes and writes what has been taken so far."""
+        with self._lock:
+            if self._spool is None:
+                return
+            records = [record for record in self._spool.records() if not _is_base(record)]
+            try:
+                self._writer.write(records, self._begin())
+            except (OSError, ValueError) as error:
+                self._break(error)
+                return
+            self._spool.reset()
+            self.tell_facts()
+
+    def _put(self, record: bytes) -> None:
+        with self._lock:
+            if self._is_putting:
+                self._late.append(record)
+                return
+            self._is_putting = True
+            try:
+                self._put_now(record)
+                while self._late:
+                    self._put_now(self._late.pop(0))
+            finally:
+                self._is_putting = False
+
+    def _put_now(self, record: bytes) -> None:
+        if self._spool is None or self._spool.put(record):
+            return
+        self._is_putting = False
+        self.flush()
+        self._is_putting = True
+        if self._spool is not None and not self._spool.put(record):
+            self._break(ValueError(f"a record of {len(record)} bytes is larger than the buffer"))
+
+    def _begin(self) -> dict[str, Any]:
+        place, facts = Place.of_process(), self.facts
+        name = trace_name(self.options.program, place, facts.get("stage"), facts.get("dtype"))
+        return {
+            "path": absolute(self.options.out / name),
+            "header": header(place.rank, place.world, self._clock, facts),
+        }
+
+    def _break(self, error: Exception) -> None:
+        self.is_open = False
+        self._drop_spool()
+        message = f"zeroproof-recorder: recording ended, training goes on: {error}"
+        print(message, file=sys.stderr, flush=True)
+
+    def _drop_spool(self) -> None:
+        if self._spool is not None:
+            self._spool.remove()
+            self._spool = None
+
+    def _declare_thread(self) -> int:
+        thread = threading.current_thread()
+        index = self._threads.setdefault(threading.get_ident(), len(self._threads))
+        is_main = thread is threading.main_thread()
+        self.add({"rec": "thread", "th": index, "name": thread.name, "main": is_main})
+        return index
+
+
+def transform_stack() -> list[list[Any]]:
+    """The functorch interpreters of this thread, ``[[level, kind], ...]``, bottom first."""
+    stack = torch._C._functorch.get_interpreter_stack() or []
+    return [[layer.level(), str(layer.key()).rsplit(".", 1)[-1]] for layer in stack]
+
+
+def _is_base(record: Any) -> bool:
+    return isinstance(record, dict) and "base" in record

@@ -1,0 +1,82 @@
+"""Events on their way to the file: in memory that outlives the process.
+
+A spool is a file mapped into memory. What has been put there is still there after a segmentation
+fault, an abort or SIGKILL, without a system call an event. It is bounded: when it is full its owner
+writes it out and begins anew.
+"""
+
+from __future__ import annotations
+
+import marshal
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+_LENGTH = struct.Struct("<I")
+_END = _LENGTH.pack(0)
+_FORMAT = 2  # of marshal: without references between objects, which is quicker
+
+
+def packed(record: Any) -> bytes:
+    """A record as bytes; ValueError if it holds anything but plain values."""
+    return marshal.dumps(record, _FORMAT)
+
+
+class Spool:
+    """Written by one thread at a time; each record is there whole or not at all."""
+
+    def __init__(self, path: Path, capacity: int):
+        self.path = path
+        self._capacity = capacity
+        self._at = 0
+        with open(path, "w+b") as file:
+            file.truncate(capacity)
+            self._memory = mmap.mmap(file.fileno(), capacity)
+
+    def put(self, record: bytes) -> bool:
+        """Takes a record, or says that there is no room."""
+        at, size = self._at, len(record)
+        after = at + 4 + size
+        if after + 4 > self._capacity:
+            return False
+        self._memory[at + 4 : after + 4] = record + _END
+        _LENGTH.pack_into(self._memory, at, size)  # last: now it counts
+        self._at = after
+        return True
+
+    def records(self) -> list[Any]:
+        """Everything that has been put since the last reset."""
+        return list(unpacked(self._memory))
+
+    def reset(self) -> None:
+        """Begins anew."""
+        _LENGTH.pack_into(self._memory, 0, 0)
+        self._at = 0
+
+    def remove(self) -> None:
+        """Takes the file away; by that others see that its owner is done."""
+        self._memory.close()
+        self.path.unlink(missing_ok=True)
+
+    def forget(self) -> None:
+        """Lets go of the file without touching it: for a forked child."""
+        self._memory.close()
+
+
+def unpacked(memory) -> Iterator[Any]:
+    """The records in the bytes of a spool."""
+    at = 0
+    while at + 4 <= len(memory):
+        (size,) = _LENGTH.unpack_from(memory, at)
+        if size == 0 or at + 4 + size > len(memory):
+            return
+        yield marshal.loads(memory[at + 4 : at + 4 + size])
+        at += 4 + size
+
+
+def spool_path(folder: Path) -> Path:
+    """A name that no other process of any host that writes to the folder has."""
+    return folder / f".{os.uname().nodename}.{os.getpid()}.spool"
