@@ -94,5 +94,6 @@ std::unique_ptr<Verb> make_completion();
 std::unique_ptr<Verb> make_conform();
 std::unique_ptr<Verb> make_train();
 std::unique_ptr<Verb> make_record();
+std::unique_ptr<Verb> make_export();
 
 }  // namespace zeroproof
