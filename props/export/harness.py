@@ -222,7 +222,8 @@ class Fsdp2Engine(DdpEngine):
         return contextlib.nullcontext()
 
     def gradient(self, weight):
-        return None if weight.grad is None else weight.grad.full_tensor()
+        grad = weight.grad  # a plain tensor where an aborted backward left its unit unsharded
+        return grad.full_tensor() if hasattr(grad, "full_tensor") else grad
 
 
 class Run:

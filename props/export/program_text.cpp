@@ -126,7 +126,7 @@ class ProgramWriter {
     const auto body = python_body(program_, {{task, 0}}, place);
     if (!body) return tl::unexpected(body.error());
     line(1, fmt::format("def {}({}):", name, argument));
-    if (argument.empty() && !body->lines.empty())
+    if (argument.empty())
       line(2, fmt::format("x = run.data({})", python_string("loss of " + program_.task(task).id)));
     for (const std::string& one : body->lines) line(2, one);
     line(2, "return " + body->values.front());

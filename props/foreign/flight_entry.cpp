@@ -10,6 +10,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::int64_t kNumberMax = std::int64_t{1} << 53;
+
 struct WrongField {
   std::string text;
 };
@@ -133,6 +135,8 @@ tl::expected<DumpedCollective, std::string> flight_entry(const Json& entry) {
     out.group = group_of(entry);
     out.number =
         integer_of(entry, out.is_point_to_point() ? "p2p_seq_id" : "collective_seq_id", true);
+    if (out.number < 0 || out.number > kNumberMax)
+      throw WrongField{fmt::format("sequence number {} is out of range", out.number)};
     out.input_sizes = sizes_of(entry, "input_sizes");
     out.output_sizes = sizes_of(entry, "output_sizes");
     out.input_dtypes = words_of(entry, "input_dtypes");

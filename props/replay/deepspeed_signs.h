@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/event.h"
+#include "model/names.h"
+#include "props/replay/diagnosis.h"
+#include "sim/trace/record.h"
+
+namespace zeroproof {
+
+// Names what went wrong in a DeepSpeed engine where the properties only see its traces: by the
+// shape of the events, never by the name of the program. Feed the events of one rank in order.
+class DeepSpeedSigns {
+ public:
+  // `names` must outlive it.
+  DeepSpeedSigns(const NameTable& names, const HeaderRecord& header)
+      : names_(names), stage_(header.stage.value_or(-1)) {}
+
+  // `line` is the event's line.
+  void on_event(const HookEvent& event, std::string_view line);
+  void finish(std::vector<Diagnosis>& out);
+
+ private:
+  void on_call(const HookEvent& event);
+  void on_return(const HookEvent& event);
+  void on_gradient(const HookEvent& event);
+  void on_task_end(const HookEvent& event);
+  void on_exception(const HookEvent& event);
+  void on_optimizer_state(const HookEvent& event, std::string_view line);
+  void find(Diagnosis diagnosis, const HookEvent& at);
+
+  const NameTable& names_;
+  std::int64_t stage_;
+  std::vector<Diagnosis> found_;
+  std::set<std::string> found_kinds_;
+  std::vector<DiagnosisMoment> story_;    // since the last forward
+  std::vector<std::string> partitioned_;  // since the last forward, inside a backward
+  std::optional<std::uint64_t> partition_lc_;
+  std::int32_t backwards_ = 0;  // outermost ones since the last forward
+  std::int32_t depth_ = 0;
+  NameId undefined_param_;   // whose hook got no gradient, while it runs
+  bool is_refused_ = false;  // the prologue raised: refused by design
+  bool has_transform_failed_ = false;
+  std::uint64_t transform_lc_ = 0;
+};
+
+}  // namespace zeroproof

@@ -1,0 +1,200 @@
+#include "props/report/diagnosis_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "props/report/text.h"
+
+namespace zeroproof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kLabelWidth = 10;
+constexpr std::size_t kShownMax = 12;  // entries of the text; the JSON has all
+
+std::string ranks_text(const std::vector<std::int32_t>& ranks) {
+  if (ranks.empty()) return {};
+  if (ranks.size() == 1) return fmt::format(" on rank {}", ranks.front());
+  return fmt::format(" on ranks {}", fmt::join(ranks, ", "));
+}
+
+std::string paragraph(std::string_view label, std::string_view text, std::size_t columns) {
+  const std::size_t indent = 4 + kLabelWidth;
+  const std::size_t width = columns > indent + 20 ? columns - indent : 20;
+  std::string out;
+  for (const std::string& line : wrapped_lines(visible(text), width)) {
+    out += fmt::format("    {}{}\n", padded(out.empty() ? label : "", kLabelWidth), line);
+  }
+  return out;
+}
+
+std::string moment_line(const DiagnosisMoment& moment, bool is_first, std::size_t columns) {
+  const std::string where = moment.lc > 0 ? fmt::format("rank {} lc {}", moment.rank, moment.lc)
+                                          : fmt::format("rank {}", moment.rank);
+  const std::string line = fmt::format("{} {}  {}", moment.is_bad ? ">>" : "  ", padded(where, 15),
+                                       visible(moment.text));
+  const std::size_t width = std::max<std::size_t>(columns, 60) - 4 - kLabelWidth;
+  return fmt::format("    {}{}\n", padded(is_first ? "order" : "", kLabelWidth),
+                     elided(line, width));
+}
+
+std::string gravity_word(Gravity gravity, const Palette& palette) {
+  const std::string word(gravity_name(gravity));
+  if (gravity == Gravity::defect) return palette.bad(word);
+  return gravity == Gravity::hazard ? palette.notice(word) : word;
+}
+
+std::string entry_text(const Diagnosis& one, std::size_t number, std::size_t columns,
+                       const Palette& palette) {
+  std::string text = fmt::format("  {}. {} {}{}\n", number, gravity_word(one.gravity, palette),
+                                 palette.title(one.kind), ranks_text(one.ranks));
+  text += paragraph("what", one.what, columns);
+  if (!one.parameter.empty()) text += paragraph("parameter", one.parameter, columns);
+  if (one.last_common)
+    text += paragraph(
+        "in common",
+        fmt::format("the ranks agree up to {}{}", one.last_common->text,
+                    one.last_common->lc > 0 ? fmt::format(" (rank {} lc {})", one.last_common->rank,
+                                                          one.last_common->lc)
+                                            : std::string()),
+        columns);
+  for (std::size_t at = 0; at < one.order.size(); ++at)
+    text += moment_line(one.order[at], at == 0, columns);
+  for (const DiagnosisWait& wait : one.waits)
+    text += paragraph(
+        "waits",
+        fmt::format("rank {} waits{} in {}", wait.rank,
+                    wait.for_ranks.empty()
+                        ? std::string()
+                        : fmt::format(" for rank{} {}", wait.for_ranks.size() > 1 ? "s" : "",
+                                      fmt::join(wait.for_ranks, ", ")),
+                    wait.text),
+        columns);
+  text += paragraph("rule", one.rule, columns);
+  text += paragraph("look at", one.look_at, columns);
+  if (!one.files.empty())
+    text +=
+        fmt::format("    {}{}{}\n", padded("in", kLabelWidth), visible(one.files.front()),
+                    one.files.size() > 1 ? fmt::format(" and {} more", one.files.size() - 1) : "");
+  return text;
+}
+
+Json moment_json(const DiagnosisMoment& moment) {
+  return {{"rank", moment.rank}, {"lc", moment.lc}, {"text", moment.text}, {"bad", moment.is_bad}};
+}
+
+Json diagnosis_json(const Diagnosis& one) {
+  Json order = Json::array();
+  for (const DiagnosisMoment& moment : one.order) order.push_back(moment_json(moment));
+  Json waits = Json::array();
+  for (const DiagnosisWait& wait : one.waits)
+    waits.push_back({{"rank", wait.rank}, {"for", wait.for_ranks}, {"in", wait.text}});
+  const auto text = [](const std::string& word) {
+    return word.empty() ? Json(nullptr) : Json(word);
+  };
+  return {{"kind", one.kind},
+          {"gravity", gravity_name(one.gravity)},
+          {"what", one.what},
+          {"ranks", one.ranks},
+          {"parameter", text(one.parameter)},
+          {"collective", text(one.collective)},
+          {"last_common", one.last_common ? moment_json(*one.last_common) : Json(nullptr)},
+          {"order", order},
+          {"waits", waits},
+          {"rule", one.rule},
+          {"look_at", one.look_at},
+          {"files", one.files}};
+}
+
+Json dumps_json(const DumpReport& report) {
+  Json dumps = Json::array();
+  for (std::size_t at = 0; at < report.dumps.size(); ++at) {
+    const RankDump& dump = report.dumps[at];
+    dumps.push_back({{"path", dump.path},
+                     {"format", dump_format_name(dump.format)},
+                     {"version", dump.version},
+                     {"rank", dump.rank},
+                     {"collectives", report.collectives[at]},
+                     {"nodes", report.nodes[at]},
+                     {"error", nullptr}});
+  }
+  for (const Error& fault : report.faults) dumps.push_back({{"error", fault.text}});
+  Json verdicts = Json::object();
+  for (const auto& [name, count] : report.verdicts) verdicts[name] = count;
+  return {{"files", dumps}, {"verdicts", verdicts}};
+}
+
+}  // namespace
+
+std::string_view gravity_name(Gravity gravity) {
+  constexpr std::string_view kNames[] = {"defect", "hazard", "note"};
+  return kNames[static_cast<std::size_t>(gravity)];
+}
+
+std::string diagnosis_text(const std::vector<Diagnosis>& all, std::size_t columns,
+                           const Palette& palette) {
+  if (all.empty()) return {};
+  std::string text = palette.title("diagnosis") + "\n";
+  for (std::size_t at = 0; at < std::min(all.size(), kShownMax); ++at)
+    text += entry_text(all[at], at + 1, columns, palette);
+  if (all.size() > kShownMax)
+    text += fmt::format("  {} more: --json has all\n", all.size() - kShownMax);
+  return text;
+}
+
+std::string dumps_text(const DumpReport& report, const Palette& palette) {
+  std::string text;
+  for (std::size_t at = 0; at < report.dumps.size(); ++at) {
+    const RankDump& dump = report.dumps[at];
+    text += fmt::format("{}  {}  {}, rank {}: {} collectives", palette.good("read      "),
+                        visible(dump.path), dump_format_name(dump.format), dump.rank,
+                        report.collectives[at]);
+    if (report.nodes[at] > 0) text += fmt::format(", {} autograd nodes", report.nodes[at]);
+    text += "\n";
+  }
+  for (const Error& fault : report.faults)
+    text += fmt::format("{}  {}\n", palette.bad("UNREADABLE"), visible(fault.text));
+  if (report.dumps.size() < 2) return text;
+  std::string verdicts;
+  for (const auto& [name, count] : report.verdicts) verdicts += fmt::format(" {} {}", name, count);
+  return text + fmt::format("{} dumps compared:{}\n", report.dumps.size(),
+                            verdicts.empty() ? " they share no collective" : verdicts);
+}
+
+std::string what_if_text(const std::vector<WhatIfReport>& all, const Palette& palette) {
+  std::string text;
+  for (const WhatIfReport& report : all) {
+    if (!report.is_applicable()) continue;
+    text += fmt::format("{} {} under {}\n", palette.title("what if:"), visible(report.path),
+                        report.policy);
+    for (const std::string& line : report.lines) text += fmt::format("  {}\n", visible(line));
+  }
+  return text;
+}
+
+void add_answers(const ReplayAnswers& answers, Json& document) {
+  document["diagnosis"] = Json::array();
+  for (const Diagnosis& one : answers.diagnosis)
+    document["diagnosis"].push_back(diagnosis_json(one));
+  if (!answers.dumps.dumps.empty() || !answers.dumps.faults.empty())
+    document["dumps"] = dumps_json(answers.dumps);
+  for (const WhatIfReport& report : answers.what_if) {
+    Json missed = Json::array();
+    for (const WhatIfMiss& miss : report.missed)
+      missed.push_back({{"engine", miss.engine.value}, {"lc", miss.lc}, {"params", miss.params}});
+    document["what_if"].push_back({{"path", report.path},
+                                   {"policy", report.policy},
+                                   {"mode", policy_mode_name(report.mode)},
+                                   {"backwards", report.backwards},
+                                   {"epilogues", report.epilogues},
+                                   {"early_epilogues", report.early_epilogues},
+                                   {"missed", missed},
+                                   {"text", report.lines}});
+  }
+}
+
+}  // namespace zeroproof
