@@ -4,8 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <deque>
 #include <set>
+
+#include "props/replay/moment.h"
 
 namespace zeroproof {
 namespace {
@@ -49,11 +52,12 @@ struct GroupView {
 
 class DumpComparison {
  public:
-  explicit DumpComparison(DumpReport& report) : report_(report) {}
+  DumpComparison(std::vector<RankDump> dumps, DumpReport& report)
+      : dumps_(std::move(dumps)), report_(report) {}
 
   void run() {
     std::set<std::string> groups;
-    for (const RankDump& dump : report_.dumps)
+    for (const RankDump& dump : dumps_)
       for (const DumpedCollective& one : dump.collectives) groups.insert(one.group);
     for (const std::string& group : groups) compare_group(group);
     compare_messages();
@@ -62,14 +66,14 @@ class DumpComparison {
 
  private:
   std::vector<std::int32_t> members(const std::string& group) const {
-    for (const RankDump& dump : report_.dumps) {
+    for (const RankDump& dump : dumps_) {
       const auto known = dump.groups.find(group);
       if (known != dump.groups.end() && !known->second.empty()) return known->second;
       if (dump.groups.size() == 1 && !dump.groups.begin()->second.empty())
         return dump.groups.begin()->second;
     }
     std::vector<std::int32_t> seen;
-    for (const RankDump& dump : report_.dumps)
+    for (const RankDump& dump : dumps_)
       if (std::any_of(dump.collectives.begin(), dump.collectives.end(),
                       [&](const auto& one) { return one.group == group; }))
         seen.push_back(dump.rank);
@@ -79,8 +83,8 @@ class DumpComparison {
   std::vector<GroupView> views(const std::string& group,
                                const std::vector<std::int32_t>& ranks) const {
     std::vector<GroupView> all;
-    for (std::size_t at = 0; at < report_.dumps.size(); ++at) {
-      const RankDump& dump = report_.dumps[at];
+    for (std::size_t at = 0; at < dumps_.size(); ++at) {
+      const RankDump& dump = dumps_[at];
       if (std::find(ranks.begin(), ranks.end(), dump.rank) == ranks.end()) continue;
       GroupView view{.dump = at, .issued = {}};
       for (const DumpedCollective& one : dump.collectives)
@@ -133,7 +137,7 @@ class DumpComparison {
     return true;
   }
 
-  const RankDump& dump_of(const GroupView& view) const { return report_.dumps[view.dump]; }
+  const RankDump& dump_of(const GroupView& view) const { return dumps_[view.dump]; }
 
   Diagnosis base(std::string kind, const std::string& group) const {
     Diagnosis found{.kind = std::move(kind)};
@@ -154,10 +158,10 @@ class DumpComparison {
     found.ranks = {dump_of(reference).rank, dump_of(odd).rank};
     found.files = {dump_of(reference).path, dump_of(odd).path};
     found.collective = place_of(mine);
-    found.what =
-        fmt::format("{}: number {} of group {} is a {} on rank {} and a {} on rank {} ({})",
-                    flight_verdict_name(match.verdict), number, mine.group, words_of(theirs),
-                    dump_of(reference).rank, words_of(mine), dump_of(odd).rank, match.difference);
+    found.what = fmt::format("{}: number {} of group {} is {} on rank {} and {} on rank {} ({})",
+                             flight_verdict_name(match.verdict), number, mine.group,
+                             with_article(words_of(theirs)), dump_of(reference).rank,
+                             with_article(words_of(mine)), dump_of(odd).rank, match.difference);
     found.order = {moment_of(dump_of(reference), theirs, true),
                    moment_of(dump_of(odd), mine, true)};
     found.look_at = is_state ? "the rank that has not completed it: it waits, or it is slow"
@@ -210,9 +214,9 @@ class DumpComparison {
     for (const std::size_t at : there) waiting.push_back(dump_of(all[at]).rank);
     for (const std::size_t at : absent) missing.push_back(dump_of(all[at]).rank);
     found.ranks = missing;
-    found.what = fmt::format("{} not issued number {} of group {}, a {}: {} {} for it",
-                             rank_list(missing, "has", "have"), number, group, words_of(missed),
-                             rank_list(waiting, "waits", "wait"), "there");
+    found.what = fmt::format("{} not issued number {} of group {}, {}: {} there for it",
+                             rank_list(missing, "has", "have"), number, group,
+                             with_article(words_of(missed)), rank_list(waiting, "waits", "wait"));
     for (const std::size_t at : absent) {
       const GroupView& view = all[at];
       found.files.push_back(dump_of(view).path);
@@ -246,8 +250,8 @@ class DumpComparison {
     std::map<std::tuple<std::string, std::int32_t, std::int32_t>,
              std::pair<std::deque<End>, std::deque<End>>>
         pairs;
-    for (std::size_t at = 0; at < report_.dumps.size(); ++at)
-      for (const DumpedCollective& one : report_.dumps[at].collectives)
+    for (std::size_t at = 0; at < dumps_.size(); ++at)
+      for (const DumpedCollective& one : dumps_[at].collectives)
         if (one.is_point_to_point()) {
           auto& ends = pairs[{one.group, one.peer_from, one.peer_to}];
           (one.op == "send" ? ends.first : ends.second).push_back({at, &one});
@@ -267,13 +271,13 @@ class DumpComparison {
       const End& end = sends.empty() ? receives.front() : sends.front();
       Diagnosis found = base(has_both ? "flight.SIZE_OR_SYNTAX_MISMATCH" : "collective.missing",
                              end.message->group);
-      found.ranks = {report_.dumps[end.dump].rank};
-      found.files = {report_.dumps[end.dump].path};
+      found.ranks = {dumps_[end.dump].rank};
+      found.files = {dumps_[end.dump].path};
       found.collective = place_of(*end.message);
       found.what = has_both
                        ? fmt::format("a {} meets a receive of another size", words_of(*end.message))
                        : fmt::format("a {} has no other end", words_of(*end.message));
-      found.order = {moment_of(report_.dumps[end.dump], *end.message, true)};
+      found.order = {moment_of(dumps_[end.dump], *end.message, true)};
       found.look_at = "the other rank of the pair: whether it posts the same number of messages";
       report_.diagnosis.push_back(std::move(found));
     }
@@ -282,7 +286,7 @@ class DumpComparison {
   // The order of autograd's nodes, by name; sequence numbers are those of one process.
   void compare_nodes() {
     const RankDump* first = nullptr;
-    for (const RankDump& dump : report_.dumps) {
+    for (const RankDump& dump : dumps_) {
       if (dump.nodes.empty()) continue;
       if (first == nullptr) first = &dump;
       const auto [mine, theirs] = std::mismatch(
@@ -309,6 +313,7 @@ class DumpComparison {
     }
   }
 
+  std::vector<RankDump> dumps_;
   DumpReport& report_;
   std::map<std::string, DiagnosisMoment> last_common_;
 };
@@ -320,18 +325,65 @@ bool DumpReport::is_falsified() const {
                      [](const Diagnosis& one) { return one.gravity == Gravity::defect; });
 }
 
+namespace {
+
+// Dumps of one run have the same name but for their rank, and are of one kind.
+std::string run_of(const RankDump& dump) {
+  const std::size_t slash = dump.path.rfind('/');
+  const std::size_t dot = dump.path.find('.', slash == std::string::npos ? 0 : slash);
+  std::string stem = dump.path.substr(0, dot);
+  std::size_t end = stem.size();
+  const std::size_t word = stem.rfind("rank");
+  if (word != std::string::npos && (slash == std::string::npos || word > slash)) {
+    std::size_t digits = word + 4;
+    while (digits < stem.size() && !std::isdigit(static_cast<unsigned char>(stem[digits])))
+      ++digits;
+    end = digits;
+    while (end < stem.size() && std::isdigit(static_cast<unsigned char>(stem[end]))) ++end;
+    if (end > digits) stem.replace(digits, end - digits, "#");
+  } else {
+    while (end > 0 && std::isdigit(static_cast<unsigned char>(stem[end - 1]))) --end;
+    stem = stem.substr(0, end) + "#";
+  }
+  return stem + (dump.format == DumpFormat::kineto ? " kineto" : " flight recorder");
+}
+
+// The same rank twice, as JSON and as pickle: one of them is compared.
+std::vector<RankDump> one_a_rank(std::vector<RankDump> dumps) {
+  std::vector<RankDump> kept;
+  for (RankDump& dump : dumps) {
+    const bool is_known = std::any_of(kept.begin(), kept.end(),
+                                      [&](const RankDump& one) { return one.rank == dump.rank; });
+    if (!is_known) kept.push_back(std::move(dump));
+  }
+  return kept;
+}
+
+// Runs of their own; dumps whose names have nothing in common are one run.
+std::map<std::string, std::vector<RankDump>> by_run(std::vector<RankDump> dumps) {
+  std::map<std::string, std::vector<RankDump>> runs;
+  for (const RankDump& dump : dumps) runs[run_of(dump)].push_back(dump);
+  const bool are_all_alone =
+      std::all_of(runs.begin(), runs.end(), [](const auto& run) { return run.second.size() == 1; });
+  if (are_all_alone) runs = {{"", std::move(dumps)}};
+  return runs;
+}
+
+}  // namespace
+
 DumpReport compare_dumps(std::vector<RankDump> dumps) {
   DumpReport report;
-  report.dumps = std::move(dumps);
-  for (std::size_t at = 0; at < report.dumps.size(); ++at)
-    if (report.dumps[at].rank < 0) report.dumps[at].rank = static_cast<std::int32_t>(at);
-  DumpComparison(report).run();
-  for (RankDump& dump : report.dumps) {
+  std::int32_t place = 0;
+  for (RankDump& dump : dumps) {
+    if (dump.rank < 0) dump.rank = place;
+    ++place;
     report.collectives.push_back(dump.collectives.size());
     report.nodes.push_back(dump.nodes.size());
-    dump.collectives.clear();
-    dump.nodes.clear();
+    report.dumps.push_back(
+        {dump.path, dump.format, dump.version, dump.rank, dump.world, {}, {}, {}, dump.events});
   }
+  for (auto& [run, ranks] : by_run(std::move(dumps)))
+    DumpComparison(one_a_rank(std::move(ranks)), report).run();
   return report;
 }
 

@@ -21,10 +21,10 @@ DiagnosisMoment moment_of(const HookEvent& event, const NameTable& names) {
                   (event.kind == EventKind::coll_issue ? " issued" : " complete");
   else
     moment.text = event_words(event, names).text;
-  if (event.kind == EventKind::exc && !event.message.is_none())
+  const bool has_message = event.kind == EventKind::exc && !event.message.is_none();
+  if (has_message && moment.text.find(names.text(event.message)) == std::string::npos)
     moment.text += fmt::format(": {}", names.text(event.message));
-  else if (event.is_exceptional() &&
-           moment.text.find(names.text(event.exception)) == std::string::npos)
+  if (event.is_exceptional() && moment.text.find(names.text(event.exception)) == std::string::npos)
     moment.text += fmt::format(" by {}", names.text(event.exception));
   return moment;
 }
@@ -35,6 +35,12 @@ std::string_view line_text(std::string_view line, std::string_view key) {
   if (at == std::string_view::npos) return {};
   const std::size_t begin = at + start.size();
   return line.substr(begin, line.find('"', begin) - begin);
+}
+
+std::string with_article(std::string_view words) {
+  const bool has_vowel =
+      !words.empty() && std::string_view("aeiou").find(words[0]) != std::string_view::npos;
+  return fmt::format("{} {}", has_vowel ? "an" : "a", words);
 }
 
 std::string listed(const std::vector<std::string>& words, std::size_t shown_max) {

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/event.h"
 #include "model/names.h"
@@ -18,6 +19,9 @@ DiagnosisMoment moment_of(const HookEvent& event, const NameTable& names);
 // The value of a string member of a line, for fields that HookEvent has no place for; empty when
 // there is none. Escapes stay as they are written.
 std::string_view line_text(std::string_view line, std::string_view key);
+
+// "an all_reduce", "a broadcast".
+std::string with_article(std::string_view words);
 
 // "a, b, c and 4 more".
 std::string listed(const std::vector<std::string>& words, std::size_t shown_max = 6);

@@ -219,8 +219,9 @@ class Lockstep {
         fmt::format("{} number {} of group {}", missed.op, missed.number, missed.group);
     add_fronts(found, odd, reference, group);
     if (!queues_[odd][group].empty())
-      found.what += fmt::format("; it went on with the {}, which met rank {}'s",
-                                queues_[odd][group].front().words(), rank_of(reference));
+      found.what +=
+          fmt::format("; it went on with the {}, which met rank {}'s {}",
+                      queues_[odd][group].front().words(), rank_of(reference), missed.words());
     add_waits(found);
     found.look_at = fmt::format(
         "the branch that decides on rank {} whether {} takes part: it must decide the same on "
@@ -234,8 +235,8 @@ class Lockstep {
   Diagnosis in_excess(std::size_t odd, std::size_t reference, const std::string& group) {
     const IssuedCollective& extra = queues_[odd][group].front();
     Diagnosis found = base(odd, reference, "collective.extra");
-    found.what = fmt::format("rank {} issued a {} as number {} of group {} that no other rank has",
-                             rank_of(odd), extra.words(), extra.number, extra.group);
+    found.what = fmt::format("rank {} issued {} as number {} of group {} that no other rank has",
+                             rank_of(odd), with_article(extra.words()), extra.number, extra.group);
     found.parameter = extra.parameter;
     found.collective = fmt::format("{} number {} of group {}", extra.op, extra.number, extra.group);
     add_fronts(found, odd, reference, group);
@@ -251,9 +252,9 @@ class Lockstep {
                        : mine.bytes != theirs.bytes ? "collective.size_differs"
                                                     : "collective.parameter_differs";
     Diagnosis found = base(odd, reference, what);
-    found.what =
-        fmt::format("number {} of group {} is a {} on rank {} and a {} on rank {}", mine.number,
-                    mine.group, theirs.words(), rank_of(reference), mine.words(), rank_of(odd));
+    found.what = fmt::format("number {} of group {} is {} on rank {} and {} on rank {}",
+                             mine.number, mine.group, with_article(theirs.words()),
+                             rank_of(reference), with_article(mine.words()), rank_of(odd));
     found.parameter = mine.parameter;
     found.collective = fmt::format("{} number {} of group {}", mine.op, mine.number, mine.group);
     add_fronts(found, odd, reference, group);

@@ -14,6 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLabelWidth = 10;
+constexpr std::size_t kWhereWidth = 16;
+constexpr std::size_t kOthersMax = 3;
 constexpr std::size_t kShownMax = 12;  // entries of the text; the JSON has all
 
 std::string ranks_text(const std::vector<std::int32_t>& ranks) {
@@ -32,14 +34,20 @@ std::string paragraph(std::string_view label, std::string_view text, std::size_t
   return out;
 }
 
-std::string moment_line(const DiagnosisMoment& moment, bool is_first, std::size_t columns) {
+// The text of a moment hangs below its clock.
+std::string moment_lines(const DiagnosisMoment& moment, bool is_first, std::size_t columns) {
   const std::string where = moment.lc > 0 ? fmt::format("rank {} lc {}", moment.rank, moment.lc)
                                           : fmt::format("rank {}", moment.rank);
-  const std::string line = fmt::format("{} {}  {}", moment.is_bad ? ">>" : "  ", padded(where, 15),
-                                       visible(moment.text));
-  const std::size_t width = std::max<std::size_t>(columns, 60) - 4 - kLabelWidth;
-  return fmt::format("    {}{}\n", padded(is_first ? "order" : "", kLabelWidth),
-                     elided(line, width));
+  constexpr std::size_t kIndent = 4 + kLabelWidth + 3 + kWhereWidth;
+  const std::size_t width = columns > kIndent + 30 ? columns - kIndent : 30;
+  std::string text;
+  for (const std::string& line : wrapped_lines(visible(moment.text), width)) {
+    const bool is_begin = text.empty();
+    text += fmt::format("    {}{} {}{}\n", padded(is_first && is_begin ? "order" : "", kLabelWidth),
+                        moment.is_bad && is_begin ? ">>" : "  ",
+                        padded(is_begin ? where : "", kWhereWidth), line);
+  }
+  return text;
 }
 
 std::string gravity_word(Gravity gravity, const Palette& palette) {
@@ -63,7 +71,7 @@ std::string entry_text(const Diagnosis& one, std::size_t number, std::size_t col
                                             : std::string()),
         columns);
   for (std::size_t at = 0; at < one.order.size(); ++at)
-    text += moment_line(one.order[at], at == 0, columns);
+    text += moment_lines(one.order[at], at == 0, columns);
   for (const DiagnosisWait& wait : one.waits)
     text += paragraph(
         "waits",
@@ -80,6 +88,21 @@ std::string entry_text(const Diagnosis& one, std::size_t number, std::size_t col
     text +=
         fmt::format("    {}{}{}\n", padded("in", kLabelWidth), visible(one.files.front()),
                     one.files.size() > 1 ? fmt::format(" and {} more", one.files.size() - 1) : "");
+  return text;
+}
+
+// Further runs with the same kind.
+std::string others_text(const Diagnosis& first, const std::vector<Diagnosis>& all) {
+  std::string text;
+  std::size_t count = 0;
+  for (const Diagnosis& one : all) {
+    if (&one == &first || one.kind != first.kind || ++count > kOthersMax) continue;
+    if (!one.files.empty())
+      text += fmt::format("    {}{}{}\n", padded("also in", kLabelWidth),
+                          visible(one.files.front()), ranks_text(one.ranks));
+  }
+  if (count > kOthersMax)
+    text += fmt::format("    {}{} more runs\n", padded("", kLabelWidth), count - kOthersMax);
   return text;
 }
 
@@ -139,10 +162,16 @@ std::string diagnosis_text(const std::vector<Diagnosis>& all, std::size_t column
                            const Palette& palette) {
   if (all.empty()) return {};
   std::string text = palette.title("diagnosis") + "\n";
-  for (std::size_t at = 0; at < std::min(all.size(), kShownMax); ++at)
-    text += entry_text(all[at], at + 1, columns, palette);
-  if (all.size() > kShownMax)
-    text += fmt::format("  {} more: --json has all\n", all.size() - kShownMax);
+  std::vector<std::string> told;  // kinds: the first of each in full, the others by their files
+  std::size_t number = 0;
+  for (const Diagnosis& one : all) {
+    if (std::find(told.begin(), told.end(), one.kind) != told.end()) continue;
+    told.push_back(one.kind);
+    if (++number > kShownMax) continue;
+    text += entry_text(one, number, columns, palette);
+    text += others_text(one, all);
+  }
+  if (number > kShownMax) text += fmt::format("  {} more: --json has all\n", number - kShownMax);
   return text;
 }
 

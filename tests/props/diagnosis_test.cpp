@@ -111,7 +111,8 @@ TEST(Diagnosis, Tells_size_from_operation_from_parameter) {
 }
 
 TEST(Diagnosis, Of_a_file_that_ends_early_names_what_the_rank_did_last) {
-  const auto all = diagnosis_of_texts({reducing_job(0, 2, 2, -1, -1), reducing_job(1, 2, 1, -1, -1, false)});
+  const auto all =
+      diagnosis_of_texts({reducing_job(0, 2, 2, -1, -1), reducing_job(1, 2, 1, -1, -1, false)});
   ASSERT_THAT(kinds_of(all), Contains("process.ended_early"));
   const auto& died = *std::find_if(all.begin(), all.end(), [](const Diagnosis& one) {
     return one.kind == "process.ended_early";
@@ -144,7 +145,12 @@ TEST(Diagnosis, Of_ddp_buckets_out_of_order) {
 
 TEST(Diagnosis, Of_a_ddp_gradient_that_comes_after_its_bucket) {
   TraceText trace(0, 1);
-  trace.param("a").begin(1).accumulate(1, "a").bucket(1, 0, "\"a\"", true).accumulate(1, "a").end(1);
+  trace.param("a")
+      .begin(1)
+      .accumulate(1, "a")
+      .bucket(1, 0, "\"a\"", true)
+      .accumulate(1, "a")
+      .end(1);
   const auto all = diagnosis_of_texts({trace.text()});
   ASSERT_THAT(kinds_of(all), ElementsAre("ddp.ready_twice"));
   EXPECT_EQ("a", all[0].parameter);
@@ -162,8 +168,7 @@ TEST(Diagnosis, Of_a_ddp_step_on_gradients_that_were_never_reduced) {
   const auto kinds = [](bool is_boundary_synced) {
     TraceText trace(0, 1);
     trace.event("mark", -1, ",\"label\":\"ddp.no_sync\"").begin(1).accumulate(1, "a").end(1);
-    if (is_boundary_synced)
-      trace.begin(2).accumulate(2, "a").bucket(2, 0, "\"a\"", true).end(2);
+    if (is_boundary_synced) trace.begin(2).accumulate(2, "a").bucket(2, 0, "\"a\"", true).end(2);
     trace.event("opt.step", -1);
     return kinds_of(diagnosis_of_texts({trace.text()}));
   };
@@ -206,7 +211,9 @@ TEST(Diagnosis, Of_what_fsdp2_promises) {
 TEST(Diagnosis, Of_an_fsdp2_gradient_outside_its_unit) {
   TraceText trace(0, 1);
   trace.begin(1).event("engine.call", 1, ",\"method\":\"fsdp2.pre_backward\",\"module\":\"l1\"");
-  trace.event("zparam.partition", 1, ",\"params\":[\"a\"]").accumulate(1, "a").end(1, ",\"exc\":\"E\"");
+  trace.event("zparam.partition", 1, ",\"params\":[\"a\"]")
+      .accumulate(1, "a")
+      .end(1, ",\"exc\":\"E\"");
   EXPECT_THAT(kinds_of(diagnosis_of_texts({trace.text()})), ElementsAre("fsdp2.use_after_reshard"));
 }
 
@@ -214,7 +221,8 @@ TEST(Diagnosis, Of_callbacks_that_autograd_drops) {
   const auto kinds = [](bool runs, bool fails) {
     TraceText trace(0, 1);
     trace.begin(1).event("cb.queue", 1, ",\"label\":\"mine\"");
-    if (runs) trace.event("cb.begin", 1, ",\"label\":\"mine\"").event("cb.end", 1, ",\"label\":\"mine\"");
+    if (runs)
+      trace.event("cb.begin", 1, ",\"label\":\"mine\"").event("cb.end", 1, ",\"label\":\"mine\"");
     trace.end(1, fails ? ",\"exc\":\"ValueError\"" : "");
     return kinds_of(diagnosis_of_texts({trace.text()}));
   };
@@ -239,9 +247,9 @@ TEST_P(UpstreamFinding, Is_named_by_its_events) {
     EXPECT_FALSE(one.rule.empty());
     EXPECT_FALSE(one.look_at.empty());
     EXPECT_FALSE(one.order.empty()) << one.kind;
-    EXPECT_TRUE(std::any_of(one.order.begin(), one.order.end(),
-                            [](const DiagnosisMoment& moment) { return moment.is_bad; }))
-        << one.kind;
+    EXPECT_TRUE(std::any_of(one.order.begin(), one.order.end(), [](const DiagnosisMoment& moment) {
+      return moment.is_bad;
+    })) << one.kind;
   }
 }
 

@@ -19,7 +19,8 @@ class TraceText {
             std::string_view more = "") {
     text_ = fmt::format(
         "{{\"rec\":\"header\",\"format\":\"hooktrace\",\"version\":[1,0],\"rank\":{},\"world\":{},"
-        "\"clock\":{{\"unit\":\"ns\",\"mono0\":0,\"unix0\":0}},\"producer\":{{{}}},\"program\":\"job\"{}}}\n",
+        "\"clock\":{{\"unit\":\"ns\",\"mono0\":0,\"unix0\":0}},\"producer\":{{{}}},\"program\":"
+        "\"job\"{}}}\n",
         rank, world, producer, more);
     rank_ = rank;
   }
@@ -30,16 +31,18 @@ class TraceText {
     return *this;
   }
   TraceText& param(std::string_view name, int elements = 4) {
-    return record(fmt::format("{{\"rec\":\"param\",\"id\":0,\"name\":\"{}\",\"shape\":[{}],\"dtype\":"
-                              "\"float32\"}}",
-                              name, elements));
+    return record(
+        fmt::format("{{\"rec\":\"param\",\"id\":0,\"name\":\"{}\",\"shape\":[{}],\"dtype\":"
+                    "\"float32\"}}",
+                    name, elements));
   }
   // `fields`: what follows the common ones, with a comma before.
   TraceText& event(std::string_view kind, int task, std::string_view fields = "") {
     ++events_;
-    return record(fmt::format("{{\"rec\":\"ev\",\"lc\":{},\"t\":{},\"r\":{},\"th\":0,\"k\":\"{}\",\"gt\":{},"
-                              "\"d\":0{}}}",
-                              events_, events_, rank_, kind, task, fields));
+    return record(
+        fmt::format("{{\"rec\":\"ev\",\"lc\":{},\"t\":{},\"r\":{},\"th\":0,\"k\":\"{}\",\"gt\":{},"
+                    "\"d\":0{}}}",
+                    events_, events_, rank_, kind, task, fields));
   }
   TraceText& begin(int task, std::string_view more = "") {
     return event("gt.begin", task, fmt::format(",\"call\":{}{}", task, more));
@@ -52,13 +55,13 @@ class TraceText {
   }
   TraceText& bucket(int task, int index, std::string_view params, bool is_last) {
     return event("bucket.ready", task,
-                 fmt::format(",\"index\":{},\"bytes\":16,\"params\":[{}],\"last\":{}", index, params,
-                             is_last));
+                 fmt::format(",\"index\":{},\"bytes\":16,\"params\":[{}],\"last\":{}", index,
+                             params, is_last));
   }
   TraceText& collective(int number, std::string_view op, int bytes, std::string_view param,
                         bool completes = true) {
-    const std::string key = fmt::format(",\"op\":\"{}\",\"cseq\":{},\"group\":\"world\",\"key\":\"world:{}\"",
-                                        op, number, number);
+    const std::string key = fmt::format(
+        ",\"op\":\"{}\",\"cseq\":{},\"group\":\"world\",\"key\":\"world:{}\"", op, number, number);
     event("coll.issue", -1,
           fmt::format("{},\"bytes\":{},\"async\":false,\"params\":[\"{}\"]", key, bytes, param));
     return completes ? event("coll.complete", -1, key) : *this;
@@ -66,8 +69,8 @@ class TraceText {
 
   // The whole text; without its end the process died.
   std::string text(bool is_complete = true) const {
-    return text_ + (is_complete ? fmt::format("{{\"rec\":\"end\",\"events\":{},\"records\":{}}}\n", events_,
-                                              records_)
+    return text_ + (is_complete ? fmt::format("{{\"rec\":\"end\",\"events\":{},\"records\":{}}}\n",
+                                              events_, records_)
                                 : "");
   }
 
