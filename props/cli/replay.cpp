@@ -207,6 +207,11 @@ class ReplayVerb final : public Verb {
 
   static std::vector<JUnitCase> cases(const Findings& findings) {
     std::vector<JUnitCase> cases = replay_cases(findings.traces);
+    for (const Error& fault : findings.answers.dumps.faults)
+      cases.push_back({"dumps", "readable", JUnitOutcome::error, fault.text});
+    for (const Diagnosis& one : findings.answers.diagnosis)
+      if (one.gravity == Gravity::defect)
+        cases.push_back({"diagnosis", one.kind, JUnitOutcome::failed, one.what});
     for (const ScheduleReplay& schedule : findings.schedules) {
       for (const Verdict& verdict : schedule.run.verdicts) {
         cases.push_back(property_case(schedule.source, verdict));
