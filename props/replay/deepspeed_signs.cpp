@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "props/replay/moment.h"
 
@@ -74,6 +75,7 @@ void DeepSpeedSigns::on_call(const HookEvent& event) {
     story_ = {moment_of(event, names_)};
     undefined_param_ = {};
   }
+  if (method == "grad_hook") open_hook_ = event.param;
   const bool is_telling = method == "engine.backward" || method == "engine.backward_epilogue";
   if (is_telling && story_.size() < kStoryMax) story_.push_back(moment_of(event, names_));
 }
@@ -83,13 +85,14 @@ void DeepSpeedSigns::on_gradient(const HookEvent& event) {
 }
 
 void DeepSpeedSigns::on_return(const HookEvent& event) {
-  if (!event.is_exceptional()) return;
   const std::string_view method = names_.text(event.name);
+  if (!event.is_exceptional()) {
+    if (method == "grad_hook") open_hook_ = {};
+    return;
+  }
   const std::string_view type = names_.text(event.exception);
   if (method == "engine.backward_prologue") is_refused_ = true;
   if (method == "engine.forward" && event.transforms > 0) {
-    has_transform_failed_ = true;
-    transform_lc_ = event.lc;
     find({.kind = "zero3.transform_unsupported",
           .what = fmt::format("{} left engine.forward under a functorch transform", type),
           .rule = "P79 transform.inert: under a functorch transform the result equals the bare "
@@ -107,19 +110,7 @@ void DeepSpeedSigns::on_task_end(const HookEvent& event) {
   }
   const std::string_view type = names_.text(event.exception);
   if (!undefined_param_.is_none()) {
-    const std::string param(names_.text(undefined_param_));
-    find({.kind = "hook.undefined_gradient",
-          .what =
-              fmt::format("the gradient hook of {} ran although {} got no gradient, and raised {}",
-                          param, param, type),
-          .rule = "autograd A3: post-accumulate hooks fire for undefined gradients too; a hook has "
-                  "to bear grad = None",
-          .look_at =
-              fmt::format("the Function that returns None for {}: return zeros instead, or use "
-                          "a DeepSpeed that skips the hook",
-                          param),
-          .parameter = param},
-         event);
+    find_undefined(undefined_param_, type, event);
   } else if (stage_ == 3 && backwards_ > 1 && partition_lc_ && !is_refused_) {
     find(
         {.kind = "zero3.retained_graph_released",
@@ -135,8 +126,30 @@ void DeepSpeedSigns::on_task_end(const HookEvent& event) {
   }
 }
 
-// What upstream refuses, in its own words.
+void DeepSpeedSigns::find_undefined(NameId hook, std::string_view type, const HookEvent& event) {
+  const std::string param(names_.text(hook));
+  find(
+      {.kind = "hook.undefined_gradient",
+       .what = fmt::format("the gradient hook of {} ran although {} got no gradient, and raised {}",
+                           param, param, type),
+       .rule = "autograd A3: post-accumulate hooks fire for undefined gradients too; a hook has to "
+               "bear grad = None",
+       .look_at =
+           fmt::format("the Function that returns None for {}: return zeros instead, or use a "
+                       "DeepSpeed that skips the hook",
+                       param),
+       .parameter = param},
+      event);
+}
+
+// What upstream refuses, in its own words; and a hook that stumbled over a gradient that is None
+// where the recording has no word of its own for that.
 void DeepSpeedSigns::on_exception(const HookEvent& event) {
+  const NameId hook = std::exchange(open_hook_, NameId{});
+  const bool is_none =
+      names_.text(event.message).find("'NoneType' object") != std::string_view::npos;
+  if (!hook.is_none() && is_none && depth_ == 0)
+    find_undefined(hook, names_.text(event.name), event);
   if (!std::exchange(is_refused_, false)) return;
   find({.kind = "refused_by_design",
         .gravity = Gravity::note,

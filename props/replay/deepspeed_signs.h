@@ -32,6 +32,7 @@ class DeepSpeedSigns {
   void on_gradient(const HookEvent& event);
   void on_task_end(const HookEvent& event);
   void on_exception(const HookEvent& event);
+  void find_undefined(NameId hook, std::string_view type, const HookEvent& event);
   void on_optimizer_state(const HookEvent& event, std::string_view line);
   void find(Diagnosis diagnosis, const HookEvent& at);
 
@@ -45,9 +46,8 @@ class DeepSpeedSigns {
   std::int32_t backwards_ = 0;  // outermost ones since the last forward
   std::int32_t depth_ = 0;
   NameId undefined_param_;   // whose hook got no gradient, while it runs
+  NameId open_hook_;         // parameter whose gradient hook has not returned
   bool is_refused_ = false;  // the prologue raised: refused by design
-  bool has_transform_failed_ = false;
-  std::uint64_t transform_lc_ = 0;
 };
 
 }  // namespace zeroproof

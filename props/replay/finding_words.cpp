@@ -26,7 +26,7 @@ constexpr std::string_view kResidency =
     "hooks, "
     "retained graphs, modules called past the engine";
 
-constexpr std::array<FindingWords, 25> kWords = {{
+constexpr std::array<FindingWords, 26> kWords = {{
     {"P1", "epilogue.count", kManual},
     {"P2", "epilogue.too_early", kReentrant},
     {"P3", "epilogue.in_forward", kAborted},
@@ -45,6 +45,7 @@ constexpr std::array<FindingWords, 25> kWords = {{
     {"P30", "gradients.overwritten", kSeveral},
     {"P31", "gradients.stale", "parameters that get no gradient in a whole window"},
     {"P32", "gradients.stale", "parameters that are used only in some micro-batches"},
+    {"P41", "gradients.overwritten", kSeveral},
     {"P42", "bucket.parameter_twice",
      "weights shared by two reentrant checkpoints, or a module run twice: use_reentrant=False"},
     {"P45", "collective.sequence_differs", "the first collective in which the ranks part"},

@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::size_t kOpenMax = 4096;
 constexpr std::size_t kShownMax = 8;
-constexpr std::size_t kRecentMax = 8;
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   constexpr std::uint64_t kMultiplier = 0x9e3779b97f4a7c15U;
@@ -70,6 +69,7 @@ void StoryLevel::on_event(const HookEvent& event, std::string_view line) {
       break;
     case Framework::plain:
       ddp_.on_event(event, line);  // the framework shows late: its rules have seen the beginning
+      fsdp2_.on_event(event, line);
       break;
   }
   plain_.on_event(event);
@@ -96,6 +96,8 @@ void StoryLevel::follow_order(const HookEvent& event) {
   if (event.kind != EventKind::coll_issue) return;
   story_.order_hash =
       mix(mix(story_.order_hash, hash_of(event.name)), static_cast<std::uint64_t>(event.bytes));
+  for (const NameId param : event.params)
+    story_.order_hash = mix(story_.order_hash, hash_of(param));
 }
 
 // By text, so that files can be compared.
@@ -111,15 +113,27 @@ std::uint64_t StoryLevel::hash_of(NameId name) {
   return hashes_[at];
 }
 
+// Only what the words of a moment need: copying whole events would cost as much as reading them.
 void StoryLevel::remember(const HookEvent& event) {
-  if (recent_.size() < kRecentMax) {
-    recent_.push_back(event);
-    return;
-  }
-  HookEvent oldest = std::move(recent_.front());  // keeps the storage of its list
-  recent_.pop_front();
-  oldest = event;
-  recent_.push_back(std::move(oldest));
+  Recent& slot = recent_[next_recent_++ % recent_.size()];
+  slot = {event.kind,  event.rank,      event.lc,      event.graph_task, event.name, event.param,
+          event.group, event.exception, event.message, event.index,      event.bytes};
+}
+
+DiagnosisMoment StoryLevel::moment(const Recent& slot) const {
+  HookEvent event;
+  event.kind = slot.kind;
+  event.rank = slot.rank;
+  event.lc = slot.lc;
+  event.graph_task = slot.graph_task;
+  event.name = slot.name;
+  event.param = slot.param;
+  event.group = slot.group;
+  event.exception = slot.exception;
+  event.message = slot.message;
+  event.index = slot.index;
+  event.bytes = slot.bytes;
+  return moment_of(event, names_);
 }
 
 TraceStory StoryLevel::finish(bool is_complete) {
@@ -129,7 +143,9 @@ TraceStory StoryLevel::finish(bool is_complete) {
     if (story_.open_collectives.size() == kShownMax) break;
     story_.open_collectives.push_back({event.lc, collective_words(event, names_)});
   }
-  for (const HookEvent& event : recent_) story_.last.push_back(moment_of(event, names_));
+  const std::size_t first = next_recent_ > recent_.size() ? next_recent_ - recent_.size() : 0;
+  for (std::size_t at = first; at < next_recent_; ++at)
+    story_.last.push_back(moment(recent_[at % recent_.size()]));
   if (story_.framework == Framework::ddp) ddp_.finish(story_.found);
   if (story_.framework == Framework::fsdp2) fsdp2_.finish(story_.found);
   if (story_.framework == Framework::deepspeed) deepspeed_.finish(story_.found);

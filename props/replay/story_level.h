@@ -1,7 +1,7 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -63,6 +63,21 @@ class StoryLevel {
   TraceStory finish(bool is_complete);
 
  private:
+  struct Recent {
+    EventKind kind = EventKind::unknown;
+    std::int32_t rank = 0;
+    std::uint64_t lc = 0;
+    GraphTaskId graph_task;
+    NameId name;
+    NameId param;
+    NameId group;
+    NameId exception;
+    NameId message;
+    std::int64_t index = -1;
+    std::int64_t bytes = -1;
+  };
+
+  DiagnosisMoment moment(const Recent& slot) const;
   void follow_collective(const HookEvent& event);
   void follow_order(const HookEvent& event);
   std::uint64_t hash_of(NameId name);
@@ -77,7 +92,8 @@ class StoryLevel {
   DeepSpeedSigns deepspeed_;
   std::map<std::pair<NameId, std::int64_t>, HookEvent> open_;  // by group and number
   std::vector<std::uint64_t> hashes_;                          // by NameId
-  std::deque<HookEvent> recent_;
+  std::array<Recent, 8> recent_ = {};
+  std::size_t next_recent_ = 0;  // events remembered so far; the oldest are overwritten
 };
 
 }  // namespace zeroproof

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -30,8 +29,5 @@ std::string dumps_text(const DumpReport& report, const Palette& palette);
 
 // What the policy would have done, a paragraph a trace.
 std::string what_if_text(const std::vector<WhatIfReport>& all, const Palette& palette);
-
-// Adds "diagnosis", and "dumps" and "what_if" where there are any.
-void add_answers(const ReplayAnswers& answers, nlohmann::ordered_json& document);
 
 }  // namespace zeroproof

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "props/report/answers_json.h"
 #include "props/report/json.h"
 #include "props/report/json_values.h"
 

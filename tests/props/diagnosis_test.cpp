@@ -14,6 +14,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 std::string recorded(const std::string& name) {
   return ZP_SOURCE_DIR "/tests/traces/deepspeed-edaa7221-cuda/" + name + ".jsonl.gz";
@@ -127,6 +128,22 @@ TEST(Diagnosis, Of_a_process_that_died_inside_a_transform) {
   trace.event("ft.push", -1, ",\"level\":1,\"kind\":\"Grad\",\"ft\":[[1,\"Grad\"]]");
   EXPECT_THAT(kinds_of(diagnosis_of_texts({trace.text(false)})),
               ElementsAre("process.died_in_transform"));
+}
+
+// As recorders write it whose own hook runs after DeepSpeed's.
+TEST(Diagnosis, Of_an_undefined_gradient_that_only_the_exception_tells) {
+  const auto kinds = [](std::string_view message) {
+    TraceText trace(0, 1, "\"deepspeed\":\"0.18.9\"", ",\"stage\":2");
+    trace.begin(1).event("engine.call", 1, ",\"method\":\"grad_hook\",\"param\":\"w\"");
+    trace.event("engine.return", 1,
+                ",\"method\":\"grad_hook\",\"param\":\"w\",\"exc\":\"AttributeError\"");
+    trace.end(1, ",\"exc\":\"AttributeError\"");
+    trace.event("exc", -1, fmt::format(",\"type\":\"AttributeError\",\"message\":\"{}\"", message));
+    return kinds_of(diagnosis_of_texts({trace.text()}));
+  };
+  EXPECT_THAT(kinds("'NoneType' object has no attribute 'view'"),
+              Contains("hook.undefined_gradient"));
+  EXPECT_THAT(kinds("out of memory"), Not(Contains("hook.undefined_gradient")));
 }
 
 TEST(Diagnosis, Of_ddp_buckets_out_of_order) {
@@ -257,8 +274,8 @@ INSTANTIATE_TEST_SUITE_P(
     Section22, UpstreamFinding,
     testing::Values(Upstream{"two_losses_retain__z1_fp32_w1_r0", "gradients.overwritten"},
                     Upstream{"two_losses_retain__z3_fp32_w1_r0", "zero3.retained_graph_released"},
-                    Upstream{"undefined_grad__z2_fp32_w1_r0", "hook.undefined_gradient"},
-                    Upstream{"undefined_grad__z3_fp32_w1_r0", "hook.undefined_gradient"},
+                    Upstream{"undefined_grad__z2_fp32_w2_r0", "hook.undefined_gradient"},
+                    Upstream{"undefined_grad__z3_fp32_w2_r0", "hook.undefined_gradient"},
                     Upstream{"exception_recovery__z1_fp32_w1_r0", "backward.never_left"},
                     Upstream{"exception_recovery__z2_fp32_w1_r0", "backward.dirty_after_abort"},
                     Upstream{"exception_recovery__z3_fp32_w1_r0", "backward.dirty_after_abort"},
