@@ -9,6 +9,7 @@
 #include "model/event.h"
 #include "model/names.h"
 #include "props/replay/diagnosis.h"
+#include "props/replay/rule_findings.h"
 
 namespace zeroproof {
 
@@ -18,12 +19,12 @@ namespace zeroproof {
 class DdpRules {
  public:
   // `names` must outlive it.
-  explicit DdpRules(const NameTable& names) : names_(names) {}
+  explicit DdpRules(const NameTable& names) : names_(names), findings_(names, 12) {}
 
   void declare_param(std::string_view name) { declared_.emplace(name); }
   // `line` is the event's line.
   void on_event(const HookEvent& event, std::string_view line);
-  void finish(std::vector<Diagnosis>& out);
+  void finish(std::vector<Diagnosis>& out) { findings_.take(out); }
 
  private:
   void begin_backward(const HookEvent& event);
@@ -32,16 +33,13 @@ class DdpRules {
   void on_gradient(const HookEvent& event);
   void on_exception(const HookEvent& event);
   void on_step(const HookEvent& event);
-  void find(Diagnosis diagnosis, const HookEvent& at);
   std::vector<std::string> unready_params() const;
 
   const NameTable& names_;
+  RuleFindings findings_;
   std::set<std::string, std::less<>> declared_;
-  std::vector<Diagnosis> found_;
-  std::set<std::string> found_kinds_;   // one of each kind: the first says what to look at
-  std::vector<DiagnosisMoment> story_;  // of the current backward
-  std::set<NameId> launched_;           // parameters of launched buckets
-  std::set<NameId> arrived_;            // gradients of this backward
+  std::set<NameId> launched_;  // parameters of launched buckets
+  std::set<NameId> arrived_;   // gradients of this backward
   std::int64_t next_bucket_ = 0;
   std::int32_t depth_ = 0;  // open graph tasks
   GraphTaskId root_;

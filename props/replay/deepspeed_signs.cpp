@@ -11,7 +11,6 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::size_t kStoryMax = 12;
 constexpr std::size_t kPartitionedMax = 64;
 
 // `"key":[1,2.0,...` or `"key":2`: the first number after the count of elements.
@@ -42,7 +41,7 @@ void DeepSpeedSigns::on_event(const HookEvent& event, std::string_view line) {
     case EventKind::gt_begin:
       if (depth_++ == 0) {
         ++backwards_;
-        if (story_.size() < kStoryMax) story_.push_back(moment_of(event, names_));
+        findings_.tell(event);
       }
       break;
     case EventKind::gt_end:
@@ -72,12 +71,12 @@ void DeepSpeedSigns::on_call(const HookEvent& event) {
     backwards_ = 0;
     partitioned_.clear();
     partition_lc_.reset();
-    story_ = {moment_of(event, names_)};
+    findings_.begin_story(event);
     undefined_param_ = {};
   }
   if (method == "grad_hook") open_hook_ = event.param;
   const bool is_telling = method == "engine.backward" || method == "engine.backward_epilogue";
-  if (is_telling && story_.size() < kStoryMax) story_.push_back(moment_of(event, names_));
+  if (is_telling) findings_.tell(event);
 }
 
 void DeepSpeedSigns::on_gradient(const HookEvent& event) {
@@ -93,13 +92,14 @@ void DeepSpeedSigns::on_return(const HookEvent& event) {
   const std::string_view type = names_.text(event.exception);
   if (method == "engine.backward_prologue") is_refused_ = true;
   if (method == "engine.forward" && event.transforms > 0) {
-    find({.kind = "zero3.transform_unsupported",
-          .what = fmt::format("{} left engine.forward under a functorch transform", type),
-          .rule = "P79 transform.inert: under a functorch transform the result equals the bare "
-                  "module's",
-          .look_at = "ZeRO-3 wraps modules in autograd Functions that have no vmap rule: run the "
-                     "transform on engine.module with gathered parameters, or use stage 0 to 2"},
-         event);
+    findings_.find(
+        {.kind = "zero3.transform_unsupported",
+         .what = fmt::format("{} left engine.forward under a functorch transform", type),
+         .rule = "P79 transform.inert: under a functorch transform the result equals the bare "
+                 "module's",
+         .look_at = "ZeRO-3 wraps modules in autograd Functions that have no vmap rule: run the "
+                    "transform on engine.module with gathered parameters, or use stage 0 to 2"},
+        event);
   }
 }
 
@@ -112,7 +112,7 @@ void DeepSpeedSigns::on_task_end(const HookEvent& event) {
   if (!undefined_param_.is_none()) {
     find_undefined(undefined_param_, type, event);
   } else if (stage_ == 3 && backwards_ > 1 && partition_lc_ && !is_refused_) {
-    find(
+    findings_.find(
         {.kind = "zero3.retained_graph_released",
          .what = fmt::format("backward number {} over the same forward failed by {}: the backward "
                              "before it had partitioned {}",
@@ -128,7 +128,7 @@ void DeepSpeedSigns::on_task_end(const HookEvent& event) {
 
 void DeepSpeedSigns::find_undefined(NameId hook, std::string_view type, const HookEvent& event) {
   const std::string param(names_.text(hook));
-  find(
+  findings_.find(
       {.kind = "hook.undefined_gradient",
        .what = fmt::format("the gradient hook of {} ran although {} got no gradient, and raised {}",
                            param, param, type),
@@ -151,14 +151,15 @@ void DeepSpeedSigns::on_exception(const HookEvent& event) {
   if (!hook.is_none() && is_none && depth_ == 0)
     find_undefined(hook, names_.text(event.name), event);
   if (!std::exchange(is_refused_, false)) return;
-  find({.kind = "refused_by_design",
-        .gravity = Gravity::note,
-        .what = fmt::format("DeepSpeed refused the backward before any gradient formed: {}",
-                            names_.text(event.message)),
-        .rule = "zero_semantics E1: loss.backward() needs ZeRO stage 1 to 3 and PyTorch's callback "
-                "functions",
-        .look_at = "engine.backward(loss) in place of loss.backward(), or a higher stage"},
-       event);
+  findings_.find(
+      {.kind = "refused_by_design",
+       .gravity = Gravity::note,
+       .what = fmt::format("DeepSpeed refused the backward before any gradient formed: {}",
+                           names_.text(event.message)),
+       .rule = "zero_semantics E1: loss.backward() needs ZeRO stage 1 to 3 and PyTorch's callback "
+               "functions",
+       .look_at = "engine.backward(loss) in place of loss.backward(), or a higher stage"},
+      event);
 }
 
 void DeepSpeedSigns::on_optimizer_state(const HookEvent& event, std::string_view line) {
@@ -166,33 +167,20 @@ void DeepSpeedSigns::on_optimizer_state(const HookEvent& event, std::string_view
   const auto steps = state_number(line, "gstep");
   const auto skipped = state_number(line, "skipped");
   if (!counted || !steps || *counted <= *steps - skipped.value_or(0)) return;
-  find({.kind = "optimizer.step_count_ahead",
-        .gravity = Gravity::hazard,
-        .what =
-            fmt::format("the inner optimizer counts {} steps after {}: its bias correction is that "
-                        "of a later step",
-                        *counted, *steps - skipped.value_or(0)),
-        .rule =
-            "P61 step.counts_agree: all sub-groups have the same optimizer step count, the number "
-            "of steps taken",
-        .look_at =
-            "optimizer state that is made by a real step on zero gradients (stage 0 in bf16): "
-            "compare with stages 1 to 3, where the counter is right"},
-       event);
-}
-
-void DeepSpeedSigns::find(Diagnosis diagnosis, const HookEvent& at) {
-  if (!found_kinds_.insert(diagnosis.kind).second) return;
-  diagnosis.ranks = {at.rank};
-  diagnosis.order = story_;
-  DiagnosisMoment bad = moment_of(at, names_);
-  bad.is_bad = true;
-  diagnosis.order.push_back(std::move(bad));
-  found_.push_back(std::move(diagnosis));
-}
-
-void DeepSpeedSigns::finish(std::vector<Diagnosis>& out) {
-  for (Diagnosis& diagnosis : found_) out.push_back(std::move(diagnosis));
+  findings_.find(
+      {.kind = "optimizer.step_count_ahead",
+       .gravity = Gravity::hazard,
+       .what =
+           fmt::format("the inner optimizer counts {} steps after {}: its bias correction is that "
+                       "of a later step",
+                       *counted, *steps - skipped.value_or(0)),
+       .rule =
+           "P61 step.counts_agree: all sub-groups have the same optimizer step count, the number "
+           "of steps taken",
+       .look_at =
+           "optimizer state that is made by a real step on zero gradients (stage 0 in bf16): "
+           "compare with stages 1 to 3, where the counter is right"},
+      event);
 }
 
 }  // namespace zeroproof

@@ -10,6 +10,7 @@
 #include "model/event.h"
 #include "model/names.h"
 #include "props/replay/diagnosis.h"
+#include "props/replay/rule_findings.h"
 #include "sim/trace/record.h"
 
 namespace zeroproof {
@@ -20,11 +21,11 @@ class DeepSpeedSigns {
  public:
   // `names` must outlive it.
   DeepSpeedSigns(const NameTable& names, const HeaderRecord& header)
-      : names_(names), stage_(header.stage.value_or(-1)) {}
+      : names_(names), findings_(names, 12), stage_(header.stage.value_or(-1)) {}
 
   // `line` is the event's line.
   void on_event(const HookEvent& event, std::string_view line);
-  void finish(std::vector<Diagnosis>& out);
+  void finish(std::vector<Diagnosis>& out) { findings_.take(out); }
 
  private:
   void on_call(const HookEvent& event);
@@ -34,13 +35,10 @@ class DeepSpeedSigns {
   void on_exception(const HookEvent& event);
   void find_undefined(NameId hook, std::string_view type, const HookEvent& event);
   void on_optimizer_state(const HookEvent& event, std::string_view line);
-  void find(Diagnosis diagnosis, const HookEvent& at);
 
   const NameTable& names_;
+  RuleFindings findings_;
   std::int64_t stage_;
-  std::vector<Diagnosis> found_;
-  std::set<std::string> found_kinds_;
-  std::vector<DiagnosisMoment> story_;    // since the last forward
   std::vector<std::string> partitioned_;  // since the last forward, inside a backward
   std::optional<std::uint64_t> partition_lc_;
   std::int32_t backwards_ = 0;  // outermost ones since the last forward

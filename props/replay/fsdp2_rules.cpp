@@ -7,8 +7,6 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::size_t kStoryMax = 14;
-
 constexpr std::string_view kFinalRule =
     "FSDP2: the root's final callback runs once a backward, at the end of the outermost graph task";
 constexpr std::string_view kPostRule =
@@ -88,29 +86,30 @@ void Fsdp2Rules::begin_backward(const HookEvent& event) {
   finals_ = 0;
   has_pre_backward_ = false;
   awaited_.clear();
-  story_ = {moment_of(event, names_)};
+  findings_.begin_story(event);
 }
 
 void Fsdp2Rules::on_final(const HookEvent& event) {
   is_in_final_ = true;
   ++finals_;
   if (depth_ > 1)
-    find({.kind = "fsdp2.final_callback_in_nested_task",
-          .what =
-              fmt::format("the root's final callback ran at the end of nested graph task {}, while "
-                          "the backward that owns it still had work",
-                          event.graph_task.value),
-          .rule = std::string(kFinalRule),
-          .look_at = "fully_shard(model) on the root itself: with inner units only, the first "
-                     "pre-backward inside a reentrant checkpoint takes the callback; or "
-                     "use_reentrant=False"},
-         event);
+    findings_.find(
+        {.kind = "fsdp2.final_callback_in_nested_task",
+         .what =
+             fmt::format("the root's final callback ran at the end of nested graph task {}, while "
+                         "the backward that owns it still had work",
+                         event.graph_task.value),
+         .rule = std::string(kFinalRule),
+         .look_at = "fully_shard(model) on the root itself: with inner units only, the first "
+                    "pre-backward inside a reentrant checkpoint takes the callback; or "
+                    "use_reentrant=False"},
+        event);
   if (finals_ > 1 && depth_ == 1)
-    find({.kind = "fsdp2.final_callback_twice",
-          .what = "the root's final callback ran twice in one backward",
-          .rule = std::string(kFinalRule),
-          .look_at = "several roots in one loss: shard their common parent"},
-         event);
+    findings_.find({.kind = "fsdp2.final_callback_twice",
+                    .what = "the root's final callback ran twice in one backward",
+                    .rule = std::string(kFinalRule),
+                    .look_at = "several roots in one loss: shard their common parent"},
+                   event);
 }
 
 void Fsdp2Rules::on_collective(const HookEvent& event) {
@@ -119,67 +118,55 @@ void Fsdp2Rules::on_collective(const HookEvent& event) {
   const bool is_reduction = op.find("reduce_scatter") != std::string_view::npos;
   const bool is_allowed = depth_ == 0 || open_post_backwards_ > 0 || is_in_final_;
   if (!is_reduction || is_allowed || !has_pre_backward_) return;
-  find({.kind = "fsdp2.reduction_outside_post_backward",
-        .what =
-            fmt::format("{} was issued outside any post-backward", collective_words(event, names_)),
-        .rule = "FSDP2: a unit's reduce-scatter follows its post-backward",
-        .look_at = "hooks of your own that call collectives on sharded gradients",
-        .collective = collective_words(event, names_)},
-       event);
+  findings_.find({.kind = "fsdp2.reduction_outside_post_backward",
+                  .what = fmt::format("{} was issued outside any post-backward",
+                                      collective_words(event, names_)),
+                  .rule = "FSDP2: a unit's reduce-scatter follows its post-backward",
+                  .look_at = "hooks of your own that call collectives on sharded gradients",
+                  .collective = collective_words(event, names_)},
+                 event);
 }
 
 void Fsdp2Rules::on_gradient(const HookEvent& event) {
   // Hooks of a sharded gradient run inside the post-backward that made it.
   if (open_post_backwards_ > 0 || is_in_final_ || !sharded_.contains(event.param)) return;
   const std::string param(names_.text(event.param));
-  find({.kind = "fsdp2.use_after_reshard",
-        .what = fmt::format("the gradient of {} formed after its unit had been resharded", param),
-        .rule = "FSDP2: a unit is unsharded from its pre-backward to its post-backward",
-        .look_at = "a second backward over the same forward, or a module used twice: "
-                   "reshard_after_forward=False, or set_reshard_after_backward(False)",
-        .parameter = param},
-       event);
+  findings_.find(
+      {.kind = "fsdp2.use_after_reshard",
+       .what = fmt::format("the gradient of {} formed after its unit had been resharded", param),
+       .rule = "FSDP2: a unit is unsharded from its pre-backward to its post-backward",
+       .look_at = "a second backward over the same forward, or a module used twice: "
+                  "reshard_after_forward=False, or set_reshard_after_backward(False)",
+       .parameter = param},
+      event);
 }
 
 void Fsdp2Rules::end_backward(const HookEvent& event) {
   if (event.is_exceptional() || !has_pre_backward_) return;
   if (finals_ == 0)
-    find({.kind = "fsdp2.no_final_callback",
-          .what = "the backward ended without the root's final callback: gradients were not "
-                  "finalised and the next forward starts from a stale state",
-          .rule = std::string(kFinalRule),
-          .look_at = "an exception in an earlier backward that left the callback flag set "
-                     "(reset by a newer PyTorch), or a backward started inside a forward"},
-         event);
+    findings_.find(
+        {.kind = "fsdp2.no_final_callback",
+         .what = "the backward ended without the root's final callback: gradients were not "
+                 "finalised and the next forward starts from a stale state",
+         .rule = std::string(kFinalRule),
+         .look_at = "an exception in an earlier backward that left the callback flag set "
+                    "(reset by a newer PyTorch), or a backward started inside a forward"},
+        event);
   if (finals_ > 0 && !awaited_.empty()) {
     const std::vector<std::string> units(awaited_.begin(), awaited_.end());
-    find({.kind = "fsdp2.unit_not_resharded",
-          .what = fmt::format("no post-backward came for {}: it stays unsharded and its gradient "
-                              "unreduced",
-                              listed(units)),
-          .rule = std::string(kPostRule),
-          .look_at = "outputs of the unit that the loss does not use"},
-         event);
+    findings_.find(
+        {.kind = "fsdp2.unit_not_resharded",
+         .what = fmt::format("no post-backward came for {}: it stays unsharded and its gradient "
+                             "unreduced",
+                             listed(units)),
+         .rule = std::string(kPostRule),
+         .look_at = "outputs of the unit that the loss does not use"},
+        event);
   }
 }
 
 void Fsdp2Rules::tell(const HookEvent& event, std::string text) {
-  if (depth_ > 0 && story_.size() < kStoryMax)
-    story_.push_back({event.rank, event.lc, std::move(text)});
-}
-
-void Fsdp2Rules::find(Diagnosis diagnosis, const HookEvent& at) {
-  if (!found_kinds_.insert(diagnosis.kind).second) return;
-  diagnosis.ranks = {at.rank};
-  diagnosis.order = story_;
-  DiagnosisMoment bad = moment_of(at, names_);
-  bad.is_bad = true;
-  diagnosis.order.push_back(std::move(bad));
-  found_.push_back(std::move(diagnosis));
-}
-
-void Fsdp2Rules::finish(std::vector<Diagnosis>& out) {
-  for (Diagnosis& diagnosis : found_) out.push_back(std::move(diagnosis));
+  if (depth_ > 0) findings_.tell({event.rank, event.lc, std::move(text)});
 }
 
 }  // namespace zeroproof

@@ -10,6 +10,7 @@
 #include "model/event.h"
 #include "model/names.h"
 #include "props/replay/diagnosis.h"
+#include "props/replay/rule_findings.h"
 
 namespace zeroproof {
 
@@ -20,11 +21,11 @@ namespace zeroproof {
 class Fsdp2Rules {
  public:
   // `names` must outlive it.
-  explicit Fsdp2Rules(const NameTable& names) : names_(names) {}
+  explicit Fsdp2Rules(const NameTable& names) : names_(names), findings_(names, 14) {}
 
   // `line` is the event's line.
   void on_event(const HookEvent& event, std::string_view line);
-  void finish(std::vector<Diagnosis>& out);
+  void finish(std::vector<Diagnosis>& out) { findings_.take(out); }
 
  private:
   void on_unit(std::string_view moment, const std::string& unit, const HookEvent& event);
@@ -34,15 +35,12 @@ class Fsdp2Rules {
   void begin_backward(const HookEvent& event);
   void end_backward(const HookEvent& event);
   void on_final(const HookEvent& event);
-  void find(Diagnosis diagnosis, const HookEvent& at);
   void tell(const HookEvent& event, std::string text);
 
   const NameTable& names_;
-  std::vector<Diagnosis> found_;
-  std::set<std::string> found_kinds_;
-  std::vector<DiagnosisMoment> story_;  // of the current backward
-  std::set<NameId> sharded_;            // gathered once, partitioned since
-  std::set<std::string> awaited_;       // pre-backward without post-backward
+  RuleFindings findings_;
+  std::set<NameId> sharded_;       // gathered once, partitioned since
+  std::set<std::string> awaited_;  // pre-backward without post-backward
   std::int32_t depth_ = 0;
   std::int32_t open_post_backwards_ = 0;
   std::int32_t finals_ = 0;

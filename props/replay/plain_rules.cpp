@@ -35,11 +35,12 @@ void PlainRules::on_begin(const HookEvent& event) {
   Task& task = at->second;
   const std::size_t turn = task.begun++;
   if (turn < task.queued.size() && task.queued[turn] == event.name) return;
-  find({.kind = "callback.order",
-        .what = fmt::format("callback {} ran where another was due", names_.text(event.name)),
-        .rule = std::string(kRule),
-        .look_at = "callbacks queued from several threads"},
-       event);
+  findings_.find(
+      {.kind = "callback.order",
+       .what = fmt::format("callback {} ran where another was due", names_.text(event.name)),
+       .rule = std::string(kRule),
+       .look_at = "callbacks queued from several threads"},
+      event);
 }
 
 void PlainRules::on_end(const HookEvent& event) {
@@ -50,39 +51,28 @@ void PlainRules::on_end(const HookEvent& event) {
   if (task.begun >= task.queued.size()) return;
   const std::string_view first = names_.text(task.queued[task.begun]);
   if (event.is_exceptional())
-    find({.kind = "callback.dropped",
-          .gravity = Gravity::hazard,
-          .what =
-              fmt::format("{} left the backward before {} of its {} final callbacks ran, the first "
-                          "is {}",
-                          names_.text(event.exception), task.queued.size() - task.begun,
-                          task.queued.size(), first),
-          .rule = "autograd C6: when a node fails, no final callback of that task runs; state that "
-                  "they should reset stays as it was",
-          .look_at =
-              "what the callback cleans up: do it before the next forward or in zero_grad too"},
-         event);
+    findings_.find(
+        {.kind = "callback.dropped",
+         .gravity = Gravity::hazard,
+         .what =
+             fmt::format("{} left the backward before {} of its {} final callbacks ran, the first "
+                         "is {}",
+                         names_.text(event.exception), task.queued.size() - task.begun,
+                         task.queued.size(), first),
+         .rule = "autograd C6: when a node fails, no final callback of that task runs; state that "
+                 "they should reset stays as it was",
+         .look_at =
+             "what the callback cleans up: do it before the next forward or in zero_grad too"},
+        event);
   else
-    find({.kind = "callback.missing",
-          .what = fmt::format("the backward ended without its final callback {}", first),
-          .rule = std::string(kRule),
-          .look_at =
-              "the version of PyTorch: before 1.5 a nested backward took the callbacks of the "
-              "outer one"},
-         event);
-}
-
-void PlainRules::find(Diagnosis diagnosis, const HookEvent& at) {
-  if (!found_kinds_.insert(diagnosis.kind).second) return;
-  diagnosis.ranks = {at.rank};
-  DiagnosisMoment bad = moment_of(at, names_);
-  bad.is_bad = true;
-  diagnosis.order.push_back(std::move(bad));
-  found_.push_back(std::move(diagnosis));
-}
-
-void PlainRules::finish(std::vector<Diagnosis>& out) {
-  for (Diagnosis& diagnosis : found_) out.push_back(std::move(diagnosis));
+    findings_.find(
+        {.kind = "callback.missing",
+         .what = fmt::format("the backward ended without its final callback {}", first),
+         .rule = std::string(kRule),
+         .look_at =
+             "the version of PyTorch: before 1.5 a nested backward took the callbacks of the "
+             "outer one"},
+        event);
 }
 
 }  // namespace zeroproof

@@ -9,6 +9,7 @@
 #include "model/event.h"
 #include "model/names.h"
 #include "props/replay/diagnosis.h"
+#include "props/replay/rule_findings.h"
 
 namespace zeroproof {
 
@@ -18,10 +19,10 @@ namespace zeroproof {
 class PlainRules {
  public:
   // `names` must outlive it.
-  explicit PlainRules(const NameTable& names) : names_(names) {}
+  explicit PlainRules(const NameTable& names) : names_(names), findings_(names, 0) {}
 
   void on_event(const HookEvent& event);
-  void finish(std::vector<Diagnosis>& out);
+  void finish(std::vector<Diagnosis>& out) { findings_.take(out); }
 
  private:
   struct Task {
@@ -32,12 +33,10 @@ class PlainRules {
 
   void on_begin(const HookEvent& event);
   void on_end(const HookEvent& event);
-  void find(Diagnosis diagnosis, const HookEvent& at);
 
   const NameTable& names_;
+  RuleFindings findings_;
   std::map<GraphTaskId, Task> tasks_;
-  std::vector<Diagnosis> found_;
-  std::set<std::string> found_kinds_;
 };
 
 }  // namespace zeroproof

@@ -164,6 +164,11 @@ class Lockstep {
     return found;
   }
 
+  static void name_collective(const IssuedCollective& one, Diagnosis& found) {
+    found.parameter = one.parameter;
+    found.collective = fmt::format("{} number {} of group {}", one.op, one.number, one.group);
+  }
+
   void add_waits(Diagnosis& found) {
     for (std::size_t at = 0; at < files_.size(); ++at) {
       const TraceStory& story = *files_[at].story;
@@ -214,9 +219,7 @@ class Lockstep {
     found.what =
         fmt::format("rank {} left out the {} that rank {} issued as number {} of group {}",
                     rank_of(odd), missed.words(), rank_of(reference), missed.number, missed.group);
-    found.parameter = missed.parameter;
-    found.collective =
-        fmt::format("{} number {} of group {}", missed.op, missed.number, missed.group);
+    name_collective(missed, found);
     add_fronts(found, odd, reference, group);
     if (!queues_[odd][group].empty())
       found.what +=
@@ -237,8 +240,7 @@ class Lockstep {
     Diagnosis found = base(odd, reference, "collective.extra");
     found.what = fmt::format("rank {} issued {} as number {} of group {} that no other rank has",
                              rank_of(odd), with_article(extra.words()), extra.number, extra.group);
-    found.parameter = extra.parameter;
-    found.collective = fmt::format("{} number {} of group {}", extra.op, extra.number, extra.group);
+    name_collective(extra, found);
     add_fronts(found, odd, reference, group);
     add_waits(found);
     found.look_at = "what only this rank does before it: logging, evaluation, a branch on the data";
@@ -255,8 +257,7 @@ class Lockstep {
     found.what = fmt::format("number {} of group {} is {} on rank {} and {} on rank {}",
                              mine.number, mine.group, with_article(theirs.words()),
                              rank_of(reference), with_article(mine.words()), rank_of(odd));
-    found.parameter = mine.parameter;
-    found.collective = fmt::format("{} number {} of group {}", mine.op, mine.number, mine.group);
+    name_collective(mine, found);
     add_fronts(found, odd, reference, group);
     add_waits(found);
     found.look_at =
@@ -289,9 +290,7 @@ class Lockstep {
     found.what =
         fmt::format("rank {} never issued the {} that rank {} issued as number {} of group {}",
                     rank_of(odd), missed.words(), rank_of(reference), missed.number, missed.group);
-    found.parameter = missed.parameter;
-    found.collective =
-        fmt::format("{} number {} of group {}", missed.op, missed.number, missed.group);
+    name_collective(missed, found);
     add_fronts(found, odd, reference, group);
     DiagnosisMoment last = cursors_[odd].last();
     last.text = "the last thing on this rank: " + last.text;
