@@ -51,3 +51,24 @@ std::string_view deepspeed_differences_json() {
 " @ONLY)
   set(${out} ${generated} PARENT_SCOPE)
 endfunction()
+
+# zp_embed_harness(OUT): a source file with props/export/harness.py as a string.
+function(zp_embed_harness out)
+  set(path ${CMAKE_CURRENT_SOURCE_DIR}/export/harness.py)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+  file(READ ${path} text)
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/builtin_harness.cpp)
+  file(CONFIGURE OUTPUT ${generated} CONTENT
+"// Generated from props/export/harness.py.
+#include \"props/export/torch_script.h\"
+
+namespace zeroproof {
+
+std::string_view torch_harness() {
+  return R\"python(${text})python\";
+}
+
+}  // namespace zeroproof
+" @ONLY)
+  set(${out} ${generated} PARENT_SCOPE)
+endfunction()

@@ -78,7 +78,6 @@ class Command {
     if (first == "help") return words_.size() < 2 ? print(front_page()) : help_of(words_[1]);
     const VerbInfo* info = find_verb(first);
     if (info == nullptr) return unknown_verb(first);
-    if (info->make == nullptr) return not_built(*info);
     return run_verb(*info);
   }
 
@@ -95,7 +94,6 @@ class Command {
   ExitCode help_of(const std::string& name) {
     const VerbInfo* info = find_verb(name);
     if (info == nullptr) return unknown_verb(name);
-    if (info->make == nullptr) return not_built(*info);
     return print(VerbCall(*info).flags().help());
   }
 
@@ -108,11 +106,6 @@ class Command {
     for (const VerbInfo& info : verb_table()) known.push_back(info.name);
     session_.say(fmt::format("unknown verb '{}': {}", name, did_you_mean(name, known)));
     return ExitCode::usage;
-  }
-
-  ExitCode not_built(const VerbInfo& info) {
-    session_.say(fmt::format("'{}' is not built in this version; see zeroproof help", info.name));
-    return ExitCode::cannot_run;
   }
 
   ExitCode run_verb(const VerbInfo& info) {

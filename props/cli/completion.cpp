@@ -18,7 +18,7 @@ struct VerbFlags {
 std::vector<VerbFlags> built_verbs() {
   std::vector<VerbFlags> verbs;
   for (const VerbInfo& info : verb_table()) {
-    if (info.make != nullptr) verbs.push_back({&info, VerbCall(info).flags().list()});
+    verbs.push_back({&info, VerbCall(info).flags().list()});
   }
   return verbs;
 }

@@ -11,8 +11,14 @@
 #include "props/cli/interrupt.h"
 #include "props/cli/replay_engine.h"
 #include "props/cli/verb.h"
+#include "props/foreign/dump_compare.h"
+#include "props/foreign/dump_paths.h"
+#include "props/foreign/dump_reader.h"
+#include "props/replay/diagnose.h"
 #include "props/replay/schedule_replay.h"
 #include "props/replay/trace_paths.h"
+#include "props/replay/what_if.h"
+#include "props/report/diagnosis_report.h"
 #include "props/report/explore_junit.h"
 #include "props/report/explore_text.h"
 #include "props/report/json.h"
@@ -45,9 +51,13 @@ class ReplayVerb final : public Verb {
     for (const PolicyInfo& info : policy_catalogue()) policies.push_back(info.id);
     flags.add_words(
         words_,
-        {"TRACE", "traces, folders of traces, or one schedule (*.zps, zps1:..., *.zpe, zpe1...)"});
-    flags.add_value("policy", policy_,
-                    {"NAME", "drive the state level with this policy", policies});
+        {"TRACE",
+         "traces, flight-recorder dumps, Kineto traces, folders of them, or one schedule (*.zps, "
+         "zps1:..., *.zpe, zpe1...)"});
+    flags.add_value(
+        "policy", policy_,
+        {"NAME", "drive the state level with this policy, and say what it would have done",
+         policies});
     flags.add_value("mode", mode_,
                     {"MODE",
                      "graph_task_callback or count_fallback",
@@ -66,6 +76,7 @@ class ReplayVerb final : public Verb {
     const auto findings = std::make_shared<Findings>();
     if (auto ran = replay_schedules(*findings); !ran) return tl::unexpected(ran.error());
     if (auto ran = replay_traces(session, *findings); !ran) return tl::unexpected(ran.error());
+    if (auto told = answer(*findings); !told) return tl::unexpected(told.error());
     return result_of(session, findings);
   }
 
@@ -73,10 +84,11 @@ class ReplayVerb final : public Verb {
   struct Findings {
     ReplayReport traces;
     std::vector<ScheduleReplay> schedules;
+    ReplayAnswers answers;
   };
 
   Result<ReplayOptions> options() const {
-    ReplayOptions options{.policy = policy_};
+    ReplayOptions options{.has_story = true, .policy = policy_};
     const auto levels = parse_levels(levels_);
     if (!levels) return tl::unexpected(levels.error());
     options.levels = *levels;
@@ -104,9 +116,12 @@ class ReplayVerb final : public Verb {
     if (!chosen) return tl::unexpected(chosen.error());
     std::vector<std::string> paths;
     for (const std::string& word : words_) {
+      const std::vector<std::string> dumps = dump_paths(word);
+      dumps_.insert(dumps_.end(), dumps.begin(), dumps.end());
+      if (dumps.size() == 1 && dumps.front() == word) continue;
       const auto found = trace_paths(word);
-      if (!found) return tl::unexpected(found.error());
-      paths.insert(paths.end(), found->begin(), found->end());
+      if (!found && dumps.empty()) return tl::unexpected(found.error());
+      if (found) paths.insert(paths.end(), found->begin(), found->end());
     }
     Replay replay(*chosen, was_interrupted);
     ProgressLine progress(session.common.progress);
@@ -123,14 +138,54 @@ class ReplayVerb final : public Verb {
     return {};
   }
 
+  // The findings in words, the dumps of other formats, and what --policy would have done.
+  Result<void> answer(Findings& findings) const {
+    ReplayAnswers& answers = findings.answers;
+    std::vector<RankDump> dumps;
+    std::vector<Error> faults;
+    for (const std::string& path : dumps_) {
+      auto dump = read_rank_dump(path);
+      if (dump)
+        dumps.push_back(std::move(*dump));
+      else
+        faults.push_back(dump.error());
+    }
+    answers.dumps = compare_dumps(std::move(dumps));
+    answers.dumps.faults = std::move(faults);
+    answers.diagnosis = diagnose(findings.traces);
+    const auto& told = answers.dumps.diagnosis;
+    answers.diagnosis.insert(answers.diagnosis.end(), told.begin(), told.end());
+    return policy_.empty() ? Result<void>{} : ask_what_if(findings);
+  }
+
+  Result<void> ask_what_if(Findings& findings) const {
+    const PolicyMode mode =
+        mode_.empty() ? PolicyMode::graph_task_callback : *policy_mode_of(mode_);
+    for (const TraceReplay& trace : findings.traces.traces) {
+      if (trace.fault && trace.events == 0) continue;
+      auto report = what_if(trace.path, policy_, mode);
+      if (!report) return tl::unexpected(report.error());
+      if (report->is_applicable()) findings.answers.what_if.push_back(std::move(*report));
+    }
+    return {};
+  }
+
+  static bool has_defect(const ReplayAnswers& answers) {
+    return std::any_of(answers.diagnosis.begin(), answers.diagnosis.end(),
+                       [](const Diagnosis& one) { return one.gravity == Gravity::defect; }) ||
+           std::any_of(answers.what_if.begin(), answers.what_if.end(),
+                       [](const WhatIfReport& one) { return !one.missed.empty(); });
+  }
+
   static ExitCode exit_code_of(const Findings& findings) {
     const ReplaySummary summary = findings.traces.summary();
-    bool is_falsified = summary.mismatched > 0;
+    bool is_falsified = summary.mismatched > 0 || has_defect(findings.answers);
     for (const ScheduleReplay& schedule : findings.schedules) {
       if (!schedule.is_reproduced()) return ExitCode::nondeterminism;
       is_falsified = is_falsified || !schedule.falsified.empty();
     }
-    if (summary.unreadable > 0) return ExitCode::unreadable;
+    if (summary.unreadable > 0 || !findings.answers.dumps.faults.empty())
+      return ExitCode::unreadable;
     return is_falsified ? ExitCode::falsified : ExitCode::held;
   }
 
@@ -139,14 +194,24 @@ class ReplayVerb final : public Verb {
     for (const ScheduleReplay& schedule : findings.schedules) {
       text += schedule_text_page(schedule, {session.terminal.columns, session.palette});
     }
-    if (!findings.traces.traces.empty() || findings.schedules.empty()) {
+    const ReplayAnswers& answers = findings.answers;
+    const bool has_dumps = !answers.dumps.dumps.empty() || !answers.dumps.faults.empty();
+    if (!findings.traces.traces.empty() || (findings.schedules.empty() && !has_dumps)) {
       text += replay_text(findings.traces, session.palette);
     }
+    text += dumps_text(answers.dumps, session.palette);
+    text += what_if_text(answers.what_if, session.palette);
+    text += diagnosis_text(answers.diagnosis, session.terminal.columns, session.palette);
     return text + session.reproduce_line(exit_code_of(findings));
   }
 
   static std::vector<JUnitCase> cases(const Findings& findings) {
     std::vector<JUnitCase> cases = replay_cases(findings.traces);
+    for (const Error& fault : findings.answers.dumps.faults)
+      cases.push_back({"dumps", "readable", JUnitOutcome::error, fault.text});
+    for (const Diagnosis& one : findings.answers.diagnosis)
+      if (one.gravity == Gravity::defect)
+        cases.push_back({"diagnosis", one.kind, JUnitOutcome::failed, one.what});
     for (const ScheduleReplay& schedule : findings.schedules) {
       for (const Verdict& verdict : schedule.run.verdicts) {
         cases.push_back(property_case(schedule.source, verdict));
@@ -157,14 +222,18 @@ class ReplayVerb final : public Verb {
 
   static Result<VerbResult> result_of(const Session& session,
                                       const std::shared_ptr<Findings>& findings) {
-    return VerbResult{
-        .code = exit_code_of(*findings),
-        .text = [findings, &session] { return page(*findings, session); },
-        .json = [findings] { return replay_json(findings->traces, findings->schedules); },
-        .junit = [findings] { return cases(*findings); }};
+    return VerbResult{.code = exit_code_of(*findings),
+                      .text = [findings, &session] { return page(*findings, session); },
+                      .json =
+                          [findings] {
+                            return replay_json(findings->traces, findings->schedules,
+                                               findings->answers);
+                          },
+                      .junit = [findings] { return cases(*findings); }};
   }
 
   std::vector<std::string> words_;
+  std::vector<std::string> dumps_;
   std::vector<std::string> levels_;
   std::string policy_;
   std::string mode_;

@@ -70,7 +70,11 @@ constexpr std::array kVerbs = {
         "  zeroproof train --scenario two_losses --stage 3 --backward tensor --check-baseline\n"
         "  zeroproof train --matrix pairwise --json\n",
         make_train},
-    VerbInfo{"export", "turns a finding into a PyTorch script (not built yet)", "", nullptr},
+    VerbInfo{"export", "turns a scenario or finding into a PyTorch or DeepSpeed script",
+             "  zeroproof export --torch S2 --policy pr7665 --out s2.py\n"
+             "  zeroproof export --torch S5 --policy pr7886 --stage 2 --world-size 2\n"
+             "  zeroproof export --torch S2 --framework ddp --find-unused-parameters\n",
+             make_export},
     VerbInfo{"record", "trains and writes hooktrace files that replay reads",
              "  zeroproof record --scenario reentrant --stage 3 --trace run.jsonl.gz\n"
              "  zeroproof record --policy pr7886 --quirks upstream --trace upstream.jsonl\n",

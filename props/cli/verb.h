@@ -57,7 +57,7 @@ struct VerbInfo {
   std::string_view name;
   std::string_view summary;                   // one sentence
   std::string_view examples;                  // whole lines, two or three
-  std::unique_ptr<Verb> (*make)() = nullptr;  // null: not built yet
+  std::unique_ptr<Verb> (*make)() = nullptr;
 };
 
 // In the order of the help page. Static.
@@ -95,5 +95,6 @@ std::unique_ptr<Verb> make_conform();
 std::unique_ptr<Verb> make_train();
 std::unique_ptr<Verb> make_record();
 std::unique_ptr<Verb> make_museum();
+std::unique_ptr<Verb> make_export();
 
 }  // namespace zeroproof

@@ -57,6 +57,7 @@ class TraceReplayer {
 
   Result<void> make_levels(const HeaderRecord& header) {
     structure_.emplace(names_);
+    if (options_.has_story) story_.emplace(header, names_);
     if (options_.levels.has_queue) queue_.emplace(device_of(header));
     if (options_.levels.has_properties) properties_.emplace(facts_of(header), names_);
     return options_.levels.has_state ? make_state(header) : Result<void>{};
@@ -78,6 +79,9 @@ class TraceReplayer {
       out_.state = StateReport{.policy = policy, .mode = mode};
       return {};
     }
+    const bool is_script = !header.policy.empty() && !header.stage;
+    const bool is_driven_by_hooks = options_.has_story && !is_script;
+    if (info && !(*info)->has_manager && is_driven_by_hooks) return {};  // what_if() answers
     auto level = StateLevel::make(policy, mode, names_);
     if (!level && is_recorded) return header_fault(level.error());
     if (!level) return tl::unexpected(level.error());
@@ -107,8 +111,9 @@ class TraceReplayer {
     }
   }
 
-  void feed(const HookEvent& event, const Record&) {
+  void feed(const HookEvent& event, const Record& line) {
     ++out_.events;
+    if (story_) story_->on_event(event, line.line);
     if (queue_) queue_->on_event(event);
     if (state_) state_->on_event(event);
     if (properties_) properties_->on_event(event);
@@ -128,6 +133,7 @@ class TraceReplayer {
   void feed(const ParamRecord& record, const Record&) {
     if (state_) state_->declare_param(record.name);
     if (properties_) properties_->declare_param(record.name);
+    if (story_) story_->declare_param(record.name);
   }
 
   void feed(const TensorRecord& record, const Record&) {
@@ -147,6 +153,7 @@ class TraceReplayer {
     if (!out_.fault && reader.truncation()) {
       out_.fault = {ErrorCode::unreadable, *reader.truncation()};
     }
+    if (story_) out_.story = story_->finish(is_complete);
     if (queue_) out_.queue = queue_->finish();
     if (state_) out_.state = state_->finish();
     if (properties_) {
@@ -164,6 +171,7 @@ class TraceReplayer {
   NameTable names_;
   bool was_stopped_ = false;
   std::optional<StructureCheck> structure_;
+  std::optional<StoryLevel> story_;
   std::optional<QueueLevel> queue_;
   std::optional<StateLevel> state_;
   std::optional<PropertiesLevel> properties_;

@@ -11,6 +11,7 @@
 #include "props/replay/properties_level.h"
 #include "props/replay/queue_level.h"
 #include "props/replay/state_level.h"
+#include "props/replay/story_level.h"
 #include "sim/trace/structure_check.h"
 
 namespace zeroproof {
@@ -23,6 +24,7 @@ struct ReplayLevels {
 
 struct ReplayOptions {
   ReplayLevels levels;
+  bool has_story = false;          // follow what diagnose() wants to know
   std::string policy;              // empty: as recorded, see replay_trace
   std::optional<PolicyMode> mode;  // nullopt: as recorded
 };
@@ -39,6 +41,7 @@ struct TraceReplay {
   std::vector<StructureFinding> structure;  // broken rules of the format; the first of them
   std::uint64_t structure_count = 0;
   std::optional<Error> fault;
+  std::optional<TraceStory> story;  // absent: the file could not be opened, or levels were named
 
   bool agrees() const;  // every level that is there
   bool is_ok() const { return !fault && agrees(); }

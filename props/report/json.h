@@ -7,6 +7,7 @@
 #include "props/exploration.h"
 #include "props/replay/replay.h"
 #include "props/replay/schedule_replay.h"
+#include "props/report/diagnosis_report.h"
 
 namespace zeroproof {
 
@@ -14,7 +15,8 @@ namespace zeroproof {
 // Field names are a public contract; equal reports give equal bytes.
 
 // `schedules`: those that ran again in the same call, usually none.
-std::string replay_json(const ReplayReport& report, const std::vector<ScheduleReplay>& schedules);
+std::string replay_json(const ReplayReport& report, const std::vector<ScheduleReplay>& schedules,
+                        const ReplayAnswers& answers);
 
 std::string explore_json(const std::vector<ExplorationReport>& reports, std::uint64_t seed);
 

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "props/report/answers_json.h"
 #include "props/report/json.h"
 #include "props/report/json_values.h"
 
@@ -56,8 +57,13 @@ Json trace_json(const TraceReplay& trace) {
   if (trace.properties) levels["properties"] = properties_json<Json>(*trace.properties);
   const char* status = trace.fault ? "unreadable" : trace.agrees() ? "ok" : "mismatched";
   Json error = trace.fault ? Json(trace.fault->text) : Json(nullptr);
-  return {{"path", trace.path}, {"program", trace.program}, {"status", status},
-          {"error", error},     {"events", trace.events},   {"structure", structure_json(trace)},
+  return {{"path", trace.path},
+          {"program", trace.program},
+          {"status", status},
+          {"error", error},
+          {"events", trace.events},
+          {"framework", trace.story ? Json(framework_name(trace.story->framework)) : Json(nullptr)},
+          {"structure", structure_json(trace)},
           {"levels", levels}};
 }
 
@@ -74,7 +80,8 @@ Json schedule_json(const ScheduleReplay& replay) {
 
 }  // namespace
 
-std::string replay_json(const ReplayReport& report, const std::vector<ScheduleReplay>& schedules) {
+std::string replay_json(const ReplayReport& report, const std::vector<ScheduleReplay>& schedules,
+                        const ReplayAnswers& answers) {
   const ReplaySummary summary = report.summary();
   Json document = {{"schema", "zeroproof.replay/1"},
                    {"summary",
@@ -88,6 +95,7 @@ std::string replay_json(const ReplayReport& report, const std::vector<ScheduleRe
   for (const ScheduleReplay& schedule : schedules) {
     document["schedules"].push_back(schedule_json(schedule));
   }
+  add_answers(answers, document);
   return document_text(document);
 }
 

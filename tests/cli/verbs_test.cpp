@@ -43,15 +43,6 @@ TEST(Verbs, Are_on_the_front_page) {
   }
 }
 
-TEST(Verbs, That_are_not_built_say_so_with_exit_77) {
-  for (const char* verb : {"export"}) {
-    const CommandResult result = zeroproof(verb);
-    EXPECT_EQ(77, result.exit_code) << verb;
-    EXPECT_EQ("", result.out) << verb;
-    EXPECT_NE(std::string::npos, result.err.find("not built")) << result.err;
-  }
-}
-
 TEST(Runtimes, Are_listed_with_what_is_missing) {
   const std::string list = zeroproof("list runtimes").out;
   for (const RuntimeInfo& info : runtimes()) {

@@ -1,0 +1,323 @@
+#include "props/foreign/pickle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+namespace zeroproof {
+namespace {
+
+// The opcodes of data (Lib/pickle.py of Python), everything else is refused.
+enum Opcode : unsigned char {
+  kMark = '(',
+  kStop = '.',
+  kBinFloat = 'G',
+  kBinInt = 'J',
+  kBinInt1 = 'K',
+  kBinInt2 = 'M',
+  kNone = 'N',
+  kBinUnicode = 'X',
+  kEmptyList = ']',
+  kEmptyDict = '}',
+  kEmptyTuple = ')',
+  kAppend = 'a',
+  kAppends = 'e',
+  kBinGet = 'h',
+  kLongBinGet = 'j',
+  kBinPut = 'q',
+  kLongBinPut = 'r',
+  kSetItem = 's',
+  kTuple = 't',
+  kSetItems = 'u',
+  kProto = 0x80,
+  kTuple1 = 0x85,
+  kTuple2 = 0x86,
+  kTuple3 = 0x87,
+  kNewTrue = 0x88,
+  kNewFalse = 0x89,
+  kLong1 = 0x8a,
+  kShortBinUnicode = 0x8c,
+  kMemoize = 0x94,
+  kFrame = 0x95,
+};
+
+constexpr std::uint64_t kProtocolMax = 5;
+
+// Why a well-known opcode is refused.
+std::string_view danger(unsigned char opcode) {
+  switch (opcode) {
+    case 'c':
+    case 0x93:
+      return " (GLOBAL: it would import a Python object)";
+    case 'R':
+    case 'i':
+    case 'o':
+    case 0x81:
+    case 0x92:
+      return " (it would call a Python object)";
+    case 'b':
+      return " (BUILD: it would set the state of a Python object)";
+    default:
+      return "";
+  }
+}
+
+struct Refused {
+  std::string text;
+};
+
+class PickleMachine {
+ public:
+  explicit PickleMachine(std::string_view bytes) : bytes_(bytes) {}
+
+  PickleDocument run() {
+    while (!step()) {
+    }
+    const std::uint32_t root = pop();
+    return {std::move(values_), root};
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string text) const {
+    throw Refused{fmt::format("{} at byte {} of the pickle", text, opcode_at_)};
+  }
+
+  std::string_view take(std::uint64_t count) {
+    if (count > bytes_.size() - at_) refuse("the pickle ends early");
+    const std::string_view taken = bytes_.substr(at_, static_cast<std::size_t>(count));
+    at_ += static_cast<std::size_t>(count);
+    return taken;
+  }
+
+  std::uint64_t little_endian(std::size_t width) {
+    std::uint64_t value = 0;
+    const std::string_view taken = take(width);
+    for (std::size_t i = width; i-- > 0;) value = value << 8 | static_cast<unsigned char>(taken[i]);
+    return value;
+  }
+
+  // True at the end.
+  bool step() {
+    opcode_at_ = at_;
+    const auto opcode = static_cast<unsigned char>(take(1).front());
+    if (opcode == kStop) return true;
+    if (push_scalar(opcode) || push_container(opcode) || use_memo(opcode) || fill(opcode))
+      return false;
+    if (opcode == kProto) {
+      if (const std::uint64_t protocol = little_endian(1); protocol > kProtocolMax)
+        refuse(fmt::format("pickle protocol {} is unknown", protocol));
+      return false;
+    }
+    if (opcode == kFrame) {
+      little_endian(8);
+      return false;
+    }
+    refuse(fmt::format("opcode 0x{:02x}{} is no data and is refused", opcode, danger(opcode)));
+  }
+
+  bool push_scalar(unsigned char opcode) {
+    switch (opcode) {
+      case kNone:
+        push({});
+        return true;
+      case kNewTrue:
+      case kNewFalse:
+        push({.kind = PickleKind::boolean, .integer = opcode == kNewTrue ? 1 : 0});
+        return true;
+      case kBinInt:
+        push_integer(static_cast<std::int32_t>(static_cast<std::uint32_t>(little_endian(4))));
+        return true;
+      case kBinInt1:
+        push_integer(static_cast<std::int64_t>(little_endian(1)));
+        return true;
+      case kBinInt2:
+        push_integer(static_cast<std::int64_t>(little_endian(2)));
+        return true;
+      case kLong1:
+        push_integer(long_integer());
+        return true;
+      case kBinFloat:
+        push({.kind = PickleKind::number, .number = big_endian_double()});
+        return true;
+      case kBinUnicode:
+        push({.kind = PickleKind::text, .text = take(little_endian(4))});
+        return true;
+      case kShortBinUnicode:
+        push({.kind = PickleKind::text, .text = take(little_endian(1))});
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void push_integer(std::int64_t value) { push({.kind = PickleKind::integer, .integer = value}); }
+
+  // Two's complement, little endian; 9 bytes hold an unsigned number of 64 bits.
+  std::int64_t long_integer() {
+    const std::string_view digits = take(little_endian(1));
+    if (digits.size() > 8 && !(digits.size() == 9 && digits[8] == 0))
+      refuse("an integer does not fit 64 bits");
+    std::uint64_t value = !digits.empty() && (digits.back() & 0x80) != 0 ? ~std::uint64_t{0} : 0;
+    for (std::size_t i = std::min<std::size_t>(digits.size(), 8); i-- > 0;)
+      value = value << 8 | static_cast<unsigned char>(digits[i]);
+    return static_cast<std::int64_t>(value);
+  }
+
+  double big_endian_double() {
+    std::uint64_t bits = 0;
+    for (const char byte : take(8)) bits = bits << 8 | static_cast<unsigned char>(byte);
+    return std::bit_cast<double>(bits);
+  }
+
+  bool push_container(unsigned char opcode) {
+    switch (opcode) {
+      case kMark:
+        marks_.push_back(stack_.size());
+        return true;
+      case kEmptyList:
+      case kEmptyTuple:
+        push({.kind = PickleKind::list});
+        return true;
+      case kEmptyDict:
+        push({.kind = PickleKind::dict});
+        return true;
+      case kTuple:
+        push_tuple(take_marked());
+        return true;
+      case kTuple1:
+      case kTuple2:
+      case kTuple3:
+        push_tuple(take_top(static_cast<std::size_t>(opcode - kTuple1 + 1)));
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  bool use_memo(unsigned char opcode) {
+    switch (opcode) {
+      case kBinPut:
+        memorize(little_endian(1));
+        return true;
+      case kLongBinPut:
+        memorize(little_endian(4));
+        return true;
+      case kMemoize:
+        memorize(memo_.size());
+        return true;
+      case kBinGet:
+        recall(little_endian(1));
+        return true;
+      case kLongBinGet:
+        recall(little_endian(4));
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  // The slots are numbered as they are used, with few gaps: a wild number would only cost memory.
+  void memorize(std::uint64_t slot) {
+    if (slot > bytes_.size()) refuse(fmt::format("memo slot {} is out of range", slot));
+    if (slot >= memo_.size()) memo_.resize(static_cast<std::size_t>(slot) + 1);
+    memo_[static_cast<std::size_t>(slot)] = top();
+  }
+
+  void recall(std::uint64_t slot) {
+    if (slot >= memo_.size() || !memo_[static_cast<std::size_t>(slot)])
+      refuse(fmt::format("memo slot {} is empty", slot));
+    stack_.push_back(*memo_[static_cast<std::size_t>(slot)]);
+  }
+
+  bool fill(unsigned char opcode) {
+    switch (opcode) {
+      case kAppend:
+        extend(PickleKind::list, take_top(1));
+        return true;
+      case kAppends:
+        extend(PickleKind::list, take_marked());
+        return true;
+      case kSetItem:
+        extend(PickleKind::dict, take_top(2));
+        return true;
+      case kSetItems:
+        extend(PickleKind::dict, take_marked());
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void extend(PickleKind kind, const std::vector<std::uint32_t>& added) {
+    PickleValue& container = values_[top()];
+    if (container.kind != kind) refuse("a value is added to something that cannot hold it");
+    if (kind == PickleKind::dict && added.size() % 2 != 0) refuse("a dict lacks a value");
+    container.items.insert(container.items.end(), added.begin(), added.end());
+  }
+
+  void push_tuple(std::vector<std::uint32_t> items) {
+    push({.kind = PickleKind::list, .items = std::move(items)});
+  }
+
+  void push(PickleValue value) {
+    stack_.push_back(static_cast<std::uint32_t>(values_.size()));
+    values_.push_back(std::move(value));
+  }
+
+  // What may be popped lies above the innermost mark.
+  std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
+
+  std::uint32_t top() const {
+    if (stack_.size() <= floor()) refuse("the stack of the pickle is empty");
+    return stack_.back();
+  }
+
+  std::uint32_t pop() {
+    const std::uint32_t value = top();
+    stack_.pop_back();
+    return value;
+  }
+
+  std::vector<std::uint32_t> take_top(std::size_t count) {
+    if (stack_.size() < floor() + count) refuse("the stack of the pickle is empty");
+    const auto first = stack_.end() - static_cast<std::ptrdiff_t>(count);
+    std::vector<std::uint32_t> taken(first, stack_.end());
+    stack_.erase(first, stack_.end());
+    return taken;
+  }
+
+  std::vector<std::uint32_t> take_marked() {
+    if (marks_.empty()) refuse("the pickle closes what it never opened");
+    auto taken = take_top(stack_.size() - marks_.back());
+    marks_.pop_back();
+    return taken;
+  }
+
+  std::string_view bytes_;
+  std::size_t at_ = 0;
+  std::size_t opcode_at_ = 0;
+  std::vector<PickleValue> values_;
+  std::vector<std::uint32_t> stack_;
+  std::vector<std::size_t> marks_;
+  std::vector<std::optional<std::uint32_t>> memo_;
+};
+
+}  // namespace
+
+tl::expected<PickleDocument, std::string> read_pickle(std::string_view bytes) {
+  try {
+    return PickleMachine(bytes).run();
+  } catch (const Refused& refused) {
+    return tl::unexpected(refused.text);
+  }
+}
+
+bool starts_like_pickle(std::string_view bytes) {
+  return bytes.size() >= 2 && static_cast<unsigned char>(bytes[0]) == kProto &&
+         static_cast<unsigned char>(bytes[1]) >= 2 &&
+         static_cast<unsigned char>(bytes[1]) <= kProtocolMax;
+}
+
+}  // namespace zeroproof

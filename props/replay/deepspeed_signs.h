@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/event.h"
+#include "model/names.h"
+#include "props/replay/diagnosis.h"
+#include "props/replay/rule_findings.h"
+#include "sim/trace/record.h"
+
+namespace zeroproof {
+
+// Names what went wrong in a DeepSpeed engine where the properties only see its traces: by the
+// shape of the events, never by the name of the program. Feed the events of one rank in order.
+class DeepSpeedSigns {
+ public:
+  // `names` must outlive it.
+  DeepSpeedSigns(const NameTable& names, const HeaderRecord& header)
+      : names_(names), findings_(names, 12), stage_(header.stage.value_or(-1)) {}
+
+  // `line` is the event's line.
+  void on_event(const HookEvent& event, std::string_view line);
+  void finish(std::vector<Diagnosis>& out) { findings_.take(out); }
+
+ private:
+  void on_call(const HookEvent& event);
+  void on_return(const HookEvent& event);
+  void on_gradient(const HookEvent& event);
+  void on_task_end(const HookEvent& event);
+  void on_exception(const HookEvent& event);
+  void find_undefined(NameId hook, std::string_view type, const HookEvent& event);
+  void on_optimizer_state(const HookEvent& event, std::string_view line);
+
+  const NameTable& names_;
+  RuleFindings findings_;
+  std::int64_t stage_;
+  std::vector<std::string> partitioned_;  // since the last forward, inside a backward
+  std::optional<std::uint64_t> partition_lc_;
+  std::int32_t backwards_ = 0;  // outermost ones since the last forward
+  std::int32_t depth_ = 0;
+  NameId undefined_param_;   // whose hook got no gradient, while it runs
+  NameId open_hook_;         // parameter whose gradient hook has not returned
+  bool is_refused_ = false;  // the prologue raised: refused by design
+};
+
+}  // namespace zeroproof

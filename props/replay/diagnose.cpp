@@ -1,0 +1,256 @@
+#include "props/replay/diagnose.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "props/replay/context_reader.h"
+#include "props/replay/finding_words.h"
+#include "props/replay/moment.h"
+#include "props/replay/rank_lockstep.h"
+
+namespace zeroproof {
+namespace {
+
+constexpr std::size_t kContextsMax = 64;  // places of a replay that are read again
+
+// A diagnosis on its way: what it is told of once.
+struct Draft {
+  std::string run;
+  Diagnosis diagnosis;
+  std::size_t trace = 0;       // of the first place
+  std::uint64_t lc = 0;        // of the first place; 0: none
+  std::uint64_t count = 1;     // places
+  bool wants_context = false;  // its order is not told yet
+};
+
+std::string rule_of(const Property& property) {
+  return fmt::format("{} {}: {}", property.number, property.id, property.statement);
+}
+
+class Diagnoser {
+ public:
+  explicit Diagnoser(const ReplayReport& report) : report_(report) {}
+
+  std::vector<Diagnosis> run() {
+    for (std::size_t at = 0; at < report_.traces.size(); ++at) take_trace(at);
+    take_runs();
+    drop_consequences();
+    add_context();
+    std::stable_sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) {
+      return a.diagnosis.gravity < b.diagnosis.gravity;
+    });
+    std::vector<Diagnosis> all;
+    for (Draft& draft : drafts_) {
+      if (draft.count > 1 && draft.wants_context)
+        draft.diagnosis.what += fmt::format(" ({} places, this is the first)", draft.count);
+      all.push_back(std::move(draft.diagnosis));
+    }
+    return all;
+  }
+
+ private:
+  void take_trace(std::size_t at) {
+    const TraceReplay& trace = report_.traces[at];
+    if (!trace.story) return;
+    take_end(at);
+    for (const Diagnosis& found : trace.story->found) {
+      const std::uint64_t lc = found.order.empty() ? 0 : found.order.back().lc;
+      add({.run = trace.story->run, .diagnosis = found, .trace = at, .lc = lc});
+    }
+    if (trace.properties)
+      for (const Finding& finding : trace.properties->falsified) take_finding(at, finding);
+    if (trace.queue && trace.queue->first_mismatch) take_queue(at);
+  }
+
+  // A file without its end: the process died, or was cut off.
+  void take_end(std::size_t at) {
+    const TraceReplay& trace = report_.traces[at];
+    const TraceStory& story = *trace.story;
+    if (story.is_complete || !trace.fault) return;
+    Diagnosis found{
+        .kind = story.open_transforms > 0 ? "process.died_in_transform" : "process.ended_early",
+        .ranks = {story.rank}};
+    found.what = fmt::format(
+        "the file of rank {} ends at lc {} without its end: the process died{}, or "
+        "the file was cut",
+        story.rank, story.last_lc,
+        story.open_transforms > 0 ? " inside a functorch transform" : "");
+    found.order = story.last;
+    if (!found.order.empty()) found.order.back().is_bad = true;
+    found.rule = "a recording ends with its end record";
+    found.look_at =
+        story.open_transforms > 0
+            ? "ZeRO-3 under torch.func crashes the process in DeepSpeed edaa7221: run the "
+              "transform on engine.module with gathered parameters"
+            : "the log of this rank: out of memory, a signal, os._exit; what it did last is "
+              "in the order below";
+    for (const OpenCollective& open : story.open_collectives)
+      found.waits.push_back({.rank = story.rank, .for_ranks = {}, .text = open.text});
+    add({.run = story.run, .diagnosis = std::move(found), .trace = at, .lc = story.last_lc});
+  }
+
+  void take_finding(std::size_t at, const Finding& finding) {
+    const FindingWords* words = finding_words(*finding.property);
+    Diagnosis found{.kind = words != nullptr ? std::string(words->kind)
+                                             : "property." + std::string(finding.property->id),
+                    .what = finding.text,
+                    .ranks = {finding.rank}};
+    found.rule = rule_of(*finding.property);
+    found.look_at = words != nullptr
+                        ? std::string(words->look_at)
+                        : fmt::format("docs/PROPERTIES.md, {}", finding.property->source);
+    add({.run = report_.traces[at].story->run,
+         .diagnosis = std::move(found),
+         .trace = at,
+         .lc = finding.lc,
+         .wants_context = finding.lc > 0});
+  }
+
+  void take_queue(std::size_t at) {
+    const TraceReplay& trace = report_.traces[at];
+    Diagnosis found{.kind = "autograd.node_order",
+                    .what = trace.queue->first_mismatch->text,
+                    .ranks = {trace.story->rank}};
+    found.rule = "autograd Q1, Q2, E1 to E3: the order of nodes follows from the graph";
+    found.look_at = "hooks or Functions that change the graph while it runs; docs/AUTOGRAD.md";
+    add({.run = trace.story->run, .diagnosis = std::move(found), .trace = at});
+  }
+
+  // One entry a run and kind: other ranks and later places only count.
+  void add(Draft draft) {
+    draft.diagnosis.files.push_back(report_.traces[draft.trace].path);
+    for (Draft& known : drafts_) {
+      if (known.run != draft.run || known.diagnosis.kind != draft.diagnosis.kind) continue;
+      known.count += known.trace == draft.trace ? 1 : 0;
+      merge(known.diagnosis.ranks, draft.diagnosis.ranks);
+      merge(known.diagnosis.files, draft.diagnosis.files);
+      return;
+    }
+    drafts_.push_back(std::move(draft));
+  }
+
+  template <class T>
+  static void merge(std::vector<T>& into, const std::vector<T>& from) {
+    for (const T& one : from)
+      if (std::find(into.begin(), into.end(), one) == into.end()) into.push_back(one);
+    std::sort(into.begin(), into.end());
+  }
+
+  void take_runs() {
+    std::map<std::string, std::vector<RankFile>> runs;
+    for (const TraceReplay& trace : report_.traces)
+      if (trace.story && trace.story->world > 1)
+        runs[trace.story->run].push_back({trace.path, &*trace.story});
+    for (auto& [run, files] : runs) {
+      std::sort(files.begin(), files.end(), [](const RankFile& a, const RankFile& b) {
+        return std::pair(a.story->rank, a.path) < std::pair(b.story->rank, b.path);
+      });
+      note_missing_files(run, files);
+      const bool has_twins =
+          std::adjacent_find(files.begin(), files.end(), [](const auto& a, const auto& b) {
+            return a.story->rank == b.story->rank;
+          }) != files.end();
+      if (files.size() < 2 || has_twins || !is_suspicious(run, files)) continue;
+      auto found = first_divergence(files);
+      if (!found) continue;
+      drafts_.insert(drafts_.begin(), Draft{.run = run, .diagnosis = std::move(*found)});
+      explained_.insert(run);
+    }
+  }
+
+  void note_missing_files(const std::string& run, const std::vector<RankFile>& files) {
+    std::set<std::int32_t> there;
+    for (const RankFile& file : files) there.insert(file.story->rank);
+    const std::int32_t world = files.front().story->world;
+    if (files.size() < 2 || std::cmp_greater_equal(there.size(), world)) return;
+    Diagnosis found{.kind = "rank.no_file", .gravity = Gravity::note};
+    std::vector<std::string> missing;
+    for (std::int32_t rank = 0; rank < world && missing.size() < 64; ++rank)
+      if (!there.contains(rank)) {
+        found.ranks.push_back(rank);
+        missing.push_back(std::to_string(rank));
+      }
+    found.what =
+        fmt::format("of {} ranks {} left no file: {}", world, missing.size(), listed(missing));
+    found.rule = "a run has a file a rank";
+    found.look_at = "whether these ranks started, and where their files are";
+    found.files = {files.front().path};
+    drafts_.push_back({.run = run, .diagnosis = std::move(found)});
+  }
+
+  // Whether something says that the ranks do not agree. Reading them side by side costs as much as
+  // reading them at all.
+  bool is_suspicious(const std::string& run, const std::vector<RankFile>& files) const {
+    const TraceStory& first = *files.front().story;
+    const bool differs = std::any_of(files.begin(), files.end(), [&](const RankFile& file) {
+      const TraceStory& story = *file.story;
+      return !story.is_complete || !story.open_collectives.empty() ||
+             story.collectives != first.collectives || story.order_hash != first.order_hash;
+    });
+    return differs || std::any_of(drafts_.begin(), drafts_.end(), [&](const Draft& draft) {
+             return draft.run == run && draft.diagnosis.kind == "collective.sequence_differs";
+           });
+  }
+
+  // What follows from something that has been told is not told again.
+  void drop_consequences() {
+    const auto is_cause = [](const Draft& draft) {
+      return draft.diagnosis.kind == "hook.undefined_gradient" ||
+             draft.diagnosis.kind == "zero3.retained_graph_released" ||
+             draft.diagnosis.kind == "zero3.transform_unsupported" ||
+             draft.diagnosis.kind == "refused_by_design";
+    };
+    const auto explains = [&](const Draft& cause, const Draft& draft) {
+      if (!is_cause(cause) || cause.run != draft.run) return false;
+      const bool is_later = draft.trace != cause.trace || draft.lc + 64 >= cause.lc;
+      return is_later && (draft.diagnosis.kind == "backward.never_left" ||
+                          draft.diagnosis.kind == "transform.unsupported");
+    };
+    std::vector<Draft> kept;
+    for (const Draft& draft : drafts_) {
+      const bool is_told =
+          explained_.contains(draft.run) && draft.diagnosis.kind == "collective.sequence_differs";
+      const auto cause = std::find_if(drafts_.begin(), drafts_.end(),
+                                      [&](const Draft& one) { return explains(one, draft); });
+      if (!is_told && cause == drafts_.end()) kept.push_back(draft);
+      if (!is_told && cause != drafts_.end() && draft.diagnosis.kind == "backward.never_left")
+        consequences_[{cause->run, cause->diagnosis.kind}] = draft.diagnosis.what;
+    }
+    for (Draft& draft : kept) {
+      const auto consequence = consequences_.find({draft.run, draft.diagnosis.kind});
+      if (consequence != consequences_.end())
+        draft.diagnosis.what += "; then " + consequence->second;
+    }
+    drafts_ = std::move(kept);
+  }
+
+  void add_context() {
+    std::map<std::size_t, std::vector<Draft*>> places;  // by trace
+    std::size_t count = 0;
+    for (Draft& draft : drafts_)
+      if (draft.wants_context && ++count <= kContextsMax) places[draft.trace].push_back(&draft);
+    for (const auto& [trace, drafts] : places) {
+      std::vector<std::uint64_t> lcs;
+      for (const Draft* draft : drafts) lcs.push_back(draft->lc);
+      auto moments = read_context(report_.traces[trace].path, lcs);
+      for (std::size_t at = 0; at < drafts.size(); ++at)
+        drafts[at]->diagnosis.order = std::move(moments[at]);
+    }
+  }
+
+  const ReplayReport& report_;
+  std::vector<Draft> drafts_;
+  std::set<std::string> explained_;  // runs whose divergence has been told
+  std::map<std::pair<std::string, std::string>, std::string> consequences_;  // by run and kind
+};
+
+}  // namespace
+
+std::vector<Diagnosis> diagnose(const ReplayReport& report) {
+  return Diagnoser(report).run();
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "props/replay/diagnosis.h"
+#include "props/replay/replay.h"
+
+namespace zeroproof {
+
+// The findings of a replay in words: one entry a cause, what all ranks share told once, the gravest
+// first. Reads the files of what it tells again, for the moments around it, and the ranks of a run
+// side by side where they do not agree.
+std::vector<Diagnosis> diagnose(const ReplayReport& report);
+
+}  // namespace zeroproof

@@ -1,0 +1,241 @@
+// Flight-recorder dumps and Kineto traces: real ones of PyTorch 2.11 over gloo (tests/data/dumps),
+// and what nobody should ever write.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "props/foreign/dump_paths.h"
+#include "props/foreign/pickle.h"
+#include "tests/fuzz/dump_input.h"
+
+namespace zeroproof {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string kDumps = ZP_SOURCE_DIR "/tests/data/dumps/";
+
+RankDump dump_of(const std::string& name) {
+  auto dump = read_rank_dump(kDumps + name);
+  EXPECT_TRUE(dump.has_value()) << dump.error().text;
+  return dump.value_or(RankDump{});
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+DumpReport compared(const std::string& run, const std::string& extension) {
+  return compare_dumps(
+      {dump_of(run + "_rank_0" + extension), dump_of(run + "_rank_1" + extension)});
+}
+
+TEST(RankDump, Of_json_and_pickle_say_the_same) {
+  for (const std::string run : {"fr_ok", "fr_missing", "fr_type"}) {
+    for (const char* rank : {"_rank_0", "_rank_1"}) {
+      const RankDump json = dump_of(run + rank + ".json");
+      const RankDump pickle = dump_of(run + rank + ".pickle");
+      EXPECT_EQ(DumpFormat::flight_recorder_json, json.format);
+      EXPECT_EQ(DumpFormat::flight_recorder_pickle, pickle.format);
+      ASSERT_EQ(json.collectives.size(), pickle.collectives.size());
+      EXPECT_EQ(json.rank, pickle.rank);
+      EXPECT_EQ(json.version, pickle.version);
+      for (std::size_t at = 0; at < json.collectives.size(); ++at) {
+        EXPECT_EQ(json.collectives[at].op, pickle.collectives[at].op);
+        EXPECT_EQ(json.collectives[at].number, pickle.collectives[at].number);
+        EXPECT_EQ(json.collectives[at].input_sizes, pickle.collectives[at].input_sizes);
+        EXPECT_EQ(json.collectives[at].input_dtypes, pickle.collectives[at].input_dtypes);
+      }
+    }
+  }
+}
+
+TEST(RankDump, Of_agreeing_ranks_is_fully_matched) {
+  const DumpReport report = compared("fr_ok", ".pickle");
+  EXPECT_THAT(report.diagnosis, IsEmpty());
+  EXPECT_EQ(4U, report.verdicts.at("FULLY_MATCHED"));
+}
+
+TEST(RankDump, Names_the_rank_that_did_not_join) {
+  for (const char* extension : {".json", ".pickle"}) {
+    const DumpReport report = compared("fr_missing", extension);
+    ASSERT_EQ(1U, report.diagnosis.size());
+    const Diagnosis& found = report.diagnosis.front();
+    EXPECT_EQ("collective.missing", found.kind);
+    EXPECT_THAT(found.ranks, ElementsAre(1));
+    EXPECT_EQ("all_reduce number 4 of group 0", found.collective);
+    EXPECT_THAT(found.last_common->text, HasSubstr("number 3"));
+    ASSERT_EQ(1U, found.waits.size());
+    EXPECT_EQ(0, found.waits[0].rank);
+    EXPECT_THAT(found.waits[0].for_ranks, ElementsAre(1));
+  }
+}
+
+TEST(RankDump, Names_the_verdict_of_ranks_that_call_different_things) {
+  const DumpReport report = compared("fr_type", ".pickle");
+  ASSERT_EQ(1U, report.diagnosis.size());
+  EXPECT_EQ("flight.COLLECTIVE_TYPE_MISMATCH", report.diagnosis[0].kind);
+  EXPECT_THAT(report.diagnosis[0].what, HasSubstr("all_reduce against broadcast"));
+}
+
+TEST(RankDump, Reads_collectives_and_node_order_of_kineto) {
+  const RankDump dump = dump_of("kineto_ok_rank_0.json.gz");
+  EXPECT_EQ(DumpFormat::kineto, dump.format);
+  EXPECT_EQ(0, dump.rank);
+  EXPECT_EQ(2, dump.world);
+  ASSERT_EQ(3U, dump.collectives.size());
+  EXPECT_EQ("all_reduce", dump.collectives[0].op);
+  EXPECT_THAT(dump.collectives[0].input_sizes, ElementsAre(ElementsAre(4, 4)));
+  ASSERT_FALSE(dump.nodes.empty());
+  EXPECT_EQ("MeanBackward0", dump.nodes.front().name);
+  EXPECT_EQ("AccumulateGrad", dump.nodes.back().name);
+  EXPECT_THAT(compared("kineto_ok", ".json.gz").diagnosis, IsEmpty());
+}
+
+TEST(RankDump, Of_kineto_shows_a_rank_that_left_one_out) {
+  const DumpReport report = compared("kineto_skip", ".json.gz");
+  ASSERT_FALSE(report.diagnosis.empty());
+  EXPECT_EQ("collective.missing", report.diagnosis[0].kind);
+  EXPECT_THAT(report.diagnosis[0].ranks, ElementsAre(1));
+}
+
+DumpedCollective collective(std::string op, std::vector<std::vector<std::int64_t>> in,
+                            std::vector<std::vector<std::int64_t>> out) {
+  return {.op = std::move(op),
+          .group = "0",
+          .number = 1,
+          .input_sizes = std::move(in),
+          .output_sizes = std::move(out),
+          .input_dtypes = {"Float"},
+          .output_dtypes = {"Float"},
+          .state = "completed"};
+}
+
+TEST(FlightMatch, Knows_the_six_verdicts) {
+  using V = FlightVerdict;
+  const DumpedCollective one = collective("all_reduce", {{4}}, {{4}});
+  const auto verdict = [](const DumpedCollective& a, const DumpedCollective& b) {
+    return match_collectives(a, b, 2).verdict;
+  };
+  EXPECT_EQ(V::fully_matched, verdict(one, one));
+  EXPECT_EQ(V::collective_type_mismatch, verdict(one, collective("broadcast", {{4}}, {{4}})));
+  EXPECT_EQ(V::size_or_syntax_mismatch, verdict(one, collective("all_reduce", {{8}}, {{8}})));
+  DumpedCollective other = one;
+  other.state = "scheduled";
+  EXPECT_EQ(V::collective_state_mismatch, verdict(one, other));
+  other = one;
+  other.input_dtypes = other.output_dtypes = {"Double"};
+  EXPECT_EQ(V::collective_dtype_mismatch, verdict(one, other));
+  const DumpedCollective all = collective("all_to_all", {{4}}, {{4}});
+  EXPECT_EQ(V::undecided, verdict(all, collective("all_to_all", {{8}}, {{2}})));
+  const DumpedCollective gather = collective("_all_gather_base", {{4}}, {{8}});
+  EXPECT_EQ(V::fully_matched, match_collectives(gather, gather, 2).verdict);
+  EXPECT_EQ(V::size_or_syntax_mismatch, match_collectives(gather, gather, 3).verdict);
+  DumpedCollective send = collective("send", {{4}}, {});
+  send.peer_from = 0;
+  send.peer_to = 1;
+  DumpedCollective receive = send;
+  receive.op = "recv";
+  receive.input_sizes = {};
+  receive.output_sizes = {{4}};
+  EXPECT_EQ(V::fully_matched, verdict(send, receive));
+  receive.output_sizes = {{5}};
+  EXPECT_EQ(V::size_or_syntax_mismatch, verdict(send, receive));
+}
+
+// One rank of n collectives leaves one out: the rank and the place are named, wherever it is.
+RC_GTEST_PROP(FlightMatch, Finds_a_left_out_collective, ()) {
+  const int count = *rc::gen::inRange(2, 12);
+  const int left_out = *rc::gen::inRange(0, count);
+  const bool has_sizes = *rc::gen::arbitrary<bool>();
+  std::vector<RankDump> dumps(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    dumps[static_cast<std::size_t>(rank)].rank = rank;
+    dumps[static_cast<std::size_t>(rank)].path = "dump_rank_" + std::to_string(rank);
+    std::int64_t number = 0;
+    for (int at = 0; at < count; ++at) {
+      if (rank == 1 && at == left_out) continue;
+      const std::int64_t size = has_sizes ? at + 1 : 4;
+      DumpedCollective one = collective("all_reduce", {{size}}, {{size}});
+      one.number = ++number;
+      dumps[static_cast<std::size_t>(rank)].collectives.push_back(one);
+    }
+  }
+  const DumpReport report = compare_dumps(std::move(dumps));
+  RC_ASSERT(report.is_falsified());
+  const Diagnosis& found = report.diagnosis.front();
+  RC_ASSERT(std::find(found.ranks.begin(), found.ranks.end(), 1) != found.ranks.end());
+  const bool is_located = has_sizes && left_out + 1 < count;
+  if (is_located) RC_ASSERT(found.what.find("rank 1 left out") != std::string::npos);
+}
+
+TEST(Pickle, Refuses_what_would_run_code) {
+  const std::string_view system(
+      "\x80\x02"
+      "cos\nsystem\nq\x00X\x02\x00\x00\x00ls\x85R.",
+      26);
+  const auto read = read_pickle(system);
+  ASSERT_FALSE(read.has_value());
+  EXPECT_THAT(read.error(), HasSubstr("GLOBAL"));
+  for (const char opcode : {'R', 'i', 'o', 'b', '\x81', '\x92', '\x93', 'c', 'P', 'Q'}) {
+    const std::string bytes = std::string("\x80\x04N", 3) + opcode + ".";
+    EXPECT_FALSE(read_pickle(bytes).has_value()) << static_cast<int>(opcode);
+  }
+}
+
+TEST(Pickle, May_contain_itself) {
+  const std::string_view bytes(
+      "\x80\x02}q\x00X\x07\x00\x00\x00"
+      "entries]q\x01h\x01"
+      "as.",
+      24);
+  const auto dump = read_rank_dump_bytes(bytes, "dump_0.pickle");
+  ASSERT_FALSE(dump.has_value());
+  EXPECT_EQ(ErrorCode::unreadable, dump.error().code);
+  EXPECT_THAT(dump.error().text, HasSubstr("dump_0.pickle: "));
+}
+
+// Any byte of a real dump changed or cut off: a dump or one clear line, and never a crash.
+RC_GTEST_PROP(RankDump, Survives_damage, ()) {
+  const std::vector<std::string> names = {"fr_ok_rank_0.pickle", "fr_type_rank_1.pickle",
+                                          "fr_missing_rank_0.json", "kineto_ok_rank_0.json.gz"};
+  std::string bytes = bytes_of(kDumps + *rc::gen::elementOf(names));
+  const auto at = *rc::gen::inRange<std::size_t>(0, bytes.size());
+  if (*rc::gen::arbitrary<bool>())
+    bytes.resize(at);
+  else
+    bytes[at] = static_cast<char>(*rc::gen::inRange(0, 256));
+  read_any_dump(bytes);
+}
+
+TEST(RankDump, Survives_the_inputs_of_the_fuzzer) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(ZP_SOURCE_DIR "/tests/fuzz/dump_regressions"))
+    read_any_dump(bytes_of(entry.path().string()));
+}
+
+TEST(RankDump, Is_told_by_its_content) {
+  EXPECT_EQ(std::nullopt,
+            dump_format_of("{\"rec\":\"header\",\"format\":\"hooktrace\"}\n\"entries\""));
+  EXPECT_EQ(DumpFormat::kineto, dump_format_of("{\"schemaVersion\":1,\"traceEvents\":["));
+  EXPECT_EQ(DumpFormat::flight_recorder_json, dump_format_of(" {\"entries\":["));
+  EXPECT_EQ(std::nullopt, dump_format_of("{\"summary\":1}"));
+  EXPECT_EQ(std::nullopt, dump_format_of(""));
+  EXPECT_EQ(3, rank_in_name("/tmp/nccl_trace_rank_3"));
+  EXPECT_EQ(12, rank_in_name("run/rank12.json.gz"));
+  EXPECT_EQ(4, rank_in_name("dump_4.pickle"));
+  EXPECT_EQ(-1, rank_in_name("dump.pickle"));
+  EXPECT_EQ(16U, dump_paths(kDumps).size());
+}
+
+}  // namespace
+}  // namespace zeroproof
