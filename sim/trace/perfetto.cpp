@@ -10,6 +10,7 @@
 #include <string>
 
 #include "model/check.h"
+#include "sim/trace/json_copy.h"
 #include "sim/trace/json_line.h"
 #include "sim/trace/json_object.h"
 #include "sim/trace/order_token.h"
@@ -19,41 +20,6 @@ namespace zeroproof {
 namespace {
 
 constexpr std::size_t kChunkBytes = 64 * 1024;
-
-// Copies a value of a line as JSON text and returns the index behind it.
-std::size_t append_value(std::span<const JsonValue> values, std::size_t at, std::string& out) {
-  const JsonValue& value = values[at];
-  switch (value.kind) {
-    case JsonKind::null:
-      out += "null";
-      break;
-    case JsonKind::boolean:
-      append_json(value.boolean, out);
-      break;
-    case JsonKind::integer:
-    case JsonKind::number:
-      out += value.text;
-      break;
-    case JsonKind::string:
-      append_json_string(value.text, out);
-      break;
-    case JsonKind::array:
-    case JsonKind::object: {
-      const bool is_object = value.kind == JsonKind::object;
-      out += is_object ? '{' : '[';
-      for (std::size_t i = at + 1; i < value.end;) {
-        if (i > at + 1) out += ',';
-        if (is_object) {
-          append_json_string(values[i].key, out);
-          out += ':';
-        }
-        i = append_value(values, i, out);
-      }
-      out += is_object ? '}' : ']';
-    }
-  }
-  return value.end;
-}
 
 struct Document {
   std::int64_t base_ns = 0;
@@ -135,11 +101,7 @@ JsonObject RankExport::start_full(std::string_view phase, const HookEvent& event
   object.set("cat", category);
   std::string& args = object.key("args");
   JsonObject copied(args);
-  for (std::size_t i = 1; i < values_.size(); i = values_[i].end) {
-    const std::string_view key = values_[i].key;
-    if (key == "rec" || key == "t" || key == "r" || key == "th") continue;
-    append_value(values_, i, copied.key(key));
-  }
+  copy_members(values_, {"rec", "t", "r", "th"}, copied);
   copied.close();
   return object;
 }
