@@ -13,6 +13,7 @@
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/shell_quote.h"
+#include "props/report/search_findings.h"
 #include "props/scenario.h"
 #include "props/train/scenario.h"
 
@@ -255,6 +256,7 @@ Result<VerbResult> EngineExplore::run(const ExploreWords& words, Session& sessio
     return engine_exploration_json(*explorations, session.common.seed);
   };
   result.junit = [explorations] { return engine_exploration_cases(*explorations); };
+  result.findings = [explorations] { return located_findings(*explorations); };
   return result;
 }
 

@@ -7,6 +7,7 @@
 
 #include "props/replay/schedule_replay.h"
 #include "props/report/engine_report.h"
+#include "props/report/search_findings.h"
 #include "props/train/engine_replay.h"
 
 namespace zeroproof {
@@ -68,6 +69,7 @@ Result<VerbResult> EngineReplayVerb::run(const std::vector<std::string>& words,
   };
   result.json = [replays] { return engine_replay_json(*replays); };
   result.junit = [replays] { return engine_replay_cases(*replays); };
+  result.findings = [replays] { return located_findings(*replays); };
   return result;
 }
 

@@ -125,7 +125,7 @@ class Chart {
       if (row.event < 0) continue;
       const PictureEvent& event = at(row);
       Lane& lane = lanes_[event.track];
-      lane.width = std::max(lane.width, indent(event) + width_of(words(event)) + 44);
+      lane.width = std::max(lane.width, 2 * indent(event) + width_of(words(event)) + 44);
     }
     int x = kMargin + kClock + 14;
     for (auto& [track, lane] : lanes_) {

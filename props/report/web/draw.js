@@ -1,7 +1,8 @@
 // Draws a view on a canvas. Keeps what it drew, for finding the shape under the pointer.
 
-const kFont = '11px system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif';
-const kFontBold = '600 11.5px system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif';
+const kFamily = 'system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif';
+const kFont = `11px ${kFamily}`;
+const kFontBold = `600 11.5px ${kFamily}`;
 const kRulerHeight = 26;
 
 class Painter {
@@ -18,7 +19,9 @@ class Painter {
     this.drawn = { bars: 0, moments: 0, marks: 0 };
     const { view, theme } = this;
     context.clearRect(0, 0, view.width, height);
-    context.font = kFont;
+    context.font = `${(11 * Math.sqrt(view.scale)).toFixed(1)}px ${kFamily}`;
+    if (this.scale !== view.scale) this.widths.clear();  // letters have another size
+    this.scale = view.scale;
     context.textBaseline = "middle";
     context.lineWidth = 1;
     this.draw_grid(height);
@@ -111,6 +114,7 @@ class Painter {
     this.line(0, y + 0.5, view.width, y + 0.5);
     context.fillStyle = theme.page.faint;
     context.fillText(view.folded.has(`p${band.process}`) ? "▸" : "▾", 8, y + band.height / 2);
+    const font = context.font;
     context.font = kFontBold;
     context.fillStyle = theme.page.text;
     context.fillText(process.title, 22, y + band.height / 2);
@@ -119,6 +123,7 @@ class Painter {
     context.fillStyle = theme.page.faint;
     context.fillText(this.clipped(process.facts.map((fact) => fact.join(" ")).join("  ·  "),
                                   view.width - used - 12), used, y + band.height / 2);
+    context.font = font;
     this.shapes.push({ x0: 0, x1: view.width, y0: y, y1: y + band.height, fold: `p${band.process}` });
   }
 
@@ -201,24 +206,24 @@ class Painter {
     this.shapes.push({ x0, x1, y0: y, y1: y + height, event: picture.bars.begin[bar], bar });
   }
 
-  // Wide enough: a pill with its words; else a narrow mark, with words where there is room behind it.
+  // Wide enough: a pill with its words; else a mark, with words where there is room behind it.
   draw_moment(event, x0, x1, next, y, height) {
     const { context, view, theme } = this;
     const picture = view.picture;
     context.globalAlpha = view.is_match(~event) ? 1 : theme.page.dim;
     context.fillStyle = theme.fill(picture.categories[picture.category[event]]);
-    const is_pill = x1 - x0 >= 16;
-    const mark = is_pill ? x1 - 1 : Math.min(x1, x0 + 4);
-    if (is_pill) rounded(context, x0 + 0.5, y + 1, x1 - x0 - 1, height - 3, (height - 3) / 2);
+    const is_pill = x1 - x0 >= 12;
+    const mark = is_pill ? Math.min(x1 - 1, x0 + 220) : Math.min(x1, x0 + 4);
+    if (is_pill) rounded(context, x0 + 0.5, y + 1, mark - x0, height - 3, (height - 3) / 2);
     else rounded(context, x0, y + 1, Math.max(mark - x0, 1.5), height - 3, 0);
     context.fill();
     const text = picture.strings[picture.words[event]];
-    if (is_pill) {
-      const room = Math.min(next, view.width) - x0 - 10;
-      this.write(text, x0 + 6, x1 - x0 >= 40 ? Math.max(x1 - x0 - 10, 0) : room, y, height - 1);
+    const is_inside = mark - x0 >= 64 || this.text_width(text) + 12 <= mark - x0;
+    if (is_inside) {
+      this.write(text, x0 + 7, mark - x0 - 10, y, height - 1);
     } else if (next - mark > 34) {
       context.fillStyle = theme.page.faint;
-      context.fillText(this.clipped(text, Math.min(next, view.width) - mark - 8), mark + 3, y + height / 2);
+      context.fillText(this.clipped(text, Math.min(next, view.width) - mark - 8), mark + 4, y + height / 2);
     }
     context.globalAlpha = 1;
     this.outline(event, event, { x0, x1: mark, y, height });
@@ -298,14 +303,19 @@ class Painter {
 
   // Widths of letters are measured once.
   clipped(text, room) {
-    let width = 0;
+    if (this.text_width(text) <= room) return text;
+    let width = this.width_of("…");
     for (let i = 0; i < text.length; i++) {
       width += this.width_of(text[i]);
-      if (width <= room) continue;
-      const kept = text.slice(0, Math.max(i - 1, 0));
-      return kept.length < 2 ? "" : kept + "…";
+      if (width > room) return i < 2 ? "" : text.slice(0, i) + "…";
     }
     return text;
+  }
+
+  text_width(text) {
+    let width = 0;
+    for (const letter of text) width += this.width_of(letter);
+    return width;
   }
 
   width_of(letter) {
@@ -330,7 +340,8 @@ function rounded(context, x, y, width, height, radius) {
   else context.roundRect(x, y, width, height, Math.min(radius, width / 2));
 }
 
-// The whole run as one strip a process: how many events, where the findings are, what is in view.
+// The whole run as one strip a process: its outermost brackets, where the findings are, what is in
+// view.
 class Overview {
   constructor(view) {
     this.view = view;
@@ -342,29 +353,33 @@ class Overview {
     const width = view.width - kGutter;
     context.clearRect(0, 0, view.width, height);
     const shown = picture.processes.map((_, p) => p).filter((p) => !view.hidden_processes.has(p));
-    const strip = (height - 6) / Math.max(shown.length, 1);
-    const columns = Math.ceil(width / 2);
-    const counts = picture.processes.map(() => new Float32Array(columns));
-    let most = 1;
-    for (let e = 0; e < picture.count; e++) {
-      const column = Math.min(Math.floor(this.share(view.place_of(e)) * columns), columns - 1);
-      const count = ++counts[picture.process_of(e)][Math.max(column, 0)];
-      most = Math.max(most, count);
-    }
-    context.fillStyle = theme.fill("collective");
-    shown.forEach((p, i) => {
-      for (let c = 0; c < columns; c++) {
-        if (counts[p][c] === 0) continue;
-        const tall = Math.max((strip - 2) * Math.sqrt(counts[p][c] / most), 1.5);
-        context.fillRect(kGutter + c * 2, 3 + (i + 1) * strip - tall, 1.6, tall);
-      }
-    });
+    const strip = (height - 8) / Math.max(shown.length, 1);
+    shown.forEach((p, i) => this.draw_strip(context, p, 4 + i * strip, strip - 2, theme, width));
     for (const [event, list] of picture.findings_of) {
       const is_bad = list.some((f) => !picture.findings[f].is_latent);
       context.fillStyle = is_bad ? theme.page.bad : theme.page.latent;
       context.fillRect(kGutter + this.share(view.place_of(event)) * width - 1, 1, 2.5, height - 2);
     }
     this.draw_window(context, height, theme, width);
+  }
+
+  // The main thread above, the others and what is in flight below.
+  draw_strip(context, process, y, height, theme, width) {
+    const { view } = this;
+    const picture = view.picture;
+    const tracks = picture.tracks.map((track, t) => t).filter((t) => picture.tracks[t].process === process);
+    tracks.slice(0, 3).forEach((t, i, all) => {
+      const row_height = height / all.length;
+      let drawn_to = -1;
+      for (const shape of picture.rows[t][0]) {
+        const x0 = kGutter + this.share(view.begin_of(shape)) * width;
+        const x1 = Math.max(kGutter + this.share(view.end_of(shape)) * width, x0 + 1);
+        if (x1 < drawn_to + 0.5) continue;
+        context.fillStyle = theme.fill(picture.categories[picture.category_of(shape)]);
+        context.fillRect(x0, y + i * row_height, x1 - x0, Math.max(row_height - 1, 1));
+        drawn_to = x1;
+      }
+    });
   }
 
   draw_window(context, height, theme, width) {

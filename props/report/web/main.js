@@ -18,7 +18,7 @@ class App {
     this.panels.build();
     new Controls(this).connect();
     this.read_hash();
-    new ResizeObserver(() => this.redraw()).observe(this.scroll);
+    new ResizeObserver(() => this.draw()).observe(this.scroll);
     this.draw();
     this.say_ready();
   }
@@ -47,11 +47,16 @@ class App {
     const width = this.scroll.clientWidth;
     const height = this.scroll.clientHeight;
     this.view.width = width;
+    this.view.fill_height(height);
     document.getElementById("space").style.height = `${Math.max(this.view.height, height)}px`;
     this.painter.draw(fitted(this.lanes, width, height), this.scroll.scrollTop, height);
     this.painter.draw_ruler(fitted(document.getElementById("ruler"), width, kRulerHeight));
     const strip = document.getElementById("overview");
     this.overview.draw(fitted(strip, width, 46), 46, this.theme);
+    this.say_drawn();
+  }
+
+  say_drawn() {
     const facts = document.documentElement.dataset;
     facts.drawnBars = String(this.painter.drawn.bars);
     facts.drawnMoments = String(this.painter.drawn.moments);
@@ -176,7 +181,7 @@ class App {
       const place = view.place_of(bad.event);
       view.set_range(place - 40, place + 40);
     }
-    if (bad) this.bring_into_view(bad.event);
+    if (bad) this.select(bad.event);
   }
 }
 

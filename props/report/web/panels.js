@@ -57,11 +57,17 @@ class Panels {
   }
 
   build_verdict() {
-    const { findings } = this.app.picture;
-    const bad = findings.filter((finding) => !finding.is_latent).length;
+    const { findings, document: facts } = this.app.picture;
+    const bad = findings.filter((finding) => !finding.is_latent);
+    const rules = new Set(bad.map((finding) => finding.number));
     const verdict = this.find("verdict");
-    verdict.className = bad > 0 ? "verdict is-bad" : "verdict is-good";
-    verdict.textContent = bad === 0 ? this.app.picture.document.good : bad === 1 ? "1 rule broken" : `${bad} findings`;
+    verdict.className = bad.length > 0 ? "verdict is-bad" : "verdict is-good";
+    const places = bad.length > rules.size ? `, ${bad.length} places` : "";
+    verdict.textContent = bad.length === 0 ? facts.good
+      : rules.size === 1 ? `${[...rules][0]} broken${places}` : `${rules.size} rules broken${places}`;
+    const latent = this.find("latent");
+    latent.hidden = bad.length === findings.length;
+    latent.textContent = `${findings.length - bad.length} latent`;
   }
 
   // Also the filter by kind.
@@ -101,22 +107,37 @@ class Panels {
     fill(this.find("ranks"), ...ranks);
   }
 
+  // A card a rule, in it a button a place.
   build_findings() {
     const { picture } = this.app;
-    const list = this.find("findings");
     document.body.classList.toggle("has-findings", picture.findings.length > 0);
-    fill(list, ...picture.findings.map((finding, i) => {
-      const where = finding.event < 0 ? finding.where
-        : `${finding.where}, lc ${picture.lc[finding.event]}`;
-      const item = element("button", { type: "button", class: "finding", "data-finding": String(i),
-                                       onclick: () => this.app.jump_to_finding(i) },
-        element("b", { class: finding.is_latent ? "is-latent" : "is-bad", text: finding.number }),
-        element("strong", { text: finding.id }),
-        element("span", { class: "where", text: where }),
-        element("p", { text: finding.text }));
-      if (finding.statement) item.append(element("p", { class: "rule", text: `rule: ${finding.statement}` }));
-      return element("li", {}, item);
-    }));
+    const rules = new Map();
+    picture.findings.forEach((finding, i) => {
+      const key = `${finding.id} ${finding.is_latent}`;
+      if (!rules.has(key)) rules.set(key, []);
+      rules.get(key).push(i);
+    });
+    fill(this.find("findings"), ...[...rules.values()].map((places) => this.rule_card(places)));
+  }
+
+  rule_card(places) {
+    const { picture } = this.app;
+    const first = picture.findings[places[0]];
+    return element("li", { class: "rule" },
+      element("header", {},
+        element("b", { class: first.is_latent ? "is-latent" : "is-bad", text: first.number }),
+        element("strong", {}, ...breakable(first.id))),
+      first.statement ? element("p", { class: "statement", text: first.statement }) : null,
+      ...places.map((i) => this.place_button(i)));
+  }
+
+  place_button(i) {
+    const { picture } = this.app;
+    const finding = picture.findings[i];
+    const where = finding.event < 0 ? finding.where : `${finding.where}, lc ${picture.lc[finding.event]}`;
+    return element("button", { type: "button", class: "finding", "data-finding": String(i),
+                               onclick: () => this.app.jump_to_finding(i) },
+      element("span", { class: "where", text: where }), element("span", { text: finding.text }));
   }
 
   build_reproduce() {
@@ -232,6 +253,11 @@ class Panels {
     tip.style.left = `${left}px`;
     tip.style.top = `${above}px`;
   }
+}
+
+// A long name that may be broken behind its points and underscores.
+function breakable(name) {
+  return name.split(/(?<=[._])/).flatMap((part) => [part, document.createElement("wbr")]);
 }
 
 function toggle(set, value) {

@@ -11,6 +11,7 @@ class View {
     this.picture = picture;
     this.axis = "order";
     this.width = 800;
+    this.scale = 1;  // of the rows: a run of few lanes uses the room there is
     this.hidden_categories = new Set();
     this.hidden_processes = new Set();
     this.folded = new Set();  // "p3": process, "t5": track
@@ -36,7 +37,7 @@ class View {
       if (this.folded.has(`p${p}`)) return;
       picture.tracks.forEach((track, t) => {
         if (track.process !== p) return;
-        const row_height = kRowHeights[track.kind] || 18;
+        const row_height = Math.round((kRowHeights[track.kind] || 18) * this.scale);
         const rows = this.folded.has(`t${t}`) ? 1 : Math.max(track.rows, 1);
         this.bands.push({
           type: "track", process: p, track: t, y, row_height, rows,
@@ -47,6 +48,14 @@ class View {
       y += 6;
     });
     this.height = y;
+  }
+
+  // Rows as tall as this height allows, within reason.
+  fill_height(height) {
+    this.scale = 1;
+    this.lay_out();
+    this.scale = Math.min(Math.max((height * 0.92) / Math.max(this.height, 1), 1), 1.5);
+    if (this.scale > 1) this.lay_out();
   }
 
   measure() {
