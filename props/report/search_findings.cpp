@@ -175,7 +175,7 @@ Picture finding_picture(const ZeroEpilogueReport& report, const ZeroEpilogueFind
                                 {.number = about.number,
                                  .id = about.rule,
                                  .statement = about.statement,
-                                 .text = "not so here: " + about.statement});
+                                 .text = "does not hold in this order: " + about.statement});
   if (!about.reproduce.empty()) picture.reproduce = "zeroproof " + about.reproduce;
   return picture;
 }

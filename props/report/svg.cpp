@@ -26,9 +26,9 @@ int width_of(std::string_view text, double letter = kLetter) {
   return static_cast<int>(static_cast<double>(display_width(text)) * letter) + 1;
 }
 
-// One line of the chart: an event, or how many were left out here.
+// One line of the chart: an event, the same one on other ranks, or how many were left out here.
 struct Row {
-  std::int64_t event = -1;
+  std::vector<std::uint32_t> events;
   std::size_t left_out = 0;
   std::vector<const PictureFinding*> findings;
   int y = 0;
@@ -89,15 +89,33 @@ class Chart {
     std::vector<bool> is_kept = kept(events, options.rows_max);
     for (std::size_t i = 0; i < events.size(); ++i) {
       if (is_kept[i]) {
-        rows_.push_back({.event = events[i]});
-        const auto found = findings_of_.find(events[i]);
-        if (found != findings_of_.end()) rows_.back().findings = found->second;
-      } else if (rows_.empty() || rows_.back().event >= 0) {
+        keep(events[i]);
+      } else if (rows_.empty() || rows_.back().left_out == 0) {
         rows_.push_back({.left_out = 1});
       } else {
         ++rows_.back().left_out;
       }
     }
+  }
+
+  // Ranks that do the same at the same place share a line.
+  void keep(std::uint32_t event) {
+    const auto found = findings_of_.find(event);
+    const bool is_bad = found != findings_of_.end();
+    if (!is_bad && !rows_.empty() && is_alike(rows_.back(), picture_.events[event])) {
+      rows_.back().events.push_back(event);
+      return;
+    }
+    rows_.push_back({.events = {event}});
+    if (is_bad) rows_.back().findings = found->second;
+  }
+
+  bool is_alike(const Row& row, const PictureEvent& event) const {
+    if (row.events.empty() || !row.findings.empty()) return false;
+    return std::all_of(row.events.begin(), row.events.end(), [&](std::uint32_t other) {
+      const PictureEvent& one = picture_.events[other];
+      return one.tick == event.tick && one.lc == event.lc && one.track != event.track;
+    });
   }
 
   // Around the findings, each with as many neighbours as there is room for; else the beginning.
@@ -122,10 +140,11 @@ class Chart {
 
   void lay_out_lanes() {
     for (const Row& row : rows_) {
-      if (row.event < 0) continue;
-      const PictureEvent& event = at(row);
-      Lane& lane = lanes_[event.track];
-      lane.width = std::max(lane.width, 2 * indent(event) + width_of(words(event)) + 44);
+      for (const std::uint32_t id : row.events) {
+        const PictureEvent& event = picture_.events[id];
+        Lane& lane = lanes_[event.track];
+        lane.width = std::max(lane.width, 2 * indent(event) + width_of(words(event)) + 44);
+      }
     }
     int x = kMargin + kClock + 14;
     for (auto& [track, lane] : lanes_) {
@@ -149,7 +168,7 @@ class Chart {
       for (const PictureFinding* finding : row.findings) {
         y += static_cast<int>(told(*finding).size()) * kToldRow + 8;
       }
-      if (row.event >= 0) y_of_[row.event] = row.y;
+      for (const std::uint32_t event : row.events) y_of_[event] = row.y;
     }
     foot_ = y;
   }
@@ -170,10 +189,6 @@ class Chart {
 
   void put_text(std::string_view style, int x, int y, std::string_view text) {
     put("<text class=\"{}\" x=\"{}\" y=\"{}\">{}</text>\n", style, x, y, escape_html(text));
-  }
-
-  const PictureEvent& at(const Row& row) const {
-    return picture_.events[static_cast<std::size_t>(row.event)];
   }
 
   void draw_head() {
@@ -213,10 +228,10 @@ class Chart {
     }
     for (const auto& [peer, events] : peers) {
       for (std::size_t i = 1; i < events.size(); ++i) {
-        const auto [x0, y0] = place_of(events[i - 1]);
+        const auto [from, y0] = place_of(events[i - 1]);
         const auto [x1, y1] = place_of(events[i]);
-        put("<path class=\"tie\" d=\"M{} {}C{} {} {} {} {} {}\"/>\n", x0, y0, x0 - 22, y0, x1 - 22,
-            y1, x1, y1);
+        const int x0 = from + 20 + width_of(words(picture_.events[events[i - 1]]));
+        if (x0 < x1) put("<path class=\"tie\" d=\"M{} {}L{} {}\"/>\n", x0, y0, x1 - 8, y1);
       }
     }
   }
@@ -227,23 +242,29 @@ class Chart {
   }
 
   void draw_row(const Row& row) {
-    if (row.event < 0) {
+    if (row.events.empty()) {
       put_text("faint", kMargin + kClock + 9, row.y + 4,
                fmt::format("… {} events left out", row.left_out));
       return;
     }
-    const PictureEvent& event = at(row);
-    const auto [x, y] = place_of(static_cast<std::uint32_t>(row.event));
-    const bool is_bad = !row.findings.empty();
-    const bool is_latent = is_bad && std::all_of(row.findings.begin(), row.findings.end(),
-                                                 [](const auto* one) { return one->is_latent; });
-    const std::string_view style = is_latent ? "latent" : "bad";
-    if (is_bad) draw_told(row, style);
-    put_text("clock", kMargin + kClock, y + 4, std::to_string(event.lc));
+    const bool is_latent = std::all_of(row.findings.begin(), row.findings.end(),
+                                       [](const auto* one) { return one->is_latent; });
+    const std::string_view style = row.findings.empty() ? "" : is_latent ? "latent" : "bad";
+    if (!style.empty()) draw_told(row, style);
+    put_text("clock", kMargin + kClock, row.y + 4,
+             std::to_string(picture_.events[row.events.front()].lc));
+    for (const std::uint32_t event : row.events) draw_event(event, style);
+  }
+
+  void draw_event(std::uint32_t id, std::string_view style) {
+    const PictureEvent& event = picture_.events[id];
+    const auto [x, y] = place_of(id);
     put("<circle class=\"c{}\" cx=\"{}\" cy=\"{}\" r=\"4.5\"/>\n", static_cast<int>(event.category),
         x, y);
-    if (is_bad) put("<circle class=\"{}-ring\" cx=\"{}\" cy=\"{}\" r=\"8\"/>\n", style, x, y);
-    put_text(is_bad ? style : "", x + 13, y + 4, words(event));
+    if (!style.empty()) {
+      put("<circle class=\"{}-ring\" cx=\"{}\" cy=\"{}\" r=\"8\"/>\n", style, x, y);
+    }
+    put_text(style, x + 13, y + 4, words(event));
   }
 
   void draw_told(const Row& row, std::string_view style) {
