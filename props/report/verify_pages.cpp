@@ -155,15 +155,19 @@ class Index {
       }
       const std::string verdict = trimmed(line.substr(0, kVerdict));
       const std::string rest = line.size() > kVerdict ? line.substr(kVerdict) : "";
-      const bool is_absent = verdict == "not built";
-      const std::size_t name = is_absent ? rest.size() : std::min(rest.find(' '), rest.size());
+      if (verdict == "not built") {
+        rows += fmt::format(
+            "<tr><td><span class=\"chip none\">{}</span></td><td "
+            "colspan=\"2\"><b>{}</b></td></tr>\n",
+            verdict, escaped(rest));
+        continue;
+      }
+      const std::size_t name = std::min(rest.find(' '), rest.size());
       const bool is_good = verdict == "held" || verdict == "caught";
       rows += fmt::format(
           "<tr><td><span class=\"chip {}\">{}</span></td><td><b>{}</b></td><td>{}</td></tr>\n",
-          is_absent ? "none"
-          : is_good ? "good"
-                    : "bad",
-          escaped(verdict), escaped(rest.substr(0, name)), escaped(trimmed(rest.substr(name))));
+          is_good ? "good" : "bad", escaped(verdict), escaped(rest.substr(0, name)),
+          escaped(trimmed(rest.substr(name))));
     }
     return "<h2>Parts</h2>\n<div class=\"card\"><table>\n" + rows + "</table></div>\n";
   }

@@ -121,6 +121,25 @@ class Browser:
             raise RuntimeError(f"{script}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
+    def wait_for(self, script, timeout=20):
+        """Waits until the expression is true, over a change of the page."""
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                if self.run(script):
+                    return
+            except RuntimeError:
+                pass  # the page went away; the next one is asked
+            if time.monotonic() > end:
+                raise TimeoutError(f"never true: {script}")
+            time.sleep(0.03)
+
+    def visit(self, path):
+        """Opens a file that is no page of lanes."""
+        self.events.clear()
+        self.call("Page.navigate", url="file://" + path)
+        self.wait_for("document.readyState === 'complete'")
+
     def settle(self):
         """Waits until what was asked to be drawn is drawn."""
         self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

@@ -271,7 +271,8 @@ std::int64_t PictureBuilder::find_event(std::size_t source, std::int32_t rank,
   const auto process = state_->processes.find({source, rank});
   if (process == state_->processes.end()) return -1;
   const auto found = process->second.event_of.find(lc);
-  return found == process->second.event_of.end() ? -1 : found->second;
+  if (found == process->second.event_of.end()) return -1;
+  return found->second;
 }
 
 std::int64_t PictureBuilder::find_task(std::size_t source, std::int64_t call) const {

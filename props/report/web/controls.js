@@ -31,6 +31,7 @@ class Controls {
     find("fit").addEventListener("click", () => this.fit());
     find("theme").addEventListener("click", () => this.other_theme());
     find("help").addEventListener("click", () => { find("keys").hidden = !find("keys").hidden; });
+    addEventListener("hashchange", () => app.read_hash());  // a link into this page was followed
     addEventListener("keydown", (event) => this.key(event));
     addEventListener("beforeprint", () => this.before_print());
     addEventListener("afterprint", () => this.after_print());
