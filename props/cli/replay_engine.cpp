@@ -13,10 +13,6 @@
 namespace zeroproof {
 namespace {
 
-Result<Schedule> schedule_in(const std::string& word) {
-  return is_schedule_text(word) ? parse_schedule(word, "this schedule") : read_schedule_file(word);
-}
-
 bool has_difference(const train::EngineReplay& replay) {
   return !replay.run.findings.empty() || (replay.host && !replay.host->difference.empty());
 }
@@ -35,6 +31,10 @@ void EngineReplayVerb::declare(Flags& flags) {
                    "of a schedule of the engine: sim (default), or host or cuda too: its node "
                    "order on threads or GPUs, compared",
                    {"sim", "host", "cuda"}});
+}
+
+Result<Schedule> EngineReplayVerb::schedule_in(const std::string& word) {
+  return is_schedule_text(word) ? parse_schedule(word, "this schedule") : read_schedule_file(word);
 }
 
 bool EngineReplayVerb::is_meant(const std::vector<std::string>& words) {

@@ -7,7 +7,9 @@
 #include <memory>
 
 #include "engine/files/atomic_file.h"
+#include "props/cli/engine_picture.h"
 #include "props/cli/interrupt.h"
+#include "props/cli/replay_engine.h"
 #include "props/cli/shell_quote.h"
 #include "props/replay/replay.h"
 #include "props/replay/schedule_replay.h"
@@ -15,6 +17,7 @@
 #include "props/report/html.h"
 #include "props/report/picture/pictures.h"
 #include "props/report/replay_findings.h"
+#include "props/report/search_findings.h"
 #include "props/report/svg.h"
 
 namespace zeroproof {
@@ -32,6 +35,10 @@ std::string file_in(const std::string& out, const std::string& form) {
   return is_folder(out) || out.ends_with('/') ? (fs::path(out) / ("show." + form)).string() : out;
 }
 
+bool is_any_schedule(const std::string& word) {
+  return is_schedule_word(word) || is_zero_epilogue_word(word);
+}
+
 }  // namespace
 
 void ShowPicture::declare(Flags& flags) {
@@ -41,7 +48,7 @@ void ShowPicture::declare(Flags& flags) {
 
 bool ShowPicture::is_meant(const std::vector<std::string>& words) const {
   return is_html_ || is_svg_ || words.size() > 1 ||
-         (!words.empty() && (is_folder(words.front()) || is_schedule_word(words.front())));
+         (!words.empty() && (is_folder(words.front()) || is_any_schedule(words.front())));
 }
 
 Result<VerbResult> ShowPicture::run(const std::vector<std::string>& words,
@@ -51,7 +58,7 @@ Result<VerbResult> ShowPicture::run(const std::vector<std::string>& words,
   if (session.common.wants_json) {
     return fail(ErrorCode::usage, "show: --json shows one trace; convert or replay take several");
   }
-  const bool is_schedule = std::any_of(words.begin(), words.end(), is_schedule_word);
+  const bool is_schedule = std::any_of(words.begin(), words.end(), is_any_schedule);
   if (is_schedule && words.size() > 1) {
     return fail(ErrorCode::usage, "show: name one schedule, or traces");
   }
@@ -83,10 +90,34 @@ Result<ShowPicture::Shown> ShowPicture::show_traces(const std::vector<std::strin
 
 Result<ShowPicture::Shown> ShowPicture::show_schedule(const std::string& word,
                                                       const Session& session) {
+  if (is_zero_epilogue_word(word)) return show_common_model(word);
+  if (EngineReplayVerb::is_meant({word})) return show_engine_schedule(word, session);
   const auto replay = replay_schedule(word, {});
   if (!replay) return tl::unexpected(replay.error());
   const std::string command = fmt::format("{} replay {}", session.program, shell_quote(word));
   return Shown{run_picture(*replay, command), ExitCode::held};
+}
+
+Result<ShowPicture::Shown> ShowPicture::show_engine_schedule(const std::string& word,
+                                                             const Session& session) {
+  const auto schedule = EngineReplayVerb::schedule_in(word);
+  if (!schedule) return tl::unexpected(schedule.error());
+  const auto replay = train::replay_engine(word, *schedule, train::Beside::nothing);
+  if (!replay) return tl::unexpected(replay.error());
+  auto picture = engine_schedule_picture(
+      *schedule, located_findings(std::vector<train::EngineReplay>{*replay}));
+  if (!picture) return tl::unexpected(picture.error());
+  picture->reproduce = fmt::format("{} replay {}", session.program, shell_quote(word));
+  return Shown{std::move(*picture), ExitCode::held};
+}
+
+Result<ShowPicture::Shown> ShowPicture::show_common_model(const std::string& word) {
+  const auto replay = replay_zero_epilogue(word);
+  if (!replay) return tl::unexpected(replay.error());
+  if (replay->report.findings.empty()) {
+    return fail(ErrorCode::usage, fmt::format("show: '{}' violates nothing any more", word));
+  }
+  return Shown{finding_picture(replay->report, replay->report.findings.front()), ExitCode::held};
 }
 
 Result<VerbResult> ShowPicture::write(Shown shown, const std::string& form, bool shows_all,

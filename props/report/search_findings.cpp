@@ -12,21 +12,6 @@
 namespace zeroproof {
 namespace {
 
-// A kind of the engine level is the number of a property, or a word of its own.
-LocatedFinding engine_finding(const train::CaseFinding& finding, const Schedule& schedule) {
-  LocatedFinding located{.rule = "engine." + finding.kind, .text = finding.text};
-  if (const Property* property = find_property(finding.kind)) {
-    located.rule = property->id;
-    located.number = property->number;
-    located.statement = property->statement;
-    located.source = property->source;
-  }
-  located.subject = schedule.scenario;
-  located.rank = finding.rank;
-  located.reproduce = "replay " + schedule_text(schedule);
-  return located;
-}
-
 // One event of a counterexample that has no record of its own.
 struct Step {
   std::int32_t rank = 0;
@@ -130,11 +115,26 @@ LocatedFinding located(const ZeroEpilogueFinding& finding) {
 
 }  // namespace
 
+// A kind of the engine level is the number of a property, or a word of its own.
+LocatedFinding located_finding(const train::CaseFinding& finding, const Schedule& schedule) {
+  LocatedFinding located{.rule = "engine." + finding.kind, .text = finding.text};
+  if (const Property* property = find_property(finding.kind)) {
+    located.rule = property->id;
+    located.number = property->number;
+    located.statement = property->statement;
+    located.source = property->source;
+  }
+  located.subject = schedule.scenario;
+  located.rank = finding.rank;
+  located.reproduce = "replay " + schedule_text(schedule);
+  return located;
+}
+
 LocatedFindings located_findings(const std::vector<TimedExploration>& explorations) {
   LocatedFindings findings;
   for (const TimedExploration& one : explorations) {
     for (const train::EngineFinding& finding : one.report.findings) {
-      findings.push_back(engine_finding(finding.finding, finding.minimized));
+      findings.push_back(located_finding(finding.finding, finding.minimized));
     }
   }
   return findings;
@@ -144,7 +144,7 @@ LocatedFindings located_findings(const std::vector<train::EngineReplay>& replays
   LocatedFindings findings;
   for (const train::EngineReplay& replay : replays) {
     for (const train::CaseFinding& finding : replay.run.findings) {
-      findings.push_back(engine_finding(finding, replay.schedule));
+      findings.push_back(located_finding(finding, replay.schedule));
     }
   }
   return findings;

@@ -15,6 +15,9 @@ LocatedFindings located_findings(const std::vector<train::EngineReplay>& replays
 LocatedFindings located_findings(const ZeroEpilogueReport& report);
 LocatedFindings located_findings(const HookOrderReport& report);
 
+// One of them; `schedule` shows it again.
+LocatedFinding located_finding(const train::CaseFinding& finding, const Schedule& schedule);
+
 // The events of a counterexample in their order, a lane a rank; the last one is the bad moment.
 Picture finding_picture(const ZeroEpilogueReport& report, const ZeroEpilogueFinding& finding);
 Picture finding_picture(const HookOrderReport& report, const HookOrderFinding& finding);

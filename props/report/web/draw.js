@@ -20,8 +20,6 @@ class Painter {
     const { view, theme } = this;
     context.clearRect(0, 0, view.width, height);
     context.font = `${(11 * Math.sqrt(view.scale)).toFixed(1)}px ${kFamily}`;
-    if (this.scale !== view.scale) this.widths.clear();  // letters have another size
-    this.scale = view.scale;
     context.textBaseline = "middle";
     context.lineWidth = 1;
     this.draw_grid(height);
@@ -319,8 +317,11 @@ class Painter {
   }
 
   width_of(letter) {
-    let width = this.widths.get(letter);
-    if (width === undefined) this.widths.set(letter, (width = this.context.measureText(letter).width));
+    const { font } = this.context;
+    if (!this.widths.has(font)) this.widths.set(font, new Map());
+    const widths = this.widths.get(font);
+    let width = widths.get(letter);
+    if (width === undefined) widths.set(letter, (width = this.context.measureText(letter).width));
     return width;
   }
 
