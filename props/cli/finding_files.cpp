@@ -40,10 +40,13 @@ Result<void> write_finding_files(const ExplorationReport& report, const std::str
     if (auto written = write_schedule_file(finding.schedule, base + ".zps"); !written) {
       return written;
     }
-    if (auto written = write_pictures(finding_picture(report, finding), base); !written) {
-      return written;
+    const Picture picture = finding_picture(report, finding);
+    if (!report.options.minimizes) {
+      auto written = write_file_atomically(base + ".svg", picture_svg(picture));
+      if (!written) return written;
+      continue;
     }
-    if (!report.options.minimizes) continue;
+    if (auto written = write_pictures(picture, base); !written) return written;
     if (auto written = write_minimized(finding, base); !written) return written;
   }
   return {};

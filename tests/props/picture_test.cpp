@@ -97,28 +97,60 @@ TEST(Picture, Puts_a_completion_behind_every_issue_of_its_collective) {
   }
 }
 
-TEST(Picture, Goes_on_where_a_rank_did_not_join) {
-  NameTable names;
-  PictureBuilder builder(names);
-  HookEvent event;
-  event.group = names.intern("world");
-  event.name = names.intern("all_reduce");
-  const auto add = [&](EventKind kind, std::int32_t rank, std::uint64_t lc, std::int64_t number) {
-    event.kind = kind;
-    event.rank = rank;
-    event.lc = lc;
-    event.index = number;
-    builder.add(event);
-  };
-  HeaderRecord header;
-  header.world = 2;
-  for (const std::int32_t rank : {0, 1}) {  // each waits for what the other never issues first
-    builder.begin_source(header, "r");
-    add(EventKind::coll_issue, rank, 1, rank);
-    add(EventKind::coll_complete, rank, 2, rank);
-    add(EventKind::coll_issue, rank, 3, 1 - rank);
+// Collectives of two ranks, event by event.
+class TwoRanks {
+ public:
+  TwoRanks() : builder_(names_) {
+    header_.world = 2;
+    event_.group = names_.intern("world");
+    event_.name = names_.intern("all_reduce");
   }
-  const Picture picture = builder.finish();
+
+  void begin(std::int32_t rank) {
+    builder_.begin_source(header_, "r");
+    event_.rank = rank;
+    event_.lc = 0;
+  }
+
+  void add(EventKind kind, std::int64_t number) {
+    event_.kind = kind;
+    event_.index = number;
+    ++event_.lc;
+    builder_.add(event_);
+  }
+
+  Picture finish() { return builder_.finish(); }
+
+ private:
+  NameTable names_;
+  PictureBuilder builder_;
+  HeaderRecord header_;
+  HookEvent event_;
+};
+
+TEST(Picture, Lets_a_rank_wait_for_the_one_that_is_late) {
+  TwoRanks run;
+  run.begin(0);
+  run.add(EventKind::coll_issue, 0);
+  run.add(EventKind::coll_complete, 0);
+  run.begin(1);
+  for (int i = 0; i < 5; ++i) run.add(EventKind::mark, -1);
+  run.add(EventKind::coll_issue, 0);
+  const Picture picture = run.finish();
+  EXPECT_EQ(picture.events[0].tick, 1U);
+  EXPECT_EQ(picture.events.back().tick, 6U) << "the late issue";
+  EXPECT_EQ(picture.events[1].tick, 7U) << "nothing is complete before";
+}
+
+TEST(Picture, Goes_on_where_a_rank_did_not_join) {
+  TwoRanks run;
+  for (const std::int32_t rank : {0, 1}) {  // each waits for what the other never issues first
+    run.begin(rank);
+    run.add(EventKind::coll_issue, rank);
+    run.add(EventKind::coll_complete, rank);
+    run.add(EventKind::coll_issue, 1 - rank);
+  }
+  const Picture picture = run.finish();
   ASSERT_EQ(picture.events.size(), 6U);
   for (const PictureEvent& one : picture.events) EXPECT_GT(one.tick, 0U);
   EXPECT_EQ(picture.bars.back().is_open, true) << "the last collective never completes";

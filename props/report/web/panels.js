@@ -63,8 +63,9 @@ class Panels {
     const verdict = this.find("verdict");
     verdict.className = bad.length > 0 ? "verdict is-bad" : "verdict is-good";
     const places = bad.length > rules.size ? `, ${bad.length} places` : "";
-    verdict.textContent = bad.length === 0 ? facts.good
-      : rules.size === 1 && /^[A-Z]\d/.test([...rules][0]) ? `${[...rules][0]} broken${places}` : `${rules.size} rule${rules.size === 1 ? "" : "s"} broken${places}`;
+    const [first] = rules;
+    const what = rules.size > 1 ? `${rules.size} rules` : /^[A-Z]\d/.test(first) ? first : "1 rule";
+    verdict.textContent = bad.length === 0 ? facts.good : `${what} broken${places}`;
     const latent = this.find("latent");
     latent.hidden = bad.length === findings.length;
     latent.textContent = `${findings.length - bad.length} latent`;
