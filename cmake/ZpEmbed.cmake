@@ -72,3 +72,36 @@ std::string_view torch_harness() {
 " @ONLY)
   set(${out} ${generated} PARENT_SCOPE)
 endfunction()
+
+# zp_embed_web(OUT): a source file with the files of props/report/web as strings, so that a page is
+# one file that needs no other.
+function(zp_embed_web out)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/report/web/*.*)
+  list(SORT files COMPARE NATURAL)
+  set(entries "")
+  foreach(path IN LISTS files)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+    get_filename_component(name ${path} NAME)
+    file(READ ${path} text)
+    string(APPEND entries "    WebFile{.name = \"${name}\", .text = R\"web(${text})web\"},\n")
+  endforeach()
+  list(LENGTH files count)
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/builtin_web_files.cpp)
+  file(CONFIGURE OUTPUT ${generated} CONTENT
+"// Generated from props/report/web.
+#include <array>
+
+#include \"props/report/web_files.h\"
+
+namespace zeroproof {
+
+std::span<const WebFile> web_files() {
+  static constexpr std::array<WebFile, ${count}> kFiles = {
+@entries@  };
+  return kFiles;
+}
+
+}  // namespace zeroproof
+" @ONLY)
+  set(${out} ${generated} PARENT_SCOPE)
+endfunction()

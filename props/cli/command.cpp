@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <exception>
+#include <fstream>
 #include <memory>
 
 #include "engine/files/atomic_file.h"
@@ -12,6 +14,8 @@
 #include "props/cli/interrupt.h"
 #include "props/cli/shell_quote.h"
 #include "props/cli/verb.h"
+#include "props/report/annotations.h"
+#include "props/report/sarif.h"
 
 namespace zeroproof {
 namespace {
@@ -132,7 +136,8 @@ class Command {
     } else if (result.text) {
       session_.out.write(result.text());
     }
-    const auto written = write_files(info, result);
+    auto written = write_files(info, result);
+    if (written) written = publish_findings(info, result);
     return written ? result.code : refuse(written.error());
   }
 
@@ -147,6 +152,34 @@ class Command {
     if (const auto made = make_folder(common.out_dir); !made) return made;
     return write_file_atomically(fmt::format("{}/{}.json", common.out_dir, info.name),
                                  result.json() + "\n");
+  }
+
+  // For the tools that read findings: SARIF, annotations, the summary of a step.
+  Result<void> publish_findings(const VerbInfo& info, const VerbResult& result) {
+    const CommonFlags& common = session_.common;
+    if (common.sarif_path.empty() && !common.has_annotations) return {};
+    if (!result.findings) {
+      if (common.sarif_path.empty()) return {};
+      return fail(ErrorCode::usage,
+                  fmt::format("{}: --sarif: this verb has no findings to write", info.name));
+    }
+    const std::string run = fmt::format("zeroproof {}", info.name);
+    const LocatedFindings findings = result.findings();
+    if (!common.sarif_path.empty()) {
+      const auto written =
+          write_file_atomically(common.sarif_path, sarif_text(run, ZP_VERSION, findings) + "\n");
+      if (!written) return written;
+    }
+    if (common.has_annotations) annotate(run, findings);
+    return {};
+  }
+
+  // The summary is a file that all steps of a job share.
+  static void annotate(const std::string& run, const LocatedFindings& findings) {
+    fmt::print(stderr, "{}", github_annotations(findings));
+    const char* const path = std::getenv("GITHUB_STEP_SUMMARY");
+    if (path == nullptr || *path == '\0') return;
+    std::ofstream(path, std::ios::app | std::ios::binary) << github_summary(run, findings);
   }
 
   Session session_;

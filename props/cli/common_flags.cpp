@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <limits>
 
 namespace zeroproof {
@@ -19,6 +20,11 @@ std::uint64_t scale_of(char suffix) {
     default:
       return 1;
   }
+}
+
+bool is_in_github_actions() {
+  const char* const value = std::getenv("GITHUB_ACTIONS");
+  return value != nullptr && std::string_view(value) == "true";
 }
 
 }  // namespace
@@ -43,6 +49,12 @@ void CommonFlagWords::declare(Flags& flags) {
   flags.add_value("seed", seed_, {"N", "decides every random choice (default 0); decimal or 0x"});
   flags.add_switch("json", given_.wants_json, "print one JSON document instead of text");
   flags.add_value("junit", given_.junit_path, {"FILE", "also write a JUnit report"});
+  flags.add_value("sarif", given_.sarif_path, {"FILE", "also write the findings as SARIF 2.1.0"});
+  flags.add_value("annotations", annotations_,
+                  {"FOR",
+                   "github: findings as annotations on stderr; auto (default): when "
+                   "GITHUB_ACTIONS=true; none",
+                   {"auto", "github", "none"}});
   flags.add_value("out", given_.out_dir, {"DIR", "also write the results into this folder"});
   flags.add_value("color", color_, {"WHEN", "auto, always or never", {"auto", "always", "never"}});
   flags.add_value("progress", progress_,
@@ -55,6 +67,8 @@ Result<CommonFlags> CommonFlagWords::values() const {
   const auto seed = parse_count(seed_, "--seed");
   if (!seed) return tl::unexpected(seed.error());
   values.seed = *seed;
+  values.has_annotations =
+      annotations_ == "github" || (annotations_ == "auto" && is_in_github_actions());
   values.color = color_choice_of(color_).value_or(ColorChoice::automatic);
   values.progress = progress_mode_of(progress_).value_or(ProgressMode::automatic);
   return values;

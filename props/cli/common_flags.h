@@ -15,8 +15,10 @@ struct CommonFlags {
   std::uint64_t seed = 0;
   bool wants_json = false;
   bool wants_help = false;
-  std::string junit_path;  // empty: no file
-  std::string out_dir;     // empty: no files
+  std::string junit_path;        // empty: no file
+  std::string sarif_path;        // the same
+  bool has_annotations = false;  // on stderr, as GitHub reads them
+  std::string out_dir;           // empty: no files
   ColorChoice color = ColorChoice::automatic;
   ProgressMode progress = ProgressMode::automatic;
 };
@@ -32,6 +34,7 @@ class CommonFlagWords {
   std::string seed_ = "0";
   std::string color_ = "auto";
   std::string progress_ = "auto";
+  std::string annotations_ = "auto";
 };
 
 // A count with an optional k, M or G: "250", "10k", "0x1f". `what` starts the error.

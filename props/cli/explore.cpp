@@ -20,6 +20,7 @@
 #include "props/report/explore_junit.h"
 #include "props/report/explore_text.h"
 #include "props/report/json.h"
+#include "props/report/replay_findings.h"
 #include "props/report/run_trace.h"
 
 namespace zeroproof {
@@ -223,7 +224,8 @@ class ExploreVerb final : public Verb {
         .code = exit_code_of(worst),
         .text = [reports, &session] { return page(*reports, session); },
         .json = [reports, &session] { return explore_json(*reports, session.common.seed); },
-        .junit = [reports] { return explore_cases(*reports); }};
+        .junit = [reports] { return explore_cases(*reports); },
+        .findings = [reports] { return located_findings(*reports); }};
   }
 
   static std::string page(const std::vector<ExplorationReport>& reports, const Session& session) {

@@ -8,11 +8,14 @@
 
 #include "engine/files/atomic_file.h"
 #include "props/cli/budget.h"
+#include "props/cli/engine_picture.h"
 #include "props/cli/environment.h"
 #include "props/cli/explore_watch.h"
+#include "props/cli/finding_files.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/shell_quote.h"
+#include "props/report/search_findings.h"
 #include "props/scenario.h"
 #include "props/train/scenario.h"
 
@@ -33,8 +36,20 @@ bool is_protocol_scenario(const std::string& word) {
 
 using Explorations = std::vector<TimedExploration>;
 
-// DIR/explore.json, and for every finding DIR/SCENARIO-KIND.zps and -min.zps; also of what was
-// done by the time that the user interrupted.
+// BASE.svg and BASE.html of the minimised run; a run with faults has no picture.
+Result<void> write_picture(const train::EngineFinding& finding, const std::string& base) {
+  const LocatedFinding located = located_finding(finding.finding, finding.minimized);
+  auto picture = engine_schedule_picture(finding.minimized, {located});
+  if (!picture) {
+    return picture.error().code == ErrorCode::cannot_run ? Result<void>{}
+                                                         : tl::unexpected(picture.error());
+  }
+  picture->reproduce = "zeroproof " + located.reproduce;
+  return write_pictures(*picture, base);
+}
+
+// DIR/explore.json, and for every finding DIR/SCENARIO-KIND.zps, .svg, .html and -min.zps; also of
+// what was done by the time that the user interrupted.
 Result<void> write_files(const Explorations& explorations, const Session& session) {
   const std::string& folder = session.common.out_dir;
   if (folder.empty()) return {};
@@ -47,6 +62,7 @@ Result<void> write_files(const Explorations& explorations, const Session& sessio
           fmt::format("{}/{}-{}", folder, finding.schedule.scenario, finding.finding.kind);
       if (auto written = write_schedule_file(finding.schedule, base + ".zps"); !written)
         return written;
+      if (auto written = write_picture(finding, base); !written) return written;
       if (!one.report.options.minimizes) continue;
       if (auto written = write_schedule_file(finding.minimized, base + "-min.zps"); !written)
         return written;
@@ -252,6 +268,7 @@ Result<VerbResult> EngineExplore::run(const ExploreWords& words, Session& sessio
     return engine_exploration_json(*explorations, session.common.seed);
   };
   result.junit = [explorations] { return engine_exploration_cases(*explorations); };
+  result.findings = [explorations] { return located_findings(*explorations); };
   return result;
 }
 

@@ -1,11 +1,16 @@
 #include "props/cli/explore_hook_order.h"
 
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "props/cli/budget.h"
 #include "props/cli/explore_watch.h"
+#include "props/cli/finding_files.h"
+#include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
 #include "props/hook_order.h"
+#include "props/report/search_findings.h"
 
 namespace zeroproof {
 namespace {
@@ -16,6 +21,20 @@ ExitCode exit_code_of(const HookOrderReport& report) {
   if (was_interrupted()) return ExitCode::interrupted;
   const bool is_whole = report.scheduler != "exhaustive" || report.has_exhausted;
   return is_whole ? ExitCode::held : ExitCode::time_limit;
+}
+
+// DIR/hook_order-A3.svg and .html, one of each a falsified property.
+Result<void> write_files(const HookOrderReport& report, const std::string& folder) {
+  if (folder.empty()) return {};
+  if (auto made = make_folder(folder); !made) return made;
+  for (const HookOrderFinding& finding : report.findings) {
+    const std::string base =
+        fmt::format("{}/hook_order-{}", folder, property_name(finding.property));
+    if (auto written = write_pictures(finding_picture(report, finding), base); !written) {
+      return written;
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -35,13 +54,17 @@ Result<VerbResult> run_hook_order(const HookOrderFlags& flags, Session& session)
   auto report = explore_hook_order(options);
   if (!report) return tl::unexpected(report.error());
   const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
+  if (auto written = write_files(*report, session.common.out_dir); !written) {
+    return tl::unexpected(written.error());
+  }
   const auto shared = std::make_shared<HookOrderReport>(std::move(*report));
   return VerbResult{
       .code = exit_code_of(*shared),
       .text = [shared, seconds,
                &session] { return session.seed_line() + hook_order_text(*shared, seconds); },
       .json = [shared, seconds,
-               &session] { return hook_order_json(*shared, session.common.seed, seconds); }};
+               &session] { return hook_order_json(*shared, session.common.seed, seconds); },
+      .findings = [shared] { return located_findings(*shared); }};
 }
 
 }  // namespace zeroproof

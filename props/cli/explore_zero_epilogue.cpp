@@ -8,8 +8,10 @@
 #include "engine/files/atomic_file.h"
 #include "props/cli/budget.h"
 #include "props/cli/explore_watch.h"
+#include "props/cli/finding_files.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
+#include "props/report/search_findings.h"
 #include "props/zero_epilogue.h"
 
 namespace zeroproof {
@@ -19,7 +21,7 @@ double seconds_between(std::int64_t start_ns, std::int64_t end_ns) {
   return static_cast<double>(end_ns - start_ns) * 1e-9;
 }
 
-// DIR/zero_epilogue-A3.zpe, one a falsified property.
+// DIR/zero_epilogue-A3.zpe, .svg and .html, one of each a falsified property.
 Result<void> write_files(const ZeroEpilogueReport& report, const std::string& folder) {
   if (folder.empty()) return {};
   if (auto made = make_folder(folder); !made) return made;
@@ -27,6 +29,10 @@ Result<void> write_files(const ZeroEpilogueReport& report, const std::string& fo
     const std::string path =
         fmt::format("{}/zero_epilogue-{}.zpe", folder, property_name(finding.property));
     if (auto written = write_file_atomically(path, finding.file); !written) return written;
+    const std::string base = path.substr(0, path.rfind('.'));
+    if (auto written = write_pictures(finding_picture(report, finding), base); !written) {
+      return written;
+    }
   }
   return {};
 }
@@ -44,6 +50,7 @@ VerbResult result_of(ZeroEpilogueReport report, ExitCode code, const ZeroEpilogu
     return zero_epilogue_json(*shared, session.common.seed, seconds);
   };
   result.junit = [shared] { return zero_epilogue_cases(*shared); };
+  result.findings = [shared] { return located_findings(*shared); };
   return result;
 }
 

@@ -6,6 +6,9 @@
 
 #include "engine/files/atomic_file.h"
 #include "props/replay/schedule_replay.h"
+#include "props/report/html.h"
+#include "props/report/picture/pictures.h"
+#include "props/report/svg.h"
 
 namespace zeroproof {
 namespace {
@@ -23,6 +26,12 @@ Result<void> write_minimized(const ExplorationFinding& finding, const std::strin
 
 }  // namespace
 
+Result<void> write_pictures(const Picture& picture, const std::string& base) {
+  auto written = write_file_atomically(base + ".svg", picture_svg(picture));
+  if (!written) return written;
+  return write_file_atomically(base + ".html", picture_html(picture));
+}
+
 Result<void> write_finding_files(const ExplorationReport& report, const std::string& folder) {
   for (const ExplorationFinding& finding : report.findings) {
     const std::string stem = std::filesystem::path(report.options.scenario).stem().string();
@@ -31,7 +40,13 @@ Result<void> write_finding_files(const ExplorationReport& report, const std::str
     if (auto written = write_schedule_file(finding.schedule, base + ".zps"); !written) {
       return written;
     }
-    if (!report.options.minimizes) continue;
+    const Picture picture = finding_picture(report, finding);
+    if (!report.options.minimizes) {
+      auto written = write_file_atomically(base + ".svg", picture_svg(picture));
+      if (!written) return written;
+      continue;
+    }
+    if (auto written = write_pictures(picture, base); !written) return written;
     if (auto written = write_minimized(finding, base); !written) return written;
   }
   return {};

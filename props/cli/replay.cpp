@@ -10,6 +10,7 @@
 #include "props/cli/explore_zero_epilogue.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/replay_engine.h"
+#include "props/cli/shell_quote.h"
 #include "props/cli/verb.h"
 #include "props/foreign/dump_compare.h"
 #include "props/foreign/dump_paths.h"
@@ -22,6 +23,7 @@
 #include "props/report/explore_junit.h"
 #include "props/report/explore_text.h"
 #include "props/report/json.h"
+#include "props/report/replay_findings.h"
 #include "props/report/replay_junit.h"
 #include "props/report/replay_text.h"
 #include "props/zero_epilogue.h"
@@ -220,6 +222,14 @@ class ReplayVerb final : public Verb {
     return cases;
   }
 
+  static LocatedFindings located(const Findings& findings) {
+    LocatedFindings all = located_findings(findings.traces);
+    for (LocatedFinding& finding : all) finding.reproduce = "replay " + shell_quote(finding.file);
+    find_lines(all);
+    for (LocatedFinding& one : located_findings(findings.schedules)) all.push_back(std::move(one));
+    return all;
+  }
+
   static Result<VerbResult> result_of(const Session& session,
                                       const std::shared_ptr<Findings>& findings) {
     return VerbResult{.code = exit_code_of(*findings),
@@ -229,7 +239,8 @@ class ReplayVerb final : public Verb {
                             return replay_json(findings->traces, findings->schedules,
                                                findings->answers);
                           },
-                      .junit = [findings] { return cases(*findings); }};
+                      .junit = [findings] { return cases(*findings); },
+                      .findings = [findings] { return located(*findings); }};
   }
 
   std::vector<std::string> words_;

@@ -7,14 +7,11 @@
 
 #include "props/replay/schedule_replay.h"
 #include "props/report/engine_report.h"
+#include "props/report/search_findings.h"
 #include "props/train/engine_replay.h"
 
 namespace zeroproof {
 namespace {
-
-Result<Schedule> schedule_in(const std::string& word) {
-  return is_schedule_text(word) ? parse_schedule(word, "this schedule") : read_schedule_file(word);
-}
 
 bool has_difference(const train::EngineReplay& replay) {
   return !replay.run.findings.empty() || (replay.host && !replay.host->difference.empty());
@@ -34,6 +31,10 @@ void EngineReplayVerb::declare(Flags& flags) {
                    "of a schedule of the engine: sim (default), or host or cuda too: its node "
                    "order on threads or GPUs, compared",
                    {"sim", "host", "cuda"}});
+}
+
+Result<Schedule> EngineReplayVerb::schedule_in(const std::string& word) {
+  return is_schedule_text(word) ? parse_schedule(word, "this schedule") : read_schedule_file(word);
 }
 
 bool EngineReplayVerb::is_meant(const std::vector<std::string>& words) {
@@ -68,6 +69,7 @@ Result<VerbResult> EngineReplayVerb::run(const std::vector<std::string>& words,
   };
   result.json = [replays] { return engine_replay_json(*replays); };
   result.junit = [replays] { return engine_replay_cases(*replays); };
+  result.findings = [replays] { return located_findings(*replays); };
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "props/cli/verb.h"
+#include "sim/schedule.h"
 
 namespace zeroproof {
 
@@ -14,6 +15,9 @@ class EngineReplayVerb {
 
   // Whether the first word is such a schedule; then all of them have to be.
   static bool is_meant(const std::vector<std::string>& words);
+
+  // The schedule that a word is or names.
+  static Result<Schedule> schedule_in(const std::string& word);
 
   Result<VerbResult> run(const std::vector<std::string>& words, Session& session) const;
 

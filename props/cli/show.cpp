@@ -6,6 +6,7 @@
 
 #include "props/cli/event_filter.h"
 #include "props/cli/interrupt.h"
+#include "props/cli/show_picture.h"
 #include "props/cli/verb.h"
 #include "props/report/json_values.h"
 #include "props/report/text.h"
@@ -59,14 +60,16 @@ std::string header_text(const HeaderRecord& header, const Palette& palette) {
 class ShowVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_words(words_, {"TRACE", "one trace"});
+    flags.add_words(words_, {"TRACE", "traces of one or several ranks, a folder, or a schedule"});
     filter_.declare(flags);
     flags.add_switch("all", shows_all_, "also bookkeeping events inside a step");
+    picture_.declare(flags);
   }
 
   Result<VerbResult> run(Session& session) override {
-    if (words_.size() != 1) return fail(ErrorCode::usage, "show: name one trace");
+    if (words_.empty()) return fail(ErrorCode::usage, "show: name a trace, a folder or a schedule");
     if (auto ready = filter_.prepare(); !ready) return tl::unexpected(ready.error());
+    if (picture_.is_meant(words_)) return picture_.run(words_, filter_, shows_all_, session);
     NameTable names;
     auto reader = TraceReader::open(words_.front(), names);
     if (!reader) return tl::unexpected(reader.error());
@@ -138,6 +141,7 @@ class ShowVerb final : public Verb {
 
   std::vector<std::string> words_;
   EventFilter filter_;
+  ShowPicture picture_;
   bool shows_all_ = false;
   std::uint64_t events_ = 0;
   std::uint64_t shown_ = 0;

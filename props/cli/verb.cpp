@@ -33,8 +33,10 @@ constexpr std::array kVerbs = {
              "  zeroproof list\n"
              "  zeroproof list properties --json\n",
              make_list},
-    VerbInfo{"show", "prints a trace as a timeline",
+    VerbInfo{"show", "shows a trace or a schedule: as a timeline, a page or a chart",
              "  zeroproof show trace.jsonl.gz\n"
+             "  zeroproof show run_r0.jsonl.gz run_r1.jsonl.gz --html --out run.html\n"
+             "  zeroproof show finding-min.zps --svg --out finding.svg\n"
              "  zeroproof show trace.jsonl --gt 3 --kind engine.call,param.post_acc\n"
              "  zeroproof show trace.jsonl --from 100 --to 140\n",
              make_show},

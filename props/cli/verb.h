@@ -13,6 +13,7 @@
 #include "props/cli/flags.h"
 #include "props/cli/output.h"
 #include "props/report/junit.h"
+#include "props/report/located_finding.h"
 #include "props/report/palette.h"
 
 namespace zeroproof {
@@ -42,7 +43,8 @@ struct VerbResult {
   std::function<std::string()> text;  // empty: written already
   std::function<std::string()> json;  // one document, without a line end
   std::function<std::vector<JUnitCase>()> junit;
-  bool has_written_out = false;  // what --out asks for is there already
+  std::function<LocatedFindings()> findings;  // for SARIF and annotations
+  bool has_written_out = false;               // what --out asks for is there already
 };
 
 // One verb: declares its flags, then runs once.

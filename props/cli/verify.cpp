@@ -9,6 +9,8 @@
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/verb.h"
+#include "props/report/sarif.h"
+#include "props/report/verify_pages.h"
 #include "props/report/verify_report.h"
 
 namespace zeroproof {
@@ -59,7 +61,23 @@ class VerifyVerb final : public Verb {
     written = write_file_atomically(folder + "/junit.xml",
                                     junit_xml("zeroproof verify", verify_cases(report)));
     if (!written) return written;
-    return write_file_atomically(folder + "/report.md", verify_markdown(report));
+    written = write_file_atomically(
+        folder + "/report.sarif",
+        sarif_text("zeroproof verify", ZP_VERSION, located_findings(report)) + "\n");
+    if (!written) return written;
+    written = write_file_atomically(folder + "/report.md", verify_markdown(report));
+    return written ? write_pages(report, folder) : written;
+  }
+
+  static Result<void> write_pages(const VerifyReport& report, const std::string& folder) {
+    for (const char* const part : {"/findings", "/traces"}) {
+      if (auto made = make_folder(folder + part); !made) return made;
+    }
+    for (const ReportPage& page : verify_pages(report)) {
+      const auto written = write_file_atomically(folder + "/" + page.path, page.text);
+      if (!written) return written;
+    }
+    return {};
   }
 
   static Result<VerbResult> result_of(const Session& session,
@@ -71,11 +89,12 @@ class VerifyVerb final : public Verb {
                           [report, folder, code, &session] {
                             const PageStyle style{session.terminal.columns, session.palette};
                             return session.seed_line() + verify_text(*report, style) +
-                                   fmt::format("report: {}/\n", folder) +
+                                   fmt::format("report: {}/index.html\n", folder) +
                                    session.reproduce_line(code);
                           },
                       .json = [report] { return verify_json(*report); },
                       .junit = [report] { return verify_cases(*report); },
+                      .findings = [report] { return located_findings(*report); },
                       .has_written_out = true};
   }
 

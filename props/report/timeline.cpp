@@ -20,18 +20,15 @@ constexpr std::string_view kUnmarked = "   ";
 
 using Lane = std::pair<std::int32_t, std::int32_t>;  // rank, thread
 
-struct Row {
-  const HookEvent* event = nullptr;
-  std::string text;
-  std::vector<std::string_view> marks;
-};
+using Row = TimelineRow;
 
 class Timeline {
  public:
-  Timeline(const std::vector<HookEvent>& events, const NameTable& names,
-           const std::vector<TimelineMark>& marks, const TimelineOptions& options)
-      : options_(options) {
-    select_rows(events, names, marks);
+  Timeline(std::vector<TimelineRow> rows, const TimelineOptions& options) : options_(options) {
+    for (TimelineRow& row : rows) {
+      if (row.is_detail && !options_.shows_details && row.marks.empty()) continue;
+      rows_.push_back(std::move(row));
+    }
     lay_out();
   }
 
@@ -39,31 +36,18 @@ class Timeline {
     std::string lines = header();
     for (const Row& row : rows_) {
       lines += event_line(row);
-      for (const std::string_view mark : row.marks) lines += mark_lines(row, mark);
+      for (const std::string& mark : row.marks) lines += mark_lines(row, mark);
     }
     return lines;
   }
 
  private:
-  void select_rows(const std::vector<HookEvent>& events, const NameTable& names,
-                   const std::vector<TimelineMark>& marks) {
-    std::multimap<std::size_t, std::string_view> marks_of;
-    for (const TimelineMark& mark : marks) marks_of.emplace(mark.event, mark.text);
-    for (std::size_t i = 0; i < events.size(); ++i) {
-      EventWords words = event_words(events[i], names);
-      const auto [first, last] = marks_of.equal_range(i);
-      if (words.is_detail && !options_.shows_details && first == last) continue;
-      rows_.push_back({&events[i], std::move(words.text), {}});
-      for (auto mark = first; mark != last; ++mark) rows_.back().marks.push_back(mark->second);
-    }
-  }
-
   void lay_out() {
     std::map<Lane, std::size_t> lanes;
     for (const Row& row : rows_) {
       lanes.emplace(lane_of(row), 0);
-      clock_columns_ = std::max(clock_columns_, fmt::to_string(row.event->lc).size());
-      has_threads_ = has_threads_ || row.event->thread != rows_.front().event->thread;
+      clock_columns_ = std::max(clock_columns_, fmt::to_string(row.lc).size());
+      has_threads_ = has_threads_ || row.thread != rows_.front().thread;
     }
     std::size_t next = 0;
     for (auto& [lane, column] : lanes) column = next++;
@@ -82,7 +66,7 @@ class Timeline {
     lane_columns_ = std::max<std::size_t>((room - std::min(room, label_columns_)) / shares, 8);
   }
 
-  static Lane lane_of(const Row& row) { return {row.event->rank, row.event->thread}; }
+  static Lane lane_of(const Row& row) { return {row.rank, row.thread}; }
 
   std::string label(const Lane& lane) const {
     return has_threads_ ? fmt::format("rank {} thread {}", lane.first, lane.second)
@@ -102,7 +86,7 @@ class Timeline {
   }
 
   std::size_t indent(const Row& row) const {
-    const auto depth = static_cast<std::size_t>(std::max(row.event->depth, 0));
+    const auto depth = static_cast<std::size_t>(std::max(row.depth, 0));
     return std::min({2 * depth, kIndentMax, lane_columns_ / 2});
   }
 
@@ -122,7 +106,7 @@ class Timeline {
   std::string event_line(const Row& row) const {
     const bool is_marked = !row.marks.empty();
     const Palette& palette = options_.palette;
-    const std::string clock = fmt::format("{:>{}}", row.event->lc, clock_columns_);
+    const std::string clock = fmt::format("{:>{}}", row.lc, clock_columns_);
     std::string line = is_marked ? palette.bad(kMarked) : std::string(kUnmarked);
     line += palette.faint(clock) + std::string(kGap, ' ');
     if (is_narrow_) line += padded(short_label(lane_of(row)), label_columns_);
@@ -159,9 +143,26 @@ class Timeline {
 
 }  // namespace
 
+std::string timeline_text(std::vector<TimelineRow> rows, const TimelineOptions& options) {
+  return Timeline(std::move(rows), options).text();
+}
+
 std::string timeline_text(const std::vector<HookEvent>& events, const NameTable& names,
                           const std::vector<TimelineMark>& marks, const TimelineOptions& options) {
-  return Timeline(events, names, marks, options).text();
+  std::vector<TimelineRow> rows;
+  for (const HookEvent& event : events) {
+    EventWords words = event_words(event, names);
+    rows.push_back({.rank = event.rank,
+                    .thread = event.thread,
+                    .depth = event.depth,
+                    .lc = event.lc,
+                    .text = std::move(words.text),
+                    .is_detail = words.is_detail});
+  }
+  for (const TimelineMark& mark : marks) {
+    if (mark.event < rows.size()) rows[mark.event].marks.push_back(mark.text);
+  }
+  return timeline_text(std::move(rows), options);
 }
 
 }  // namespace zeroproof

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,17 @@ namespace zeroproof {
 struct TimelineMark {
   std::size_t event = 0;  // index into the events
   std::string text;
+};
+
+// One event as a line of a timeline.
+struct TimelineRow {
+  std::int32_t rank = 0;
+  std::int32_t thread = 0;
+  std::int32_t depth = 0;
+  std::uint64_t lc = 0;
+  std::string text;
+  bool is_detail = false;
+  std::vector<std::string> marks;
 };
 
 struct TimelineOptions {
@@ -34,5 +46,8 @@ struct TimelineOptions {
 std::string timeline_text(const std::vector<HookEvent>& events, const NameTable& names,
                           const std::vector<TimelineMark>& marks = {},
                           const TimelineOptions& options = {});
+
+// The same of rows, e.g. of the ranks of a run, merged.
+std::string timeline_text(std::vector<TimelineRow> rows, const TimelineOptions& options);
 
 }  // namespace zeroproof

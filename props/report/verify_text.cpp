@@ -170,6 +170,10 @@ std::string verify_text(const VerifyReport& report, const PageStyle& style) {
   return text + "\n" + verdict_line(report, style.palette);
 }
 
+std::string verify_parts_text(const VerifyReport& report) {
+  return parts_text(report, {});
+}
+
 std::string verify_markdown(const VerifyReport& report) {
   std::string page =
       fmt::format("# zeroproof verify\n\nseed {}\n\n```\n{}\n{}```\n", report.options.seed,

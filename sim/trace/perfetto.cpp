@@ -10,8 +10,10 @@
 #include <string>
 
 #include "model/check.h"
+#include "sim/trace/json_copy.h"
 #include "sim/trace/json_line.h"
 #include "sim/trace/json_object.h"
+#include "sim/trace/kineto_args.h"
 #include "sim/trace/order_token.h"
 #include "sim/trace/slices.h"
 
@@ -19,41 +21,7 @@ namespace zeroproof {
 namespace {
 
 constexpr std::size_t kChunkBytes = 64 * 1024;
-
-// Copies a value of a line as JSON text and returns the index behind it.
-std::size_t append_value(std::span<const JsonValue> values, std::size_t at, std::string& out) {
-  const JsonValue& value = values[at];
-  switch (value.kind) {
-    case JsonKind::null:
-      out += "null";
-      break;
-    case JsonKind::boolean:
-      append_json(value.boolean, out);
-      break;
-    case JsonKind::integer:
-    case JsonKind::number:
-      out += value.text;
-      break;
-    case JsonKind::string:
-      append_json_string(value.text, out);
-      break;
-    case JsonKind::array:
-    case JsonKind::object: {
-      const bool is_object = value.kind == JsonKind::object;
-      out += is_object ? '{' : '[';
-      for (std::size_t i = at + 1; i < value.end;) {
-        if (i > at + 1) out += ',';
-        if (is_object) {
-          append_json_string(values[i].key, out);
-          out += ':';
-        }
-        i = append_value(values, i, out);
-      }
-      out += is_object ? '}' : ']';
-    }
-  }
-  return value.end;
-}
+constexpr std::int32_t kRanksListed = 1024;  // of a world: the header of a file may say anything
 
 struct Document {
   std::int64_t base_ns = 0;
@@ -88,6 +56,7 @@ class RankExport {
   void add_collective(const HookEvent& event);
   void add_gathers(const HookEvent& event);
   void add_flow(const HookEvent& event);
+  KinetoCollective kineto_of(const HookEvent& event) const;
   void add_counter(const HookEvent& event);
 
   JsonObject start(std::string_view phase);
@@ -112,6 +81,7 @@ class RankExport {
   double last_us_ = 0;
   std::map<std::int32_t, std::vector<SliceKey>> open_;  // by thread
   std::set<std::string> gathered_;
+  std::map<std::string, std::vector<std::int32_t>> groups_;  // ranks, by name
 };
 
 JsonObject RankExport::start(std::string_view phase) {
@@ -135,13 +105,32 @@ JsonObject RankExport::start_full(std::string_view phase, const HookEvent& event
   object.set("cat", category);
   std::string& args = object.key("args");
   JsonObject copied(args);
-  for (std::size_t i = 1; i < values_.size(); i = values_[i].end) {
-    const std::string_view key = values_[i].key;
-    if (key == "rec" || key == "t" || key == "r" || key == "th") continue;
-    append_value(values_, i, copied.key(key));
-  }
+  copy_members(values_, {"rec", "t", "r", "th"}, copied);
+  if (event.kind == EventKind::coll_issue) add_kineto_args(kineto_of(event), copied);
   copied.close();
   return object;
+}
+
+// The dtype of the event, else that of the run; a group that nobody declared is the world.
+KinetoCollective RankExport::kineto_of(const HookEvent& event) const {
+  KinetoCollective collective{.op = names_.text(event.name),
+                              .dtype = reader_.header().dtype,
+                              .group = event.group.is_none() ? "world" : names_.text(event.group),
+                              .bytes = event.bytes,
+                              .number = event.index,
+                              .rank = event.rank};
+  for (std::size_t i = 1; i < values_.size(); i = values_[i].end) {
+    const bool is_dtype = values_[i].key == "dtype" && values_[i].kind == JsonKind::string;
+    if (is_dtype) collective.dtype = values_[i].text;
+  }
+  const auto found = groups_.find(std::string(collective.group));
+  if (found != groups_.end()) {
+    collective.ranks = found->second;
+  } else if (collective.group == "world" && reader_.header().world <= kRanksListed) {
+    collective.ranks.emplace();
+    for (std::int32_t r = 0; r < reader_.header().world; ++r) collective.ranks->push_back(r);
+  }
+  return collective;
 }
 
 void RankExport::begin() {
@@ -151,6 +140,11 @@ void RankExport::begin() {
   JsonObject args(object.key("args"));
   args.set("name", fmt::format("rank {}", rank)).close();
   object.close();
+  JsonObject place = start("M");
+  place.set("pid", rank).set("name", std::string_view("process_sort_index"));
+  JsonObject index(place.key("args"));
+  index.set("sort_index", rank).close();
+  place.close();
 }
 
 void RankExport::add_thread(const ThreadRecord& thread) {
@@ -167,6 +161,9 @@ Result<bool> RankExport::step() {
   if (!record) return tl::unexpected(record.error());
   if (*record == nullptr) return false;
   if (const auto* thread = std::get_if<ThreadRecord>(&(*record)->body)) add_thread(*thread);
+  if (const auto* group = std::get_if<GroupRecord>(&(*record)->body)) {
+    if (group->ranks) groups_[group->name] = *group->ranks;
+  }
   if (const HookEvent* event = (*record)->event()) add_event(*event, (*record)->line);
   return true;
 }
@@ -228,7 +225,9 @@ void RankExport::close_unfinished(std::int32_t thread, double ts_us) {
 void RankExport::add_instant(const HookEvent& event) {
   std::string name;
   if (!append_order_token(event, names_, TokenDetail::engine, name)) name = kind_;
-  start_full("i", event).set("s", std::string_view("t")).set("name", name).close();
+  // The end of an iteration goes across everything, as Kineto's marker does.
+  const std::string_view scope = event.kind == EventKind::opt_step ? "g" : "t";
+  start_full("i", event).set("s", scope).set("name", name).close();
 }
 
 void RankExport::add_collective(const HookEvent& event) {

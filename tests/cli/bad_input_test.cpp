@@ -107,7 +107,7 @@ TEST(BadPath, Names_the_path_and_exits_with_5) {
   EXPECT_NE(std::string::npos, folder.err.find("holds no *.jsonl")) << folder.err;
   const CommandResult shown = zeroproof("show " + (scratch / ""));
   EXPECT_EQ(5, shown.exit_code);
-  EXPECT_NE(std::string::npos, shown.err.find("directory")) << shown.err;
+  EXPECT_NE(std::string::npos, shown.err.find("holds no *.jsonl")) << shown.err;
   const CommandResult device = zeroproof("replay --json /dev/null");
   EXPECT_EQ(5, device.exit_code);
 }

@@ -98,5 +98,32 @@ TEST(Perfetto, Ranks_are_processes_and_async_events_pair) {
   EXPECT_GT(open.size(), 50U);
 }
 
+// HTA and people's scripts read torch.profiler's names.
+TEST(Perfetto, Collectives_carry_kinetos_arguments) {
+  const Exported out = export_files({"deepspeed-edaa7221-cuda/mlp__z3_fp32_w2_r1.jsonl.gz"});
+  const auto args_of = [&](const std::string& name, int number) {
+    for (const json& event : out.document.at("traceEvents")) {
+      const bool is_it = event.at("ph") == "b" && event.value("name", "") == name;
+      if (is_it && event.at("args").at("cseq") == number) return event.at("args");
+    }
+    return json();
+  };
+  const json gather = args_of("all_gather_into_tensor", 0);
+  EXPECT_EQ(gather.value("Collective name", ""), "_allgather_base");
+  EXPECT_EQ(gather.value("dtype", ""), "Float");
+  EXPECT_EQ(gather.value("bytes", 0), 120);
+  EXPECT_EQ(gather.value("Out msg nelems", 0), 30) << "the whole";
+  EXPECT_EQ(gather.value("In msg nelems", 0), 15) << "of one of two ranks";
+  EXPECT_EQ(gather.value("Group size", 0), 2);
+  EXPECT_EQ(gather.value("Process Group Name", ""), "g0_1");
+  EXPECT_EQ(gather.value("Process Group Ranks", ""), "[0, 1]");
+  EXPECT_EQ(gather.value("Rank", -1), 1);
+  EXPECT_EQ(gather.value("Seq", -1), 0);
+  const json scatter = args_of("reduce_scatter_tensor", 4);
+  EXPECT_EQ(scatter.value("Collective name", ""), "_reduce_scatter_base");
+  EXPECT_EQ(scatter.value("In msg nelems", 0), 2 * scatter.value("Out msg nelems", 0));
+  EXPECT_GT(scatter.value("In msg nelems", 0), 0);
+}
+
 }  // namespace
 }  // namespace zeroproof

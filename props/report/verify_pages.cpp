@@ -1,0 +1,343 @@
+#include "props/report/verify_pages.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "props/exploration_status.h"
+#include "props/report/html.h"
+#include "props/report/picture/pictures.h"
+#include "props/report/replay_findings.h"
+#include "props/report/svg.h"
+#include "props/report/text.h"
+#include "props/report/verify_report.h"
+#include "props/report/web_files.h"
+
+namespace zeroproof {
+namespace {
+
+std::string escaped(std::string_view text) {
+  return escape_html(visible(text));
+}
+
+std::string page_of(std::string_view title, const std::string& body) {
+  return html_document(title, web_file("report.css"), body);
+}
+
+// "findings/S2-pr7665-graph_task_callback-any_topological-N4.html"
+std::string path_of(const ExplorationOptions& options) {
+  return fmt::format("findings/{}-{}-{}-{}-N{}.html",
+                     std::filesystem::path(options.scenario).stem().string(), options.policy,
+                     policy_mode_name(options.mode), latitude_name(options.latitude),
+                     options.params);
+}
+
+std::string settings_line(const ExplorationOptions& options) {
+  return fmt::format("{}, {}, N={}, {}", policy_mode_name(options.mode),
+                     latitude_name(options.latitude), options.params, options.scheduler);
+}
+
+std::string finding_section(const ExplorationReport& report, const ExplorationFinding& finding) {
+  const std::string schedule = schedule_text(finding.schedule);
+  return fmt::format(
+      "<section class=\"finding\" id=\"{0}\">\n<h3><b>{0}</b> {1}</h3>\n"
+      "<p class=\"faint\">{2}</p>\n<p>{3}</p>\n<p class=\"faint\">{4} executions failed; "
+      "{5} events</p>\n{6}<pre>zeroproof replay {7}\nzeroproof show {7} --html --out {8}.html"
+      "</pre>\n</section>\n",
+      finding.property->number, escaped(finding.property->id), escaped(finding.property->statement),
+      escaped(finding.finding.text), finding.failing_executions, finding.events.size(),
+      picture_svg(finding_picture(report, finding)), escaped(schedule),
+      escaped(report.options.scenario));
+}
+
+// All findings of one exploration.
+ReportPage exploration_page(const ExplorationReport& report) {
+  const ExplorationOptions& options = report.options;
+  const std::string title = fmt::format("{} under {}", options.scenario, options.policy);
+  std::string body = fmt::format(
+      "<p><a href=\"../index.html\">← report</a></p>\n<div class=\"top\"><h1>{}</h1>"
+      "<span class=\"chip bad\">{} falsified</span></div>\n<p>{}</p>\n<p class=\"faint\">{}; "
+      "{} executions{}</p>\n",
+      escaped(title), report.findings.size(), escaped(report.title), settings_line(options),
+      report.executions,
+      report.linear_extensions ? ", " + report.linear_extensions->text() + " orders" : "");
+  for (const ExplorationFinding& finding : report.findings)
+    body += finding_section(report, finding);
+  return {path_of(options), page_of(title, body)};
+}
+
+// "held" or the falsified numbers, each a link to its chart.
+std::string cell(const ExplorationReport& report) {
+  if (report.findings.empty()) {
+    return fmt::format("<span class=\"{}\">{}</span>", report.has_held() ? "held" : "rule",
+                       exploration_status_name(status_of(report)));
+  }
+  std::string links;
+  for (const ExplorationFinding& finding : report.findings) {
+    links += fmt::format("<a class=\"rule\" href=\"{}#{}\" title=\"{}\">{}</a>",
+                         escaped(path_of(report.options)), finding.property->number,
+                         escaped(finding.property->id), finding.property->number);
+  }
+  return links;
+}
+
+class Index {
+ public:
+  explicit Index(const VerifyReport& report) : report_(report) {}
+
+  std::vector<ReportPage> pages() {
+    add_explorations();
+    add_traces();
+    std::string body = head() + parts();
+    for (const ExplorationTable& table : report_.upstream) body += upstream_table(table);
+    body += legend() + exact_failures() + traces_table() + files();
+    pages_.insert(pages_.begin(), {"index.html", page_of("zeroproof verify", body)});
+    return std::move(pages_);
+  }
+
+ private:
+  void add_explorations() {
+    const auto add = [&](const ExplorationReport& one) {
+      if (!one.findings.empty()) pages_.push_back(exploration_page(one));
+      for (const ExplorationFinding& finding : one.findings) properties_.insert(finding.property);
+    };
+    for (const ExplorationTable& table : report_.upstream)
+      std::for_each(table.begin(), table.end(), add);
+    std::for_each(report_.exact.begin(), report_.exact.end(), add);
+  }
+
+  // A trace whose page cannot be made is listed without a link.
+  void add_traces() {
+    for (const TraceReplay& trace : report_.replay.traces) {
+      if (trace.is_ok()) continue;
+      const auto picture = trace_picture({trace.path}, findings_of(trace), {});
+      if (!picture) continue;
+      std::string name = std::filesystem::path(trace.path).filename().string();
+      name = name.substr(0, name.find('.'));
+      const std::string path = fmt::format("traces/{}.html", name);
+      pages_.push_back({path, picture_html(*picture)});
+      page_of_trace_[trace.path] = path;
+    }
+  }
+
+  static LocatedFindings findings_of(const TraceReplay& trace) {
+    ReplayReport one;
+    one.traces.push_back(trace);
+    return located_findings(one);
+  }
+
+  std::string head() const {
+    const bool is_good = report_.has_held();
+    const char* verdict = report_.is_interrupted ? "interrupted" : is_good ? "held" : "FALSIFIED";
+    return fmt::format(
+        "<div class=\"top\"><h1>zeroproof verify</h1><span class=\"chip {}\">{}</span></div>\n"
+        "<p class=\"faint\">seed {}{}; <code>zeroproof verify{} --seed {}</code></p>\n",
+        is_good ? "good" : "bad", verdict, report_.options.seed,
+        report_.options.is_quick ? ", quick" : "", report_.options.is_quick ? " --quick" : "",
+        report_.options.seed);
+  }
+
+  // The lines of the page for the terminal, so that the two cannot differ: a verdict in its first
+  // columns, then the part; indented lines are about the part above.
+  std::string parts() const {
+    constexpr std::size_t kVerdict = 11;
+    std::string rows;
+    for (const std::string& line : split(verify_parts_text(report_))) {
+      if (line.starts_with("    ")) {
+        rows += fmt::format("<tr><td></td><td colspan=\"2\"><code>{}</code></td></tr>\n",
+                            escaped(line.substr(4)));
+        continue;
+      }
+      const std::string verdict = trimmed(line.substr(0, kVerdict));
+      const std::string rest = line.size() > kVerdict ? line.substr(kVerdict) : "";
+      if (verdict == "not built") {
+        rows += fmt::format(
+            "<tr><td><span class=\"chip none\">{}</span></td><td "
+            "colspan=\"2\"><b>{}</b></td></tr>\n",
+            verdict, escaped(rest));
+        continue;
+      }
+      const std::size_t name = std::min(rest.find(' '), rest.size());
+      const bool is_good = verdict == "held" || verdict == "caught";
+      rows += fmt::format(
+          "<tr><td><span class=\"chip {}\">{}</span></td><td><b>{}</b></td><td>{}</td></tr>\n",
+          is_good ? "good" : "bad", escaped(verdict), escaped(rest.substr(0, name)),
+          escaped(trimmed(rest.substr(name))));
+    }
+    return "<h2>Parts</h2>\n<div class=\"card\"><table>\n" + rows + "</table></div>\n";
+  }
+
+  static std::vector<std::string> split(const std::string& text) {
+    std::vector<std::string> lines;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find('\n', at), text.size());
+      lines.push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+    return lines;
+  }
+
+  static std::string trimmed(const std::string& text) {
+    const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
+    return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+  }
+
+  // Scenarios down, policies across, ours last where it was explored in the same way.
+  std::string upstream_table(const ExplorationTable& table) const {
+    if (table.empty()) return "";
+    const ExplorationOptions& setup = table.front().options;
+    std::vector<std::string> policies;
+    std::map<std::string, std::map<std::string, const ExplorationReport*>> cells;
+    std::vector<const ExplorationReport*> scenarios;
+    const auto place = [&](const ExplorationReport& one) {
+      const ExplorationOptions& options = one.options;
+      if (std::find(policies.begin(), policies.end(), options.policy) == policies.end()) {
+        policies.push_back(options.policy);
+      }
+      if (!cells.contains(options.scenario)) scenarios.push_back(&one);
+      cells[options.scenario][options.policy] = &one;
+    };
+    for (const ExplorationReport& one : table) place(one);
+    for (const ExplorationReport& one : report_.exact) {
+      const bool is_alike = one.options.mode == setup.mode && one.options.params == setup.params &&
+                            one.options.latitude == setup.latitude;
+      if (is_alike) place(one);
+    }
+    std::string rows = "<tr><th>scenario</th><th class=\"number\">orders</th>";
+    for (const std::string& policy : policies) rows += fmt::format("<th>{}</th>", escaped(policy));
+    rows += "</tr>\n";
+    for (const ExplorationReport* scenario : scenarios)
+      rows += table_row(*scenario, cells, policies);
+    return fmt::format(
+        "<h2>Falsified properties: {}</h2>\n<div class=\"card\"><table>\n{}</table></div>\n",
+        settings_line(setup), rows);
+  }
+
+  static std::string table_row(
+      const ExplorationReport& scenario,
+      const std::map<std::string, std::map<std::string, const ExplorationReport*>>& cells,
+      const std::vector<std::string>& policies) {
+    const std::string& id = scenario.options.scenario;
+    std::string row = fmt::format(
+        "<tr><td class=\"scenario\"><b>{}</b> <small>{}</small></td><td class=\"number\">{}</td>",
+        escaped(id), escaped(scenario.title),
+        scenario.linear_extensions ? scenario.linear_extensions->text() : "?");
+    for (const std::string& policy : policies) {
+      const auto found = cells.at(id).find(policy);
+      row += fmt::format("<td>{}</td>", found == cells.at(id).end() ? "-" : cell(*found->second));
+    }
+    return row + "</tr>\n";
+  }
+
+  std::string legend() const {
+    std::string rows;
+    for (const Property* property : properties_) {
+      rows += fmt::format("<tr><td class=\"number\">{}</td><td>{}</td><td>{}</td></tr>\n",
+                          property->number, escaped(property->id), escaped(property->statement));
+    }
+    if (rows.empty()) return "";
+    return "<h2>The rules</h2>\n<div class=\"card\"><table>\n" + rows + "</table></div>\n";
+  }
+
+  std::string exact_failures() const {
+    std::string rows;
+    for (const ExplorationReport& one : report_.exact) {
+      if (status_of(one) == ExplorationStatus::held) continue;
+      rows += fmt::format("<tr><td><b>{}</b></td><td>{}</td><td>{}</td></tr>\n",
+                          escaped(one.options.scenario), settings_line(one.options), cell(one));
+    }
+    if (rows.empty()) return "";
+    return "<h2>exact did not hold</h2>\n<div class=\"card\"><table>\n" + rows + "</table></div>\n";
+  }
+
+  std::string traces_table() const {
+    std::string rows;
+    for (const TraceReplay& trace : report_.replay.traces) {
+      if (trace.is_ok()) continue;
+      std::set<std::string> numbers;
+      for (const LocatedFinding& finding : findings_of(trace)) {
+        if (finding.level != FindingLevel::error) continue;
+        numbers.insert(finding.number.empty() ? finding.rule : finding.number);
+      }
+      const auto page = page_of_trace_.find(trace.path);
+      const std::string name = escaped(std::filesystem::path(trace.path).filename().string());
+      rows +=
+          fmt::format("<tr><td>{}</td><td>{}</td><td><code>zeroproof replay {}</code></td></tr>\n",
+                      page == page_of_trace_.end()
+                          ? name
+                          : fmt::format("<a href=\"{}\">{}</a>", escaped(page->second), name),
+                      fmt::join(numbers, " "), escaped(trace.path));
+    }
+    if (rows.empty()) return "";
+    return "<h2>Traces with findings</h2>\n<p class=\"faint\">Upstream's known defects, as "
+           "recorded; a "
+           "new one, or one that vanishes, fails the part <b>replay</b>.</p>\n<div "
+           "class=\"card\"><table>\n"
+           "<tr><th>trace</th><th>rules</th><th>again</th></tr>\n" +
+           rows + "</table></div>\n";
+  }
+
+  static std::string files() {
+    return "<h2>For other tools</h2>\n<p><a href=\"report.json\">report.json</a> · "
+           "<a href=\"junit.xml\">junit.xml</a> · <a href=\"report.sarif\">report.sarif</a> · "
+           "<a href=\"report.md\">report.md</a></p>\n";
+  }
+
+  const VerifyReport& report_;
+  std::vector<ReportPage> pages_;
+  std::set<const Property*> properties_;  // one array: addresses are in catalogue order
+  std::map<std::string, std::string> page_of_trace_;
+};
+
+}  // namespace
+
+std::vector<ReportPage> verify_pages(const VerifyReport& report) {
+  return Index(report).pages();
+}
+
+LocatedFindings located_findings(const VerifyReport& report) {
+  LocatedFindings findings;
+  const auto add = [&](std::string rule, std::string statement,
+                       const std::string& text) -> LocatedFinding& {
+    return findings.emplace_back(LocatedFinding{.rule = std::move(rule),
+                                                .statement = std::move(statement),
+                                                .text = text,
+                                                .reproduce = "verify"});
+  };
+  for (const std::string& line : report.unexpected) {
+    add("verify.replay", "bundled traces show their known findings and no other", line).file =
+        report.options.traces_folder + "/expected.json";
+  }
+  for (const ConformReport* conform : {&report.conform, &report.deepspeed}) {
+    for (const ConformOutcome& one : conform->outcomes) {
+      if (one.status == ConformStatus::agreed || one.status == ConformStatus::explained) continue;
+      LocatedFinding& added =
+          add("verify.conform", "our run agrees with the recorded one", one.detail);
+      added.file = one.path;
+      added.subject = one.program;
+      added.reproduce = "conform " + one.path;
+    }
+  }
+  for (const train::TrainReport& one : report.training.cells) {
+    if (!one.is_bad()) continue;
+    const bool has_error = !one.error.empty();
+    LocatedFinding& added =
+        add("verify.train", "the engine equals the unsharded baseline and breaks no property",
+            has_error ? one.error : one.properties->falsified.front().text);
+    added.subject = "train " + train::flags_of(one.cell);
+    added.reproduce = added.subject + " --check-properties";
+  }
+  for (LocatedFinding& one : located_findings(report.exact)) findings.push_back(std::move(one));
+  for (const std::string& policy : report.not_caught) {
+    add("verify.upstream", "exploring an upstream policy rediscovers its hazards",
+        "nothing was found under " + policy);
+  }
+  return findings;
+}
+
+}  // namespace zeroproof
