@@ -194,7 +194,7 @@ TEST(Processes, Explore_shares_out_by_the_same_variables) {
 TEST(Processes, Train_under_real_launchers) {
   const std::string call =
       std::string(ZP_BINARY " ") + kTiny + "--stage 2 --check-baseline --color never";
-  const std::string torchrun = exists("torchrun") ? "torchrun" : "/opt/torch/bin/torchrun";
+  const std::string torchrun = "torchrun";
   const std::pair<std::string, std::string> launchers[] = {
       {"mpirun.openmpi",
        "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun.openmpi "

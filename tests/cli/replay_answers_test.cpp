@@ -107,7 +107,7 @@ TEST(Export, Exits_with_77_where_the_framework_is_missing) {
 // Where PyTorch can be had: the reducer's own complaint, from a script made of a scenario.
 TEST(Export, Reproduces_on_pytorch) {
   const std::string python =
-      std::getenv("ZP_TORCH_PYTHON") ? std::getenv("ZP_TORCH_PYTHON") : "/opt/torch/bin/python";
+      std::getenv("ZP_TORCH_PYTHON") ? std::getenv("ZP_TORCH_PYTHON") : "python3";
   if (run_shell(python + " -c 'import torch'").exit_code != 0)
     GTEST_SKIP() << "no PyTorch: set ZP_TORCH_PYTHON to a python that has it";
   const ScratchFolder scratch;
