@@ -142,6 +142,10 @@ void Engine::Core::register_gradient_hooks() {
     if (optimizer->has_gradient_hook(parameter))
       gradient_handles_.push_back(parameter.tensor.register_post_accumulate_grad_hook(
           [this, &parameter](const Tensor&) { on_gradient(parameter); }));
+    const bool is_cast = config.torch_autocast.enabled && config.stage == 3;
+    if (context.departs("A13"_bug) && is_cast)  // another accumulator, with a hook of its own
+      gradient_handles_.push_back(parameter.tensor.register_post_accumulate_grad_hook(
+          [this, &parameter](const Tensor&) { on_gradient(parameter); }));
   }
 }
 

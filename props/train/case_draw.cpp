@@ -49,16 +49,16 @@ Swarm draw_swarm(Draws& draws) {
           .has_two_heads = some(5),
           .has_outstanding = some(5),
           .has_repeats = some(4),
-          .has_blocks = some(5),
+          .has_blocks = some(4),
           .has_idle = some(6),
           .has_aborts = some(6),
           .has_skips = some(4),
-          .has_overflow = some(5),
+          .has_overflow = some(3),
           .has_bypass = some(8),
           .has_links = some(2),
           .has_undivided = some(8),
           .has_low_precision = some(2),
-          .has_two_engines = some(10),
+          .has_two_engines = some(7),
           .has_options = some(2)};
 }
 
@@ -78,7 +78,7 @@ class CaseDraw {
   void draw_world() {
     spec_.ranks = draws_.of({1, 1, 2, 2, 2, 2, 3, 4});
     spec_.stage = draws_.of({0, 1, 1, 2, 2, 2, 3, 3, 3});
-    if (swarm_.has_low_precision) spec_.precision = draws_.between(1, 3);
+    if (swarm_.has_low_precision) spec_.precision = draws_.of({1, 2, 2, 3});
     if (swarm_.has_two_engines) spec_.engines = 2;
     spec_.is_manual = draws_.flag(3);
     spec_.preempts = draws_.flag(2);

@@ -274,7 +274,8 @@ void Zero3Optimizer::on_graph_task_end(GraphTaskId task, bool raised) {
   if (--graph_tasks_ > 0 && !context_.departs("A11"_bug)) return;
   const bool is_failed = raised && !context_.has(Quirk::h1_abort_leaks_state);
   const bool is_transform = is_transform_task_ && !context_.is_upstream();
-  if (is_failed || is_transform) coordinator_.release_backward_leftovers(false);
+  const bool is_taken_for_all = context_.departs("A11"_bug) && graph_tasks_ > 0;
+  if (is_failed || is_transform || is_taken_for_all) coordinator_.release_backward_leftovers(false);
 }
 
 void Zero3Optimizer::gathered_parameters(const TensorList& parameters,
