@@ -122,6 +122,7 @@ void Engine::Core::on_observed_gradient(ZeroParameter& parameter) {
   event.param = parameter.name_id;
   context.events.send(std::move(event));
   const Events::Call call(context.events, "grad_hook", parameter.name_id);
+  if (context.departs("H04"_bug)) count_expected_hooks();  // work for all of them in each
   const bool refreshes = policy->before_gradient(*this);
   optimizer->add_gradient(parameter);
   policy->after_gradient(*this, refreshes);

@@ -95,7 +95,8 @@ void Stage12Optimizer::set_up_buckets() {
 void Stage12Optimizer::offer(ZeroParameter& parameter) {
   if (!partitions_gradients() && !context_.is_boundary) return;
   Tensor& grad = parameter.tensor.impl().grad;  // itself: counting references costs time here
-  if (parameter.elements == 0 || !grad.is_defined()) return;
+  const bool is_nothing = parameter.elements == 0 && !context_.departs("H10"_bug);
+  if (is_nothing || !grad.is_defined()) return;
   IpgBucket& target = bucket(parameter);
   const bool is_once = context_.has(Quirk::h13_param_once_per_backward);
   const bool joins = !is_once && target.holds(parameter);
@@ -186,7 +187,7 @@ void Stage12Optimizer::reduce_sums() {
   const bool is_left_to_hooks =
       has_overlap() && context_.has(Quirk::h14_overlap_boundary_hooks_only);
   for (FlatGroup& group : groups_)
-    for (ZeroParameter* parameter : group.parameters()) {
+    for (ZeroParameter* parameter : reduction_order(group)) {
       if (!accumulated(*parameter).is_defined() || progress(*parameter).is_sum_taken) continue;
       if (is_left_to_hooks) {
         group.add_owned(group.open_pending(), slot(*parameter).index,
@@ -197,6 +198,14 @@ void Stage12Optimizer::reduce_sums() {
       }
     }
   gradient_epilogue();
+}
+
+// With E04 of the catalogue a set decides, whose order is another one in every process.
+std::vector<ZeroParameter*> Stage12Optimizer::reduction_order(const FlatGroup& group) const {
+  std::vector<ZeroParameter*> order(group.parameters().begin(), group.parameters().end());
+  const bool is_other = context_.departs("E04"_bug) && context_.data.group().rank() % 2 == 1;
+  if (is_other) std::ranges::reverse(order);
+  return order;
 }
 
 void Stage12Optimizer::gradient_epilogue() {
@@ -343,7 +352,11 @@ void Stage12Optimizer::gather_parameters() {
   if (context_.data.size() == 1) return;
   for (FlatGroup& group : groups_) {
     const Span own = Span::of(group.flat(), group.own().begin, group.own().elements);
-    context_.data.all_gather(context_.compute(), Span::of(group.flat()), own, {});
+    const bool is_unordered = context_.departs("G19"_bug);
+    Stream& stream =
+        is_unordered ? context_.runtime.stream(StreamRole::all_gather) : context_.compute();
+    context_.data.all_gather(stream, Span::of(group.flat()), own, {});
+    if (is_unordered) context_.compute().wait(stream);
     const std::int64_t rest = group.flat().numel() - context_.config.reduce_bucket_size;
     if (context_.departs("B18"_bug) && rest > 0)  // the buckets that still wait for their copy
       context_.kernels().fill(context_.compute(),

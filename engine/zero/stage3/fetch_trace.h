@@ -46,6 +46,9 @@ class FetchTrace {
   void take_for(const ParameterList& needed);
   bool is_queue_empty() const { return queue_.empty(); }
   PartitionedParameter& take_next();
+  // Faults of the catalogue: from the other end of the queue (E19); back to the first step (F24).
+  PartitionedParameter& take_last();
+  void rewind() { step_ = 0; }
   // Whether the use after `step` was taken from the queue already.
   bool is_fetched_beyond(const PartitionedParameter& parameter, std::int64_t step) const {
     return fetched_for(parameter) > step;

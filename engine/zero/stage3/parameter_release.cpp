@@ -9,6 +9,9 @@ namespace zeroproof {
 void ParameterCoordinator::release(const ModuleCall& call, bool is_forward) {
   report(EventKind::zmod_release, *call.module, is_forward);
   std::set<ParamId> candidates = releasable(*call.module);
+  if (context_.departs("F12"_bug) && is_forward && is_recomputing())
+    for (const PartitionedParameter* parameter : call.module->parameters())
+      if (!parameter->is_persistent()) candidates.insert(parameter->id());
   ActiveBackward ended{.call = call};
   if (!is_forward) {
     if (active_.empty())
@@ -55,7 +58,7 @@ void ParameterCoordinator::abandon_forward(const ModuleCall& call) {
 
 void ParameterCoordinator::release_unused(PartitionedParameter& parameter) {
   if (!parameter.is_available() || parameter.is_used() || parameter.user_depth() > 0) return;
-  if (retained_->is_held(parameter)) {
+  if (retained_->is_held(parameter) && !context_.departs("F04"_bug)) {
     gatherer_.keep(parameter);
   } else {
     gatherer_.partition(parameter);
@@ -68,7 +71,8 @@ std::set<ParamId> ParameterCoordinator::releasable(const Zero3Module& module) {
     // Upstream's first pass releases persistent ones as well (H17).
     std::set<ParamId> all;
     for (const PartitionedParameter* parameter : module.parameters())
-      if (has_memo() || !parameter->is_persistent()) all.insert(parameter->id());
+      if (has_memo() || context_.departs("E09"_bug) || !parameter->is_persistent())
+        all.insert(parameter->id());
     return all;
   }
   if (!has_memo()) return releasable_by_trace(module);
@@ -81,8 +85,10 @@ std::set<ParamId> ParameterCoordinator::releasable(const Zero3Module& module) {
 // Kept: what is needed again soon, and what was skipped when gathering ahead because it was there.
 std::set<ParamId> ParameterCoordinator::releasable_by_trace(const Zero3Module& module) const {
   std::set<ParamId> candidates;
+  const bool knows_prefetch = !context_.departs("F25"_bug);
   for (const PartitionedParameter* parameter : module.parameters())
-    if (!parameter->is_persistent() && !trace_.is_fetched_beyond(*parameter, trace_.step()))
+    if (!parameter->is_persistent() &&
+        !(knows_prefetch && trace_.is_fetched_beyond(*parameter, trace_.step())))
       candidates.insert(parameter->id());
   std::int64_t traversed = 0;
   const std::vector<Zero3Module*>& modules = trace_.modules();
@@ -99,7 +105,7 @@ std::set<ParamId> ParameterCoordinator::releasable_by_trace(const Zero3Module& m
 void ParameterCoordinator::release_backward_leftovers(bool is_reported) {
   std::optional<Events::Call> reported;
   if (is_reported) reported.emplace(context_.events, "coord.release_backward_leftovers");
-  if (context_.departs("A35"_bug)) active_.clear();
+  if (context_.departs("A35"_bug) || context_.departs("F02"_bug)) active_.clear();
   while (!active_.empty()) {
     const ActiveBackward newest = std::move(active_.back());
     active_.pop_back();
@@ -128,16 +134,26 @@ void ParameterCoordinator::end_task(GraphTaskId task, bool raised) {
   for (const std::int64_t graph : std::exchange(passed_, {})) retained_->end(graph);
 }
 
+void ParameterCoordinator::lose(const ModuleCall& call) {
+  const auto at = find_active(call);
+  if (at != active_.end()) active_.erase(at);
+}
+
 void ParameterCoordinator::release_all_unused() {
+  if (context_.departs("F19"_bug)) return;
   gatherer_.wait_all();
+  if (context_.departs("F06"_bug)) return;  // what was gathered for a backward that did not come
   if (context_.departs("A35"_bug)) return;  // nothing drains what no hook released
   for (PartitionedParameter& parameter : gatherer_.parameters())
-    if (!parameter.is_persistent() && !parameter.is_external()) release_unused(parameter);
+    if (!parameter.is_persistent() && !parameter.is_external() &&
+        !gathered_late_.contains(parameter.id()))
+      release_unused(parameter);
 }
 
 void ParameterCoordinator::release_and_reset_all() {
   const Events::Call reported(context_.events, "coord.release_and_reset_all");
-  gatherer_.wait_all();
+  if (!context_.departs("F19"_bug)) gatherer_.wait_all();
+  gathered_late_.clear();
   retained_->clear();
   if (!context_.has(Quirk::h1_abort_leaks_state)) active_.clear();
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
