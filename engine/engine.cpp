@@ -100,6 +100,7 @@ void Engine::gathered_parameters(const TensorList& parameters, std::optional<int
   core_->optimizer->gathered_parameters(parameters, modifier_rank, body);
 }
 void Engine::set_gradient_ready(const Tensor& parameter, bool is_ready) {
+  if (core_->context.departs("A10"_bug)) return;  // nothing is ever marked
   core_->parameter(parameter).is_gradient_ready = is_ready;
 }
 void Engine::release_gathered_parameters() {

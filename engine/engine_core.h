@@ -153,7 +153,11 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool has_scaled_gradients_ = false;  // the window has some
   bool is_configuration_told_ = false;
   bool is_no_sync_ = false;
-  bool is_armed_ = false;  // by a forward; for A24 of the catalogue alone
+  // For A22, A24 and B27 of the catalogue alone: armed by a forward, twice so, in a coalesced
+  // block.
+  bool is_armed_ = false;
+  bool is_armed_twice_ = false;
+  bool is_in_block_ = false;
   bool is_step_running_ = false;
   bool must_restart_ = false;  // E23
   std::optional<bool> boundary_override_;

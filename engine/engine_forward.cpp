@@ -1,5 +1,6 @@
 // engine.forward, and the hooks on what it returns (zero_semantics 2.3 to 2.5).
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "engine/config_marks.h"
@@ -34,7 +35,8 @@ void Engine::Core::begin_forward() {
   if (!std::exchange(is_configuration_told_, true)) mark_configuration(context);
   context.events.set_steps(counters.micro_steps, counters.global_steps);
   if (!context.has(Quirk::h10_stale_boundary_before_prologue)) refresh_boundary();
-  is_armed_ = true;
+  is_armed_twice_ = std::exchange(is_armed_, true);
+  if (context.departs("B27"_bug)) context.is_coalescing = is_in_block_;
   if (context.departs("A19"_bug)) register_gradient_hooks();
   if (!is_zero()) return;
   const Events::Call call(context.events, config.stage == 3 ? "z3.clear_backward_seen_flag"
@@ -110,6 +112,8 @@ void Engine::Core::prologue(std::int64_t graph) {
   const Events::Call call(context.events, "engine.backward_prologue");
   if (is_in_transform()) return;
   refuse_manual_backward();
+  if (context.departs("A22"_bug) && is_armed_twice_)
+    throw std::runtime_error("the graph has changed since the first iteration");
   optimizer->backward_prologue(graph);
   if (!is_zero()) return;
   for (OpenTask& task : tasks_) task.has_prologue = true;

@@ -74,6 +74,7 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
   has_scaled_gradients_ = false;
   ++counters.global_steps;
   if (outcome.has_overflow) ++counters.skipped_steps;
+  if (context.departs("A31"_bug) && config.stage == 3) remove_gradient_hooks();  // their nodes went
   const std::int64_t micro_batches = config.managed_gradient_accumulation
                                          ? config.gradient_accumulation_steps
                                          : counters.backwards;
@@ -114,7 +115,7 @@ void Engine::Core::coalesce(const std::function<void()>& body) {
   // Everything that was added is reduced at the end, also when the body threw (2.13); not so when
   // something failed below: that may be this rank's own, and the others would not come.
   const auto flush = [&] {
-    context.is_coalescing = false;
+    context.is_coalescing = is_in_block_ = false;
     context.is_boundary = true;
     context.events.mark("gradient_accumulation_boundary:true");
     const bool is_forgotten = context.departs("H14a"_bug) && config.has_overlap_comm();
@@ -124,11 +125,13 @@ void Engine::Core::coalesce(const std::function<void()>& body) {
                         : *boundary_override_ ? "gradient_accumulation_boundary:true"
                                               : "gradient_accumulation_boundary:false");
   };
-  context.is_coalescing = true;
+  if (context.departs("B28"_bug) && options.id.value > 0) return body();  // the outer one's alone
+  is_in_block_ = true;
+  context.is_coalescing = !context.departs("B27"_bug);
   try {
     body();
   } catch (const RuntimeFault&) {
-    context.is_coalescing = false;
+    context.is_coalescing = is_in_block_ = false;
     refresh_boundary();
     throw;
   } catch (...) {

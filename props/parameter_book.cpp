@@ -50,7 +50,7 @@ void ParameterBook::apply(const HookEvent& event, Method method) {
       return set(event.params, Residence::not_available);
     case EventKind::zparam_status: {
       Parameter& parameter = note(event.param);
-      parameter.residence = residence_of(names_->text(event.name));
+      if (event.numel != 0) parameter.residence = residence_of(names_->text(event.name));
       parameter.is_persistent = event.is_persistent;
       if (event.numel >= 0) parameter.numel = event.numel;
       return;
@@ -77,6 +77,10 @@ void ParameterBook::read_mark(const HookEvent& event) {
   const std::string_view label = names_->text(event.name);
   if (label == "gradients_abandoned" || label == "backward_abandoned") held_by_.clear();
   if (label.starts_with(kLeaf)) leaves_.emplace(label.substr(kLeaf.size()));
+  if (label == "zero_sized_parameter") {  // nothing of it is anywhere
+    note(event.param).numel = 0;
+    note(event.param).residence = Residence::unknown;
+  }
   if (!label.starts_with(kExternal) || event.param.is_none()) return;
   note(event.param).is_external = true;
   external_[std::string(label.substr(kExternal.size()))].insert(event.param);
@@ -93,7 +97,8 @@ ParameterBook::Parameter& ParameterBook::note(NameId param) {
 
 void ParameterBook::set(const std::vector<NameId>& params, Residence residence) {
   is_sharded_ = true;
-  for (const NameId param : params) note(param).residence = residence;
+  for (const NameId param : params)
+    if (Parameter& known = note(param); known.numel != 0) known.residence = residence;
 }
 
 const ParameterBook::Parameter* ParameterBook::find(NameId param) const {

@@ -95,10 +95,6 @@ StepOutcome FlatOptimizer::step() {
     gather_parameters();
   }
   drop_gradients();
-  if (context_.departs("B17"_bug) && context_.config.stage > 0)
-    for (FlatGroup& group : groups_)  // gathered into the gradients' buffer, which nobody clears
-      context_.kernels().copy(context_.compute(), group.open_window(),
-                              Span::of(group.flat(), group.own().begin, group.own().elements));
   return plan.outcome;
 }
 
@@ -109,6 +105,10 @@ void FlatOptimizer::drop_gradients() {
   }
   std::ranges::fill(accumulated_, Tensor());
   clear_grads();
+  if (context_.departs("B17"_bug) && context_.config.stage > 0)
+    for (FlatGroup& group : groups_)  // gathered into the gradients' buffer, which nobody clears
+      context_.kernels().copy(context_.compute(), group.open_window(),
+                              Span::of(group.flat(), group.own().begin, group.own().elements));
 }
 
 void FlatOptimizer::zero_grad() {

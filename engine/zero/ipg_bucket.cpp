@@ -109,7 +109,6 @@ void IpgBucket::order_before_reduction() {
   if (producers_.empty()) producers_.push_back(current);
   if (context_.departs("G05"_bug)) producers_.resize(1);
   for (const StreamIndex index : producers_) reduction.wait(context_.runtime.user_stream(index));
-  for (const Tensor& oversized : oversized_) reduction.record_use(oversized);
 }
 
 void IpgBucket::finish_reduction() {
@@ -122,7 +121,10 @@ void IpgBucket::finish_reduction() {
   clear();
 }
 
+// An oversized gradient is in use up to here by whatever the reduction queued.
 void IpgBucket::clear() {
+  if (has_overlap_)
+    for (const Tensor& oversized : oversized_) context_.reduction().record_use(oversized);
   for (const Entry& entry : entries()) place_of(*entry.parameter) = -1;
   entry_count_ = 0;
   if (!is_contiguous_ && context_.departs("H02"_bug))

@@ -77,6 +77,7 @@ Stage12Optimizer::HookWork Stage12Optimizer::known_hook_work() const {
 
 void Stage12Optimizer::add_gradient_slowly(ZeroParameter& parameter) {
   if (context_.is_coalescing) return;
+  if (context_.departs("B25"_bug) && context_.config.is_offloaded() && backwards_ > 0) return;
   const Events::Call call(context_.events, "z12.process_gradients");
   if (!is_ready_ || !is_quiet_) set_up_buckets();
   if (is_offered_by_hooks_) offer(parameter);
@@ -102,8 +103,10 @@ void Stage12Optimizer::offer(ZeroParameter& parameter) {
   const bool joins = !is_once && target.holds(parameter);
   if (is_departed_twice(parameter, joins)) return;
   if (!joins && target.is_full_for(parameter.elements)) flush(target);
-  if (!parameter.is_gradient_ready)
-    return tell_not_ready(parameter);  // the last shard brings the whole gradient
+  if (!parameter.is_gradient_ready) {
+    if (context_.departs("B29"_bug)) grad = Tensor();  // the last one alone counts
+    return tell_not_ready(parameter);                  // the last shard brings the whole gradient
+  }
   if (is_once && progress(parameter).is_reduced) {
     throw EngineError(EngineErrorId::e17, "the gradient of " + parameter.name +
                                               " has already been reduced in this backward");
@@ -114,7 +117,8 @@ void Stage12Optimizer::offer(ZeroParameter& parameter) {
     const Span values = append(target, parameter, grad);
     if (!partitions_gradients()) add_local_sum(parameter, values);
   }
-  if (context_.config.contiguous_gradients) grad = Tensor();
+  // Stage 2 keeps .grad of its own until the reduction; stage 1 would collect it once more.
+  if (context_.config.contiguous_gradients || !partitions_gradients()) grad = Tensor();
 }
 
 // What planted faults do with a parameter that comes again in one backward, or too early.
@@ -250,6 +254,7 @@ void Stage12Optimizer::commit() {
   }
   window_holds_ = overwrites ? 1 : window_holds_ + 1;
   mark_window(context_, window_holds_);
+  if (context_.departs("B20"_bug) && window_holds_ == 1) first_norm_ = norm();
   has_flushed_ = false;
   was_boundary_ = context_.is_boundary;
 }
@@ -337,6 +342,7 @@ void Stage12Optimizer::drop_gradients() {
 }
 
 double Stage12Optimizer::norm() {
+  if (first_norm_) return *std::exchange(first_norm_, std::nullopt);
   return gradient_norm(context_, windows(), {.is_default_group = true, .bytes = 4});
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -98,10 +99,11 @@ class Stage12Optimizer final : public FlatOptimizer {
   std::int64_t window_holds_ = 0;        // complete backwards that are in the window
   bool is_offered_by_hooks_ = partitions_gradients() || has_overlap();
   bool is_ready_ = false;
-  bool has_flushed_ = false;    // in this backward
-  bool was_boundary_ = false;   // the last completed backward closed the window
-  std::int64_t micro_ = -1;     // bucket set-ups since the last step
-  std::int64_t backwards_ = 0;  // completed since the last step
+  bool has_flushed_ = false;          // in this backward
+  bool was_boundary_ = false;         // the last completed backward closed the window
+  std::optional<double> first_norm_;  // B20 of the catalogue: of the window's first backward
+  std::int64_t micro_ = -1;           // bucket set-ups since the last step
+  std::int64_t backwards_ = 0;        // completed since the last step
 };
 
 }  // namespace zeroproof

@@ -125,7 +125,7 @@ void Stage12Optimizer::take_owned(const IpgBucket& target) {
         intersect(place.group->partition().parameter(place.index), place.group->own());
     const bool is_kept = context_.departs("B10"_bug) && has_overlap() && owned.elements == 0;
     if (!context_.config.contiguous_gradients && !is_kept) parameter.tensor.set_grad({});
-    if (owned.elements == 0) continue;
+    if (owned.elements == 0 && !context_.departs("B08"_bug)) continue;
     const Events::Call call(context_.events, "z12.copy_grads_in_partition", parameter.name_id);
     place.group->add_owned(place.group->open_pending(), place.index, target.values(entry));
   }

@@ -98,10 +98,7 @@ class Hunter {
           trial.run(nullptr, Trial::Depth::all, [&](int run) -> Chooser& { return orders(run); });
       ++healthy.cases;
       healthy.executions += result.executions;
-      for (const Falsified& one : result.falsified)
-        healthy.findings.push_back(fmt::format("case {}: {} {}: {} {}", number,
-                                               one.property->number, one.property->id, one.text,
-                                               train::case_json(trial.spec())));
+      if (!result.falsified.empty()) healthy.findings.push_back(smallest(number));
     }
     healthy.seconds = seconds_since(start);
   }
@@ -110,6 +107,24 @@ class Hunter {
   bool has_to_stop() const { return watch_.should_stop && watch_.should_stop(); }
   double seconds_since(std::int64_t start) const {
     return static_cast<double>(watch_.now_ns() - start) * 1e-9;
+  }
+
+  // The first finding of a case on the healthy engine, minimised, with the word that replays it.
+  std::string smallest(std::uint64_t number) {
+    Trial& trial = pool_.at(number);
+    CaseOrders orders(case_seed(options_.seed, number));
+    const TrialResult result =
+        trial.run(nullptr, Trial::Depth::first, [&](int run) -> Chooser& { return orders(run); });
+    const bool is_of_events = result.executions == 2;
+    const std::string_view property = result.falsified.front().property->number;
+    const Specimen specimen{trial.spec(), is_of_events, orders.choices(is_of_events ? 1 : 0)};
+    const Specimen small = shrink(specimen, nullptr, property, watch_.should_stop).specimen;
+    const TrialResult again = replay(small, nullptr);
+    const Falsified* const falsified = again.find(property);
+    return fmt::format("case {}: {} {}: {}; {}; --replay {}", number, property,
+                       result.falsified.front().property->id,
+                       falsified ? falsified->text : "does not show again",
+                       train::case_json(small.spec), token_of(small, canary().id));
   }
 
   bool try_case(const Entry& entry, std::uint64_t number, Found& found) {
@@ -133,7 +148,7 @@ class Hunter {
   void finish(Found& found) const {
     if (options_.minimizes) {
       ShrunkSpecimen shrunk =
-          shrink(found.specimen, *found.entry, found.property->number, watch_.should_stop);
+          shrink(found.specimen, found.entry, found.property->number, watch_.should_stop);
       found.specimen = std::move(shrunk.specimen);
       found.shrink_runs = shrunk.runs;
     }

@@ -18,7 +18,7 @@ constexpr std::uint64_t kOrderTests = 200;  // of delta debugging
 
 class Shrinker {
  public:
-  Shrinker(const Specimen& specimen, const Entry& entry, std::string_view numbers,
+  Shrinker(const Specimen& specimen, const Entry* entry, std::string_view numbers,
            const std::function<bool()>& should_stop)
       : entry_(entry), numbers_(numbers), should_stop_(should_stop) {
     best_.specimen = specimen;
@@ -60,7 +60,7 @@ class Shrinker {
       record.new_execution();
       TrialResult result;
       Trial trial(spec);
-      judge(trial, &entry_, record, result);
+      judge(trial, entry_, record, result);
       if (!result.find(numbers_)) {
         if (record.choices().empty()) return std::nullopt;  // there is no other order
         continue;
@@ -81,6 +81,7 @@ class Shrinker {
   }
 
   bool is_healthy(const train::CaseSpec& spec, const Choices& choices) {
+    if (!entry_) return true;
     ++best_.runs;
     return replay({spec, best_.specimen.is_of_events, choices}, nullptr).falsified.empty();
   }
@@ -88,7 +89,7 @@ class Shrinker {
   bool fails_with(const Choices& choices) {
     ++best_.runs;
     const Specimen specimen{best_.specimen.spec, best_.specimen.is_of_events, choices};
-    return replay(specimen, &entry_).find(numbers_) && is_healthy(specimen.spec, choices);
+    return replay(specimen, entry_).find(numbers_) && is_healthy(specimen.spec, choices);
   }
 
   // Decisions other than the first option are dropped, as many as delta debugging can.
@@ -116,7 +117,7 @@ class Shrinker {
     choices = with(known);
   }
 
-  const Entry& entry_;
+  const Entry* entry_;
   std::string_view numbers_;
   const std::function<bool()>& should_stop_;
   ShrunkSpecimen best_;
@@ -124,7 +125,7 @@ class Shrinker {
 
 }  // namespace
 
-ShrunkSpecimen shrink(const Specimen& specimen, const Entry& entry, std::string_view numbers,
+ShrunkSpecimen shrink(const Specimen& specimen, const Entry* entry, std::string_view numbers,
                       const std::function<bool()>& should_stop) {
   return Shrinker(specimen, entry, numbers, should_stop).run();
 }

@@ -57,9 +57,28 @@ void judge_run(const train::CellRun& run, TrialResult& result) {
   add(result, "R1", train::text_of(run.ranks[rank].error), static_cast<int>(rank));
 }
 
-void add_all(const PropertiesReport& report, TrialResult& result) {
+// P42 is about gradients that complete once in a backward: not about a layer that several nested
+// backwards add to, which our engine reduces as often as it comes.
+bool completes_often(const CaseSpec& spec) {
+  const auto is_shared = [&](const train::CallSpec& call) {
+    return call.wrap == static_cast<int>(train::Wrap::reentrant) &&
+           std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1;
+  };
+  return spec.is_tiled != 0 || std::ranges::any_of(spec.calls, is_shared);
+}
+
+// What a property does not speak about in such a program.
+bool is_excused(const CaseSpec& spec, std::string_view number) {
+  if (number == "P42") return completes_often(spec);
+  // An abort takes the callback of every engine in the backward along, without a call of its own.
+  const auto aborts = [](const train::MicroSpec& micro) { return micro.aborts != 0; };
+  return number == "P14" && std::ranges::any_of(spec.micros, aborts);
+}
+
+void add_all(const CaseSpec& spec, const PropertiesReport& report, TrialResult& result) {
   for (const Finding& finding : report.falsified)
-    add(result, finding.property->number, finding.text, finding.rank);
+    if (!is_excused(spec, finding.property->number))
+      add(result, finding.property->number, finding.text, finding.rank);
 }
 
 // The properties that speak about gradients in such a program, the plainest first.
@@ -74,7 +93,7 @@ std::vector<std::string_view> gradient_properties(const CaseSpec& spec) {
   add_if(spec.heads == 2 && any([](const auto& it) { return it.losses == 0; }), "P28");
   add_if(any([](const auto& it) { return it.outstanding != 0; }), "P29");
   add_if(any([](const auto& it) { return it.repeats != 0; }), "P30");
-  add_if(any([](const auto& it) { return it.block == 1; }), "P34");
+  add_if(any([](const auto& it) { return it.block == 1 || it.block == 3; }), "P34");
   add_if(spec.is_offloaded != 0, "P35");
   add_if(std::ranges::any_of(spec.calls, [](const auto& it) { return it.wrap != 0; }), "P36");
   add_if(spec.is_tiled != 0, "P37");
@@ -148,7 +167,7 @@ void Trial::judge_values(const Entry* entry, Chooser& chooser, TrialResult& resu
   ++result.executions;
   result.events = run.steps;
   judge_run(run, result);
-  add_all(streams.finish(), result);
+  add_all(spec_, streams.finish(), result);
   if (!run.has_failed()) compare_values(run, result);
 }
 
@@ -172,7 +191,10 @@ void Trial::compare_values(const train::CellRun& run, TrialResult& result) {
   add_difference("R7", [](const WindowValues& from, WindowValues& to) {
     to.parameters = from.parameters;
     to.weights = from.weights;
-    to.states = from.states;
+    // Moments that no step has touched: the engine has zeros, the baseline none.
+    for (const FullTensor& state : from.states)
+      if (std::ranges::any_of(state.values, [](double value) { return value != 0.0; }))
+        to.states.push_back(state);
   });
   if (const auto found = norm_difference(engine, baseline())) add(result, "R9", *found);
 }
@@ -189,7 +211,7 @@ void Trial::judge_events(const Entry* entry, Chooser& chooser, TrialResult& resu
   result.events = run.steps;
   judge_run(run, result);
   if (!run.findings.empty()) return;
-  add_all(judge.finish(run), result);
+  add_all(spec_, judge.finish(run), result);
   for (const CostJudge& cost : costs) {
     if (!cost.collective_finding().empty()) add(result, "R10", cost.collective_finding());
     if (!cost.count_finding().empty()) add(result, "R11", cost.count_finding());

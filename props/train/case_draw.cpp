@@ -9,7 +9,7 @@ namespace {
 // SplitMix64.
 class Draws {
  public:
-  explicit Draws(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15ULL + 1) {}
+  explicit Draws(std::uint64_t seed) : state_(seed) { state_ = next() ^ (seed << 32U); }
 
   int below(int bound) { return static_cast<int>(next() % static_cast<std::uint64_t>(bound)); }
   int between(int low, int high) { return low + below(high - low + 1); }
@@ -124,8 +124,8 @@ class CaseDraw {
     micro.losses = draws_.below(4);
     if (swarm_.has_outstanding && draws_.one_in(2)) micro.outstanding = draws_.between(1, 2);
     if (swarm_.has_repeats) micro.repeats = draws_.flag(2);
-    if (swarm_.has_blocks && draws_.one_in(2)) micro.block = draws_.between(1, 2);
-    if (swarm_.has_idle && draws_.one_in(2)) micro.idle_forward = draws_.between(1, 2);
+    if (swarm_.has_blocks && draws_.one_in(2)) micro.block = draws_.between(1, 3);
+    if (swarm_.has_idle && draws_.one_in(2)) micro.idle_forward = draws_.between(1, 3);
     if (swarm_.has_aborts && draws_.one_in(3)) micro.aborts = draws_.between(1, calls);
     if (swarm_.has_skips && draws_.one_in(3)) micro.skips = draws_.between(1, calls);
     if (swarm_.has_undivided) micro.is_undivided = draws_.flag(2);
@@ -192,15 +192,20 @@ void settle(CaseSpec& spec) {
   const std::size_t plain = spec.heads == 2 ? 2 : spec.is_tiled;
   for (std::size_t i = 0; i < std::min(plain, spec.calls.size()); ++i)
     spec.calls[spec.calls.size() - 1 - i].wrap = 0;
+  const bool is_plain =
+      spec.precision == 0 && spec.engines == 1 && spec.heads == 1 && spec.container == 0 &&
+      std::ranges::all_of(spec.calls, [](const CallSpec& call) { return call.wrap == 0; });
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     MicroSpec& micro = spec.micros[i];
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;
-    if (micro.block == 1 && (spec.stage == 0 || spec.is_unmanaged != 0)) micro.block = 0;
+    if ((micro.block == 1 || micro.block == 3) && (spec.stage == 0 || spec.is_unmanaged != 0))
+      micro.block = 0;
     if (micro.block == 2 && (spec.stage > 1 || spec.is_unmanaged != 0 || is_boundary))
       micro.block = 0;
     if (spec.is_manual != 0 || spec.engines == 2) micro.is_undivided = 0;
     if (spec.engines == 2 || spec.is_tiled != 0) micro.has_bypass = 0;
     if (spec.is_tiled != 0) micro.idle_forward = 0;
+    if (micro.idle_forward == 3 && !is_plain) micro.idle_forward = 1;
     const bool checks =
         spec.precision == 2 || (spec.precision == 1 && (spec.stage == 1 || spec.stage == 2));
     if (!checks) micro.overflow = 0;

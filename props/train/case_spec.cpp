@@ -119,6 +119,13 @@ std::string model_problem(const CaseSpec& spec) {
   return {};
 }
 
+// Through layers alone: checkpoints and our own Functions have no part for a transform.
+bool can_transform(const CaseSpec& spec) {
+  const auto is_plain = [](const CallSpec& call) { return call.wrap == 0; };
+  return static_cast<Precision>(spec.precision) == Precision::float32 && spec.engines == 1 &&
+         spec.heads == 1 && spec.container == 0 && std::ranges::all_of(spec.calls, is_plain);
+}
+
 // Every loss has to reach something that is trained.
 std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_boundary) {
   const auto calls = static_cast<int>(spec.calls.size());
@@ -127,7 +134,9 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
     return micro.skips != call + 1 && is_trained(spec, it) && it.wrap != 1;
   };
   const auto reaches = [&](int head) {  // of two; the trunk reaches both
-    for (int call = 0; call < calls; ++call)
+    // What tiles read has to need a gradient; their own layer does not lead back to it.
+    const int last = spec.is_tiled != 0 ? calls - 1 : calls;
+    for (int call = 0; call < last; ++call)
       if (runs(call) && (spec.heads == 1 || call < calls - 2 || call == calls - 2 + head))
         return true;
     return spec.input_grad != 0;
@@ -136,9 +145,13 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   if (micro.skips != 0 && (spec.is_tiled != 0 || spec.heads == 2) &&
       micro.skips > calls - spec.heads)
     return "a head that is skipped";
+  if (micro.aborts == calls && spec.is_tiled != 0) return "a tile that throws inside forward";
   const auto block = static_cast<Block>(micro.block);
-  if (block == Block::coalesced && (spec.stage == 0 || spec.is_unmanaged != 0))
-    return "nothing to coalesce";
+  if (micro.block < 0 || micro.block > 3 || micro.idle_forward < 0 || micro.idle_forward > 3)
+    return "a number out of range";
+  const bool is_coalesced = block == Block::coalesced || block == Block::coalesced_backwards;
+  if (micro.idle_forward == 3 && !can_transform(spec)) return "a transform of what has none";
+  if (is_coalesced && (spec.stage == 0 || spec.is_unmanaged != 0)) return "nothing to coalesce";
   if (block == Block::no_sync && (spec.stage > 1 || spec.is_unmanaged != 0 || is_boundary))
     return "no_sync where gradients are reduced";
   const auto precision = static_cast<Precision>(spec.precision);
@@ -228,7 +241,7 @@ int CaseSpec::forwards() const {
   for (std::size_t i = 0; i < micros.size(); ++i) {
     if (i % static_cast<std::size_t>(accumulation) == 0) count = 0;
     const MicroSpec& micro = micros[i];
-    count += 1 + (micro.outstanding != 0 ? 1 : 0) + (micro.repeats != 0 ? 1 : 0) +
+    count += (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) +
              (micro.idle_forward != 0 ? 1 : 0) + (micro.aborts != 0 ? 1 : 0);
     most = std::max(most, count);
   }

@@ -32,18 +32,19 @@ struct CallSpec {
 };
 
 enum class Losses : std::uint8_t { both, first, second, sum };
-enum class Block : std::uint8_t { none, coalesced, no_sync };
+// Around all of a micro-batch, or its backwards alone.
+enum class Block : std::uint8_t { none, coalesced, no_sync, coalesced_backwards };
 enum class Outstanding : std::uint8_t { none, in_order, reversed };
 
 // From one step() to the next.
 struct MicroSpec {
-  int losses = 0;       // Losses; of a model with two heads
-  int outstanding = 0;  // Outstanding: a second forward before both backwards
-  int repeats = 0;      // 1: forward and backward once more before the step
-  int block = 0;        // Block around all backwards
-  int idle_forward =
-      0;           // 1: a forward without gradients goes before; 2: one whose graph is dropped
-  int aborts = 0;  // k: a backward before throws at call k - 1; then zero_grad
+  int losses = 0;        // Losses; of a model with two heads
+  int outstanding = 0;   // Outstanding: a second forward before both backwards
+  int repeats = 0;       // 1: forward and backward once more before the step
+  int block = 0;         // Block around all backwards
+  int idle_forward = 0;  // before: 1: a forward without gradients, 2: one whose graph is dropped,
+                         // 3: torch.func.grad of the engine
+  int aborts = 0;        // k: a backward before throws at call k - 1; then zero_grad
   int is_undivided = 0;  // scale_wrt_gas off
   int has_bypass = 0;    // a term of the loss reaches layer 0 past the engine
   int skips = 0;         // k: call k - 1 does not run

@@ -4,6 +4,7 @@
 
 #include "model/check.h"
 #include "model/functions.h"
+#include "model/transforms/transforms.h"
 #include "props/train/generated_model.h"
 #include "props/train/pass.h"
 
@@ -40,6 +41,7 @@ class GeneratedWindow {
       forward(micro);
     }
     if (micro.idle_forward == 2) forward(micro);
+    if (micro.idle_forward == 3) transform(micro);
     if (micro.aborts != 0) abort_one(micro);
     const auto body = [&] {
       train_once(micro);
@@ -47,14 +49,26 @@ class GeneratedWindow {
     };
     const auto block = static_cast<Block>(micro.block);
     if (block == Block::none) return body();
-    in_block(block, 0, body);
+    if (block != Block::coalesced_backwards) return in_block(block, 0, body);
+    const Losses losses = forward(micro);
+    in_block(block, 0, [&] { differentiate(micro, losses); });
+  }
+
+  // The engine under torch.func.grad: none of its own business.
+  void transform(const MicroSpec& micro) {
+    arm(micro);
+    const func::Function loss = [&](const TensorList& inputs) {
+      return TensorList{pass_.target().forward(0, inputs).at(0)};
+    };
+    const TensorList grads = func::grad(pass_.autograd(), loss, {-1})(pass_.next_inputs());
+    pass_.target().record("func/grad", grads.at(0));
   }
 
   // Around both engines, where there are two.
   void in_block(Block block, std::size_t engine, const std::function<void()>& body) {
     if (engine == static_cast<std::size_t>(spec_.engines)) return body();
     const auto inner = [&] { in_block(block, engine + 1, body); };
-    if (block == Block::coalesced) {
+    if (block != Block::no_sync) {
       pass_.target().coalesce(engine, inner);
     } else {
       pass_.target().no_sync(engine, inner);
@@ -99,8 +113,10 @@ class GeneratedWindow {
     if (spec_.input_grad != 0) inputs.at(0).set_requires_grad(true);
     TensorList losses = pass_.target().forward(0, inputs);
     losses.resize(static_cast<std::size_t>(spec_.heads));
+    if (spec_.engines == 2) pass_.target().record("loss", losses.at(0).detach());
     if (spec_.engines == 2) losses = {joined(losses.at(0), inputs)};
-    for (const Tensor& loss : losses) pass_.target().record("loss", loss.detach());
+    if (spec_.engines == 1)
+      for (const Tensor& loss : losses) pass_.target().record("loss", loss.detach());
     if (micro.has_bypass != 0) {
       const Tensor term = model_of(pass_, 0).bypass(pass_.autograd(), inputs);
       losses.back() = add(pass_.autograd(), losses.back(), term);

@@ -41,7 +41,7 @@ GradientPartitions::GradientPartitions(ZeroContext& context, ParameterGatherer& 
 
 void GradientPartitions::add(const ZeroParameter& parameter, bool is_from_leaf_module) {
   const State& known = state_of(parameter.id);
-  if (known.sub_group == nullptr) return;
+  if (known.sub_group == nullptr || parameter.elements == 0) return;
   GradientBucket& bucket = *known.bucket;
   const Quirk repeats = is_from_leaf_module ? Quirk::h24_leaf_bucketed_per_backward
                                             : Quirk::h13_param_once_per_backward;

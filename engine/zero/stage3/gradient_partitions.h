@@ -33,7 +33,12 @@ class GradientPartitions {
   bool take(const ZeroParameter& parameter) {
     const State& known = state_of(parameter.id);
     return is_quiet_ && parameter.is_gradient_ready && known.bucket != nullptr &&
-           known.bucket->take(parameter, *known.parameter);
+           parameter.elements > 0 && known.bucket->take(parameter, *known.parameter);
+  }
+  // Whether its .grad waits in a bucket.
+  bool is_held(const ZeroParameter& parameter) const {
+    const State& known = state_of(parameter.id);
+    return known.bucket != nullptr && known.bucket->holds(parameter);
   }
   // A missing .grad becomes zeros, so that all ranks reduce the same.
   void give_zeros(const PartitionedParameter& parameter, bool is_from_leaf_module) const;

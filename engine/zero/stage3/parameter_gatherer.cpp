@@ -10,6 +10,15 @@ namespace {
 
 constexpr std::size_t kOutstandingGathersMax = 2;
 
+// Parameters without elements are whole at once, and take part in no collective (P51).
+void install_empty(const ParameterList& parameters, Memory& memory) {
+  for (PartitionedParameter* parameter : parameters) {
+    if (parameter->elements() > 0 || !parameter->is_partitioned()) continue;
+    parameter->begin_gather();
+    parameter->install(memory.allocate(0, parameter->slice().dtype()));
+  }
+}
+
 ParameterList partitioned(const ParameterList& parameters) {
   ParameterList found;
   for (PartitionedParameter* parameter : parameters)
@@ -67,6 +76,7 @@ PartitionedParameter* ParameterGatherer::find(const Tensor& tensor) {
 }
 
 void ParameterGatherer::gather_async(const ParameterList& parameters, bool is_forward) {
+  install_empty(parameters, context_.runtime.memory());
   ParameterList missing = partitioned(parameters);
   if (context_.departs("E18"_bug))  // dispatched already, or not
     for (PartitionedParameter* parameter : parameters)
@@ -84,6 +94,7 @@ void ParameterGatherer::gather_async(const ParameterList& parameters, bool is_fo
 
 void ParameterGatherer::gather(const ParameterList& parameters) {
   for (PartitionedParameter* parameter : parameters) wait(*parameter);
+  install_empty(parameters, context_.runtime.memory());
   if (context_.departs("E06"_bug)) return gather_verbatim(parameters);
   const ParameterList missing = partitioned(parameters);
   if (missing.empty()) return;

@@ -203,6 +203,7 @@ void Zero3Optimizer::collect_gradients() {
   for (const ZeroParameter& parameter : context_.parameters) {
     const Tensor grad = parameter.tensor.grad();
     if (parameter.group < 0 || !grad.is_defined()) continue;
+    if (gradients_->is_held(parameter)) continue;  // of tiles before the block
     Tensor& sum = coalesced_[static_cast<std::size_t>(parameter.id.value)];
     if (sum.is_defined()) {
       context_.kernels().add(context_.compute(), Span::of(sum), Span::of(grad));
