@@ -33,9 +33,8 @@ constexpr std::array kRunProperties = {
     Property{"decision.equal_unsharded", "R8", "I11",
              "a step is applied, or skipped for an overflow, where the baseline does so",
              "bug catalogue D", Expectation::always, kTrain},
-    Property{"norm.equal_unsharded", "R9", "I11",
-             "the reported gradient norm is the baseline's", "bug catalogue C", Expectation::always,
-             kTrain},
+    Property{"norm.equal_unsharded", "R9", "I11", "the reported gradient norm is the baseline's",
+             "bug catalogue C", Expectation::always, kTrain},
     Property{"cost.collectives_bounded", "R10", "I12",
              "a rank issues no more collectives than its buckets, parameters and steps need",
              "bug catalogue H", Expectation::always, kTrain},
@@ -45,6 +44,9 @@ constexpr std::array kRunProperties = {
     Property{"memory.bounded", "R12", "I6",
              "live bytes at the end of a window do not grow from window to window",
              "bug catalogue H", Expectation::always, kTrain},
+    Property{"cost.overlap_kept", "R20", "I12",
+             "the computation waits for a reduction only where it needs what that made",
+             "bug catalogue G03", Expectation::always, kTrain},
 };
 
 }  // namespace

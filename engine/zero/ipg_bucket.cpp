@@ -59,8 +59,7 @@ Stream& IpgBucket::producer() {
   if (context_.departs("G03"_bug)) stream.wait(context_.reduction());  // for all of it
   if (index != 0 && device_.is_cpu()) stream.wait(compute_);
   const Buffer& buffer = buffers_[index_];
-  const StreamEvent reduced =
-      context_.departs("G12"_bug) ? buffer.reduced_before : buffer.reduced;
+  const StreamEvent reduced = context_.departs("G12"_bug) ? buffer.reduced_before : buffer.reduced;
   const bool is_unordered = context_.departs("G01"_bug);
   if (!reduced.is_none() && !context_.has(Quirk::h19_reuse_waits_current_stream) && !is_unordered)
     stream.wait(reduced);

@@ -19,6 +19,8 @@ struct LayerSpec {
   int outputs = 2;
   int has_bias = 0;
   int is_frozen = 0;
+  int is_weight_frozen = 0;  // the bias alone is trained
+  int is_raw = 0;            // a parameter of a class of its own, which no autocast covers
 };
 
 enum class Wrap : std::uint8_t { none, reentrant, non_reentrant };
@@ -50,6 +52,10 @@ struct MicroSpec {
   int skips = 0;         // k: call k - 1 does not run
   int overflow = 0;      // k: layer of call k - 1 gets an infinite gradient, on one rank
   int overflow_rank = 0;
+  int gathers = 0;         // 1: the user looks at all weights before
+  int aborts_managed = 0;  // what throws is an engine.backward, whatever the others are
+
+  friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
 struct CaseSpec {
@@ -85,6 +91,8 @@ struct CaseSpec {
   int reuse = 0;        // stage3_max_reuse_distance
   int sub_group = kManyElements;
   int plain_linear = 0;  // memory_efficient_linear off
+  int experts = 0;       // 1: a layer of two, of which each rank runs one; a leaf module in stage 3
+  int reads = 0;         // k: the root reads the weight of layer k - 1 itself
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;
@@ -107,6 +115,8 @@ void visit_fields(LayerSpec& spec, Field field) {
   field("outputs", spec.outputs, 2);
   field("has_bias", spec.has_bias, 0);
   field("is_frozen", spec.is_frozen, 0);
+  field("is_weight_frozen", spec.is_weight_frozen, 0);
+  field("is_raw", spec.is_raw, 0);
 }
 
 template <class Field>
@@ -129,6 +139,8 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("skips", spec.skips, 0);
   field("overflow", spec.overflow, 0);
   field("overflow_rank", spec.overflow_rank, 0);
+  field("gathers", spec.gathers, 0);
+  field("aborts_managed", spec.aborts_managed, 0);
 }
 
 template <class Field>
@@ -164,6 +176,8 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("reuse", spec.reuse, 0);
   field("sub_group", spec.sub_group, CaseSpec::kManyElements);
   field("plain_linear", spec.plain_linear, 0);
+  field("experts", spec.experts, 0);
+  field("reads", spec.reads, 0);
 }
 
 // Why the case makes no sense (a call of a layer that is not there, a configuration that every

@@ -51,8 +51,7 @@ Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dt
   const int ranks = context_.data.size();
   const std::int64_t slices = slices_of(parameters);
   const bool is_recycled = context_.departs("G13"_bug);
-  const Tensor all =
-      is_recycled ? recycle(slices * ranks, dtype) : allocate(slices * ranks, dtype);
+  const Tensor all = is_recycled ? recycle(slices * ranks, dtype) : allocate(slices * ranks, dtype);
   kernels.fill(is_recycled ? context_.compute() : stream(), Span::of(all), 0.0);
   if (is_recycled) stream().wait(context_.compute());
   for (int rank = 0; rank < ranks; ++rank) {
@@ -73,8 +72,7 @@ Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dt
   announce(context_, parameters);
   // Chunked for one group, reduced over another.
   const Span input = context_.departs("E12"_bug) ? Span::of(all, 0, slices) : Span::of(all);
-  const Work work =
-      context_.data.reduce_scatter(stream(), Span::of(own), input, ReduceOp::sum, {});
+  const Work work = context_.data.reduce_scatter(stream(), Span::of(own), input, ReduceOp::sum, {});
   context_.data.group().wait(work, stream());
   if (!context_.departs("G14"_bug)) stream().record_use(all);
   return own;

@@ -97,7 +97,7 @@ class ParameterCoordinator {
   std::map<std::pair<std::int32_t, std::int64_t>, std::set<ParamId>> memo_;  // H17
   std::set<ParamId> flagged_;        // F09 of the catalogue: gathered ahead once
   std::set<ParamId> gathered_late_;  // F10 of the catalogue: ahead, in a recompute
-  std::int64_t counted_live_ = 0;  // upstream's count of live elements
+  std::int64_t counted_live_ = 0;    // upstream's count of live elements
 };
 
 }  // namespace zeroproof

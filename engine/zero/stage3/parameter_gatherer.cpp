@@ -155,8 +155,7 @@ void ParameterGatherer::issue(Gather& gather) {
 }
 
 // With G10 of the catalogue the buffer of the gather before, whoever still reads it.
-Tensor ParameterGatherer::flat_for(const Gather& gather, std::int64_t elements,
-                                   bool& is_recycled) {
+Tensor ParameterGatherer::flat_for(const Gather& gather, std::int64_t elements, bool& is_recycled) {
   const PartitionedParameter& first = *gather.parameters.front();
   Memory& memory = context_.runtime.memory();
   if (!context_.departs("G10"_bug)) return memory.allocate(elements, first.wire_dtype());
@@ -171,7 +170,8 @@ Span ParameterGatherer::source_of(const PartitionedParameter& parameter) {
   if (!context_.departs("F28"_bug)) return Span::of(parameter.slice());
   Tensor& copy = copies_[parameter.id()];
   if (!copy.is_defined()) {
-    copy = context_.runtime.memory().allocate(parameter.slice_elements(), parameter.slice().dtype());
+    copy =
+        context_.runtime.memory().allocate(parameter.slice_elements(), parameter.slice().dtype());
     context_.kernels().copy(stream(), Span::of(copy), Span::of(parameter.slice()));
   }
   return Span::of(copy);
@@ -215,8 +215,8 @@ void ParameterGatherer::install(Gather& gather) {
   for (PartitionedParameter* parameter : gather.parameters) {
     parameter->install(assemble(gather, *parameter, offset));
     const bool is_unpadded = context_.departs("F29"_bug);
-    offset += is_unpadded ? parameter->elements() / context_.data.size()
-                          : parameter->slice_elements();
+    offset +=
+        is_unpadded ? parameter->elements() / context_.data.size() : parameter->slice_elements();
   }
   context_.compute().wait(stream());
   if (gather.flat.is_defined()) stream().record_use(gather.flat);

@@ -74,7 +74,7 @@ class ParameterGatherer {
   std::map<ParamId, std::shared_ptr<Gather>> inflight_;
   std::map<ParamId, Tensor> copies_;    // F28 of the catalogue: secondary slices
   std::map<ParamId, Tensor> recycled_;  // G10 of the catalogue: by the first parameter
-  std::deque<StreamEvent> finished_;  // gathers that the device may not have run yet
+  std::deque<StreamEvent> finished_;    // gathers that the device may not have run yet
 };
 
 }  // namespace zeroproof

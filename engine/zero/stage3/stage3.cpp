@@ -106,7 +106,7 @@ void Zero3Optimizer::mark_persistent_parameters() {
 
 bool Zero3Optimizer::has_gradient_hook(const ZeroParameter& parameter) const {
   if (!parameter.requires_grad || parameter.group < 0) return false;
-  if (context_.departs("E02"_bug)) return true;  // in a leaf module, too
+  if (context_.departs("E02"_bug)) return true;     // in a leaf module, too
   auto& self = const_cast<Zero3Optimizer&>(*this);  // lookups only
   const PartitionedParameter* partitioned = &self.gatherer_.of(parameter);
   return std::ranges::none_of(self.modules_.all(), [&](const Zero3Module& module) {
