@@ -23,8 +23,9 @@ bool follows_order(const CaseSpec& spec) {
     return layer.is_frozen != 0 || layer.is_weight_frozen != 0;
   };
   const auto aborts = [](const train::MicroSpec& micro) { return micro.aborts != 0; };
-  return spec.stage == 3 && spec.engines == 1 && spec.is_tiled == 0 && spec.reads == 0 &&
-         std::ranges::none_of(spec.layers, is_frozen) && std::ranges::none_of(spec.micros, aborts);
+  return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
+         spec.reads == 0 && std::ranges::none_of(spec.layers, is_frozen) &&
+         std::ranges::none_of(spec.micros, aborts);
 }
 
 }  // namespace

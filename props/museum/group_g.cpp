@@ -71,6 +71,10 @@ const std::array kGroup = std::to_array<Entry>({
      .fault = "updated slices are gathered without waiting for the update",
      .properties = "P46 R7",
      .plant = planted("G19"_bug)},
+    {.id = "G21",
+     .fault = "the hooks of a parameter's owner alone wait for its gather",
+     .properties = "R1 P62 R6",
+     .plant = planted("G21"_bug)},
     {.id = "G16",
      .reason = "a reduction's result is copied into the pending sum at once: there is no state to "
                "keep it"},
@@ -80,9 +84,6 @@ const std::array kGroup = std::to_array<Entry>({
      .reason = "the autograd works in step with its caller here, whatever stream a result has"},
     {.id = "G20",
      .reason = "a lesson about a test that skipped an event, not a fault of an engine"},
-    {.id = "G21",
-     .reason =
-         "the model's reads run in step with their rank, and a read waits for what is in flight"},
 });
 
 }  // namespace

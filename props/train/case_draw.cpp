@@ -36,7 +36,7 @@ struct Swarm {
   bool has_frozen, has_unused, has_shared, has_empty, has_biases, has_checkpoints, has_two_heads,
       has_outstanding, has_repeats, has_blocks, has_idle, has_aborts, has_skips, has_overflow,
       has_bypass, has_undivided, has_low_precision, has_two_engines, has_options, has_experts,
-      has_raw, has_gathers, has_reads, has_equal_windows;
+      has_raw, has_gathers, has_reads, has_equal_windows, has_skipped_frames;
 };
 
 Swarm draw_swarm(Draws& draws) {
@@ -64,7 +64,8 @@ Swarm draw_swarm(Draws& draws) {
           .has_raw = some(4),
           .has_gathers = some(8),
           .has_reads = some(6),
-          .has_equal_windows = some(4)};
+          .has_equal_windows = some(4),
+          .has_skipped_frames = some(12)};
 }
 
 class CaseDraw {
@@ -188,6 +189,7 @@ class CaseDraw {
 
   // What goes past the calls of layers.
   void draw_structure() {
+    if (swarm_.has_skipped_frames) spec_.skips_frames = 1;
     if (swarm_.has_experts) spec_.experts = 1;
     if (swarm_.has_reads) spec_.reads = draws_.between(1, static_cast<int>(spec_.layers.size()));
     for (LayerSpec& layer : spec_.layers) {
@@ -196,6 +198,7 @@ class CaseDraw {
     }
     for (MicroSpec& micro : spec_.micros) {
       if (swarm_.has_gathers) micro.gathers = draws_.flag(2);
+      if (swarm_.has_experts) micro.rehooks = draws_.flag(4);
       if (micro.aborts != 0) micro.aborts_managed = draws_.flag(2);
     }
     if (!swarm_.has_equal_windows) return;
@@ -237,6 +240,19 @@ void settle(CaseSpec& spec) {
   }
 }
 
+// Everything else gives way: it is rare.
+void settle_skipped_frames(CaseSpec& spec) {
+  if (spec.skips_frames == 0) return;
+  spec.stage = 3;
+  spec.engines = spec.heads = 1;
+  spec.is_tiled = spec.experts = spec.reads = spec.container = 0;
+  for (CallSpec& call : spec.calls) call.wrap = 0;
+  for (MicroSpec& micro : spec.micros) {
+    micro.idle_forward = micro.aborts = micro.has_bypass = micro.gathers = 0;
+    if (micro.block == 2) micro.block = 0;
+  }
+}
+
 void settle_structure(CaseSpec& spec) {
   for (LayerSpec& layer : spec.layers) {
     if (layer.is_raw != 0) layer.has_bias = 0;
@@ -252,6 +268,7 @@ void settle_structure(CaseSpec& spec) {
   for (MicroSpec& micro : spec.micros) {
     if (micro.idle_forward == 3 && (spec.experts != 0 || spec.reads != 0)) micro.idle_forward = 1;
     if (spec.heads == 1) micro.losses = 0;
+    if (spec.experts == 0 || spec.stage != 3) micro.rehooks = 0;
   }
 }
 
@@ -261,6 +278,7 @@ CaseSpec draw_case(std::uint64_t seed) {
   Draws draws(seed);
   for (;;) {
     CaseSpec spec = CaseDraw(draws).draw();
+    settle_skipped_frames(spec);
     settle(spec);
     settle_structure(spec);
     if (why_invalid(spec).empty()) return spec;

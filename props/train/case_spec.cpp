@@ -187,14 +187,30 @@ std::string layer_problem(const LayerSpec& layer) {
   return {};
 }
 
+// Section 5 of zero_semantics: every graph that claims something has one backward.
+bool can_skip_frames(const CaseSpec& spec) {
+  const auto is_plain = [](const MicroSpec& micro) {
+    return micro.idle_forward == 0 && micro.aborts == 0 && micro.has_bypass == 0 &&
+           micro.gathers == 0;
+  };
+  return spec.skips_frames == 1 && spec.stage == 3 && spec.engines == 1 && spec.heads == 1 &&
+         spec.is_tiled == 0 && spec.experts == 0 && spec.reads == 0 && spec.container == 0 &&
+         std::ranges::all_of(spec.calls, [](const CallSpec& call) { return call.wrap == 0; }) &&
+         std::ranges::all_of(spec.micros, is_plain);
+}
+
 // Two layers of which one runs, and a weight that is read past its layer.
 std::string structure_problem(const CaseSpec& spec) {
   const bool is_simple = spec.engines == 1 && spec.is_tiled == 0;
+  if (spec.skips_frames != 0 && !can_skip_frames(spec)) return "frames that cannot be skipped";
   const auto transforms = [](const MicroSpec& micro) { return micro.idle_forward == 3; };
   const bool has_transform = std::ranges::any_of(spec.micros, transforms);
   if (!is_flag(spec.experts)) return "a number out of range";
   if (spec.experts != 0 && (!is_simple || has_transform || spec.input_grad == 0))
     return "experts need one engine, no tiles, and an input that needs a gradient";
+  const auto rehooks = [](const MicroSpec& micro) { return micro.rehooks != 0; };
+  if (std::ranges::any_of(spec.micros, rehooks) && (spec.experts == 0 || spec.stage != 3))
+    return "hooks are made anew where a leaf module is named";
   if (spec.reads < 0 || spec.reads > static_cast<int>(spec.layers.size()))
     return "a read of no layer";
   if (spec.reads == 0) return {};

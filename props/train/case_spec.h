@@ -54,6 +54,7 @@ struct MicroSpec {
   int overflow_rank = 0;
   int gathers = 0;         // 1: the user looks at all weights before
   int aborts_managed = 0;  // what throws is an engine.backward, whatever the others are
+  int rehooks = 0;         // 1: between forward and backward all module hooks are made anew
 
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
@@ -93,6 +94,7 @@ struct CaseSpec {
   int plain_linear = 0;  // memory_efficient_linear off
   int experts = 0;       // 1: a layer of two, of which each rank runs one; a leaf module in stage 3
   int reads = 0;         // k: the root reads the weight of layer k - 1 itself
+  int skips_frames = 0;  // compiled in stage 3, and every frame runs eagerly
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;
@@ -141,6 +143,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("overflow_rank", spec.overflow_rank, 0);
   field("gathers", spec.gathers, 0);
   field("aborts_managed", spec.aborts_managed, 0);
+  field("rehooks", spec.rehooks, 0);
 }
 
 template <class Field>
@@ -178,6 +181,7 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("plain_linear", spec.plain_linear, 0);
   field("experts", spec.experts, 0);
   field("reads", spec.reads, 0);
+  field("skips_frames", spec.skips_frames, 0);
 }
 
 // Why the case makes no sense (a call of a layer that is not there, a configuration that every

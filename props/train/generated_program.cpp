@@ -95,6 +95,7 @@ class GeneratedWindow {
 
   void train_once(const MicroSpec& micro) {
     const Losses first = forward(micro);
+    if (micro.rehooks != 0) make_hooks_anew();
     if (static_cast<Outstanding>(micro.outstanding) == Outstanding::none)
       return differentiate(micro, first);
     const Losses second = forward(micro);
@@ -117,6 +118,15 @@ class GeneratedWindow {
   int next_expert() {
     const int apart = spec_.stage == 3 ? pass_.target().rank() : 0;
     return (forwards_++ + apart) % 2;
+  }
+
+  // As whoever takes them off to generate, and puts them on again.
+  void make_hooks_anew() {
+    auto* const engines = dynamic_cast<EngineTarget*>(&pass_.target());
+    if (!engines) return;
+    for (const nn::NamedModule& module : engines->module(0).named_modules())
+      if (module.name == GeneratedModel::kExperts)
+        engines->engine(0).set_leaf_module(*module.module);
   }
 
   // The user looks at the weights, in the order and as often as the program of this rank has them.
@@ -220,6 +230,7 @@ TrainScenario scenario_of(const CaseSpec& spec) {
   scenario.spec = &spec;
   scenario.accumulation_steps = spec.accumulation;
   scenario.is_managed = spec.is_unmanaged == 0;
+  scenario.skips_frames = spec.skips_frames != 0;
   if (spec.experts != 0) scenario.leaf_module = GeneratedModel::kExperts;
   scenario.is_offloaded = spec.is_offloaded != 0;
   scenario.forwards = spec.forwards();

@@ -49,6 +49,7 @@ class FetchTrace {
   // Faults of the catalogue: from the other end of the queue (E19); back to the first step (F24).
   PartitionedParameter& take_last();
   void rewind() { step_ = 0; }
+  void drop_queue() { queue_.clear(); }
   // Whether the use after `step` was taken from the queue already.
   bool is_fetched_beyond(const PartitionedParameter& parameter, std::int64_t step) const {
     return fetched_for(parameter) > step;

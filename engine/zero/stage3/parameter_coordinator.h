@@ -41,8 +41,9 @@ class ParameterCoordinator {
   // Everything, persistent and external ones too; F4 when one is still there.
   void release_and_reset_all();
   void invalidate_trace();
-  // Faults of the catalogue: the position in the trace is lost (F24); a module's backward is never
-  // seen to end (F18).
+  // Faults of the catalogue: the position in the trace is lost (F24), or the queue of its steps
+  // (F21); a module's backward is never seen to end (F18).
+  void drop_queue() { trace_.drop_queue(); }
   void rewind_trace() { trace_.rewind(); }
   void lose(const ModuleCall& call);
 
