@@ -75,7 +75,9 @@ void ParameterBook::apply(const HookEvent& event, Method method) {
 
 void ParameterBook::read_mark(const HookEvent& event) {
   const std::string_view label = names_->text(event.name);
-  if (label == "gradients_abandoned" || label == "backward_abandoned") held_by_.clear();
+  const bool is_over = label == "gradients_abandoned" || label == "backward_abandoned" ||
+                       label == "backward_left_modules";
+  if (is_over) held_by_.clear();
   if (label.starts_with(kLeaf)) leaves_.emplace(label.substr(kLeaf.size()));
   if (label == "zero_sized_parameter") {  // nothing of it is anywhere
     note(event.param).numel = 0;

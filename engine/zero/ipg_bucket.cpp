@@ -80,6 +80,8 @@ Span IpgBucket::append(ZeroParameter& parameter, const Tensor& grad) {
   }
   entry_places_[entry_count_ - 1].oversized = static_cast<std::int32_t>(oversized_.size());
   oversized_.push_back(grad);
+  if (!is_contiguous_ && context_.departs("H02"_bug))
+    kept_.push_back(context_.runtime.memory().allocate(parameter.elements, grad.dtype()));
   return source;
 }
 
@@ -126,8 +128,6 @@ void IpgBucket::clear() {
     for (const Tensor& oversized : oversized_) context_.reduction().record_use(oversized);
   for (const Entry& entry : entries()) place_of(*entry.parameter) = -1;
   entry_count_ = 0;
-  if (!is_contiguous_ && context_.departs("H02"_bug))
-    kept_.insert(kept_.end(), oversized_.begin(), oversized_.end());
   oversized_.clear();
   producers_.clear();
   elements_ = 0;

@@ -106,7 +106,7 @@ class IpgBucket {
   std::vector<Entry> entry_places_;  // more than one a parameter with H13 only
   std::size_t entry_count_ = 0;      // of them in use
   TensorList oversized_;
-  TensorList kept_;                     // H02 of the catalogue: oversized ones that nobody takes
+  TensorList kept_;                     // H02 of the catalogue: copies of those that nobody takes
   std::vector<std::int32_t> places_;    // by ParamId: its entry; -1: none
   std::vector<StreamIndex> producers_;  // streams that wrote since the last reduction
 };

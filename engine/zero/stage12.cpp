@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -77,6 +78,8 @@ Stage12Optimizer::HookWork Stage12Optimizer::known_hook_work() const {
 
 void Stage12Optimizer::add_gradient_slowly(ZeroParameter& parameter) {
   if (context_.is_coalescing) return;
+  if (context_.departs("H16"_bug) && context_.config.reduce_bucket_size == 0)
+    throw std::domain_error("a gradient's share of a bucket of no elements");
   if (context_.departs("B25"_bug) && context_.config.is_offloaded() && backwards_ > 0) return;
   const Events::Call call(context_.events, "z12.process_gradients");
   if (!is_ready_ || !is_quiet_) set_up_buckets();
@@ -102,7 +105,9 @@ void Stage12Optimizer::offer(ZeroParameter& parameter) {
   const bool is_once = context_.has(Quirk::h13_param_once_per_backward);
   const bool joins = !is_once && target.holds(parameter);
   if (is_departed_twice(parameter, joins)) return;
-  if (!joins && target.is_full_for(parameter.elements)) flush(target);
+  const bool is_oversized = parameter.elements > context_.config.reduce_bucket_size;
+  const bool is_flushed_empty = context_.departs("H08"_bug) && is_oversized;
+  if (!joins && (target.is_full_for(parameter.elements) || is_flushed_empty)) flush(target);
   if (!parameter.is_gradient_ready) {
     if (context_.departs("B29"_bug)) grad = Tensor();  // the last one alone counts
     return tell_not_ready(parameter);                  // the last shard brings the whole gradient

@@ -10,6 +10,7 @@
 #include "model/check.h"
 #include "model/nearest_name.h"
 #include "props/cli/verb.h"
+#include "props/museum/entry.h"
 #include "props/registry.h"
 #include "props/report/table.h"
 #include "props/scenario.h"
@@ -73,6 +74,17 @@ Json properties() {
   return list;
 }
 
+Json museum_entries() {
+  Json list = Json::array();
+  for (const museum::Entry& entry : museum::entries()) {
+    const std::string id = fmt::format("museum/{}", entry.id);
+    Json row = {{"id", id}, {"description", entry.fault}, {"slug", entry.row().slug}};
+    if (!entry.is_modelled()) row["description"] = fmt::format("not modelled: {}", entry.reason);
+    list.push_back(row);
+  }
+  return list;
+}
+
 Json schedulers() {
   return {{{"id", "exhaustive"}, {"description", "every legal order; a state is explored once"}},
           {{"id", "random"}, {"description", "uniform choices from --seed, until the budget ends"}},
@@ -111,6 +123,7 @@ constexpr std::array kSections = {
     Section{"scenarios", scenarios},   Section{"policies", policies},
     Section{"properties", properties}, Section{"schedulers", schedulers},
     Section{"runtimes", all_runtimes}, Section{"verbs", verbs},
+    Section{"museum", museum_entries},
 };
 
 std::string cell(const Json& value) {
@@ -134,8 +147,9 @@ std::string section_text(const std::string& name, const Json& entries, const Pal
 class ListVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_words(words_,
-                    {"SECTION", "scenarios, policies, properties, schedulers, runtimes, verbs"});
+    flags.add_words(
+        words_,
+        {"SECTION", "scenarios, policies, properties, schedulers, runtimes, verbs, museum"});
   }
 
   Result<VerbResult> run(Session& session) override {

@@ -33,10 +33,13 @@ class MuseumVerb final : public Verb {
     flags.add_value("healthy", healthy_,
                     {"BUDGET", "of the healthy engine: 30s, 500x cases (default 200x)"});
     flags.add_value("workers", workers_, {"N", "threads (default: as the machine has)"});
+    flags.add_value("case", case_,
+                    {"JSON", "one case in the first order, with the fault of ID and without"});
     flags.add_value("replay", replay_, {"TOKEN", "one specimen again, with its fault and without"});
   }
 
   Result<VerbResult> run(Session& session) override {
+    if (!case_.empty()) return run_case(session);
     if (!replay_.empty()) return run_replay(session);
     auto options = options_of(session);
     if (!options) return tl::unexpected(options.error());
@@ -156,7 +159,28 @@ class MuseumVerb final : public Verb {
                       }};
   }
 
+  Result<VerbResult> run_case(const Session& session) const {
+    const auto spec = train::parse_case(case_, "--case");
+    if (!spec) return tl::unexpected(spec.error());
+    const auto chosen = entries_of();
+    if (!chosen) return tl::unexpected(chosen.error());
+    if (words_.size() != 1) return fail(ErrorCode::usage, "museum: --case needs one ID");
+    const Entry* const entry = chosen->front();
+    std::string text = session.seed_line();
+    bool is_good = false;
+    for (const bool is_of_events : {false, true}) {
+      const museum::ReadToken read{std::string(entry->id), {*spec, is_of_events, {}}};
+      const auto planted = museum::replay(read.specimen, entry);
+      const auto healthy = museum::replay(read.specimen, nullptr);
+      is_good = is_good || (planted.find(entry->properties) && healthy.falsified.empty());
+      text += museum_replay_text(read, planted, healthy);
+    }
+    return VerbResult{.code = is_good ? ExitCode::held : ExitCode::falsified,
+                      .text = [text] { return text; }};
+  }
+
   std::vector<std::string> words_;
+  std::string case_;
   bool is_quick_ = false;
   bool has_matrix_ = false;
   std::string budget_;

@@ -43,8 +43,17 @@ void CostJudge::on_event(const HookEvent& event) {
       if (event.bytes == 0 && collective_finding_.empty() && !is_check(event))
         collective_finding_ = fmt::format("{} of no bytes", names_.text(event.name));
       return;
+    case EventKind::zparam_gather_end:
+      resident_.insert(event.params.begin(), event.params.end());
+      return;
+    case EventKind::zparam_partition:
+      for (const NameId param : event.params) resident_.erase(param);
+      return;
     case EventKind::engine_return:
-      if (ends_reduction(names_.text(event.name))) flushed_.reset();
+      if (names_.text(event.name) == "engine.backward_epilogue") see_epilogue(event.engine);
+      if (!ends_reduction(names_.text(event.name))) return;
+      flushed_.reset();
+      filled_ = 0;
       return;
     default:
       return;
@@ -61,8 +70,33 @@ bool CostJudge::ends_reduction(std::string_view method) {
          method == "engine.zero_grad" || method == "engine.coalesce_grad_reduction";
 }
 
-void CostJudge::see_flush(const HookEvent& event) {
-  flushed_ = event.numel;
+// "e1.l2.linear.bias": of the layer's sizes.
+std::int64_t CostJudge::elements_of(NameId param) const {
+  const std::string name(names_.text(param));
+  const std::size_t at = name.find(".linear.");
+  const std::size_t begin = at == std::string::npos ? at : name.rfind('l', at - 1);
+  if (begin == std::string::npos) return 0;
+  const auto index = static_cast<std::size_t>(std::stoi(name.substr(begin + 1, at - begin - 1)));
+  const train::LayerSpec& layer = spec_.layers.at(index);
+  return name.ends_with("bias") ? layer.outputs : layer.inputs * layer.outputs;
+}
+
+// Persistent ones stay.
+void CostJudge::see_epilogue(EngineId engine) {
+  const auto is_own = [&](NameId param) {
+    return names_.text(param).starts_with("e1.") == (engine.value == 1);
+  };
+  for (const NameId param : resident_)
+    if (is_own(param) && elements_of(param) > spec_.persistence && resident_finding_.empty() &&
+        spec_.skips_frames == 0)
+      resident_finding_ =
+          fmt::format("{} is gathered after the epilogue of a backward", names_.text(param));
+}
+
+// As many as were added, whatever the bucket says.
+void CostJudge::see_flush(const HookEvent&) {
+  flushed_ = filled_;
+  filled_ = 0;
 }
 
 // What comes right behind a flush had no room left.
@@ -73,6 +107,7 @@ void CostJudge::see_add(const HookEvent& event) {
         fmt::format("a bucket of {} elements was reduced with {} in it, though {} had room",
                     bucket_, *flushed_, names_.text(event.param));
   flushed_.reset();
+  filled_ += event.numel;
 }
 
 }  // namespace zeroproof::museum

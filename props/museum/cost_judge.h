@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -23,22 +24,28 @@ class CostJudge final : public EventSink {
   // The first place; empty: none.
   const std::string& collective_finding() const { return collective_finding_; }  // R10
   const std::string& count_finding() const { return count_finding_; }            // R11
+  const std::string& resident_finding() const { return resident_finding_; }      // P63
 
  private:
   bool is_check(const HookEvent& event) const;
   static bool ends_reduction(std::string_view method);
   void see_flush(const HookEvent& event);
   void see_add(const HookEvent& event);
+  void see_epilogue(EngineId engine);
+  std::int64_t elements_of(NameId param) const;
 
   const train::CaseSpec& spec_;
   const NameTable& names_;
   std::int64_t bucket_;                  // elements that one flush can hold
   bool has_one_dtype_;                   // all gradients share a bucket
+  std::int64_t filled_ = 0;              // elements since the last flush
   std::optional<std::int64_t> flushed_;  // elements of the last flush of the running backward
   std::int64_t tasks_ = 0;               // phases of the running backward
   std::int64_t counts_ = 0;              // queries for expected hooks in it
+  std::set<NameId> resident_;
   std::string collective_finding_;
   std::string count_finding_;
+  std::string resident_finding_;
 };
 
 }  // namespace zeroproof::museum

@@ -98,7 +98,7 @@ class Hunter {
           trial.run(nullptr, Trial::Depth::all, [&](int run) -> Chooser& { return orders(run); });
       ++healthy.cases;
       healthy.executions += result.executions;
-      if (!result.falsified.empty()) healthy.findings.push_back(smallest(number));
+      if (!result.falsified.empty()) add_finding(smallest(number), healthy);
     }
     healthy.seconds = seconds_since(start);
   }
@@ -107,6 +107,14 @@ class Hunter {
   bool has_to_stop() const { return watch_.should_stop && watch_.should_stop(); }
   double seconds_since(std::int64_t start) const {
     return static_cast<double>(watch_.now_ns() - start) * 1e-9;
+  }
+
+  // One line for all cases that come to the same smallest one.
+  static void add_finding(std::string finding, HealthyRun& healthy) {
+    const auto what = [](const std::string& line) { return line.substr(line.find(':')); };
+    const auto is_it = [&](const std::string& known) { return what(known) == what(finding); };
+    if (std::ranges::none_of(healthy.findings, is_it))
+      healthy.findings.push_back(std::move(finding));
   }
 
   // The first finding of a case on the healthy engine, minimised, with the word that replays it.

@@ -10,14 +10,15 @@ namespace {
 constexpr StreamId kCompute{static_cast<std::int32_t>(StreamRole::compute)};
 constexpr StreamId kReduction{static_cast<std::int32_t>(StreamRole::reduction)};
 
-// Two flat buffers that take turns; an abort waits for what it then drops.
+// Two flat buffers that take turns, and one rank that owns all of what is reduced; an abort waits
+// for what it then drops.
 bool has_two_buffers(const train::CaseSpec& spec) {
   const auto fits = [&](const train::LayerSpec& layer) {
     return layer.outputs * layer.inputs <= spec.bucket && layer.outputs <= spec.bucket;
   };
   const auto aborts = [](const train::MicroSpec& micro) { return micro.aborts != 0; };
-  return spec.has_overlap != 0 && (spec.stage == 1 || spec.stage == 2) && spec.is_scattered == 0 &&
-         spec.engines == 1 && (spec.experts == 0 || spec.bucket >= 4) &&
+  return spec.has_overlap != 0 && spec.ranks == 1 && (spec.stage == 1 || spec.stage == 2) &&
+         spec.is_scattered == 0 && spec.engines == 1 && (spec.experts == 0 || spec.bucket >= 4) &&
          std::ranges::all_of(spec.layers, fits) && std::ranges::none_of(spec.micros, aborts);
 }
 

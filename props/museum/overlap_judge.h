@@ -35,7 +35,7 @@ class OverlapJudge final : public AccessObserver {
   std::string finding_;
 };
 
-// Races of streams on all ranks, and the overlap on the first, which owns something of all.
+// Races of streams on all ranks, and the overlap on the first.
 class AccessWatch final : public train::RunWatch {
  public:
   explicit AccessWatch(const train::CaseSpec& spec)

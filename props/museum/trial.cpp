@@ -64,14 +64,27 @@ void judge_run(const train::CellRun& run, TrialResult& result) {
 bool completes_often(const CaseSpec& spec) {
   const auto is_shared = [&](const train::CallSpec& call) {
     return call.wrap == static_cast<int>(train::Wrap::reentrant) &&
-           std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1;
+           (std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1 ||
+            spec.reads == call.layer + 1);
   };
-  return spec.is_tiled != 0 || std::ranges::any_of(spec.calls, is_shared);
+  const auto is_first = [](const train::CallSpec& call) {
+    return call.layer == 0 && call.wrap == 1;
+  };
+  const bool bypasses = std::ranges::any_of(
+      spec.micros, [](const train::MicroSpec& micro) { return micro.has_bypass != 0; });
+  return spec.is_tiled != 0 || std::ranges::any_of(spec.calls, is_shared) ||
+         (bypasses && std::ranges::any_of(spec.calls, is_first));
 }
 
 // What a property does not speak about in such a program.
 bool is_excused(const CaseSpec& spec, std::string_view number) {
   if (number == "P42") return completes_often(spec);
+  // P69 takes the last parameter of a list for the last one that was gathered ahead; ours are in
+  // the order of ids.
+  if (number == "P69") return spec.layers.size() > 1 || spec.layers.front().has_bias != 0;
+  // Autocast's cast of a weight is differentiated behind the module whose input has come.
+  if (number == "P62")
+    return static_cast<train::Precision>(spec.precision) == train::Precision::autocast;
   // An abort takes the callback of every engine in the backward along, without a call of its own.
   const auto rehooks = [](const train::MicroSpec& micro) { return micro.rehooks != 0; };
   if (number == "P68") return std::ranges::any_of(spec.micros, rehooks);
@@ -150,6 +163,7 @@ class CostJudges final : public EventSink {
     for (const std::string& finding : {cost_.collective_finding(), fetch_.finding()})
       if (!finding.empty()) add(result, "R10", finding);
     if (!cost_.count_finding().empty()) add(result, "R11", cost_.count_finding());
+    if (!cost_.resident_finding().empty()) add(result, "P63", cost_.resident_finding());
   }
 
  private:

@@ -35,8 +35,8 @@ class Draws {
 struct Swarm {
   bool has_frozen, has_unused, has_shared, has_empty, has_biases, has_checkpoints, has_two_heads,
       has_outstanding, has_repeats, has_blocks, has_idle, has_aborts, has_skips, has_overflow,
-      has_bypass, has_undivided, has_low_precision, has_two_engines, has_options, has_experts,
-      has_raw, has_gathers, has_reads, has_equal_windows, has_skipped_frames;
+      has_bypass, has_links, has_undivided, has_low_precision, has_two_engines, has_options,
+      has_experts, has_raw, has_gathers, has_reads, has_equal_windows, has_skipped_frames;
 };
 
 Swarm draw_swarm(Draws& draws) {
@@ -56,6 +56,7 @@ Swarm draw_swarm(Draws& draws) {
           .has_skips = some(4),
           .has_overflow = some(5),
           .has_bypass = some(8),
+          .has_links = some(2),
           .has_undivided = some(8),
           .has_low_precision = some(2),
           .has_two_engines = some(10),
@@ -99,6 +100,7 @@ class CaseDraw {
       layer.inputs = draws_.between(1, 3);
       layer.outputs = swarm_.has_empty && draws_.one_in(3) ? 0 : draws_.between(1, 3);
       if (swarm_.has_biases) layer.has_bias = draws_.flag(2);
+      if (swarm_.has_links) layer.is_linked = draws_.flag(2);
       if (swarm_.has_frozen) layer.is_frozen = draws_.flag(3);
       spec_.layers.push_back(layer);
     }
@@ -156,7 +158,7 @@ class CaseDraw {
       case 1:
         return std::max(1, elements - 1);
       case 2:
-        return draws_.between(2, 8);
+        return draws_.one_in(6) ? 0 : draws_.between(2, 8);
       case 3:
         return 2 * elements;
       default:
@@ -200,6 +202,7 @@ class CaseDraw {
       if (swarm_.has_gathers) micro.gathers = draws_.flag(2);
       if (swarm_.has_experts) micro.rehooks = draws_.flag(4);
       if (micro.aborts != 0) micro.aborts_managed = draws_.flag(2);
+      if (micro.aborts != 0) micro.is_uncleared = draws_.flag(2);
     }
     if (!swarm_.has_equal_windows) return;
     const auto size = static_cast<std::size_t>(spec_.accumulation);
@@ -230,9 +233,11 @@ void settle(CaseSpec& spec) {
       micro.block = 0;
     if (micro.block == 2 && (spec.stage > 1 || spec.is_unmanaged != 0 || is_boundary))
       micro.block = 0;
-    if (spec.is_manual != 0 || spec.engines == 2) micro.is_undivided = 0;
+    if (spec.is_manual != 0 || spec.engines == 2 || spec.is_tiled != 0) micro.is_undivided = 0;
     if (spec.engines == 2 || spec.is_tiled != 0) micro.has_bypass = 0;
+    if (spec.engines == 2 && spec.precision == 2) micro.outstanding = 0;
     if (spec.is_tiled != 0) micro.idle_forward = 0;
+    if (spec.is_tiled != 0 && micro.block == 3) micro.block = 1;
     if (micro.idle_forward == 3 && !is_plain) micro.idle_forward = 1;
     const bool checks =
         spec.precision == 2 || (spec.precision == 1 && (spec.stage == 1 || spec.stage == 2));
@@ -265,6 +270,8 @@ void settle_structure(CaseSpec& spec) {
   const bool is_empty =
       spec.reads != 0 && spec.layers[static_cast<std::size_t>(spec.reads) - 1].outputs == 0;
   if (!is_simple || is_autocast || is_empty) spec.reads = 0;
+  for (MicroSpec& micro : spec.micros)
+    if (is_autocast) micro.gathers = 0;
   for (MicroSpec& micro : spec.micros) {
     if (micro.idle_forward == 3 && (spec.experts != 0 || spec.reads != 0)) micro.idle_forward = 1;
     if (spec.heads == 1) micro.losses = 0;

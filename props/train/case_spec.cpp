@@ -93,7 +93,7 @@ std::string shape_problem(const CaseSpec& spec) {
       return "a call of no layer";
   for (const LayerSpec& layer : spec.layers)
     if (layer.inputs < 1 || layer.inputs > 8 || layer.outputs < 0 || layer.outputs > 8 ||
-        !is_flag(layer.has_bias) || !is_flag(layer.is_frozen))
+        !is_flag(layer.has_bias) || !is_flag(layer.is_frozen) || !is_flag(layer.is_linked))
       return "a layer out of range";
   for (const MicroSpec& micro : spec.micros)
     if (micro.aborts > calls || micro.skips > calls || micro.overflow > calls ||
@@ -150,6 +150,8 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   if (micro.block < 0 || micro.block > 3 || micro.idle_forward < 0 || micro.idle_forward > 3)
     return "a number out of range";
   const bool is_coalesced = block == Block::coalesced || block == Block::coalesced_backwards;
+  if (block == Block::coalesced_backwards && spec.is_tiled != 0)
+    return "tiles that ran before the block";
   if (micro.idle_forward == 3 && !can_transform(spec)) return "a transform of what has none";
   if (is_coalesced && (spec.stage == 0 || spec.is_unmanaged != 0)) return "nothing to coalesce";
   if (block == Block::no_sync && (spec.stage > 1 || spec.is_unmanaged != 0 || is_boundary))
@@ -169,10 +171,13 @@ std::string refusal_problem(const CaseSpec& spec) {
   if (is_fp16 && spec.engines > 1 && spec.is_manual == 0) return "two engines that both scale";
   if (spec.is_offloaded != 0 && spec.stage == 0) return "offload in stage 0";
   for (const MicroSpec& micro : spec.micros) {
+    if (micro.outstanding != 0 && is_fp16 && spec.engines > 1)
+      return "two backwards that were scaled before the first";
     if (micro.is_undivided != 0 && (spec.is_manual != 0 || spec.engines > 1))
       return "a manual backward has no argument";
     if (micro.has_bypass != 0 && (spec.engines > 1 || spec.is_tiled != 0))
       return "a bypass of two engines";
+    if (micro.is_undivided != 0 && spec.is_tiled != 0) return "tiles know no argument of backward";
     // A tile cannot tell that no backward will come.
     if (micro.idle_forward != 0 && spec.is_tiled != 0) return "tiles for nothing";
   }
@@ -213,8 +218,11 @@ std::string structure_problem(const CaseSpec& spec) {
     return "hooks are made anew where a leaf module is named";
   if (spec.reads < 0 || spec.reads > static_cast<int>(spec.layers.size()))
     return "a read of no layer";
-  if (spec.reads == 0) return {};
   const bool is_autocast = static_cast<Precision>(spec.precision) == Precision::autocast;
+  const auto gathers = [](const MicroSpec& micro) { return micro.gathers != 0; };
+  if (is_autocast && std::ranges::any_of(spec.micros, gathers))
+    return "autocast gathers weights rounded";
+  if (spec.reads == 0) return {};
   if (!is_simple || has_transform || is_autocast)
     return "a weight is read with one engine, no tiles and no autocast";
   const LayerSpec& layer = spec.layers[static_cast<std::size_t>(spec.reads) - 1];

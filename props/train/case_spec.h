@@ -19,6 +19,7 @@ struct LayerSpec {
   int outputs = 2;
   int has_bias = 0;
   int is_frozen = 0;
+  int is_linked = 0;         // its input depends on what came before, though its value does not
   int is_weight_frozen = 0;  // the bias alone is trained
   int is_raw = 0;            // a parameter of a class of its own, which no autocast covers
 };
@@ -54,6 +55,7 @@ struct MicroSpec {
   int overflow_rank = 0;
   int gathers = 0;         // 1: the user looks at all weights before
   int aborts_managed = 0;  // what throws is an engine.backward, whatever the others are
+  int is_uncleared = 0;    // no zero_grad behind what throws
   int rehooks = 0;         // 1: between forward and backward all module hooks are made anew
 
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
@@ -117,6 +119,7 @@ void visit_fields(LayerSpec& spec, Field field) {
   field("outputs", spec.outputs, 2);
   field("has_bias", spec.has_bias, 0);
   field("is_frozen", spec.is_frozen, 0);
+  field("is_linked", spec.is_linked, 0);
   field("is_weight_frozen", spec.is_weight_frozen, 0);
   field("is_raw", spec.is_raw, 0);
 }
@@ -143,6 +146,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("overflow_rank", spec.overflow_rank, 0);
   field("gathers", spec.gathers, 0);
   field("aborts_managed", spec.aborts_managed, 0);
+  field("is_uncleared", spec.is_uncleared, 0);
   field("rehooks", spec.rehooks, 0);
 }
 

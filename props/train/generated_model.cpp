@@ -37,10 +37,11 @@ Tensor raising(Autograd& ag, const Tensor& x) {
                        [](const Tensor&) -> Tensor { throw Injected("injected"); });
 }
 
-Tensor overflowing(Autograd& ag, const Tensor& x) {
-  return with_backward(ag, "OverflowBackward", x, [&ag](const Tensor& grad) {
-    return mul(ag, grad, std::numeric_limits<double>::infinity());
-  });
+// The same operations on every rank, whichever it is that overflows.
+Tensor overflowing(Autograd& ag, const Tensor& x, bool is_infinite) {
+  const double factor = is_infinite ? std::numeric_limits<double>::infinity() : 1.0;
+  return with_backward(ag, "OverflowBackward", x,
+                       [&ag, factor](const Tensor& grad) { return mul(ag, grad, factor); });
 }
 
 // As Layer computes it, with a weight of its own, outside what autocast covers.
@@ -81,6 +82,31 @@ class Experts final : public nn::Module {
   std::array<std::shared_ptr<Layer>, 2> experts_;
 };
 
+// As train::Layer with exact data; a linked one's input is ones plus nothing of the activations,
+// so that the module has an input that needs a gradient.
+class SpecLayer final : public nn::Module {
+ public:
+  SpecLayer(nn::InitStream& init, const LayerSpec& spec) : spec_(spec) {
+    const Tensor weight = init.kaiming({spec.outputs, spec.inputs}, spec.inputs, DType::float32);
+    const Tensor bias =
+        spec.has_bias != 0 ? init.kaiming({spec.outputs}, spec.inputs, DType::float32) : Tensor();
+    linear_ = register_module("linear", std::make_shared<nn::Linear>(weight, bias));
+  }
+
+ protected:
+  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
+    const Tensor& h = inputs.at(0);
+    const Tensor& c = inputs.at(1);
+    Tensor x = Tensor::full({1, spec_.inputs}, 1.0, c.dtype());
+    if (spec_.is_linked != 0) x = add(ag, x, mul(ag, mean(ag, h), 0.0));
+    return {add(ag, h, mul(ag, c, sum(ag, (*linear_)(ag, x)))), c};
+  }
+
+ private:
+  LayerSpec spec_;
+  std::shared_ptr<nn::Linear> linear_;
+};
+
 std::vector<TensorList> tiles_of(Autograd& ag, const TensorList& h) {
   std::vector<TensorList> tiles;
   for (const Tensor& part : chunk(ag, h.at(0), kTiles, 0)) tiles.push_back({part, h.at(1)});
@@ -106,7 +132,7 @@ void GeneratedModel::add_layers(nn::InitStream& init) {
     if (layer.is_raw != 0) {
       made = std::make_shared<RawLayer>(init, sizes);
     } else {
-      made = std::make_shared<Layer>(init, options_.data, sizes);
+      made = std::make_shared<SpecLayer>(init, layer);
     }
     layers_.push_back(register_module("l" + std::to_string(i), made));
     if (layer.is_frozen == 0 && layer.is_weight_frozen == 0) continue;
@@ -132,7 +158,8 @@ std::vector<GeneratedModel::Call> GeneratedModel::calls_of_next() const {
     calls.push_back({.number = i,
                      .factor = std::ldexp(1.0, use),
                      .is_raising = next_.aborts == number,
-                     .overflows = next_.overflow == number});
+                     .overflows = next_.overflow == number,
+                     .is_infinite = next_.is_infinite});
   }
   return calls;
 }
@@ -145,7 +172,7 @@ TensorList GeneratedModel::run(Autograd& ag, const Call& call, const TensorList&
   const Tensor around = given.at(0);
   if (call.overflows) given.at(0) = zeros;
   Tensor h = layer(ag, given).at(0);
-  if (call.overflows) h = add(ag, around, overflowing(ag, h));
+  if (call.overflows) h = add(ag, around, overflowing(ag, h, call.is_infinite));
   if (call.is_raising) h = raising(ag, h);
   return {h, inputs.at(1)};
 }

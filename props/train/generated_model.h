@@ -17,10 +17,11 @@ class GeneratedModel final : public nn::Module {
 
   // What the next forward does otherwise than the others.
   struct Next {
-    int skips = 0;     // k: call k - 1 does not run
-    int aborts = 0;    // k: the backward throws Injected behind call k - 1
-    int overflow = 0;  // k: the layer of call k - 1 gets an infinite gradient
-    int expert = 0;    // which of two runs
+    int skips = 0;             // k: call k - 1 does not run
+    int aborts = 0;            // k: the backward throws Injected behind call k - 1
+    int overflow = 0;          // k: what the layer of call k - 1 gets
+    bool is_infinite = false;  // is infinite on this rank
+    int expert = 0;            // which of two runs
   };
   void arm(const Next& next) { next_ = next; }
   // Where there are some, their module's name.
@@ -39,6 +40,7 @@ class GeneratedModel final : public nn::Module {
     double factor = 1.0;
     bool is_raising = false;
     bool overflows = false;
+    bool is_infinite = false;
   };
 
   void add_layers(nn::InitStream& init);

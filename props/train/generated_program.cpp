@@ -89,6 +89,7 @@ class GeneratedWindow {
     }
     aborts_ = 0;
     is_managed_ = false;
+    if (micro.is_uncleared != 0) return;  // nothing of it stays
     for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec_.engines); ++engine)
       pass_.target().zero_grad(engine);
   }
@@ -105,12 +106,13 @@ class GeneratedWindow {
   }
 
   void arm(const MicroSpec& micro) {
-    const bool overflows = micro.overflow != 0 && micro.overflow_rank == pass_.target().rank();
+    const bool overflows = micro.overflow_rank == pass_.target().rank();
     for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec_.engines); ++engine)
       model_of(pass_, engine)
           .arm({.skips = micro.skips,
                 .aborts = aborts_,
-                .overflow = overflows && engine == 0 ? micro.overflow : 0,
+                .overflow = engine == 0 ? micro.overflow : 0,
+                .is_infinite = overflows,
                 .expert = next_expert()});
   }
 

@@ -69,13 +69,6 @@ void FetchTrace::take_for(const ParameterList& needed) {
                         " parameters are not the next ones of the recorded order");
 }
 
-PartitionedParameter& FetchTrace::take_last() {
-  const Entry entry = queue_.back();
-  queue_.pop_back();
-  fetched_for(*entry.parameter) = std::max(fetched_for(*entry.parameter), entry.step);
-  return *entry.parameter;
-}
-
 PartitionedParameter& FetchTrace::take_next() {
   const Entry entry = queue_.front();
   queue_.pop_front();

@@ -46,8 +46,7 @@ class FetchTrace {
   void take_for(const ParameterList& needed);
   bool is_queue_empty() const { return queue_.empty(); }
   PartitionedParameter& take_next();
-  // Faults of the catalogue: from the other end of the queue (E19); back to the first step (F24).
-  PartitionedParameter& take_last();
+  // Faults of the catalogue: back to the first step (F24); no queue (F21).
   void rewind() { step_ = 0; }
   void drop_queue() { queue_.clear(); }
   // Whether the use after `step` was taken from the queue already.

@@ -127,7 +127,16 @@ void ModuleHooks::after_input(Invocation& invocation, std::int32_t level) {
 // F18 of the catalogue: one count of inputs a module, set to nothing by each of its forwards, or by
 // none. Where it is not at zero behind the last input, no release ever comes.
 bool ModuleHooks::counts_by_module() const {
-  return context_.departs("F18a"_bug) || context_.departs("F18b"_bug);
+  return context_.departs("F18a"_bug) || context_.departs("F18b"_bug) ||
+         context_.departs("F23"_bug);
+}
+
+// F23 of the catalogue: a wrapper without parameters finds what is kept for its first child.
+std::int64_t& ModuleHooks::awaited(const Zero3Module& module) {
+  auto id = static_cast<std::size_t>(module.id);
+  const auto& all = modules_.all();
+  while (context_.departs("F23"_bug) && all[id].own.empty() && id + 1 < all.size()) ++id;
+  return awaited_[static_cast<std::int32_t>(id)];
 }
 
 void ModuleHooks::count_inputs_anew(const Zero3Module& module) {
@@ -135,11 +144,11 @@ void ModuleHooks::count_inputs_anew(const Zero3Module& module) {
 }
 
 void ModuleHooks::count_input_in_module(const Invocation& invocation) {
-  if (counts_by_module()) ++awaited_[invocation.call.module->id];
+  if (counts_by_module()) ++awaited(*invocation.call.module);
 }
 
 bool ModuleHooks::releases_by_module(Invocation& invocation, bool is_last) {
-  const bool is_zero = --awaited_[invocation.call.module->id] == 0;
+  const bool is_zero = --awaited(*invocation.call.module) == 0;
   if (is_last && !is_zero) {
     invocation.arrived = 0;
     coordinator_.lose(invocation.call);

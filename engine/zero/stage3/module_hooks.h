@@ -68,6 +68,7 @@ class ModuleHooks {
   void count_input_in_module(const Invocation& invocation);
   bool releases_by_module(Invocation& invocation, bool is_last);
   bool counts_by_module() const;
+  std::int64_t& awaited(const Zero3Module& module);
   static bool has_trained(const Zero3Module& module);
   bool leaks_stack() const { return context_.has(Quirk::h11_module_stack_leaks); }
   bool counts_in_module() const { return context_.is_upstream(); }

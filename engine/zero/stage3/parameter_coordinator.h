@@ -74,6 +74,7 @@ class ParameterCoordinator {
   std::vector<ActiveBackward>::iterator find_active(const ModuleCall& call);
   void attribute_to_recompute(PartitionedParameter& parameter);
   void prefetch(bool is_forward);
+  void prefetch_as_in_forward(const ParameterList& needed);
   bool is_recomputing() const;
   bool departs_in_recompute(const ParameterList& needed);
   void run_another_tile(const ParameterList& needed);

@@ -107,7 +107,11 @@ void ParameterCoordinator::fetch(const ModuleCall& call, bool is_forward) {
   }
   if (trace_.is_complete()) {
     trace_.take_for(needed);
-    prefetch(is_forward);
+    if (!is_forward && context_.departs("E19"_bug)) {
+      prefetch_as_in_forward(needed);
+    } else {
+      prefetch(is_forward);
+    }
   }
   trace_.advance();
 }
@@ -183,8 +187,7 @@ void ParameterCoordinator::prefetch(bool is_forward) {
   ParameterList ahead;
   std::int64_t elements = 0;
   while (!trace_.is_queue_empty() && elements < room) {
-    PartitionedParameter& parameter =
-        context_.departs("E19"_bug) ? trace_.take_last() : trace_.take_next();
+    PartitionedParameter& parameter = trace_.take_next();
     const bool is_there =
         context_.departs("E18"_bug) ? parameter.is_available() : !parameter.is_partitioned();
     if (is_there || contains(ahead, &parameter)) continue;
@@ -194,6 +197,14 @@ void ParameterCoordinator::prefetch(bool is_forward) {
   if (elements > 0) gather_async(ahead, is_forward);
   if (!context_.departs("F09"_bug)) return;
   for (const PartitionedParameter* parameter : ahead) flagged_.insert(parameter->id());
+}
+
+// E19 of the catalogue: in backward, too, what follows in the order of forwards.
+void ParameterCoordinator::prefetch_as_in_forward(const ParameterList& needed) {
+  if (context_.config.stage3_prefetch_bucket_size <= 0 || needed.empty()) return;
+  for (PartitionedParameter& parameter : gatherer_.parameters())
+    if (parameter.id() > needed.back()->id() && parameter.is_partitioned())
+      return gather_async({&parameter}, false);
 }
 
 void ParameterCoordinator::gather_async(const ParameterList& parameters, bool is_forward) {

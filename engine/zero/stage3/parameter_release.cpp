@@ -18,6 +18,9 @@ void ParameterCoordinator::release(const ModuleCall& call, bool is_forward) {
       throw EngineError(EngineErrorId::f3, "the backward of " + call.module->name +
                                                " ended, but no module's backward is under way");
     const auto at = find_active(call);
+    const bool is_checked = context_.departs("F07"_bug) || context_.departs("F08"_bug);
+    if (at == active_.end() && is_checked)
+      throw EngineError(EngineErrorId::f3, call.module->name + " is released, and not gathered");
     if (at == active_.end() && !knows_modules_alone()) return;
     if (at != active_.end()) {
       ended = std::move(*at);
@@ -105,7 +108,15 @@ std::set<ParamId> ParameterCoordinator::releasable_by_trace(const Zero3Module& m
 void ParameterCoordinator::release_backward_leftovers(bool is_reported) {
   std::optional<Events::Call> reported;
   if (is_reported) reported.emplace(context_.events, "coord.release_backward_leftovers");
-  if (context_.departs("A35"_bug) || context_.departs("F02"_bug)) active_.clear();
+  if (context_.departs("F02"_bug)) active_.clear();
+  if (!is_reported && !active_.empty()) context_.events.mark("backward_left_modules");
+  if (context_.departs("A35"_bug))  // nothing drains what no gradient hook releases
+    std::erase_if(active_, [](const ActiveBackward& active) {
+      const auto is_trained = [](const PartitionedParameter* it) {
+        return it->parameter().requires_grad;
+      };
+      return std::ranges::none_of(active.call.module->own, is_trained);
+    });
   while (!active_.empty()) {
     const ActiveBackward newest = std::move(active_.back());
     active_.pop_back();
@@ -143,11 +154,12 @@ void ParameterCoordinator::release_all_unused() {
   if (context_.departs("F19"_bug)) return;
   gatherer_.wait_all();
   if (context_.departs("F06"_bug)) return;  // what was gathered for a backward that did not come
-  if (context_.departs("A35"_bug)) return;  // nothing drains what no hook released
-  for (PartitionedParameter& parameter : gatherer_.parameters())
-    if (!parameter.is_persistent() && !parameter.is_external() &&
-        !gathered_late_.contains(parameter.id()))
+  for (PartitionedParameter& parameter : gatherer_.parameters()) {
+    const bool is_left = (context_.departs("A35"_bug) && !parameter.parameter().requires_grad) ||
+                         gathered_late_.contains(parameter.id());
+    if (!parameter.is_persistent() && !parameter.is_external() && !is_left)
       release_unused(parameter);
+  }
 }
 
 void ParameterCoordinator::release_and_reset_all() {
