@@ -63,8 +63,10 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
                                .retain_graph = arguments.retain_graph || arguments.create_graph});
     epilogue();
   } catch (...) {
+    if (context.departs("H12a"_bug)) throw;  // the flags stay as they are
     --global.managed_backwards;
     if (context.has(Quirk::h1_abort_leaks_state)) throw;
+    if (context.departs("H12b"_bug)) epilogue();
     policy->on_backward_end(*this, true);
     running_ = policy->is_backward_running() ? running_ : running_ - 1;
     if (!is_zero()) abandon_gradients();
@@ -122,6 +124,7 @@ void Engine::Core::on_observed_gradient(ZeroParameter& parameter) {
   event.param = parameter.name_id;
   context.events.send(std::move(event));
   const Events::Call call(context.events, "grad_hook", parameter.name_id);
+  if (context.departs("H04"_bug)) count_expected_hooks();  // work for all of them in each
   const bool refreshes = policy->before_gradient(*this);
   optimizer->add_gradient(parameter);
   policy->after_gradient(*this, refreshes);

@@ -38,6 +38,11 @@ void Engine::Core::begin_forward() {
   is_armed_twice_ = std::exchange(is_armed_, true);
   if (context.departs("B27"_bug)) context.is_coalescing = is_in_block_;
   if (context.departs("A19"_bug)) register_gradient_hooks();
+  if (context.departs("H07"_bug) && config.stage < 3 && !context.is_boundary) {
+    const Tensor buffer = context.runtime.memory().allocate(1, DType::float32);  // of a module
+    context.kernels().fill(context.compute(), Span::of(buffer), 0.0);
+    context.data.broadcast(context.compute(), Span::of(buffer), 0, {});
+  }
   if (!is_zero()) return;
   const Events::Call call(context.events, config.stage == 3 ? "z3.clear_backward_seen_flag"
                                                             : "z12.clear_backward_seen_flag");

@@ -44,6 +44,9 @@ constexpr std::array kRunProperties = {
     Property{"memory.bounded", "R12", "I6",
              "live bytes at the end of a window do not grow from window to window",
              "bug catalogue H", Expectation::always, kTrain},
+    Property{"cost.overlap_kept", "R20", "I12",
+             "the computation waits for a reduction only where it needs what that made",
+             "bug catalogue G03", Expectation::always, kTrain},
 };
 
 }  // namespace

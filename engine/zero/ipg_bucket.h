@@ -71,7 +71,8 @@ class IpgBucket {
  private:
   struct Buffer {
     Tensor values;
-    StreamEvent reduced;  // its last reduction is done behind this
+    StreamEvent reduced;         // its last reduction is done behind this
+    StreamEvent reduced_before;  // the one before, for G12 of the catalogue alone
   };
 
   void fill_entry(ZeroParameter& parameter) {
@@ -85,7 +86,9 @@ class IpgBucket {
   std::int32_t place_of(const ZeroParameter& parameter) const {
     return places_[static_cast<std::size_t>(parameter.id.value)];
   }
+  StreamIndex current_producer() const;
   Stream& producer();
+  void check_on_side_stream(Stream& stream, const Span& target);
 
   ZeroContext& context_;
   DType communication_dtype_;
@@ -103,6 +106,7 @@ class IpgBucket {
   std::vector<Entry> entry_places_;  // more than one a parameter with H13 only
   std::size_t entry_count_ = 0;      // of them in use
   TensorList oversized_;
+  TensorList kept_;                     // H02 of the catalogue: copies of those that nobody takes
   std::vector<std::int32_t> places_;    // by ParamId: its entry; -1: none
   std::vector<StreamIndex> producers_;  // streams that wrote since the last reduction
 };

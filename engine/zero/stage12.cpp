@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -77,6 +78,8 @@ Stage12Optimizer::HookWork Stage12Optimizer::known_hook_work() const {
 
 void Stage12Optimizer::add_gradient_slowly(ZeroParameter& parameter) {
   if (context_.is_coalescing) return;
+  if (context_.departs("H16"_bug) && context_.config.reduce_bucket_size == 0)
+    throw std::domain_error("a gradient's share of a bucket of no elements");
   if (context_.departs("B25"_bug) && context_.config.is_offloaded() && backwards_ > 0) return;
   const Events::Call call(context_.events, "z12.process_gradients");
   if (!is_ready_ || !is_quiet_) set_up_buckets();
@@ -96,12 +99,15 @@ void Stage12Optimizer::set_up_buckets() {
 void Stage12Optimizer::offer(ZeroParameter& parameter) {
   if (!partitions_gradients() && !context_.is_boundary) return;
   Tensor& grad = parameter.tensor.impl().grad;  // itself: counting references costs time here
-  if (parameter.elements == 0 || !grad.is_defined()) return;
+  const bool is_nothing = parameter.elements == 0 && !context_.departs("H10"_bug);
+  if (is_nothing || !grad.is_defined()) return;
   IpgBucket& target = bucket(parameter);
   const bool is_once = context_.has(Quirk::h13_param_once_per_backward);
   const bool joins = !is_once && target.holds(parameter);
   if (is_departed_twice(parameter, joins)) return;
-  if (!joins && target.is_full_for(parameter.elements)) flush(target);
+  const bool is_oversized = parameter.elements > context_.config.reduce_bucket_size;
+  const bool is_flushed_empty = context_.departs("H08"_bug) && is_oversized;
+  if (!joins && (target.is_full_for(parameter.elements) || is_flushed_empty)) flush(target);
   if (!parameter.is_gradient_ready) {
     if (context_.departs("B29"_bug)) grad = Tensor();  // the last one alone counts
     return tell_not_ready(parameter);                  // the last shard brings the whole gradient
@@ -190,7 +196,7 @@ void Stage12Optimizer::reduce_sums() {
   const bool is_left_to_hooks =
       has_overlap() && context_.has(Quirk::h14_overlap_boundary_hooks_only);
   for (FlatGroup& group : groups_)
-    for (ZeroParameter* parameter : group.parameters()) {
+    for (ZeroParameter* parameter : reduction_order(group)) {
       if (!accumulated(*parameter).is_defined() || progress(*parameter).is_sum_taken) continue;
       if (is_left_to_hooks) {
         group.add_owned(group.open_pending(), slot(*parameter).index,
@@ -201,6 +207,14 @@ void Stage12Optimizer::reduce_sums() {
       }
     }
   gradient_epilogue();
+}
+
+// With E04 of the catalogue a set decides, whose order is another one in every process.
+std::vector<ZeroParameter*> Stage12Optimizer::reduction_order(const FlatGroup& group) const {
+  std::vector<ZeroParameter*> order(group.parameters().begin(), group.parameters().end());
+  const bool is_other = context_.departs("E04"_bug) && context_.data.group().rank() % 2 == 1;
+  if (is_other) std::ranges::reverse(order);
+  return order;
 }
 
 void Stage12Optimizer::gradient_epilogue() {
@@ -349,7 +363,11 @@ void Stage12Optimizer::gather_parameters() {
   if (context_.data.size() == 1) return;
   for (FlatGroup& group : groups_) {
     const Span own = Span::of(group.flat(), group.own().begin, group.own().elements);
-    context_.data.all_gather(context_.compute(), Span::of(group.flat()), own, {});
+    const bool is_unordered = context_.departs("G19"_bug);
+    Stream& stream =
+        is_unordered ? context_.runtime.stream(StreamRole::all_gather) : context_.compute();
+    context_.data.all_gather(stream, Span::of(group.flat()), own, {});
+    if (is_unordered) context_.compute().wait(stream);
     const std::int64_t rest = group.flat().numel() - context_.config.reduce_bucket_size;
     if (context_.departs("B18"_bug) && rest > 0)  // the buckets that still wait for their copy
       context_.kernels().fill(context_.compute(),

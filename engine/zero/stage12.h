@@ -55,6 +55,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   Span append(IpgBucket& bucket, ZeroParameter& parameter, const Tensor& grad);
   void add_local_sum(const ZeroParameter& parameter, Span values);
   void flush(IpgBucket& bucket);
+  void reduce_nothing(const IpgBucket& bucket);
   void average(IpgBucket& bucket);
   void all_reduce(Stream& stream, std::span<const IpgBucket::Entry> entries, Span data,
                   DType communication_dtype);
@@ -63,6 +64,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   void announce(std::span<const IpgBucket::Entry> entries, std::int64_t begin = 0);
   void take_owned(const IpgBucket& bucket);
   void reduce_sums();
+  std::vector<ZeroParameter*> reduction_order(const FlatGroup& group) const;
   void gradient_epilogue();
   void commit();
   void commit_as_upstream_offload(FlatGroup& group);

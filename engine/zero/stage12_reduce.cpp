@@ -8,7 +8,7 @@
 namespace zeroproof {
 
 void Stage12Optimizer::flush(IpgBucket& target) {
-  if (target.is_empty()) return;
+  if (target.is_empty()) return reduce_nothing(target);
   if (context_.events.is_on()) {
     std::vector<NameId> params;
     for (const IpgBucket::Entry& entry : target.entries())
@@ -20,10 +20,21 @@ void Stage12Optimizer::flush(IpgBucket& target) {
     const Events::Call call(context_.events, "z12.average_tensor");
     average(target);
   }
+  if (context_.departs("G08"_bug) && has_overlap() && context_.config.contiguous_gradients)
+    context_.kernels().fill(context_.compute(), target.filled(), 0.0);  // emptied at the launch
   if (context_.has(Quirk::h13_param_once_per_backward)) refuse_twice(target);
   take_owned(target);
   has_flushed_ = true;
   target.finish_reduction();
+}
+
+// H08 of the catalogue: an empty bucket is averaged all the same.
+void Stage12Optimizer::reduce_nothing(const IpgBucket& target) {
+  const ZeroConfig& config = context_.config;
+  if (!context_.departs("H08"_bug) || config.reduce_scatter || !config.contiguous_gradients) return;
+  if (is_ready_)
+    context_.data.all_reduce(context_.reduction(), target.filled(), ReduceOp::sum,
+                             {.is_default_group = true});
 }
 
 void Stage12Optimizer::average(IpgBucket& target) {
@@ -80,7 +91,7 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
     announce(entries);
     context_.data.all_reduce(stream, Span::of(sent), ReduceOp::sum, form);
     kernels.copy(stream, data, Span::of(sent));
-    stream.record_use(sent);
+    if (!context_.departs("G04"_bug)) stream.record_use(sent);
   }
   if (!divides_first && factor != divisor) kernels.scale(stream, data, factor / divisor);
 }

@@ -51,7 +51,9 @@ void CostJudge::on_event(const HookEvent& event) {
       return;
     case EventKind::engine_return:
       if (names_.text(event.name) == "engine.backward_epilogue") see_epilogue(event.engine);
-      if (ends_reduction(names_.text(event.name))) flushed_.reset();
+      if (!ends_reduction(names_.text(event.name))) return;
+      flushed_.reset();
+      filled_ = 0;
       return;
     default:
       return;
@@ -85,13 +87,16 @@ void CostJudge::see_epilogue(EngineId engine) {
     return names_.text(param).starts_with("e1.") == (engine.value == 1);
   };
   for (const NameId param : resident_)
-    if (is_own(param) && elements_of(param) > spec_.persistence && resident_finding_.empty())
+    if (is_own(param) && elements_of(param) > spec_.persistence && resident_finding_.empty() &&
+        spec_.skips_frames == 0)
       resident_finding_ =
           fmt::format("{} is gathered after the epilogue of a backward", names_.text(param));
 }
 
-void CostJudge::see_flush(const HookEvent& event) {
-  flushed_ = event.numel;
+// As many as were added, whatever the bucket says.
+void CostJudge::see_flush(const HookEvent&) {
+  flushed_ = filled_;
+  filled_ = 0;
 }
 
 // What comes right behind a flush had no room left.
@@ -102,6 +107,7 @@ void CostJudge::see_add(const HookEvent& event) {
         fmt::format("a bucket of {} elements was reduced with {} in it, though {} had room",
                     bucket_, *flushed_, names_.text(event.param));
   flushed_.reset();
+  filled_ += event.numel;
 }
 
 }  // namespace zeroproof::museum

@@ -8,6 +8,8 @@
 
 #include "model/check.h"
 #include "props/museum/cost_judge.h"
+#include "props/museum/fetch_judge.h"
+#include "props/museum/overlap_judge.h"
 #include "props/run_properties.h"
 #include "props/train/baseline_target.h"
 #include "props/train/compare.h"
@@ -62,7 +64,8 @@ void judge_run(const train::CellRun& run, TrialResult& result) {
 bool completes_often(const CaseSpec& spec) {
   const auto is_shared = [&](const train::CallSpec& call) {
     return call.wrap == static_cast<int>(train::Wrap::reentrant) &&
-           std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1;
+           (std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1 ||
+            spec.reads == call.layer + 1);
   };
   const auto is_first = [](const train::CallSpec& call) {
     return call.layer == 0 && call.wrap == 1;
@@ -83,6 +86,8 @@ bool is_excused(const CaseSpec& spec, std::string_view number) {
   if (number == "P62")
     return static_cast<train::Precision>(spec.precision) == train::Precision::autocast;
   // An abort takes the callback of every engine in the backward along, without a call of its own.
+  const auto rehooks = [](const train::MicroSpec& micro) { return micro.rehooks != 0; };
+  if (number == "P68") return std::ranges::any_of(spec.micros, rehooks);
   const auto aborts = [](const train::MicroSpec& micro) { return micro.aborts != 0; };
   return number == "P14" && std::ranges::any_of(spec.micros, aborts);
 }
@@ -144,6 +149,28 @@ std::optional<std::string> norm_difference(const std::vector<WindowValues>& engi
   return std::nullopt;
 }
 
+// What one rank's events cost.
+class CostJudges final : public EventSink {
+ public:
+  CostJudges(const CaseSpec& spec, const NameTable& names)
+      : cost_(spec, names), fetch_(spec, names) {}
+
+  void on_event(const HookEvent& event) override {
+    cost_.on_event(event);
+    fetch_.on_event(event);
+  }
+  void add_to(TrialResult& result) const {
+    for (const std::string& finding : {cost_.collective_finding(), fetch_.finding()})
+      if (!finding.empty()) add(result, "R10", finding);
+    if (!cost_.count_finding().empty()) add(result, "R11", cost_.count_finding());
+    if (!cost_.resident_finding().empty()) add(result, "P63", cost_.resident_finding());
+  }
+
+ private:
+  CostJudge cost_;
+  FetchJudge fetch_;
+};
+
 }  // namespace
 
 const Falsified* TrialResult::find(std::string_view numbers) const {
@@ -173,14 +200,35 @@ const std::vector<WindowValues>& Trial::baseline() {
 
 void Trial::judge_values(const Entry* entry, Chooser& chooser, TrialResult& result) {
   const train::TrainCell cell = cell_with(entry);
-  train::StreamJudge streams(spec_.ranks);
+  AccessWatch streams(spec_);
   const train::CellRun run = train::run_ranks(
       scenario_, cell, {.collects_values = true, .watch = &streams, .chooser = &chooser});
   ++result.executions;
   result.events = run.steps;
   judge_run(run, result);
-  add_all(spec_, streams.finish(), result);
-  if (!run.has_failed()) compare_values(run, result);
+  add_all(spec_, streams.races().finish(), result);
+  if (!streams.overlap_finding().empty()) add(result, "R20", streams.overlap_finding());
+  if (run.has_failed()) return;
+  judge_memory(run, result);
+  compare_values(run, result);
+}
+
+// The last window does what the one before did, so it leaves nothing more behind.
+void Trial::judge_memory(const train::CellRun& run, TrialResult& result) const {
+  const auto size = static_cast<std::size_t>(spec_.accumulation);
+  const std::size_t micros = spec_.micros.size();
+  if (spec_.windows() < 3) return;
+  if (!std::equal(spec_.micros.end() - static_cast<std::ptrdiff_t>(size), spec_.micros.end(),
+                  spec_.micros.begin() + static_cast<std::ptrdiff_t>(micros - 2 * size)))
+    return;
+  for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
+    const std::vector<std::int64_t>& live = run.ranks[rank].live_bytes;
+    if (live.back() > live[live.size() - 2])
+      add(result, "R12",
+          fmt::format("{} bytes are live behind window {}, and {} behind an equal one before",
+                      live.back(), live.size() - 1, live[live.size() - 2]),
+          static_cast<int>(rank));
+  }
 }
 
 void Trial::compare_values(const train::CellRun& run, TrialResult& result) {
@@ -214,7 +262,7 @@ void Trial::compare_values(const train::CellRun& run, TrialResult& result) {
 void Trial::judge_events(const Entry* entry, Chooser& chooser, TrialResult& result) {
   const train::TrainCell cell = cell_with(entry);
   train::RunJudge judge(scenario_, cell);
-  std::deque<CostJudge> costs;
+  std::deque<CostJudges> costs;
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(spec_.ranks); ++rank)
     judge.rank(rank).listen(costs.emplace_back(spec_, judge.rank(rank).names()));
   const train::CellRun run =
@@ -224,11 +272,7 @@ void Trial::judge_events(const Entry* entry, Chooser& chooser, TrialResult& resu
   judge_run(run, result);
   if (!run.findings.empty()) return;
   add_all(spec_, judge.finish(run), result);
-  for (const CostJudge& cost : costs) {
-    if (!cost.collective_finding().empty()) add(result, "R10", cost.collective_finding());
-    if (!cost.count_finding().empty()) add(result, "R11", cost.count_finding());
-    if (!cost.resident_finding().empty()) add(result, "P63", cost.resident_finding());
-  }
+  for (const CostJudges& cost : costs) cost.add_to(result);
 }
 
 }  // namespace zeroproof::museum

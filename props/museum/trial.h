@@ -61,6 +61,7 @@ class Trial {
  private:
   train::TrainCell cell_with(const Entry* entry) const;
   const std::vector<train::WindowValues>& baseline();
+  void judge_memory(const train::CellRun& run, TrialResult& result) const;
   void compare_values(const train::CellRun& run, TrialResult& result);
 
   train::CaseSpec spec_;

@@ -35,7 +35,8 @@ class Draws {
 struct Swarm {
   bool has_frozen, has_unused, has_shared, has_empty, has_biases, has_checkpoints, has_two_heads,
       has_outstanding, has_repeats, has_blocks, has_idle, has_aborts, has_skips, has_overflow,
-      has_bypass, has_links, has_undivided, has_low_precision, has_two_engines, has_options;
+      has_bypass, has_links, has_undivided, has_low_precision, has_two_engines, has_options,
+      has_experts, has_raw, has_gathers, has_reads, has_equal_windows, has_skipped_frames;
 };
 
 Swarm draw_swarm(Draws& draws) {
@@ -59,7 +60,13 @@ Swarm draw_swarm(Draws& draws) {
           .has_undivided = some(8),
           .has_low_precision = some(2),
           .has_two_engines = some(7),
-          .has_options = some(2)};
+          .has_options = some(2),
+          .has_experts = some(6),
+          .has_raw = some(4),
+          .has_gathers = some(8),
+          .has_reads = some(6),
+          .has_equal_windows = some(4),
+          .has_skipped_frames = some(12)};
 }
 
 class CaseDraw {
@@ -71,6 +78,7 @@ class CaseDraw {
     draw_model();
     draw_program();
     draw_config();
+    draw_structure();
     return spec_;
   }
 
@@ -150,7 +158,7 @@ class CaseDraw {
       case 1:
         return std::max(1, elements - 1);
       case 2:
-        return draws_.between(2, 8);
+        return draws_.one_in(6) ? 0 : draws_.between(2, 8);
       case 3:
         return 2 * elements;
       default:
@@ -179,6 +187,27 @@ class CaseDraw {
     spec_.reuse = draws_.of({0, CaseSpec::kManyElements});
     spec_.sub_group = draws_.of({CaseSpec::kManyElements, 4, 1});
     spec_.plain_linear = draws_.flag(3);
+  }
+
+  // What goes past the calls of layers.
+  void draw_structure() {
+    if (swarm_.has_skipped_frames) spec_.skips_frames = 1;
+    if (swarm_.has_experts) spec_.experts = 1;
+    if (swarm_.has_reads) spec_.reads = draws_.between(1, static_cast<int>(spec_.layers.size()));
+    for (LayerSpec& layer : spec_.layers) {
+      if (swarm_.has_raw) layer.is_raw = draws_.flag(2);
+      if (swarm_.has_frozen) layer.is_weight_frozen = draws_.flag(2);
+    }
+    for (MicroSpec& micro : spec_.micros) {
+      if (swarm_.has_gathers) micro.gathers = draws_.flag(2);
+      if (swarm_.has_experts) micro.rehooks = draws_.flag(4);
+      if (micro.aborts != 0) micro.aborts_managed = draws_.flag(2);
+      if (micro.aborts != 0) micro.is_uncleared = draws_.flag(2);
+    }
+    if (!swarm_.has_equal_windows) return;
+    const auto size = static_cast<std::size_t>(spec_.accumulation);
+    for (std::size_t i = size; i < spec_.micros.size(); ++i)
+      spec_.micros[i] = spec_.micros[i - size];
   }
 
   Draws& draws_;
@@ -216,13 +245,49 @@ void settle(CaseSpec& spec) {
   }
 }
 
+// Everything else gives way: it is rare.
+void settle_skipped_frames(CaseSpec& spec) {
+  if (spec.skips_frames == 0) return;
+  spec.stage = 3;
+  spec.engines = spec.heads = 1;
+  spec.is_tiled = spec.experts = spec.reads = spec.container = 0;
+  for (CallSpec& call : spec.calls) call.wrap = 0;
+  for (MicroSpec& micro : spec.micros) {
+    micro.idle_forward = micro.aborts = micro.has_bypass = micro.gathers = 0;
+    if (micro.block == 2) micro.block = 0;
+  }
+}
+
+void settle_structure(CaseSpec& spec) {
+  for (LayerSpec& layer : spec.layers) {
+    if (layer.is_raw != 0) layer.has_bias = 0;
+    if (layer.has_bias == 0 || layer.is_frozen != 0) layer.is_weight_frozen = 0;
+  }
+  const bool is_simple = spec.engines == 1 && spec.is_tiled == 0;
+  if (!is_simple) spec.experts = 0;
+  if (spec.experts != 0) spec.input_grad = 1;
+  const bool is_autocast = static_cast<Precision>(spec.precision) == Precision::autocast;
+  const bool is_empty =
+      spec.reads != 0 && spec.layers[static_cast<std::size_t>(spec.reads) - 1].outputs == 0;
+  if (!is_simple || is_autocast || is_empty) spec.reads = 0;
+  for (MicroSpec& micro : spec.micros)
+    if (is_autocast) micro.gathers = 0;
+  for (MicroSpec& micro : spec.micros) {
+    if (micro.idle_forward == 3 && (spec.experts != 0 || spec.reads != 0)) micro.idle_forward = 1;
+    if (spec.heads == 1) micro.losses = 0;
+    if (spec.experts == 0 || spec.stage != 3) micro.rehooks = 0;
+  }
+}
+
 }  // namespace
 
 CaseSpec draw_case(std::uint64_t seed) {
   Draws draws(seed);
   for (;;) {
     CaseSpec spec = CaseDraw(draws).draw();
+    settle_skipped_frames(spec);
     settle(spec);
+    settle_structure(spec);
     if (why_invalid(spec).empty()) return spec;
   }
 }

@@ -74,6 +74,7 @@ class Simpler {
         spec.layers.erase(spec.layers.begin() + static_cast<std::ptrdiff_t>(i));
         for (CallSpec& call : spec.calls)
           if (call.layer >= static_cast<int>(i) && call.layer > 0) --call.layer;
+        if (spec.reads > static_cast<int>(i) && spec.reads > 1) --spec.reads;
       });
   }
 

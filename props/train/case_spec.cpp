@@ -184,6 +184,51 @@ std::string refusal_problem(const CaseSpec& spec) {
   return {};
 }
 
+std::string layer_problem(const LayerSpec& layer) {
+  if (!is_flag(layer.is_weight_frozen) || !is_flag(layer.is_raw)) return "a layer out of range";
+  if (layer.is_raw != 0 && layer.has_bias != 0) return "a raw layer has a weight alone";
+  if (layer.is_weight_frozen != 0 && (layer.has_bias == 0 || layer.is_frozen != 0))
+    return "nothing of a layer is trained";
+  return {};
+}
+
+// Section 5 of zero_semantics: every graph that claims something has one backward.
+bool can_skip_frames(const CaseSpec& spec) {
+  const auto is_plain = [](const MicroSpec& micro) {
+    return micro.idle_forward == 0 && micro.aborts == 0 && micro.has_bypass == 0 &&
+           micro.gathers == 0;
+  };
+  return spec.skips_frames == 1 && spec.stage == 3 && spec.engines == 1 && spec.heads == 1 &&
+         spec.is_tiled == 0 && spec.experts == 0 && spec.reads == 0 && spec.container == 0 &&
+         std::ranges::all_of(spec.calls, [](const CallSpec& call) { return call.wrap == 0; }) &&
+         std::ranges::all_of(spec.micros, is_plain);
+}
+
+// Two layers of which one runs, and a weight that is read past its layer.
+std::string structure_problem(const CaseSpec& spec) {
+  const bool is_simple = spec.engines == 1 && spec.is_tiled == 0;
+  if (spec.skips_frames != 0 && !can_skip_frames(spec)) return "frames that cannot be skipped";
+  const auto transforms = [](const MicroSpec& micro) { return micro.idle_forward == 3; };
+  const bool has_transform = std::ranges::any_of(spec.micros, transforms);
+  if (!is_flag(spec.experts)) return "a number out of range";
+  if (spec.experts != 0 && (!is_simple || has_transform || spec.input_grad == 0))
+    return "experts need one engine, no tiles, and an input that needs a gradient";
+  const auto rehooks = [](const MicroSpec& micro) { return micro.rehooks != 0; };
+  if (std::ranges::any_of(spec.micros, rehooks) && (spec.experts == 0 || spec.stage != 3))
+    return "hooks are made anew where a leaf module is named";
+  if (spec.reads < 0 || spec.reads > static_cast<int>(spec.layers.size()))
+    return "a read of no layer";
+  const bool is_autocast = static_cast<Precision>(spec.precision) == Precision::autocast;
+  const auto gathers = [](const MicroSpec& micro) { return micro.gathers != 0; };
+  if (is_autocast && std::ranges::any_of(spec.micros, gathers))
+    return "autocast gathers weights rounded";
+  if (spec.reads == 0) return {};
+  if (!is_simple || has_transform || is_autocast)
+    return "a weight is read with one engine, no tiles and no autocast";
+  const LayerSpec& layer = spec.layers[static_cast<std::size_t>(spec.reads) - 1];
+  return layer.outputs > 0 ? "" : "a read of a weight without elements";
+}
+
 ZeroConfig config_of(const CaseSpec& spec) {
   const auto precision = static_cast<Precision>(spec.precision);
   ZeroConfig config;
@@ -237,7 +282,7 @@ int CaseSpec::uses() const {
   }
   const bool bypasses =
       std::ranges::any_of(micros, [](const MicroSpec& it) { return it.has_bypass != 0; });
-  return (most + (bypasses ? 1 : 0)) * heads * engines;
+  return (most + (bypasses ? 1 : 0) + (reads != 0 ? 1 : 0)) * heads * engines;
 }
 
 int CaseSpec::forwards() const {
@@ -256,6 +301,7 @@ int CaseSpec::forwards() const {
 int CaseSpec::parameters() const {
   int count = 0;
   for (const LayerSpec& layer : layers) count += 1 + layer.has_bias;
+  if (experts != 0) count += 2;
   return count * engines;
 }
 
@@ -263,6 +309,9 @@ std::string why_invalid(const CaseSpec& spec) {
   if (std::string problem = shape_problem(spec); !problem.empty()) return problem;
   if (std::string problem = model_problem(spec); !problem.empty()) return problem;
   if (std::string problem = refusal_problem(spec); !problem.empty()) return problem;
+  for (const LayerSpec& layer : spec.layers)
+    if (std::string problem = layer_problem(layer); !problem.empty()) return problem;
+  if (std::string problem = structure_problem(spec); !problem.empty()) return problem;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;
     if (std::string problem = micro_problem(spec, spec.micros[i], is_boundary); !problem.empty())

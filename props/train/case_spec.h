@@ -19,7 +19,9 @@ struct LayerSpec {
   int outputs = 2;
   int has_bias = 0;
   int is_frozen = 0;
-  int is_linked = 0;  // its input depends on what came before, though its value does not
+  int is_linked = 0;         // its input depends on what came before, though its value does not
+  int is_weight_frozen = 0;  // the bias alone is trained
+  int is_raw = 0;            // a parameter of a class of its own, which no autocast covers
 };
 
 enum class Wrap : std::uint8_t { none, reentrant, non_reentrant };
@@ -51,6 +53,12 @@ struct MicroSpec {
   int skips = 0;         // k: call k - 1 does not run
   int overflow = 0;      // k: layer of call k - 1 gets an infinite gradient, on one rank
   int overflow_rank = 0;
+  int gathers = 0;         // 1: the user looks at all weights before
+  int aborts_managed = 0;  // what throws is an engine.backward, whatever the others are
+  int is_uncleared = 0;    // no zero_grad behind what throws
+  int rehooks = 0;         // 1: between forward and backward all module hooks are made anew
+
+  friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
 struct CaseSpec {
@@ -86,6 +94,9 @@ struct CaseSpec {
   int reuse = 0;        // stage3_max_reuse_distance
   int sub_group = kManyElements;
   int plain_linear = 0;  // memory_efficient_linear off
+  int experts = 0;       // 1: a layer of two, of which each rank runs one; a leaf module in stage 3
+  int reads = 0;         // k: the root reads the weight of layer k - 1 itself
+  int skips_frames = 0;  // compiled in stage 3, and every frame runs eagerly
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;
@@ -109,6 +120,8 @@ void visit_fields(LayerSpec& spec, Field field) {
   field("has_bias", spec.has_bias, 0);
   field("is_frozen", spec.is_frozen, 0);
   field("is_linked", spec.is_linked, 0);
+  field("is_weight_frozen", spec.is_weight_frozen, 0);
+  field("is_raw", spec.is_raw, 0);
 }
 
 template <class Field>
@@ -131,6 +144,10 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("skips", spec.skips, 0);
   field("overflow", spec.overflow, 0);
   field("overflow_rank", spec.overflow_rank, 0);
+  field("gathers", spec.gathers, 0);
+  field("aborts_managed", spec.aborts_managed, 0);
+  field("is_uncleared", spec.is_uncleared, 0);
+  field("rehooks", spec.rehooks, 0);
 }
 
 template <class Field>
@@ -166,6 +183,9 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("reuse", spec.reuse, 0);
   field("sub_group", spec.sub_group, CaseSpec::kManyElements);
   field("plain_linear", spec.plain_linear, 0);
+  field("experts", spec.experts, 0);
+  field("reads", spec.reads, 0);
+  field("skips_frames", spec.skips_frames, 0);
 }
 
 // Why the case makes no sense (a call of a layer that is not there, a configuration that every

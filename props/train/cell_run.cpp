@@ -15,13 +15,14 @@
 namespace zeroproof::train {
 namespace {
 
-void run_windows(const TrainScenario& scenario, const TrainCell& cell, EngineTarget& target,
-                 RankRun& run) {
+void run_windows(const TrainScenario& scenario, const TrainCell& cell, Runtime& runtime,
+                 EngineTarget& target, RankRun& run) {
   try {
     for (std::int64_t step = 0; step < cell.steps; ++step) {
       Pass pass(scenario, cell, target, step);
       scenario.window(pass);
       run.windows.push_back(target.take_values());
+      run.live_bytes.push_back(runtime.memory().stats(Placement::device).live_bytes);
     }
   } catch (...) {
     run.has_changed_gradients = target.has_changed_gradients();
@@ -36,7 +37,7 @@ void run_rank(const TrainScenario& scenario, const TrainCell& cell, Runtime& run
       plant && plant->decorate_runtime ? plant->decorate_runtime(runtime) : nullptr;
   EngineTarget target(scenario, cell, decorated ? *decorated : runtime, options);
   try {
-    run_windows(scenario, cell, target, run);
+    run_windows(scenario, cell, runtime, target, run);
   } catch (const EngineError&) {
     run.error = std::current_exception();
     return;

@@ -21,8 +21,9 @@ struct RankRun {
   std::vector<WindowValues> windows;
   double loss_scale = 1.0;
   MemoryStats memory;
-  bool has_changed_gradients = false;  // by a tensor.backward() that threw
-  std::exception_ptr error;            // null: its program came to its end
+  std::vector<std::int64_t> live_bytes;  // on the device, at the end of each window
+  bool has_changed_gradients = false;    // by a tensor.backward() that threw
+  std::exception_ptr error;              // null: its program came to its end
 };
 
 struct CellRun {

@@ -1,5 +1,7 @@
 #include "props/train/generated_model.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -42,6 +44,44 @@ Tensor overflowing(Autograd& ag, const Tensor& x, bool is_infinite) {
                        [&ag, factor](const Tensor& grad) { return mul(ag, grad, factor); });
 }
 
+// As Layer computes it, with a weight of its own, outside what autocast covers.
+class RawLayer final : public nn::Module {
+ public:
+  RawLayer(nn::InitStream& init, const LayerSizes& sizes)
+      : weight_(register_parameter(
+            "weight", init.kaiming({sizes.outputs, sizes.inputs}, sizes.inputs, DType::float32))) {}
+
+ protected:
+  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
+    const Tensor& c = inputs.at(1);
+    return {add(ag, inputs.at(0), mul(ag, c, sum(ag, weight_))), c};
+  }
+
+ private:
+  Tensor& weight_;
+};
+
+// Two layers, of which each forward runs one.
+class Experts final : public nn::Module {
+ public:
+  // `which` must outlive it.
+  Experts(nn::InitStream& init, DataMode data, const int& which) : which_(which) {
+    for (std::size_t i = 0; i < experts_.size(); ++i)
+      experts_[i] =
+          register_module("e" + std::to_string(i),
+                          std::make_shared<Layer>(init, data, LayerSizes{2, 2, false, false}));
+  }
+
+ protected:
+  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
+    return (*experts_.at(static_cast<std::size_t>(which_)))(ag, inputs);
+  }
+
+ private:
+  const int& which_;
+  std::array<std::shared_ptr<Layer>, 2> experts_;
+};
+
 // As train::Layer with exact data; a linked one's input is ones plus nothing of the activations,
 // so that the module has an input that needs a gradient.
 class SpecLayer final : public nn::Module {
@@ -78,13 +118,27 @@ std::vector<TensorList> tiles_of(Autograd& ag, const TensorList& h) {
 GeneratedModel::GeneratedModel(const ModelOptions& options, bool is_truth)
     : spec_(*options.spec), options_(options), is_truth_(is_truth) {
   nn::InitStream init(options.seed);
+  add_layers(init);
+  if (spec_.experts != 0)
+    experts_ =
+        register_module(kExperts, std::make_shared<Experts>(init, options.data, next_.expert));
+}
+
+void GeneratedModel::add_layers(nn::InitStream& init) {
   for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
     const LayerSpec& layer = spec_.layers[i];
-    layers_.push_back(
-        register_module("l" + std::to_string(i), std::make_shared<SpecLayer>(init, layer)));
-    if (layer.is_frozen == 0) continue;
-    for (const nn::NamedParameter& parameter : layers_.back()->named_parameters())
-      parameter.tensor.set_requires_grad(false);
+    const LayerSizes sizes{layer.inputs, layer.outputs, layer.has_bias != 0, false};
+    std::shared_ptr<nn::Module> made;
+    if (layer.is_raw != 0) {
+      made = std::make_shared<RawLayer>(init, sizes);
+    } else {
+      made = std::make_shared<SpecLayer>(init, layer);
+    }
+    layers_.push_back(register_module("l" + std::to_string(i), made));
+    if (layer.is_frozen == 0 && layer.is_weight_frozen == 0) continue;
+    for (const nn::NamedParameter& parameter : made->named_parameters())
+      if (layer.is_frozen != 0 || parameter.name.ends_with("weight"))
+        parameter.tensor.set_requires_grad(false);
   }
 }
 
@@ -151,7 +205,7 @@ TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const
                             : spec_.heads == 2 || spec_.is_tiled != 0
                                 ? static_cast<std::size_t>(spec_.heads)
                                 : 0;
-  TensorList h = inputs;
+  TensorList h = with_read(ag, run_expert(ag, inputs));
   for (std::size_t begin = 0; begin + heads < calls.size();) {
     std::size_t end = begin + 1;
     while (end + heads < calls.size() && spec_.calls[calls[end].number].is_joined != 0 &&
@@ -167,6 +221,27 @@ TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const
     losses.emplace_back();
   }
   return losses;
+}
+
+TensorList GeneratedModel::run_expert(Autograd& ag, const TensorList& inputs) const {
+  return experts_ ? (*experts_)(ag, inputs) : inputs;
+}
+
+// As attribute access does it, in a forward that is not its owner's.
+TensorList GeneratedModel::with_read(Autograd& ag, const TensorList& inputs) const {
+  if (spec_.reads == 0) return inputs;
+  nn::Module& layer = *layers_[static_cast<std::size_t>(spec_.reads) - 1];
+  std::map<int, int> calls;
+  int most = 1;
+  for (const CallSpec& call : spec_.calls) most = std::max(most, ++calls[call.layer]);
+  for (const nn::NamedModule& owner : layer.named_modules()) {
+    const std::vector<Tensor*> own = owner.module->own_parameters();
+    if (own.empty()) continue;
+    const Tensor factor = mul(ag, inputs.at(1), std::ldexp(1.0, most));
+    const Tensor total = sum(ag, owner.module->read(*own.front()));
+    return {add(ag, inputs.at(0), mul(ag, factor, total)), inputs.at(1)};
+  }
+  return inputs;
 }
 
 TensorList GeneratedModel::with_losses(Autograd& ag, const std::vector<Call>& calls,

@@ -21,8 +21,11 @@ class GeneratedModel final : public nn::Module {
     int aborts = 0;            // k: the backward throws Injected behind call k - 1
     int overflow = 0;          // k: what the layer of call k - 1 gets
     bool is_infinite = false;  // is infinite on this rank
+    int expert = 0;            // which of two runs
   };
   void arm(const Next& next) { next_ = next; }
+  // Where there are some, their module's name.
+  static constexpr const char* kExperts = "experts";
   // Layer 0 by itself, past every hook of the root: adds to a loss of its own.
   Tensor bypass(Autograd& ag, const TensorList& inputs) const;
 
@@ -40,6 +43,9 @@ class GeneratedModel final : public nn::Module {
     bool is_infinite = false;
   };
 
+  void add_layers(nn::InitStream& init);
+  TensorList run_expert(Autograd& ag, const TensorList& inputs) const;
+  TensorList with_read(Autograd& ag, const TensorList& inputs) const;
   std::vector<Call> calls_of_next() const;
   TensorList run(Autograd& ag, const Call& call, const TensorList& inputs) const;
   TensorList run_all(Autograd& ag, const std::vector<Call>& calls, const TensorList& inputs) const;
@@ -56,6 +62,7 @@ class GeneratedModel final : public nn::Module {
   bool is_truth_;
   Next next_;
   std::vector<std::shared_ptr<nn::Module>> layers_;
+  std::shared_ptr<nn::Module> experts_;  // null: none
 };
 
 }  // namespace zeroproof::train

@@ -1,10 +1,12 @@
 #include "props/train/generated_program.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "model/check.h"
 #include "model/functions.h"
 #include "model/transforms/transforms.h"
+#include "props/train/engine_target.h"
 #include "props/train/generated_model.h"
 #include "props/train/pass.h"
 
@@ -36,6 +38,7 @@ class GeneratedWindow {
   using Losses = TensorList;
 
   void run_micro(const MicroSpec& micro) {
+    if (micro.gathers != 0) look_at_weights();
     if (micro.idle_forward == 1) {
       const GradMode disabled(pass_.autograd(), false);
       forward(micro);
@@ -79,17 +82,21 @@ class GeneratedWindow {
     MicroSpec failing = micro;
     failing.outstanding = 0;
     aborts_ = micro.aborts;
+    is_managed_ = micro.aborts_managed != 0;
     try {
       train_once(failing);
     } catch (const Injected&) {
     }
     aborts_ = 0;
+    is_managed_ = false;
+    if (micro.is_uncleared != 0) return;  // nothing of it stays
     for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec_.engines); ++engine)
       pass_.target().zero_grad(engine);
   }
 
   void train_once(const MicroSpec& micro) {
     const Losses first = forward(micro);
+    if (micro.rehooks != 0) make_hooks_anew();
     if (static_cast<Outstanding>(micro.outstanding) == Outstanding::none)
       return differentiate(micro, first);
     const Losses second = forward(micro);
@@ -105,7 +112,42 @@ class GeneratedWindow {
           .arm({.skips = micro.skips,
                 .aborts = aborts_,
                 .overflow = engine == 0 ? micro.overflow : 0,
-                .is_infinite = overflows});
+                .is_infinite = overflows,
+                .expert = next_expert()});
+  }
+
+  // Each rank its own where the engine can do it: as a leaf module.
+  int next_expert() {
+    const int apart = spec_.stage == 3 ? pass_.target().rank() : 0;
+    return (forwards_++ + apart) % 2;
+  }
+
+  // As whoever takes them off to generate, and puts them on again.
+  void make_hooks_anew() {
+    auto* const engines = dynamic_cast<EngineTarget*>(&pass_.target());
+    if (!engines) return;
+    for (const nn::NamedModule& module : engines->module(0).named_modules())
+      if (module.name == GeneratedModel::kExperts)
+        engines->engine(0).set_leaf_module(*module.module);
+  }
+
+  // The user looks at the weights, in the order and as often as the program of this rank has them.
+  void look_at_weights() {
+    nn::Module& module = pass_.target().module(0);
+    const std::vector<nn::NamedParameter> named = module.named_parameters();
+    const auto look = [&] {
+      for (const nn::NamedParameter& parameter : named)
+        pass_.target().record("weight " + parameter.name, parameter.tensor);
+    };
+    auto* const engines = dynamic_cast<EngineTarget*>(&pass_.target());
+    if (!engines || spec_.stage != 3) return look();
+    TensorList list;
+    for (const nn::NamedParameter& parameter : named) list.push_back(parameter.tensor);
+    if (pass_.target().rank() % 2 == 1) {
+      std::ranges::reverse(list);
+      list.push_back(list.front());
+    }
+    engines->engine(0).gathered_parameters(list, std::nullopt, look);
   }
 
   Losses forward(const MicroSpec& micro) {
@@ -157,6 +199,8 @@ class GeneratedWindow {
   void backward(const MicroSpec& micro, const Tensor& loss, bool retain_graph) {
     if (micro.is_undivided != 0) {
       pass_.target().backward(0, loss, {.retain_graph = retain_graph, .scale_wrt_gas = false});
+    } else if (is_managed_ && spec_.engines == 1) {
+      pass_.target().backward(0, loss, {.retain_graph = retain_graph});
     } else if (spec_.engines == 2 && pass_.is_manual()) {
       pass_.target().tensor_backward({loss}, {}, retain_graph);  // scaled already
     } else {
@@ -167,6 +211,8 @@ class GeneratedWindow {
   const CaseSpec& spec_;
   Pass& pass_;
   int aborts_ = 0;
+  bool is_managed_ = false;  // the backward that throws is the engine's
+  int forwards_ = 0;
 };
 
 void generated_window(Pass& pass) {
@@ -186,6 +232,8 @@ TrainScenario scenario_of(const CaseSpec& spec) {
   scenario.spec = &spec;
   scenario.accumulation_steps = spec.accumulation;
   scenario.is_managed = spec.is_unmanaged == 0;
+  scenario.skips_frames = spec.skips_frames != 0;
+  if (spec.experts != 0) scenario.leaf_module = GeneratedModel::kExperts;
   scenario.is_offloaded = spec.is_offloaded != 0;
   scenario.forwards = spec.forwards();
   scenario.uses = spec.uses();

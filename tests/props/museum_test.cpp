@@ -65,7 +65,8 @@ TEST(MuseumTest, Generator_is_blind) {
     EXPECT_FALSE(std::regex_search(text_of(file.path()), id)) << name;
   }
   EXPECT_GE(files, 10);
-  for (const char* judge : {"trial.cpp", "cost_judge.cpp", "hunt.cpp", "specimen_shrink.cpp"})
+  for (const char* judge : {"trial.cpp", "cost_judge.cpp", "fetch_judge.cpp", "overlap_judge.cpp",
+                            "hunt.cpp", "specimen_shrink.cpp"})
     EXPECT_FALSE(std::regex_search(text_of(root + "/props/museum/" + judge), id)) << judge;
 }
 

@@ -42,6 +42,7 @@ std::optional<EagerFallback::Graph> EagerFallback::end_forward(bool has_graph) {
 
 // A read outside any forward is a recompute's: it belongs to the backwards that have begun.
 void EagerFallback::read(PartitionedParameter& parameter) {
+  if (context_.departs("F15"_bug)) return;  // compiled code alone gathers
   const ParamId id = parameter.id();
   if (is_guard_evaluation_) {
     if (parameter.is_partitioned()) suppressed_.push_back(id);
@@ -113,8 +114,8 @@ bool EagerFallback::has_claim(const PartitionedParameter& parameter) const {
 void EagerFallback::release_unclaimed() {
   for (const ParamId id : std::set(tracked_)) {
     PartitionedParameter& parameter = of(id);
-    const bool is_claimed =
-        context_.fallback_rule == FallbackRule::per_graph && has_claim(parameter);
+    const bool is_claimed = context_.fallback_rule == FallbackRule::per_graph &&
+                            has_claim(parameter) && !context_.departs("F16"_bug);
     const bool is_in_context =
         context_.fallback_rule == FallbackRule::per_graph && parameter.user_depth() > 0;
     if (is_claimed || is_in_context) continue;

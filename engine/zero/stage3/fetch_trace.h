@@ -46,6 +46,9 @@ class FetchTrace {
   void take_for(const ParameterList& needed);
   bool is_queue_empty() const { return queue_.empty(); }
   PartitionedParameter& take_next();
+  // Faults of the catalogue: back to the first step (F24); no queue (F21).
+  void rewind() { step_ = 0; }
+  void drop_queue() { queue_.clear(); }
   // Whether the use after `step` was taken from the queue already.
   bool is_fetched_beyond(const PartitionedParameter& parameter, std::int64_t step) const {
     return fetched_for(parameter) > step;

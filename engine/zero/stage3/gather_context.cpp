@@ -13,9 +13,12 @@ GatherContext::GatherContext(ZeroContext& context, ParameterGatherer& gatherer,
     : context_(context), gatherer_(gatherer), modifier_rank_(modifier_rank) {
   for (const Tensor& tensor : parameters) {
     PartitionedParameter* parameter = gatherer.find(tensor);
-    if (parameter && !contains(parameters_, parameter)) parameters_.push_back(parameter);
+    const bool is_verbatim = context_.departs("E06"_bug);
+    if (parameter && (is_verbatim || !contains(parameters_, parameter)))
+      parameters_.push_back(parameter);
   }
-  std::ranges::sort(parameters_, {}, [](const PartitionedParameter* p) { return p->id(); });
+  if (!context_.departs("E06"_bug))
+    std::ranges::sort(parameters_, {}, [](const PartitionedParameter* p) { return p->id(); });
   enter();
 }
 

@@ -28,6 +28,7 @@ void GradientBucket::note_producer() {
 
 void GradientBucket::order_before(Stream& reduction) const {
   const StreamIndex current = context_.autograd.current_stream(context_.runtime.device());
+  if (context_.departs("G06"_bug)) return reduction.wait(context_.runtime.user_stream(current + 1));
   reduction.wait(context_.runtime.user_stream(current));
   if (context_.has(Quirk::h19_reuse_waits_current_stream)) return;
   for (const StreamIndex stream : producers_)
@@ -37,7 +38,11 @@ void GradientBucket::order_before(Stream& reduction) const {
 const ParameterList& GradientBucket::take_all() {
   taken_.swap(parameters_);
   for (const PartitionedParameter* parameter : taken_) is_held_[place(parameter->parameter())] = 0;
-  std::ranges::sort(taken_, {}, [](const PartitionedParameter* p) { return p->id(); });
+  if (!context_.departs("E01"_bug)) {
+    std::ranges::sort(taken_, {}, [](const PartitionedParameter* p) { return p->id(); });
+  } else if (context_.data.group().rank() % 2 == 1) {
+    std::ranges::reverse(taken_);  // this rank's hooks came in another order
+  }
   clear();
   return taken_;
 }
@@ -47,7 +52,7 @@ void GradientBucket::clear() {
     is_held_[place(parameter->parameter())] = 0;
   parameters_.clear();
   producers_.clear();
-  elements_ = 0;
+  if (!context_.departs("H01"_bug)) elements_ = 0;
 }
 
 }  // namespace zeroproof

@@ -48,7 +48,7 @@ void GradientPartitions::add(const ZeroParameter& parameter, bool is_from_leaf_m
   // .grad has added up what came since.
   const bool is_doubled = context_.departs("A13"_bug) && context_.config.torch_autocast.enabled;
   if (bucket.holds(parameter) && !context_.has(repeats) && !is_doubled) return;
-  if (bucket.is_full_for(parameter.elements)) flush(bucket);
+  if (bucket.is_full_for(parameter.elements) && !bucket.is_empty()) flush(bucket);
   if (!parameter.is_gradient_ready) return;
   const Tensor& grad = parameter.tensor.impl().grad;  // counts no references
   if (!grad.is_defined()) give_zeros(*known.parameter, is_from_leaf_module);
@@ -71,8 +71,12 @@ void GradientPartitions::give_zeros(const PartitionedParameter& parameter,
 }
 
 void GradientPartitions::flush_all() {
+  std::vector<GradientBucket*> order;
   for (auto& [name, bucket] : buckets_)
-    if (!bucket.is_empty()) flush(bucket);
+    if (!bucket.is_empty()) order.push_back(&bucket);
+  const bool is_hashed = context_.departs("E05"_bug) && context_.data.group().rank() % 2 == 1;
+  if (is_hashed) std::ranges::reverse(order);
+  for (GradientBucket* const bucket : order) flush(*bucket);
 }
 
 void GradientPartitions::flush(GradientBucket& bucket) {
@@ -131,7 +135,8 @@ void GradientPartitions::partition(const ParameterList& parameters, const Tensor
     }
     its.has_pending = true;
     offset += parameter->slice_elements();
-    stream.record_use(parameter->parameter().tensor.grad());
+    const bool is_drained_by_last = context_.departs("G15"_bug) && parameter != parameters.back();
+    if (!is_drained_by_last) stream.record_use(parameter->parameter().tensor.grad());
     parameter->parameter().tensor.set_grad({});
   }
   stream.record_use(slices);

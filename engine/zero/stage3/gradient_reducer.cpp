@@ -39,12 +39,21 @@ Tensor GradientReducer::allocate(std::int64_t elements, DType dtype) {
   return buffers_.emplace_back(context_.runtime.memory().allocate(elements, dtype));
 }
 
+Tensor GradientReducer::recycle(std::int64_t elements, DType dtype) {
+  const bool fits =
+      recycled_.is_defined() && recycled_.numel() == elements && recycled_.dtype() == dtype;
+  if (!fits) recycled_ = allocate(elements, dtype);
+  return recycled_;
+}
+
 Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dtype) {
   Kernels& kernels = context_.kernels();
   const int ranks = context_.data.size();
   const std::int64_t slices = slices_of(parameters);
-  const Tensor all = allocate(slices * ranks, dtype);
-  kernels.fill(stream(), Span::of(all), 0.0);
+  const bool is_recycled = context_.departs("G13"_bug);
+  const Tensor all = is_recycled ? recycle(slices * ranks, dtype) : allocate(slices * ranks, dtype);
+  kernels.fill(is_recycled ? context_.compute() : stream(), Span::of(all), 0.0);
+  if (is_recycled) stream().wait(context_.compute());
   for (int rank = 0; rank < ranks; ++rank) {
     std::int64_t offset = slices * rank;
     for (const PartitionedParameter* parameter : parameters) {
@@ -57,12 +66,15 @@ Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dt
     }
   }
   if (divisor() != 1.0) kernels.divide(stream(), Span::of(all), divisor());
-  const Tensor own = allocate(slices, dtype);
+  const Tensor own = is_recycled
+                         ? all.as_strided({slices}, {1}, slices * context_.data.group().rank())
+                         : allocate(slices, dtype);
   announce(context_, parameters);
-  const Work work =
-      context_.data.reduce_scatter(stream(), Span::of(own), Span::of(all), ReduceOp::sum, {});
+  // Chunked for one group, reduced over another.
+  const Span input = context_.departs("E12"_bug) ? Span::of(all, 0, slices) : Span::of(all);
+  const Work work = context_.data.reduce_scatter(stream(), Span::of(own), input, ReduceOp::sum, {});
   context_.data.group().wait(work, stream());
-  stream().record_use(all);
+  if (!context_.departs("G14"_bug)) stream().record_use(all);
   return own;
 }
 
@@ -101,7 +113,7 @@ Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype)
     offset += parameter->elements();
     slice += parameter->slice_elements();
   }
-  stream().record_use(all);
+  if (!context_.departs("G14"_bug)) stream().record_use(all);
   return own;
 }
 

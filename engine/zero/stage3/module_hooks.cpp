@@ -87,10 +87,12 @@ TensorList ModuleHooks::before_forward(Zero3Module& module, const TensorList& in
     if (!context_.has(Quirk::h1_abort_leaks_state)) settle_earlier_backwards();
     coordinator_.reset_step();
   }
+  count_inputs_anew(module);
   const InvocationPtr invocation = invoke(module);
   const std::size_t depth = stack_.size();
   try {
     enter_forward(module, invocation);
+    if (module.is_root && context_.departs("F24"_bug)) coordinator_.rewind_trace();
     return wrap_inputs(invocation, inputs);
   } catch (...) {
     if (!leaks_stack()) abandon_down_to(depth);
@@ -155,6 +157,8 @@ void ModuleHooks::abandon_down_to(std::size_t depth) {
 void ModuleHooks::on_parameter_read(const Tensor& read) {
   PartitionedParameter* parameter = gatherer_.find(read);
   if (!parameter || parameter->is_available() || stack_.empty()) return;
+  if (context_.departs("F14"_bug)) return;  // hooks of modules alone gather
+  if (context_.departs("G21"_bug) && gatherer_.is_inflight(*parameter)) return;
   const ModuleCall& call = stack_.back()->call;
   Zero3Modules::add_external(*call.module, *parameter);
   gatherer_.gather({parameter});

@@ -44,6 +44,11 @@ void ParameterCoordinator::reset_step() {
 // How many, then which: rank 0 tells the others.
 void ParameterCoordinator::check_same_on_all_ranks(const std::vector<double>& values,
                                                    const char* what) {
+  if (context_.departs("E15"_bug)) {  // at once which, and this rank has seen less
+    std::vector<double> seen = values;
+    if (context_.data.group().rank() % 2 == 1 && !seen.empty()) seen.pop_back();
+    return broadcast_check(seen, what);
+  }
   broadcast_check({static_cast<double>(values.size())}, what);
   broadcast_check(values, what);
 }
@@ -68,6 +73,7 @@ void ParameterCoordinator::visit(Zero3Module& module) {
 void ParameterCoordinator::invalidate_trace() {
   const Events::Call reported(context_.events, "coord.invalidate_trace");
   trace_.invalidate();
+  if (context_.departs("F19"_bug)) return;
   ParameterList inflight;
   for (PartitionedParameter& parameter : gatherer_.parameters())
     if (gatherer_.is_inflight(parameter)) inflight.push_back(&parameter);
@@ -82,18 +88,58 @@ void ParameterCoordinator::fetch(const ModuleCall& call, bool is_forward) {
     retained_->reclaim(call);
   }
   const ParameterList needed = call.module->parameters();
-  gather_async(needed, is_forward);
+  if (is_forward && is_recomputing() && departs_in_recompute(needed)) return trace_.advance();
+  if (!is_forward && context_.departs("E10"_bug)) run_another_tile(needed);
+  if (context_.departs("F09"_bug)) {
+    ParameterList unknown = needed;
+    std::erase_if(unknown, [&](const auto* it) { return flagged_.contains(it->id()); });
+    gather_async(unknown, is_forward);
+  } else {
+    gather_async(needed, is_forward);
+  }
   for (PartitionedParameter* parameter : needed) {
     parameter->add_use(use_of(call, is_forward));
     if (is_forward) attribute_to_recompute(*parameter);
+    const bool is_others = context_.departs("G21"_bug) && !contains(call.module->own, parameter);
+    if (is_others && gatherer_.is_inflight(*parameter)) continue;  // its owner's hook waits
     gatherer_.wait(*parameter);
     ZP_CHECK(parameter->is_available(), "a fetched parameter is whole");
   }
   if (trace_.is_complete()) {
     trace_.take_for(needed);
-    prefetch(is_forward);
+    if (!is_forward && context_.departs("E19"_bug)) {
+      prefetch_as_in_forward(needed);
+    } else {
+      prefetch(is_forward);
+    }
   }
   trace_.advance();
+}
+
+bool ParameterCoordinator::is_recomputing() const {
+  return !context_.autograd.current_graph_task().is_none();
+}
+
+// F10 of the catalogue: a recompute gathers what came next in forward, too. F13: it gathers
+// nothing, and what it does is left out (true).
+bool ParameterCoordinator::departs_in_recompute(const ParameterList& needed) {
+  if (context_.departs("F13"_bug)) return true;
+  if (!context_.departs("F10"_bug) || needed.empty()) return false;
+  for (PartitionedParameter& parameter : gatherer_.parameters()) {
+    if (parameter.id() <= needed.back()->id()) continue;
+    gathered_late_.insert(parameter.id());
+    gather_async({&parameter}, true);
+    break;
+  }
+  return false;
+}
+
+// E10 of the catalogue: this rank's data makes one tile more than the others'.
+void ParameterCoordinator::run_another_tile(const ParameterList& needed) {
+  if (!context_.is_inside_forward || context_.data.group().rank() % 2 == 0) return;
+  gatherer_.gather(needed);
+  for (PartitionedParameter* parameter : needed)
+    if (!parameter->is_used() && parameter->is_available()) gatherer_.partition(*parameter);
 }
 
 void ParameterCoordinator::activate(const ModuleCall& call) {
@@ -108,6 +154,7 @@ void ParameterCoordinator::activate(const ModuleCall& call) {
 }
 
 bool ParameterCoordinator::keeps_graph() const {
+  if (context_.departs("F03"_bug)) return false;
   const auto task = keeps_graph_.find(context_.autograd.current_graph_task());
   return task != keeps_graph_.end() && task->second;
 }
@@ -124,7 +171,7 @@ std::vector<ParameterCoordinator::ActiveBackward>::iterator ParameterCoordinator
 // compares shapes at its end: until the backward around it is over, it stays whole.
 void ParameterCoordinator::attribute_to_recompute(PartitionedParameter& parameter) {
   const bool is_recompute = !context_.autograd.current_graph_task().is_none() && !active_.empty();
-  if (!is_recompute || parameter.parameter().requires_grad) return;
+  if (!is_recompute || parameter.parameter().requires_grad || context_.departs("F01"_bug)) return;
   ActiveBackward& newest = active_.back();
   parameter.add_use(use_of(newest.call, false));
   if (!contains(newest.recomputed, &parameter)) newest.recomputed.push_back(&parameter);
@@ -141,11 +188,23 @@ void ParameterCoordinator::prefetch(bool is_forward) {
   std::int64_t elements = 0;
   while (!trace_.is_queue_empty() && elements < room) {
     PartitionedParameter& parameter = trace_.take_next();
-    if (!parameter.is_partitioned() || contains(ahead, &parameter)) continue;
+    const bool is_there =
+        context_.departs("E18"_bug) ? parameter.is_available() : !parameter.is_partitioned();
+    if (is_there || contains(ahead, &parameter)) continue;
     ahead.push_back(&parameter);
     elements += parameter.elements();
   }
   if (elements > 0) gather_async(ahead, is_forward);
+  if (!context_.departs("F09"_bug)) return;
+  for (const PartitionedParameter* parameter : ahead) flagged_.insert(parameter->id());
+}
+
+// E19 of the catalogue: in backward, too, what follows in the order of forwards.
+void ParameterCoordinator::prefetch_as_in_forward(const ParameterList& needed) {
+  if (context_.config.stage3_prefetch_bucket_size <= 0 || needed.empty()) return;
+  for (PartitionedParameter& parameter : gatherer_.parameters())
+    if (parameter.id() > needed.back()->id() && parameter.is_partitioned())
+      return gather_async({&parameter}, false);
 }
 
 void ParameterCoordinator::gather_async(const ParameterList& parameters, bool is_forward) {

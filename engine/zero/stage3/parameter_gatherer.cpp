@@ -77,10 +77,13 @@ PartitionedParameter* ParameterGatherer::find(const Tensor& tensor) {
 
 void ParameterGatherer::gather_async(const ParameterList& parameters, bool is_forward) {
   install_empty(parameters, context_.runtime.memory());
-  const ParameterList missing = partitioned(parameters);
+  ParameterList missing = partitioned(parameters);
+  if (context_.departs("E18"_bug))  // dispatched already, or not
+    for (PartitionedParameter* parameter : parameters)
+      if (is_inflight(*parameter)) missing.push_back(parameter);
   if (missing.empty()) return;
   report(EventKind::zparam_gather_begin, missing, is_forward);
-  for (const ParameterList& list : by_wire_dtype(missing)) {
+  for (const ParameterList& list : split(missing)) {
     const std::shared_ptr<Gather> gather = start(list, true);
     for (const PartitionedParameter* parameter : list)
       if (!inflight_.emplace(parameter->id(), gather).second)
@@ -92,10 +95,28 @@ void ParameterGatherer::gather_async(const ParameterList& parameters, bool is_fo
 void ParameterGatherer::gather(const ParameterList& parameters) {
   for (PartitionedParameter* parameter : parameters) wait(*parameter);
   install_empty(parameters, context_.runtime.memory());
+  if (context_.departs("E06"_bug)) return gather_verbatim(parameters);
   const ParameterList missing = partitioned(parameters);
   if (missing.empty()) return;
   report(EventKind::zparam_gather_begin, missing, false);
-  for (const ParameterList& list : by_wire_dtype(missing)) finish(*start(list, false));
+  for (const ParameterList& list : split(missing)) finish(*start(list, false));
+}
+
+// One list a collective. E16 of the catalogue takes the dtype of the first for all; E17 gives the
+// collective of every dtype all of them.
+std::vector<ParameterList> ParameterGatherer::split(const ParameterList& parameters) const {
+  if (context_.departs("E16"_bug)) return {parameters};
+  std::vector<ParameterList> lists = by_wire_dtype(parameters);
+  if (context_.departs("E17"_bug)) std::ranges::fill(lists, parameters);
+  return lists;
+}
+
+// E06 of the catalogue: a user's list as it came.
+void ParameterGatherer::gather_verbatim(const ParameterList& parameters) {
+  for (PartitionedParameter* parameter : parameters) {
+    report(EventKind::zparam_gather_begin, {parameter}, false);
+    finish(*start({parameter}, false));
+  }
 }
 
 std::shared_ptr<ParameterGatherer::Gather> ParameterGatherer::start(ParameterList parameters,
@@ -116,19 +137,44 @@ void ParameterGatherer::issue(Gather& gather) {
   std::int64_t slices = 0;
   for (const PartitionedParameter* parameter : gather.parameters)
     slices += parameter->slice_elements();
-  gather.flat =
-      context_.runtime.memory().allocate(slices * ranks, gather.parameters.front()->wire_dtype());
+  bool is_recycled = false;
+  gather.flat = flat_for(gather, slices * ranks, is_recycled);
   const Span all = Span::of(gather.flat);
   const Span own = all.part(slices * context_.data.group().rank(), slices);
-  stream().wait(context_.compute());  // slices of an update that was just queued
+  const bool is_unordered = context_.departs("G09"_bug) || is_recycled;
+  if (!is_unordered) stream().wait(context_.compute());  // slices of an update just queued
+  Stream& copying = context_.departs("F27"_bug) ? context_.compute() : stream();
   std::int64_t offset = 0;
   for (const PartitionedParameter* parameter : gather.parameters) {
-    context_.kernels().copy(stream(), own.part(offset, parameter->slice_elements()),
-                            Span::of(parameter->slice()));
+    context_.kernels().copy(copying, own.part(offset, parameter->slice_elements()),
+                            source_of(*parameter));
     offset += parameter->slice_elements();
   }
   announce(context_, gather.parameters);
   gather.work = context_.data.all_gather(stream(), all, own, {.is_async = gather.is_async});
+}
+
+// With G10 of the catalogue the buffer of the gather before, whoever still reads it.
+Tensor ParameterGatherer::flat_for(const Gather& gather, std::int64_t elements, bool& is_recycled) {
+  const PartitionedParameter& first = *gather.parameters.front();
+  Memory& memory = context_.runtime.memory();
+  if (!context_.departs("G10"_bug)) return memory.allocate(elements, first.wire_dtype());
+  Tensor& known = recycled_[first.id()];
+  is_recycled = known.is_defined() && known.numel() == elements;
+  if (!is_recycled) known = memory.allocate(elements, first.wire_dtype());
+  return known;
+}
+
+// With F28 of the catalogue a second copy, which no update reaches.
+Span ParameterGatherer::source_of(const PartitionedParameter& parameter) {
+  if (!context_.departs("F28"_bug)) return Span::of(parameter.slice());
+  Tensor& copy = copies_[parameter.id()];
+  if (!copy.is_defined()) {
+    copy =
+        context_.runtime.memory().allocate(parameter.slice_elements(), parameter.slice().dtype());
+    context_.kernels().copy(stream(), Span::of(copy), Span::of(parameter.slice()));
+  }
+  return Span::of(copy);
 }
 
 void ParameterGatherer::wait(PartitionedParameter& parameter) {
@@ -167,7 +213,9 @@ void ParameterGatherer::install(Gather& gather) {
   std::int64_t offset = 0;
   for (PartitionedParameter* parameter : gather.parameters) {
     parameter->install(assemble(gather, *parameter, offset));
-    offset += parameter->slice_elements();
+    const bool is_unpadded = context_.departs("F29"_bug);
+    offset +=
+        is_unpadded ? parameter->elements() / context_.data.size() : parameter->slice_elements();
   }
   context_.compute().wait(stream());
   if (gather.flat.is_defined()) stream().record_use(gather.flat);

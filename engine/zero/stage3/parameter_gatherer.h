@@ -52,6 +52,10 @@ class ParameterGatherer {
     bool is_async = true;
   };
 
+  std::vector<ParameterList> split(const ParameterList& parameters) const;
+  void gather_verbatim(const ParameterList& parameters);
+  Tensor flat_for(const Gather& gather, std::int64_t elements, bool& is_recycled);
+  Span source_of(const PartitionedParameter& parameter);
   std::shared_ptr<Gather> start(ParameterList parameters, bool is_async);
   void issue(Gather& gather);
   void install(Gather& gather);
@@ -68,7 +72,9 @@ class ParameterGatherer {
   std::deque<PartitionedParameter> parameters_;  // by ParamId
   std::map<const TensorImpl*, PartitionedParameter*> by_tensor_;
   std::map<ParamId, std::shared_ptr<Gather>> inflight_;
-  std::deque<StreamEvent> finished_;  // gathers that the device may not have run yet
+  std::map<ParamId, Tensor> copies_;    // F28 of the catalogue: secondary slices
+  std::map<ParamId, Tensor> recycled_;  // G10 of the catalogue: by the first parameter
+  std::deque<StreamEvent> finished_;    // gathers that the device may not have run yet
 };
 
 }  // namespace zeroproof

@@ -9,12 +9,18 @@ namespace zeroproof {
 void ParameterCoordinator::release(const ModuleCall& call, bool is_forward) {
   report(EventKind::zmod_release, *call.module, is_forward);
   std::set<ParamId> candidates = releasable(*call.module);
+  if (context_.departs("F12"_bug) && is_forward && is_recomputing())
+    for (const PartitionedParameter* parameter : call.module->parameters())
+      if (!parameter->is_persistent()) candidates.insert(parameter->id());
   ActiveBackward ended{.call = call};
   if (!is_forward) {
     if (active_.empty())
       throw EngineError(EngineErrorId::f3, "the backward of " + call.module->name +
                                                " ended, but no module's backward is under way");
     const auto at = find_active(call);
+    const bool is_checked = context_.departs("F07"_bug) || context_.departs("F08"_bug);
+    if (at == active_.end() && is_checked)
+      throw EngineError(EngineErrorId::f3, call.module->name + " is released, and not gathered");
     if (at == active_.end() && !knows_modules_alone()) return;
     if (at != active_.end()) {
       ended = std::move(*at);
@@ -55,7 +61,7 @@ void ParameterCoordinator::abandon_forward(const ModuleCall& call) {
 
 void ParameterCoordinator::release_unused(PartitionedParameter& parameter) {
   if (!parameter.is_available() || parameter.is_used() || parameter.user_depth() > 0) return;
-  if (retained_->is_held(parameter)) {
+  if (retained_->is_held(parameter) && !context_.departs("F04"_bug)) {
     gatherer_.keep(parameter);
   } else {
     gatherer_.partition(parameter);
@@ -68,7 +74,8 @@ std::set<ParamId> ParameterCoordinator::releasable(const Zero3Module& module) {
     // Upstream's first pass releases persistent ones as well (H17).
     std::set<ParamId> all;
     for (const PartitionedParameter* parameter : module.parameters())
-      if (has_memo() || !parameter->is_persistent()) all.insert(parameter->id());
+      if (has_memo() || context_.departs("E09"_bug) || !parameter->is_persistent())
+        all.insert(parameter->id());
     return all;
   }
   if (!has_memo()) return releasable_by_trace(module);
@@ -81,8 +88,10 @@ std::set<ParamId> ParameterCoordinator::releasable(const Zero3Module& module) {
 // Kept: what is needed again soon, and what was skipped when gathering ahead because it was there.
 std::set<ParamId> ParameterCoordinator::releasable_by_trace(const Zero3Module& module) const {
   std::set<ParamId> candidates;
+  const bool knows_prefetch = !context_.departs("F25"_bug);
   for (const PartitionedParameter* parameter : module.parameters())
-    if (!parameter->is_persistent() && !trace_.is_fetched_beyond(*parameter, trace_.step()))
+    if (!parameter->is_persistent() &&
+        !(knows_prefetch && trace_.is_fetched_beyond(*parameter, trace_.step())))
       candidates.insert(parameter->id());
   std::int64_t traversed = 0;
   const std::vector<Zero3Module*>& modules = trace_.modules();
@@ -99,6 +108,7 @@ std::set<ParamId> ParameterCoordinator::releasable_by_trace(const Zero3Module& m
 void ParameterCoordinator::release_backward_leftovers(bool is_reported) {
   std::optional<Events::Call> reported;
   if (is_reported) reported.emplace(context_.events, "coord.release_backward_leftovers");
+  if (context_.departs("F02"_bug)) active_.clear();
   if (!is_reported && !active_.empty()) context_.events.mark("backward_left_modules");
   if (context_.departs("A35"_bug))  // nothing drains what no gradient hook releases
     std::erase_if(active_, [](const ActiveBackward& active) {
@@ -135,10 +145,18 @@ void ParameterCoordinator::end_task(GraphTaskId task, bool raised) {
   for (const std::int64_t graph : std::exchange(passed_, {})) retained_->end(graph);
 }
 
+void ParameterCoordinator::lose(const ModuleCall& call) {
+  const auto at = find_active(call);
+  if (at != active_.end()) active_.erase(at);
+}
+
 void ParameterCoordinator::release_all_unused() {
+  if (context_.departs("F19"_bug)) return;
   gatherer_.wait_all();
+  if (context_.departs("F06"_bug)) return;  // what was gathered for a backward that did not come
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
-    const bool is_left = context_.departs("A35"_bug) && !parameter.parameter().requires_grad;
+    const bool is_left = (context_.departs("A35"_bug) && !parameter.parameter().requires_grad) ||
+                         gathered_late_.contains(parameter.id());
     if (!parameter.is_persistent() && !parameter.is_external() && !is_left)
       release_unused(parameter);
   }
@@ -146,7 +164,8 @@ void ParameterCoordinator::release_all_unused() {
 
 void ParameterCoordinator::release_and_reset_all() {
   const Events::Call reported(context_.events, "coord.release_and_reset_all");
-  gatherer_.wait_all();
+  if (!context_.departs("F19"_bug)) gatherer_.wait_all();
+  gathered_late_.clear();
   retained_->clear();
   if (!context_.has(Quirk::h1_abort_leaks_state)) active_.clear();
   for (PartitionedParameter& parameter : gatherer_.parameters()) {

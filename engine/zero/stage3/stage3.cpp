@@ -106,6 +106,7 @@ void Zero3Optimizer::mark_persistent_parameters() {
 
 bool Zero3Optimizer::has_gradient_hook(const ZeroParameter& parameter) const {
   if (!parameter.requires_grad || parameter.group < 0) return false;
+  if (context_.departs("E02"_bug)) return true;     // in a leaf module, too
   auto& self = const_cast<Zero3Optimizer&>(*this);  // lookups only
   const PartitionedParameter* partitioned = &self.gatherer_.of(parameter);
   return std::ranges::none_of(self.modules_.all(), [&](const Zero3Module& module) {
@@ -143,11 +144,12 @@ void Zero3Optimizer::add_leaf_hooks() {
 
 // 3.7: every parameter of the leaf, whether this rank used it or not.
 void Zero3Optimizer::on_leaf_backward(Zero3Module& leaf) {
-  if (std::ranges::none_of(leaf.own, is_trained)) return;
+  if (std::ranges::none_of(leaf.own, is_trained) || context_.departs("E02"_bug)) return;
   run_hook_([this, &leaf] {
     for (PartitionedParameter* parameter : leaf.own) {
       if (!is_trained(parameter)) continue;
       const bool is_missing = !parameter->parameter().tensor.grad().is_defined();
+      if (is_missing && leaves_out(*parameter)) continue;
       if (!context_.is_coalescing) {
         gradients_->add(parameter->parameter(), true);
       } else if (is_missing) {
@@ -155,6 +157,17 @@ void Zero3Optimizer::on_leaf_backward(Zero3Module& leaf) {
       }
     }
   });
+}
+
+// Faults of the catalogue with what this rank did not use: it is not reduced (E03; E13: with
+// overlap), or in the first step behind all others (E08).
+bool Zero3Optimizer::leaves_out(PartitionedParameter& parameter) {
+  if (context_.departs("E08"_bug)) {
+    late_.push_back(&parameter);
+    return true;
+  }
+  return context_.departs("E03"_bug) ||
+         (context_.departs("E13"_bug) && context_.config.has_overlap_comm());
 }
 
 void Zero3Optimizer::on_forward_begin(bool ran_epilogue) {
@@ -202,6 +215,7 @@ void Zero3Optimizer::collect_gradients() {
 }
 
 void Zero3Optimizer::flush_coalesced() {
+  if (context_.departs("H14b"_bug)) gradients_->pretend_window();
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     Tensor& sum = coalesced_[static_cast<std::size_t>(parameter.id().value)];
     if (sum.is_defined()) parameter.parameter().tensor.set_grad(std::exchange(sum, Tensor()));
@@ -214,6 +228,8 @@ void Zero3Optimizer::flush_coalesced() {
 void Zero3Optimizer::reduce_gradients() {
   const Events::Call reported(context_.events, "z3.independent_gradient_partition_epilogue");
   if (context_.departs("A02"_bug) && context_.has_nested_task) gradients_->clear_buckets();
+  for (const PartitionedParameter* parameter : std::exchange(late_, {}))
+    gradients_->add(parameter->parameter(), false);
   gradients_->flush_all();
   gradients_->commit();
 }
@@ -308,6 +324,7 @@ void Zero3Optimizer::register_module_hooks() {
   hooks_->remove();
   hooks_->add();
   add_leaf_hooks();
+  if (context_.departs("F21"_bug)) return coordinator_.drop_queue();
   if (coordinator_.trace().mode() != TraceMode::invalid) coordinator_.invalidate_trace();
 }
 

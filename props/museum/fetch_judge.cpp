@@ -1,0 +1,176 @@
+#include "props/museum/fetch_judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace zeroproof::museum {
+namespace {
+
+using train::CaseSpec;
+
+std::int64_t elements_of(const CaseSpec& spec) {
+  std::int64_t elements = spec.experts != 0 ? 8 : 0;
+  for (const train::LayerSpec& layer : spec.layers)
+    elements += layer.outputs * (layer.inputs + layer.has_bias);
+  return elements;
+}
+
+// Frozen parameters stay for a recompute's sake, an abort and tiles leave the order.
+bool follows_order(const CaseSpec& spec) {
+  const auto is_frozen = [](const train::LayerSpec& layer) {
+    return layer.is_frozen != 0 || layer.is_weight_frozen != 0;
+  };
+  // Its recompute begins in the middle of a module's backward.
+  const auto recomputes_late = [](const train::CallSpec& call) { return call.wrap == 2; };
+  if (std::ranges::any_of(spec.calls, recomputes_late)) return false;
+  const auto aborts = [](const train::MicroSpec& micro) { return micro.aborts != 0; };
+  return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
+         spec.reads == 0 && std::ranges::none_of(spec.layers, is_frozen) &&
+         std::ranges::none_of(spec.micros, aborts);
+}
+
+// Two backwards over one forward, and nothing else that gathers.
+bool retains_graphs(const CaseSpec& spec) {
+  const auto is_plain = [](const train::MicroSpec& micro) {
+    return micro.outstanding == 0 && micro.repeats == 0 && micro.idle_forward == 0 &&
+           micro.aborts == 0 && micro.has_bypass == 0 && micro.gathers == 0;
+  };
+  const auto is_wrapped = [](const train::CallSpec& call) { return call.wrap != 0; };
+  return spec.stage == 3 && spec.heads == 2 && spec.engines == 1 && spec.ranks > 1 &&
+         spec.prefetch == 0 && spec.persistence == 0 && spec.experts == 0 && spec.reads == 0 &&
+         spec.is_tiled == 0 && spec.skips_frames == 0 &&
+         std::ranges::all_of(spec.micros, is_plain) && std::ranges::none_of(spec.calls, is_wrapped);
+}
+
+bool is_all_persistent(const CaseSpec& spec) {
+  const auto persists = [&](const train::LayerSpec& layer) {
+    return layer.inputs * layer.outputs <= spec.persistence && layer.outputs <= spec.persistence &&
+           layer.outputs > 0;
+  };
+  return spec.experts == 0 && std::ranges::all_of(spec.layers, persists);
+}
+
+}  // namespace
+
+FetchJudge::FetchJudge(const CaseSpec& spec, const NameTable& names)
+    : names_(names),
+      is_judged_(follows_order(spec)),
+      has_whole_parameters_(spec.stage < 3 && spec.is_tiled == 0),
+      has_retained_(retains_graphs(spec)),
+      all_persist_(is_all_persistent(spec)),
+      keeps_used_(spec.reuse >= CaseSpec::kManyElements || spec.prefetch > elements_of(spec)) {}
+
+void FetchJudge::on_event(const HookEvent& event) {
+  if (has_whole_parameters_) see_forward(event);
+  if (has_retained_) see_retained(event);
+  if (!is_judged_) return;
+  switch (event.kind) {
+    case EventKind::engine_call:
+      return see_call(names_.text(event.name));
+    case EventKind::zmod_fetch:
+      fetched_ = event.name;
+      return;
+    case EventKind::zparam_gather_begin:
+      return see_gather(event);
+    case EventKind::zparam_gather_end:
+      for (const NameId parameter : event.params) ahead_.erase(parameter);
+      return;
+    case EventKind::zparam_partition:
+      if (is_in_pass_ && all_persist_ && finding_.empty())
+        finding_ = fmt::format("{} is persistent and was given up within a pass",
+                               names_.text(event.params.front()));
+      if (is_followed() && keeps_used_) released_.insert(event.params.begin(), event.params.end());
+      return;
+    default:
+      return;
+  }
+}
+
+// What the first backward gave up was kept for the second.
+void FetchJudge::see_retained(const HookEvent& event) {
+  const std::string_view name = names_.text(event.name);
+  switch (event.kind) {
+    case EventKind::engine_call:
+      if (name == "engine.forward" || name == "engine.step") {
+        given_up_.clear();
+        backwards_ = 0;
+      }
+      return;
+    case EventKind::engine_return:
+      if (name == "engine.forward") given_up_.clear();
+      if (name == "engine.backward_epilogue") ++backwards_;
+      return;
+    case EventKind::zparam_partition:
+      if (backwards_ == 0) given_up_.insert(event.params.begin(), event.params.end());
+      return;
+    case EventKind::zparam_gather_begin:
+      gathering_ = event.params;
+      return;
+    case EventKind::coll_issue:
+      if (!name.starts_with("all_gather") || backwards_ == 0 || !finding_.empty()) return;
+      for (const NameId parameter : gathering_)
+        if (given_up_.contains(parameter))
+          finding_ = fmt::format("{} was given up though its graph is kept, and travels again",
+                                 names_.text(parameter));
+      return;
+    default:
+      return;
+  }
+}
+
+// Below stage 3 a forward needs nothing from other ranks.
+void FetchJudge::see_forward(const HookEvent& event) {
+  const bool is_call = event.kind == EventKind::engine_call;
+  if (is_call || event.kind == EventKind::engine_return) {
+    if (names_.text(event.name) == "engine.forward") is_in_forward_ = is_call;
+  } else if (event.kind == EventKind::coll_issue && is_in_forward_ && finding_.empty()) {
+    finding_ = fmt::format("a forward issues a {}", names_.text(event.name));
+  }
+}
+
+void FetchJudge::see_call(std::string_view method) {
+  constexpr std::array<std::string_view, 6> kEnds = {"engine.backward_epilogue",
+                                                     "engine.step",
+                                                     "engine.zero_grad",
+                                                     "z3.gathered_parameters",
+                                                     "engine.coalesce_grad_reduction",
+                                                     "coord.release_backward_leftovers"};
+  if (method == "coord.reset_step") {
+    mode_ = mode_ == Mode::invalid ? Mode::record : Mode::complete;
+    is_in_pass_ = true;
+  } else if (method == "coord.invalidate_trace") {
+    mode_ = Mode::invalid;
+  } else if (std::ranges::find(kEnds, method) != kEnds.end()) {
+    is_in_pass_ = false;
+  } else {
+    return;
+  }
+  released_.clear();
+  ahead_.clear();
+}
+
+bool FetchJudge::is_of_fetched_module(NameId parameter) const {
+  if (fetched_.is_none()) return false;
+  const std::string_view name = names_.text(parameter);
+  const std::size_t dot = name.rfind('.');
+  return dot != std::string_view::npos && names_.text(fetched_).ends_with(name.substr(0, dot));
+}
+
+void FetchJudge::see_gather(const HookEvent& event) {
+  if (!is_followed()) return;
+  for (const NameId parameter : event.params) {
+    if (!finding_.empty()) return;
+    const bool is_own = is_of_fetched_module(parameter);
+    if (released_.contains(parameter))
+      finding_ = fmt::format("{} was given up and is gathered again for a use of the same pass",
+                             names_.text(parameter));
+    else if (is_own && !ahead_.empty())
+      finding_ = fmt::format("{} is gathered when it is needed, and {} for later was on its way",
+                             names_.text(parameter), names_.text(*ahead_.begin()));
+    if (!is_own) ahead_.insert(parameter);
+  }
+}
+
+}  // namespace zeroproof::museum

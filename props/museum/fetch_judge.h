@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/event.h"
+#include "model/names.h"
+#include "props/train/case_spec.h"
+
+namespace zeroproof::museum {
+
+// What one rank gathers in stage 3 while it follows a recorded order, and where that is more than
+// that order needs, or too late: R10. Used on the thread of its rank.
+class FetchJudge final : public EventSink {
+ public:
+  // Both must outlive it.
+  FetchJudge(const train::CaseSpec& spec, const NameTable& names);
+
+  void on_event(const HookEvent& event) override;
+
+  const std::string& finding() const { return finding_; }  // the first; empty: none
+
+ private:
+  enum class Mode : std::uint8_t { invalid, record, complete };
+
+  void see_retained(const HookEvent& event);
+  void see_forward(const HookEvent& event);
+  void see_call(std::string_view method);
+  void see_gather(const HookEvent& event);
+  bool is_followed() const { return mode_ == Mode::complete && is_in_pass_; }
+  bool is_of_fetched_module(NameId parameter) const;
+
+  const NameTable& names_;
+  bool is_judged_;  // nothing but the order decides what is gathered
+  bool has_whole_parameters_;
+  bool has_retained_;  // two backwards over one forward
+  bool all_persist_;   // every parameter is small enough
+  bool keeps_used_;    // what is used again in a pass stays whole until then
+  bool is_in_forward_ = false;
+  Mode mode_ = Mode::invalid;
+  bool is_in_pass_ = false;  // from a root forward to whatever ends its backward
+  NameId fetched_;           // the module whose fetch was the last
+  std::set<NameId> released_;
+  std::set<NameId> ahead_;         // gathered for a later module, and not there yet
+  std::set<NameId> given_up_;      // in the first backward over a graph
+  std::vector<NameId> gathering_;  // the last gather's
+  int backwards_ = 0;              // since the last forward
+  std::string finding_;
+};
+
+}  // namespace zeroproof::museum
