@@ -88,6 +88,17 @@ class Pct {
   std::uint64_t step_ = 0;
 };
 
+// One that can go on: 2 r is the engine of rank r, 2 r + 1 its stream.
+std::uint8_t any_process(const World& world, pcg32& random) {
+  std::array<std::uint8_t, 2 * kRanksMax> open{};
+  unsigned count = 0;
+  for (std::uint8_t rank = 0; rank < world.ranks(); ++rank) {
+    if (world.moves(rank) != 0) open[count++] = static_cast<std::uint8_t>(2 * rank);
+    if (world.may_complete(rank)) open[count++] = static_cast<std::uint8_t>(2 * rank + 1);
+  }
+  return open[below(random, count)];
+}
+
 // How often each local state was met, over all ranks and schedules. A state that only few orders
 // lead to is met rarely, and so is preferred whenever it is one event away.
 class Novelty {
@@ -100,13 +111,7 @@ class Novelty {
   // A process at random, and of its moves the one to the least met state; of several the first
   // after a random one.
   Event pick(const World& world, pcg32& random) {
-    std::array<std::uint8_t, 2 * kRanksMax> open{};
-    unsigned count = 0;
-    for (std::uint8_t rank = 0; rank < world.ranks(); ++rank) {
-      if (world.moves(rank) != 0) open[count++] = static_cast<std::uint8_t>(2 * rank);
-      if (world.may_complete(rank)) open[count++] = static_cast<std::uint8_t>(2 * rank + 1);
-    }
-    const std::uint8_t process = open[below(random, count)];
+    const std::uint8_t process = any_process(world, random);
     const auto rank = static_cast<std::uint8_t>(process / 2);
     LocalId& at = at_[rank];
     if (process % 2 == 1) {
@@ -153,13 +158,7 @@ class PairNovelty {
 
   // A process at random, as in Novelty.
   Event pick(const World& world, pcg32& random) {
-    std::array<std::uint8_t, 2 * kRanksMax> open{};
-    unsigned count = 0;
-    for (std::uint8_t rank = 0; rank < world.ranks(); ++rank) {
-      if (world.moves(rank) != 0) open[count++] = static_cast<std::uint8_t>(2 * rank);
-      if (world.may_complete(rank)) open[count++] = static_cast<std::uint8_t>(2 * rank + 1);
-    }
-    const std::uint8_t process = open[below(random, count)];
+    const std::uint8_t process = any_process(world, random);
     const auto rank = static_cast<std::uint8_t>(process / 2);
     if (process % 2 == 1) return {rank, {EventKind::complete}};
     return {rank, pick_move(world, rank)};
