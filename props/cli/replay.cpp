@@ -68,7 +68,9 @@ class ReplayVerb final : public Verb {
     const auto findings = std::make_shared<Findings>();
     if (auto ran = replay_schedules(*findings); !ran) return tl::unexpected(ran.error());
     if (auto ran = replay_traces(session, *findings); !ran) return tl::unexpected(ran.error());
-    return result_of(session, findings);
+    auto result = result_of(session, findings);
+    if (result) result->findings = [findings] { return located(*findings); };
+    return result;
   }
 
  private:
@@ -171,8 +173,7 @@ class ReplayVerb final : public Verb {
         .code = exit_code_of(*findings),
         .text = [findings, &session] { return page(*findings, session); },
         .json = [findings] { return replay_json(findings->traces, findings->schedules); },
-        .junit = [findings] { return cases(*findings); },
-        .findings = [findings] { return located(*findings); }};
+        .junit = [findings] { return cases(*findings); }};
   }
 
   std::vector<std::string> words_;
