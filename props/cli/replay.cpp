@@ -79,7 +79,9 @@ class ReplayVerb final : public Verb {
     if (auto ran = replay_schedules(*findings); !ran) return tl::unexpected(ran.error());
     if (auto ran = replay_traces(session, *findings); !ran) return tl::unexpected(ran.error());
     if (auto told = answer(*findings); !told) return tl::unexpected(told.error());
-    return result_of(session, findings);
+    auto result = result_of(session, findings);
+    if (result) result->findings = [findings] { return located(*findings); };
+    return result;
   }
 
  private:
@@ -239,8 +241,7 @@ class ReplayVerb final : public Verb {
                             return replay_json(findings->traces, findings->schedules,
                                                findings->answers);
                           },
-                      .junit = [findings] { return cases(*findings); },
-                      .findings = [findings] { return located(*findings); }};
+                      .junit = [findings] { return cases(*findings); }};
   }
 
   std::vector<std::string> words_;
