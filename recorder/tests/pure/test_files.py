@@ -61,6 +61,8 @@ class SpoolTest(FolderTest):
 
     def test_threads_lose_nothing(self):
         spool = Spool(self.folder / "s", 1 << 20)
+        self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(1e-6)
 
         def put(number):
             for n in range(500):
@@ -104,7 +106,7 @@ class TraceFileTest(FolderTest):
         file = TraceFile(self.path)
         file.append(b"a\n")
         whole = file.size
-        file.append(b"torn")
+        file.append(os.urandom(500))
         again = TraceFile.take_up(self.path, whole)
         again.append(b"b\n")
         again.close()
