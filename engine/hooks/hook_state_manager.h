@@ -51,6 +51,9 @@ class HookStateManager {
 
   const BackwardState& state() const { return state_; }
 
+  // For a recording that begins in the middle of a run.
+  void adopt(const BackwardState& state) { state_ = state; }
+
   // The optimizer's side of `epi`: its backward epilogue sets it; stage 3's step and zero_grad
   // clear it (zero_semantics 2.18).
   void set_epilogue_ran(bool ran) { state_.ran_epilogue_this_backward = ran; }

@@ -64,6 +64,16 @@ void ManagerDriver::drive(const std::vector<ManagerEntry>& entries) {
   entries_ = nullptr;
 }
 
+void ManagerDriver::set_epilogue_ran(EngineId engine, bool ran) {
+  if (adopts_ && !managers_.contains(engine)) return;  // the first call tells
+  manager(engine).set_epilogue_ran(ran);
+}
+
+void ManagerDriver::begin_in_the_middle() {
+  managers_.clear();
+  adopts_ = true;
+}
+
 void ManagerDriver::drive_next_call() {
   const ManagerEntry& call = (*entries_)[position_];
   const auto method = manager_method_of(names_.text(call.event.name));
@@ -121,6 +131,8 @@ HookStateManager& ManagerDriver::manager(EngineId engine) {
   if (!slot) {
     slot = std::make_unique<HookStateManager>(rules_);
     slot->register_post_hook();
+    const ManagerEntry* first = entries_ == nullptr ? nullptr : next_entry();
+    if (adopts_ && first != nullptr && first->event.manager) slot->adopt(*first->event.manager);
     slot->set_observer(this);
   }
   return *slot;

@@ -35,7 +35,11 @@ class ManagerDriver final : private HookHost, private ManagerObserver {
   void drive(const std::vector<ManagerEntry>& entries);
 
   // An optimizer wrote the flag outside any manager call.
-  void set_epilogue_ran(EngineId engine, bool ran) { manager(engine).set_epilogue_ran(ran); }
+  void set_epilogue_ran(EngineId engine, bool ran);
+
+  // What happened up to here was not recorded: each manager starts anew, with the state that its
+  // first recorded call found.
+  void begin_in_the_middle();
 
   std::uint64_t calls() const { return calls_; }
   std::uint64_t matched() const { return matched_; }
@@ -71,6 +75,7 @@ class ManagerDriver final : private HookHost, private ManagerObserver {
   PolicyMode mode_;
   const NameTable& names_;
   std::map<EngineId, std::unique_ptr<HookStateManager>> managers_;
+  bool adopts_ = false;
   const std::vector<ManagerEntry>* entries_ = nullptr;
   std::size_t position_ = 0;
   GraphTaskId current_task_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/hooks/manager_policy.h"
+#include "props/mark.h"
 #include "props/replay/engine_finder.h"
 #include "props/replay/manager_driver.h"
 
@@ -40,7 +41,15 @@ struct StateLevel::Impl {
     return std::nullopt;
   }
 
+  // A recorder says so where it begins with another optimizer step than the first, or goes on
+  // after steps that it left out.
+  bool is_beginning_in_the_middle(const HookEvent& event) const {
+    return event.kind == EventKind::mark &&
+           mark_number(names.text(event.name), "recorded_step").value_or(0) > 0;
+  }
+
   void on_event(const HookEvent& event) {
+    if (is_beginning_in_the_middle(event)) driver.begin_in_the_middle();
     const EngineId engine = finder.find(event);
     Window& window = windows[event.thread];
     const std::optional<bool> epilogue_ran = epilogue_flag_written(event);

@@ -160,7 +160,8 @@ class Measurement:
         print(
             f"{name:<18} {self._detail:<7} {1e3 * off:6.1f} ms a step   "
             f"pairs {median:+6.2f} % [{first:+.2f}, {third:+.2f}]   "
-            f"quickest {100 * (on / off - 1):+6.2f} %, {1e3 * (on - off):+5.2f} ms   {self.events:5.0f} events a step, "
+            f"quickest {100 * (on / off - 1):+6.2f} %, {1e3 * (on - off):+5.2f} ms   "
+            f"{self.events:5.0f} events a step, "
             f"{1e6 * statistics.median(self.write_s) / self.events:4.1f} us each to write later",
             flush=True,
         )

@@ -83,7 +83,13 @@ def _add_run(commands) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    run.add_argument("--out", type=Path, default=Path(DEFAULT_FOLDER), metavar="DIR")
+    run.add_argument(
+        "--out",
+        type=Path,
+        default=Path(DEFAULT_FOLDER),
+        metavar="DIR",
+        help=f"folder of the files, the same on all ranks (default {DEFAULT_FOLDER})",
+    )
     run.add_argument(
         "--steps",
         metavar="A:B",
@@ -107,5 +113,5 @@ def _add_run(commands) -> None:
     run.add_argument("--program", metavar="NAME", help="first word of file names (the script's)")
     run.add_argument("--quiet", action="store_true", help="no line at the end")
     run.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module's name")
-    run.add_argument("script", metavar="SCRIPT")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...")
+    run.add_argument("script", metavar="SCRIPT", help="what python would run")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")

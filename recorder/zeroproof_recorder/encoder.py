@@ -12,6 +12,18 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=
 # n turned out to be graph task m is (n, m); everything else is written as the record it is.
 Record = Union[tuple, dict[str, Any]]
 
+# The attributes of DeepSpeed's manager; what hook_manager tells are their values.
+MANAGER_STATE = (
+    "remaining_grad_acc_hooks",
+    "len(_grad_acc_post_hooks)",
+    "backward_active_depth",
+    "backward_seen_this_step",
+    "epilogue_ran_this_backward",
+    "hooks_fired_this_backward",
+    "max_expected_hooks_seen",
+    "post_backward_callback_queued",
+    "post_backward_callback_graph_task_id",
+)
 _PLAIN = (str, int, bool, type(None))
 _BRACKET = ("gt.begin", "gt.end")
 
@@ -49,6 +61,8 @@ class Encoder:
         t, th, kind, gt, depth, fields = event
         if kind in _BRACKET:
             gt = self._graph_tasks.get(fields["call"], -1)
+        elif kind.startswith("bhs.") and "state" in fields:
+            fields["state"] = dict(zip(MANAGER_STATE, fields["state"]))
         head = (
             f'{{"rec":"ev","lc":{self.events},"t":{t},"r":{rank},"th":{th},'
             f'"k":"{kind}","gt":{gt},"d":{depth}'

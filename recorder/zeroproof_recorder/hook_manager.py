@@ -5,24 +5,12 @@ from __future__ import annotations
 import functools
 import sys
 import types
-from typing import Any
 
 from .patches import PatchBook
 from .session import Session
 
-STATE_FIELDS = (
-    "remaining_grad_acc_hooks",
-    "backward_active_depth",
-    "backward_seen_this_step",
-    "epilogue_ran_this_backward",
-    "hooks_fired_this_backward",
-    "max_expected_hooks_seen",
-    "post_backward_callback_queued",
-    "post_backward_callback_graph_task_id",
-)
 # Made once, when an engine is made or destroyed: no part of a backward.
 _WIRING = ("register_grad_acc_post_hook", "unregister_grad_acc_post_hooks")
-_PLAIN = (int, bool, float, str, type(None))
 
 
 def manager_policy() -> str:
@@ -68,34 +56,41 @@ class HookManager:
         def watched(manager, *args):
             if not session.is_open:
                 return original(manager, *args)
-            told = {"method": method, "engine": self._engine_of(manager)}
-            given = [arg for arg in args if isinstance(arg, (int, float, str))] or None
-            session.emit("bhs.call", {**told, "state": state(manager), "args": given})
+            engine = self._engine_of(manager)
+            told = {"method": method, "engine": engine, "state": state(manager)}
+            if args:
+                told["args"] = [arg for arg in args if isinstance(arg, (int, float, str))]
+            session.emit("bhs.call", told)
             try:
                 result = original(manager, *args)
             except BaseException as error:
-                session.emit("bhs.return", {**told, "exc": type(error).__name__})
+                failure = type(error).__name__
+                session.emit("bhs.return", {"method": method, "engine": engine, "exc": failure})
                 raise
-            told["state"] = state(manager)
-            told["ret"] = result if isinstance(result, _PLAIN) else None
-            session.emit("bhs.return", told)
+            ended = {"method": method, "engine": engine, "state": state(manager)}
+            if isinstance(result, (bool, int)):
+                ended["ret"] = result
+            session.emit("bhs.return", ended)
             return result
 
         return watched
 
 
-def _state(manager) -> dict[str, Any]:
-    attributes = vars(manager)
-    return {
-        STATE_FIELDS[0]: attributes.get(STATE_FIELDS[0]),
-        "len(_grad_acc_post_hooks)": len(manager._grad_acc_post_hooks),
-        **{name: attributes.get(name) for name in STATE_FIELDS[1:]},
-    }
+def _state(manager) -> tuple:
+    """Values in the order of encoder.MANAGER_STATE, which adds the names."""
+    return (
+        manager.remaining_grad_acc_hooks,
+        len(manager._grad_acc_post_hooks),
+        manager.backward_active_depth,
+        manager.backward_seen_this_step,
+        manager.epilogue_ran_this_backward,
+        manager.hooks_fired_this_backward,
+        manager.max_expected_hooks_seen,
+        manager.post_backward_callback_queued,
+        manager.post_backward_callback_graph_task_id,
+    )
 
 
-def _state_before_manager(optimizer) -> dict[str, Any]:
-    return {
-        "remaining_grad_acc_hooks": optimizer._remaining_grad_acc_hooks,
-        "len(_grad_acc_post_hooks)": len(optimizer._grad_acc_post_hooks),
-        "backward_active_depth": optimizer._backward_active_depth,
-    }
+def _state_before_manager(optimizer) -> tuple:
+    hooks = len(optimizer._grad_acc_post_hooks)
+    return (optimizer._remaining_grad_acc_hooks, hooks, optimizer._backward_active_depth)

@@ -18,7 +18,7 @@ class ParameterHooks:
         self._names = names
         self._patches = patches
         self._watched: set[int] = set()
-        self._has_shapes = session.options.detail >= Detail.ENGINE
+        self._has_engine = session.options.detail >= Detail.ENGINE
 
     def watch(self, model: nn.Module, engine: int) -> None:
         """Hooks every parameter of a model that can get a gradient."""
@@ -26,7 +26,8 @@ class ParameterHooks:
             is_new = id(param) not in self._watched
             if is_new and param.requires_grad and param.is_leaf:
                 self._watched.add(id(param))
-                self._bracket_engine_hooks(param, engine)
+                if self._has_engine:
+                    self._bracket_engine_hooks(param, engine)
                 self._observe(param, engine)
 
     def _observe(self, param, engine: int) -> None:
@@ -34,13 +35,13 @@ class ParameterHooks:
         name = names.param(param)
         fields = {"param": name, "engine": engine}
         none = {"param": name, "engine": engine, "grad_none": True}
-        has_shapes = self._has_shapes
+        has_engine = self._has_engine
 
         def observer(leaf):
             grad = leaf.grad
             if grad is None:
                 emit("param.post_acc", none)
-            elif has_shapes:
+            elif has_engine:
                 names.note_memory(leaf, grad)
                 emit("param.post_acc", {**fields, "grad_shape": list(grad.shape)})
             else:

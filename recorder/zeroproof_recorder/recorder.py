@@ -122,7 +122,7 @@ class Recorder:
         else:
             self._open()
         if steps.is_over(complete) and not session.is_open:
-            self.stop()
+            session.close()  # what counts steps stays: PyTorch is going through its hooks
 
     def _open(self) -> None:
         session, patches = self.session, self._window

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 import sys
 import threading
@@ -16,10 +17,11 @@ from .errors import RecorderError
 from .guardian import Guardian
 from .options import Options
 from .place import Place, trace_name
-from .spool import Spool, packed, spool_path
+from .spool import FORMAT, Spool, packed, spool_path
 from .writer import TraceWriter, absolute
 
 graph_task_id = torch._C._current_graph_task_id
+_now_ns, _this_thread, _pack = time.monotonic_ns, threading.get_ident, marshal.dumps
 transform_on_top = torch._C._functorch.peek_interpreter_stack
 
 
@@ -56,8 +58,6 @@ class Session:
         self._spool: Optional[Spool] = None
         self._guardian: Optional[Guardian] = None
         self._lock = threading.RLock()
-        self._is_putting = False
-        self._late: list[bytes] = []  # from a signal handler that came in between
         self._calls_made = 0
 
     # ---- begin and end -----------------------------------------------------------------------
@@ -67,7 +67,7 @@ class Session:
         folder = Path(absolute(self.options.out))
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._spool = Spool(spool_path(folder), self.options.buffer_mb << 20)
+            self._spool = Spool(spool_path(folder), self.options.buffer_mb << 20, self._lock)
         except (OSError, ValueError) as error:
             raise RecorderError(f"{folder}: cannot record there: {error}") from error
         self.tell_facts()
@@ -121,14 +121,15 @@ class Session:
             self._put(packed((calls[-1].call, gt)))
         if transform_on_top() is not None:
             fields = {**(fields or {}), "ft": transform_stack()}
-        thread = self._threads.get(threading.get_ident())
+        thread = self._threads.get(_this_thread())
         if thread is None:
             thread = self._declare_thread()
-        event = (time.monotonic_ns(), thread, kind, gt, len(calls), fields)
+        event = (_now_ns(), thread, kind, gt, len(calls), fields)
         try:
-            self._put(packed(event))
+            record = _pack(event, FORMAT)
         except ValueError:  # a value that is not plain
-            self._put(packed((*event[:5], plain(fields))))
+            record = packed((*event[:5], plain(fields)))
+        self._put(record)
 
     def add(self, record: dict[str, Any]) -> None:
         """Takes a record that is no event."""
@@ -170,24 +171,12 @@ class Session:
             self.tell_facts()
 
     def _put(self, record: bytes) -> None:
-        with self._lock:
-            if self._is_putting:
-                self._late.append(record)
-                return
-            self._is_putting = True
-            try:
-                self._put_now(record)
-                while self._late:
-                    self._put_now(self._late.pop(0))
-            finally:
-                self._is_putting = False
+        spool = self._spool
+        if spool is not None and not spool.put(record):
+            self._put_after_flush(record)
 
-    def _put_now(self, record: bytes) -> None:
-        if self._spool is None or self._spool.put(record):
-            return
-        self._is_putting = False
+    def _put_after_flush(self, record: bytes) -> None:
         self.flush()
-        self._is_putting = True
         if self._spool is not None and not self._spool.put(record):
             self._break(ValueError(f"a record of {len(record)} bytes is larger than the buffer"))
 

@@ -11,41 +11,58 @@ import marshal
 import mmap
 import os
 import struct
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 _LENGTH = struct.Struct("<I")
+_pack_length = _LENGTH.pack_into
 _END = _LENGTH.pack(0)
-_FORMAT = 2  # of marshal: without references between objects, which is quicker
+FORMAT = 2  # of marshal: without references between objects, which is quicker
 
 
 def packed(record: Any) -> bytes:
     """A record as bytes; ValueError if it holds anything but plain values."""
-    return marshal.dumps(record, _FORMAT)
+    return marshal.dumps(record, FORMAT)
 
 
 class Spool:
-    """Written by one thread at a time; each record is there whole or not at all."""
+    """Any thread may put; each record is there whole or not at all.
 
-    def __init__(self, path: Path, capacity: int):
+    A signal handler of Python may come in between and put, too: its records wait in `late`.
+    """
+
+    def __init__(self, path: Path, capacity: int, lock=None):
         self.path = path
         self._capacity = capacity
         self._at = 0
+        self._lock = lock or threading.RLock()  # its owner holds it from reading to reset
+        self._is_busy = False
+        self._late: list[bytes] = []
         with open(path, "w+b") as file:
             file.truncate(capacity)
             self._memory = mmap.mmap(file.fileno(), capacity)
 
     def put(self, record: bytes) -> bool:
         """Takes a record, or says that there is no room."""
-        at, size = self._at, len(record)
-        after = at + 4 + size
-        if after + 4 > self._capacity:
-            return False
-        self._memory[at + 4 : after + 4] = record + _END
-        _LENGTH.pack_into(self._memory, at, size)  # last: now it counts
-        self._at = after
-        return True
+        size = len(record)
+        with self._lock:
+            if self._is_busy:
+                self._late.append(record)
+                return True
+            at = self._at
+            after = at + 4 + size
+            if after + 4 > self._capacity:
+                return False
+            self._is_busy = True
+            self._memory[at + 4 : after + 4] = record + _END
+            _pack_length(self._memory, at, size)  # last: now it counts
+            self._at = after
+            self._is_busy = False
+            if self._late:
+                self._put_late()
+            return True
 
     def records(self) -> list[Any]:
         """Everything that has been put since the last reset."""
@@ -53,8 +70,13 @@ class Spool:
 
     def reset(self) -> None:
         """Begins anew."""
-        _LENGTH.pack_into(self._memory, 0, 0)
+        _pack_length(self._memory, 0, 0)
         self._at = 0
+        self._put_late()
+
+    def _put_late(self) -> None:
+        waiting, self._late = self._late, []
+        self._late = [record for record in waiting if not self.put(record)]
 
     def remove(self) -> None:
         """Takes the file away; by that others see that its owner is done."""

@@ -12,7 +12,6 @@ from .session import Session
 METHODS = (
     "process_gradients",
     "reduce_gradients",
-    "setup_buckets",
     "independent_gradient_partition_epilogue",
     "overlapping_partition_gradients_reduce_epilogue",
     "clear_backward_seen_flag",

@@ -150,6 +150,24 @@ TEST(StateLevel, Shows_the_recorded_and_the_derived_value) {
                 std::to_string(derived) + " derived");
 }
 
+// Without the word of the recorder the first forward seems to find a manager that never was.
+TEST(StateLevel, Begins_in_the_middle_of_a_run_with_the_state_that_was_recorded) {
+  LoadedTrace trace(recording("mlp__z2_fp32_w2_r0"));
+  const HookEvent& reset = trace.manager_event(EventKind::bhs_call, "reset_for_new_step");
+  const auto lc = reset.lc;
+  std::erase_if(trace.events, [&](const HookEvent& event) { return event.lc < lc; });
+  EXPECT_TRUE(trace.replay().first_mismatch);
+
+  HookEvent mark{};
+  mark.kind = EventKind::mark;
+  mark.name = trace.names.intern("recorded_step:1");
+  trace.events.insert(trace.events.begin(), mark);
+  const StateReport report = trace.replay();
+  EXPECT_FALSE(report.first_mismatch);
+  EXPECT_GT(report.calls, 20U);
+  EXPECT_EQ(report.matched, report.calls);
+}
+
 TEST(StateLevel, Finds_a_changed_result) {
   LoadedTrace trace(recording("mlp__z2_fp32_w2_r0"));
   HookEvent& event =

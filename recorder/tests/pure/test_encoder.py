@@ -57,6 +57,16 @@ class EncoderTest(unittest.TestCase):
         self.assertIs(type(told["3"]), str)
         json.dumps(told, allow_nan=False)
 
+    def test_the_states_of_a_manager_get_their_names(self):
+        full = (3, 1, 1, True, False, 1, 4, True, 7)
+        new, old = lines(
+            (1, 0, "bhs.call", 7, 1, {"method": "m", "state": full}),
+            (2, 0, "bhs.return", 7, 1, {"method": "m", "state": full[:3]}),
+        )
+        self.assertEqual(new["state"]["remaining_grad_acc_hooks"], 3)
+        self.assertEqual(new["state"]["post_backward_callback_graph_task_id"], 7)
+        self.assertEqual(list(old["state"]), list(new["state"])[:3])
+
     def test_the_end_counts_what_was_written(self):
         encoder = Encoder()
         encoder.lines(

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -50,6 +51,33 @@ class SpoolTest(FolderTest):
         self.assertTrue(spool.put(packed(event(0))))
         self.assertEqual(spool.records(), [event(0)])  # and nothing of what lay behind it
 
+    def test_records_of_a_signal_handler_come_after_the_one_it_interrupted(self):
+        spool = Spool(self.folder / "s", 4096)
+        spool._is_busy = True  # as it is while a record is written
+        self.assertTrue(spool.put(packed(event(2))))
+        spool._is_busy = False
+        spool.put(packed(event(1)))
+        self.assertEqual(spool.records(), [event(1), event(2)])
+
+    def test_threads_lose_nothing(self):
+        spool = Spool(self.folder / "s", 1 << 20)
+        self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(1e-6)
+
+        def put(number):
+            for n in range(500):
+                spool.put(packed((number, n)))
+
+        threads = [threading.Thread(target=put, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        taken = spool.records()
+        self.assertEqual(len(taken), 2000)
+        for number in range(4):
+            self.assertEqual([n for who, n in taken if who == number], list(range(500)))
+
     def test_refuses_what_is_not_plain(self):
         with self.assertRaises(ValueError):
             packed({"a": object()})
@@ -78,7 +106,7 @@ class TraceFileTest(FolderTest):
         file = TraceFile(self.path)
         file.append(b"a\n")
         whole = file.size
-        file.append(b"torn")
+        file.append(os.urandom(500))
         again = TraceFile.take_up(self.path, whole)
         again.append(b"b\n")
         again.close()

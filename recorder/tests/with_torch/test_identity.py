@@ -121,6 +121,21 @@ class IdentityTest(support.RecordingTest):
             raise ValueError("the user's own")
         self.assertEqual(surroundings(), before)
 
+    def test_the_last_recorded_step_disturbs_no_hook_of_the_user(self):
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+
+        model, seen = models.Mlp(), []
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with zeroproof_recorder.record(model, out=self.folder, steps="0:1", quiet=True):
+            handle = register_optimizer_step_post_hook(lambda *_: seen.append("stepped"))
+            for step in range(2):
+                model(batch(step)).backward()
+                optimizer.step()
+            records = support.read(self.trace())
+        handle.remove()
+        self.assertEqual(seen, ["stepped"] * 2)
+        self.assertEqual(records[-1]["rec"], "end")
+
     def test_between_the_recorded_steps_nothing_is_hooked(self):
         model, seen = models.Mlp(), []
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -42,6 +42,9 @@ class PlainTest(support.RecordingTest):
     def test_a_nonreentrant_checkpoint_stops_early_in_the_same_task(self):
         model = models.Checkpointed(False)
         found = self.record(model, lambda: model(batch(0)).backward())
+        forwards = support.words(found, "ckpt.forward_begin", "ckpt.forward_end")
+        both = ["forward_begin", "forward_end"]
+        self.assertEqual(forwards, [f"{end} {block}" for block in ("b1", "b2") for end in both])
         ends = [event for event in found if event["k"] == "ckpt.recompute_end"]
         self.assertEqual([end["early_stop"] for end in ends], [True, True])
         self.assertEqual(len({event["gt"] for event in ends}), 1)
