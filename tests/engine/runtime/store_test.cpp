@@ -158,6 +158,12 @@ TEST(FileStore, Takes_nothing_that_an_earlier_run_left) {
   EXPECT_THAT(a->presences(), ElementsAre(Presence::here, Presence::here));
 }
 
+TEST(FileStore, Does_not_join_a_run_whose_rank_0_is_gone) {
+  StoreMaker maker(StoreMaker::Kind::file);
+  maker.open(0, 2).reset();
+  EXPECT_FALSE(maker.try_open({1, 2, "run"}, 50));
+}
+
 TEST(FileStore, Does_not_join_a_run_in_which_its_rank_has_been) {
   StoreMaker maker(StoreMaker::Kind::file);
   const auto a = maker.open(0, 2);
@@ -188,6 +194,7 @@ TEST(FileStore, Removes_nothing_that_no_rank_0_named) {
   StoreMaker maker(StoreMaker::Kind::file);
   const std::string run = maker.folder() + "/run";
   std::filesystem::create_directories(run + "/precious");
+  std::filesystem::create_directories(run + "/run-1");
   for (const char* name : {"precious", "run-1/../precious", "..", ""}) {
     { std::ofstream(run + "/current") << name; }
     const auto a = maker.open(0, 1);
