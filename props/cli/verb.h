@@ -57,8 +57,8 @@ class Verb {
 
 struct VerbInfo {
   std::string_view name;
-  std::string_view summary;                   // one sentence
-  std::string_view examples;                  // whole lines, two or three
+  std::string_view summary;   // one sentence
+  std::string_view examples;  // whole lines, two or three
   std::unique_ptr<Verb> (*make)() = nullptr;
 };
 
