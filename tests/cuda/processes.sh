@@ -22,16 +22,16 @@ start() {
     MASTER_PORT="$port" "$zeroproof" "$@" >"$work/out$rank" 2>"$work/err$rank" &
   pids[$rank]=$!
 }
-# finish RANK…: their exit codes in codes[RANK]; 'hung' for one that the time-out of the case ended.
+# finish RANK…: their exit codes in codes[RANK]; who takes longer than `patience` seconds is killed.
 finish() {
-  local rank
+  local rank end=$((SECONDS + ${patience:-120}))
   for rank in "$@"; do
-    (sleep "${patience:-120}"; kill -9 "${pids[$rank]}" 2>/dev/null) &
-    local guard=$!
+    while jobs -pr | grep -qx "${pids[$rank]}"; do
+      [ $SECONDS -ge $end ] && kill -9 "${pids[$rank]}"
+      sleep 0.05
+    done
     wait "${pids[$rank]}" 2>/dev/null
     codes[$rank]=$?
-    kill "$guard" 2>/dev/null
-    wait "$guard" 2>/dev/null
   done
   port=$((port + 1))
 }
