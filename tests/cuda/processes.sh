@@ -13,6 +13,7 @@ fi
 failures=0
 port=$((20000 + $$ % 20000))
 tiny="train --runtime cuda --model tiny --steps 4"
+long="train --runtime cuda --model m267 --dtype bf16 --batch 8 --length 1024 --steps 1000"
 
 # start RANK ARGUMENTS…: one process in the background, its number in pids[RANK].
 start() {
@@ -79,14 +80,14 @@ judge "tiny, stage 3: the traces of both ranks are those of threads" same_traces
 
 for killed in 0 1; do
   left=$((1 - killed))
-  start 0 train --runtime cuda --model tiny --steps 1000 --timeout 20
-  start 1 train --runtime cuda --model tiny --steps 1000 --timeout 20
-  sleep 6
+  start 0 $long --timeout 20
+  start 1 $long --timeout 20
+  sleep 15
   kill -9 "${pids[$killed]}"
+  disown "${pids[$killed]}"
   began=$SECONDS
   patience=60 finish $left
   took=$((SECONDS - began))
-  wait "${pids[$killed]}" 2>/dev/null
   codes[$killed]=killed
   ends_well() { [ "${codes[$left]}" = 1 ] && says $left "rank $killed .*ended without a word" && [ $took -le 25 ]; }
   judge "rank $killed is killed in the middle: rank $left ended after $took s and names it" ends_well
