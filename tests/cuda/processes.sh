@@ -13,6 +13,7 @@ fi
 failures=0
 port=$((20000 + $$ % 20000))
 tiny="train --runtime cuda --model tiny --steps 4"
+long="train --runtime cuda --model m267 --dtype bf16 --batch 8 --length 1024 --steps 1000"
 
 # start RANK ARGUMENTS…: one process in the background, its number in pids[RANK].
 start() {
@@ -22,16 +23,16 @@ start() {
     MASTER_PORT="$port" "$zeroproof" "$@" >"$work/out$rank" 2>"$work/err$rank" &
   pids[$rank]=$!
 }
-# finish RANK…: their exit codes in codes[RANK]; 'hung' for one that the time-out of the case ended.
+# finish RANK…: their exit codes in codes[RANK]; who takes longer than `patience` seconds is killed.
 finish() {
-  local rank
+  local rank end=$((SECONDS + ${patience:-120}))
   for rank in "$@"; do
-    (sleep "${patience:-120}"; kill -9 "${pids[$rank]}" 2>/dev/null) &
-    local guard=$!
+    while jobs -pr | grep -qx "${pids[$rank]}"; do
+      [ $SECONDS -ge $end ] && kill -9 "${pids[$rank]}"
+      sleep 0.05
+    done
     wait "${pids[$rank]}" 2>/dev/null
     codes[$rank]=$?
-    kill "$guard" 2>/dev/null
-    wait "$guard" 2>/dev/null
   done
   port=$((port + 1))
 }
@@ -79,14 +80,14 @@ judge "tiny, stage 3: the traces of both ranks are those of threads" same_traces
 
 for killed in 0 1; do
   left=$((1 - killed))
-  start 0 train --runtime cuda --model tiny --steps 1000 --timeout 20
-  start 1 train --runtime cuda --model tiny --steps 1000 --timeout 20
-  sleep 6
+  start 0 $long --timeout 20
+  start 1 $long --timeout 20
+  sleep 15
   kill -9 "${pids[$killed]}"
+  disown "${pids[$killed]}"
   began=$SECONDS
   patience=60 finish $left
   took=$((SECONDS - began))
-  wait "${pids[$killed]}" 2>/dev/null
   codes[$killed]=killed
   ends_well() { [ "${codes[$left]}" = 1 ] && says $left "rank $killed .*ended without a word" && [ $took -le 25 ]; }
   judge "rank $killed is killed in the middle: rank $left ended after $took s and names it" ends_well

@@ -124,7 +124,7 @@ Socket TcpStore::idle_connection() {
 
 void TcpStore::lose() const {
   throw RuntimeFault(
-      fmt::format("rank 0, which keeps the store at {}, ended without a word", place()));
+      fmt::format("rank 0 ended without a word: nobody keeps the store at {} any more", place()));
 }
 
 }  // namespace zeroproof
