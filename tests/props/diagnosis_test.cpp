@@ -130,6 +130,45 @@ TEST(Diagnosis, Of_a_process_that_died_inside_a_transform) {
               ElementsAre("process.died_in_transform"));
 }
 
+TEST(Diagnosis, Of_a_collective_that_one_rank_of_three_has_in_excess) {
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < 3; ++rank) {
+    TraceText trace(rank, 3);
+    trace.record(R"({"rec":"group","name":"world","ranks":[0,1,2]})");
+    int number = 0;
+    trace.collective(number++, "all_reduce", 16, "a");
+    if (rank == 2) trace.collective(number++, "broadcast", 8, "log");
+    trace.collective(number++, "all_reduce", 32, "b");
+    trace.collective(number, "all_reduce", 16, "c");
+    texts.push_back(trace.text());
+  }
+  const auto all = diagnosis_of_texts(texts);
+  ASSERT_THAT(kinds_of(all), Contains("collective.extra"));
+  EXPECT_THAT(all.front().ranks, ElementsAre(2));
+  EXPECT_EQ("log", all.front().parameter);
+}
+
+TEST(Diagnosis, Of_gradients_that_form_in_another_order) {
+  const auto job = [](int rank, std::string_view first, std::string_view second) {
+    TraceText trace(rank, 2);
+    trace.record(R"({"rec":"group","name":"world","ranks":[0,1]})");
+    trace.begin(1).accumulate(1, first).accumulate(1, second).end(1);
+    return trace.collective(0, "all_reduce", 16, "both").text();
+  };
+  EXPECT_THAT(diagnosis_of_texts({job(0, "a", "b"), job(1, "a", "b")}), IsEmpty());
+  const auto all = diagnosis_of_texts({job(0, "a", "b"), job(1, "b", "a")});
+  ASSERT_THAT(kinds_of(all), ElementsAre("hooks.order_differs"));
+  EXPECT_EQ(Gravity::hazard, all[0].gravity);
+  EXPECT_EQ("b", all[0].parameter);
+}
+
+TEST(Diagnosis, Of_a_rank_that_left_no_file) {
+  const auto all =
+      diagnosis_of_texts({reducing_job(0, 3, 2, -1, -1), reducing_job(2, 3, 2, -1, -1)});
+  ASSERT_THAT(kinds_of(all), ElementsAre("rank.no_file"));
+  EXPECT_THAT(all[0].ranks, ElementsAre(1));
+}
+
 // As recorders write it whose own hook runs after DeepSpeed's.
 TEST(Diagnosis, Of_an_undefined_gradient_that_only_the_exception_tells) {
   const auto kinds = [](std::string_view message) {
