@@ -59,8 +59,10 @@ class CrashTest(support.RecordingTest):
         self.assertNotIn("launch.py", said)
 
     def test_forked_workers_write_nothing(self):
-        fork = "pid = os.fork()\nif pid == 0:\n    model(batch(9)).backward()\n    os._exit(0)\n"
-        self.run_job(TRAIN + fork + "os.waitpid(pid, 0)\nmodel(batch(9)).backward()\n")
+        fork = "pid = os.fork()\nif pid == 0:\n    model(batch(9)).backward()\n    sys.exit(0)\n"
+        (said,) = self.run_job(TRAIN + fork + "os.waitpid(pid, 0)\nmodel(batch(9)).backward()\n")
+        self.assertEqual(said.count("events in"), 1)
+        self.assertNotIn("nothing recorded", said)
         backwards = [e for e in support.events(self.trace()) if e["k"] == "gt.begin"]
         self.assertEqual(len(backwards), 3)
 

@@ -103,6 +103,22 @@ class PlainTest(support.RecordingTest):
         names = {r["name"] for r in support.read(self.trace()) if r["rec"] == "param"}
         self.assertEqual(names, {"l1.weight", "l1.bias", "l2.weight", "l2.bias"})
 
+    def test_of_several_optimizers_the_one_that_steps_first_counts(self):
+        model = models.Mlp()
+        optimizers = [torch.optim.SGD(layer.parameters(), lr=0.1) for layer in (model.l1, model.l2)]
+
+        def body():
+            for step in range(3):
+                model(batch(step)).backward()
+                for optimizer in optimizers:
+                    optimizer.step()
+
+        found = self.record(model, body, steps="1")
+        self.assertEqual(
+            next(e["k"] for e in found if e["k"] in ("gt.begin", "opt.step")), "opt.step"
+        )
+        self.assertEqual(len([e for e in found if e["k"] == "gt.begin"]), 1)
+
     def test_misuse_is_explained(self):
         wrong = [
             ({"model": "model.pt"}, "nn.Module"),
