@@ -20,8 +20,7 @@ class Departure {
     Departure departure;
     const int number = (id[1] - '0') * 10 + (id[2] - '0');
     const int variant = has_variant ? id[3] - 'a' + 1 : 0;
-    departure.code_ =
-        static_cast<std::uint16_t>(((id[0] - 'A' + 1) * 100 + number) * 8 + variant);
+    departure.code_ = static_cast<std::uint16_t>(((id[0] - 'A' + 1) * 100 + number) * 8 + variant);
     return departure;
   }
 

@@ -25,6 +25,11 @@ bool follows_order(const CaseSpec& spec) {
   // Its recompute begins in the middle of a module's backward.
   const auto recomputes_late = [](const train::CallSpec& call) { return call.wrap == 2; };
   if (std::ranges::any_of(spec.calls, recomputes_late)) return false;
+  // A raw layer's backward does not need its weight, so that a recompute may end behind it.
+  const auto is_raw = [](const train::LayerSpec& layer) { return layer.is_raw != 0; };
+  const auto is_wrapped = [](const train::CallSpec& call) { return call.wrap != 0; };
+  if (std::ranges::any_of(spec.layers, is_raw) && std::ranges::any_of(spec.calls, is_wrapped))
+    return false;
   const auto is_shared = [&](const train::CallSpec& call) {
     return std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1;
   };
