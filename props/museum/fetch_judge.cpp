@@ -25,6 +25,15 @@ bool follows_order(const CaseSpec& spec) {
   // Its recompute begins in the middle of a module's backward.
   const auto recomputes_late = [](const train::CallSpec& call) { return call.wrap == 2; };
   if (std::ranges::any_of(spec.calls, recomputes_late)) return false;
+  // A raw layer's backward does not need its weight, so that a recompute may end behind it.
+  const auto is_raw = [](const train::LayerSpec& layer) { return layer.is_raw != 0; };
+  const auto is_wrapped = [](const train::CallSpec& call) { return call.wrap != 0; };
+  if (std::ranges::any_of(spec.layers, is_raw) && std::ranges::any_of(spec.calls, is_wrapped))
+    return false;
+  const auto is_shared = [&](const train::CallSpec& call) {
+    return std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1;
+  };
+  if (std::ranges::any_of(spec.calls, is_shared)) return false;
   const auto aborts = [](const train::MicroSpec& micro) { return micro.aborts != 0; };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
          spec.reads == 0 && std::ranges::none_of(spec.layers, is_frozen) &&
@@ -34,14 +43,14 @@ bool follows_order(const CaseSpec& spec) {
 // Two backwards over one forward, and nothing else that gathers.
 bool retains_graphs(const CaseSpec& spec) {
   const auto is_plain = [](const train::MicroSpec& micro) {
-    return micro.outstanding == 0 && micro.repeats == 0 && micro.idle_forward == 0 &&
-           micro.aborts == 0 && micro.has_bypass == 0 && micro.gathers == 0;
+    return micro.outstanding == 0 && micro.idle_forward != 3 && micro.aborts == 0 &&
+           micro.has_bypass == 0;
   };
   const auto is_wrapped = [](const train::CallSpec& call) { return call.wrap != 0; };
   return spec.stage == 3 && spec.heads == 2 && spec.engines == 1 && spec.ranks > 1 &&
-         spec.prefetch == 0 && spec.persistence == 0 && spec.experts == 0 && spec.reads == 0 &&
-         spec.is_tiled == 0 && spec.skips_frames == 0 &&
-         std::ranges::all_of(spec.micros, is_plain) && std::ranges::none_of(spec.calls, is_wrapped);
+         spec.prefetch == 0 && spec.experts == 0 && spec.reads == 0 && spec.is_tiled == 0 &&
+         spec.skips_frames == 0 && std::ranges::all_of(spec.micros, is_plain) &&
+         std::ranges::none_of(spec.calls, is_wrapped);
 }
 
 bool is_all_persistent(const CaseSpec& spec) {

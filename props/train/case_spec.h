@@ -45,8 +45,7 @@ struct MicroSpec {
   int outstanding = 0;   // Outstanding: a second forward before both backwards
   int repeats = 0;       // 1: forward and backward once more before the step
   int block = 0;         // Block around all backwards
-  int idle_forward = 0;  // before: 1: a forward without gradients, 2: one whose graph is dropped,
-                         // 3: torch.func.grad of the engine
+  int idle_forward = 0;  // before: 1: without gradients, 2: its graph is dropped, 3: func.grad
   int aborts = 0;        // k: a backward before throws at call k - 1; then zero_grad
   int is_undivided = 0;  // scale_wrt_gas off
   int has_bypass = 0;    // a term of the loss reaches layer 0 past the engine
@@ -57,7 +56,6 @@ struct MicroSpec {
   int aborts_managed = 0;  // what throws is an engine.backward, whatever the others are
   int is_uncleared = 0;    // no zero_grad behind what throws
   int rehooks = 0;         // 1: between forward and backward all module hooks are made anew
-
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
