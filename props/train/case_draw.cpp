@@ -196,7 +196,7 @@ class CaseDraw {
     if (swarm_.has_reads) spec_.reads = draws_.between(1, static_cast<int>(spec_.layers.size()));
     for (LayerSpec& layer : spec_.layers) {
       if (swarm_.has_raw) layer.is_raw = draws_.flag(2);
-      if (swarm_.has_frozen) layer.is_weight_frozen = draws_.flag(2);
+      if (swarm_.has_frozen && draws_.one_in(2)) layer.has_bias = layer.is_weight_frozen = 1;
     }
     for (MicroSpec& micro : spec_.micros) {
       if (swarm_.has_gathers) micro.gathers = draws_.flag(2);
