@@ -240,7 +240,7 @@ class Recorder:
         }
 
     def _say_where(self) -> None:
-        if self.options.is_quiet:
+        if self.options.is_quiet or self.session.is_abandoned:
             return
         path = self.session.path
         if path is None:

@@ -46,6 +46,7 @@ class Session:
         self.options = options
         self.facts = facts  # of the header; settled with the first write
         self.is_open = False  # events are taken
+        self.is_abandoned = False  # this is a forked child
         self.calls: list[GraphTaskFrame] = []  # backward calls under way, outermost first
         self._clock = {
             "unit": "ns",
@@ -100,6 +101,7 @@ class Session:
     def abandon(self) -> None:
         """Forgets everything and writes nothing: for a forked child."""
         self.is_open = False
+        self.is_abandoned = True
         self._lock = threading.RLock()
         if self._spool is not None:
             self._spool.forget()
