@@ -79,10 +79,18 @@ Span IpgBucket::append(ZeroParameter& parameter, const Tensor& grad) {
     return target;
   }
   entry_places_[entry_count_ - 1].oversized = static_cast<std::int32_t>(oversized_.size());
-  oversized_.push_back(grad);
+  oversized_.push_back(reducible(parameter, grad));
   if (!is_contiguous_ && context_.departs("H02"_bug))
     kept_.push_back(context_.runtime.memory().allocate(parameter.elements, grad.dtype()));
-  return source;
+  return Span::of(oversized_.back(), 0, parameter.elements);
+}
+
+// It is reduced where it is, so it has to be where the device's arithmetic is; and stay .grad.
+Tensor IpgBucket::reducible(const ZeroParameter& parameter, const Tensor& grad) const {
+  const Tensor placed = context_.runtime.ops().place(grad);
+  const bool is_copy = &placed.impl() != &grad.impl();
+  if (is_copy && !is_contiguous_) parameter.tensor.set_grad(placed);
+  return placed;
 }
 
 void IpgBucket::add(const ZeroParameter& parameter, const Tensor& grad) {

@@ -88,6 +88,7 @@ class IpgBucket {
   }
   StreamIndex current_producer() const;
   Stream& producer();
+  Tensor reducible(const ZeroParameter& parameter, const Tensor& grad) const;
   void check_on_side_stream(Stream& stream, const Span& target);
 
   ZeroContext& context_;

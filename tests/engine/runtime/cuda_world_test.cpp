@@ -264,12 +264,12 @@ TEST_F(CudaRuntime, Communicates_like_the_host) {
 
 TEST_F(CudaRuntime, Ends_every_rank_when_one_fails) {
   if (gpus_->count() < 2) GTEST_SKIP() << "needs two GPUs";
-  CudaWorld world({.world_size = 2, .timeout_ms = 20'000}, *gpus_);
-  const auto errors = world.try_run([](Runtime& runtime) {
-    run_collectives(runtime, DType::float32);
-    if (runtime.rank() == 1) throw std::runtime_error("this rank has had enough");
-    run_collectives(runtime, DType::float32);
-  });
+  const auto errors =  // of a world that has gone when the next one wants its GPUs
+      CudaWorld({.world_size = 2, .timeout_ms = 20'000}, *gpus_).try_run([](Runtime& runtime) {
+        run_collectives(runtime, DType::float32);
+        if (runtime.rank() == 1) throw std::runtime_error("this rank has had enough");
+        run_collectives(runtime, DType::float32);
+      });
   EXPECT_TRUE(errors[0] && errors[1]);
   // The next world finds working communicators again.
   CudaWorld({.world_size = 2}, *gpus_).run([](Runtime& runtime) {
