@@ -169,11 +169,14 @@ std::vector<Presence> FileStore::presences() {
   for (int rank = 0; rank < member_.size; ++rank) {
     Presence& of = all[static_cast<std::size_t>(rank)];
     const std::string life = life_path(run_, rank);
+    // In this order: a life appears held, so one that was there and is not held has ended.
     if (files.exists(end_path(run_, rank)))
       of = Presence::left;
+    else if (!files.exists(life))
+      of = Presence::absent;
     else if (LifeLock::is_held(life))
       of = Presence::here;
-    else if (files.exists(life))  // or it left in between
+    else  // or it left in between
       of = files.exists(end_path(run_, rank)) ? Presence::left : Presence::lost;
   }
   return all;
