@@ -59,6 +59,8 @@ class ExactPolicy final : public HookPolicy {
 
   void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) override {
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a thread nest");
+    // Stages that reduce from .grad at the end have no hooks that would tell of work.
+    const bool may_leave_work = has_unreduced_work_ || tasks_.back().has_prologue;
     std::exception_ptr failure;  // of an observer: what ended has ended all the same
     try {
       if (raised) leave(tasks_.back());
@@ -67,7 +69,7 @@ class ExactPolicy final : public HookPolicy {
     }
     tasks_.pop_back();
     settled_task_ = kNotSettled;
-    if (raised && tasks_.empty() && has_unreduced_work_) {
+    if (raised && tasks_.empty() && may_leave_work) {
       forget_work();
       host.abandon_gradients();
     }
