@@ -10,6 +10,7 @@
 #include "props/exploration.h"
 #include "props/museum/hunt.h"
 #include "props/replay/replay.h"
+#include "props/train/engine_exploration.h"
 #include "props/train/matrix.h"
 
 namespace zeroproof {
@@ -41,7 +42,12 @@ std::vector<std::string> unexpected_lines(const ReplayReport& report, const std:
 // Explorations with one mode, latitude and N: a table.
 using ExplorationTable = std::vector<ExplorationReport>;
 
-// The main job (product section 4) as far as it is built.
+using EngineReports = std::vector<train::EngineExplorationReport>;
+
+// No order showed anything, nor went another way when it was run again.
+bool has_held(const train::EngineExplorationReport& report);
+
+// The main job (product section 4).
 struct VerifyReport {
   VerifyOptions options;
   ReplayReport replay;
@@ -50,6 +56,7 @@ struct VerifyReport {
   ConformReport conform;                   // the recorded PyTorch programs among the traces
   ConformReport deepspeed;                 // the recorded training runs, by our engine
   train::MatrixReport training;            // our engine against the unsharded baseline
+  EngineReports engine;                    // our engine in the simulated world, in some orders
   std::vector<ExplorationReport> exact;    // must hold
   std::vector<ExplorationTable> upstream;  // the hazards of the upstream policies
   std::vector<std::string> not_caught;     // upstream policies without any finding
@@ -61,14 +68,12 @@ struct VerifyReport {
   bool has_conformed() const;
   bool has_deepspeed_agreed() const;
   bool has_trained() const { return training.is_good(); }
+  bool has_engine_held() const;
   bool has_exact_held() const;
   bool has_rediscovered() const { return not_caught.empty(); }
   bool has_caught_planted() const { return museum.is_good(); }
   bool has_held() const;
 };
-
-// Parts of the main job that this version does not have: never counted as held.
-std::vector<std::string> parts_not_built();
 
 Result<VerifyReport> verify(const VerifyOptions& options, const VerifyWatch& watch);
 

@@ -11,6 +11,11 @@
 namespace zeroproof {
 namespace {
 
+std::string name_of(const train::EngineExplorationReport& report) {
+  const train::TrainCell& cell = report.options.engine_case.cell;
+  return fmt::format("{} stage {}", cell.scenario, cell.stage);
+}
+
 using Json = nlohmann::ordered_json;
 
 Json replay_part(const VerifyReport& report) {
@@ -84,6 +89,20 @@ Json training_part(const VerifyReport& report) {
           {"properties_held", report.training.properties_held()}};
 }
 
+Json engine_part(const VerifyReport& report) {
+  std::uint64_t executions = 0;
+  Json failed = Json::array();
+  for (const train::EngineExplorationReport& one : report.engine) {
+    executions += one.executions;
+    if (!has_held(one)) failed.push_back(name_of(one));
+  }
+  return {{"name", "engine"},
+          {"status", report.has_engine_held() ? "held" : "falsified"},
+          {"explorations", report.engine.size()},
+          {"executions", executions},
+          {"failed", failed}};
+}
+
 Json museum_part(const VerifyReport& report) {
   Json missed = Json::array();
   for (const museum::Found& one : report.museum.found)
@@ -101,11 +120,8 @@ Json museum_part(const VerifyReport& report) {
 
 std::string verify_json(const VerifyReport& report) {
   Json parts = {replay_part(report),   conform_part(report), deepspeed_part(report),
-                training_part(report), exact_part(report),   upstream_part(report),
-                museum_part(report)};
-  for (const std::string& name : parts_not_built()) {
-    parts.push_back({{"name", name}, {"status", "not built"}});
-  }
+                training_part(report), engine_part(report),  exact_part(report),
+                upstream_part(report), museum_part(report)};
   const char* status = report.is_interrupted ? "interrupted"
                        : report.has_held()   ? "held"
                                              : "falsified";
@@ -127,6 +143,14 @@ std::vector<JUnitCase> verify_cases(const VerifyReport& report) {
   JUnitCase training{.suite = "train", .name = "equality matrix"};
   if (!report.has_trained()) training.outcome = JUnitOutcome::failed;
   cases.push_back(training);
+  for (const train::EngineExplorationReport& one : report.engine) {
+    JUnitCase engine{.suite = "engine", .name = name_of(one)};
+    if (!has_held(one)) {
+      engine.outcome = JUnitOutcome::failed;
+      engine.text = one.findings.empty() ? one.divergence : one.findings.front().finding.text;
+    }
+    cases.push_back(engine);
+  }
   for (const ExplorationReport& one : report.exact) {
     JUnitCase exact{.suite = "exact",
                     .name = fmt::format("{} {} N={}", one.options.scenario,
@@ -143,9 +167,6 @@ std::vector<JUnitCase> verify_cases(const VerifyReport& report) {
   if (!report.has_rediscovered()) upstream.outcome = JUnitOutcome::failed;
   cases.push_back(upstream);
   for (const JUnitCase& one : museum_cases(report.museum)) cases.push_back(one);
-  for (const std::string& part : parts_not_built()) {
-    cases.push_back({"not built", part, JUnitOutcome::skipped, "not built in this version"});
-  }
   return cases;
 }
 

@@ -155,13 +155,6 @@ class Index {
       }
       const std::string verdict = trimmed(line.substr(0, kVerdict));
       const std::string rest = line.size() > kVerdict ? line.substr(kVerdict) : "";
-      if (verdict == "not built") {
-        rows += fmt::format(
-            "<tr><td><span class=\"chip none\">{}</span></td><td "
-            "colspan=\"2\"><b>{}</b></td></tr>\n",
-            verdict, escaped(rest));
-        continue;
-      }
       const std::size_t name = std::min(rest.find(' '), rest.size());
       const bool is_good = verdict == "held" || verdict == "caught";
       rows += fmt::format(

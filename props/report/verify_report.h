@@ -21,7 +21,7 @@ std::string verify_markdown(const VerifyReport& report);
 // zeroproof.verify/1, see docs/OUTPUT.md.
 std::string verify_json(const VerifyReport& report);
 
-// One case a bundled trace and an exploration; parts that are not built are skipped.
+// One case a bundled trace and an exploration.
 std::vector<JUnitCase> verify_cases(const VerifyReport& report);
 
 }  // namespace zeroproof
