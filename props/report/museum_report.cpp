@@ -18,18 +18,28 @@ using museum::Found;
 using museum::MuseumReport;
 
 struct Totals {
-  std::size_t modelled = 0, found = 0, tier1_modelled = 0, tier1_found = 0;
+  std::size_t bugs = 0, modelled = 0, found = 0, tier1_modelled = 0, tier1_found = 0;
 };
 
+// A bug of the catalogue counts once, and as found where both of a pair of faults are.
 Totals totals_of(const MuseumReport& report) {
-  Totals totals;
+  struct Bug {
+    bool is_modelled = false, is_found = true, is_first_tier = false;
+  };
+  std::map<std::string_view, Bug> bugs;
   for (const Found& one : report.found) {
-    const std::size_t is_first = one.entry->row().tier == 1 ? 1 : 0;
-    const std::size_t is_modelled = one.entry->is_modelled() ? 1 : 0;
-    totals.modelled += is_modelled;
-    totals.tier1_modelled += is_modelled * is_first;
-    totals.found += one.is_found ? 1 : 0;
-    totals.tier1_found += one.is_found ? is_first : 0;
+    Bug& bug = bugs[one.entry->row().id];
+    bug.is_modelled = bug.is_modelled || one.entry->is_modelled();
+    bug.is_found = bug.is_found && one.is_found;
+    bug.is_first_tier = one.entry->row().tier == 1;
+  }
+  Totals totals{.bugs = bugs.size()};
+  for (const auto& [id, bug] : bugs) {
+    if (!bug.is_modelled) continue;
+    totals.modelled += 1;
+    totals.tier1_modelled += bug.is_first_tier ? 1 : 0;
+    totals.found += bug.is_found ? 1 : 0;
+    totals.tier1_found += bug.is_found && bug.is_first_tier ? 1 : 0;
   }
   return totals;
 }
@@ -129,7 +139,7 @@ std::string museum_text(const MuseumReport& report, const Palette& palette) {
   for (const std::string& finding : report.healthy.findings) text += "  " + finding + "\n";
   text += fmt::format(
       "{} of {} entries modelled, {} found; tier 1: {} modelled, {} found, median {:.2f} s\n",
-      totals.modelled, report.found.size(), totals.found, totals.tier1_modelled, totals.tier1_found,
+      totals.modelled, totals.bugs, totals.found, totals.tier1_modelled, totals.tier1_found,
       median_seconds(report));
   return text;
 }
