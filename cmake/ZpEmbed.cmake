@@ -31,20 +31,21 @@ std::span<const ScenarioFile> builtin_scenarios() {
   set(${out} ${generated} PARENT_SCOPE)
 endfunction()
 
-# zp_embed_harness(OUT): a source file with props/export/harness.py as a string.
-function(zp_embed_harness out)
-  set(path ${CMAKE_CURRENT_SOURCE_DIR}/export/harness.py)
+# zp_embed_text(OUT FILE HEADER FUNCTION): a source file with FUNCTION of HEADER, which returns FILE
+# as a string.
+function(zp_embed_text out file header function)
+  set(path ${CMAKE_CURRENT_SOURCE_DIR}/${file})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
   file(READ ${path} text)
-  set(generated ${CMAKE_CURRENT_BINARY_DIR}/builtin_harness.cpp)
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/builtin_${function}.cpp)
   file(CONFIGURE OUTPUT ${generated} CONTENT
-"// Generated from props/export/harness.py.
-#include \"props/export/torch_script.h\"
+"// Generated from props/${file}.
+#include \"${header}\"
 
 namespace zeroproof {
 
-std::string_view torch_harness() {
-  return R\"python(${text})python\";
+std::string_view ${function}() {
+  return R\"text(${text})text\";
 }
 
 }  // namespace zeroproof
@@ -78,27 +79,6 @@ std::span<const WebFile> web_files() {
   static constexpr std::array<WebFile, ${count}> kFiles = {
 @entries@  };
   return kFiles;
-}
-
-}  // namespace zeroproof
-" @ONLY)
-  set(${out} ${generated} PARENT_SCOPE)
-endfunction()
-
-# zp_embed_differences(OUT): a source file with props/conform/deepspeed_differences.json as a string.
-function(zp_embed_differences out)
-  set(path ${CMAKE_CURRENT_SOURCE_DIR}/conform/deepspeed_differences.json)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
-  file(READ ${path} text)
-  set(generated ${CMAKE_CURRENT_BINARY_DIR}/builtin_differences.cpp)
-  file(CONFIGURE OUTPUT ${generated} CONTENT
-"// Generated from props/conform/deepspeed_differences.json.
-#include \"props/conform/deepspeed_differences.h\"
-
-namespace zeroproof {
-
-std::string_view deepspeed_differences_json() {
-  return R\"json(${text})json\";
 }
 
 }  // namespace zeroproof
