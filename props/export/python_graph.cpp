@@ -106,7 +106,7 @@ class BodyWriter {
       }
       auto value = value_of({ref.task, next});
       if (!value) return value;
-      inputs += (inputs.empty() ? "" : " + ") + *value;
+      inputs += fmt::format("{}{}", inputs.empty() ? "" : " + ", *value);
     }
     if (inputs.empty()) inputs = "x";
     auto layered = through_layers(inputs, leaves);
