@@ -22,7 +22,7 @@ struct Antichain {
     std::uint64_t left = (std::uint64_t{1} << size) - 1;
     for (std::size_t count = size; count > 1; --count) {
       const std::size_t taken =
-          chooser.choose({"bench.ready", {kNames, count}, Fingerprint{left, 1}});
+          chooser.choose({"bench.ready", std::span(kNames).first(count), Fingerprint{left, 1}});
       std::uint64_t rest = left;
       for (std::size_t i = 0; i < taken; ++i) rest &= rest - 1;
       left &= ~(rest & -rest);

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 namespace zeroproof {
 
@@ -36,12 +38,47 @@ class StateSource {
   Fingerprint (*take_)(const void* world) = nullptr;  // null: known already
 };
 
-// One place where several orders are legal. `options` name what each choice would do next, for
-// schedules and timelines; they are valid during the call.
+// What each option of a choice would do next, for schedules and timelines. Valid during the call of
+// choose(); those who only count do not pay for the words.
+class OptionNames {
+ public:
+  OptionNames(std::span<const std::string_view> names)
+      : size_(names.size()), names_(names.data()) {}
+  template <class Names>
+  requires std::is_convertible_v<const Names&, std::span<const std::string_view>> OptionNames(
+      const Names& names)
+      : OptionNames(std::span<const std::string_view>(names)) {}
+  // `world.names_of_moves()`, which has `size` elements, when somebody looks at one.
+  template <class World>
+  static OptionNames of(World& world, std::size_t size) {
+    OptionNames names{std::span<const std::string_view>()};
+    names.size_ = size;
+    names.world_ = &world;
+    names.take_ = [](void* it) { return static_cast<World*>(it)->names_of_moves().data(); };
+    return names;
+  }
+
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const std::string_view& operator[](std::size_t at) const { return begin()[at]; }
+  const std::string_view* begin() const {
+    if (names_ == nullptr && take_ != nullptr) names_ = take_(world_);
+    return names_;
+  }
+  const std::string_view* end() const { return begin() + size_; }
+
+ private:
+  std::size_t size_ = 0;
+  mutable const std::string_view* names_ = nullptr;
+  void* world_ = nullptr;
+  const std::string_view* (*take_)(void* world) = nullptr;  // null: known already
+};
+
+// One place where several orders are legal.
 struct ChoicePoint {
-  std::string_view site;                      // "graph_task.ready", ...
-  std::span<const std::string_view> options;  // at least two
-  StateSource state;                          // equal states have equal futures
+  std::string_view site;  // "graph_task.ready", ...
+  OptionNames options;    // at least two
+  StateSource state;      // equal states have equal futures
 };
 
 // Thrown by a Chooser to end an execution early, e.g. because the state was seen before.

@@ -108,7 +108,7 @@ class BodyWriter {
       if (!value) return value;
       inputs += fmt::format("{}{}", inputs.empty() ? "" : " + ", *value);
     }
-    if (inputs.empty()) inputs = "x";
+    if (inputs.empty()) inputs.push_back('x');
     auto layered = through_layers(inputs, leaves);
     if (!layered) return layered;
     return dressed(node, *layered);

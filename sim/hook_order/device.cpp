@@ -18,8 +18,9 @@ Device::Device(const Settings& settings, std::uint32_t rank, Surroundings& surro
       rank_(rank),
       surroundings_(surroundings),
       observer_(observer),
-      streams_{DeviceStream(*this, 0), DeviceStream(*this, 1), DeviceStream(*this, 2),
-               DeviceStream(*this, 3)},
+      streams_{
+          DeviceStream(*this, surroundings.board, 0), DeviceStream(*this, surroundings.board, 1),
+          DeviceStream(*this, surroundings.board, 2), DeviceStream(*this, surroundings.board, 3)},
       clock_(surroundings),
       memory_(*this),
       kernels_(*this) {
@@ -38,7 +39,8 @@ void Device::push_done(std::uint32_t pass) {
     streams_[0].skip();
     return observer_.on_backward_done(rank_, pass);
   }
-  streams_[0].push({.task = {.kind = WorkKind::done}, .number = pass});
+  streams_[0].push(WorkKind::done).number = pass;
+  streams_[0].start();
 }
 
 bool Device::is_held_up() const {
@@ -49,8 +51,10 @@ bool Device::is_held_up() const {
 // Whatever the rank queues from now on would come after it.
 void Device::hold_up(StreamEvent event) {
   held_up_by_.push_back(event);
-  for (DeviceStream& stream : streams_)
-    stream.push({.task = {.kind = WorkKind::wait}, .event = event});
+  for (DeviceStream& stream : streams_) {
+    stream.push(WorkKind::wait).event = event;
+    stream.start();
+  }
 }
 
 void Device::complete(std::uint32_t stream) {

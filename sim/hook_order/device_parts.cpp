@@ -58,7 +58,9 @@ void launch(Device& device, Stream& stream, WorkKind kind, Span target, Span sou
     device.check_race(queue.index(), task.target, task.source);
     return run(task);
   }
-  queue.push({.task = task, .target_owner = owner_of(target), .source_owner = owner_of(source)});
+  QueuedWork& work = queue.push(kind, task.target, task.source, value);
+  work.target_owner = owner_of(target);
+  work.source_owner = owner_of(source);
 }
 
 }  // namespace
@@ -74,7 +76,8 @@ void DeviceStream::wait(StreamEvent event) {
   device_.count();
   if (event.is_none() || device_.is_deaf() || device_.is_reached(event)) return;
   if (static_cast<std::uint64_t>(event.value) % Device::kStreams == index_) return;
-  push({.task = {.kind = WorkKind::wait}, .event = event});
+  push(WorkKind::wait).event = event;
+  start();
 }
 
 bool DeviceStream::query(StreamEvent event) {
@@ -91,13 +94,27 @@ void DeviceStream::record_use(const Tensor&) {
   device_.count();
 }
 
-void DeviceStream::push(QueuedWork work) {
+QueuedWork& DeviceStream::push(WorkKind kind, Cells target, Cells source, double value) {
   ++pushed_;
-  const Task& task = work.task;
-  const bool replaces = task.kind != WorkKind::add && task.target.count != 0;
-  replaced_.push_back(replaces ? Replaced{task.target.first, task.target.first + task.target.count}
-                               : Replaced{});
-  queue_.push_back(std::move(work));
+  if (size_ == queue_.size()) {
+    queue_.emplace_back();
+    replaced_.emplace_back();
+  }
+  const bool replaces = kind != WorkKind::add && target.count != 0;
+  replaced_[size_].begin = replaces ? target.first : nullptr;
+  replaced_[size_].end = replaces ? target.first + target.count : nullptr;
+  QueuedWork& work = queue_[size_++];
+  work.task.kind = kind;
+  work.task.target = target;
+  work.task.source = source;
+  work.task.value = value;
+  work.event = {};
+  work.number = 0;
+  return work;
+}
+
+void DeviceStream::start() {
+  if (head_ + 1 != size_) return;  // nothing here could release what is before it
   device_.set_busy(index_, true);
   advance();
 }
@@ -114,7 +131,7 @@ bool DeviceStream::run_head() {
   if (work.task.kind == WorkKind::collective) {
     if (has_arrived_) return false;
     device_.check_race(index_, work.task.target, work.task.source);
-    device_.surroundings().board.arrive(device_.number(), work.number);
+    board_.arrive(device_.number(), work.number);
     has_arrived_ = true;
     device_.set_arrived(index_, true);
     return false;
@@ -130,20 +147,23 @@ bool DeviceStream::run_head() {
 
 void DeviceStream::drop_head() {
   ++done_;
-  if (++head_ < queue_.size()) return;
-  queue_.clear();
-  replaced_.clear();
-  head_ = 0;
+  if (++head_ < size_) return;
+  forget_queue();
   device_.set_busy(index_, false);
 }
 
-bool DeviceStream::can_complete() const {
-  return has_arrived_ && device_.surroundings().board.can_complete(queue_[head_].number);
+// The places stay, the memory does not.
+void DeviceStream::forget_queue() {
+  for (std::size_t at = 0; at < size_; ++at) {
+    queue_[at].target_owner.reset();
+    queue_[at].source_owner.reset();
+  }
+  head_ = size_ = 0;
 }
 
 void DeviceStream::complete_collective() {
   ZP_CHECK(has_arrived_, "no collective is at the head of the stream");
-  device_.surroundings().board.complete(device_.number(), queue_[head_].number);
+  board_.complete(device_.number(), queue_[head_].number);
   has_arrived_ = false;
   device_.set_arrived(index_, false);
   drop_head();
@@ -151,15 +171,13 @@ void DeviceStream::complete_collective() {
 
 void DeviceStream::clear() {
   if (is_idle()) return;
-  queue_.clear();
-  replaced_.clear();
-  head_ = 0;
+  forget_queue();
   has_arrived_ = false;
   done_ = pushed_;
 }
 
 bool DeviceStream::overlaps(const Cells& cells, bool is_write) const {
-  for (std::size_t at = head_; at < queue_.size(); ++at) {
+  for (std::size_t at = head_; at < size_; ++at) {
     const QueuedWork& work = queue_[at];
     if (work.task.kind == WorkKind::wait && !device_.is_reached(work.event)) return false;
     if (do_overlap(work.task.target, cells)) return true;
@@ -170,7 +188,7 @@ bool DeviceStream::overlaps(const Cells& cells, bool is_write) const {
 
 std::uint64_t DeviceStream::will_replace(const double* first, std::int64_t count) const {
   std::uint64_t bits = 0;
-  for (std::size_t at = head_; at < replaced_.size(); ++at) {
+  for (std::size_t at = head_; at < size_; ++at) {
     const auto [begin, end] = replaced_[at];
     if (begin >= first + count || end <= first) continue;
     const std::int64_t from = std::max<std::int64_t>(begin - first, 0);
@@ -182,7 +200,7 @@ std::uint64_t DeviceStream::will_replace(const double* first, std::int64_t count
 
 std::uint64_t DeviceStream::pending_hash() const {
   std::uint64_t hash = 0;
-  for (std::size_t at = head_; at < queue_.size(); ++at) {
+  for (std::size_t at = head_; at < size_; ++at) {
     const QueuedWork& work = queue_[at];
     if (work.task.kind == WorkKind::wait && device_.is_reached(work.event)) continue;
     hash = hash * kBase + hash_of(work);
@@ -259,10 +277,11 @@ Work DeviceGroup::issue(Stream& stream, CollectiveKind kind, Span output, Span i
   const Call call{kind, cells_of(input), cells_of(output), root};
   auto& queue = static_cast<DeviceStream&>(stream);
   const std::uint32_t number = device_.surroundings().board.call(device_.number(), call);
-  queue.push({.task = {WorkKind::collective, call.output, call.input},
-              .number = number,
-              .target_owner = owner_of(output),
-              .source_owner = owner_of(input)});
+  QueuedWork& work = queue.push(WorkKind::collective, call.output, call.input);
+  work.number = number;
+  work.target_owner = owner_of(output);
+  work.source_owner = owner_of(input);
+  queue.start();
   device_.completions().push_back(stream.record());
   return {static_cast<std::int64_t>(device_.completions().size()) - 1};
 }

@@ -52,7 +52,8 @@ struct QueuedWork {
 class DeviceStream final : public Stream {
  public:
   using Stream::wait;
-  DeviceStream(Device& device, std::uint32_t index) : device_(device), index_(index) {}
+  DeviceStream(Device& device, Board& board, std::uint32_t index)
+      : device_(device), board_(board), index_(index) {}
 
   StreamId id() const override { return StreamId{static_cast<std::int32_t>(index_)}; }
   StreamEvent record() override;
@@ -63,16 +64,19 @@ class DeviceStream final : public Stream {
   void record_use(const Tensor&) override;
 
   std::uint32_t index() const { return index_; }
-  bool is_idle() const { return head_ == queue_.size(); }
+  bool is_idle() const { return head_ == size_; }
   // Work that ran at once, because nothing waits here.
   void skip() {
     ++pushed_;
     ++done_;
   }
-  void push(QueuedWork work);
+  // Queues it: to be given the rest, then start(). By values, as what is stored in halves and
+  // loaded whole makes the processor wait.
+  QueuedWork& push(WorkKind kind, Cells target = {}, Cells source = {}, double value = 0.0);
+  void start();    // runs what was pushed last, unless something is before it or holds it up
   bool advance();  // runs what can run; whether anything did
   // The collective at the head has arrived: may it complete?
-  bool can_complete() const;
+  bool can_complete() const { return has_arrived_ && board_.can_complete(queue_[head_].number); }
   void complete_collective();
   void clear();  // what is queued never runs
 
@@ -87,17 +91,20 @@ class DeviceStream final : public Stream {
  private:
   bool run_head();
   void drop_head();
+  void forget_queue();
   static std::uint64_t hash_of(const QueuedWork& work);
 
   Device& device_;
+  Board& board_;
   std::uint32_t index_;  // of the rank's streams
   struct Replaced {
     const double* begin = nullptr;
     const double* end = nullptr;
   };
-  std::vector<QueuedWork> queue_;
+  std::vector<QueuedWork> queue_;   // of which size_ are in use
   std::vector<Replaced> replaced_;  // by each of queue_; side by side, as they are looked through
   std::size_t head_ = 0;
+  std::size_t size_ = 0;
   bool has_arrived_ = false;  // the head is a collective, and stands on the board
   std::uint64_t pushed_ = 0;
   std::uint64_t done_ = 0;

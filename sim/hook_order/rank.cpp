@@ -1,6 +1,7 @@
 #include "sim/hook_order/rank.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "model/tensor_impl.h"
@@ -67,12 +68,17 @@ double Rank::contribution(std::uint32_t rank, std::uint32_t cell) const {
 }
 
 void Rank::begin() {
-  fired_ = 0;
+  open_all_hooks();
   pass_ = 0;
   is_done_ = false;
   backwards_ = core_.counters.backwards;
   device_.count();
   task_.begin();
+}
+
+void Rank::open_all_hooks() {
+  fired_ = 0;
+  open_count_ = static_cast<std::size_t>(std::popcount(all_));
 }
 
 // As AccumulateGrad leaves it. Only an engine that sums up passes ever changes its values.
@@ -90,6 +96,7 @@ void Rank::write_contributions(const Tensor& gradient, std::uint32_t p) const {
 
 void Rank::fire(std::uint32_t p) {
   give_gradient(p);
+  if ((open_hooks() >> p & 1) != 0) --open_count_;
   fired_ |= std::uint64_t{1} << p;
   device_.count();
   core_.on_gradient(core_.context.parameters[p]);
@@ -105,7 +112,7 @@ std::int64_t Rank::end_pass() {
     is_done_ = true;
   } else {
     ++pass_;
-    fired_ = 0;
+    open_all_hooks();
     device_.count();
     task_.begin();
   }
@@ -125,7 +132,7 @@ void Rank::fail() {
 
 void Rank::reset() {
   if (task_.is_open()) task_.abandon();
-  fired_ = 0;
+  open_all_hooks();
   pass_ = 0;
   is_done_ = false;
   if (!has_passed_) return;

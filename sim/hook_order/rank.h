@@ -20,6 +20,7 @@ class Rank {
   // The hooks that this rank has to fire in a pass, a bit each.
   std::uint64_t all_hooks() const { return all_; }
   std::uint64_t open_hooks() const { return all_ & ~fired_; }
+  std::size_t open_hooks_count() const { return open_count_; }
   std::uint32_t pass() const { return pass_; }
   bool is_done() const { return is_done_; }
   // Whether an epilogue ran in this pass already.
@@ -42,6 +43,7 @@ class Rank {
   bool has_gradient_left() const;
 
  private:
+  void open_all_hooks();
   double contribution(std::uint32_t rank, std::uint32_t cell) const;
   void give_gradient(std::uint32_t p);
   void write_contributions(const Tensor& gradient, std::uint32_t p) const;
@@ -59,6 +61,7 @@ class Rank {
   std::vector<GradientSlice> window_;
   std::uint64_t all_ = 0;
   std::uint64_t fired_ = 0;
+  std::size_t open_count_ = 0;
   std::uint32_t pass_ = 0;
   std::int64_t backwards_ = 0;  // epilogues before this pass
   bool is_done_ = false;

@@ -1,6 +1,6 @@
 #include "sim/hook_order/run.h"
 
-#include <span>
+#include <cstddef>
 
 namespace zeroproof::hook_order {
 namespace {
@@ -16,11 +16,11 @@ class Execution {
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
-  Move choose(Chooser& chooser, std::span<const Move> moves) {
-    if (moves.size() == 1) return moves.front();
+  std::size_t choose(Chooser& chooser, std::size_t moves) {
+    if (moves == 1) return 0;
     world_.count_decision();
-    return moves[chooser.choose(
-        {"hook_order.next", world_.names_of_moves(), StateSource::of(world_)})];
+    return chooser.choose(
+        {"hook_order.next", OptionNames::of(world_, moves), StateSource::of(world_)});
   }
 
  private:
@@ -33,11 +33,11 @@ Run run(World& world, Chooser& chooser, const RunOptions& options) {
   Run result;
   Execution execution(world);
   while (world.violated().is_empty() && !world.is_over()) {
-    const std::span<const Move> moves = world.enabled();
-    if (moves.empty()) break;  // A5
-    const Move move = execution.choose(chooser, moves);
-    if (options.keeps_moves) result.moves.push_back(move);
-    world.take(move);
+    const std::size_t moves = world.count_enabled();
+    if (moves == 0) break;  // A5
+    const std::size_t taken = execution.choose(chooser, moves);
+    if (options.keeps_moves) result.moves.push_back(world.enabled_at(taken));
+    world.take_at(taken);
   }
   for (std::size_t i = 1; i < kProperties && result.violated == Property::none; ++i)
     if (world.violated().has(static_cast<Property>(i))) result.violated = static_cast<Property>(i);

@@ -15,6 +15,12 @@ namespace {
 constexpr std::array<std::string_view, Device::kStreams> kStreamNames = {"compute", "reduction",
                                                                          "all_gather", "offload"};
 
+// Of the bit that `index` others stand below.
+std::uint8_t place_of_bit(std::uint64_t bits, std::size_t index) {
+  for (; index != 0; --index) bits &= bits - 1;
+  return static_cast<std::uint8_t>(std::countr_zero(bits));
+}
+
 std::uint64_t place_of_order(std::uint32_t pass, std::size_t at) {
   return std::uint64_t{4} << 60 | std::uint64_t{pass} << 8 | at;
 }
@@ -41,6 +47,7 @@ void World::make_names() {
 }
 
 std::span<const std::string_view> World::names_of_moves() {
+  write_moves();
   for (std::size_t i = 0; i < moves_count_; ++i) move_names_[i] = name(moves_[i]);
   return {move_names_.data(), moves_count_};
 }
@@ -78,24 +85,79 @@ void World::begin() {
 }
 
 std::span<const Move> World::enabled() {
-  moves_count_ = 0;
-  for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank)
-    if (is_rank_free(rank)) add_host_moves(rank);
-  for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank)
-    if (devices_[rank]->arrived() != 0) add_completions(rank);
-  if (moves_count_ == 0 && !is_over()) {
-    is_stuck_ = true;
-    if (violated_.is_empty()) violate(Property::a5, who_waits());
-  }
+  count_enabled();
+  write_moves();
   return {moves_.data(), moves_count_};
 }
 
-void World::add_completions(std::uint32_t rank) {
-  for (std::uint32_t bits = devices_[rank]->arrived(); bits != 0; bits &= bits - 1) {
-    const auto stream = static_cast<std::uint8_t>(std::countr_zero(bits));
-    if (devices_[rank]->at(stream).can_complete())
-      add({static_cast<std::uint8_t>(rank), MoveKind::complete, stream});
+std::size_t World::count_enabled() {
+  std::size_t count = 0;
+  for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank) {
+    look_at_host(rank);
+    look_at_streams(rank);
+    count += possible_[rank].host_moves + possible_[rank].completions_count;
   }
+  if (count == 0 && !is_over()) {
+    is_stuck_ = true;
+    if (violated_.is_empty()) violate(Property::a5, who_waits());
+  }
+  return count;
+}
+
+void World::look_at_host(std::uint32_t rank) {
+  Possible& of = possible_[rank];
+  of.hooks = 0;
+  of.host_moves = 0;
+  if (!is_rank_free(rank)) return;
+  of.hooks = ranks_[rank]->open_hooks();
+  of.host_moves = std::max<std::size_t>(ranks_[rank]->open_hooks_count(), 1);  // or the end
+  if (of.hooks == 0 || settings_.is_any_order()) return;
+  const auto& order = orders_[ranks_[rank]->pass()].hooks;
+  if (places_[rank] == order.size()) return;
+  of.hooks = std::uint64_t{1} << order[places_[rank]];
+  of.host_moves = 1;
+}
+
+void World::look_at_streams(std::uint32_t rank) {
+  Possible& of = possible_[rank];
+  of.completions = 0;
+  of.completions_count = 0;
+  for (std::uint32_t bits = devices_[rank]->arrived(); bits != 0; bits &= bits - 1) {
+    const auto stream = static_cast<std::uint32_t>(std::countr_zero(bits));
+    if (!devices_[rank]->at(stream).can_complete()) continue;
+    of.completions |= std::uint64_t{1} << stream;
+    ++of.completions_count;
+  }
+}
+
+void World::write_moves() {
+  moves_count_ = 0;
+  for (std::uint8_t rank = 0; rank < settings_.ranks; ++rank) {
+    for (std::uint64_t open = possible_[rank].hooks; open != 0; open &= open - 1)
+      add({rank, MoveKind::hook, static_cast<std::uint8_t>(std::countr_zero(open))});
+    if (possible_[rank].hooks == 0 && possible_[rank].host_moves != 0)
+      add({rank, MoveKind::end, 0});
+  }
+  for (std::uint8_t rank = 0; rank < settings_.ranks; ++rank)
+    for (std::uint64_t bits = possible_[rank].completions; bits != 0; bits &= bits - 1)
+      add({rank, MoveKind::complete, static_cast<std::uint8_t>(std::countr_zero(bits))});
+}
+
+Move World::enabled_at(std::size_t index) const {
+  for (std::uint8_t rank = 0; rank < settings_.ranks; ++rank) {
+    const Possible& of = possible_[rank];
+    if (index < of.host_moves)
+      return of.hooks == 0 ? Move{rank, MoveKind::end, 0}
+                           : Move{rank, MoveKind::hook, place_of_bit(of.hooks, index)};
+    index -= of.host_moves;
+  }
+  for (std::uint8_t rank = 0; rank < settings_.ranks; ++rank) {
+    const Possible& of = possible_[rank];
+    if (index < of.completions_count)
+      return {rank, MoveKind::complete, place_of_bit(of.completions, index)};
+    index -= of.completions_count;
+  }
+  ZP_CHECK(false, "a move that is not possible");
 }
 
 bool World::is_rank_free(std::uint32_t rank) const {
@@ -111,18 +173,6 @@ std::uint64_t World::progress(std::uint32_t rank) const {
   const Rank& of = *ranks_[rank];
   return of.pass() * std::uint64_t{100} +
          static_cast<std::uint64_t>(std::popcount(of.all_hooks() & ~of.open_hooks()));
-}
-
-void World::add_host_moves(std::uint32_t rank) {
-  const auto number = static_cast<std::uint8_t>(rank);
-  std::uint64_t open = ranks_[rank]->open_hooks();
-  if (open == 0) return add({number, MoveKind::end, 0});
-  if (!settings_.is_any_order()) {
-    const auto& order = orders_[ranks_[rank]->pass()].hooks;
-    if (places_[rank] < order.size()) open = std::uint64_t{1} << order[places_[rank]];
-  }
-  for (; open != 0; open &= open - 1)
-    add({number, MoveKind::hook, static_cast<std::uint8_t>(std::countr_zero(open))});
 }
 
 // Behind what others fired and the rank has fired too, or does not have to.
@@ -165,6 +215,10 @@ void World::take(Move move) {
     if (!settings_.is_any_order()) find_places(ranks_[move.rank]->pass());
   }
   if (!board_.mismatch().empty()) violate(Property::a4, board_.mismatch());
+}
+
+void World::take_at(std::size_t index) {
+  take(enabled_at(index));
 }
 
 void World::fire(std::uint32_t rank, std::uint32_t p) {

@@ -36,7 +36,11 @@ class World final : private BackwardObserver {
   // What may happen next, ranks first and in their order; valid until the next call. Where nothing
   // may although something is left to do, A5 is violated.
   std::span<const Move> enabled();
+  // The same for those who only pick: how many, and the one at `index`.
+  std::size_t count_enabled();
+  Move enabled_at(std::size_t index) const;
   void take(Move move);
+  void take_at(std::size_t index);
   // Everything is done, or nothing can happen any more. What is violated does not end it, so that
   // nothing hides behind what is seen first.
   bool is_over() const;
@@ -59,7 +63,7 @@ class World final : private BackwardObserver {
   std::string_view name(Move move) const {  // "r0.p3", "r1.end", "r0.reduction"
     return name_views_[place_of(move)];
   }
-  std::span<const std::string_view> names_of_moves();  // of the last enabled()
+  std::span<const std::string_view> names_of_moves();  // of the last enabled() or count_enabled()
   // Calls through the seam's ports (hooks and graph tasks; kernels and memory; streams;
   // collectives) and decisions between several moves.
   std::uint64_t events() const { return surroundings_.events; }
@@ -83,9 +87,17 @@ class World final : private BackwardObserver {
   void make_names();
   void build();
   void violate(Property property, std::string explanation);
+  // What a rank's host and streams may do next, a bit each.
+  struct Possible {
+    std::uint64_t hooks = 0;
+    std::size_t host_moves = 0;     // so many hooks, or the end
+    std::uint64_t completions = 0;  // by stream
+    std::size_t completions_count = 0;
+  };
+  void look_at_host(std::uint32_t rank);
+  void look_at_streams(std::uint32_t rank);
   void add(Move move) { moves_[moves_count_++] = move; }
-  void add_host_moves(std::uint32_t rank);
-  void add_completions(std::uint32_t rank);
+  void write_moves();
   void fire(std::uint32_t rank, std::uint32_t p);
   void end_pass(std::uint32_t rank);
   // In Order::same: brings up to date where in the order of the pass its ranks are, and what of the
@@ -103,8 +115,9 @@ class World final : private BackwardObserver {
   std::vector<Fingerprint> ground_;  // by rank
   mutable std::vector<Fingerprint> digests_;
   mutable std::uint32_t stale_ = 0;  // a bit for each rank whose digest has to be taken again
-  std::vector<Move> moves_;          // room for all that there can be
-  std::size_t moves_count_ = 0;      // of them, possible now
+  std::array<Possible, Settings::kRanksMax> possible_{};
+  std::vector<Move> moves_;      // room for all that there can be
+  std::size_t moves_count_ = 0;  // of them, possible now
   // By pass, Order::same: what the first to come there chose. From `common` on, some rank has not
   // come so far, so those are facts.
   struct CommonOrder {
