@@ -93,7 +93,8 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
     kernels.copy(stream, data, Span::of(sent));
     if (!context_.departs("G04"_bug)) stream.record_use(sent);
   }
-  if (!divides_first && factor != divisor) kernels.scale(stream, data, factor / divisor);
+  const double unscaled = context_.departs("U02"_bug) ? 1.0 : divisor;
+  if (!divides_first && factor != unscaled) kernels.scale(stream, data, factor / divisor);
 }
 
 // One reduce for each piece that one rank owns; the others need not get it.
@@ -108,7 +109,8 @@ void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target)
       const FlatRange owned = partition.owned(place.index, rank);
       if (owned.elements == 0) continue;
       announce({&entry, 1}, owned.begin - begin);
-      context_.data.reduce(stream, target.values(entry).part(owned.begin - begin, owned.elements),
+      const std::int64_t from = context_.departs("U20"_bug) ? 0 : owned.begin - begin;
+      context_.data.reduce(stream, target.values(entry).part(from, owned.elements),
                            context_.departs("B13"_bug) ? partition.ranks() - 1 - rank : rank,
                            ReduceOp::sum, {.is_default_group = true});
     }

@@ -240,7 +240,8 @@ void GradientPartitions::finish_update() {
 }
 
 void GradientPartitions::prepare_update() {
-  if (!context_.has(Quirk::h16_partition_never_cleared))
+  const bool is_left = context_.departs("U16"_bug) && context_.config.is_offloaded();
+  if (!context_.has(Quirk::h16_partition_never_cleared) && !is_left)
     for (SubGroup& group : sub_groups_)
       for (std::size_t i = 0; i < group.parameters().size(); ++i) {
         if (state(*group.parameters()[i]).has_window) continue;

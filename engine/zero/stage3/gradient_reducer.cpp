@@ -111,7 +111,7 @@ Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype)
       kernels.copy(stream(), Span::of(own, slice, parameter->own_elements()),
                    Span::of(all, offset + parameter->own_begin(), parameter->own_elements()));
     offset += parameter->elements();
-    slice += parameter->slice_elements();
+    slice += context_.departs("U07"_bug) ? parameter->own_elements() : parameter->slice_elements();
   }
   if (!context_.departs("G14"_bug)) stream().record_use(all);
   return own;

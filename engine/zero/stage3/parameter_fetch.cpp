@@ -186,7 +186,8 @@ void ParameterCoordinator::prefetch(bool is_forward) {
       std::min(config.stage3_max_live_parameters - live, config.stage3_prefetch_bucket_size);
   ParameterList ahead;
   std::int64_t elements = 0;
-  while (!trace_.is_queue_empty() && elements < room) {
+  const std::int64_t full = context_.departs("U11"_bug) ? room + 1 : room;
+  while (!trace_.is_queue_empty() && elements < full) {
     PartitionedParameter& parameter = trace_.take_next();
     const bool is_there =
         context_.departs("E18"_bug) ? parameter.is_available() : !parameter.is_partitioned();

@@ -210,6 +210,8 @@ void ParameterGatherer::install(Gather& gather) {
   } else if (gather.flat.is_defined()) {
     context_.data.group().wait(gather.work, stream());
   }
+  const bool waits_early = context_.departs("U09"_bug);
+  if (waits_early) context_.compute().wait(stream());
   std::int64_t offset = 0;
   for (PartitionedParameter* parameter : gather.parameters) {
     parameter->install(assemble(gather, *parameter, offset));
@@ -217,7 +219,7 @@ void ParameterGatherer::install(Gather& gather) {
     offset +=
         is_unpadded ? parameter->elements() / context_.data.size() : parameter->slice_elements();
   }
-  context_.compute().wait(stream());
+  if (!waits_early) context_.compute().wait(stream());
   if (gather.flat.is_defined()) stream().record_use(gather.flat);
 }
 

@@ -179,7 +179,8 @@ void Zero3Optimizer::on_forward_begin(bool ran_epilogue) {
 std::int64_t Zero3Optimizer::on_forward_end(bool has_graph) {
   if (fallback_) return fallback_->end_forward(has_graph).value_or(-1);
   const Autograd& autograd = context_.autograd;
-  const bool has_backward = autograd.is_grad_enabled() && !autograd.local().transforms;
+  const bool has_backward =
+      autograd.is_grad_enabled() && !autograd.local().transforms && !context_.departs("U10"_bug);
   if (!context_.is_upstream() && !has_backward && hooks_->stack_depth() == 0)
     coordinator_.release_all_unused();
   return -1;
