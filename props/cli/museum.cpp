@@ -25,7 +25,11 @@ constexpr std::uint64_t kMostWorkers = 64;
 class MuseumVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_words(words_, {"ID", "entries of the bug catalogue, A01 to H17 (default: all)"});
+    flags.add_words(
+        words_,
+        {"ID",
+         "entries of the bug catalogue, A01 to H17, or further faults, U01 to U20 (default: "
+         "all)"});
     flags.add_switch("quick", is_quick_, "tier 1 alone, fewer cases, nothing minimised");
     flags.add_switch("matrix", has_matrix_, "which property catches what, and what it alone does");
     flags.add_value("budget", budget_,
@@ -97,12 +101,14 @@ class MuseumVerb final : public Verb {
     if (!words_.empty()) return chosen;
     if (is_quick_) return museum::quick_set();
     for (const Entry& entry : museum::entries()) chosen.push_back(&entry);
+    for (const Entry& entry : museum::group_unseen()) chosen.push_back(&entry);
     return chosen;
   }
 
   static std::string unknown(const std::string& word) {
     std::vector<std::string_view> ids;
     for (const Entry& entry : museum::entries()) ids.push_back(entry.id);
+    for (const Entry& entry : museum::group_unseen()) ids.push_back(entry.id);
     return fmt::format("museum: unknown entry '{}': {}", word, did_you_mean(word, ids));
   }
 
