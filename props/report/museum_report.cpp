@@ -221,4 +221,24 @@ std::string museum_replay_text(const museum::ReadToken& token, const museum::Tri
   return text;
 }
 
+std::string museum_replay_json(const museum::ReadToken& token, const museum::TrialResult& planted,
+                               const museum::TrialResult& healthy) {
+  const auto side = [](const museum::TrialResult& result) {
+    Json falsified = Json::array();
+    for (const museum::Falsified& one : result.falsified)
+      falsified.push_back({{"id", one.property->id},
+                           {"number", one.property->number},
+                           {"rank", one.rank < 0 ? Json(nullptr) : Json(one.rank)},
+                           {"text", one.text}});
+    return Json{{"events", result.events}, {"falsified", falsified}};
+  };
+  return Json{{"schema", "zeroproof.museum_replay/1"},
+              {"id", token.id},
+              {"case", Json::parse(train::case_json(token.specimen.spec))},
+              {"schedule", museum::token_of(token.specimen, token.id)},
+              {"planted", side(planted)},
+              {"healthy", side(healthy)}}
+      .dump();
+}
+
 }  // namespace zeroproof
