@@ -43,7 +43,9 @@ class MuseumVerb final : public Verb {
     flags.add_value("workers", workers_, {"N", "threads (default: as the machine has)"});
     flags.add_value("case", case_,
                     {"JSON", "one case in the first order, with the fault of ID and without"});
-    flags.add_value("replay", replay_, {"TOKEN", "one specimen, or a file that holds it, again: with its fault and without"});
+    flags.add_value(
+        "replay", replay_,
+        {"TOKEN", "one specimen, or a file that holds it, again: with its fault and without"});
   }
 
   Result<VerbResult> run(Session& session) override {
