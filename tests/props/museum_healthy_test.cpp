@@ -19,16 +19,21 @@ TEST_P(HealthyCase, Holds) {
 }
 
 // A cast that autocast shares between uses is differentiated behind the release of the later one.
-INSTANTIATE_TEST_SUITE_P(
-    SharedCast, HealthyCase,
-    testing::Values(
-        R"({"stage":3,"precision":3,"is_tiled":1,"plain_linear":1,
+INSTANTIATE_TEST_SUITE_P(SharedCast, HealthyCase,
+                         testing::Values(
+                             R"({"stage":3,"precision":3,"is_tiled":1,"plain_linear":1,
             "layers":[{"inputs":2,"is_linked":1}],"calls":[{},{}],"micros":[{}]})",
-        R"({"ranks":2,"stage":3,"precision":3,"is_tiled":1,"plain_linear":1,
+                             R"({"ranks":2,"stage":3,"precision":3,"is_tiled":1,"plain_linear":1,
             "layers":[{"inputs":2,"is_linked":1}],"calls":[{},{}],"micros":[{}]})",
-        R"({"stage":3,"precision":3,"heads":2,"plain_linear":1,
+                             R"({"stage":3,"precision":3,"heads":2,"plain_linear":1,
             "layers":[{"inputs":2,"is_linked":1},{}],"calls":[{"layer":1},{},{}],
             "micros":[{"losses":2}]})"));
+
+// What one call of a layer left in a kept graph is not for another call to reclaim.
+INSTANTIATE_TEST_SUITE_P(
+    KeptGraph, HealthyCase,
+    testing::Values(
+        R"({"ranks":2,"stage":3,"heads":2,"layers":[{}],"calls":[{},{}],"micros":[{}]})"));
 
 }  // namespace
 }  // namespace zeroproof::museum
