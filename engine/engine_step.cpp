@@ -131,6 +131,7 @@ void Engine::Core::coalesce(const std::function<void()>& body) {
                         : *boundary_override_ ? "gradient_accumulation_boundary:true"
                                               : "gradient_accumulation_boundary:false");
   };
+  if (context.departs("B26"_bug)) return body();  // the block changes nothing
   if (context.departs("B28"_bug) && options.id.value > 0) return body();  // the outer one's alone
   is_in_block_ = true;
   context.is_coalescing = !context.departs("B27"_bug);

@@ -68,8 +68,10 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
                                   Span data, DType communication_dtype) {
   const ZeroConfig& config = context_.config;
   Kernels& kernels = context_.kernels();
-  const double divisor = context_.averaging_divisor();
-  const double factor = config.gradient_predivide_factor;
+  // C09 of the catalogue: what lies outside the bucket is sent as it is.
+  const bool is_forgotten = context_.departs("C09"_bug) && entries.front().oversized >= 0;
+  const double divisor = is_forgotten ? 1.0 : context_.averaging_divisor();
+  const double factor = is_forgotten ? 1.0 : config.gradient_predivide_factor;
   const bool divides_first = config.reduce_scatter || config.prescale_gradients;
   if (context_.departs("C08"_bug)) {
     for (FlatGroup& group : groups_)  // the accumulator, and not the message

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "engine/engine_error.h"
 #include "engine/zero/bucket_events.h"
@@ -81,6 +82,9 @@ void GradientPartitions::flush_all() {
 
 void GradientPartitions::flush(GradientBucket& bucket) {
   report_flush(bucket);
+  for (PartitionedParameter* parameter : bucket.parameters())
+    if (Tensor& fused = parameter->fused_grad(); fused.is_defined())  // and nothing else counts
+      parameter->parameter().tensor.set_grad(std::exchange(fused, {}));
   check(bucket);
   bucket.order_before(reducer_.stream());
   const ParameterList& parameters = bucket.take_all();
@@ -195,7 +199,10 @@ void GradientPartitions::clear_buckets() {
 
 void GradientPartitions::drop_backward() {
   for (auto& [name, bucket] : buckets_) bucket.clear();
-  for (State& its : states_) its.has_pending = false;
+  for (State& its : states_) {
+    its.has_pending = false;
+    if (its.parameter) its.parameter->fused_grad() = {};
+  }
   for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
 }
 

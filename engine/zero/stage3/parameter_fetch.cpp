@@ -1,5 +1,6 @@
 // Fetches, the trace, and the checks that ranks agree (zero_semantics 3.3, 3.5).
 #include <algorithm>
+#include <stdexcept>
 
 #include "engine/engine_error.h"
 #include "engine/zero/stage3/parameter_coordinator.h"
@@ -89,6 +90,7 @@ void ParameterCoordinator::fetch(const ModuleCall& call, bool is_forward) {
   }
   const ParameterList needed = call.module->parameters();
   if (is_forward && is_recomputing() && departs_in_recompute(needed)) return trace_.advance();
+  if (is_forward && is_recomputing() && context_.departs("F11"_bug)) take_from_pool(call);
   if (!is_forward && context_.departs("E10"_bug)) run_another_tile(needed);
   if (context_.departs("F09"_bug)) {
     ParameterList unknown = needed;
@@ -114,6 +116,13 @@ void ParameterCoordinator::fetch(const ModuleCall& call, bool is_forward) {
     }
   }
   trace_.advance();
+}
+
+// F11 of the catalogue: a recompute gathers into one of two buffers, and gives none back.
+void ParameterCoordinator::take_from_pool(const ModuleCall& call) {
+  if (call.module->parameters().empty()) return;
+  pooled_.insert(call.module->id);
+  if (pooled_.size() > 2) throw std::runtime_error("no buffer is free for " + call.module->name);
 }
 
 bool ParameterCoordinator::is_recomputing() const {

@@ -141,7 +141,8 @@ void ParameterGatherer::issue(Gather& gather) {
   gather.flat = flat_for(gather, slices * ranks, is_recycled);
   const Span all = Span::of(gather.flat);
   const Span own = all.part(slices * context_.data.group().rank(), slices);
-  const bool is_unordered = context_.departs("G09"_bug) || is_recycled;
+  const bool is_bare = context_.departs("G20"_bug) && !gather.is_async;  // driven by hand
+  const bool is_unordered = context_.departs("G09"_bug) || is_recycled || is_bare;
   if (!is_unordered) stream().wait(context_.compute());  // slices of an update just queued
   Stream& copying = context_.departs("F27"_bug) ? context_.compute() : stream();
   std::int64_t offset = 0;

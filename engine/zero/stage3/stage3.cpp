@@ -28,7 +28,8 @@ Zero3Optimizer::Zero3Optimizer(ZeroContext& context)
       modules_(context.module, gatherer_, context.events),
       coordinator_(context, gatherer_),
       linear_(context.autograd, gatherer_,
-              context.config.memory_efficient_linear && !context.skips_frames),
+              context.config.memory_efficient_linear && !context.skips_frames,
+              context.departs("A32"_bug) ? FunctionForm::legacy : FunctionForm::split),
       coalesced_(context.parameters.size()) {
   for (Zero3Module* leaf : configured_leaf_modules(context.config, modules_))
     modules_.set_leaf(*leaf);
