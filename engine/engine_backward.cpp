@@ -260,7 +260,8 @@ void Engine::Core::epilogue() {
 
 void Engine::Core::on_graph_task_begin(GraphTaskId task, bool) {
   const bool begins_in_forward = !open_forwards_.empty() && open_forwards_.back() == tasks_.size();
-  const bool is_nested_in_one = !tasks_.empty() && tasks_.back().is_pre_user;
+  const bool is_nested_in_one =
+      !tasks_.empty() && tasks_.back().is_pre_user && !context.departs("U19"_bug);
   tasks_.push_back({.id = task,
                     .is_pre_user = begins_in_forward || is_nested_in_one,
                     .is_transform = is_in_transform(),

@@ -12,10 +12,15 @@ namespace zeroproof {
 namespace {
 
 // The engine's own autocast setting wins over one around it; where it has none, a region around
-// it is switched off inside (zero_semantics 6.1).
-AutocastOptions autocast_of(const ZeroConfig& config, const AutocastSetting& outer) {
-  if (!config.torch_autocast.enabled) return {.is_enabled = false, .dtype = outer.dtype};
-  return {.is_enabled = true, .dtype = config.torch_autocast.dtype};
+// it is switched off inside (zero_semantics 6.1). A cast that several modules share is
+// differentiated behind a later one's release, into a parameter that is partitioned; and it would
+// keep whole what stage 3 releases. So every use has a cast of its own there, unlike upstream.
+AutocastOptions autocast_of(const ZeroContext& context, const AutocastSetting& outer) {
+  const TorchAutocastConfig& own = context.config.torch_autocast;
+  if (!own.enabled) return {.is_enabled = false, .dtype = outer.dtype};
+  AutocastOptions options{.is_enabled = true, .dtype = own.dtype};
+  if (context.config.stage == 3 && !context.is_upstream()) options.is_cache_enabled = false;
+  return options;
 }
 
 }  // namespace
@@ -56,7 +61,7 @@ TensorList Engine::Core::run_module(const TensorList& inputs) {
   const AutocastSetting outer = autograd.local().autocast.on(device.type());
   std::optional<Autocast> region;
   if (config.torch_autocast.enabled || outer.is_enabled)
-    region.emplace(autograd, device.type(), autocast_of(config, outer));
+    region.emplace(autograd, device.type(), autocast_of(context, outer));
   struct Inside {
     Core& core;
     explicit Inside(Core& engine) : core(engine) {
@@ -108,6 +113,10 @@ Tensor Engine::Core::on_output_gradient(const std::shared_ptr<ForwardRecord>& re
   }
   const Events::Call call(context.events, "engine.backward_prologue_per_tensor");
   const bool divides = divides_at_outputs() && scales_wrt_gas_ && gas() != 1.0;
+  const bool is_divided_again =
+      context.departs("C03"_bug) && context.autograd.global().managed_backwards > 0;
+  if (is_divided_again && !is_running() && gas() != 1.0 && grad.is_defined())
+    return div(context.autograd, grad, gas());  // though the one that runs has divided the loss
   if (is_in_transform() || !grad.is_defined() || !divides) return {};
   return div(context.autograd, grad, gas());
 }

@@ -197,7 +197,8 @@ void Stage12Optimizer::reduce_sums() {
       has_overlap() && context_.has(Quirk::h14_overlap_boundary_hooks_only);
   for (FlatGroup& group : groups_)
     for (ZeroParameter* parameter : reduction_order(group)) {
-      if (!accumulated(*parameter).is_defined() || progress(*parameter).is_sum_taken) continue;
+      const bool is_taken = progress(*parameter).is_sum_taken && !context_.departs("U17"_bug);
+      if (!accumulated(*parameter).is_defined() || is_taken) continue;
       if (is_left_to_hooks) {
         group.add_owned(group.open_pending(), slot(*parameter).index,
                         Span::of(accumulated(*parameter)));
@@ -222,8 +223,13 @@ void Stage12Optimizer::gradient_epilogue() {
   const Events::Call call(context_.events, "z12.independent_gradient_partition_epilogue");
   if (context_.departs("A02"_bug) && context_.has_nested_task)
     for (IpgBucket& bucket : buckets_) bucket.clear();
-  for (IpgBucket& bucket : buckets_) flush(bucket);
-  if (has_overlap()) context_.compute().wait(context_.reduction());
+  const bool waits_early = context_.departs("U08"_bug);
+  if (has_overlap() && waits_early) context_.compute().wait(context_.reduction());
+  for (IpgBucket& bucket : buckets_) {
+    if (bucket.is_empty() && context_.departs("U03"_bug)) break;
+    flush(bucket);
+  }
+  if (has_overlap() && !waits_early) context_.compute().wait(context_.reduction());
   commit();
   {
     const Events::Call clearing(context_.events, "z12.clear_param_grad_only");
@@ -272,7 +278,8 @@ bool Stage12Optimizer::abandon_gradients() {
   const bool has_contributed = has_flushed_ || (!partitions_gradients() && backwards_ > 0) ||
                                (context_.is_coalescing && backwards_ > 0);
   for (IpgBucket& bucket : buckets_) bucket.clear();
-  for (FlatGroup& group : groups_) group.drop_pending();
+  if (!context_.departs("U12"_bug))
+    for (FlatGroup& group : groups_) group.drop_pending();
   std::ranges::fill(progress_, Progress{});
   clear_grads();
   if (is_ready_) --micro_;

@@ -68,8 +68,10 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
                                   Span data, DType communication_dtype) {
   const ZeroConfig& config = context_.config;
   Kernels& kernels = context_.kernels();
-  const double divisor = context_.averaging_divisor();
-  const double factor = config.gradient_predivide_factor;
+  // C09 of the catalogue: what lies outside the bucket is sent as it is.
+  const bool is_forgotten = context_.departs("C09"_bug) && entries.front().oversized >= 0;
+  const double divisor = is_forgotten ? 1.0 : context_.averaging_divisor();
+  const double factor = is_forgotten ? 1.0 : config.gradient_predivide_factor;
   const bool divides_first = config.reduce_scatter || config.prescale_gradients;
   if (context_.departs("C08"_bug)) {
     for (FlatGroup& group : groups_)  // the accumulator, and not the message
@@ -93,7 +95,8 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
     kernels.copy(stream, data, Span::of(sent));
     if (!context_.departs("G04"_bug)) stream.record_use(sent);
   }
-  if (!divides_first && factor != divisor) kernels.scale(stream, data, factor / divisor);
+  const double unscaled = context_.departs("U02"_bug) ? 1.0 : divisor;
+  if (!divides_first && factor != unscaled) kernels.scale(stream, data, factor / divisor);
 }
 
 // One reduce for each piece that one rank owns; the others need not get it.
@@ -108,7 +111,8 @@ void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target)
       const FlatRange owned = partition.owned(place.index, rank);
       if (owned.elements == 0) continue;
       announce({&entry, 1}, owned.begin - begin);
-      context_.data.reduce(stream, target.values(entry).part(owned.begin - begin, owned.elements),
+      const std::int64_t from = context_.departs("U20"_bug) ? 0 : owned.begin - begin;
+      context_.data.reduce(stream, target.values(entry).part(from, owned.elements),
                            context_.departs("B13"_bug) ? partition.ranks() - 1 - rank : rank,
                            ReduceOp::sum, {.is_default_group = true});
     }

@@ -27,6 +27,7 @@ StepPlan plan_step(ZeroContext& context, const std::function<bool()>& overflows,
   StepPlan plan;
   plan.outcome.has_overflow = checks_overflow(context) && overflows();
   const double scale = context.loss_scaler.scale();
+  if (context.departs("U14"_bug) && plan.outcome.has_overflow) return plan;
   context.loss_scaler.update(plan.outcome.has_overflow);
   if (plan.outcome.has_overflow) return plan;
   const double norm_scaled = norm();
@@ -38,6 +39,7 @@ StepPlan plan_step(ZeroContext& context, const std::function<bool()>& overflows,
   const bool leaves_unclipped = context.departs("C17"_bug) && context.config.bf16.enabled;
   const double clip = leaves_unclipped ? 0.0 : context.config.gradient_clipping;
   plan.divisor = unscale_and_clip_divisor(used, norm_scaled, clip);
+  if (context.departs("U15"_bug) && plan.divisor > used) plan.divisor /= used;
   if (context.departs("C14"_bug) && clip > 0.0)
     plan.divisor = std::min(used, norm_scaled / clip);  // the other way round
   const bool has_phantom_scale =

@@ -1,39 +1,12 @@
 #include "props/cli/engine_picture.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-
-#include "model/check.h"
+#include "props/cli/scratch_folder.h"
 #include "props/report/picture/pictures.h"
 #include "props/report/text.h"
 #include "props/train/schedule_traces.h"
 
 namespace zeroproof {
-namespace {
-
-namespace fs = std::filesystem;
-
-// A folder that is gone when its owner is.
-class ScratchFolder {
- public:
-  ScratchFolder() : path_((fs::temp_directory_path() / "zeroproof-show-XXXXXX").string()) {
-    ZP_CHECK(mkdtemp(path_.data()) != nullptr, "no folder for temporary files");
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 void mark_last_events(const LocatedFindings& findings, Picture& picture) {
   for (const LocatedFinding& finding : findings) {
@@ -56,7 +29,9 @@ void mark_last_events(const LocatedFindings& findings, Picture& picture) {
   }
 }
 
-}  // namespace
+void forget_files(Picture& picture) {
+  for (PictureProcess& process : picture.processes) process.facts.pop_back();
+}
 
 Result<Picture> engine_schedule_picture(const Schedule& schedule, const LocatedFindings& findings) {
   const ScratchFolder scratch;
@@ -65,9 +40,7 @@ Result<Picture> engine_schedule_picture(const Schedule& schedule, const LocatedF
   auto picture = trace_picture(*paths, {}, {});
   if (!picture) return picture;
   mark_last_events(findings, *picture);
-  for (PictureProcess& process : picture->processes) {
-    process.facts.pop_back();  // the file, which is gone
-  }
+  forget_files(*picture);
   return picture;
 }
 

@@ -11,4 +11,9 @@ namespace zeroproof {
 // marked at the last event of their rank. Errors as of train::write_schedule_traces().
 Result<Picture> engine_schedule_picture(const Schedule& schedule, const LocatedFindings& findings);
 
+// Marks findings that name no event at the last one of their rank.
+void mark_last_events(const LocatedFindings& findings, Picture& picture);
+// Takes the last fact of every process away: its file, of a picture of temporary ones.
+void forget_files(Picture& picture);
+
 }  // namespace zeroproof

@@ -76,7 +76,9 @@ Json properties() {
 
 Json museum_entries() {
   Json list = Json::array();
-  for (const museum::Entry& entry : museum::entries()) {
+  std::vector<museum::Entry> all = museum::entries();
+  all.insert(all.end(), museum::group_unseen().begin(), museum::group_unseen().end());
+  for (const museum::Entry& entry : all) {
     const std::string id = fmt::format("museum/{}", entry.id);
     Json row = {{"id", id}, {"description", entry.fault}, {"slug", entry.row().slug}};
     if (!entry.is_modelled()) row["description"] = fmt::format("not modelled: {}", entry.reason);

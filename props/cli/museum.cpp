@@ -7,12 +7,16 @@
 #include "model/nearest_name.h"
 #include "props/cli/budget.h"
 #include "props/cli/explore_watch.h"
+#include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/shell_quote.h"
+#include "props/cli/specimen_files.h"
 #include "props/cli/verb.h"
 #include "props/museum/hunt.h"
+#include "props/report/museum_findings.h"
 #include "props/report/museum_report.h"
 #include "props/report/progress.h"
+#include "props/report/svg.h"
 
 namespace zeroproof {
 namespace {
@@ -25,7 +29,11 @@ constexpr std::uint64_t kMostWorkers = 64;
 class MuseumVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_words(words_, {"ID", "entries of the bug catalogue, A01 to H17 (default: all)"});
+    flags.add_words(
+        words_,
+        {"ID",
+         "entries of the bug catalogue, A01 to H17, or further faults, U01 to U20 (default: "
+         "all)"});
     flags.add_switch("quick", is_quick_, "tier 1 alone, fewer cases, nothing minimised");
     flags.add_switch("matrix", has_matrix_, "which property catches what, and what it alone does");
     flags.add_value("budget", budget_,
@@ -35,7 +43,9 @@ class MuseumVerb final : public Verb {
     flags.add_value("workers", workers_, {"N", "threads (default: as the machine has)"});
     flags.add_value("case", case_,
                     {"JSON", "one case in the first order, with the fault of ID and without"});
-    flags.add_value("replay", replay_, {"TOKEN", "one specimen again, with its fault and without"});
+    flags.add_value(
+        "replay", replay_,
+        {"TOKEN", "one specimen, or a file that holds it, again: with its fault and without"});
   }
 
   Result<VerbResult> run(Session& session) override {
@@ -59,10 +69,36 @@ class MuseumVerb final : public Verb {
         std::make_shared<const MuseumReport>(museum::hunt(*entries, *options, watch));
     view.strategy.clear();
     progress.finish(view);
-    return result_of(session, report);
+    std::string timeline;
+    for (const museum::Found& one : report->found) {
+      if (!one.is_found) continue;
+      auto drawn = draw({std::string(one.entry->id), one.specimen}, words_.size() == 1, session);
+      if (!drawn) return tl::unexpected(drawn.error());
+      timeline = std::move(*drawn);
+    }
+    return result_of(session, report, timeline);
   }
 
  private:
+  // The lanes of a specimen for the terminal, where they are wanted, and its files for --out.
+  static Result<std::string> draw(const museum::ReadToken& token, bool has_text,
+                                  const Session& session) {
+    const std::string& folder = session.common.out_dir;
+    if (folder.empty() && (!has_text || session.common.wants_json)) return std::string();
+    const auto planted = museum::replay(token.specimen, museum::find_entry(token.id));
+    const auto shown = show_specimen(token, located_findings(token, planted), session.program);
+    if (!shown) return tl::unexpected(shown.error());
+    if (!folder.empty()) {
+      if (auto made = make_folder(folder); !made) return tl::unexpected(made.error());
+      if (auto written = write_specimen_files(token, *shown, folder); !written)
+        return tl::unexpected(written.error());
+    }
+    if (!has_text) return std::string();
+    return picture_text(shown->picture,
+                        {.columns = std::max<std::size_t>(session.terminal.columns, 60),
+                         .palette = session.palette});
+  }
+
   Result<museum::HuntOptions> options_of(const Session& session) const {
     museum::HuntOptions options = is_quick_ ? museum::quick_options() : museum::HuntOptions();
     options.seed = session.common.seed;
@@ -97,12 +133,14 @@ class MuseumVerb final : public Verb {
     if (!words_.empty()) return chosen;
     if (is_quick_) return museum::quick_set();
     for (const Entry& entry : museum::entries()) chosen.push_back(&entry);
+    for (const Entry& entry : museum::group_unseen()) chosen.push_back(&entry);
     return chosen;
   }
 
   static std::string unknown(const std::string& word) {
     std::vector<std::string_view> ids;
     for (const Entry& entry : museum::entries()) ids.push_back(entry.id);
+    for (const Entry& entry : museum::group_unseen()) ids.push_back(entry.id);
     return fmt::format("museum: unknown entry '{}': {}", word, did_you_mean(word, ids));
   }
 
@@ -116,19 +154,21 @@ class MuseumVerb final : public Verb {
     return is_good ? ExitCode::held : ExitCode::falsified;
   }
 
-  VerbResult result_of(const Session& session,
-                       const std::shared_ptr<const MuseumReport>& report) const {
+  VerbResult result_of(const Session& session, const std::shared_ptr<const MuseumReport>& report,
+                       const std::string& timeline) const {
     const ExitCode code = code_of(*report);
-    return VerbResult{
-        .code = code,
-        .text =
-            [this, report, code, &session] {
-              std::string text = session.seed_line() + museum_text(*report, session.palette);
-              if (has_matrix_) text += museum_matrix_text(*report);
-              return text + reproduce_lines(*report, session) + session.reproduce_line(code);
-            },
-        .json = [report] { return museum_json(*report); },
-        .junit = [report] { return museum_cases(*report); }};
+    return VerbResult{.code = code,
+                      .text =
+                          [this, report, code, timeline, &session] {
+                            std::string text =
+                                session.seed_line() + museum_text(*report, session.palette);
+                            if (has_matrix_) text += museum_matrix_text(*report);
+                            return text + timeline + reproduce_lines(*report, session) +
+                                   session.reproduce_line(code);
+                          },
+                      .json = [report] { return museum_json(*report); },
+                      .junit = [report] { return museum_cases(*report); },
+                      .findings = [report] { return located_findings(*report); }};
   }
 
   // One line an entry that was asked for by name.
@@ -145,7 +185,13 @@ class MuseumVerb final : public Verb {
   }
 
   Result<VerbResult> run_replay(const Session& session) const {
-    const auto token = museum::read_token(replay_, "--replay");
+    std::string text = replay_;
+    if (!is_schedule_text(text)) {
+      const auto schedule = read_schedule_file(replay_);
+      if (!schedule) return tl::unexpected(schedule.error());
+      text = schedule_text(*schedule);
+    }
+    const auto token = museum::read_token(text, "--replay");
     if (!token) return tl::unexpected(token.error());
     const Entry* const entry = museum::find_entry(token->id);
     if (!entry) return fail(ErrorCode::usage, unknown(token->id));
@@ -153,10 +199,17 @@ class MuseumVerb final : public Verb {
     const auto healthy = museum::replay(token->specimen, nullptr);
     const bool is_good = planted.find(entry->properties) && healthy.falsified.empty();
     const ExitCode code = is_good ? ExitCode::held : ExitCode::falsified;
-    return VerbResult{.code = code, .text = [=, read = *token, &session] {
-                        return session.seed_line() + museum_replay_text(read, planted, healthy) +
-                               session.reproduce_line(code);
-                      }};
+    const auto timeline = draw(*token, true, session);
+    if (!timeline) return tl::unexpected(timeline.error());
+    return VerbResult{
+        .code = code,
+        .text =
+            [=, read = *token, &session] {
+              return session.seed_line() + museum_replay_text(read, planted, healthy) + *timeline +
+                     session.reproduce_line(code);
+            },
+        .json = [=, read = *token] { return museum_replay_json(read, planted, healthy); },
+        .findings = [=, read = *token] { return located_findings(read, planted); }};
   }
 
   Result<VerbResult> run_case(const Session& session) const {

@@ -7,6 +7,8 @@
 namespace zeroproof::museum {
 
 const CatalogueRow& Entry::row() const {
+  static constexpr CatalogueRow kOfNoCatalogue{.id = "U", .slug = "further", .tier = 0};
+  if (is_further()) return kOfNoCatalogue;
   const CatalogueRow* const found = find_row(id.substr(0, 3));
   ZP_CHECK(found, "an entry is of the catalogue: " + std::string(id));
   return *found;
@@ -38,8 +40,9 @@ const Entry& canary() {
 
 const Entry* find_entry(std::string_view id) {
   if (id == canary().id) return &canary();
-  const auto at = std::ranges::find(entries(), id, &Entry::id);
-  return at == entries().end() ? nullptr : &*at;
+  for (const std::span<const Entry> known : {std::span(entries()), group_unseen()})
+    if (const auto at = std::ranges::find(known, id, &Entry::id); at != known.end()) return &*at;
+  return nullptr;
 }
 
 void plant(const Entry* entry, train::TrainCell& cell) {

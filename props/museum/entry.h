@@ -25,7 +25,9 @@ struct Entry {
   std::string_view reason = "";  // not modelled: what our engine lacks for it
 
   bool is_modelled() const { return reason.empty(); }
-  // Of the catalogue; never null.
+  // U01 to U20: written when the generator and the properties were there already, of no catalogue.
+  bool is_further() const { return id.starts_with('U'); }
+  // Of the catalogue, or a row of no tier for a further fault.
   const CatalogueRow& row() const;
 };
 
@@ -43,13 +45,16 @@ std::span<const Entry> group_e();
 std::span<const Entry> group_f();
 std::span<const Entry> group_g();
 std::span<const Entry> group_h();
+// The further faults; any property that is falsified counts.
+std::span<const Entry> group_unseen();
 
-// All of them in the order of their ids; and for the hunt's own check, a fault that anybody has to
-// find. Static.
+// All of the catalogue in the order of their ids; and for the hunt's own check, a fault that
+// anybody has to find. Static.
 const std::vector<Entry>& entries();
 const Entry& canary();
 
-const Entry* find_entry(std::string_view id);  // null: there is none
+// Of the catalogue, a further fault or the canary; null: there is none.
+const Entry* find_entry(std::string_view id);
 
 // The cell with the entry's fault in it. `entry` null: the healthy engine.
 void plant(const Entry* entry, train::TrainCell& cell);

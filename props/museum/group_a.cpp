@@ -136,6 +136,10 @@ const std::array kGroup = std::to_array<Entry>({
      .fault = "a bucket goes when every parameter has fired once; what comes later is dropped",
      .properties = "P26 R7 R9",
      .plant = planted("A36"_bug)},
+    {.id = "A32",
+     .fault = "the linear function has the form that no function transform can take apart",
+     .properties = "R1",
+     .plant = planted("A32"_bug)},
     {.id = "A20",
      .reason = "outputs are hooked by forward, and no state machine starts from a module's"},
     {.id = "A25", .reason = "there is no compiled mode to compare with"},
@@ -143,8 +147,6 @@ const std::array kGroup = std::to_array<Entry>({
      .reason = "an output without a gradient has a node of its own, whose hook is not called"},
     {.id = "A26", .reason = "no pipeline engine: stages do not exchange activations"},
     {.id = "A30", .reason = "no graph compiler: there are no sub-graphs of the engine's own"},
-    {.id = "A32",
-     .reason = "our linear function has the separated form; the legacy form does not exist here"},
 });
 
 }  // namespace

@@ -108,12 +108,17 @@ const std::array kGroup = std::to_array<Entry>({
      .fault = "no_sync fails where the optimizer is offloaded",
      .properties = "R1",
      .plant = planted("B30"_bug)},
+    {.id = "B16",
+     .fault = "a fused gradient goes past .grad, and what autograd brings besides is ignored",
+     .properties = "P26 R7 R9",
+     .plant = planted("B16"_bug)},
+    {.id = "B26",
+     .fault = "the block that puts reductions off is ignored",
+     .properties = "P52 P34 R10",
+     .plant = planted("B26"_bug)},
     {.id = "B11", .reason = "no sparse gradients"},
     {.id = "B14", .reason = "no expert parameter groups with a process group of their own"},
-    {.id = "B16", .reason = "no fused weight gradient that bypasses .grad"},
     {.id = "B24", .reason = "no replica groups: gradients are reduced over one level"},
-    {.id = "B26",
-     .reason = "without no_sync stages 0 and 1 reduce at the boundary alone, where it is refused"},
 });
 
 }  // namespace

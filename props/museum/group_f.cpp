@@ -2,6 +2,7 @@
 #include <array>
 
 #include "props/museum/entry.h"
+#include "props/museum/recompute.h"
 
 namespace zeroproof::museum {
 namespace {
@@ -116,16 +117,23 @@ const std::array kGroup = std::to_array<Entry>({
      .fault = "a wrapper counts its inputs where its first child counts",
      .properties = "P63",
      .plant = planted("F23"_bug)},
-    {.id = "F05", .reason = "generated losses are linear: no second derivative needs a weight"},
     {.id = "F11",
-     .reason = "parameters are gathered into buffers of their own: there is no pool that runs dry"},
+     .fault = "a recompute takes one of two buffers for each module, and gives none back",
+     .properties = "R1",
+     .plant = planted("F11"_bug)},
+    {.id = "F30",
+     .fault =
+         "in a recompute the hook behind a module gives up its parameters, and does nothing else",
+     .properties = "P62 R1 R6 P26",
+     .plant = planted("F30"_bug)},
+    {.id = "F31",
+     .fault = "a recompute runs outside the autocast region of its forward",
+     .properties = "R1 P26 R7 R6",
+     .plant = {.recompute = recompute_without_context}},
+    {.id = "F05", .reason = "generated losses are linear: no second derivative needs a weight"},
     {.id = "F20", .reason = "modules have no training and evaluation mode"},
     {.id = "F22",
      .reason = "one thread runs a backward here, so that no two can fetch a leaf module at once"},
-    {.id = "F30",
-     .reason = "nothing but a gather belongs to a module's hook: casts are the operations' own"},
-    {.id = "F31",
-     .reason = "autocast in a recompute is restored by the checkpoint, which is the model's"},
 });
 
 }  // namespace

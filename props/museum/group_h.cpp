@@ -2,6 +2,7 @@
 #include <array>
 
 #include "props/museum/entry.h"
+#include "props/museum/policies.h"
 
 namespace zeroproof::museum {
 namespace {
@@ -55,11 +56,17 @@ const std::array kGroup = std::to_array<Entry>({
      .fault = "a hook divides by the size of a bucket",
      .properties = "R1",
      .plant = planted("H16"_bug)},
+    {.id = "H05",
+     .fault = "a graph is kept for the backward of every forward, and some have none",
+     .properties = "P81 P84 P63 R12",
+     .plant = planted("H05"_bug)},
+    {.id = "H13",
+     .fault = "a lock around every backward does not let its owner in again",
+     .properties = "R1",
+     .plant = {.decorate_policy = lock_backwards}},
     {.id = "H03", .reason = "an engine's parameters are given to no second engine after it"},
-    {.id = "H05", .reason = "no graph compiler: forwards have no frames to balance"},
     {.id = "H06", .reason = "no graph compiler: reduction targets are made in each step"},
     {.id = "H09", .reason = "no graph compiler: the mode does not switch at run time"},
-    {.id = "H13", .reason = "no graph compiler: no lock stands around a backward"},
     {.id = "H15", .reason = "no graph compiler: engines share no frames"},
     {.id = "H17", .reason = "a checkpoint's context is the model's, not the engine's"},
 });

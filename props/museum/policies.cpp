@@ -1,5 +1,8 @@
 #include "props/museum/policies.h"
 
+#include <optional>
+#include <stdexcept>
+
 namespace zeroproof::museum {
 namespace {
 
@@ -79,7 +82,33 @@ class SharedCallbacks final : public PolicyDecorator {
   bool is_pending_ = false;
 };
 
+class LockedBackwards final : public PolicyDecorator {
+ public:
+  using PolicyDecorator::PolicyDecorator;
+
+  void on_graph_task_begin(HookHost& host, GraphTaskId task) override {
+    if (!owner_) owner_ = task;
+    inner().on_graph_task_begin(host, task);
+  }
+  bool before_gradient(HookHost& host) override {
+    if (owner_ && *owner_ != host.current_graph_task())
+      throw std::runtime_error("resource deadlock avoided: a backward waits for the one around it");
+    return inner().before_gradient(host);
+  }
+  void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) override {
+    if (owner_ == task) owner_.reset();
+    inner().on_graph_task_end(host, task, raised);
+  }
+
+ private:
+  std::optional<GraphTaskId> owner_;
+};
+
 }  // namespace
+
+std::unique_ptr<HookPolicy> lock_backwards(std::unique_ptr<HookPolicy> policy) {
+  return std::make_unique<LockedBackwards>(std::move(policy));
+}
 
 std::unique_ptr<HookPolicy> queue_callback_at_first_hook(std::unique_ptr<HookPolicy> policy) {
   return std::make_unique<CallbackAtFirstHook>(std::move(policy));

@@ -19,6 +19,7 @@ using museum::MuseumReport;
 
 struct Totals {
   std::size_t bugs = 0, modelled = 0, found = 0, tier1_modelled = 0, tier1_found = 0;
+  std::size_t further = 0, further_found = 0;  // of no catalogue
 };
 
 // A bug of the catalogue counts once, and as found where both of a pair of faults are.
@@ -27,13 +28,19 @@ Totals totals_of(const MuseumReport& report) {
     bool is_modelled = false, is_found = true, is_first_tier = false;
   };
   std::map<std::string_view, Bug> bugs;
+  Totals totals;
   for (const Found& one : report.found) {
+    if (one.entry->is_further()) {
+      totals.further += 1;
+      totals.further_found += one.is_found ? 1 : 0;
+      continue;
+    }
     Bug& bug = bugs[one.entry->row().id];
     bug.is_modelled = bug.is_modelled || one.entry->is_modelled();
     bug.is_found = bug.is_found && one.is_found;
     bug.is_first_tier = one.entry->row().tier == 1;
   }
-  Totals totals{.bugs = bugs.size()};
+  totals.bugs = bugs.size();
   for (const auto& [id, bug] : bugs) {
     if (!bug.is_modelled) continue;
     totals.modelled += 1;
@@ -45,7 +52,7 @@ Totals totals_of(const MuseumReport& report) {
 }
 
 std::vector<std::string> row_of(const Found& one) {
-  const std::string tier = std::to_string(one.entry->row().tier);
+  const std::string tier = one.entry->is_further() ? "-" : std::to_string(one.entry->row().tier);
   const std::string id(one.entry->id);
   if (!one.entry->is_modelled()) return {id, tier, "-", std::string(one.entry->reason)};
   if (!one.is_found)
@@ -137,10 +144,14 @@ std::string museum_text(const MuseumReport& report, const Palette& palette) {
                       report.healthy.cases, report.healthy.executions, report.healthy.seconds,
                       report.healthy.is_clean() ? "no finding" : palette.bad("FINDINGS"));
   for (const std::string& finding : report.healthy.findings) text += "  " + finding + "\n";
-  text += fmt::format(
-      "{} of {} entries modelled, {} found; tier 1: {} modelled, {} found, median {:.2f} s\n",
-      totals.modelled, totals.bugs, totals.found, totals.tier1_modelled, totals.tier1_found,
-      median_seconds(report));
+  if (totals.bugs > 0)
+    text += fmt::format(
+        "{} of {} entries modelled, {} found; tier 1: {} modelled, {} found, median {:.2f} s\n",
+        totals.modelled, totals.bugs, totals.found, totals.tier1_modelled, totals.tier1_found,
+        median_seconds(report));
+  if (totals.further > 0)
+    text += fmt::format("{} further faults, of no catalogue: {} found\n", totals.further,
+                        totals.further_found);
   return text;
 }
 
@@ -156,6 +167,8 @@ std::string museum_json(const MuseumReport& report) {
                 {"found", totals.found},
                 {"tier1_modelled", totals.tier1_modelled},
                 {"tier1_found", totals.tier1_found},
+                {"further", totals.further},
+                {"further_found", totals.further_found},
                 {"canary_found", report.canary.is_found},
                 {"healthy_clean", report.healthy.is_clean()},
                 {"healthy_executions", report.healthy.executions},
@@ -206,6 +219,26 @@ std::string museum_replay_text(const museum::ReadToken& token, const museum::Tri
   append_side(text, "planted", planted);
   append_side(text, "healthy", healthy);
   return text;
+}
+
+std::string museum_replay_json(const museum::ReadToken& token, const museum::TrialResult& planted,
+                               const museum::TrialResult& healthy) {
+  const auto side = [](const museum::TrialResult& result) {
+    Json falsified = Json::array();
+    for (const museum::Falsified& one : result.falsified)
+      falsified.push_back({{"id", one.property->id},
+                           {"number", one.property->number},
+                           {"rank", one.rank < 0 ? Json(nullptr) : Json(one.rank)},
+                           {"text", one.text}});
+    return Json{{"events", result.events}, {"falsified", falsified}};
+  };
+  return Json{{"schema", "zeroproof.museum_replay/1"},
+              {"id", token.id},
+              {"case", Json::parse(train::case_json(token.specimen.spec))},
+              {"schedule", museum::token_of(token.specimen, token.id)},
+              {"planted", side(planted)},
+              {"healthy", side(healthy)}}
+      .dump();
 }
 
 }  // namespace zeroproof

@@ -21,5 +21,8 @@ std::string museum_matrix_text(const museum::MuseumReport& report);
 // One specimen again: with the fault and without.
 std::string museum_replay_text(const museum::ReadToken& token, const museum::TrialResult& planted,
                                const museum::TrialResult& healthy);
+// "zeroproof.museum_replay/1" (docs/OUTPUT.md).
+std::string museum_replay_json(const museum::ReadToken& token, const museum::TrialResult& planted,
+                               const museum::TrialResult& healthy);
 
 }  // namespace zeroproof

@@ -253,7 +253,8 @@ void settle_skipped_frames(CaseSpec& spec) {
   spec.is_tiled = spec.experts = spec.reads = spec.container = 0;
   for (CallSpec& call : spec.calls) call.wrap = 0;
   for (MicroSpec& micro : spec.micros) {
-    micro.idle_forward = micro.aborts = micro.has_bypass = micro.gathers = 0;
+    micro.aborts = micro.has_bypass = micro.gathers = 0;
+    if (micro.idle_forward != 1) micro.idle_forward = 0;  // without gradients it claims nothing
     if (micro.block == 2) micro.block = 0;
   }
 }

@@ -56,6 +56,7 @@ void EngineTarget::add_engine(ModelKind kind, const Options& options) {
                      .device = cell_.device,
                      .watch = options.models};
   model.spec = scenario_.spec;
+  model.plant = cell_.plant;
   model.mark_ready = [this, index](const Tensor& parameter, bool is_ready) {
     engines_.at(index)->set_gradient_ready(parameter, is_ready);
   };

@@ -12,6 +12,7 @@
 #include "model/checkpoint/checkpoint.h"
 #include "model/custom_function.h"
 #include "model/functions.h"
+#include "props/train/plant.h"
 
 namespace zeroproof::train {
 namespace {
@@ -184,13 +185,22 @@ TensorList GeneratedModel::run_all(Autograd& ag, const std::vector<Call>& calls,
   return h;
 }
 
+// Inside a checkpoint, for the first time or for its backward.
+TensorList GeneratedModel::run_again(Autograd& ag, const std::vector<Call>& calls,
+                                     const TensorList& inputs) const {
+  const auto body = [&] { return run_all(ag, calls, inputs); };
+  const bool is_recompute = !ag.current_graph_task().is_none();
+  const Plant* const plant = options_.plant;
+  return plant && plant->recompute && is_recompute ? plant->recompute(ag, body) : body();
+}
+
 TensorList GeneratedModel::run_wrapped(Autograd& ag, const std::vector<Call>& calls,
                                        const TensorList& inputs) const {
   const auto wrap = static_cast<Wrap>(spec_.calls[calls.front().number].wrap);
   if (wrap == Wrap::none) return run_all(ag, calls, inputs);
   const std::string label = "c" + std::to_string(calls.front().number);
   const auto body = [this, &ag, calls, label](const TensorList& given) {
-    const auto once = [&] { return run_all(ag, calls, given); };
+    const auto once = [&] { return run_again(ag, calls, given); };
     return options_.watch ? options_.watch->run_checkpoint(label, once) : once();
   };
   const CheckpointKind kind =
@@ -316,7 +326,8 @@ TensorList GeneratedModel::differentiate_tiles(Autograd& ag, const Call& call,
     tile.at(0).set_requires_grad(true);
     const GradMode enabled(ag, true);
     const Tensor loss = tile_loss(ag, call, tile);
-    ag.backward(loss);
+    const double weight = options_.plant ? options_.plant->tile_weight : 1.0;
+    ag.backward(weight == 1.0 ? loss : mul(ag, loss, weight));
     grads.push_back(tile.at(0).grad());
     total = total.is_defined() ? add(ag, total, loss.detach()) : loss.detach();
   }

@@ -49,6 +49,8 @@ class GeneratedModel final : public nn::Module {
   std::vector<Call> calls_of_next() const;
   TensorList run(Autograd& ag, const Call& call, const TensorList& inputs) const;
   TensorList run_all(Autograd& ag, const std::vector<Call>& calls, const TensorList& inputs) const;
+  TensorList run_again(Autograd& ag, const std::vector<Call>& calls,
+                       const TensorList& inputs) const;
   TensorList run_wrapped(Autograd& ag, const std::vector<Call>& calls,
                          const TensorList& inputs) const;
   Tensor run_tiles(Autograd& ag, const Call& call, const TensorList& inputs) const;

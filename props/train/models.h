@@ -50,6 +50,7 @@ enum class ModelKind : std::uint8_t {
 using ReadyMark = std::function<void(const Tensor& parameter, bool is_ready)>;
 
 struct CaseSpec;
+struct Plant;  // props/train/plant.h
 
 struct ModelOptions {
   DataMode data = DataMode::real;
@@ -58,6 +59,7 @@ struct ModelOptions {
   ProgramWatch* watch = nullptr;  // must outlive the graphs; null for none
   ReadyMark mark_ready = {};
   const CaseSpec* spec = nullptr;  // of a generated model; must outlive it
+  const Plant* plant = nullptr;    // a fault in it; must outlive it; null: none
 };
 
 // What a Function of `raising` throws in its first backward.

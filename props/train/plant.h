@@ -1,10 +1,16 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "engine/departure.h"
 #include "engine/hooks/hook_policy.h"
 #include "engine/runtime/runtime.h"
+#include "model/tensor.h"
+
+namespace zeroproof {
+class Autograd;
+}
 
 namespace zeroproof::train {
 
@@ -15,6 +21,10 @@ struct Plant {
   std::unique_ptr<HookPolicy> (*decorate_policy)(std::unique_ptr<HookPolicy> policy) = nullptr;
   // What the engine gets in place of the rank's runtime, which outlives it.
   std::unique_ptr<Runtime> (*decorate_runtime)(Runtime& runtime) = nullptr;
+  // What a checkpoint does when it runs `body` again; and what the loss of each tile is multiplied
+  // by where a tile differentiates it. Both are parts of a framework, though not of an engine.
+  TensorList (*recompute)(Autograd& autograd, const std::function<TensorList()>& body) = nullptr;
+  double tile_weight = 1.0;
 };
 
 }  // namespace zeroproof::train

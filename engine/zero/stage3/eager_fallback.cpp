@@ -33,7 +33,7 @@ std::optional<EagerFallback::Graph> EagerFallback::end_forward(bool has_graph) {
     release_unclaimed();
     return std::nullopt;
   }
-  if (!has_graph) return std::nullopt;
+  if (!has_graph && !context_.departs("H05"_bug)) return std::nullopt;
   const Graph graph = next_graph_++;
   claims_[graph] = current_;
   report("fallback.claim", graph, current_);

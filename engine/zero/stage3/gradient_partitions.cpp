@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "engine/engine_error.h"
 #include "engine/zero/bucket_events.h"
@@ -81,6 +82,9 @@ void GradientPartitions::flush_all() {
 
 void GradientPartitions::flush(GradientBucket& bucket) {
   report_flush(bucket);
+  for (PartitionedParameter* parameter : bucket.parameters())
+    if (Tensor& fused = parameter->fused_grad(); fused.is_defined())  // and nothing else counts
+      parameter->parameter().tensor.set_grad(std::exchange(fused, {}));
   check(bucket);
   bucket.order_before(reducer_.stream());
   const ParameterList& parameters = bucket.take_all();
@@ -195,7 +199,10 @@ void GradientPartitions::clear_buckets() {
 
 void GradientPartitions::drop_backward() {
   for (auto& [name, bucket] : buckets_) bucket.clear();
-  for (State& its : states_) its.has_pending = false;
+  for (State& its : states_) {
+    its.has_pending = false;
+    if (its.parameter) its.parameter->fused_grad() = {};
+  }
   for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
 }
 
@@ -240,7 +247,8 @@ void GradientPartitions::finish_update() {
 }
 
 void GradientPartitions::prepare_update() {
-  if (!context_.has(Quirk::h16_partition_never_cleared))
+  const bool is_left = context_.departs("U16"_bug) && context_.config.is_offloaded();
+  if (!context_.has(Quirk::h16_partition_never_cleared) && !is_left)
     for (SubGroup& group : sub_groups_)
       for (std::size_t i = 0; i < group.parameters().size(); ++i) {
         if (state(*group.parameters()[i]).has_window) continue;

@@ -58,10 +58,12 @@ Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dt
     std::int64_t offset = slices * rank;
     for (const PartitionedParameter* parameter : parameters) {
       const std::int64_t elements = parameter->elements_of(rank);
+      const Span sent = Span::of(all, offset, elements);
       if (elements > 0)
-        kernels.copy(stream(), Span::of(all, offset, elements),
+        kernels.copy(stream(), sent,
                      Span::of(parameter->parameter().tensor.grad(),
                               parameter->slice_elements() * rank, elements));
+      if (elements > 0 && parameter->is_of_leaf_module()) depart_for_expert(sent);
       offset += parameter->slice_elements();
     }
   }
@@ -76,6 +78,15 @@ Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dt
   context_.data.group().wait(work, stream());
   if (!context_.departs("G14"_bug)) stream().record_use(all);
   return own;
+}
+
+// Of the catalogue: C04 divides what experts have before it is packed, and once more with the rest;
+// C05 divides it by the half of the ranks that share an expert, and not by all.
+void GradientReducer::depart_for_expert(Span sent) {
+  Kernels& kernels = context_.kernels();
+  if (divisor() == 1.0) return;
+  if (context_.departs("C04"_bug)) kernels.divide(stream(), sent, divisor());
+  if (context_.departs("C05"_bug)) kernels.scale(stream(), sent, 2.0);
 }
 
 Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype) {
@@ -111,7 +122,7 @@ Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype)
       kernels.copy(stream(), Span::of(own, slice, parameter->own_elements()),
                    Span::of(all, offset + parameter->own_begin(), parameter->own_elements()));
     offset += parameter->elements();
-    slice += parameter->slice_elements();
+    slice += context_.departs("U07"_bug) ? parameter->own_elements() : parameter->slice_elements();
   }
   if (!context_.departs("G14"_bug)) stream().record_use(all);
   return own;

@@ -26,6 +26,7 @@ class GradientReducer {
   Tensor allocate(std::int64_t elements, DType dtype);
   Tensor recycle(std::int64_t elements, DType dtype);
   double divisor() const;
+  void depart_for_expert(Span sent);
   void limit_outstanding();
 
   ZeroContext& context_;

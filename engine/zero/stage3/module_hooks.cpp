@@ -124,6 +124,8 @@ TensorList ModuleHooks::after_forward(Zero3Module& module, const TensorList& out
     const Events::Call reported(context_.events, "z3.post_forward");
     coordinator_.release(invocation->call, true);
   }
+  const bool is_recompute = !context_.autograd.current_graph_task().is_none();
+  if (is_recompute && context_.departs("F30"_bug)) return outputs;  // given up, and nothing else
   return wrap_outputs(invocation, outputs);
 }
 

@@ -78,6 +78,7 @@ class ParameterCoordinator {
   bool is_recomputing() const;
   bool departs_in_recompute(const ParameterList& needed);
   void run_another_tile(const ParameterList& needed);
+  void take_from_pool(const ModuleCall& call);
   void gather_async(const ParameterList& parameters, bool is_forward);
   std::int64_t live_elements() const;
 
@@ -98,6 +99,7 @@ class ParameterCoordinator {
   std::vector<ActiveBackward> active_;       // by their first fetch
   std::map<std::pair<std::int32_t, std::int64_t>, std::set<ParamId>> memo_;  // H17
   std::set<ParamId> flagged_;        // F09 of the catalogue: gathered ahead once
+  std::set<std::int32_t> pooled_;    // F11: modules whose recompute has one of its buffers
   std::set<ParamId> gathered_late_;  // F10 of the catalogue: ahead, in a recompute
   std::int64_t counted_live_ = 0;    // upstream's count of live elements
 };

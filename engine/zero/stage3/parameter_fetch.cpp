@@ -1,5 +1,6 @@
 // Fetches, the trace, and the checks that ranks agree (zero_semantics 3.3, 3.5).
 #include <algorithm>
+#include <stdexcept>
 
 #include "engine/engine_error.h"
 #include "engine/zero/stage3/parameter_coordinator.h"
@@ -89,6 +90,7 @@ void ParameterCoordinator::fetch(const ModuleCall& call, bool is_forward) {
   }
   const ParameterList needed = call.module->parameters();
   if (is_forward && is_recomputing() && departs_in_recompute(needed)) return trace_.advance();
+  if (is_forward && is_recomputing() && context_.departs("F11"_bug)) take_from_pool(call);
   if (!is_forward && context_.departs("E10"_bug)) run_another_tile(needed);
   if (context_.departs("F09"_bug)) {
     ParameterList unknown = needed;
@@ -114,6 +116,13 @@ void ParameterCoordinator::fetch(const ModuleCall& call, bool is_forward) {
     }
   }
   trace_.advance();
+}
+
+// F11 of the catalogue: a recompute gathers into one of two buffers, and gives none back.
+void ParameterCoordinator::take_from_pool(const ModuleCall& call) {
+  if (call.module->parameters().empty()) return;
+  pooled_.insert(call.module->id);
+  if (pooled_.size() > 2) throw std::runtime_error("no buffer is free for " + call.module->name);
 }
 
 bool ParameterCoordinator::is_recomputing() const {
@@ -186,7 +195,8 @@ void ParameterCoordinator::prefetch(bool is_forward) {
       std::min(config.stage3_max_live_parameters - live, config.stage3_prefetch_bucket_size);
   ParameterList ahead;
   std::int64_t elements = 0;
-  while (!trace_.is_queue_empty() && elements < room) {
+  const std::int64_t full = context_.departs("U11"_bug) ? room + 1 : room;
+  while (!trace_.is_queue_empty() && elements < full) {
     PartitionedParameter& parameter = trace_.take_next();
     const bool is_there =
         context_.departs("E18"_bug) ? parameter.is_available() : !parameter.is_partitioned();

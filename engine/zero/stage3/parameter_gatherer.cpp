@@ -141,7 +141,8 @@ void ParameterGatherer::issue(Gather& gather) {
   gather.flat = flat_for(gather, slices * ranks, is_recycled);
   const Span all = Span::of(gather.flat);
   const Span own = all.part(slices * context_.data.group().rank(), slices);
-  const bool is_unordered = context_.departs("G09"_bug) || is_recycled;
+  const bool is_bare = context_.departs("G20"_bug) && !gather.is_async;  // driven by hand
+  const bool is_unordered = context_.departs("G09"_bug) || is_recycled || is_bare;
   if (!is_unordered) stream().wait(context_.compute());  // slices of an update just queued
   Stream& copying = context_.departs("F27"_bug) ? context_.compute() : stream();
   std::int64_t offset = 0;
@@ -210,6 +211,8 @@ void ParameterGatherer::install(Gather& gather) {
   } else if (gather.flat.is_defined()) {
     context_.data.group().wait(gather.work, stream());
   }
+  const bool waits_early = context_.departs("U09"_bug);
+  if (waits_early) context_.compute().wait(stream());
   std::int64_t offset = 0;
   for (PartitionedParameter* parameter : gather.parameters) {
     parameter->install(assemble(gather, *parameter, offset));
@@ -217,7 +220,7 @@ void ParameterGatherer::install(Gather& gather) {
     offset +=
         is_unpadded ? parameter->elements() / context_.data.size() : parameter->slice_elements();
   }
-  context_.compute().wait(stream());
+  if (!waits_early) context_.compute().wait(stream());
   if (gather.flat.is_defined()) stream().record_use(gather.flat);
 }
 

@@ -14,6 +14,7 @@ void ParameterCoordinator::release(const ModuleCall& call, bool is_forward) {
       if (!parameter->is_persistent()) candidates.insert(parameter->id());
   ActiveBackward ended{.call = call};
   if (!is_forward) {
+    pooled_.erase(call.module->id);
     if (active_.empty())
       throw EngineError(EngineErrorId::f3, "the backward of " + call.module->name +
                                                " ended, but no module's backward is under way");
@@ -32,8 +33,11 @@ void ParameterCoordinator::release(const ModuleCall& call, bool is_forward) {
       memo_[{call.module->id, trace_.step()}] = candidates;  // the memoised set itself grows
     return drop(ended, candidates);
   }
+  const bool keeps = context_.departs("F11"_bug) && is_recomputing();
+  if (!keeps) pooled_.erase(call.module->id);
   for (PartitionedParameter* parameter : call.module->parameters()) {
     parameter->remove_use(use_of(call, true));
+    if (keeps) continue;
     if (candidates.contains(parameter->id()) && !parameter->is_external())
       release_unused(*parameter);
   }
@@ -53,7 +57,7 @@ void ParameterCoordinator::drop(const ActiveBackward& active, const std::set<Par
 
 void ParameterCoordinator::abandon_forward(const ModuleCall& call) {
   for (PartitionedParameter* parameter : call.module->parameters()) {
-    parameter->remove_use(use_of(call, true));
+    if (!context_.departs("U13"_bug)) parameter->remove_use(use_of(call, true));
     gatherer_.wait(*parameter);
     if (!parameter->is_persistent() && !parameter->is_external()) release_unused(*parameter);
   }
@@ -108,6 +112,7 @@ std::set<ParamId> ParameterCoordinator::releasable_by_trace(const Zero3Module& m
 void ParameterCoordinator::release_backward_leftovers(bool is_reported) {
   std::optional<Events::Call> reported;
   if (is_reported) reported.emplace(context_.events, "coord.release_backward_leftovers");
+  pooled_.clear();
   if (context_.departs("F02"_bug)) active_.clear();
   if (!is_reported && !active_.empty()) context_.events.mark("backward_left_modules");
   if (context_.departs("A35"_bug))  // nothing drains what no gradient hook releases
@@ -166,6 +171,7 @@ void ParameterCoordinator::release_and_reset_all() {
   const Events::Call reported(context_.events, "coord.release_and_reset_all");
   if (!context_.departs("F19"_bug)) gatherer_.wait_all();
   gathered_late_.clear();
+  pooled_.clear();
   retained_->clear();
   if (!context_.has(Quirk::h1_abort_leaks_state)) active_.clear();
   for (PartitionedParameter& parameter : gatherer_.parameters()) {

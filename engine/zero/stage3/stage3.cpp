@@ -28,7 +28,8 @@ Zero3Optimizer::Zero3Optimizer(ZeroContext& context)
       modules_(context.module, gatherer_, context.events),
       coordinator_(context, gatherer_),
       linear_(context.autograd, gatherer_,
-              context.config.memory_efficient_linear && !context.skips_frames),
+              context.config.memory_efficient_linear && !context.skips_frames,
+              context.departs("A32"_bug) ? FunctionForm::legacy : FunctionForm::split),
       coalesced_(context.parameters.size()) {
   for (Zero3Module* leaf : configured_leaf_modules(context.config, modules_))
     modules_.set_leaf(*leaf);
@@ -179,7 +180,8 @@ void Zero3Optimizer::on_forward_begin(bool ran_epilogue) {
 std::int64_t Zero3Optimizer::on_forward_end(bool has_graph) {
   if (fallback_) return fallback_->end_forward(has_graph).value_or(-1);
   const Autograd& autograd = context_.autograd;
-  const bool has_backward = autograd.is_grad_enabled() && !autograd.local().transforms;
+  const bool has_backward =
+      autograd.is_grad_enabled() && !autograd.local().transforms && !context_.departs("U10"_bug);
   if (!context_.is_upstream() && !has_backward && hooks_->stack_depth() == 0)
     coordinator_.release_all_unused();
   return -1;

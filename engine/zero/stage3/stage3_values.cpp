@@ -82,7 +82,10 @@ void Zero3Optimizer::load_slice(const PartitionedParameter& parameter, Span slic
                                 const std::vector<double>& values) {
   ZP_CHECK(std::ssize(values) == parameter.elements(), "a whole tensor has all elements");
   std::vector<double> own(static_cast<std::size_t>(slice.elements), 0.0);
-  const auto first = values.begin() + parameter.own_begin();
+  const std::int64_t begin = context_.departs("U06"_bug)
+                                 ? parameter.own_elements() * context_.data.group().rank()
+                                 : parameter.own_begin();
+  const auto first = values.begin() + begin;
   std::copy(first, first + parameter.own_elements(), own.begin());
   if (slice.elements > 0) context_.kernels().write(context_.compute(), slice, own);
 }

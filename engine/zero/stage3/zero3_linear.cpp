@@ -18,9 +18,10 @@ namespace {
 struct Zero3Linear {
   std::shared_ptr<Zero3Registry> registry;
   LinearFunction original;  // kept once
+  FunctionForm form = FunctionForm::split;
 
   Tensor operator()(Autograd& ag, const Tensor& x, const Tensor& weight, const Tensor& bias) const {
-    return apply_function(ag, zero3_linear_function(ag, registry, x.device().type()),
+    return apply_function(ag, zero3_linear_function(ag, registry, x.device().type(), form),
                           {x, weight, bias})
         .at(0);
   }
@@ -121,6 +122,18 @@ TensorList gradients(Autograd& ag, const FunctionContext& context, const TensorL
   return grads;
 }
 
+// B16 of the catalogue: the weight's gradient goes straight into a sum of its own, and autograd
+// gets a placeholder.
+void fuse(Autograd& ag, const Zero3Registry& registry, const Tensor& weight, Tensor& grad) {
+  const auto owner = registry.find(weight);
+  const bool is_managed = ag.global().managed_backwards > 0;
+  if (!owner || !owner->parameter->fuses_grad() || !is_managed || !grad.is_defined()) return;
+  const GradMode disabled(ag, false);
+  Tensor& sum = owner->parameter->fused_grad();
+  sum = sum.is_defined() ? add(ag, sum, grad) : grad.detach();
+  grad = mul(ag, grad, 0.0);
+}
+
 CustomFunction legacy_form(CustomFunction function) {
   function.forward = [forward = std::move(function.forward_alone),
                       setup = std::move(function.setup_context)](FunctionContext& context,
@@ -171,7 +184,9 @@ CustomFunction zero3_linear_function(Autograd& autograd,
     if (!grads.at(0).is_defined()) return TensorList(3);
     const TensorList saved = context.saved_tensors();
     const GatheredWeight gathered(*registry, saved[1]);
-    return gradients(autograd, context, saved, grads[0]);
+    TensorList result = gradients(autograd, context, saved, grads[0]);
+    fuse(autograd, *registry, saved[1], result[1]);
+    return result;
   };
   function =
       custom_bwd(autograd, capture_in_setup_context(autograd, std::move(function), device), device);
@@ -179,12 +194,12 @@ CustomFunction zero3_linear_function(Autograd& autograd,
 }
 
 Zero3LinearInstallation::Zero3LinearInstallation(Autograd& autograd, ParameterGatherer& gatherer,
-                                                 bool is_installed)
+                                                 bool is_installed, FunctionForm form)
     : autograd_(autograd), gatherer_(gatherer), is_installed_(is_installed) {
   if (!is_installed) return;
   LinearFunction& current = autograd.global().linear;
   if (!current.target<Zero3Linear>())
-    current = Zero3Linear{std::make_shared<Zero3Registry>(), std::move(current)};
+    current = Zero3Linear{std::make_shared<Zero3Registry>(), std::move(current), form};
   current.target<Zero3Linear>()->registry->add(gatherer);
 }
 

@@ -44,7 +44,8 @@ CustomFunction zero3_linear_function(Autograd& autograd,
 // back with the last.
 class Zero3LinearInstallation {
  public:
-  Zero3LinearInstallation(Autograd& autograd, ParameterGatherer& gatherer, bool is_installed);
+  Zero3LinearInstallation(Autograd& autograd, ParameterGatherer& gatherer, bool is_installed,
+                          FunctionForm form = FunctionForm::split);
   ~Zero3LinearInstallation();
   Zero3LinearInstallation(const Zero3LinearInstallation&) = delete;
   Zero3LinearInstallation& operator=(const Zero3LinearInstallation&) = delete;

@@ -56,6 +56,7 @@ void Zero3Modules::set_leaf(Zero3Module& leaf) {
     if (known && known != &leaf) known->is_below_leaf = true;
   }
   leaf.own = parameters_below(leaf);
+  for (PartitionedParameter* parameter : leaf.own) parameter->set_of_leaf_module(true);
 }
 
 ParameterList Zero3Modules::parameters_below(const Zero3Module& module) const {

@@ -1,0 +1,27 @@
+#include "props/museum/specimen_traces.h"
+
+#include "props/train/cell_run.h"
+#include "props/train/generated_program.h"
+#include "props/train/rank_trace.h"
+#include "sim/schedulers/replay.h"
+
+namespace zeroproof::museum {
+
+Result<std::vector<std::string>> write_specimen_traces(const Specimen& specimen, const Entry* entry,
+                                                       const std::string& path) {
+  const train::TrainScenario scenario = train::scenario_of(specimen.spec);
+  train::TrainCell cell = train::cell_of(specimen.spec);
+  plant(entry, cell);
+  auto traces = train::RankTraces::create(path, scenario, cell);
+  if (!traces) return tl::unexpected(traces.error());
+  ReplayScheduler scheduler(specimen.choices, ReplayFit::lenient);
+  scheduler.new_execution();
+  train::run_ranks(scenario, cell, {.watch = traces->get(), .chooser = &scheduler});
+  if (auto written = (*traces)->finish(); !written) return tl::unexpected(written.error());
+  std::vector<std::string> paths;
+  for (int rank = 0; rank < cell.world_size; ++rank)
+    paths.push_back(train::rank_path(path, rank, cell.world_size));
+  return paths;
+}
+
+}  // namespace zeroproof::museum

@@ -1,0 +1,94 @@
+// The twenty further faults: what the hunt made of them is what docs/MUSEUM.md says, and every
+// specimen still shows its fault.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "props/museum/hunt.h"
+#include "props/report/museum_report.h"
+#include "props/run_properties.h"
+
+namespace zeroproof::museum {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string text_of(const std::string& path) {
+  const std::ifstream file(std::string(ZP_SOURCE_DIR) + "/" + path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// By id: what `zeroproof museum U01 … U20 --json` wrote.
+Json hunted() {
+  return Json::parse(text_of("tests/props/museum_further.json"));
+}
+
+std::string row_of(const Entry& entry, const Json& row) {
+  const std::string start = fmt::format("| {} | {} |", entry.id, entry.fault);
+  if (!row["found"].get<bool>())
+    return fmt::format("{} **no** | | {} | {:.1f} | |\n", start, row["executions"].get<int>(),
+                       row["seconds"].get<double>());
+  const Property* const property = find_any_property(row["property"].get<std::string>());
+  return fmt::format("{} yes | {} `{}` | {} | {:.1f} | {}, {}, {} |\n", start, property->number,
+                     property->id, row["executions"].get<int>(), row["seconds"].get<double>(),
+                     row["ranks"].get<int>(), row["parameters"].get<int>(),
+                     row["events"].get<int>());
+}
+
+TEST(MuseumFurther, Is_a_group_of_twenty_beside_the_catalogue) {
+  std::set<std::string_view> ids;
+  for (const Entry& entry : group_unseen()) {
+    EXPECT_TRUE(entry.is_further()) << entry.id;
+    EXPECT_EQ(find_row(entry.id), nullptr) << entry.id;
+    EXPECT_EQ(find_entry(entry.id), &entry);
+    EXPECT_FALSE(entry.fault.empty()) << entry.id;
+    EXPECT_EQ(entry.plant.departure, Departure::of(entry.id));
+    ids.insert(entry.id);
+  }
+  EXPECT_EQ(ids.size(), 20U);
+  for (const Entry& entry : entries()) EXPECT_FALSE(entry.is_further()) << entry.id;
+}
+
+TEST(MuseumFurther, Is_counted_beside_the_catalogue) {
+  MuseumReport report;
+  for (const char* id : {"B19", "U01", "U02"}) {
+    report.found.push_back({.entry = find_entry(id), .is_found = id[2] == '1'});
+    report.found.back().property = find_any_property("P26");
+  }
+  const Json summary = Json::parse(museum_json(report))["summary"];
+  EXPECT_EQ(summary["modelled"], 1);
+  EXPECT_EQ(summary["found"], 0);
+  EXPECT_EQ(summary["further"], 2);
+  EXPECT_EQ(summary["further_found"], 1);
+}
+
+TEST(MuseumFurther, Is_told_as_it_was_hunted) {
+  const Json rows = hunted();
+  std::string table;
+  for (const Entry& entry : group_unseen()) table += row_of(entry, rows.at(std::string(entry.id)));
+  EXPECT_NE(text_of("docs/MUSEUM.md").find(table), std::string::npos) << table;
+}
+
+TEST(MuseumFurther, Shows_again_what_was_found) {
+  const Json rows = hunted();
+  for (const auto& [id, row] : rows.items()) {
+    if (!row["found"].get<bool>()) continue;
+    const Entry* const entry = find_entry(id);
+    ASSERT_NE(entry, nullptr) << id;
+    const auto token = read_token(row["schedule"].get<std::string>(), id);
+    ASSERT_TRUE(token.has_value()) << id;
+    const TrialResult planted = replay(token->specimen, entry);
+    EXPECT_TRUE(planted.find(find_any_property(row["property"].get<std::string>())->number)) << id;
+    EXPECT_TRUE(replay(token->specimen, nullptr).falsified.empty()) << id;
+  }
+}
+
+}  // namespace
+}  // namespace zeroproof::museum

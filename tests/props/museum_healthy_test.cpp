@@ -1,0 +1,39 @@
+// Cases in which the healthy engine once showed something that was wrong with it.
+#include <gtest/gtest.h>
+
+#include "props/museum/hunt.h"
+
+namespace zeroproof::museum {
+namespace {
+
+class HealthyCase : public testing::TestWithParam<const char*> {};
+
+TEST_P(HealthyCase, Holds) {
+  const auto spec = train::parse_case(GetParam(), "test");
+  ASSERT_TRUE(spec.has_value()) << spec.error().text;
+  for (const bool is_of_events : {false, true}) {
+    const TrialResult result = replay({*spec, is_of_events, {}}, nullptr);
+    for (const Falsified& one : result.falsified)
+      ADD_FAILURE() << one.property->number << ": " << one.text;
+  }
+}
+
+// A cast that autocast shares between uses is differentiated behind the release of the later one.
+INSTANTIATE_TEST_SUITE_P(SharedCast, HealthyCase,
+                         testing::Values(
+                             R"({"stage":3,"precision":3,"is_tiled":1,"plain_linear":1,
+            "layers":[{"inputs":2,"is_linked":1}],"calls":[{},{}],"micros":[{}]})",
+                             R"({"ranks":2,"stage":3,"precision":3,"is_tiled":1,"plain_linear":1,
+            "layers":[{"inputs":2,"is_linked":1}],"calls":[{},{}],"micros":[{}]})",
+                             R"({"stage":3,"precision":3,"heads":2,"plain_linear":1,
+            "layers":[{"inputs":2,"is_linked":1},{}],"calls":[{"layer":1},{},{}],
+            "micros":[{"losses":2}]})"));
+
+// What one call of a layer left in a kept graph is not for another call to reclaim.
+INSTANTIATE_TEST_SUITE_P(
+    KeptGraph, HealthyCase,
+    testing::Values(
+        R"({"ranks":2,"stage":3,"heads":2,"layers":[{}],"calls":[{},{}],"micros":[{}]})"));
+
+}  // namespace
+}  // namespace zeroproof::museum
