@@ -35,6 +35,8 @@ Json specimens() {
 std::string how(const Entry& entry) {
   if (entry.plant.decorate_policy) return "decorator of the policy";
   if (entry.plant.decorate_runtime) return "decorator of the runtime";
+  if (entry.plant.recompute) return "in a checkpoint";
+  if (entry.plant.tile_weight != 1.0) return "in the tiles";
   std::string text = entry.plant.departure.is_none() ? "" : "departure";
   if (entry.policy != "exact")
     text += fmt::format("{}policy {}", text.empty() ? "" : ", ", entry.policy);
