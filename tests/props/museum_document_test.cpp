@@ -112,6 +112,8 @@ TEST(MuseumSpecimens, Show_their_bug_and_hold_on_the_healthy_engine) {
     ASSERT_TRUE(token.has_value()) << id;
     EXPECT_TRUE(replay(token->specimen, entry).find(entry->properties)) << id;
     EXPECT_TRUE(replay(token->specimen, nullptr).falsified.empty()) << id;
+    EXPECT_EQ(is_within(token->specimen, entry->row()), entry->larger.empty())
+        << id << ": larger than the catalogue's smallest configuration needs a reason";
     ++replayed;
   }
   EXPECT_GE(replayed, 60U);
