@@ -47,7 +47,7 @@ bool follows_order(const CaseSpec& spec) {
 bool retains_graphs(const CaseSpec& spec) {
   const auto is_plain = [](const train::MicroSpec& micro) {
     return micro.outstanding == 0 && micro.idle_forward != 3 && micro.aborts == 0 &&
-           micro.has_bypass == 0;
+           micro.has_bypass == 0 && micro.gathers == 0;
   };
   const auto is_wrapped = [](const train::CallSpec& call) { return call.wrap != 0; };
   // The second backward alone reaches the last call, which reclaims nothing that others hold.

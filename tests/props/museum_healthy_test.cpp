@@ -35,7 +35,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         R"({"ranks":2,"stage":3,"heads":2,"layers":[{}],"calls":[{},{}],"micros":[{}]})",
         R"({"ranks":2,"stage":3,"heads":2,"reuse":1000,"layers":[{},{}],
-            "calls":[{},{"layer":1}],"micros":[{},{}]})"));
+            "calls":[{},{"layer":1}],"micros":[{},{}]})",
+        R"({"ranks":2,"stage":3,"accumulation":2,"is_unmanaged":1,"heads":2,"layers":[{},{}],
+            "calls":[{},{"layer":1}],"micros":[{},{"gathers":1}]})"));
 
 // Uses past the order of forward and backward.
 INSTANTIATE_TEST_SUITE_P(Order, HealthyCase,
