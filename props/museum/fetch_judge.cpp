@@ -60,7 +60,10 @@ bool retains_graphs(const CaseSpec& spec) {
          std::ranges::all_of(spec.micros, is_plain) && std::ranges::none_of(spec.calls, is_wrapped);
 }
 
+// A user's context gives persistent ones up, too, and they come back in any way.
 bool is_all_persistent(const CaseSpec& spec) {
+  const auto gathers = [](const train::MicroSpec& micro) { return micro.gathers != 0; };
+  if (std::ranges::any_of(spec.micros, gathers)) return false;
   const auto persists = [&](const train::LayerSpec& layer) {
     return layer.inputs * layer.outputs <= spec.persistence && layer.outputs <= spec.persistence &&
            layer.outputs > 0;

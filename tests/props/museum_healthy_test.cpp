@@ -40,14 +40,17 @@ INSTANTIATE_TEST_SUITE_P(
             "calls":[{},{"layer":1}],"micros":[{},{"gathers":1}]})"));
 
 // Uses past the order of forward and backward.
-INSTANTIATE_TEST_SUITE_P(Order, HealthyCase,
-                         testing::Values(
-                             R"({"stage":3,"prefetch":40,"layers":[{"is_raw":1}],"calls":[{}],
+INSTANTIATE_TEST_SUITE_P(
+    Order, HealthyCase,
+    testing::Values(
+        R"({"stage":3,"prefetch":40,"layers":[{"is_raw":1}],"calls":[{}],
             "micros":[{"idle_forward":1,"has_bypass":1}]})",
-                             R"({"stage":3,"prefetch":40,"layers":[{}],"calls":[{}],
+        R"({"stage":3,"prefetch":40,"layers":[{}],"calls":[{}],
             "micros":[{"has_bypass":1},{"idle_forward":1,"has_bypass":1}]})",
-                             R"({"stage":3,"prefetch":40,"layers":[{"is_raw":1}],"calls":[{}],
-            "micros":[{},{"idle_forward":3}]})"));
+        R"({"stage":3,"prefetch":40,"layers":[{"is_raw":1}],"calls":[{}],
+            "micros":[{},{"idle_forward":3}]})",
+        R"({"stage":3,"input_grad":1,"persistence":2,"prefetch":1,"layers":[{}],"calls":[{}],
+            "micros":[{},{"skips":1,"gathers":1}]})"));
 
 }  // namespace
 }  // namespace zeroproof::museum
