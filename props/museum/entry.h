@@ -23,6 +23,8 @@ struct Entry {
   std::string_view policy = "exact";  // engine/hooks/policies.h
   train::AutogradApi api = train::AutogradApi::full;
   std::string_view reason = "";  // not modelled: what our engine lacks for it
+  // Why the smallest case that shows it is larger than the catalogue's smallest configuration.
+  std::string_view larger = "";
 
   bool is_modelled() const { return reason.empty(); }
   // U01 to U20: written when the generator and the properties were there already, of no catalogue.

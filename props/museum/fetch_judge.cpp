@@ -34,10 +34,13 @@ bool follows_order(const CaseSpec& spec) {
     return std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1;
   };
   if (std::ranges::any_of(spec.calls, is_shared)) return false;
-  const auto aborts = [](const train::MicroSpec& micro) { return micro.aborts != 0; };
+  // A bypass is one more use of its layer; a transform has a backward of its own.
+  const auto leaves = [](const train::MicroSpec& micro) {
+    return micro.aborts != 0 || micro.has_bypass != 0 || micro.idle_forward == 3;
+  };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
          spec.reads == 0 && std::ranges::none_of(spec.layers, is_frozen) &&
-         std::ranges::none_of(spec.micros, aborts);
+         std::ranges::none_of(spec.micros, leaves);
 }
 
 // Two backwards over one forward, and nothing else that gathers.
@@ -50,10 +53,11 @@ bool retains_graphs(const CaseSpec& spec) {
   // The second backward alone reaches the last call, which reclaims nothing that others hold.
   const int last = spec.calls.back().layer;
   if (std::ranges::count(spec.calls, last, &train::CallSpec::layer) > 1) return false;
+  // What stays whole behind forward for its reuse is given up without having been used.
   return spec.stage == 3 && spec.heads == 2 && spec.engines == 1 && spec.ranks > 1 &&
-         spec.prefetch == 0 && spec.experts == 0 && spec.reads == 0 && spec.is_tiled == 0 &&
-         spec.skips_frames == 0 && std::ranges::all_of(spec.micros, is_plain) &&
-         std::ranges::none_of(spec.calls, is_wrapped);
+         spec.reuse == 0 && spec.prefetch == 0 && spec.experts == 0 && spec.reads == 0 &&
+         spec.is_tiled == 0 && spec.skips_frames == 0 &&
+         std::ranges::all_of(spec.micros, is_plain) && std::ranges::none_of(spec.calls, is_wrapped);
 }
 
 bool is_all_persistent(const CaseSpec& spec) {

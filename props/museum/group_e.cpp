@@ -20,7 +20,9 @@ const std::array kGroup = std::to_array<Entry>({
     {.id = "E03",
      .fault = "a block's message has the parameters that this rank used, and no others",
      .properties = "R3 R2 R1",
-     .plant = planted("E03"_bug)},
+     .plant = planted("E03"_bug),
+     .larger =
+         "what a rank leaves out is one of two experts, beside the layer that the loss needs"},
     {.id = "E04",
      .fault = "what is ready is reduced in the order of a set, another one on some ranks",
      .properties = "R3 R2 R1",

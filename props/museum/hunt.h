@@ -31,6 +31,10 @@ struct Specimen {
   Choices choices;
 };
 
+// Whether it has at most the ranks and parameters of the catalogue's smallest configuration, as far
+// as that says how many.
+bool is_within(const Specimen& specimen, const CatalogueRow& smallest);
+
 // What became of the hunt for one entry.
 struct Found {
   const Entry* entry = nullptr;  // static

@@ -24,6 +24,12 @@ TrialResult replay(const Specimen& specimen, const Entry* entry) {
   return result;
 }
 
+bool is_within(const Specimen& specimen, const CatalogueRow& smallest) {
+  const bool has_few_ranks = smallest.ranks == 0 || specimen.spec.ranks <= smallest.ranks;
+  return has_few_ranks &&
+         (smallest.parameters == 0 || specimen.spec.parameters() <= smallest.parameters);
+}
+
 std::string token_of(const Specimen& specimen, std::string_view id) {
   Schedule schedule;
   schedule.scenario = fmt::format("{}{}", kPrefix, id);

@@ -22,6 +22,46 @@ struct Totals {
   std::size_t further = 0, further_found = 0;  // of no catalogue
 };
 
+// Of what was found: at most as large as the catalogue's smallest configuration, or larger.
+struct Sizes {
+  std::size_t within = 0, explained = 0, unexplained = 0;
+};
+
+bool is_within(const Found& one) {
+  return museum::is_within(one.specimen, one.entry->row());
+}
+
+Sizes sizes_of(const MuseumReport& report) {
+  Sizes sizes;
+  for (const Found& one : report.found) {
+    if (!one.is_found || one.entry->is_further()) continue;
+    const bool is_explained = !one.entry->larger.empty();
+    (is_within(one) ? sizes.within : is_explained ? sizes.explained : sizes.unexplained) += 1;
+  }
+  return sizes;
+}
+
+std::string sizes_text(const MuseumReport& report) {
+  const Sizes sizes = sizes_of(report);
+  std::string text = fmt::format(
+      "minimised: {} within the catalogue's smallest configuration, {} larger for a stated reason, "
+      "{} larger\n",
+      sizes.within, sizes.explained, sizes.unexplained);
+  for (const Found& one : report.found)
+    if (one.is_found && !one.entry->is_further() && !is_within(one))
+      text += fmt::format("  {}: {} ranks and {} parameters, catalogue {}: {}\n", one.entry->id,
+                          one.specimen.spec.ranks, one.specimen.spec.parameters(),
+                          one.entry->row().configuration,
+                          one.entry->larger.empty() ? "no reason is known" : one.entry->larger);
+  return text;
+}
+
+// Null: the catalogue does not say.
+Json smallest_of(const museum::CatalogueRow& row) {
+  const auto number = [](int value) { return value > 0 ? Json(value) : Json(nullptr); };
+  return {{"ranks", number(row.ranks)}, {"parameters", number(row.parameters)}};
+}
+
 // A bug of the catalogue counts once, and as found where both of a pair of faults are.
 Totals totals_of(const MuseumReport& report) {
   struct Bug {
@@ -104,6 +144,9 @@ Json json_of(const Found& one) {
     json["ranks"] = one.specimen.spec.ranks;
     json["parameters"] = one.specimen.spec.parameters();
     json["events"] = one.events;
+    json["smallest"] = smallest_of(one.entry->row());
+    json["is_within_smallest"] = is_within(one);
+    if (!is_within(one) && !one.entry->larger.empty()) json["larger_because"] = one.entry->larger;
     json["replay_ok"] = one.replay_ok;
     json["healthy_replay_ok"] = one.healthy_replay_ok;
     json["falsified"] = one.falsified;
@@ -149,6 +192,7 @@ std::string museum_text(const MuseumReport& report, const Palette& palette) {
         "{} of {} entries modelled, {} found; tier 1: {} modelled, {} found, median {:.2f} s\n",
         totals.modelled, totals.bugs, totals.found, totals.tier1_modelled, totals.tier1_found,
         median_seconds(report));
+  if (totals.bugs > 0 && report.options.minimizes) text += sizes_text(report);
   if (totals.further > 0)
     text += fmt::format("{} further faults, of no catalogue: {} found\n", totals.further,
                         totals.further_found);
@@ -169,6 +213,9 @@ std::string museum_json(const MuseumReport& report) {
                 {"tier1_found", totals.tier1_found},
                 {"further", totals.further},
                 {"further_found", totals.further_found},
+                {"within_smallest", sizes_of(report).within},
+                {"larger_with_reason", sizes_of(report).explained},
+                {"larger_without_reason", sizes_of(report).unexplained},
                 {"canary_found", report.canary.is_found},
                 {"healthy_clean", report.healthy.is_clean()},
                 {"healthy_executions", report.healthy.executions},

@@ -35,6 +35,8 @@ Json specimens() {
 std::string how(const Entry& entry) {
   if (entry.plant.decorate_policy) return "decorator of the policy";
   if (entry.plant.decorate_runtime) return "decorator of the runtime";
+  if (entry.plant.recompute) return "in a checkpoint";
+  if (entry.plant.tile_weight != 1.0) return "in the tiles";
   std::string text = entry.plant.departure.is_none() ? "" : "departure";
   if (entry.policy != "exact")
     text += fmt::format("{}policy {}", text.empty() ? "" : ", ", entry.policy);
@@ -110,6 +112,8 @@ TEST(MuseumSpecimens, Show_their_bug_and_hold_on_the_healthy_engine) {
     ASSERT_TRUE(token.has_value()) << id;
     EXPECT_TRUE(replay(token->specimen, entry).find(entry->properties)) << id;
     EXPECT_TRUE(replay(token->specimen, nullptr).falsified.empty()) << id;
+    EXPECT_EQ(is_within(token->specimen, entry->row()), entry->larger.empty())
+        << id << ": larger than the catalogue's smallest configuration needs a reason";
     ++replayed;
   }
   EXPECT_GE(replayed, 60U);

@@ -33,7 +33,19 @@ INSTANTIATE_TEST_SUITE_P(SharedCast, HealthyCase,
 INSTANTIATE_TEST_SUITE_P(
     KeptGraph, HealthyCase,
     testing::Values(
-        R"({"ranks":2,"stage":3,"heads":2,"layers":[{}],"calls":[{},{}],"micros":[{}]})"));
+        R"({"ranks":2,"stage":3,"heads":2,"layers":[{}],"calls":[{},{}],"micros":[{}]})",
+        R"({"ranks":2,"stage":3,"heads":2,"reuse":1000,"layers":[{},{}],
+            "calls":[{},{"layer":1}],"micros":[{},{}]})"));
+
+// Uses past the order of forward and backward.
+INSTANTIATE_TEST_SUITE_P(Order, HealthyCase,
+                         testing::Values(
+                             R"({"stage":3,"prefetch":40,"layers":[{"is_raw":1}],"calls":[{}],
+            "micros":[{"idle_forward":1,"has_bypass":1}]})",
+                             R"({"stage":3,"prefetch":40,"layers":[{}],"calls":[{}],
+            "micros":[{"has_bypass":1},{"idle_forward":1,"has_bypass":1}]})",
+                             R"({"stage":3,"prefetch":40,"layers":[{"is_raw":1}],"calls":[{}],
+            "micros":[{},{"idle_forward":3}]})"));
 
 }  // namespace
 }  // namespace zeroproof::museum
