@@ -47,7 +47,7 @@ bool follows_order(const CaseSpec& spec) {
 bool retains_graphs(const CaseSpec& spec) {
   const auto is_plain = [](const train::MicroSpec& micro) {
     return micro.outstanding == 0 && micro.idle_forward != 3 && micro.aborts == 0 &&
-           micro.has_bypass == 0;
+           micro.has_bypass == 0 && micro.gathers == 0;
   };
   const auto is_wrapped = [](const train::CallSpec& call) { return call.wrap != 0; };
   // The second backward alone reaches the last call, which reclaims nothing that others hold.
@@ -60,7 +60,10 @@ bool retains_graphs(const CaseSpec& spec) {
          std::ranges::all_of(spec.micros, is_plain) && std::ranges::none_of(spec.calls, is_wrapped);
 }
 
+// A user's context gives persistent ones up, too, and they come back in any way.
 bool is_all_persistent(const CaseSpec& spec) {
+  const auto gathers = [](const train::MicroSpec& micro) { return micro.gathers != 0; };
+  if (std::ranges::any_of(spec.micros, gathers)) return false;
   const auto persists = [&](const train::LayerSpec& layer) {
     return layer.inputs * layer.outputs <= spec.persistence && layer.outputs <= spec.persistence &&
            layer.outputs > 0;

@@ -35,17 +35,22 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         R"({"ranks":2,"stage":3,"heads":2,"layers":[{}],"calls":[{},{}],"micros":[{}]})",
         R"({"ranks":2,"stage":3,"heads":2,"reuse":1000,"layers":[{},{}],
-            "calls":[{},{"layer":1}],"micros":[{},{}]})"));
+            "calls":[{},{"layer":1}],"micros":[{},{}]})",
+        R"({"ranks":2,"stage":3,"accumulation":2,"is_unmanaged":1,"heads":2,"layers":[{},{}],
+            "calls":[{},{"layer":1}],"micros":[{},{"gathers":1}]})"));
 
 // Uses past the order of forward and backward.
-INSTANTIATE_TEST_SUITE_P(Order, HealthyCase,
-                         testing::Values(
-                             R"({"stage":3,"prefetch":40,"layers":[{"is_raw":1}],"calls":[{}],
+INSTANTIATE_TEST_SUITE_P(
+    Order, HealthyCase,
+    testing::Values(
+        R"({"stage":3,"prefetch":40,"layers":[{"is_raw":1}],"calls":[{}],
             "micros":[{"idle_forward":1,"has_bypass":1}]})",
-                             R"({"stage":3,"prefetch":40,"layers":[{}],"calls":[{}],
+        R"({"stage":3,"prefetch":40,"layers":[{}],"calls":[{}],
             "micros":[{"has_bypass":1},{"idle_forward":1,"has_bypass":1}]})",
-                             R"({"stage":3,"prefetch":40,"layers":[{"is_raw":1}],"calls":[{}],
-            "micros":[{},{"idle_forward":3}]})"));
+        R"({"stage":3,"prefetch":40,"layers":[{"is_raw":1}],"calls":[{}],
+            "micros":[{},{"idle_forward":3}]})",
+        R"({"stage":3,"input_grad":1,"persistence":2,"prefetch":1,"layers":[{}],"calls":[{}],
+            "micros":[{},{"skips":1,"gathers":1}]})"));
 
 }  // namespace
 }  // namespace zeroproof::museum
