@@ -34,7 +34,7 @@ bool is_within(const Found& one) {
 Sizes sizes_of(const MuseumReport& report) {
   Sizes sizes;
   for (const Found& one : report.found) {
-    if (!one.is_found) continue;
+    if (!one.is_found || one.entry->is_further()) continue;
     const bool is_explained = !one.entry->larger.empty();
     (is_within(one) ? sizes.within : is_explained ? sizes.explained : sizes.unexplained) += 1;
   }
@@ -48,7 +48,7 @@ std::string sizes_text(const MuseumReport& report) {
       "{} larger\n",
       sizes.within, sizes.explained, sizes.unexplained);
   for (const Found& one : report.found)
-    if (one.is_found && !is_within(one))
+    if (one.is_found && !one.entry->is_further() && !is_within(one))
       text += fmt::format("  {}: {} ranks and {} parameters, catalogue {}: {}\n", one.entry->id,
                           one.specimen.spec.ranks, one.specimen.spec.parameters(),
                           one.entry->row().configuration,
@@ -192,10 +192,10 @@ std::string museum_text(const MuseumReport& report, const Palette& palette) {
         "{} of {} entries modelled, {} found; tier 1: {} modelled, {} found, median {:.2f} s\n",
         totals.modelled, totals.bugs, totals.found, totals.tier1_modelled, totals.tier1_found,
         median_seconds(report));
+  if (totals.bugs > 0 && report.options.minimizes) text += sizes_text(report);
   if (totals.further > 0)
     text += fmt::format("{} further faults, of no catalogue: {} found\n", totals.further,
                         totals.further_found);
-  if (report.options.minimizes) text += sizes_text(report);
   return text;
 }
 
