@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
+#include <sstream>
 #include <thread>
 
 #include "model/nearest_name.h"
@@ -13,6 +15,7 @@
 #include "props/museum/hunt.h"
 #include "props/report/museum_report.h"
 #include "props/report/progress.h"
+#include "props/run_properties.h"
 
 namespace zeroproof {
 namespace {
@@ -27,7 +30,11 @@ class MuseumVerb final : public Verb {
   void declare(Flags& flags) override {
     flags.add_words(words_, {"ID", "entries of the bug catalogue, A01 to H17 (default: all)"});
     flags.add_switch("quick", is_quick_, "tier 1 alone, fewer cases, nothing minimised");
+    flags.add_switch("hazards", has_hazards_,
+                     "upstream's hazards (h3@pr7886, …) in place of the catalogue");
     flags.add_switch("matrix", has_matrix_, "which property catches what, and what it alone does");
+    flags.add_value("without", without_,
+                    {"LIST", "properties that are not judged: P26,R7; any other one then counts"});
     flags.add_value("budget", budget_,
                     {"BUDGET", "of each entry: 60s, 5m, 20000x cases (default 60s,20000x)"});
     flags.add_value("healthy", healthy_,
@@ -67,6 +74,9 @@ class MuseumVerb final : public Verb {
     museum::HuntOptions options = is_quick_ ? museum::quick_options() : museum::HuntOptions();
     options.seed = session.common.seed;
     options.has_matrix = has_matrix_;
+    const auto without = parse_without();
+    if (!without) return tl::unexpected(without.error());
+    options.without = *without;
     options.workers = std::max(1U, std::thread::hardware_concurrency());
     if (!workers_.empty()) {
       const auto workers = parse_count(workers_, "--workers");
@@ -87,6 +97,22 @@ class MuseumVerb final : public Verb {
     return options;
   }
 
+  // Numbers of the properties that --without names, by number or id.
+  Result<std::set<std::string>> parse_without() const {
+    std::set<std::string> numbers;
+    std::istringstream words(without_);
+    for (std::string word; std::getline(words, word, ',');) {
+      const Property* const property = find_any_property(word);
+      if (!property)
+        return fail(ErrorCode::usage,
+                    fmt::format("--without: unknown property '{}': write P1 to P87, R1 to R20 or "
+                                "ids (zeroproof list properties), with commas",
+                                word));
+      numbers.emplace(property->number);
+    }
+    return numbers;
+  }
+
   Result<std::vector<const Entry*>> entries_of() const {
     std::vector<const Entry*> chosen;
     for (const std::string& word : words_) {
@@ -95,14 +121,16 @@ class MuseumVerb final : public Verb {
       chosen.push_back(entry);
     }
     if (!words_.empty()) return chosen;
-    if (is_quick_) return museum::quick_set();
-    for (const Entry& entry : museum::entries()) chosen.push_back(&entry);
+    if (is_quick_ && !has_hazards_) return museum::quick_set();
+    for (const Entry& entry : has_hazards_ ? museum::hazards() : museum::entries())
+      chosen.push_back(&entry);
     return chosen;
   }
 
   static std::string unknown(const std::string& word) {
     std::vector<std::string_view> ids;
-    for (const Entry& entry : museum::entries()) ids.push_back(entry.id);
+    for (const auto* const all : {&museum::entries(), &museum::hazards()})
+      for (const Entry& entry : *all) ids.push_back(entry.id);
     return fmt::format("museum: unknown entry '{}': {}", word, did_you_mean(word, ids));
   }
 
@@ -150,7 +178,7 @@ class MuseumVerb final : public Verb {
     const Entry* const entry = museum::find_entry(token->id);
     if (!entry) return fail(ErrorCode::usage, unknown(token->id));
     const auto planted = museum::replay(token->specimen, entry);
-    const auto healthy = museum::replay(token->specimen, nullptr);
+    const auto healthy = museum::replay(token->specimen, entry->reference);
     const bool is_good = planted.find(entry->properties) && healthy.falsified.empty();
     const ExitCode code = is_good ? ExitCode::held : ExitCode::falsified;
     return VerbResult{.code = code, .text = [=, read = *token, &session] {
@@ -171,7 +199,7 @@ class MuseumVerb final : public Verb {
     for (const bool is_of_events : {false, true}) {
       const museum::ReadToken read{std::string(entry->id), {*spec, is_of_events, {}}};
       const auto planted = museum::replay(read.specimen, entry);
-      const auto healthy = museum::replay(read.specimen, nullptr);
+      const auto healthy = museum::replay(read.specimen, entry->reference);
       is_good = is_good || (planted.find(entry->properties) && healthy.falsified.empty());
       text += museum_replay_text(read, planted, healthy);
     }
@@ -182,7 +210,9 @@ class MuseumVerb final : public Verb {
   std::vector<std::string> words_;
   std::string case_;
   bool is_quick_ = false;
+  bool has_hazards_ = false;
   bool has_matrix_ = false;
+  std::string without_;
   std::string budget_;
   std::string healthy_;
   std::string workers_;

@@ -16,16 +16,19 @@ struct Entry {
   std::string_view id;          // "A01"; "F18b" for the second of a pair of opposite faults
   std::string_view fault = "";  // what the engine does wrong, in a few words
   // Numbers of the properties that catch it; the first is the one that the report names. One of
-  // them has to be falsified.
+  // them has to be falsified; none named: any.
   std::string_view properties = "";
   train::Plant plant = {};
   std::string_view quirks = "none";   // engine/quirks.h
   std::string_view policy = "exact";  // engine/hooks/policies.h
   train::AutogradApi api = train::AutogradApi::full;
   std::string_view reason = "";  // not modelled: what our engine lacks for it
+  // What has to hold where this one fails; null: the healthy engine. Static.
+  const Entry* reference = nullptr;
 
   bool is_modelled() const { return reason.empty(); }
-  // Of the catalogue; never null.
+  bool is_hazard() const { return id.find('@') != std::string_view::npos; }
+  // Of the catalogue, or that of all hazards.
   const CatalogueRow& row() const;
 };
 
@@ -49,7 +52,11 @@ std::span<const Entry> group_h();
 const std::vector<Entry>& entries();
 const Entry& canary();
 
-const Entry* find_entry(std::string_view id);  // null: there is none
+const Entry* find_entry(std::string_view id);  // of a hazard too; null: there is none
+
+// Hazards of zero_semantics 9 under the policies of upstream, "h16@pr8245": the quirk under that
+// policy, against the policy alone. Hunted by `museum --hazards`. Static.
+const std::vector<Entry>& hazards();
 
 // The cell with the entry's fault in it. `entry` null: the healthy engine.
 void plant(const Entry* entry, train::TrainCell& cell);

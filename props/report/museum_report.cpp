@@ -28,7 +28,7 @@ Totals totals_of(const MuseumReport& report) {
   };
   std::map<std::string_view, Bug> bugs;
   for (const Found& one : report.found) {
-    Bug& bug = bugs[one.entry->row().id];
+    Bug& bug = bugs[one.entry->is_hazard() ? one.entry->id : one.entry->row().id];
     bug.is_modelled = bug.is_modelled || one.entry->is_modelled();
     bug.is_found = bug.is_found && one.is_found;
     bug.is_first_tier = one.entry->row().tier == 1;
