@@ -111,11 +111,11 @@ def control(number, case, observed, expected):
 
 
 def error_of(call):
-    """The first line of what `call` raises, or 'no error'."""
+    """The beginning of what `call` raises, or 'no error'."""
     try:
         call()
     except Exception as error:
-        return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:120]
+        return f"{type(error).__name__}: {str(error).split('  ')[0].splitlines()[0] if str(error) else '(empty)'}"
     return "no error"
 
 
