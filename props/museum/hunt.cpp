@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kHealthyFindingsMax = 20;
 constexpr std::uint64_t kQuickCases = 1500;  // of one entry
 constexpr unsigned kQuickWorkers = 2;
-constexpr std::uint64_t kMatrixCases = 300;  // of one entry, from the one that found it on
+constexpr std::uint64_t kMatrixCases = 100;  // of one entry, from the one that found it on
 constexpr std::uint64_t kPoolMax = 4096;     // cases whose baselines are kept
 
 std::uint64_t case_seed(std::uint64_t seed, std::uint64_t number) {
