@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -70,6 +71,28 @@ std::map<std::string, Words> reasons() {
   return reasons;
 }
 
+// Where else it is seen failing: in explorations of upstream's policies, in bundled recordings, in
+// the short streams that each monitor is tested with.
+std::string seen_failing(const std::string& number) {
+  int explorations = 0;
+  int recordings = 0;
+  int streams = 0;
+  for (const Json& row : json_of("hazard_table.json").at("rows"))
+    explorations += static_cast<int>(std::ranges::count(row.at("falsified"), Json(number)));
+  for (const Json& found : json_of("expected_findings.json"))
+    recordings += found.at("falsified").contains(number) ? 1 : 0;
+  for (const Json& stream : json_of("property_streams.json"))
+    streams += stream.at("property") == number ? 1 : 0;
+  Words words;
+  if (explorations > 0) words.push_back(fmt::format("{} explorations", explorations));
+  if (recordings > 0) words.push_back(fmt::format("{} recordings", recordings));
+  if (streams > 0) words.push_back(fmt::format("{} streams", streams));
+  for (const Json& row : json_of("property_seen_failing.json"))
+    if (row.at("property") == number)
+      words.push_back(fmt::format("`{}`", row.at("by").get<std::string>()));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 constexpr std::uint64_t kRemovalCases = 400;  // hunted for each of the ten
 
 Found hunt_one(const std::string& id, const std::set<std::string>& without) {
@@ -86,16 +109,18 @@ Found hunt_one(const std::string& id, const std::set<std::string>& without) {
 }
 
 std::string document() {
-  std::string text = text_of(kFolder + "property_check.md") +
-                     "\n| property | catches | escape without it | why it stays |\n"
-                     "|---|---|---|---|\n";
+  std::string text =
+      text_of(kFolder + "property_check.md") +
+      "\n| property | catches | escape without it | also seen failing in | why it stays |\n"
+      "|---|---|---|---|---|\n";
   const auto why = reasons();
   for (const std::string& number : all_numbers()) {
     const Words alone = escapes_without(number);
     const auto reason = why.find(number);
-    text += fmt::format("| {} `{}` | {} | {} | {} |\n", number, find_any_property(number)->id,
+    text += fmt::format("| {} `{}` | {} | {} | {} | {} |\n", number, find_any_property(number)->id,
                         catches(number).size(),
                         alone.empty() ? "none" : fmt::format("{}", fmt::join(alone, " ")),
+                        seen_failing(number),
                         !alone.empty()        ? ""
                         : reason == why.end() ? "?"
                                               : reason->second.front());
@@ -147,6 +172,32 @@ TEST(PropertyCheck, A_property_catches_something_alone_or_says_why_it_stays) {
   const Words numbers = all_numbers();
   for (const auto& [number, reason] : why)
     EXPECT_NE(std::ranges::find(numbers, number), numbers.end()) << number;
+}
+
+TEST(PropertyCheck, A_property_that_catches_no_planted_bug_is_seen_failing_elsewhere) {
+  for (const std::string& number : all_numbers())
+    EXPECT_FALSE(catches(number).empty() && seen_failing(number).empty()) << number;
+}
+
+// A command has to fail and name the property; a test or a file of tests has to be there.
+TEST(PropertyCheck, Where_a_property_is_seen_failing_it_fails) {
+  for (const Json& row : json_of("property_seen_failing.json")) {
+    const std::string by = row.at("by");
+    const std::string number = row.at("property");
+    const auto shell = [&](const std::string& line) {
+      return std::system(("cd " ZP_SOURCE_DIR " && " + line + " >/dev/null").c_str());
+    };
+    if (by.starts_with("train ")) {
+      EXPECT_EQ(0, shell(ZP_BINARY " " + by + " | grep '^  " + number + " '")) << by;
+    } else if (by.find('/') != by.npos) {
+      EXPECT_EQ(0, shell("ls " + by)) << by;
+    } else {
+      const std::size_t dot = by.find('.');
+      EXPECT_EQ(0, shell("grep -rF '(" + by.substr(0, dot) + ", " + by.substr(dot + 1) +
+                         "' tests --include=*.cpp"))
+          << by;
+    }
+  }
 }
 
 TEST(PropertyCheckPage, Is_current) {
