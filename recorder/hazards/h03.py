@@ -7,7 +7,12 @@ def work():
     engine = make(3)
     for loss in [engine(inputs(x)) for x in (1, 2)]:
         engine.backward(loss)
-    result("H3", "stage 3, forward forward backward backward, gradients 1 and 2", step(engine)["a"], 3.0)
+    result(
+        "H3",
+        "stage 3, forward forward backward backward, gradients 1 and 2",
+        step(engine)["a"],
+        3.0,
+    )
 
 
 main(work)

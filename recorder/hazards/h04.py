@@ -8,7 +8,12 @@ def work():
         engine = make(stage)
         for x in (1, 2):
             engine.backward(engine(inputs(x)))
-        result("H4", f"stage {stage}, two backwards, gradients 1 and 2", step(engine)["a"], 3.0)
+        result(
+            "H4",
+            f"stage {stage}, two backwards, gradients 1 and 2",
+            step(engine)["a"],
+            3.0,
+        )
 
 
 main(work)

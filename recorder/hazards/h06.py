@@ -11,7 +11,12 @@ def work():
             scales.append(engine.optimizer.loss_scale)
             engine.backward(engine(inputs(1, engine)))
             updates.append(step(engine)["a"])
-        result("H6", f"stage {stage}, fp16, loss scales {scales}, gradient 1", updates, [1.0, 1.0, 1.0])
+        result(
+            "H6",
+            f"stage {stage}, fp16, loss scales {scales}, gradient 1",
+            updates,
+            [1.0, 1.0, 1.0],
+        )
 
 
 main(work)

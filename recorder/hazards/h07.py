@@ -25,8 +25,13 @@ def second_step(stage, clipping):
 
 def work():
     for stage in (1, 2, 3):
-        result("H7", f"stage {stage}, fp16 autocast, gradient 0.125 of norm 0.25, without clipping and clipped at 1.0",
-               [second_step(stage, 0.0), second_step(stage, 1.0)], [0.125, 0.125])
+        result(
+            "H7",
+            f"stage {stage}, fp16 autocast, gradient 0.125 of norm 0.25, "
+            "without clipping and clipped at 1.0",
+            [second_step(stage, 0.0), second_step(stage, 1.0)],
+            [0.125, 0.125],
+        )
 
 
 main(work)

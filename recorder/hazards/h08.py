@@ -46,22 +46,41 @@ def after_undivided(engine):
 
 
 def work():
-    result("H8", "(a) engine(x) + engine.module(x), GAS 2, stage 2", window(make(2, gas=2), mixed), 1.0)
-    result("H8", "(b) one tensor returned twice, GAS 2, stage 2", window(make(2, Twice(), gas=2), repeated), 1.0)
+    result(
+        "H8",
+        "(a) engine(x) + engine.module(x), GAS 2, stage 2",
+        window(make(2, gas=2), mixed),
+        1.0,
+    )
+    result(
+        "H8",
+        "(b) one tensor returned twice, GAS 2, stage 2",
+        window(make(2, Twice(), gas=2), repeated),
+        1.0,
+    )
     first, second = make(2, Vector(), gas=2), make(2, Vector(), gas=2)
 
     def chained(_):
         second.backward(second(first(inputs(1))).sum())
         step(second)
 
-    result("H8", "(c) one engine reads what another wrote, GAS 2, stage 2", window(first, chained), 1.0)
+    result(
+        "H8",
+        "(c) one engine reads what another wrote, GAS 2, stage 2",
+        window(first, chained),
+        1.0,
+    )
     engine = make(2, gas=2)
     engine.backward(engine(inputs(0)), scale_wrt_gas=False)
     step(engine)
     engine.backward(engine(inputs(0)), scale_wrt_gas=False)
     step(engine)
-    result("H8", "(d) loss.backward() after backward(scale_wrt_gas=False), GAS 2, stage 2",
-           window(engine, after_undivided), 1.0)
+    result(
+        "H8",
+        "(d) loss.backward() after backward(scale_wrt_gas=False), GAS 2, stage 2",
+        window(engine, after_undivided),
+        1.0,
+    )
 
 
 main(work)

@@ -30,7 +30,12 @@ def work():
     for _ in range(2):
         engine.backward(engine(inputs(1)))
         update = step(engine)
-    result("H10", "stage 2, GAS 2, a inside a tile, b outside", update, {"a": 1.0, "b": 1.0})
+    result(
+        "H10",
+        "stage 2, GAS 2, a inside a tile, b outside",
+        update,
+        {"a": 1.0, "b": 1.0},
+    )
     engine = make(2, Tiled(), fp16=fp16(loss_scale=8))
     engine.backward(engine(inputs(1, engine)))
     result("H10", "stage 2, fp16, loss_scale 8", step(engine), {"a": 1.0, "b": 1.0})

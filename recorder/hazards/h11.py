@@ -20,10 +20,15 @@ class Throwing(torch.nn.Module):
 def work():
     engine = make(3, Throwing())
     stack = parameter_offload.FWD_MODULE_STACK
-    error_of(lambda: engine(inputs(1)))
+    error_of(engine, inputs(1))
     engine.module.throws = False
     engine.backward(engine(inputs(1)))
-    result("H11", "stage 3, modules on the stack after a clean forward behind a failed one", len(stack), 0)
+    result(
+        "H11",
+        "stage 3, modules on the stack after a clean forward behind a failed one",
+        len(stack),
+        0,
+    )
 
 
 main(work)

@@ -30,7 +30,12 @@ def work():
     engine(inputs(1)).loss.backward()
     updates = {}
     error = error_of(lambda: updates.update(step(engine)))
-    result("H12", "stage 2, loss.backward() of a dataclass's loss, then step", updates.get("a", error), 1.0)
+    result(
+        "H12",
+        "stage 2, loss.backward() of a dataclass's loss, then step",
+        updates.get("a", error),
+        1.0,
+    )
 
 
 main(work)

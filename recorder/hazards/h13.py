@@ -20,8 +20,12 @@ def work():
     for stage in (2, 3):
         engine = make(stage, Tied())
         loss = engine(inputs(1).requires_grad_())
-        result("H13", f"stage {stage}, one layer in two reentrant checkpoints",
-               error_of(lambda: engine.backward(loss)), "no error")
+        result(
+            "H13",
+            f"stage {stage}, one layer in two reentrant checkpoints",
+            error_of(engine.backward, loss),
+            "no error",
+        )
 
 
 main(work)

@@ -13,8 +13,13 @@ def work():
             engine.backward(engine(inputs(2 + 4 * rank), use))
             update = step(engine)
         say = result if overlaps else control
-        say("H14", f"stage 1, overlap_comm {overlaps}, gradients 1 and 3 of two ranks, a in the first micro-batch",
-            update, {"a": 2.0, "b": 2.0})
+        say(
+            "H14",
+            f"stage 1, overlap_comm {overlaps}, gradients 1 and 3 of two ranks, "
+            "a in the first micro-batch",
+            update,
+            {"a": 2.0, "b": 2.0},
+        )
 
 
 main(work, world=2)

@@ -5,8 +5,13 @@ from hazard import main, make, result
 
 
 def work():
-    first, second, third = windows(make(3, gas=2), "a b", "a b", "a a")
-    result("H16", "stage 3, b first used in micro-batch 1 of the second window", second, {"a": 1.0, "b": 1.0})
+    _, second, third = windows(make(3, gas=2), "a b", "a b", "a a")
+    result(
+        "H16",
+        "stage 3, b first used in micro-batch 1 of the second window",
+        second,
+        {"a": 1.0, "b": 1.0},
+    )
     result("H16", "stage 3, b unused in the third window", third, {"a": 2.0, "b": 0.0})
 
 

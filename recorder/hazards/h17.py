@@ -11,8 +11,12 @@ def work():
         engine(inputs(1))
         weight = engine.module.a.weight
         seen.append((weight.ds_persist, weight.ds_status == ZeroParamStatus.AVAILABLE))
-    result("H17", "stage 3, (persistent, available) after the first and second forward", seen,
-           [(True, True), (True, True)])
+    result(
+        "H17",
+        "stage 3, (persistent, available) after the first and second forward",
+        seen,
+        [(True, True), (True, True)],
+    )
 
 
 main(work)

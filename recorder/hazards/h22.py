@@ -10,7 +10,12 @@ def work():
             engine(inputs(0), "b")
             engine.backward(engine.module.a(inputs(1)).sum())
             update = step(engine)
-        result("H22", f"stage {stage}, GAS 2, a loss made by engine.module.a alone", update["a"], 1.0)
+        result(
+            "H22",
+            f"stage {stage}, GAS 2, a loss made by engine.module.a alone",
+            update["a"],
+            1.0,
+        )
 
 
 main(work)

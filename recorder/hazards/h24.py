@@ -30,9 +30,14 @@ def work():
             set_z3_leaf_modules(model, [Leaf])
         engine = make(3, model)
         loss = engine(inputs(1).requires_grad_())
-        error = error_of(lambda: engine.backward(loss))
+        error = error_of(engine.backward, loss)
         say = result if is_leaf else control
-        say("H24", f"stage 3, a module that runs twice, leaf {is_leaf}", error, "no error")
+        say(
+            "H24",
+            f"stage 3, a module that runs twice, leaf {is_leaf}",
+            error,
+            "no error",
+        )
 
 
 main(work)

@@ -1,7 +1,7 @@
 """What the scripts share: DeepSpeed on the CPU over gloo, a process a rank; no compiler, no GPU.
 
-The gradient of a `Scale` is its input, whatever the weights are, and the optimizer is SGD with learning
-rate 1, so what a step applied is the gradient that it used. Rank 0 prints one line a case:
+The gradient of a `Scale` is its input, whatever the weights are, and the optimizer is SGD with
+learning rate 1, so what a step applied is the gradient that it used. Rank 0 prints one line a case:
 `H3 CONFIRMED …: observed …; expected …`. Exit code 0: every case shows the hazard; 1: one does not.
 """
 
@@ -80,7 +80,9 @@ def weights(engine):
     full = {}
     for name, weight in engine.module.named_parameters():
         value = safe_get_full_fp32_param(weight)
-        full[name.removesuffix(".weight")] = (weight if value is None else value).detach().clone().float()
+        full[name.removesuffix(".weight")] = (
+            (weight if value is None else value).detach().clone().float()
+        )
     return full
 
 
@@ -99,7 +101,10 @@ def result(number, case, observed, expected, is_shown=None):
     RESULTS.append(shown)
     if int(os.environ["RANK"]) == 0:
         word = "CONFIRMED" if shown else "not shown"
-        print(f"{number} {word} ({case}): observed {observed}; expected {expected}", flush=True)
+        print(
+            f"{number} {word} ({case}): observed {observed}; expected {expected}",
+            flush=True,
+        )
 
 
 def control(number, case, observed, expected):
@@ -107,15 +112,19 @@ def control(number, case, observed, expected):
     RESULTS.append(observed == expected)
     if int(os.environ["RANK"]) == 0:
         word = "control" if observed == expected else "control FAILS"
-        print(f"{number} {word} ({case}): observed {observed}; expected {expected}", flush=True)
+        print(
+            f"{number} {word} ({case}): observed {observed}; expected {expected}",
+            flush=True,
+        )
 
 
-def error_of(call):
+def error_of(call, *args):
     """The beginning of what `call` raises, or 'no error'."""
     try:
-        call()
+        call(*args)
     except Exception as error:
-        return f"{type(error).__name__}: {str(error).split('  ')[0].splitlines()[0] if str(error) else '(empty)'}"
+        beginning = str(error).split("  ")[0].split("\n")[0] or "(empty)"
+        return f"{type(error).__name__}: {beginning}"
     return "no error"
 
 
@@ -135,12 +144,27 @@ def main(work, world=1):
         start()
         work()
         sys.stdout.flush()
-        os._exit(0 if RESULTS and all(RESULTS) else 1)  # a stuck engine may not be torn down cleanly
+        os._exit(
+            0 if RESULTS and all(RESULTS) else 1
+        )  # a stuck engine may not be torn down cleanly
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = dict(os.environ, WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1",
-                       MASTER_PORT=str(port), CUDA_VISIBLE_DEVICES="", GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1")
-    ranks = [subprocess.Popen([sys.executable, os.path.abspath(sys.argv[0])],
-                              env=dict(environment, RANK=str(rank), LOCAL_RANK=str(rank))) for rank in range(world)]
+    environment = dict(
+        os.environ,
+        WORLD_SIZE=str(world),
+        LOCAL_WORLD_SIZE=str(world),
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT=str(port),
+        CUDA_VISIBLE_DEVICES="",
+        GLOO_SOCKET_IFNAME="lo",
+        OMP_NUM_THREADS="1",
+    )
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, os.path.abspath(sys.argv[0])],
+            env=dict(environment, RANK=str(rank), LOCAL_RANK=str(rank)),
+        )
+        for rank in range(world)
+    ]
     sys.exit(max(1 if code < 0 else code for code in [rank.wait() for rank in ranks]))

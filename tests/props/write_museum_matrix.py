@@ -16,9 +16,21 @@ HERE = pathlib.Path(__file__).parent
 
 
 def hunt(zeroproof, entry, *flags):
-    command = [zeroproof, "museum", entry, "--quick", "--workers", "1", "--healthy", "1x", "--json"]
+    command = [
+        zeroproof,
+        "museum",
+        entry,
+        "--quick",
+        "--workers",
+        "1",
+        "--healthy",
+        "1x",
+        "--json",
+    ]
     command += ["--budget", f"{CASES}x,600s", *flags]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=False).stdout)["entries"][0]
+    return json.loads(
+        subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    )["entries"][0]
 
 
 def write(name, opening, lines, closing):
@@ -39,13 +51,20 @@ def main(matrix_file, zeroproof):
         else:
             escaped.append({"entry": entry, "without": numbers[0]})
     seen = [row["without"] for row in escaped]
-    turn = [seen[:at].count(number) for at, number in enumerate(seen)]  # one of each property first
+    turn = [
+        seen[:at].count(number) for at, number in enumerate(seen)
+    ]  # one of each property first
     removals = []
     for _, row in sorted(zip(turn, escaped), key=lambda pair: pair[0]):
         found = hunt(zeroproof, row["entry"])
         if found["found"] and len(removals) < REMOVALS:
             removals.append({**row, "executions": found["executions"]})
-    write("museum_matrix.json", "{", [f' "{entry}": {json.dumps(row)}' for entry, row in matrix.items()], "}")
+    write(
+        "museum_matrix.json",
+        "{",
+        [f' "{entry}": {json.dumps(row)}' for entry, row in matrix.items()],
+        "}",
+    )
     write("museum_removals.json", "[", [" " + json.dumps(row) for row in removals], "]")
 
 
