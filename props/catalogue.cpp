@@ -1,5 +1,10 @@
+#include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
+#include "model/check.h"
+#include "props/added_property.h"
 #include "props/monitors.h"
 #include "props/registry.h"
 
@@ -344,15 +349,32 @@ constexpr std::array kFactories = {
     Entry{"P86", make_one_communication_dtype},
 };
 
+std::vector<Property> with_added() {
+  std::vector<Property> all(kCatalogue.begin(), kCatalogue.end());
+  for (const AddedEntry& entry : added_properties()) {
+    const auto is_taken = [&](const Property& it) {
+      return it.id == entry.property.id || it.number == entry.property.number;
+    };
+    ZP_CHECK(
+        std::ranges::none_of(all, is_taken),
+        "an added property has an id and a number of its own: " + std::string(entry.property.id));
+    all.push_back(entry.property);
+  }
+  return all;
+}
+
 }  // namespace
 
 std::span<const Property> all_properties() {
-  return kCatalogue;
+  static const std::vector<Property> all = with_added();
+  return all;
 }
 
 std::unique_ptr<Monitor> make_monitor(const Monitor::Context& context) {
   for (const Entry& entry : kFactories)
     if (entry.number == context.property->number) return entry.factory(context);
+  for (const AddedEntry& entry : added_properties())
+    if (entry.property.number == context.property->number) return entry.factory(context);
   return nullptr;
 }
 

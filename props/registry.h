@@ -14,7 +14,7 @@
 
 namespace zeroproof {
 
-// The catalogue, in the order of their numbers. Static.
+// The catalogue, in the order of their numbers, and what props/added adds. Static.
 std::span<const Property> all_properties();
 
 // By id ("epilogue.once_after_last_hook") or number ("P2"); null when there is none.

@@ -63,7 +63,8 @@ constexpr std::array kRules = {
     Rule{"P31", [](const TrainFacts& f) { return is_one_of(f, {"unused"}); }},
     Rule{"P32",
          [](const TrainFacts& f) {
-           return is_one_of(f, {"unused"}) && f.gradient_accumulation_steps > 1;
+           return is_one_of(f, {"unused", "alternating", "offload"}) &&
+                  f.gradient_accumulation_steps > 1;
          }},
     Rule{"P33", [](const TrainFacts& f) { return !f.is_managed; }},
     Rule{"P34", [](const TrainFacts& f) { return is_one_of(f, {"coalesced"}); }},

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
+#include <sstream>
 #include <thread>
 
 #include "model/nearest_name.h"
@@ -17,6 +19,7 @@
 #include "props/report/museum_report.h"
 #include "props/report/progress.h"
 #include "props/report/svg.h"
+#include "props/run_properties.h"
 
 namespace zeroproof {
 namespace {
@@ -35,7 +38,11 @@ class MuseumVerb final : public Verb {
          "entries of the bug catalogue, A01 to H17, or further faults, U01 to U20 (default: "
          "all)"});
     flags.add_switch("quick", is_quick_, "tier 1 alone, fewer cases, nothing minimised");
+    flags.add_switch("hazards", has_hazards_,
+                     "upstream's hazards (h3@pr7886, …) in place of the catalogue");
     flags.add_switch("matrix", has_matrix_, "which property catches what, and what it alone does");
+    flags.add_value("without", without_,
+                    {"LIST", "properties that are not judged: P26,R7; any other one then counts"});
     flags.add_value("budget", budget_,
                     {"BUDGET", "of each entry: 60s, 5m, 20000x cases (default 60s,20000x)"});
     flags.add_value("healthy", healthy_,
@@ -103,6 +110,9 @@ class MuseumVerb final : public Verb {
     museum::HuntOptions options = is_quick_ ? museum::quick_options() : museum::HuntOptions();
     options.seed = session.common.seed;
     options.has_matrix = has_matrix_;
+    const auto without = parse_without();
+    if (!without) return tl::unexpected(without.error());
+    options.without = *without;
     options.workers = std::max(1U, std::thread::hardware_concurrency());
     if (!workers_.empty()) {
       const auto workers = parse_count(workers_, "--workers");
@@ -123,6 +133,22 @@ class MuseumVerb final : public Verb {
     return options;
   }
 
+  // Numbers of the properties that --without names, by number or id.
+  Result<std::set<std::string>> parse_without() const {
+    std::set<std::string> numbers;
+    std::istringstream words(without_);
+    for (std::string word; std::getline(words, word, ',');) {
+      const Property* const property = find_any_property(word);
+      if (!property)
+        return fail(ErrorCode::usage,
+                    fmt::format("--without: unknown property '{}': write P1 to P87, R1 to R20 or "
+                                "ids (zeroproof list properties), with commas",
+                                word));
+      numbers.emplace(property->number);
+    }
+    return numbers;
+  }
+
   Result<std::vector<const Entry*>> entries_of() const {
     std::vector<const Entry*> chosen;
     for (const std::string& word : words_) {
@@ -131,6 +157,10 @@ class MuseumVerb final : public Verb {
       chosen.push_back(entry);
     }
     if (!words_.empty()) return chosen;
+    if (has_hazards_) {
+      for (const Entry& entry : museum::hazards()) chosen.push_back(&entry);
+      return chosen;
+    }
     if (is_quick_) return museum::quick_set();
     for (const Entry& entry : museum::entries()) chosen.push_back(&entry);
     for (const Entry& entry : museum::group_unseen()) chosen.push_back(&entry);
@@ -139,8 +169,9 @@ class MuseumVerb final : public Verb {
 
   static std::string unknown(const std::string& word) {
     std::vector<std::string_view> ids;
-    for (const Entry& entry : museum::entries()) ids.push_back(entry.id);
-    for (const Entry& entry : museum::group_unseen()) ids.push_back(entry.id);
+    for (const std::span<const Entry> known :
+         {std::span(museum::entries()), museum::group_unseen(), std::span(museum::hazards())})
+      for (const Entry& entry : known) ids.push_back(entry.id);
     return fmt::format("museum: unknown entry '{}': {}", word, did_you_mean(word, ids));
   }
 
@@ -196,7 +227,7 @@ class MuseumVerb final : public Verb {
     const Entry* const entry = museum::find_entry(token->id);
     if (!entry) return fail(ErrorCode::usage, unknown(token->id));
     const auto planted = museum::replay(token->specimen, entry);
-    const auto healthy = museum::replay(token->specimen, nullptr);
+    const auto healthy = museum::replay(token->specimen, entry->reference);
     const bool is_good = planted.find(entry->properties) && healthy.falsified.empty();
     const ExitCode code = is_good ? ExitCode::held : ExitCode::falsified;
     const auto timeline = draw(*token, true, session);
@@ -224,7 +255,7 @@ class MuseumVerb final : public Verb {
     for (const bool is_of_events : {false, true}) {
       const museum::ReadToken read{std::string(entry->id), {*spec, is_of_events, {}}};
       const auto planted = museum::replay(read.specimen, entry);
-      const auto healthy = museum::replay(read.specimen, nullptr);
+      const auto healthy = museum::replay(read.specimen, entry->reference);
       is_good = is_good || (planted.find(entry->properties) && healthy.falsified.empty());
       text += museum_replay_text(read, planted, healthy);
     }
@@ -235,7 +266,9 @@ class MuseumVerb final : public Verb {
   std::vector<std::string> words_;
   std::string case_;
   bool is_quick_ = false;
+  bool has_hazards_ = false;
   bool has_matrix_ = false;
+  std::string without_;
   std::string budget_;
   std::string healthy_;
   std::string workers_;

@@ -8,7 +8,9 @@ namespace zeroproof::museum {
 
 const CatalogueRow& Entry::row() const {
   static constexpr CatalogueRow kOfNoCatalogue{.id = "U", .slug = "further", .tier = 0};
+  static constexpr CatalogueRow kHazard{.id = "hazard", .slug = "zero_semantics 9"};
   if (is_further()) return kOfNoCatalogue;
+  if (is_hazard()) return kHazard;
   const CatalogueRow* const found = find_row(id.substr(0, 3));
   ZP_CHECK(found, "an entry is of the catalogue: " + std::string(id));
   return *found;
@@ -40,7 +42,8 @@ const Entry& canary() {
 
 const Entry* find_entry(std::string_view id) {
   if (id == canary().id) return &canary();
-  for (const std::span<const Entry> known : {std::span(entries()), group_unseen()})
+  for (const std::span<const Entry> known :
+       {std::span(entries()), group_unseen(), std::span(hazards())})
     if (const auto at = std::ranges::find(known, id, &Entry::id); at != known.end()) return &*at;
   return nullptr;
 }

@@ -16,7 +16,7 @@ struct Entry {
   std::string_view id;          // "A01"; "F18b" for the second of a pair of opposite faults
   std::string_view fault = "";  // what the engine does wrong, in a few words
   // Numbers of the properties that catch it; the first is the one that the report names. One of
-  // them has to be falsified.
+  // them has to be falsified; none named: any.
   std::string_view properties = "";
   train::Plant plant = {};
   std::string_view quirks = "none";   // engine/quirks.h
@@ -25,11 +25,14 @@ struct Entry {
   std::string_view reason = "";  // not modelled: what our engine lacks for it
   // Why the smallest case that shows it is larger than the catalogue's smallest configuration.
   std::string_view larger = "";
+  // What has to hold where this one fails; null: the healthy engine. Static.
+  const Entry* reference = nullptr;
 
   bool is_modelled() const { return reason.empty(); }
   // U01 to U20: written when the generator and the properties were there already, of no catalogue.
   bool is_further() const { return id.starts_with('U'); }
-  // Of the catalogue, or a row of no tier for a further fault.
+  bool is_hazard() const { return id.find('@') != std::string_view::npos; }
+  // Of the catalogue, or a row of no tier for further faults and for hazards.
   const CatalogueRow& row() const;
 };
 
@@ -55,8 +58,12 @@ std::span<const Entry> group_unseen();
 const std::vector<Entry>& entries();
 const Entry& canary();
 
-// Of the catalogue, a further fault or the canary; null: there is none.
+// Of the catalogue, a further fault, a hazard or the canary; null: there is none.
 const Entry* find_entry(std::string_view id);
+
+// Hazards of zero_semantics 9 under the policies of upstream, "h16@pr8245": the quirk under that
+// policy, against the policy alone. Hunted by `museum --hazards`. Static.
+const std::vector<Entry>& hazards();
 
 // The cell with the entry's fault in it. `entry` null: the healthy engine.
 void plant(const Entry* entry, train::TrainCell& cell);

@@ -19,7 +19,8 @@ namespace {
 constexpr std::size_t kHealthyFindingsMax = 20;
 constexpr std::uint64_t kQuickCases = 1500;  // of one entry
 constexpr unsigned kQuickWorkers = 2;
-constexpr std::uint64_t kPoolMax = 4096;  // cases whose baselines are kept
+constexpr std::uint64_t kMatrixCases = 100;  // of one entry, from the one that found it on
+constexpr std::uint64_t kPoolMax = 4096;     // cases whose baselines are kept
 
 std::uint64_t case_seed(std::uint64_t seed, std::uint64_t number) {
   return seed * 1'000'003 + number;
@@ -44,7 +45,8 @@ class CaseOrders {
 // baseline runs once.
 class CasePool {
  public:
-  explicit CasePool(std::uint64_t seed) : seed_(seed) {}
+  CasePool(std::uint64_t seed, const std::set<std::string>& without)
+      : seed_(seed), without_(without) {}
 
   Trial& at(std::uint64_t number) {
     if (number >= kPoolMax) {
@@ -58,10 +60,11 @@ class CasePool {
 
  private:
   std::unique_ptr<Trial> make(std::uint64_t number) const {
-    return std::make_unique<Trial>(train::draw_case(case_seed(seed_, number)));
+    return std::make_unique<Trial>(train::draw_case(case_seed(seed_, number)), without_);
   }
 
   std::uint64_t seed_;
+  const std::set<std::string>& without_;
   std::vector<std::unique_ptr<Trial>> pool_;
   std::unique_ptr<Trial> last_;
 };
@@ -69,7 +72,7 @@ class CasePool {
 class Hunter {
  public:
   Hunter(const HuntOptions& options, const HuntWatch& watch)
-      : options_(options), watch_(watch), pool_(options.seed) {}
+      : options_(options), watch_(watch), pool_(options.seed, options.without) {}
 
   Found hunt(const Entry& entry) {
     Found found{.entry = &entry};
@@ -141,19 +144,20 @@ class Hunter {
     const TrialResult result =
         trial.run(&entry, Trial::Depth::first, [&](int run) -> Chooser& { return orders(run); });
     found.executions += result.executions;
-    const Falsified* const falsified = result.find(entry.properties);
+    const Falsified* const falsified =
+        result.find(options_.without.empty() ? entry.properties : std::string_view());
     if (!falsified) return false;
     const bool is_of_events = result.executions == 2;
     Specimen specimen{trial.spec(), is_of_events, orders.choices(is_of_events ? 1 : 0)};
     // A finding that is not the fault's is the harness's or the engine's.
-    if (!replay(specimen, nullptr).falsified.empty()) return false;
+    if (!replay(specimen, entry.reference).falsified.empty()) return false;
     found.first_case = number;
     found.property = falsified->property;
     found.specimen = std::move(specimen);
     return true;
   }
 
-  void finish(Found& found) const {
+  void finish(Found& found) {
     if (options_.minimizes) {
       ShrunkSpecimen shrunk =
           shrink(found.specimen, found.entry, found.property->number, watch_.should_stop);
@@ -165,7 +169,7 @@ class Hunter {
     found.replay_ok = falsified != nullptr;
     if (falsified) found.text = falsified->text;
     found.events = again.events;
-    found.healthy_replay_ok = replay(found.specimen, nullptr).falsified.empty();
+    found.healthy_replay_ok = replay(found.specimen, found.entry->reference).falsified.empty();
     found.is_found = found.replay_ok && found.healthy_replay_ok;
     for (const Falsified& one : again.falsified) found.falsified.emplace(one.property->number);
     if (!options_.has_matrix) return;
@@ -173,6 +177,21 @@ class Hunter {
     other.is_of_events = !other.is_of_events;
     for (const Falsified& one : replay(other, found.entry).falsified)
       found.falsified.emplace(one.property->number);
+    for (std::uint64_t more = 0; more < kMatrixCases && !has_to_stop(); ++more)
+      add_all_falsified(found.first_case + more, found);
+  }
+
+  // What the case falsifies in both runs, if it holds on the healthy engine.
+  void add_all_falsified(std::uint64_t number, Found& found) {
+    Trial& trial = pool_.at(number);
+    const auto judge = [&](const Entry* entry) {
+      CaseOrders orders(case_seed(options_.seed, number));
+      return trial.run(entry, Trial::Depth::all, [&](int run) -> Chooser& { return orders(run); })
+          .falsified;
+    };
+    const std::vector<Falsified> falsified = judge(found.entry);
+    if (falsified.empty() || !judge(found.entry->reference).empty()) return;
+    for (const Falsified& one : falsified) found.falsified.emplace(one.property->number);
   }
 
   const HuntOptions& options_;

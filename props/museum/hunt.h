@@ -21,7 +21,9 @@ struct HuntOptions {
   std::uint64_t healthy_cases = 200;          // of the healthy engine
   std::int64_t healthy_time_ns = 0;           // goes on as long; 0: as many cases as that
   bool minimizes = true;
-  bool has_matrix = false;  // every property that each minimised finding falsifies
+  bool has_matrix = false;  // every property that an entry falsifies in any of many cases
+  // Numbers of properties that are not judged; then any of the others finds an entry.
+  std::set<std::string> without;
 };
 
 // A case with one order of one of its two runs: enough to run it again.
@@ -49,7 +51,7 @@ struct Found {
   std::uint64_t events = 0;         // of its run
   bool replay_ok = false;           // the specimen shows the property again
   bool healthy_replay_ok = false;   // and nothing at all on the healthy engine
-  std::set<std::string> falsified;  // numbers; with the matrix all of them
+  std::set<std::string> falsified;  // numbers; of the specimen, and with the matrix of more cases
 };
 
 // What the healthy engine showed.

@@ -83,7 +83,8 @@ class Shrinker {
   bool is_healthy(const train::CaseSpec& spec, const Choices& choices) {
     if (!entry_) return true;
     ++best_.runs;
-    return replay({spec, best_.specimen.is_of_events, choices}, nullptr).falsified.empty();
+    return replay({spec, best_.specimen.is_of_events, choices}, entry_->reference)
+        .falsified.empty();
   }
 
   bool fails_with(const Choices& choices) {

@@ -175,6 +175,7 @@ class CostJudges final : public EventSink {
 }  // namespace
 
 const Falsified* TrialResult::find(std::string_view numbers) const {
+  if (numbers.empty()) return falsified.empty() ? nullptr : &falsified.front();
   while (!numbers.empty()) {
     const std::size_t end = std::min(numbers.find(' '), numbers.size());
     const std::string_view number = numbers.substr(0, end);
@@ -185,8 +186,27 @@ const Falsified* TrialResult::find(std::string_view numbers) const {
   return nullptr;
 }
 
-Trial::Trial(const CaseSpec& spec)
-    : spec_(spec), scenario_(train::scenario_of(spec_)), cell_(train::cell_of(spec_)) {}
+Trial::Trial(const CaseSpec& spec, std::set<std::string> without)
+    : spec_(spec),
+      without_(std::move(without)),
+      scenario_(train::scenario_of(spec_)),
+      cell_(train::cell_of(spec_)) {}
+
+void Trial::judge_values(const Entry* entry, Chooser& chooser, TrialResult& result) {
+  add_values(entry, chooser, result);
+  drop_removed(result);
+}
+
+void Trial::judge_events(const Entry* entry, Chooser& chooser, TrialResult& result) {
+  add_events(entry, chooser, result);
+  drop_removed(result);
+}
+
+void Trial::drop_removed(TrialResult& result) const {
+  std::erase_if(result.falsified, [&](const Falsified& one) {
+    return without_.contains(std::string(one.property->number));
+  });
+}
 
 train::TrainCell Trial::cell_with(const Entry* entry) const {
   train::TrainCell cell = cell_;
@@ -199,7 +219,7 @@ const std::vector<WindowValues>& Trial::baseline() {
   return *baseline_;
 }
 
-void Trial::judge_values(const Entry* entry, Chooser& chooser, TrialResult& result) {
+void Trial::add_values(const Entry* entry, Chooser& chooser, TrialResult& result) {
   const train::TrainCell cell = cell_with(entry);
   AccessWatch streams(spec_);
   const train::CellRun run = train::run_ranks(
@@ -260,7 +280,7 @@ void Trial::compare_values(const train::CellRun& run, TrialResult& result) {
   if (const auto found = norm_difference(engine, baseline())) add(result, "R9", *found);
 }
 
-void Trial::judge_events(const Entry* entry, Chooser& chooser, TrialResult& result) {
+void Trial::add_events(const Entry* entry, Chooser& chooser, TrialResult& result) {
   const train::TrainCell cell = cell_with(entry);
   train::RunJudge judge(scenario_, cell);
   std::deque<CostJudges> costs;

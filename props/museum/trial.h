@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ struct TrialResult {
   std::uint64_t executions = 0;      // runs of the engines
   std::uint64_t events = 0;          // decisions and seam calls of the last of them
 
-  // The first of `numbers` ("P26 R7") that is falsified, in their order; null for none.
+  // The first of `numbers` ("P26 R7") that is falsified, in their order; of no numbers, the first
+  // of all. Null for none.
   const Falsified* find(std::string_view numbers) const;
 };
 
@@ -34,8 +36,9 @@ struct TrialResult {
 // sees, races of streams, and in a run of its own the properties of every rank's events.
 class Trial {
  public:
-  // Copies the spec; the baseline runs once, when it is first needed.
-  explicit Trial(const train::CaseSpec& spec);
+  // Copies the spec; the baseline runs once, when it is first needed. Properties whose numbers are
+  // in `without` are not judged.
+  explicit Trial(const train::CaseSpec& spec, std::set<std::string> without = {});
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
@@ -63,8 +66,12 @@ class Trial {
   const std::vector<train::WindowValues>& baseline();
   void judge_memory(const train::CellRun& run, TrialResult& result) const;
   void compare_values(const train::CellRun& run, TrialResult& result);
+  void add_values(const Entry* entry, Chooser& chooser, TrialResult& result);
+  void add_events(const Entry* entry, Chooser& chooser, TrialResult& result);
+  void drop_removed(TrialResult& result) const;
 
   train::CaseSpec spec_;
+  std::set<std::string> without_;
   train::TrainScenario scenario_;
   train::TrainCell cell_;
   std::optional<std::vector<train::WindowValues>> baseline_;

@@ -34,7 +34,7 @@ bool is_within(const Found& one) {
 Sizes sizes_of(const MuseumReport& report) {
   Sizes sizes;
   for (const Found& one : report.found) {
-    if (!one.is_found || one.entry->is_further()) continue;
+    if (!one.is_found || one.entry->is_further() || one.entry->is_hazard()) continue;
     const bool is_explained = !one.entry->larger.empty();
     (is_within(one) ? sizes.within : is_explained ? sizes.explained : sizes.unexplained) += 1;
   }
@@ -48,7 +48,7 @@ std::string sizes_text(const MuseumReport& report) {
       "{} larger\n",
       sizes.within, sizes.explained, sizes.unexplained);
   for (const Found& one : report.found)
-    if (one.is_found && !one.entry->is_further() && !is_within(one))
+    if (one.is_found && !one.entry->is_further() && !one.entry->is_hazard() && !is_within(one))
       text += fmt::format("  {}: {} ranks and {} parameters, catalogue {}: {}\n", one.entry->id,
                           one.specimen.spec.ranks, one.specimen.spec.parameters(),
                           one.entry->row().configuration,
@@ -75,7 +75,7 @@ Totals totals_of(const MuseumReport& report) {
       totals.further_found += one.is_found ? 1 : 0;
       continue;
     }
-    Bug& bug = bugs[one.entry->row().id];
+    Bug& bug = bugs[one.entry->is_hazard() ? one.entry->id : one.entry->row().id];
     bug.is_modelled = bug.is_modelled || one.entry->is_modelled();
     bug.is_found = bug.is_found && one.is_found;
     bug.is_first_tier = one.entry->row().tier == 1;

@@ -45,6 +45,8 @@ TEST(TrainProperties, Judge_ranks_and_counts_by_their_own_facts) {
   facts.has_equal_step_counts = true;
   EXPECT_EQ(numbers(facts, Status::falsified), std::set<std::string>{"P40"});
   EXPECT_EQ(numbers(facts, Status::held), (std::set<std::string>{"P26", "P61"}));
+  facts.has_equal_step_counts = false;
+  EXPECT_EQ(numbers(facts, Status::falsified), (std::set<std::string>{"P40", "P61"}));
 }
 
 TEST(TrainProperties, Judge_refusals_orders_and_returned_losses_where_a_run_has_them) {
