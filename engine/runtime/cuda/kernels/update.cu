@@ -5,11 +5,20 @@
 namespace zeroproof::cuda {
 namespace {
 
-// Where everything that is rounded is float32.
+// Where everything that is rounded is float32. To even by whole numbers where the result is a
+// normal float: the units that convert to float and back are too few to keep up with memory.
 struct FloatRounding {
   DType dtype;
   __device__ double operator()(double value) const {
-    return static_cast<double>(static_cast<float>(value));
+    constexpr unsigned kLeastExponent = 1023 - 126;  // of a normal float, as a double has it
+    constexpr unsigned kExponents = 253;  // all but the last, which may round to infinity
+    constexpr unsigned long long kCut = (1ULL << 29) - 1;  // what a float does not keep
+    auto bits = static_cast<unsigned long long>(__double_as_longlong(value));
+    const unsigned exponent = static_cast<unsigned>(bits >> 52) & 0x7ffU;
+    if (exponent - kLeastExponent >= kExponents)
+      return static_cast<double>(static_cast<float>(value));
+    bits += (kCut >> 1) + ((bits >> 29) & 1);
+    return __longlong_as_double(static_cast<long long>(bits & ~kCut));
   }
   __device__ double root(double value) const { return (*this)(sqrt(value)); }
 };
@@ -46,7 +55,7 @@ __global__ void adam_packs_kernel(AdamTensors of, AdamRule rule) {
     pack<float>(of.parameter, i) = p;
     if constexpr (kHasCopy) {
       Pack<__nv_bfloat16> copy;
-      for (int k = 0; k < kPack; ++k) copy.at[k] = narrow<__nv_bfloat16>(wide(p.at[k]));
+      for (int k = 0; k < kPack; ++k) copy.at[k] = __float2bfloat16_rn(p.at[k]);
       pack<__nv_bfloat16>(of.copy, i) = copy;
     }
     pack<float>(of.exp_avg, i) = m;
