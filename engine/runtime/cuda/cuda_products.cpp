@@ -7,9 +7,6 @@
 namespace zeroproof::cuda {
 namespace {
 
-// Of a gradient while the node that it comes to hands it to its kernel.
-constexpr long kHandles = 4;
-
 Tensor transposed(const Tensor& x) {
   return x.as_strided({x.sizes()[1], x.sizes()[0]}, {x.strides()[1], x.strides()[0]},
                       x.impl().offset_elements);
@@ -26,13 +23,6 @@ GemmType gemm_type(DType dtype) {
 
 void* data_of(const Tensor& x) {
   return strided(x.impl()).data;
-}
-
-// The product, or a view of it, is with the node that asks alone: `product` is our own handle.
-bool has_no_other_reader(const Tensor& product, const Tensor& grad) {
-  const long storages = product.impl().storage.use_count();
-  if (product.is_same(grad)) return storages == 1 && grad.use_count() <= kHandles + 1;
-  return storages == 2 && product.use_count() == 1 && grad.use_count() <= kHandles;
 }
 
 }  // namespace
@@ -85,23 +75,12 @@ bool CudaProducts::is_put_off(const Tensor& x) const {
          x.numel() == put_off_->out.numel();
 }
 
-CudaProducts::Product CudaProducts::take(GemmEpilogue epilogue) {
-  gpu_->forget_put_off();
-  Product product = *std::exchange(put_off_, std::nullopt);
-  product.shape.epilogue = epilogue;
-  return product;
-}
-
 bool CudaProducts::finish_with_gelu(const Tensor& x, const Tensor& y) {
   if (!is_put_off(x)) return false;
-  run(take(GemmEpilogue::kGeluAux), data_of(y), data_of(x));
-  return true;
-}
-
-bool CudaProducts::finish_with_gelu_grad(const Tensor& grad, const Tensor& x, const Tensor& dx) {
-  if (!is_put_off(grad) || !x.is_contiguous() || !has_no_other_reader(put_off_->out, grad))
-    return false;
-  run(take(GemmEpilogue::kGeluGrad), data_of(dx), data_of(x));
+  gpu_->forget_put_off();
+  Product product = *std::exchange(put_off_, std::nullopt);
+  product.shape.epilogue = GemmEpilogue::kGeluAux;
+  run(product, data_of(y), data_of(x));
   return true;
 }
 

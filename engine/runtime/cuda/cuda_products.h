@@ -27,9 +27,6 @@ class CudaProducts {
   bool multiply(const Tensor& a, const Tensor& b, const Tensor& out);
   // y = gelu(x), if x is the product that was put off; x is written too.
   bool finish_with_gelu(const Tensor& x, const Tensor& y);
-  // dx = grad gelu'(x), if grad is the product that was put off and nobody else has it: it is
-  // never written.
-  bool finish_with_gelu_grad(const Tensor& grad, const Tensor& x, const Tensor& dx);
 
  private:
   struct Product {
@@ -40,7 +37,6 @@ class CudaProducts {
   void run(const Product& product, void* c, void* aux);
   GemmPlans& plans();
   bool is_put_off(const Tensor& x) const;
-  Product take(GemmEpilogue epilogue);
 
   std::shared_ptr<Gpu> gpu_;
   CudaArithmetic arithmetic_;

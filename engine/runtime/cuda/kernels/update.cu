@@ -5,22 +5,16 @@
 namespace zeroproof::cuda {
 namespace {
 
-// Where everything that is rounded is float32. To even by whole numbers where the result is a
-// normal float: the units that convert to float and back are too few to keep up with memory.
+// Where everything that is rounded is float32. A square root of a float, rounded to float, is that
+// of float32: a double's has more than twice the bits and rounds to the same.
 struct FloatRounding {
   DType dtype;
   __device__ double operator()(double value) const {
-    constexpr unsigned kLeastExponent = 1023 - 126;  // of a normal float, as a double has it
-    constexpr unsigned kExponents = 253;  // all but the last, which may round to infinity
-    constexpr unsigned long long kCut = (1ULL << 29) - 1;  // what a float does not keep
-    auto bits = static_cast<unsigned long long>(__double_as_longlong(value));
-    const unsigned exponent = static_cast<unsigned>(bits >> 52) & 0x7ffU;
-    if (exponent - kLeastExponent >= kExponents)
-      return static_cast<double>(static_cast<float>(value));
-    bits += (kCut >> 1) + ((bits >> 29) & 1);
-    return __longlong_as_double(static_cast<long long>(bits & ~kCut));
+    return static_cast<double>(static_cast<float>(value));
   }
-  __device__ double root(double value) const { return (*this)(sqrt(value)); }
+  __device__ double root(double value) const {
+    return static_cast<double>(__fsqrt_rn(static_cast<float>(value)));
+  }
 };
 
 __global__ void adam_kernel(AdamTensors of, AdamRule rule) {
