@@ -13,6 +13,7 @@ import collections
 import concurrent.futures
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,11 +24,13 @@ STAGES = ("0", "1", "2", "3")
 DECODERS = [["--model", "tiny", "--dtype", dtype, "--batch", "4", "--length", "32"] for dtype in ("float32", "bf16")]
 
 
-def lines_of(path):
-    """All but the header, which names the runtime."""
+def lines_of(path, has_threads):
+    """All but the header, which names the runtime; and the thread of a backward, where one runtime counts as a CPU."""
     lines = path.read_text().splitlines()
     assert json.loads(lines[0])["rec"] == "header", path
-    return lines[1:]
+    if has_threads:
+        return lines[1:]
+    return [re.sub(r'"th":\d+,?', "", line) for line in lines[1:] if '"rec":"thread"' not in line]
 
 
 def record(options, runtime, flags, path):
@@ -61,8 +64,8 @@ def compare(options, case):
             return case, f"exit codes {codes}: {(runs[1].stderr or runs[1].stdout).strip()[-300:]}", None
         counts = collections.Counter()
         for left in sorted(folders[0].iterdir()):
-            same = lines_of(left)
-            problem = first_difference(same, lines_of(folders[1] / left.name))
+            same = lines_of(left, reference == "sim")
+            problem = first_difference(same, lines_of(folders[1] / left.name, reference == "sim"))
             if problem:
                 return case, f"{left.name} {problem}", None
             issued = [json.loads(line) for line in same if '"coll.issue"' in line]

@@ -55,6 +55,8 @@ TEST(DecoderTraining, Has_a_configuration_for_m267_that_engines_take) {
     EXPECT_TRUE(validate(config)) << validate(config).error().text;
     EXPECT_GE(config.reduce_bucket_size * item_bytes(DType::bfloat16), 25'000'000);
     EXPECT_LE(config.reduce_bucket_size * item_bytes(DType::bfloat16), 50'000'000);
+    EXPECT_TRUE(config.has_overlap_comm());
+    EXPECT_FALSE(config.use_multi_rank_bucket_allreduce);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -10,8 +11,8 @@
 
 namespace zeroproof::cuda {
 
-// Plain copies on the compute stream into one buffer, from left to right, put off until something
-// else comes and then done by one kernel: a launch each costs more than copying a small tensor.
+// Plain copies on one queue that do not depend on each other, put off until something else comes
+// and then done by one kernel: a launch each costs more than copying a small tensor.
 class CopyBatch {
  public:
   explicit CopyBatch(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
@@ -20,17 +21,24 @@ class CopyBatch {
   CopyBatch& operator=(const CopyBatch&) = delete;
 
   // Of dense spans of one dtype on the GPU that share no memory.
-  void add(const Span& to, const Span& from);
+  void add(cudaStream_t queue, const Span& to, const Span& from);
 
  private:
-  bool fits_behind(const Span& to) const;
+  // How the batch uses a storage: it writes what lies before `end`, or reads.
+  struct Use {
+    std::shared_ptr<Storage> storage;  // until the kernel is queued
+    bool is_written = false;
+    std::int64_t end = 0;  // in elements of the storage
+  };
+  using Uses = std::map<const Storage*, Use>;  // looked up, never walked through
+
+  bool fits_behind(const Span& to, const Span& from) const;
   void run();
 
   std::shared_ptr<Gpu> gpu_;
+  cudaStream_t queue_ = nullptr;
   std::vector<CopyRange> ranges_;
-  std::shared_ptr<Storage> target_;
-  std::int64_t end_ = 0;  // of the last range, in elements of the target's storage
-  std::vector<std::shared_ptr<Storage>> sources_;
+  Uses uses_;
 };
 
 }  // namespace zeroproof::cuda

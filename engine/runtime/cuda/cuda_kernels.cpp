@@ -72,9 +72,9 @@ void CudaKernels::copy(Stream& stream, const Span& to, const Span& from, double 
   check_equal_length(to, from);
   const Source source(*this, stream, from);
   const Strided view = target(stream, to);
-  if (factor == 1.0 && handle(stream) == gpu_->compute_handle() && are_bytes(to, from)) {
+  if (factor == 1.0 && are_bytes(to, from)) {
     if (!gpu_->may_overtake(to.tensor->storage.get(), from.tensor->storage.get()))
-      return copies_.add(to, from);
+      return copies_.add(handle(stream), to, from);
     ZP_CUDA(launch_copy(handle(stream), view, source.view(), factor));
     return;
   }

@@ -53,7 +53,7 @@ void DeviceBuffer::free() {
   cudaStream_t last = gpu_->compute_handle();
   for (cudaStream_t queue : used_on_) {
     try {
-      gpu_->order(last, queue);
+      if (last != queue) gpu_->wait_ahead(queue, gpu_->record_ahead(last));
     } catch (...) {
       cudaStreamSynchronize(last);
     }
@@ -70,7 +70,7 @@ void DeviceBuffer::free() {
 void DeviceBuffer::use_on(cudaStream_t queue) {
   if (queue == gpu_->compute_handle() || std::ranges::find(used_on_, queue) != used_on_.end())
     return;
-  if (ready_.value >= 0) gpu_->wait(queue, ready_);
+  if (ready_.value >= 0) gpu_->wait_ahead(queue, ready_);
   used_on_.push_back(queue);
 }
 

@@ -65,8 +65,7 @@ void Gpu::run_put_off() {
   work();
 }
 
-StreamEvent Gpu::record(cudaStream_t queue) {
-  catch_up();
+StreamEvent Gpu::record_ahead(cudaStream_t queue) {
   recycle();
   cudaEvent_t event = nullptr;
   if (spare_.empty()) {
@@ -80,8 +79,7 @@ StreamEvent Gpu::record(cudaStream_t queue) {
   return StreamEvent{first_ + static_cast<std::int64_t>(events_.size()) - 1};
 }
 
-void Gpu::wait(cudaStream_t queue, StreamEvent event) {
-  catch_up();
+void Gpu::wait_ahead(cudaStream_t queue, StreamEvent event) {
   if (cudaEvent_t of = native(event)) ZP_CUDA(cudaStreamWaitEvent(queue, of, 0));
 }
 

@@ -44,8 +44,17 @@ class Gpu {
   }
   void forget_put_off() { put_off_ = nullptr; }
 
-  StreamEvent record(cudaStream_t queue);
-  void wait(cudaStream_t queue, StreamEvent event);
+  StreamEvent record(cudaStream_t queue) {
+    catch_up();
+    return record_ahead(queue);
+  }
+  void wait(cudaStream_t queue, StreamEvent event) {
+    catch_up();
+    wait_ahead(queue, event);
+  }
+  // Before what was put off: for memory that it does not use.
+  StreamEvent record_ahead(cudaStream_t queue);
+  void wait_ahead(cudaStream_t queue, StreamEvent event);
   // What is queued on `after` from now on runs behind everything on `before`.
   void order(cudaStream_t before, cudaStream_t after);
   bool query(StreamEvent event);
