@@ -63,7 +63,7 @@ endif()
 # Those of kernels/ have the host's bits, which no multiply-add contracts.
 function(zp_add_cuda target)
   set(folder ${CMAKE_CURRENT_SOURCE_DIR}/runtime/cuda)
-  target_sources(${target} PUBLIC FILE_SET HEADERS FILES ${folder}/cuda_world.h)
+  target_sources(${target} PUBLIC FILE_SET HEADERS FILES ${folder}/cuda_world.h ${folder}/gpu_memory.h)
   if(NOT ZP_CUDA_FOUND)
     target_sources(${target} PRIVATE ${folder}/no_cuda_world.cpp)
     return()

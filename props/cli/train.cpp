@@ -11,6 +11,7 @@
 #include "props/cli/train_job.h"
 #include "props/cli/train_model.h"
 #include "props/cli/verb.h"
+#include "props/museum/entry.h"
 #include "props/report/progress.h"
 #include "props/report/train_report.h"
 #include "sim/scheduler.h"
@@ -127,6 +128,8 @@ class TrainVerb final : public Verb {
     flags.add_value("policy", policy_, {"NAME", "hook policy (default exact)", policies});
     flags.add_value("quirks", quirks_,
                     {"LIST", "upstream hazards to switch on: h3,h16, upstream (default none)"});
+    flags.add_value("plant", plant_,
+                    {"ID", "a fault of the museum in every engine, with its quirks and policy"});
     flags.add_value(
         "autograd-api", api_,
         {"API", "what the autograd offers (default full)", {"full", "none", "no_callback"}});
@@ -175,7 +178,20 @@ class TrainVerb final : public Verb {
     if (const auto fits = check_quirks(*quirks, policy_); !fits)
       return fail(ErrorCode::usage, "train: --quirks: " + fits.error().text);
     cell.quirks = *quirks;
+    if (auto planted = plant_in(cell); !planted) return tl::unexpected(planted.error());
     return with_config(std::move(cell));
+  }
+
+  Result<void> plant_in(TrainCell& cell) const {
+    if (plant_.empty()) return {};
+    const museum::Entry* const entry = museum::find_entry(plant_);
+    if (entry == nullptr || !entry->is_modelled())
+      return fail(ErrorCode::usage,
+                  fmt::format("train: --plant {}: no fault that the museum plants; 'zeroproof "
+                              "museum' lists them",
+                              plant_));
+    museum::plant(entry, cell);
+    return {};
   }
 
   // With the other processes, if there are any, and on GPUs, if that is asked for.
@@ -248,13 +264,10 @@ class TrainVerb final : public Verb {
   // A flag that means a scenario, or how its runs are ordered and judged.
   std::string_view flag_of_scenarios() const {
     const std::pair<std::string_view, bool> flags[] = {
-        {"scenario", !scenario_.empty()},
-        {"matrix", !matrix_.empty()},
-        {"backward", !backward_.empty()},
-        {"data", !data_.empty()},
-        {"order-seed", !order_seed_.empty()},
-        {"autograd-api", api_ != "full"},
-        {"check-properties", checks_.has_properties},
+        {"scenario", !scenario_.empty()},     {"matrix", !matrix_.empty()},
+        {"backward", !backward_.empty()},     {"data", !data_.empty()},
+        {"order-seed", !order_seed_.empty()}, {"autograd-api", api_ != "full"},
+        {"plant", !plant_.empty()},           {"check-properties", checks_.has_properties},
         {"runtime sim", runtime_ == "sim"},
     };
     for (const auto& [flag, is_given] : flags)
@@ -376,6 +389,7 @@ class TrainVerb final : public Verb {
   bool has_no_preemption_ = false;
   std::string policy_ = "exact";
   std::string quirks_ = "none";
+  std::string plant_;
   std::string api_ = "full";
   std::string config_path_;
   std::string trace_path_;

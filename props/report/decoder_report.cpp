@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "props/report/json_values.h"
+#include "props/train/decoder_memory.h"
 
 namespace zeroproof {
 namespace {
@@ -33,6 +34,16 @@ std::string distance_text(const DecoderDistance& distance) {
                             distance.parameter, distance.tensor);
 }
 
+std::string memory_text(const DecoderReport& report) {
+  const train::DecoderMemory formula = train::memory_of(report.cell);
+  return fmt::format(
+      "  at most {} bytes of the GPU with activations: {:.3f} of the formula's {} (states {}, "
+      "activations {})\n",
+      report.gpu_peak_bytes,
+      static_cast<double>(report.gpu_peak_bytes) / static_cast<double>(formula.total()),
+      formula.total(), formula.states, formula.activations);
+}
+
 Json distance_json(const std::optional<DecoderDistance>& distance) {
   if (!distance) return nullptr;
   return {{"bitwise", distance->is_bitwise},
@@ -50,6 +61,7 @@ std::string decoder_text(const DecoderReport& report, const Palette& palette) {
   for (std::size_t step = 0; step < report.losses.size(); ++step)
     text += fmt::format("  step {}: loss {:.6f}\n", step, report.losses[step]);
   text += fmt::format("  at most {} bytes on the device\n", report.peak_bytes);
+  if (report.gpu_peak_bytes > 0) text += memory_text(report);
   if (report.times)
     text += fmt::format("  {:.3f} ms an iteration, median of {} ({:.3f} to {:.3f})\n",
                         report.times->median_ms, report.times->steps, report.times->least_ms,
@@ -87,6 +99,11 @@ std::string decoder_json(const DecoderReport& report) {
                                 {"most", report.times->most_ms}};
   document["live_bytes"] = report.live_bytes;
   document["peak_bytes"] = report.peak_bytes;
+  if (report.gpu_peak_bytes > 0) {
+    const train::DecoderMemory formula = train::memory_of(cell);
+    document["gpu_peak_bytes"] = report.gpu_peak_bytes;
+    document["formula_bytes"] = {{"states", formula.states}, {"activations", formula.activations}};
+  }
   return document_text(document);
 }
 

@@ -35,6 +35,8 @@ ZeroConfig built_in_config(const DecoderCell& cell) {
   config.allgather_bucket_size = bucket;
   config.stage3_prefetch_bucket_size = bucket;
   config.stage3_param_persistence_threshold = cell.sizes.width;  // the norms
+  config.overlap_comm = true;                      // upstream's own default is stage 3 alone
+  config.use_multi_rank_bucket_allreduce = false;  // each slice to its owner: half the bytes
   config.gradient_clipping = 0.0;
   config.bf16.check_grad_overflow = false;  // as those that it is measured beside
   config.optimizer.type = OptimizerType::adamw;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/runtime/cuda/gpu_memory.h"
 #include "engine/runtime/host/host_world.h"
 #include "engine/runtime/process/byte_strings.h"
 #include "engine/runtime/process/job.h"
@@ -156,12 +157,16 @@ DecoderReport train_on_cuda(const DecoderCell& cell, const DecoderOptions& optio
   world_options.is_poisoned = !options.is_timed;
   world_options.arithmetic = {.is_deterministic = !options.is_timed, .uses_cudnn = cell.uses_cudnn};
   std::vector<DecoderRank> ranks;
+  std::int64_t gpu_peak = 0;
   {
     CudaWorld world(world_options, *cell.gpus);
+    if (!cell.job) reset_gpu_peak(0);  // where rank 0 is a thread
     ranks = run_decoder(world, cell, run_options(options));
+    if (!cell.job) gpu_peak = gpu_peak_bytes(0);
   }
   gather_ranks(cell.job.get(), ranks);
   DecoderReport report = report_of(cell, ranks);
+  report.gpu_peak_bytes = gpu_peak;
   if (!options.checks_baseline || report.status != CellStatus::equal) return report;
   const Arithmetic arithmetic = cell.world_size <= 2 ? Arithmetic::same : Arithmetic::other;
   world_options.world_size = 1;

@@ -18,29 +18,33 @@ std::vector<TensorList> batches_of(const DecoderCell& cell, const Runtime& runti
   return batches;
 }
 
-// Measures from the end of one step to the end of the next.
+// Measures from the end of one step to the end of the next, as the host sees them: a step waits for
+// the norm of its gradients, so that host and device go on in step. The device is waited for before
+// the first that counts and behind the last, so that their sum is the device's.
 class StepTimer {
  public:
-  StepTimer(Runtime& runtime, const DecoderRunOptions& options, DecoderRank& result)
-      : runtime_(runtime), options_(options), result_(result) {
-    if (options.is_timed) last_ns_ = now_ns();
+  StepTimer(Runtime& runtime, const DecoderRunOptions& options, std::int64_t steps,
+            DecoderRank& result)
+      : runtime_(runtime), options_(options), last_step_(steps - 1), result_(result) {
+    if (options.is_timed) last_ns_ = now_ns(true);
   }
 
   void on_step_end(std::int64_t step) {
     if (!options_.is_timed) return;
-    const std::int64_t now = now_ns();
+    const std::int64_t now = now_ns(step + 1 == options_.warmup_steps || step == last_step_);
     if (step >= options_.warmup_steps) result_.iterations_ns.push_back(now - last_ns_);
     last_ns_ = now;
   }
 
  private:
-  std::int64_t now_ns() {
-    runtime_.stream(StreamRole::compute).synchronize();
+  std::int64_t now_ns(bool waits) {
+    if (waits) runtime_.stream(StreamRole::compute).synchronize();
     return runtime_.clock().now_ns();
   }
 
   Runtime& runtime_;
   const DecoderRunOptions& options_;
+  std::int64_t last_step_;
   DecoderRank& result_;
   std::int64_t last_ns_ = 0;
 };
@@ -63,7 +67,7 @@ void run_decoder_rank(const DecoderCell& cell, Runtime& runtime, const DecoderRu
   if (!engine) throw ConfigurationRefused(engine.error().text);
   const std::vector<TensorList> batches = batches_of(cell, runtime);
   TensorList losses;
-  StepTimer timer(runtime, options, result);
+  StepTimer timer(runtime, options, cell.steps, result);
   for (std::int64_t step = 0; step < cell.steps; ++step) {
     for (std::int64_t i = 0; i < config.gradient_accumulation_steps; ++i) {
       const Tensor loss = (*engine)->forward(batches[losses.size() % batches.size()])[0];

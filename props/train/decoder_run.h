@@ -28,7 +28,7 @@ inline bool has_run(const DecoderRank& rank) {
 
 struct DecoderRunOptions {
   bool collects_parameters = false;
-  // The host waits for the device behind every step that is timed.
+  // The host waits for the device before and behind the steps that are timed, not between them.
   bool is_timed = false;
   std::int64_t warmup_steps = 0;
   // By rank, null for nobody; or empty. They must outlive the run.

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
 #include "props/report/decoder_report.h"
+#include "props/train/decoder_memory.h"
 
 namespace zeroproof::train {
 namespace {
@@ -55,7 +57,25 @@ TEST(DecoderTraining, Has_a_configuration_for_m267_that_engines_take) {
     EXPECT_TRUE(validate(config)) << validate(config).error().text;
     EXPECT_GE(config.reduce_bucket_size * item_bytes(DType::bfloat16), 25'000'000);
     EXPECT_LE(config.reduce_bucket_size * item_bytes(DType::bfloat16), 50'000'000);
+    EXPECT_TRUE(config.has_overlap_comm());
+    EXPECT_FALSE(config.use_multi_rank_bucket_allreduce);
   }
+}
+
+// Gigabytes of performance_anchors section 3.
+TEST(DecoderTraining, Knows_the_states_of_m267_by_stage) {
+  DecoderCell cell;
+  cell.sizes = nn::DecoderSizes::m267();
+  cell.precision = Precision::bf16;
+  constexpr std::array<std::array<double, 2>, 4> kStates = {
+      {{4.27, 4.27}, {2.67, 1.87}, {2.40, 1.47}, {2.14, 1.07}}};
+  for (const int stage : {0, 1, 2, 3})
+    for (const int ranks : {2, 4}) {
+      cell.stage = stage;
+      cell.world_size = ranks;
+      const double expected = kStates.at(static_cast<std::size_t>(stage)).at(ranks == 2 ? 0 : 1);
+      EXPECT_NEAR(static_cast<double>(memory_of(cell).states) / 1e9, expected, 0.005);
+    }
 }
 
 TEST(DecoderTraining, Equals_it_with_three_ranks_and_accumulated_forwards) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/runtime/cuda/check.h"
+#include "engine/runtime/cuda/cuda_products.h"
 #include "engine/runtime/cuda/device_buffer.h"
 #include "engine/runtime/cuda/fused/cross_entropy.h"
 #include "engine/runtime/cuda/fused/cudnn_attention.h"
@@ -53,8 +54,9 @@ AttentionShape shape_of(const Tensor& qkv, std::int64_t heads) {
 
 }  // namespace
 
-CudaFusedOps::CudaFusedOps(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic)
-    : gpu_(std::move(gpu)), arithmetic_(arithmetic) {}
+CudaFusedOps::CudaFusedOps(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic,
+                           CudaProducts& products)
+    : gpu_(std::move(gpu)), arithmetic_(arithmetic), products_(products) {}
 CudaFusedOps::~CudaFusedOps() = default;
 
 Tensor CudaFusedOps::make(const Tensor& like, Shape sizes, DType dtype) const {
@@ -121,6 +123,7 @@ RmsNormGrads CudaFusedOps::add_rms_norm_backward(const Tensor& grad_y, const Ten
 Tensor CudaFusedOps::gelu(const Tensor& x) const {
   if (!is_on_gpu(x)) return cpu_.gelu(x);
   Tensor out = make(x, x.sizes(), x.dtype());
+  if (products_.finish_with_gelu(x, out)) return out;
   ZP_CUDA(gelu_tanh_forward(bf16(x), bf16(out), x.numel(), gpu_->compute()));
   return out;
 }

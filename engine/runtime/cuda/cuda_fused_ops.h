@@ -9,6 +9,7 @@
 
 namespace zeroproof::cuda {
 
+class CudaProducts;
 class CudnnAttention;
 struct AttentionShape;
 
@@ -16,7 +17,8 @@ struct AttentionShape;
 // kernel does not take, are computed by the reference on the host: right, and slow.
 class CudaFusedOps final : public FusedOps {
  public:
-  CudaFusedOps(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic);
+  // `products`, which must outlive it, may have put off what a GELU reads.
+  CudaFusedOps(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic, CudaProducts& products);
   ~CudaFusedOps() override;
   CudaFusedOps(const CudaFusedOps&) = delete;
   CudaFusedOps& operator=(const CudaFusedOps&) = delete;
@@ -47,6 +49,7 @@ class CudaFusedOps final : public FusedOps {
 
   std::shared_ptr<Gpu> gpu_;
   CudaArithmetic arithmetic_;
+  CudaProducts& products_;
   CpuFusedOps cpu_;
   mutable Tensor angles_;  // of the longest sequence so far
   mutable std::unique_ptr<CudnnAttention> cudnn_;

@@ -15,6 +15,12 @@ void check_equal_length(const Span& target, const Span& source) {
   ZP_CHECK(target.elements == source.elements, "a kernel on spans of different lengths");
 }
 
+// A copy that moves bytes from one buffer of the GPU to another.
+bool are_bytes(const Span& to, const Span& from) {
+  return !to.is_empty() && to.dtype() == from.dtype() && buffer_of(*from.tensor) != nullptr &&
+         to.tensor->storage != from.tensor->storage && host::is_dense(to) && host::is_dense(from);
+}
+
 }  // namespace
 
 // What a kernel reads, and the copy on the GPU where there was none.
@@ -23,7 +29,7 @@ class CudaKernels::Source {
   Source(const CudaKernels& kernels, Stream& stream, const Span& span) {
     kernels.log_.read(stream, span);
     if (span.is_empty() || is_strided(*span.tensor)) {
-      if (DeviceBuffer* buffer = buffer_of(*span.tensor)) buffer->use_on(native(stream));
+      if (DeviceBuffer* buffer = buffer_of(*span.tensor)) buffer->use_on(handle(stream));
       view_ = strided(span);
       return;
     }
@@ -43,6 +49,7 @@ class CudaKernels::Source {
 CudaKernels::CudaKernels(std::shared_ptr<Gpu> gpu, const host::StreamLog& log)
     : gpu_(std::move(gpu)),
       log_(log),
+      copies_(gpu_),
       partials_(gpu_, kPartials * static_cast<std::int64_t>(sizeof(double)), Placement::device) {
   ZP_CUDA(cudaStreamSynchronize(gpu_->compute()));  // every stream may use them
 }
@@ -53,7 +60,7 @@ Strided CudaKernels::target(Stream& stream, const Span& target) const {
   if (target.is_empty()) return strided(target);
   DeviceBuffer* const buffer = buffer_of(*target.tensor);
   ZP_CHECK(buffer != nullptr, "a kernel writes to elements that the host keeps");
-  buffer->use_on(native(stream));
+  buffer->use_on(handle(stream));
   return strided(target);
 }
 
@@ -64,7 +71,14 @@ void CudaKernels::fill(Stream& stream, const Span& span, double value) {
 void CudaKernels::copy(Stream& stream, const Span& to, const Span& from, double factor) {
   check_equal_length(to, from);
   const Source source(*this, stream, from);
-  ZP_CUDA(launch_copy(native(stream), target(stream, to), source.view(), factor));
+  const Strided view = target(stream, to);
+  if (factor == 1.0 && are_bytes(to, from)) {
+    if (!gpu_->may_overtake(to.tensor->storage.get(), from.tensor->storage.get()))
+      return copies_.add(handle(stream), to, from);
+    ZP_CUDA(launch_copy(handle(stream), view, source.view(), factor));
+    return;
+  }
+  ZP_CUDA(launch_copy(native(stream), view, source.view(), factor));
 }
 
 void CudaKernels::add(Stream& stream, const Span& to, const Span& from, double factor) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "engine/runtime/cuda/copy_batch.h"
 #include "engine/runtime/cuda/device_buffer.h"
 #include "engine/runtime/host/host_stream.h"
 #include "engine/runtime/kernels.h"
@@ -34,6 +35,7 @@ class CudaKernels final : public Kernels {
 
   std::shared_ptr<Gpu> gpu_;
   const host::StreamLog& log_;
+  CopyBatch copies_;
   DeviceBuffer partials_;  // of sums
 };
 

@@ -4,7 +4,6 @@
 
 #include "engine/runtime/cuda/check.h"
 #include "engine/runtime/cuda/device_buffer.h"
-#include "engine/runtime/cuda/fused/gemm.h"
 #include "engine/runtime/cuda/kernels/launches.h"
 #include "model/check.h"
 #include "model/product_shapes.h"
@@ -14,16 +13,6 @@ namespace {
 
 Device device_of(const Tensor& a, const Tensor& b) {
   return a.device().is_cpu() ? b.device() : a.device();
-}
-
-Tensor transposed(const Tensor& x) {
-  return x.as_strided({x.sizes()[1], x.sizes()[0]}, {x.strides()[1], x.strides()[0]},
-                      x.impl().offset_elements);
-}
-
-GemmType gemm_type(DType dtype) {
-  if (dtype == DType::float32) return GemmType::kFp32;
-  return dtype == DType::bfloat16 ? GemmType::kBf16 : GemmType::kFp16;
 }
 
 // With sizes and strides of their own, also where the elements lie one behind the other.
@@ -64,7 +53,7 @@ Strided dimensions(const Tensor& x, const Shape& sizes, bool is_kept) {
 }  // namespace
 
 CudaOps::CudaOps(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic)
-    : gpu_(std::move(gpu)), arithmetic_(arithmetic), fused_(gpu_, arithmetic) {}
+    : gpu_(std::move(gpu)), products_(gpu_, arithmetic), fused_(gpu_, arithmetic, products_) {}
 CudaOps::~CudaOps() = default;
 
 Tensor CudaOps::place(const Tensor& x) const {
@@ -112,7 +101,7 @@ Tensor CudaOps::product(const Tensor& left, const Tensor& right, const Tensor& b
   Shape sizes = a.sizes();
   sizes.back() = b.sizes().back();
   Tensor out = make(sizes, promote(a.dtype(), b.dtype()), device_of(a, b));
-  if (!bias.is_defined() && multiply_by_library(a, b, out)) return out;
+  if (!bias.is_defined() && products_.multiply(a, b, out)) return out;
   Product product{.out = batched(out), .a = batched(a), .b = batched(b), .bias = {}};
   Tensor offsets;
   if (bias.is_defined()) {
@@ -122,35 +111,6 @@ Tensor CudaOps::product(const Tensor& left, const Tensor& right, const Tensor& b
   }
   ZP_CUDA(launch_product(gpu_->compute(), product));
   return out;
-}
-
-GemmPlans& CudaOps::plans() const {
-  if (plans_) return *plans_;
-  constexpr std::int64_t kWorkspaceBytes = 64LL << 20;
-  workspace_ = std::make_unique<DeviceBuffer>(gpu_, kWorkspaceBytes, Placement::device);
-  plans_ = std::make_unique<GemmPlans>(
-      GemmOptions{.workspace = workspace_->data(),
-                  .workspace_bytes = static_cast<std::size_t>(kWorkspaceBytes),
-                  .is_first_taken = arithmetic_.is_deterministic});
-  return *plans_;
-}
-
-// Large products of two dense matrices, each as it lies or transposed.
-bool CudaOps::multiply_by_library(const Tensor& a, const Tensor& b, const Tensor& out) const {
-  if (a.sizes().size() != 2 || a.dtype() != b.dtype() || a.dtype() == DType::float64) return false;
-  GemmShape shape{.m = a.sizes()[0], .n = b.sizes()[1], .k = a.sizes()[1]};
-  if (shape.m * shape.n * shape.k <= kReferenceProducts) return false;
-  shape.is_a_transposed = !a.is_contiguous();
-  shape.is_b_transposed = !b.is_contiguous();
-  const bool are_dense = (!shape.is_a_transposed || transposed(a).is_contiguous()) &&
-                         (!shape.is_b_transposed || transposed(b).is_contiguous());
-  if (!are_dense) return false;
-  shape.inputs = shape.output = gemm_type(a.dtype());
-  plans().run(
-      shape,
-      {.a = strided(a.impl()).data, .b = strided(b.impl()).data, .c = strided(out.impl()).data},
-      gpu_->compute());
-  return true;
 }
 
 Tensor CudaOps::mm(const Tensor& a, const Tensor& b) const {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "engine/runtime/cuda/cuda_fused_ops.h"
+#include "engine/runtime/cuda/cuda_products.h"
 #include "engine/runtime/cuda/device_buffer.h"
 #include "engine/runtime/cuda/gpu.h"
 #include "engine/runtime/cuda/kernels/strided.h"
@@ -10,15 +11,13 @@
 
 namespace zeroproof::cuda {
 
-class GemmPlans;
-
 // The model's arithmetic on one GPU's compute stream. It has the bits of CpuOps but for
 // mathematical functions, which may differ in the last bit of a double, and for products of more
 // than kReferenceProducts terms, which cuBLASLt sums in float32. What the host keeps is uploaded to
 // be read; a target that the host keeps is written there.
 class CudaOps final : public Ops {
  public:
-  static constexpr std::int64_t kReferenceProducts = 1 << 22;
+  static constexpr std::int64_t kReferenceProducts = CudaProducts::kReferenceProducts;
 
   CudaOps(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic);
   ~CudaOps() override;
@@ -44,14 +43,10 @@ class CudaOps final : public Ops {
   Tensor source_for(const Tensor& target, const Tensor& x) const;
   Tensor make(Shape sizes, DType dtype, const Device& device) const;
   Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias) const;
-  bool multiply_by_library(const Tensor& a, const Tensor& b, const Tensor& out) const;
-  GemmPlans& plans() const;
 
   std::shared_ptr<Gpu> gpu_;
-  CudaArithmetic arithmetic_;
+  mutable CudaProducts products_;
   CudaFusedOps fused_;
-  mutable std::unique_ptr<DeviceBuffer> workspace_;  // of the plans
-  mutable std::unique_ptr<GemmPlans> plans_;
   CpuOps cpu_;
 };
 

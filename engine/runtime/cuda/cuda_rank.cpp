@@ -31,6 +31,7 @@ CudaRank::CudaRank(const CudaWorldOptions& options, int rank, const std::shared_
 }
 
 CudaRank::~CudaRank() {
+  gpu_->forget_put_off();
   gpu_->while_waiting = nullptr;
 }
 

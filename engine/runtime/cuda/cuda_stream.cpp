@@ -10,7 +10,7 @@ namespace zeroproof::cuda {
 CudaStream::CudaStream(StreamRole role, std::shared_ptr<Gpu> gpu, host::StreamLog& log)
     : id_{static_cast<std::int32_t>(role)},
       gpu_(std::move(gpu)),
-      queue_(gpu_->queue(role)),
+      queue_(gpu_->handle(role)),
       log_(log) {}
 
 StreamEvent CudaStream::record() {
@@ -48,6 +48,9 @@ CudaStreams::CudaStreams(const std::shared_ptr<Gpu>& gpu, AccessObserver* observ
 
 cudaStream_t native(const Stream& stream) {
   return static_cast<const CudaStream&>(stream).native();
+}
+cudaStream_t handle(const Stream& stream) {
+  return static_cast<const CudaStream&>(stream).handle();
 }
 
 }  // namespace zeroproof::cuda

@@ -22,7 +22,12 @@ class CudaStream final : public Stream {
   void synchronize(StreamEvent event) override;
   void record_use(const Tensor& tensor) override;
 
-  cudaStream_t native() const { return queue_; }
+  // For work that comes now.
+  cudaStream_t native() const {
+    gpu_->catch_up();
+    return queue_;
+  }
+  cudaStream_t handle() const { return queue_; }
 
  private:
   StreamId id_;
@@ -48,5 +53,7 @@ class CudaStreams {
 };
 
 cudaStream_t native(const Stream& stream);
+// To tell queues apart.
+cudaStream_t handle(const Stream& stream);
 
 }  // namespace zeroproof::cuda

@@ -40,7 +40,7 @@ DeviceBuffer::DeviceBuffer(std::shared_ptr<Gpu> gpu, std::int64_t bytes, Placeme
   if (placement == Placement::host)
     ZP_CUDA(cudaHostAlloc(&data_, size, cudaHostAllocDefault));
   else
-    ZP_CUDA(cudaMallocAsync(&data_, size, gpu_->compute()));
+    ZP_CUDA(cudaMallocAsync(&data_, size, gpu_->compute_handle()));
 }
 
 DeviceBuffer::~DeviceBuffer() {
@@ -50,10 +50,10 @@ DeviceBuffer::~DeviceBuffer() {
 // Errors have nobody to go to here; the next call on the queue meets them again.
 void DeviceBuffer::free() {
   cudaSetDevice(gpu_->ordinal());
-  cudaStream_t last = gpu_->compute();
+  cudaStream_t last = gpu_->compute_handle();
   for (cudaStream_t queue : used_on_) {
     try {
-      gpu_->order(last, queue);
+      if (last != queue) gpu_->wait_ahead(queue, gpu_->record_ahead(last));
     } catch (...) {
       cudaStreamSynchronize(last);
     }
@@ -68,8 +68,9 @@ void DeviceBuffer::free() {
 }
 
 void DeviceBuffer::use_on(cudaStream_t queue) {
-  if (queue == gpu_->compute() || std::ranges::find(used_on_, queue) != used_on_.end()) return;
-  if (ready_.value >= 0) gpu_->wait(queue, ready_);
+  if (queue == gpu_->compute_handle() || std::ranges::find(used_on_, queue) != used_on_.end())
+    return;
+  if (ready_.value >= 0) gpu_->wait_ahead(queue, ready_);
   used_on_.push_back(queue);
 }
 

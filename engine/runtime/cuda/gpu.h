@@ -23,11 +23,38 @@ class Gpu {
 
   int ordinal() const { return ordinal_; }
   void make_current() const;  // for the calling thread
-  cudaStream_t queue(StreamRole role) const { return queues_[static_cast<std::size_t>(role)]; }
-  cudaStream_t compute() const { return queue(StreamRole::compute); }
+  // For work that comes now: what was put off goes first.
+  cudaStream_t queue(StreamRole role) {
+    catch_up();
+    return handle(role);
+  }
+  cudaStream_t compute() { return queue(StreamRole::compute); }
+  // To tell queues apart, and for memory that nothing put off uses.
+  cudaStream_t handle(StreamRole role) const { return queues_[static_cast<std::size_t>(role)]; }
+  cudaStream_t compute_handle() const { return handle(StreamRole::compute); }
 
-  StreamEvent record(cudaStream_t queue);
-  void wait(cudaStream_t queue, StreamEvent event);
+  // Work on the compute stream that what comes next may still join: it is queued when somebody asks
+  // for a queue or an event, and keeps alive what it uses. At most one: an earlier one is queued.
+  // `memory`: every Storage that it uses, or empty where nothing may go before it.
+  void put_off(std::function<void()> work, std::vector<const void*> memory = {});
+  // What uses these alone may go before it.
+  bool may_overtake(const void* storage, const void* other) const;
+  void catch_up() {
+    if (put_off_) run_put_off();
+  }
+  void forget_put_off() { put_off_ = nullptr; }
+
+  StreamEvent record(cudaStream_t queue) {
+    catch_up();
+    return record_ahead(queue);
+  }
+  void wait(cudaStream_t queue, StreamEvent event) {
+    catch_up();
+    wait_ahead(queue, event);
+  }
+  // Before what was put off: for memory that it does not use.
+  StreamEvent record_ahead(cudaStream_t queue);
+  void wait_ahead(cudaStream_t queue, StreamEvent event);
   // What is queued on `after` from now on runs behind everything on `before`.
   void order(cudaStream_t before, cudaStream_t after);
   bool query(StreamEvent event);
@@ -44,10 +71,13 @@ class Gpu {
 
   cudaEvent_t native(StreamEvent event) const;  // null: complete, and recycled since
   void recycle();
+  void run_put_off();
 
   int ordinal_;
   std::array<cudaStream_t, kRoles> queues_{};
   double* inbox_ = nullptr;
+  std::function<void()> put_off_;
+  std::vector<const void*> put_off_memory_;
   std::deque<cudaEvent_t> events_;  // of numbers from first_ on
   std::vector<cudaEvent_t> spare_;
   std::int64_t first_ = 0;

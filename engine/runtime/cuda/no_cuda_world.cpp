@@ -1,4 +1,5 @@
 #include "engine/runtime/cuda/cuda_world.h"
+#include "engine/runtime/cuda/gpu_memory.h"
 #include "model/check.h"
 
 // The twin of cuda_world.cpp in a build without CUDA: nothing can be opened, so nothing else is
@@ -18,6 +19,11 @@ constexpr const char* kReason = "this build has no CUDA runtime";
 int visible_gpus() {
   return 0;
 }
+
+std::int64_t gpu_peak_bytes(int) {
+  return 0;
+}
+void reset_gpu_peak(int) {}
 
 std::string cuda_unavailable() {
   return kReason;

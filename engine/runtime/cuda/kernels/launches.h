@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <vector>
+
 #include "engine/runtime/cuda/kernels/strided.h"
 #include "engine/runtime/update_rules.h"
 #include "model/ops.h"
@@ -20,6 +22,14 @@ cudaError_t launch_add(cudaStream_t stream, const Strided& target, const Strided
                        double factor);
 cudaError_t launch_scale(cudaStream_t stream, const Strided& target, double factor);
 cudaError_t launch_divide(cudaStream_t stream, const Strided& target, double divisor);
+
+// Bytes of memory that no other range writes.
+struct CopyRange {
+  void* to;
+  const void* from;
+  std::int64_t bytes;
+};
+cudaError_t launch_copies(cudaStream_t stream, const std::vector<CopyRange>& ranges);
 
 // Into target's first element. From left to right for up to kOrderedSumMax elements, beyond that in
 // blocks that depend on the size alone; `partials` has kPartials doubles.

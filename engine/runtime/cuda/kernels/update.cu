@@ -5,13 +5,16 @@
 namespace zeroproof::cuda {
 namespace {
 
-// Where everything that is rounded is float32.
+// Where everything that is rounded is float32. A square root of a float, rounded to float, is that
+// of float32: a double's has more than twice the bits and rounds to the same.
 struct FloatRounding {
   DType dtype;
   __device__ double operator()(double value) const {
     return static_cast<double>(static_cast<float>(value));
   }
-  __device__ double root(double value) const { return (*this)(sqrt(value)); }
+  __device__ double root(double value) const {
+    return static_cast<double>(__fsqrt_rn(static_cast<float>(value)));
+  }
 };
 
 __global__ void adam_kernel(AdamTensors of, AdamRule rule) {
@@ -46,7 +49,7 @@ __global__ void adam_packs_kernel(AdamTensors of, AdamRule rule) {
     pack<float>(of.parameter, i) = p;
     if constexpr (kHasCopy) {
       Pack<__nv_bfloat16> copy;
-      for (int k = 0; k < kPack; ++k) copy.at[k] = narrow<__nv_bfloat16>(wide(p.at[k]));
+      for (int k = 0; k < kPack; ++k) copy.at[k] = __float2bfloat16_rn(p.at[k]);
       pack<__nv_bfloat16>(of.copy, i) = copy;
     }
     pack<float>(of.exp_avg, i) = m;
