@@ -10,8 +10,8 @@
 #include "props/cli/shell_quote.h"
 #include "props/cli/train_job.h"
 #include "props/cli/train_model.h"
+#include "props/cli/train_plant.h"
 #include "props/cli/verb.h"
-#include "props/museum/entry.h"
 #include "props/report/progress.h"
 #include "props/report/train_report.h"
 #include "sim/scheduler.h"
@@ -178,20 +178,7 @@ class TrainVerb final : public Verb {
     if (const auto fits = check_quirks(*quirks, policy_); !fits)
       return fail(ErrorCode::usage, "train: --quirks: " + fits.error().text);
     cell.quirks = *quirks;
-    if (auto planted = plant_in(cell); !planted) return tl::unexpected(planted.error());
-    return with_config(std::move(cell));
-  }
-
-  Result<void> plant_in(TrainCell& cell) const {
-    if (plant_.empty()) return {};
-    const museum::Entry* const entry = museum::find_entry(plant_);
-    if (entry == nullptr || !entry->is_modelled())
-      return fail(ErrorCode::usage,
-                  fmt::format("train: --plant {}: no fault that the museum plants; 'zeroproof "
-                              "museum' lists them",
-                              plant_));
-    museum::plant(entry, cell);
-    return {};
+    return plant_in(cell, plant_).and_then([&] { return with_config(std::move(cell)); });
   }
 
   // With the other processes, if there are any, and on GPUs, if that is asked for.

@@ -55,6 +55,7 @@ const std::vector<Library>& libraries() {
       {"nccl.h", "", {"engine/runtime/cuda/"}},
       {"cublas", "", {"engine/runtime/cuda/"}},
       {"cudnn", "", {"engine/runtime/cuda/"}},
+      {"cupti", "", {"bench/cuda/"}},
       {"gtest/", "libgtest-dev", {}},
       {"gmock/", "libgmock-dev", {}},
       {"rapidcheck", "librapidcheck-dev", {}},
