@@ -11,6 +11,7 @@
 #include "props/mark.h"
 #include "props/monitors.h"
 #include "props/parameter_book.h"
+#include "props/recorded_fetches.h"
 
 namespace zeroproof {
 namespace {
@@ -25,109 +26,124 @@ class TraceKeptForSameProgram final : public Monitor {
     const HookEvent& event = *fact.event;
     if (event.kind == EventKind::zmod_fetch) return see_fetch({event.name, event.is_forward});
     if (event.kind != EventKind::engine_call) return;
-    if (fact.method == Method::reset_trace) begin_pass();
+    if (fact.method == Method::reset_trace) {
+      judge_invalidation({});
+      if (fetches_.begin_pass()) mark_applicable();
+    }
     if (fact.method == Method::invalidate_trace) {
-      is_invalid_ = true;
-      if (!is_recording_) invalidated_ = place(event);
+      fetches_.invalidate();
+      if (!fetches_.is_recording()) invalidated_ = place(event);
     }
   }
 
   void finish(bool) override { judge_invalidation({}); }
 
  protected:
-  void append_memory(std::string& bytes) const override {
-    for (const auto* fetches : {&recorded_, &current_}) {
-      append_bytes(bytes, static_cast<std::int64_t>(fetches->size()));
-      for (const Fetch& fetch : *fetches)
-        append_bytes(bytes, fetch.first.value * 2 + (fetch.second ? 1 : 0));
-    }
-    append_bytes(bytes, is_recording_);
-    append_bytes(bytes, is_invalid_);
-  }
+  void append_memory(std::string& bytes) const override { fetches_.append_state(bytes); }
 
  private:
-  using Fetch = std::pair<NameId, bool>;  // module, is_forward
-  static constexpr std::size_t kFetchesMax = 1 << 16;
+  using Fetch = RecordedFetches::Fetch;
 
   void see_fetch(const Fetch& fetch) {
     judge_invalidation(fetch);
-    if (current_.size() < kFetchesMax) current_.push_back(fetch);
-  }
-
-  void begin_pass() {
-    judge_invalidation({});
-    if (is_recording_ && !is_invalid_) {
-      recorded_ = std::move(current_);
-      is_recording_ = false;
-      mark_applicable();
-    } else if (recorded_.empty() || is_invalid_) {
-      recorded_.clear();
-      is_recording_ = true;
-    }
-    is_invalid_ = false;
-    current_.clear();
+    fetches_.add(fetch);
   }
 
   // `next` is what the program fetched after the trace was given up.
   void judge_invalidation(const Fetch& next) {
     const Place where = std::exchange(invalidated_, {});
     if (where.lc == 0 || next.first.is_none()) return;
-    const std::size_t count = current_.size();
-    const bool is_same = count < recorded_.size() && recorded_[count] == next &&
-                         std::equal(current_.begin(), current_.end(), recorded_.begin());
+    const std::vector<Fetch>& current = fetches_.current();
+    const std::vector<Fetch>& recorded = fetches_.recorded();
+    const std::size_t count = current.size();
+    const bool is_same = count < recorded.size() && recorded[count] == next &&
+                         std::equal(current.begin(), current.end(), recorded.begin());
     if (is_same)
       report(where, fmt::format("the fetch trace was given up at lc {}, but fetch {} of module {} "
                                 "is the one that was recorded",
                                 where.lc, count, text(next.first)));
   }
 
-  std::vector<Fetch> recorded_;
-  std::vector<Fetch> current_;
+  RecordedFetches fetches_;
   Place invalidated_;
-  bool is_recording_ = false;
-  bool is_invalid_ = false;
 };
 
 // P69, where `mark stage3_prefetch_bucket_size:N` stands and the sizes of parameters are known.
+// What a fetch gathers and does not wait for is ahead. A gather's list is in the order of ids: what
+// was taken last is what the recorded fetches need last; the list's last one where there are none.
 class PrefetchBounded final : public Monitor {
  public:
   using Monitor::Monitor;
 
   void observe(const Fact& fact) override {
     const HookEvent& event = *fact.event;
-    if (event.kind == EventKind::mark) {
-      if (const auto size = mark_number(text(event.name), "stage3_prefetch_bucket_size"))
-        limit_ = static_cast<std::int64_t>(*size);
-      if (const auto size = mark_number(text(event.name), "stage3_max_live_parameters"))
-        live_limit_ = static_cast<std::int64_t>(*size);
+    switch (event.kind) {
+      case EventKind::mark:
+        return read_mark(text(event.name));
+      case EventKind::zmod_fetch:
+        return begin(fact);
+      case EventKind::zparam_gather_begin:
+        return add(fact);
+      case EventKind::zparam_gather_end:
+        return drop(fact);
+      case EventKind::engine_call:
+        if (fact.method == Method::reset_trace) orders_[fact.engine].fetches.begin_pass();
+        if (fact.method == Method::invalidate_trace) orders_[fact.engine].fetches.invalidate();
+        return;
+      case EventKind::engine_return:
+        if (fact.method == Method::pre_forward || fact.method == Method::pre_backward)
+          judge(event.thread);
+        return;
+      default:
+        return;
     }
-    if (event.kind == EventKind::zmod_fetch && limit_ > 0)
-      fetches_[event.thread] = {event.name, 0, 0, live_limit_ - live(fact), {}};
-    if (event.kind == EventKind::zparam_gather_begin) add(fact);
-    const bool is_end = event.kind == EventKind::engine_return &&
-                        (fact.method == Method::pre_forward || fact.method == Method::pre_backward);
-    if (is_end) fetches_.erase(event.thread);
+  }
+
+  void finish(bool) override {
+    while (!fetches_.empty()) judge(fetches_.begin()->first);
   }
 
  protected:
   void append_memory(std::string& bytes) const override {
     append_bytes(bytes, limit_);
     append_bytes(bytes, live_limit_);
+    for (const auto& [engine, order] : orders_) {
+      append_bytes(bytes, engine.value);
+      order.fetches.append_state(bytes);
+      for (const auto& [module, param] : order.uses)
+        append_bytes(bytes, module.value - param.value);
+    }
     for (const auto& [thread, fetch] : fetches_) {
       append_bytes(bytes, thread);
       append_bytes(bytes, fetch.module.value);
-      append_bytes(bytes, fetch.ahead);
+      for (const auto& [param, ahead] : fetch.ahead) append_bytes(bytes, param.value);
     }
   }
 
  private:
+  static constexpr std::size_t kNever = SIZE_MAX;
+
+  struct Order {  // of one engine
+    RecordedFetches fetches;
+    std::set<std::pair<NameId, NameId>> uses;  // module and parameter, as its fetch waited for it
+  };
+  struct Ahead {
+    std::int64_t elements = 0;
+    std::size_t place = 0;  // in the order in which they were taken; kNever: not known
+  };
   struct Fetch {
     NameId module;
-    std::int64_t ahead = 0;
-    std::int64_t last = 0;
     std::int64_t room = 0;  // of the live parameters' budget
-    Place place;
+    std::vector<std::pair<NameId, Ahead>> ahead = {};
+    Place place = {};  // of the last gather
   };
+
+  void read_mark(std::string_view label) {
+    if (const auto size = mark_number(label, "stage3_prefetch_bucket_size"))
+      limit_ = static_cast<std::int64_t>(*size);
+    if (const auto size = mark_number(label, "stage3_max_live_parameters"))
+      live_limit_ = static_cast<std::int64_t>(*size);
+  }
 
   static std::int64_t live(const Fact& fact) {
     std::int64_t elements = 0;
@@ -137,29 +153,78 @@ class PrefetchBounded final : public Monitor {
     return elements;
   }
 
+  void begin(const Fact& fact) {
+    const HookEvent& event = *fact.event;
+    orders_[fact.engine].fetches.add({event.name, event.is_forward});
+    if (limit_ <= 0) return;
+    judge(event.thread);
+    fetches_[event.thread] = {.module = event.name, .room = live_limit_ - live(fact)};
+  }
+
+  bool is_used_by(const Fact& fact, NameId param, NameId module) const {
+    const auto order = orders_.find(fact.engine);
+    return fact.parameters->is_used_by(param, module) ||
+           (order != orders_.end() && order->second.uses.contains({module, param}));
+  }
+
+  // The next recorded fetch that uses the parameter, counted from the one that runs.
+  std::size_t next_use(const Fact& fact, NameId param) const {
+    const RecordedFetches& fetches = orders_.at(fact.engine).fetches;
+    if (fetches.recorded().empty()) return 0;
+    for (std::size_t at = fetches.current().size(); at < fetches.recorded().size(); ++at)
+      if (is_used_by(fact, param, fetches.recorded()[at].first)) return at;
+    return kNever;
+  }
+
   void add(const Fact& fact) {
     const auto open = fetches_.find(fact.event->thread);
-    if (open == fetches_.end() || limit_ <= 0) return;
+    if (open == fetches_.end()) return;
     Fetch& fetch = open->second;
+    fetch.place = place(*fact.event);
     for (const NameId param : fact.event->params) {
-      if (fact.parameters->is_used_by(param, fetch.module)) continue;
+      if (is_used_by(fact, param, fetch.module)) continue;
       const ParameterBook::Parameter* known = fact.parameters->find(param);
       if (known == nullptr || known->numel < 0) return;
-      mark_applicable();
-      fetch.ahead += known->numel;
-      fetch.last = known->numel;
+      fetch.ahead.push_back({param, {known->numel, next_use(fact, param)}});
     }
+  }
+
+  // The fetch waits for it: it is its module's, whatever its name says.
+  void drop(const Fact& fact) {
+    const auto open = fetches_.find(fact.event->thread);
+    if (open == fetches_.end()) return;
+    for (const NameId param : fact.event->params)
+      if (std::erase_if(open->second.ahead, [&](const auto& it) { return it.first == param; }) > 0)
+        orders_[fact.engine].uses.insert({open->second.module, param});
+  }
+
+  void judge(std::int32_t thread) {
+    const auto open = fetches_.find(thread);
+    if (open == fetches_.end()) return;
+    const Fetch fetch = std::move(open->second);
+    fetches_.erase(open);
+    if (fetch.ahead.empty()) return;
+    mark_applicable();
+    std::int64_t elements = 0;
+    Ahead last;
+    std::int64_t unknown = 0;
+    for (const auto& [param, ahead] : fetch.ahead) {
+      elements += ahead.elements;
+      unknown = std::max(unknown, ahead.place == kNever ? ahead.elements : 0);
+      if (ahead.place != kNever && ahead.place >= last.place) last = ahead;
+    }
+    last.elements = std::max(last.elements, unknown);  // any of those may have come last
     const std::int64_t bound = std::min(limit_, fetch.room);
-    if (fetch.ahead == 0 || fetch.ahead < bound + fetch.last) return;
-    report(place(*fact.event),
+    if (elements == 0 || elements < bound + last.elements) return;
+    report(fetch.place,
            fmt::format("the fetch of module {} gathered {} elements ahead up to lc {}; the bound "
                        "is {} and the last parameter's {}",
-                       text(fetch.module), fetch.ahead, fact.event->lc, bound, fetch.last));
-    fetches_.erase(open);
+                       text(fetch.module), elements, fetch.place.lc, bound, last.elements));
   }
 
   std::int64_t limit_ = 0;  // 0: not told
   std::int64_t live_limit_ = INT64_MAX;
+  std::map<EngineId, Order> orders_;
   std::map<std::int32_t, Fetch> fetches_;  // by thread
 };
 

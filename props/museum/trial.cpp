@@ -79,10 +79,6 @@ bool completes_often(const CaseSpec& spec) {
 // What a property does not speak about in such a program.
 bool is_excused(const CaseSpec& spec, std::string_view number) {
   if (number == "P42") return completes_often(spec);
-  // P69 takes the last parameter of a list for the last one that was gathered ahead; ours are in
-  // the order of ids.
-  if (number == "P69")
-    return spec.layers.size() > 1 || spec.experts != 0 || spec.layers.front().has_bias != 0;
   // Autocast's cast of a weight is differentiated behind the module whose input has come.
   if (number == "P62")
     return static_cast<train::Precision>(spec.precision) == train::Precision::autocast;
