@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "props/train/generated_model.h"
+
 namespace zeroproof::museum {
 namespace {
 
@@ -70,15 +72,17 @@ bool CostJudge::ends_reduction(std::string_view method) {
          method == "engine.zero_grad" || method == "engine.coalesce_grad_reduction";
 }
 
-// "e1.l2.linear.bias": of the layer's sizes.
+// "e1.l2.linear.bias", "l2.weight" of a class of its own: of the layer's sizes. Both experts are
+// two by two.
 std::int64_t CostJudge::elements_of(NameId param) const {
-  const std::string name(names_.text(param));
-  const std::size_t at = name.find(".linear.");
-  const std::size_t begin = at == std::string::npos ? at : name.rfind('l', at - 1);
-  if (begin == std::string::npos) return 0;
-  const auto index = static_cast<std::size_t>(std::stoi(name.substr(begin + 1, at - begin - 1)));
+  std::string_view name = names_.text(param);
+  const bool is_bias = name.ends_with("bias");
+  if (name.starts_with("e1.")) name.remove_prefix(3);
+  if (name.starts_with(train::GeneratedModel::kExperts)) return is_bias ? 2 : 4;
+  if (!name.starts_with('l')) return 0;
+  const auto index = static_cast<std::size_t>(std::stoi(std::string(name.substr(1))));
   const train::LayerSpec& layer = spec_.layers.at(index);
-  return name.ends_with("bias") ? layer.outputs : layer.inputs * layer.outputs;
+  return is_bias ? layer.outputs : layer.inputs * layer.outputs;
 }
 
 // Persistent ones stay.
