@@ -1,4 +1,4 @@
-// Fetching: P68, P69, P70, P71, P78 (zero_semantics 3.3, 3.5, 3.7, 3.13).
+// Fetching: P68, P70, P71, P78 (zero_semantics 3.3, 3.5, 3.7, 3.13).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "model/state_bytes.h"
-#include "props/mark.h"
 #include "props/monitors.h"
 #include "props/parameter_book.h"
 #include "props/recorded_fetches.h"
@@ -16,45 +15,55 @@
 namespace zeroproof {
 namespace {
 
-// P68. The pass of the fetch trace that runs is compared with the one that was recorded; the
-// decision that they differ falls before the fetch that differs.
+// P68. The pass of an engine's fetch trace that runs is compared with the one that was recorded;
+// the decision that they differ falls before the fetch that differs.
 class TraceKeptForSameProgram final : public Monitor {
  public:
   using Monitor::Monitor;
 
   void observe(const Fact& fact) override {
     const HookEvent& event = *fact.event;
-    if (event.kind == EventKind::zmod_fetch) return see_fetch({event.name, event.is_forward});
+    if (event.kind == EventKind::zmod_fetch)
+      return see_fetch({event.name, event.is_forward}, traces_[fact.engine]);
     if (event.kind != EventKind::engine_call) return;
     if (fact.method == Method::reset_trace) {
-      judge_invalidation({});
-      if (fetches_.begin_pass()) mark_applicable();
+      Trace& trace = traces_[fact.engine];
+      judge_invalidation({}, trace);
+      if (trace.fetches.begin_pass()) mark_applicable();
     }
     if (fact.method == Method::invalidate_trace) {
-      fetches_.invalidate();
-      if (!fetches_.is_recording()) invalidated_ = place(event);
+      Trace& trace = traces_[fact.engine];
+      trace.fetches.invalidate();
+      if (!trace.fetches.is_recording()) trace.invalidated = place(event);
     }
   }
 
-  void finish(bool) override { judge_invalidation({}); }
-
  protected:
-  void append_memory(std::string& bytes) const override { fetches_.append_state(bytes); }
+  void append_memory(std::string& bytes) const override {
+    for (const auto& [engine, trace] : traces_) {
+      append_bytes(bytes, engine.value);
+      trace.fetches.append_state(bytes);
+    }
+  }
 
  private:
   using Fetch = RecordedFetches::Fetch;
+  struct Trace {
+    RecordedFetches fetches;
+    Place invalidated = {};  // lc 0: it was not
+  };
 
-  void see_fetch(const Fetch& fetch) {
-    judge_invalidation(fetch);
-    fetches_.add(fetch);
+  void see_fetch(const Fetch& fetch, Trace& trace) {
+    judge_invalidation(fetch, trace);
+    trace.fetches.add(fetch);
   }
 
   // `next` is what the program fetched after the trace was given up.
-  void judge_invalidation(const Fetch& next) {
-    const Place where = std::exchange(invalidated_, {});
+  void judge_invalidation(const Fetch& next, Trace& trace) {
+    const Place where = std::exchange(trace.invalidated, {});
     if (where.lc == 0 || next.first.is_none()) return;
-    const std::vector<Fetch>& current = fetches_.current();
-    const std::vector<Fetch>& recorded = fetches_.recorded();
+    const std::vector<Fetch>& current = trace.fetches.current();
+    const std::vector<Fetch>& recorded = trace.fetches.recorded();
     const std::size_t count = current.size();
     const bool is_same = count < recorded.size() && recorded[count] == next &&
                          std::equal(current.begin(), current.end(), recorded.begin());
@@ -64,168 +73,7 @@ class TraceKeptForSameProgram final : public Monitor {
                                 where.lc, count, text(next.first)));
   }
 
-  RecordedFetches fetches_;
-  Place invalidated_;
-};
-
-// P69, where `mark stage3_prefetch_bucket_size:N` stands and the sizes of parameters are known.
-// What a fetch gathers and does not wait for is ahead. A gather's list is in the order of ids: what
-// was taken last is what the recorded fetches need last; the list's last one where there are none.
-class PrefetchBounded final : public Monitor {
- public:
-  using Monitor::Monitor;
-
-  void observe(const Fact& fact) override {
-    const HookEvent& event = *fact.event;
-    switch (event.kind) {
-      case EventKind::mark:
-        return read_mark(text(event.name));
-      case EventKind::zmod_fetch:
-        return begin(fact);
-      case EventKind::zparam_gather_begin:
-        return add(fact);
-      case EventKind::zparam_gather_end:
-        return drop(fact);
-      case EventKind::engine_call:
-        if (fact.method == Method::reset_trace) orders_[fact.engine].fetches.begin_pass();
-        if (fact.method == Method::invalidate_trace) orders_[fact.engine].fetches.invalidate();
-        return;
-      case EventKind::engine_return:
-        if (fact.method == Method::pre_forward || fact.method == Method::pre_backward)
-          judge(event.thread);
-        return;
-      default:
-        return;
-    }
-  }
-
-  void finish(bool) override {
-    while (!fetches_.empty()) judge(fetches_.begin()->first);
-  }
-
- protected:
-  void append_memory(std::string& bytes) const override {
-    append_bytes(bytes, limit_);
-    append_bytes(bytes, live_limit_);
-    for (const auto& [engine, order] : orders_) {
-      append_bytes(bytes, engine.value);
-      order.fetches.append_state(bytes);
-      for (const auto& [module, param] : order.uses)
-        append_bytes(bytes, module.value - param.value);
-    }
-    for (const auto& [thread, fetch] : fetches_) {
-      append_bytes(bytes, thread);
-      append_bytes(bytes, fetch.module.value);
-      for (const auto& [param, ahead] : fetch.ahead) append_bytes(bytes, param.value);
-    }
-  }
-
- private:
-  static constexpr std::size_t kNever = SIZE_MAX;
-
-  struct Order {  // of one engine
-    RecordedFetches fetches;
-    std::set<std::pair<NameId, NameId>> uses;  // module and parameter, as its fetch waited for it
-  };
-  struct Ahead {
-    std::int64_t elements = 0;
-    std::size_t place = 0;  // in the order in which they were taken; kNever: not known
-  };
-  struct Fetch {
-    NameId module;
-    std::int64_t room = 0;  // of the live parameters' budget
-    std::vector<std::pair<NameId, Ahead>> ahead = {};
-    Place place = {};  // of the last gather
-  };
-
-  void read_mark(std::string_view label) {
-    if (const auto size = mark_number(label, "stage3_prefetch_bucket_size"))
-      limit_ = static_cast<std::int64_t>(*size);
-    if (const auto size = mark_number(label, "stage3_max_live_parameters"))
-      live_limit_ = static_cast<std::int64_t>(*size);
-  }
-
-  static std::int64_t live(const Fact& fact) {
-    std::int64_t elements = 0;
-    for (const auto& [param, known] : fact.parameters->all())
-      if (known.residence != Residence::not_available)
-        elements += std::max<std::int64_t>(known.numel, 0);
-    return elements;
-  }
-
-  void begin(const Fact& fact) {
-    const HookEvent& event = *fact.event;
-    orders_[fact.engine].fetches.add({event.name, event.is_forward});
-    if (limit_ <= 0) return;
-    judge(event.thread);
-    fetches_[event.thread] = {.module = event.name, .room = live_limit_ - live(fact)};
-  }
-
-  bool is_used_by(const Fact& fact, NameId param, NameId module) const {
-    const auto order = orders_.find(fact.engine);
-    return fact.parameters->is_used_by(param, module) ||
-           (order != orders_.end() && order->second.uses.contains({module, param}));
-  }
-
-  // The next recorded fetch that uses the parameter, counted from the one that runs.
-  std::size_t next_use(const Fact& fact, NameId param) const {
-    const RecordedFetches& fetches = orders_.at(fact.engine).fetches;
-    if (fetches.recorded().empty()) return 0;
-    for (std::size_t at = fetches.current().size(); at < fetches.recorded().size(); ++at)
-      if (is_used_by(fact, param, fetches.recorded()[at].first)) return at;
-    return kNever;
-  }
-
-  void add(const Fact& fact) {
-    const auto open = fetches_.find(fact.event->thread);
-    if (open == fetches_.end()) return;
-    Fetch& fetch = open->second;
-    fetch.place = place(*fact.event);
-    for (const NameId param : fact.event->params) {
-      if (is_used_by(fact, param, fetch.module)) continue;
-      const ParameterBook::Parameter* known = fact.parameters->find(param);
-      if (known == nullptr || known->numel < 0) return;
-      fetch.ahead.push_back({param, {known->numel, next_use(fact, param)}});
-    }
-  }
-
-  // The fetch waits for it: it is its module's, whatever its name says.
-  void drop(const Fact& fact) {
-    const auto open = fetches_.find(fact.event->thread);
-    if (open == fetches_.end()) return;
-    for (const NameId param : fact.event->params)
-      if (std::erase_if(open->second.ahead, [&](const auto& it) { return it.first == param; }) > 0)
-        orders_[fact.engine].uses.insert({open->second.module, param});
-  }
-
-  void judge(std::int32_t thread) {
-    const auto open = fetches_.find(thread);
-    if (open == fetches_.end()) return;
-    const Fetch fetch = std::move(open->second);
-    fetches_.erase(open);
-    if (fetch.ahead.empty()) return;
-    mark_applicable();
-    std::int64_t elements = 0;
-    Ahead last;
-    std::int64_t unknown = 0;
-    for (const auto& [param, ahead] : fetch.ahead) {
-      elements += ahead.elements;
-      unknown = std::max(unknown, ahead.place == kNever ? ahead.elements : 0);
-      if (ahead.place != kNever && ahead.place >= last.place) last = ahead;
-    }
-    last.elements = std::max(last.elements, unknown);  // any of those may have come last
-    const std::int64_t bound = std::min(limit_, fetch.room);
-    if (elements == 0 || elements < bound + last.elements) return;
-    report(fetch.place,
-           fmt::format("the fetch of module {} gathered {} elements ahead up to lc {}; the bound "
-                       "is {} and the last parameter's {}",
-                       text(fetch.module), elements, fetch.place.lc, bound, last.elements));
-  }
-
-  std::int64_t limit_ = 0;  // 0: not told
-  std::int64_t live_limit_ = INT64_MAX;
-  std::map<EngineId, Order> orders_;
-  std::map<std::int32_t, Fetch> fetches_;  // by thread
+  std::map<EngineId, Trace> traces_;
 };
 
 // P70, for the modules that `mark leaf_module:NAME` names.
@@ -392,9 +240,6 @@ class RetryAfterRecompute final : public Monitor {
 
 std::unique_ptr<Monitor> make_trace_kept(const Monitor::Context& context) {
   return std::make_unique<TraceKeptForSameProgram>(context);
-}
-std::unique_ptr<Monitor> make_prefetch_bounded(const Monitor::Context& context) {
-  return std::make_unique<PrefetchBounded>(context);
 }
 std::unique_ptr<Monitor> make_leaf_gradients_once(const Monitor::Context& context) {
   return std::make_unique<LeafGradientsOnce>(context);

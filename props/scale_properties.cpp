@@ -45,15 +45,18 @@ class OverflowUpdatesNothing final : public Monitor {
   std::map<EngineId, std::uint64_t> overflow_lc_;
 };
 
-// P58. `mark loss_scale_window:N` says that the scale is dynamic; `loss_scale:X` follows it.
+// P58. `mark loss_scale_window:N` says that the scale is dynamic; `loss_scale:X` follows it. Not
+// judged behind a load: it brings a count of steps along that no event tells.
 class DynamicScaleFollowsRule final : public Monitor {
  public:
   using Monitor::Monitor;
 
   void observe(const Fact& fact) override {
     if (fact.kind == FactKind::step_end) end_step(fact);
-    if (fact.event->kind != EventKind::mark) return;
     const std::string_view label = text(fact.event->name);
+    if (fact.event->kind == EventKind::engine_call && label == "engine.load_checkpoint")
+      scales_.erase(fact.engine);
+    if (fact.event->kind != EventKind::mark) return;
     Scale& scale = scales_[fact.engine];
     read_configuration(label, scale);
     if (const auto overflow = mark_number(label, "overflow")) update(*overflow != 0, scale);

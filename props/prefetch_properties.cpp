@@ -1,0 +1,187 @@
+// Gathering ahead: P69 (zero_semantics 3.3).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "model/state_bytes.h"
+#include "props/mark.h"
+#include "props/monitors.h"
+#include "props/parameter_book.h"
+#include "props/recorded_fetches.h"
+
+namespace zeroproof {
+namespace {
+
+// P69, where `mark stage3_prefetch_bucket_size:N` stands and the sizes of parameters are known.
+// What a fetch gathers and does not wait for is ahead. A gather's list is in the order of ids: what
+// was taken last is what the recorded fetches need last; the list's last one where there are none.
+class PrefetchBounded final : public Monitor {
+ public:
+  using Monitor::Monitor;
+
+  void observe(const Fact& fact) override {
+    const HookEvent& event = *fact.event;
+    switch (event.kind) {
+      case EventKind::mark:
+        return read_mark(text(event.name));
+      case EventKind::zmod_fetch:
+        return begin(fact);
+      case EventKind::zparam_gather_begin:
+        return add(fact);
+      case EventKind::zparam_gather_end:
+        return drop(fact);
+      case EventKind::engine_call:
+        if (fact.method == Method::reset_trace) orders_[fact.engine].fetches.begin_pass();
+        if (fact.method == Method::invalidate_trace) orders_[fact.engine].fetches.invalidate();
+        return;
+      case EventKind::engine_return:
+        if (fact.method == Method::pre_forward || fact.method == Method::pre_backward)
+          judge(event.thread);
+        return;
+      default:
+        return;
+    }
+  }
+
+  void finish(bool) override {
+    while (!fetches_.empty()) judge(fetches_.begin()->first);
+  }
+
+ protected:
+  void append_memory(std::string& bytes) const override {
+    append_bytes(bytes, limit_);
+    append_bytes(bytes, live_limit_);
+    for (const auto& [engine, order] : orders_) {
+      append_bytes(bytes, engine.value);
+      order.fetches.append_state(bytes);
+      for (const auto& [module, param] : order.uses) {
+        append_bytes(bytes, module.value);
+        append_bytes(bytes, param.value);
+      }
+    }
+    for (const auto& [thread, fetch] : fetches_) {
+      append_bytes(bytes, thread);
+      append_bytes(bytes, fetch.module.value);
+      for (const auto& [param, ahead] : fetch.ahead) append_bytes(bytes, param.value);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kNever = SIZE_MAX;
+
+  struct Order {  // of one engine
+    RecordedFetches fetches;
+    std::set<std::pair<NameId, NameId>> uses;  // module and parameter, as its fetch waited for it
+  };
+  struct Ahead {
+    std::int64_t elements = 0;
+    std::size_t use = 0;  // the recorded fetch that needs it; kNever: none is known to
+  };
+  struct Fetch {
+    NameId module;
+    std::int64_t room = 0;  // of the live parameters' budget
+    std::vector<std::pair<NameId, Ahead>> ahead = {};
+    Place place = {};  // of the last gather
+  };
+
+  void read_mark(std::string_view label) {
+    if (const auto size = mark_number(label, "stage3_prefetch_bucket_size"))
+      limit_ = static_cast<std::int64_t>(*size);
+    if (const auto size = mark_number(label, "stage3_max_live_parameters"))
+      live_limit_ = static_cast<std::int64_t>(*size);
+  }
+
+  static std::int64_t live(const Fact& fact) {
+    std::int64_t elements = 0;
+    for (const auto& [param, known] : fact.parameters->all())
+      if (known.residence != Residence::not_available)
+        elements += std::max<std::int64_t>(known.numel, 0);
+    return elements;
+  }
+
+  void begin(const Fact& fact) {
+    const HookEvent& event = *fact.event;
+    orders_[fact.engine].fetches.add({event.name, event.is_forward});
+    if (limit_ <= 0) return;
+    judge(event.thread);
+    fetches_[event.thread] = {.module = event.name, .room = live_limit_ - live(fact)};
+  }
+
+  bool is_used_by(const Fact& fact, NameId param, NameId module) const {
+    const auto order = orders_.find(fact.engine);
+    return fact.parameters->is_used_by(param, module) ||
+           (order != orders_.end() && order->second.uses.contains({module, param}));
+  }
+
+  // The next recorded fetch that uses the parameter, counted from the one that runs.
+  std::size_t next_use(const Fact& fact, NameId param) {
+    const RecordedFetches& fetches = orders_[fact.engine].fetches;
+    if (fetches.recorded().empty()) return 0;
+    for (std::size_t at = fetches.current().size(); at < fetches.recorded().size(); ++at)
+      if (is_used_by(fact, param, fetches.recorded()[at].first)) return at;
+    return kNever;
+  }
+
+  void add(const Fact& fact) {
+    const auto open = fetches_.find(fact.event->thread);
+    if (open == fetches_.end()) return;
+    Fetch& fetch = open->second;
+    fetch.place = place(*fact.event);
+    for (const NameId param : fact.event->params) {
+      if (is_used_by(fact, param, fetch.module)) continue;
+      const ParameterBook::Parameter* known = fact.parameters->find(param);
+      if (known == nullptr || known->numel < 0) return;
+      fetch.ahead.push_back({param, {known->numel, next_use(fact, param)}});
+    }
+  }
+
+  // The fetch waits for it: it is its module's, whatever its name says.
+  void drop(const Fact& fact) {
+    const auto open = fetches_.find(fact.event->thread);
+    if (open == fetches_.end()) return;
+    for (const NameId param : fact.event->params)
+      if (std::erase_if(open->second.ahead, [&](const auto& it) { return it.first == param; }) > 0)
+        orders_[fact.engine].uses.insert({open->second.module, param});
+  }
+
+  void judge(std::int32_t thread) {
+    const auto open = fetches_.find(thread);
+    if (open == fetches_.end()) return;
+    const Fetch fetch = std::move(open->second);
+    fetches_.erase(open);
+    if (fetch.ahead.empty()) return;
+    mark_applicable();
+    std::int64_t elements = 0;
+    Ahead last;
+    std::int64_t unknown = 0;
+    for (const auto& [param, ahead] : fetch.ahead) {
+      elements += ahead.elements;
+      unknown = std::max(unknown, ahead.use == kNever ? ahead.elements : 0);
+      if (ahead.use != kNever && ahead.use >= last.use) last = ahead;
+    }
+    last.elements = std::max(last.elements, unknown);  // any of those may have come last
+    const std::int64_t bound = std::min(limit_, fetch.room);
+    if (elements == 0 || elements < bound + last.elements) return;
+    report(fetch.place,
+           fmt::format("the fetch of module {} gathered {} elements ahead up to lc {}; the bound "
+                       "is {} and the last parameter's {}",
+                       text(fetch.module), elements, fetch.place.lc, bound, last.elements));
+  }
+
+  std::int64_t limit_ = 0;  // 0: not told
+  std::int64_t live_limit_ = INT64_MAX;
+  std::map<EngineId, Order> orders_;
+  std::map<std::int32_t, Fetch> fetches_;  // by thread
+};
+
+}  // namespace
+
+std::unique_ptr<Monitor> make_prefetch_bounded(const Monitor::Context& context) {
+  return std::make_unique<PrefetchBounded>(context);
+}
+
+}  // namespace zeroproof
