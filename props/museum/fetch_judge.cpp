@@ -34,9 +34,11 @@ bool follows_order(const CaseSpec& spec) {
     return std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1;
   };
   if (std::ranges::any_of(spec.calls, is_shared)) return false;
-  // A bypass is one more use of its layer; a transform has a backward of its own.
+  // A bypass is one more use of its layer; a transform has a backward of its own. What throws
+  // leaves the order in its middle.
   const auto leaves = [](const train::MicroSpec& micro) {
-    return micro.aborts != 0 || micro.has_bypass != 0 || micro.idle_forward == 3;
+    return micro.aborts != 0 || micro.throws != 0 || micro.has_bypass != 0 ||
+           micro.idle_forward == 3;
   };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
          spec.reads == 0 && std::ranges::none_of(spec.layers, is_frozen) &&

@@ -204,10 +204,20 @@ class CaseDraw {
       if (micro.aborts != 0) micro.aborts_managed = draws_.flag(2);
       if (micro.aborts != 0) micro.is_uncleared = draws_.flag(2);
     }
+    draw_interruptions();
     if (!swarm_.has_equal_windows) return;
     const auto size = static_cast<std::size_t>(spec_.accumulation);
     for (std::size_t i = size; i < spec_.micros.size(); ++i)
       spec_.micros[i] = spec_.micros[i - size];
+  }
+
+  // What stops a program for a while, and it goes on.
+  void draw_interruptions() {
+    const bool has_throws = draws_.one_in(6);
+    const auto layers = static_cast<int>(spec_.layers.size());
+    for (MicroSpec& micro : spec_.micros) {
+      if (has_throws && draws_.one_in(2)) micro.throws = draws_.between(1, layers);
+    }
   }
 
   Draws& draws_;
@@ -236,7 +246,7 @@ void settle(CaseSpec& spec) {
     if (spec.is_manual != 0 || spec.engines == 2 || spec.is_tiled != 0) micro.is_undivided = 0;
     if (spec.engines == 2 || spec.is_tiled != 0) micro.has_bypass = 0;
     if (spec.engines == 2 && spec.precision == 2) micro.outstanding = 0;
-    if (spec.is_tiled != 0) micro.idle_forward = 0;
+    if (spec.is_tiled != 0) micro.idle_forward = micro.throws = 0;
     if (spec.is_tiled != 0 && micro.block == 3) micro.block = 1;
     if (micro.idle_forward == 3 && !is_plain) micro.idle_forward = 1;
     const bool checks =
@@ -253,7 +263,7 @@ void settle_skipped_frames(CaseSpec& spec) {
   spec.is_tiled = spec.experts = spec.reads = spec.container = 0;
   for (CallSpec& call : spec.calls) call.wrap = 0;
   for (MicroSpec& micro : spec.micros) {
-    micro.aborts = micro.has_bypass = micro.gathers = 0;
+    micro.aborts = micro.has_bypass = micro.gathers = micro.throws = 0;
     if (micro.idle_forward != 1) micro.idle_forward = 0;  // without gradients it claims nothing
     if (micro.block == 2) micro.block = 0;
   }

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "props/train/case_fields.h"
+
 namespace zeroproof::train {
 namespace {
 
@@ -75,6 +77,8 @@ class Simpler {
         for (CallSpec& call : spec.calls)
           if (call.layer >= static_cast<int>(i) && call.layer > 0) --call.layer;
         if (spec.reads > static_cast<int>(i) && spec.reads > 1) --spec.reads;
+        for (MicroSpec& micro : spec.micros)
+          if (micro.throws > static_cast<int>(i) && micro.throws > 1) --micro.throws;
       });
   }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "props/train/case_fields.h"
+
 namespace zeroproof::train {
 namespace {
 
@@ -99,6 +101,9 @@ std::string shape_problem(const CaseSpec& spec) {
     if (micro.aborts > calls || micro.skips > calls || micro.overflow > calls ||
         micro.overflow_rank >= spec.ranks)
       return "a micro-batch that names no call";
+  const auto layers = static_cast<int>(spec.layers.size());
+  for (const MicroSpec& micro : spec.micros)
+    if (micro.throws < 0 || micro.throws > layers) return "a micro-batch out of range";
   return {};
 }
 
@@ -179,7 +184,8 @@ std::string refusal_problem(const CaseSpec& spec) {
       return "a bypass of two engines";
     if (micro.is_undivided != 0 && spec.is_tiled != 0) return "tiles know no argument of backward";
     // A tile cannot tell that no backward will come.
-    if (micro.idle_forward != 0 && spec.is_tiled != 0) return "tiles for nothing";
+    if ((micro.idle_forward != 0 || micro.throws != 0) && spec.is_tiled != 0)
+      return "tiles for nothing";
   }
   return {};
 }
@@ -196,7 +202,7 @@ std::string layer_problem(const LayerSpec& layer) {
 bool can_skip_frames(const CaseSpec& spec) {
   const auto is_plain = [](const MicroSpec& micro) {
     return micro.idle_forward <= 1 && micro.aborts == 0 && micro.has_bypass == 0 &&
-           micro.gathers == 0;
+           micro.gathers == 0 && micro.throws == 0;
   };
   return spec.skips_frames == 1 && spec.stage == 3 && spec.engines == 1 && spec.heads == 1 &&
          spec.is_tiled == 0 && spec.experts == 0 && spec.reads == 0 && spec.container == 0 &&
@@ -292,7 +298,8 @@ int CaseSpec::forwards() const {
     if (i % static_cast<std::size_t>(accumulation) == 0) count = 0;
     const MicroSpec& micro = micros[i];
     count += (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) +
-             (micro.idle_forward != 0 ? 1 : 0) + (micro.aborts != 0 ? 1 : 0);
+             (micro.idle_forward != 0 ? 1 : 0) + (micro.aborts != 0 ? 1 : 0) +
+             (micro.throws != 0 ? 1 : 0);
     most = std::max(most, count);
   }
   return most;

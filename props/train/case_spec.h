@@ -11,7 +11,7 @@
 namespace zeroproof::train {
 
 // A whole training case as plain small numbers: model, program, configuration, world. Everything
-// that generates, shrinks, writes or reads one goes through visit_fields() below.
+// that shrinks, writes or reads one goes through visit_fields() (props/train/case_fields.h).
 
 // One linear layer "l<i>"; no outputs: its parameters have no elements.
 struct LayerSpec {
@@ -56,6 +56,7 @@ struct MicroSpec {
   int aborts_managed = 0;  // what throws is an engine.backward, whatever the others are
   int is_uncleared = 0;    // no zero_grad behind what throws
   int rehooks = 0;         // 1: between forward and backward all module hooks are made anew
+  int throws = 0;          // k: a forward before throws inside layer k - 1
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -108,83 +109,6 @@ struct CaseSpec {
   int forwards() const;
   int parameters() const;  // tensors, of all engines
 };
-
-// `field(name, value, simple)` for every number of the object, in a fixed order; `simple` is what
-// shrinking tries first, and what JSON leaves out.
-template <class Field>
-void visit_fields(LayerSpec& spec, Field field) {
-  field("inputs", spec.inputs, 1);
-  field("outputs", spec.outputs, 2);
-  field("has_bias", spec.has_bias, 0);
-  field("is_frozen", spec.is_frozen, 0);
-  field("is_linked", spec.is_linked, 0);
-  field("is_weight_frozen", spec.is_weight_frozen, 0);
-  field("is_raw", spec.is_raw, 0);
-}
-
-template <class Field>
-void visit_fields(CallSpec& spec, Field field) {
-  field("layer", spec.layer, 0);
-  field("wrap", spec.wrap, 0);
-  field("is_joined", spec.is_joined, 0);
-}
-
-template <class Field>
-void visit_fields(MicroSpec& spec, Field field) {
-  field("losses", spec.losses, 0);
-  field("outstanding", spec.outstanding, 0);
-  field("repeats", spec.repeats, 0);
-  field("block", spec.block, 0);
-  field("idle_forward", spec.idle_forward, 0);
-  field("aborts", spec.aborts, 0);
-  field("is_undivided", spec.is_undivided, 0);
-  field("has_bypass", spec.has_bypass, 0);
-  field("skips", spec.skips, 0);
-  field("overflow", spec.overflow, 0);
-  field("overflow_rank", spec.overflow_rank, 0);
-  field("gathers", spec.gathers, 0);
-  field("aborts_managed", spec.aborts_managed, 0);
-  field("is_uncleared", spec.is_uncleared, 0);
-  field("rehooks", spec.rehooks, 0);
-}
-
-template <class Field>
-void visit_fields(CaseSpec& spec, Field field) {
-  field("ranks", spec.ranks, 1);
-  field("stage", spec.stage, 0);
-  field("precision", spec.precision, 0);
-  field("engines", spec.engines, 1);
-  field("is_manual", spec.is_manual, 0);
-  field("preempts", spec.preempts, 0);
-  field("accumulation", spec.accumulation, 1);
-  field("is_unmanaged", spec.is_unmanaged, 0);
-  field("heads", spec.heads, 1);
-  field("container", spec.container, 0);
-  field("is_tiled", spec.is_tiled, 0);
-  field("input_grad", spec.input_grad, 0);
-  field("bucket", spec.bucket, CaseSpec::kManyElements);
-  field("is_scattered", spec.is_scattered, 0);
-  field("reduces_whole", spec.reduces_whole, 0);
-  field("reduces_to_owners", spec.reduces_to_owners, 0);
-  field("has_overlap", spec.has_overlap, 0);
-  field("is_offloaded", spec.is_offloaded, 0);
-  field("clip", spec.clip, 0);
-  field("is_dynamic", spec.is_dynamic, 0);
-  field("is_wire_float32", spec.is_wire_float32, 0);
-  field("accumulates_float32", spec.accumulates_float32, 0);
-  field("predivides", spec.predivides, 0);
-  field("prescales", spec.prescales, 0);
-  field("is_sum", spec.is_sum, 0);
-  field("is_sgd", spec.is_sgd, 0);
-  field("persistence", spec.persistence, 0);
-  field("prefetch", spec.prefetch, 0);
-  field("reuse", spec.reuse, 0);
-  field("sub_group", spec.sub_group, CaseSpec::kManyElements);
-  field("plain_linear", spec.plain_linear, 0);
-  field("experts", spec.experts, 0);
-  field("reads", spec.reads, 0);
-  field("skips_frames", spec.skips_frames, 0);
-}
 
 // Why the case makes no sense (a call of a layer that is not there, a configuration that every
 // engine refuses, numbers that would not be exact); empty: it can run.

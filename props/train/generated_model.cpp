@@ -45,21 +45,41 @@ Tensor overflowing(Autograd& ag, const Tensor& x, bool is_infinite) {
                        [&ag, factor](const Tensor& grad) { return mul(ag, grad, factor); });
 }
 
+// What the user's own code throws in the middle of a forward.
+class Throwing {
+ public:
+  // `next` must outlive it. `layer` counts from 0.
+  Throwing(const GeneratedModel::Next& next, std::size_t layer)
+      : next_(next), number_(static_cast<int>(layer) + 1) {}
+
+  void operator()() const {
+    if (next_.throws == number_) throw Injected("injected in a forward");
+  }
+
+ private:
+  const GeneratedModel::Next& next_;
+  int number_;
+};
+
 // As Layer computes it, with a weight of its own, outside what autocast covers.
 class RawLayer final : public nn::Module {
  public:
-  RawLayer(nn::InitStream& init, const LayerSizes& sizes)
+  RawLayer(nn::InitStream& init, const LayerSizes& sizes, const Throwing& throwing)
       : weight_(register_parameter(
-            "weight", init.kaiming({sizes.outputs, sizes.inputs}, sizes.inputs, DType::float32))) {}
+            "weight", init.kaiming({sizes.outputs, sizes.inputs}, sizes.inputs, DType::float32))),
+        throwing_(throwing) {}
 
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
     const Tensor& c = inputs.at(1);
-    return {add(ag, inputs.at(0), mul(ag, c, sum(ag, weight_))), c};
+    const Tensor total = sum(ag, weight_);
+    throwing_();
+    return {add(ag, inputs.at(0), mul(ag, c, total)), c};
   }
 
  private:
   Tensor& weight_;
+  Throwing throwing_;
 };
 
 // Two layers, of which each forward runs one.
@@ -87,7 +107,8 @@ class Experts final : public nn::Module {
 // so that the module has an input that needs a gradient.
 class SpecLayer final : public nn::Module {
  public:
-  SpecLayer(nn::InitStream& init, const LayerSpec& spec) : spec_(spec) {
+  SpecLayer(nn::InitStream& init, const LayerSpec& spec, const Throwing& throwing)
+      : spec_(spec), throwing_(throwing) {
     const Tensor weight = init.kaiming({spec.outputs, spec.inputs}, spec.inputs, DType::float32);
     const Tensor bias =
         spec.has_bias != 0 ? init.kaiming({spec.outputs}, spec.inputs, DType::float32) : Tensor();
@@ -100,11 +121,14 @@ class SpecLayer final : public nn::Module {
     const Tensor& c = inputs.at(1);
     Tensor x = Tensor::full({1, spec_.inputs}, 1.0, c.dtype());
     if (spec_.is_linked != 0) x = add(ag, x, mul(ag, mean(ag, h), 0.0));
-    return {add(ag, h, mul(ag, c, sum(ag, (*linear_)(ag, x)))), c};
+    const Tensor total = sum(ag, (*linear_)(ag, x));
+    throwing_();
+    return {add(ag, h, mul(ag, c, total)), c};
   }
 
  private:
   LayerSpec spec_;
+  Throwing throwing_;
   std::shared_ptr<nn::Linear> linear_;
 };
 
@@ -131,9 +155,9 @@ void GeneratedModel::add_layers(nn::InitStream& init) {
     const LayerSizes sizes{layer.inputs, layer.outputs, layer.has_bias != 0, false};
     std::shared_ptr<nn::Module> made;
     if (layer.is_raw != 0) {
-      made = std::make_shared<RawLayer>(init, sizes);
+      made = std::make_shared<RawLayer>(init, sizes, Throwing(next_, i));
     } else {
-      made = std::make_shared<SpecLayer>(init, layer);
+      made = std::make_shared<SpecLayer>(init, layer, Throwing(next_, i));
     }
     layers_.push_back(register_module("l" + std::to_string(i), made));
     if (layer.is_frozen == 0 && layer.is_weight_frozen == 0) continue;

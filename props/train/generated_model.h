@@ -22,6 +22,7 @@ class GeneratedModel final : public nn::Module {
     int overflow = 0;          // k: what the layer of call k - 1 gets
     bool is_infinite = false;  // is infinite on this rank
     int expert = 0;            // which of two runs
+    int throws = 0;            // k: layer k - 1 throws Injected inside its forward
   };
   void arm(const Next& next) { next_ = next; }
   // Where there are some, their module's name.

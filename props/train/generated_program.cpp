@@ -45,6 +45,7 @@ class GeneratedWindow {
     }
     if (micro.idle_forward == 2) forward(micro);
     if (micro.idle_forward == 3) transform(micro);
+    if (micro.throws != 0) throw_one(micro);
     if (micro.aborts != 0) abort_one(micro);
     const auto body = [&] {
       train_once(micro);
@@ -76,6 +77,15 @@ class GeneratedWindow {
     } else {
       pass_.target().no_sync(engine, inner);
     }
+  }
+
+  void throw_one(const MicroSpec& micro) {
+    throws_ = micro.throws;
+    try {
+      forward(micro);
+    } catch (const Injected&) {
+    }
+    throws_ = 0;
   }
 
   void abort_one(const MicroSpec& micro) {
@@ -113,7 +123,8 @@ class GeneratedWindow {
                 .aborts = aborts_,
                 .overflow = engine == 0 ? micro.overflow : 0,
                 .is_infinite = overflows,
-                .expert = next_expert()});
+                .expert = next_expert(),
+                .throws = engine == 0 ? throws_ : 0});
   }
 
   // Each rank its own where the engine can do it: as a leaf module.
@@ -211,6 +222,7 @@ class GeneratedWindow {
   const CaseSpec& spec_;
   Pass& pass_;
   int aborts_ = 0;
+  int throws_ = 0;
   bool is_managed_ = false;  // the backward that throws is the engine's
   int forwards_ = 0;
 };

@@ -56,6 +56,8 @@ void ParameterCoordinator::drop(const ActiveBackward& active, const std::set<Par
 }
 
 void ParameterCoordinator::abandon_forward(const ModuleCall& call) {
+  // Upstream tells of no end where a recompute has what it needs and stops.
+  if (!is_recomputing()) report(EventKind::zmod_release, *call.module, true);
   for (PartitionedParameter* parameter : call.module->parameters()) {
     if (!context_.departs("U13"_bug)) parameter->remove_use(use_of(call, true));
     gatherer_.wait(*parameter);
