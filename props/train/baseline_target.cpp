@@ -9,6 +9,21 @@
 
 namespace zeroproof::train {
 
+namespace {
+
+// Ends however `body` ends.
+void run_block(const std::function<void()>& body, const std::function<void()>& end) {
+  try {
+    body();
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+}
+
+}  // namespace
+
 BaselineTarget::BaselineTarget(Autograd& autograd, std::vector<BaselineEngine>& engines, int rank,
                                WindowValues* values)
     : autograd_(autograd),
@@ -115,16 +130,17 @@ void BaselineTarget::zero_grad(std::size_t engine) {
 
 void BaselineTarget::coalesce(std::size_t engine, const std::function<void()>& body) {
   windows_[engine].is_coalescing = true;
-  body();
-  windows_[engine].is_coalescing = false;
-  close(windows_[engine]);
+  const auto end = [&] {
+    windows_[engine].is_coalescing = false;
+    close(windows_[engine]);
+  };
+  run_block(body, end);
 }
 
 // Local sums wait for the next reduction.
 void BaselineTarget::no_sync(std::size_t engine, const std::function<void()>& body) {
   windows_[engine].is_waiting = true;
-  body();
-  windows_[engine].is_waiting = false;
+  run_block(body, [&] { windows_[engine].is_waiting = false; });
 }
 
 void BaselineTarget::record(const std::string& name, const Tensor& value) {

@@ -214,9 +214,11 @@ class CaseDraw {
   // What stops a program for a while, and it goes on.
   void draw_interruptions() {
     const bool has_throws = draws_.one_in(6);
+    const bool has_broken = draws_.one_in(2);
     const auto layers = static_cast<int>(spec_.layers.size());
     for (MicroSpec& micro : spec_.micros) {
       if (has_throws && draws_.one_in(2)) micro.throws = draws_.between(1, layers);
+      if (has_broken && micro.block != 0) micro.is_broken = draws_.flag(2);
     }
   }
 
@@ -247,6 +249,7 @@ void settle(CaseSpec& spec) {
     if (spec.engines == 2 || spec.is_tiled != 0) micro.has_bypass = 0;
     if (spec.engines == 2 && spec.precision == 2) micro.outstanding = 0;
     if (spec.is_tiled != 0) micro.idle_forward = micro.throws = 0;
+    if (micro.block == 0) micro.is_broken = 0;
     if (spec.is_tiled != 0 && micro.block == 3) micro.block = 1;
     if (micro.idle_forward == 3 && !is_plain) micro.idle_forward = 1;
     const bool checks =

@@ -42,6 +42,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("is_uncleared", spec.is_uncleared, 0);
   field("rehooks", spec.rehooks, 0);
   field("throws", spec.throws, 0);
+  field("is_broken", spec.is_broken, 0);
 }
 
 template <class Field>

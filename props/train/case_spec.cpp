@@ -103,7 +103,8 @@ std::string shape_problem(const CaseSpec& spec) {
       return "a micro-batch that names no call";
   const auto layers = static_cast<int>(spec.layers.size());
   for (const MicroSpec& micro : spec.micros)
-    if (micro.throws < 0 || micro.throws > layers) return "a micro-batch out of range";
+    if (micro.throws < 0 || micro.throws > layers || !is_flag(micro.is_broken))
+      return "a micro-batch out of range";
   return {};
 }
 
@@ -157,6 +158,7 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   const bool is_coalesced = block == Block::coalesced || block == Block::coalesced_backwards;
   if (block == Block::coalesced_backwards && spec.is_tiled != 0)
     return "tiles that ran before the block";
+  if (micro.is_broken != 0 && block == Block::none) return "no block that could throw";
   if (micro.idle_forward == 3 && !can_transform(spec)) return "a transform of what has none";
   if (is_coalesced && (spec.stage == 0 || spec.is_unmanaged != 0)) return "nothing to coalesce";
   if (block == Block::no_sync && (spec.stage > 1 || spec.is_unmanaged != 0 || is_boundary))

@@ -57,6 +57,7 @@ struct MicroSpec {
   int is_uncleared = 0;    // no zero_grad behind what throws
   int rehooks = 0;         // 1: between forward and backward all module hooks are made anew
   int throws = 0;          // k: a forward before throws inside layer k - 1
+  int is_broken = 0;       // its block throws behind all that is in it, which the user catches
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 

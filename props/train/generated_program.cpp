@@ -53,9 +53,23 @@ class GeneratedWindow {
     };
     const auto block = static_cast<Block>(micro.block);
     if (block == Block::none) return body();
-    if (block != Block::coalesced_backwards) return in_block(block, 0, body);
+    if (block != Block::coalesced_backwards) return in_block(micro, body);
     const Losses losses = forward(micro);
-    in_block(block, 0, [&] { differentiate(micro, losses); });
+    in_block(micro, [&] { differentiate(micro, losses); });
+  }
+
+  // Where the user's code throws behind it, what `body` did stays.
+  void in_block(const MicroSpec& micro, const std::function<void()>& body) {
+    const auto broken = [&] {
+      body();
+      throw Injected("injected behind what a block holds");
+    };
+    const auto block = static_cast<Block>(micro.block);
+    if (micro.is_broken == 0) return in_block(block, 0, body);
+    try {
+      in_block(block, 0, broken);
+    } catch (const Injected&) {
+    }
   }
 
   // The engine under torch.func.grad: none of its own business.
