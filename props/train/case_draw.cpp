@@ -215,6 +215,7 @@ class CaseDraw {
   void draw_interruptions() {
     const bool has_throws = draws_.one_in(6);
     const bool has_broken = draws_.one_in(2);
+    if (spec_.is_tiled != 0) spec_.tile_wrap = draws_.below(3);
     const auto layers = static_cast<int>(spec_.layers.size());
     for (MicroSpec& micro : spec_.micros) {
       if (has_throws && draws_.one_in(2)) micro.throws = draws_.between(1, layers);
@@ -238,6 +239,7 @@ void settle(CaseSpec& spec) {
   const bool is_plain =
       spec.precision == 0 && spec.engines == 1 && spec.heads == 1 && spec.container == 0 &&
       std::ranges::all_of(spec.calls, [](const CallSpec& call) { return call.wrap == 0; });
+  if (spec.is_tiled == 0) spec.tile_wrap = 0;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     MicroSpec& micro = spec.micros[i];
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;
@@ -263,7 +265,7 @@ void settle_skipped_frames(CaseSpec& spec) {
   if (spec.skips_frames == 0) return;
   spec.stage = 3;
   spec.engines = spec.heads = 1;
-  spec.is_tiled = spec.experts = spec.reads = spec.container = 0;
+  spec.is_tiled = spec.tile_wrap = spec.experts = spec.reads = spec.container = 0;
   for (CallSpec& call : spec.calls) call.wrap = 0;
   for (MicroSpec& micro : spec.micros) {
     micro.aborts = micro.has_bypass = micro.gathers = micro.throws = 0;

@@ -58,6 +58,7 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("heads", spec.heads, 1);
   field("container", spec.container, 0);
   field("is_tiled", spec.is_tiled, 0);
+  field("tile_wrap", spec.tile_wrap, 0);
   field("input_grad", spec.input_grad, 0);
   field("bucket", spec.bucket, CaseSpec::kManyElements);
   field("is_scattered", spec.is_scattered, 0);

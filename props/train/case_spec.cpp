@@ -120,6 +120,8 @@ std::string model_problem(const CaseSpec& spec) {
     return "two heads need two calls, no tiles and one engine";
   const bool has_last_plain = spec.calls.back().wrap == 0;
   if (spec.is_tiled != 0 && !has_last_plain) return "tiles inside a checkpoint";
+  if (spec.tile_wrap < 0 || spec.tile_wrap > 2) return "a number out of range";
+  if (spec.tile_wrap != 0 && spec.is_tiled == 0) return "a checkpoint of tiles, and no tiles";
   if (spec.heads == 2 && (!has_last_plain || spec.calls[spec.calls.size() - 2].wrap != 0))
     return "a head inside a checkpoint";
   return {};

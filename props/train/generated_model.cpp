@@ -218,9 +218,8 @@ TensorList GeneratedModel::run_again(Autograd& ag, const std::vector<Call>& call
   return plant && plant->recompute && is_recompute ? plant->recompute(ag, body) : body();
 }
 
-TensorList GeneratedModel::run_wrapped(Autograd& ag, const std::vector<Call>& calls,
+TensorList GeneratedModel::run_wrapped(Autograd& ag, Wrap wrap, const std::vector<Call>& calls,
                                        const TensorList& inputs) const {
-  const auto wrap = static_cast<Wrap>(spec_.calls[calls.front().number].wrap);
   if (wrap == Wrap::none) return run_all(ag, calls, inputs);
   const std::string label = "c" + std::to_string(calls.front().number);
   const auto body = [this, &ag, calls, label](const TensorList& given) {
@@ -246,7 +245,8 @@ TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const
            spec_.calls[calls[end].number].wrap == spec_.calls[calls[begin].number].wrap)
       ++end;
     const auto at = [&](std::size_t i) { return calls.begin() + static_cast<std::ptrdiff_t>(i); };
-    h = run_wrapped(ag, {at(begin), at(end)}, h);
+    const auto wrap = static_cast<Wrap>(spec_.calls[calls[begin].number].wrap);
+    h = run_wrapped(ag, wrap, {at(begin), at(end)}, h);
     begin = end;
   }
   TensorList losses = with_losses(ag, calls, h);
@@ -298,7 +298,9 @@ Tensor GeneratedModel::bypass(Autograd& ag, const TensorList& inputs) const {
 // --- tiles --------------------------------------------------------------------------------------
 
 Tensor GeneratedModel::tile_loss(Autograd& ag, const Call& call, const TensorList& tile) const {
-  return div(ag, mean(ag, run(ag, call, tile).at(0)), static_cast<double>(kTiles));
+  const Wrap wrap = is_truth_ ? Wrap::none : static_cast<Wrap>(spec_.tile_wrap);
+  const Tensor h = run_wrapped(ag, wrap, {call}, tile).at(0);
+  return div(ag, mean(ag, h), static_cast<double>(kTiles));
 }
 
 void GeneratedModel::mark_ready(const Call& call, bool is_ready) const {

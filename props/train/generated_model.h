@@ -52,7 +52,7 @@ class GeneratedModel final : public nn::Module {
   TensorList run_all(Autograd& ag, const std::vector<Call>& calls, const TensorList& inputs) const;
   TensorList run_again(Autograd& ag, const std::vector<Call>& calls,
                        const TensorList& inputs) const;
-  TensorList run_wrapped(Autograd& ag, const std::vector<Call>& calls,
+  TensorList run_wrapped(Autograd& ag, Wrap wrap, const std::vector<Call>& calls,
                          const TensorList& inputs) const;
   Tensor run_tiles(Autograd& ag, const Call& call, const TensorList& inputs) const;
   TensorList differentiate_tiles(Autograd& ag, const Call& call, const TensorList& inputs) const;
