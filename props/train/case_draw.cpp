@@ -215,11 +215,13 @@ class CaseDraw {
   void draw_interruptions() {
     const bool has_throws = draws_.one_in(6);
     const bool has_broken = draws_.one_in(2);
+    const bool has_restores = draws_.one_in(6);
     if (spec_.is_tiled != 0) spec_.tile_wrap = draws_.below(3);
     const auto layers = static_cast<int>(spec_.layers.size());
     for (MicroSpec& micro : spec_.micros) {
       if (has_throws && draws_.one_in(2)) micro.throws = draws_.between(1, layers);
       if (has_broken && micro.block != 0) micro.is_broken = draws_.flag(2);
+      if (has_restores) micro.restores = draws_.flag(2);
     }
   }
 
@@ -242,6 +244,7 @@ void settle(CaseSpec& spec) {
   if (spec.is_tiled == 0) spec.tile_wrap = 0;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     MicroSpec& micro = spec.micros[i];
+    if (i % static_cast<std::size_t>(spec.accumulation) != 0) micro.restores = 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;
     if ((micro.block == 1 || micro.block == 3) && (spec.stage == 0 || spec.is_unmanaged != 0))
       micro.block = 0;

@@ -43,6 +43,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("rehooks", spec.rehooks, 0);
   field("throws", spec.throws, 0);
   field("is_broken", spec.is_broken, 0);
+  field("restores", spec.restores, 0);
 }
 
 template <class Field>

@@ -88,8 +88,10 @@ class Simpler {
     add([&](CaseSpec& spec) {
       std::vector<MicroSpec> kept;
       for (std::size_t i = 0; i < spec.micros.size(); ++i)
-        if ((i + 1) % static_cast<std::size_t>(spec.accumulation) == 0)
+        if (const auto size = static_cast<std::size_t>(spec.accumulation); (i + 1) % size == 0) {
           kept.push_back(spec.micros[i]);
+          kept.back().restores = spec.micros[i + 1 - size].restores;
+        }
       spec.micros = std::move(kept);
       spec.accumulation = 1;
       spec.is_unmanaged = 0;

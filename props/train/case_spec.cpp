@@ -103,7 +103,8 @@ std::string shape_problem(const CaseSpec& spec) {
       return "a micro-batch that names no call";
   const auto layers = static_cast<int>(spec.layers.size());
   for (const MicroSpec& micro : spec.micros)
-    if (micro.throws < 0 || micro.throws > layers || !is_flag(micro.is_broken))
+    if (micro.throws < 0 || micro.throws > layers || !is_flag(micro.is_broken) ||
+        !is_flag(micro.restores))
       return "a micro-batch out of range";
   return {};
 }
@@ -324,7 +325,9 @@ std::string why_invalid(const CaseSpec& spec) {
     if (std::string problem = layer_problem(layer); !problem.empty()) return problem;
   if (std::string problem = structure_problem(spec); !problem.empty()) return problem;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
+    const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;
+    if (spec.micros[i].restores != 0 && !is_first) return "a checkpoint inside a window";
     if (std::string problem = micro_problem(spec, spec.micros[i], is_boundary); !problem.empty())
       return problem;
   }

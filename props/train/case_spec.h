@@ -58,6 +58,7 @@ struct MicroSpec {
   int rehooks = 0;         // 1: between forward and backward all module hooks are made anew
   int throws = 0;          // k: a forward before throws inside layer k - 1
   int is_broken = 0;       // its block throws behind all that is in it, which the user catches
+  int restores = 0;  // 1: before: saved, its whole window trained for nothing, and loaded again
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 

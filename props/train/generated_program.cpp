@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
+#include <string>
 
 #include "model/check.h"
 #include "model/functions.h"
 #include "model/transforms/transforms.h"
 #include "props/train/engine_target.h"
 #include "props/train/generated_model.h"
+#include "props/train/kept_files.h"
 #include "props/train/pass.h"
 
 namespace zeroproof::train {
@@ -25,15 +28,41 @@ class GeneratedWindow {
   GeneratedWindow(const CaseSpec& spec, Pass& pass) : spec_(spec), pass_(pass) {}
 
   void run() {
-    const auto first = static_cast<std::size_t>(pass_.step_number() * spec_.accumulation);
+    if (spec_.micros.at(first_micro()).restores != 0) train_for_nothing();
+    train();
+  }
+
+ private:
+  std::size_t first_micro() const {
+    return static_cast<std::size_t>(pass_.step_number() * spec_.accumulation);
+  }
+
+  void train() {
     for (std::size_t i = 0; i < static_cast<std::size_t>(spec_.accumulation); ++i) {
-      run_micro(spec_.micros.at(first + i));
+      run_micro(spec_.micros.at(first_micro() + i));
       if (spec_.is_unmanaged == 0) pass_.step();
     }
     if (spec_.is_unmanaged != 0) pass_.step();
   }
 
- private:
+  // Saved, trained on, and loaded: this window was never there. The baseline does not stop.
+  void train_for_nothing() {
+    auto* const engines = dynamic_cast<EngineTarget*>(&pass_.target());
+    if (!engines) return;
+    const auto for_all = [&](auto call) {
+      for (std::size_t i = 0; i < static_cast<std::size_t>(spec_.engines); ++i) {
+        const EngineCheckpointOptions options{.files = pass_.scenario().files.get()};
+        const Result<void> done = call(engines->engine(i), "engine" + std::to_string(i), options);
+        if (!done) throw std::runtime_error(done.error().text);
+      }
+    };
+    for_all([](Engine& engine, const auto&... where) { return engine.save_checkpoint(where...); });
+    Pass lost = pass_;
+    GeneratedWindow(spec_, lost).train();
+    engines->take_values();
+    for_all([](Engine& engine, const auto&... where) { return engine.load_checkpoint(where...); });
+  }
+
   // Losses of one forward, in the order in which they are differentiated.
   using Losses = TensorList;
 
@@ -256,6 +285,8 @@ TrainScenario scenario_of(const CaseSpec& spec) {
   scenario.models.assign(engines, ModelKind::generated);
   scenario.truth.assign(engines, ModelKind::generated_truth);
   scenario.spec = &spec;
+  const auto restores = [](const MicroSpec& micro) { return micro.restores != 0; };
+  if (std::ranges::any_of(spec.micros, restores)) scenario.files = std::make_shared<KeptFiles>();
   scenario.accumulation_steps = spec.accumulation;
   scenario.is_managed = spec.is_unmanaged == 0;
   scenario.skips_frames = spec.skips_frames != 0;

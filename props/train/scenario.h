@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,10 @@
 #include "props/train/models.h"
 #include "props/train/pass.h"
 #include "props/train/train_cell.h"
+
+namespace zeroproof {
+class FileSystem;  // engine/files/file_system.h
+}
 
 namespace zeroproof::train {
 
@@ -40,6 +45,8 @@ struct TrainScenario {
 
   // Of a generated one: it says all; must outlive the scenario. Its parameters may be idle.
   const CaseSpec* spec = nullptr;
+  // Where it keeps its checkpoints, those of all ranks; null: it has none.
+  std::shared_ptr<FileSystem> files = nullptr;
 
   bool has_engine_backward = true;
   bool has_tensor_backward = true;
