@@ -36,6 +36,7 @@ class ParameterHooks:
         fields = {"param": name, "engine": engine}
         none = {"param": name, "engine": engine, "grad_none": True}
         has_engine = self._has_engine
+        emit_fields = self._session.emitter("param.post_acc", fields)
 
         def observer(leaf):
             grad = leaf.grad
@@ -45,7 +46,7 @@ class ParameterHooks:
                 names.note_memory(leaf, grad)
                 emit("param.post_acc", {**fields, "grad_shape": list(grad.shape)})
             else:
-                emit("param.post_acc", fields)
+                emit_fields()
 
         handle = param.register_post_accumulate_grad_hook(observer)
         param._post_accumulate_grad_hooks.move_to_end(handle.id, last=False)

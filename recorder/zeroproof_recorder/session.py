@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 
@@ -132,6 +132,24 @@ class Session:
         except ValueError:  # a value that is not plain
             record = packed((*event[:5], plain(fields)))
         self._put(record)
+
+    def emitter(self, kind: str, fields: dict[str, Any]) -> Callable[[], None]:
+        """Emits always the same, for what happens often: what does not change is packed once."""
+        tail = packed((kind, plain(fields)))
+        calls, threads, put = self.calls, self._threads, self._put
+
+        def emit_known():
+            gt = graph_task_id()
+            first = gt != -1 and calls and calls[-1].gt == -1
+            if first or not self.is_open or transform_on_top() is not None:
+                self.emit(kind, fields)
+                return
+            thread = threads.get(_this_thread())
+            if thread is None:
+                thread = self._declare_thread()
+            put(_pack((_now_ns(), thread, gt, len(calls)), FORMAT) + tail)
+
+        return emit_known
 
     def add(self, record: dict[str, Any]) -> None:
         """Takes a record that is no event."""

@@ -95,8 +95,17 @@ def unpacked(memory) -> Iterator[Any]:
         (size,) = _LENGTH.unpack_from(memory, at)
         if size == 0 or at + 4 + size > len(memory):
             return
-        yield marshal.loads(memory[at + 4 : at + 4 + size])
+        yield _record_of(memory[at + 4 : at + 4 + size])
         at += 4 + size
+
+
+def _record_of(data: bytes) -> Any:
+    """Of an emitter: (nanoseconds, thread, graph task id, depth), and behind it (kind, fields)."""
+    record = marshal.loads(data)
+    if type(record) is not tuple or len(record) != 4:
+        return record
+    kind, fields = marshal.loads(data[len(marshal.dumps(record, FORMAT)) :])
+    return (*record[:2], kind, *record[2:], fields)
 
 
 def spool_path(folder: Path) -> Path:

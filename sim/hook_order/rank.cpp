@@ -1,8 +1,9 @@
 #include "sim/hook_order/rank.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
-#include <string>
 
 #include "model/tensor_impl.h"
 
@@ -15,7 +16,7 @@ class Parameters final : public nn::Module {
     for (std::uint32_t p = 0; p < count; ++p) {
       Tensor parameter = Tensor::full({elements}, 1.0, DType::float32);
       parameter.set_requires_grad(true);
-      register_parameter("p" + std::to_string(p), parameter);
+      register_parameter(fmt::format("p{}", p), parameter);
     }
   }
 
