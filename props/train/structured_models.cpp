@@ -10,7 +10,7 @@ namespace {
 // A norm and two branches, every one of them used: fetched as one unit when it is a leaf module.
 class LeafBlock final : public nn::Module {
  public:
-  LeafBlock(nn::InitStream& init, DataMode data) : data_(data) {
+  LeafBlock(nn::InitStream& init, DataMode data) {
     if (data == DataMode::real) {
       const Tensor weight = nn::constant_parameter({5}, 1.0, DType::float32);
       norm_ = register_module("norm", std::make_shared<nn::RmsNorm>(weight));
@@ -30,7 +30,6 @@ class LeafBlock final : public nn::Module {
   }
 
  private:
-  DataMode data_;
   std::shared_ptr<nn::RmsNorm> norm_;
   std::shared_ptr<Layer> a_;
   std::shared_ptr<Layer> b_;
