@@ -76,12 +76,10 @@ Json properties() {
 
 Json museum_entries() {
   Json list = Json::array();
-  std::vector<museum::Entry> all = museum::entries();
-  all.insert(all.end(), museum::group_unseen().begin(), museum::group_unseen().end());
-  for (const museum::Entry& entry : all) {
-    const std::string id = fmt::format("museum/{}", entry.id);
-    Json row = {{"id", id}, {"description", entry.fault}, {"slug", entry.row().slug}};
-    if (!entry.is_modelled()) row["description"] = fmt::format("not modelled: {}", entry.reason);
+  for (const museum::Entry* entry : museum::hunted_entries()) {
+    const std::string id = fmt::format("museum/{}", entry->id);
+    Json row = {{"id", id}, {"description", entry->fault}, {"slug", entry->row().slug}};
+    if (!entry->is_modelled()) row["description"] = fmt::format("not modelled: {}", entry->reason);
     list.push_back(row);
   }
   return list;

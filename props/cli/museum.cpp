@@ -11,7 +11,6 @@
 #include "props/cli/explore_watch.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
-#include "props/cli/shell_quote.h"
 #include "props/cli/specimen_files.h"
 #include "props/cli/verb.h"
 #include "props/museum/hunt.h"
@@ -161,17 +160,12 @@ class MuseumVerb final : public Verb {
       for (const Entry& entry : museum::hazards()) chosen.push_back(&entry);
       return chosen;
     }
-    if (is_quick_) return museum::quick_set();
-    for (const Entry& entry : museum::entries()) chosen.push_back(&entry);
-    for (const Entry& entry : museum::group_unseen()) chosen.push_back(&entry);
-    return chosen;
+    return is_quick_ ? museum::quick_set() : museum::hunted_entries();
   }
 
   static std::string unknown(const std::string& word) {
     std::vector<std::string_view> ids;
-    for (const std::span<const Entry> known :
-         {std::span(museum::entries()), museum::group_unseen(), std::span(museum::hazards())})
-      for (const Entry& entry : known) ids.push_back(entry.id);
+    for (const Entry* entry : museum::named_entries()) ids.push_back(entry->id);
     return fmt::format("museum: unknown entry '{}': {}", word, did_you_mean(word, ids));
   }
 
@@ -209,8 +203,9 @@ class MuseumVerb final : public Verb {
       if (words_.empty() || !one.is_found) continue;
       text += fmt::format("{} {}: {}\n  {}\n", one.property->number, one.property->id, one.text,
                           train::case_json(one.specimen.spec));
-      text += fmt::format("reproduce: {} museum {} --replay {}\n", session.program, one.entry->id,
-                          shell_quote(museum::token_of(one.specimen, one.entry->id)));
+      text +=
+          fmt::format("reproduce: {}\n",
+                      replay_command({std::string(one.entry->id), one.specimen}, session.program));
     }
     return text;
   }

@@ -77,6 +77,11 @@ std::string title_of(const museum::ReadToken& token) {
 
 }  // namespace
 
+std::string replay_command(const museum::ReadToken& token, const std::string& program) {
+  return fmt::format("{} museum {} --replay {}", program, token.id,
+                     shell_quote(museum::token_of(token.specimen, token.id)));
+}
+
 Result<SpecimenShown> show_specimen(const museum::ReadToken& token, const LocatedFindings& findings,
                                     const std::string& program) {
   const museum::Entry* const entry = museum::find_entry(token.id);
@@ -94,8 +99,7 @@ Result<SpecimenShown> show_specimen(const museum::ReadToken& token, const Locate
   forget_files(*picture);
   picture->title = title_of(token);
   picture->note = fmt::format("planted: {}", entry->fault);
-  picture->reproduce = fmt::format("{} museum {} --replay {}", program, token.id,
-                                   shell_quote(museum::token_of(token.specimen, token.id)));
+  picture->reproduce = replay_command(token, program);
   auto perfetto = perfetto_of(*paths);
   if (!perfetto) return tl::unexpected(perfetto.error());
   return SpecimenShown{std::move(*picture), std::move(*perfetto)};

@@ -14,8 +14,11 @@ struct SpecimenShown {
   std::string perfetto;  // the same as a Chrome trace-event document
 };
 
+// What shows a specimen again. `program`: how the command was called.
+std::string replay_command(const museum::ReadToken& token, const std::string& program);
+
 // Findings are marked at the event that `replay` of the recording names for their rule, or at the
-// last one of their rank. `program`: how the command was called.
+// last one of their rank. `program`: as of replay_command().
 Result<SpecimenShown> show_specimen(const museum::ReadToken& token, const LocatedFindings& findings,
                                     const std::string& program);
 

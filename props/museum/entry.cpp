@@ -40,11 +40,23 @@ const Entry& canary() {
   return entry;
 }
 
+std::vector<const Entry*> hunted_entries() {
+  std::vector<const Entry*> hunted;
+  for (const Entry& entry : entries()) hunted.push_back(&entry);
+  for (const Entry& entry : group_unseen()) hunted.push_back(&entry);
+  return hunted;
+}
+
+std::vector<const Entry*> named_entries() {
+  std::vector<const Entry*> named = hunted_entries();
+  for (const Entry& entry : hazards()) named.push_back(&entry);
+  return named;
+}
+
 const Entry* find_entry(std::string_view id) {
   if (id == canary().id) return &canary();
-  for (const std::span<const Entry> known :
-       {std::span(entries()), group_unseen(), std::span(hazards())})
-    if (const auto at = std::ranges::find(known, id, &Entry::id); at != known.end()) return &*at;
+  for (const Entry* entry : named_entries())
+    if (entry->id == id) return entry;
   return nullptr;
 }
 

@@ -32,6 +32,7 @@ struct Entry {
   // U01 to U20: written when the generator and the properties were there already, of no catalogue.
   bool is_further() const { return id.starts_with('U'); }
   bool is_hazard() const { return id.find('@') != std::string_view::npos; }
+  bool is_of_catalogue() const { return !is_further() && !is_hazard(); }
   // Of the catalogue, or a row of no tier for further faults and for hazards.
   const CatalogueRow& row() const;
 };
@@ -58,7 +59,12 @@ std::span<const Entry> group_unseen();
 const std::vector<Entry>& entries();
 const Entry& canary();
 
-// Of the catalogue, a further fault, a hazard or the canary; null: there is none.
+// What a hunt that names nothing is for: the catalogue's entries, then the further faults. Static.
+std::vector<const Entry*> hunted_entries();
+// These and the hazards.
+std::vector<const Entry*> named_entries();
+
+// Of these, or the canary; null: there is none.
 const Entry* find_entry(std::string_view id);
 
 // Hazards of zero_semantics 9 under the policies of upstream, "h16@pr8245": the quirk under that

@@ -31,10 +31,15 @@ bool is_within(const Found& one) {
   return museum::is_within(one.specimen, one.entry->row());
 }
 
+// The catalogue says how large the smallest case is.
+bool is_measured(const Found& one) {
+  return one.is_found && one.entry->is_of_catalogue();
+}
+
 Sizes sizes_of(const MuseumReport& report) {
   Sizes sizes;
   for (const Found& one : report.found) {
-    if (!one.is_found || one.entry->is_further() || one.entry->is_hazard()) continue;
+    if (!is_measured(one)) continue;
     const bool is_explained = !one.entry->larger.empty();
     (is_within(one) ? sizes.within : is_explained ? sizes.explained : sizes.unexplained) += 1;
   }
@@ -48,7 +53,7 @@ std::string sizes_text(const MuseumReport& report) {
       "{} larger\n",
       sizes.within, sizes.explained, sizes.unexplained);
   for (const Found& one : report.found)
-    if (one.is_found && !one.entry->is_further() && !one.entry->is_hazard() && !is_within(one))
+    if (is_measured(one) && !is_within(one))
       text += fmt::format("  {}: {} ranks and {} parameters, catalogue {}: {}\n", one.entry->id,
                           one.specimen.spec.ranks, one.specimen.spec.parameters(),
                           one.entry->row().configuration,
@@ -201,6 +206,7 @@ std::string museum_text(const MuseumReport& report, const Palette& palette) {
 
 std::string museum_json(const MuseumReport& report) {
   const Totals totals = totals_of(report);
+  const Sizes sizes = sizes_of(report);
   Json entries = Json::array();
   for (const Found& one : report.found) entries.push_back(json_of(one));
   return Json{{"schema", "zeroproof.museum/1"},
@@ -213,9 +219,9 @@ std::string museum_json(const MuseumReport& report) {
                 {"tier1_found", totals.tier1_found},
                 {"further", totals.further},
                 {"further_found", totals.further_found},
-                {"within_smallest", sizes_of(report).within},
-                {"larger_with_reason", sizes_of(report).explained},
-                {"larger_without_reason", sizes_of(report).unexplained},
+                {"within_smallest", sizes.within},
+                {"larger_with_reason", sizes.explained},
+                {"larger_without_reason", sizes.unexplained},
                 {"canary_found", report.canary.is_found},
                 {"healthy_clean", report.healthy.is_clean()},
                 {"healthy_executions", report.healthy.executions},

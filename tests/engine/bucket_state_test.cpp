@@ -51,6 +51,16 @@ ZeroConfig config_of(const Waiting& waiting, int stage) {
   return config;
 }
 
+// What either bucket says of each parameter: whether it waits, and whether it still fits.
+template <class Bucket, class Parameters>
+void check_room(const Bucket& bucket, const Parameters& parameters, const Waiting& expected) {
+  for (std::size_t i = 0; i < kLengths.size(); ++i) {
+    RC_ASSERT(bucket.holds(parameters.at(i)) == expected.has(i));
+    RC_ASSERT(bucket.is_full_for(kLengths[i]) ==
+              (!expected.held.empty() && !expected.fits(kLengths[i])));
+  }
+}
+
 Tensor gradient(std::size_t parameter, double value) {
   const Shape sizes = {kLengths[parameter]};
   return Tensor::of(std::vector<double>(static_cast<std::size_t>(kLengths[parameter]), value),
@@ -89,11 +99,7 @@ class IpgRig {
       RC_ASSERT((entry.oversized >= 0) == is_apart);
       RC_ASSERT(read(bucket_.values(entry)) == gradient(held.parameter, held.value).values());
     }
-    for (std::size_t i = 0; i < kLengths.size(); ++i) {
-      RC_ASSERT(bucket_.holds(parameter(i)) == expected.has(i));
-      RC_ASSERT(bucket_.is_full_for(kLengths[i]) ==
-                (!expected.held.empty() && !expected.fits(kLengths[i])));
-    }
+    check_room(bucket_, context_->parameters, expected);
   }
 
  private:
@@ -210,11 +216,7 @@ class ListRig {
     ParameterList list;
     for (const Held& held : expected.held) list.push_back(&partitioned(held.parameter));
     RC_ASSERT(bucket_.parameters() == list);
-    for (std::size_t i = 0; i < kLengths.size(); ++i) {
-      RC_ASSERT(bucket_.holds(parameter(i)) == expected.has(i));
-      RC_ASSERT(bucket_.is_full_for(kLengths[i]) ==
-                (!expected.held.empty() && !expected.fits(kLengths[i])));
-    }
+    check_room(bucket_, context_->parameters, expected);
   }
 
  private:

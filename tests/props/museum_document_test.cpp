@@ -6,10 +6,10 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "props/museum/hunt.h"
 #include "props/run_properties.h"
+#include "tests/read_file.h"
 
 namespace zeroproof::museum {
 namespace {
@@ -21,10 +21,7 @@ std::string path_of(const std::string& path) {
 }
 
 std::string text_of(const std::string& path) {
-  const std::ifstream file(path_of(path));
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return read_file(path_of(path));
 }
 
 // By id: what `zeroproof museum --json` wrote of those that it found.

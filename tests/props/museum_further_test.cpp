@@ -4,14 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "props/museum/hunt.h"
 #include "props/report/museum_report.h"
 #include "props/run_properties.h"
+#include "tests/read_file.h"
 
 namespace zeroproof::museum {
 namespace {
@@ -19,10 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 std::string text_of(const std::string& path) {
-  const std::ifstream file(std::string(ZP_SOURCE_DIR) + "/" + path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return read_file(std::string(ZP_SOURCE_DIR) + "/" + path);
 }
 
 // By id: what `zeroproof museum U01 … U20 --json` wrote.

@@ -3,7 +3,6 @@
 #include <rapidcheck/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <regex>
 #include <sstream>
 
@@ -12,16 +11,10 @@
 #include "props/run_properties.h"
 #include "props/train/case_draw.h"
 #include "props/train/case_shrink.h"
+#include "tests/read_file.h"
 
 namespace zeroproof::museum {
 namespace {
-
-std::string text_of(const std::filesystem::path& path) {
-  const std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::vector<std::string> words_of(std::string_view text) {
   std::istringstream stream{std::string(text)};
@@ -62,12 +55,12 @@ TEST(MuseumTest, Generator_is_blind) {
     const std::string name = file.path().filename().string();
     if (!name.starts_with("case_") && !name.starts_with("generated_")) continue;
     ++files;
-    EXPECT_FALSE(std::regex_search(text_of(file.path()), id)) << name;
+    EXPECT_FALSE(std::regex_search(read_file(file.path()), id)) << name;
   }
   EXPECT_GE(files, 10);
   for (const char* judge : {"trial.cpp", "cost_judge.cpp", "fetch_judge.cpp", "overlap_judge.cpp",
                             "hunt.cpp", "specimen_shrink.cpp"})
-    EXPECT_FALSE(std::regex_search(text_of(root + "/props/museum/" + judge), id)) << judge;
+    EXPECT_FALSE(std::regex_search(read_file(root + "/props/museum/" + judge), id)) << judge;
 }
 
 RC_GTEST_PROP(MuseumTest, Drawn_cases_are_valid_and_come_back_from_json, (std::uint64_t seed)) {

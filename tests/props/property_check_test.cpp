@@ -10,11 +10,11 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "props/museum/hunt.h"
 #include "props/registry.h"
 #include "props/run_properties.h"
+#include "tests/read_file.h"
 
 namespace zeroproof::museum {
 namespace {
@@ -25,15 +25,8 @@ using Words = std::vector<std::string>;
 const std::string kFolder = ZP_SOURCE_DIR "/tests/props/";
 const std::string kPage = ZP_SOURCE_DIR "/docs/PROPERTY_CHECK.md";
 
-std::string text_of(const std::string& path) {
-  const std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 Json json_of(const std::string& name) {
-  return Json::parse(text_of(kFolder + name));
+  return Json::parse(read_file(kFolder + name));
 }
 
 // By id of an entry: the numbers that it falsified, as `museum --matrix --json` wrote them.
@@ -110,7 +103,7 @@ Found hunt_one(const std::string& id, const std::set<std::string>& without) {
 
 std::string document() {
   std::string text =
-      text_of(kFolder + "property_check.md") +
+      read_file(kFolder + "property_check.md") +
       "\n| property | catches | escape without it | also seen failing in | why it stays |\n"
       "|---|---|---|---|---|\n";
   const auto why = reasons();
@@ -201,7 +194,7 @@ TEST(PropertyCheck, Where_a_property_is_seen_failing_it_fails) {
 }
 
 TEST(PropertyCheckPage, Is_current) {
-  EXPECT_EQ(text_of(kPage), document());
+  EXPECT_EQ(read_file(kPage), document());
 }
 
 TEST(PropertyCheckPage, DISABLED_Is_written) {

@@ -5,12 +5,11 @@
 #include <rapidcheck/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "props/foreign/dump_paths.h"
 #include "props/foreign/pickle.h"
 #include "tests/fuzz/dump_input.h"
+#include "tests/read_file.h"
 
 namespace zeroproof {
 namespace {
@@ -25,13 +24,6 @@ RankDump dump_of(const std::string& name) {
   auto dump = read_rank_dump(kDumps + name);
   EXPECT_TRUE(dump.has_value()) << dump.error().text;
   return dump.value_or(RankDump{});
-}
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 DumpReport compared(const std::string& run, const std::string& extension) {
@@ -208,7 +200,7 @@ TEST(Pickle, May_contain_itself) {
 RC_GTEST_PROP(RankDump, Survives_damage, ()) {
   const std::vector<std::string> names = {"fr_ok_rank_0.pickle", "fr_type_rank_1.pickle",
                                           "fr_missing_rank_0.json", "kineto_ok_rank_0.json.gz"};
-  std::string bytes = bytes_of(kDumps + *rc::gen::elementOf(names));
+  std::string bytes = read_file(kDumps + *rc::gen::elementOf(names));
   const auto at = *rc::gen::inRange<std::size_t>(0, bytes.size());
   if (*rc::gen::arbitrary<bool>())
     bytes.resize(at);
@@ -220,7 +212,7 @@ RC_GTEST_PROP(RankDump, Survives_damage, ()) {
 TEST(RankDump, Survives_the_inputs_of_the_fuzzer) {
   for (const auto& entry :
        std::filesystem::directory_iterator(ZP_SOURCE_DIR "/tests/fuzz/dump_regressions"))
-    read_any_dump(bytes_of(entry.path().string()));
+    read_any_dump(read_file(entry.path().string()));
 }
 
 TEST(RankDump, Is_told_by_its_content) {
