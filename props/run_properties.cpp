@@ -44,6 +44,14 @@ constexpr std::array kRunProperties = {
     Property{"memory.bounded", "R12", "I6",
              "live bytes at the end of a window do not grow from window to window",
              "bug catalogue H", Expectation::always, kTrain},
+    Property{
+        "counters.equal_unsharded", "R13", "I11",
+        "an engine's counted steps and samples and its loss scale are the baseline's, behind a "
+        "load too",
+        "bug catalogue D", Expectation::always, kTrain},
+    Property{"misuse.refused", "R14", "I10",
+             "what is documented as refused is refused, and the program goes on behind it",
+             "zero_semantics 2.20", Expectation::always, kTrain},
     Property{"cost.overlap_kept", "R20", "I12",
              "the computation waits for a reduction only where it needs what that made",
              "bug catalogue G03", Expectation::always, kTrain},

@@ -56,6 +56,7 @@ Span Stage0Optimizer::flatten(FlatGroup& group, Span target) {
 
 // Predivision and postscale as zero_semantics 2.15.
 Span Stage0Optimizer::all_reduce(Span all) {
+  if (all.elements == 0) return all;  // a group of parameters without elements
   const ZeroConfig& config = context_.config;
   Kernels& kernels = context_.kernels();
   Stream& stream = context_.compute();

@@ -369,6 +369,7 @@ bool Stage12Optimizer::overflows() {
 void Stage12Optimizer::gather_parameters() {
   if (context_.data.size() == 1) return;
   for (FlatGroup& group : groups_) {
+    if (group.flat().numel() == 0) continue;
     const Span own = Span::of(group.flat(), group.own().begin, group.own().elements);
     const bool is_unordered = context_.departs("G19"_bug);
     Stream& stream =

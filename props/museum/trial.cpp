@@ -82,6 +82,11 @@ bool is_excused(const CaseSpec& spec, std::string_view number) {
   // Autocast's cast of a weight is differentiated behind the module whose input has come.
   if (number == "P62")
     return static_cast<train::Precision>(spec.precision) == train::Precision::autocast;
+  // A loss that nobody scaled is refused before its backward does anything.
+  const auto is_unscaled = [](const train::MicroSpec& micro) {
+    return static_cast<train::Misuse>(micro.misuse) == train::Misuse::unscaled_manual;
+  };
+  if (number == "P56") return std::ranges::any_of(spec.micros, is_unscaled);
   // An abort takes the callback of every engine in the backward along, without a call of its own.
   const auto rehooks = [](const train::MicroSpec& micro) { return micro.rehooks != 0; };
   if (number == "P68") return std::ranges::any_of(spec.micros, rehooks);
@@ -263,8 +268,17 @@ void Trial::compare_values(const train::CellRun& run, TrialResult& result) {
   }
   add_difference("R8",
                  [](const WindowValues& from, WindowValues& to) { to.outcomes = from.outcomes; });
-  add_difference("R6",
-                 [](const WindowValues& from, WindowValues& to) { to.records = from.records; });
+  const auto is_refusal = [](const FullTensor& record) {
+    return record.name.starts_with("refused/");
+  };
+  add_difference("R6", [&](const WindowValues& from, WindowValues& to) {
+    std::ranges::remove_copy_if(from.records, std::back_inserter(to.records), is_refusal);
+  });
+  add_difference("R14", [&](const WindowValues& from, WindowValues& to) {
+    std::ranges::copy_if(from.records, std::back_inserter(to.records), is_refusal);
+  });
+  add_difference("R13",
+                 [](const WindowValues& from, WindowValues& to) { to.counters = from.counters; });
   add_difference("R7", [](const WindowValues& from, WindowValues& to) {
     to.parameters = from.parameters;
     to.weights = from.weights;

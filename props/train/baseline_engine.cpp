@@ -39,6 +39,7 @@ BaselineEngine::BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroCon
     : module_(std::move(module)),
       config_(config),
       ops_(ops),
+      world_size_(world_size),
       divisor_(config.gradient_allreduce_op == GradientAllreduceOp::sum ? 1.0 : world_size) {
   const DType dtype = config.model_dtype();
   for (const nn::NamedParameter& named : module_->named_parameters()) {
@@ -123,7 +124,24 @@ Tensor BaselineEngine::reduced(const Trained& trained, const TensorList& of_rank
   return total;
 }
 
-void BaselineEngine::step(const std::string& prefix, WindowValues& values) {
+void BaselineEngine::override_loss_scale(double loss_scale) {
+  scale_ = loss_scale;
+  is_scale_given_ = true;
+}
+
+// Samples of unmanaged windows are not compared.
+void BaselineEngine::count(const StepOutcome& outcome, std::int64_t micro_steps) {
+  counters_.micro_steps += micro_steps;
+  ++counters_.global_steps;
+  if (outcome.has_overflow) ++counters_.skipped_steps;
+  if (config_.managed_gradient_accumulation)
+    counters_.global_samples +=
+        config_.train_micro_batch_size_per_gpu * world_size_ * config_.gradient_accumulation_steps;
+  counters_.loss_scale = scale_;
+}
+
+void BaselineEngine::step(const std::string& prefix, std::int64_t micro_steps,
+                          WindowValues& values) {
   fill_window();
   const double scale = scale_;
   for (std::size_t i = 0; i < trained_.size(); ++i) {
@@ -132,6 +150,8 @@ void BaselineEngine::step(const std::string& prefix, WindowValues& values) {
     for (double& value : gradient.values) value /= scale;
   }
   values.outcomes.push_back(step());
+  count(values.outcomes.back(), micro_steps);
+  values.counters.push_back(counters_.named(prefix));
   for (FullTensor& master : full_parameters()) {
     master.name = prefix + master.name;
     values.parameters.push_back(std::move(master));
@@ -175,14 +195,15 @@ std::vector<FullTensor> BaselineEngine::full_parameters() const {
 }
 
 bool BaselineEngine::overflows() const {
-  if (!config_.fp16.enabled && !config_.bf16.enabled) return false;
+  const bool checks_bf16 = config_.bf16.enabled && config_.bf16.check_grad_overflow;
+  if (!config_.fp16.enabled && !checks_bf16) return false;
   return !std::ranges::all_of(window_, is_finite);
 }
 
 // The dynamic fp16 scale of zero_semantics 2.19.
 void BaselineEngine::update_scale(bool has_overflow) {
   const Fp16Config& fp16 = config_.fp16;
-  if (!fp16.enabled || fp16.loss_scale != 0.0) return;
+  if (!fp16.enabled || fp16.loss_scale != 0.0 || is_scale_given_) return;
   if (has_overflow) {
     if (fp16.hysteresis == 1 || hysteresis_ == 1) {
       scale_ = std::max(scale_ / 2.0, fp16.min_loss_scale);

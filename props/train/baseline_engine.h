@@ -27,6 +27,7 @@ class BaselineEngine {
   nn::Module& module() const { return *module_; }
   const ZeroConfig& config() const { return config_; }
   double loss_scale() const { return scale_; }
+  void override_loss_scale(double loss_scale);  // for good
 
   // Local sums of one rank, one entry a trained parameter; undefined where there is none.
   using LocalSums = TensorList;
@@ -36,8 +37,8 @@ class BaselineEngine {
 
   // One reduction: the local sums of every rank, in their order. Joins the window.
   void reduce(const std::vector<LocalSums>& ranks);
-  // The update at the end of the window; appends to `values` under `prefix`.
-  void step(const std::string& prefix, WindowValues& values);
+  // The update at the end of a window of so many micro-steps; appends to `values` under `prefix`.
+  void step(const std::string& prefix, std::int64_t micro_steps, WindowValues& values);
   StepOutcome step();
   std::vector<FullTensor> full_parameters() const;  // the masters
   void drop_window() { window_.assign(window_.size(), Tensor()); }
@@ -62,15 +63,19 @@ class BaselineEngine {
   void update_scale(bool has_overflow);
   double norm() const;
   void update(Trained& trained, const Tensor& gradient, double factor);
+  void count(const StepOutcome& outcome, std::int64_t micro_steps);
   void append_state(const Trained& trained, const std::string& prefix, WindowValues& values) const;
 
   std::shared_ptr<nn::Module> module_;
   ZeroConfig config_;
   const Ops& ops_;
+  int world_size_;
   double divisor_;
   std::vector<Trained> trained_;
   TensorList window_;  // reduced gradients so far, one a trained parameter
   double scale_ = 1.0;
+  bool is_scale_given_ = false;
+  StepCounters counters_;
   std::int64_t iteration_ = 0;
   std::int64_t last_overflow_ = -1;
   std::int64_t hysteresis_ = 1;

@@ -22,7 +22,7 @@ WindowValues run_window(const TrainScenario& scenario, const TrainCell& cell, Au
       for (const BaselineTarget& rank : ranks) sums.push_back(rank.reductions(engine).at(i));
       engines[engine].reduce(sums);
     }
-    engines[engine].step(engine_prefix(engine), values);
+    engines[engine].step(engine_prefix(engine), ranks.front().micro_steps(engine), values);
   }
   return values;
 }

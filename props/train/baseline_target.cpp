@@ -98,6 +98,7 @@ bool BaselineTarget::reduces_now(std::size_t engine) const {
   if (window.is_coalescing || window.is_waiting) return false;
   if (config.stage >= 2) return true;
   if (!config.managed_gradient_accumulation) return false;
+  if (window.is_boundary) return *window.is_boundary;
   return (window.micro_steps + 1) % config.gradient_accumulation_steps == 0;
 }
 
@@ -141,6 +142,18 @@ void BaselineTarget::coalesce(std::size_t engine, const std::function<void()>& b
 void BaselineTarget::no_sync(std::size_t engine, const std::function<void()>& body) {
   windows_[engine].is_waiting = true;
   run_block(body, [&] { windows_[engine].is_waiting = false; });
+}
+
+void BaselineTarget::set_boundary(std::size_t engine, bool is_boundary) {
+  windows_[engine].is_boundary = is_boundary;
+}
+
+void BaselineTarget::override_loss_scale(std::size_t engine, double loss_scale) {
+  engines_[engine].override_loss_scale(loss_scale);
+}
+
+std::vector<FullTensor> BaselineTarget::masters(std::size_t engine) {
+  return engines_[engine].full_parameters();
 }
 
 void BaselineTarget::record(const std::string& name, const Tensor& value) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "model/autograd.h"
@@ -35,18 +36,23 @@ class BaselineTarget final : public TrainTarget {
   void zero_grad(std::size_t engine) override;
   void coalesce(std::size_t engine, const std::function<void()>& body) override;
   void no_sync(std::size_t engine, const std::function<void()>& body) override;
+  void set_boundary(std::size_t engine, bool is_boundary) override;
+  void override_loss_scale(std::size_t engine, double loss_scale) override;
+  std::vector<FullTensor> masters(std::size_t engine) override;
   void record(const std::string& name, const Tensor& value) override;
 
   // The local sums of each reduction of an engine in this window, in order.
   const std::vector<BaselineEngine::LocalSums>& reductions(std::size_t engine) const {
     return windows_[engine].reductions;
   }
+  std::int64_t micro_steps(std::size_t engine) const { return windows_[engine].micro_steps; }
 
  private:
   struct Window {
     BaselineEngine::LocalSums sums;  // not reduced yet
     std::vector<BaselineEngine::LocalSums> reductions;
     std::int64_t micro_steps = 0;
+    std::optional<bool> is_boundary = std::nullopt;  // as the program says
     bool is_coalescing = false;
     bool is_waiting = false;  // inside no_sync
     bool is_scaled = false;   // the backward that comes

@@ -223,12 +223,47 @@ class CaseDraw {
       if (has_broken && micro.block != 0) micro.is_broken = draws_.flag(2);
       if (has_restores) micro.restores = draws_.flag(2);
     }
+    draw_calls_besides();
+    draw_options();
+  }
+
+  // What the user calls besides forward, backward and step.
+  void draw_calls_besides() {
+    const bool has_clears = draws_.one_in(6);
+    const bool has_peeks = draws_.one_in(8);
+    const bool has_misuse = draws_.one_in(5);
+    for (MicroSpec& micro : spec_.micros) {
+      if (has_clears) micro.clears = draws_.flag(2);
+      if (has_peeks) micro.peeks = draws_.flag(2);
+      if (has_misuse && draws_.one_in(2)) micro.misuse = draws_.between(1, 7);
+    }
+    if (draws_.one_in(8)) spec_.sets_boundary = draws_.between(1, 2);
+    spec_.owns_scale = draws_.flag(6);
+  }
+
+  void draw_options() {
+    if (draws_.one_in(4)) spec_.groups = draws_.between(2, 3);
+    if (draws_.one_in(3)) spec_.rule = draws_.between(1, 2);
+    spec_.scaling = draws_.below(4);
+    spec_.is_unchecked = draws_.flag(6);
+    if (draws_.one_in(3)) spec_.gather_bucket = draws_.of({1, 3, 7});
   }
 
   Draws& draws_;
   Swarm swarm_;
   CaseSpec spec_;
 };
+
+// What an engine of the case does not refuse becomes what all refuse.
+void settle_misuse(const CaseSpec& spec, MicroSpec& micro) {
+  const auto misuse = static_cast<Misuse>(micro.misuse);
+  const bool is_scaled = spec.precision == 2 && spec.is_manual != 0 && spec.engines == 1;
+  const bool has_no_block = spec.is_unmanaged != 0;
+  if ((misuse == Misuse::step_in_block && has_no_block) ||
+      (misuse == Misuse::set_boundary && spec.is_unmanaged == 0) ||
+      (misuse == Misuse::unscaled_manual && (!is_scaled || spec.is_tiled + spec.skips_frames != 0)))
+    micro.misuse = static_cast<int>(Misuse::loss_of_vector);
+}
 
 // What does not fit together gives way, the rarer feature first; whatever is left is redrawn.
 void settle(CaseSpec& spec) {
@@ -242,6 +277,10 @@ void settle(CaseSpec& spec) {
       spec.precision == 0 && spec.engines == 1 && spec.heads == 1 && spec.container == 0 &&
       std::ranges::all_of(spec.calls, [](const CallSpec& call) { return call.wrap == 0; });
   if (spec.is_tiled == 0) spec.tile_wrap = 0;
+  if (spec.is_unmanaged != 0) spec.sets_boundary = 0;
+  if (spec.precision != 2) spec.owns_scale = 0;
+  if (spec.precision != 2 || spec.is_dynamic == 0) spec.scaling = 0;
+  if (spec.precision != 1) spec.is_unchecked = 0;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     MicroSpec& micro = spec.micros[i];
     if (i % static_cast<std::size_t>(spec.accumulation) != 0) micro.restores = 0;
@@ -259,7 +298,8 @@ void settle(CaseSpec& spec) {
     if (micro.idle_forward == 3 && !is_plain) micro.idle_forward = 1;
     const bool checks =
         spec.precision == 2 || (spec.precision == 1 && (spec.stage == 1 || spec.stage == 2));
-    if (!checks) micro.overflow = 0;
+    if (!checks || spec.is_unchecked != 0) micro.overflow = 0;
+    settle_misuse(spec, micro);
   }
 }
 

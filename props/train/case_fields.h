@@ -44,6 +44,9 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("throws", spec.throws, 0);
   field("is_broken", spec.is_broken, 0);
   field("restores", spec.restores, 0);
+  field("clears", spec.clears, 0);
+  field("peeks", spec.peeks, 0);
+  field("misuse", spec.misuse, 0);
 }
 
 template <class Field>
@@ -83,6 +86,13 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("experts", spec.experts, 0);
   field("reads", spec.reads, 0);
   field("skips_frames", spec.skips_frames, 0);
+  field("groups", spec.groups, 1);
+  field("rule", spec.rule, 0);
+  field("scaling", spec.scaling, 0);
+  field("sets_boundary", spec.sets_boundary, 0);
+  field("owns_scale", spec.owns_scale, 0);
+  field("is_unchecked", spec.is_unchecked, 0);
+  field("gather_bucket", spec.gather_bucket, CaseSpec::kGatherBucket);
 }
 
 }  // namespace zeroproof::train

@@ -104,7 +104,7 @@ std::string shape_problem(const CaseSpec& spec) {
   const auto layers = static_cast<int>(spec.layers.size());
   for (const MicroSpec& micro : spec.micros)
     if (micro.throws < 0 || micro.throws > layers || !is_flag(micro.is_broken) ||
-        !is_flag(micro.restores))
+        !is_flag(micro.restores) || !is_flag(micro.clears) || !is_flag(micro.peeks))
       return "a micro-batch out of range";
   return {};
 }
@@ -203,6 +203,41 @@ std::string layer_problem(const LayerSpec& layer) {
   return {};
 }
 
+// The program does what is refused, and the engine has to be one that refuses it.
+std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  const bool has_no_sync = spec.stage < 2 && spec.is_unmanaged == 0;
+  const bool has_coalesce = spec.stage > 0 && spec.is_unmanaged == 0;
+  const bool is_scaled = static_cast<Precision>(spec.precision) == Precision::fp16;
+  switch (static_cast<Misuse>(micro.misuse)) {
+    case Misuse::step_in_block:
+      return has_no_sync || has_coalesce ? "" : "a step in a block that there is none of";
+    case Misuse::set_boundary:
+      return spec.is_unmanaged != 0 ? "" : "a boundary that may be set";
+    case Misuse::unscaled_manual:
+      return is_scaled && spec.is_manual != 0 && spec.engines == 1 && spec.is_tiled == 0 &&
+                     spec.skips_frames == 0
+                 ? ""
+                 : "a loss that needs no scale";
+    default:
+      return micro.misuse >= 0 && micro.misuse <= 7 ? "" : "a number out of range";
+  }
+}
+
+std::string option_problem(const CaseSpec& spec) {
+  if (spec.groups < 1 || spec.groups > 3 || spec.rule < 0 || spec.rule > 2 || spec.scaling < 0 ||
+      spec.scaling > 3 || spec.sets_boundary < 0 || spec.sets_boundary > 2 ||
+      spec.gather_bucket < 1 || !is_flag(spec.owns_scale) || !is_flag(spec.is_unchecked))
+    return "a number out of range";
+  const auto precision = static_cast<Precision>(spec.precision);
+  if (spec.sets_boundary != 0 && spec.is_unmanaged != 0) return "step() is the boundary";
+  if (spec.owns_scale != 0 && precision != Precision::fp16) return "a scale that nothing needs";
+  const auto overflows = [](const MicroSpec& micro) { return micro.overflow != 0; };
+  if (spec.is_unchecked != 0 &&
+      (precision != Precision::bf16 || std::ranges::any_of(spec.micros, overflows)))
+    return "an overflow that nobody looks for";
+  return {};
+}
+
 // Section 5 of zero_semantics: every graph that claims something has one backward.
 bool can_skip_frames(const CaseSpec& spec) {
   const auto is_plain = [](const MicroSpec& micro) {
@@ -240,18 +275,40 @@ std::string structure_problem(const CaseSpec& spec) {
   return layer.outputs > 0 ? "" : "a read of a weight without elements";
 }
 
+// What the update does besides; the gradients stay exact.
+void set_rule(int rule, OptimizerConfig& optimizer) {
+  optimizer.adam.lr = 1e-2;
+  optimizer.sgd.lr = 1e-2;
+  if (rule == 0) return;
+  optimizer.adam.weight_decay = 0.1;
+  optimizer.adam.is_decay_decoupled = rule == 1;
+  optimizer.sgd.momentum = 0.5;
+  optimizer.sgd.weight_decay = rule == 1 ? 0.0 : 0.1;
+  optimizer.sgd.is_nesterov = rule == 2;
+}
+
+// 1: grows every second step; 2: the first overflow is forgiven; 3: so is every first one behind a
+// good step.
+void set_scaling(int scaling, Fp16Config& fp16) {
+  fp16.initial_scale_power = 3;
+  fp16.loss_scale_window = scaling == 1 ? 2 : 1;
+  fp16.hysteresis = scaling < 2 ? 1 : 2;
+  fp16.consecutive_hysteresis = scaling == 3;
+}
+
 ZeroConfig config_of(const CaseSpec& spec) {
   const auto precision = static_cast<Precision>(spec.precision);
   ZeroConfig config;
   config.stage = spec.stage;
-  config.gradient_accumulation_steps = spec.accumulation;
+  const int own_steps[] = {spec.accumulation, 1, 2 * spec.accumulation};
+  config.gradient_accumulation_steps = own_steps[std::clamp(spec.sets_boundary, 0, 2)];
   config.managed_gradient_accumulation = spec.is_unmanaged == 0;
   config.reduce_bucket_size = spec.bucket;
   config.contiguous_gradients = spec.is_scattered == 0;
   config.reduce_scatter = spec.reduces_whole == 0;
   config.use_multi_rank_bucket_allreduce = spec.reduces_to_owners == 0;
   config.overlap_comm = spec.has_overlap != 0;
-  config.allgather_bucket_size = 200;
+  config.allgather_bucket_size = spec.gather_bucket;
   config.sub_group_size = spec.sub_group;
   config.stage3_param_persistence_threshold = spec.persistence;
   config.stage3_prefetch_bucket_size = spec.prefetch;
@@ -263,9 +320,8 @@ ZeroConfig config_of(const CaseSpec& spec) {
   constexpr double kClips[] = {0.0, 1.0, 1e6};
   config.gradient_clipping = kClips[std::clamp(spec.clip, 0, 2)];
   config.fp16.loss_scale = spec.is_dynamic != 0 ? 0.0 : 16.0;
-  config.fp16.initial_scale_power = 3;
-  config.fp16.loss_scale_window = 1;
-  config.fp16.hysteresis = 1;
+  set_scaling(spec.scaling, config.fp16);
+  config.bf16.check_grad_overflow = spec.is_unchecked == 0;
   if (spec.is_wire_float32 != 0) config.communication_data_type = DType::float32;
   if (spec.accumulates_float32 != 0) config.grad_accum_dtype = DType::float32;
   config.gradient_predivide_factor = spec.predivides != 0 ? 2.0 : 1.0;
@@ -273,8 +329,7 @@ ZeroConfig config_of(const CaseSpec& spec) {
   const bool is_sum = spec.is_sum != 0 || (spec.ranks == 3 && spec.stage < 3);
   if (is_sum) config.gradient_allreduce_op = GradientAllreduceOp::sum;
   if (spec.is_sgd != 0) config.optimizer.type = OptimizerType::sgd;
-  config.optimizer.adam.lr = 1e-2;
-  config.optimizer.sgd.lr = 1e-2;
+  set_rule(spec.rule, config.optimizer);
   config.train_micro_batch_size_per_gpu = 2;
   config.fp16.enabled = precision == Precision::fp16;
   config.bf16.enabled = precision == Precision::bf16;
@@ -304,7 +359,8 @@ int CaseSpec::forwards() const {
     const MicroSpec& micro = micros[i];
     count += (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) +
              (micro.idle_forward != 0 ? 1 : 0) + (micro.aborts != 0 ? 1 : 0) +
-             (micro.throws != 0 ? 1 : 0);
+             (micro.throws != 0 ? 1 : 0) + (micro.misuse == 6 ? 1 : 0) +
+             (micro.clears != 0 ? 1 + (micro.outstanding != 0 ? 1 : 0) : 0);
     most = std::max(most, count);
   }
   return most;
@@ -324,10 +380,13 @@ std::string why_invalid(const CaseSpec& spec) {
   for (const LayerSpec& layer : spec.layers)
     if (std::string problem = layer_problem(layer); !problem.empty()) return problem;
   if (std::string problem = structure_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = option_problem(spec); !problem.empty()) return problem;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;
     if (spec.micros[i].restores != 0 && !is_first) return "a checkpoint inside a window";
+    if (std::string problem = misuse_problem(spec, spec.micros[i]); !problem.empty())
+      return problem;
     if (std::string problem = micro_problem(spec, spec.micros[i], is_boundary); !problem.empty())
       return problem;
   }

@@ -39,6 +39,18 @@ enum class Losses : std::uint8_t { both, first, second, sum };
 enum class Block : std::uint8_t { none, coalesced, no_sync, coalesced_backwards };
 enum class Outstanding : std::uint8_t { none, in_order, reversed };
 
+// What an engine refuses, in the words of zero_semantics 2.20.
+enum class Misuse : std::uint8_t {
+  none,
+  step_in_block,    // E7
+  no_sync,          // E6: with partitioned gradients, or nested
+  coalesce,         // E8: in stage 0, unmanaged, or nested
+  loss_of_vector,   // E3 and, where losses are scaled, E4
+  set_boundary,     // E9: unmanaged
+  unscaled_manual,  // E2
+  loss_scale        // of zero
+};
+
 // From one step() to the next.
 struct MicroSpec {
   int losses = 0;        // Losses; of a model with two heads
@@ -59,10 +71,16 @@ struct MicroSpec {
   int throws = 0;          // k: a forward before throws inside layer k - 1
   int is_broken = 0;       // its block throws behind all that is in it, which the user catches
   int restores = 0;  // 1: before: saved, its whole window trained for nothing, and loaded again
+  int clears = 0;    // 1: before: trained for nothing, and zero_grad
+  int peeks = 0;     // 1: behind it the user reads masters and optimizer state
+  int misuse = 0;    // Misuse, behind it
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
 struct CaseSpec {
+  static constexpr int kManyElements = 1000;
+  static constexpr int kGatherBucket = 200;
+
   int ranks = 1;
   int stage = 0;
   int precision = 0;  // Precision
@@ -99,12 +117,18 @@ struct CaseSpec {
   int experts = 0;       // 1: a layer of two, of which each rank runs one; a leaf module in stage 3
   int reads = 0;         // k: the root reads the weight of layer k - 1 itself
   int skips_frames = 0;  // compiled in stage 3, and every frame runs eagerly
+  int groups = 1;        // of parameters
+  int rule = 0;          // of the update: decay and momentum
+  int scaling = 0;       // how a dynamic loss scale moves; see config_of
+  int sets_boundary = 0;  // the program says which step counts; 1: of a configuration without
+                          // accumulation steps, 2: with twice as many
+  int owns_scale = 0;     // fp16: the program sets the loss scale of every window
+  int is_unchecked = 0;   // bf16: nobody looks for an overflow
+  int gather_bucket = kGatherBucket;  // allgather_bucket_size
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;
   std::vector<MicroSpec> micros;  // of all windows, one after the other
-
-  static constexpr int kManyElements = 1000;
 
   int windows() const { return static_cast<int>(micros.size()) / accumulation; }
   // How often one forward adds to one gradient, with all factors; forwards of one window, at most.

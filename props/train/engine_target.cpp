@@ -1,6 +1,7 @@
 #include "props/train/engine_target.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "model/check.h"
 #include "props/train/plant.h"
@@ -13,6 +14,20 @@ void append(std::vector<FullTensor>& all, const std::string& prefix, std::vector
     tensor.name = prefix + tensor.name;
     all.push_back(std::move(tensor));
   }
+}
+
+// What is trained, in turns to the groups; none stays empty.
+std::vector<TensorList> dealt(const nn::Module& module, std::size_t groups) {
+  std::vector<TensorList> all(groups);
+  std::size_t next = 0;
+  for (const nn::NamedParameter& named : module.named_parameters()) {
+    const auto is_same = [&](const Tensor& known) { return known.is_same(named.tensor); };
+    const auto holds = [&](const TensorList& group) { return std::ranges::any_of(group, is_same); };
+    if (named.tensor.requires_grad() && std::ranges::none_of(all, holds))
+      all[next++ % groups].push_back(named.tensor);
+  }
+  std::erase_if(all, [](const TensorList& group) { return group.empty(); });
+  return all;
 }
 
 EngineOptions engine_options(const TrainScenario& scenario, const TrainCell& cell,
@@ -62,8 +77,11 @@ void EngineTarget::add_engine(ModelKind kind, const Options& options) {
   };
   modules_.push_back(make_model(kind, model));
   if (options.models) options.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
-  auto engine = Engine::initialize(autograd_, *modules_.back(), config_, runtime_,
-                                   engine_options(scenario_, cell_, index));
+  EngineOptions of_engine = engine_options(scenario_, cell_, index);
+  if (scenario_.parameter_groups > 1)
+    of_engine.parameter_groups = dealt(*modules_.back(), scenario_.parameter_groups);
+  auto engine =
+      Engine::initialize(autograd_, *modules_.back(), config_, runtime_, std::move(of_engine));
   if (!engine) throw ConfigurationRefused(engine.error().text);
   engines_.push_back(std::move(*engine));
   if (scenario_.leaf_module.empty() || cell_.stage != 3) return;
@@ -108,6 +126,7 @@ void EngineTarget::step(std::size_t engine) {
   }
   collect([&] { collect_gradients(engine); });
   values_.outcomes.push_back(engines_[engine]->step());
+  collect_counters(engine);
   collect([&] { collect_parameters(engine); });
 }
 
@@ -123,16 +142,24 @@ void EngineTarget::collect_gradients(std::size_t engine) {
   append(values_.gradients, engine_prefix(engine), engines_[engine]->full_gradients());
 }
 
+// Samples of unmanaged windows are counted by backwards, which the baseline does not number.
+void EngineTarget::collect_counters(std::size_t engine) {
+  const Engine& it = *engines_[engine];
+  const StepCounters counters{
+      .micro_steps = it.micro_steps(),
+      .global_steps = it.global_steps(),
+      .skipped_steps = it.skipped_steps(),
+      .global_samples = config_.managed_gradient_accumulation ? it.global_samples() : 0,
+      .loss_scale = it.loss_scale()};
+  values_.counters.push_back(counters.named(engine_prefix(engine)));
+}
+
 // Masters of what is trained; what the module computes with of everything, as each rank has it.
 void EngineTarget::collect_parameters(std::size_t engine) {
   Engine& it = *engines_[engine];
   const std::string prefix = engine_prefix(engine);
   const auto named = modules_[engine]->named_parameters();
-  for (FullTensor& master : it.full_parameters()) {
-    const auto at = std::ranges::find(named, master.name, &nn::NamedParameter::name);
-    if (at == named.end() || at->tensor.requires_grad())
-      append(values_.parameters, prefix, {std::move(master)});
-  }
+  append(values_.parameters, prefix, masters(engine));
   append(values_.states, prefix, it.full_optimizer_state());
   TensorList all;
   for (const nn::NamedParameter& parameter : named) all.push_back(parameter.tensor);
@@ -146,6 +173,25 @@ void EngineTarget::collect_parameters(std::size_t engine) {
   } else {
     read();
   }
+}
+
+void EngineTarget::set_boundary(std::size_t engine, bool is_boundary) {
+  engines_[engine]->set_gradient_accumulation_boundary(is_boundary);
+}
+
+void EngineTarget::override_loss_scale(std::size_t engine, double loss_scale) {
+  if (const auto done = engines_[engine]->override_loss_scale(loss_scale); !done)
+    throw std::runtime_error(done.error().text);
+}
+
+std::vector<FullTensor> EngineTarget::masters(std::size_t engine) {
+  const auto named = modules_[engine]->named_parameters();
+  std::vector<FullTensor> all = engines_[engine]->full_parameters();
+  std::erase_if(all, [&](const FullTensor& master) {
+    const auto at = std::ranges::find(named, master.name, &nn::NamedParameter::name);
+    return at != named.end() && !at->tensor.requires_grad();
+  });
+  return all;
 }
 
 void EngineTarget::zero_grad(std::size_t engine) {

@@ -142,6 +142,24 @@ void FaultTarget::step(std::size_t engine) {
   is_in_step_ = false;
 }
 
+void FaultTarget::set_boundary(std::size_t engine, bool is_boundary) {
+  begin_call();
+  const Raised calling(calls_);
+  inner_.set_boundary(engine, is_boundary);
+}
+
+void FaultTarget::override_loss_scale(std::size_t engine, double loss_scale) {
+  begin_call();
+  const Raised calling(calls_);
+  inner_.override_loss_scale(engine, loss_scale);
+}
+
+std::vector<FullTensor> FaultTarget::masters(std::size_t engine) {
+  begin_call();
+  const Raised calling(calls_);
+  return inner_.masters(engine);
+}
+
 void FaultTarget::zero_grad(std::size_t engine) {
   begin_call();
   const Raised calling(calls_);

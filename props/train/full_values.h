@@ -15,7 +15,24 @@ struct WindowValues {
   std::vector<FullTensor> weights;     // what the module computes with
   std::vector<FullTensor> states;      // of the optimizer
   std::vector<FullTensor> records;     // what the program recorded besides
+  std::vector<FullTensor> counters;    // of each engine behind the step: steps, samples, loss scale
   std::vector<StepOutcome> outcomes;   // of the steps at boundaries
+};
+
+// What an engine counts, as one tensor.
+struct StepCounters {
+  std::int64_t micro_steps = 0;
+  std::int64_t global_steps = 0;
+  std::int64_t skipped_steps = 0;
+  std::int64_t global_samples = 0;
+  double loss_scale = 1.0;
+
+  FullTensor named(const std::string& prefix) const {
+    return {prefix + "counters",
+            {},
+            {static_cast<double>(micro_steps), static_cast<double>(global_steps),
+             static_cast<double>(skipped_steps), static_cast<double>(global_samples), loss_scale}};
+  }
 };
 
 // The prefix of an engine's names.

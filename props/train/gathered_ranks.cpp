@@ -32,14 +32,24 @@ Json json_of(const WindowValues& window) {
   for (const StepOutcome& of : window.outcomes)
     outcomes.push_back(
         {of.is_applied, of.has_overflow, of.grad_norm ? Json(*of.grad_norm) : Json()});
-  return {json_of(window.gradients), json_of(window.parameters), json_of(window.weights),
-          json_of(window.states),    json_of(window.records),    outcomes};
+  return {json_of(window.gradients),
+          json_of(window.parameters),
+          json_of(window.weights),
+          json_of(window.states),
+          json_of(window.records),
+          json_of(window.counters),
+          outcomes};
 }
 
 WindowValues window_of(const Json& json) {
-  WindowValues window{tensors_of(json[0]), tensors_of(json[1]), tensors_of(json[2]),
-                      tensors_of(json[3]), tensors_of(json[4]), {}};
-  for (const Json& of : json[5]) {
+  WindowValues window{tensors_of(json[0]),
+                      tensors_of(json[1]),
+                      tensors_of(json[2]),
+                      tensors_of(json[3]),
+                      tensors_of(json[4]),
+                      tensors_of(json[5]),
+                      {}};
+  for (const Json& of : json[6]) {
     StepOutcome& outcome = window.outcomes.emplace_back();
     outcome.is_applied = of[0].get<bool>();
     outcome.has_overflow = of[1].get<bool>();

@@ -38,12 +38,30 @@ class GeneratedWindow {
   }
 
   void train() {
+    set_scale();
     for (std::size_t i = 0; i < static_cast<std::size_t>(spec_.accumulation); ++i) {
+      set_boundary(i);
       run_micro(spec_.micros.at(first_micro() + i));
       if (spec_.is_unmanaged == 0) pass_.step();
     }
     if (spec_.is_unmanaged != 0) pass_.step();
   }
+
+  void set_scale() {
+    if (spec_.owns_scale == 0) return;
+    for (std::size_t engine = 0; engine < engines(); ++engine)
+      pass_.target().override_loss_scale(engine,
+                                         std::ldexp(1.0, pass_.step_number() % 2 == 0 ? 4 : 2));
+  }
+
+  void set_boundary(std::size_t micro) {
+    if (spec_.sets_boundary == 0) return;
+    const bool is_last = micro + 1 == static_cast<std::size_t>(spec_.accumulation);
+    for (std::size_t engine = 0; engine < engines(); ++engine)
+      pass_.target().set_boundary(engine, is_last);
+  }
+
+  std::size_t engines() const { return static_cast<std::size_t>(spec_.engines); }
 
   // Saved, trained on, and loaded: this window was never there. The baseline does not stop.
   void train_for_nothing() {
@@ -76,6 +94,16 @@ class GeneratedWindow {
     if (micro.idle_forward == 3) transform(micro);
     if (micro.throws != 0) throw_one(micro);
     if (micro.aborts != 0) abort_one(micro);
+    if (micro.clears != 0) {
+      train_once(micro);
+      clear();
+    }
+    train_in_block(micro);
+    if (micro.peeks != 0) peek();
+    if (micro.misuse != 0) misuse(static_cast<Misuse>(micro.misuse));
+  }
+
+  void train_in_block(const MicroSpec& micro) {
     const auto body = [&] {
       train_once(micro);
       if (micro.repeats != 0) train_once(micro);
@@ -142,9 +170,80 @@ class GeneratedWindow {
     }
     aborts_ = 0;
     is_managed_ = false;
-    if (micro.is_uncleared != 0) return;  // nothing of it stays
-    for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec_.engines); ++engine)
-      pass_.target().zero_grad(engine);
+    if (micro.is_uncleared == 0) clear();  // otherwise nothing of it stays either
+  }
+
+  void clear() {
+    for (std::size_t engine = 0; engine < engines(); ++engine) pass_.target().zero_grad(engine);
+  }
+
+  // Reading changes nothing, wherever in a window it is.
+  void peek() {
+    for (const FullTensor& master : pass_.target().masters(0))
+      pass_.target().record("master " + master.name,
+                            Tensor::of(master.values, master.sizes, DType::float32));
+    auto* const target = dynamic_cast<EngineTarget*>(&pass_.target());
+    if (target) target->engine(0).full_optimizer_state();
+  }
+
+  // What came of it is recorded; the baseline knows.
+  void misuse(Misuse misuse) {
+    bool is_refused = true;
+    if (auto* const target = dynamic_cast<EngineTarget*>(&pass_.target()))
+      is_refused = refuses(target->engine(0), misuse);
+    else if (misuse == Misuse::unscaled_manual)
+      forward(MicroSpec());
+    pass_.target().record("refused/" + std::to_string(static_cast<int>(misuse)),
+                          Tensor::full({}, is_refused ? 1.0 : 0.0, DType::float32));
+  }
+
+  bool refuses(Engine& engine, Misuse misuse) {
+    const auto nothing = [] {};
+    const auto in_block = [&](const std::function<void()>& body) {
+      const bool has_no_sync = spec_.stage < 2 && spec_.is_unmanaged == 0;
+      return [&engine, has_no_sync, body] {
+        has_no_sync ? engine.no_sync(body) : engine.coalesce_grad_reduction(body);
+      };
+    };
+    const auto vector = [&] {
+      Tensor loss = Tensor::full({2}, 1.0, model_dtype(static_cast<Precision>(spec_.precision)));
+      loss.set_requires_grad(true);
+      return loss;
+    };
+    switch (misuse) {
+      case Misuse::step_in_block:
+        return throws(EngineErrorId::e7, in_block([&] { engine.step(); }));
+      case Misuse::no_sync:
+        if (spec_.stage >= 2) return throws(EngineErrorId::e6, [&] { engine.no_sync(nothing); });
+        return throws(EngineErrorId::e6, [&] { engine.no_sync([&] { engine.no_sync(nothing); }); });
+      case Misuse::coalesce: {
+        const auto coalesce = [&] { engine.coalesce_grad_reduction(nothing); };
+        if (spec_.stage == 0 || spec_.is_unmanaged != 0) return throws(EngineErrorId::e8, coalesce);
+        return throws(EngineErrorId::e8, in_block(coalesce));
+      }
+      case Misuse::loss_of_vector:
+        return throws(EngineErrorId::e3, [&] { engine.backward(vector()); }) &&
+               (!engine.needs_scaler() ||
+                throws(EngineErrorId::e4, [&] { engine.scale(vector()); }));
+      case Misuse::set_boundary:
+        return throws(EngineErrorId::e9, [&] { engine.set_gradient_accumulation_boundary(true); });
+      case Misuse::unscaled_manual: {
+        const Tensor loss = forward(MicroSpec()).front();
+        return throws(EngineErrorId::e2,
+                      [&] { pass_.target().tensor_backward({loss}, {}, false); });
+      }
+      default:
+        return !engine.override_loss_scale(0.0);
+    }
+  }
+
+  static bool throws(EngineErrorId id, const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const EngineError& error) {
+      return error.id() == id;
+    }
+    return false;
   }
 
   void train_once(const MicroSpec& micro) {
@@ -250,11 +349,18 @@ class GeneratedWindow {
     }
   }
 
+  // Past the engine, stage 3 under autocast has weights rounded for the wire, the baseline whole.
+  bool reads_rounded(const MicroSpec& micro) const {
+    return micro.has_bypass != 0 && static_cast<Precision>(spec_.precision) == Precision::autocast;
+  }
+
   void backward(const MicroSpec& micro, const Tensor& loss, bool retain_graph) {
-    if (micro.is_undivided != 0) {
-      pass_.target().backward(0, loss, {.retain_graph = retain_graph, .scale_wrt_gas = false});
-    } else if (is_managed_ && spec_.engines == 1) {
-      pass_.target().backward(0, loss, {.retain_graph = retain_graph});
+    const bool is_undivided = micro.is_undivided != 0;
+    const bool is_managed = is_managed_ && spec_.engines == 1;
+    if (is_undivided || is_managed || !pass_.is_manual()) {
+      const Tensor returned = pass_.target().backward(
+          0, loss, {.retain_graph = retain_graph, .scale_wrt_gas = !is_undivided});
+      if (!reads_rounded(micro)) pass_.target().record("returned", returned);
     } else if (spec_.engines == 2 && pass_.is_manual()) {
       pass_.target().tensor_backward({loss}, {}, retain_graph);  // scaled already
     } else {
@@ -292,6 +398,7 @@ TrainScenario scenario_of(const CaseSpec& spec) {
   scenario.skips_frames = spec.skips_frames != 0;
   if (spec.experts != 0) scenario.leaf_module = GeneratedModel::kExperts;
   scenario.is_offloaded = spec.is_offloaded != 0;
+  scenario.parameter_groups = static_cast<std::size_t>(spec.groups);
   scenario.forwards = spec.forwards();
   scenario.uses = spec.uses();
   return scenario;

@@ -26,8 +26,8 @@ void add_tensors(const std::vector<FullTensor>& tensors, StateBytes& bytes) {
 }
 
 void add_window(const WindowValues& window, StateBytes& bytes) {
-  for (const auto* tensors :
-       {&window.gradients, &window.parameters, &window.weights, &window.states, &window.records})
+  for (const auto* tensors : {&window.gradients, &window.parameters, &window.weights,
+                              &window.states, &window.counters, &window.records})
     add_tensors(*tensors, bytes);
   for (const StepOutcome& outcome : window.outcomes) bytes.add(outcome.is_applied ? 1 : 0);
 }
@@ -60,8 +60,8 @@ std::string token_difference(std::size_t rank, std::string_view sim, std::string
 
 std::uint64_t count_values(const WindowValues& window) {
   std::uint64_t count = 0;
-  for (const auto* tensors :
-       {&window.gradients, &window.parameters, &window.weights, &window.states, &window.records})
+  for (const auto* tensors : {&window.gradients, &window.parameters, &window.weights,
+                              &window.states, &window.counters, &window.records})
     for (const FullTensor& tensor : *tensors) count += tensor.values.size();
   return count;
 }

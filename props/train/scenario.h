@@ -37,6 +37,7 @@ struct TrainScenario {
   bool skips_frames = false;              // stage 3 under DeepCompile, every frame skipped
   std::string_view leaf_module = "";      // of stage 3
   std::int64_t forwards = 1;              // of a window
+  std::size_t parameter_groups = 1;       // what is trained, in turns
   std::int64_t uses = 1;                  // how often one forward adds to one gradient, at most
   std::string_view idle_parameters = "";  // those with this prefix get no gradient
 

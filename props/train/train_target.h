@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/engine.h"
 #include "model/autograd.h"
@@ -34,6 +35,12 @@ class TrainTarget {
   virtual void zero_grad(std::size_t engine) = 0;
   virtual void coalesce(std::size_t engine, const std::function<void()>& body) = 0;
   virtual void no_sync(std::size_t engine, const std::function<void()>& body) = 0;
+  // From now on, whatever the accumulation steps say.
+  virtual void set_boundary(std::size_t engine, bool is_boundary) = 0;
+  // Of the forwards that follow; nothing but the next call changes it.
+  virtual void override_loss_scale(std::size_t engine, double loss_scale) = 0;
+  // Whole master weights of what is trained; every rank must call.
+  virtual std::vector<FullTensor> masters(std::size_t engine) = 0;
 
   // Something to compare besides the training itself: the result of a transform.
   virtual void record(const std::string& name, const Tensor& value) = 0;
