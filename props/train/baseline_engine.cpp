@@ -129,18 +129,19 @@ void BaselineEngine::override_loss_scale(double loss_scale) {
   is_scale_given_ = true;
 }
 
-// Samples of unmanaged windows are not compared.
-void BaselineEngine::count(const StepOutcome& outcome, std::int64_t micro_steps) {
-  counters_.micro_steps += micro_steps;
+// Without managed accumulation, every backward counts as a micro-batch.
+void BaselineEngine::count(const StepOutcome& outcome, const WindowCounts& window) {
+  counters_.micro_steps += window.micro_steps;
   ++counters_.global_steps;
   if (outcome.has_overflow) ++counters_.skipped_steps;
-  if (config_.managed_gradient_accumulation)
-    counters_.global_samples +=
-        config_.train_micro_batch_size_per_gpu * world_size_ * config_.gradient_accumulation_steps;
+  const std::int64_t micro_batches = config_.managed_gradient_accumulation
+                                         ? config_.gradient_accumulation_steps
+                                         : window.backwards;
+  counters_.global_samples += config_.train_micro_batch_size_per_gpu * world_size_ * micro_batches;
   counters_.loss_scale = scale_;
 }
 
-void BaselineEngine::step(const std::string& prefix, std::int64_t micro_steps,
+void BaselineEngine::step(const std::string& prefix, const WindowCounts& window,
                           WindowValues& values) {
   fill_window();
   const double scale = scale_;
@@ -150,7 +151,7 @@ void BaselineEngine::step(const std::string& prefix, std::int64_t micro_steps,
     for (double& value : gradient.values) value /= scale;
   }
   values.outcomes.push_back(step());
-  count(values.outcomes.back(), micro_steps);
+  count(values.outcomes.back(), window);
   values.counters.push_back(counters_.named(prefix));
   for (FullTensor& master : full_parameters()) {
     master.name = prefix + master.name;

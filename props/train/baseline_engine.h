@@ -37,8 +37,12 @@ class BaselineEngine {
 
   // One reduction: the local sums of every rank, in their order. Joins the window.
   void reduce(const std::vector<LocalSums>& ranks);
-  // The update at the end of a window of so many micro-steps; appends to `values` under `prefix`.
-  void step(const std::string& prefix, std::int64_t micro_steps, WindowValues& values);
+  struct WindowCounts {
+    std::int64_t micro_steps = 0;
+    std::int64_t backwards = 0;
+  };
+  // The update at the end of such a window; appends to `values` under `prefix`.
+  void step(const std::string& prefix, const WindowCounts& window, WindowValues& values);
   StepOutcome step();
   std::vector<FullTensor> full_parameters() const;  // the masters
   void drop_window() { window_.assign(window_.size(), Tensor()); }
@@ -63,7 +67,7 @@ class BaselineEngine {
   void update_scale(bool has_overflow);
   double norm() const;
   void update(Trained& trained, const Tensor& gradient, double factor);
-  void count(const StepOutcome& outcome, std::int64_t micro_steps);
+  void count(const StepOutcome& outcome, const WindowCounts& window);
   void append_state(const Trained& trained, const std::string& prefix, WindowValues& values) const;
 
   std::shared_ptr<nn::Module> module_;

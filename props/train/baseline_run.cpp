@@ -22,7 +22,7 @@ WindowValues run_window(const TrainScenario& scenario, const TrainCell& cell, Au
       for (const BaselineTarget& rank : ranks) sums.push_back(rank.reductions(engine).at(i));
       engines[engine].reduce(sums);
     }
-    engines[engine].step(engine_prefix(engine), ranks.front().micro_steps(engine), values);
+    engines[engine].step(engine_prefix(engine), ranks.front().steps(engine), values);
   }
   return values;
 }
@@ -39,6 +39,7 @@ std::vector<WindowValues> run_baseline(const TrainScenario& scenario, const Trai
     options.spec = scenario.spec;
     engines.emplace_back(make_model(kind, options), config_of(scenario, cell), ops,
                          cell.world_size);
+    if (scenario.custom_loss_scale) engines.back().override_loss_scale(*scenario.custom_loss_scale);
   }
   std::vector<WindowValues> windows;
   for (std::int64_t step = 0; step < cell.steps; ++step)

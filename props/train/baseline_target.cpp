@@ -86,6 +86,7 @@ void BaselineTarget::run_backward(const std::function<void()>& backward) {
 void BaselineTarget::finish_backward() {
   for (std::size_t engine = 0; engine < engines_.size(); ++engine) {
     Window& window = windows_[engine];
+    ++window.backwards;
     engines_[engine].collect(window.sums);
     if (reduces_now(engine)) close(window);
   }

@@ -45,13 +45,16 @@ class BaselineTarget final : public TrainTarget {
   const std::vector<BaselineEngine::LocalSums>& reductions(std::size_t engine) const {
     return windows_[engine].reductions;
   }
-  std::int64_t micro_steps(std::size_t engine) const { return windows_[engine].micro_steps; }
+  BaselineEngine::WindowCounts steps(std::size_t engine) const {
+    return {windows_[engine].micro_steps, windows_[engine].backwards};
+  }
 
  private:
   struct Window {
     BaselineEngine::LocalSums sums;  // not reduced yet
     std::vector<BaselineEngine::LocalSums> reductions;
     std::int64_t micro_steps = 0;
+    std::int64_t backwards = 0;                      // that did not throw
     std::optional<bool> is_boundary = std::nullopt;  // as the program says
     bool is_coalescing = false;
     bool is_waiting = false;  // inside no_sync

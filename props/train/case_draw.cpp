@@ -235,10 +235,12 @@ class CaseDraw {
     for (MicroSpec& micro : spec_.micros) {
       if (has_clears) micro.clears = draws_.flag(2);
       if (has_peeks) micro.peeks = draws_.flag(2);
-      if (has_misuse && draws_.one_in(2)) micro.misuse = draws_.between(1, 7);
+      if (has_misuse && draws_.one_in(2)) micro.misuse = draws_.between(1, 8);
+      if (micro.restores != 0) micro.restores = draws_.between(1, 2);
     }
     if (draws_.one_in(8)) spec_.sets_boundary = draws_.between(1, 2);
-    spec_.owns_scale = draws_.flag(6);
+    if (draws_.one_in(6)) spec_.owns_scale = draws_.between(1, 2);
+    spec_.has_ranks_apart = draws_.flag(3);
   }
 
   void draw_options() {
@@ -260,6 +262,7 @@ void settle_misuse(const CaseSpec& spec, MicroSpec& micro) {
   const bool is_scaled = spec.precision == 2 && spec.is_manual != 0 && spec.engines == 1;
   const bool has_no_block = spec.is_unmanaged != 0;
   if ((misuse == Misuse::step_in_block && has_no_block) ||
+      (misuse == Misuse::late_loss_scale && spec.precision != 2) ||
       (misuse == Misuse::set_boundary && spec.is_unmanaged == 0) ||
       (misuse == Misuse::unscaled_manual && (!is_scaled || spec.is_tiled + spec.skips_frames != 0)))
     micro.misuse = static_cast<int>(Misuse::loss_of_vector);

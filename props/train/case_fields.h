@@ -91,6 +91,7 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("scaling", spec.scaling, 0);
   field("sets_boundary", spec.sets_boundary, 0);
   field("owns_scale", spec.owns_scale, 0);
+  field("has_ranks_apart", spec.has_ranks_apart, 0);
   field("is_unchecked", spec.is_unchecked, 0);
   field("gather_bucket", spec.gather_bucket, CaseSpec::kGatherBucket);
 }

@@ -104,7 +104,7 @@ std::string shape_problem(const CaseSpec& spec) {
   const auto layers = static_cast<int>(spec.layers.size());
   for (const MicroSpec& micro : spec.micros)
     if (micro.throws < 0 || micro.throws > layers || !is_flag(micro.is_broken) ||
-        !is_flag(micro.restores) || !is_flag(micro.clears) || !is_flag(micro.peeks))
+        micro.restores < 0 || micro.restores > 2 || !is_flag(micro.clears) || !is_flag(micro.peeks))
       return "a micro-batch out of range";
   return {};
 }
@@ -218,15 +218,18 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
                      spec.skips_frames == 0
                  ? ""
                  : "a loss that needs no scale";
+    case Misuse::late_loss_scale:
+      return is_scaled ? "" : "a loss that needs no scale";
     default:
-      return micro.misuse >= 0 && micro.misuse <= 7 ? "" : "a number out of range";
+      return micro.misuse >= 0 && micro.misuse <= 8 ? "" : "a number out of range";
   }
 }
 
 std::string option_problem(const CaseSpec& spec) {
   if (spec.groups < 1 || spec.groups > 3 || spec.rule < 0 || spec.rule > 2 || spec.scaling < 0 ||
       spec.scaling > 3 || spec.sets_boundary < 0 || spec.sets_boundary > 2 ||
-      spec.gather_bucket < 1 || !is_flag(spec.owns_scale) || !is_flag(spec.is_unchecked))
+      spec.gather_bucket < 1 || spec.owns_scale < 0 || spec.owns_scale > 2 ||
+      !is_flag(spec.has_ranks_apart) || !is_flag(spec.is_unchecked))
     return "a number out of range";
   const auto precision = static_cast<Precision>(spec.precision);
   if (spec.sets_boundary != 0 && spec.is_unmanaged != 0) return "step() is the boundary";

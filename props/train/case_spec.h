@@ -48,7 +48,8 @@ enum class Misuse : std::uint8_t {
   loss_of_vector,   // E3 and, where losses are scaled, E4
   set_boundary,     // E9: unmanaged
   unscaled_manual,  // E2
-  loss_scale        // of zero
+  loss_scale,       // of zero
+  late_loss_scale   // fp16: another one than that of the window's gradients
 };
 
 // From one step() to the next.
@@ -70,7 +71,8 @@ struct MicroSpec {
   int rehooks = 0;         // 1: between forward and backward all module hooks are made anew
   int throws = 0;          // k: a forward before throws inside layer k - 1
   int is_broken = 0;       // its block throws behind all that is in it, which the user catches
-  int restores = 0;  // 1: before: saved, its whole window trained for nothing, and loaded again
+  int restores = 0;  // before: saved, its whole window trained for nothing, and loaded again; 2:
+                     // all of it but the last step
   int clears = 0;    // 1: before: trained for nothing, and zero_grad
   int peeks = 0;     // 1: behind it the user reads masters and optimizer state
   int misuse = 0;    // Misuse, behind it
@@ -80,6 +82,7 @@ struct MicroSpec {
 struct CaseSpec {
   static constexpr int kManyElements = 1000;
   static constexpr int kGatherBucket = 200;
+  static constexpr double kCustomLossScale = 32.0;
 
   int ranks = 1;
   int stage = 0;
@@ -122,8 +125,9 @@ struct CaseSpec {
   int scaling = 0;       // how a dynamic loss scale moves; see config_of
   int sets_boundary = 0;  // the program says which step counts; 1: of a configuration without
                           // accumulation steps, 2: with twice as many
-  int owns_scale = 0;     // fp16: the program sets the loss scale of every window
-  int is_unchecked = 0;   // bf16: nobody looks for an overflow
+  int owns_scale = 0;     // fp16: the program sets the loss scale of every window; 2: once for all
+  int has_ranks_apart = 0;            // in their weights, until engines take over rank 0's
+  int is_unchecked = 0;               // bf16: nobody looks for an overflow
   int gather_bucket = kGatherBucket;  // allgather_bucket_size
 
   std::vector<LayerSpec> layers;

@@ -37,6 +37,7 @@ EngineOptions engine_options(const TrainScenario& scenario, const TrainCell& cel
   options.name = engine_prefix(index);
   if (!options.name.empty()) options.name.pop_back();  // its dot
   options.policy = cell.policy;
+  options.custom_loss_scale = scenario.custom_loss_scale;
   options.skips_frames = scenario.skips_frames && cell.stage == 3;
   options.fallback_rule = cell.fallback_rule;
   options.quirks = cell.quirks;
@@ -70,6 +71,7 @@ void EngineTarget::add_engine(ModelKind kind, const Options& options) {
                      .seed = cell_.seed + index,
                      .device = cell_.device,
                      .watch = options.models};
+  if (scenario_.has_ranks_apart) model.seed += 100 * static_cast<std::uint64_t>(rank());
   model.spec = scenario_.spec;
   model.plant = cell_.plant;
   model.mark_ready = [this, index](const Tensor& parameter, bool is_ready) {
@@ -142,15 +144,13 @@ void EngineTarget::collect_gradients(std::size_t engine) {
   append(values_.gradients, engine_prefix(engine), engines_[engine]->full_gradients());
 }
 
-// Samples of unmanaged windows are counted by backwards, which the baseline does not number.
 void EngineTarget::collect_counters(std::size_t engine) {
   const Engine& it = *engines_[engine];
-  const StepCounters counters{
-      .micro_steps = it.micro_steps(),
-      .global_steps = it.global_steps(),
-      .skipped_steps = it.skipped_steps(),
-      .global_samples = config_.managed_gradient_accumulation ? it.global_samples() : 0,
-      .loss_scale = it.loss_scale()};
+  const StepCounters counters{.micro_steps = it.micro_steps(),
+                              .global_steps = it.global_steps(),
+                              .skipped_steps = it.skipped_steps(),
+                              .global_samples = it.global_samples(),
+                              .loss_scale = it.loss_scale()};
   values_.counters.push_back(counters.named(engine_prefix(engine)));
 }
 

@@ -28,8 +28,9 @@ class GeneratedWindow {
   GeneratedWindow(const CaseSpec& spec, Pass& pass) : spec_(spec), pass_(pass) {}
 
   void run() {
-    if (spec_.micros.at(first_micro()).restores != 0) train_for_nothing();
-    train();
+    const int restores = spec_.micros.at(first_micro()).restores;
+    if (restores != 0) train_for_nothing(restores == 2);
+    train(false);
   }
 
  private:
@@ -37,18 +38,28 @@ class GeneratedWindow {
     return static_cast<std::size_t>(pass_.step_number() * spec_.accumulation);
   }
 
-  void train() {
+  // What stops short leaves the last step out.
+  void train(bool stops_short) {
     set_scale();
     for (std::size_t i = 0; i < static_cast<std::size_t>(spec_.accumulation); ++i) {
       set_boundary(i);
+      record_boundary(i);
       run_micro(spec_.micros.at(first_micro() + i));
-      if (spec_.is_unmanaged == 0) pass_.step();
+      const bool is_last = i + 1 == static_cast<std::size_t>(spec_.accumulation);
+      if ((spec_.is_unmanaged == 0 || is_last) && !(is_last && stops_short)) pass_.step();
     }
-    if (spec_.is_unmanaged != 0) pass_.step();
+  }
+
+  void record_boundary(std::size_t micro) {
+    bool is_boundary =
+        spec_.is_unmanaged == 0 && micro + 1 == static_cast<std::size_t>(spec_.accumulation);
+    if (auto* const target = dynamic_cast<EngineTarget*>(&pass_.target()))
+      is_boundary = target->engine(0).is_gradient_accumulation_boundary();
+    pass_.target().record("boundary", Tensor::full({}, is_boundary ? 1.0 : 0.0, DType::float32));
   }
 
   void set_scale() {
-    if (spec_.owns_scale == 0) return;
+    if (spec_.owns_scale != 1) return;
     for (std::size_t engine = 0; engine < engines(); ++engine)
       pass_.target().override_loss_scale(engine,
                                          std::ldexp(1.0, pass_.step_number() % 2 == 0 ? 4 : 2));
@@ -64,7 +75,7 @@ class GeneratedWindow {
   std::size_t engines() const { return static_cast<std::size_t>(spec_.engines); }
 
   // Saved, trained on, and loaded: this window was never there. The baseline does not stop.
-  void train_for_nothing() {
+  void train_for_nothing(bool stops_short) {
     auto* const engines = dynamic_cast<EngineTarget*>(&pass_.target());
     if (!engines) return;
     const auto for_all = [&](auto call) {
@@ -76,9 +87,18 @@ class GeneratedWindow {
     };
     for_all([](Engine& engine, const auto&... where) { return engine.save_checkpoint(where...); });
     Pass lost = pass_;
-    GeneratedWindow(spec_, lost).train();
+    GeneratedWindow(spec_, lost).train(stops_short);
     engines->take_values();
+    if (spec_.stage < 3) overwrite_weights();
     for_all([](Engine& engine, const auto&... where) { return engine.load_checkpoint(where...); });
+  }
+
+  // A load brings back whatever the user did meanwhile.
+  void overwrite_weights() {
+    for (std::size_t engine = 0; engine < engines(); ++engine)
+      for (const nn::NamedParameter& named : pass_.target().module(engine).named_parameters())
+        pass_.autograd().ops().copy_in_place(
+            named.tensor.detach(), Tensor::full(named.tensor.sizes(), 0.5, named.tensor.dtype()));
   }
 
   // Losses of one forward, in the order in which they are differentiated.
@@ -232,6 +252,8 @@ class GeneratedWindow {
         return throws(EngineErrorId::e2,
                       [&] { pass_.target().tensor_backward({loss}, {}, false); });
       }
+      case Misuse::late_loss_scale:
+        return !engine.override_loss_scale(2.0 * engine.loss_scale());
       default:
         return !engine.override_loss_scale(0.0);
     }
@@ -398,6 +420,8 @@ TrainScenario scenario_of(const CaseSpec& spec) {
   scenario.skips_frames = spec.skips_frames != 0;
   if (spec.experts != 0) scenario.leaf_module = GeneratedModel::kExperts;
   scenario.is_offloaded = spec.is_offloaded != 0;
+  scenario.has_ranks_apart = spec.has_ranks_apart != 0;
+  if (spec.owns_scale == 2) scenario.custom_loss_scale = CaseSpec::kCustomLossScale;
   scenario.parameter_groups = static_cast<std::size_t>(spec.groups);
   scenario.forwards = spec.forwards();
   scenario.uses = spec.uses();
