@@ -32,7 +32,6 @@ class CostJudge final : public EventSink {
   void see_flush(const HookEvent& event);
   void see_add(const HookEvent& event);
   void see_epilogue(EngineId engine);
-  std::int64_t elements_of(NameId param) const;
 
   const train::CaseSpec& spec_;
   const NameTable& names_;

@@ -81,7 +81,8 @@ FetchJudge::FetchJudge(const CaseSpec& spec, const NameTable& names)
       has_whole_parameters_(spec.stage < 3 && spec.is_tiled == 0),
       has_retained_(retains_graphs(spec)),
       all_persist_(is_all_persistent(spec)),
-      keeps_used_(spec.reuse >= CaseSpec::kManyElements || spec.prefetch > elements_of(spec)) {}
+      keeps_used_(spec.reuse >= CaseSpec::kManyElements || spec.prefetch > elements_of(spec)),
+      has_room_(spec.prefetch > elements_of(spec)) {}
 
 void FetchJudge::on_event(const HookEvent& event) {
   if (has_whole_parameters_) see_forward(event);
@@ -152,6 +153,8 @@ void FetchJudge::see_forward(const HookEvent& event) {
 }
 
 void FetchJudge::see_call(std::string_view method) {
+  if (method == "engine.step" && !is_recording_ && finding_.empty())
+    finding_ = "a window without an order of modules, so that nothing can be gathered ahead";
   constexpr std::array<std::string_view, 6> kEnds = {"engine.backward_epilogue",
                                                      "engine.step",
                                                      "engine.zero_grad",
@@ -160,7 +163,8 @@ void FetchJudge::see_call(std::string_view method) {
                                                      "coord.release_backward_leftovers"};
   if (method == "coord.reset_step") {
     mode_ = mode_ == Mode::invalid ? Mode::record : Mode::complete;
-    is_in_pass_ = true;
+    is_in_pass_ = is_recording_ = true;
+    is_begun_ = false;
   } else if (method == "coord.invalidate_trace") {
     mode_ = Mode::invalid;
   } else if (std::ranges::find(kEnds, method) != kEnds.end()) {
@@ -190,8 +194,12 @@ void FetchJudge::see_gather(const HookEvent& event) {
     else if (is_own && !ahead_.empty())
       finding_ = fmt::format("{} is gathered when it is needed, and {} for later was on its way",
                              names_.text(parameter), names_.text(*ahead_.begin()));
+    else if (is_own && is_begun_ && has_room_)
+      finding_ = fmt::format("{} is gathered when it is needed, and there was room for it before",
+                             names_.text(parameter));
     if (!is_own) ahead_.insert(parameter);
   }
+  is_begun_ = true;
 }
 
 }  // namespace zeroproof::museum

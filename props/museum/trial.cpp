@@ -10,6 +10,7 @@
 #include "props/museum/cost_judge.h"
 #include "props/museum/fetch_judge.h"
 #include "props/museum/overlap_judge.h"
+#include "props/museum/residency_judge.h"
 #include "props/run_properties.h"
 #include "props/train/baseline_target.h"
 #include "props/train/compare.h"
@@ -150,22 +151,26 @@ std::optional<std::string> norm_difference(const std::vector<WindowValues>& engi
 class CostJudges final : public EventSink {
  public:
   CostJudges(const CaseSpec& spec, const NameTable& names)
-      : cost_(spec, names), fetch_(spec, names) {}
+      : cost_(spec, names), fetch_(spec, names), residency_(spec, names) {}
 
   void on_event(const HookEvent& event) override {
     cost_.on_event(event);
     fetch_.on_event(event);
+    residency_.on_event(event);
   }
   void add_to(TrialResult& result) const {
     for (const std::string& finding : {cost_.collective_finding(), fetch_.finding()})
       if (!finding.empty()) add(result, "R10", finding);
     if (!cost_.count_finding().empty()) add(result, "R11", cost_.count_finding());
     if (!cost_.resident_finding().empty()) add(result, "P63", cost_.resident_finding());
+    if (!residency_.kept_finding().empty()) add(result, "R12", residency_.kept_finding());
+    if (!residency_.given_finding().empty()) add(result, "P64", residency_.given_finding());
   }
 
  private:
   CostJudge cost_;
   FetchJudge fetch_;
+  ResidencyJudge residency_;
 };
 
 }  // namespace
