@@ -78,7 +78,7 @@ void CostJudge::see_epilogue(EngineId engine) {
     return names_.text(param).starts_with("e1.") == (engine.value == 1);
   };
   for (const NameId param : resident_)
-    if (is_own(param) && elements_of_parameter(spec_, names_.text(param)) > spec_.persistence &&
+    if (is_own(param) && !is_persistent_parameter(spec_, names_.text(param)) &&
         resident_finding_.empty() && spec_.skips_frames == 0)
       resident_finding_ =
           fmt::format("{} is gathered after the epilogue of a backward", names_.text(param));

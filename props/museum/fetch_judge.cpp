@@ -41,8 +41,8 @@ bool follows_order(const CaseSpec& spec) {
            micro.idle_forward == 3;
   };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
-         spec.reads == 0 && std::ranges::none_of(spec.layers, is_frozen) &&
-         std::ranges::none_of(spec.micros, leaves);
+         spec.reads == 0 && spec.granularity == 0 && spec.live >= CaseSpec::kManyElements &&
+         std::ranges::none_of(spec.layers, is_frozen) && std::ranges::none_of(spec.micros, leaves);
 }
 
 // Two backwards over one forward, and nothing else that gathers.
@@ -66,11 +66,16 @@ bool retains_graphs(const CaseSpec& spec) {
 bool is_all_persistent(const CaseSpec& spec) {
   const auto gathers = [](const train::MicroSpec& micro) { return micro.gathers != 0; };
   if (std::ranges::any_of(spec.micros, gathers)) return false;
+  if (spec.persistence_all < CaseSpec::kManyElements) return false;
   const auto persists = [&](const train::LayerSpec& layer) {
     return layer.inputs * layer.outputs <= spec.persistence && layer.outputs <= spec.persistence &&
            layer.outputs > 0;
   };
   return spec.experts == 0 && std::ranges::all_of(spec.layers, persists);
+}
+
+bool has_room_for_all(const CaseSpec& spec) {
+  return spec.prefetch > elements_of(spec) && spec.live >= CaseSpec::kManyElements;
 }
 
 }  // namespace
@@ -81,8 +86,8 @@ FetchJudge::FetchJudge(const CaseSpec& spec, const NameTable& names)
       has_whole_parameters_(spec.stage < 3 && spec.is_tiled == 0),
       has_retained_(retains_graphs(spec)),
       all_persist_(is_all_persistent(spec)),
-      keeps_used_(spec.reuse >= CaseSpec::kManyElements || spec.prefetch > elements_of(spec)),
-      has_room_(spec.prefetch > elements_of(spec)) {}
+      keeps_used_(spec.reuse >= CaseSpec::kManyElements || has_room_for_all(spec)),
+      has_room_(has_room_for_all(spec)) {}
 
 void FetchJudge::on_event(const HookEvent& event) {
   if (has_whole_parameters_) see_forward(event);

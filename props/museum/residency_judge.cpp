@@ -21,8 +21,8 @@ bool runs_in_order(const CaseSpec& spec) {
     return micro.outstanding != 0 || micro.aborts != 0 || micro.throws != 0 ||
            micro.has_bypass != 0 || micro.idle_forward == 3 || micro.overflow != 0;
   };
-  return spec.engines == 1 && spec.heads == 1 && spec.is_tiled == 0 && spec.reads == 0 &&
-         spec.experts == 0 && std::ranges::none_of(spec.calls, is_wrapped) &&
+  return spec.engines == 1 && spec.granularity == 0 && spec.heads == 1 && spec.is_tiled == 0 &&
+         spec.reads == 0 && spec.experts == 0 && std::ranges::none_of(spec.calls, is_wrapped) &&
          std::ranges::none_of(spec.calls, is_shared) && std::ranges::none_of(spec.micros, leaves);
 }
 
@@ -45,6 +45,26 @@ std::int64_t elements_of_parameter(const CaseSpec& spec, std::string_view name) 
   const auto index = static_cast<std::size_t>(std::stoi(std::string(name.substr(1))));
   const train::LayerSpec& layer = spec.layers.at(index);
   return is_bias ? layer.outputs : layer.inputs * layer.outputs;
+}
+
+// Small ones, in their order, as far as the room for them goes.
+bool is_persistent_parameter(const CaseSpec& spec, std::string_view name) {
+  std::int64_t total = 0;
+  if (name.starts_with("e1.")) name.remove_prefix(3);
+  const auto persists = [&](const std::string& other, std::int64_t elements) {
+    if (elements > spec.persistence || elements + total > spec.persistence_all) return false;
+    total += elements;
+    return other == name;
+  };
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    const train::LayerSpec& layer = spec.layers[i];
+    const std::string owner = fmt::format("l{}{}", i, layer.is_raw != 0 ? "" : ".linear");
+    if (persists(owner + ".weight", layer.inputs * layer.outputs)) return true;
+    if (layer.has_bias != 0 && persists(owner + ".bias", layer.outputs)) return true;
+  }
+  for (int expert = 0; spec.experts != 0 && expert < 2; ++expert)
+    if (persists(fmt::format("{}.e{}.linear.weight", CaseSpec::kExperts, expert), 4)) return true;
+  return false;
 }
 
 ResidencyJudge::ResidencyJudge(const CaseSpec& spec, const NameTable& names)
@@ -151,7 +171,7 @@ void ResidencyJudge::judge_all_given_back(std::string_view when) {
 }
 
 bool ResidencyJudge::is_persistent(NameId parameter) const {
-  return elements_of_parameter(spec_, names_.text(parameter)) <= spec_.persistence;
+  return is_persistent_parameter(spec_, names_.text(parameter));
 }
 
 bool ResidencyJudge::is_own(NameId parameter) const {

@@ -14,6 +14,9 @@ namespace zeroproof::museum {
 // Elements of a parameter of a case by its name in events ("e1.l2.linear.bias", "l2.weight").
 std::int64_t elements_of_parameter(const train::CaseSpec& spec, std::string_view name);
 
+// Whether stage 3 keeps it whole from step to step.
+bool is_persistent_parameter(const train::CaseSpec& spec, std::string_view name);
+
 // What one rank of stage 3 keeps whole in the middle of its passes, and where that is more than it
 // has to be (R12), or less (P64). Used on the thread of its rank.
 class ResidencyJudge final : public EventSink {

@@ -73,6 +73,12 @@ bool completes_often(const CaseSpec& spec) {
   };
   const bool bypasses = std::ranges::any_of(
       spec.micros, [](const train::MicroSpec& micro) { return micro.has_bypass != 0; });
+  // A leaf module adds its gradients whenever its backward ends.
+  const auto is_used_again = [&](const train::CallSpec& call) {
+    return std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1;
+  };
+  if (spec.granularity != 0 && (bypasses || std::ranges::any_of(spec.calls, is_used_again)))
+    return true;
   return spec.is_tiled != 0 || std::ranges::any_of(spec.calls, is_shared) ||
          (bypasses && std::ranges::any_of(spec.calls, is_first));
 }
@@ -222,6 +228,7 @@ const std::vector<WindowValues>& Trial::baseline() {
 
 void Trial::add_values(const Entry* entry, Chooser& chooser, TrialResult& result) {
   const train::TrainCell cell = cell_with(entry);
+  scenario_ = train::scenario_of(spec_);  // without the files of another run
   AccessWatch streams(spec_);
   const train::CellRun run = train::run_ranks(
       scenario_, cell, {.collects_values = true, .watch = &streams, .chooser = &chooser});
@@ -283,6 +290,7 @@ void Trial::compare_values(const train::CellRun& run, TrialResult& result) {
 
 void Trial::add_events(const Entry* entry, Chooser& chooser, TrialResult& result) {
   const train::TrainCell cell = cell_with(entry);
+  scenario_ = train::scenario_of(spec_);
   train::RunJudge judge(scenario_, cell);
   std::deque<CostJudges> costs;
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(spec_.ranks); ++rank)

@@ -44,6 +44,8 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("throws", spec.throws, 0);
   field("is_broken", spec.is_broken, 0);
   field("restores", spec.restores, 0);
+  field("abandons", spec.abandons, 0);
+  field("guards", spec.guards, 0);
 }
 
 template <class Field>
@@ -83,6 +85,11 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("experts", spec.experts, 0);
   field("reads", spec.reads, 0);
   field("skips_frames", spec.skips_frames, 0);
+  field("checks", spec.checks, 0);
+  field("persistence_all", spec.persistence_all, CaseSpec::kManyElements);
+  field("live", spec.live, CaseSpec::kManyElements);
+  field("granularity", spec.granularity, 0);
+  field("leaf_by", spec.leaf_by, 0);
 }
 
 }  // namespace zeroproof::train
