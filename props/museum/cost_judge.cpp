@@ -23,7 +23,9 @@ CostJudge::CostJudge(const train::CaseSpec& spec, const NameTable& names)
       names_(names),
       bucket_(std::min<std::int64_t>(spec.bucket, trained_elements(spec))),
       has_one_dtype_(spec.engines == 1 && spec.is_tiled == 0 &&
-                     static_cast<train::Precision>(spec.precision) != train::Precision::autocast) {}
+                     static_cast<train::Precision>(spec.precision) != train::Precision::autocast),
+      has_one_graph_(std::ranges::none_of(
+          spec.micros, [](const train::MicroSpec& micro) { return micro.outstanding != 0; })) {}
 
 void CostJudge::on_event(const HookEvent& event) {
   switch (event.kind) {
@@ -78,8 +80,8 @@ void CostJudge::see_epilogue(EngineId engine) {
     return names_.text(param).starts_with("e1.") == (engine.value == 1);
   };
   for (const NameId param : resident_)
-    if (is_own(param) && !is_persistent_parameter(spec_, names_.text(param)) &&
-        resident_finding_.empty() && spec_.skips_frames == 0)
+    if (is_own(param) && !may_stay_whole(spec_, names_.text(param)) && resident_finding_.empty() &&
+        (spec_.skips_frames == 0 || has_one_graph_))
       resident_finding_ =
           fmt::format("{} is gathered after the epilogue of a backward", names_.text(param));
 }

@@ -37,6 +37,7 @@ class CostJudge final : public EventSink {
   const NameTable& names_;
   std::int64_t bucket_;                  // elements that one flush can hold
   bool has_one_dtype_;                   // all gradients share a bucket
+  bool has_one_graph_;                   // at a time
   std::int64_t filled_ = 0;              // elements since the last flush
   std::optional<std::int64_t> flushed_;  // elements of the last flush of the running backward
   std::int64_t tasks_ = 0;               // phases of the running backward

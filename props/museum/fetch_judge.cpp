@@ -41,8 +41,9 @@ bool follows_order(const CaseSpec& spec) {
            micro.idle_forward == 3;
   };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
-         spec.reads == 0 && spec.granularity == 0 && spec.live >= CaseSpec::kManyElements &&
-         std::ranges::none_of(spec.layers, is_frozen) && std::ranges::none_of(spec.micros, leaves);
+         spec.reads == 0 && spec.granularity == 0 && spec.returns == 0 &&
+         spec.live >= CaseSpec::kManyElements && std::ranges::none_of(spec.layers, is_frozen) &&
+         std::ranges::none_of(spec.micros, leaves);
 }
 
 // Two backwards over one forward, and nothing else that gathers.

@@ -50,6 +50,7 @@ std::int64_t elements_of_parameter(const CaseSpec& spec, std::string_view name) 
 // Small ones, in their order, as far as the room for them goes.
 bool is_persistent_parameter(const CaseSpec& spec, std::string_view name) {
   std::int64_t total = 0;
+  if (spec.skips_frames != 0) return false;
   if (name.starts_with("e1.")) name.remove_prefix(3);
   const auto persists = [&](const std::string& other, std::int64_t elements) {
     if (elements > spec.persistence || elements + total > spec.persistence_all) return false;
@@ -65,6 +66,12 @@ bool is_persistent_parameter(const CaseSpec& spec, std::string_view name) {
   for (int expert = 0; spec.experts != 0 && expert < 2; ++expert)
     if (persists(fmt::format("{}.e{}.linear.weight", CaseSpec::kExperts, expert), 4)) return true;
   return false;
+}
+
+// What a layer returned, somebody else may use.
+bool may_stay_whole(const CaseSpec& spec, std::string_view name) {
+  const bool is_returned = spec.returns != 0 && name == fmt::format("l{}.weight", spec.returns - 1);
+  return is_returned || is_persistent_parameter(spec, name);
 }
 
 ResidencyJudge::ResidencyJudge(const CaseSpec& spec, const NameTable& names)
@@ -139,7 +146,7 @@ void ResidencyJudge::see_release(const HookEvent& event) {
 
 void ResidencyJudge::judge_released() {
   for (const NameId parameter : released_)
-    if (resident_.contains(parameter) && !is_persistent(parameter) && kept_finding_.empty())
+    if (resident_.contains(parameter) && !may_stay(parameter) && kept_finding_.empty())
       kept_finding_ =
           fmt::format("{} stays whole behind the module that gathered it", names_.text(parameter));
   released_.clear();
@@ -158,20 +165,20 @@ void ResidencyJudge::judge_leftovers() {
 // The step gathers what it updated and what has to stay.
 void ResidencyJudge::judge_persistent() {
   for (const NameId parameter : known_)
-    if (is_own(parameter) && is_persistent(parameter) && !resident_.contains(parameter) &&
-        given_finding_.empty())
+    if (is_own(parameter) && is_persistent_parameter(spec_, names_.text(parameter)) &&
+        !resident_.contains(parameter) && given_finding_.empty())
       given_finding_ =
           fmt::format("{} is persistent and not there after a step", names_.text(parameter));
 }
 
 void ResidencyJudge::judge_all_given_back(std::string_view when) {
   for (const NameId parameter : resident_)
-    if (is_own(parameter) && !is_persistent(parameter) && kept_finding_.empty())
+    if (is_own(parameter) && !may_stay(parameter) && kept_finding_.empty())
       kept_finding_ = fmt::format("{} is gathered {}", names_.text(parameter), when);
 }
 
-bool ResidencyJudge::is_persistent(NameId parameter) const {
-  return is_persistent_parameter(spec_, names_.text(parameter));
+bool ResidencyJudge::may_stay(NameId parameter) const {
+  return may_stay_whole(spec_, names_.text(parameter));
 }
 
 bool ResidencyJudge::is_own(NameId parameter) const {

@@ -17,6 +17,9 @@ std::int64_t elements_of_parameter(const train::CaseSpec& spec, std::string_view
 // Whether stage 3 keeps it whole from step to step.
 bool is_persistent_parameter(const train::CaseSpec& spec, std::string_view name);
 
+// Whether it may be whole where nothing of its engine's runs.
+bool may_stay_whole(const train::CaseSpec& spec, std::string_view name);
+
 // What one rank of stage 3 keeps whole in the middle of its passes, and where that is more than it
 // has to be (R12), or less (P64). Used on the thread of its rank.
 class ResidencyJudge final : public EventSink {
@@ -38,7 +41,7 @@ class ResidencyJudge final : public EventSink {
   void judge_leftovers();
   void judge_persistent();
   void judge_all_given_back(std::string_view when);
-  bool is_persistent(NameId parameter) const;
+  bool may_stay(NameId parameter) const;
   bool is_own(NameId parameter) const;
 
   const train::CaseSpec& spec_;

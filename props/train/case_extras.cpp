@@ -1,6 +1,7 @@
 #include "props/train/case_extras.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "props/train/draws.h"
 
@@ -62,18 +63,50 @@ void add_leaf_modules(CaseSpec& spec, Draws& draws) {
   for (MicroSpec& micro : spec.micros) micro.overflow = 0;
 }
 
+void return_weight(CaseSpec& spec, int layer) {
+  LayerSpec& raw = spec.layers[static_cast<std::size_t>(layer)];
+  raw.is_raw = 1;
+  raw.has_bias = raw.is_weight_frozen = 0;
+  spec.returns = layer + 1;
+  std::erase_if(spec.calls, [&](const CallSpec& call) { return call.layer == layer; });
+  spec.calls.push_back({.layer = layer});
+  const auto calls = static_cast<int>(spec.calls.size());
+  for (MicroSpec& micro : spec.micros) {
+    micro.overflow = micro.has_bypass = 0;
+    micro.skips = std::min(micro.skips, calls);
+    micro.aborts = std::min(micro.aborts, calls);
+    if (micro.idle_forward == 3) micro.idle_forward = 1;
+  }
+}
+
+// Weights that are used past their layer.
+void add_externals(CaseSpec& spec, Draws& draws) {
+  if (spec.reads != 0) spec.registers = draws.flag(2);
+  const bool is_autocast = static_cast<Precision>(spec.precision) == Precision::autocast;
+  if (is_autocast) spec.is_unsafe = draws.flag(2);
+  if (spec.reads == 0 && !is_autocast)
+    return_weight(spec, draws.below(static_cast<int>(spec.layers.size())));
+}
+
 }  // namespace
 
 CaseSpec with_extras(const CaseSpec& spec, std::uint64_t seed) {
+  struct Extra {
+    int one_in;
+    void (*add)(CaseSpec& spec, Draws& draws);
+  };
+  constexpr Extra kExtras[] = {{3, add_gathers}, {4, add_restores},     {2, add_frames},
+                               {4, add_bounds},  {4, add_leaf_modules}, {3, add_externals}};
   Draws draws(seed ^ kStream);
-  if (draws.one_in(2)) return spec;
   CaseSpec more = spec;
-  if (draws.one_in(3)) add_gathers(more, draws);
-  if (draws.one_in(4)) add_restores(more, draws);
-  if (draws.one_in(2)) add_frames(more, draws);
-  if (draws.one_in(4)) add_bounds(more, draws);
-  if (draws.one_in(4)) add_leaf_modules(more, draws);
-  return why_invalid(more).empty() ? more : spec;
+  if (draws.one_in(2)) return more;
+  for (const Extra& extra : kExtras) {
+    if (!draws.one_in(extra.one_in)) continue;
+    CaseSpec with = more;
+    extra.add(with, draws);
+    if (why_invalid(with).empty()) more = with;
+  }
+  return more;
 }
 
 }  // namespace zeroproof::train

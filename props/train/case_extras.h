@@ -6,8 +6,8 @@
 
 namespace zeroproof::train {
 
-// In every second case, a few things more, from a stream of their own; `spec` itself where they do
-// not fit. Half of all cases are as they were before there were any.
+// In every second case, a few things more, from a stream of their own, as far as they fit. Half of
+// all cases are as they were before there were any.
 CaseSpec with_extras(const CaseSpec& spec, std::uint64_t seed);
 
 }  // namespace zeroproof::train

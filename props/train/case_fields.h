@@ -90,6 +90,9 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("live", spec.live, CaseSpec::kManyElements);
   field("granularity", spec.granularity, 0);
   field("leaf_by", spec.leaf_by, 0);
+  field("registers", spec.registers, 0);
+  field("returns", spec.returns, 0);
+  field("is_unsafe", spec.is_unsafe, 0);
 }
 
 }  // namespace zeroproof::train

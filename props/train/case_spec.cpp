@@ -253,11 +253,37 @@ std::string leaf_problem(const CaseSpec& spec) {
   return read.is_raw + read.is_frozen + read.is_weight_frozen == 0 ? "a leaf's weight is read" : "";
 }
 
+// A weight that leaves its layer, once in every forward.
+std::string return_problem(const CaseSpec& spec) {
+  if (spec.returns == 0) return {};
+  if (spec.returns < 0 || spec.returns > static_cast<int>(spec.layers.size()))
+    return "a weight of no layer";
+  const LayerSpec& layer = spec.layers[static_cast<std::size_t>(spec.returns) - 1];
+  const auto is_called = [&](const CallSpec& call) { return call.layer == spec.returns - 1; };
+  const auto is_wrapped = [&](const CallSpec& call) { return is_called(call) && call.wrap != 0; };
+  const auto leaves = [](const MicroSpec& micro) {
+    return micro.has_bypass != 0 || micro.overflow != 0 || micro.idle_forward == 3;
+  };
+  if (layer.is_raw == 0 || layer.outputs == 0 ||
+      std::ranges::count_if(spec.calls, is_called) != 1 ||
+      std::ranges::any_of(spec.calls, is_wrapped) || std::ranges::any_of(spec.micros, leaves))
+    return "a weight is returned by a raw layer of one plain call";
+  const bool is_autocast = static_cast<Precision>(spec.precision) == Precision::autocast;
+  if (spec.engines > 1 || spec.heads > 1 || spec.is_tiled != 0 || spec.reads != 0 || is_autocast ||
+      spec.granularity != 0 || spec.skips_frames != 0)
+    return "a weight is returned with one engine and head, no tiles and no autocast";
+  return {};
+}
+
 std::string option_problem(const CaseSpec& spec) {
   if (!is_flag(spec.checks) || spec.persistence_all < 0 || spec.live < 0 || spec.granularity < 0 ||
       spec.leaf_by < 0 || spec.leaf_by > static_cast<int>(LeafBy::class_name))
     return "a number out of range";
   if (spec.leaf_by != 0 && spec.experts == 0) return "no module to name";
+  if (!is_flag(spec.registers) || !is_flag(spec.is_unsafe)) return "a number out of range";
+  if (spec.registers != 0 && (spec.reads == 0 || spec.skips_frames != 0))
+    return "nothing to register";
+  if (std::string problem = return_problem(spec); !problem.empty()) return problem;
   return spec.granularity != 0 ? leaf_problem(spec) : "";
 }
 
@@ -345,6 +371,8 @@ ZeroConfig config_of(const CaseSpec& spec) {
   config.fp16.enabled = precision == Precision::fp16;
   config.bf16.enabled = precision == Precision::bf16;
   config.torch_autocast.enabled = precision == Precision::autocast;
+  if (spec.is_unsafe != 0)
+    config.torch_autocast.lower_precision_safe_modules = {"torch.nn.LayerNorm"};
   return config;
 }
 
@@ -359,7 +387,8 @@ int CaseSpec::uses() const {
   }
   const bool bypasses =
       std::ranges::any_of(micros, [](const MicroSpec& it) { return it.has_bypass != 0; });
-  return (most + (bypasses ? 1 : 0) + (reads != 0 ? 1 : 0)) * heads * engines;
+  return (most + (bypasses ? 1 : 0) + (reads != 0 ? 1 : 0) + (returns != 0 ? 1 : 0)) * heads *
+         engines;
 }
 
 int CaseSpec::forwards() const {

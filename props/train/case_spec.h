@@ -130,7 +130,10 @@ struct CaseSpec {
   int persistence_all = kManyElements;  // stage3_model_persistence_threshold
   int live = kManyElements;             // stage3_max_live_parameters
   int granularity = 0;                  // stage3_module_granularity_threshold
-  int leaf_by = 0;                      // LeafBy; where there are experts
+  int registers = 0;  // what the root reads is registered as its external parameter
+  int returns = 0;    // k: layer k - 1, a raw one, returns its weight, and the root uses it
+  int is_unsafe = 0;  // autocast: no class is safe for its dtype
+  int leaf_by = 0;    // LeafBy; where there are experts
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;
