@@ -63,6 +63,10 @@ class PrefetchBounded final : public Monitor {
         append_bytes(bytes, param.value);
       }
     }
+    for (const auto& [param, engine] : engines_) {
+      append_bytes(bytes, param.value);
+      append_bytes(bytes, engine.value);
+    }
     for (const auto& [thread, fetch] : fetches_) {
       append_bytes(bytes, thread);
       append_bytes(bytes, fetch.module.value);
@@ -95,12 +99,18 @@ class PrefetchBounded final : public Monitor {
       live_limit_ = static_cast<std::int64_t>(*size);
   }
 
-  static std::int64_t live(const Fact& fact) {
+  // Of the engine's own.
+  std::int64_t live(const Fact& fact) const {
     std::int64_t elements = 0;
     for (const auto& [param, known] : fact.parameters->all())
-      if (known.residence != Residence::not_available)
+      if (known.residence != Residence::not_available && !is_of_another(param, fact.engine))
         elements += std::max<std::int64_t>(known.numel, 0);
     return elements;
+  }
+
+  bool is_of_another(NameId param, EngineId engine) const {
+    const auto gathered = engines_.find(param);
+    return gathered != engines_.end() && gathered->second != engine;
   }
 
   void begin(const Fact& fact) {
@@ -127,6 +137,7 @@ class PrefetchBounded final : public Monitor {
   }
 
   void add(const Fact& fact) {
+    for (const NameId param : fact.event->params) engines_[param] = fact.engine;
     const auto open = fetches_.find(fact.event->thread);
     if (open == fetches_.end()) return;
     Fetch& fetch = open->second;
@@ -176,6 +187,7 @@ class PrefetchBounded final : public Monitor {
   std::int64_t live_limit_ = INT64_MAX;
   std::map<EngineId, Order> orders_;
   std::map<std::int32_t, Fetch> fetches_;  // by thread
+  std::map<NameId, EngineId> engines_;     // which gathered it last
 };
 
 }  // namespace

@@ -42,7 +42,8 @@ constexpr std::array kRunProperties = {
              "the expected hooks are counted at most once a phase", "#7886", Expectation::always,
              kTrain},
     Property{"memory.bounded", "R12", "I6",
-             "live bytes at the end of a window do not grow from window to window",
+             "live bytes do not grow from window to window, and no parameter stays whole longer than "
+             "it is needed",
              "bug catalogue H", Expectation::always, kTrain},
     Property{
         "counters.equal_unsharded", "R13", "I11",

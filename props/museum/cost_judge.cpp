@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "props/train/generated_model.h"
+#include "props/museum/residency_judge.h"
 
 namespace zeroproof::museum {
 namespace {
@@ -23,7 +23,9 @@ CostJudge::CostJudge(const train::CaseSpec& spec, const NameTable& names)
       names_(names),
       bucket_(std::min<std::int64_t>(spec.bucket, trained_elements(spec))),
       has_one_dtype_(spec.engines == 1 && spec.is_tiled == 0 &&
-                     static_cast<train::Precision>(spec.precision) != train::Precision::autocast) {}
+                     static_cast<train::Precision>(spec.precision) != train::Precision::autocast),
+      has_one_graph_(std::ranges::none_of(
+          spec.micros, [](const train::MicroSpec& micro) { return micro.outstanding != 0; })) {}
 
 void CostJudge::on_event(const HookEvent& event) {
   switch (event.kind) {
@@ -72,27 +74,14 @@ bool CostJudge::ends_reduction(std::string_view method) {
          method == "engine.zero_grad" || method == "engine.coalesce_grad_reduction";
 }
 
-// "e1.l2.linear.bias", "l2.weight" of a class of its own: of the layer's sizes. Both experts are
-// two by two.
-std::int64_t CostJudge::elements_of(NameId param) const {
-  std::string_view name = names_.text(param);
-  const bool is_bias = name.ends_with("bias");
-  if (name.starts_with("e1.")) name.remove_prefix(3);
-  if (name.starts_with(train::GeneratedModel::kExperts)) return is_bias ? 2 : 4;
-  if (!name.starts_with('l')) return 0;
-  const auto index = static_cast<std::size_t>(std::stoi(std::string(name.substr(1))));
-  const train::LayerSpec& layer = spec_.layers.at(index);
-  return is_bias ? layer.outputs : layer.inputs * layer.outputs;
-}
-
 // Persistent ones stay.
 void CostJudge::see_epilogue(EngineId engine) {
   const auto is_own = [&](NameId param) {
     return names_.text(param).starts_with("e1.") == (engine.value == 1);
   };
   for (const NameId param : resident_)
-    if (is_own(param) && elements_of(param) > spec_.persistence && resident_finding_.empty() &&
-        spec_.skips_frames == 0)
+    if (is_own(param) && !may_stay_whole(spec_, names_.text(param)) && resident_finding_.empty() &&
+        (spec_.skips_frames == 0 || has_one_graph_))
       resident_finding_ =
           fmt::format("{} is gathered after the epilogue of a backward", names_.text(param));
 }

@@ -32,12 +32,12 @@ class CostJudge final : public EventSink {
   void see_flush(const HookEvent& event);
   void see_add(const HookEvent& event);
   void see_epilogue(EngineId engine);
-  std::int64_t elements_of(NameId param) const;
 
   const train::CaseSpec& spec_;
   const NameTable& names_;
   std::int64_t bucket_;                  // elements that one flush can hold
   bool has_one_dtype_;                   // all gradients share a bucket
+  bool has_one_graph_;                   // at a time
   std::int64_t filled_ = 0;              // elements since the last flush
   std::optional<std::int64_t> flushed_;  // elements of the last flush of the running backward
   std::int64_t tasks_ = 0;               // phases of the running backward

@@ -41,7 +41,8 @@ bool follows_order(const CaseSpec& spec) {
            micro.idle_forward == 3;
   };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
-         spec.reads == 0 && std::ranges::none_of(spec.layers, is_frozen) &&
+         spec.reads == 0 && spec.granularity == 0 && spec.returns == 0 &&
+         spec.live >= CaseSpec::kManyElements && std::ranges::none_of(spec.layers, is_frozen) &&
          std::ranges::none_of(spec.micros, leaves);
 }
 
@@ -66,11 +67,16 @@ bool retains_graphs(const CaseSpec& spec) {
 bool is_all_persistent(const CaseSpec& spec) {
   const auto gathers = [](const train::MicroSpec& micro) { return micro.gathers != 0; };
   if (std::ranges::any_of(spec.micros, gathers)) return false;
+  if (spec.persistence_all < CaseSpec::kManyElements) return false;
   const auto persists = [&](const train::LayerSpec& layer) {
     return layer.inputs * layer.outputs <= spec.persistence && layer.outputs <= spec.persistence &&
            layer.outputs > 0;
   };
   return spec.experts == 0 && std::ranges::all_of(spec.layers, persists);
+}
+
+bool has_room_for_all(const CaseSpec& spec) {
+  return spec.prefetch > elements_of(spec) && spec.live >= CaseSpec::kManyElements;
 }
 
 }  // namespace
@@ -81,7 +87,8 @@ FetchJudge::FetchJudge(const CaseSpec& spec, const NameTable& names)
       has_whole_parameters_(spec.stage < 3 && spec.is_tiled == 0),
       has_retained_(retains_graphs(spec)),
       all_persist_(is_all_persistent(spec)),
-      keeps_used_(spec.reuse >= CaseSpec::kManyElements || spec.prefetch > elements_of(spec)) {}
+      keeps_used_(spec.reuse >= CaseSpec::kManyElements || has_room_for_all(spec)),
+      has_room_(has_room_for_all(spec)) {}
 
 void FetchJudge::on_event(const HookEvent& event) {
   if (has_whole_parameters_) see_forward(event);
@@ -152,6 +159,8 @@ void FetchJudge::see_forward(const HookEvent& event) {
 }
 
 void FetchJudge::see_call(std::string_view method) {
+  if (method == "engine.step" && !is_recording_ && finding_.empty())
+    finding_ = "a window without an order of modules, so that nothing can be gathered ahead";
   constexpr std::array<std::string_view, 6> kEnds = {"engine.backward_epilogue",
                                                      "engine.step",
                                                      "engine.zero_grad",
@@ -160,7 +169,8 @@ void FetchJudge::see_call(std::string_view method) {
                                                      "coord.release_backward_leftovers"};
   if (method == "coord.reset_step") {
     mode_ = mode_ == Mode::invalid ? Mode::record : Mode::complete;
-    is_in_pass_ = true;
+    is_in_pass_ = is_recording_ = true;
+    is_begun_ = false;
   } else if (method == "coord.invalidate_trace") {
     mode_ = Mode::invalid;
   } else if (std::ranges::find(kEnds, method) != kEnds.end()) {
@@ -190,8 +200,12 @@ void FetchJudge::see_gather(const HookEvent& event) {
     else if (is_own && !ahead_.empty())
       finding_ = fmt::format("{} is gathered when it is needed, and {} for later was on its way",
                              names_.text(parameter), names_.text(*ahead_.begin()));
+    else if (is_own && is_begun_ && has_room_)
+      finding_ = fmt::format("{} is gathered when it is needed, and there was room for it before",
+                             names_.text(parameter));
     if (!is_own) ahead_.insert(parameter);
   }
+  is_begun_ = true;
 }
 
 }  // namespace zeroproof::museum

@@ -36,9 +36,12 @@ class FetchJudge final : public EventSink {
   const NameTable& names_;
   bool is_judged_;  // nothing but the order decides what is gathered
   bool has_whole_parameters_;
-  bool has_retained_;  // two backwards over one forward
-  bool all_persist_;   // every parameter is small enough
-  bool keeps_used_;    // what is used again in a pass stays whole until then
+  bool has_retained_;          // two backwards over one forward
+  bool all_persist_;           // every parameter is small enough
+  bool keeps_used_;            // what is used again in a pass stays whole until then
+  bool has_room_;              // for all parameters at once, ahead of their use
+  bool is_begun_ = false;      // the pass has gathered something
+  bool is_recording_ = false;  // some pass has begun an order
   bool is_in_forward_ = false;
   Mode mode_ = Mode::invalid;
   bool is_in_pass_ = false;  // from a root forward to whatever ends its backward

@@ -10,6 +10,7 @@
 #include "props/museum/cost_judge.h"
 #include "props/museum/fetch_judge.h"
 #include "props/museum/overlap_judge.h"
+#include "props/museum/residency_judge.h"
 #include "props/run_properties.h"
 #include "props/train/baseline_target.h"
 #include "props/train/compare.h"
@@ -72,6 +73,12 @@ bool completes_often(const CaseSpec& spec) {
   };
   const bool bypasses = std::ranges::any_of(
       spec.micros, [](const train::MicroSpec& micro) { return micro.has_bypass != 0; });
+  // A leaf module adds its gradients whenever its backward ends.
+  const auto is_used_again = [&](const train::CallSpec& call) {
+    return std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1;
+  };
+  if (spec.granularity != 0 && (bypasses || std::ranges::any_of(spec.calls, is_used_again)))
+    return true;
   return spec.is_tiled != 0 || std::ranges::any_of(spec.calls, is_shared) ||
          (bypasses && std::ranges::any_of(spec.calls, is_first));
 }
@@ -155,22 +162,26 @@ std::optional<std::string> norm_difference(const std::vector<WindowValues>& engi
 class CostJudges final : public EventSink {
  public:
   CostJudges(const CaseSpec& spec, const NameTable& names)
-      : cost_(spec, names), fetch_(spec, names) {}
+      : cost_(spec, names), fetch_(spec, names), residency_(spec, names) {}
 
   void on_event(const HookEvent& event) override {
     cost_.on_event(event);
     fetch_.on_event(event);
+    residency_.on_event(event);
   }
   void add_to(TrialResult& result) const {
     for (const std::string& finding : {cost_.collective_finding(), fetch_.finding()})
       if (!finding.empty()) add(result, "R10", finding);
     if (!cost_.count_finding().empty()) add(result, "R11", cost_.count_finding());
     if (!cost_.resident_finding().empty()) add(result, "P63", cost_.resident_finding());
+    if (!residency_.kept_finding().empty()) add(result, "R12", residency_.kept_finding());
+    if (!residency_.given_finding().empty()) add(result, "P64", residency_.given_finding());
   }
 
  private:
   CostJudge cost_;
   FetchJudge fetch_;
+  ResidencyJudge residency_;
 };
 
 }  // namespace
@@ -222,6 +233,7 @@ const std::vector<WindowValues>& Trial::baseline() {
 
 void Trial::add_values(const Entry* entry, Chooser& chooser, TrialResult& result) {
   const train::TrainCell cell = cell_with(entry);
+  scenario_ = train::scenario_of(spec_);  // without the files of another run
   AccessWatch streams(spec_);
   const train::CellRun run = train::run_ranks(
       scenario_, cell, {.collects_values = true, .watch = &streams, .chooser = &chooser});
@@ -292,6 +304,7 @@ void Trial::compare_values(const train::CellRun& run, TrialResult& result) {
 
 void Trial::add_events(const Entry* entry, Chooser& chooser, TrialResult& result) {
   const train::TrainCell cell = cell_with(entry);
+  scenario_ = train::scenario_of(spec_);
   train::RunJudge judge(scenario_, cell);
   std::deque<CostJudges> costs;
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(spec_.ranks); ++rank)

@@ -68,6 +68,8 @@ BaselineEngine::BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroCon
 // reduces gradients as they are (2.7).
 DType BaselineEngine::communication_dtype_of(const Tensor& parameter) const {
   if (!config_.torch_autocast.enabled || config_.stage == 0) return config_.communication_dtype();
+  const auto& safe = config_.torch_autocast.lower_precision_safe_modules;
+  if (safe && std::ranges::find(*safe, "torch.nn.Linear") == safe->end()) return parameter.dtype();
   for (const nn::NamedModule& inner : module_->named_modules()) {
     if (dynamic_cast<const nn::Linear*>(inner.module) == nullptr) continue;
     for (const Tensor* own : inner.module->own_parameters())

@@ -1,35 +1,12 @@
 #include "props/train/case_draw.h"
 
 #include <algorithm>
-#include <initializer_list>
+
+#include "props/train/case_extras.h"
+#include "props/train/draws.h"
 
 namespace zeroproof::train {
 namespace {
-
-// SplitMix64.
-class Draws {
- public:
-  explicit Draws(std::uint64_t seed) : state_(seed) { state_ = next() ^ (seed << 32U); }
-
-  int below(int bound) { return static_cast<int>(next() % static_cast<std::uint64_t>(bound)); }
-  int between(int low, int high) { return low + below(high - low + 1); }
-  bool one_in(int count) { return below(count) == 0; }
-  int flag(int count) { return one_in(count) ? 1 : 0; }
-  int of(std::initializer_list<int> values) {
-    return *(values.begin() + below(static_cast<int>(values.size())));
-  }
-
- private:
-  std::uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15ULL;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31U);
-  }
-
-  std::uint64_t state_;
-};
 
 // What a case may have at all.
 struct Swarm {
@@ -236,7 +213,6 @@ class CaseDraw {
       if (has_clears) micro.clears = draws_.flag(2);
       if (has_peeks) micro.peeks = draws_.flag(2);
       if (has_misuse && draws_.one_in(2)) micro.misuse = draws_.between(1, 8);
-      if (micro.restores != 0) micro.restores = draws_.between(1, 2);
     }
     if (draws_.one_in(8)) spec_.sets_boundary = draws_.between(1, 2);
     if (draws_.one_in(6)) spec_.owns_scale = draws_.between(1, 2);
@@ -350,7 +326,7 @@ CaseSpec draw_case(std::uint64_t seed) {
     settle_skipped_frames(spec);
     settle(spec);
     settle_structure(spec);
-    if (why_invalid(spec).empty()) return spec;
+    if (why_invalid(spec).empty()) return with_extras(spec, seed);
   }
 }
 

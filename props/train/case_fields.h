@@ -47,6 +47,8 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("clears", spec.clears, 0);
   field("peeks", spec.peeks, 0);
   field("misuse", spec.misuse, 0);
+  field("abandons", spec.abandons, 0);
+  field("guards", spec.guards, 0);
 }
 
 template <class Field>
@@ -94,6 +96,14 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("has_ranks_apart", spec.has_ranks_apart, 0);
   field("is_unchecked", spec.is_unchecked, 0);
   field("gather_bucket", spec.gather_bucket, CaseSpec::kGatherBucket);
+  field("checks", spec.checks, 0);
+  field("persistence_all", spec.persistence_all, CaseSpec::kManyElements);
+  field("live", spec.live, CaseSpec::kManyElements);
+  field("granularity", spec.granularity, 0);
+  field("leaf_by", spec.leaf_by, 0);
+  field("registers", spec.registers, 0);
+  field("returns", spec.returns, 0);
+  field("is_unsafe", spec.is_unsafe, 0);
 }
 
 }  // namespace zeroproof::train

@@ -77,6 +77,7 @@ class Simpler {
         for (CallSpec& call : spec.calls)
           if (call.layer >= static_cast<int>(i) && call.layer > 0) --call.layer;
         if (spec.reads > static_cast<int>(i) && spec.reads > 1) --spec.reads;
+        if (spec.returns > static_cast<int>(i) && spec.returns > 1) --spec.returns;
         for (MicroSpec& micro : spec.micros)
           if (micro.throws > static_cast<int>(i) && micro.throws > 1) --micro.throws;
       });

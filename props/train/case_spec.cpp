@@ -104,7 +104,10 @@ std::string shape_problem(const CaseSpec& spec) {
   const auto layers = static_cast<int>(spec.layers.size());
   for (const MicroSpec& micro : spec.micros)
     if (micro.throws < 0 || micro.throws > layers || !is_flag(micro.is_broken) ||
-        micro.restores < 0 || micro.restores > 2 || !is_flag(micro.clears) || !is_flag(micro.peeks))
+        micro.restores < 0 || micro.restores > static_cast<int>(Restores::missing) ||
+        micro.gathers < 0 || micro.gathers > static_cast<int>(Gathers::nested) ||
+        !is_flag(micro.abandons) || !is_flag(micro.guards) || !is_flag(micro.clears) ||
+        !is_flag(micro.peeks))
       return "a micro-batch out of range";
   return {};
 }
@@ -225,7 +228,7 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
   }
 }
 
-std::string option_problem(const CaseSpec& spec) {
+std::string update_problem(const CaseSpec& spec) {
   if (spec.groups < 1 || spec.groups > 3 || spec.rule < 0 || spec.rule > 2 || spec.scaling < 0 ||
       spec.scaling > 3 || spec.sets_boundary < 0 || spec.sets_boundary > 2 ||
       spec.gather_bucket < 1 || spec.owns_scale < 0 || spec.owns_scale > 2 ||
@@ -245,12 +248,82 @@ std::string option_problem(const CaseSpec& spec) {
 bool can_skip_frames(const CaseSpec& spec) {
   const auto is_plain = [](const MicroSpec& micro) {
     return micro.idle_forward <= 1 && micro.aborts == 0 && micro.has_bypass == 0 &&
-           micro.gathers == 0 && micro.throws == 0;
+           micro.throws == 0;
   };
   return spec.skips_frames == 1 && spec.stage == 3 && spec.engines == 1 && spec.heads == 1 &&
-         spec.is_tiled == 0 && spec.experts == 0 && spec.reads == 0 && spec.container == 0 &&
+         spec.is_tiled == 0 && spec.experts == 0 && spec.container == 0 &&
          std::ranges::all_of(spec.calls, [](const CallSpec& call) { return call.wrap == 0; }) &&
          std::ranges::all_of(spec.micros, is_plain);
+}
+
+// What the user changes has to last until a step, and to be the same whichever rank comes first.
+std::string change_problem(const CaseSpec& spec) {
+  bool changes = false;
+  bool overflows = false;
+  for (std::size_t i = 0; i < spec.micros.size(); ++i) {
+    const auto gathers = static_cast<Gathers>(spec.micros[i].gathers);
+    const bool is_change = gathers == Gathers::first_changes || gathers == Gathers::last_changes;
+    changes = changes || is_change;
+    overflows = overflows || spec.micros[i].overflow != 0;
+    if (is_change && i % static_cast<std::size_t>(spec.accumulation) != 0)
+      return "a change of weights inside a window";
+    if (gathers == Gathers::unannounced && (spec.checks == 0 || spec.stage != 3))
+      return "a change that nobody looks for";
+    const bool is_of_frames = spec.micros[i].abandons != 0 || spec.micros[i].guards != 0;
+    if (is_of_frames && spec.skips_frames == 0) return "no frames that were skipped";
+  }
+  return changes && overflows ? "a change of weights that no step ends" : "";
+}
+
+// Layers that are leaf modules.
+std::string leaf_problem(const CaseSpec& spec) {
+  const auto is_linked = [](const LayerSpec& layer) {
+    return layer.is_linked != 0 || layer.is_raw != 0;
+  };
+  const auto overflows = [](const MicroSpec& micro) { return micro.overflow != 0; };
+  if (spec.input_grad == 0 || !std::ranges::all_of(spec.layers, is_linked) ||
+      std::ranges::any_of(spec.micros, overflows))
+    return "leaf modules need inputs that need a gradient";
+  if (spec.stage != 3 || spec.engines > 1 || spec.is_tiled != 0 || spec.skips_frames != 0)
+    return "leaf modules are of one engine of stage 3";
+  if (spec.reads == 0) return {};
+  // Their gradients are added where the leaf's own backward ends.
+  const LayerSpec& read = spec.layers[static_cast<std::size_t>(spec.reads) - 1];
+  return read.is_raw + read.is_frozen + read.is_weight_frozen == 0 ? "a leaf's weight is read" : "";
+}
+
+// A weight that leaves its layer, once in every forward.
+std::string return_problem(const CaseSpec& spec) {
+  if (spec.returns == 0) return {};
+  if (spec.returns < 0 || spec.returns > static_cast<int>(spec.layers.size()))
+    return "a weight of no layer";
+  const LayerSpec& layer = spec.layers[static_cast<std::size_t>(spec.returns) - 1];
+  const auto is_called = [&](const CallSpec& call) { return call.layer == spec.returns - 1; };
+  const auto is_wrapped = [&](const CallSpec& call) { return is_called(call) && call.wrap != 0; };
+  const auto leaves = [](const MicroSpec& micro) {
+    return micro.has_bypass != 0 || micro.overflow != 0 || micro.idle_forward == 3;
+  };
+  if (layer.is_raw == 0 || layer.outputs == 0 ||
+      std::ranges::count_if(spec.calls, is_called) != 1 ||
+      std::ranges::any_of(spec.calls, is_wrapped) || std::ranges::any_of(spec.micros, leaves))
+    return "a weight is returned by a raw layer of one plain call";
+  const bool is_autocast = static_cast<Precision>(spec.precision) == Precision::autocast;
+  if (spec.engines > 1 || spec.heads > 1 || spec.is_tiled != 0 || spec.reads != 0 || is_autocast ||
+      spec.granularity != 0 || spec.skips_frames != 0)
+    return "a weight is returned with one engine and head, no tiles and no autocast";
+  return {};
+}
+
+std::string option_problem(const CaseSpec& spec) {
+  if (!is_flag(spec.checks) || spec.persistence_all < 0 || spec.live < 0 || spec.granularity < 0 ||
+      spec.leaf_by < 0 || spec.leaf_by > static_cast<int>(LeafBy::class_name))
+    return "a number out of range";
+  if (spec.leaf_by != 0 && spec.experts == 0) return "no module to name";
+  if (!is_flag(spec.registers) || !is_flag(spec.is_unsafe)) return "a number out of range";
+  if (spec.registers != 0 && (spec.reads == 0 || spec.skips_frames != 0))
+    return "nothing to register";
+  if (std::string problem = return_problem(spec); !problem.empty()) return problem;
+  return spec.granularity != 0 ? leaf_problem(spec) : "";
 }
 
 // Two layers of which one runs, and a weight that is read past its layer.
@@ -299,6 +372,22 @@ void set_scaling(int scaling, Fp16Config& fp16) {
   fp16.consecutive_hysteresis = scaling == 3;
 }
 
+void name_leaf_module(const CaseSpec& spec, ZeroConfig& config) {
+  const std::string name(CaseSpec::kExperts);
+  switch (static_cast<LeafBy>(spec.leaf_by)) {
+    case LeafBy::call:
+      return;
+    case LeafBy::name:
+      config.leaf_module.names = {name};
+      return;
+    case LeafBy::suffix:
+      config.leaf_module.name_suffixes = {name.substr(2)};
+      return;
+    case LeafBy::class_name:
+      config.leaf_module.classes = {"zeroproof.Experts"};
+  }
+}
+
 ZeroConfig config_of(const CaseSpec& spec) {
   const auto precision = static_cast<Precision>(spec.precision);
   ZeroConfig config;
@@ -316,7 +405,11 @@ ZeroConfig config_of(const CaseSpec& spec) {
   config.stage3_param_persistence_threshold = spec.persistence;
   config.stage3_prefetch_bucket_size = spec.prefetch;
   config.stage3_max_reuse_distance = spec.reuse;
-  config.stage3_max_live_parameters = CaseSpec::kManyElements;
+  config.stage3_max_live_parameters = spec.live;
+  config.stage3_model_persistence_threshold = spec.persistence_all;
+  config.stage3_module_granularity_threshold = spec.granularity;
+  config.enable_sanity_checks = spec.checks != 0;
+  name_leaf_module(spec, config);
   config.memory_efficient_linear = spec.plain_linear == 0;
   config.zero_force_ds_cpu_optimizer = false;
   if (spec.is_offloaded != 0) config.offload_optimizer = OffloadDevice::cpu;
@@ -337,6 +430,8 @@ ZeroConfig config_of(const CaseSpec& spec) {
   config.fp16.enabled = precision == Precision::fp16;
   config.bf16.enabled = precision == Precision::bf16;
   config.torch_autocast.enabled = precision == Precision::autocast;
+  if (spec.is_unsafe != 0)
+    config.torch_autocast.lower_precision_safe_modules = {"torch.nn.LayerNorm"};
   return config;
 }
 
@@ -351,7 +446,8 @@ int CaseSpec::uses() const {
   }
   const bool bypasses =
       std::ranges::any_of(micros, [](const MicroSpec& it) { return it.has_bypass != 0; });
-  return (most + (bypasses ? 1 : 0) + (reads != 0 ? 1 : 0)) * heads * engines;
+  return (most + (bypasses ? 1 : 0) + (reads != 0 ? 1 : 0) + (returns != 0 ? 1 : 0)) * heads *
+         engines;
 }
 
 int CaseSpec::forwards() const {
@@ -362,7 +458,8 @@ int CaseSpec::forwards() const {
     const MicroSpec& micro = micros[i];
     count += (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) +
              (micro.idle_forward != 0 ? 1 : 0) + (micro.aborts != 0 ? 1 : 0) +
-             (micro.throws != 0 ? 1 : 0) + (micro.misuse == 6 ? 1 : 0) +
+             (micro.throws != 0 ? 1 : 0) + (micro.abandons != 0 ? 1 : 0) +
+             (micro.misuse == 6 ? 1 : 0) +
              (micro.clears != 0 ? 1 + (micro.outstanding != 0 ? 1 : 0) : 0);
     most = std::max(most, count);
   }
@@ -383,11 +480,15 @@ std::string why_invalid(const CaseSpec& spec) {
   for (const LayerSpec& layer : spec.layers)
     if (std::string problem = layer_problem(layer); !problem.empty()) return problem;
   if (std::string problem = structure_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = change_problem(spec); !problem.empty()) return problem;
   if (std::string problem = option_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = update_problem(spec); !problem.empty()) return problem;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;
-    if (spec.micros[i].restores != 0 && !is_first) return "a checkpoint inside a window";
+    const int restores = spec.micros[i].restores;
+    if (restores != 0 && restores < static_cast<int>(Restores::saved) && !is_first)
+      return "a checkpoint inside a window";
     if (std::string problem = misuse_problem(spec, spec.micros[i]); !problem.empty())
       return problem;
     if (std::string problem = micro_problem(spec, spec.micros[i], is_boundary); !problem.empty())

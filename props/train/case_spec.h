@@ -34,6 +34,28 @@ struct CallSpec {
   int is_joined = 0;  // in the same checkpoint as the call before
 };
 
+// What the user does with weights, in a context that gathers them in stage 3.
+enum class Gathers : std::uint8_t {
+  none,
+  looks,
+  first_changes,  // rank 0 alone, whose changes all take over; the last rank
+  last_changes,
+  breaks,       // looks, and throws
+  unannounced,  // the last rank changes some and names nobody: refused
+  nested        // looks at one half inside a context of the other; one that overlaps is refused
+};
+
+// What happens to checkpoints before a micro-batch.
+enum class Restores : std::uint8_t {
+  none,
+  window,     // saved, the whole window trained for nothing, and loaded
+  unstepped,  // the same without its last step: the gradients are cleared
+  tagged,     // the same, and what it led to is saved before the earlier one is loaded
+  saved,      // alone
+  damaged,    // saved, and a load of it is refused for a damaged file
+  missing     // a load of nothing is refused
+};
+
 enum class Losses : std::uint8_t { both, first, second, sum };
 // Around all of a micro-batch, or its backwards alone.
 enum class Block : std::uint8_t { none, coalesced, no_sync, coalesced_backwards };
@@ -52,6 +74,9 @@ enum class Misuse : std::uint8_t {
   late_loss_scale   // fp16: another one than that of the window's gradients
 };
 
+// Who says that the experts are a leaf module.
+enum class LeafBy : std::uint8_t { call, name, suffix, class_name };
+
 // From one step() to the next.
 struct MicroSpec {
   int losses = 0;        // Losses; of a model with two heads
@@ -65,17 +90,18 @@ struct MicroSpec {
   int skips = 0;         // k: call k - 1 does not run
   int overflow = 0;      // k: layer of call k - 1 gets an infinite gradient, on one rank
   int overflow_rank = 0;
-  int gathers = 0;         // 1: the user looks at all weights before
+  int gathers = 0;         // Gathers, before
   int aborts_managed = 0;  // what throws is an engine.backward, whatever the others are
   int is_uncleared = 0;    // no zero_grad behind what throws
   int rehooks = 0;         // 1: between forward and backward all module hooks are made anew
   int throws = 0;          // k: a forward before throws inside layer k - 1
   int is_broken = 0;       // its block throws behind all that is in it, which the user catches
-  int restores = 0;  // before: saved, its whole window trained for nothing, and loaded again; 2:
-                     // all of it but the last step
-  int clears = 0;    // 1: before: trained for nothing, and zero_grad
-  int peeks = 0;     // 1: behind it the user reads masters and optimizer state
-  int misuse = 0;    // Misuse, behind it
+  int restores = 0;        // Restores, before
+  int abandons = 0;        // with skipped frames: 1: a forward before whose graph is given up
+  int guards = 0;          // with skipped frames: 1: guards read the weights before
+  int clears = 0;          // 1: before: trained for nothing, and zero_grad
+  int peeks = 0;           // 1: behind it the user reads masters and optimizer state
+  int misuse = 0;          // Misuse, behind it
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -126,13 +152,23 @@ struct CaseSpec {
   int sets_boundary = 0;  // the program says which step counts; 1: of a configuration without
                           // accumulation steps, 2: with twice as many
   int owns_scale = 0;     // fp16: the program sets the loss scale of every window; 2: once for all
-  int has_ranks_apart = 0;            // in their weights, until engines take over rank 0's
-  int is_unchecked = 0;               // bf16: nobody looks for an overflow
-  int gather_bucket = kGatherBucket;  // allgather_bucket_size
+  int has_ranks_apart = 0;              // in their weights, until engines take over rank 0's
+  int is_unchecked = 0;                 // bf16: nobody looks for an overflow
+  int gather_bucket = kGatherBucket;    // allgather_bucket_size
+  int checks = 0;                       // enable_sanity_checks
+  int persistence_all = kManyElements;  // stage3_model_persistence_threshold
+  int live = kManyElements;             // stage3_max_live_parameters
+  int granularity = 0;                  // stage3_module_granularity_threshold
+  int registers = 0;  // what the root reads is registered as its external parameter
+  int returns = 0;    // k: layer k - 1, a raw one, returns its weight, and the root uses it
+  int is_unsafe = 0;  // autocast: no class is safe for its dtype
+  int leaf_by = 0;    // LeafBy; where there are experts
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;
   std::vector<MicroSpec> micros;  // of all windows, one after the other
+
+  static constexpr const char* kExperts = "experts";  // the name of their module
 
   int windows() const { return static_cast<int>(micros.size()) / accumulation; }
   // How often one forward adds to one gradient, with all factors; forwards of one window, at most.

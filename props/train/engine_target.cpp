@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "model/check.h"
+#include "props/train/case_spec.h"
 #include "props/train/plant.h"
 
 namespace zeroproof::train {
@@ -86,9 +87,19 @@ void EngineTarget::add_engine(ModelKind kind, const Options& options) {
       Engine::initialize(autograd_, *modules_.back(), config_, runtime_, std::move(of_engine));
   if (!engine) throw ConfigurationRefused(engine.error().text);
   engines_.push_back(std::move(*engine));
+  if (scenario_.spec && scenario_.spec->registers != 0) register_external();
   if (scenario_.leaf_module.empty() || cell_.stage != 3) return;
   for (const nn::NamedModule& inner : modules_.back()->named_modules())
     if (inner.name == scenario_.leaf_module) engines_.back()->set_leaf_module(*inner.module);
+}
+
+// What the root of the last model reads past its layer.
+void EngineTarget::register_external() {
+  nn::Module& root = *modules_.back();
+  const std::string layer = "l" + std::to_string(scenario_.spec->reads - 1) + ".";
+  for (const nn::NamedParameter& parameter : root.named_parameters())
+    if (parameter.name.starts_with(layer))
+      return engines_.back()->register_external_parameter(root, parameter.tensor);
 }
 
 TensorList EngineTarget::forward(std::size_t engine, const TensorList& inputs) {

@@ -71,6 +71,7 @@ class EngineTarget final : public TrainTarget {
 
  private:
   void add_engine(ModelKind kind, const Options& options);
+  void register_external();
   std::vector<std::vector<double>> gradients() const;
   void collect(const std::function<void()>& look);
   void collect_gradients(std::size_t engine);

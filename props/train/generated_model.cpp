@@ -64,22 +64,27 @@ class Throwing {
 // As Layer computes it, with a weight of its own, outside what autocast covers.
 class RawLayer final : public nn::Module {
  public:
-  RawLayer(nn::InitStream& init, const LayerSizes& sizes, const Throwing& throwing)
+  // `returns`: its weight as well.
+  RawLayer(nn::InitStream& init, const LayerSizes& sizes, const Throwing& throwing, bool returns)
       : weight_(register_parameter(
             "weight", init.kaiming({sizes.outputs, sizes.inputs}, sizes.inputs, DType::float32))),
-        throwing_(throwing) {}
+        throwing_(throwing),
+        returns_(returns) {}
 
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
     const Tensor& c = inputs.at(1);
     const Tensor total = sum(ag, weight_);
     throwing_();
-    return {add(ag, inputs.at(0), mul(ag, c, total)), c};
+    TensorList outputs = {add(ag, inputs.at(0), mul(ag, c, total)), c};
+    if (returns_) outputs.push_back(weight_);
+    return outputs;
   }
 
  private:
   Tensor& weight_;
   Throwing throwing_;
+  bool returns_;
 };
 
 // Two layers, of which each forward runs one.
@@ -155,7 +160,8 @@ void GeneratedModel::add_layers(nn::InitStream& init) {
     const LayerSizes sizes{layer.inputs, layer.outputs, layer.has_bias != 0, false};
     std::shared_ptr<nn::Module> made;
     if (layer.is_raw != 0) {
-      made = std::make_shared<RawLayer>(init, sizes, Throwing(next_, i));
+      made = std::make_shared<RawLayer>(init, sizes, Throwing(next_, i),
+                                        spec_.returns == static_cast<int>(i) + 1);
     } else {
       made = std::make_shared<SpecLayer>(init, layer, Throwing(next_, i));
     }
@@ -196,7 +202,12 @@ TensorList GeneratedModel::run(Autograd& ag, const Call& call, const TensorList&
   const Tensor zeros = Tensor::full(given.at(0).sizes(), 0.0, given.at(0).dtype());
   const Tensor around = given.at(0);
   if (call.overflows) given.at(0) = zeros;
-  Tensor h = layer(ag, given).at(0);
+  const TensorList outputs = layer(ag, given);
+  Tensor h = outputs.at(0);
+  if (outputs.size() > 2) {
+    const Tensor factor = mul(ag, inputs.at(1), std::ldexp(1.0, spec_.uses() - 1));
+    h = add(ag, h, mul(ag, factor, sum(ag, outputs.back())));
+  }
   if (call.overflows) h = add(ag, around, overflowing(ag, h, call.is_infinite));
   if (call.is_raising) h = raising(ag, h);
   return {h, inputs.at(1)};
@@ -272,7 +283,8 @@ TensorList GeneratedModel::with_read(Autograd& ag, const TensorList& inputs) con
     const std::vector<Tensor*> own = owner.module->own_parameters();
     if (own.empty()) continue;
     const Tensor factor = mul(ag, inputs.at(1), std::ldexp(1.0, most));
-    const Tensor total = sum(ag, owner.module->read(*own.front()));
+    const Tensor& weight = spec_.registers != 0 ? *own.front() : owner.module->read(*own.front());
+    const Tensor total = sum(ag, weight);
     return {add(ag, inputs.at(0), mul(ag, factor, total)), inputs.at(1)};
   }
   return inputs;

@@ -26,7 +26,7 @@ class GeneratedModel final : public nn::Module {
   };
   void arm(const Next& next) { next_ = next; }
   // Where there are some, their module's name.
-  static constexpr const char* kExperts = "experts";
+  static constexpr const char* kExperts = CaseSpec::kExperts;
   // Layer 0 by itself, past every hook of the root: adds to a loss of its own.
   Tensor bypass(Autograd& ag, const TensorList& inputs) const;
 

@@ -5,12 +5,15 @@
 #include <stdexcept>
 #include <string>
 
+#include "engine/checkpoint/find_checkpoint.h"
+#include "engine/engine_error.h"
 #include "model/check.h"
 #include "model/functions.h"
 #include "model/transforms/transforms.h"
 #include "props/train/engine_target.h"
 #include "props/train/generated_model.h"
 #include "props/train/kept_files.h"
+#include "props/train/misuse.h"
 #include "props/train/pass.h"
 
 namespace zeroproof::train {
@@ -25,12 +28,12 @@ GeneratedModel& model_of(Pass& pass, std::size_t engine) {
 // One window of a CaseSpec on one rank.
 class GeneratedWindow {
  public:
-  GeneratedWindow(const CaseSpec& spec, Pass& pass) : spec_(spec), pass_(pass) {}
+  GeneratedWindow(const CaseSpec& spec, Pass& pass)
+      : spec_(spec), pass_(pass), engines_(dynamic_cast<EngineTarget*>(&pass.target())) {}
 
   void run() {
-    const int restores = spec_.micros.at(first_micro()).restores;
-    if (restores != 0) train_for_nothing(restores == 2);
-    train(false);
+    restore(static_cast<Restores>(spec_.micros.at(first_micro()).restores));
+    train();
   }
 
  private:
@@ -38,24 +41,24 @@ class GeneratedWindow {
     return static_cast<std::size_t>(pass_.step_number() * spec_.accumulation);
   }
 
-  // What stops short leaves the last step out.
-  void train(bool stops_short) {
+  void train(bool is_lost = false, bool ends = true) {
     set_scale();
     for (std::size_t i = 0; i < static_cast<std::size_t>(spec_.accumulation); ++i) {
+      const MicroSpec& micro = spec_.micros.at(first_micro() + i);
+      if (!is_lost) keep(static_cast<Restores>(micro.restores));
       set_boundary(i);
       record_boundary(i);
-      run_micro(spec_.micros.at(first_micro() + i));
+      run_micro(micro);
       const bool is_last = i + 1 == static_cast<std::size_t>(spec_.accumulation);
-      if ((spec_.is_unmanaged == 0 || is_last) && !(is_last && stops_short)) pass_.step();
+      if ((spec_.is_unmanaged == 0 || is_last) && (ends || !is_last)) pass_.step();
     }
   }
 
   void record_boundary(std::size_t micro) {
     bool is_boundary =
         spec_.is_unmanaged == 0 && micro + 1 == static_cast<std::size_t>(spec_.accumulation);
-    if (auto* const target = dynamic_cast<EngineTarget*>(&pass_.target()))
-      is_boundary = target->engine(0).is_gradient_accumulation_boundary();
-    pass_.target().record("boundary", Tensor::full({}, is_boundary ? 1.0 : 0.0, DType::float32));
+    if (engines_) is_boundary = engines_->engine(0).is_gradient_accumulation_boundary();
+    record("boundary", {is_boundary ? 1.0 : 0.0});
   }
 
   void set_scale() {
@@ -75,22 +78,88 @@ class GeneratedWindow {
   std::size_t engines() const { return static_cast<std::size_t>(spec_.engines); }
 
   // Saved, trained on, and loaded: this window was never there. The baseline does not stop.
-  void train_for_nothing(bool stops_short) {
-    auto* const engines = dynamic_cast<EngineTarget*>(&pass_.target());
-    if (!engines) return;
-    const auto for_all = [&](auto call) {
-      for (std::size_t i = 0; i < static_cast<std::size_t>(spec_.engines); ++i) {
-        const EngineCheckpointOptions options{.files = pass_.scenario().files.get()};
-        const Result<void> done = call(engines->engine(i), "engine" + std::to_string(i), options);
-        if (!done) throw std::runtime_error(done.error().text);
+  void restore(Restores restores) {
+    if (restores == Restores::none || restores >= Restores::saved) return;
+    const std::string tag = restores == Restores::tagged ? "kept" : "";
+    if (engines_) {
+      save(tag);
+      Pass lost = pass_;
+      GeneratedWindow(spec_, lost).train(true, restores != Restores::unstepped);
+      if (restores == Restores::tagged) save("later");
+      engines_->take_values();
+      if (spec_.stage < 3) overwrite_weights();
+      for_all([&](Engine& engine, const std::string& folder) {
+        check(engine.load_checkpoint(folder, {.tag = tag, .files = files()}));
+      });
+    }
+  }
+
+  // What stops a program, and changes nothing.
+  void keep(Restores restores) {
+    if (restores < Restores::saved) return;
+    bool is_refused = true;
+    if (engines_ && restores != Restores::missing) save("kept");
+    if (engines_ && restores == Restores::damaged && pass_.target().rank() == 0) damage();
+    if (engines_ && restores != Restores::saved)
+      for_all([&](Engine& engine, const std::string& folder) {
+        const std::string from = restores == Restores::missing ? folder + "-none" : folder;
+        const EngineCheckpointOptions options{.tag = "kept", .files = files()};
+        is_refused = is_refused && !engine.load_checkpoint(from, options);
+      });
+    record("refused/load", {is_refused ? 1.0 : 0.0});
+  }
+
+  void save(const std::string& tag) {
+    for_all([&](Engine& engine, const std::string& folder) {
+      check(engine.save_checkpoint(folder, {.tag = tag, .files = files()}));
+    });
+  }
+
+  // One bit of one file, another one in each window.
+  void damage() {
+    for_all([&](Engine&, const std::string& folder) {
+      std::vector<std::string> paths;
+      const auto checkpoint = find_checkpoint(*files(), folder, "kept");
+      if (checkpoint) add_files_below(*checkpoint, paths);
+      if (paths.empty()) return;
+      const std::string& path = paths[static_cast<std::size_t>(pass_.step_number()) % paths.size()];
+      std::string bytes = files()->read(path, kFileBytesMax).value_or("");
+      if (bytes.empty()) return;
+      bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+      const auto file = files()->create(path);
+      if (file) (void)write_all(**file, bytes);
+    });
+  }
+
+  void add_files_below(const std::string& folder, std::vector<std::string>& paths) {
+    for (const std::string& name : files()->list(folder).value_or(std::vector<std::string>{})) {
+      const std::string path = folder + "/" + name;
+      if (files()->read(path, kFileBytesMax)) {
+        paths.push_back(path);
+      } else {
+        add_files_below(path, paths);
       }
-    };
-    for_all([](Engine& engine, const auto&... where) { return engine.save_checkpoint(where...); });
-    Pass lost = pass_;
-    GeneratedWindow(spec_, lost).train(stops_short);
-    engines->take_values();
-    if (spec_.stage < 3) overwrite_weights();
-    for_all([](Engine& engine, const auto&... where) { return engine.load_checkpoint(where...); });
+    }
+  }
+
+  FileSystem* files() const { return pass_.scenario().files.get(); }
+
+  static void check(const Result<void>& done) {
+    if (!done) throw std::runtime_error(done.error().text);
+  }
+
+  // With the engine and the folder of its checkpoints.
+  void for_all(const std::function<void(Engine& engine, const std::string& folder)>& call) {
+    for (std::size_t i = 0; i < engines(); ++i)
+      call(engines_->engine(i), "engine" + std::to_string(i));
+  }
+
+  void record(const std::string& name, const std::vector<double>& values) {
+    pass_.target().record(name, Tensor::of(values, {std::ssize(values)}));
+  }
+
+  void clear_gradients() {
+    for (std::size_t engine = 0; engine < engines(); ++engine) pass_.target().zero_grad(engine);
   }
 
   // A load brings back whatever the user did meanwhile.
@@ -105,7 +174,9 @@ class GeneratedWindow {
   using Losses = TensorList;
 
   void run_micro(const MicroSpec& micro) {
-    if (micro.gathers != 0) look_at_weights();
+    visit_weights(static_cast<Gathers>(micro.gathers));
+    if (micro.guards != 0) evaluate_guards();
+    if (micro.abandons != 0) abandon_forward(micro);
     if (micro.idle_forward == 1) {
       const GradMode disabled(pass_.autograd(), false);
       forward(micro);
@@ -116,7 +187,7 @@ class GeneratedWindow {
     if (micro.aborts != 0) abort_one(micro);
     if (micro.clears != 0) {
       train_once(micro);
-      clear();
+      clear_gradients();
     }
     train_in_block(micro);
     if (micro.peeks != 0) peek();
@@ -190,11 +261,7 @@ class GeneratedWindow {
     }
     aborts_ = 0;
     is_managed_ = false;
-    if (micro.is_uncleared == 0) clear();  // otherwise nothing of it stays either
-  }
-
-  void clear() {
-    for (std::size_t engine = 0; engine < engines(); ++engine) pass_.target().zero_grad(engine);
+    if (micro.is_uncleared == 0) clear_gradients();  // otherwise nothing of it stays either
   }
 
   // Reading changes nothing, wherever in a window it is.
@@ -202,70 +269,20 @@ class GeneratedWindow {
     for (const FullTensor& master : pass_.target().masters(0))
       pass_.target().record("master " + master.name,
                             Tensor::of(master.values, master.sizes, DType::float32));
-    auto* const target = dynamic_cast<EngineTarget*>(&pass_.target());
-    if (target) target->engine(0).full_optimizer_state();
+    if (engines_) engines_->engine(0).full_optimizer_state();
   }
 
   // What came of it is recorded; the baseline knows.
   void misuse(Misuse misuse) {
-    bool is_refused = true;
-    if (auto* const target = dynamic_cast<EngineTarget*>(&pass_.target()))
-      is_refused = refuses(target->engine(0), misuse);
-    else if (misuse == Misuse::unscaled_manual)
+    bool is_right = true;
+    if (engines_) {
+      is_right = is_refused(engines_->engine(0), spec_, misuse, [&] {
+        pass_.target().tensor_backward({forward(MicroSpec()).front()}, {}, false);
+      });
+    } else if (misuse == Misuse::unscaled_manual) {
       forward(MicroSpec());
-    pass_.target().record("refused/" + std::to_string(static_cast<int>(misuse)),
-                          Tensor::full({}, is_refused ? 1.0 : 0.0, DType::float32));
-  }
-
-  bool refuses(Engine& engine, Misuse misuse) {
-    const auto nothing = [] {};
-    const auto in_block = [&](const std::function<void()>& body) {
-      const bool has_no_sync = spec_.stage < 2 && spec_.is_unmanaged == 0;
-      return [&engine, has_no_sync, body] {
-        has_no_sync ? engine.no_sync(body) : engine.coalesce_grad_reduction(body);
-      };
-    };
-    const auto vector = [&] {
-      Tensor loss = Tensor::full({2}, 1.0, model_dtype(static_cast<Precision>(spec_.precision)));
-      loss.set_requires_grad(true);
-      return loss;
-    };
-    switch (misuse) {
-      case Misuse::step_in_block:
-        return throws(EngineErrorId::e7, in_block([&] { engine.step(); }));
-      case Misuse::no_sync:
-        if (spec_.stage >= 2) return throws(EngineErrorId::e6, [&] { engine.no_sync(nothing); });
-        return throws(EngineErrorId::e6, [&] { engine.no_sync([&] { engine.no_sync(nothing); }); });
-      case Misuse::coalesce: {
-        const auto coalesce = [&] { engine.coalesce_grad_reduction(nothing); };
-        if (spec_.stage == 0 || spec_.is_unmanaged != 0) return throws(EngineErrorId::e8, coalesce);
-        return throws(EngineErrorId::e8, in_block(coalesce));
-      }
-      case Misuse::loss_of_vector:
-        return throws(EngineErrorId::e3, [&] { engine.backward(vector()); }) &&
-               (!engine.needs_scaler() ||
-                throws(EngineErrorId::e4, [&] { engine.scale(vector()); }));
-      case Misuse::set_boundary:
-        return throws(EngineErrorId::e9, [&] { engine.set_gradient_accumulation_boundary(true); });
-      case Misuse::unscaled_manual: {
-        const Tensor loss = forward(MicroSpec()).front();
-        return throws(EngineErrorId::e2,
-                      [&] { pass_.target().tensor_backward({loss}, {}, false); });
-      }
-      case Misuse::late_loss_scale:
-        return !engine.override_loss_scale(2.0 * engine.loss_scale());
-      default:
-        return !engine.override_loss_scale(0.0);
     }
-  }
-
-  static bool throws(EngineErrorId id, const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const EngineError& error) {
-      return error.id() == id;
-    }
-    return false;
+    record("refused/" + std::to_string(static_cast<int>(misuse)), {is_right ? 1.0 : 0.0});
   }
 
   void train_once(const MicroSpec& micro) {
@@ -299,30 +316,132 @@ class GeneratedWindow {
 
   // As whoever takes them off to generate, and puts them on again.
   void make_hooks_anew() {
-    auto* const engines = dynamic_cast<EngineTarget*>(&pass_.target());
-    if (!engines) return;
-    for (const nn::NamedModule& module : engines->module(0).named_modules())
+    if (!engines_) return;
+    for (const nn::NamedModule& module : engines_->module(0).named_modules())
       if (module.name == GeneratedModel::kExperts)
-        engines->engine(0).set_leaf_module(*module.module);
+        engines_->engine(0).set_leaf_module(*module.module);
   }
 
-  // The user looks at the weights, in the order and as often as the program of this rank has them.
-  void look_at_weights() {
-    nn::Module& module = pass_.target().module(0);
-    const std::vector<nn::NamedParameter> named = module.named_parameters();
-    const auto look = [&] {
-      for (const nn::NamedParameter& parameter : named)
-        pass_.target().record("weight " + parameter.name, parameter.tensor);
-    };
-    auto* const engines = dynamic_cast<EngineTarget*>(&pass_.target());
-    if (!engines || spec_.stage != 3) return look();
+  // The user's own business with the weights, in the order and as often as the program of this rank
+  // has them.
+  void visit_weights(Gathers gathers) {
+    if (gathers == Gathers::none) return;
+    std::vector<nn::NamedParameter> named = pass_.target().module(0).named_parameters();
+    const auto look = [&] { look_at(named); };
+    switch (gathers) {
+      case Gathers::first_changes:
+        return change(named, 0);
+      case Gathers::last_changes:
+        return change(named, spec_.ranks - 1);
+      case Gathers::breaks:
+        return catch_injected([&] {
+          in_context(named, std::nullopt, [&] {
+            look();
+            throw Injected("injected where weights are gathered");
+          });
+        });
+      case Gathers::unannounced:
+        return change_unannounced(named);
+      case Gathers::nested:
+        return look_in_nested(named);
+      default:
+        return in_context(named, std::nullopt, look);
+    }
+  }
+
+  void look_at(const std::vector<nn::NamedParameter>& named) {
+    for (const nn::NamedParameter& parameter : named)
+      pass_.target().record("weight " + parameter.name, parameter.tensor);
+  }
+
+  void in_context(const std::vector<nn::NamedParameter>& named, std::optional<int> modifier,
+                  const std::function<void()>& body) {
+    if (!engines_ || spec_.stage != 3) return body();
     TensorList list;
     for (const nn::NamedParameter& parameter : named) list.push_back(parameter.tensor);
-    if (pass_.target().rank() % 2 == 1) {
+    if (pass_.target().rank() % 2 == 1 && !list.empty()) {
       std::ranges::reverse(list);
       list.push_back(list.front());
     }
-    engines->engine(0).gathered_parameters(list, std::nullopt, look);
+    engines_->engine(0).gathered_parameters(list, modifier, body);
+  }
+
+  // Where weights are whole everywhere, every rank does it for itself.
+  void change(const std::vector<nn::NamedParameter>& named, int modifier) {
+    const bool is_alone = engines_ && spec_.stage == 3;
+    in_context(named, modifier, [&] {
+      if (is_alone && pass_.target().rank() != modifier) return;
+      for (const nn::NamedParameter& parameter : named) set_all(parameter.tensor);
+    });
+  }
+
+  // Another value for each window and element.
+  void set_all(const Tensor& weight, double factor = 0.25) {
+    std::vector<double> values;
+    for (std::int64_t i = 0; i < weight.numel(); ++i)
+      values.push_back(factor * static_cast<double>(1 + (i + pass_.step_number()) % 4));
+    const GradMode disabled(pass_.autograd(), false);
+    pass_.autograd().ops().copy_in_place(weight.detach(),
+                                         Tensor::of(values, weight.sizes(), weight.dtype()));
+  }
+
+  // Every rank is told, and nothing has changed.
+  void change_unannounced(const std::vector<nn::NamedParameter>& named) {
+    const bool changes = pass_.target().rank() == spec_.ranks - 1;
+    const bool is_refused = !engines_ || is_refused_with(EngineErrorId::f7, [&] {
+      in_context(named, std::nullopt, [&] {
+        for (const nn::NamedParameter& parameter : named)
+          if (changes) set_all(parameter.tensor, 8.0);
+      });
+    });
+    record("a change is refused", {is_refused ? 1.0 : 0.0});
+  }
+
+  void look_in_nested(const std::vector<nn::NamedParameter>& named) {
+    const auto middle = named.begin() + (std::ssize(named) + 1) / 2;
+    const std::vector<nn::NamedParameter> outer(named.begin(), middle);
+    const std::vector<nn::NamedParameter> inner(middle, named.end());
+    bool is_refused = !engines_ || spec_.stage != 3;
+    in_context(outer, std::nullopt, [&] {
+      in_context(inner, std::nullopt, [&] { look_at(inner); });
+      if (!is_refused)
+        is_refused =
+            is_refused_with(EngineErrorId::f6, [&] { in_context(named, std::nullopt, [] {}); });
+      look_at(outer);
+    });
+    record("an overlapping context is refused", {is_refused ? 1.0 : 0.0});
+  }
+
+  static bool is_refused_with(EngineErrorId id, const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const EngineError& error) {
+      return error.id() == id;
+    }
+    return false;
+  }
+
+  static void catch_injected(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Injected&) {
+    }
+  }
+
+  // The compiler looks at the weights, and nothing may come of it.
+  void evaluate_guards() {
+    if (!engines_) return;
+    engines_->engine(0).set_guard_evaluation(true);
+    for (const nn::NamedModule& module : engines_->module(0).named_modules())
+      for (Tensor* parameter : module.module->own_parameters())
+        (void)module.module->read(*parameter);
+    engines_->engine(0).set_guard_evaluation(false);
+  }
+
+  // A forward that gets no backward, and whose weights are given up.
+  void abandon_forward(const MicroSpec& micro) {
+    forward(micro);
+    if (engines_) engines_->engine(0).release_gathered_parameters();
   }
 
   Losses forward(const MicroSpec& micro) {
@@ -390,8 +509,11 @@ class GeneratedWindow {
     }
   }
 
+  static constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 20U;
+
   const CaseSpec& spec_;
   Pass& pass_;
+  EngineTarget* engines_;  // null: the baseline
   int aborts_ = 0;
   int throws_ = 0;
   bool is_managed_ = false;  // the backward that throws is the engine's
@@ -418,7 +540,8 @@ TrainScenario scenario_of(const CaseSpec& spec) {
   scenario.accumulation_steps = spec.accumulation;
   scenario.is_managed = spec.is_unmanaged == 0;
   scenario.skips_frames = spec.skips_frames != 0;
-  if (spec.experts != 0) scenario.leaf_module = GeneratedModel::kExperts;
+  if (spec.experts != 0 && static_cast<LeafBy>(spec.leaf_by) == LeafBy::call)
+    scenario.leaf_module = GeneratedModel::kExperts;
   scenario.is_offloaded = spec.is_offloaded != 0;
   scenario.has_ranks_apart = spec.has_ranks_apart != 0;
   if (spec.owns_scale == 2) scenario.custom_loss_scale = CaseSpec::kCustomLossScale;

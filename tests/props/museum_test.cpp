@@ -59,7 +59,7 @@ TEST(MuseumTest, Generator_is_blind) {
   }
   EXPECT_GE(files, 10);
   for (const char* judge : {"trial.cpp", "cost_judge.cpp", "fetch_judge.cpp", "overlap_judge.cpp",
-                            "hunt.cpp", "specimen_shrink.cpp"})
+                            "residency_judge.cpp", "hunt.cpp", "specimen_shrink.cpp"})
     EXPECT_FALSE(std::regex_search(read_file(root + "/props/museum/" + judge), id)) << judge;
 }
 

@@ -20,8 +20,14 @@ ModuleHooks::~ModuleHooks() {
 }
 
 void ModuleHooks::add() {
-  for (Zero3Module& module : modules_.all())
+  for (Zero3Module& module : modules_.all()) {
+    observe_reads(module);  // below a leaf, too: somebody else may read them (3.8)
     if (!module.is_below_leaf) add_to(module);
+  }
+}
+
+void ModuleHooks::observe_reads(Zero3Module& module) {
+  module.module->set_parameter_observer([this](const Tensor& read) { on_parameter_read(read); });
 }
 
 void ModuleHooks::add_to(Zero3Module& module) {
@@ -32,7 +38,6 @@ void ModuleHooks::add_to(Zero3Module& module) {
       hooked.register_forward_hook([this, &module](const TensorList&, const TensorList& outputs) {
         return after_forward(module, outputs);
       }));
-  hooked.set_parameter_observer([this](const Tensor& parameter) { on_parameter_read(parameter); });
   if (leaks_stack()) return;
   hooked.set_compiled_call(
       [this](Autograd&, const TensorList& inputs, const nn::Module::Forward& forward) {

@@ -48,6 +48,7 @@ class ModuleHooks {
   using InvocationPtr = std::shared_ptr<Invocation>;
 
   void add_to(Zero3Module& module);
+  void observe_reads(Zero3Module& module);
   TensorList before_forward(Zero3Module& module, const TensorList& inputs);
   void settle_earlier_backwards();
   void enter_forward(Zero3Module& module, const InvocationPtr& invocation);

@@ -1,0 +1,188 @@
+#include "props/museum/residency_judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "props/train/generated_model.h"
+
+namespace zeroproof::museum {
+namespace {
+
+using train::CaseSpec;
+
+// Every module runs once in a forward and once in its backward, and nothing else does.
+bool runs_in_order(const CaseSpec& spec) {
+  const auto is_wrapped = [](const train::CallSpec& call) { return call.wrap != 0; };
+  const auto is_shared = [&](const train::CallSpec& call) {
+    return std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1;
+  };
+  const auto leaves = [](const train::MicroSpec& micro) {
+    return micro.outstanding != 0 || micro.aborts != 0 || micro.throws != 0 ||
+           micro.has_bypass != 0 || micro.idle_forward == 3 || micro.overflow != 0;
+  };
+  return spec.engines == 1 && spec.granularity == 0 && spec.heads == 1 && spec.is_tiled == 0 &&
+         spec.reads == 0 && spec.experts == 0 && std::ranges::none_of(spec.calls, is_wrapped) &&
+         std::ranges::none_of(spec.calls, is_shared) && std::ranges::none_of(spec.micros, leaves);
+}
+
+// A module's backward ends with the gradient of its inputs, so one of them has to need one.
+bool ends_every_backward(const CaseSpec& spec) {
+  const auto is_linked = [](const train::LayerSpec& layer) {
+    return layer.is_linked != 0 || layer.is_raw != 0;
+  };
+  return spec.input_grad != 0 && std::ranges::all_of(spec.layers, is_linked);
+}
+
+}  // namespace
+
+std::int64_t elements_of_parameter(const CaseSpec& spec, std::string_view name) {
+  const bool is_bias = name.ends_with("bias");
+  if (name.starts_with("e1.")) name.remove_prefix(3);
+  // Both experts are two by two.
+  if (name.starts_with(train::GeneratedModel::kExperts)) return is_bias ? 2 : 4;
+  if (!name.starts_with('l')) return 0;
+  const auto index = static_cast<std::size_t>(std::stoi(std::string(name.substr(1))));
+  const train::LayerSpec& layer = spec.layers.at(index);
+  return is_bias ? layer.outputs : layer.inputs * layer.outputs;
+}
+
+// Small ones, in their order, as far as the room for them goes.
+bool is_persistent_parameter(const CaseSpec& spec, std::string_view name) {
+  std::int64_t total = 0;
+  if (spec.skips_frames != 0) return false;
+  if (name.starts_with("e1.")) name.remove_prefix(3);
+  const auto persists = [&](const std::string& other, std::int64_t elements) {
+    if (elements > spec.persistence || elements + total > spec.persistence_all) return false;
+    total += elements;
+    return other == name;
+  };
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    const train::LayerSpec& layer = spec.layers[i];
+    const std::string owner = fmt::format("l{}{}", i, layer.is_raw != 0 ? "" : ".linear");
+    if (persists(owner + ".weight", layer.inputs * layer.outputs)) return true;
+    if (layer.has_bias != 0 && persists(owner + ".bias", layer.outputs)) return true;
+  }
+  for (int expert = 0; spec.experts != 0 && expert < 2; ++expert)
+    if (persists(fmt::format("{}.e{}.linear.weight", CaseSpec::kExperts, expert), 4)) return true;
+  return false;
+}
+
+// What a layer returned, somebody else may use.
+bool may_stay_whole(const CaseSpec& spec, std::string_view name) {
+  const bool is_returned = spec.returns != 0 && name == fmt::format("l{}.weight", spec.returns - 1);
+  return is_returned || is_persistent_parameter(spec, name);
+}
+
+ResidencyJudge::ResidencyJudge(const CaseSpec& spec, const NameTable& names)
+    : spec_(spec),
+      names_(names),
+      gives_all_back_(spec.reuse == 0 && spec.prefetch == 0 && spec.heads == 1 &&
+                      spec.is_tiled == 0),
+      is_plain_(runs_in_order(spec)),
+      ends_modules_(is_plain_ && ends_every_backward(spec)) {}
+
+void ResidencyJudge::on_event(const HookEvent& event) {
+  if (spec_.stage != 3 || spec_.skips_frames != 0) return;
+  engine_ = event.engine;
+  switch (event.kind) {
+    case EventKind::engine_call:
+      return see_call(event);
+    case EventKind::engine_return:
+      return see_return(event);
+    case EventKind::gt_end:
+      has_failed_ = has_failed_ || event.is_exceptional();
+      return;
+    case EventKind::zmod_fetch:
+      judge_released();
+      if (!event.is_forward) backwards_.insert(event.name);
+      return;
+    case EventKind::zmod_release:
+      judge_released();
+      if (!event.is_forward) backwards_.erase(event.name);
+      return see_release(event);
+    case EventKind::zparam_gather_end:
+      resident_.insert(event.params.begin(), event.params.end());
+      known_.insert(event.params.begin(), event.params.end());
+      return;
+    case EventKind::zparam_partition:
+      for (const NameId parameter : event.params) resident_.erase(parameter);
+      return;
+    default:
+      return;
+  }
+}
+
+void ResidencyJudge::see_call(const HookEvent& event) {
+  const std::string_view method = names_.text(event.name);
+  if (method == "coord.release_backward_leftovers") judge_leftovers();
+  if (!method.starts_with("engine.")) return;
+  const bool begins =
+      method == "engine.forward" || method == "engine.zero_grad" || method == "engine.step";
+  if (begins && has_failed_) judge_all_given_back("after a backward that failed");
+  if (begins) has_failed_ = false;
+  if (begins) backwards_.clear();
+}
+
+void ResidencyJudge::see_return(const HookEvent& event) {
+  const std::string_view method = names_.text(event.name);
+  if (method == "engine.forward") {
+    judge_released();
+    if (gives_all_back_ && !event.is_exceptional()) judge_all_given_back("after a forward");
+  }
+  if (method == "z3.step") judge_persistent();
+}
+
+void ResidencyJudge::see_release(const HookEvent& event) {
+  if (!gives_all_back_ || !is_plain_) return;
+  const std::string_view module = names_.text(event.name);
+  for (const NameId parameter : resident_) {
+    const std::string_view name = names_.text(parameter);
+    const std::size_t dot = name.rfind('.');
+    if (dot != std::string_view::npos && module.ends_with(name.substr(0, dot)))
+      released_.insert(parameter);
+  }
+}
+
+void ResidencyJudge::judge_released() {
+  for (const NameId parameter : released_)
+    if (resident_.contains(parameter) && !may_stay(parameter) && kept_finding_.empty())
+      kept_finding_ =
+          fmt::format("{} stays whole behind the module that gathered it", names_.text(parameter));
+  released_.clear();
+}
+
+// The epilogue finds nothing to clean up.
+void ResidencyJudge::judge_leftovers() {
+  judge_released();
+  for (const NameId module : backwards_)
+    if (ends_modules_ && kept_finding_.empty())
+      kept_finding_ =
+          fmt::format("the backward of {} has no end before the epilogue's", names_.text(module));
+  backwards_.clear();
+}
+
+// The step gathers what it updated and what has to stay.
+void ResidencyJudge::judge_persistent() {
+  for (const NameId parameter : known_)
+    if (is_own(parameter) && is_persistent_parameter(spec_, names_.text(parameter)) &&
+        !resident_.contains(parameter) && given_finding_.empty())
+      given_finding_ =
+          fmt::format("{} is persistent and not there after a step", names_.text(parameter));
+}
+
+void ResidencyJudge::judge_all_given_back(std::string_view when) {
+  for (const NameId parameter : resident_)
+    if (is_own(parameter) && !may_stay(parameter) && kept_finding_.empty())
+      kept_finding_ = fmt::format("{} is gathered {}", names_.text(parameter), when);
+}
+
+bool ResidencyJudge::may_stay(NameId parameter) const {
+  return may_stay_whole(spec_, names_.text(parameter));
+}
+
+bool ResidencyJudge::is_own(NameId parameter) const {
+  return names_.text(parameter).starts_with("e1.") == (engine_.value == 1);
+}
+
+}  // namespace zeroproof::museum

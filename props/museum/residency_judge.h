@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "model/event.h"
+#include "model/names.h"
+#include "props/train/case_spec.h"
+
+namespace zeroproof::museum {
+
+// Elements of a parameter of a case by its name in events ("e1.l2.linear.bias", "l2.weight").
+std::int64_t elements_of_parameter(const train::CaseSpec& spec, std::string_view name);
+
+// Whether stage 3 keeps it whole from step to step.
+bool is_persistent_parameter(const train::CaseSpec& spec, std::string_view name);
+
+// Whether it may be whole where nothing of its engine's runs.
+bool may_stay_whole(const train::CaseSpec& spec, std::string_view name);
+
+// What one rank of stage 3 keeps whole in the middle of its passes, and where that is more than it
+// has to be (R12), or less (P64). Used on the thread of its rank.
+class ResidencyJudge final : public EventSink {
+ public:
+  // Both must outlive it.
+  ResidencyJudge(const train::CaseSpec& spec, const NameTable& names);
+
+  void on_event(const HookEvent& event) override;
+
+  // The first place; empty: none.
+  const std::string& kept_finding() const { return kept_finding_; }    // R12
+  const std::string& given_finding() const { return given_finding_; }  // P64
+
+ private:
+  void see_call(const HookEvent& event);
+  void see_return(const HookEvent& event);
+  void see_release(const HookEvent& event);
+  void judge_released();
+  void judge_leftovers();
+  void judge_persistent();
+  void judge_all_given_back(std::string_view when);
+  bool may_stay(NameId parameter) const;
+  bool is_own(NameId parameter) const;
+
+  const train::CaseSpec& spec_;
+  const NameTable& names_;
+  bool gives_all_back_;      // nothing is kept or gathered for a later use
+  bool is_plain_;            // every module runs once in a pass
+  bool ends_modules_;        // every module's backward has an end that it is told of
+  bool has_failed_ = false;  // the last backward
+  EngineId engine_;          // of the event that is seen
+  std::set<NameId> resident_;
+  std::set<NameId> known_;      // that were gathered once
+  std::set<NameId> released_;   // of a module that has just ended
+  std::set<NameId> backwards_;  // modules in the middle of theirs
+  std::string kept_finding_;
+  std::string given_finding_;
+};
+
+}  // namespace zeroproof::museum

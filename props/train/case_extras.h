@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+
+#include "props/train/case_spec.h"
+
+namespace zeroproof::train {
+
+// In every second case, a few things more, from a stream of their own, as far as they fit. Half of
+// all cases are as they were before there were any.
+CaseSpec with_extras(const CaseSpec& spec, std::uint64_t seed);
+
+}  // namespace zeroproof::train

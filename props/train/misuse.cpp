@@ -1,0 +1,74 @@
+#include "props/train/misuse.h"
+
+#include "engine/engine_error.h"
+
+namespace zeroproof::train {
+namespace {
+
+bool throws(EngineErrorId id, const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const EngineError& error) {
+    return error.id() == id;
+  }
+  return false;
+}
+
+// In the block that an engine of the case has.
+std::function<void()> in_block(Engine& engine, const CaseSpec& spec, std::function<void()> body) {
+  const bool has_no_sync = spec.stage < 2 && spec.is_unmanaged == 0;
+  return [&engine, has_no_sync, body = std::move(body)] {
+    has_no_sync ? engine.no_sync(body) : engine.coalesce_grad_reduction(body);
+  };
+}
+
+bool refuses_no_sync(Engine& engine, const CaseSpec& spec) {
+  const auto inner = [&] { engine.no_sync([] {}); };
+  if (spec.stage >= 2) return throws(EngineErrorId::e6, inner);
+  return throws(EngineErrorId::e6, [&] { engine.no_sync(inner); });
+}
+
+bool refuses_coalesce(Engine& engine, const CaseSpec& spec) {
+  const auto inner = [&] { engine.coalesce_grad_reduction([] {}); };
+  if (spec.stage == 0 || spec.is_unmanaged != 0) return throws(EngineErrorId::e8, inner);
+  return throws(EngineErrorId::e8, in_block(engine, spec, inner));
+}
+
+bool refuses_vector(Engine& engine, const CaseSpec& spec) {
+  const auto vector = [&] {
+    Tensor loss = Tensor::full({2}, 1.0, model_dtype(static_cast<Precision>(spec.precision)));
+    loss.set_requires_grad(true);
+    return loss;
+  };
+  return throws(EngineErrorId::e3, [&] { engine.backward(vector()); }) &&
+         (!engine.needs_scaler() || throws(EngineErrorId::e4, [&] { engine.scale(vector()); }));
+}
+
+}  // namespace
+
+bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
+                const std::function<void()>& differentiate_unscaled) {
+  switch (misuse) {
+    case Misuse::step_in_block:
+      return throws(EngineErrorId::e7, in_block(engine, spec, [&] { engine.step(); }));
+    case Misuse::no_sync:
+      return refuses_no_sync(engine, spec);
+    case Misuse::coalesce:
+      return refuses_coalesce(engine, spec);
+    case Misuse::loss_of_vector:
+      return refuses_vector(engine, spec);
+    case Misuse::set_boundary:
+      return throws(EngineErrorId::e9, [&] { engine.set_gradient_accumulation_boundary(true); });
+    case Misuse::unscaled_manual:
+      return throws(EngineErrorId::e2, differentiate_unscaled);
+    case Misuse::loss_scale:
+      return !engine.override_loss_scale(0.0);
+    case Misuse::late_loss_scale:
+      return !engine.override_loss_scale(2.0 * engine.loss_scale());
+    case Misuse::none:
+      break;
+  }
+  return true;
+}
+
+}  // namespace zeroproof::train
