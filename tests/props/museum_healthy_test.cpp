@@ -52,5 +52,16 @@ INSTANTIATE_TEST_SUITE_P(
         R"({"stage":3,"input_grad":1,"persistence":2,"prefetch":1,"layers":[{}],"calls":[{}],
             "micros":[{},{"skips":1,"gathers":1}]})"));
 
+// A weight is read past its layer, where that is below a leaf module.
+INSTANTIATE_TEST_SUITE_P(BelowLeaf, HealthyCase,
+                         testing::Values(R"({"stage":3,"input_grad":1,"reads":1,"granularity":2,
+            "layers":[{"has_bias":1,"is_linked":1,"is_weight_frozen":1}],"calls":[{}],
+            "micros":[{}]})"));
+
+// A module begins to use a parameter that a recorded order does not have for it.
+INSTANTIATE_TEST_SUITE_P(LateExternal, HealthyCase,
+                         testing::Values(R"({"stage":3,"input_grad":1,"experts":1,"returns":1,
+            "layers":[{"is_raw":1}],"calls":[{}],"micros":[{"outstanding":1,"throws":1}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum

@@ -145,7 +145,7 @@ void ModuleHooks::adopt_returned_parameters(Zero3Module& module, const TensorLis
       };
       if (std::none_of(stack_.begin(), stack_.end(), has_it)) {
         parameter->set_external(true);
-        Zero3Modules::add_external(*stack_.back()->call.module, *parameter);
+        coordinator_.add_external(*stack_.back()->call.module, *parameter);
       }
     }
     std::erase(module.external, parameter);
@@ -167,7 +167,7 @@ void ModuleHooks::on_parameter_read(const Tensor& read) {
   if (context_.departs("F14"_bug)) return;  // hooks of modules alone gather
   if (context_.departs("G21"_bug) && gatherer_.is_inflight(*parameter)) return;
   const ModuleCall& call = stack_.back()->call;
-  Zero3Modules::add_external(*call.module, *parameter);
+  coordinator_.add_external(*call.module, *parameter);
   gatherer_.gather({parameter});
   if (!counts_in_module())
     parameter->add_use({.module = call.module->id, .invocation = call.invocation});

@@ -41,6 +41,8 @@ class ParameterCoordinator {
   // Everything, persistent and external ones too; F4 when one is still there.
   void release_and_reset_all();
   void invalidate_trace();
+  // The module uses it from now on (3.8). A complete order does not know of that.
+  void add_external(Zero3Module& module, PartitionedParameter& parameter);
   // Faults of the catalogue: the position in the trace is lost (F24), or the queue of its steps
   // (F21); a module's backward is never seen to end (F18).
   void drop_queue() { trace_.drop_queue(); }

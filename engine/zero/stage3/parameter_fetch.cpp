@@ -82,6 +82,11 @@ void ParameterCoordinator::invalidate_trace() {
   for (PartitionedParameter* parameter : inflight) release_unused(*parameter);
 }
 
+void ParameterCoordinator::add_external(Zero3Module& module, PartitionedParameter& parameter) {
+  const bool is_new = Zero3Modules::add_external(module, parameter);
+  if (is_new && trace_.is_complete() && !context_.is_upstream()) invalidate_trace();
+}
+
 void ParameterCoordinator::fetch(const ModuleCall& call, bool is_forward) {
   report(EventKind::zmod_fetch, *call.module, is_forward);
   if (!is_forward) {

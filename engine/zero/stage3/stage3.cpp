@@ -319,7 +319,7 @@ void Zero3Optimizer::register_external_parameter(nn::Module& module, const Tenso
   PartitionedParameter* partitioned = gatherer_.find(parameter);
   if (!partitioned)
     throw std::invalid_argument("the tensor is not a parameter of this engine's model");
-  Zero3Modules::add_external(known(module), *partitioned);
+  coordinator_.add_external(known(module), *partitioned);
 }
 
 void Zero3Optimizer::register_module_hooks() {

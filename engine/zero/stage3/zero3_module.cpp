@@ -73,9 +73,10 @@ std::int64_t Zero3Modules::elements_below(const Zero3Module& module) const {
   return elements;
 }
 
-void Zero3Modules::add_external(Zero3Module& module, PartitionedParameter& parameter) {
-  if (contains(module.own, &parameter)) return;
-  add_once(module.external, &parameter);
+bool Zero3Modules::add_external(Zero3Module& module, PartitionedParameter& parameter) {
+  if (contains(module.own, &parameter) || contains(module.external, &parameter)) return false;
+  module.external.push_back(&parameter);
+  return true;
 }
 
 }  // namespace zeroproof

@@ -40,8 +40,8 @@ class Zero3Modules {
   void set_leaf(Zero3Module& module);
   // Of its parameters and of those below it.
   std::int64_t elements_below(const Zero3Module& module) const;
-  // Adds it unless the module has it, its own or not.
-  static void add_external(Zero3Module& module, PartitionedParameter& parameter);
+  // Adds it unless the module has it, its own or not; whether it did.
+  static bool add_external(Zero3Module& module, PartitionedParameter& parameter);
 
  private:
   ParameterList parameters_below(const Zero3Module& module) const;
