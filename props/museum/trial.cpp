@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <iterator>
 
 #include "model/check.h"
 #include "props/museum/cost_judge.h"
@@ -276,8 +277,13 @@ void Trial::compare_values(const train::CellRun& run, TrialResult& result) {
   }
   add_difference("R8",
                  [](const WindowValues& from, WindowValues& to) { to.outcomes = from.outcomes; });
-  add_difference("R6",
-                 [](const WindowValues& from, WindowValues& to) { to.records = from.records; });
+  const auto is_of_bytes = [](const FullTensor& it) { return it.name.starts_with("bytes"); };
+  add_difference("R6", [&](const WindowValues& from, WindowValues& to) {
+    std::ranges::remove_copy_if(from.records, std::back_inserter(to.records), is_of_bytes);
+  });
+  add_difference("R12", [&](const WindowValues& from, WindowValues& to) {
+    std::ranges::copy_if(from.records, std::back_inserter(to.records), is_of_bytes);
+  });
   add_difference("R7", [](const WindowValues& from, WindowValues& to) {
     to.parameters = from.parameters;
     to.weights = from.weights;

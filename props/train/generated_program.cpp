@@ -31,8 +31,10 @@ class GeneratedWindow {
       : spec_(spec), pass_(pass), engines_(dynamic_cast<EngineTarget*>(&pass.target())) {}
 
   void run() {
+    const std::int64_t before = live_bytes();
     restore(static_cast<Restores>(spec_.micros.at(first_micro()).restores));
     train();
+    if (pass_.step_number() == 0) record_bytes(live_bytes() - before);
   }
 
  private:
@@ -119,6 +121,25 @@ class GeneratedWindow {
         add_files_below(path, paths);
       }
     }
+  }
+
+  std::int64_t live_bytes() {
+    if (!engines_) return 0;
+    return engines_->engine(0).runtime().memory().stats(Placement::device).live_bytes;
+  }
+
+  // Of stage 3 a window leaves nothing whole but what is persistent.
+  void record_bytes(std::int64_t more) {
+    if (spec_.stage != 3 || spec_.returns != 0) return;
+    std::int64_t persistent = 8;  // experts
+    for (const LayerSpec& layer : spec_.layers) {
+      const int weight = layer.inputs * layer.outputs;
+      persistent += weight <= spec_.persistence ? weight : 0;
+      persistent += layer.outputs <= spec_.persistence ? layer.outputs : 0;
+    }
+    if (spec_.experts == 0 || spec_.persistence < 4) persistent -= 8;
+    const std::int64_t room = persistent * spec_.engines * item_bytes(DType::float32);
+    record("bytes that stay", {static_cast<double>(std::max<std::int64_t>(more - room, 0))});
   }
 
   std::vector<double> counts() {
