@@ -404,18 +404,30 @@ class GeneratedWindow {
 
   // The compiler looks at the weights, and nothing may come of it.
   void evaluate_guards() {
-    if (!engines_) return;
-    engines_->engine(0).set_guard_evaluation(true);
-    for (const nn::NamedModule& module : engines_->module(0).named_modules())
-      for (Tensor* parameter : module.module->own_parameters())
-        (void)module.module->read(*parameter);
-    engines_->engine(0).set_guard_evaluation(false);
+    const std::int64_t before = whole_elements();
+    if (engines_) {
+      engines_->engine(0).set_guard_evaluation(true);
+      for (const nn::NamedModule& module : engines_->module(0).named_modules())
+        for (Tensor* parameter : module.module->own_parameters())
+          (void)module.module->read(*parameter);
+      engines_->engine(0).set_guard_evaluation(false);
+    }
+    record("elements that guards gather", {static_cast<double>(whole_elements() - before)});
+  }
+
+  // That are on this rank right now; nothing of the baseline's is sharded.
+  std::int64_t whole_elements() {
+    std::int64_t elements = 0;
+    for (const nn::NamedParameter& parameter : pass_.target().module(0).named_parameters())
+      elements += engines_ ? parameter.tensor.numel() : 0;
+    return elements;
   }
 
   // A forward that gets no backward, and whose weights are given up.
   void abandon_forward(const MicroSpec& micro) {
     forward(micro);
     if (engines_) engines_->engine(0).release_gathered_parameters();
+    record("elements of what is given up", {static_cast<double>(whole_elements())});
   }
 
   Losses forward(const MicroSpec& micro) {
