@@ -41,10 +41,11 @@ constexpr std::array kRunProperties = {
     Property{"cost.counts_bounded", "R11", "I12",
              "the expected hooks are counted at most once a phase", "#7886", Expectation::always,
              kTrain},
-    Property{"memory.bounded", "R12", "I6",
-             "live bytes do not grow from window to window, and no parameter stays whole longer than "
-             "it is needed",
-             "bug catalogue H", Expectation::always, kTrain},
+    Property{
+        "memory.bounded", "R12", "I6",
+        "live bytes do not grow from window to window, and no parameter stays whole longer than "
+        "it is needed",
+        "bug catalogue H", Expectation::always, kTrain},
     Property{"cost.overlap_kept", "R20", "I12",
              "the computation waits for a reduction only where it needs what that made",
              "bug catalogue G03", Expectation::always, kTrain},
