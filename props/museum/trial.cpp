@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <iterator>
 
 #include "model/check.h"
 #include "props/museum/cost_judge.h"
@@ -281,15 +282,19 @@ void Trial::compare_values(const train::CellRun& run, TrialResult& result) {
   }
   add_difference("R8",
                  [](const WindowValues& from, WindowValues& to) { to.outcomes = from.outcomes; });
-  const auto is_refusal = [](const FullTensor& record) {
-    return record.name.starts_with("refused/");
+  const auto starts_with = [](std::string_view prefix) {
+    return [prefix](const FullTensor& record) { return record.name.starts_with(prefix); };
   };
-  add_difference("R6", [&](const WindowValues& from, WindowValues& to) {
-    std::ranges::remove_copy_if(from.records, std::back_inserter(to.records), is_refusal);
-  });
-  add_difference("R14", [&](const WindowValues& from, WindowValues& to) {
-    std::ranges::copy_if(from.records, std::back_inserter(to.records), is_refusal);
-  });
+  const auto is_refusal = starts_with("refused/");
+  const auto is_of_bytes = starts_with("bytes");
+  const auto add_records = [&](std::string_view number, auto is_about) {
+    add_difference(number, [&](const WindowValues& from, WindowValues& to) {
+      std::ranges::copy_if(from.records, std::back_inserter(to.records), is_about);
+    });
+  };
+  add_records("R6", [&](const FullTensor& it) { return !is_refusal(it) && !is_of_bytes(it); });
+  add_records("R14", is_refusal);
+  add_records("R12", is_of_bytes);
   add_difference("R13",
                  [](const WindowValues& from, WindowValues& to) { to.counters = from.counters; });
   add_difference("R7", [](const WindowValues& from, WindowValues& to) {

@@ -88,6 +88,15 @@ void add_externals(CaseSpec& spec, Draws& draws) {
     return_weight(spec, draws.below(static_cast<int>(spec.layers.size())));
 }
 
+void add_blocks(CaseSpec& spec, Draws& draws) {
+  for (std::size_t i = 0; i < spec.micros.size(); ++i) {
+    MicroSpec& micro = spec.micros[i];
+    const bool can_wait = spec.stage <= 1 && !is_first(spec, i + 1);
+    if (micro.block == 0 && draws.one_in(2)) micro.block = can_wait ? 2 : 1;
+    if (micro.block != 0) micro.is_broken = draws.flag(2);
+  }
+}
+
 }  // namespace
 
 CaseSpec with_extras(const CaseSpec& spec, std::uint64_t seed) {
@@ -96,7 +105,8 @@ CaseSpec with_extras(const CaseSpec& spec, std::uint64_t seed) {
     void (*add)(CaseSpec& spec, Draws& draws);
   };
   constexpr Extra kExtras[] = {{3, add_gathers}, {4, add_restores},     {2, add_frames},
-                               {4, add_bounds},  {4, add_leaf_modules}, {3, add_externals}};
+                               {4, add_bounds},  {4, add_leaf_modules}, {3, add_externals},
+                               {3, add_blocks}};
   Draws draws(seed ^ kStream);
   CaseSpec more = spec;
   if (draws.one_in(2)) return more;

@@ -32,8 +32,10 @@ class GeneratedWindow {
       : spec_(spec), pass_(pass), engines_(dynamic_cast<EngineTarget*>(&pass.target())) {}
 
   void run() {
+    const std::int64_t before = live_bytes();
     restore(static_cast<Restores>(spec_.micros.at(first_micro()).restores));
     train();
+    if (pass_.step_number() == 0) record_bytes(live_bytes() - before);
   }
 
  private:
@@ -140,6 +142,25 @@ class GeneratedWindow {
         add_files_below(path, paths);
       }
     }
+  }
+
+  std::int64_t live_bytes() {
+    if (!engines_) return 0;
+    return engines_->engine(0).runtime().memory().stats(Placement::device).live_bytes;
+  }
+
+  // Of stage 3 a window leaves nothing whole but what is persistent.
+  void record_bytes(std::int64_t more) {
+    if (spec_.stage != 3 || spec_.returns != 0) return;
+    std::int64_t persistent = 8;  // experts
+    for (const LayerSpec& layer : spec_.layers) {
+      const int weight = layer.inputs * layer.outputs;
+      persistent += weight <= spec_.persistence ? weight : 0;
+      persistent += layer.outputs <= spec_.persistence ? layer.outputs : 0;
+    }
+    if (spec_.experts == 0 || spec_.persistence < 4) persistent -= 8;
+    const std::int64_t room = persistent * spec_.engines * item_bytes(DType::float32);
+    record("bytes that stay", {static_cast<double>(std::max<std::int64_t>(more - room, 0))});
   }
 
   FileSystem* files() const { return pass_.scenario().files.get(); }
@@ -430,18 +451,30 @@ class GeneratedWindow {
 
   // The compiler looks at the weights, and nothing may come of it.
   void evaluate_guards() {
-    if (!engines_) return;
-    engines_->engine(0).set_guard_evaluation(true);
-    for (const nn::NamedModule& module : engines_->module(0).named_modules())
-      for (Tensor* parameter : module.module->own_parameters())
-        (void)module.module->read(*parameter);
-    engines_->engine(0).set_guard_evaluation(false);
+    const std::int64_t before = whole_elements();
+    if (engines_) {
+      engines_->engine(0).set_guard_evaluation(true);
+      for (const nn::NamedModule& module : engines_->module(0).named_modules())
+        for (Tensor* parameter : module.module->own_parameters())
+          (void)module.module->read(*parameter);
+      engines_->engine(0).set_guard_evaluation(false);
+    }
+    record("elements that guards gather", {static_cast<double>(whole_elements() - before)});
+  }
+
+  // That are on this rank right now; nothing of the baseline's is sharded.
+  std::int64_t whole_elements() {
+    std::int64_t elements = 0;
+    for (const nn::NamedParameter& parameter : pass_.target().module(0).named_parameters())
+      elements += engines_ ? parameter.tensor.numel() : 0;
+    return elements;
   }
 
   // A forward that gets no backward, and whose weights are given up.
   void abandon_forward(const MicroSpec& micro) {
     forward(micro);
     if (engines_) engines_->engine(0).release_gathered_parameters();
+    record("elements of what is given up", {static_cast<double>(whole_elements())});
   }
 
   Losses forward(const MicroSpec& micro) {

@@ -4,12 +4,14 @@
 
 #include <filesystem>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "props/museum/hunt.h"
 #include "props/report/museum_report.h"
 #include "props/run_properties.h"
 #include "props/train/case_draw.h"
+#include "props/train/case_fields.h"
 #include "props/train/case_shrink.h"
 #include "tests/read_file.h"
 
@@ -72,6 +74,26 @@ RC_GTEST_PROP(MuseumTest, Drawn_cases_are_valid_and_come_back_from_json, (std::u
   RC_ASSERT(train::case_json(*read) == json);
 }
 
+// What is never drawn, no hunt can need.
+TEST(MuseumTest, Every_field_of_a_case_is_drawn) {
+  std::set<std::string> fields;
+  std::set<std::string> drawn;
+  const auto see = [&](auto spec) {
+    train::visit_fields(spec, [&](const char* name, int value, int simple) {
+      fields.insert(name);
+      if (value != simple) drawn.insert(name);
+    });
+  };
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    const train::CaseSpec spec = train::draw_case(seed);
+    see(spec);
+    for (const auto& layer : spec.layers) see(layer);
+    for (const auto& call : spec.calls) see(call);
+    for (const auto& micro : spec.micros) see(micro);
+  }
+  EXPECT_EQ(drawn, fields);
+}
+
 RC_GTEST_PROP(MuseumTest, Shrinking_ends, (std::uint64_t seed)) {
   train::CaseSpec spec = train::draw_case(seed);
   int steps = 0;
@@ -87,7 +109,13 @@ TEST(MuseumTest, Wrong_cases_are_refused) {
   for (const char* json :
        {"", "{}", "[1]", R"({"ranks":2})", R"({"layers":[{}],"calls":[{}],"micros":[{"x":1}]})",
         R"({"layers":[{}],"calls":[{"layer":7}],"micros":[{}]})",
-        R"({"ranks":"two","layers":[{}],"calls":[{}],"micros":[{}]})"})
+        R"({"ranks":"two","layers":[{}],"calls":[{}],"micros":[{}]})",
+        R"({"layers":[{}],"calls":[{}],"micros":[{"gathers":7}]})",
+        R"({"layers":[{}],"calls":[{}],"micros":[{"gathers":5}]})",
+        R"({"layers":[{}],"calls":[{}],"micros":[{"abandons":1}]})",
+        R"({"accumulation":2,"layers":[{}],"calls":[{}],"micros":[{},{"restores":1}]})",
+        R"({"returns":1,"layers":[{}],"calls":[{}],"micros":[{}]})",
+        R"({"stage":3,"granularity":1,"layers":[{}],"calls":[{}],"micros":[{}]})"})
     EXPECT_FALSE(train::parse_case(json, "test").has_value()) << json;
   EXPECT_TRUE(
       train::parse_case(R"({"layers":[{}],"calls":[{}],"micros":[{}]})", "test").has_value());
