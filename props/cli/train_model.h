@@ -30,7 +30,10 @@ class ModelFlags {
   std::string length_;
   std::string warmup_;
   std::string attention_;
+  std::string layers_;
+  std::string initial_;
   bool is_timed_ = false;
+  bool leaves_out_collectives_ = false;
 };
 
 VerbResult result_of(train::DecoderReport report, const Session& session);
