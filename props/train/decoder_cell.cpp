@@ -35,7 +35,9 @@ ZeroConfig built_in_config(const DecoderCell& cell) {
   config.allgather_bucket_size = bucket;
   config.stage3_prefetch_bucket_size = bucket;
   config.stage3_param_persistence_threshold = cell.sizes.width;  // the norms
-  // What the backward wants soonest stays whole behind the forward: a third of the layers.
+  // Without bounds all of the model is whole between a forward and its backward: gathering ahead
+  // has no other, and what is used again sooner than the distance says is not released.
+  config.stage3_max_live_parameters = values_of(cell.sizes) * 3 / 8;
   config.stage3_max_reuse_distance = values_of(cell.sizes) * 3 / 4;
   config.overlap_comm = true;                      // upstream's own default is stage 3 alone
   config.use_multi_rank_bucket_allreduce = false;  // each slice to its owner: half the bytes
