@@ -79,6 +79,8 @@ def train_torch(options):
 
 
 def run_torch(options, gpus, initial, visible):
+    if options.torch_curves:
+        return json.loads((options.torch_curves / f"torch_{gpus}.json").read_text())
     curves = options.out / f"torch_{gpus}.json"
     port = random.randrange(20000, 40000)
     command = [sys.executable, __file__, "--torch-rank", "--bench", options.bench, "--initial", str(initial), "--curves", str(curves)]
@@ -123,13 +125,14 @@ def run_ours(options, gpus, stage, visible, initial=None):
 
 def curves_of(options, gpus, visible):
     """({our run: losses}, {torch's run: losses})"""
-    initial = options.out / f"initial_{gpus}.safetensors"
+    initial = None if options.torch_curves else options.out / f"initial_{gpus}.safetensors"
     stages = [0] if gpus == 1 else options.stages
     ours = {f"stage {stages[0]}": run_ours(options, gpus, stages[0], visible, initial)}
-    torchs = run_torch(options, gpus, initial, visible) if initial.exists() else {}
+    torchs = run_torch(options, gpus, initial, visible) if options.torch_curves or initial.exists() else {}
     for stage in stages[1:]:
         ours[f"stage {stage}"] = run_ours(options, gpus, stage, visible)
-    initial.unlink(missing_ok=True)
+    if initial:
+        initial.unlink(missing_ok=True)
     return ours, torchs
 
 
@@ -179,6 +182,7 @@ def main():
     parser.add_argument("--length", type=int, default=1024)
     parser.add_argument("--limit-s", type=float, default=240, help="of one run")
     parser.add_argument("--backend", default="inductor", help="of torch.compile")
+    parser.add_argument("--torch-curves", type=pathlib.Path, help="a folder of an earlier run, of the same weights and data: torch's are its")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/loss_curves"))
     parser.add_argument("--torch-rank", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--initial", help=argparse.SUPPRESS)

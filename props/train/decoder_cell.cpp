@@ -36,9 +36,10 @@ ZeroConfig built_in_config(const DecoderCell& cell) {
   config.stage3_prefetch_bucket_size = bucket;
   config.stage3_param_persistence_threshold = cell.sizes.width;  // the norms
   // Without bounds all of the model is whole between a forward and its backward: gathering ahead
-  // has no other, and what is used again sooner than the distance says is not released.
-  config.stage3_max_live_parameters = values_of(cell.sizes) * 3 / 8;
-  config.stage3_max_reuse_distance = values_of(cell.sizes) * 3 / 4;
+  // has no other, and what is used again sooner than the distance says is not released. What the
+  // distance keeps has to leave room for gathering ahead.
+  config.stage3_max_live_parameters = values_of(cell.sizes) / 2;
+  config.stage3_max_reuse_distance = values_of(cell.sizes) * 5 / 8;
   config.overlap_comm = true;                      // upstream's own default is stage 3 alone
   config.use_multi_rank_bucket_allreduce = false;  // each slice to its owner: half the bytes
   config.gradient_clipping = 0.0;
