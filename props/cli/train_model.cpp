@@ -113,6 +113,20 @@ Result<train::DecoderOptions> ModelFlags::options(std::int64_t steps) const {
   return options;
 }
 
+Result<void> ModelFlags::check_together(const train::DecoderCell& cell,
+                                        const train::DecoderOptions& options) {
+  if (options.leaves_out_collectives && (!cell.gpus || options.checks_baseline))
+    return fail(ErrorCode::usage,
+                "train: --no-collectives: times --runtime cuda alone; its numbers are no "
+                "training's, so that --check-baseline has nothing to compare");
+  if (cell.model == "m267" && !cell.gpus)
+    return fail(ErrorCode::usage,
+                "train: --model m267: the host runtime keeps every number as a double, so that "
+                "its weights, gradients and states need more than 10 GB; give --runtime cuda, "
+                "or --model tiny");
+  return {};
+}
+
 VerbResult result_of(train::DecoderReport made, const Session& session) {
   const auto report = std::make_shared<train::DecoderReport>(std::move(made));
   const ExitCode code = report->is_bad() ? ExitCode::falsified : ExitCode::held;
