@@ -53,6 +53,11 @@ class ProcessGroup {
   virtual bool compares_contents() const { return false; }
   virtual void announce(std::span<const ContentPart>) {}
 
+  // Collectives between the two need nothing of each other and go on one stream: a runtime may do
+  // them together, and none of them before the end. Nobody waits in between.
+  virtual void begin_batch() {}
+  virtual void end_batch() {}
+
   // Later work on `stream` runs after the collective.
   virtual void wait(Work work, Stream& stream) = 0;
   virtual bool is_completed(Work work) = 0;

@@ -36,6 +36,19 @@ class Communicator {
                       const CollectiveForm& form);
   Work all_gather(Stream& stream, Span output, Span input, const CollectiveForm& form);
   Work broadcast(Stream& stream, Span data, int root, const CollectiveForm& form);
+  // Runs `issues`, whose collectives need nothing of each other: the group may do them together.
+  // Those that were issued before it threw are done all the same.
+  template <class Issues>
+  void together(Issues issues) {
+    group_.begin_batch();
+    try {
+      issues();
+    } catch (...) {
+      group_.end_batch();
+      throw;
+    }
+    group_.end_batch();
+  }
   // What the next collective moves, where the group compares that: `part_of` each of the items.
   // Nothing that can fail comes between; one that fails before it is issued takes it along.
   template <class Items, class PartOf>

@@ -80,6 +80,8 @@ void FlatGroup::commit_pending() {
   }
   has_window_ = true;
   has_pending_ = false;
+  context_.reduction().record_use(pending_);
+  pending_ = {};
 }
 
 void FlatGroup::add_owned(Span target, std::size_t index, Span source) const {

@@ -34,10 +34,11 @@ class FlatGroup {
   void keep_window() { has_window_ = true; }
   void drop_window() { has_window_ = false; }
 
-  // What the running backward has reduced; joins the window when it is complete.
+  // What the running backward has reduced; joins the window when it is complete, and gives its
+  // memory back then: a forward has its activations there.
   Span open_pending();
   bool has_pending() const { return has_pending_; }
-  const Tensor& pending() const { return pending_; }  // undefined before the first
+  const Tensor& pending() const { return pending_; }  // undefined where nothing was opened
   void commit_pending();
   void drop_pending() { has_pending_ = false; }
 

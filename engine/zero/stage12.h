@@ -60,6 +60,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   void all_reduce(Stream& stream, std::span<const IpgBucket::Entry> entries, Span data,
                   DType communication_dtype);
   void reduce_to_owners(Stream& stream, const IpgBucket& bucket);
+  void reduce_to_owners(Stream& stream, const IpgBucket& bucket, const IpgBucket::Entry& entry);
   // What the next collective moves: of each entry, from this element of the parameter on.
   void announce(std::span<const IpgBucket::Entry> entries, std::int64_t begin = 0);
   void take_owned(const IpgBucket& bucket);

@@ -103,19 +103,24 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
 void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target) {
   const double divisor = context_.averaging_divisor();
   if (divisor != 1.0) context_.kernels().divide(stream, target.filled(), divisor);
-  for (const IpgBucket::Entry& entry : target.entries()) {
-    const Slot& place = slot(*entry.parameter);
-    const FlatPartition& partition = place.group->partition();
-    const std::int64_t begin = partition.parameter(place.index).begin;
-    for (int rank = 0; rank < partition.ranks(); ++rank) {
-      const FlatRange owned = partition.owned(place.index, rank);
-      if (owned.elements == 0) continue;
-      announce({&entry, 1}, owned.begin - begin);
-      const std::int64_t from = context_.departs("U20"_bug) ? 0 : owned.begin - begin;
-      context_.data.reduce(stream, target.values(entry).part(from, owned.elements),
-                           context_.departs("B13"_bug) ? partition.ranks() - 1 - rank : rank,
-                           ReduceOp::sum, {.is_default_group = true});
-    }
+  context_.data.together([&] {
+    for (const IpgBucket::Entry& entry : target.entries()) reduce_to_owners(stream, target, entry);
+  });
+}
+
+void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target,
+                                        const IpgBucket::Entry& entry) {
+  const Slot& place = slot(*entry.parameter);
+  const FlatPartition& partition = place.group->partition();
+  const std::int64_t begin = partition.parameter(place.index).begin;
+  for (int rank = 0; rank < partition.ranks(); ++rank) {
+    const FlatRange owned = partition.owned(place.index, rank);
+    if (owned.elements == 0) continue;
+    announce({&entry, 1}, owned.begin - begin);
+    const std::int64_t from = context_.departs("U20"_bug) ? 0 : owned.begin - begin;
+    context_.data.reduce(stream, target.values(entry).part(from, owned.elements),
+                         context_.departs("B13"_bug) ? partition.ranks() - 1 - rank : rank,
+                         ReduceOp::sum, {.is_default_group = true});
   }
 }
 

@@ -272,11 +272,8 @@ class TrainVerb final : public Verb {
     if (!options) return tl::unexpected(options.error());
     options->checks_baseline = checks_.has_baseline;
     options->trace_path = trace_path_;
-    if (cell->model == "m267" && !cell->gpus)
-      return fail(ErrorCode::usage,
-                  "train: --model m267: the host runtime keeps every number as a double, so that "
-                  "its weights, gradients and states need more than 10 GB; give --runtime cuda, "
-                  "or --model tiny");
+    if (const auto fits = ModelFlags::check_together(*cell, *options); !fits)
+      return tl::unexpected(fits.error());
     auto report = train::train_decoder(*cell, *options);
     if (!report) return tl::unexpected(report.error());
     if (cell->job && cell->job->rank() != 0)

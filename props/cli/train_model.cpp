@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMostSequences = 4096;
 constexpr std::uint64_t kMostTokens = 1U << 16;
+constexpr std::uint64_t kMostLayers = 4096;
 
 Result<std::int64_t> count_of(const std::string& word, std::uint64_t most, const char* flag) {
   const std::string what = fmt::format("train: --{}", flag);
@@ -35,23 +36,37 @@ void ModelFlags::declare(Flags& flags) {
   flags.add_value("attention", attention_,
                   {"NAME", "of --model on GPUs: whose kernels (default cudnn)", {"cudnn", "own"}});
   flags.add_value("warmup", warmup_, {"N", "of --time: steps before those that count (default 0)"});
+  flags.add_value("layers", layers_,
+                  {"N", "of --model: so many layers in place of its own, 6 parameters each"});
+  flags.add_value("save-initial", initial_,
+                  {"FILE", "of --model: write the first weights and the batches as safetensors"});
+  flags.add_switch("no-collectives", leaves_out_collectives_,
+                   "of --time on GPUs: leave out what ranks send, to see what it costs");
 }
 
 Result<void> ModelFlags::check_alone() const {
-  const char* given = !batch_.empty()       ? "batch"
-                      : !length_.empty()    ? "length"
-                      : !warmup_.empty()    ? "warmup"
-                      : !attention_.empty() ? "attention"
-                      : is_timed_           ? "time"
-                                            : nullptr;
+  const char* given = !batch_.empty()           ? "batch"
+                      : !length_.empty()        ? "length"
+                      : !warmup_.empty()        ? "warmup"
+                      : !attention_.empty()     ? "attention"
+                      : is_timed_               ? "time"
+                      : !layers_.empty()        ? "layers"
+                      : !initial_.empty()       ? "save-initial"
+                      : leaves_out_collectives_ ? "no-collectives"
+                                                : nullptr;
   if (given == nullptr) return {};
   return fail(ErrorCode::usage, fmt::format("train: --{}: only with --model", given));
 }
 
 Result<train::DecoderCell> ModelFlags::cell_of(const train::TrainCell& cell,
                                                std::uint64_t seed) const {
-  const auto sizes = train::decoder_sizes_of(model_);
+  auto sizes = train::decoder_sizes_of(model_);
   if (!sizes) return tl::unexpected(sizes.error());
+  if (!layers_.empty()) {
+    const auto layers = count_of(layers_, kMostLayers, "layers");
+    if (!layers) return tl::unexpected(layers.error());
+    sizes->layers = *layers;
+  }
   const auto batch = count_of(batch_.empty() ? "2" : batch_, kMostSequences, "batch");
   if (!batch) return tl::unexpected(batch.error());
   const auto length = count_of(length_.empty() ? "16" : length_, kMostTokens, "length");
@@ -81,7 +96,11 @@ Result<train::DecoderCell> ModelFlags::cell_of(const train::TrainCell& cell,
 }
 
 Result<train::DecoderOptions> ModelFlags::options(std::int64_t steps) const {
-  train::DecoderOptions options{.is_timed = is_timed_};
+  train::DecoderOptions options{.is_timed = is_timed_,
+                                .leaves_out_collectives = leaves_out_collectives_,
+                                .initial_path = initial_};
+  if (leaves_out_collectives_ && !is_timed_)
+    return fail(ErrorCode::usage, "train: --no-collectives: needs --time");
   if (warmup_.empty()) return options;
   const auto warmup = parse_count(warmup_, "train: --warmup");
   if (!warmup) return tl::unexpected(warmup.error());
@@ -92,6 +111,20 @@ Result<train::DecoderOptions> ModelFlags::options(std::int64_t steps) const {
                             warmup_, steps));
   options.warmup_steps = static_cast<std::int64_t>(*warmup);
   return options;
+}
+
+Result<void> ModelFlags::check_together(const train::DecoderCell& cell,
+                                        const train::DecoderOptions& options) {
+  if (options.leaves_out_collectives && (!cell.gpus || options.checks_baseline))
+    return fail(ErrorCode::usage,
+                "train: --no-collectives: times --runtime cuda alone; its numbers are no "
+                "training's, so that --check-baseline has nothing to compare");
+  if (cell.model == "m267" && !cell.gpus)
+    return fail(ErrorCode::usage,
+                "train: --model m267: the host runtime keeps every number as a double, so that "
+                "its weights, gradients and states need more than 10 GB; give --runtime cuda, "
+                "or --model tiny");
+  return {};
 }
 
 VerbResult result_of(train::DecoderReport made, const Session& session) {

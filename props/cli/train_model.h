@@ -21,6 +21,9 @@ class ModelFlags {
 
   // What the two kinds of cells share comes from `cell`; the seed is the session's.
   Result<train::DecoderCell> cell_of(const train::TrainCell& cell, std::uint64_t seed) const;
+  // An error for what no run can do.
+  static Result<void> check_together(const train::DecoderCell& cell,
+                                     const train::DecoderOptions& options);
   // What the flags of --time say.
   Result<train::DecoderOptions> options(std::int64_t steps) const;
 
@@ -30,7 +33,10 @@ class ModelFlags {
   std::string length_;
   std::string warmup_;
   std::string attention_;
+  std::string layers_;
+  std::string initial_;
   bool is_timed_ = false;
+  bool leaves_out_collectives_ = false;
 };
 
 VerbResult result_of(train::DecoderReport report, const Session& session);

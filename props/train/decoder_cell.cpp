@@ -35,6 +35,11 @@ ZeroConfig built_in_config(const DecoderCell& cell) {
   config.allgather_bucket_size = bucket;
   config.stage3_prefetch_bucket_size = bucket;
   config.stage3_param_persistence_threshold = cell.sizes.width;  // the norms
+  // Without bounds all of the model is whole between a forward and its backward: gathering ahead
+  // has no other, and what is used again sooner than the distance says is not released. What the
+  // distance keeps has to leave room for gathering ahead.
+  config.stage3_max_live_parameters = values_of(cell.sizes) / 2;
+  config.stage3_max_reuse_distance = values_of(cell.sizes) * 5 / 8;
   config.overlap_comm = true;                      // upstream's own default is stage 3 alone
   config.use_multi_rank_bucket_allreduce = false;  // each slice to its owner: half the bytes
   config.gradient_clipping = 0.0;
@@ -92,6 +97,9 @@ std::string flags_of(const DecoderCell& cell) {
       "--model {} --stage {} --world-size {} --dtype {} --batch {} --length {} --steps {}",
       cell.model, cell.stage, cell.world_size, precision_name(cell.precision), cell.batch,
       cell.length, cell.steps);
+  const auto known = decoder_sizes_of(cell.model);
+  if (known && known->layers != cell.sizes.layers)
+    flags += fmt::format(" --layers {}", cell.sizes.layers);
   if (cell.gpus) flags += " --runtime cuda";
   if (!cell.uses_cudnn) flags += " --attention own";
   if (cell.policy != "exact") flags += " --policy " + cell.policy;

@@ -12,6 +12,7 @@
 #include "props/train/cell_run.h"
 #include "props/train/decoder_trace.h"
 #include "props/train/gathered_ranks.h"
+#include "props/train/initial_state.h"
 
 namespace zeroproof::train {
 namespace {
@@ -156,6 +157,7 @@ DecoderReport train_on_cuda(const DecoderCell& cell, const DecoderOptions& optio
   CudaWorldOptions world_options = cuda_options(cell);
   world_options.is_poisoned = !options.is_timed;
   world_options.arithmetic = {.is_deterministic = !options.is_timed, .uses_cudnn = cell.uses_cudnn};
+  world_options.leaves_out_collectives = options.leaves_out_collectives;
   std::vector<DecoderRank> ranks;
   std::int64_t gpu_peak = 0;
   {
@@ -177,7 +179,18 @@ DecoderReport train_on_cuda(const DecoderCell& cell, const DecoderOptions& optio
   return report;
 }
 
+// By the first process alone; all of them end where it cannot be written.
+Result<void> write_initial(const DecoderCell& cell, const std::string& path) {
+  const bool is_writer = !cell.job || cell.job->rank() == 0;
+  Result<void> written;
+  if (is_writer) written = write_initial_state(cell, path);
+  return agree(cell.job.get(), written);
+}
+
 Result<DecoderReport> train_here(const DecoderCell& cell, const DecoderOptions& options) {
+  if (!options.initial_path.empty())
+    if (const auto written = write_initial(cell, options.initial_path); !written)
+      return tl::unexpected(written.error());
   if (!options.trace_path.empty()) {
     auto recorded = record_decoder(cell, options.trace_path);
     const bool is_over = !recorded || (cell.job && recorded->is_bad());

@@ -47,6 +47,9 @@ struct DecoderOptions {
   bool checks_baseline = false;
   bool is_timed = false;
   std::int64_t warmup_steps = 0;
+  bool leaves_out_collectives = false;  // of GPUs, to time a step without them
+  std::string initial_path =
+      {};  // empty for none; where weights and batches go before the first step
   std::string trace_path = {};  // empty for none; of a run of its own, in which nothing is compared
 };
 

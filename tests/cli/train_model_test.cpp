@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/command_line.h"
+#include "tests/read_file.h"
 
 namespace zeroproof::cli_test {
 namespace {
@@ -27,6 +28,27 @@ TEST(TrainModel, Repeats_byte_for_byte_and_follows_its_seed) {
   EXPECT_EQ(zeroproof(call + "1").out, zeroproof(call + "1").out);
   EXPECT_NE(Json::parse(zeroproof(call + "1").out)["losses"],
             Json::parse(zeroproof(call + "2").out)["losses"]);
+}
+
+TEST(TrainModel, Has_as_many_layers_as_it_is_told) {
+  const std::string call = "train --model tiny --batch 1 --length 4 --steps 2 --stage 2";
+  const Json two = Json::parse(zeroproof(call + " --json").out);
+  const Json same = Json::parse(zeroproof(call + " --json --layers 2").out);
+  const Json three = Json::parse(zeroproof(call + " --json --layers 3").out);
+  EXPECT_EQ(two, same);
+  EXPECT_LT(two["peak_bytes"], three["peak_bytes"]);
+  EXPECT_EQ(0, zeroproof(call + " --layers 3 --check-baseline").exit_code);
+}
+
+TEST(TrainModel, Writes_what_another_program_needs_to_train_the_same) {
+  const ScratchFolder scratch;
+  const std::string call = "train --model tiny --batch 1 --length 4 --steps 1 --save-initial ";
+  ASSERT_EQ(0, zeroproof(call + (scratch / "a.safetensors")).exit_code);
+  ASSERT_EQ(0, zeroproof(call + (scratch / "b.safetensors") + " --stage 3").exit_code);
+  EXPECT_EQ(read_file(scratch / "a.safetensors"), read_file(scratch / "b.safetensors"));
+  const CommandResult nowhere = zeroproof(call + (scratch / "none/a.safetensors"));
+  EXPECT_EQ(2, nowhere.exit_code);
+  EXPECT_NE(std::string::npos, nowhere.err.find("none/a.safetensors")) << nowhere.err;
 }
 
 TEST(TrainModel, Prints_times_only_when_asked) {
@@ -61,6 +83,11 @@ TEST(TrainModel, Refuses_what_does_not_go_together) {
       {"--model tiny --warmup 1", "needs --time"},
       {"--model tiny --time --warmup 3", "fewer than the 3 steps"},
       {"--length 4", "only with --model"},
+      {"--layers 4", "only with --model"},
+      {"--save-initial x", "only with --model"},
+      {"--model tiny --layers 0", "--layers 0"},
+      {"--model tiny --no-collectives", "needs --time"},
+      {"--model tiny --no-collectives --time", "--runtime cuda"},
       {"--model small", "tiny"},
   };
   for (const auto& [flags, text] : cases) {

@@ -3,7 +3,9 @@
 #
 #   tests/cuda/on_gpus.sh BIN [PART...]     BIN: a folder with zeroproof, zeroproof_engine_tests, fused_kernels_check
 #
-# Parts: kernels runtime schedules faults sanitizer times processes; all of them without a name. Logs lie in $OUT.
+# Parts: kernels runtime schedules faults sanitizer times processes conformance hooks, and where $BENCH has torch_baseline.py and
+# sweep.sh losses torch; all of them without a name. Logs lie in $OUT. Seen on two H200s: losses 160 s, torch 400 s,
+# of which the torch engines take 180.
 set -uo pipefail
 bin=$(cd -- "$1" && pwd) || exit 2
 shift
@@ -74,8 +76,28 @@ run_processes() {
   part processes 180 "$here/processes.sh" "$bin/zeroproof"
 }
 
+run_conformance() {
+  part conformance 200 python3 "$here/conformance.py" "$bin/zeroproof" --world-size "$world" --limit-s 190
+}
+run_hooks() { part hooks 200 python3 "$bench/hook_pairs.py" "$bin/zeroproof" --limit-s 30; }
+
+# compared NAME LIMIT SCRIPT FLAGS...: beside the torch engines of $BENCH.
+compared() {
+  local name=$1 limit=$2 script=$3
+  shift 3
+  [[ -n ${BENCH:-} ]] || { echo "skipped $name: BENCH names no folder with torch_baseline.py"; return; }
+  part "$name" "$limit" python3 "$bench/$script" "$bin/zeroproof" --bench "$BENCH" --out "$out/$name" "$@"
+}
+run_losses() {
+  local counts=1
+  ((gpus < 2)) || counts=1,2
+  compared losses 300 loss_curves.py --gpus "$counts"
+}
+run_torch() { compared torch 560 beside_torch.py --gpus "$gpus" --budget 220; }
+
+bench=$here/../../bench/cuda
 parts=("$@")
-((${#parts[@]})) || parts=(kernels runtime schedules faults sanitizer times processes)
+((${#parts[@]})) || parts=(kernels runtime schedules faults sanitizer times processes conformance hooks losses torch)
 for name in "${parts[@]}"; do
   declare -F "run_$name" >/dev/null || { echo "unknown part '$name'"; exit 2; }
   "run_$name"

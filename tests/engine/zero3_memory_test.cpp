@@ -62,12 +62,15 @@ std::int64_t gathered_bytes_max(int world_size, std::int64_t prefetch_elements,
   return most;
 }
 
+constexpr std::int64_t kModelBytes = kLayers * kLayerElements * std::int64_t{sizeof(float)};
+
 // A gather holds the slices of all ranks beside the parameters made of them; reducing and stepping
-// hold a bucket and a shard in the master's dtype.
-std::int64_t bound(std::int64_t gathered_layers) {
+// hold a bucket and a shard in the master's dtype, and a backward the shard that it has reduced.
+std::int64_t bound(std::int64_t gathered_layers, int world_size) {
   constexpr std::int64_t kCopies = 2;
   constexpr std::int64_t kReducing = 3 * kLayerElements;
-  return (kCopies * gathered_layers * kLayerElements + kReducing) * item_bytes(DType::float32);
+  return (kCopies * gathered_layers * kLayerElements + kReducing) * item_bytes(DType::float32) +
+         kModelBytes / world_size;
 }
 
 // One fetch gathers at most a prefetch bucket ahead, all of them together the live budget, each
@@ -77,16 +80,43 @@ TEST(Zero3Memory, Stays_below_the_live_budget_in_every_world) {
     const std::int64_t live = 3;
     const std::int64_t most =
         gathered_bytes_max(world_size, 2 * kLayerElements, live * kLayerElements);
-    EXPECT_LE(most, bound(live + 1)) << world_size;
-    EXPECT_LT(most, kLayers * kLayerElements * item_bytes(DType::float32)) << world_size;
+    EXPECT_LE(most, bound(live + 1, world_size)) << world_size;
+    EXPECT_LT(most, kModelBytes + kModelBytes / world_size) << world_size;
     EXPECT_GT(most, kLayerElements * item_bytes(DType::float32)) << "nothing was gathered";
+  }
+}
+
+// What a backward reduces has memory until it joins the window's sum: a forward finds it free.
+TEST(Zero3Memory, Holds_one_sum_of_gradients_between_steps) {
+  for (const int stage : {1, 2, 3}) {
+    HostWorld world({.world_size = 2});
+    world.run([&](Runtime& runtime) {
+      const CpuOps ops;
+      Autograd autograd(ops);
+      const auto model = deep_model();
+      const ZeroConfig config{.stage = stage,
+                              .reduce_bucket_size = kLayerElements,
+                              .stage3_param_persistence_threshold = 0,
+                              .stage3_max_reuse_distance = 0};
+      auto engine = Engine::initialize(autograd, *model, config, runtime).value();
+      const Tensor x = Tensor::full({2, kWidth}, 0.25, DType::float32);
+      engine->backward(mean(autograd, sq(autograd, engine->forward(x))));
+      engine->step();
+      const std::int64_t weights = stage == 3 ? kModelBytes / 2 : kModelBytes;
+      const std::int64_t optimizer = 3 * kModelBytes / 2;  // master and both moments
+      const std::int64_t window = kModelBytes / 2;
+      const std::int64_t buckets = stage == 3 ? 0 : kLayerElements * item_bytes(DType::float32);
+      EXPECT_EQ(weights + optimizer + window + buckets,
+                runtime.memory().stats(Placement::device).live_bytes)
+          << stage;
+    });
   }
 }
 
 TEST(Zero3Memory, Obeys_the_budget_of_live_parameters) {
   const std::int64_t free = gathered_bytes_max(2, kLayers * kLayerElements, 1'000'000);
   const std::int64_t limited = gathered_bytes_max(2, kLayers * kLayerElements, 3 * kLayerElements);
-  EXPECT_LE(limited, bound(4));
+  EXPECT_LE(limited, bound(4, 2));
   EXPECT_GT(free, limited);
 }
 

@@ -21,6 +21,7 @@ CudaRank::CudaRank(const CudaWorldOptions& options, int rank, const std::shared_
       world_size_(options.world_size),
       timeout_ms_(options.timeout_ms),
       device_(options.device),
+      leaves_out_collectives_(options.leaves_out_collectives),
       recording_(observers_of(options, rank)),
       gpu_(gpu),
       memory_(gpu, options.device, options.is_poisoned, recording_.accesses),
@@ -38,6 +39,7 @@ CudaRank::~CudaRank() {
 void CudaRank::join(host::GroupMembers members, std::shared_ptr<NcclClique> clique) {
   groups_.push_back(
       std::make_unique<NcclGroup>(std::move(members), std::move(clique), gpu_, streams_.log()));
+  if (leaves_out_collectives_) groups_.back()->leave_out();
 }
 
 std::optional<std::string> CudaRank::poll_error() {

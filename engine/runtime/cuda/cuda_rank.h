@@ -50,6 +50,7 @@ class CudaRank final : public Runtime {
   int world_size_;
   std::int64_t timeout_ms_;
   Device device_;
+  bool leaves_out_collectives_;
   RankObservers recording_;
   std::shared_ptr<Gpu> gpu_;
   host::HostClock clock_;

@@ -55,6 +55,8 @@ struct CudaWorldOptions {
   Device device = Device::cuda(0);   // what each rank's GPU counts as in its own process
   bool is_poisoned = true;           // what the contract calls garbage is NaN
   CudaArithmetic arithmetic = {};
+  // To time a program without them: a rank's own part stands in for what others would send.
+  bool leaves_out_collectives = false;
   std::vector<RankObservers> observers;  // empty, or one for each rank; must outlive the world
 };
 

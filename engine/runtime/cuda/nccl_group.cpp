@@ -93,9 +93,17 @@ Work NcclGroup::issue(Stream& stream, const Collective& collective) {
   check_and_note(stream, collective);
   throw_if_failed();
   gpu_->make_current();
+  const bool is_batched = is_batching_ && size() > 1 && collective.op == CollectiveOp::reduce;
+  if (is_batched) {
+    if (!is_left_out_) put_in_batch(stream, collective);
+    issued_.push_back({collective.op, collective.input.dtype(), collective.input.elements, {}});
+    return {static_cast<std::int64_t>(issued_.size()) - 1};
+  }
   const cudaStream_t queue = native(stream);
   if (size() == 1)
     run_alone(queue, collective);
+  else if (is_left_out_)
+    stand_in(queue, collective);
   else
     run(queue, collective);
   const bool has_data = collective.op != CollectiveOp::barrier;
@@ -121,6 +129,44 @@ void NcclGroup::run(cudaStream_t queue, const Collective& of) {
   });
 }
 
+void NcclGroup::put_in_batch(Stream& stream, const Collective& of) {
+  ZP_CHECK(batch_.empty() || batch_stream_ == &stream, "a batch of collectives on two streams");
+  if (batch_.empty()) batch_begin_ = issued_.size();
+  batch_stream_ = &stream;
+  auto* const data = static_cast<std::byte*>(data_of(of.output, native(stream)));
+  const auto count = static_cast<std::size_t>(of.input.elements);
+  const auto item = static_cast<std::size_t>(item_bytes(of.input.dtype()));
+  if (!batch_.empty()) {
+    Batched& last = batch_.back();
+    const bool is_behind = last.data + last.count * item == data;
+    if (is_behind && last.root == of.root && last.dtype == of.input.dtype() &&
+        last.reduce == of.reduce) {
+      last.count += count;
+      return;
+    }
+  }
+  batch_.push_back({data, count, of.input.dtype(), of.reduce, of.root});
+}
+
+// Before the group's end NCCL has queued nothing, so that the completion of all is behind it.
+void NcclGroup::end_batch() {
+  is_batching_ = false;
+  if (batch_.empty()) return;
+  const std::vector<Batched> batch = std::exchange(batch_, {});
+  const cudaStream_t queue = native(*batch_stream_);
+  clique_->call(rank(), [&](ncclComm_t comm) {
+    ncclResult_t result = ncclGroupStart();
+    for (const Batched& of : batch)
+      if (result == ncclSuccess)
+        result = ncclReduce(of.data, of.data, of.count, type_of(of.dtype), op_of(of.reduce),
+                            of.root, comm, queue);
+    const ncclResult_t ended = ncclGroupEnd();
+    return result == ncclSuccess ? ended : result;
+  });
+  const StreamEvent completion = batch_stream_->record();
+  for (std::size_t i = batch_begin_; i < issued_.size(); ++i) issued_[i].completion = completion;
+}
+
 void NcclGroup::run_alone(cudaStream_t queue, const Collective& of) {
   if (of.op == CollectiveOp::barrier || of.input.is_empty()) return;
   const void* const input = data_of(of.input, queue);
@@ -128,6 +174,23 @@ void NcclGroup::run_alone(cudaStream_t queue, const Collective& of) {
   if (input == output) return;
   ZP_CUDA(cudaMemcpyAsync(output, input, static_cast<std::size_t>(of.input.bytes()),
                           cudaMemcpyDeviceToDevice, queue));
+}
+
+// So that what follows has numbers of the right size.
+void NcclGroup::stand_in(cudaStream_t queue, const Collective& of) {
+  const bool is_gather = of.op == CollectiveOp::all_gather;
+  if (!is_gather && of.op != CollectiveOp::reduce_scatter) return;
+  const std::int64_t bytes = std::min(of.input.bytes(), of.output.bytes());
+  if (bytes == 0) return;
+  const auto* const input = static_cast<const std::byte*>(data_of(of.input, queue));
+  auto* const output = static_cast<std::byte*>(data_of(of.output, queue));
+  for (int part = 0; part < (is_gather ? size() : 1); ++part) {
+    std::byte* const to = output + (is_gather ? part * bytes : 0);
+    const std::byte* const from = input + (is_gather ? 0 : rank() * bytes);
+    if (from != to)
+      ZP_CUDA(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice,
+                              queue));
+  }
 }
 
 StreamEvent NcclGroup::completion(Work work) const {

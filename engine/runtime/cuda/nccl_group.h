@@ -19,6 +19,11 @@ class NcclGroup final : public host::CollectiveGroup {
   NcclGroup(host::GroupMembers members, std::shared_ptr<NcclClique> clique,
             std::shared_ptr<Gpu> gpu, host::StreamLog& log);
 
+  // Reductions to one root whose data lie one behind the other are one, and all are one launch.
+  void begin_batch() override { is_batching_ = true; }
+  void end_batch() override;
+  // From now on nothing is sent: the rank's own part stands in for what others would send.
+  void leave_out() { is_left_out_ = true; }
   void wait(Work work, Stream& stream) override;
   bool is_completed(Work work) override;
   void abort(const std::string& reason) override;
@@ -35,9 +40,20 @@ class NcclGroup final : public host::CollectiveGroup {
     StreamEvent completion;
   };
 
+  // A reduction of a batch, in place.
+  struct Batched {
+    std::byte* data;
+    std::size_t count;
+    DType dtype;
+    ReduceOp reduce;
+    int root;
+  };
+
   Work issue(Stream& stream, const host::Collective& collective) override;
+  void put_in_batch(Stream& stream, const host::Collective& collective);
   void run(cudaStream_t queue, const host::Collective& collective);
   void run_alone(cudaStream_t queue, const host::Collective& collective);
+  void stand_in(cudaStream_t queue, const host::Collective& collective);
 
   StreamEvent completion(Work work) const;
 
@@ -46,6 +62,11 @@ class NcclGroup final : public host::CollectiveGroup {
   DeviceBuffer signal_;  // of barriers
   std::vector<Issued> issued_;
   std::size_t oldest_ = 0;  // that may be pending
+  bool is_left_out_ = false;
+  bool is_batching_ = false;
+  Stream* batch_stream_ = nullptr;
+  std::vector<Batched> batch_;
+  std::size_t batch_begin_ = 0;  // the first of issued_ in it
 };
 
 }  // namespace zeroproof::cuda

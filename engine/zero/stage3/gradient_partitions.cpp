@@ -129,7 +129,7 @@ void GradientPartitions::partition(const ParameterList& parameters, const Tensor
     State& its = state(*parameter);
     const FlatRange own = its.sub_group->own(its.index);
     if (own.elements > 0) {
-      const Span target = Span::of(its.sub_group->pending(), own.begin, own.elements);
+      const Span target = Span::of(its.sub_group->open_pending(), own.begin, own.elements);
       const Span source = Span::of(slices, offset, own.elements);
       if (its.has_pending && !overwrites_pending()) {
         kernels.add(stream, target, source);
@@ -187,6 +187,7 @@ void GradientPartitions::commit() {
                           context_.config.managed_gradient_accumulation && context_.is_boundary;
   if (copies_now) copy_to_hp(true);
   for (State& its : states_) its.has_pending = false;
+  for (SubGroup& group : sub_groups_) group.close_pending(reducer_.stream());
   ++completed_backwards_;
   mark_window(context_, context_.has(Quirk::h3_micro_step_counts_forwards) ? micro_step_ + 1
                                                                            : completed_backwards_);

@@ -22,10 +22,8 @@ SubGroup::SubGroup(ZeroContext& context, ParameterList parameters)
   Memory& memory = context.runtime.memory();
   master_ = memory.allocate(elements_, config.master_dtype(), optimizer_placement(config));
   window_ = memory.allocate(elements_, config.accumulation_dtype(), optimizer_placement(config));
-  pending_ = memory.allocate(elements_, config.accumulation_dtype());
   Kernels& kernels = context.kernels();
   kernels.fill(context.compute(), Span::of(window_), 0.0);
-  kernels.fill(context.compute(), Span::of(pending_), 0.0);
   if (config.is_offloaded()) {
     hp_gradient_ = memory.allocate(elements_, config.master_dtype(), Placement::host);
     kernels.fill(context.compute(), Span::of(hp_gradient_), 0.0);
@@ -36,6 +34,17 @@ SubGroup::SubGroup(ZeroContext& context, ParameterList parameters)
     offset += parameter->slice_elements();
   }
   read_slices();
+}
+
+const Tensor& SubGroup::open_pending() {
+  if (!pending_.is_defined())
+    pending_ = context_.runtime.memory().allocate(elements_, context_.config.accumulation_dtype());
+  return pending_;
+}
+
+void SubGroup::close_pending(Stream& reduction) {
+  if (pending_.is_defined()) reduction.record_use(pending_);
+  pending_ = {};
 }
 
 void SubGroup::update(Span gradient, double divisor) {

@@ -30,8 +30,11 @@ class SubGroup {
   ShardOptimizer& optimizer() { return optimizer_; }
   // The window's gradients, in the accumulation dtype, where the master weights are.
   const Tensor& window() const { return window_; }
-  // What the running backward has reduced so far; on the device.
+  // What the running backward has reduced so far; on the device. It has memory from the first
+  // bucket on and gives it back with the window's sum: a forward has its activations there.
   const Tensor& pending() const { return pending_; }
+  const Tensor& open_pending();
+  void close_pending(Stream& reduction);  // which may still be at work on it
   // What the update reads where that is not the window itself (offload); undefined otherwise.
   const Tensor& hp_gradient() const { return hp_gradient_; }
 
