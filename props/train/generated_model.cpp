@@ -378,4 +378,15 @@ std::shared_ptr<nn::Module> make_generated_model(ModelKind kind, const ModelOpti
   return nullptr;
 }
 
+std::int64_t persistent_bytes(const CaseSpec& spec) {
+  std::int64_t persistent = 8;  // experts
+  for (const LayerSpec& layer : spec.layers) {
+    const int weight = layer.inputs * layer.outputs;
+    persistent += weight <= spec.persistence ? weight : 0;
+    persistent += layer.outputs <= spec.persistence ? layer.outputs : 0;
+  }
+  if (spec.experts == 0 || spec.persistence < 4) persistent -= 8;
+  return persistent * spec.engines * item_bytes(DType::float32);
+}
+
 }  // namespace zeroproof::train

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -67,5 +68,8 @@ class GeneratedModel final : public nn::Module {
   std::vector<std::shared_ptr<nn::Module>> layers_;
   std::shared_ptr<nn::Module> experts_;  // null: none
 };
+
+// Of what stage 3 never partitions in the models of a case, at most.
+std::int64_t persistent_bytes(const CaseSpec& spec);
 
 }  // namespace zeroproof::train

@@ -2,19 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <string>
 
-#include "engine/checkpoint/find_checkpoint.h"
-#include "engine/engine_error.h"
 #include "model/check.h"
 #include "model/functions.h"
 #include "model/transforms/transforms.h"
+#include "props/train/checkpoint_use.h"
 #include "props/train/engine_target.h"
 #include "props/train/generated_model.h"
 #include "props/train/kept_files.h"
 #include "props/train/misuse.h"
 #include "props/train/pass.h"
+#include "props/train/weight_visit.h"
 
 namespace zeroproof::train {
 namespace {
@@ -47,7 +46,7 @@ class GeneratedWindow {
     set_scale();
     for (std::size_t i = 0; i < static_cast<std::size_t>(spec_.accumulation); ++i) {
       const MicroSpec& micro = spec_.micros.at(first_micro() + i);
-      if (!is_lost) keep(static_cast<Restores>(micro.restores));
+      if (!is_lost) try_checkpoint(static_cast<Restores>(micro.restores));
       set_boundary(i);
       record_boundary(i);
       run_micro(micro);
@@ -84,64 +83,22 @@ class GeneratedWindow {
     if (restores == Restores::none || restores >= Restores::saved) return;
     const std::string tag = restores == Restores::tagged ? "kept" : "";
     if (engines_) {
-      save(tag);
+      const CheckpointUse checkpoints(spec_, pass_);
+      checkpoints.save(tag);
       Pass lost = pass_;
       GeneratedWindow(spec_, lost).train(true, restores != Restores::unstepped);
-      if (restores == Restores::tagged) save("later");
+      if (restores == Restores::tagged) checkpoints.save("later");
       engines_->take_values();
       if (spec_.stage < 3) overwrite_weights();
-      for_all([&](Engine& engine, const std::string& folder) {
-        check(engine.load_checkpoint(folder, {.tag = tag, .files = files()}));
-      });
+      checkpoints.load(tag);
     }
   }
 
   // What stops a program, and changes nothing.
-  void keep(Restores restores) {
+  void try_checkpoint(Restores restores) {
     if (restores < Restores::saved) return;
-    bool is_refused = true;
-    if (engines_ && restores != Restores::missing) save("kept");
-    if (engines_ && restores == Restores::damaged && pass_.target().rank() == 0) damage();
-    if (engines_ && restores != Restores::saved)
-      for_all([&](Engine& engine, const std::string& folder) {
-        const std::string from = restores == Restores::missing ? folder + "-none" : folder;
-        const EngineCheckpointOptions options{.tag = "kept", .files = files()};
-        is_refused = is_refused && !engine.load_checkpoint(from, options);
-      });
+    const bool is_refused = !engines_ || CheckpointUse(spec_, pass_).try_out(restores);
     record("refused/load", {is_refused ? 1.0 : 0.0});
-  }
-
-  void save(const std::string& tag) {
-    for_all([&](Engine& engine, const std::string& folder) {
-      check(engine.save_checkpoint(folder, {.tag = tag, .files = files()}));
-    });
-  }
-
-  // One bit of one file, another one in each window.
-  void damage() {
-    for_all([&](Engine&, const std::string& folder) {
-      std::vector<std::string> paths;
-      const auto checkpoint = find_checkpoint(*files(), folder, "kept");
-      if (checkpoint) add_files_below(*checkpoint, paths);
-      if (paths.empty()) return;
-      const std::string& path = paths[static_cast<std::size_t>(pass_.step_number()) % paths.size()];
-      std::string bytes = files()->read(path, kFileBytesMax).value_or("");
-      if (bytes.empty()) return;
-      bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
-      const auto file = files()->create(path);
-      if (file) (void)write_all(**file, bytes);
-    });
-  }
-
-  void add_files_below(const std::string& folder, std::vector<std::string>& paths) {
-    for (const std::string& name : files()->list(folder).value_or(std::vector<std::string>{})) {
-      const std::string path = folder + "/" + name;
-      if (files()->read(path, kFileBytesMax)) {
-        paths.push_back(path);
-      } else {
-        add_files_below(path, paths);
-      }
-    }
   }
 
   std::int64_t live_bytes() {
@@ -152,27 +109,8 @@ class GeneratedWindow {
   // Of stage 3 a window leaves nothing whole but what is persistent.
   void record_bytes(std::int64_t more) {
     if (spec_.stage != 3 || spec_.returns != 0) return;
-    std::int64_t persistent = 8;  // experts
-    for (const LayerSpec& layer : spec_.layers) {
-      const int weight = layer.inputs * layer.outputs;
-      persistent += weight <= spec_.persistence ? weight : 0;
-      persistent += layer.outputs <= spec_.persistence ? layer.outputs : 0;
-    }
-    if (spec_.experts == 0 || spec_.persistence < 4) persistent -= 8;
-    const std::int64_t room = persistent * spec_.engines * item_bytes(DType::float32);
+    const std::int64_t room = persistent_bytes(spec_);
     record("bytes that stay", {static_cast<double>(std::max<std::int64_t>(more - room, 0))});
-  }
-
-  FileSystem* files() const { return pass_.scenario().files.get(); }
-
-  static void check(const Result<void>& done) {
-    if (!done) throw std::runtime_error(done.error().text);
-  }
-
-  // With the engine and the folder of its checkpoints.
-  void for_all(const std::function<void(Engine& engine, const std::string& folder)>& call) {
-    for (std::size_t i = 0; i < engines(); ++i)
-      call(engines_->engine(i), "engine" + std::to_string(i));
   }
 
   void record(const std::string& name, const std::vector<double>& values) {
@@ -195,8 +133,8 @@ class GeneratedWindow {
   using Losses = TensorList;
 
   void run_micro(const MicroSpec& micro) {
-    visit_weights(static_cast<Gathers>(micro.gathers));
-    if (micro.guards != 0) evaluate_guards();
+    visit_weights(spec_, pass_, static_cast<Gathers>(micro.gathers));
+    if (micro.guards != 0) evaluate_guards(pass_);
     if (micro.abandons != 0) abandon_forward(micro);
     if (micro.idle_forward == 1) {
       const GradMode disabled(pass_.autograd(), false);
@@ -343,138 +281,11 @@ class GeneratedWindow {
         engines_->engine(0).set_leaf_module(*module.module);
   }
 
-  // The user's own business with the weights, in the order and as often as the program of this rank
-  // has them.
-  void visit_weights(Gathers gathers) {
-    if (gathers == Gathers::none) return;
-    std::vector<nn::NamedParameter> named = pass_.target().module(0).named_parameters();
-    const auto look = [&] { look_at(named); };
-    switch (gathers) {
-      case Gathers::first_changes:
-        return change(named, 0);
-      case Gathers::last_changes:
-        return change(named, spec_.ranks - 1);
-      case Gathers::breaks:
-        return catch_injected([&] {
-          in_context(named, std::nullopt, [&] {
-            look();
-            throw Injected("injected where weights are gathered");
-          });
-        });
-      case Gathers::unannounced:
-        return change_unannounced(named);
-      case Gathers::nested:
-        return look_in_nested(named);
-      default:
-        return in_context(named, std::nullopt, look);
-    }
-  }
-
-  void look_at(const std::vector<nn::NamedParameter>& named) {
-    for (const nn::NamedParameter& parameter : named)
-      pass_.target().record("weight " + parameter.name, parameter.tensor);
-  }
-
-  void in_context(const std::vector<nn::NamedParameter>& named, std::optional<int> modifier,
-                  const std::function<void()>& body) {
-    if (!engines_ || spec_.stage != 3) return body();
-    TensorList list;
-    for (const nn::NamedParameter& parameter : named) list.push_back(parameter.tensor);
-    if (pass_.target().rank() % 2 == 1 && !list.empty()) {
-      std::ranges::reverse(list);
-      list.push_back(list.front());
-    }
-    engines_->engine(0).gathered_parameters(list, modifier, body);
-  }
-
-  // Where weights are whole everywhere, every rank does it for itself.
-  void change(const std::vector<nn::NamedParameter>& named, int modifier) {
-    const bool is_alone = engines_ && spec_.stage == 3;
-    in_context(named, modifier, [&] {
-      if (is_alone && pass_.target().rank() != modifier) return;
-      for (const nn::NamedParameter& parameter : named) set_all(parameter.tensor);
-    });
-  }
-
-  // Another value for each window and element.
-  void set_all(const Tensor& weight, double factor = 0.25) {
-    std::vector<double> values;
-    for (std::int64_t i = 0; i < weight.numel(); ++i)
-      values.push_back(factor * static_cast<double>(1 + (i + pass_.step_number()) % 4));
-    const GradMode disabled(pass_.autograd(), false);
-    pass_.autograd().ops().copy_in_place(weight.detach(),
-                                         Tensor::of(values, weight.sizes(), weight.dtype()));
-  }
-
-  // Every rank is told, and nothing has changed.
-  void change_unannounced(const std::vector<nn::NamedParameter>& named) {
-    const bool changes = pass_.target().rank() == spec_.ranks - 1;
-    const bool is_refused = !engines_ || is_refused_with(EngineErrorId::f7, [&] {
-      in_context(named, std::nullopt, [&] {
-        for (const nn::NamedParameter& parameter : named)
-          if (changes) set_all(parameter.tensor, 8.0);
-      });
-    });
-    record("a change is refused", {is_refused ? 1.0 : 0.0});
-  }
-
-  void look_in_nested(const std::vector<nn::NamedParameter>& named) {
-    const auto middle = named.begin() + (std::ssize(named) + 1) / 2;
-    const std::vector<nn::NamedParameter> outer(named.begin(), middle);
-    const std::vector<nn::NamedParameter> inner(middle, named.end());
-    bool is_refused = !engines_ || spec_.stage != 3;
-    in_context(outer, std::nullopt, [&] {
-      in_context(inner, std::nullopt, [&] { look_at(inner); });
-      if (!is_refused)
-        is_refused =
-            is_refused_with(EngineErrorId::f6, [&] { in_context(named, std::nullopt, [] {}); });
-      look_at(outer);
-    });
-    record("an overlapping context is refused", {is_refused ? 1.0 : 0.0});
-  }
-
-  static bool is_refused_with(EngineErrorId id, const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const EngineError& error) {
-      return error.id() == id;
-    }
-    return false;
-  }
-
-  static void catch_injected(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Injected&) {
-    }
-  }
-
-  // The compiler looks at the weights, and nothing may come of it.
-  void evaluate_guards() {
-    const std::int64_t before = whole_elements();
-    if (engines_) {
-      engines_->engine(0).set_guard_evaluation(true);
-      for (const nn::NamedModule& module : engines_->module(0).named_modules())
-        for (Tensor* parameter : module.module->own_parameters())
-          (void)module.module->read(*parameter);
-      engines_->engine(0).set_guard_evaluation(false);
-    }
-    record("elements that guards gather", {static_cast<double>(whole_elements() - before)});
-  }
-
-  // That are on this rank right now; nothing of the baseline's is sharded.
-  std::int64_t whole_elements() {
-    std::int64_t elements = 0;
-    for (const nn::NamedParameter& parameter : pass_.target().module(0).named_parameters())
-      elements += engines_ ? parameter.tensor.numel() : 0;
-    return elements;
-  }
-
   // A forward that gets no backward, and whose weights are given up.
   void abandon_forward(const MicroSpec& micro) {
     forward(micro);
     if (engines_) engines_->engine(0).release_gathered_parameters();
-    record("elements of what is given up", {static_cast<double>(whole_elements())});
+    record("elements of what is given up", {static_cast<double>(whole_elements(pass_))});
   }
 
   Losses forward(const MicroSpec& micro) {
@@ -541,8 +352,6 @@ class GeneratedWindow {
       pass_.differentiate(loss, retain_graph, 0);
     }
   }
-
-  static constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 20U;
 
   const CaseSpec& spec_;
   Pass& pass_;

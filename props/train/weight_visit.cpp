@@ -1,0 +1,159 @@
+#include "props/train/weight_visit.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine_error.h"
+#include "props/train/engine_target.h"
+
+namespace zeroproof::train {
+namespace {
+
+class WeightVisit {
+ public:
+  WeightVisit(const CaseSpec& spec, Pass& pass)
+      : spec_(spec), pass_(pass), engines_(dynamic_cast<EngineTarget*>(&pass.target())) {}
+
+  void run(Gathers gathers) {
+    std::vector<nn::NamedParameter> named = pass_.target().module(0).named_parameters();
+    const auto look = [&] { look_at(named); };
+    switch (gathers) {
+      case Gathers::first_changes:
+        return change(named, 0);
+      case Gathers::last_changes:
+        return change(named, spec_.ranks - 1);
+      case Gathers::breaks:
+        return catch_injected([&] {
+          in_context(named, std::nullopt, [&] {
+            look();
+            throw Injected("injected where weights are gathered");
+          });
+        });
+      case Gathers::unannounced:
+        return change_unannounced(named);
+      case Gathers::nested:
+        return look_in_nested(named);
+      default:
+        return in_context(named, std::nullopt, look);
+    }
+  }
+
+ private:
+  void look_at(const std::vector<nn::NamedParameter>& named) {
+    for (const nn::NamedParameter& parameter : named)
+      pass_.target().record("weight " + parameter.name, parameter.tensor);
+  }
+
+  void in_context(const std::vector<nn::NamedParameter>& named, std::optional<int> modifier,
+                  const std::function<void()>& body) {
+    if (!engines_ || spec_.stage != 3) return body();
+    TensorList list;
+    for (const nn::NamedParameter& parameter : named) list.push_back(parameter.tensor);
+    if (pass_.target().rank() % 2 == 1 && !list.empty()) {
+      std::ranges::reverse(list);
+      list.push_back(list.front());
+    }
+    engines_->engine(0).gathered_parameters(list, modifier, body);
+  }
+
+  // Where weights are whole everywhere, every rank does it for itself.
+  void change(const std::vector<nn::NamedParameter>& named, int modifier) {
+    const bool is_alone = engines_ && spec_.stage == 3;
+    in_context(named, modifier, [&] {
+      if (is_alone && pass_.target().rank() != modifier) return;
+      for (const nn::NamedParameter& parameter : named) set_all(parameter.tensor);
+    });
+  }
+
+  // Another value for each window and element.
+  void set_all(const Tensor& weight, double factor = 0.25) {
+    std::vector<double> values;
+    for (std::int64_t i = 0; i < weight.numel(); ++i)
+      values.push_back(factor * static_cast<double>(1 + (i + pass_.step_number()) % 4));
+    const GradMode disabled(pass_.autograd(), false);
+    pass_.autograd().ops().copy_in_place(weight.detach(),
+                                         Tensor::of(values, weight.sizes(), weight.dtype()));
+  }
+
+  // Every rank is told, and nothing has changed.
+  void change_unannounced(const std::vector<nn::NamedParameter>& named) {
+    const bool changes = pass_.target().rank() == spec_.ranks - 1;
+    const bool is_refused = !engines_ || is_refused_with(EngineErrorId::f7, [&] {
+      in_context(named, std::nullopt, [&] {
+        for (const nn::NamedParameter& parameter : named)
+          if (changes) set_all(parameter.tensor, 8.0);
+      });
+    });
+    record("a change is refused", {is_refused ? 1.0 : 0.0});
+  }
+
+  void look_in_nested(const std::vector<nn::NamedParameter>& named) {
+    const auto middle = named.begin() + (std::ssize(named) + 1) / 2;
+    const std::vector<nn::NamedParameter> outer(named.begin(), middle);
+    const std::vector<nn::NamedParameter> inner(middle, named.end());
+    bool is_refused = !engines_ || spec_.stage != 3;
+    in_context(outer, std::nullopt, [&] {
+      in_context(inner, std::nullopt, [&] { look_at(inner); });
+      if (!is_refused)
+        is_refused =
+            is_refused_with(EngineErrorId::f6, [&] { in_context(named, std::nullopt, [] {}); });
+      look_at(outer);
+    });
+    record("an overlapping context is refused", {is_refused ? 1.0 : 0.0});
+  }
+
+  static bool is_refused_with(EngineErrorId id, const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const EngineError& error) {
+      return error.id() == id;
+    }
+    return false;
+  }
+
+  static void catch_injected(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Injected&) {
+    }
+  }
+
+  void record(const std::string& name, const std::vector<double>& values) {
+    pass_.target().record(name, Tensor::of(values, {std::ssize(values)}));
+  }
+
+  const CaseSpec& spec_;
+  Pass& pass_;
+  EngineTarget* engines_;  // null: the baseline
+};
+
+}  // namespace
+
+void visit_weights(const CaseSpec& spec, Pass& pass, Gathers gathers) {
+  if (gathers != Gathers::none) WeightVisit(spec, pass).run(gathers);
+}
+
+void evaluate_guards(Pass& pass) {
+  const std::int64_t before = whole_elements(pass);
+  if (auto* const engines = dynamic_cast<EngineTarget*>(&pass.target())) {
+    engines->engine(0).set_guard_evaluation(true);
+    for (const nn::NamedModule& module : engines->module(0).named_modules())
+      for (Tensor* parameter : module.module->own_parameters())
+        (void)module.module->read(*parameter);
+    engines->engine(0).set_guard_evaluation(false);
+  }
+  const auto more = static_cast<double>(whole_elements(pass) - before);
+  pass.target().record("elements that guards gather", Tensor::of({more}, {1}));
+}
+
+std::int64_t whole_elements(Pass& pass) {
+  std::int64_t elements = 0;
+  if (!dynamic_cast<EngineTarget*>(&pass.target())) return elements;
+  for (const nn::NamedParameter& parameter : pass.target().module(0).named_parameters())
+    elements += parameter.tensor.numel();
+  return elements;
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+#include "props/train/case_spec.h"
+#include "props/train/pass.h"
+
+namespace zeroproof::train {
+
+// The user's own business with the weights, in the order and as often as the program of this rank
+// has them; the same text for engines and baseline. `spec` and `pass` must outlive the call.
+void visit_weights(const CaseSpec& spec, Pass& pass, Gathers gathers);
+// The compiler of skipped frames looks at the weights, and nothing may come of it.
+void evaluate_guards(Pass& pass);
+// Elements of the first engine's weights that are on this rank right now; nothing of the baseline's
+// is sharded: none.
+std::int64_t whole_elements(Pass& pass);
+
+}  // namespace zeroproof::train
