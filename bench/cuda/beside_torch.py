@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The engine on GPUs beside the torch engines, in one run and one table.
 
-  bench/cuda/beside_torch.py ZEROPROOF --bench DIR [--gpus N] [--lengths 1024,512] [--budget SECONDS] [--out DIR]
+  bench/cuda/beside_torch.py ZEROPROOF --bench DIR [--gpus N] [--lengths 1024,512] [--turns N] [--budget SECONDS] [--out DIR]
 
 DIR has sweep.sh and torch_baseline.py (../shared/prototype/bench). M267 in bf16, 8 sequences a GPU, medians of 20
-iterations behind 20. Ours runs before the torch engines and once more behind them, so that a drift of the machine shows.
+iterations behind 20. Ours runs, without and with its CUDA graph in N turns, before the torch engines and once more behind them, so that a drift of the machine shows.
 Torch engines that fail are rows that say so. The last column is ours by the best torch engine of that length.
 """
 import argparse
@@ -40,10 +40,10 @@ def run_torch(options, out):
     return [json.loads(line) for line in results.read_text().splitlines() if line.startswith("{")] if results.exists() else []
 
 
-def run_ours(options, stage, length, gpus):
+def run_ours(options, stage, length, gpus, graph):
     command = [options.zeroproof, "train", "--runtime", "cuda", "--model", "m267", "--dtype", "bf16", "--batch", "8",
                "--steps", "40", "--time", "--warmup", "20", "--world-size", str(gpus), "--stage", str(stage),
-               "--length", str(length), "--json"]
+               "--length", str(length), "--json"] + (["--cuda-graph"] if graph else [])
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=90)
         report = json.loads(done.stdout)
@@ -57,9 +57,9 @@ def our_rows(options, when):
     rows = []
     for length in options.lengths:
         cells = [(0, 1)] if options.gpus == 1 else [(0, 1), (1, options.gpus), (2, options.gpus), (3, options.gpus)]
-        for stage, gpus in cells:
-            report = run_ours(options, stage, length, gpus)
-            name = f"zeroproof stage {stage}" if gpus > 1 else "zeroproof unsharded"
+        for stage, gpus, graph in [(*cell, graph) for cell in cells for graph in (False, True)]:
+            report = run_ours(options, stage, length, gpus, graph)
+            name = (f"zeroproof stage {stage}" if gpus > 1 else "zeroproof unsharded") + (", graph" if graph else "")
             row = {"engine": f"{name}, {when}", "gpus": gpus, "length": length, "failed": report.get("failed")}
             if not row["failed"]:
                 times = report["iteration_ms"]
@@ -112,12 +112,13 @@ def main():
     parser.add_argument("--bench", required=True)
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--lengths", type=lambda text: [int(word) for word in text.split(",")], default=[1024, 512])
+    parser.add_argument("--turns", type=int, default=1, help="of ours before the torch engines")
     parser.add_argument("--budget", type=int, default=300, help="seconds for the torch engines")
     parser.add_argument("--out", default="out/beside_torch")
     options = parser.parse_args()
     out = pathlib.Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
-    rows = our_rows(options, "before")
+    rows = [row for turn in range(options.turns) for row in our_rows(options, f"before {turn}" if turn else "before")]
     results = run_torch(options, out)
     rows += torch_rows(results, options.gpus) + our_rows(options, "behind")
     show(rows, floors(results))

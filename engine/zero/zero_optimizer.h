@@ -55,6 +55,8 @@ class ZeroOptimizer {
   virtual void finalize_unmanaged() = 0;
   // The update. `is_applied` false: overflow.
   virtual StepOutcome step() = 0;
+  // A replay took the step that was captured once more.
+  virtual void count_replayed_step() = 0;
   virtual void zero_grad() = 0;  // gradients, accumulators, the window so far
 
   // Stage 3 alone; nothing elsewhere. See Engine.

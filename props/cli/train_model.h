@@ -31,6 +31,7 @@ class ModelFlags {
   std::string warmup_;
   std::string attention_;
   bool is_timed_ = false;
+  bool uses_cuda_graph_ = false;
 };
 
 VerbResult result_of(train::DecoderReport report, const Session& session);

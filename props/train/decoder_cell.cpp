@@ -93,6 +93,7 @@ std::string flags_of(const DecoderCell& cell) {
       cell.model, cell.stage, cell.world_size, precision_name(cell.precision), cell.batch,
       cell.length, cell.steps);
   if (cell.gpus) flags += " --runtime cuda";
+  if (cell.uses_cuda_graph) flags += " --cuda-graph";
   if (!cell.uses_cudnn) flags += " --attention own";
   if (cell.policy != "exact") flags += " --policy " + cell.policy;
   if (!cell.quirks.is_empty()) flags += " --quirks " + cell.quirks.text();

@@ -61,6 +61,8 @@ TEST(TrainModel, Refuses_what_does_not_go_together) {
       {"--model tiny --warmup 1", "needs --time"},
       {"--model tiny --time --warmup 3", "fewer than the 3 steps"},
       {"--length 4", "only with --model"},
+      {"--cuda-graph", "only with --model"},
+      {"--model tiny --cuda-graph", "give --runtime cuda"},
       {"--model small", "tiny"},
   };
   for (const auto& [flags, text] : cases) {

@@ -9,6 +9,8 @@
 
 namespace zeroproof::cuda {
 
+class CapturedUpdates;
+
 // Kernels on the GPU's queues, with the bits of HostKernels; sums of squares beyond
 // kOrderedSumMax elements excepted, whose order is another fixed one. Elements that the host keeps
 // are uploaded to be read; they cannot be written. `log` must outlive it.
@@ -25,8 +27,14 @@ class CudaKernels final : public Kernels {
   void count_non_finite(Stream& stream, const Span& target, const Span& source) override;
   void adam(Stream& stream, const AdamUpdate& update) override;
   void sgd(Stream& stream, const SgdUpdate& update) override;
+  void clip_factor(Stream& stream, const Span& factor, const Span& squares,
+                   const ClipRule& rule) override;
+  void scale_by(Stream& stream, const Span& target, const Span& factor) override;
   std::vector<double> read(Stream& stream, const Span& source) override;
   void write(Stream& stream, const Span& target, const std::vector<double>& values) override;
+
+  // Where updates that are captured are noted; null: nothing is captured.
+  void collect_updates(CapturedUpdates* updates) { updates_ = updates; }
 
  private:
   class Source;
@@ -37,6 +45,7 @@ class CudaKernels final : public Kernels {
   const host::StreamLog& log_;
   CopyBatch copies_;
   DeviceBuffer partials_;  // of sums
+  CapturedUpdates* updates_ = nullptr;
 };
 
 }  // namespace zeroproof::cuda

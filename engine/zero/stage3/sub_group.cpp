@@ -38,7 +38,7 @@ SubGroup::SubGroup(ZeroContext& context, ParameterList parameters)
   read_slices();
 }
 
-void SubGroup::update(Span gradient, double divisor) {
+void SubGroup::update(Span gradient, const GradientDivisor& divisor) {
   optimizer_.step(context_.compute(), Span::of(master_), gradient, divisor, {});
   write_back();
 }
