@@ -26,6 +26,7 @@ Result<void> Engine::Core::capture(const std::function<void()>& iteration) {
     return fail(ErrorCode::cannot_run, "an iteration cannot be captured: " + obstacle);
   graph_ = nullptr;
   const Counters before = counters;
+  optimizer->begin_capture();
   context.events.mark("iteration_captured");
   graph_ = context.runtime.graphs()->capture(iteration);
   ZP_CHECK(counters.global_steps == before.global_steps + 1 && counters.backwards == 0,

@@ -5,6 +5,7 @@
 #include "engine/runtime/cuda/captured_updates.h"
 #include "engine/runtime/cuda/check.h"
 #include "engine/runtime/cuda/cuda_stream.h"
+#include "engine/runtime/cuda/fused/adam.h"
 #include "engine/runtime/cuda/kernels/launches.h"
 #include "engine/runtime/host/elements.h"
 #include "model/check.h"
@@ -54,8 +55,10 @@ class CudaKernels::Source {
   Strided view_;
 };
 
-CudaKernels::CudaKernels(std::shared_ptr<Gpu> gpu, const host::StreamLog& log)
+CudaKernels::CudaKernels(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic,
+                         const host::StreamLog& log)
     : gpu_(std::move(gpu)),
+      arithmetic_(arithmetic),
       log_(log),
       copies_(gpu_),
       partials_(gpu_, kPartials * static_cast<std::int64_t>(sizeof(double)), Placement::device) {
@@ -128,12 +131,14 @@ void CudaKernels::adam(Stream& stream, const AdamUpdate& update) {
   const std::int64_t elements = update.parameter.elements;
   check_equal_length(update.parameter, update.grad);
   const Source grad(*this, stream, update.grad);
-  ZP_CUDA(launch_adam(
-      native(stream),
-      {updated(stream, update.parameter, elements), grad.view(),
-       updated(stream, update.exp_avg, elements), updated(stream, update.exp_avg_sq, elements),
-       update.copy.is_empty() ? Strided{} : updated(stream, update.copy, elements)},
-      adam_rule(update)));
+  const AdamTensors tensors = {
+      updated(stream, update.parameter, elements), grad.view(),
+      updated(stream, update.exp_avg, elements), updated(stream, update.exp_avg_sq, elements),
+      update.copy.is_empty() ? Strided{} : updated(stream, update.copy, elements)};
+  const AdamRule rule = adam_rule(update);
+  if (arithmetic_.is_deterministic || !launch_fast_adam(native(stream), tensors, rule))
+    ZP_CUDA(launch_adam(native(stream), tensors, rule));
+  ZP_CUDA(cudaGetLastError());
   if (updates_) updates_->add(handle(stream), update);
 }
 

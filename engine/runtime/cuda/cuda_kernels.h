@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "engine/runtime/cuda/copy_batch.h"
+#include "engine/runtime/cuda/cuda_world.h"
 #include "engine/runtime/cuda/device_buffer.h"
 #include "engine/runtime/host/host_stream.h"
 #include "engine/runtime/kernels.h"
@@ -12,11 +13,12 @@ namespace zeroproof::cuda {
 class CapturedUpdates;
 
 // Kernels on the GPU's queues, with the bits of HostKernels; sums of squares beyond
-// kOrderedSumMax elements excepted, whose order is another fixed one. Elements that the host keeps
+// kOrderedSumMax elements excepted, whose order is another fixed one, and Adam where the fastest
+// arithmetic is asked for. Elements that the host keeps
 // are uploaded to be read; they cannot be written. `log` must outlive it.
 class CudaKernels final : public Kernels {
  public:
-  CudaKernels(std::shared_ptr<Gpu> gpu, const host::StreamLog& log);
+  CudaKernels(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic, const host::StreamLog& log);
 
   void fill(Stream& stream, const Span& target, double value) override;
   void copy(Stream& stream, const Span& target, const Span& source, double factor = 1.0) override;
@@ -42,6 +44,7 @@ class CudaKernels final : public Kernels {
   Strided updated(Stream& stream, const Span& span, std::int64_t elements) const;
 
   std::shared_ptr<Gpu> gpu_;
+  CudaArithmetic arithmetic_;
   const host::StreamLog& log_;
   CopyBatch copies_;
   DeviceBuffer partials_;  // of sums

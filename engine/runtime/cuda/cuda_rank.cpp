@@ -25,7 +25,7 @@ CudaRank::CudaRank(const CudaWorldOptions& options, int rank, const std::shared_
       gpu_(gpu),
       memory_(gpu, options.device, options.is_poisoned, recording_.accesses),
       streams_(gpu, recording_.accesses),
-      kernels_(gpu, streams_.log()),
+      kernels_(gpu, options.arithmetic, streams_.log()),
       ops_(gpu, options.arithmetic),
       graphs_(gpu, kernels_) {
   gpu_->while_waiting = [this](std::int64_t waited_ms) { check_progress(waited_ms); };

@@ -42,6 +42,7 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   void finalize_unmanaged() override;
   StepOutcome step() override;
   void count_replayed_step() override;
+  void begin_capture() override;
   void zero_grad() override;
 
   std::vector<FullTensor> full_gradients() override;

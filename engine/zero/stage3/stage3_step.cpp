@@ -40,6 +40,11 @@ void Zero3Optimizer::count_replayed_step() {
   for (SubGroup& group : sub_groups_) group.optimizer().set_steps(group.optimizer().steps() + 1);
 }
 
+// Persistent parameters, which every step gathers anew.
+void Zero3Optimizer::begin_capture() {
+  coordinator_.release_and_reset_all();
+}
+
 void Zero3Optimizer::partition_all_parameters() {
   const Events::Call reported(context_.events, "z3.partition_all_parameters");
   coordinator_.release_and_reset_all();
