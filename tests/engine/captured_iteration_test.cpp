@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "engine/runtime/cuda/cuda_world.h"
+#include "engine/runtime/fault.h"
 #include "engine/runtime/host/host_world.h"
 #include "tests/engine/support/capturing_runtime.h"
 #include "tests/engine/support/small_models.h"
@@ -125,6 +126,45 @@ TEST_P(CudaGraphs, Replay_a_captured_iteration_with_the_bits_of_others) {
   world.run([&](Runtime& runtime) {
     const Outcome eager = train(GetParam(), runtime, kEagerSteps + 5, false);
     expect_equal(eager, train(GetParam(), runtime, kEagerSteps + 5, true));
+  });
+}
+
+std::string fault_of(Runtime& runtime, const std::function<void()>& work) {
+  try {
+    runtime.graphs()->capture(work);
+  } catch (const RuntimeFault& fault) {
+    return fault.what();
+  }
+  return "it was captured";
+}
+
+TEST(CudaGraphCapture, Refuses_what_no_replay_could_do_and_leaves_a_world_that_works) {
+  if (const std::string reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
+  CudaWorld world({.world_size = 1}, Gpus::open(1).value());
+  world.run([&](Runtime& runtime) {
+    Kernels& kernels = runtime.kernels();
+    Stream& stream = runtime.stream(StreamRole::compute);
+    const Tensor kept = runtime.memory().allocate(3, DType::float32);
+    Tensor earlier = runtime.memory().allocate(3, DType::float32);
+    kernels.fill(stream, Span::of(kept), 2.0);
+    EXPECT_THAT(fault_of(runtime, [&] { kernels.read(stream, Span::of(kept)); }),
+                HasSubstr("the host reads numbers of the GPU"));
+    EXPECT_THAT(fault_of(runtime,
+                         [&] {
+                           kernels.write(stream, Span::of(kept), {1, 2, 3});
+                         }),
+                HasSubstr("numbers of the host are copied"));
+    EXPECT_THAT(
+        fault_of(runtime, [&] { runtime.memory().allocate(3, DType::float32, Placement::host); }),
+        HasSubstr("memory of the host is taken"));
+    EXPECT_THAT(fault_of(runtime, [&] { earlier = {}; }),
+                HasSubstr("gives back memory that the one before it took"));
+    const auto graph =
+        runtime.graphs()->capture([&] { kernels.scale(stream, Span::of(kept), 3.0); });
+    EXPECT_EQ(kept.values(), std::vector<double>(3, 2.0)) << "nothing is done by a capture";
+    graph->replay();
+    graph->replay();
+    EXPECT_EQ(kept.values(), std::vector<double>(3, 18.0));
   });
 }
 

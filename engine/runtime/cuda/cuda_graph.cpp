@@ -17,11 +17,12 @@ using GraphHandle = std::unique_ptr<CUgraph_st, DestroyGraph>;
 class CudaGraph final : public DeviceGraph {
  public:
   CudaGraph(std::shared_ptr<Gpu> gpu, GraphHandle graph, std::shared_ptr<GraphArena> arena,
-            CapturedUpdates updates)
+            CapturedUpdates updates, bool& has_replayed)
       : gpu_(std::move(gpu)),
         graph_(std::move(graph)),
         arena_(std::move(arena)),
-        updates_(std::move(updates)) {
+        updates_(std::move(updates)),
+        has_replayed_(has_replayed) {
     // Communication goes first, as on the streams.
     ZP_CUDA(
         cudaGraphInstantiate(&executable_, graph_.get(), cudaGraphInstantiateFlagUseNodePriority));
@@ -39,6 +40,7 @@ class CudaGraph final : public DeviceGraph {
     gpu_->make_current();
     if (replays_ > 0) updates_.set(executable_, replays_);
     ++replays_;
+    has_replayed_ = true;
     gpu_->join_queues();
     ZP_CUDA(cudaGraphLaunch(executable_, gpu_->compute()));
     gpu_->fork_queues();
@@ -50,6 +52,7 @@ class CudaGraph final : public DeviceGraph {
   cudaGraphExec_t executable_ = nullptr;
   std::shared_ptr<GraphArena> arena_;
   CapturedUpdates updates_;
+  bool& has_replayed_;  // of what captured it
   std::int64_t replays_ = 0;
 };
 
@@ -88,8 +91,8 @@ std::unique_ptr<DeviceGraph> CudaGraphCapture::capture(const std::function<void(
   GraphHandle graph(gpu_->end_capture());
   if (graph == nullptr)
     throw RuntimeFault("CUDA could not capture the iteration: something in it cannot be captured");
-  auto made =
-      std::make_unique<CudaGraph>(gpu_, std::move(graph), std::move(arena), std::move(updates));
+  auto made = std::make_unique<CudaGraph>(gpu_, std::move(graph), std::move(arena),
+                                          std::move(updates), has_replayed_);
   if (is_carried)
     throw RuntimeFault(
         "the iteration gives back memory that the one before it took: a replay would not find it");

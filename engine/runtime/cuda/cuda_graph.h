@@ -15,11 +15,14 @@ class CudaGraphCapture final : public GraphCapture {
       : gpu_(std::move(gpu)), kernels_(kernels) {}
 
   bool is_capturing() const override { return gpu_->is_capturing(); }
+  // A replay was asked for: collectives of it are nobody's that a group knows.
+  bool has_replayed() const { return has_replayed_; }
   std::unique_ptr<DeviceGraph> capture(const std::function<void()>& work) override;
 
  private:
   std::shared_ptr<Gpu> gpu_;
   CudaKernels& kernels_;
+  bool has_replayed_ = false;
 };
 
 }  // namespace zeroproof::cuda

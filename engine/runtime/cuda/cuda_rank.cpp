@@ -62,7 +62,8 @@ void CudaRank::abort(const std::string& reason) {
 void CudaRank::check_progress(std::int64_t waited_ms) {
   for (const std::unique_ptr<NcclGroup>& group : groups_) group->throw_if_failed();
   if (waited_ms < timeout_ms_) return;
-  std::string what = "work that is no collective";
+  std::string what =
+      graphs_.has_replayed() ? "a replay of the captured iteration" : "work that is no collective";
   for (const std::unique_ptr<NcclGroup>& group : groups_)
     if (const std::optional<std::string> pending = group->pending()) what = *pending;
   const std::string reason = fmt::format("rank {} waited {} ms for {}", rank_, waited_ms, what);
