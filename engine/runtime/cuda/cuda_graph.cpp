@@ -91,12 +91,11 @@ std::unique_ptr<DeviceGraph> CudaGraphCapture::capture(const std::function<void(
   GraphHandle graph(gpu_->end_capture());
   if (graph == nullptr)
     throw RuntimeFault("CUDA could not capture the iteration: something in it cannot be captured");
-  auto made = std::make_unique<CudaGraph>(gpu_, std::move(graph), std::move(arena),
-                                          std::move(updates), has_replayed_);
   if (is_carried)
     throw RuntimeFault(
         "the iteration gives back memory that the one before it took: a replay would not find it");
-  return made;
+  return std::make_unique<CudaGraph>(gpu_, std::move(graph), std::move(arena), std::move(updates),
+                                     has_replayed_);
 }
 
 }  // namespace zeroproof::cuda
