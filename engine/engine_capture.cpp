@@ -1,6 +1,6 @@
 // An iteration whose device work is captured once and replayed.
 #include "engine/engine_core.h"
-#include "engine/precision/gradient_norm.h"
+#include "engine/runtime/clip_rule.h"
 #include "engine/zero/step_plan.h"
 #include "model/check.h"
 
