@@ -88,6 +88,15 @@ bool Engine::is_gradient_accumulation_boundary() const {
 void Engine::set_gradient_accumulation_boundary(bool is_boundary) {
   core_->set_boundary(is_boundary);
 }
+Result<void> Engine::capture(const std::function<void()>& iteration) {
+  return core_->capture(iteration);
+}
+void Engine::replay() {
+  core_->replay();
+}
+double Engine::replayed_grad_norm() const {
+  return core_->replayed_grad_norm();
+}
 void Engine::no_sync(const std::function<void()>& body) {
   core_->no_sync(body);
 }

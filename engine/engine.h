@@ -101,6 +101,18 @@ class Engine {
   bool is_gradient_accumulation_boundary() const;
   void set_gradient_accumulation_boundary(bool is_boundary);  // E9
 
+  // Captures one iteration, from its forwards to the step of a boundary, and takes that step: what
+  // the host does while `iteration` runs, hooks too, it does this once; what the device does is
+  // done again by each replay(), as one more step, on the same memory. So inputs go into fixed
+  // tensors, and what an iteration leaves, losses too, lies where the first one left it. Iterations
+  // of the same kind have run before. An error names what keeps the engine from it, and nothing has
+  // run; RuntimeFault as of GraphCapture.
+  Result<void> capture(const std::function<void()>& iteration);
+  void replay();
+  // Of the last step that capture() or replay() took, as StepOutcome has it of others. The host
+  // waits for the device.
+  double replayed_grad_norm() const;
+
   // Runs `body` without reducing (2.12, E6), or reducing once at its end (2.13, E8).
   void no_sync(const std::function<void()>& body);
   void coalesce_grad_reduction(const std::function<void()>& body);

@@ -43,6 +43,11 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void no_sync(const std::function<void()>& body);
   void coalesce(const std::function<void()>& body);
 
+  // engine_capture.cpp
+  Result<void> capture(const std::function<void()>& iteration);
+  void replay();
+  double replayed_grad_norm() const;
+
   // engine_checkpoint.cpp
   Result<void> save_checkpoint(const std::string& folder, const EngineCheckpointOptions& given);
   Result<void> load_checkpoint(const std::string& folder, const EngineCheckpointOptions& given);
@@ -140,6 +145,12 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   }
   bool is_running() const { return running_ > 0; }
 
+  std::string capture_obstacle() const;
+  void count_replayed(const Counters& of);
+  void run_captured();
+
+  std::unique_ptr<DeviceGraph> graph_;  // of the iteration that was captured
+  Counters captured_;                   // what one such iteration adds
   std::vector<HookHandle> handles_;
   std::vector<HookHandle> gradient_handles_;
   const bool is_quiet_ = !context.events.is_on();  // nobody records, nothing injects faults

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The engine on GPUs beside the torch engines, in one run and one table.
 
-  bench/cuda/beside_torch.py ZEROPROOF --bench DIR [--gpus N] [--lengths 1024,512] [--budget SECONDS] [--out DIR]
+  bench/cuda/beside_torch.py ZEROPROOF --bench DIR [--gpus N] [--lengths 1024,512] [--turns N] [--best] [--budget SECONDS] [--out DIR]
 
 DIR has sweep.sh and torch_baseline.py (../shared/prototype/bench). M267 in bf16, 8 sequences a GPU, medians of 20
-iterations behind 20. Ours runs before the torch engines and once more behind them, so that a drift of the machine shows.
+iterations behind 20. Ours runs, without and with its CUDA graph in N turns, before the torch engines and once more behind
+them, so that a drift of the machine shows.
 Torch engines that fail are rows that say so. The last column is ours by the best torch engine of that length. On several
 GPUs it ends with what issue 6 asks for: ratios, weak scaling, memory by the formula, and the overlap efficiency of
 performance_anchors 7, which is 1 - (T(N) - T(N without collectives)) / (reduce-scatter + all-gather alone).
@@ -17,8 +18,10 @@ import subprocess
 import sys
 
 
-def torch_plan(gpus, lengths):
+def torch_plan(gpus, lengths, best):
     """Most wanted first: what the budget leaves out is at the end."""
+    if best and gpus == 1:
+        return [{"engine": "single", "seq": length, "compile": "block", "graph": 1, "id": index} for index, length in enumerate(lengths)]
     if gpus == 1:
         rows = [{"engine": "floor"}]
         for length in lengths:
@@ -38,7 +41,7 @@ def torch_plan(gpus, lengths):
 
 def run_torch(options, out):
     plan = out / "given_plan.jsonl"
-    plan.write_text("".join(json.dumps(row) + "\n" for row in torch_plan(options.gpus, options.lengths)))
+    plan.write_text("".join(json.dumps(row) + "\n" for row in torch_plan(options.gpus, options.lengths, options.best)))
     environment = dict(os.environ, PLAN=str(plan), OUT=str(out), NGPU=str(options.gpus), BUDGET=str(options.budget))
     with open(out / "sweep.log", "w") as log:
         subprocess.run(["bash", str(pathlib.Path(options.bench) / "sweep.sh")], env=environment, stdout=log, stderr=log)
@@ -64,12 +67,12 @@ def our_rows(options, when, lengths, flags=()):
     rows = []
     for length in lengths:
         stages = (1, 2, 3) if length == max(options.lengths) else (1, 2)
-        sharded = [(stage, options.gpus) for stage in stages] if options.gpus > 1 else []
-        for stage, gpus in ([] if flags else [(0, 1)]) + sharded:
-            report = run_ours(options, stage, length, gpus, flags)
-            name = f"zeroproof stage {stage}" if gpus > 1 else "zeroproof unsharded"
+        cells = ([] if flags else [(0, 1)]) + ([(stage, options.gpus) for stage in stages] if options.gpus > 1 else [])
+        for stage, gpus, graph in [(*cell, graph) for cell in cells for graph in ((False,) if flags else (False, True))]:
+            report = run_ours(options, stage, length, gpus, [*flags, *(["--cuda-graph"] if graph else [])])
+            name = (f"zeroproof stage {stage}" if gpus > 1 else "zeroproof unsharded") + (", graph" if graph else "")
             row = {"engine": f"{name}, {when}", "stage": stage, "gpus": gpus, "length": length, "failed": report.get("failed"),
-                   "is_cut": bool(flags)}
+                   "is_cut": bool(flags), "is_graph": graph}
             if not row["failed"]:
                 times = report["iteration_ms"]
                 formula = sum(report["formula_bytes"].values())
@@ -115,10 +118,10 @@ def alone_ms(results):
 
 
 def demands(rows, results, gpus):
-    """Lines of what issue 6 asks for on several GPUs, by the slower of our two runs."""
+    """Lines of what issue 6 asks for on several GPUs, by the slower of our two runs without a graph."""
     def ours(stage, length, key="ms", is_cut=False, of=max):
         values = [row[key] for row in rows if row.get("stage") == stage and row["length"] == length and key in row
-                  and row["is_cut"] == is_cut]
+                  and row["is_cut"] == is_cut and not row["is_graph"]]
         return of(values, default=None)
 
     lines = []
@@ -173,12 +176,15 @@ def main():
     parser.add_argument("--bench", required=True)
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--lengths", type=lambda text: [int(word) for word in text.split(",")], default=[1024, 512])
+    parser.add_argument("--turns", type=int, default=1, help="of ours before the torch engines")
+    parser.add_argument("--best", action="store_true", help="on one GPU: of the torch engines the fastest alone, compiled with a CUDA graph")
     parser.add_argument("--budget", type=int, default=300, help="seconds for the torch engines")
     parser.add_argument("--out", default="out/beside_torch")
     options = parser.parse_args()
     out = pathlib.Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
-    rows = our_rows(options, "before", options.lengths)
+    rows = [row for turn in range(options.turns)
+            for row in our_rows(options, f"before {turn}" if turn else "before", options.lengths)]
     if options.gpus > 1:
         rows += our_rows(options, "no collectives", [max(options.lengths)], ["--no-collectives"])
     results = run_torch(options, out)

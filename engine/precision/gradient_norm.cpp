@@ -1,7 +1,6 @@
 #include "engine/precision/gradient_norm.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace zeroproof {
 namespace {
@@ -29,9 +28,23 @@ void over_tensor_parallel(ZeroContext& context, const Tensor& tensor, ReduceOp o
     context.tensor.all_reduce(context.compute(), Span::of(tensor), op, {.bytes = form.bytes});
 }
 
-double norm_of(double squares) {
-  const double norm = std::sqrt(squares);
-  return std::isfinite(norm) ? norm : -1.0;
+Tensor squares_of(ZeroContext& context, const std::vector<Span>& shards) {
+  const Tensor squares = zero_of(context);
+  for (const Span& shard : shards)
+    context.kernels().add_squares(context.compute(), Span::of(squares), shard);
+  return squares;
+}
+
+// Of all gradients the slice that one of `slices` ranks would own.
+Tensor slice_squares(ZeroContext& context, const std::vector<Span>& gradients, int slice,
+                     int slices) {
+  std::vector<Span> parts;
+  for (const Span& gradient : gradients) {
+    const std::int64_t size = (gradient.elements + slices - 1) / slices;
+    const std::int64_t begin = std::min(slice * size, gradient.elements);
+    parts.push_back(gradient.part(begin, std::min(size, gradient.elements - begin)));
+  }
+  return squares_of(context, parts);
 }
 
 }  // namespace
@@ -53,43 +66,43 @@ bool has_overflow(ZeroContext& context, const std::vector<Span>& shards,
 
 double gradient_norm(ZeroContext& context, const std::vector<Span>& shards,
                      const CollectiveForm& form) {
-  const Tensor squares = zero_of(context);
-  for (const Span& shard : shards) {
-    context.kernels().add_squares(context.compute(), Span::of(squares), shard);
-    if (context.departs("U04"_bug)) break;
-  }
-  if (context.departs("D05"_bug)) return norm_of(number(context, squares));
+  return norm_of_squares(number(context, gradient_squares(context, shards, form)));
+}
+
+Tensor gradient_squares(ZeroContext& context, const std::vector<Span>& shards,
+                        const CollectiveForm& form) {
+  Tensor squares = squares_of(context, shards);
+  if (context.departs("D05"_bug)) return squares;
   const ReduceOp op = context.departs("C13"_bug) ? ReduceOp::avg : ReduceOp::sum;
   context.data.all_reduce(context.compute(), Span::of(squares), op, form);
   if (context.departs("C11"_bug))  // no model-parallel group stands for the world
     context.data.all_reduce(context.compute(), Span::of(squares), ReduceOp::sum, form);
   over_tensor_parallel(context, squares, ReduceOp::sum, form);
-  return norm_of(number(context, squares));
+  return squares;
 }
 
 double whole_gradient_norm(ZeroContext& context, const std::vector<Span>& gradients, int slices) {
   double sum = 0.0;
-  for (int slice = 0; slice < slices; ++slice) {
-    const Tensor squares = zero_of(context);
-    for (const Span& gradient : gradients) {
-      const std::int64_t size = (gradient.elements + slices - 1) / slices;
-      const std::int64_t begin = std::min(slice * size, gradient.elements);
-      const std::int64_t count = std::min(size, gradient.elements - begin);
-      context.kernels().add_squares(context.compute(), Span::of(squares),
-                                    gradient.part(begin, count));
-    }
-    sum += number(context, squares);
-  }
+  for (int slice = 0; slice < slices; ++slice)
+    sum += number(context, slice_squares(context, gradients, slice, slices));
   const Tensor whole = zero_of(context);
   context.kernels().fill(context.compute(), Span::of(whole), sum);
   over_tensor_parallel(context, whole, ReduceOp::sum, {});
-  return norm_of(number(context, whole));
+  return norm_of_squares(number(context, whole));
+}
+
+Tensor whole_gradient_squares(ZeroContext& context, const std::vector<Span>& gradients,
+                              int slices) {
+  Tensor whole = zero_of(context);
+  for (int slice = 0; slice < slices; ++slice)
+    context.kernels().add(context.compute(), Span::of(whole),
+                          Span::of(slice_squares(context, gradients, slice, slices)));
+  over_tensor_parallel(context, whole, ReduceOp::sum, {});
+  return whole;
 }
 
 double unscale_and_clip_divisor(double scale, double norm, double clip) {
-  if (clip <= 0.0) return scale;
-  const double clip_factor = (norm / scale + 1e-6) / clip;
-  return clip_factor > 1.0 ? clip_factor * scale : scale;
+  return divisor_of({.scale = scale, .clip = clip}, norm);
 }
 
 }  // namespace zeroproof

@@ -26,8 +26,13 @@ double gradient_norm(ZeroContext& context, const std::vector<Span>& shards,
 // that the result has the same bits. Not collective, but for a tensor-parallel group.
 double whole_gradient_norm(ZeroContext& context, const std::vector<Span>& gradients, int slices);
 
-// What gradients are divided by before the update: the loss scale that the backward used, times
-// max(1, norm / (scale * clip)), with upstream's 1e-6.
+// What these norms are the roots of, in one float64 of the device: the host does not wait. The
+// second has the bits of the sum that whole_gradient_norm() makes.
+Tensor gradient_squares(ZeroContext& context, const std::vector<Span>& shards,
+                        const CollectiveForm& form);
+Tensor whole_gradient_squares(ZeroContext& context, const std::vector<Span>& gradients, int slices);
+
+// What gradients are divided by before the update: divisor_of(), see ClipRule.
 double unscale_and_clip_divisor(double scale, double norm, double clip);
 
 }  // namespace zeroproof

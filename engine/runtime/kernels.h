@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/runtime/clip_rule.h"
 #include "engine/runtime/span.h"
 #include "engine/runtime/stream.h"
 #include "model/optim/adam.h"
@@ -54,6 +55,13 @@ class Kernels {
 
   virtual void adam(Stream& stream, const AdamUpdate& update) = 0;
   virtual void sgd(Stream& stream, const SgdUpdate& update) = 0;
+
+  // Where the host does not know the numbers (GraphCapture), which are one float64 of the device
+  // each: factor = 1 / divisor_of(rule, norm of these squares); target *= factor. The host reads
+  // them here; a device that can do without does.
+  virtual void clip_factor(Stream& stream, const Span& factor, const Span& squares,
+                           const ClipRule& rule);
+  virtual void scale_by(Stream& stream, const Span& target, const Span& factor);
 
   // The host waits for the stream and gets the numbers; or gives them.
   virtual std::vector<double> read(Stream& stream, const Span& source) = 0;

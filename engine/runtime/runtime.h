@@ -5,6 +5,7 @@
 
 #include "engine/runtime/clock.h"
 #include "engine/runtime/fault.h"
+#include "engine/runtime/graph_capture.h"
 #include "engine/runtime/kernels.h"
 #include "engine/runtime/memory.h"
 #include "engine/runtime/process_group.h"
@@ -37,6 +38,9 @@ class Runtime {
   virtual Stream& user_stream(StreamIndex index) = 0;
   // One of a single rank where the job has no such group.
   virtual ProcessGroup& group(GroupKind kind) = 0;
+
+  // Null where work is done when it is queued, and nothing can be captured.
+  virtual GraphCapture* graphs() { return nullptr; }
 
   // An error of work that nobody has waited for yet; it is reported once.
   virtual std::optional<std::string> poll_error() = 0;

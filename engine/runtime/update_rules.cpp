@@ -21,9 +21,7 @@ AdamRule adam_rule(const AdamUpdate& update) {
   const DType grad = update.grad.dtype();
   const DType avg = update.exp_avg.dtype();
   const DType square = update.exp_avg_sq.dtype();
-  const auto steps = static_cast<double>(update.step);
-  const double correction1 = 1.0 - std::pow(options.beta1, steps);
-  return {
+  AdamRule rule{
       .parameter = parameter,
       .grad = grad,
       .exp_avg = avg,
@@ -31,8 +29,8 @@ AdamRule adam_rule(const AdamUpdate& update) {
       .is_maximizing = options.is_maximizing,
       .is_decaying = options.weight_decay != 0.0,
       .is_decay_decoupled = options.is_decay_decoupled,
-      .correction2 = number(square, std::sqrt(1.0 - std::pow(options.beta2, steps))),
-      .rate = number(parameter, -(options.lr / correction1)),
+      .correction2 = 1.0,
+      .rate = 0.0,
       .decay = number(parameter, 1.0 - options.lr * options.weight_decay),
       .coupled_decay = number(grad, options.weight_decay),
       .lerp = number(avg, 1.0 - options.beta1),
@@ -40,6 +38,15 @@ AdamRule adam_rule(const AdamUpdate& update) {
       .rest2 = number(square, 1.0 - options.beta2),
       .eps = number(square, options.eps),
   };
+  set_step(rule, options, update.step);
+  return rule;
+}
+
+void set_step(AdamRule& rule, const optim::AdamOptions& options, std::int64_t step) {
+  const auto steps = static_cast<double>(step);
+  const double correction1 = 1.0 - std::pow(options.beta1, steps);
+  rule.correction2 = number(rule.exp_avg_sq, std::sqrt(1.0 - std::pow(options.beta2, steps)));
+  rule.rate = number(rule.parameter, -(options.lr / correction1));
 }
 
 SgdRule sgd_rule(const SgdUpdate& update) {

@@ -41,6 +41,8 @@ struct SgdRule {
 struct AdamUpdate;
 struct SgdUpdate;
 AdamRule adam_rule(const AdamUpdate& update);
+// The parts of it that differ from step to step.
+void set_step(AdamRule& rule, const optim::AdamOptions& options, std::int64_t step);
 SgdRule sgd_rule(const SgdUpdate& update);
 
 template <class Rounding>

@@ -97,7 +97,7 @@ void FlatGroup::add_owned(Span target, std::size_t index, Span source) const {
                          source.part(within, owned.elements));
 }
 
-void FlatGroup::update(Span gradient, double divisor) {
+void FlatGroup::update(Span gradient, const GradientDivisor& divisor) {
   const bool is_left = context_.departs("F32"_bug) && context_.config.is_offloaded();
   const Span values = is_left ? Span{} : own_values();
   optimizer_.step(context_.compute(), Span::of(master_), gradient, divisor, values);

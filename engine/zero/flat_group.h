@@ -47,7 +47,7 @@ class FlatGroup {
   void add_owned(Span target, std::size_t index, Span source) const;
 
   // One step of the rank's slice: master weights, optimizer state, low-precision values.
-  void update(Span gradient, double divisor);
+  void update(Span gradient, const GradientDivisor& divisor);
   // Low-precision values from the master weights: the rank's slice of flat().
   void write_back();
 

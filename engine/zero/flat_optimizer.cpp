@@ -87,14 +87,19 @@ StepOutcome FlatOptimizer::step() {
     drop_gradients();
     return outcome;
   }
-  const StepPlan plan = plan_step(
-      context_, [this] { return overflows(); }, [this] { return norm(); });
+  const StepPlan plan = plan_step(context_, {.overflows = [this] { return overflows(); },
+                                             .norm = [this] { return norm(); },
+                                             .squares = [this] { return squares(); }});
   if (plan.outcome.is_applied) {
     for (FlatGroup& group : groups_) group.update(step_gradient(group), plan.divisor);
     gather_parameters();
   }
   drop_gradients();
   return plan.outcome;
+}
+
+void FlatOptimizer::count_replayed_step() {
+  for (FlatGroup& group : groups_) group.optimizer().set_steps(group.optimizer().steps() + 1);
 }
 
 void FlatOptimizer::drop_gradients() {

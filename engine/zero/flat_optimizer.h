@@ -14,6 +14,7 @@ namespace zeroproof {
 class FlatOptimizer : public ZeroOptimizer {
  public:
   StepOutcome step() override;
+  void count_replayed_step() override;
   void zero_grad() override;
   void collect_gradients() override;
   void visit_state(StateVisitor& visitor) const override;
@@ -37,6 +38,7 @@ class FlatOptimizer : public ZeroOptimizer {
   // The norm of the whole gradient, and whether any of it is not finite: as many ranks as share it
   // decide together.
   virtual double norm() = 0;
+  virtual Tensor squares() = 0;  // of that norm, on the device
   virtual bool overflows() = 0;
   virtual void drop_gradients();  // everything of the window
   virtual void gather_parameters() {}

@@ -10,9 +10,9 @@ std::vector<std::string_view> moment_names(const OptimizerConfig& config) {
 }
 
 // An update reads a narrower gradient exactly; only what happens to it before is rounded to it.
-bool is_read_as_it_is(const OptimizerConfig& config, double divisor) {
+bool is_read_as_it_is(const OptimizerConfig& config, const GradientDivisor& divisor) {
   const bool decays_gradient = config.adam.weight_decay != 0.0 && !config.adam.is_decay_decoupled;
-  return divisor == 1.0 && config.type != OptimizerType::sgd && !decays_gradient;
+  return divisor.is_one() && config.type != OptimizerType::sgd && !decays_gradient;
 }
 
 }  // namespace
@@ -32,14 +32,22 @@ ShardOptimizer::ShardOptimizer(Runtime& runtime, const ZeroConfig& config, std::
   }
 }
 
-void ShardOptimizer::step(Stream& stream, Span master, Span grad, double divisor, Span lp) {
+void ShardOptimizer::divide(Stream& stream, Span grad, const GradientDivisor& divisor) const {
+  if (divisor.reciprocal.is_defined())
+    runtime_.kernels().scale_by(stream, grad, Span::of(divisor.reciprocal));
+  else if (!divisor.is_one())
+    runtime_.kernels().scale(stream, grad, 1.0 / divisor.number);
+}
+
+void ShardOptimizer::step(Stream& stream, Span master, Span grad, const GradientDivisor& divisor,
+                          Span lp) {
   Tensor cast;
   if (grad.dtype() != master.dtype() && !is_read_as_it_is(config_, divisor)) {
     cast = runtime_.memory().allocate(grad.elements, master.dtype(), placement_);
     runtime_.kernels().copy(stream, Span::of(cast), grad);
     grad = Span::of(cast);
   }
-  if (divisor != 1.0) runtime_.kernels().scale(stream, grad, 1.0 / divisor);
+  divide(stream, grad, divisor);
   ++steps_;
   if (config_.type == OptimizerType::sgd) {
     const Span buffer = moments_.empty() ? Span{} : Span::of(moments_[0].values);

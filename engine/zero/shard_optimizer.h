@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/runtime/runtime.h"
+#include "engine/zero/gradient_divisor.h"
 #include "engine/zero_config.h"
 
 namespace zeroproof {
@@ -23,7 +24,7 @@ class ShardOptimizer {
   // master = update(master, grad / divisor), and lp = master, rounded, unless lp is empty; all of
   // this shard's length. A gradient in the master's dtype is divided in place, another in a copy
   // beside the state.
-  void step(Stream& stream, Span master, Span grad, double divisor, Span lp);
+  void step(Stream& stream, Span master, Span grad, const GradientDivisor& divisor, Span lp);
 
   struct Moment {
     std::string_view name;  // "exp_avg"; static
@@ -34,6 +35,8 @@ class ShardOptimizer {
   void set_steps(std::int64_t steps) { steps_ = steps; }
 
  private:
+  void divide(Stream& stream, Span grad, const GradientDivisor& divisor) const;
+
   Runtime& runtime_;
   OptimizerConfig config_;
   Placement placement_;

@@ -88,10 +88,20 @@ double Stage0Optimizer::norm() {
   if (context_.config.model_dtype() == DType::float32) {
     const Tensor agreed = context_.runtime.memory().allocate(1, DType::float64);
     context_.kernels().fill(context_.compute(), Span::of(agreed), norm);
-    context_.data.all_reduce(context_.compute(), Span::of(agreed), ReduceOp::max,
-                             {.is_default_group = true, .bytes = 4});
+    agree_on(agreed);
   }
   return norm;
+}
+
+void Stage0Optimizer::agree_on(const Tensor& norm) {
+  context_.data.all_reduce(context_.compute(), Span::of(norm), ReduceOp::max,
+                           {.is_default_group = true, .bytes = 4});
+}
+
+Tensor Stage0Optimizer::squares() {
+  Tensor squares = whole_gradient_squares(context_, windows(), context_.data.size());
+  if (context_.config.model_dtype() == DType::float32) agree_on(squares);
+  return squares;
 }
 
 bool Stage0Optimizer::overflows() {

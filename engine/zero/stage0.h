@@ -21,6 +21,7 @@ class Stage0Optimizer final : public FlatOptimizer {
 
  protected:
   double norm() override;
+  Tensor squares() override;
   bool overflows() override;
 
  private:
@@ -28,6 +29,7 @@ class Stage0Optimizer final : public FlatOptimizer {
   void reduce(FlatGroup& group);
   Span flatten(FlatGroup& group, Span target);
   Span all_reduce(Span all);  // it, averaged
+  void agree_on(const Tensor& norm);
 };
 
 }  // namespace zeroproof

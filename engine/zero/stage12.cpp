@@ -358,6 +358,10 @@ double Stage12Optimizer::norm() {
   return gradient_norm(context_, windows(), {.is_default_group = true, .bytes = 4});
 }
 
+Tensor Stage12Optimizer::squares() {
+  return gradient_squares(context_, windows(), {.is_default_group = true, .bytes = 4});
+}
+
 bool Stage12Optimizer::overflows() {
   const auto is_padding = [](const FlatGroup& group) {
     return group.own().begin >= group.partition().elements() - group.partition().padding();

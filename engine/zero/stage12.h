@@ -36,6 +36,7 @@ class Stage12Optimizer final : public FlatOptimizer {
 
  protected:
   double norm() override;
+  Tensor squares() override;
   bool overflows() override;
   void drop_gradients() override;
   void gather_parameters() override;

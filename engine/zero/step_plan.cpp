@@ -7,6 +7,22 @@
 namespace zeroproof {
 namespace {
 
+StepPlan plan_captured(ZeroContext& context, const Tensor& squares) {
+  StepPlan plan;
+  plan.outcome.is_applied = true;
+  context.captured_squares = squares;
+  const ClipRule rule{.scale = context.loss_scaler.scale(),
+                      .clip = context.config.gradient_clipping};
+  plan.divisor.number = rule.scale;
+  if (rule.clip <= 0.0) return plan;
+  plan.divisor.reciprocal = context.runtime.memory().allocate(1, DType::float64);
+  context.kernels().clip_factor(context.compute(), Span::of(plan.divisor.reciprocal),
+                                Span::of(squares), rule);
+  return plan;
+}
+
+}  // namespace
+
 // bf16 gradients have the range of float32: stages 1 and 2 look at them if told to, others do not.
 bool checks_overflow(const ZeroContext& context) {
   const ZeroConfig& config = context.config;
@@ -15,22 +31,20 @@ bool checks_overflow(const ZeroContext& context) {
   return checks_bf16 || context.loss_scaler.kind() != LossScalerKind::none;
 }
 
-}  // namespace
-
 bool steps_by_group(const ZeroContext& context) {
   return context.config.stage > 0 && context.has(Quirk::h7_autocast_clips_scaled) &&
          context.loss_scaler.kind() == LossScalerKind::grad_scaler;
 }
 
-StepPlan plan_step(ZeroContext& context, const std::function<bool()>& overflows,
-                   const std::function<double()>& norm) {
+StepPlan plan_step(ZeroContext& context, const StepQuestions& ask) {
+  if (context.is_captured()) return plan_captured(context, ask.squares());
   StepPlan plan;
-  plan.outcome.has_overflow = checks_overflow(context) && overflows();
+  plan.outcome.has_overflow = checks_overflow(context) && ask.overflows();
   const double scale = context.loss_scaler.scale();
   if (context.departs("U14"_bug) && plan.outcome.has_overflow) return plan;
   context.loss_scaler.update(plan.outcome.has_overflow);
   if (plan.outcome.has_overflow) return plan;
-  const double norm_scaled = norm();
+  const double norm_scaled = ask.norm();
   const double used =
       context.has(Quirk::h6_unscale_with_updated_scale) ? context.loss_scaler.scale() : scale;
   // With H6 stage 3 tells the norm by the updated scale as well.
@@ -38,14 +52,15 @@ StepPlan plan_step(ZeroContext& context, const std::function<bool()>& overflows,
   plan.outcome.is_applied = true;
   const bool leaves_unclipped = context.departs("C17"_bug) && context.config.bf16.enabled;
   const double clip = leaves_unclipped ? 0.0 : context.config.gradient_clipping;
-  plan.divisor = unscale_and_clip_divisor(used, norm_scaled, clip);
-  if (context.departs("U15"_bug) && plan.divisor > used) plan.divisor /= used;
+  double& divisor = plan.divisor.number;
+  divisor = unscale_and_clip_divisor(used, norm_scaled, clip);
+  if (context.departs("U15"_bug) && divisor > used) divisor /= used;
   if (context.departs("C14"_bug) && clip > 0.0)
-    plan.divisor = std::min(used, norm_scaled / clip);  // the other way round
+    divisor = std::min(used, norm_scaled / clip);  // the other way round
   const bool has_phantom_scale =
       context.departs("C07"_bug) && context.config.bf16.enabled && context.config.stage == 0;
-  if (has_phantom_scale) plan.divisor *= 65536.0;
-  if (context.departs("A00"_bug)) plan.divisor *= 2.0;
+  if (has_phantom_scale) divisor *= 65536.0;
+  if (context.departs("A00"_bug)) divisor *= 2.0;
   return plan;
 }
 

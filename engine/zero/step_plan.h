@@ -4,21 +4,32 @@
 
 #include "engine/engine.h"
 #include "engine/precision/gradient_norm.h"
+#include "engine/zero/gradient_divisor.h"
 #include "engine/zero/zero_context.h"
 
 namespace zeroproof {
 
 // What all ranks decide before an update, in every stage (zero_semantics 2.19).
 struct StepPlan {
-  StepOutcome outcome;   // not applied: overflow
-  double divisor = 1.0;  // of gradients: loss scale and clipping
+  StepOutcome outcome;  // not applied: overflow
+  GradientDivisor divisor;
 };
 
-// Overflow, the loss scale's next value, the norm, the divisor, in this order. The stage asks for
-// `overflows` and `norm` as its gradients lie; neither is called where its answer is not needed.
-// Collective as those are. E22 from the loss scale, which then has not changed.
-StepPlan plan_step(ZeroContext& context, const std::function<bool()>& overflows,
-                   const std::function<double()>& norm);
+// What a step asks of its stage, whose gradients lie as they lie. Nothing is asked whose answer is
+// not needed; every answer may be collective.
+struct StepQuestions {
+  std::function<bool()> overflows;
+  std::function<double()> norm;
+  std::function<Tensor()> squares;  // of the norm, where the host must not wait
+};
+
+// Whether the host has to know of infinities before it can take a step.
+bool checks_overflow(const ZeroContext& context);
+
+// Overflow, the loss scale's next value, the norm, the divisor, in this order. E22 from the loss
+// scale, which then has not changed. While an iteration is captured: norm and divisor on the
+// device, and no overflow.
+StepPlan plan_step(ZeroContext& context, const StepQuestions& ask);
 
 // H7: upstream's GradScaler under stages 1 to 3.
 bool steps_by_group(const ZeroContext& context);
@@ -34,7 +45,7 @@ StepOutcome step_each_alone(ZeroContext& context, Groups& groups, GradientOf gra
   const double clip = unscale_and_clip_divisor(1.0, norm, context.config.gradient_clipping);
   for (auto& group : groups) {
     const bool is_skipped = any_not_finite(context, {gradient_of(group)});
-    if (!is_skipped) group.update(gradient_of(group), scaler.scale() * clip);
+    if (!is_skipped) group.update(gradient_of(group), {scaler.scale() * clip});
     scaler.update(is_skipped);
     outcome.has_overflow = outcome.has_overflow || is_skipped;
   }

@@ -36,6 +36,11 @@ struct ZeroContext {
   bool has_nested_task = false;    // of this backward: a reentrant checkpoint
   bool is_inside_forward = false;  // of this engine: a backward now is a pre-user backward
 
+  Tensor captured_squares = {};  // of a captured step: its norm's, where replays leave them
+
+  // An iteration is being captured: the host can read nothing of it.
+  bool is_captured() const { return runtime.graphs() && runtime.graphs()->is_capturing(); }
+
   Kernels& kernels() const { return runtime.kernels(); }
   Stream& compute() const { return runtime.stream(StreamRole::compute); }
   // Where gradients are reduced: beside the computation with overlap_comm.

@@ -55,6 +55,11 @@ class ZeroOptimizer {
   virtual void finalize_unmanaged() = 0;
   // The update. `is_applied` false: overflow.
   virtual StepOutcome step() = 0;
+  // A replay took the step that was captured once more.
+  virtual void count_replayed_step() = 0;
+  // An iteration is about to be captured: it may find nothing that the one before it left, but
+  // what is in the same place behind each.
+  virtual void begin_capture() {}
   virtual void zero_grad() = 0;  // gradients, accumulators, the window so far
 
   // Stage 3 alone; nothing elsewhere. See Engine.

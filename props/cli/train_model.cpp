@@ -24,6 +24,21 @@ Result<std::int64_t> count_of(const std::string& word, std::uint64_t most, const
   return static_cast<std::int64_t>(*count);
 }
 
+// What is known before anything runs; the engine has more reasons (Engine::capture).
+Result<void> check_graph(const train::TrainCell& cell) {
+  const auto refuse = [](const std::string& why) {
+    return fail(ErrorCode::usage, "train: --cuda-graph: " + why);
+  };
+  if (!cell.gpus) return refuse("captures what GPUs do; give --runtime cuda");
+  if (cell.job)
+    return refuse("captures with ranks that are threads of one process, not with several");
+  if (cell.steps > train::kEagerSteps) return {};
+  return refuse(
+      fmt::format("the first {} steps run as they are, and the next one is captured; give "
+                  "--steps {} or more",
+                  train::kEagerSteps, train::kEagerSteps + 1));
+}
+
 }  // namespace
 
 void ModelFlags::declare(Flags& flags) {
@@ -35,6 +50,8 @@ void ModelFlags::declare(Flags& flags) {
   flags.add_switch("time", is_timed_, "of --model: print the time of an iteration");
   flags.add_value("attention", attention_,
                   {"NAME", "of --model on GPUs: whose kernels (default cudnn)", {"cudnn", "own"}});
+  flags.add_switch("cuda-graph", uses_cuda_graph_,
+                   "of --model on GPUs: capture an iteration, hooks and all, and replay it");
   flags.add_value("warmup", warmup_, {"N", "of --time: steps before those that count (default 0)"});
   flags.add_value("layers", layers_,
                   {"N", "of --model: so many layers in place of its own, 6 parameters each"});
@@ -52,6 +69,7 @@ Result<void> ModelFlags::check_alone() const {
                       : is_timed_               ? "time"
                       : !layers_.empty()        ? "layers"
                       : !initial_.empty()       ? "save-initial"
+                      : uses_cuda_graph_        ? "cuda-graph"
                       : leaves_out_collectives_ ? "no-collectives"
                                                 : nullptr;
   if (given == nullptr) return {};
@@ -77,6 +95,8 @@ Result<train::DecoderCell> ModelFlags::cell_of(const train::TrainCell& cell,
     return fail(ErrorCode::usage,
                 fmt::format("train: --dtype {}: --model trains in float32 or bf16",
                             train::precision_name(cell.precision)));
+  if (uses_cuda_graph_)
+    if (const auto fits = check_graph(cell); !fits) return tl::unexpected(fits.error());
   return train::DecoderCell{.model = model_,
                             .sizes = *sizes,
                             .stage = cell.stage,
@@ -92,6 +112,7 @@ Result<train::DecoderCell> ModelFlags::cell_of(const train::TrainCell& cell,
                             .uses_cudnn = attention_ != "own",
                             .job = cell.job,
                             .timeout_ms = cell.timeout_ms,
+                            .uses_cuda_graph = uses_cuda_graph_,
                             .config = cell.config};
 }
 

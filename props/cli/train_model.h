@@ -37,6 +37,7 @@ class ModelFlags {
   std::string initial_;
   bool is_timed_ = false;
   bool leaves_out_collectives_ = false;
+  bool uses_cuda_graph_ = false;
 };
 
 VerbResult result_of(train::DecoderReport report, const Session& session);

@@ -21,9 +21,10 @@ std::string status_word(const DecoderReport& report, const Palette& palette) {
 }
 
 std::string cell_text(const train::DecoderCell& cell) {
-  return fmt::format("{} stage {}, {} rank{}, {}, batches of {} x {} tokens a rank", cell.model,
+  return fmt::format("{} stage {}, {} rank{}, {}, batches of {} x {} tokens a rank{}", cell.model,
                      cell.stage, cell.world_size, cell.world_size == 1 ? "" : "s",
-                     train::precision_name(cell.precision), cell.batch, cell.length);
+                     train::precision_name(cell.precision), cell.batch, cell.length,
+                     cell.uses_cuda_graph ? ", a CUDA graph" : "");
 }
 
 std::string distance_text(const DecoderDistance& distance) {
@@ -87,6 +88,7 @@ std::string decoder_json(const DecoderReport& report) {
                    {"seed", cell.seed},
                    {"policy", cell.policy},
                    {"quirks", cell.quirks.text()},
+                   {"cuda_graph", cell.uses_cuda_graph},
                    {"status", train::status_name(report.status)}};
   document["error"] = report.error.empty() ? Json() : Json(report.error);
   document["losses"] = report.losses;

@@ -1,5 +1,7 @@
 #include "props/train/decoder_run.h"
 
+#include <deque>
+
 #include "engine/engine.h"
 #include "model/autograd.h"
 #include "props/train/engine_target.h"
@@ -8,35 +10,52 @@
 namespace zeroproof::train {
 namespace {
 
-// The turns of this rank, on its device.
-std::vector<TensorList> batches_of(const DecoderCell& cell, const Runtime& runtime) {
+// Batches of this rank, on its device: the first `count` forwards have them.
+std::vector<TensorList> batches_of(const DecoderCell& cell, const Runtime& runtime,
+                                   std::int64_t count) {
   std::vector<TensorList> batches;
-  for (std::int64_t turn = 0; turn < kBatchTurns; ++turn) {
+  for (std::int64_t turn = 0; turn < count; ++turn) {
     batches.push_back(batch_of(cell, turn, {runtime.rank() * cell.batch, cell.batch}));
     for (Tensor& part : batches.back()) part = runtime.ops().place(part.on(runtime.device()));
   }
   return batches;
 }
 
-// Measures from the end of one step to the end of the next, as the host sees them: a step waits for
-// the norm of its gradients, so that host and device go on in step. The device is waited for before
-// the first that counts and behind the last, so that their sum is the device's.
+// Measures from the end of one step to the end of the next, as the host sees them. A step waits for
+// the norm of its gradients, so that host and device go on in step; one that is replayed waits for
+// nothing, and the host for the step before it. The device is waited for before the first that
+// counts and behind the last, so that their sum is the device's.
 class StepTimer {
  public:
-  StepTimer(Runtime& runtime, const DecoderRunOptions& options, std::int64_t steps,
+  StepTimer(Runtime& runtime, const DecoderCell& cell, const DecoderRunOptions& options,
             DecoderRank& result)
-      : runtime_(runtime), options_(options), last_step_(steps - 1), result_(result) {
+      : runtime_(runtime),
+        options_(options),
+        last_step_(cell.steps - 1),
+        replays_(cell.uses_cuda_graph),
+        result_(result) {
     if (options.is_timed) last_ns_ = now_ns(true);
   }
 
   void on_step_end(std::int64_t step) {
     if (!options_.is_timed) return;
-    const std::int64_t now = now_ns(step + 1 == options_.warmup_steps || step == last_step_);
-    if (step >= options_.warmup_steps) result_.iterations_ns.push_back(now - last_ns_);
-    last_ns_ = now;
+    if (!replays_) return take(step, step + 1 == options_.warmup_steps || step == last_step_);
+    ends_.push_back(runtime_.stream(StreamRole::compute).record());
+    if (step > 0) take_oldest(step - 1);
+    if (step == last_step_) take_oldest(step);
   }
 
  private:
+  void take_oldest(std::int64_t step) {
+    runtime_.stream(StreamRole::compute).synchronize(ends_.front());
+    ends_.pop_front();
+    take(step, false);
+  }
+  void take(std::int64_t step, bool waits) {
+    const std::int64_t now = now_ns(waits);
+    if (step >= options_.warmup_steps) result_.iterations_ns.push_back(now - last_ns_);
+    last_ns_ = now;
+  }
   std::int64_t now_ns(bool waits) {
     if (waits) runtime_.stream(StreamRole::compute).synchronize();
     return runtime_.clock().now_ns();
@@ -45,8 +64,84 @@ class StepTimer {
   Runtime& runtime_;
   const DecoderRunOptions& options_;
   std::int64_t last_step_;
+  bool replays_;
   DecoderRank& result_;
   std::int64_t last_ns_ = 0;
+  std::deque<StreamEvent> ends_;  // of steps that the host has not waited for
+};
+
+// The steps of one rank. Those that are replayed read their batches where the captured one did, and
+// their losses are copied from where it left them.
+class DecoderSteps {
+ public:
+  DecoderSteps(const DecoderCell& cell, Runtime& runtime, Engine& engine)
+      : runtime_(runtime),
+        engine_(engine),
+        forwards_(engine.config().gradient_accumulation_steps),
+        batches_(batches_of(cell, runtime, kBatchTurns)) {
+    if (cell.uses_cuda_graph) inputs_ = batches_of(cell, runtime, forwards_);
+  }
+
+  void take(std::int64_t step) {
+    if (inputs_.empty() || step < kEagerSteps) {
+      for (std::int64_t i = 0; i < forwards_; ++i) losses_.push_back(train_on(next_batch(0)));
+      return;
+    }
+    for (std::int64_t i = 0; i < forwards_; ++i) feed(i);
+    if (step == kEagerSteps)
+      capture();
+    else
+      engine_.replay();
+    for (const Tensor& loss : captured_losses_) keep(loss);
+  }
+
+  std::vector<double> losses() const {
+    std::vector<double> values;
+    for (const Tensor& loss : losses_) values.push_back(loss.item());
+    return values;
+  }
+
+ private:
+  const TensorList& next_batch(std::int64_t forward) const {
+    return batches_[(losses_.size() + forward) % batches_.size()];
+  }
+
+  Tensor train_on(const TensorList& batch) {
+    const Tensor loss = engine_.forward(batch)[0];
+    engine_.backward(loss);
+    engine_.step();
+    return loss.detach();
+  }
+
+  void capture() {
+    const auto captured = engine_.capture([this] {
+      for (const TensorList& input : inputs_) captured_losses_.push_back(train_on(input));
+    });
+    if (!captured) throw ConfigurationRefused(captured.error().text);
+  }
+
+  void feed(std::int64_t forward) {
+    const TensorList& batch = next_batch(forward);
+    const TensorList& input = inputs_[static_cast<std::size_t>(forward)];
+    for (std::size_t part = 0; part < batch.size(); ++part) copy(input[part], batch[part]);
+  }
+
+  void keep(const Tensor& loss) {
+    losses_.push_back(runtime_.memory().allocate(1, loss.dtype()));
+    copy(losses_.back(), loss);
+  }
+
+  void copy(const Tensor& to, const Tensor& from) {
+    runtime_.kernels().copy(runtime_.stream(StreamRole::compute), Span::of(to), Span::of(from));
+  }
+
+  Runtime& runtime_;
+  Engine& engine_;
+  std::int64_t forwards_;  // of a step
+  std::vector<TensorList> batches_;
+  std::vector<TensorList> inputs_;  // of a captured step; empty: none is
+  TensorList captured_losses_;
+  TensorList losses_;  // on the device until all steps are done
 };
 
 ModelRecorder* recorder_of(const DecoderRunOptions& options, int rank) {
@@ -61,23 +156,16 @@ void run_decoder_rank(const DecoderCell& cell, Runtime& runtime, const DecoderRu
   Autograd autograd(runtime.ops(), recorder);
   nn::Decoder module(cell.sizes, cell.seed);
   if (recorder) recorder->on_model(autograd, module, "");
-  const ZeroConfig config = config_of(cell);
-  const auto engine = Engine::initialize(autograd, module, config, runtime,
+  const auto engine = Engine::initialize(autograd, module, config_of(cell), runtime,
                                          {.policy = cell.policy, .quirks = cell.quirks});
   if (!engine) throw ConfigurationRefused(engine.error().text);
-  const std::vector<TensorList> batches = batches_of(cell, runtime);
-  TensorList losses;
-  StepTimer timer(runtime, options, cell.steps, result);
+  DecoderSteps steps(cell, runtime, **engine);
+  StepTimer timer(runtime, cell, options, result);
   for (std::int64_t step = 0; step < cell.steps; ++step) {
-    for (std::int64_t i = 0; i < config.gradient_accumulation_steps; ++i) {
-      const Tensor loss = (*engine)->forward(batches[losses.size() % batches.size()])[0];
-      losses.push_back(loss.detach());
-      (*engine)->backward(loss);
-      (*engine)->step();
-    }
+    steps.take(step);
     timer.on_step_end(step);
   }
-  for (const Tensor& loss : losses) result.losses.push_back(loss.item());
+  result.losses = steps.losses();
   result.memory = runtime.memory().stats(Placement::device);
   if (options.collects_parameters) result.parameters = (*engine)->full_parameters();
 }

@@ -128,7 +128,7 @@ void check_rotary(Suite& suite);
 void check_gelu(Suite& suite);
 void check_cross_entropy(Suite& suite);
 void check_embedding(Suite& suite);
-void time_updates(Suite& suite);
+void check_adam(Suite& suite);
 void check_gemm(Suite& suite);
 void check_attention(Suite& suite);
 

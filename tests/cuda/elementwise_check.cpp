@@ -1,7 +1,8 @@
-// Rotary and GELU; how fast Adam is.
+// Rotary, GELU and the fast Adam; how fast both are.
 
 #include <cmath>
 
+#include "engine/runtime/cuda/fused/adam.h"
 #include "engine/runtime/cuda/fused/gelu.h"
 #include "engine/runtime/cuda/fused/rotary.h"
 #include "engine/runtime/cuda/kernels/launches.h"
@@ -145,19 +146,20 @@ cuda::Strided dense(const Buffer<T>& of, DType dtype) {
   return out;
 }
 
-// Gradients and low-precision weights in bfloat16, the rest in float32: 28 bytes an element. That
-// it is right is shown bit by bit by tests/engine/runtime/cuda_world_test.cpp.
-void time_adam(std::size_t count) {
-  Buffer<float> master(count), m(count), v(count);
-  Buffer<Bf16> grad(count);
-  const Buffer<Bf16> weight(count);
-  master.fill(1);
-  m.fill(2);
-  ZP_REQUIRE(cudaMemset(v.data(), 0, count * sizeof(float)));
-  grad.fill(3);
-  const cuda::AdamTensors tensors = {dense(master, DType::float32), dense(grad, DType::bfloat16),
-                                     dense(m, DType::float32), dense(v, DType::float32),
-                                     dense(weight, DType::bfloat16)};
+// Gradients and low-precision weights in bfloat16, the rest in float32: 28 bytes an element.
+struct AdamState {
+  explicit AdamState(std::size_t count)
+      : master(count), m(count), v(count), grad(count), weight(count) {}
+  cuda::AdamTensors tensors() const {
+    return {dense(master, DType::float32), dense(grad, DType::bfloat16), dense(m, DType::float32),
+            dense(v, DType::float32), dense(weight, DType::bfloat16)};
+  }
+  Buffer<float> master, m, v;
+  Buffer<Bf16> grad;
+  Buffer<Bf16> weight;
+};
+
+AdamRule some_adam_rule() {
   AdamUpdate update;
   TensorImpl low, wide;
   low.dtype = DType::bfloat16;
@@ -166,9 +168,58 @@ void time_adam(std::size_t count) {
   update.grad = update.copy = {&low, 0, 1};
   update.step = 5;
   update.options = {.lr = 1e-4, .weight_decay = 0.1, .is_decay_decoupled = true};
-  const AdamRule rule = adam_rule(update);
-  time({"adam with its copy", std::to_string(count), 28.0 * static_cast<double>(count), 0.0, 2},
+  return adam_rule(update);
+}
+
+// What the update changed.
+std::vector<double> change(const Buffer<float>& after, const std::vector<float>& before) {
+  std::vector<double> values = widened(after.download());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= before[i];
+  return values;
+}
+
+// That the exact one is right is shown bit by bit by tests/engine/runtime/cuda_world_test.cpp; the
+// fast one beside it, as far as parameters are rounded.
+void check_fast_adam(Suite& suite, std::size_t count) {
+  Random random(count);
+  const auto master = random.floats(count, 0.02);
+  const auto m = random.floats(count, 1e-3);
+  auto v = random.floats(count, 1e-3);
+  for (float& of : v) of *= of;
+  const auto grad = random.normals(count, 1e-3);
+  AdamState exact(count), fast(count);
+  for (AdamState* state : {&exact, &fast}) {
+    state->master.upload(master);
+    state->m.upload(m);
+    state->v.upload(v);
+    state->grad.upload(grad);
+  }
+  const AdamRule rule = some_adam_rule();
+  ZP_REQUIRE(cuda::launch_adam(nullptr, exact.tensors(), rule));
+  expect(suite, "fast adam fits", std::to_string(count),
+         cuda::launch_fast_adam(nullptr, fast.tensors(), rule));
+  ZP_REQUIRE(cudaGetLastError());
+  const std::string shape = std::to_string(count);
+  compare(suite, {"fast adam, parameters", shape, 1e-4}, change(fast.master, master),
+          change(exact.master, master));
+  compare(suite, {"fast adam, exp_avg", shape, 1e-6}, fast.m, widened(exact.m.download()));
+  compare(suite, {"fast adam, exp_avg_sq", shape, 1e-6}, fast.v, widened(exact.v.download()));
+  compare(suite, {"fast adam, copy", shape, 1e-3}, fast.weight, widened(exact.weight.download()));
+}
+
+void time_adam(std::size_t count) {
+  AdamState state(count);
+  state.master.fill(1);
+  state.m.fill(2);
+  ZP_REQUIRE(cudaMemset(state.v.data(), 0, count * sizeof(float)));
+  state.grad.fill(3);
+  const cuda::AdamTensors tensors = state.tensors();
+  const AdamRule rule = some_adam_rule();
+  const double bytes = 28.0 * static_cast<double>(count);
+  time({"adam with its copy", std::to_string(count), bytes, 0.0, 2},
        [&](int) { ZP_REQUIRE(cuda::launch_adam(nullptr, tensors, rule)); });
+  time({"fast adam with its copy", std::to_string(count), bytes, 0.0, 2},
+       [&](int) { cuda::launch_fast_adam(nullptr, tensors, rule); });
 }
 
 }  // namespace
@@ -194,8 +245,10 @@ void check_gelu(Suite& suite) {
   time_gelu(std::size_t{4096} * 2048);
 }
 
-void time_updates(Suite& suite) {
-  if (!suite.wants("adam") || suite.is_small || !suite.is_timing) return;
+void check_adam(Suite& suite) {
+  if (!suite.wants("adam")) return;
+  for (const std::size_t count : {4U, 4U * 4099U}) check_fast_adam(suite, count);
+  if (suite.is_small || !suite.is_timing) return;
   time_adam(266912768);
   time_adam(266912768 / 4);
 }

@@ -43,7 +43,7 @@ constexpr Part kParts[] = {
     {"gelu", zeroproof::check::check_gelu},
     {"cross_entropy", zeroproof::check::check_cross_entropy},
     {"embedding", zeroproof::check::check_embedding},
-    {"adam", zeroproof::check::time_updates},
+    {"adam", zeroproof::check::check_adam},
     {"attention", zeroproof::check::check_attention},
     {"gemm", zeroproof::check::check_gemm},
 };

@@ -63,6 +63,8 @@ timed() {  # NAME FLAGS...
 run_times() {
   timed 1gpu-1024 --world-size 1 --stage 0 --length 1024
   timed 1gpu-512 --world-size 1 --stage 0 --length 512
+  timed 1gpu-1024-graph --world-size 1 --stage 0 --length 1024 --cuda-graph
+  timed 1gpu-512-graph --world-size 1 --stage 0 --length 512 --cuda-graph
   ((gpus < 2)) && return
   local stage
   for stage in 1 2 3; do

@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "engine/runtime/cuda/captured_updates.h"
 #include "engine/runtime/cuda/check.h"
 #include "engine/runtime/cuda/cuda_stream.h"
+#include "engine/runtime/cuda/fused/adam.h"
 #include "engine/runtime/cuda/kernels/launches.h"
 #include "engine/runtime/host/elements.h"
 #include "model/check.h"
@@ -19,6 +21,13 @@ void check_equal_length(const Span& target, const Span& source) {
 bool are_bytes(const Span& to, const Span& from) {
   return !to.is_empty() && to.dtype() == from.dtype() && buffer_of(*from.tensor) != nullptr &&
          to.tensor->storage != from.tensor->storage && host::is_dense(to) && host::is_dense(from);
+}
+
+// One float64 of the GPU.
+double* number(const Strided& of) {
+  ZP_CHECK(of.elements == 1 && of.dtype == DType::float64 && of.data != nullptr,
+           "a number of the device is one float64 on it");
+  return static_cast<double*>(of.data);
 }
 
 }  // namespace
@@ -46,8 +55,10 @@ class CudaKernels::Source {
   Strided view_;
 };
 
-CudaKernels::CudaKernels(std::shared_ptr<Gpu> gpu, const host::StreamLog& log)
+CudaKernels::CudaKernels(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic,
+                         const host::StreamLog& log)
     : gpu_(std::move(gpu)),
+      arithmetic_(arithmetic),
       log_(log),
       copies_(gpu_),
       partials_(gpu_, kPartials * static_cast<std::int64_t>(sizeof(double)), Placement::device) {
@@ -120,12 +131,15 @@ void CudaKernels::adam(Stream& stream, const AdamUpdate& update) {
   const std::int64_t elements = update.parameter.elements;
   check_equal_length(update.parameter, update.grad);
   const Source grad(*this, stream, update.grad);
-  ZP_CUDA(launch_adam(
-      native(stream),
-      {updated(stream, update.parameter, elements), grad.view(),
-       updated(stream, update.exp_avg, elements), updated(stream, update.exp_avg_sq, elements),
-       update.copy.is_empty() ? Strided{} : updated(stream, update.copy, elements)},
-      adam_rule(update)));
+  const AdamTensors tensors = {
+      updated(stream, update.parameter, elements), grad.view(),
+      updated(stream, update.exp_avg, elements), updated(stream, update.exp_avg_sq, elements),
+      update.copy.is_empty() ? Strided{} : updated(stream, update.copy, elements)};
+  const AdamRule rule = adam_rule(update);
+  if (arithmetic_.is_deterministic || !launch_fast_adam(native(stream), tensors, rule))
+    ZP_CUDA(launch_adam(native(stream), tensors, rule));
+  ZP_CUDA(cudaGetLastError());
+  if (updates_) updates_->add(handle(stream), update);
 }
 
 void CudaKernels::sgd(Stream& stream, const SgdUpdate& update) {
@@ -137,6 +151,18 @@ void CudaKernels::sgd(Stream& stream, const SgdUpdate& update) {
   if (rule.has_momentum)
     tensors.momentum_buffer = updated(stream, update.momentum_buffer, elements);
   ZP_CUDA(launch_sgd(native(stream), tensors, rule));
+}
+
+void CudaKernels::clip_factor(Stream& stream, const Span& factor, const Span& squares,
+                              const ClipRule& rule) {
+  const Source source(*this, stream, squares);
+  ZP_CUDA(launch_clip_factor(native(stream), number(target(stream, factor)), number(source.view()),
+                             rule));
+}
+
+void CudaKernels::scale_by(Stream& stream, const Span& span, const Span& factor) {
+  const Source source(*this, stream, factor);
+  ZP_CUDA(launch_scale_by(native(stream), target(stream, span), number(source.view())));
 }
 
 std::vector<double> CudaKernels::read(Stream& stream, const Span& source) {

@@ -3,18 +3,22 @@
 #include <memory>
 
 #include "engine/runtime/cuda/copy_batch.h"
+#include "engine/runtime/cuda/cuda_world.h"
 #include "engine/runtime/cuda/device_buffer.h"
 #include "engine/runtime/host/host_stream.h"
 #include "engine/runtime/kernels.h"
 
 namespace zeroproof::cuda {
 
+class CapturedUpdates;
+
 // Kernels on the GPU's queues, with the bits of HostKernels; sums of squares beyond
-// kOrderedSumMax elements excepted, whose order is another fixed one. Elements that the host keeps
+// kOrderedSumMax elements excepted, whose order is another fixed one, and Adam where the fastest
+// arithmetic is asked for. Elements that the host keeps
 // are uploaded to be read; they cannot be written. `log` must outlive it.
 class CudaKernels final : public Kernels {
  public:
-  CudaKernels(std::shared_ptr<Gpu> gpu, const host::StreamLog& log);
+  CudaKernels(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic, const host::StreamLog& log);
 
   void fill(Stream& stream, const Span& target, double value) override;
   void copy(Stream& stream, const Span& target, const Span& source, double factor = 1.0) override;
@@ -25,8 +29,14 @@ class CudaKernels final : public Kernels {
   void count_non_finite(Stream& stream, const Span& target, const Span& source) override;
   void adam(Stream& stream, const AdamUpdate& update) override;
   void sgd(Stream& stream, const SgdUpdate& update) override;
+  void clip_factor(Stream& stream, const Span& factor, const Span& squares,
+                   const ClipRule& rule) override;
+  void scale_by(Stream& stream, const Span& target, const Span& factor) override;
   std::vector<double> read(Stream& stream, const Span& source) override;
   void write(Stream& stream, const Span& target, const std::vector<double>& values) override;
+
+  // Where updates that are captured are noted; null: nothing is captured.
+  void collect_updates(CapturedUpdates* updates) { updates_ = updates; }
 
  private:
   class Source;
@@ -34,9 +44,11 @@ class CudaKernels final : public Kernels {
   Strided updated(Stream& stream, const Span& span, std::int64_t elements) const;
 
   std::shared_ptr<Gpu> gpu_;
+  CudaArithmetic arithmetic_;
   const host::StreamLog& log_;
   CopyBatch copies_;
   DeviceBuffer partials_;  // of sums
+  CapturedUpdates* updates_ = nullptr;
 };
 
 }  // namespace zeroproof::cuda

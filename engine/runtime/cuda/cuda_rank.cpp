@@ -26,8 +26,9 @@ CudaRank::CudaRank(const CudaWorldOptions& options, int rank, const std::shared_
       gpu_(gpu),
       memory_(gpu, options.device, options.is_poisoned, recording_.accesses),
       streams_(gpu, recording_.accesses),
-      kernels_(gpu, streams_.log()),
-      ops_(gpu, options.arithmetic) {
+      kernels_(gpu, options.arithmetic, streams_.log()),
+      ops_(gpu, options.arithmetic),
+      graphs_(gpu, kernels_) {
   gpu_->while_waiting = [this](std::int64_t waited_ms) { check_progress(waited_ms); };
 }
 
@@ -63,7 +64,8 @@ void CudaRank::abort(const std::string& reason) {
 void CudaRank::check_progress(std::int64_t waited_ms) {
   for (const std::unique_ptr<NcclGroup>& group : groups_) group->throw_if_failed();
   if (waited_ms < timeout_ms_) return;
-  std::string what = "work that is no collective";
+  std::string what =
+      graphs_.has_replayed() ? "a replay of the captured iteration" : "work that is no collective";
   for (const std::unique_ptr<NcclGroup>& group : groups_)
     if (const std::optional<std::string> pending = group->pending()) what = *pending;
   const std::string reason = fmt::format("rank {} waited {} ms for {}", rank_, waited_ms, what);

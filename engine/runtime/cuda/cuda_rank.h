@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/runtime/cuda/cuda_graph.h"
 #include "engine/runtime/cuda/cuda_kernels.h"
 #include "engine/runtime/cuda/cuda_memory.h"
 #include "engine/runtime/cuda/cuda_ops.h"
@@ -35,6 +36,7 @@ class CudaRank final : public Runtime {
   Stream& stream(StreamRole role) override { return streams_.of(role); }
   Stream& user_stream(StreamIndex) override { return streams_.of(StreamRole::compute); }
   ProcessGroup& group(GroupKind kind) override { return *groups_[static_cast<std::size_t>(kind)]; }
+  GraphCapture* graphs() override { return &graphs_; }
   std::optional<std::string> poll_error() override;
   Journal* journal() override { return recording_.journal; }
   FaultPoint* faults() override { return recording_.faults; }
@@ -58,6 +60,7 @@ class CudaRank final : public Runtime {
   CudaStreams streams_;
   CudaKernels kernels_;
   CudaOps ops_;
+  CudaGraphCapture graphs_;
   std::vector<std::unique_ptr<NcclGroup>> groups_;
 };
 

@@ -37,7 +37,11 @@ DeviceBuffer::DeviceBuffer(std::shared_ptr<Gpu> gpu, std::int64_t bytes, Placeme
   if (bytes == 0) return;
   gpu_->make_current();
   const auto size = static_cast<std::size_t>(bytes);
-  if (placement == Placement::host)
+  if (placement == Placement::host) gpu_->refuse_capture("memory of the host is taken");
+  arena_ = gpu_->arena();
+  if (arena_)
+    data_ = arena_->take(size);
+  else if (placement == Placement::host)
     ZP_CUDA(cudaHostAlloc(&data_, size, cudaHostAllocDefault));
   else
     ZP_CUDA(cudaMallocAsync(&data_, size, gpu_->compute_handle()));
@@ -47,9 +51,19 @@ DeviceBuffer::~DeviceBuffer() {
   if (data_ != nullptr) free();
 }
 
-// Errors have nobody to go to here; the next call on the queue meets them again.
+// Errors have nobody to go to here; the next call on the queue meets them again. What another
+// stream has used in a capture is not given again: nobody would wait for that stream.
 void DeviceBuffer::free() {
+  if (arena_) {
+    if (arena_ == gpu_->arena() && used_on_.empty()) arena_->give_back(data_);
+    return;
+  }
   cudaSetDevice(gpu_->ordinal());
+  if (gpu_->is_capturing()) {
+    const auto give_back = placement_ == Placement::host ? cudaFreeHost : cudaFree;
+    gpu_->free_behind_capture([give_back, data = data_] { give_back(data); });
+    return;
+  }
   cudaStream_t last = gpu_->compute_handle();
   for (cudaStream_t queue : used_on_) {
     try {
@@ -97,6 +111,7 @@ Tensor make_tensor(const std::shared_ptr<Gpu>& gpu, Shape sizes, DType dtype, Pl
 Tensor upload(const std::shared_ptr<Gpu>& gpu, const std::vector<double>& values, Shape sizes,
               DType dtype, cudaStream_t queue) {
   const auto elements = static_cast<std::int64_t>(values.size());
+  gpu->refuse_capture("numbers of the host are copied to the GPU");
   Tensor out = make_tensor(gpu, std::move(sizes), dtype);
   if (elements == 0) return out;
   gpu->order(gpu->compute(), queue);  // the memory is given in its order
@@ -157,6 +172,7 @@ std::vector<double> download(const std::shared_ptr<Gpu>& gpu, const Strided& fro
                              cudaStream_t queue) {
   std::vector<double> values(static_cast<std::size_t>(from.elements), from.constant);
   if (from.data == nullptr || values.empty()) return values;
+  gpu->refuse_capture("the host reads numbers of the GPU");
   gpu->make_current();
   if (from.elements <= Gpu::kInboxDoubles) {
     ZP_CUDA(launch_copy(queue, dense(gpu->inbox(), DType::float64, from.elements), from, 1.0));

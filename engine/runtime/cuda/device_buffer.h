@@ -35,6 +35,7 @@ class DeviceBuffer final : public DeviceElements {
   std::shared_ptr<Gpu> gpu_;
   Placement placement_;
   std::int64_t bytes_;
+  std::shared_ptr<GraphArena> arena_;  // whose memory it is; null: the pool's, or the host's
   void* data_ = nullptr;
   StreamEvent ready_{-1};
   std::vector<cudaStream_t> used_on_;  // besides the compute stream

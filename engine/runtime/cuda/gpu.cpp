@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/runtime/cuda/check.h"
+#include "engine/runtime/fault.h"
 #include "model/check.h"
 
 namespace zeroproof::cuda {
@@ -41,6 +42,50 @@ Gpu::~Gpu() {
   for (cudaEvent_t event : spare_) cudaEventDestroy(event);
   for (cudaStream_t queue : queues_)
     if (queue != nullptr) cudaStreamDestroy(queue);
+}
+
+void Gpu::begin_capture(std::shared_ptr<GraphArena> arena) {
+  make_current();
+  for (cudaStream_t queue : queues_) synchronize(record(queue));
+  freed_.clear();
+  first_captured_ = first_ + static_cast<std::int64_t>(events_.size());
+  ZP_CUDA(cudaStreamBeginCapture(compute(), cudaStreamCaptureModeThreadLocal));
+  arena_ = std::move(arena);
+  fork_queues();
+}
+
+cudaGraph_t Gpu::end_capture() {
+  cudaGraph_t graph = nullptr;
+  try {
+    join_queues();
+  } catch (const RuntimeFault&) {
+    forget_put_off();  // CUDA says below that nothing was captured
+  }
+  const bool is_captured =
+      cudaStreamEndCapture(compute_handle(), &graph) == cudaSuccess && graph != nullptr;
+  arena_ = nullptr;
+  for (auto i = static_cast<std::size_t>(first_captured_ - first_); i < events_.size(); ++i)
+    if (cudaEvent_t event = std::exchange(events_[i], nullptr)) cudaEventDestroy(event);
+  for (const std::function<void()>& free : freed_) free();
+  cudaGetLastError();
+  return is_captured ? graph : nullptr;
+}
+
+void Gpu::refuse_capture(const std::string& what) const {
+  if (is_capturing())
+    throw RuntimeFault(what + " while an iteration is captured: its replays could not do that");
+}
+
+void Gpu::free_behind_capture(std::function<void()> free) {
+  freed_.push_back(std::move(free));
+}
+
+void Gpu::join_queues() {
+  for (cudaStream_t queue : queues_) order(queue, compute_handle());
+}
+
+void Gpu::fork_queues() {
+  for (cudaStream_t queue : queues_) order(compute_handle(), queue);
 }
 
 void Gpu::make_current() const {
@@ -102,6 +147,10 @@ void Gpu::synchronize(StreamEvent event) {
   using Milliseconds = std::chrono::milliseconds;
   constexpr Milliseconds kAwake{200};
   constexpr std::chrono::microseconds kPause{50};
+  if (is_capturing()) {  // what comes from now on runs behind it
+    for (cudaStream_t queue : queues_) wait(queue, event);
+    return;
+  }
   const auto begin = std::chrono::steady_clock::now();
   Milliseconds told{0};
   while (!query(event)) {
@@ -117,12 +166,17 @@ cudaEvent_t Gpu::native(StreamEvent event) const {
   const std::int64_t place = event.value - first_;
   ZP_CHECK(event.value >= 0 && place < static_cast<std::int64_t>(events_.size()),
            "an event that no stream recorded");
-  return place < 0 ? nullptr : events_[static_cast<std::size_t>(place)];
+  if (place < 0 || (is_capturing() && event.value < first_captured_)) return nullptr;
+  return events_[static_cast<std::size_t>(place)];
 }
 
 void Gpu::recycle() {
-  while (events_.size() > kKeptEvents && cudaEventQuery(events_.front()) == cudaSuccess) {
-    spare_.push_back(events_.front());
+  if (is_capturing()) return;  // which forbids to ask
+  const auto is_over = [](cudaEvent_t event) {
+    return event == nullptr || cudaEventQuery(event) == cudaSuccess;
+  };
+  while (events_.size() > kKeptEvents && is_over(events_.front())) {
+    if (events_.front() != nullptr) spare_.push_back(events_.front());
     events_.pop_front();
     ++first_;
   }

@@ -6,8 +6,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "engine/runtime/cuda/graph_arena.h"
 #include "engine/runtime/stream.h"
 
 namespace zeroproof::cuda {
@@ -65,6 +68,22 @@ class Gpu {
   void synchronize(StreamEvent event);
   std::function<void(std::int64_t waited_ms)> while_waiting;
 
+  // From begin to end what is queued on any stream is captured in place of being done. Everything
+  // before is done by then, so its events hold nobody up, and memory comes from `arena`. Whoever
+  // then asks for the events of the capture is told that they are complete: a replay is.
+  void begin_capture(std::shared_ptr<GraphArena> arena);
+  cudaGraph_t end_capture();  // null where CUDA could not capture something
+  bool is_capturing() const { return arena_ != nullptr; }
+  const std::shared_ptr<GraphArena>& arena() const { return arena_; }
+  // RuntimeFault while something is captured, for what the host alone can do.
+  void refuse_capture(const std::string& what) const;
+  // `free` memory from before it, once the capture is over: a replay would not find it.
+  void free_behind_capture(std::function<void()> free);
+  bool has_freed_earlier_memory() const { return !freed_.empty(); }
+  // All streams behind one another: before and behind a replay on the compute stream.
+  void join_queues();
+  void fork_queues();
+
  private:
   static constexpr std::size_t kRoles = 4;
   static constexpr std::size_t kKeptEvents = 256;
@@ -81,6 +100,9 @@ class Gpu {
   std::deque<cudaEvent_t> events_;  // of numbers from first_ on
   std::vector<cudaEvent_t> spare_;
   std::int64_t first_ = 0;
+  std::shared_ptr<GraphArena> arena_;  // of what is being captured; null: nothing is
+  std::int64_t first_captured_ = 0;    // event
+  std::vector<std::function<void()>> freed_;
 };
 
 }  // namespace zeroproof::cuda

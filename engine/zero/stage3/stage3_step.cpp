@@ -25,11 +25,24 @@ StepOutcome Zero3Optimizer::update() {
   if (steps_by_group(context_))
     return step_each_alone(
         context_, sub_groups_, [this](SubGroup& group) { return step_gradient(group); }, norm());
+  const auto squares = [this] {
+    return gradient_squares(context_, shards(), {.is_default_group = true});
+  };
   const StepPlan plan = plan_step(
-      context_, [this] { return overflows(shards()); }, norm);
+      context_,
+      {.overflows = [this] { return overflows(shards()); }, .norm = norm, .squares = squares});
   if (plan.outcome.is_applied)
     for (SubGroup& group : sub_groups_) group.update(step_gradient(group), plan.divisor);
   return plan.outcome;
+}
+
+void Zero3Optimizer::count_replayed_step() {
+  for (SubGroup& group : sub_groups_) group.optimizer().set_steps(group.optimizer().steps() + 1);
+}
+
+// Persistent parameters, which every step gathers anew.
+void Zero3Optimizer::begin_capture() {
+  coordinator_.release_and_reset_all();
 }
 
 void Zero3Optimizer::partition_all_parameters() {

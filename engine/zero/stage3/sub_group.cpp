@@ -47,7 +47,7 @@ void SubGroup::close_pending(Stream& reduction) {
   pending_ = {};
 }
 
-void SubGroup::update(Span gradient, double divisor) {
+void SubGroup::update(Span gradient, const GradientDivisor& divisor) {
   optimizer_.step(context_.compute(), Span::of(master_), gradient, divisor, {});
   write_back();
 }

@@ -39,7 +39,7 @@ class SubGroup {
   const Tensor& hp_gradient() const { return hp_gradient_; }
 
   // One step: master weights, optimizer state, low-precision slices.
-  void update(Span gradient, double divisor);
+  void update(Span gradient, const GradientDivisor& divisor);
   // Low-precision slices from master weights, or the other way round.
   void write_back() const;
   void read_slices() const;

@@ -54,6 +54,11 @@ struct Scale {
   double factor;
   __device__ double operator()(double, double old) const { return old * factor; }
 };
+struct ScaleBy {
+  static constexpr bool kReads = false;
+  const double* factor;
+  __device__ double operator()(double, double old) const { return old * *factor; }
+};
 struct Divide {
   static constexpr bool kReads = false;
   double divisor;
@@ -84,6 +89,10 @@ cudaError_t launch_map(cudaStream_t stream, const Strided& target, const Strided
 bool is_plain_copy(const Strided& target, const Strided& source, double factor) {
   return factor == 1.0 && target.dtype == source.dtype && source.data != nullptr &&
          target.dims == 1 && source.dims == 1 && target.strides[0] == 1 && source.strides[0] == 1;
+}
+
+__global__ void clip_factor_kernel(double* factor, const double* squares, ClipRule rule) {
+  *factor = 1.0 / divisor_of(rule, norm_of_squares(*squares));
 }
 
 struct Square {
@@ -182,6 +191,14 @@ cudaError_t launch_add(cudaStream_t stream, const Strided& target, const Strided
 }
 cudaError_t launch_scale(cudaStream_t stream, const Strided& target, double factor) {
   return launch_map(stream, target, target, Scale{factor});
+}
+cudaError_t launch_scale_by(cudaStream_t stream, const Strided& target, const double* factor) {
+  return launch_map(stream, target, target, ScaleBy{factor});
+}
+cudaError_t launch_clip_factor(cudaStream_t stream, double* factor, const double* squares,
+                               const ClipRule& rule) {
+  clip_factor_kernel<<<1, 1, 0, stream>>>(factor, squares, rule);
+  return cudaGetLastError();
 }
 cudaError_t launch_divide(cudaStream_t stream, const Strided& target, double divisor) {
   return launch_map(stream, target, target, Divide{divisor});

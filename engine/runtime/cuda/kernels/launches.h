@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "engine/runtime/clip_rule.h"
 #include "engine/runtime/cuda/kernels/strided.h"
 #include "engine/runtime/update_rules.h"
 #include "model/ops.h"
@@ -21,6 +22,10 @@ cudaError_t launch_copy(cudaStream_t stream, const Strided& target, const Stride
 cudaError_t launch_add(cudaStream_t stream, const Strided& target, const Strided& source,
                        double factor);
 cudaError_t launch_scale(cudaStream_t stream, const Strided& target, double factor);
+// target *= factor, and factor = 1 / divisor_of(rule, norm of the squares), a float64 each.
+cudaError_t launch_scale_by(cudaStream_t stream, const Strided& target, const double* factor);
+cudaError_t launch_clip_factor(cudaStream_t stream, double* factor, const double* squares,
+                               const ClipRule& rule);
 cudaError_t launch_divide(cudaStream_t stream, const Strided& target, double divisor);
 
 // Bytes of memory that no other range writes.
