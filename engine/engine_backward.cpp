@@ -215,7 +215,7 @@ void Engine::Core::run_post_hook() {
                           std::to_string(context.loss_scaler.scale()) +
                           "): call engine.scale(loss).backward() or engine.backward(loss)");
   }
-  is_scale_called_ = false;
+  if (!context.departs("V18"_bug) || context.is_boundary) is_scale_called_ = false;
   epilogue();
 }
 

@@ -13,15 +13,15 @@
 namespace zeroproof {
 namespace {
 
-std::unique_ptr<HookPolicy> make(const std::string& policy, const Quirks& quirks) {
-  if (policy == "exact") return make_exact(quirks);
-  auto made = make_policy(policy, PolicyMode::graph_task_callback);
+std::unique_ptr<HookPolicy> make_named(const EngineOptions& options) {
+  if (options.policy == "exact") return make_exact(options.quirks, options.departure);
+  auto made = make_policy(options.policy, PolicyMode::graph_task_callback);
   ZP_CHECK(made.has_value(), "initialize() has looked the policy up");
   return std::move(*made);
 }
 
 std::unique_ptr<HookPolicy> make(const EngineOptions& options) {
-  auto policy = make(options.policy, options.quirks);
+  auto policy = make_named(options);
   return options.decorate_policy ? options.decorate_policy(std::move(policy)) : std::move(policy);
 }
 
@@ -94,7 +94,9 @@ void Engine::Core::register_parameters() {
       named.tensor.set_data(ops.cast(named.tensor, config.model_dtype()));
     else if (const Tensor placed = ops.place(named.tensor); !placed.is_same(named.tensor))
       named.tensor.set_data(placed);
-    if (ranks.size() > 1) ranks.wait(ranks.broadcast(stream, Span::of(named.tensor), 0), stream);
+    const bool is_shared = parameter.requires_grad || !context.departs("V19"_bug);
+    if (ranks.size() > 1 && is_shared)
+      ranks.wait(ranks.broadcast(stream, Span::of(named.tensor), 0), stream);
     if (options.parameter_groups.empty() && parameter.requires_grad) parameter.group = 0;
   }
   set_communication_dtypes(context.module, config, context.parameters);

@@ -72,6 +72,7 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
   optimizer->zero_grad();
   ran_epilogue_ = false;
   has_scaled_gradients_ = false;
+  if (context.departs("V06"_bug)) boundary_override_.reset();  // it was for this window
   ++counters.global_steps;
   if (outcome.has_overflow) ++counters.skipped_steps;
   if (context.departs("A31"_bug) && config.stage == 3) remove_gradient_hooks();  // their nodes went
@@ -142,7 +143,8 @@ void Engine::Core::coalesce(const std::function<void()>& body) {
     refresh_boundary();
     throw;
   } catch (...) {
-    flush();
+    context.is_coalescing = is_in_block_ = false;
+    if (!context.departs("V16"_bug)) flush();
     throw;
   }
   flush();

@@ -29,8 +29,9 @@ struct OpenTask {
 
 class ExactPolicy final : public HookPolicy {
  public:
-  explicit ExactPolicy(const Quirks& quirks)
-      : forgets_at_forward_(quirks.has(Quirk::h20_any_forward_resets_step)),
+  ExactPolicy(const Quirks& quirks, Departure departure)
+      : departure_(departure),
+        forgets_at_forward_(quirks.has(Quirk::h20_any_forward_resets_step)),
         forgets_at_forward_alone_(quirks.has(Quirk::h23_stale_callback_flag_retained)) {}
 
   PrologueRule prologue_rule() const override { return PrologueRule::once_per_graph_task; }
@@ -95,7 +96,8 @@ class ExactPolicy final : public HookPolicy {
     OpenTask& task = current_task(host);
     task.is_callback_queued = false;
     if (is_running_) return;  // engine.backward runs the epilogue itself
-    if (!task.has_prologue && !has_unreduced_work_) return;
+    const bool is_unannounced_left = departure_ == "V17"_bug;
+    if (!task.has_prologue && (is_unannounced_left || !has_unreduced_work_)) return;
     enter(task);  // for hooks that no prologue announced
     host.run_post_hook();
   }
@@ -241,6 +243,7 @@ class ExactPolicy final : public HookPolicy {
   bool has_unreduced_work_ = false;
   bool is_running_ = false;
   bool has_queued_since_forward_ = false;
+  const Departure departure_;
   const bool forgets_at_forward_;        // H20
   const bool forgets_at_forward_alone_;  // H23
   ManagerObserver* observer_ = nullptr;
@@ -252,8 +255,8 @@ std::unique_ptr<HookPolicy> make_exact() {
   return make_exact(Quirks());
 }
 
-std::unique_ptr<HookPolicy> make_exact(const Quirks& quirks) {
-  return std::make_unique<ExactPolicy>(quirks);
+std::unique_ptr<HookPolicy> make_exact(const Quirks& quirks, Departure departure) {
+  return std::make_unique<ExactPolicy>(quirks, departure);
 }
 
 }  // namespace zeroproof

@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "engine/departure.h"
 #include "engine/hooks/hook_policy.h"
 #include "engine/quirks.h"
 #include "model/result.h"
@@ -43,6 +44,6 @@ std::unique_ptr<HookPolicy> make_pr8245();
 std::unique_ptr<HookPolicy> make_x2();
 std::unique_ptr<HookPolicy> make_exact();
 // With H20 or H23, the only ones that are a policy's; the upstream policies are as they are.
-std::unique_ptr<HookPolicy> make_exact(const Quirks& quirks);
+std::unique_ptr<HookPolicy> make_exact(const Quirks& quirks, Departure departure = {});
 
 }  // namespace zeroproof

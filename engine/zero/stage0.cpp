@@ -78,6 +78,8 @@ Span Stage0Optimizer::all_reduce(Span all) {
 // Only .grad of the failed backward: earlier ones were collected.
 bool Stage0Optimizer::abandon_gradients() {
   clear_grads();
+  if (context_.departs("V01"_bug))
+    for (const ZeroParameter& parameter : context_.parameters) accumulated(parameter) = {};
   return true;
 }
 

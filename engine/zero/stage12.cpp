@@ -280,7 +280,7 @@ bool Stage12Optimizer::abandon_gradients() {
   for (IpgBucket& bucket : buckets_) bucket.clear();
   if (!context_.departs("U12"_bug))
     for (FlatGroup& group : groups_) group.drop_pending();
-  std::ranges::fill(progress_, Progress{});
+  if (!context_.departs("V03"_bug)) std::ranges::fill(progress_, Progress{});
   clear_grads();
   if (is_ready_) --micro_;
   is_ready_ = false;

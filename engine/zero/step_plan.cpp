@@ -28,6 +28,7 @@ bool checks_overflow(const ZeroContext& context) {
   const ZeroConfig& config = context.config;
   const bool checks_bf16 = config.bf16.enabled && config.bf16.check_grad_overflow &&
                            (config.stage == 1 || config.stage == 2);
+  if (context.departs("V15"_bug)) return checks_bf16 || context.loss_scaler.is_dynamic();
   return checks_bf16 || context.loss_scaler.kind() != LossScalerKind::none;
 }
 

@@ -57,6 +57,57 @@ std::span<const Entry> group_unseen() {
               "a checkpoint in a backward inside forward counts as the user's backward"),
       further("U20", "U20"_bug,
               "every owner of a part of a parameter is sent the parameter's first elements"),
+      further("V01", "V01"_bug,
+              "abandoning a failed backward drops the local sums of earlier micro-batches, too, "
+              "and not its own .grad alone"),
+      further("V02", "V02"_bug,
+              "the whole gradient is cut into floor(n / ranks) pieces, so the norm leaves out the "
+              "tail"),
+      further("V03", "V03"_bug,
+              "abandon_gradients does not reset what is known of each parameter's progress in the "
+              "failed backward (is_sum_taken stays)"),
+      further("V04", "V04"_bug,
+              "reduce_to_owners sends a parameter to its first and its last owner alone, none in "
+              "between"),
+      further("V05", "V05"_bug,
+              "the pending gradient is zeroed on the compute stream, where the reduction stream "
+              "adds to it"),
+      further("V06", "V06"_bug,
+              "a model step forgets the boundary that set_gradient_accumulation_boundary set (it "
+              "stays until changed)"),
+      further("V07", "V07"_bug,
+              "a synchronous gather does not wait for those of its parameters that are in flight "
+              "already"),
+      further("V08", "V08"_bug,
+              "the look-ahead for reuse (stage3_max_reuse_distance) knows the own parameters of "
+              "the coming modules, not their external ones"),
+      further("V09", "V09"_bug,
+              "reset_step compares the order of modules over the ranks also when the trace is "
+              "complete"),
+      further("V10", "V10"_bug,
+              "inside coalesce_grad_reduction a leaf module gives no zeros for what this rank did "
+              "not use"),
+      further("V11", "V11"_bug, "a step (or load) does not give back what retained graphs keep"),
+      further("V12", "V12"_bug,
+              "of the graphs that one backward reaches only the first counts as begun"),
+      further("V13", "V13"_bug,
+              "the end of a function transform's graph task releases no leftovers any more (that "
+              "of a failed one does)"),
+      further("V14", "V14"_bug,
+              "the linear function asks whether its weight was partitioned behind the gather and "
+              "not before it, so it never partitions it again"),
+      further("V15", "V15"_bug,
+              "gradients are looked at for overflow only where the loss scale is dynamic"),
+      further("V16", "V16"_bug, "a coalesce block left by an exception reduces nothing"),
+      further("V17", "V17"_bug,
+              "the final callback of a graph task without a prologue runs no epilogue even if "
+              "hooks of it added work"),
+      further("V18", "V18"_bug,
+              "engine.scale() counts as called up to the boundary's backward instead of for one "
+              "backward"),
+      further("V19", "V19"_bug,
+              "only parameters that are trained are broadcast from rank 0 when the engine is made"),
+      further("V20", "V20"_bug, "a load does not drop the unfinished window first"),
   };
   return kGroup;
 }

@@ -93,7 +93,8 @@ void ParameterGatherer::gather_async(const ParameterList& parameters, bool is_fo
 }
 
 void ParameterGatherer::gather(const ParameterList& parameters) {
-  for (PartitionedParameter* parameter : parameters) wait(*parameter);
+  if (!context_.departs("V07"_bug))
+    for (PartitionedParameter* parameter : parameters) wait(*parameter);
   install_empty(parameters, context_.runtime.memory());
   if (context_.departs("E06"_bug)) return gather_verbatim(parameters);
   const ParameterList missing = partitioned(parameters);

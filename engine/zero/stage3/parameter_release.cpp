@@ -103,7 +103,9 @@ std::set<ParamId> ParameterCoordinator::releasable_by_trace(const Zero3Module& m
   const std::vector<Zero3Module*>& modules = trace_.modules();
   for (auto step = static_cast<std::size_t>(trace_.step()); step < modules.size(); ++step) {
     if (traversed >= context_.config.stage3_max_reuse_distance) break;
-    for (const PartitionedParameter* parameter : modules[step]->parameters()) {
+    const bool is_own_alone = context_.departs("V08"_bug);
+    const ParameterList used = is_own_alone ? modules[step]->own : modules[step]->parameters();
+    for (const PartitionedParameter* parameter : used) {
       candidates.erase(parameter->id());
       traversed += parameter->elements();
     }
@@ -174,7 +176,7 @@ void ParameterCoordinator::release_and_reset_all() {
   if (!context_.departs("F19"_bug)) gatherer_.wait_all();
   gathered_late_.clear();
   pooled_.clear();
-  retained_->clear();
+  if (!context_.departs("V11"_bug)) retained_->clear();
   if (!context_.has(Quirk::h1_abort_leaks_state)) active_.clear();
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     parameter.clear_uses();

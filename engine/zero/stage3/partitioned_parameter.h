@@ -68,6 +68,7 @@ class PartitionedParameter {
   // B16 of the catalogue: the sum of what was added past .grad; undefined for nothing.
   Tensor& fused_grad() { return fused_grad_; }
   bool fuses_grad() const { return context_.departs("B16"_bug); }
+  bool departs(Departure planted) const { return context_.departs(planted); }
   // How many gathered_parameters contexts have it.
   int user_depth() const { return user_depth_; }
   void set_user_depth(int depth) { user_depth_ = depth; }

@@ -153,7 +153,7 @@ void Zero3Optimizer::on_leaf_backward(Zero3Module& leaf) {
       if (is_missing && leaves_out(*parameter)) continue;
       if (!context_.is_coalescing) {
         gradients_->add(parameter->parameter(), true);
-      } else if (is_missing) {
+      } else if (is_missing && !context_.departs("V10"_bug)) {
         gradients_->give_zeros(*parameter, true);
       }
     }
@@ -291,7 +291,8 @@ void Zero3Optimizer::on_graph_task_end(GraphTaskId task, bool raised) {
   coordinator_.end_task(task, raised);
   if (--graph_tasks_ > 0 && !context_.departs("A11"_bug)) return;
   const bool is_failed = raised && !context_.has(Quirk::h1_abort_leaks_state);
-  const bool is_transform = is_transform_task_ && !context_.is_upstream();
+  const bool is_transform =
+      is_transform_task_ && !context_.is_upstream() && !context_.departs("V13"_bug);
   const bool is_taken_for_all = context_.departs("A11"_bug) && graph_tasks_ > 0;
   if (is_failed || is_transform || is_taken_for_all) coordinator_.release_backward_leftovers(false);
 }

@@ -55,6 +55,8 @@ class GatheredWeight {
     is_partitioned_ = owner->parameter->is_partitioned();
     owner_ = *owner;
     owner_.gatherer->gather({owner_.parameter});
+    if (owner_.parameter->departs("V14"_bug))
+      is_partitioned_ = owner_.parameter->is_partitioned();  // asked behind the gather
   }
   ~GatheredWeight() noexcept(false) {
     const bool is_ours =
