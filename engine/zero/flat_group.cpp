@@ -79,8 +79,12 @@ void FlatGroup::commit_pending() {
     context_.kernels().copy(context_.compute(), Span::of(window_), Span::of(pending_));
   }
   has_window_ = true;
+  drop_pending();
+}
+
+void FlatGroup::drop_pending() {
   has_pending_ = false;
-  context_.reduction().record_use(pending_);
+  if (pending_.is_defined()) context_.reduction().record_use(pending_);
   pending_ = {};
 }
 

@@ -40,7 +40,7 @@ class FlatGroup {
   bool has_pending() const { return has_pending_; }
   const Tensor& pending() const { return pending_; }  // undefined where nothing was opened
   void commit_pending();
-  void drop_pending() { has_pending_ = false; }
+  void drop_pending();
 
   // Of a parameter's gradient, laid out in `source`, the part that the rank owns: added to
   // `target`, a buffer of the rank's slice.

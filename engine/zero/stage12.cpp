@@ -277,6 +277,7 @@ void Stage12Optimizer::backward_epilogue() {
 bool Stage12Optimizer::abandon_gradients() {
   const bool has_contributed = has_flushed_ || (!partitions_gradients() && backwards_ > 0) ||
                                (context_.is_coalescing && backwards_ > 0);
+  if (has_overlap()) context_.compute().wait(context_.reduction());  // what it still has may go now
   for (IpgBucket& bucket : buckets_) bucket.clear();
   if (!context_.departs("U12"_bug))
     for (FlatGroup& group : groups_) group.drop_pending();

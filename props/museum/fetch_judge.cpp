@@ -37,7 +37,7 @@ bool follows_order(const CaseSpec& spec) {
   // A bypass is one more use of its layer; a transform has a backward of its own. What throws
   // leaves the order in its middle.
   const auto leaves = [](const train::MicroSpec& micro) {
-    return micro.aborts != 0 || micro.throws != 0 || micro.has_bypass != 0 ||
+    return micro.aborts != 0 || micro.throws != 0 || micro.has_bypass + micro.past_engine != 0 ||
            micro.idle_forward == 3;
   };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
@@ -50,7 +50,7 @@ bool follows_order(const CaseSpec& spec) {
 bool retains_graphs(const CaseSpec& spec) {
   const auto is_plain = [](const train::MicroSpec& micro) {
     return micro.outstanding == 0 && micro.idle_forward != 3 && micro.aborts == 0 &&
-           micro.has_bypass == 0 && micro.gathers == 0;
+           micro.has_bypass + micro.past_engine == 0 && micro.gathers == 0;
   };
   const auto is_wrapped = [](const train::CallSpec& call) { return call.wrap != 0; };
   // The second backward alone reaches the last call, which reclaims nothing that others hold.

@@ -19,7 +19,8 @@ bool runs_in_order(const CaseSpec& spec) {
   };
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || micro.aborts != 0 || micro.throws != 0 ||
-           micro.has_bypass != 0 || micro.idle_forward == 3 || micro.overflow != 0;
+           micro.has_bypass + micro.past_engine != 0 || micro.idle_forward == 3 ||
+           micro.overflow != 0;
   };
   return spec.engines == 1 && spec.granularity == 0 && spec.heads == 1 && spec.is_tiled == 0 &&
          spec.reads == 0 && spec.experts == 0 && std::ranges::none_of(spec.calls, is_wrapped) &&

@@ -64,8 +64,18 @@ void judge_run(const train::CellRun& run, TrialResult& result) {
 // P42 is about gradients that complete once in a backward: not about a layer that several nested
 // backwards add to, which our engine reduces as often as it comes.
 bool completes_often(const CaseSpec& spec) {
+  const auto is_nested = [](const train::CallSpec& call) {
+    return call.wrap == static_cast<int>(train::Wrap::reentrant);
+  };
+  const auto sums = [](const train::MicroSpec& micro) {
+    return static_cast<train::Outstanding>(micro.outstanding) == train::Outstanding::summed;
+  };
+  const bool has_leaves = spec.granularity != 0 || spec.experts != 0;
+  if (std::ranges::any_of(spec.micros, sums) &&
+      (has_leaves || std::ranges::any_of(spec.calls, is_nested)))
+    return true;
   const auto is_shared = [&](const train::CallSpec& call) {
-    return call.wrap == static_cast<int>(train::Wrap::reentrant) &&
+    return is_nested(call) &&
            (std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1 ||
             spec.reads == call.layer + 1);
   };

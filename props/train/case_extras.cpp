@@ -97,6 +97,24 @@ void add_blocks(CaseSpec& spec, Draws& draws) {
   }
 }
 
+// Both forwards of a micro-batch, or one that the engine does not see, in a backward of their own.
+void add_backwards(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros)
+    if (draws.one_in(2)) micro.outstanding = 3;
+}
+
+void add_backwards_past(CaseSpec& spec, Draws& draws) {
+  spec.is_manual = 1;
+  for (MicroSpec& micro : spec.micros) {
+    micro.is_undivided = 0;
+    micro.past_engine = draws.flag(2);
+  }
+}
+
+void set_boundary_once(CaseSpec& spec, Draws&) {
+  spec.sets_boundary = 3;
+}
+
 }  // namespace
 
 CaseSpec with_extras(const CaseSpec& spec, std::uint64_t seed) {
@@ -104,9 +122,10 @@ CaseSpec with_extras(const CaseSpec& spec, std::uint64_t seed) {
     int one_in;
     void (*add)(CaseSpec& spec, Draws& draws);
   };
-  constexpr Extra kExtras[] = {{3, add_gathers}, {4, add_restores},     {2, add_frames},
-                               {4, add_bounds},  {4, add_leaf_modules}, {3, add_externals},
-                               {3, add_blocks}};
+  constexpr Extra kExtras[] = {
+      {3, add_gathers},        {4, add_restores},     {2, add_frames}, {4, add_bounds},
+      {4, add_leaf_modules},   {3, add_externals},    {3, add_blocks}, {5, add_backwards},
+      {5, add_backwards_past}, {6, set_boundary_once}};
   Draws draws(seed ^ kStream);
   CaseSpec more = spec;
   if (draws.one_in(2)) return more;

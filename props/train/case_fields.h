@@ -47,6 +47,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("clears", spec.clears, 0);
   field("peeks", spec.peeks, 0);
   field("misuse", spec.misuse, 0);
+  field("past_engine", spec.past_engine, 0);
   field("abandons", spec.abandons, 0);
   field("guards", spec.guards, 0);
 }

@@ -107,7 +107,7 @@ std::string shape_problem(const CaseSpec& spec) {
         micro.restores < 0 || micro.restores > static_cast<int>(Restores::missing) ||
         micro.gathers < 0 || micro.gathers > static_cast<int>(Gathers::nested) ||
         !is_flag(micro.abandons) || !is_flag(micro.guards) || !is_flag(micro.clears) ||
-        !is_flag(micro.peeks))
+        !is_flag(micro.peeks) || micro.outstanding < 0 || micro.outstanding > 3)
       return "a micro-batch out of range";
   return {};
 }
@@ -228,14 +228,28 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
   }
 }
 
+// The loss of layer 0 alone. A hook of the outputs is what divides by the accumulation steps, and
+// without hooks of gradients nobody sees it.
+std::string past_engine_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  if (!is_flag(micro.past_engine)) return "a number out of range";
+  const LayerSpec& first = spec.layers.front();
+  const bool is_right = spec.is_manual != 0 && spec.engines == 1 && spec.is_tiled == 0 &&
+                        spec.accumulation == 1 && spec.sets_boundary == 0 &&
+                        spec.skips_frames == 0 && spec.granularity == 0 &&
+                        (spec.stage != 1 || spec.is_scattered == 0 || spec.has_overlap != 0) &&
+                        first.is_frozen == 0 && first.outputs > 0;
+  return micro.past_engine == 0 || is_right ? "" : "a backward past the engine";
+}
+
 std::string update_problem(const CaseSpec& spec) {
   if (spec.groups < 1 || spec.groups > 3 || spec.rule < 0 || spec.rule > 2 || spec.scaling < 0 ||
-      spec.scaling > 3 || spec.sets_boundary < 0 || spec.sets_boundary > 2 ||
+      spec.scaling > 3 || spec.sets_boundary < 0 || spec.sets_boundary > 3 ||
       spec.gather_bucket < 1 || spec.owns_scale < 0 || spec.owns_scale > 2 ||
       !is_flag(spec.has_ranks_apart) || !is_flag(spec.is_unchecked))
     return "a number out of range";
   const auto precision = static_cast<Precision>(spec.precision);
   if (spec.sets_boundary != 0 && spec.is_unmanaged != 0) return "step() is the boundary";
+  if (spec.sets_boundary == 3 && spec.accumulation != 1) return "a step of which each is one";
   if (spec.owns_scale != 0 && precision != Precision::fp16) return "a scale that nothing needs";
   const auto overflows = [](const MicroSpec& micro) { return micro.overflow != 0; };
   if (spec.is_unchecked != 0 &&
@@ -392,8 +406,8 @@ ZeroConfig config_of(const CaseSpec& spec) {
   const auto precision = static_cast<Precision>(spec.precision);
   ZeroConfig config;
   config.stage = spec.stage;
-  const int own_steps[] = {spec.accumulation, 1, 2 * spec.accumulation};
-  config.gradient_accumulation_steps = own_steps[std::clamp(spec.sets_boundary, 0, 2)];
+  const int own_steps[] = {spec.accumulation, 1, 2 * spec.accumulation, 2};
+  config.gradient_accumulation_steps = own_steps[std::clamp(spec.sets_boundary, 0, 3)];
   config.managed_gradient_accumulation = spec.is_unmanaged == 0;
   config.reduce_bucket_size = spec.bucket;
   config.contiguous_gradients = spec.is_scattered == 0;
@@ -444,8 +458,8 @@ int CaseSpec::uses() const {
     for (const CallSpec& call : calls) uses += call.layer == static_cast<int>(layer) ? 1 : 0;
     most = std::max(most, uses);
   }
-  const bool bypasses =
-      std::ranges::any_of(micros, [](const MicroSpec& it) { return it.has_bypass != 0; });
+  const bool bypasses = std::ranges::any_of(
+      micros, [](const MicroSpec& it) { return it.has_bypass + it.past_engine != 0; });
   return (most + (bypasses ? 1 : 0) + (reads != 0 ? 1 : 0) + (returns != 0 ? 1 : 0)) * heads *
          engines;
 }
@@ -459,7 +473,7 @@ int CaseSpec::forwards() const {
     count += (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) +
              (micro.idle_forward != 0 ? 1 : 0) + (micro.aborts != 0 ? 1 : 0) +
              (micro.throws != 0 ? 1 : 0) + (micro.abandons != 0 ? 1 : 0) +
-             (micro.misuse == 6 ? 1 : 0) +
+             (micro.misuse == 6 ? 1 : 0) + micro.past_engine +
              (micro.clears != 0 ? 1 + (micro.outstanding != 0 ? 1 : 0) : 0);
     most = std::max(most, count);
   }
@@ -490,6 +504,8 @@ std::string why_invalid(const CaseSpec& spec) {
     if (restores != 0 && restores < static_cast<int>(Restores::saved) && !is_first)
       return "a checkpoint inside a window";
     if (std::string problem = misuse_problem(spec, spec.micros[i]); !problem.empty())
+      return problem;
+    if (std::string problem = past_engine_problem(spec, spec.micros[i]); !problem.empty())
       return problem;
     if (std::string problem = micro_problem(spec, spec.micros[i], is_boundary); !problem.empty())
       return problem;

@@ -59,7 +59,7 @@ enum class Restores : std::uint8_t {
 enum class Losses : std::uint8_t { both, first, second, sum };
 // Around all of a micro-batch, or its backwards alone.
 enum class Block : std::uint8_t { none, coalesced, no_sync, coalesced_backwards };
-enum class Outstanding : std::uint8_t { none, in_order, reversed };
+enum class Outstanding : std::uint8_t { none, in_order, reversed, summed };
 
 // What an engine refuses, in the words of zero_semantics 2.20.
 enum class Misuse : std::uint8_t {
@@ -80,7 +80,7 @@ enum class LeafBy : std::uint8_t { call, name, suffix, class_name };
 // From one step() to the next.
 struct MicroSpec {
   int losses = 0;        // Losses; of a model with two heads
-  int outstanding = 0;   // Outstanding: a second forward before both backwards
+  int outstanding = 0;   // Outstanding: a second forward before both backwards, or one of both
   int repeats = 0;       // 1: forward and backward once more before the step
   int block = 0;         // Block around all backwards
   int idle_forward = 0;  // before: 1: without gradients, 2: its graph is dropped, 3: func.grad
@@ -101,6 +101,7 @@ struct MicroSpec {
   int guards = 0;          // with skipped frames: 1: guards read the weights before
   int clears = 0;          // 1: before: trained for nothing, and zero_grad
   int peeks = 0;           // 1: behind it the user reads masters and optimizer state
+  int past_engine = 0;     // 1: behind it: a manual backward that no output of the engine is in
   int misuse = 0;          // Misuse, behind it
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
@@ -150,7 +151,7 @@ struct CaseSpec {
   int rule = 0;          // of the update: decay and momentum
   int scaling = 0;       // how a dynamic loss scale moves; see config_of
   int sets_boundary = 0;  // the program says which step counts; 1: of a configuration without
-                          // accumulation steps, 2: with twice as many
+                          // accumulation steps, 2: with twice as many, 3: the same, once for all
   int owns_scale = 0;     // fp16: the program sets the loss scale of every window; 2: once for all
   int has_ranks_apart = 0;              // in their weights, until engines take over rank 0's
   int is_unchecked = 0;                 // bf16: nobody looks for an overflow

@@ -13,6 +13,7 @@
 #include "props/train/kept_files.h"
 #include "props/train/misuse.h"
 #include "props/train/pass.h"
+#include "props/train/user_block.h"
 #include "props/train/weight_visit.h"
 
 namespace zeroproof::train {
@@ -71,6 +72,7 @@ class GeneratedWindow {
 
   void set_boundary(std::size_t micro) {
     if (spec_.sets_boundary == 0) return;
+    if (spec_.sets_boundary == 3 && engines_ && pass_.step_number() > 0) return;
     const bool is_last = micro + 1 == static_cast<std::size_t>(spec_.accumulation);
     for (std::size_t engine = 0; engine < engines(); ++engine)
       pass_.target().set_boundary(engine, is_last);
@@ -149,6 +151,7 @@ class GeneratedWindow {
       clear_gradients();
     }
     train_in_block(micro);
+    if (micro.past_engine != 0) differentiate_past_engine();
     if (micro.peeks != 0) peek();
     if (micro.misuse != 0) misuse(static_cast<Misuse>(micro.misuse));
   }
@@ -159,24 +162,10 @@ class GeneratedWindow {
       if (micro.repeats != 0) train_once(micro);
     };
     const auto block = static_cast<Block>(micro.block);
-    if (block == Block::none) return body();
-    if (block != Block::coalesced_backwards) return in_block(micro, body);
+    if (block != Block::coalesced_backwards)
+      return run_in_block(pass_.target(), spec_, micro, body);
     const Losses losses = forward(micro);
-    in_block(micro, [&] { differentiate(micro, losses); });
-  }
-
-  // Where the user's code throws behind it, what `body` did stays.
-  void in_block(const MicroSpec& micro, const std::function<void()>& body) {
-    const auto broken = [&] {
-      body();
-      throw Injected("injected behind what a block holds");
-    };
-    const auto block = static_cast<Block>(micro.block);
-    if (micro.is_broken == 0) return in_block(block, 0, body);
-    try {
-      in_block(block, 0, broken);
-    } catch (const Injected&) {
-    }
+    run_in_block(pass_.target(), spec_, micro, [&] { differentiate(micro, losses); });
   }
 
   // The engine under torch.func.grad: none of its own business.
@@ -187,17 +176,6 @@ class GeneratedWindow {
     };
     const TensorList grads = func::grad(pass_.autograd(), loss, {-1})(pass_.next_inputs());
     pass_.target().record("func/grad", grads.at(0));
-  }
-
-  // Around both engines, where there are two.
-  void in_block(Block block, std::size_t engine, const std::function<void()>& body) {
-    if (engine == static_cast<std::size_t>(spec_.engines)) return body();
-    const auto inner = [&] { in_block(block, engine + 1, body); };
-    if (block != Block::no_sync) {
-      pass_.target().coalesce(engine, inner);
-    } else {
-      pass_.target().no_sync(engine, inner);
-    }
   }
 
   void throw_one(const MicroSpec& micro) {
@@ -250,9 +228,24 @@ class GeneratedWindow {
     if (static_cast<Outstanding>(micro.outstanding) == Outstanding::none)
       return differentiate(micro, first);
     const Losses second = forward(micro);
+    if (static_cast<Outstanding>(micro.outstanding) == Outstanding::summed)
+      return differentiate(micro, sums_of(first, second));
     const bool is_reversed = static_cast<Outstanding>(micro.outstanding) == Outstanding::reversed;
     differentiate(micro, is_reversed ? second : first);
     differentiate(micro, is_reversed ? first : second);
+  }
+
+  Losses sums_of(const Losses& first, const Losses& second) {
+    Losses sums;
+    for (std::size_t i = 0; i < first.size(); ++i)
+      sums.push_back(add(pass_.autograd(), first[i], second[i]));
+    return sums;
+  }
+
+  void differentiate_past_engine() {
+    Tensor loss = model_of(pass_, 0).bypass(pass_.autograd(), pass_.next_inputs());
+    if (pass_.target().needs_scaler(0)) loss = pass_.target().scale(0, loss, false);
+    pass_.target().tensor_backward({loss}, {}, false);
   }
 
   void arm(const MicroSpec& micro) {

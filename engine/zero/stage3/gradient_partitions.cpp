@@ -165,8 +165,12 @@ bool GradientPartitions::overwrites_window(const State& its) const {
   return context_.has(Quirk::h3_micro_step_counts_forwards) && is_first;
 }
 
-void GradientPartitions::commit() {
+void GradientPartitions::await_reductions() {
   context_.compute().wait(reducer_.stream());
+}
+
+void GradientPartitions::commit() {
+  await_reductions();
   for (SubGroup& group : sub_groups_)
     for (std::size_t i = 0; i < group.parameters().size(); ++i) {
       State& its = state(*group.parameters()[i]);
@@ -204,6 +208,7 @@ void GradientPartitions::drop_backward() {
     its.has_pending = false;
     if (its.parameter) its.parameter->fused_grad() = {};
   }
+  for (SubGroup& group : sub_groups_) group.close_pending(reducer_.stream());
   for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
 }
 

@@ -45,6 +45,8 @@ class GradientPartitions {
   // E19, E20.
   void flush_all();
   void clear_buckets();  // what is in them is lost
+  // What is computed from here on finds all reductions done.
+  void await_reductions();
   // The backward is complete.
   void commit();
   // It failed: its part of .grad, the buckets and what is pending are dropped.

@@ -245,6 +245,7 @@ void Zero3Optimizer::backward_epilogue() {
 // Only what was not reduced can be taken back upstream.
 bool Zero3Optimizer::abandon_gradients() {
   const bool has_crossed = gradients_->has_pending();
+  gradients_->await_reductions();
   gradients_->drop_backward();
   return context_.quirks.is_empty() || !has_crossed;
 }
