@@ -41,10 +41,11 @@ constexpr std::array kRunProperties = {
     Property{"cost.counts_bounded", "R11", "I12",
              "the expected hooks are counted at most once a phase", "#7886", Expectation::always,
              kTrain},
-    Property{"memory.bounded", "R12", "I6",
-             "live bytes do not grow from window to window, and no parameter stays whole longer than "
-             "it is needed",
-             "bug catalogue H", Expectation::always, kTrain},
+    Property{
+        "memory.bounded", "R12", "I6",
+        "live bytes do not grow from window to window, and no parameter stays whole longer than "
+        "it is needed",
+        "bug catalogue H", Expectation::always, kTrain},
     Property{
         "counters.equal_unsharded", "R13", "I11",
         "an engine's counted steps and samples and its loss scale are the baseline's, behind a "

@@ -121,7 +121,7 @@ def demands(rows, results, gpus):
     """Lines of what issue 6 asks for on several GPUs, by the slower of our two runs without a graph."""
     def ours(stage, length, key="ms", is_cut=False, of=max):
         values = [row[key] for row in rows if row.get("stage") == stage and row["length"] == length and key in row
-                  and row["is_cut"] == is_cut and not row["is_graph"]]
+                  and row["is_cut"] == is_cut and not row.get("is_graph")]
         return of(values, default=None)
 
     lines = []

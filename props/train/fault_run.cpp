@@ -67,6 +67,8 @@ class FaultyProgram {
     run_.redone = progress_.redone;
     run_.restored = progress_.restored;
     judge_scale();
+    for (RankRun& rank : run_.cell.ranks)  // a step that a fault took away is counted
+      for (WindowValues& window : rank.windows) window.counters.clear();
     return std::move(run_);
   }
 
