@@ -53,6 +53,16 @@ class GeneratedWindow {
       const bool is_last = i + 1 == static_cast<std::size_t>(spec_.accumulation);
       if ((spec_.is_unmanaged == 0 || is_last) && (ends || !is_last)) pass_.step();
     }
+    if (ends && !kept_.empty()) record_whole();
+    kept_.clear();
+  }
+
+  // Nothing of a graph that still lives stays whole behind the step, which changed it.
+  void record_whole() {
+    const std::int64_t persistent = persistent_bytes(spec_) / item_bytes(DType::float32);
+    const std::int64_t more =
+        spec_.stage == 3 && spec_.returns == 0 ? whole_elements(pass_) - persistent : 0;
+    record("bytes of kept graphs", {static_cast<double>(std::max<std::int64_t>(more, 0))});
   }
 
   void record_boundary(std::size_t micro) {
@@ -247,12 +257,19 @@ class GeneratedWindow {
   void train_once(const MicroSpec& micro) {
     const Losses first = forward(micro);
     if (micro.rehooks != 0) make_hooks_anew();
+    look(micro, Looks::before_backward);
     if (static_cast<Outstanding>(micro.outstanding) == Outstanding::none)
       return differentiate(micro, first);
     const Losses second = forward(micro);
+    look(micro, Looks::before_backward);
     const bool is_reversed = static_cast<Outstanding>(micro.outstanding) == Outstanding::reversed;
     differentiate(micro, is_reversed ? second : first);
+    look(micro, Looks::between);
     differentiate(micro, is_reversed ? first : second);
+  }
+
+  void look(const MicroSpec& micro, Looks where) {
+    if (static_cast<Looks>(micro.looks) == where) visit_weights(spec_, pass_, Gathers::looks);
   }
 
   void arm(const MicroSpec& micro) {
@@ -298,11 +315,19 @@ class GeneratedWindow {
     if (spec_.engines == 2) losses = {joined(losses.at(0), inputs)};
     if (spec_.engines == 1)
       for (const Tensor& loss : losses) pass_.target().record("loss", loss.detach());
-    if (micro.has_bypass != 0) {
-      const Tensor term = model_of(pass_, 0).bypass(pass_.autograd(), inputs);
-      losses.back() = add(pass_.autograd(), losses.back(), term);
-    }
+    if (micro.has_bypass != 0)
+      losses.back() = add(pass_.autograd(), losses.back(), bypass(micro, inputs));
     return losses;
+  }
+
+  Tensor bypass(const MicroSpec& micro, const TensorList& inputs) {
+    const GeneratedModel& model = model_of(pass_, 0);
+    if (static_cast<Bypass>(micro.has_bypass) == Bypass::layer)
+      return model.bypass(pass_.autograd(), inputs);
+    Tensor term;
+    with_whole_weights(spec_, pass_, {model.bypassed_weight()},
+                       [&] { term = model.bypass_of_weight(pass_.autograd(), inputs); });
+    return term;
   }
 
   // The loss of two engines.
@@ -323,6 +348,7 @@ class GeneratedWindow {
     switch (static_cast<train::Losses>(micro.losses)) {
       case train::Losses::both:
         backward(micro, losses.at(0), true);
+        look(micro, Looks::between);
         backward(micro, losses.at(1), false);
         return;
       case train::Losses::first:
@@ -339,7 +365,9 @@ class GeneratedWindow {
     return micro.has_bypass != 0 && static_cast<Precision>(spec_.precision) == Precision::autocast;
   }
 
-  void backward(const MicroSpec& micro, const Tensor& loss, bool retain_graph) {
+  void backward(const MicroSpec& micro, const Tensor& loss, bool is_needed_again) {
+    const bool retain_graph = is_needed_again || micro.keeps != 0;
+    if (micro.keeps != 0) kept_.push_back(loss);
     const bool is_undivided = micro.is_undivided != 0;
     const bool is_managed = is_managed_ && spec_.engines == 1;
     if (is_undivided || is_managed || !pass_.is_manual()) {
@@ -356,6 +384,7 @@ class GeneratedWindow {
   const CaseSpec& spec_;
   Pass& pass_;
   EngineTarget* engines_;  // null: the baseline
+  Losses kept_;            // of graphs that are retained
   int aborts_ = 0;
   int throws_ = 0;
   bool is_managed_ = false;  // the backward that throws is the engine's
