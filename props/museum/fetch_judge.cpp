@@ -38,7 +38,7 @@ bool follows_order(const CaseSpec& spec) {
   // leaves the order in its middle.
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.aborts != 0 || micro.throws != 0 || micro.has_bypass + micro.past_engine != 0 ||
-           micro.idle_forward == 3;
+           micro.looks != 0 || micro.idle_forward == 3;
   };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
          spec.reads == 0 && spec.granularity == 0 && spec.returns == 0 &&
@@ -50,7 +50,7 @@ bool follows_order(const CaseSpec& spec) {
 bool retains_graphs(const CaseSpec& spec) {
   const auto is_plain = [](const train::MicroSpec& micro) {
     return micro.outstanding == 0 && micro.idle_forward != 3 && micro.aborts == 0 &&
-           micro.has_bypass + micro.past_engine == 0 && micro.gathers == 0;
+           micro.has_bypass + micro.past_engine == 0 && micro.gathers == 0 && micro.looks == 0;
   };
   const auto is_wrapped = [](const train::CallSpec& call) { return call.wrap != 0; };
   // The second backward alone reaches the last call, which reclaims nothing that others hold.
@@ -65,7 +65,9 @@ bool retains_graphs(const CaseSpec& spec) {
 
 // A user's context gives persistent ones up, too, and they come back in any way.
 bool is_all_persistent(const CaseSpec& spec) {
-  const auto gathers = [](const train::MicroSpec& micro) { return micro.gathers != 0; };
+  const auto gathers = [](const train::MicroSpec& micro) {
+    return micro.gathers != 0 || micro.looks != 0;
+  };
   if (std::ranges::any_of(spec.micros, gathers)) return false;
   if (spec.persistence_all < CaseSpec::kManyElements) return false;
   const auto persists = [&](const train::LayerSpec& layer) {
@@ -85,6 +87,7 @@ FetchJudge::FetchJudge(const CaseSpec& spec, const NameTable& names)
     : names_(names),
       is_judged_(follows_order(spec)),
       has_whole_parameters_(spec.stage < 3 && spec.is_tiled == 0),
+      has_one_engine_(spec.engines == 1),
       has_retained_(retains_graphs(spec)),
       all_persist_(is_all_persistent(spec)),
       keeps_used_(spec.reuse >= CaseSpec::kManyElements || has_room_for_all(spec)),
@@ -92,6 +95,7 @@ FetchJudge::FetchJudge(const CaseSpec& spec, const NameTable& names)
 
 void FetchJudge::on_event(const HookEvent& event) {
   if (has_whole_parameters_) see_forward(event);
+  if (has_one_engine_) see_agreement(event);
   if (has_retained_) see_retained(event);
   if (!is_judged_) return;
   switch (event.kind) {
@@ -146,6 +150,20 @@ void FetchJudge::see_retained(const HookEvent& event) {
     default:
       return;
   }
+}
+
+// Ranks compare an order when it is new, and its modules once more when it is recorded.
+void FetchJudge::see_agreement(const HookEvent& event) {
+  const std::string_view name = names_.text(event.name);
+  const bool is_call = event.kind == EventKind::engine_call;
+  if (is_call && name == "coord.invalidate_trace") resets_ = 0;
+  if (name == "coord.reset_step" && (is_call || event.kind == EventKind::engine_return)) {
+    is_resetting_ = is_call;
+    if (is_call) ++resets_;
+  }
+  const bool is_known = resets_ > 2 && is_resetting_ && event.kind == EventKind::coll_issue;
+  if (is_known && finding_.empty())
+    finding_ = fmt::format("a {} about an order of modules that the ranks have compared", name);
 }
 
 // Below stage 3 a forward needs nothing from other ranks.

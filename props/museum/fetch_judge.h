@@ -27,6 +27,7 @@ class FetchJudge final : public EventSink {
   enum class Mode : std::uint8_t { invalid, record, complete };
 
   void see_retained(const HookEvent& event);
+  void see_agreement(const HookEvent& event);
   void see_forward(const HookEvent& event);
   void see_call(std::string_view method);
   void see_gather(const HookEvent& event);
@@ -36,10 +37,13 @@ class FetchJudge final : public EventSink {
   const NameTable& names_;
   bool is_judged_;  // nothing but the order decides what is gathered
   bool has_whole_parameters_;
-  bool has_retained_;          // two backwards over one forward
-  bool all_persist_;           // every parameter is small enough
-  bool keeps_used_;            // what is used again in a pass stays whole until then
-  bool has_room_;              // for all parameters at once, ahead of their use
+  bool has_one_engine_;
+  bool has_retained_;  // two backwards over one forward
+  bool all_persist_;   // every parameter is small enough
+  bool keeps_used_;    // what is used again in a pass stays whole until then
+  bool has_room_;      // for all parameters at once, ahead of their use
+  int resets_ = 0;     // of one engine's order, since it was given up
+  bool is_resetting_ = false;
   bool is_begun_ = false;      // the pass has gathered something
   bool is_recording_ = false;  // some pass has begun an order
   bool is_in_forward_ = false;

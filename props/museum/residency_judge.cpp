@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "props/train/generated_model.h"
 
@@ -25,6 +26,18 @@ bool runs_in_order(const CaseSpec& spec) {
   return spec.engines == 1 && spec.granularity == 0 && spec.heads == 1 && spec.is_tiled == 0 &&
          spec.reads == 0 && spec.experts == 0 && std::ranges::none_of(spec.calls, is_wrapped) &&
          std::ranges::none_of(spec.calls, is_shared) && std::ranges::none_of(spec.micros, leaves);
+}
+
+// Modules use their own weights alone, without a recompute, and no backward fails.
+bool uses_own_weights(const CaseSpec& spec) {
+  const auto is_wrapped = [](const train::CallSpec& call) { return call.wrap != 0; };
+  const auto leaves = [](const train::MicroSpec& micro) {
+    return micro.outstanding != 0 || micro.aborts != 0 || micro.throws != 0 ||
+           micro.idle_forward == 3 || micro.looks != 0 || micro.misuse != 0;
+  };
+  return spec.engines == 1 && spec.granularity == 0 && spec.reads == 0 && spec.returns == 0 &&
+         spec.experts == 0 && std::ranges::none_of(spec.calls, is_wrapped) &&
+         std::ranges::none_of(spec.micros, leaves);
 }
 
 // A module's backward ends with the gradient of its inputs, so one of them has to need one.
@@ -81,6 +94,7 @@ ResidencyJudge::ResidencyJudge(const CaseSpec& spec, const NameTable& names)
       gives_all_back_(spec.reuse == 0 && spec.prefetch == 0 && spec.heads == 1 &&
                       spec.is_tiled == 0),
       is_plain_(runs_in_order(spec)),
+      uses_in_modules_(gives_all_back_ && uses_own_weights(spec)),
       ends_modules_(is_plain_ && ends_every_backward(spec)) {}
 
 void ResidencyJudge::on_event(const HookEvent& event) {
@@ -91,11 +105,18 @@ void ResidencyJudge::on_event(const HookEvent& event) {
       return see_call(event);
     case EventKind::engine_return:
       return see_return(event);
+    case EventKind::ft_pop:
+      if (--transforms_ == 0) is_behind_transform_ = true;
+      return;
+    case EventKind::ft_push:
+      ++transforms_;
+      return;
     case EventKind::gt_end:
       has_failed_ = has_failed_ || event.is_exceptional();
       return;
     case EventKind::zmod_fetch:
       judge_released();
+      if (!event.is_forward) judge_functions();
       if (!event.is_forward) backwards_.insert(event.name);
       return;
     case EventKind::zmod_release:
@@ -118,6 +139,7 @@ void ResidencyJudge::see_call(const HookEvent& event) {
   const std::string_view method = names_.text(event.name);
   if (method == "coord.release_backward_leftovers") judge_leftovers();
   if (!method.starts_with("engine.")) return;
+  if (std::exchange(is_behind_transform_, false)) judge_all_given_back("behind a transform");
   const bool begins =
       method == "engine.forward" || method == "engine.zero_grad" || method == "engine.step";
   if (begins && has_failed_) judge_all_given_back("after a backward that failed");
@@ -156,11 +178,27 @@ void ResidencyJudge::judge_released() {
 // The epilogue finds nothing to clean up.
 void ResidencyJudge::judge_leftovers() {
   judge_released();
+  judge_functions();
   for (const NameId module : backwards_)
     if (ends_modules_ && kept_finding_.empty())
       kept_finding_ =
           fmt::format("the backward of {} has no end before the epilogue's", names_.text(module));
   backwards_.clear();
+}
+
+// What an operation gathered for itself in backward, no module's is under way for.
+void ResidencyJudge::judge_functions() {
+  if (!uses_in_modules_) return;
+  const auto is_needed = [&](NameId parameter) {
+    const std::string_view name = names_.text(parameter);
+    const std::string_view owner = name.substr(0, name.rfind('.'));
+    return std::ranges::any_of(backwards_,
+                               [&](NameId module) { return names_.text(module).ends_with(owner); });
+  };
+  for (const NameId parameter : resident_)
+    if (!may_stay(parameter) && !is_needed(parameter) && kept_finding_.empty())
+      kept_finding_ = fmt::format("{} stays whole in a backward, and no module of it is under way",
+                                  names_.text(parameter));
 }
 
 // The step gathers what it updated and what has to stay.

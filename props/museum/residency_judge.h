@@ -39,6 +39,7 @@ class ResidencyJudge final : public EventSink {
   void see_release(const HookEvent& event);
   void judge_released();
   void judge_leftovers();
+  void judge_functions();
   void judge_persistent();
   void judge_all_given_back(std::string_view when);
   bool may_stay(NameId parameter) const;
@@ -46,11 +47,14 @@ class ResidencyJudge final : public EventSink {
 
   const train::CaseSpec& spec_;
   const NameTable& names_;
-  bool gives_all_back_;      // nothing is kept or gathered for a later use
-  bool is_plain_;            // every module runs once in a pass
-  bool ends_modules_;        // every module's backward has an end that it is told of
-  bool has_failed_ = false;  // the last backward
-  EngineId engine_;          // of the event that is seen
+  bool gives_all_back_;   // nothing is kept or gathered for a later use
+  bool is_plain_;         // every module runs once in a pass
+  bool uses_in_modules_;  // whatever is whole in a backward, a module's own part is under way for
+  bool ends_modules_;     // every module's backward has an end that it is told of
+  bool has_failed_ = false;           // the last backward
+  int transforms_ = 0;                // that are under way
+  bool is_behind_transform_ = false;  // and no call of an engine since
+  EngineId engine_;                   // of the event that is seen
   std::set<NameId> resident_;
   std::set<NameId> known_;      // that were gathered once
   std::set<NameId> released_;   // of a module that has just ended

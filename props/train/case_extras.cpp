@@ -1,6 +1,7 @@
 #include "props/train/case_extras.h"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "props/train/draws.h"
@@ -9,6 +10,7 @@ namespace zeroproof::train {
 namespace {
 
 constexpr std::uint64_t kStream = 0x6578747261ULL;
+constexpr std::uint64_t kVisitStream = 0x766973697473ULL;
 
 bool is_first(const CaseSpec& spec, std::size_t micro) {
   return micro % static_cast<std::size_t>(spec.accumulation) == 0;
@@ -115,27 +117,79 @@ void set_boundary_once(CaseSpec& spec, Draws&) {
   spec.sets_boundary = 3;
 }
 
-}  // namespace
+// --- a stream of their own --------------------------------------------------------------------
 
-CaseSpec with_extras(const CaseSpec& spec, std::uint64_t seed) {
-  struct Extra {
-    int one_in;
-    void (*add)(CaseSpec& spec, Draws& draws);
-  };
-  constexpr Extra kExtras[] = {
-      {3, add_gathers},        {4, add_restores},     {2, add_frames}, {4, add_bounds},
-      {4, add_leaf_modules},   {3, add_externals},    {3, add_blocks}, {5, add_backwards},
-      {5, add_backwards_past}, {6, set_boundary_once}};
-  Draws draws(seed ^ kStream);
+void add_looks(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros) {
+    const bool has_two = micro.outstanding != 0 || (spec.heads == 2 && micro.losses == 0);
+    micro.looks = draws.below(has_two ? 3 : 2);
+  }
+}
+
+void add_kept_graphs(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros) micro.keeps = draws.flag(2);
+}
+
+void add_weight_terms(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros)
+    micro.has_bypass = draws.flag(2) * static_cast<int>(Bypass::weight);
+}
+
+// One layer's weight is used in two places of a forward, and stays for a while or not.
+void add_late_read(CaseSpec& spec, Draws& draws) {
+  if (spec.reads == 0) spec.reads = draws.between(1, static_cast<int>(spec.layers.size()));
+  spec.reads_late = 1;
+  spec.registers = draws.flag(2);
+  if (draws.one_in(2)) spec.prefetch = 0;
+  if (draws.one_in(2)) spec.reuse = draws.between(1, 16);
+}
+
+// Windows like the first, so that what they cost can be compared.
+void add_equal_windows(CaseSpec& spec, Draws& draws) {
+  spec.micros.resize(static_cast<std::size_t>(spec.accumulation));
+  for (MicroSpec& micro : spec.micros) micro.overflow = 0;  // the loss scale has an end
+  const std::vector<MicroSpec> first = spec.micros;
+  for (int more = draws.between(2, 3); more > 0; --more)
+    spec.micros.insert(spec.micros.end(), first.begin(), first.end());
+}
+
+struct Extra {
+  int one_in;
+  void (*add)(CaseSpec& spec, Draws& draws);
+};
+
+CaseSpec with_each(const CaseSpec& spec, std::span<const Extra> extras, Draws& draws) {
   CaseSpec more = spec;
-  if (draws.one_in(2)) return more;
-  for (const Extra& extra : kExtras) {
+  for (const Extra& extra : extras) {
     if (!draws.one_in(extra.one_in)) continue;
     CaseSpec with = more;
     extra.add(with, draws);
     if (why_invalid(with).empty()) more = with;
   }
   return more;
+}
+
+// What came later leaves two of three cases as they were.
+CaseSpec with_visits(const CaseSpec& spec, std::uint64_t seed) {
+  constexpr Extra kVisits[] = {{3, add_looks},
+                               {3, add_kept_graphs},
+                               {4, add_weight_terms},
+                               {4, add_late_read},
+                               {4, add_equal_windows}};
+  Draws draws(seed ^ kVisitStream);
+  return draws.one_in(3) ? with_each(spec, kVisits, draws) : spec;
+}
+
+}  // namespace
+
+CaseSpec with_extras(const CaseSpec& spec, std::uint64_t seed) {
+  constexpr Extra kExtras[] = {
+      {3, add_gathers},        {4, add_restores},     {2, add_frames}, {4, add_bounds},
+      {4, add_leaf_modules},   {3, add_externals},    {3, add_blocks}, {5, add_backwards},
+      {5, add_backwards_past}, {6, set_boundary_once}};
+  Draws draws(seed ^ kStream);
+  const CaseSpec more = draws.one_in(2) ? spec : with_each(spec, kExtras, draws);
+  return with_visits(more, seed);
 }
 
 }  // namespace zeroproof::train

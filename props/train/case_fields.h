@@ -50,6 +50,8 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("past_engine", spec.past_engine, 0);
   field("abandons", spec.abandons, 0);
   field("guards", spec.guards, 0);
+  field("looks", spec.looks, 0);
+  field("keeps", spec.keeps, 0);
 }
 
 template <class Field>
@@ -102,6 +104,7 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("live", spec.live, CaseSpec::kManyElements);
   field("granularity", spec.granularity, 0);
   field("leaf_by", spec.leaf_by, 0);
+  field("reads_late", spec.reads_late, 0);
   field("registers", spec.registers, 0);
   field("returns", spec.returns, 0);
   field("is_unsafe", spec.is_unsafe, 0);

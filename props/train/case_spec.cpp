@@ -138,6 +138,30 @@ bool can_transform(const CaseSpec& spec) {
          spec.heads == 1 && spec.container == 0 && std::ranges::all_of(spec.calls, is_plain);
 }
 
+// What else the user does inside a micro-batch, or keeps behind it.
+std::string visit_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  const auto looks = static_cast<Looks>(micro.looks);
+  if (micro.looks < 0 || looks > Looks::between || !is_flag(micro.keeps) || micro.has_bypass < 0 ||
+      micro.has_bypass > static_cast<int>(Bypass::weight))
+    return "a micro-batch out of range";
+  const bool is_autocast = static_cast<Precision>(spec.precision) == Precision::autocast;
+  const bool is_of_weight = static_cast<Bypass>(micro.has_bypass) == Bypass::weight;
+  if (is_autocast && (is_of_weight || looks != Looks::none))
+    return "autocast gathers weights rounded";
+  const bool has_two = micro.outstanding != 0 || (spec.heads == 2 && micro.losses == 0);
+  if (looks == Looks::between && !has_two) return "nothing between two backwards";
+  if (micro.keeps != 0 && (spec.skips_frames != 0 || spec.is_tiled != 0))
+    return "graphs that nobody keeps";
+  const bool has_weight =
+      spec.layers.front().outputs > 0 && std::ranges::any_of(spec.calls, [](const CallSpec& call) {
+        return call.layer == 0 && call.wrap == 0;
+      });
+  if (is_of_weight && (!has_weight || micro.skips != 0 || micro.aborts != 0 ||
+                       spec.plain_linear != 0 || spec.granularity != 0))
+    return "a linear function of a weight that is not there in its backward";
+  return {};
+}
+
 // Every loss has to reach something that is trained.
 std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_boundary) {
   const auto calls = static_cast<int>(spec.calls.size());
@@ -173,7 +197,7 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   const bool checks = precision == Precision::fp16 ||
                       (precision == Precision::bf16 && (spec.stage == 1 || spec.stage == 2));
   if (micro.overflow != 0 && !checks) return "an overflow that nobody looks for";
-  return {};
+  return visit_problem(spec, micro);
 }
 
 // Combinations that are refused as documented (E1, E2, E3), which is another test's matter.
@@ -358,6 +382,10 @@ std::string structure_problem(const CaseSpec& spec) {
   const auto gathers = [](const MicroSpec& micro) { return micro.gathers != 0; };
   if (is_autocast && std::ranges::any_of(spec.micros, gathers))
     return "autocast gathers weights rounded";
+  if (!is_flag(spec.reads_late)) return "a number out of range";
+  if (spec.reads_late != 0 &&
+      (spec.reads == 0 || spec.granularity != 0 || spec.skips_frames != 0 || spec.heads == 2))
+    return "nothing to read late";
   if (spec.reads == 0) return {};
   if (!is_simple || has_transform || is_autocast)
     return "a weight is read with one engine, no tiles and no autocast";

@@ -56,6 +56,20 @@ enum class Restores : std::uint8_t {
   missing     // a load of nothing is refused
 };
 
+// Where else in a micro-batch the user looks at all weights.
+enum class Looks : std::uint8_t {
+  none,
+  before_backward,  // of each of its forwards
+  between           // two backwards
+};
+
+// A term of the loss that reaches layer 0 past the engine's forward.
+enum class Bypass : std::uint8_t {
+  none,
+  layer,  // calls it
+  weight  // a linear function of its weight, in a context that gathers it and is over by backward
+};
+
 enum class Losses : std::uint8_t { both, first, second, sum };
 // Around all of a micro-batch, or its backwards alone.
 enum class Block : std::uint8_t { none, coalesced, no_sync, coalesced_backwards };
@@ -86,7 +100,7 @@ struct MicroSpec {
   int idle_forward = 0;  // before: 1: without gradients, 2: its graph is dropped, 3: func.grad
   int aborts = 0;        // k: a backward before throws at call k - 1; then zero_grad
   int is_undivided = 0;  // scale_wrt_gas off
-  int has_bypass = 0;    // a term of the loss reaches layer 0 past the engine
+  int has_bypass = 0;    // Bypass
   int skips = 0;         // k: call k - 1 does not run
   int overflow = 0;      // k: layer of call k - 1 gets an infinite gradient, on one rank
   int overflow_rank = 0;
@@ -103,6 +117,8 @@ struct MicroSpec {
   int peeks = 0;           // 1: behind it the user reads masters and optimizer state
   int past_engine = 0;     // 1: behind it: a manual backward that no output of the engine is in
   int misuse = 0;          // Misuse, behind it
+  int looks = 0;           // Looks
+  int keeps = 0;  // 1: every backward retains its graph, and its losses live behind the step
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -160,6 +176,7 @@ struct CaseSpec {
   int persistence_all = kManyElements;  // stage3_model_persistence_threshold
   int live = kManyElements;             // stage3_max_live_parameters
   int granularity = 0;                  // stage3_module_granularity_threshold
+  int reads_late = 0;                   // a module of its own reads it instead, behind all calls
   int registers = 0;  // what the root reads is registered as its external parameter
   int returns = 0;    // k: layer k - 1, a raw one, returns its weight, and the root uses it
   int is_unsafe = 0;  // autocast: no class is safe for its dtype
@@ -170,6 +187,7 @@ struct CaseSpec {
   std::vector<MicroSpec> micros;  // of all windows, one after the other
 
   static constexpr const char* kExperts = "experts";  // the name of their module
+  static constexpr const char* kReader = "reader";    // and of what reads late
 
   int windows() const { return static_cast<int>(micros.size()) / accumulation; }
   // How often one forward adds to one gradient, with all factors; forwards of one window, at most.

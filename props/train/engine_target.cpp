@@ -93,13 +93,16 @@ void EngineTarget::add_engine(ModelKind kind, const Options& options) {
     if (inner.name == scenario_.leaf_module) engines_.back()->set_leaf_module(*inner.module);
 }
 
-// What the root of the last model reads past its layer.
+// What the root of the last model, or its reader, reads past its layer.
 void EngineTarget::register_external() {
   nn::Module& root = *modules_.back();
+  nn::Module* user = &root;
+  for (const nn::NamedModule& named : root.named_modules())
+    if (scenario_.spec->reads_late != 0 && named.name == CaseSpec::kReader) user = named.module;
   const std::string layer = "l" + std::to_string(scenario_.spec->reads - 1) + ".";
   for (const nn::NamedParameter& parameter : root.named_parameters())
     if (parameter.name.starts_with(layer))
-      return engines_.back()->register_external_parameter(root, parameter.tensor);
+      return engines_.back()->register_external_parameter(*user, parameter.tensor);
 }
 
 TensorList EngineTarget::forward(std::size_t engine, const TensorList& inputs) {

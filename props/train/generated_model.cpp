@@ -108,6 +108,52 @@ class Experts final : public nn::Module {
   std::array<std::shared_ptr<Layer>, 2> experts_;
 };
 
+// Uses the first weight of another module, as attribute access does it, in a forward that is not
+// its owner's.
+class Reading final {
+ public:
+  // `layer` must outlive it. `is_registered`: nobody has to be told of the read.
+  Reading(nn::Module& layer, int calls, bool is_registered)
+      : layer_(layer), factor_(std::ldexp(1.0, calls)), is_registered_(is_registered) {}
+
+  TensorList operator()(Autograd& ag, const TensorList& inputs) const {
+    for (const nn::NamedModule& owner : layer_.named_modules()) {
+      const std::vector<Tensor*> own = owner.module->own_parameters();
+      if (own.empty()) continue;
+      const Tensor factor = mul(ag, inputs.at(1), factor_);
+      const Tensor& weight = is_registered_ ? *own.front() : owner.module->read(*own.front());
+      const Tensor total = sum(ag, weight);
+      return {add(ag, inputs.at(0), mul(ag, factor, total)), inputs.at(1)};
+    }
+    return inputs;
+  }
+
+ private:
+  nn::Module& layer_;
+  double factor_;
+  bool is_registered_;
+};
+
+class Reader final : public nn::Module {
+ public:
+  explicit Reader(const Reading& reading) : reading_(reading) {}
+
+ protected:
+  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
+    return reading_(ag, inputs);
+  }
+
+ private:
+  Reading reading_;
+};
+
+Reading reading_of(const CaseSpec& spec, const std::vector<std::shared_ptr<nn::Module>>& layers) {
+  std::map<int, int> calls;
+  int most = 1;
+  for (const CallSpec& call : spec.calls) most = std::max(most, ++calls[call.layer]);
+  return {*layers[static_cast<std::size_t>(spec.reads) - 1], most, spec.registers != 0};
+}
+
 // As train::Layer with exact data; a linked one's input is ones plus nothing of the activations,
 // so that the module has an input that needs a gradient.
 class SpecLayer final : public nn::Module {
@@ -149,6 +195,9 @@ GeneratedModel::GeneratedModel(const ModelOptions& options, bool is_truth)
     : spec_(*options.spec), options_(options), is_truth_(is_truth) {
   nn::InitStream init(options.seed);
   add_layers(init);
+  if (spec_.reads_late != 0)
+    reader_ =
+        register_module(CaseSpec::kReader, std::make_shared<Reader>(reading_of(spec_, layers_)));
   if (spec_.experts != 0)
     experts_ =
         register_module(kExperts, std::make_shared<Experts>(init, options.data, next_.expert));
@@ -260,7 +309,7 @@ TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const
     h = run_wrapped(ag, wrap, {at(begin), at(end)}, h);
     begin = end;
   }
-  TensorList losses = with_losses(ag, calls, h);
+  TensorList losses = with_losses(ag, calls, with_late_read(ag, h));
   if (spec_.container != 0) {
     losses.push_back(h.at(0));
     losses.emplace_back();
@@ -272,22 +321,12 @@ TensorList GeneratedModel::run_expert(Autograd& ag, const TensorList& inputs) co
   return experts_ ? (*experts_)(ag, inputs) : inputs;
 }
 
-// As attribute access does it, in a forward that is not its owner's.
 TensorList GeneratedModel::with_read(Autograd& ag, const TensorList& inputs) const {
-  if (spec_.reads == 0) return inputs;
-  nn::Module& layer = *layers_[static_cast<std::size_t>(spec_.reads) - 1];
-  std::map<int, int> calls;
-  int most = 1;
-  for (const CallSpec& call : spec_.calls) most = std::max(most, ++calls[call.layer]);
-  for (const nn::NamedModule& owner : layer.named_modules()) {
-    const std::vector<Tensor*> own = owner.module->own_parameters();
-    if (own.empty()) continue;
-    const Tensor factor = mul(ag, inputs.at(1), std::ldexp(1.0, most));
-    const Tensor& weight = spec_.registers != 0 ? *own.front() : owner.module->read(*own.front());
-    const Tensor total = sum(ag, weight);
-    return {add(ag, inputs.at(0), mul(ag, factor, total)), inputs.at(1)};
-  }
-  return inputs;
+  return spec_.reads != 0 && !reader_ ? reading_of(spec_, layers_)(ag, inputs) : inputs;
+}
+
+TensorList GeneratedModel::with_late_read(Autograd& ag, const TensorList& inputs) const {
+  return reader_ ? (*reader_)(ag, inputs) : inputs;
 }
 
 TensorList GeneratedModel::with_losses(Autograd& ag, const std::vector<Call>& calls,
@@ -301,10 +340,27 @@ TensorList GeneratedModel::with_losses(Autograd& ag, const std::vector<Call>& ca
   return {mean(ag, h.at(0))};
 }
 
-Tensor GeneratedModel::bypass(Autograd& ag, const TensorList& inputs) const {
+TensorList GeneratedModel::bypassing(Autograd& ag, const TensorList& inputs) const {
   const int uses = spec_.uses() / spec_.heads - 1;
-  const TensorList given = with_factor(ag, options_.data, inputs, std::ldexp(1.0, uses));
-  return mean(ag, (*layers_.front())(ag, given).at(0));
+  return with_factor(ag, options_.data, inputs, std::ldexp(1.0, uses));
+}
+
+Tensor GeneratedModel::bypass(Autograd& ag, const TensorList& inputs) const {
+  return mean(ag, (*layers_.front())(ag, bypassing(ag, inputs)).at(0));
+}
+
+Tensor GeneratedModel::bypass_of_weight(Autograd& ag, const TensorList& inputs) const {
+  const TensorList given = bypassing(ag, inputs);
+  const Tensor& c = given.at(1);
+  const Tensor x = Tensor::full({1, spec_.layers.front().inputs}, 1.0, c.dtype());
+  const Tensor total = sum(ag, linear(ag, x, bypassed_weight(), Tensor()));
+  return mean(ag, add(ag, given.at(0), mul(ag, c, total)));
+}
+
+Tensor GeneratedModel::bypassed_weight() const {
+  for (const nn::NamedParameter& parameter : layers_.front()->named_parameters())
+    if (parameter.name.ends_with("weight")) return parameter.tensor;
+  ZP_CHECK(false, "every layer has a weight");
 }
 
 // --- tiles --------------------------------------------------------------------------------------

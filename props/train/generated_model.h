@@ -30,6 +30,9 @@ class GeneratedModel final : public nn::Module {
   static constexpr const char* kExperts = CaseSpec::kExperts;
   // Layer 0 by itself, past every hook of the root: adds to a loss of its own.
   Tensor bypass(Autograd& ag, const TensorList& inputs) const;
+  // The same without a bias and past every hook of layer 0, too: its weight has to be whole.
+  Tensor bypass_of_weight(Autograd& ag, const TensorList& inputs) const;
+  Tensor bypassed_weight() const;
 
   OutputContainer output_container() const override;
 
@@ -48,6 +51,8 @@ class GeneratedModel final : public nn::Module {
   void add_layers(nn::InitStream& init);
   TensorList run_expert(Autograd& ag, const TensorList& inputs) const;
   TensorList with_read(Autograd& ag, const TensorList& inputs) const;
+  TensorList with_late_read(Autograd& ag, const TensorList& inputs) const;
+  TensorList bypassing(Autograd& ag, const TensorList& inputs) const;
   std::vector<Call> calls_of_next() const;
   TensorList run(Autograd& ag, const Call& call, const TensorList& inputs) const;
   TensorList run_all(Autograd& ag, const std::vector<Call>& calls, const TensorList& inputs) const;
@@ -67,6 +72,7 @@ class GeneratedModel final : public nn::Module {
   Next next_;
   std::vector<std::shared_ptr<nn::Module>> layers_;
   std::shared_ptr<nn::Module> experts_;  // null: none
+  std::shared_ptr<nn::Module> reader_;   // null: none; uses `layers_`
 };
 
 // Of what stage 3 never partitions in the models of a case, at most.

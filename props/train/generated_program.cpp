@@ -13,6 +13,7 @@
 #include "props/train/kept_files.h"
 #include "props/train/misuse.h"
 #include "props/train/pass.h"
+#include "props/train/step_settings.h"
 #include "props/train/user_block.h"
 #include "props/train/weight_visit.h"
 
@@ -44,38 +45,26 @@ class GeneratedWindow {
   }
 
   void train(bool is_lost = false, bool ends = true) {
-    set_scale();
+    set_loss_scale(spec_, pass_);
     for (std::size_t i = 0; i < static_cast<std::size_t>(spec_.accumulation); ++i) {
       const MicroSpec& micro = spec_.micros.at(first_micro() + i);
       if (!is_lost) try_checkpoint(static_cast<Restores>(micro.restores));
-      set_boundary(i);
-      record_boundary(i);
+      set_boundary(spec_, pass_, i);
+      record_boundary(spec_, pass_, i);
       run_micro(micro);
       const bool is_last = i + 1 == static_cast<std::size_t>(spec_.accumulation);
       if ((spec_.is_unmanaged == 0 || is_last) && (ends || !is_last)) pass_.step();
     }
+    if (ends && !kept_.empty()) record_whole();
+    kept_.clear();
   }
 
-  void record_boundary(std::size_t micro) {
-    bool is_boundary =
-        spec_.is_unmanaged == 0 && micro + 1 == static_cast<std::size_t>(spec_.accumulation);
-    if (engines_) is_boundary = engines_->engine(0).is_gradient_accumulation_boundary();
-    record("boundary", {is_boundary ? 1.0 : 0.0});
-  }
-
-  void set_scale() {
-    if (spec_.owns_scale != 1) return;
-    for (std::size_t engine = 0; engine < engines(); ++engine)
-      pass_.target().override_loss_scale(engine,
-                                         std::ldexp(1.0, pass_.step_number() % 2 == 0 ? 4 : 2));
-  }
-
-  void set_boundary(std::size_t micro) {
-    if (spec_.sets_boundary == 0) return;
-    if (spec_.sets_boundary == 3 && engines_ && pass_.step_number() > 0) return;
-    const bool is_last = micro + 1 == static_cast<std::size_t>(spec_.accumulation);
-    for (std::size_t engine = 0; engine < engines(); ++engine)
-      pass_.target().set_boundary(engine, is_last);
+  // Nothing of a graph that still lives stays whole behind the step, which changed it.
+  void record_whole() {
+    const std::int64_t persistent = persistent_bytes(spec_) / item_bytes(DType::float32);
+    const std::int64_t more =
+        spec_.stage == 3 && spec_.returns == 0 ? whole_elements(pass_) - persistent : 0;
+    record("bytes of kept graphs", {static_cast<double>(std::max<std::int64_t>(more, 0))});
   }
 
   std::size_t engines() const { return static_cast<std::size_t>(spec_.engines); }
@@ -225,13 +214,16 @@ class GeneratedWindow {
   void train_once(const MicroSpec& micro) {
     const Losses first = forward(micro);
     if (micro.rehooks != 0) make_hooks_anew();
+    look(micro, Looks::before_backward);
     if (static_cast<Outstanding>(micro.outstanding) == Outstanding::none)
       return differentiate(micro, first);
     const Losses second = forward(micro);
     if (static_cast<Outstanding>(micro.outstanding) == Outstanding::summed)
       return differentiate(micro, sums_of(first, second));
+    look(micro, Looks::before_backward);
     const bool is_reversed = static_cast<Outstanding>(micro.outstanding) == Outstanding::reversed;
     differentiate(micro, is_reversed ? second : first);
+    look(micro, Looks::between);
     differentiate(micro, is_reversed ? first : second);
   }
 
@@ -246,6 +238,10 @@ class GeneratedWindow {
     Tensor loss = model_of(pass_, 0).bypass(pass_.autograd(), pass_.next_inputs());
     if (pass_.target().needs_scaler(0)) loss = pass_.target().scale(0, loss, false);
     pass_.target().tensor_backward({loss}, {}, false);
+  }
+
+  void look(const MicroSpec& micro, Looks where) {
+    if (static_cast<Looks>(micro.looks) == where) visit_weights(spec_, pass_, Gathers::looks);
   }
 
   void arm(const MicroSpec& micro) {
@@ -291,11 +287,19 @@ class GeneratedWindow {
     if (spec_.engines == 2) losses = {joined(losses.at(0), inputs)};
     if (spec_.engines == 1)
       for (const Tensor& loss : losses) pass_.target().record("loss", loss.detach());
-    if (micro.has_bypass != 0) {
-      const Tensor term = model_of(pass_, 0).bypass(pass_.autograd(), inputs);
-      losses.back() = add(pass_.autograd(), losses.back(), term);
-    }
+    if (micro.has_bypass != 0)
+      losses.back() = add(pass_.autograd(), losses.back(), bypass(micro, inputs));
     return losses;
+  }
+
+  Tensor bypass(const MicroSpec& micro, const TensorList& inputs) {
+    const GeneratedModel& model = model_of(pass_, 0);
+    if (static_cast<Bypass>(micro.has_bypass) == Bypass::layer)
+      return model.bypass(pass_.autograd(), inputs);
+    Tensor term;
+    with_whole_weights(spec_, pass_, {model.bypassed_weight()},
+                       [&] { term = model.bypass_of_weight(pass_.autograd(), inputs); });
+    return term;
   }
 
   // The loss of two engines.
@@ -316,6 +320,7 @@ class GeneratedWindow {
     switch (static_cast<train::Losses>(micro.losses)) {
       case train::Losses::both:
         backward(micro, losses.at(0), true);
+        look(micro, Looks::between);
         backward(micro, losses.at(1), false);
         return;
       case train::Losses::first:
@@ -332,7 +337,9 @@ class GeneratedWindow {
     return micro.has_bypass != 0 && static_cast<Precision>(spec_.precision) == Precision::autocast;
   }
 
-  void backward(const MicroSpec& micro, const Tensor& loss, bool retain_graph) {
+  void backward(const MicroSpec& micro, const Tensor& loss, bool is_needed_again) {
+    const bool retain_graph = is_needed_again || micro.keeps != 0;
+    if (micro.keeps != 0) kept_.push_back(loss);
     const bool is_undivided = micro.is_undivided != 0;
     const bool is_managed = is_managed_ && spec_.engines == 1;
     if (is_undivided || is_managed || !pass_.is_manual()) {
@@ -349,6 +356,7 @@ class GeneratedWindow {
   const CaseSpec& spec_;
   Pass& pass_;
   EngineTarget* engines_;  // null: the baseline
+  Losses kept_;            // of graphs that are retained
   int aborts_ = 0;
   int throws_ = 0;
   bool is_managed_ = false;  // the backward that throws is the engine's

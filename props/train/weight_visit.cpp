@@ -135,6 +135,13 @@ void visit_weights(const CaseSpec& spec, Pass& pass, Gathers gathers) {
   if (gathers != Gathers::none) WeightVisit(spec, pass).run(gathers);
 }
 
+void with_whole_weights(const CaseSpec& spec, Pass& pass, const TensorList& weights,
+                        const std::function<void()>& body) {
+  auto* const engines = dynamic_cast<EngineTarget*>(&pass.target());
+  if (!engines || spec.stage != 3) return body();
+  engines->engine(0).gathered_parameters(weights, std::nullopt, body);
+}
+
 void evaluate_guards(Pass& pass) {
   const std::int64_t before = whole_elements(pass);
   if (auto* const engines = dynamic_cast<EngineTarget*>(&pass.target())) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "props/train/case_spec.h"
 #include "props/train/pass.h"
@@ -10,6 +11,9 @@ namespace zeroproof::train {
 // The user's own business with the weights, in the order and as often as the program of this rank
 // has them; the same text for engines and baseline. `spec` and `pass` must outlive the call.
 void visit_weights(const CaseSpec& spec, Pass& pass, Gathers gathers);
+// `body` where the tensors are whole, which in stage 3 takes a context.
+void with_whole_weights(const CaseSpec& spec, Pass& pass, const TensorList& weights,
+                        const std::function<void()>& body);
 // The compiler of skipped frames looks at the weights, and nothing may come of it.
 void evaluate_guards(Pass& pass);
 // Elements of the first engine's weights that are on this rank right now; nothing of the baseline's

@@ -1,0 +1,39 @@
+#include "props/train/step_settings.h"
+
+#include <cmath>
+
+#include "props/train/engine_target.h"
+
+namespace zeroproof::train {
+namespace {
+
+bool is_last(const CaseSpec& spec, std::size_t micro) {
+  return micro + 1 == static_cast<std::size_t>(spec.accumulation);
+}
+
+}  // namespace
+
+void set_loss_scale(const CaseSpec& spec, Pass& pass) {
+  if (spec.owns_scale != 1) return;
+  const double scale = std::ldexp(1.0, pass.step_number() % 2 == 0 ? 4 : 2);
+  for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec.engines); ++engine)
+    pass.target().override_loss_scale(engine, scale);
+}
+
+// An engine keeps what was said once; the baseline has a target a window.
+void set_boundary(const CaseSpec& spec, Pass& pass, std::size_t micro) {
+  if (spec.sets_boundary == 0) return;
+  const bool is_engine = dynamic_cast<EngineTarget*>(&pass.target()) != nullptr;
+  if (spec.sets_boundary == 3 && is_engine && pass.step_number() > 0) return;
+  for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec.engines); ++engine)
+    pass.target().set_boundary(engine, is_last(spec, micro));
+}
+
+void record_boundary(const CaseSpec& spec, Pass& pass, std::size_t micro) {
+  bool is_boundary = spec.is_unmanaged == 0 && is_last(spec, micro);
+  if (auto* const engines = dynamic_cast<EngineTarget*>(&pass.target()))
+    is_boundary = engines->engine(0).is_gradient_accumulation_boundary();
+  pass.target().record("boundary", Tensor::of({is_boundary ? 1.0 : 0.0}, {1}));
+}
+
+}  // namespace zeroproof::train
