@@ -156,7 +156,7 @@ std::string visit_problem(const CaseSpec& spec, const MicroSpec& micro) {
       spec.layers.front().outputs > 0 && std::ranges::any_of(spec.calls, [](const CallSpec& call) {
         return call.layer == 0 && call.wrap == 0;
       });
-  if (is_of_weight && (!has_weight || micro.skips != 0 || micro.aborts != 0 ||
+  if (is_of_weight && (!has_weight || spec.heads == 2 || micro.skips != 0 || micro.aborts != 0 ||
                        spec.plain_linear != 0 || spec.granularity != 0))
     return "a linear function of a weight that is not there in its backward";
   return {};
