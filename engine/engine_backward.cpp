@@ -25,7 +25,7 @@ void Engine::Core::check_scalar(const Tensor& loss, EngineErrorId error) const {
 // Half precision could not hold the product.
 Tensor Engine::Core::scaled(const Tensor& loss, double factor) {
   if (factor == 1.0) return loss;
-  const bool is_half = item_bytes(loss.dtype()) == 2;
+  const bool is_half = item_bytes(loss.dtype()) == 2 && !context.departs("W11"_bug);
   const Tensor wide = is_half ? to(context.autograd, loss, DType::float32) : loss;
   return mul(context.autograd, wide, factor);
 }
@@ -74,6 +74,7 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
   }
   --running_;
   --global.managed_backwards;
+  if (context.departs("W14"_bug)) global.managed_backwards = 0;
   policy->on_backward_end(*this, false);
 }
 
@@ -238,7 +239,8 @@ void Engine::Core::epilogue() {
   const Events::Call call(context.events, "engine.backward_epilogue");
   ++counters.backwards;
   has_unreduced_gradients_ = false;
-  has_scaled_gradients_ = true;
+  const bool is_put_off = is_no_sync_ || context.is_coalescing;
+  if (!context.departs("W05"_bug) || !is_put_off) has_scaled_gradients_ = true;
   const bool collects_late = context.departs("A28"_bug) && context.is_boundary;
   if (!collects_late) optimizer->collect_gradients();
   const bool is_armed = std::exchange(is_armed_, false) || !context.departs("A24"_bug);

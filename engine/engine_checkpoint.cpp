@@ -42,6 +42,7 @@ std::vector<ParameterGroup> Engine::Core::parameter_groups() const {
 
 // An error anywhere is one everywhere.
 Result<void> Engine::Core::agreed(Result<void> result) {
+  if (context.departs("W15"_bug) && !result) return result;
   Stream& stream = context.compute();
   const Tensor failed = context.runtime.memory().allocate(1, DType::float64);
   context.kernels().fill(stream, Span::of(failed), result ? 0.0 : 1.0);
@@ -86,6 +87,7 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
   if (!outcome) return outcome;
   if (!context.departs("V20"_bug)) zero_grad();  // of a window that was never trained
   optimizer->load(loaded->parameters, loaded->optimizer_state);
+  if (context.departs("W04"_bug)) loaded->loss_scaler.hysteresis = config.fp16.hysteresis;
   context.loss_scaler.restore(loaded->loss_scaler);
   counters = {.micro_steps = loaded->counters.micro_steps,
               .global_steps = loaded->counters.global_steps,

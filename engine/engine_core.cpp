@@ -100,6 +100,9 @@ void Engine::Core::register_parameters() {
     if (options.parameter_groups.empty() && parameter.requires_grad) parameter.group = 0;
   }
   set_communication_dtypes(context.module, config, context.parameters);
+  if (context.departs("W20"_bug) && config.torch_autocast.enabled)
+    for (ZeroParameter& each : context.parameters)
+      each.communication_dtype = config.torch_autocast.dtype;
   for (std::size_t group = 0; group < options.parameter_groups.size(); ++group)
     for (const Tensor& tensor : options.parameter_groups[group])
       if (tensor.requires_grad()) parameter(tensor).group = static_cast<std::int32_t>(group);
@@ -134,7 +137,7 @@ void Engine::Core::register_root_hooks() {
 
 // Gradients are divided where they arrive, unless nothing ever has to be (H8 divides at outputs).
 void Engine::Core::register_gradient_hooks() {
-  remove_gradient_hooks();
+  if (!context.departs("W12"_bug)) remove_gradient_hooks();
   const bool has_factor = gas() != 1.0 || context.loss_scaler.kind() != LossScalerKind::none;
   for (ZeroParameter& parameter : context.parameters) {
     if (parameter.group < 0) continue;

@@ -77,7 +77,7 @@ TensorList Engine::Core::run_module(const TensorList& inputs) {
     return context.module(autograd, inputs);
   } catch (...) {
     if (is_zero()) policy->on_forward_end(*this);
-    optimizer->on_forward_end(false);
+    if (!context.departs("W10"_bug)) optimizer->on_forward_end(false);
     throw;
   }
 }

@@ -81,7 +81,7 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
                                          : counters.backwards;
   counters.global_samples +=
       config.train_micro_batch_size_per_gpu * context.data.size() * micro_batches;
-  counters.backwards = 0;
+  if (!context.departs("W06"_bug) || outcome.is_applied) counters.backwards = 0;
 }
 
 void Engine::Core::zero_grad() {

@@ -61,7 +61,8 @@ class ExactPolicy final : public HookPolicy {
   void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) override {
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a thread nest");
     // Stages that reduce from .grad at the end have no hooks that would tell of work.
-    const bool may_leave_work = has_unreduced_work_ || tasks_.back().has_prologue;
+    const bool may_leave_work =
+        has_unreduced_work_ || (tasks_.back().has_prologue && departure_ != "W08"_bug);
     std::exception_ptr failure;  // of an observer: what ended has ended all the same
     try {
       if (raised) leave(tasks_.back());
@@ -127,6 +128,7 @@ class ExactPolicy final : public HookPolicy {
   bool is_backward_running() const override { return is_running_; }
   // Upstream takes the step, without what H23 left behind.
   bool refuses_step() const override {
+    if (departure_ == "W09"_bug && !tasks_.empty()) return false;
     return pending_epilogues_ > 0 && !forgets_at_forward_alone_;
   }
   void set_observer(ManagerObserver* observer) override { observer_ = observer; }

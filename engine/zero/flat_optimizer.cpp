@@ -107,7 +107,7 @@ void FlatOptimizer::drop_gradients() {
     group.drop_window();
     group.drop_pending();
   }
-  std::ranges::fill(accumulated_, Tensor());
+  if (!context_.departs("W03"_bug)) std::ranges::fill(accumulated_, Tensor());
   clear_grads();
   if (context_.departs("B17"_bug) && context_.config.stage > 0)
     for (FlatGroup& group : groups_)  // gathered into the gradients' buffer, which nobody clears

@@ -108,7 +108,8 @@ void FlatOptimizer::load(const std::vector<FullTensor>& parameters,
       load_slice(group, moment.values, ("/" + std::string(moment.name)).c_str(), states);
     const std::string step = group.parameters().front()->name + "/step";
     const auto at = std::ranges::find(states, step, &FullTensor::name);
-    if (at != states.end())
+    const bool is_left = context_.departs("W13"_bug) && &group != &groups_.front();
+    if (at != states.end() && !is_left)
       group.optimizer().set_steps(static_cast<std::int64_t>(at->values.front()));
     if (!context_.departs("U05"_bug)) group.write_back();
   }

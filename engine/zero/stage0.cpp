@@ -49,7 +49,7 @@ Span Stage0Optimizer::flatten(FlatGroup& group, Span target) {
       kernels.copy(context_.compute(), place, Span::of(sum));
     else if (!context_.departs("U01"_bug))
       kernels.fill(context_.compute(), place, 0.0);
-    sum = {};
+    if (!context_.departs("W01"_bug)) sum = {};
   }
   return target;
 }

@@ -321,7 +321,7 @@ StepOutcome Stage12Optimizer::step() {
   micro_ = -1;
   backwards_ = 0;
   was_boundary_ = false;
-  is_used_.assign(is_used_.size(), false);
+  if (!context_.departs("W02"_bug)) is_used_.assign(is_used_.size(), false);
   return outcome;
 }
 
