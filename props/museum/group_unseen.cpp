@@ -115,13 +115,58 @@ std::vector<Entry> second_twenty() {
   };
 }
 
+std::vector<Entry> third_twenty() {
+  return {
+      further("W01", "W01"_bug, "a local sum stays where it is after it was reduced"),
+      further("W02", "W02"_bug, "step() does not forget which parameters were used"),
+      further("W03", "W03"_bug,
+              "dropping the window forgets the local sums of earlier micro-batches"),
+      further("W04", "W04"_bug,
+              "loading sets the hysteresis to the configured one instead of the saved one"),
+      further("W05", "W05"_bug,
+              "a backward in no_sync or coalesce_grad_reduction does not mark the window as having "
+              "scaled gradients"),
+      further(
+          "W06", "W06"_bug,
+          "the count of backwards since the last step is reset only where the step was applied"),
+      further(
+          "W07", "W07"_bug,
+          "a released parameter's memory is given back without record_use on the compute stream"),
+      further("W08", "W08"_bug,
+              "a failed outermost task abandons gradients only where a hook told of work, not "
+              "where only a prologue ran"),
+      further("W09", "W09"_bug, "step() is refused only when no graph task is open"),
+      further("W10", "W10"_bug, "a forward that throws is not ended for the optimizer"),
+      further("W11", "W11"_bug, "the loss is scaled in half precision"),
+      further("W12", "W12"_bug, "registering gradient hooks anew leaves the old ones"),
+      further("W13", "W13"_bug,
+              "loading restores the step count of the first parameter group alone"),
+      further("W14", "W14"_bug,
+              "the end of engine.backward sets the count of managed backwards to 0 instead of one "
+              "less"),
+      further("W15", "W15"_bug,
+              "a rank that failed returns before the all-reduce that tells the others"),
+      further("W16", "W16"_bug, "a new external parameter does not invalidate the complete trace"),
+      further("W17", "W17"_bug,
+              "a last backward that does not retain the graph does not end what was kept for it"),
+      further(
+          "W18", "W18"_bug,
+          "a gathered_parameters context left by an exception keeps its mark on the parameters"),
+      further("W19", "W19"_bug,
+              "a fetch does not install parameters without elements but gathers them"),
+      further("W20", "W20"_bug,
+              "with torch_autocast all parameters communicate in its dtype, not those of safe "
+              "modules alone"),
+  };
+}
+
 }  // namespace
 
 std::span<const Entry> group_unseen() {
   static const std::vector<Entry> all = [] {
-    std::vector<Entry> entries = first_twenty();
-    const std::vector<Entry> second = second_twenty();
-    entries.insert(entries.end(), second.begin(), second.end());
+    std::vector<Entry> entries;
+    for (const auto& twenty : {first_twenty(), second_twenty(), third_twenty()})
+      entries.insert(entries.end(), twenty.begin(), twenty.end());
     return entries;
   }();
   return all;
