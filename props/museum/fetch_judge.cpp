@@ -37,8 +37,9 @@ bool follows_order(const CaseSpec& spec) {
   // A bypass is one more use of its layer; a transform has a backward of its own. What throws
   // leaves the order in its middle.
   const auto leaves = [](const train::MicroSpec& micro) {
-    return micro.aborts != 0 || micro.throws != 0 || micro.has_bypass + micro.past_engine != 0 ||
-           micro.looks != 0 || micro.idle_forward == 3;
+    return micro.aborts != 0 || micro.misuse == static_cast<int>(train::Misuse::unscaled_manual) ||
+           micro.throws != 0 || micro.has_bypass + micro.past_engine != 0 || micro.looks != 0 ||
+           micro.idle_forward == 3;
   };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
          spec.reads == 0 && spec.granularity == 0 && spec.returns == 0 &&
