@@ -63,5 +63,19 @@ INSTANTIATE_TEST_SUITE_P(LateExternal, HealthyCase,
                          testing::Values(R"({"stage":3,"input_grad":1,"experts":1,"returns":1,
             "layers":[{"is_raw":1}],"calls":[{}],"micros":[{"outstanding":1,"throws":1}]})"));
 
+// A backward that is refused at its end, behind buckets that were flushed: what its reductions use
+// stays until they are done, and its pending sums go.
+INSTANTIATE_TEST_SUITE_P(
+    RefusedLate, HealthyCase,
+    testing::Values(R"({"stage":2,"precision":2,"is_manual":1,"bucket":1,"has_overlap":1,
+            "layers":[{},{},{}],"calls":[{},{"layer":1},{"layer":2}],"micros":[{"misuse":6}]})",
+                    R"({"stage":3,"precision":2,"is_manual":1,"input_grad":1,"bucket":2,"experts":1,
+            "layers":[{}],"calls":[{}],"micros":[{"misuse":6}]})"));
+
+// A load drops the gradients of a window that was not stepped.
+INSTANTIATE_TEST_SUITE_P(LoadInWindow, HealthyCase,
+                         testing::Values(R"({"stage":3,"layers":[{}],"calls":[{}],
+            "micros":[{"restores":2}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum
