@@ -70,7 +70,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(R"({"stage":2,"precision":2,"is_manual":1,"bucket":1,"has_overlap":1,
             "layers":[{},{},{}],"calls":[{},{"layer":1},{"layer":2}],"micros":[{"misuse":6}]})",
                     R"({"stage":3,"precision":2,"is_manual":1,"input_grad":1,"bucket":2,"experts":1,
-            "layers":[{}],"calls":[{}],"micros":[{"misuse":6}]})"));
+            "layers":[{}],"calls":[{}],"micros":[{"misuse":6}]})",
+                    R"({"stage":1,"precision":2,"is_manual":1,"input_grad":1,"bucket":8,
+            "has_overlap":1,"experts":1,"layers":[{"inputs":3}],"calls":[{}],
+            "micros":[{"misuse":6}]})"));
 
 // A load drops the gradients of a window that was not stepped.
 INSTANTIATE_TEST_SUITE_P(LoadInWindow, HealthyCase,
