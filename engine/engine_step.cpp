@@ -121,8 +121,9 @@ void Engine::Core::coalesce(const std::function<void()>& body) {
   if (is_no_sync_ || context.is_coalescing) refuse("is nested in no_sync or in itself");
   // Everything that was added is reduced at the end, also when the body threw (2.13); not so when
   // something failed below: that may be this rank's own, and the others would not come.
+  const auto leave = [&] { context.is_coalescing = is_in_block_ = false; };
   const auto flush = [&] {
-    context.is_coalescing = is_in_block_ = false;
+    leave();
     context.is_boundary = true;
     context.events.mark("gradient_accumulation_boundary:true");
     const bool is_forgotten = context.departs("H14a"_bug) && config.has_overlap_comm();
@@ -139,12 +140,15 @@ void Engine::Core::coalesce(const std::function<void()>& body) {
   try {
     body();
   } catch (const RuntimeFault&) {
-    context.is_coalescing = is_in_block_ = false;
+    leave();
     refresh_boundary();
     throw;
   } catch (...) {
-    context.is_coalescing = is_in_block_ = false;
-    if (!context.departs("V16"_bug)) flush();
+    if (context.departs("V16"_bug)) {
+      leave();
+    } else {
+      flush();
+    }
     throw;
   }
   flush();

@@ -99,7 +99,7 @@ StepOutcome FlatOptimizer::step() {
 }
 
 void FlatOptimizer::count_replayed_step() {
-  for (FlatGroup& group : groups_) group.optimizer().set_steps(group.optimizer().steps() + 1);
+  for (FlatGroup& group : groups_) group.optimizer().count_replayed_step();
 }
 
 void FlatOptimizer::drop_gradients() {

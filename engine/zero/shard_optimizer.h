@@ -33,6 +33,7 @@ class ShardOptimizer {
   const std::vector<Moment>& moments() const { return moments_; }
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }
+  void count_replayed_step() { ++steps_; }
 
  private:
   void divide(Stream& stream, Span grad, const GradientDivisor& divisor) const;

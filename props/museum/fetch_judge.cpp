@@ -27,19 +27,14 @@ bool follows_order(const CaseSpec& spec) {
   if (std::ranges::any_of(spec.calls, recomputes_late)) return false;
   // A raw layer's backward does not need its weight, so that a recompute may end behind it.
   const auto is_raw = [](const train::LayerSpec& layer) { return layer.is_raw != 0; };
-  const auto is_wrapped = [](const train::CallSpec& call) { return call.wrap != 0; };
-  if (std::ranges::any_of(spec.layers, is_raw) && std::ranges::any_of(spec.calls, is_wrapped))
-    return false;
-  const auto is_shared = [&](const train::CallSpec& call) {
-    return std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1;
-  };
-  if (std::ranges::any_of(spec.calls, is_shared)) return false;
+  if (std::ranges::any_of(spec.layers, is_raw) && has_checkpoints(spec)) return false;
+  const auto is_used_again = [&](const train::CallSpec& call) { return is_shared(spec, call); };
+  if (std::ranges::any_of(spec.calls, is_used_again)) return false;
   // A bypass is one more use of its layer; a transform has a backward of its own. What throws
   // leaves the order in its middle.
   const auto leaves = [](const train::MicroSpec& micro) {
-    return micro.aborts != 0 || micro.misuse == static_cast<int>(train::Misuse::unscaled_manual) ||
-           micro.throws != 0 || micro.has_bypass + micro.past_engine != 0 || micro.looks != 0 ||
-           micro.idle_forward == 3;
+    return micro.aborts != 0 || is_refused_late(micro) || micro.throws != 0 ||
+           micro.has_bypass + micro.past_engine != 0 || micro.looks != 0 || micro.idle_forward == 3;
   };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
          spec.reads == 0 && spec.granularity == 0 && spec.returns == 0 &&
@@ -53,7 +48,6 @@ bool retains_graphs(const CaseSpec& spec) {
     return micro.outstanding == 0 && micro.idle_forward != 3 && micro.aborts == 0 &&
            micro.has_bypass + micro.past_engine == 0 && micro.gathers == 0 && micro.looks == 0;
   };
-  const auto is_wrapped = [](const train::CallSpec& call) { return call.wrap != 0; };
   // The second backward alone reaches the last call, which reclaims nothing that others hold.
   const int last = spec.calls.back().layer;
   if (std::ranges::count(spec.calls, last, &train::CallSpec::layer) > 1) return false;
@@ -61,7 +55,7 @@ bool retains_graphs(const CaseSpec& spec) {
   return spec.stage == 3 && spec.heads == 2 && spec.engines == 1 && spec.ranks > 1 &&
          spec.reuse == 0 && spec.prefetch == 0 && spec.experts == 0 && spec.reads == 0 &&
          spec.is_tiled == 0 && spec.skips_frames == 0 &&
-         std::ranges::all_of(spec.micros, is_plain) && std::ranges::none_of(spec.calls, is_wrapped);
+         std::ranges::all_of(spec.micros, is_plain) && !has_checkpoints(spec);
 }
 
 // A user's context gives persistent ones up, too, and they come back in any way.

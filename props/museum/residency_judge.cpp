@@ -14,30 +14,26 @@ using train::CaseSpec;
 
 // Every module runs once in a forward and once in its backward, and nothing else does.
 bool runs_in_order(const CaseSpec& spec) {
-  const auto is_wrapped = [](const train::CallSpec& call) { return call.wrap != 0; };
-  const auto is_shared = [&](const train::CallSpec& call) {
-    return std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1;
-  };
+  const auto is_used_again = [&](const train::CallSpec& call) { return is_shared(spec, call); };
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || micro.aborts != 0 || micro.throws != 0 ||
            micro.has_bypass + micro.past_engine != 0 || micro.idle_forward == 3 ||
            micro.overflow != 0;
   };
   return spec.engines == 1 && spec.granularity == 0 && spec.heads == 1 && spec.is_tiled == 0 &&
-         spec.reads == 0 && spec.experts == 0 && std::ranges::none_of(spec.calls, is_wrapped) &&
-         std::ranges::none_of(spec.calls, is_shared) && std::ranges::none_of(spec.micros, leaves);
+         spec.reads == 0 && spec.experts == 0 && !has_checkpoints(spec) &&
+         std::ranges::none_of(spec.calls, is_used_again) &&
+         std::ranges::none_of(spec.micros, leaves);
 }
 
 // Modules use their own weights alone, without a recompute, and no backward fails.
 bool uses_own_weights(const CaseSpec& spec) {
-  const auto is_wrapped = [](const train::CallSpec& call) { return call.wrap != 0; };
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || micro.aborts != 0 || micro.throws != 0 ||
            micro.idle_forward == 3 || micro.looks != 0 || micro.misuse != 0;
   };
   return spec.engines == 1 && spec.granularity == 0 && spec.reads == 0 && spec.returns == 0 &&
-         spec.experts == 0 && std::ranges::none_of(spec.calls, is_wrapped) &&
-         std::ranges::none_of(spec.micros, leaves);
+         spec.experts == 0 && !has_checkpoints(spec) && std::ranges::none_of(spec.micros, leaves);
 }
 
 // A module's backward ends with the gradient of its inputs, so one of them has to need one.

@@ -74,23 +74,19 @@ bool completes_often(const CaseSpec& spec) {
   if (std::ranges::any_of(spec.micros, sums) &&
       (has_leaves || std::ranges::any_of(spec.calls, is_nested)))
     return true;
-  const auto is_shared = [&](const train::CallSpec& call) {
-    return is_nested(call) &&
-           (std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1 ||
-            spec.reads == call.layer + 1);
+  const auto is_used_again = [&](const train::CallSpec& call) { return is_shared(spec, call); };
+  const auto is_nested_again = [&](const train::CallSpec& call) {
+    return is_nested(call) && (is_used_again(call) || spec.reads == call.layer + 1);
   };
-  const auto is_first = [](const train::CallSpec& call) {
-    return call.layer == 0 && call.wrap == 1;
+  const auto is_first = [&](const train::CallSpec& call) {
+    return call.layer == 0 && is_nested(call);
   };
   const bool bypasses = std::ranges::any_of(
       spec.micros, [](const train::MicroSpec& micro) { return micro.has_bypass != 0; });
   // A leaf module adds its gradients whenever its backward ends.
-  const auto is_used_again = [&](const train::CallSpec& call) {
-    return std::ranges::count(spec.calls, call.layer, &train::CallSpec::layer) > 1;
-  };
   if (spec.granularity != 0 && (bypasses || std::ranges::any_of(spec.calls, is_used_again)))
     return true;
-  return spec.is_tiled != 0 || std::ranges::any_of(spec.calls, is_shared) ||
+  return spec.is_tiled != 0 || std::ranges::any_of(spec.calls, is_nested_again) ||
          (bypasses && std::ranges::any_of(spec.calls, is_first));
 }
 
@@ -101,11 +97,9 @@ bool is_excused(const CaseSpec& spec, std::string_view number) {
   if (number == "P62")
     return static_cast<train::Precision>(spec.precision) == train::Precision::autocast;
   // A loss that nobody scaled is refused before its backward does anything.
-  const auto is_unscaled = [](const train::MicroSpec& micro) {
-    return static_cast<train::Misuse>(micro.misuse) == train::Misuse::unscaled_manual;
-  };
   // And it waits for what is on the way, whoever comes next.
-  if (number == "P56" || number == "R20") return std::ranges::any_of(spec.micros, is_unscaled);
+  if (number == "P56" || number == "R20")
+    return std::ranges::any_of(spec.micros, train::is_refused_late);
   // An abort takes the callback of every engine in the backward along, without a call of its own.
   const auto rehooks = [](const train::MicroSpec& micro) { return micro.rehooks != 0; };
   // A weight that a layer returns is a new use of it, which no recorded order knows.

@@ -252,9 +252,8 @@ void settle(CaseSpec& spec) {
   const std::size_t plain = spec.heads == 2 ? 2 : spec.is_tiled;
   for (std::size_t i = 0; i < std::min(plain, spec.calls.size()); ++i)
     spec.calls[spec.calls.size() - 1 - i].wrap = 0;
-  const bool is_plain =
-      spec.precision == 0 && spec.engines == 1 && spec.heads == 1 && spec.container == 0 &&
-      std::ranges::all_of(spec.calls, [](const CallSpec& call) { return call.wrap == 0; });
+  const bool is_plain = spec.precision == 0 && spec.engines == 1 && spec.heads == 1 &&
+                        spec.container == 0 && !has_checkpoints(spec);
   if (spec.is_tiled == 0) spec.tile_wrap = 0;
   if (spec.is_unmanaged != 0) spec.sets_boundary = 0;
   if (spec.precision != 2) spec.owns_scale = 0;

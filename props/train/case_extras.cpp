@@ -102,7 +102,7 @@ void add_blocks(CaseSpec& spec, Draws& draws) {
 // Both forwards of a micro-batch, or one that the engine does not see, in a backward of their own.
 void add_backwards(CaseSpec& spec, Draws& draws) {
   for (MicroSpec& micro : spec.micros)
-    if (draws.one_in(2)) micro.outstanding = 3;
+    if (draws.one_in(2)) micro.outstanding = static_cast<int>(Outstanding::summed);
 }
 
 void add_backwards_past(CaseSpec& spec, Draws& draws) {

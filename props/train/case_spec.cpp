@@ -133,9 +133,8 @@ std::string model_problem(const CaseSpec& spec) {
 
 // Through layers alone: checkpoints and our own Functions have no part for a transform.
 bool can_transform(const CaseSpec& spec) {
-  const auto is_plain = [](const CallSpec& call) { return call.wrap == 0; };
   return static_cast<Precision>(spec.precision) == Precision::float32 && spec.engines == 1 &&
-         spec.heads == 1 && spec.container == 0 && std::ranges::all_of(spec.calls, is_plain);
+         spec.heads == 1 && spec.container == 0 && !has_checkpoints(spec);
 }
 
 // What else the user does inside a micro-batch, or keeps behind it.
@@ -289,8 +288,7 @@ bool can_skip_frames(const CaseSpec& spec) {
            micro.throws == 0;
   };
   return spec.skips_frames == 1 && spec.stage == 3 && spec.engines == 1 && spec.heads == 1 &&
-         spec.is_tiled == 0 && spec.experts == 0 && spec.container == 0 &&
-         std::ranges::all_of(spec.calls, [](const CallSpec& call) { return call.wrap == 0; }) &&
+         spec.is_tiled == 0 && spec.experts == 0 && spec.container == 0 && !has_checkpoints(spec) &&
          std::ranges::all_of(spec.micros, is_plain);
 }
 
@@ -501,11 +499,19 @@ int CaseSpec::forwards() const {
     count += (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) +
              (micro.idle_forward != 0 ? 1 : 0) + (micro.aborts != 0 ? 1 : 0) +
              (micro.throws != 0 ? 1 : 0) + (micro.abandons != 0 ? 1 : 0) +
-             (micro.misuse == 6 ? 1 : 0) + micro.past_engine +
+             (is_refused_late(micro) ? 1 : 0) + micro.past_engine +
              (micro.clears != 0 ? 1 + (micro.outstanding != 0 ? 1 : 0) : 0);
     most = std::max(most, count);
   }
   return most;
+}
+
+bool is_shared(const CaseSpec& spec, const CallSpec& call) {
+  return std::ranges::count(spec.calls, call.layer, &CallSpec::layer) > 1;
+}
+
+bool has_checkpoints(const CaseSpec& spec) {
+  return std::ranges::any_of(spec.calls, [](const CallSpec& call) { return call.wrap != 0; });
 }
 
 int CaseSpec::parameters() const {

@@ -196,6 +196,16 @@ struct CaseSpec {
   int parameters() const;  // tensors, of all engines
 };
 
+// Whether several calls name its layer.
+bool is_shared(const CaseSpec& spec, const CallSpec& call);
+// Whether a call runs in a checkpoint.
+bool has_checkpoints(const CaseSpec& spec);
+
+// A manual backward that is refused at its end, because nobody scaled its loss (E2).
+inline bool is_refused_late(const MicroSpec& micro) {
+  return static_cast<Misuse>(micro.misuse) == Misuse::unscaled_manual;
+}
+
 // Why the case makes no sense (a call of a layer that is not there, a configuration that every
 // engine refuses, numbers that would not be exact); empty: it can run.
 std::string why_invalid(const CaseSpec& spec);

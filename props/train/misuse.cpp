@@ -5,15 +5,6 @@
 namespace zeroproof::train {
 namespace {
 
-bool throws(EngineErrorId id, const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const EngineError& error) {
-    return error.id() == id;
-  }
-  return false;
-}
-
 // In the block that an engine of the case has.
 std::function<void()> in_block(Engine& engine, const CaseSpec& spec, std::function<void()> body) {
   const bool has_no_sync = spec.stage < 2 && spec.is_unmanaged == 0;
@@ -24,14 +15,14 @@ std::function<void()> in_block(Engine& engine, const CaseSpec& spec, std::functi
 
 bool refuses_no_sync(Engine& engine, const CaseSpec& spec) {
   const auto inner = [&] { engine.no_sync([] {}); };
-  if (spec.stage >= 2) return throws(EngineErrorId::e6, inner);
-  return throws(EngineErrorId::e6, [&] { engine.no_sync(inner); });
+  if (spec.stage >= 2) return is_refused_with(EngineErrorId::e6, inner);
+  return is_refused_with(EngineErrorId::e6, [&] { engine.no_sync(inner); });
 }
 
 bool refuses_coalesce(Engine& engine, const CaseSpec& spec) {
   const auto inner = [&] { engine.coalesce_grad_reduction([] {}); };
-  if (spec.stage == 0 || spec.is_unmanaged != 0) return throws(EngineErrorId::e8, inner);
-  return throws(EngineErrorId::e8, in_block(engine, spec, inner));
+  if (spec.stage == 0 || spec.is_unmanaged != 0) return is_refused_with(EngineErrorId::e8, inner);
+  return is_refused_with(EngineErrorId::e8, in_block(engine, spec, inner));
 }
 
 bool refuses_vector(Engine& engine, const CaseSpec& spec) {
@@ -40,17 +31,27 @@ bool refuses_vector(Engine& engine, const CaseSpec& spec) {
     loss.set_requires_grad(true);
     return loss;
   };
-  return throws(EngineErrorId::e3, [&] { engine.backward(vector()); }) &&
-         (!engine.needs_scaler() || throws(EngineErrorId::e4, [&] { engine.scale(vector()); }));
+  return is_refused_with(EngineErrorId::e3, [&] { engine.backward(vector()); }) &&
+         (!engine.needs_scaler() ||
+          is_refused_with(EngineErrorId::e4, [&] { engine.scale(vector()); }));
 }
 
 }  // namespace
+
+bool is_refused_with(EngineErrorId id, const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const EngineError& error) {
+    return error.id() == id;
+  }
+  return false;
+}
 
 bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
                 const std::function<void()>& differentiate_unscaled) {
   switch (misuse) {
     case Misuse::step_in_block:
-      return throws(EngineErrorId::e7, in_block(engine, spec, [&] { engine.step(); }));
+      return is_refused_with(EngineErrorId::e7, in_block(engine, spec, [&] { engine.step(); }));
     case Misuse::no_sync:
       return refuses_no_sync(engine, spec);
     case Misuse::coalesce:
@@ -58,9 +59,10 @@ bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
     case Misuse::loss_of_vector:
       return refuses_vector(engine, spec);
     case Misuse::set_boundary:
-      return throws(EngineErrorId::e9, [&] { engine.set_gradient_accumulation_boundary(true); });
+      return is_refused_with(EngineErrorId::e9,
+                             [&] { engine.set_gradient_accumulation_boundary(true); });
     case Misuse::unscaled_manual:
-      return throws(EngineErrorId::e2, differentiate_unscaled);
+      return is_refused_with(EngineErrorId::e2, differentiate_unscaled);
     case Misuse::loss_scale:
       return !engine.override_loss_scale(0.0);
     case Misuse::late_loss_scale:

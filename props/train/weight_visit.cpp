@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine_error.h"
 #include "props/train/engine_target.h"
+#include "props/train/misuse.h"
 
 namespace zeroproof::train {
 namespace {
@@ -102,15 +102,6 @@ class WeightVisit {
       look_at(outer);
     });
     record("an overlapping context is refused", {is_refused ? 1.0 : 0.0});
-  }
-
-  static bool is_refused_with(EngineErrorId id, const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const EngineError& error) {
-      return error.id() == id;
-    }
-    return false;
   }
 
   static void catch_injected(const std::function<void()>& call) {

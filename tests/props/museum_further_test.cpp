@@ -52,6 +52,7 @@ TEST(MuseumFurther, Is_three_groups_of_twenty_beside_the_catalogue) {
     EXPECT_EQ(find_entry(entry.id), &entry);
     EXPECT_FALSE(entry.fault.empty()) << entry.id;
     EXPECT_EQ(entry.plant.departure, Departure::of(entry.id));
+    EXPECT_FALSE(entry.plant.departure.is_none()) << entry.id;
     ids.insert(entry.id);
   }
   EXPECT_EQ(ids.size(), 60U);

@@ -37,7 +37,7 @@ StepOutcome Zero3Optimizer::update() {
 }
 
 void Zero3Optimizer::count_replayed_step() {
-  for (SubGroup& group : sub_groups_) group.optimizer().set_steps(group.optimizer().steps() + 1);
+  for (SubGroup& group : sub_groups_) group.optimizer().count_replayed_step();
 }
 
 // Persistent parameters, which every step gathers anew.
