@@ -12,6 +12,7 @@
 #include "model/checkpoint/checkpoint.h"
 #include "model/custom_function.h"
 #include "model/functions.h"
+#include "model/functions/indexing.h"
 #include "props/train/plant.h"
 
 namespace zeroproof::train {
@@ -154,8 +155,9 @@ Reading reading_of(const CaseSpec& spec, const std::vector<std::shared_ptr<nn::M
   return {*layers[static_cast<std::size_t>(spec.reads) - 1], most, spec.registers != 0};
 }
 
-// As train::Layer with exact data; a linked one's input is ones plus nothing of the activations,
-// so that the module has an input that needs a gradient.
+// As train::Layer with exact data; a linked one's input is the activations, filled with ones, so
+// that the module has an input that needs a gradient. Its gradient is zero whatever comes, where
+// zero times what has left the range of fp16 is not a number.
 class SpecLayer final : public nn::Module {
  public:
   SpecLayer(nn::InitStream& init, const LayerSpec& spec, const Throwing& throwing)
@@ -170,8 +172,12 @@ class SpecLayer final : public nn::Module {
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
     const Tensor& h = inputs.at(0);
     const Tensor& c = inputs.at(1);
-    Tensor x = Tensor::full({1, spec_.inputs}, 1.0, c.dtype());
-    if (spec_.is_linked != 0) x = add(ag, x, mul(ag, mean(ag, h), 0.0));
+    const Shape sizes = {1, spec_.inputs};
+    Tensor x = Tensor::full(sizes, 1.0, c.dtype());
+    if (spec_.is_linked != 0) {
+      const Mask all{std::vector<bool>(static_cast<std::size_t>(spec_.inputs), true), sizes};
+      x = masked_fill(ag, mean(ag, h), all, 1.0);
+    }
     const Tensor total = sum(ag, (*linear_)(ag, x));
     throwing_();
     return {add(ag, h, mul(ag, c, total)), c};

@@ -81,4 +81,15 @@ INSTANTIATE_TEST_SUITE_P(LoadInWindow, HealthyCase,
             "micros":[{"restores":2}]})"));
 
 }  // namespace
+// What a link passes back left the range of float16, and nothing times that is not a number.
+INSTANTIATE_TEST_SUITE_P(
+    LinkOutOfRange, HealthyCase,
+    testing::Values(
+        R"({"ranks":3,"stage":3,"precision":2,"is_manual":1,"accumulation":2,"owns_scale":2,
+            "layers":[{},{"inputs":2,"outputs":3,"is_linked":1}],"calls":[{},{"layer":1}],
+            "micros":[{"gathers":2},{"repeats":1}]})",
+        R"({"ranks":3,"stage":3,"precision":2,"is_manual":1,"accumulation":2,"input_grad":1,
+            "is_sgd":1,"experts":1,"layers":[{"is_linked":1}],"calls":[{}],
+            "micros":[{},{"aborts":1},{"aborts":1},{}]})"));
+
 }  // namespace zeroproof::museum
