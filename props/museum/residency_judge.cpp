@@ -26,11 +26,12 @@ bool runs_in_order(const CaseSpec& spec) {
          std::ranges::none_of(spec.micros, leaves);
 }
 
-// Modules use their own weights alone, without a recompute, and no backward fails.
+// Modules use their own weights alone, without a recompute, no backward fails, and none is cut short
+// behind its module as where an overflow comes from.
 bool uses_own_weights(const CaseSpec& spec) {
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || micro.aborts != 0 || micro.throws != 0 ||
-           micro.idle_forward == 3 || micro.looks != 0 || micro.misuse != 0;
+           micro.idle_forward == 3 || micro.looks != 0 || micro.misuse != 0 || micro.overflow != 0;
   };
   return spec.engines == 1 && spec.granularity == 0 && spec.reads == 0 && spec.returns == 0 &&
          spec.experts == 0 && !has_checkpoints(spec) && std::ranges::none_of(spec.micros, leaves);
