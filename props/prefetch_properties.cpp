@@ -172,7 +172,9 @@ class PrefetchBounded final : public Monitor {
     for (const auto& [param, ahead] : fetch.ahead) {
       elements += ahead.elements;
       unknown = std::max(unknown, ahead.use == kNever ? ahead.elements : 0);
-      if (ahead.use != kNever && ahead.use >= last.use) last = ahead;
+      if (ahead.use == kNever || ahead.use < last.use) continue;
+      last.elements = std::max(ahead.elements, ahead.use == last.use ? last.elements : 0);
+      last.use = ahead.use;
     }
     last.elements = std::max(last.elements, unknown);  // any of those may have come last
     const std::int64_t bound = std::min(limit_, fetch.room);

@@ -149,6 +149,9 @@ std::string visit_problem(const CaseSpec& spec, const MicroSpec& micro) {
     return "autocast gathers weights rounded";
   const bool has_two = micro.outstanding != 0 || (spec.heads == 2 && micro.losses == 0);
   if (looks == Looks::between && !has_two) return "nothing between two backwards";
+  // The context partitions persistent ones, too, of which nobody was told that another reads them.
+  if (looks != Looks::none && spec.reads != 0 && spec.persistence > 0 && spec.registers == 0)
+    return "a foreign weight that nobody gathers again";
   if (micro.keeps != 0 && (spec.skips_frames != 0 || spec.is_tiled != 0))
     return "graphs that nobody keeps";
   const bool has_weight =
