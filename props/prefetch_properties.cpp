@@ -17,8 +17,8 @@ namespace zeroproof {
 namespace {
 
 // P69, where `mark stage3_prefetch_bucket_size:N` stands and the sizes of parameters are known.
-// What a fetch gathers and does not wait for is ahead. A gather's list is in the order of ids: what
-// was taken last is what the recorded fetches need last; the list's last one where there are none.
+// What a fetch gathers and does not wait for is ahead. A gather's list is in the order of ids: any
+// of those that the latest recorded fetch needs was taken last; any at all where none are recorded.
 class PrefetchBounded final : public Monitor {
  public:
   using Monitor::Monitor;
