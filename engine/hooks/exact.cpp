@@ -129,7 +129,9 @@ class ExactPolicy final : public HookPolicy {
   // Upstream takes the step, without what H23 left behind.
   bool refuses_step() const override {
     if (departure_ == "W09"_bug && !tasks_.empty()) return false;
-    return pending_epilogues_ > 0 && !forgets_at_forward_alone_;
+    // Hooks that no prologue announced have added what the end of the task reduces.
+    const bool is_among_hooks = has_unreduced_work_ && !tasks_.empty();
+    return (pending_epilogues_ > 0 || is_among_hooks) && !forgets_at_forward_alone_;
   }
   void set_observer(ManagerObserver* observer) override { observer_ = observer; }
 

@@ -66,6 +66,8 @@ class Simpler {
           without(micro.skips);
           without(micro.aborts);
           without(micro.overflow);
+          without(micro.interrupt_at);
+          if (micro.interrupt_at == 0) micro.interrupt = 0;
         }
       });
   }
