@@ -129,9 +129,7 @@ class ExactPolicy final : public HookPolicy {
   // Upstream takes the step, without what H23 left behind.
   bool refuses_step() const override {
     if (departure_ == "W09"_bug && !tasks_.empty()) return false;
-    // Hooks that no prologue announced have added what the end of the task reduces.
-    const bool is_among_hooks = has_unreduced_work_ && !tasks_.empty();
-    return (pending_epilogues_ > 0 || is_among_hooks) && !forgets_at_forward_alone_;
+    return pending_epilogues_ > 0 && !forgets_at_forward_alone_;
   }
   void set_observer(ManagerObserver* observer) override { observer_ = observer; }
 
@@ -217,8 +215,9 @@ class ExactPolicy final : public HookPolicy {
     if (owner_of_work() == &task) queue_callback_once(host, task);
   }
 
+  // An engine.backward settles it by itself, whosever task is around it.
   void hand_debt_to_current_task(HookHost& host) {
-    if (!has_unreduced_work_ || tasks_.empty()) return;
+    if (!has_unreduced_work_ || tasks_.empty() || is_running_) return;
     if (owner_of_work() == &tasks_.back()) queue_callback_once(host, tasks_.back());
   }
 

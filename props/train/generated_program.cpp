@@ -45,6 +45,7 @@ class GeneratedWindow {
   }
 
   void train(bool is_lost = false, bool ends = true) {
+    is_lost_ = is_lost;
     set_loss_scale(spec_, pass_);
     for (std::size_t i = 0; i < static_cast<std::size_t>(spec_.accumulation); ++i) {
       const MicroSpec& micro = spec_.micros.at(first_micro() + i);
@@ -149,9 +150,9 @@ class GeneratedWindow {
       train_once(micro);
       clear_gradients();
     }
-    interrupted_ = &micro;
+    is_interrupted_ = !is_lost_;
     train_in_block(micro);
-    interrupted_ = nullptr;
+    is_interrupted_ = false;
     if (micro.past_engine != 0) differentiate_past_engine();
     if (micro.peeks != 0) peek();
     if (micro.misuse != 0) misuse(static_cast<Misuse>(micro.misuse));
@@ -274,8 +275,8 @@ class GeneratedWindow {
                 .is_infinite = overflows,
                 .expert = next_expert(),
                 .throws = engine == 0 ? throws_ : 0,
-                .interrupts = engine == 0 && interrupted_ ? micro.interrupt_at : 0,
-                .on_interrupt = [this, it = interrupted_] { interrupt(*it); }});
+                .interrupts = engine == 0 && is_interrupted_ ? micro.interrupt_at : 0,
+                .on_interrupt = [this, micro] { interrupt(micro); }});
   }
 
   // What the user's hook does in the middle of a backward.
@@ -290,12 +291,12 @@ class GeneratedWindow {
         return;
       case Interrupt::forward: {
         const GradMode disabled(pass_.autograd(), false);
-        record_loss(pass_.target().forward(0, pass_.next_inputs()).at(0));
+        record_loss(pass_.target().forward(0, next_inputs()).at(0));
         return;
       }
       case Interrupt::other: {
         const GradMode enabled(pass_.autograd(), true);
-        const Tensor loss = pass_.target().forward(1, pass_.next_inputs()).at(0);
+        const Tensor loss = pass_.target().forward(1, next_inputs()).at(0);
         record_loss(loss);
         pass_.target().backward(1, loss, {});
       }
@@ -330,10 +331,15 @@ class GeneratedWindow {
     record("elements of what is given up", {static_cast<double>(whole_elements(pass_))});
   }
 
+  TensorList next_inputs() {
+    TensorList inputs = pass_.next_inputs();
+    if (spec_.input_grad != 0) inputs.at(0).set_requires_grad(true);
+    return inputs;
+  }
+
   Losses forward(const MicroSpec& micro) {
     arm(micro);
-    const TensorList inputs = pass_.next_inputs();
-    if (spec_.input_grad != 0) inputs.at(0).set_requires_grad(true);
+    const TensorList inputs = next_inputs();
     TensorList losses = pass_.target().forward(0, inputs);
     losses.resize(static_cast<std::size_t>(spec_.heads));
     for (const Tensor& loss : losses) record_loss(loss);
@@ -408,9 +414,10 @@ class GeneratedWindow {
 
   const CaseSpec& spec_;
   Pass& pass_;
-  EngineTarget* engines_;                   // null: the baseline
-  Losses kept_;                             // of graphs that are retained
-  const MicroSpec* interrupted_ = nullptr;  // its hooks call engines; null: none does
+  EngineTarget* engines_;        // null: the baseline
+  Losses kept_;                  // of graphs that are retained
+  bool is_lost_ = false;         // the window will be loaded away
+  bool is_interrupted_ = false;  // hooks of the user call engines
   int aborts_ = 0;
   int throws_ = 0;
   bool is_boundary_ = false;  // of the micro-batch that runs
