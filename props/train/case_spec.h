@@ -91,7 +91,7 @@ enum class Misuse : std::uint8_t {
 // What a hook of the user does in the middle of a backward.
 enum class Interrupt : std::uint8_t {
   none,
-  step,     // E23, or E7 in a block
+  step,     // refused
   save,     // a checkpoint
   forward,  // once more, without gradients
   other     // forward and backward of the second engine, for a loss of its own
