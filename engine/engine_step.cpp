@@ -44,9 +44,12 @@ StepOutcome Engine::Core::step() {
   const Events::Call call(context.events, "engine.step");
   if (is_no_sync_ || context.is_coalescing)
     throw EngineError(EngineErrorId::e7, "step() inside no_sync or coalesce_grad_reduction");
-  if (must_restart_ || (is_zero() && policy->refuses_step())) {
+  // Stage 0 has a policy that nobody asks, and backwards of its own alone.
+  const bool is_inside = is_exact() && is_running();
+  if (must_restart_ || is_inside || (is_zero() && policy->refuses_step())) {
     throw EngineError(EngineErrorId::e23,
-                      "step() with an aborted backward: its gradients are incomplete");
+                      "step() in the middle of a backward, or with an aborted backward: its "
+                      "gradients are incomplete");
   }
   StepOutcome outcome;
   {

@@ -90,8 +90,7 @@ Fact& ProtocolView::add(FactKind kind, const HookEvent& event, EngineId engine) 
     fact.is_in_backward = state.open_backwards > 0;
     fact.forwards = state.forwards;
     if (state.manager) fact.manager = &*state.manager;
-    if (fact.user_task < 0 && fact.task < 0 && !state.pending.empty())
-      fact.user_task = state.pending.back().task;
+    if (fact.user_task < 0 && !state.pending.empty()) fact.user_task = state.pending.back().task;
   }
   facts_.push_back(fact);
   return facts_.back();
@@ -213,10 +212,13 @@ void ProtocolView::begin_method(const HookEvent& event, const Bracket& bracket) 
 void ProtocolView::begin_epilogue(const HookEvent& event, EngineId engine, bool is_automatic) {
   const std::int64_t task = current_task(event);
   if (event.transforms == 0 && !engine.is_none()) {
-    if (task >= 0)
+    std::vector<BackwardTally>& pending = engines_[engine].pending;
+    // Its own engine.backward, which another engine's backward may be around.
+    const bool is_own = tasks_.user_task(task, engine) >= 0 || pending.empty();
+    if (task >= 0 && is_own)
       tasks_.note_epilogue(task, engine);
     else
-      for (BackwardTally& tally : engines_[engine].pending) tally.epilogues += 1;
+      for (BackwardTally& tally : pending) tally.epilogues += 1;
   }
   add(FactKind::epilogue_begin, event, engine).is_automatic = is_automatic;
 }

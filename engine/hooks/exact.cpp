@@ -215,8 +215,9 @@ class ExactPolicy final : public HookPolicy {
     if (owner_of_work() == &task) queue_callback_once(host, task);
   }
 
+  // An engine.backward settles it by itself, whosever task is around it.
   void hand_debt_to_current_task(HookHost& host) {
-    if (!has_unreduced_work_ || tasks_.empty()) return;
+    if (!has_unreduced_work_ || tasks_.empty() || is_running_) return;
     if (owner_of_work() == &tasks_.back()) queue_callback_once(host, tasks_.back());
   }
 

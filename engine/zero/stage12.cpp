@@ -321,7 +321,6 @@ StepOutcome Stage12Optimizer::step() {
   micro_ = -1;
   backwards_ = 0;
   was_boundary_ = false;
-  if (!context_.departs("W02"_bug)) is_used_.assign(is_used_.size(), false);
   return outcome;
 }
 
@@ -335,8 +334,8 @@ void Stage12Optimizer::refuse_unused() const {
         !is_used_[static_cast<std::size_t>(parameter.id.value)])
       throw EngineError(EngineErrorId::e15,
                         parameter.name +
-                            " had no gradient since the last step; use it, freeze "
-                            "it, or set ignore_unused_parameters: true");
+                            " had no gradient in this window; use it, freeze it, or "
+                            "set ignore_unused_parameters: true");
 }
 
 void Stage12Optimizer::zero_grad() {
@@ -348,6 +347,7 @@ void Stage12Optimizer::zero_grad() {
 // Upstream clears neither the CPU accumulators nor what the optimizer reads (H15).
 void Stage12Optimizer::drop_gradients() {
   window_holds_ = 0;
+  if (!context_.departs("W02"_bug)) is_used_.assign(is_used_.size(), false);
   if (!context_.config.is_offloaded() || !context_.has(Quirk::h15_offload_never_cleared))
     return FlatOptimizer::drop_gradients();
   for (FlatGroup& group : groups_) group.drop_pending();

@@ -55,7 +55,7 @@ void CostJudge::on_event(const HookEvent& event) {
       return;
     case EventKind::engine_return:
       if (names_.text(event.name) == "engine.backward_epilogue") see_epilogue(event.engine);
-      if (!ends_reduction(names_.text(event.name))) return;
+      if (!ends_reduction(names_.text(event.name)) || is_in_backward(event)) return;
       flushed_.reset();
       filled_ = 0;
       return;
@@ -72,6 +72,11 @@ bool CostJudge::is_check(const HookEvent& event) const {
 bool CostJudge::ends_reduction(std::string_view method) {
   return method == "engine.backward_epilogue" || method == "engine.step" ||
          method == "engine.zero_grad" || method == "engine.coalesce_grad_reduction";
+}
+
+// A step that is refused there; what is reduced goes on.
+bool CostJudge::is_in_backward(const HookEvent& event) const {
+  return names_.text(event.name) == "engine.step" && !event.graph_task.is_none();
 }
 
 // Persistent ones stay.

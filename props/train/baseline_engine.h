@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,6 +27,8 @@ class BaselineEngine {
 
   nn::Module& module() const { return *module_; }
   const ZeroConfig& config() const { return config_; }
+  std::size_t trained() const { return trained_.size(); }  // parameters
+  std::int64_t elements(std::size_t trained) const { return trained_[trained].parameter.numel(); }
   double loss_scale() const { return scale_; }
   void override_loss_scale(double loss_scale);  // for good
 

@@ -115,13 +115,31 @@ bool BaselineTarget::needs_scaler(std::size_t engine) {
 
 Tensor BaselineTarget::scale(std::size_t engine, const Tensor& loss, bool) {
   windows_[engine].is_scaled = true;
-  return mul(autograd_, loss, engines_[engine].loss_scale());
+  const bool is_half = item_bytes(loss.dtype()) == 2;  // which might not hold the product
+  return mul(autograd_, is_half ? to(autograd_, loss, DType::float32) : loss,
+             engines_[engine].loss_scale());
 }
 
 void BaselineTarget::step(std::size_t engine) {
   Window& window = windows_[engine];
   ++window.micro_steps;
   if (!engines_[engine].config().managed_gradient_accumulation) close(window);
+}
+
+// The window has some for it, on this rank.
+bool BaselineTarget::has_gradient(std::size_t engine, std::size_t trained) const {
+  const Window& window = windows_[engine];
+  const auto has = [&](const BaselineEngine::LocalSums& sums) {
+    return trained < sums.size() && sums[trained].is_defined();
+  };
+  return has(window.sums) || std::ranges::any_of(window.reductions, has);
+}
+
+bool BaselineTarget::try_step(std::size_t engine) {
+  for (std::size_t i = 0; i < engines_[engine].trained(); ++i)
+    if (engines_[engine].elements(i) > 0 && !has_gradient(engine, i)) return false;
+  step(engine);
+  return true;
 }
 
 void BaselineTarget::zero_grad(std::size_t engine) {

@@ -33,6 +33,7 @@ class BaselineTarget final : public TrainTarget {
   bool needs_scaler(std::size_t engine) override;
   Tensor scale(std::size_t engine, const Tensor& loss, bool retain_graph) override;
   void step(std::size_t engine) override;
+  bool try_step(std::size_t engine) override;
   void zero_grad(std::size_t engine) override;
   void coalesce(std::size_t engine, const std::function<void()>& body) override;
   void no_sync(std::size_t engine, const std::function<void()>& body) override;
@@ -62,6 +63,7 @@ class BaselineTarget final : public TrainTarget {
   };
 
   double accumulation_factor(std::size_t engine) const;
+  bool has_gradient(std::size_t engine, std::size_t trained) const;
   void run_backward(const std::function<void()>& backward);
   void finish_backward();
   bool reduces_now(std::size_t engine) const;

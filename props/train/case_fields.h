@@ -52,6 +52,8 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("guards", spec.guards, 0);
   field("looks", spec.looks, 0);
   field("keeps", spec.keeps, 0);
+  field("interrupt", spec.interrupt, 0);
+  field("interrupt_at", spec.interrupt_at, 0);
 }
 
 template <class Field>
@@ -108,6 +110,8 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("registers", spec.registers, 0);
   field("returns", spec.returns, 0);
   field("is_unsafe", spec.is_unsafe, 0);
+  field("needs_all", spec.needs_all, 0);
+  field("is_lifted", spec.is_lifted, 0);
 }
 
 }  // namespace zeroproof::train

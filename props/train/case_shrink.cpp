@@ -18,6 +18,7 @@ class Simpler {
     drop_calls();
     drop_layers();
     drop_accumulation();
+    drop_interrupts();
     simplify([](CaseSpec& spec) -> CaseSpec& { return spec; });
     for (std::size_t i = 0; i < spec_.micros.size(); ++i)
       simplify([i](CaseSpec& spec) -> MicroSpec& { return spec.micros[i]; });
@@ -66,6 +67,8 @@ class Simpler {
           without(micro.skips);
           without(micro.aborts);
           without(micro.overflow);
+          without(micro.interrupt_at);
+          if (micro.interrupt_at == 0) micro.interrupt = 0;
         }
       });
   }
@@ -81,6 +84,12 @@ class Simpler {
         for (MicroSpec& micro : spec.micros)
           if (micro.throws > static_cast<int>(i) && micro.throws > 1) --micro.throws;
       });
+  }
+
+  void drop_interrupts() {
+    for (std::size_t i = 0; i < spec_.micros.size(); ++i)
+      if (spec_.micros[i].interrupt != 0)
+        add([&](CaseSpec& spec) { spec.micros[i].interrupt = spec.micros[i].interrupt_at = 0; });
   }
 
   // The last micro-batch of each window alone.

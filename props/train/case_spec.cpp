@@ -267,6 +267,47 @@ std::string past_engine_problem(const CaseSpec& spec, const MicroSpec& micro) {
   return micro.past_engine == 0 || is_right ? "" : "a backward past the engine";
 }
 
+// A hook of the user that calls engines; what a tile or a skipped frame does there is its own.
+std::string interrupt_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  const auto interrupt = static_cast<Interrupt>(micro.interrupt);
+  if (micro.interrupt < 0 || interrupt > Interrupt::other || micro.interrupt_at < 0 ||
+      micro.interrupt_at > static_cast<int>(spec.calls.size()))
+    return "a micro-batch that names no call";
+  if ((interrupt == Interrupt::none) != (micro.interrupt_at == 0))
+    return "a hook that does nothing";
+  if (interrupt == Interrupt::none) return {};
+  // Below stage 2 a window's last micro-batch reduces what the others left, and has to come.
+  if (micro.skips == micro.interrupt_at) return "a hook of a call that does not run";
+  if (spec.is_tiled != 0 || spec.skips_frames != 0) return "a hook of what has none";
+  if (interrupt == Interrupt::forward && spec.stage == 3)
+    return "a forward of partitioned parameters in their backward";
+  if (interrupt != Interrupt::other) return spec.engines == 1 ? "" : "whose turn it is";
+  return spec.engines == 2 && spec.is_manual == 0 && spec.is_unmanaged == 0
+             ? ""
+             : "no second engine with a backward of its own";
+}
+
+// Every parameter that is trained gets a gradient from a forward that skips nothing.
+std::string need_problem(const CaseSpec& spec) {
+  if (!is_flag(spec.needs_all) || !is_flag(spec.is_lifted)) return "a number out of range";
+  if (spec.is_lifted != 0 &&
+      (static_cast<Precision>(spec.precision) != Precision::fp16 || spec.engines > 1))
+    return "a product that has room";
+  if (spec.needs_all == 0) return {};
+  const auto overflows = [](const MicroSpec& micro) { return micro.overflow != 0; };
+  if (spec.is_offloaded == 0 || spec.stage < 1 || spec.stage > 2 || spec.engines > 1 ||
+      spec.experts != 0 || std::ranges::any_of(spec.micros, overflows))
+    return "a gradient that nobody misses";
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    const auto is_used = [&](const CallSpec& call) {
+      return call.layer == static_cast<int>(i) && (call.wrap != 1 || spec.input_grad != 0);
+    };
+    if (spec.layers[i].is_frozen == 0 && std::ranges::none_of(spec.calls, is_used))
+      return "a gradient that never comes";
+  }
+  return {};
+}
+
 std::string update_problem(const CaseSpec& spec) {
   if (spec.groups < 1 || spec.groups > 3 || spec.rule < 0 || spec.rule > 2 || spec.scaling < 0 ||
       spec.scaling > 3 || spec.sets_boundary < 0 || spec.sets_boundary > 3 ||
@@ -455,6 +496,7 @@ ZeroConfig config_of(const CaseSpec& spec) {
   name_leaf_module(spec, config);
   config.memory_efficient_linear = spec.plain_linear == 0;
   config.zero_force_ds_cpu_optimizer = false;
+  config.ignore_unused_parameters = spec.needs_all == 0;
   if (spec.is_offloaded != 0) config.offload_optimizer = OffloadDevice::cpu;
   constexpr double kClips[] = {0.0, 1.0, 1e6};
   config.gradient_clipping = kClips[std::clamp(spec.clip, 0, 2)];
@@ -493,6 +535,13 @@ int CaseSpec::uses() const {
          engines;
 }
 
+// Of what the user's hooks call in its backwards.
+int interrupting_forwards(const CaseSpec& spec, const MicroSpec& micro) {
+  const auto interrupt = static_cast<Interrupt>(micro.interrupt);
+  if (interrupt != Interrupt::forward && interrupt != Interrupt::other) return 0;
+  return (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) * spec.heads;
+}
+
 int CaseSpec::forwards() const {
   int most = 1;
   int count = 0;
@@ -503,8 +552,9 @@ int CaseSpec::forwards() const {
              (micro.idle_forward != 0 ? 1 : 0) + (micro.aborts != 0 ? 1 : 0) +
              (micro.throws != 0 ? 1 : 0) + (micro.abandons != 0 ? 1 : 0) +
              (is_refused_late(micro) ? 1 : 0) + micro.past_engine +
+             interrupting_forwards(*this, micro) +
              (micro.clears != 0 ? 1 + (micro.outstanding != 0 ? 1 : 0) : 0);
-    most = std::max(most, count);
+    most = std::max(most, count + needs_all);
   }
   return most;
 }
@@ -534,6 +584,7 @@ std::string why_invalid(const CaseSpec& spec) {
   if (std::string problem = change_problem(spec); !problem.empty()) return problem;
   if (std::string problem = option_problem(spec); !problem.empty()) return problem;
   if (std::string problem = update_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = need_problem(spec); !problem.empty()) return problem;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;
@@ -541,6 +592,8 @@ std::string why_invalid(const CaseSpec& spec) {
     if (restores != 0 && restores < static_cast<int>(Restores::saved) && !is_first)
       return "a checkpoint inside a window";
     if (std::string problem = misuse_problem(spec, spec.micros[i]); !problem.empty())
+      return problem;
+    if (std::string problem = interrupt_problem(spec, spec.micros[i]); !problem.empty())
       return problem;
     if (std::string problem = past_engine_problem(spec, spec.micros[i]); !problem.empty())
       return problem;

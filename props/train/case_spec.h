@@ -88,6 +88,15 @@ enum class Misuse : std::uint8_t {
   late_loss_scale   // fp16: another one than that of the window's gradients
 };
 
+// What a hook of the user does in the middle of a backward.
+enum class Interrupt : std::uint8_t {
+  none,
+  step,     // refused
+  save,     // a checkpoint
+  forward,  // once more, without gradients
+  other     // forward and backward of the second engine, for a loss of its own
+};
+
 // Who says that the experts are a leaf module.
 enum class LeafBy : std::uint8_t { call, name, suffix, class_name };
 
@@ -118,7 +127,9 @@ struct MicroSpec {
   int past_engine = 0;     // 1: behind it: a manual backward that no output of the engine is in
   int misuse = 0;          // Misuse, behind it
   int looks = 0;           // Looks
-  int keeps = 0;  // 1: every backward retains its graph, and its losses live behind the step
+  int keeps = 0;         // 1: every backward retains its graph, and its losses live behind the step
+  int interrupt = 0;     // Interrupt, in each backward
+  int interrupt_at = 0;  // k: behind call k - 1, where there is one
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -126,6 +137,7 @@ struct CaseSpec {
   static constexpr int kManyElements = 1000;
   static constexpr int kGatherBucket = 200;
   static constexpr double kCustomLossScale = 32.0;
+  static constexpr double kLift = 16384.0;
 
   int ranks = 1;
   int stage = 0;
@@ -181,6 +193,8 @@ struct CaseSpec {
   int returns = 0;    // k: layer k - 1, a raw one, returns its weight, and the root uses it
   int is_unsafe = 0;  // autocast: no class is safe for its dtype
   int leaf_by = 0;    // LeafBy; where there are experts
+  int needs_all = 0;  // offload: a step without some gradient is refused, and then one more comes
+  int is_lifted = 0;  // fp16: a loss that fits its dtype, and does not when it is scaled
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;

@@ -146,6 +146,18 @@ void EngineTarget::step(std::size_t engine) {
   collect([&] { collect_parameters(engine); });
 }
 
+bool EngineTarget::try_step(std::size_t engine) {
+  const std::size_t known = values_.gradients.size();
+  try {
+    step(engine);
+    return true;
+  } catch (const EngineError& error) {
+    if (error.id() != EngineErrorId::e15) throw;
+  }
+  values_.gradients.resize(known);
+  return false;
+}
+
 void EngineTarget::collect(const std::function<void()>& look) {
   if (on_collect_) on_collect_(true);
   look();

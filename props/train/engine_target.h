@@ -52,6 +52,7 @@ class EngineTarget final : public TrainTarget {
   bool needs_scaler(std::size_t engine) override;
   Tensor scale(std::size_t engine, const Tensor& loss, bool retain_graph) override;
   void step(std::size_t engine) override;
+  bool try_step(std::size_t engine) override;
   void zero_grad(std::size_t engine) override;
   void coalesce(std::size_t engine, const std::function<void()>& body) override;
   void no_sync(std::size_t engine, const std::function<void()>& body) override;

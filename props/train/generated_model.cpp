@@ -39,6 +39,14 @@ Tensor raising(Autograd& ag, const Tensor& x) {
                        [](const Tensor&) -> Tensor { throw Injected("injected"); });
 }
 
+// x, in whose backward the user's own code runs.
+Tensor interrupted(Autograd& ag, const Tensor& x, const std::function<void()>& run) {
+  return with_backward(ag, "UserBackward", x, [&ag, run](const Tensor& grad) {
+    run();
+    return mul(ag, grad, 1.0);
+  });
+}
+
 // The same operations on every rank, whichever it is that overflows.
 Tensor overflowing(Autograd& ag, const Tensor& x, bool is_infinite) {
   const double factor = is_infinite ? std::numeric_limits<double>::infinity() : 1.0;
@@ -244,6 +252,7 @@ std::vector<GeneratedModel::Call> GeneratedModel::calls_of_next() const {
     calls.push_back({.number = i,
                      .factor = std::ldexp(1.0, use),
                      .is_raising = next_.aborts == number,
+                     .is_interrupted = next_.interrupts == number,
                      .overflows = next_.overflow == number,
                      .is_infinite = next_.is_infinite});
   }
@@ -265,6 +274,7 @@ TensorList GeneratedModel::run(Autograd& ag, const Call& call, const TensorList&
   }
   if (call.overflows) h = add(ag, around, overflowing(ag, h, call.is_infinite));
   if (call.is_raising) h = raising(ag, h);
+  if (call.is_interrupted) h = interrupted(ag, h, next_.on_interrupt);
   return {h, inputs.at(1)};
 }
 

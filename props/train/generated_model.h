@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -24,6 +25,8 @@ class GeneratedModel final : public nn::Module {
     bool is_infinite = false;  // is infinite on this rank
     int expert = 0;            // which of two runs
     int throws = 0;            // k: layer k - 1 throws Injected inside its forward
+    int interrupts = 0;        // k: the backward calls `on_interrupt` behind call k - 1
+    std::function<void()> on_interrupt = {};
   };
   void arm(const Next& next) { next_ = next; }
   // Where there are some, their module's name.
@@ -44,6 +47,7 @@ class GeneratedModel final : public nn::Module {
     std::size_t number = 0;
     double factor = 1.0;
     bool is_raising = false;
+    bool is_interrupted = false;
     bool overflows = false;
     bool is_infinite = false;
   };

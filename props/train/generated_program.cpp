@@ -45,6 +45,7 @@ class GeneratedWindow {
   }
 
   void train(bool is_lost = false, bool ends = true) {
+    is_lost_ = is_lost;
     set_loss_scale(spec_, pass_);
     for (std::size_t i = 0; i < static_cast<std::size_t>(spec_.accumulation); ++i) {
       const MicroSpec& micro = spec_.micros.at(first_micro() + i);
@@ -52,11 +53,21 @@ class GeneratedWindow {
       set_boundary(spec_, pass_, i);
       record_boundary(spec_, pass_, i);
       run_micro(micro);
-      const bool is_last = i + 1 == static_cast<std::size_t>(spec_.accumulation);
-      if ((spec_.is_unmanaged == 0 || is_last) && (ends || !is_last)) pass_.step();
+      is_boundary_ = i + 1 == static_cast<std::size_t>(spec_.accumulation);
+      if ((spec_.is_unmanaged == 0 || is_boundary_) && (ends || !is_boundary_)) step();
     }
     if (ends && !kept_.empty()) record_whole();
     kept_.clear();
+  }
+
+  // What a step misses comes, and then it is taken.
+  void step() {
+    if (spec_.needs_all == 0 || !is_boundary_) return pass_.step();
+    const bool is_taken = pass_.target().try_step(0);
+    record("refused/step", {is_taken ? 0.0 : 1.0});
+    if (is_taken) return;
+    train_once(MicroSpec());
+    pass_.step();
   }
 
   // Nothing of a graph that still lives stays whole behind the step, which changed it.
@@ -139,7 +150,9 @@ class GeneratedWindow {
       train_once(micro);
       clear_gradients();
     }
+    is_interrupted_ = !is_lost_;
     train_in_block(micro);
+    is_interrupted_ = false;
     if (micro.past_engine != 0) differentiate_past_engine();
     if (micro.peeks != 0) peek();
     if (micro.misuse != 0) misuse(static_cast<Misuse>(micro.misuse));
@@ -235,9 +248,17 @@ class GeneratedWindow {
   }
 
   void differentiate_past_engine() {
-    Tensor loss = model_of(pass_, 0).bypass(pass_.autograd(), pass_.next_inputs());
-    if (pass_.target().needs_scaler(0)) loss = pass_.target().scale(0, loss, false);
-    pass_.target().tensor_backward({loss}, {}, false);
+    const Tensor loss = model_of(pass_, 0).bypass(pass_.autograd(), pass_.next_inputs());
+    differentiate_manually(loss, false);
+  }
+
+  void differentiate_manually(const Tensor& loss, bool retain_graph) {
+    Tensor root = loss;
+    if (pass_.target().needs_scaler(0)) {
+      root = pass_.target().scale(0, loss, retain_graph);
+      pass_.target().record("scaled", root.detach());
+    }
+    pass_.target().tensor_backward({root}, {}, retain_graph);
   }
 
   void look(const MicroSpec& micro, Looks where) {
@@ -253,8 +274,41 @@ class GeneratedWindow {
                 .overflow = engine == 0 ? micro.overflow : 0,
                 .is_infinite = overflows,
                 .expert = next_expert(),
-                .throws = engine == 0 ? throws_ : 0});
+                .throws = engine == 0 ? throws_ : 0,
+                .interrupts = engine == 0 && is_interrupted_ ? micro.interrupt_at : 0,
+                .on_interrupt = [this, micro] { interrupt(micro); }});
   }
+
+  // What the user's hook does in the middle of a backward.
+  void interrupt(const MicroSpec& micro) {
+    switch (static_cast<Interrupt>(micro.interrupt)) {
+      case Interrupt::none:
+        return;
+      case Interrupt::step:
+        return record("refused/step in a backward", {refuses_step(micro) ? 1.0 : 0.0});
+      case Interrupt::save:
+        if (engines_) CheckpointUse(spec_, pass_).save("kept");
+        return;
+      case Interrupt::forward: {
+        const GradMode disabled(pass_.autograd(), false);
+        record_loss(pass_.target().forward(0, next_inputs()).at(0));
+        return;
+      }
+      case Interrupt::other: {
+        const GradMode enabled(pass_.autograd(), true);
+        const Tensor loss = pass_.target().forward(1, next_inputs()).at(0);
+        record_loss(loss);
+        pass_.target().backward(1, loss, {});
+      }
+    }
+  }
+
+  bool refuses_step(const MicroSpec& micro) {
+    const EngineErrorId id = micro.block != 0 ? EngineErrorId::e7 : EngineErrorId::e23;
+    return !engines_ || is_refused_with(id, [&] { engines_->engine(0).step(); });
+  }
+
+  void record_loss(const Tensor& loss) { pass_.target().record("loss", loss.detach()); }
 
   // Each rank its own where the engine can do it: as a leaf module.
   int next_expert() {
@@ -277,18 +331,23 @@ class GeneratedWindow {
     record("elements of what is given up", {static_cast<double>(whole_elements(pass_))});
   }
 
+  TensorList next_inputs() {
+    TensorList inputs = pass_.next_inputs();
+    if (spec_.input_grad != 0) inputs.at(0).set_requires_grad(true);
+    return inputs;
+  }
+
   Losses forward(const MicroSpec& micro) {
     arm(micro);
-    const TensorList inputs = pass_.next_inputs();
-    if (spec_.input_grad != 0) inputs.at(0).set_requires_grad(true);
+    const TensorList inputs = next_inputs();
     TensorList losses = pass_.target().forward(0, inputs);
     losses.resize(static_cast<std::size_t>(spec_.heads));
-    if (spec_.engines == 2) pass_.target().record("loss", losses.at(0).detach());
-    if (spec_.engines == 2) losses = {joined(losses.at(0), inputs)};
-    if (spec_.engines == 1)
-      for (const Tensor& loss : losses) pass_.target().record("loss", loss.detach());
+    for (const Tensor& loss : losses) record_loss(loss);
+    const bool is_joined = static_cast<Interrupt>(micro.interrupt) != Interrupt::other;
+    if (spec_.engines == 2 && is_joined) losses = {joined(losses.at(0), inputs)};
     if (micro.has_bypass != 0)
       losses.back() = add(pass_.autograd(), losses.back(), bypass(micro, inputs));
+    if (spec_.is_lifted != 0) losses.back() = add(pass_.autograd(), losses.back(), CaseSpec::kLift);
     return losses;
   }
 
@@ -349,17 +408,20 @@ class GeneratedWindow {
     } else if (spec_.engines == 2 && pass_.is_manual()) {
       pass_.target().tensor_backward({loss}, {}, retain_graph);  // scaled already
     } else {
-      pass_.differentiate(loss, retain_graph, 0);
+      differentiate_manually(loss, retain_graph);
     }
   }
 
   const CaseSpec& spec_;
   Pass& pass_;
-  EngineTarget* engines_;  // null: the baseline
-  Losses kept_;            // of graphs that are retained
+  EngineTarget* engines_;        // null: the baseline
+  Losses kept_;                  // of graphs that are retained
+  bool is_lost_ = false;         // the window will be loaded away
+  bool is_interrupted_ = false;  // hooks of the user call engines
   int aborts_ = 0;
   int throws_ = 0;
-  bool is_managed_ = false;  // the backward that throws is the engine's
+  bool is_boundary_ = false;  // of the micro-batch that runs
+  bool is_managed_ = false;   // the backward that throws is the engine's
   int forwards_ = 0;
 };
 
@@ -378,7 +440,9 @@ TrainScenario scenario_of(const CaseSpec& spec) {
   scenario.models.assign(engines, ModelKind::generated);
   scenario.truth.assign(engines, ModelKind::generated_truth);
   scenario.spec = &spec;
-  const auto restores = [](const MicroSpec& micro) { return micro.restores != 0; };
+  const auto restores = [](const MicroSpec& micro) {
+    return micro.restores != 0 || static_cast<Interrupt>(micro.interrupt) == Interrupt::save;
+  };
   if (std::ranges::any_of(spec.micros, restores)) scenario.files = std::make_shared<KeptFiles>();
   scenario.accumulation_steps = spec.accumulation;
   scenario.is_managed = spec.is_unmanaged == 0;

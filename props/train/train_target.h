@@ -32,6 +32,12 @@ class TrainTarget {
   virtual bool needs_scaler(std::size_t engine) = 0;
   virtual Tensor scale(std::size_t engine, const Tensor& loss, bool retain_graph) = 0;
   virtual void step(std::size_t engine) = 0;
+  // The same, unless it is refused because a parameter has no gradient (E15): false, and nothing
+  // has changed.
+  virtual bool try_step(std::size_t engine) {
+    step(engine);
+    return true;
+  }
   virtual void zero_grad(std::size_t engine) = 0;
   virtual void coalesce(std::size_t engine, const std::function<void()>& body) = 0;
   virtual void no_sync(std::size_t engine, const std::function<void()>& body) = 0;

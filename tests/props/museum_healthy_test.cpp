@@ -80,6 +80,20 @@ INSTANTIATE_TEST_SUITE_P(LoadInWindow, HealthyCase,
                          testing::Values(R"({"stage":3,"layers":[{}],"calls":[{}],
             "micros":[{"restores":2}]})"));
 
+// What a window used before zero_grad() is not used by the step that ends it (E15).
+INSTANTIATE_TEST_SUITE_P(UsedBeforeClear, HealthyCase,
+                         testing::Values(R"({"stage":2,"accumulation":2,"is_offloaded":1,
+            "needs_all":1,"layers":[{},{}],"calls":[{},{"layer":1}],
+            "micros":[{},{"clears":1,"skips":1}]})"));
+
+// A step in the middle of a backward, in stage 0, too; and another engine's backward there, which
+// leaves no callback on a task that is not its own.
+INSTANTIATE_TEST_SUITE_P(
+    InsideBackward, HealthyCase,
+    testing::Values(R"({"layers":[{}],"calls":[{}],"micros":[{"interrupt":1,"interrupt_at":1}]})",
+                    R"({"stage":1,"engines":2,"layers":[{}],"calls":[{}],
+            "micros":[{"interrupt":4,"interrupt_at":1}]})"));
+
 }  // namespace
 // What a link passes back left the range of float16, and nothing times that is not a number.
 INSTANTIATE_TEST_SUITE_P(
