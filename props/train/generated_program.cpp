@@ -55,15 +55,16 @@ class GeneratedWindow {
       const bool is_last = i + 1 == static_cast<std::size_t>(spec_.accumulation);
       if ((spec_.is_unmanaged == 0 || is_last) && (ends || !is_last)) pass_.step();
     }
-    if (ends && !kept_.empty()) record_whole();
+    // Nothing of a graph that still lives stays whole behind the step, which changed it.
+    if (ends && !kept_.empty()) record_whole(engines_ ? engines_->whole_behind_step() : 0);
     kept_.clear();
+    is_retained_ = false;
   }
 
-  // Nothing of a graph that still lives stays whole behind the step, which changed it.
-  void record_whole() {
+  // Of graphs that live, of which nobody needs values any more.
+  void record_whole(std::int64_t elements) {
     const std::int64_t persistent = persistent_bytes(spec_) / item_bytes(DType::float32);
-    const std::int64_t more =
-        spec_.stage == 3 && spec_.returns == 0 ? whole_elements(pass_) - persistent : 0;
+    const std::int64_t more = spec_.stage == 3 && spec_.returns == 0 ? elements - persistent : 0;
     record("bytes of kept graphs", {static_cast<double>(std::max<std::int64_t>(more, 0))});
   }
 
@@ -124,6 +125,7 @@ class GeneratedWindow {
   using Losses = TensorList;
 
   void run_micro(const MicroSpec& micro) {
+    if (micro.registers != 0 && engines_) engines_->register_at_root(micro.registers - 1);
     visit_weights(spec_, pass_, static_cast<Gathers>(micro.gathers));
     if (micro.guards != 0) evaluate_guards(pass_);
     if (micro.abandons != 0) abandon_forward(micro);
@@ -140,6 +142,8 @@ class GeneratedWindow {
       clear_gradients();
     }
     train_in_block(micro);
+    is_retained_ = is_retained_ || micro.keeps == 1;
+    if (micro.keeps == 2 && !is_retained_) record_whole(whole_elements(pass_));
     if (micro.past_engine != 0) differentiate_past_engine();
     if (micro.peeks != 0) peek();
     if (micro.misuse != 0) misuse(static_cast<Misuse>(micro.misuse));
@@ -170,6 +174,7 @@ class GeneratedWindow {
   void throw_one(const MicroSpec& micro) {
     throws_ = micro.throws;
     try {
+      const GradMode mode(pass_.autograd(), micro.throws_no_grad == 0);
       forward(micro);
     } catch (const Injected&) {
     }
@@ -253,7 +258,8 @@ class GeneratedWindow {
                 .overflow = engine == 0 ? micro.overflow : 0,
                 .is_infinite = overflows,
                 .expert = next_expert(),
-                .throws = engine == 0 ? throws_ : 0});
+                .throws = engine == 0 ? throws_ : 0,
+                .is_unread = micro.unread != 0});
   }
 
   // Each rank its own where the engine can do it: as a leaf module.
@@ -338,7 +344,7 @@ class GeneratedWindow {
   }
 
   void backward(const MicroSpec& micro, const Tensor& loss, bool is_needed_again) {
-    const bool retain_graph = is_needed_again || micro.keeps != 0;
+    const bool retain_graph = is_needed_again || micro.keeps == 1;
     if (micro.keeps != 0) kept_.push_back(loss);
     const bool is_undivided = micro.is_undivided != 0;
     const bool is_managed = is_managed_ && spec_.engines == 1;
@@ -355,8 +361,9 @@ class GeneratedWindow {
 
   const CaseSpec& spec_;
   Pass& pass_;
-  EngineTarget* engines_;  // null: the baseline
-  Losses kept_;            // of graphs that are retained
+  EngineTarget* engines_;     // null: the baseline
+  Losses kept_;               // of graphs that live on
+  bool is_retained_ = false;  // a last backward of this window has kept its graph
   int aborts_ = 0;
   int throws_ = 0;
   bool is_managed_ = false;  // the backward that throws is the engine's
