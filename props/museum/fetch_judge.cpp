@@ -79,7 +79,7 @@ bool retains_graphs(const CaseSpec& spec) {
   // What stays whole behind forward for its reuse is given up without having been used.
   return spec.stage == 3 && spec.heads == 2 && spec.engines == 1 && spec.ranks > 1 &&
          spec.reuse == 0 && spec.prefetch == 0 && spec.experts == 0 && spec.reads == 0 &&
-         spec.is_tiled == 0 && spec.skips_frames == 0 &&
+         spec.live >= CaseSpec::kManyElements && spec.is_tiled == 0 && spec.skips_frames == 0 &&
          std::ranges::all_of(spec.micros, is_plain) && !has_checkpoints(spec);
 }
 

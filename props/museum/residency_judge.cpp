@@ -32,8 +32,15 @@ bool uses_own_weights(const CaseSpec& spec) {
     return micro.outstanding != 0 || micro.aborts != 0 || micro.throws != 0 ||
            micro.idle_forward == 3 || micro.looks != 0 || micro.misuse != 0 || micro.registers != 0;
   };
+  // Two backwards of a module that overlap are one to this judge.
+  const auto overlaps = [&](const train::MicroSpec& micro) {
+    return micro.overflow != 0 && std::ranges::any_of(spec.calls, [&](const train::CallSpec& call) {
+             return is_shared(spec, call);
+           });
+  };
   return spec.engines == 1 && spec.granularity == 0 && spec.reads == 0 && spec.returns == 0 &&
-         spec.experts == 0 && !has_checkpoints(spec) && std::ranges::none_of(spec.micros, leaves);
+         spec.experts == 0 && !has_checkpoints(spec) && std::ranges::none_of(spec.micros, leaves) &&
+         std::ranges::none_of(spec.micros, overlaps);
 }
 
 // Nothing is gathered ahead of a backward where a forward fails.
