@@ -160,11 +160,11 @@ void ModuleHooks::abandon_down_to(std::size_t depth) {
   }
 }
 
-// What is whole for its reader's sake, or for ever. Upstream does not ask why it is whole: what was
-// gathered ahead for another module is empty again in the reader's backward.
+// What is whole for its reader's sake. Upstream does not ask why it is whole: what was gathered for
+// another module, or stays until a user's context gives it up, is empty in the reader's backward.
 bool ModuleHooks::stays_for_reader(const PartitionedParameter& parameter) const {
   if (!parameter.is_available()) return false;
-  if (context_.is_upstream() || parameter.is_persistent() || parameter.is_external()) return true;
+  if (context_.is_upstream() || parameter.is_external()) return true;
   return contains(stack_.back()->call.module->parameters(), &parameter);
 }
 
