@@ -47,7 +47,7 @@ void CostJudge::on_event(const HookEvent& event) {
       if (event.bytes == 0 && collective_finding_.empty() && !is_check(event))
         collective_finding_ = fmt::format("{} of no bytes", names_.text(event.name));
       return;
-    case EventKind::zparam_gather_end:
+    case EventKind::zparam_gather_begin:  // its end may not have come
       resident_.insert(event.params.begin(), event.params.end());
       return;
     case EventKind::zparam_partition:

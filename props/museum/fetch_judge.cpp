@@ -17,8 +17,22 @@ std::int64_t elements_of(const CaseSpec& spec) {
   return elements;
 }
 
+// Elements of all that a module fetches, at most. `reads`: what is read past its layer.
+std::int64_t elements_of_module(const CaseSpec& spec, std::string_view module) {
+  std::int64_t elements = 0;
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    const train::LayerSpec& layer = spec.layers[i];
+    if (module == fmt::format("l{}{}", i, layer.is_raw != 0 ? "" : ".linear"))
+      elements += layer.outputs * (layer.inputs + layer.has_bias);
+  }
+  const bool may_read = module == CaseSpec::kReader || !module.starts_with('l');
+  if (!may_read || spec.reads == 0) return elements;
+  const train::LayerSpec& read = spec.layers[static_cast<std::size_t>(spec.reads) - 1];
+  return elements + read.outputs * read.inputs;
+}
+
 // Frozen parameters stay for a recompute's sake, an abort and tiles leave the order.
-bool follows_order(const CaseSpec& spec) {
+bool follows_any_order(const CaseSpec& spec) {
   const auto is_frozen = [](const train::LayerSpec& layer) {
     return layer.is_frozen != 0 || layer.is_weight_frozen != 0;
   };
@@ -34,12 +48,23 @@ bool follows_order(const CaseSpec& spec) {
   // leaves the order in its middle.
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.aborts != 0 || is_refused_late(micro) || micro.throws != 0 ||
-           micro.has_bypass + micro.past_engine != 0 || micro.looks != 0 || micro.idle_forward == 3;
+           micro.has_bypass + micro.past_engine != 0 || micro.looks != 0 ||
+           micro.idle_forward == 3 || micro.registers != 0;
   };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
-         spec.reads == 0 && spec.granularity == 0 && spec.returns == 0 &&
-         spec.live >= CaseSpec::kManyElements && std::ranges::none_of(spec.layers, is_frozen) &&
-         std::ranges::none_of(spec.micros, leaves);
+         spec.granularity == 0 && spec.returns == 0 && spec.live >= CaseSpec::kManyElements &&
+         std::ranges::none_of(spec.layers, is_frozen) && std::ranges::none_of(spec.micros, leaves);
+}
+
+// A weight that is read past its layer is nobody's own.
+bool follows_order(const CaseSpec& spec) {
+  return spec.reads == 0 && follows_any_order(spec);
+}
+
+// How far ahead something has to be used again to stay; what is gathered ahead may hide it.
+std::int64_t judged_reuse(const CaseSpec& spec) {
+  const bool is_judged = follows_any_order(spec) && spec.prefetch == 0 && spec.experts == 0;
+  return is_judged ? spec.reuse : 0;
 }
 
 // Two backwards over one forward, and nothing else that gathers.
@@ -54,7 +79,7 @@ bool retains_graphs(const CaseSpec& spec) {
   // What stays whole behind forward for its reuse is given up without having been used.
   return spec.stage == 3 && spec.heads == 2 && spec.engines == 1 && spec.ranks > 1 &&
          spec.reuse == 0 && spec.prefetch == 0 && spec.experts == 0 && spec.reads == 0 &&
-         spec.is_tiled == 0 && spec.skips_frames == 0 &&
+         spec.live >= CaseSpec::kManyElements && spec.is_tiled == 0 && spec.skips_frames == 0 &&
          std::ranges::all_of(spec.micros, is_plain) && !has_checkpoints(spec);
 }
 
@@ -85,6 +110,8 @@ FetchJudge::FetchJudge(const CaseSpec& spec, const NameTable& names)
       has_one_engine_(spec.engines == 1),
       has_retained_(retains_graphs(spec)),
       all_persist_(is_all_persistent(spec)),
+      reuse_(judged_reuse(spec)),
+      spec_(spec),
       keeps_used_(spec.reuse >= CaseSpec::kManyElements || has_room_for_all(spec)),
       has_room_(has_room_for_all(spec)) {}
 
@@ -92,7 +119,11 @@ void FetchJudge::on_event(const HookEvent& event) {
   if (has_whole_parameters_) see_forward(event);
   if (has_one_engine_) see_agreement(event);
   if (has_retained_) see_retained(event);
-  if (!is_judged_) return;
+  if (reuse_ > 0) see_reuse(event);
+  if (!is_judged_) {
+    if (event.kind == EventKind::engine_call) follow_mode(names_.text(event.name));
+    return;
+  }
   switch (event.kind) {
     case EventKind::engine_call:
       return see_call(names_.text(event.name));
@@ -171,9 +202,38 @@ void FetchJudge::see_forward(const HookEvent& event) {
   }
 }
 
+// What comes again within the distance of the configuration was not to be given up.
+void FetchJudge::see_reuse(const HookEvent& event) {
+  switch (event.kind) {
+    case EventKind::zmod_fetch:
+      passed_elements_ += of_fetched_;
+      of_fetched_ = elements_of_module(spec_, names_.text(event.name));
+      return;
+    case EventKind::zparam_partition:
+      for (const NameId parameter : event.params)
+        given_up_at_[parameter] = passed_elements_ + of_fetched_;
+      return;
+    case EventKind::zparam_gather_begin:
+      if (!is_followed()) return;
+      for (const NameId parameter : event.params) {
+        const auto at = given_up_at_.find(parameter);
+        if (at != given_up_at_.end() && passed_elements_ - at->second < reuse_ && finding_.empty())
+          finding_ = fmt::format("{} was given up and is gathered again {} elements later",
+                                 names_.text(parameter), passed_elements_ - at->second);
+      }
+      return;
+    default:
+      return;
+  }
+}
+
 void FetchJudge::see_call(std::string_view method) {
   if (method == "engine.step" && !is_recording_ && finding_.empty())
     finding_ = "a window without an order of modules, so that nothing can be gathered ahead";
+  follow_mode(method);
+}
+
+void FetchJudge::follow_mode(std::string_view method) {
   constexpr std::array<std::string_view, 6> kEnds = {"engine.backward_epilogue",
                                                      "engine.step",
                                                      "engine.zero_grad",
@@ -192,6 +252,7 @@ void FetchJudge::see_call(std::string_view method) {
     return;
   }
   released_.clear();
+  given_up_at_.clear();
   ahead_.clear();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -29,7 +30,9 @@ class FetchJudge final : public EventSink {
   void see_retained(const HookEvent& event);
   void see_agreement(const HookEvent& event);
   void see_forward(const HookEvent& event);
+  void see_reuse(const HookEvent& event);
   void see_call(std::string_view method);
+  void follow_mode(std::string_view method);
   void see_gather(const HookEvent& event);
   bool is_followed() const { return mode_ == Mode::complete && is_in_pass_; }
   bool is_of_fetched_module(NameId parameter) const;
@@ -38,11 +41,16 @@ class FetchJudge final : public EventSink {
   bool is_judged_;  // nothing but the order decides what is gathered
   bool has_whole_parameters_;
   bool has_one_engine_;
-  bool has_retained_;  // two backwards over one forward
-  bool all_persist_;   // every parameter is small enough
-  bool keeps_used_;    // what is used again in a pass stays whole until then
-  bool has_room_;      // for all parameters at once, ahead of their use
-  int resets_ = 0;     // of one engine's order, since it was given up
+  bool has_retained_;   // two backwards over one forward
+  bool all_persist_;    // every parameter is small enough
+  std::int64_t reuse_;  // elements within which something is used again and has to stay; or 0
+  const train::CaseSpec& spec_;
+  bool keeps_used_;                   // what is used again in a pass stays whole until then
+  bool has_room_;                     // for all parameters at once, ahead of their use
+  std::int64_t passed_elements_ = 0;  // of the modules before the one fetched last
+  std::int64_t of_fetched_ = 0;       // and of that one
+  std::map<NameId, std::int64_t> given_up_at_;
+  int resets_ = 0;  // of one engine's order, since it was given up
   bool is_resetting_ = false;
   bool is_begun_ = false;      // the pass has gathered something
   bool is_recording_ = false;  // some pass has begun an order

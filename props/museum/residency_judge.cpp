@@ -18,7 +18,7 @@ bool runs_in_order(const CaseSpec& spec) {
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || micro.aborts != 0 || micro.throws != 0 ||
            micro.has_bypass + micro.past_engine != 0 || micro.idle_forward == 3 ||
-           micro.overflow != 0;
+           micro.overflow != 0 || micro.registers != 0;
   };
   return spec.engines == 1 && spec.granularity == 0 && spec.heads == 1 && spec.is_tiled == 0 &&
          spec.reads == 0 && spec.experts == 0 && !has_checkpoints(spec) &&
@@ -26,15 +26,34 @@ bool runs_in_order(const CaseSpec& spec) {
          std::ranges::none_of(spec.micros, leaves);
 }
 
-// Modules use their own weights alone, without a recompute, no backward fails, and none is cut short
-// behind its module as where an overflow comes from.
+// Modules use their own weights alone, without a recompute, no backward fails, and none is cut
+// short behind its module as where an overflow comes from.
 bool uses_own_weights(const CaseSpec& spec) {
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || micro.aborts != 0 || micro.throws != 0 ||
-           micro.idle_forward == 3 || micro.looks != 0 || micro.misuse != 0 || micro.overflow != 0;
+           micro.idle_forward == 3 || micro.looks != 0 || micro.misuse != 0 || micro.registers != 0;
+  };
+  // Two backwards of a module that overlap are one to this judge.
+  const auto overlaps = [&](const train::MicroSpec& micro) {
+    return micro.overflow != 0 && std::ranges::any_of(spec.calls, [&](const train::CallSpec& call) {
+             return is_shared(spec, call);
+           });
   };
   return spec.engines == 1 && spec.granularity == 0 && spec.reads == 0 && spec.returns == 0 &&
-         spec.experts == 0 && !has_checkpoints(spec) && std::ranges::none_of(spec.micros, leaves);
+         spec.experts == 0 && !has_checkpoints(spec) && std::ranges::none_of(spec.micros, leaves) &&
+         std::ranges::none_of(spec.micros, overlaps);
+}
+
+// Nothing is gathered ahead of a backward where a forward fails.
+bool fails_without_gradients(const CaseSpec& spec) {
+  return std::ranges::all_of(spec.micros, [](const train::MicroSpec& micro) {
+    return micro.throws == 0 || micro.throws_no_grad != 0;
+  });
+}
+
+// What a recompute reads past its layer is gathered for a module.
+bool reads_in_recompute(const CaseSpec& spec) {
+  return spec.reads + spec.returns != 0 && (has_checkpoints(spec) || spec.tile_wrap != 0);
 }
 
 // A module's backward ends with the gradient of its inputs, so one of them has to need one.
@@ -92,11 +111,14 @@ ResidencyJudge::ResidencyJudge(const CaseSpec& spec, const NameTable& names)
                       spec.is_tiled == 0),
       is_plain_(runs_in_order(spec)),
       uses_in_modules_(gives_all_back_ && uses_own_weights(spec)),
-      ends_modules_(is_plain_ && ends_every_backward(spec)) {}
+      ends_modules_(is_plain_ && ends_every_backward(spec)),
+      judges_failed_(fails_without_gradients(spec)),
+      judges_operations_(!reads_in_recompute(spec)) {}
 
 void ResidencyJudge::on_event(const HookEvent& event) {
   if (spec_.stage != 3 || spec_.skips_frames != 0) return;
   engine_ = event.engine;
+  see_operation(event);
   switch (event.kind) {
     case EventKind::engine_call:
       return see_call(event);
@@ -120,16 +142,44 @@ void ResidencyJudge::on_event(const HookEvent& event) {
       judge_released();
       if (!event.is_forward) backwards_.erase(event.name);
       return see_release(event);
+    case EventKind::zparam_gather_begin:
+      begun_.insert(event.params.begin(), event.params.end());
+      return;
     case EventKind::zparam_gather_end:
       resident_.insert(event.params.begin(), event.params.end());
       known_.insert(event.params.begin(), event.params.end());
       return;
     case EventKind::zparam_partition:
-      for (const NameId parameter : event.params) resident_.erase(parameter);
+      for (const NameId parameter : event.params) {
+        resident_.erase(parameter);
+        begun_.erase(parameter);
+      }
       return;
     default:
       return;
   }
+}
+
+// An operation in a backward that gathers for itself, in no call of the engine, gives up what it
+// gathered before anything else happens.
+void ResidencyJudge::see_operation(const HookEvent& event) {
+  const bool is_call = event.kind == EventKind::engine_call;
+  if ((is_call || event.kind == EventKind::engine_return) &&
+      names_.text(event.name).starts_with("z3."))
+    calls_ += is_call ? 1 : -1;
+  if (event.kind == EventKind::zparam_partition)
+    for (const NameId parameter : event.params) of_operation_.erase(parameter);
+  const bool begins = event.kind == EventKind::zparam_gather_begin;
+  const bool is_over = begins || event.kind == EventKind::zmod_fetch ||
+                       event.kind == EventKind::zmod_release || event.kind == EventKind::gt_end;
+  if (!is_over) return;
+  for (const NameId parameter : of_operation_)
+    if (kept_finding_.empty())
+      kept_finding_ = fmt::format("{} stays whole behind the operation that gathered it",
+                                  names_.text(parameter));
+  of_operation_.clear();
+  if (begins && calls_ == 0 && !event.graph_task.is_none() && judges_operations_)
+    of_operation_.insert(event.params.begin(), event.params.end());
 }
 
 void ResidencyJudge::see_call(const HookEvent& event) {
@@ -150,6 +200,8 @@ void ResidencyJudge::see_return(const HookEvent& event) {
   if (method == "engine.forward") {
     judge_released();
     if (gives_all_back_ && !event.is_exceptional()) judge_all_given_back("after a forward");
+    if (judges_failed_ && event.is_exceptional())
+      judge_all_given_back("after a forward without gradients that failed");
   }
   if (method == "z3.step") judge_persistent();
 }
@@ -209,7 +261,7 @@ void ResidencyJudge::judge_persistent() {
 }
 
 void ResidencyJudge::judge_all_given_back(std::string_view when) {
-  for (const NameId parameter : resident_)
+  for (const NameId parameter : begun_)  // of some the end has not come
     if (is_own(parameter) && !may_stay(parameter) && kept_finding_.empty())
       kept_finding_ = fmt::format("{} is gathered {}", names_.text(parameter), when);
 }

@@ -34,6 +34,7 @@ class ResidencyJudge final : public EventSink {
   const std::string& given_finding() const { return given_finding_; }  // P64
 
  private:
+  void see_operation(const HookEvent& event);
   void see_call(const HookEvent& event);
   void see_return(const HookEvent& event);
   void see_release(const HookEvent& event);
@@ -51,14 +52,19 @@ class ResidencyJudge final : public EventSink {
   bool is_plain_;         // every module runs once in a pass
   bool uses_in_modules_;  // whatever is whole in a backward, a module's own part is under way for
   bool ends_modules_;     // every module's backward has an end that it is told of
+  bool judges_failed_;    // forwards that fail are without gradients
+  bool judges_operations_;
   bool has_failed_ = false;           // the last backward
   int transforms_ = 0;                // that are under way
   bool is_behind_transform_ = false;  // and no call of an engine since
   EngineId engine_;                   // of the event that is seen
   std::set<NameId> resident_;
-  std::set<NameId> known_;      // that were gathered once
-  std::set<NameId> released_;   // of a module that has just ended
-  std::set<NameId> backwards_;  // modules in the middle of theirs
+  std::set<NameId> begun_;         // the same, and what is on its way
+  std::set<NameId> of_operation_;  // gathered by one that is under way in a backward
+  int calls_ = 0;                  // of the engine's own, open
+  std::set<NameId> known_;         // that were gathered once
+  std::set<NameId> released_;      // of a module that has just ended
+  std::set<NameId> backwards_;     // modules in the middle of theirs
   std::string kept_finding_;
   std::string given_finding_;
 };

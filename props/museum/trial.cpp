@@ -102,8 +102,12 @@ bool is_excused(const CaseSpec& spec, std::string_view number) {
     return std::ranges::any_of(spec.micros, train::is_refused_late);
   // An abort takes the callback of every engine in the backward along, without a call of its own.
   const auto rehooks = [](const train::MicroSpec& micro) { return micro.rehooks != 0; };
-  // A weight that a layer returns is a new use of it, which no recorded order knows.
-  if (number == "P68") return spec.returns != 0 || std::ranges::any_of(spec.micros, rehooks);
+  const auto skips_read = [](const train::MicroSpec& micro) { return micro.unread != 0; };
+  // A weight that a layer returns is a new use of it, which no recorded order knows. So is one that
+  // is read for the first time.
+  if (number == "P68")
+    return spec.returns != 0 || std::ranges::any_of(spec.micros, rehooks) ||
+           std::ranges::any_of(spec.micros, skips_read);
   const auto aborts = [](const train::MicroSpec& micro) { return micro.aborts != 0; };
   return number == "P14" && std::ranges::any_of(spec.micros, aborts);
 }

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint64_t kStream = 0x6578747261ULL;
 constexpr std::uint64_t kVisitStream = 0x766973697473ULL;
+constexpr std::uint64_t kDepartureStream = 0x64657061727473ULL;
 
 bool is_first(const CaseSpec& spec, std::size_t micro) {
   return micro % static_cast<std::size_t>(spec.accumulation) == 0;
@@ -180,6 +181,96 @@ CaseSpec with_visits(const CaseSpec& spec, std::uint64_t seed) {
   return draws.one_in(3) ? with_each(spec, kVisits, draws) : spec;
 }
 
+// --- and another one: what leaves an order of modules that is known ----------------------------
+
+// Enough equal windows for an order to be complete, whatever there is at the beginning of the last.
+MicroSpec& after_known_order(CaseSpec& spec, Draws& draws) {
+  MicroSpec& first = spec.micros.front();
+  first.idle_forward = first.aborts = first.throws = first.throws_no_grad = 0;
+  first.restores = first.misuse = first.clears = first.abandons = 0;
+  add_equal_windows(spec, draws);
+  return spec.micros[spec.micros.size() - static_cast<std::size_t>(spec.accumulation)];
+}
+
+int any_layer(const CaseSpec& spec, Draws& draws) {
+  return draws.between(1, static_cast<int>(spec.layers.size()));
+}
+
+void add_failed_forwards(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(2)) micro.throws = any_layer(spec, draws);
+    micro.throws_no_grad = micro.throws != 0 ? draws.flag(2) : 0;
+  }
+}
+
+void add_late_forward(CaseSpec& spec, Draws& draws) {
+  if (draws.one_in(2)) spec.prefetch = draws.between(1, 40);
+  if (draws.one_in(2)) spec.live = draws.between(1, 8);
+  MicroSpec& last = after_known_order(spec, draws);
+  last.idle_forward = draws.between(0, 3);
+  if (last.idle_forward != 0) return;
+  last.throws = any_layer(spec, draws);
+  last.throws_no_grad = draws.below(3) == 0 ? 0 : 1;
+}
+
+void add_late_registration(CaseSpec& spec, Draws& draws) {
+  MicroSpec& last = after_known_order(spec, draws);
+  last.registers = any_layer(spec, draws);
+}
+
+// Read for the first time when the order is known, or sometimes only.
+void add_unread(CaseSpec& spec, Draws& draws) {
+  if (spec.reads == 0) spec.reads = any_layer(spec, draws);
+  if (draws.one_in(2)) {
+    after_known_order(spec, draws);
+    for (std::size_t i = 0; i + 1 < spec.micros.size(); ++i) spec.micros[i].unread = 1;
+  } else {
+    for (MicroSpec& micro : spec.micros) micro.unread = draws.flag(2);
+  }
+}
+
+// The last backward over a graph gives it up, though its losses live on.
+void add_last_backwards(CaseSpec& spec, Draws& draws) {
+  if (draws.one_in(2)) {
+    spec.heads = 2;
+    spec.is_tiled = spec.tile_wrap = 0;
+  }
+  for (MicroSpec& micro : spec.micros) {
+    micro.keeps = draws.one_in(4) ? 1 : 2;
+    if (draws.one_in(2)) micro.losses = 0;
+  }
+}
+
+// Modules whose outputs need a gradient for something that none of their inputs is.
+void add_closed_layers(CaseSpec& spec, Draws& draws) {
+  for (LayerSpec& layer : spec.layers) layer.is_closed = draws.flag(2);
+  if (draws.one_in(2)) spec.micros.back().idle_forward = 3;
+}
+
+// As far ahead as it takes to come back to something, or not quite.
+void add_reuse(CaseSpec& spec, Draws& draws) {
+  int elements = 0;
+  for (const LayerSpec& layer : spec.layers) elements += layer.outputs * layer.inputs;
+  spec.reuse = draws.between(1, std::max(elements, 1));
+  spec.prefetch = 0;
+  if (spec.reads == 0) spec.reads = any_layer(spec, draws);
+  spec.reads_late = draws.flag(2);
+  spec.registers = draws.flag(2);
+  if (spec.windows() < 3) add_equal_windows(spec, draws);
+}
+
+CaseSpec with_departures(const CaseSpec& spec, std::uint64_t seed) {
+  constexpr Extra kDepartures[] = {{3, add_failed_forwards},
+                                   {3, add_late_forward},
+                                   {3, add_late_registration},
+                                   {4, add_unread},
+                                   {3, add_last_backwards},
+                                   {3, add_closed_layers},
+                                   {3, add_reuse}};
+  Draws draws(seed ^ kDepartureStream);
+  return draws.one_in(4) ? with_each(spec, kDepartures, draws) : spec;
+}
+
 }  // namespace
 
 CaseSpec with_extras(const CaseSpec& spec, std::uint64_t seed) {
@@ -189,7 +280,7 @@ CaseSpec with_extras(const CaseSpec& spec, std::uint64_t seed) {
       {5, add_backwards_past}, {6, set_boundary_once}};
   Draws draws(seed ^ kStream);
   const CaseSpec more = draws.one_in(2) ? spec : with_each(spec, kExtras, draws);
-  return with_visits(more, seed);
+  return with_departures(with_visits(more, seed), seed);
 }
 
 }  // namespace zeroproof::train

@@ -15,6 +15,7 @@ void visit_fields(LayerSpec& spec, Field field) {
   field("is_linked", spec.is_linked, 0);
   field("is_weight_frozen", spec.is_weight_frozen, 0);
   field("is_raw", spec.is_raw, 0);
+  field("is_closed", spec.is_closed, 0);
 }
 
 template <class Field>
@@ -54,6 +55,9 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("keeps", spec.keeps, 0);
   field("interrupt", spec.interrupt, 0);
   field("interrupt_at", spec.interrupt_at, 0);
+  field("throws_no_grad", spec.throws_no_grad, 0);
+  field("registers", spec.registers, 0);
+  field("unread", spec.unread, 0);
 }
 
 template <class Field>

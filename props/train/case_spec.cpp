@@ -140,8 +140,8 @@ bool can_transform(const CaseSpec& spec) {
 // What else the user does inside a micro-batch, or keeps behind it.
 std::string visit_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const auto looks = static_cast<Looks>(micro.looks);
-  if (micro.looks < 0 || looks > Looks::between || !is_flag(micro.keeps) || micro.has_bypass < 0 ||
-      micro.has_bypass > static_cast<int>(Bypass::weight))
+  if (micro.looks < 0 || looks > Looks::between || micro.keeps < 0 || micro.keeps > 2 ||
+      micro.has_bypass < 0 || micro.has_bypass > static_cast<int>(Bypass::weight))
     return "a micro-batch out of range";
   const bool is_autocast = static_cast<Precision>(spec.precision) == Precision::autocast;
   const bool is_of_weight = static_cast<Bypass>(micro.has_bypass) == Bypass::weight;
@@ -149,11 +149,10 @@ std::string visit_problem(const CaseSpec& spec, const MicroSpec& micro) {
     return "autocast gathers weights rounded";
   const bool has_two = micro.outstanding != 0 || (spec.heads == 2 && micro.losses == 0);
   if (looks == Looks::between && !has_two) return "nothing between two backwards";
-  // The context partitions persistent ones, too, of which nobody was told that another reads them.
-  if (looks != Looks::none && spec.reads != 0 && spec.persistence > 0 && spec.registers == 0)
-    return "a foreign weight that nobody gathers again";
   if (micro.keeps != 0 && (spec.skips_frames != 0 || spec.is_tiled != 0))
     return "graphs that nobody keeps";
+  // Rule A6 of autograd_semantics: PyTorch itself cannot take a gradient for a leaf whose data has
+  // gone, so that a module of the weight has to be under way when it arrives.
   const bool has_weight =
       spec.layers.front().outputs > 0 && std::ranges::any_of(spec.calls, [](const CallSpec& call) {
         return call.layer == 0 && call.wrap == 0;
@@ -162,6 +161,20 @@ std::string visit_problem(const CaseSpec& spec, const MicroSpec& micro) {
                        spec.plain_linear != 0 || spec.granularity != 0))
     return "a linear function of a weight that is not there in its backward";
   return {};
+}
+
+// What a module begins to use late, or a forward that throws leaves out.
+std::string use_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  if (!is_flag(micro.throws_no_grad) || !is_flag(micro.unread) || micro.registers < 0 ||
+      micro.registers > static_cast<int>(spec.layers.size()))
+    return "a micro-batch out of range";
+  if (micro.throws_no_grad != 0 && micro.throws == 0) return "a forward that does not throw";
+  if (micro.unread != 0 && spec.reads == 0) return "nothing that is read";
+  if (micro.registers == 0) return {};
+  if (spec.engines > 1 || spec.is_tiled != 0 || spec.granularity != 0 || spec.returns != 0)
+    return "a weight is registered with one engine, no tiles and no leaf modules";
+  const bool is_empty = spec.layers[static_cast<std::size_t>(micro.registers) - 1].outputs == 0;
+  return is_empty ? "a weight without elements" : "";
 }
 
 // Every loss has to reach something that is trained.
@@ -199,6 +212,7 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   const bool checks = precision == Precision::fp16 ||
                       (precision == Precision::bf16 && (spec.stage == 1 || spec.stage == 2));
   if (micro.overflow != 0 && !checks) return "an overflow that nobody looks for";
+  if (std::string problem = use_problem(spec, micro); !problem.empty()) return problem;
   return visit_problem(spec, micro);
 }
 
@@ -225,7 +239,8 @@ std::string refusal_problem(const CaseSpec& spec) {
 }
 
 std::string layer_problem(const LayerSpec& layer) {
-  if (!is_flag(layer.is_weight_frozen) || !is_flag(layer.is_raw)) return "a layer out of range";
+  if (!is_flag(layer.is_weight_frozen) || !is_flag(layer.is_raw) || !is_flag(layer.is_closed))
+    return "a layer out of range";
   if (layer.is_raw != 0 && layer.has_bias != 0) return "a raw layer has a weight alone";
   if (layer.is_weight_frozen != 0 && (layer.has_bias == 0 || layer.is_frozen != 0))
     return "nothing of a layer is trained";
@@ -325,11 +340,19 @@ std::string update_problem(const CaseSpec& spec) {
   return {};
 }
 
+// Its forward that is to throw comes to the layer that does.
+bool does_throw(const CaseSpec& spec, const MicroSpec& micro) {
+  for (std::size_t i = 0; i < spec.calls.size(); ++i)
+    if (spec.calls[i].layer + 1 == micro.throws && micro.skips != static_cast<int>(i) + 1)
+      return true;
+  return false;
+}
+
 // Section 5 of zero_semantics: every graph that claims something has one backward.
 bool can_skip_frames(const CaseSpec& spec) {
-  const auto is_plain = [](const MicroSpec& micro) {
+  const auto is_plain = [&](const MicroSpec& micro) {
     return micro.idle_forward <= 1 && micro.aborts == 0 && micro.has_bypass == 0 &&
-           micro.throws == 0;
+           micro.registers == 0 && (micro.throws == 0 || does_throw(spec, micro));
   };
   return spec.skips_frames == 1 && spec.stage == 3 && spec.engines == 1 && spec.heads == 1 &&
          spec.is_tiled == 0 && spec.experts == 0 && spec.container == 0 && !has_checkpoints(spec) &&

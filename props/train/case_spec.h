@@ -22,6 +22,7 @@ struct LayerSpec {
   int is_linked = 0;         // its input depends on what came before, though its value does not
   int is_weight_frozen = 0;  // the bias alone is trained
   int is_raw = 0;            // a parameter of a class of its own, which no autocast covers
+  int is_closed = 0;         // what it multiplies with does not come as an input of its module
 };
 
 enum class Wrap : std::uint8_t { none, reentrant, non_reentrant };
@@ -127,9 +128,13 @@ struct MicroSpec {
   int past_engine = 0;     // 1: behind it: a manual backward that no output of the engine is in
   int misuse = 0;          // Misuse, behind it
   int looks = 0;           // Looks
-  int keeps = 0;         // 1: every backward retains its graph, and its losses live behind the step
-  int interrupt = 0;     // Interrupt, in each backward
-  int interrupt_at = 0;  // k: behind call k - 1, where there is one
+  int keeps = 0;  // 1: every backward retains its graph, and its losses live behind the step;
+                  // 2: they live as long, and only what is needed again is retained
+  int throws_no_grad = 0;  // 1: the forward that throws is one without gradients
+  int registers = 0;       // k: before: the root is told to use the weight of layer k - 1
+  int unread = 0;          // 1: its forwards do not read the weight that others read
+  int interrupt = 0;       // Interrupt, in each backward
+  int interrupt_at = 0;    // k: behind call k - 1, where there is one
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 

@@ -99,10 +99,18 @@ void EngineTarget::register_external() {
   nn::Module* user = &root;
   for (const nn::NamedModule& named : root.named_modules())
     if (scenario_.spec->reads_late != 0 && named.name == CaseSpec::kReader) user = named.module;
-  const std::string layer = "l" + std::to_string(scenario_.spec->reads - 1) + ".";
-  for (const nn::NamedParameter& parameter : root.named_parameters())
-    if (parameter.name.starts_with(layer))
-      return engines_.back()->register_external_parameter(*user, parameter.tensor);
+  register_weight(engines_.size() - 1, *user, scenario_.spec->reads - 1);
+}
+
+void EngineTarget::register_at_root(int layer) {
+  register_weight(0, *modules_[0], layer);
+}
+
+void EngineTarget::register_weight(std::size_t engine, nn::Module& user, int layer) {
+  const std::string prefix = "l" + std::to_string(layer) + ".";
+  for (const nn::NamedParameter& parameter : modules_[engine]->named_parameters())
+    if (parameter.name.starts_with(prefix))
+      return engines_[engine]->register_external_parameter(user, parameter.tensor);
 }
 
 TensorList EngineTarget::forward(std::size_t engine, const TensorList& inputs) {
@@ -137,11 +145,11 @@ void EngineTarget::step(std::size_t engine) {
   const bool is_boundary = !config_.managed_gradient_accumulation ||
                            engines_[engine]->is_gradient_accumulation_boundary();
   if (!is_boundary || !collects_values_) {
-    engines_[engine]->step();
+    take_step(engine);
     return;
   }
   collect([&] { collect_gradients(engine); });
-  values_.outcomes.push_back(engines_[engine]->step());
+  values_.outcomes.push_back(take_step(engine));
   collect_counters(engine);
   collect([&] { collect_parameters(engine); });
 }
@@ -156,6 +164,16 @@ bool EngineTarget::try_step(std::size_t engine) {
   }
   values_.gradients.resize(known);
   return false;
+}
+
+// Whoever collects values gathers, and gives up what is whole.
+StepOutcome EngineTarget::take_step(std::size_t engine) {
+  const StepOutcome outcome = engines_[engine]->step();
+  if (engine != 0) return outcome;
+  whole_behind_step_ = 0;
+  for (const nn::NamedParameter& parameter : modules_[0]->named_parameters())
+    whole_behind_step_ += parameter.tensor.numel();
+  return outcome;
 }
 
 void EngineTarget::collect(const std::function<void()>& look) {

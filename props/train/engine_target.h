@@ -67,13 +67,19 @@ class EngineTarget final : public TrainTarget {
   bool has_engines() const { return !engines_.empty(); }
   // Of the window since the last call.
   WindowValues take_values() { return std::exchange(values_, {}); }
+  // Of the first engine's parameters, behind its last step and before anything looked at them.
+  std::int64_t whole_behind_step() const { return whole_behind_step_; }
+  // The root of the first model uses the weight of that layer from now on.
+  void register_at_root(int layer);
   // A tensor.backward() that threw had changed some .grad by then.
   bool has_changed_gradients() const { return has_changed_gradients_; }
 
  private:
   void add_engine(ModelKind kind, const Options& options);
   void register_external();
+  void register_weight(std::size_t engine, nn::Module& user, int layer);
   std::vector<std::vector<double>> gradients() const;
+  StepOutcome take_step(std::size_t engine);
   void collect(const std::function<void()>& look);
   void collect_gradients(std::size_t engine);
   void collect_counters(std::size_t engine);
@@ -89,6 +95,7 @@ class EngineTarget final : public TrainTarget {
   std::vector<std::shared_ptr<nn::Module>> modules_;
   std::vector<std::unique_ptr<Engine>> engines_;
   WindowValues values_;
+  std::int64_t whole_behind_step_ = 0;
   bool has_changed_gradients_ = false;
 };
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "model/autograd.h"
 #include "model/check.h"
@@ -70,22 +71,39 @@ class Throwing {
   int number_;
 };
 
+// What a layer multiplies with: an input, or what its closure has instead, which it takes.
+class Factor {
+ public:
+  // `closed` must outlive it.
+  Factor(Tensor& closed, bool is_closed) : closed_(closed), is_closed_(is_closed) {}
+
+  Tensor of(const TensorList& inputs) const {
+    return is_closed_ ? std::exchange(closed_, Tensor()) : inputs.at(1);
+  }
+
+ private:
+  Tensor& closed_;
+  bool is_closed_;
+};
+
 // As Layer computes it, with a weight of its own, outside what autocast covers.
 class RawLayer final : public nn::Module {
  public:
   // `returns`: its weight as well.
-  RawLayer(nn::InitStream& init, const LayerSizes& sizes, const Throwing& throwing, bool returns)
+  RawLayer(nn::InitStream& init, const LayerSizes& sizes, const Throwing& throwing,
+           const Factor& factor, bool returns)
       : weight_(register_parameter(
             "weight", init.kaiming({sizes.outputs, sizes.inputs}, sizes.inputs, DType::float32))),
         throwing_(throwing),
+        factor_(factor),
         returns_(returns) {}
 
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
-    const Tensor& c = inputs.at(1);
+    const Tensor c = factor_.of(inputs);
     const Tensor total = sum(ag, weight_);
     throwing_();
-    TensorList outputs = {add(ag, inputs.at(0), mul(ag, c, total)), c};
+    TensorList outputs = {add(ag, inputs.at(0), mul(ag, c, total)), inputs.at(1)};
     if (returns_) outputs.push_back(weight_);
     return outputs;
   }
@@ -93,6 +111,7 @@ class RawLayer final : public nn::Module {
  private:
   Tensor& weight_;
   Throwing throwing_;
+  Factor factor_;
   bool returns_;
 };
 
@@ -168,8 +187,9 @@ Reading reading_of(const CaseSpec& spec, const std::vector<std::shared_ptr<nn::M
 // zero times what has left the range of fp16 is not a number.
 class SpecLayer final : public nn::Module {
  public:
-  SpecLayer(nn::InitStream& init, const LayerSpec& spec, const Throwing& throwing)
-      : spec_(spec), throwing_(throwing) {
+  SpecLayer(nn::InitStream& init, const LayerSpec& spec, const Throwing& throwing,
+            const Factor& factor)
+      : spec_(spec), throwing_(throwing), factor_(factor) {
     const Tensor weight = init.kaiming({spec.outputs, spec.inputs}, spec.inputs, DType::float32);
     const Tensor bias =
         spec.has_bias != 0 ? init.kaiming({spec.outputs}, spec.inputs, DType::float32) : Tensor();
@@ -179,7 +199,7 @@ class SpecLayer final : public nn::Module {
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
     const Tensor& h = inputs.at(0);
-    const Tensor& c = inputs.at(1);
+    const Tensor c = factor_.of(inputs);
     const Shape sizes = {1, spec_.inputs};
     Tensor x = Tensor::full(sizes, 1.0, c.dtype());
     if (spec_.is_linked != 0) {
@@ -188,12 +208,13 @@ class SpecLayer final : public nn::Module {
     }
     const Tensor total = sum(ag, (*linear_)(ag, x));
     throwing_();
-    return {add(ag, h, mul(ag, c, total)), c};
+    return {add(ag, h, mul(ag, c, total)), inputs.at(1)};
   }
 
  private:
   LayerSpec spec_;
   Throwing throwing_;
+  Factor factor_;
   std::shared_ptr<nn::Linear> linear_;
 };
 
@@ -222,11 +243,12 @@ void GeneratedModel::add_layers(nn::InitStream& init) {
     const LayerSpec& layer = spec_.layers[i];
     const LayerSizes sizes{layer.inputs, layer.outputs, layer.has_bias != 0, false};
     std::shared_ptr<nn::Module> made;
+    const Factor factor(closed_factor_, layer.is_closed != 0);
     if (layer.is_raw != 0) {
-      made = std::make_shared<RawLayer>(init, sizes, Throwing(next_, i),
+      made = std::make_shared<RawLayer>(init, sizes, Throwing(next_, i), factor,
                                         spec_.returns == static_cast<int>(i) + 1);
     } else {
-      made = std::make_shared<SpecLayer>(init, layer, Throwing(next_, i));
+      made = std::make_shared<SpecLayer>(init, layer, Throwing(next_, i), factor);
     }
     layers_.push_back(register_module("l" + std::to_string(i), made));
     if (layer.is_frozen == 0 && layer.is_weight_frozen == 0) continue;
@@ -259,14 +281,24 @@ std::vector<GeneratedModel::Call> GeneratedModel::calls_of_next() const {
   return calls;
 }
 
+TensorList GeneratedModel::call_layer(Autograd& ag, std::size_t layer,
+                                      const TensorList& inputs) const {
+  TensorList given = inputs;
+  if (spec_.layers[layer].is_closed != 0) {
+    closed_factor_ = given.at(1);
+    given.at(1) = given.at(1).detach();
+  }
+  return (*layers_[layer])(ag, given);
+}
+
 TensorList GeneratedModel::run(Autograd& ag, const Call& call, const TensorList& inputs) const {
-  const nn::Module& layer = *layers_[static_cast<std::size_t>(spec_.calls[call.number].layer)];
   TensorList given = with_factor(ag, options_.data, inputs, call.factor);
   // What the layer adds to the activations takes the spike alone.
   const Tensor zeros = Tensor::full(given.at(0).sizes(), 0.0, given.at(0).dtype());
   const Tensor around = given.at(0);
   if (call.overflows) given.at(0) = zeros;
-  const TensorList outputs = layer(ag, given);
+  const auto layer = static_cast<std::size_t>(spec_.calls[call.number].layer);
+  const TensorList outputs = call_layer(ag, layer, given);
   Tensor h = outputs.at(0);
   if (outputs.size() > 2) {
     const Tensor factor = mul(ag, inputs.at(1), std::ldexp(1.0, spec_.uses() - 1));
@@ -338,11 +370,12 @@ TensorList GeneratedModel::run_expert(Autograd& ag, const TensorList& inputs) co
 }
 
 TensorList GeneratedModel::with_read(Autograd& ag, const TensorList& inputs) const {
-  return spec_.reads != 0 && !reader_ ? reading_of(spec_, layers_)(ag, inputs) : inputs;
+  return spec_.reads != 0 && !reader_ && !next_.is_unread ? reading_of(spec_, layers_)(ag, inputs)
+                                                          : inputs;
 }
 
 TensorList GeneratedModel::with_late_read(Autograd& ag, const TensorList& inputs) const {
-  return reader_ ? (*reader_)(ag, inputs) : inputs;
+  return reader_ && !next_.is_unread ? (*reader_)(ag, inputs) : inputs;
 }
 
 TensorList GeneratedModel::with_losses(Autograd& ag, const std::vector<Call>& calls,
@@ -362,7 +395,7 @@ TensorList GeneratedModel::bypassing(Autograd& ag, const TensorList& inputs) con
 }
 
 Tensor GeneratedModel::bypass(Autograd& ag, const TensorList& inputs) const {
-  return mean(ag, (*layers_.front())(ag, bypassing(ag, inputs)).at(0));
+  return mean(ag, call_layer(ag, 0, bypassing(ag, inputs)).at(0));
 }
 
 Tensor GeneratedModel::bypass_of_weight(Autograd& ag, const TensorList& inputs) const {

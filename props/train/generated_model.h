@@ -27,6 +27,7 @@ class GeneratedModel final : public nn::Module {
     int throws = 0;            // k: layer k - 1 throws Injected inside its forward
     int interrupts = 0;        // k: the backward calls `on_interrupt` behind call k - 1
     std::function<void()> on_interrupt = {};
+    bool is_unread = false;  // no weight past its layer
   };
   void arm(const Next& next) { next_ = next; }
   // Where there are some, their module's name.
@@ -58,6 +59,7 @@ class GeneratedModel final : public nn::Module {
   TensorList with_late_read(Autograd& ag, const TensorList& inputs) const;
   TensorList bypassing(Autograd& ag, const TensorList& inputs) const;
   std::vector<Call> calls_of_next() const;
+  TensorList call_layer(Autograd& ag, std::size_t layer, const TensorList& inputs) const;
   TensorList run(Autograd& ag, const Call& call, const TensorList& inputs) const;
   TensorList run_all(Autograd& ag, const std::vector<Call>& calls, const TensorList& inputs) const;
   TensorList run_again(Autograd& ag, const std::vector<Call>& calls,
@@ -74,6 +76,7 @@ class GeneratedModel final : public nn::Module {
   ModelOptions options_;
   bool is_truth_;
   Next next_;
+  mutable Tensor closed_factor_;  // for the layer that is called next, where it is a closed one
   std::vector<std::shared_ptr<nn::Module>> layers_;
   std::shared_ptr<nn::Module> experts_;  // null: none
   std::shared_ptr<nn::Module> reader_;   // null: none; uses `layers_`

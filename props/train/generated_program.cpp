@@ -56,8 +56,10 @@ class GeneratedWindow {
       is_boundary_ = i + 1 == static_cast<std::size_t>(spec_.accumulation);
       if ((spec_.is_unmanaged == 0 || is_boundary_) && (ends || !is_boundary_)) step();
     }
-    if (ends && !kept_.empty()) record_whole();
+    // Nothing of a graph that still lives stays whole behind the step, which changed it.
+    if (ends && !kept_.empty()) record_whole(engines_ ? engines_->whole_behind_step() : 0);
     kept_.clear();
+    is_retained_ = false;
   }
 
   // What a step misses comes, and then it is taken.
@@ -70,11 +72,10 @@ class GeneratedWindow {
     pass_.step();
   }
 
-  // Nothing of a graph that still lives stays whole behind the step, which changed it.
-  void record_whole() {
+  // Of graphs that live, of which nobody needs values any more.
+  void record_whole(std::int64_t elements) {
     const std::int64_t persistent = persistent_bytes(spec_) / item_bytes(DType::float32);
-    const std::int64_t more =
-        spec_.stage == 3 && spec_.returns == 0 ? whole_elements(pass_) - persistent : 0;
+    const std::int64_t more = spec_.stage == 3 && spec_.returns == 0 ? elements - persistent : 0;
     record("bytes of kept graphs", {static_cast<double>(std::max<std::int64_t>(more, 0))});
   }
 
@@ -135,6 +136,7 @@ class GeneratedWindow {
   using Losses = TensorList;
 
   void run_micro(const MicroSpec& micro) {
+    if (micro.registers != 0 && engines_) engines_->register_at_root(micro.registers - 1);
     visit_weights(spec_, pass_, static_cast<Gathers>(micro.gathers));
     if (micro.guards != 0) evaluate_guards(pass_);
     if (micro.abandons != 0) abandon_forward(micro);
@@ -153,6 +155,8 @@ class GeneratedWindow {
     is_interrupted_ = !is_lost_;
     train_in_block(micro);
     is_interrupted_ = false;
+    is_retained_ = is_retained_ || micro.keeps == 1;
+    if (micro.keeps == 2 && !is_retained_) record_whole(whole_elements(pass_));
     if (micro.past_engine != 0) differentiate_past_engine();
     if (micro.peeks != 0) peek();
     if (micro.misuse != 0) misuse(static_cast<Misuse>(micro.misuse));
@@ -183,6 +187,7 @@ class GeneratedWindow {
   void throw_one(const MicroSpec& micro) {
     throws_ = micro.throws;
     try {
+      const GradMode mode(pass_.autograd(), micro.throws_no_grad == 0);
       forward(micro);
     } catch (const Injected&) {
     }
@@ -276,7 +281,8 @@ class GeneratedWindow {
                 .expert = next_expert(),
                 .throws = engine == 0 ? throws_ : 0,
                 .interrupts = engine == 0 && is_interrupted_ ? micro.interrupt_at : 0,
-                .on_interrupt = [this, micro] { interrupt(micro); }});
+                .on_interrupt = [this, micro] { interrupt(micro); },
+                .is_unread = micro.unread != 0});
   }
 
   // What the user's hook does in the middle of a backward.
@@ -397,7 +403,7 @@ class GeneratedWindow {
   }
 
   void backward(const MicroSpec& micro, const Tensor& loss, bool is_needed_again) {
-    const bool retain_graph = is_needed_again || micro.keeps != 0;
+    const bool retain_graph = is_needed_again || micro.keeps == 1;
     if (micro.keeps != 0) kept_.push_back(loss);
     const bool is_undivided = micro.is_undivided != 0;
     const bool is_managed = is_managed_ && spec_.engines == 1;
@@ -415,7 +421,8 @@ class GeneratedWindow {
   const CaseSpec& spec_;
   Pass& pass_;
   EngineTarget* engines_;        // null: the baseline
-  Losses kept_;                  // of graphs that are retained
+  Losses kept_;                  // of graphs that live on
+  bool is_retained_ = false;     // a last backward of this window has kept its graph
   bool is_lost_ = false;         // the window will be loaded away
   bool is_interrupted_ = false;  // hooks of the user call engines
   int aborts_ = 0;

@@ -61,7 +61,12 @@ INSTANTIATE_TEST_SUITE_P(BelowLeaf, HealthyCase,
 // A module begins to use a parameter that a recorded order does not have for it.
 INSTANTIATE_TEST_SUITE_P(LateExternal, HealthyCase,
                          testing::Values(R"({"stage":3,"input_grad":1,"experts":1,"returns":1,
-            "layers":[{"is_raw":1}],"calls":[{}],"micros":[{"outstanding":1,"throws":1}]})"));
+            "layers":[{"is_raw":1}],"calls":[{}],"micros":[{"outstanding":1,"throws":1}]})",
+                                         R"({"stage":3,"input_grad":1,"prefetch":13,"experts":1,
+            "reads":1,"layers":[{"inputs":2,"is_linked":1}],"calls":[{}],
+            "micros":[{"unread":1},{}]})",
+                                         R"({"stage":3,"input_grad":1,"persistence":2,"reads":1,
+            "reads_late":1,"layers":[{}],"calls":[{"wrap":1}],"micros":[{"looks":1}]})"));
 
 // A backward that is refused at its end, behind buckets that were flushed: what its reductions use
 // stays until they are done, and its pending sums go.

@@ -160,10 +160,19 @@ void ModuleHooks::abandon_down_to(std::size_t depth) {
   }
 }
 
-// 3.8 (i). The module whose forward reads a parameter that nobody gathered uses it from now on.
+// What is whole for its reader's sake. Upstream does not ask why it is whole: what was gathered for
+// another module, or stays until a user's context gives it up, is empty in the reader's backward.
+bool ModuleHooks::stays_for_reader(const PartitionedParameter& parameter) const {
+  if (!parameter.is_available()) return false;
+  if (context_.is_upstream() || parameter.is_external()) return true;
+  return contains(stack_.back()->call.module->parameters(), &parameter);
+}
+
+// 3.8 (i). The module whose forward reads a parameter that nobody gathered for it uses it from now
+// on.
 void ModuleHooks::on_parameter_read(const Tensor& read) {
   PartitionedParameter* parameter = gatherer_.find(read);
-  if (!parameter || parameter->is_available() || stack_.empty()) return;
+  if (!parameter || stack_.empty() || stays_for_reader(*parameter)) return;
   if (context_.departs("F14"_bug)) return;  // hooks of modules alone gather
   if (context_.departs("G21"_bug) && gatherer_.is_inflight(*parameter)) return;
   const ModuleCall& call = stack_.back()->call;

@@ -55,6 +55,7 @@ class ModuleHooks {
   TensorList after_forward(Zero3Module& module, const TensorList& outputs);
   void adopt_returned_parameters(Zero3Module& module, const TensorList& outputs);
   void abandon_down_to(std::size_t depth);
+  bool stays_for_reader(const PartitionedParameter& parameter) const;
   void on_parameter_read(const Tensor& parameter);
   InvocationPtr invoke(Zero3Module& module);
 
