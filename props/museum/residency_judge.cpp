@@ -26,8 +26,7 @@ bool runs_in_order(const CaseSpec& spec) {
          std::ranges::none_of(spec.micros, leaves);
 }
 
-// Modules use their own weights alone, without a recompute, no backward fails, and none is cut
-// short behind its module as where an overflow comes from.
+// Modules use their own weights alone, without a recompute, and no backward fails.
 bool uses_own_weights(const CaseSpec& spec) {
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || micro.aborts != 0 || micro.throws != 0 ||
