@@ -56,10 +56,8 @@ class GeneratedWindow {
       is_boundary_ = i + 1 == static_cast<std::size_t>(spec_.accumulation);
       if ((spec_.is_unmanaged == 0 || is_boundary_) && (ends || !is_boundary_)) step();
     }
-    // Nothing of a graph that still lives stays whole behind the step, which changed it.
     if (ends && !kept_.empty()) record_whole(engines_ ? engines_->whole_behind_step() : 0);
     kept_.clear();
-    is_retained_ = false;
   }
 
   // What a step misses comes, and then it is taken.
@@ -72,11 +70,9 @@ class GeneratedWindow {
     pass_.step();
   }
 
-  // Of graphs that live, of which nobody needs values any more.
+  // Of graphs that live, though nobody needs their values: a step has changed them, too.
   void record_whole(std::int64_t elements) {
-    const std::int64_t persistent = persistent_bytes(spec_) / item_bytes(DType::float32);
-    const std::int64_t more = spec_.stage == 3 && spec_.returns == 0 ? elements - persistent : 0;
-    record("bytes of kept graphs", {static_cast<double>(std::max<std::int64_t>(more, 0))});
+    record("bytes of kept graphs", {static_cast<double>(elements_to_give_up(spec_, elements))});
   }
 
   std::size_t engines() const { return static_cast<std::size_t>(spec_.engines); }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "props/train/engine_target.h"
+#include "props/train/generated_model.h"
 #include "props/train/misuse.h"
 
 namespace zeroproof::train {
@@ -152,6 +153,12 @@ std::int64_t whole_elements(Pass& pass) {
   for (const nn::NamedParameter& parameter : pass.target().module(0).named_parameters())
     elements += parameter.tensor.numel();
   return elements;
+}
+
+std::int64_t elements_to_give_up(const CaseSpec& spec, std::int64_t whole) {
+  if (spec.stage != 3 || spec.returns != 0) return 0;
+  const std::int64_t persistent = persistent_bytes(spec) / item_bytes(DType::float32);
+  return std::max<std::int64_t>(whole - persistent, 0);
 }
 
 }  // namespace zeroproof::train

@@ -20,4 +20,7 @@ void evaluate_guards(Pass& pass);
 // is sharded: none.
 std::int64_t whole_elements(Pass& pass);
 
+// What of so many whole elements is none that always stays whole.
+std::int64_t elements_to_give_up(const CaseSpec& spec, std::int64_t whole);
+
 }  // namespace zeroproof::train
