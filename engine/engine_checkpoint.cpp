@@ -93,6 +93,7 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
               .global_steps = loaded->counters.global_steps,
               .skipped_steps = loaded->counters.skipped_steps,
               .global_samples = loaded->counters.global_samples};
+  context.events.set_steps(counters.micro_steps, counters.global_steps);
   return {};
 }
 

@@ -18,7 +18,8 @@ namespace {
 
 // P69, where `mark stage3_prefetch_bucket_size:N` stands and the sizes of parameters are known.
 // What a fetch gathers and does not wait for is ahead. A gather's list is in the order of ids: any
-// of those that the latest recorded fetch needs was taken last; any at all where none are recorded.
+// of those that the latest recorded fetch needs was taken last; any at all where none are recorded,
+// or a user's context gave up in this pass what was there, and so had been passed over.
 class PrefetchBounded final : public Monitor {
  public:
   using Monitor::Monitor;
@@ -34,11 +35,14 @@ class PrefetchBounded final : public Monitor {
         return add(fact);
       case EventKind::zparam_gather_end:
         return drop(fact);
-      case EventKind::engine_call:
-        if (fact.method == Method::reset_trace) orders_[fact.engine].fetches.begin_pass();
-        if (fact.method == Method::invalidate_trace) orders_[fact.engine].fetches.invalidate();
+      case EventKind::zparam_partition:
+        orders_[fact.engine].is_disturbed |= calls_[event.thread].open == 0;
         return;
+      case EventKind::engine_call:
+        calls_[event.thread].count(event, 1);
+        return see_call(fact);
       case EventKind::engine_return:
+        calls_[event.thread].count(event, -1);
         if (fact.method == Method::pre_forward || fact.method == Method::pre_backward)
           judge(event.thread);
         return;
@@ -58,6 +62,7 @@ class PrefetchBounded final : public Monitor {
     for (const auto& [engine, order] : orders_) {
       append_bytes(bytes, engine.value);
       order.fetches.append_state(bytes);
+      append_bytes(bytes, order.is_disturbed);
       for (const auto& [module, param] : order.uses) {
         append_bytes(bytes, module.value);
         append_bytes(bytes, param.value);
@@ -66,6 +71,10 @@ class PrefetchBounded final : public Monitor {
     for (const auto& [param, engine] : engines_) {
       append_bytes(bytes, param.value);
       append_bytes(bytes, engine.value);
+    }
+    for (const auto& [thread, calls] : calls_) {
+      append_bytes(bytes, thread);
+      append_bytes(bytes, calls.open);
     }
     for (const auto& [thread, fetch] : fetches_) {
       append_bytes(bytes, thread);
@@ -79,7 +88,17 @@ class PrefetchBounded final : public Monitor {
 
   struct Order {  // of one engine
     RecordedFetches fetches;
+    bool is_disturbed = false;                 // by a user's context in this pass
     std::set<std::pair<NameId, NameId>> uses;  // module and parameter, as its fetch waited for it
+  };
+  struct Calls {  // of a thread
+    int open = 0;
+    std::uint64_t lc = UINT64_MAX;  // of the last one: an event may be several facts
+
+    void count(const HookEvent& event, int change) {
+      if (event.lc != lc) open += change;
+      lc = event.lc;
+    }
   };
   struct Ahead {
     std::int64_t elements = 0;
@@ -108,6 +127,15 @@ class PrefetchBounded final : public Monitor {
     return elements;
   }
 
+  void see_call(const Fact& fact) {
+    Order& order = orders_[fact.engine];
+    if (fact.method == Method::reset_trace) {
+      order.fetches.begin_pass();
+      order.is_disturbed = false;
+    }
+    if (fact.method == Method::invalidate_trace) order.fetches.invalidate();
+  }
+
   bool is_of_another(NameId param, EngineId engine) const {
     const auto gathered = engines_.find(param);
     return gathered != engines_.end() && gathered->second != engine;
@@ -130,7 +158,7 @@ class PrefetchBounded final : public Monitor {
   // The next recorded fetch that uses the parameter, counted from the one that runs.
   std::size_t next_use(const Fact& fact, NameId param) {
     const RecordedFetches& fetches = orders_[fact.engine].fetches;
-    if (fetches.recorded().empty()) return 0;
+    if (fetches.recorded().empty() || orders_[fact.engine].is_disturbed) return 0;
     for (std::size_t at = fetches.current().size(); at < fetches.recorded().size(); ++at)
       if (is_used_by(fact, param, fetches.recorded()[at].first)) return at;
     return kNever;
@@ -189,6 +217,7 @@ class PrefetchBounded final : public Monitor {
   std::int64_t live_limit_ = INT64_MAX;
   std::map<EngineId, Order> orders_;
   std::map<std::int32_t, Fetch> fetches_;  // by thread
+  std::map<std::int32_t, Calls> calls_;    // by thread
   std::map<NameId, EngineId> engines_;     // which gathered it last
 };
 
