@@ -111,4 +111,18 @@ INSTANTIATE_TEST_SUITE_P(
             "is_sgd":1,"experts":1,"layers":[{"is_linked":1}],"calls":[{}],
             "micros":[{},{"aborts":1},{"aborts":1},{}]})"));
 
+// What was gathered ahead is given up by a user's context: other parameters come last then.
+INSTANTIATE_TEST_SUITE_P(LooksAhead, HealthyCase,
+                         testing::Values(R"({"stage":3,"input_grad":1,"prefetch":3,"live":7,
+            "layers":[{"inputs":2,"has_bias":1},{"is_raw":1}],
+            "calls":[{"wrap":1},{"layer":1}],"micros":[{},{"looks":1}]})",
+                                         R"({"stage":3,"prefetch":2,"live":11,
+            "layers":[{"inputs":2,"outputs":3},{"outputs":1},{"inputs":2,"outputs":3}],
+            "calls":[{},{"layer":1},{"layer":2},{}],"micros":[{},{"looks":1}]})"));
+
+// A load is what an engine's next events count from, also where a step comes first.
+INSTANTIATE_TEST_SUITE_P(StepAfterLoad, HealthyCase,
+                         testing::Values(R"({"stage":1,"engines":2,"layers":[{"is_frozen":1},{}],
+            "calls":[{},{"layer":1}],"micros":[{"restores":1,"interrupt":4,"interrupt_at":1},{}]})"));
+
 }  // namespace zeroproof::museum
