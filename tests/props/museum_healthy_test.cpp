@@ -99,7 +99,6 @@ INSTANTIATE_TEST_SUITE_P(
                     R"({"stage":1,"engines":2,"layers":[{}],"calls":[{}],
             "micros":[{"interrupt":4,"interrupt_at":1}]})"));
 
-}  // namespace
 // What a link passes back left the range of float16, and nothing times that is not a number.
 INSTANTIATE_TEST_SUITE_P(
     LinkOutOfRange, HealthyCase,
@@ -125,4 +124,5 @@ INSTANTIATE_TEST_SUITE_P(StepAfterLoad, HealthyCase,
                          testing::Values(R"({"stage":1,"engines":2,"layers":[{"is_frozen":1},{}],
             "calls":[{},{"layer":1}],"micros":[{"restores":1,"interrupt":4,"interrupt_at":1},{}]})"));
 
+}  // namespace
 }  // namespace zeroproof::museum
