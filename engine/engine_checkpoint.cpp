@@ -94,6 +94,8 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
               .skipped_steps = loaded->counters.skipped_steps,
               .global_samples = loaded->counters.global_samples};
   context.events.set_steps(counters.micro_steps, counters.global_steps);
+              .global_samples = loaded->counters.global_samples,
+              .backwards = context.departs("X04"_bug) ? counters.backwards : 0};
   return {};
 }
 
