@@ -18,8 +18,9 @@ namespace {
 
 // P69, where `mark stage3_prefetch_bucket_size:N` stands and the sizes of parameters are known.
 // What a fetch gathers and does not wait for is ahead. A gather's list is in the order of ids: any
-// of those that the latest recorded fetch needs was taken last; any at all where none are recorded,
-// or a user's context gave up in this pass what was there, and so had been passed over.
+// of those that the latest recorded fetch needs was taken last; any at all where a user's context
+// gave up in this pass what was there, and so had been passed over. Where no fetches are recorded,
+// the list's last one was.
 class PrefetchBounded final : public Monitor {
  public:
   using Monitor::Monitor;
@@ -156,10 +157,12 @@ class PrefetchBounded final : public Monitor {
            (order != orders_.end() && order->second.uses.contains({module, param}));
   }
 
-  // The next recorded fetch that uses the parameter, counted from the one that runs.
-  std::size_t next_use(const Fact& fact, NameId param) {
+  // The next recorded fetch that uses the parameter, counted from the one that runs; where none is
+  // recorded, its place in the list.
+  std::size_t next_use(const Fact& fact, NameId param, std::size_t place) {
     const RecordedFetches& fetches = orders_[fact.engine].fetches;
-    if (fetches.recorded().empty() || orders_[fact.engine].is_disturbed) return 0;
+    if (orders_[fact.engine].is_disturbed) return 0;
+    if (fetches.recorded().empty()) return place;
     for (std::size_t at = fetches.current().size(); at < fetches.recorded().size(); ++at)
       if (is_used_by(fact, param, fetches.recorded()[at].first)) return at;
     return kNever;
@@ -175,7 +178,7 @@ class PrefetchBounded final : public Monitor {
       if (is_used_by(fact, param, fetch.module)) continue;
       const ParameterBook::Parameter* known = fact.parameters->find(param);
       if (known == nullptr || known->numel < 0) return;
-      fetch.ahead.push_back({param, {known->numel, next_use(fact, param)}});
+      fetch.ahead.push_back({param, {known->numel, next_use(fact, param, fetch.ahead.size())}});
     }
   }
 

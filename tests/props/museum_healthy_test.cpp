@@ -122,7 +122,8 @@ INSTANTIATE_TEST_SUITE_P(LooksAhead, HealthyCase,
 // A load is what an engine's next events count from, also where a step comes first.
 INSTANTIATE_TEST_SUITE_P(StepAfterLoad, HealthyCase,
                          testing::Values(R"({"stage":1,"engines":2,"layers":[{"is_frozen":1},{}],
-            "calls":[{},{"layer":1}],"micros":[{"restores":1,"interrupt":4,"interrupt_at":1},{}]})"));
+            "calls":[{},{"layer":1}],
+            "micros":[{"restores":1,"interrupt":4,"interrupt_at":2},{}]})"));
 
 }  // namespace
 }  // namespace zeroproof::museum
