@@ -188,7 +188,7 @@ TEST_P(MuseumTimelines, Are_what_the_command_prints) {
   const std::string page = read_file(path_of(GetParam()));
   const std::vector<Section> sections = sections_of(GetParam());
   for (const Section& section : sections) {
-    EXPECT_EQ(section.trouble, "");
+    EXPECT_TRUE(section.trouble.empty()) << section.trouble;
     const std::string end = section.text.substr(0, section.text.size() - 1);
     EXPECT_NE(page.find(end), page.npos)
         << section.id << " is told otherwise in " << path_of(GetParam()) << "; write it with\n"
@@ -202,7 +202,7 @@ TEST_P(MuseumTimelines, Are_what_the_command_prints) {
 
 TEST_P(MuseumTimelines, DISABLED_Are_written) {
   const std::vector<Section> sections = sections_of(GetParam());
-  for (const Section& section : sections) EXPECT_EQ(section.trouble, "");
+  for (const Section& section : sections) EXPECT_TRUE(section.trouble.empty()) << section.trouble;
   std::filesystem::create_directories(std::filesystem::path(path_of(GetParam())).parent_path());
   write_file(path_of(GetParam()), page_of(GetParam(), sections));
 }
