@@ -46,7 +46,7 @@ Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Modul
   if (!policy) return tl::unexpected(policy.error());
   if (const auto fits = check_quirks(options.quirks, options.policy); !fits)
     return tl::unexpected(fits.error());
-  LossScaler scaler = LossScaler::of(config);
+  LossScaler scaler = LossScaler::of(config, options.departure);
   if (options.custom_loss_scale)
     if (const auto set = scaler.set_custom(*options.custom_loss_scale); !set)
       return tl::unexpected(set.error());

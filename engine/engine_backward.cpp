@@ -222,6 +222,8 @@ void Engine::Core::run_post_hook() {
 
 void Engine::Core::abandon_gradients() {
   if (context.has(Quirk::h1_abort_leaks_state)) return;
+  const bool is_others = !is_running() && context.autograd.global().managed_backwards > 0;
+  if (context.departs("X06"_bug) && is_others) return;  // whoever runs it clears up
   context.events.mark("gradients_abandoned");
   has_unreduced_gradients_ = false;
   is_scale_called_ = false;

@@ -92,7 +92,8 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
   counters = {.micro_steps = loaded->counters.micro_steps,
               .global_steps = loaded->counters.global_steps,
               .skipped_steps = loaded->counters.skipped_steps,
-              .global_samples = loaded->counters.global_samples};
+              .global_samples = loaded->counters.global_samples,
+              .backwards = context.departs("X04"_bug) ? counters.backwards : 0};
   context.events.set_steps(counters.micro_steps, counters.global_steps);
   return {};
 }

@@ -1,4 +1,5 @@
 // engine.forward, and the hooks on what it returns (zero_semantics 2.3 to 2.5).
+#include <exception>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -60,15 +61,19 @@ TensorList Engine::Core::run_module(const TensorList& inputs) {
   const Device device = context.runtime.device();
   const AutocastSetting outer = autograd.local().autocast.on(device.type());
   std::optional<Autocast> region;
-  if (config.torch_autocast.enabled || outer.is_enabled)
+  const bool is_shut_out = outer.is_enabled && !context.departs("X10"_bug);
+  if (config.torch_autocast.enabled || is_shut_out)
     region.emplace(autograd, device.type(), autocast_of(context, outer));
   struct Inside {
     Core& core;
+    int exceptions = std::uncaught_exceptions();
     explicit Inside(Core& engine) : core(engine) {
       core.open_forwards_.push_back(core.tasks_.size());
       core.context.is_inside_forward = true;
     }
     ~Inside() {
+      const bool is_left = core.context.departs("X02"_bug);  // what throws does not come back here
+      if (is_left && std::uncaught_exceptions() > exceptions) return;
       core.open_forwards_.pop_back();
       core.context.is_inside_forward = !core.open_forwards_.empty();
     }

@@ -90,7 +90,7 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
 void Engine::Core::zero_grad() {
   if (std::exchange(has_unreduced_gradients_, false)) context.events.mark("gradients_abandoned");
   const Events::Call call(context.events, "engine.zero_grad");
-  has_scaled_gradients_ = false;
+  if (!context.departs("X07"_bug)) has_scaled_gradients_ = false;
   optimizer->zero_grad();
 }
 
@@ -100,7 +100,8 @@ void Engine::Core::no_sync(const std::function<void()>& body) {
                                              std::to_string(config.stage) +
                                              ": gradients are partitioned in every backward");
   }
-  if (is_no_sync_ || context.is_coalescing)
+  const bool is_nested = is_no_sync_ && !context.departs("X19"_bug);
+  if (is_nested || context.is_coalescing)
     throw EngineError(EngineErrorId::e6, "no_sync inside no_sync or coalesce_grad_reduction");
   if (context.departs("B30"_bug) && config.is_offloaded())
     throw std::runtime_error("a gradient on the device for a view on the host");

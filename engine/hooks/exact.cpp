@@ -109,7 +109,8 @@ class ExactPolicy final : public HookPolicy {
     if (!is_running_ && !tasks_.empty()) return leave(tasks_.back());
     notify_call(ManagerMethod::exit_backward);
     for (OpenTask& task : tasks_) task.has_prologue = false;
-    pending_epilogues_ = 0;
+    const bool is_one_alone = departure_ == "X09"_bug && pending_epilogues_ > 0;
+    pending_epilogues_ = is_one_alone ? pending_epilogues_ - 1 : 0;
     notify_return(ManagerMethod::exit_backward);
   }
 

@@ -20,8 +20,9 @@ constexpr double kScaleFactor = 2.0;  // of the fp16 scaler
 
 }  // namespace
 
-LossScaler LossScaler::of(const ZeroConfig& config) {
+LossScaler LossScaler::of(const ZeroConfig& config, Departure planted) {
   LossScaler scaler;
+  scaler.planted_ = planted;
   const TorchAutocastConfig& autocast = config.torch_autocast;
   if (autocast.enabled && autocast.dtype == DType::float16) {
     scaler.kind_ = LossScalerKind::grad_scaler;
@@ -76,12 +77,13 @@ void LossScaler::update(bool has_overflow) {
 
 void LossScaler::update_dynamic(bool has_overflow) {
   if (has_overflow) {
-    if (configured_hysteresis_ == 1 || hysteresis_ == 1) {
-      shrink();
-    } else {
+    const bool is_tolerated = configured_hysteresis_ != 1 && hysteresis_ != 1;
+    if (is_tolerated) {
       --hysteresis_;
+    } else {
+      shrink();
     }
-    last_overflow_ = iteration_;
+    if (!is_tolerated || planted_ != "X08"_bug) last_overflow_ = iteration_;
   } else {
     const std::int64_t stable = iteration_ - last_overflow_ - 1;
     const bool is_grown = stable > 0 && stable % window_ == 0;

@@ -36,7 +36,7 @@ void FlatOptimizer::collect_gradients() {
     if (context_.departs("B22"_bug) && collected_ == 1) sum = {};  // its place was rebuilt
     if (sum.is_defined()) {
       context_.kernels().add(context_.compute(), Span::of(sum), Span::of(grad));
-    } else if (grad.dtype() == dtype) {
+    } else if (grad.dtype() == dtype || context_.departs("X17"_bug)) {
       sum = grad;
     } else {
       sum = context_.runtime.memory().allocate(grad.numel(), dtype);

@@ -1,5 +1,7 @@
 #include "engine/zero/stage0.h"
 
+#include <algorithm>
+
 #include "engine/precision/gradient_norm.h"
 
 namespace zeroproof {
@@ -12,7 +14,13 @@ void Stage0Optimizer::reduce_gradients() {
 
 void Stage0Optimizer::reduce() {
   const Events::Call call(context_.events, "engine.buffered_allreduce_fallback");
-  for (FlatGroup& group : groups_) reduce(group);
+  for (FlatGroup& group : groups_) {
+    const bool has_none = std::ranges::none_of(group.parameters(), [this](const auto* parameter) {
+      return accumulated(*parameter).is_defined();
+    });
+    if (context_.departs("X01"_bug) && has_none) continue;  // nothing of it to tell
+    reduce(group);
+  }
 }
 
 // In the window itself where that is empty and as wide as the wire.

@@ -120,6 +120,64 @@ constexpr std::array kFaults = {
     Fault{"W20",
           "with torch_autocast all parameters communicate in its dtype, not those of safe "
           "modules alone"},
+    Fault{
+        "X01",
+        "a parameter group of which this rank has no local gradient is left out of the boundary's "
+        "all-reduce, so ranks whose data takes different branches issue different collectives"},
+    Fault{"X02",
+          "a forward that throws leaves itself counted as open, so every later backward is taken "
+          "for one inside a forward and its gradients get loss scale / GAS once more at the leaf"},
+    Fault{"X03",
+          "asking for gradients before anything is reduced leaves the windows marked as begun, so "
+          "the next question of the same window no longer sees the local sums"},
+    Fault{"X04",
+          "the count of backwards since the last step survives a load, though their gradients are "
+          "dropped"},
+    Fault{"X05",
+          "a load does not give up parameters that are whole, so persistent ones go on with the "
+          "weights of before the load until the next step"},
+    Fault{"X06",
+          "an engine whose gradients come in another engine's backward keeps what it has when that "
+          "backward fails"},
+    Fault{"X07", "zero_grad does not forget that the window has scaled gradients"},
+    Fault{"X08",
+          "an overflow that the hysteresis tolerates does not begin a new stretch of stable steps, "
+          "so the scale grows too early after it"},
+    Fault{"X09",
+          "the epilogue of engine.backward settles one pending epilogue and not all that the graph "
+          "tasks of that backward have opened"},
+    Fault{"X10",
+          "an autocast region around forward is not shut out of an engine that has no autocast of "
+          "its own"},
+    Fault{"X11",
+          "the room for persistent parameters is compared without the parameter that is to take "
+          "it, so the one that goes beyond it still becomes persistent"},
+    Fault{"X12",
+          "up to where each parameter was fetched survives the step, so from the third iteration "
+          "on every parameter counts as fetched for its backward already and is not released in "
+          "forward"},
+    Fault{"X13",
+          "the epilogue waits for the reduction stream at the accumulation boundary alone, so an "
+          "earlier micro-batch is added to the window before its reduction is done"},
+    Fault{"X14",
+          "parameters that are persistent are left out of the broadcast from the modifier rank"},
+    Fault{"X15",
+          "a rank that has changed nothing leaves the context without taking part in the ranks' "
+          "agreement"},
+    Fault{"X16",
+          "a group that had no gradient in this window is not gathered after the update, though "
+          "momentum has moved it"},
+    Fault{"X17",
+          "the local sum of a window is kept in the gradient's dtype and not in the accumulation "
+          "dtype"},
+    Fault{"X18",
+          "the first sum of a coalesced block stays .grad as well, so the second backward adds to "
+          "both"},
+    Fault{"X19",
+          "no_sync inside no_sync is not refused, and the inner one's end ends the outer one"},
+    Fault{"X20",
+          "the local sum of the micro-batches before is given up when it is packed and not when "
+          "the backward is complete"},
 };
 
 // Nobody has said beforehand what has to catch them.

@@ -7,14 +7,14 @@
 
 namespace zeroproof {
 
-void FetchTrace::restart() {
+void FetchTrace::restart(bool forgets_fetches) {
   if (mode_ == TraceMode::invalid) {
     mode_ = TraceMode::record;
   } else {
     mode_ = TraceMode::complete;
   }
   queue_.assign(order_.begin(), order_.end());
-  std::ranges::fill(fetched_for_, kNever);
+  if (forgets_fetches) std::ranges::fill(fetched_for_, kNever);
   step_ = 0;
 }
 

@@ -29,7 +29,8 @@ class FetchTrace {
   std::int64_t step() const { return step_; }
 
   // The root's forward begins: INVALID -> RECORD -> COMPLETE.
-  void restart();
+  // X12: what was fetched for in the last step counts in the next.
+  void restart(bool forgets_fetches = true);
   // Makes the order of parameters out of that of modules; before the restart that completes it.
   void construct_order();
 

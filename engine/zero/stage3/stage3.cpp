@@ -98,7 +98,8 @@ void Zero3Optimizer::mark_persistent_parameters() {
   std::int64_t total = 0;
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     if (parameter.elements() > config.stage3_param_persistence_threshold) continue;
-    if (parameter.elements() + total > config.stage3_model_persistence_threshold) continue;
+    const std::int64_t more = context_.departs("X11"_bug) ? 0 : parameter.elements();
+    if (more + total > config.stage3_model_persistence_threshold) continue;
     total += parameter.elements();
     parameter.set_persistent(true);
     persistent_.push_back(&parameter);
@@ -207,12 +208,13 @@ void Zero3Optimizer::collect_gradients() {
     if (parameter.group < 0 || !grad.is_defined()) continue;
     if (gradients_->is_held(parameter)) continue;  // of tiles before the block
     Tensor& sum = coalesced_[static_cast<std::size_t>(parameter.id.value)];
-    if (sum.is_defined()) {
-      context_.kernels().add(context_.compute(), Span::of(sum), Span::of(grad));
-    } else {
+    const bool is_first = !sum.is_defined();
+    if (is_first) {
       sum = grad;
+    } else {
+      context_.kernels().add(context_.compute(), Span::of(sum), Span::of(grad));
     }
-    parameter.tensor.set_grad({});
+    if (!is_first || !context_.departs("X18"_bug)) parameter.tensor.set_grad({});
   }
 }
 
