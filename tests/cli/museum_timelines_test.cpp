@@ -128,7 +128,7 @@ Section section_of(const Entry& entry, const std::map<std::string, std::string>&
   Section section{std::string(entry.id), fmt::format("## {}\n\n{}\n\n", entry.id, what(entry)), ""};
   const auto schedule = schedules.find(section.id);
   if (schedule == schedules.end()) {
-    section.text += "No hunt has found it.\n\n";
+    section.text += "No case is kept that shows it.\n\n";
     return section;
   }
   const CommandResult shown = replayed(entry, schedule->second);
