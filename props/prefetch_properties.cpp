@@ -39,10 +39,10 @@ class PrefetchBounded final : public Monitor {
         orders_[fact.engine].is_disturbed |= calls_[event.thread].open == 0;
         return;
       case EventKind::engine_call:
-        calls_[event.thread].count(event, 1);
+        calls_[event.thread].count(fact, 1);
         return see_call(fact);
       case EventKind::engine_return:
-        calls_[event.thread].count(event, -1);
+        calls_[event.thread].count(fact, -1);
         if (fact.method == Method::pre_forward || fact.method == Method::pre_backward)
           judge(event.thread);
         return;
@@ -95,9 +95,10 @@ class PrefetchBounded final : public Monitor {
     int open = 0;
     std::uint64_t lc = UINT64_MAX;  // of the last one: an event may be several facts
 
-    void count(const HookEvent& event, int change) {
-      if (event.lc != lc) open += change;
-      lc = event.lc;
+    void count(const Fact& fact, int change) {
+      if (fact.method == Method::coalesce) return;  // around what the user does
+      if (fact.event->lc != lc) open += change;
+      lc = fact.event->lc;
     }
   };
   struct Ahead {

@@ -34,9 +34,11 @@ bool uses_own_weights(const CaseSpec& spec) {
   };
   // Two backwards of a module that overlap are one to this judge.
   const auto overlaps = [&](const train::MicroSpec& micro) {
-    return micro.overflow != 0 && std::ranges::any_of(spec.calls, [&](const train::CallSpec& call) {
-             return is_shared(spec, call);
-           });
+    const bool is_cut =
+        micro.overflow != 0 && std::ranges::any_of(spec.calls, [&](const train::CallSpec& call) {
+          return is_shared(spec, call);
+        });
+    return is_cut || static_cast<train::Bypass>(micro.has_bypass) == train::Bypass::layer;
   };
   return spec.engines == 1 && spec.granularity == 0 && spec.reads == 0 && spec.returns == 0 &&
          spec.experts == 0 && !has_checkpoints(spec) && std::ranges::none_of(spec.micros, leaves) &&

@@ -282,6 +282,15 @@ std::string past_engine_problem(const CaseSpec& spec, const MicroSpec& micro) {
   return micro.past_engine == 0 || is_right ? "" : "a backward past the engine";
 }
 
+// What call k - 1 returns needs a gradient, which a reentrant checkpoint alone does not see to.
+bool has_backward(const CaseSpec& spec, const MicroSpec& micro, int k) {
+  for (int i = 0; i < k; ++i) {
+    const CallSpec& call = spec.calls[static_cast<std::size_t>(i)];
+    if (micro.skips != i + 1 && is_trained(spec, call) && call.wrap != 1) return true;
+  }
+  return spec.input_grad != 0;
+}
+
 // A hook of the user that calls engines; what a tile or a skipped frame does there is its own.
 std::string interrupt_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const auto interrupt = static_cast<Interrupt>(micro.interrupt);
@@ -292,7 +301,8 @@ std::string interrupt_problem(const CaseSpec& spec, const MicroSpec& micro) {
     return "a hook that does nothing";
   if (interrupt == Interrupt::none) return {};
   // Below stage 2 a window's last micro-batch reduces what the others left, and has to come.
-  if (micro.skips == micro.interrupt_at) return "a hook of a call that does not run";
+  if (micro.skips == micro.interrupt_at || !has_backward(spec, micro, micro.interrupt_at))
+    return "a hook of a call that does not run";
   if (spec.is_tiled != 0 || spec.skips_frames != 0) return "a hook of what has none";
   if (interrupt == Interrupt::forward && spec.stage == 3)
     return "a forward of partitioned parameters in their backward";
