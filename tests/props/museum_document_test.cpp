@@ -9,6 +9,7 @@
 
 #include "props/museum/hunt.h"
 #include "props/run_properties.h"
+#include "tests/museum_specimens.h"
 #include "tests/read_file.h"
 
 namespace zeroproof::museum {
@@ -55,8 +56,8 @@ std::string row_of(const Entry& entry, const Json& found) {
                                                     return train::case_json(token.specimen.spec);
                                                   })
                                                   .value_or("?"));
-  return fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", entry.id, row.slug, row.tier,
-                     entry.properties, how(entry), entry.fault, smallest);
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", timeline_link(entry.id), row.slug,
+                     row.tier, entry.properties, how(entry), entry.fault, smallest);
 }
 
 std::string document() {
@@ -68,9 +69,8 @@ std::string document() {
       "which `zeroproof museum --json`\nwrote; do not edit. After a change:\n\n"
       "    build/dev/bin/zeroproof_props_tests --gtest_also_run_disabled_tests \\\n"
       "      --gtest_filter=MuseumDocument.DISABLED_Is_written\n\n"
-      "docs/MUSEUM.md says what the columns mean. The last one is the smallest case: paste it "
-      "behind "
-      "`zeroproof museum ID --case`.\n\n"
+      "docs/MUSEUM.md says what the columns mean. An id leads to the entry's timeline. The last "
+      "column is the smallest case: paste it behind `zeroproof museum ID --case`.\n\n"
       "| id | bug | tier | properties | planted as | fault | smallest case |\n"
       "|---|---|---|---|---|---|---|\n";
   for (const Entry& entry : entries()) text += row_of(entry, found);
