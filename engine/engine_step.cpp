@@ -44,8 +44,8 @@ StepOutcome Engine::Core::step() {
   const Events::Call call(context.events, "engine.step");
   if (is_no_sync_ || context.is_coalescing)
     throw EngineError(EngineErrorId::e7, "step() inside no_sync or coalesce_grad_reduction");
-  // Stage 0 has a policy that nobody asks, and backwards of its own alone.
-  const bool is_inside = is_exact() && is_running();
+  // Stage 0 has a policy that nobody asks, and backwards of its own alone. H1 leaves them running.
+  const bool is_inside = is_exact() && is_running() && !context.has(Quirk::h1_abort_leaks_state);
   if (must_restart_ || is_inside || (is_zero() && policy->refuses_step())) {
     throw EngineError(EngineErrorId::e23,
                       "step() in the middle of a backward, or with an aborted backward: its "
