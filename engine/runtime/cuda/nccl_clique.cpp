@@ -18,7 +18,6 @@ namespace {
 struct Connected {
   ncclResult_t result = ncclSuccess;
   ncclComm_t communicator = nullptr;
-  ncclComm_t narrow = nullptr;
 };
 
 ncclConfig_t narrow_config() {
@@ -56,9 +55,6 @@ std::future<Connected> connect(const NcclClique::Seat& seat, const ncclUniqueId&
     config.blocking = 1;
     cudaSetDevice(seat.ordinal);
     made.result = ncclCommInitRankConfig(&made.communicator, seat.size, id, seat.rank, &config);
-    ncclConfig_t narrow = narrow_config();
-    if (made.result == ncclSuccess)
-      made.result = ncclCommSplit(made.communicator, 0, seat.rank, &made.narrow, &narrow);
     promise->set_value(made);
   }).detach();
   return future;
@@ -96,7 +92,6 @@ NcclClique::NcclClique(const Seat& seat, const ncclUniqueId& id, const Job& job)
   Member& own = members_[static_cast<std::size_t>(seat.rank)];
   own.ordinal = seat.ordinal;
   own.communicator = made.communicator;
-  own.narrow = made.narrow;
 }
 
 NcclClique::~NcclClique() {
@@ -108,7 +103,8 @@ void NcclClique::call(int rank, NcclLanes lanes,
   Member& member = members_[static_cast<std::size_t>(rank)];
   const std::lock_guard lock(member.calls);
   if (is_aborted_) throw host::GroupAborted(reason_);
-  check(nccl(lanes == NcclLanes::few ? member.narrow : member.communicator), "a call of NCCL");
+  const bool is_narrow = lanes == NcclLanes::few && member.narrow != nullptr;
+  check(nccl(is_narrow ? member.narrow : member.communicator), "a call of NCCL");
 }
 
 std::optional<std::string> NcclClique::failure(int rank) {
@@ -117,6 +113,7 @@ std::optional<std::string> NcclClique::failure(int rank) {
   if (!lock) return std::nullopt;  // another rank asks, or is about to abort
   const Member& member = members_[static_cast<std::size_t>(rank)];
   for (const ncclComm_t communicator : {member.communicator, member.narrow}) {
+    if (communicator == nullptr) continue;
     ncclResult_t result = ncclSuccess;
     ncclCommGetAsyncError(communicator, &result);
     if (result == ncclSuccess || result == ncclInProgress) continue;
@@ -142,7 +139,8 @@ void NcclClique::abort(const std::string& reason) {
 
 // Each waits for the others of its process, so all at once. NCCL frees a communicator that another
 // thread is still inside of, so that thread gets the time to leave: only one that waits for a peer
-// needs longer, and nothing but the end frees it.
+// needs longer, and nothing but the end frees it. What an abort frees waits for all kernels of the
+// GPU, those of the other communicator too: both at once.
 void NcclClique::end(ncclResult_t (*ends)(ncclComm_t)) {
   constexpr std::chrono::seconds kPatience{2};
   std::vector<std::jthread> threads;
@@ -150,8 +148,14 @@ void NcclClique::end(ncclResult_t (*ends)(ncclComm_t)) {
     if (member.communicator == nullptr) continue;
     threads.emplace_back([&member, ends, kPatience] {
       const std::unique_lock lock(member.calls, kPatience);
+      const auto end_narrow = [&member, ends] {
+        cudaSetDevice(member.ordinal);
+        ends(member.narrow);
+      };
+      std::jthread beside;
+      if (member.narrow != nullptr && ends == ncclCommAbort) beside = std::jthread(end_narrow);
+      if (member.narrow != nullptr && ends != ncclCommAbort) end_narrow();
       cudaSetDevice(member.ordinal);
-      ends(member.narrow);
       ends(member.communicator);
     });
   }

@@ -58,7 +58,7 @@ class NcclClique {
   struct Member {
     int ordinal = 0;
     ncclComm_t communicator = nullptr;
-    ncclComm_t narrow = nullptr;  // of NcclLanes::few
+    ncclComm_t narrow = nullptr;  // of NcclLanes::few; null with other processes: the one above
     std::timed_mutex calls;       // held while the rank's thread is inside NCCL
   };
 
