@@ -16,7 +16,7 @@ POLICIES = ("exact", "pr7780")
 MODELS = [
     (147, ["--model", "m267", "--batch", "8", "--length", "1024", "--steps", "40", "--warmup", "20"]),
     (1023, ["--model", "tiny", "--layers", "170", "--batch", "1", "--length", "64", "--steps", "20", "--warmup", "8"]),
-    (8187, ["--model", "tiny", "--layers", "1364", "--batch", "1", "--length", "64", "--steps", "10", "--warmup", "3"]),
+    (8187, ["--model", "tiny", "--layers", "1364", "--batch", "1", "--length", "64", "--steps", "4", "--warmup", "1"]),
 ]
 
 

@@ -102,9 +102,16 @@ void FlatGroup::add_owned(Span target, std::size_t index, Span source) const {
 }
 
 void FlatGroup::update(Span gradient, const GradientDivisor& divisor) {
+  begin_update();
+  update_part(gradient, divisor, {0, own_.elements});
+}
+
+void FlatGroup::update_part(Span gradient, const GradientDivisor& divisor, const FlatRange& part) {
   const bool is_left = context_.departs("F32"_bug) && context_.config.is_offloaded();
-  const Span values = is_left ? Span{} : own_values();
-  optimizer_.step(context_.compute(), Span::of(master_), gradient, divisor, values);
+  const auto of = [&part](Span span) { return span.part(part.begin, part.elements); };
+  const Span values = is_left ? Span{} : of(own_values());
+  optimizer_.update_part(context_.compute(), part.begin, of(Span::of(master_)), of(gradient),
+                         divisor, values);
 }
 
 void FlatGroup::write_back() {

@@ -48,6 +48,9 @@ class FlatGroup {
 
   // One step of the rank's slice: master weights, optimizer state, low-precision values.
   void update(Span gradient, const GradientDivisor& divisor);
+  // The same by parts of the slice, `part` counted from its begin, behind begin_update().
+  void begin_update() { optimizer_.begin_step(); }
+  void update_part(Span gradient, const GradientDivisor& divisor, const FlatRange& part);
   // Low-precision values from the master weights: the rank's slice of flat().
   void write_back();
 

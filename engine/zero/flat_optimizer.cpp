@@ -90,12 +90,14 @@ StepOutcome FlatOptimizer::step() {
   const StepPlan plan = plan_step(context_, {.overflows = [this] { return overflows(); },
                                              .norm = [this] { return norm(); },
                                              .squares = [this] { return squares(); }});
-  if (plan.outcome.is_applied) {
-    for (FlatGroup& group : groups_) group.update(step_gradient(group), plan.divisor);
-    gather_parameters();
-  }
+  if (plan.outcome.is_applied) update_parameters(plan.divisor);
   drop_gradients();
   return plan.outcome;
+}
+
+void FlatOptimizer::update_parameters(const GradientDivisor& divisor) {
+  for (FlatGroup& group : groups_) group.update(step_gradient(group), divisor);
+  gather_parameters();
 }
 
 void FlatOptimizer::count_replayed_step() {

@@ -42,6 +42,8 @@ class FlatOptimizer : public ZeroOptimizer {
   virtual bool overflows() = 0;
   virtual void drop_gradients();  // everything of the window
   virtual void gather_parameters() {}
+  // The update of every group, and all ranks have its values.
+  virtual void update_parameters(const GradientDivisor& divisor);
   // What the update reads: the window, or what a quirk has in its place.
   virtual Span step_gradient(FlatGroup& group) { return group.open_window(); }
 

@@ -41,6 +41,12 @@ void ShardOptimizer::divide(Stream& stream, Span grad, const GradientDivisor& di
 
 void ShardOptimizer::step(Stream& stream, Span master, Span grad, const GradientDivisor& divisor,
                           Span lp) {
+  begin_step();
+  update_part(stream, 0, master, grad, divisor, lp);
+}
+
+void ShardOptimizer::update_part(Stream& stream, std::int64_t begin, Span master, Span grad,
+                                 const GradientDivisor& divisor, Span lp) {
   Tensor cast;
   if (grad.dtype() != master.dtype() && !is_read_as_it_is(config_, divisor)) {
     cast = runtime_.memory().allocate(grad.elements, master.dtype(), placement_);
@@ -48,17 +54,19 @@ void ShardOptimizer::step(Stream& stream, Span master, Span grad, const Gradient
     grad = Span::of(cast);
   }
   divide(stream, grad, divisor);
-  ++steps_;
+  const auto moment = [&](std::size_t index) {
+    return Span::of(moments_[index].values, begin, master.elements);
+  };
   if (config_.type == OptimizerType::sgd) {
-    const Span buffer = moments_.empty() ? Span{} : Span::of(moments_[0].values);
+    const Span buffer = moments_.empty() ? Span{} : moment(0);
     runtime_.kernels().sgd(stream, {master, grad, buffer, steps_, config_.sgd});
     if (!lp.is_empty()) runtime_.kernels().copy(stream, lp, master);
     return;
   }
   runtime_.kernels().adam(stream, {.parameter = master,
                                    .grad = grad,
-                                   .exp_avg = Span::of(moments_[0].values),
-                                   .exp_avg_sq = Span::of(moments_[1].values),
+                                   .exp_avg = moment(0),
+                                   .exp_avg_sq = moment(1),
                                    .step = steps_,
                                    .options = config_.adam,
                                    .copy = lp});

@@ -26,6 +26,12 @@ class ShardOptimizer {
   // beside the state.
   void step(Stream& stream, Span master, Span grad, const GradientDivisor& divisor, Span lp);
 
+  // The same by parts: a step begins, then each part of the shard is updated once. `begin`: the
+  // number of the part's first element.
+  void begin_step() { ++steps_; }
+  void update_part(Stream& stream, std::int64_t begin, Span master, Span grad,
+                   const GradientDivisor& divisor, Span lp);
+
   struct Moment {
     std::string_view name;  // "exp_avg"; static
     Tensor values;

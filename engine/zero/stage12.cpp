@@ -372,25 +372,4 @@ bool Stage12Optimizer::overflows() {
   return has_overflow(context_, windows(), {.is_default_group = true, .bytes = 1});
 }
 
-void Stage12Optimizer::gather_parameters() {
-  if (context_.data.size() == 1) return;
-  for (FlatGroup& group : groups_) {
-    if (group.flat().numel() == 0) continue;
-    const bool is_idle = std::ranges::none_of(group.parameters(), [this](const auto* parameter) {
-      return is_used_[static_cast<std::size_t>(parameter->id.value)];
-    });
-    if (context_.departs("X16"_bug) && is_idle && window_holds_ > 0) continue;  // no gradient came
-    const Span own = Span::of(group.flat(), group.own().begin, group.own().elements);
-    const bool is_unordered = context_.departs("G19"_bug);
-    Stream& stream =
-        is_unordered ? context_.runtime.stream(StreamRole::all_gather) : context_.compute();
-    context_.data.all_gather(stream, Span::of(group.flat()), own, {});
-    if (is_unordered) context_.compute().wait(stream);
-    const std::int64_t rest = group.flat().numel() - context_.config.reduce_bucket_size;
-    if (context_.departs("B18"_bug) && rest > 0)  // the buckets that still wait for their copy
-      context_.kernels().fill(context_.compute(),
-                              Span::of(group.flat(), group.flat().numel() - rest, rest), 0.0);
-  }
-}
-
 }  // namespace zeroproof

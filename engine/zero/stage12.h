@@ -40,6 +40,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   bool overflows() override;
   void drop_gradients() override;
   void gather_parameters() override;
+  void update_parameters(const GradientDivisor& divisor) override;
   Span step_gradient(FlatGroup& group) override;
 
  private:
@@ -69,6 +70,9 @@ class Stage12Optimizer final : public FlatOptimizer {
   std::vector<ZeroParameter*> reduction_order(const FlatGroup& group) const;
   void gradient_epilogue();
   void commit();
+  bool gathers_in_parts() const;
+  void update_in_parts(FlatGroup& group, const GradientDivisor& divisor);
+  void gather_part(const FlatGroup& group, const FlatRange& part);
   void commit_as_upstream_offload(FlatGroup& group);
   void refuse_twice(const IpgBucket& bucket);
   void refuse_unused() const;

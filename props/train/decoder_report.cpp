@@ -31,6 +31,17 @@ std::optional<IterationTimes> times_of(std::vector<std::int64_t> iterations_ns) 
                         .most_ms = ms_at(count - 1)};
 }
 
+// Of each iteration the rank that took longest: without collectives the others do not wait for it.
+std::vector<std::int64_t> slowest(const std::vector<DecoderRank>& ranks) {
+  std::vector<std::int64_t> most;
+  for (const DecoderRank& rank : ranks) {
+    most.resize(std::max(most.size(), rank.iterations_ns.size()));
+    for (std::size_t i = 0; i < rank.iterations_ns.size(); ++i)
+      most[i] = std::max(most[i], rank.iterations_ns[i]);
+  }
+  return most;
+}
+
 // Over the ranks that ran in this process.
 std::vector<double> mean_losses(const DecoderCell& cell, const std::vector<DecoderRank>& ranks) {
   std::vector<double> means(static_cast<std::size_t>(cell.steps), 0.0);
@@ -102,7 +113,7 @@ DecoderReport report_of(const DecoderCell& cell, const std::vector<DecoderRank>&
   report.losses = mean_losses(cell, ranks);
   const auto first = std::ranges::find_if(ranks, has_run);
   if (first == ranks.end()) return report;
-  report.times = times_of(first->iterations_ns);
+  report.times = times_of(slowest(ranks));
   report.live_bytes = first->memory.live_bytes;
   report.peak_bytes = first->memory.peak_bytes;
   return report;

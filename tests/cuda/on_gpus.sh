@@ -81,7 +81,7 @@ run_processes() {
 run_conformance() {
   part conformance 200 python3 "$here/conformance.py" "$bin/zeroproof" --world-size "$world" --limit-s 190
 }
-run_hooks() { part hooks 200 python3 "$bench/hook_pairs.py" "$bin/zeroproof" --limit-s 30; }
+run_hooks() { part hooks 360 python3 "$bench/hook_pairs.py" "$bin/zeroproof" --limit-s 90; }
 
 # compared NAME LIMIT SCRIPT FLAGS...: beside the torch engines of $BENCH.
 compared() {

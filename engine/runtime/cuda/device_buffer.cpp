@@ -40,7 +40,8 @@ DeviceBuffer::DeviceBuffer(std::shared_ptr<Gpu> gpu, std::int64_t bytes, Placeme
   if (placement == Placement::host) gpu_->refuse_capture("memory of the host is taken");
   arena_ = gpu_->arena();
   if (arena_)
-    data_ = arena_->take(size);
+    data_ = arena_->take(
+        size, [this](StreamEvent event) { gpu_->wait_ahead(gpu_->compute_handle(), event); });
   else if (placement == Placement::host)
     ZP_CUDA(cudaHostAlloc(&data_, size, cudaHostAllocDefault));
   else
@@ -51,11 +52,10 @@ DeviceBuffer::~DeviceBuffer() {
   if (data_ != nullptr) free();
 }
 
-// Errors have nobody to go to here; the next call on the queue meets them again. What another
-// stream has used in a capture is not given again: nobody would wait for that stream.
+// Errors have nobody to go to here; the next call on the queue meets them again.
 void DeviceBuffer::free() {
   if (arena_) {
-    if (arena_ == gpu_->arena() && used_on_.empty()) arena_->give_back(data_);
+    if (arena_ == gpu_->arena()) give_back_captured();
     return;
   }
   cudaSetDevice(gpu_->ordinal());
@@ -65,7 +65,7 @@ void DeviceBuffer::free() {
     return;
   }
   cudaStream_t last = gpu_->compute_handle();
-  for (cudaStream_t queue : used_on_) {
+  for (cudaStream_t queue : users()) {
     try {
       if (last != queue) gpu_->wait_ahead(queue, gpu_->record_ahead(last));
     } catch (...) {
@@ -81,11 +81,32 @@ void DeviceBuffer::free() {
   cudaFreeHost(data_);
 }
 
+void DeviceBuffer::give_back_captured() {
+  std::vector<StreamEvent> behind;
+  try {
+    for (cudaStream_t queue : users()) behind.push_back(gpu_->record_ahead(queue));
+  } catch (...) {
+    return;  // it stays the graph's
+  }
+  arena_->give_back(data_, std::move(behind));
+}
+
 void DeviceBuffer::use_on(cudaStream_t queue) {
-  if (queue == gpu_->compute_handle() || std::ranges::find(used_on_, queue) != used_on_.end())
+  if (queue == gpu_->compute_handle()) return;
+  const auto known = std::ranges::find(used_on_, queue, &Use::queue);
+  if (known != used_on_.end()) {
+    known->marks = gpu_->marks_of(queue);
     return;
+  }
   if (ready_.value >= 0) gpu_->wait_ahead(queue, ready_);
-  used_on_.push_back(queue);
+  used_on_.push_back({queue, gpu_->marks_of(queue)});
+}
+
+std::vector<cudaStream_t> DeviceBuffer::users() const {
+  std::vector<cudaStream_t> queues;
+  for (const Use& use : used_on_)
+    if (!gpu_->is_awaited(use.queue, use.marks)) queues.push_back(use.queue);
+  return queues;
 }
 
 std::vector<double> DeviceBuffer::read(const TensorImpl& tensor) const {

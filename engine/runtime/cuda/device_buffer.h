@@ -31,6 +31,7 @@ class DeviceBuffer final : public DeviceElements {
 
  private:
   void free();
+  void give_back_captured();
 
   std::shared_ptr<Gpu> gpu_;
   Placement placement_;
@@ -38,7 +39,14 @@ class DeviceBuffer final : public DeviceElements {
   std::shared_ptr<GraphArena> arena_;  // whose memory it is; null: the pool's, or the host's
   void* data_ = nullptr;
   StreamEvent ready_{-1};
-  std::vector<cudaStream_t> used_on_;  // besides the compute stream
+  struct Use {
+    cudaStream_t queue;
+    std::int64_t marks;  // of the queue, at its last use
+  };
+  // Queues besides the compute stream whose use of it that has not waited for.
+  std::vector<cudaStream_t> users() const;
+
+  std::vector<Use> used_on_;
 };
 
 // Null: the elements are doubles of the host.

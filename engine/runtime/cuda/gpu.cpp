@@ -38,7 +38,7 @@ Gpu::~Gpu() {
   for (cudaStream_t queue : queues_)
     if (queue != nullptr) cudaStreamSynchronize(queue);
   cudaFreeHost(inbox_);
-  for (cudaEvent_t event : events_) cudaEventDestroy(event);
+  for (const Mark& mark : events_) cudaEventDestroy(mark.event);
   for (cudaEvent_t event : spare_) cudaEventDestroy(event);
   for (cudaStream_t queue : queues_)
     if (queue != nullptr) cudaStreamDestroy(queue);
@@ -65,7 +65,7 @@ cudaGraph_t Gpu::end_capture() {
       cudaStreamEndCapture(compute_handle(), &graph) == cudaSuccess && graph != nullptr;
   arena_ = nullptr;
   for (auto i = static_cast<std::size_t>(first_captured_ - first_); i < events_.size(); ++i)
-    if (cudaEvent_t event = std::exchange(events_[i], nullptr)) cudaEventDestroy(event);
+    if (cudaEvent_t event = std::exchange(events_[i].event, nullptr)) cudaEventDestroy(event);
   for (const std::function<void()>& free : freed_) free();
   cudaGetLastError();
   return is_captured ? graph : nullptr;
@@ -110,7 +110,7 @@ void Gpu::run_put_off() {
   work();
 }
 
-StreamEvent Gpu::record_ahead(cudaStream_t queue) {
+StreamEvent Gpu::record_ahead(cudaStream_t queue, std::int64_t number) {
   recycle();
   cudaEvent_t event = nullptr;
   if (spare_.empty()) {
@@ -119,13 +119,26 @@ StreamEvent Gpu::record_ahead(cudaStream_t queue) {
     event = spare_.back();
     spare_.pop_back();
   }
-  events_.push_back(event);
+  events_.push_back({event, role_of(queue), number});
   ZP_CUDA(cudaEventRecord(event, queue));
   return StreamEvent{first_ + static_cast<std::int64_t>(events_.size()) - 1};
 }
 
 void Gpu::wait_ahead(cudaStream_t queue, StreamEvent event) {
-  if (cudaEvent_t of = native(event)) ZP_CUDA(cudaStreamWaitEvent(queue, of, 0));
+  const Mark* const of = mark(event);
+  if (of == nullptr) return;
+  ZP_CUDA(cudaStreamWaitEvent(queue, of->event, 0));
+  if (queue == compute_handle()) note_awaited(*of);
+}
+
+void Gpu::note_awaited(const Mark& mark) {
+  awaited_[mark.role] = std::max(awaited_[mark.role], mark.number);
+}
+
+std::size_t Gpu::role_of(cudaStream_t queue) const {
+  const auto at = std::ranges::find(queues_, queue);
+  ZP_CHECK(at != queues_.end(), "a queue of another GPU");
+  return static_cast<std::size_t>(at - queues_.begin());
 }
 
 void Gpu::order(cudaStream_t before, cudaStream_t after) {
@@ -133,9 +146,9 @@ void Gpu::order(cudaStream_t before, cudaStream_t after) {
 }
 
 bool Gpu::query(StreamEvent event) {
-  const cudaEvent_t of = native(event);
+  const Mark* const of = mark(event);
   if (of == nullptr) return true;
-  const cudaError_t result = cudaEventQuery(of);
+  const cudaError_t result = cudaEventQuery(of->event);
   if (result == cudaErrorNotReady) return false;
   ZP_CUDA(result);
   return true;
@@ -160,23 +173,25 @@ void Gpu::synchronize(StreamEvent event) {
     told = waited;
     if (waited > kAwake) std::this_thread::sleep_for(kPause);
   }
+  if (const Mark* const of = mark(event)) note_awaited(*of);
 }
 
-cudaEvent_t Gpu::native(StreamEvent event) const {
+const Gpu::Mark* Gpu::mark(StreamEvent event) const {
   const std::int64_t place = event.value - first_;
   ZP_CHECK(event.value >= 0 && place < static_cast<std::int64_t>(events_.size()),
            "an event that no stream recorded");
   if (place < 0 || (is_capturing() && event.value < first_captured_)) return nullptr;
-  return events_[static_cast<std::size_t>(place)];
+  const Mark& of = events_[static_cast<std::size_t>(place)];
+  return of.event == nullptr ? nullptr : &of;
 }
 
 void Gpu::recycle() {
   if (is_capturing()) return;  // which forbids to ask
-  const auto is_over = [](cudaEvent_t event) {
-    return event == nullptr || cudaEventQuery(event) == cudaSuccess;
+  const auto is_over = [](const Mark& mark) {
+    return mark.event == nullptr || cudaEventQuery(mark.event) == cudaSuccess;
   };
   while (events_.size() > kKeptEvents && is_over(events_.front())) {
-    if (events_.front() != nullptr) spare_.push_back(events_.front());
+    if (events_.front().event != nullptr) spare_.push_back(events_.front().event);
     events_.pop_front();
     ++first_;
   }

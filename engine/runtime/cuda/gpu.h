@@ -49,15 +49,22 @@ class Gpu {
 
   StreamEvent record(cudaStream_t queue) {
     catch_up();
-    return record_ahead(queue);
+    ++marks_[role_of(queue)];
+    return record_ahead(queue, marks_[role_of(queue)]);
   }
   void wait(cudaStream_t queue, StreamEvent event) {
     catch_up();
     wait_ahead(queue, event);
   }
   // Before what was put off: for memory that it does not use.
-  StreamEvent record_ahead(cudaStream_t queue);
+  StreamEvent record_ahead(cudaStream_t queue) { return record_ahead(queue, 0); }
   void wait_ahead(cudaStream_t queue, StreamEvent event);
+  // How many points of a queue were recorded so far; and whether the compute stream, or the host,
+  // has waited for a later one: what was queued before it is over for what comes.
+  std::int64_t marks_of(cudaStream_t queue) const { return marks_[role_of(queue)]; }
+  bool is_awaited(cudaStream_t queue, std::int64_t marks) const {
+    return awaited_[role_of(queue)] > marks;
+  }
   // What is queued on `after` from now on runs behind everything on `before`.
   void order(cudaStream_t before, cudaStream_t after);
   bool query(StreamEvent event);
@@ -88,7 +95,16 @@ class Gpu {
   static constexpr std::size_t kRoles = 4;
   static constexpr std::size_t kKeptEvents = 256;
 
-  cudaEvent_t native(StreamEvent event) const;  // null: complete, and recycled since
+  struct Mark {
+    cudaEvent_t event;
+    std::size_t role;     // of the queue
+    std::int64_t number;  // from 1 on, of the queue; 0: before what was put off
+  };
+
+  StreamEvent record_ahead(cudaStream_t queue, std::int64_t number);
+  std::size_t role_of(cudaStream_t queue) const;
+  const Mark* mark(StreamEvent event) const;  // null: complete, and recycled since
+  void note_awaited(const Mark& mark);
   void recycle();
   void run_put_off();
 
@@ -97,7 +113,9 @@ class Gpu {
   double* inbox_ = nullptr;
   std::function<void()> put_off_;
   std::vector<const void*> put_off_memory_;
-  std::deque<cudaEvent_t> events_;  // of numbers from first_ on
+  std::deque<Mark> events_;  // of numbers from first_ on
+  std::array<std::int64_t, kRoles> marks_{};
+  std::array<std::int64_t, kRoles> awaited_{};  // by the compute stream or the host
   std::vector<cudaEvent_t> spare_;
   std::int64_t first_ = 0;
   std::shared_ptr<GraphArena> arena_;  // of what is being captured; null: nothing is

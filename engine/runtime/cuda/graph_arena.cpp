@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "engine/runtime/cuda/check.h"
 #include "engine/runtime/fault.h"
@@ -38,9 +39,16 @@ GraphArena::~GraphArena() {
 }
 
 // The smallest that is large enough, so that large ones stay whole.
-void* GraphArena::take(std::size_t bytes) {
+void* GraphArena::take(std::size_t bytes, const std::function<void(StreamEvent)>& wait) {
   bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   auto found = free_.lower_bound({bytes, nullptr});
+  while (found == free_.end() && !late_.empty()) {
+    const Late oldest = std::move(late_.front());
+    late_.pop_front();
+    for (const StreamEvent event : oldest.behind) wait(event);
+    release(blocks_.find(static_cast<std::byte*>(oldest.data)));
+    found = free_.lower_bound({bytes, nullptr});
+  }
   if (found == free_.end()) {
     add_segment(std::max(bytes, kSegmentBytes));
     found = free_.lower_bound({bytes, nullptr});
@@ -57,8 +65,11 @@ void* GraphArena::take(std::size_t bytes) {
   return block->first;
 }
 
-void GraphArena::give_back(void* data) {
-  release(blocks_.find(static_cast<std::byte*>(data)));
+void GraphArena::give_back(void* data, std::vector<StreamEvent> behind) {
+  if (behind.empty())
+    release(blocks_.find(static_cast<std::byte*>(data)));
+  else
+    late_.push_back({data, std::move(behind)});
 }
 
 void GraphArena::add_segment(std::size_t bytes) {

@@ -3,17 +3,21 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <deque>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "engine/runtime/stream.h"
+
 namespace zeroproof::cuda {
 
 // The memory of one CUDA graph, which each replay finds where the capture had it: segments of the
 // GPU's pool, given back as a whole when the graph and the last tensor on it are gone. What comes
-// back during the capture is given again at once, as the compute stream runs in the order of the
-// capture. Used by the thread that captures, on the current device.
+// back during the capture is given again, at once where the compute stream alone has used it, as
+// that runs in the order of the capture. Used by the thread that captures, on the current device.
 class GraphArena {
  public:
   GraphArena();
@@ -21,8 +25,11 @@ class GraphArena {
   GraphArena(const GraphArena&) = delete;
   GraphArena& operator=(const GraphArena&) = delete;
 
-  void* take(std::size_t bytes);
-  void give_back(void* data);  // which the compute stream alone has used
+  // What was given back behind work of other streams is given again last, the oldest first: `wait`
+  // makes the compute stream wait for that.
+  void* take(std::size_t bytes, const std::function<void(StreamEvent)>& wait);
+  // `behind`: what other streams than the compute stream have done with it.
+  void give_back(void* data, std::vector<StreamEvent> behind);
 
  private:
   struct Block {
@@ -38,6 +45,11 @@ class GraphArena {
   cudaStream_t queue_ = nullptr;  // is never captured
   Blocks blocks_;
   std::set<std::pair<std::size_t, std::byte*>> free_;  // by size
+  struct Late {
+    void* data;
+    std::vector<StreamEvent> behind;
+  };
+  std::deque<Late> late_;
   std::vector<void*> segments_;
 };
 

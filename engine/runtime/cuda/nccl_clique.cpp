@@ -20,6 +20,30 @@ struct Connected {
   ncclComm_t communicator = nullptr;
 };
 
+ncclConfig_t narrow_config() {
+  constexpr int kFewLanes = 4;  // of 132 multiprocessors
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  config.maxCTAs = kFewLanes;
+  return config;
+}
+
+// The communicators of this process's GPUs among themselves, by rank.
+std::vector<ncclComm_t> connect(const std::vector<int>& ordinals, ncclConfig_t config) {
+  ncclUniqueId id;
+  ZP_NCCL(ncclGetUniqueId(&id));
+  std::vector<ncclComm_t> communicators(ordinals.size());
+  const auto size = static_cast<int>(ordinals.size());
+  ZP_NCCL(ncclGroupStart());
+  for (int rank = 0; rank < size; ++rank) {
+    const auto place = static_cast<std::size_t>(rank);
+    ZP_CUDA(cudaSetDevice(ordinals[place]));
+    ZP_NCCL(ncclCommInitRankConfig(&communicators[place], size, id, rank, &config));
+  }
+  ZP_NCCL(ncclGroupEnd());
+  return communicators;
+}
+
 // NCCL waits for the others for ever, so on a thread that can be left behind. (A communicator that
 // does not block would hand every collective to a thread of its own as well.)
 std::future<Connected> connect(const NcclClique::Seat& seat, const ncclUniqueId& id) {
@@ -39,17 +63,15 @@ std::future<Connected> connect(const NcclClique::Seat& seat, const ncclUniqueId&
 }  // namespace
 
 NcclClique::NcclClique(const std::vector<int>& ordinals) {
-  ncclUniqueId id;
-  ZP_NCCL(ncclGetUniqueId(&id));
-  for (const int ordinal : ordinals) members_.emplace_back().ordinal = ordinal;
-  const auto size = static_cast<int>(members_.size());
-  int rank = 0;
-  ZP_NCCL(ncclGroupStart());
-  for (Member& member : members_) {
-    ZP_CUDA(cudaSetDevice(member.ordinal));
-    ZP_NCCL(ncclCommInitRank(&member.communicator, size, id, rank++));
+  const std::vector<ncclComm_t> wide = connect(ordinals, NCCL_CONFIG_INITIALIZER);
+  const std::vector<ncclComm_t> narrow = connect(ordinals, narrow_config());
+  for (std::size_t rank = 0; rank < ordinals.size(); ++rank) {
+    Member& member = members_.emplace_back();
+    member.ordinal = ordinals[rank];
+    member.communicator = wide[rank];
+    member.narrow = narrow[rank];
   }
-  ZP_NCCL(ncclGroupEnd());
+  if (share_memory(ordinals)) addresses_.emplace(static_cast<int>(ordinals.size()));
 }
 
 NcclClique::NcclClique(const Seat& seat, const ncclUniqueId& id, const Job& job)
@@ -76,23 +98,29 @@ NcclClique::~NcclClique() {
   if (!is_aborted_) end(is_dead() ? ncclCommAbort : ncclCommDestroy);
 }
 
-void NcclClique::call(int rank, const std::function<ncclResult_t(ncclComm_t)>& nccl) {
+void NcclClique::call(int rank, NcclLanes lanes,
+                      const std::function<ncclResult_t(ncclComm_t)>& nccl) {
   Member& member = members_[static_cast<std::size_t>(rank)];
   const std::lock_guard lock(member.calls);
   if (is_aborted_) throw host::GroupAborted(reason_);
-  check(nccl(member.communicator), "a call of NCCL");
+  const bool is_narrow = lanes == NcclLanes::few && member.narrow != nullptr;
+  check(nccl(is_narrow ? member.narrow : member.communicator), "a call of NCCL");
 }
 
 std::optional<std::string> NcclClique::failure(int rank) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (is_aborted_) return reason_;
   if (!lock) return std::nullopt;  // another rank asks, or is about to abort
-  const ncclComm_t communicator = members_[static_cast<std::size_t>(rank)].communicator;
-  ncclResult_t result = ncclSuccess;
-  ncclCommGetAsyncError(communicator, &result);
-  if (result == ncclSuccess || result == ncclInProgress) return std::nullopt;
-  return fmt::format("NCCL failed: {}: {}", ncclGetErrorString(result),
-                     ncclGetLastError(communicator));
+  const Member& member = members_[static_cast<std::size_t>(rank)];
+  for (const ncclComm_t communicator : {member.communicator, member.narrow}) {
+    if (communicator == nullptr) continue;
+    ncclResult_t result = ncclSuccess;
+    ncclCommGetAsyncError(communicator, &result);
+    if (result == ncclSuccess || result == ncclInProgress) continue;
+    return fmt::format("NCCL failed: {}: {}", ncclGetErrorString(result),
+                       ncclGetLastError(communicator));
+  }
+  return std::nullopt;
 }
 
 bool NcclClique::is_dead() {
@@ -111,7 +139,8 @@ void NcclClique::abort(const std::string& reason) {
 
 // Each waits for the others of its process, so all at once. NCCL frees a communicator that another
 // thread is still inside of, so that thread gets the time to leave: only one that waits for a peer
-// needs longer, and nothing but the end frees it.
+// needs longer, and nothing but the end frees it. What an abort frees waits for all kernels of the
+// GPU, those of the other communicator too: both at once.
 void NcclClique::end(ncclResult_t (*ends)(ncclComm_t)) {
   constexpr std::chrono::seconds kPatience{2};
   std::vector<std::jthread> threads;
@@ -119,6 +148,13 @@ void NcclClique::end(ncclResult_t (*ends)(ncclComm_t)) {
     if (member.communicator == nullptr) continue;
     threads.emplace_back([&member, ends, kPatience] {
       const std::unique_lock lock(member.calls, kPatience);
+      const auto end_narrow = [&member, ends] {
+        cudaSetDevice(member.ordinal);
+        ends(member.narrow);
+      };
+      std::jthread beside;
+      if (member.narrow != nullptr && ends == ncclCommAbort) beside = std::jthread(end_narrow);
+      if (member.narrow != nullptr && ends != ncclCommAbort) end_narrow();
       cudaSetDevice(member.ordinal);
       ends(member.communicator);
     });

@@ -43,6 +43,18 @@ ncclRedOp_t op_of(ReduceOp op) {
   return ncclSum;
 }
 
+// Copies of smaller ones take as long as what has to come before and behind them.
+constexpr std::size_t kCopiedBytesMin = std::size_t{1} << 20;
+// Buckets that a backward fills, 25 to 50 MB, have the time of the next one. What is smaller is the
+// rest at its end, what is larger one parameter: for those somebody waits.
+constexpr std::size_t kFewLanesBytesMin = std::size_t{24} << 20;
+constexpr std::size_t kFewLanesBytesMax = std::size_t{48} << 20;
+
+bool is_reduction(CollectiveOp op) {
+  return op == CollectiveOp::all_reduce || op == CollectiveOp::reduce ||
+         op == CollectiveOp::reduce_scatter;
+}
+
 struct Message {
   const void* input;
   void* output;
@@ -89,11 +101,18 @@ NcclGroup::NcclGroup(host::GroupMembers members, std::shared_ptr<NcclClique> cli
   ZP_CUDA(cudaStreamSynchronize(gpu_->compute()));
 }
 
+NcclGroup::~NcclGroup() {
+  for (cudaEvent_t event : meetings_)
+    if (event != nullptr) cudaEventDestroy(event);
+}
+
 Work NcclGroup::issue(Stream& stream, const Collective& collective) {
   check_and_note(stream, collective);
   throw_if_failed();
   gpu_->make_current();
-  const bool is_batched = is_batching_ && size() > 1 && collective.op == CollectiveOp::reduce;
+  const bool is_batched =
+      is_batching_ && size() > 1 &&
+      (collective.op == CollectiveOp::reduce || collective.op == CollectiveOp::broadcast);
   if (is_batched) {
     if (!is_left_out_) put_in_batch(stream, collective);
     issued_.push_back({collective.op, collective.input.dtype(), collective.input.elements, {}});
@@ -114,19 +133,86 @@ Work NcclGroup::issue(Stream& stream, const Collective& collective) {
 
 // NCCL takes an input that is its place in the output, or shares nothing with it.
 void NcclGroup::run(cudaStream_t queue, const Collective& of) {
-  if (of.op == CollectiveOp::barrier) {
-    clique_->call(rank(), [&](ncclComm_t comm) {
-      return ncclAllReduce(signal_.data(), signal_.data(), 1, ncclFloat32, ncclSum, comm, queue);
-    });
-    return;
-  }
+  if (of.op == CollectiveOp::barrier) return meet(queue);
+  if (of.op == CollectiveOp::all_gather && is_copied(static_cast<std::size_t>(of.input.bytes())))
+    return gather_by_copies(queue, of);
   const void* const input = data_of(of.input, queue);
   void* const output = data_of(of.output, queue);
   const auto count = static_cast<std::size_t>(std::min(of.input.elements, of.output.elements));
   if (count == 0) return;
-  clique_->call(rank(), [&](ncclComm_t comm) {
+  const auto bytes = static_cast<std::size_t>(of.input.bytes());
+  clique_->call(rank(), lanes_for(queue, of.op, bytes), [&](ncclComm_t comm) {
     return launch(of, {input, output, count, type_of(of.input.dtype())}, comm, queue);
   });
+}
+
+// No rank goes on on this queue before all are here.
+void NcclGroup::meet(cudaStream_t queue) {
+  clique_->call(rank(), NcclLanes::all, [&](ncclComm_t comm) {
+    return ncclAllReduce(signal_.data(), signal_.data(), 1, ncclFloat32, ncclSum, comm, queue);
+  });
+}
+
+NcclLanes NcclGroup::lanes_for(cudaStream_t queue, CollectiveOp op, std::size_t bytes) const {
+  const bool is_beside = queue != gpu_->compute_handle() && is_reduction(op);
+  const bool is_middling = bytes >= kFewLanesBytesMin && bytes <= kFewLanesBytesMax;
+  return is_beside && is_middling ? NcclLanes::few : NcclLanes::all;
+}
+
+bool NcclGroup::is_copied(std::size_t bytes) const {
+  return clique_->addresses() != nullptr && bytes >= kCopiedBytesMin;
+}
+
+void NcclGroup::gather_by_copies(cudaStream_t queue, const Collective& of) {
+  const auto* const input = static_cast<const std::byte*>(data_of(of.input, queue));
+  auto* const output = static_cast<std::byte*>(data_of(of.output, queue));
+  const auto bytes = static_cast<std::size_t>(of.input.bytes());
+  std::vector<Piece> pieces;
+  for (int root = 0; root < size(); ++root)
+    pieces.push_back({root, input, output + static_cast<std::size_t>(root) * bytes, bytes});
+  copy_from_peers(queue, pieces);
+}
+
+// By the GPU's copy engines, so that its multiprocessors are left to computation.
+void NcclGroup::copy_from_peers(cudaStream_t queue, const std::vector<Piece>& pieces) {
+  AddressBoard::Addresses mine;
+  for (const Piece& piece : pieces) mine.push_back(piece.from);
+  const PeerAddresses all = meet_peers(queue, 0, std::move(mine));
+  for (std::size_t turn = 0; turn < pieces.size(); ++turn) {
+    // Not all from the same one at first.
+    const std::size_t i = (turn + static_cast<std::size_t>(rank())) % pieces.size();
+    const Piece& piece = pieces[i];
+    const void* const from = all[static_cast<std::size_t>(piece.root)].at(i);
+    if (from != piece.to)
+      ZP_CUDA(cudaMemcpyAsync(piece.to, from, piece.bytes, cudaMemcpyDeviceToDevice, queue));
+  }
+  meet_peers(queue, 1, {});
+}
+
+// What comes on this queue runs behind what all ranks have queued before, and has their addresses:
+// what a peer reads is there when they have met, and may change when they have met again. By
+// events, which take no multiprocessor; a captured iteration knows no events of another GPU's.
+NcclGroup::PeerAddresses NcclGroup::meet_peers(cudaStream_t queue, std::size_t place,
+                                               AddressBoard::Addresses mine) {
+  const bool is_captured = gpu_->is_capturing();
+  cudaEvent_t& own = meetings_[place];
+  if (own == nullptr) ZP_CUDA(cudaEventCreateWithFlags(&own, cudaEventDisableTiming));
+  if (!is_captured) ZP_CUDA(cudaEventRecord(own, queue));
+  mine.push_back(own);
+  PeerAddresses all =
+      clique_->addresses()->exchange(rank(), std::move(mine), [this](std::int64_t waited_ms) {
+        throw_if_failed();
+        if (gpu_->while_waiting) gpu_->while_waiting(waited_ms);
+      });
+  if (is_captured) {
+    meet(queue);
+    return all;
+  }
+  for (const AddressBoard::Addresses& of : all) {
+    auto* const event = static_cast<cudaEvent_t>(const_cast<void*>(of.back()));
+    if (event != own) ZP_CUDA(cudaStreamWaitEvent(queue, event, 0));
+  }
+  return all;
 }
 
 void NcclGroup::put_in_batch(Stream& stream, const Collective& of) {
@@ -139,13 +225,13 @@ void NcclGroup::put_in_batch(Stream& stream, const Collective& of) {
   if (!batch_.empty()) {
     Batched& last = batch_.back();
     const bool is_behind = last.data + last.count * item == data;
-    if (is_behind && last.root == of.root && last.dtype == of.input.dtype() &&
+    if (is_behind && last.op == of.op && last.root == of.root && last.dtype == of.input.dtype() &&
         last.reduce == of.reduce) {
       last.count += count;
       return;
     }
   }
-  batch_.push_back({data, count, of.input.dtype(), of.reduce, of.root});
+  batch_.push_back({of.op, data, count, of.input.dtype(), of.reduce, of.root});
 }
 
 // Before the group's end NCCL has queued nothing, so that the completion of all is behind it.
@@ -153,18 +239,33 @@ void NcclGroup::end_batch() {
   is_batching_ = false;
   if (batch_.empty()) return;
   const std::vector<Batched> batch = std::exchange(batch_, {});
-  const cudaStream_t queue = native(*batch_stream_);
-  clique_->call(rank(), [&](ncclComm_t comm) {
+  run_batch(native(*batch_stream_), batch);
+  const StreamEvent completion = batch_stream_->record();
+  for (std::size_t i = batch_begin_; i < issued_.size(); ++i) issued_[i].completion = completion;
+}
+
+void NcclGroup::run_batch(cudaStream_t queue, const std::vector<Batched>& batch) {
+  std::size_t bytes = 0;
+  std::vector<Piece> pieces;
+  for (const Batched& of : batch) {
+    bytes += of.bytes();
+    if (of.op == CollectiveOp::broadcast) pieces.push_back({of.root, of.data, of.data, of.bytes()});
+  }
+  if (pieces.size() == batch.size() && is_copied(bytes / batch.size()))
+    return copy_from_peers(queue, pieces);
+  clique_->call(rank(), lanes_for(queue, batch.front().op, bytes), [&](ncclComm_t comm) {
     ncclResult_t result = ncclGroupStart();
-    for (const Batched& of : batch)
-      if (result == ncclSuccess)
-        result = ncclReduce(of.data, of.data, of.count, type_of(of.dtype), op_of(of.reduce),
-                            of.root, comm, queue);
+    for (const Batched& of : batch) {
+      if (result != ncclSuccess) break;
+      const ncclDataType_t type = type_of(of.dtype);
+      result = of.op == CollectiveOp::broadcast
+                   ? ncclBroadcast(of.data, of.data, of.count, type, of.root, comm, queue)
+                   : ncclReduce(of.data, of.data, of.count, type, op_of(of.reduce), of.root, comm,
+                                queue);
+    }
     const ncclResult_t ended = ncclGroupEnd();
     return result == ncclSuccess ? ended : result;
   });
-  const StreamEvent completion = batch_stream_->record();
-  for (std::size_t i = batch_begin_; i < issued_.size(); ++i) issued_[i].completion = completion;
 }
 
 void NcclGroup::run_alone(cudaStream_t queue, const Collective& of) {
@@ -209,7 +310,10 @@ bool NcclGroup::is_completed(Work work) {
 }
 
 std::optional<std::string> NcclGroup::pending() {
-  while (oldest_ < issued_.size() && gpu_->query(issued_[oldest_].completion)) ++oldest_;
+  const auto is_over = [this](const Issued& of) {  // what is still in a batch is not
+    return !of.completion.is_none() && gpu_->query(of.completion);
+  };
+  while (oldest_ < issued_.size() && is_over(issued_[oldest_])) ++oldest_;
   if (oldest_ == issued_.size()) return std::nullopt;
   const Issued& of = issued_[oldest_];
   return fmt::format("{} group [{}], collective {}: {} of {} {}", host::group_name(kind()),

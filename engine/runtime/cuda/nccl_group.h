@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,8 +19,12 @@ class NcclGroup final : public host::CollectiveGroup {
   // Without a clique for a group of one rank.
   NcclGroup(host::GroupMembers members, std::shared_ptr<NcclClique> clique,
             std::shared_ptr<Gpu> gpu, host::StreamLog& log);
+  ~NcclGroup() override;
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
 
-  // Reductions to one root whose data lie one behind the other are one, and all are one launch.
+  // Reductions and broadcasts: what lies one behind the other and has one root is one, and all are
+  // one launch.
   void begin_batch() override { is_batching_ = true; }
   void end_batch() override;
   // From now on nothing is sent: the rank's own part stands in for what others would send.
@@ -40,18 +45,36 @@ class NcclGroup final : public host::CollectiveGroup {
     StreamEvent completion;
   };
 
-  // A reduction of a batch, in place.
+  // A reduction or a broadcast of a batch, in place.
   struct Batched {
+    host::CollectiveOp op;
     std::byte* data;
     std::size_t count;
     DType dtype;
     ReduceOp reduce;
     int root;
+    std::size_t bytes() const { return count * static_cast<std::size_t>(item_bytes(dtype)); }
+  };
+
+  // What one rank has, on its way to all.
+  struct Piece {
+    int root;
+    const std::byte* from;  // on the root
+    std::byte* to;
+    std::size_t bytes;
   };
 
   Work issue(Stream& stream, const host::Collective& collective) override;
   void put_in_batch(Stream& stream, const host::Collective& collective);
   void run(cudaStream_t queue, const host::Collective& collective);
+  void run_batch(cudaStream_t queue, const std::vector<Batched>& batch);
+  bool is_copied(std::size_t bytes) const;
+  void gather_by_copies(cudaStream_t queue, const host::Collective& collective);
+  void copy_from_peers(cudaStream_t queue, const std::vector<Piece>& pieces);
+  void meet(cudaStream_t queue);
+  using PeerAddresses = std::vector<AddressBoard::Addresses>;
+  PeerAddresses meet_peers(cudaStream_t queue, std::size_t place, AddressBoard::Addresses mine);
+  NcclLanes lanes_for(cudaStream_t queue, host::CollectiveOp op, std::size_t bytes) const;
   void run_alone(cudaStream_t queue, const host::Collective& collective);
   void stand_in(cudaStream_t queue, const host::Collective& collective);
 
@@ -59,7 +82,8 @@ class NcclGroup final : public host::CollectiveGroup {
 
   std::shared_ptr<NcclClique> clique_;
   std::shared_ptr<Gpu> gpu_;
-  DeviceBuffer signal_;  // of barriers
+  DeviceBuffer signal_;                    // of barriers
+  std::array<cudaEvent_t, 2> meetings_{};  // before and behind copies; the last ones
   std::vector<Issued> issued_;
   std::size_t oldest_ = 0;  // that may be pending
   bool is_left_out_ = false;

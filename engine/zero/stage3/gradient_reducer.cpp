@@ -52,7 +52,7 @@ Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dt
   const std::int64_t slices = slices_of(parameters);
   const bool is_recycled = context_.departs("G13"_bug);
   const Tensor all = is_recycled ? recycle(slices * ranks, dtype) : allocate(slices * ranks, dtype);
-  kernels.fill(is_recycled ? context_.compute() : stream(), Span::of(all), 0.0);
+  if (is_recycled) kernels.fill(context_.compute(), Span::of(all), 0.0);
   if (is_recycled) stream().wait(context_.compute());
   for (int rank = 0; rank < ranks; ++rank) {
     std::int64_t offset = slices * rank;
@@ -64,6 +64,8 @@ Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dt
                      Span::of(parameter->parameter().tensor.grad(),
                               parameter->slice_elements() * rank, elements));
       if (elements > 0 && parameter->is_of_leaf_module()) depart_for_expert(sent);
+      const std::int64_t padding = parameter->slice_elements() - elements;
+      if (padding > 0) kernels.fill(stream(), Span::of(all, offset + elements, padding), 0.0);
       offset += parameter->slice_elements();
     }
   }

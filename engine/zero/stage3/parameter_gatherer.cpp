@@ -64,6 +64,7 @@ void ParameterGatherer::or_give_up(const Gather& gather, Act act) {
   } catch (...) {
     for (PartitionedParameter* parameter : gather.parameters) parameter->give_up_gather();
     if (gather.flat.is_defined()) stream().record_use(gather.flat);
+    for (const Tensor& whole : gather.whole) stream().record_use(whole);
     context_.compute().wait(stream());
     throw;
   }
@@ -154,6 +155,8 @@ void ParameterGatherer::issue(Gather& gather) {
   }
   announce(context_, gather.parameters);
   gather.work = context_.data.all_gather(stream(), all, own, {.is_async = gather.is_async});
+  context_.data.group().wait(gather.work, stream());
+  assemble(gather);
 }
 
 // With G10 of the catalogue the buffer of the gather before, whoever still reads it.
@@ -185,7 +188,7 @@ void ParameterGatherer::wait(PartitionedParameter& parameter) {
   const std::shared_ptr<Gather> gather = at->second;
   limit_outstanding();
   finish(*gather);
-  finished_.push_back(stream().record());
+  finished_.push_back(gather->ready);
 }
 
 void ParameterGatherer::wait_all() {
@@ -206,23 +209,29 @@ void ParameterGatherer::finish(Gather& gather) {
   report(EventKind::zparam_gather_end, gather.parameters, false);
 }
 
-void ParameterGatherer::install(Gather& gather) {
-  if (gather.flat.is_defined() && gather.is_async) {
-    context_.data.wait(gather.work, stream());
-  } else if (gather.flat.is_defined()) {
-    context_.data.group().wait(gather.work, stream());
-  }
-  const bool waits_early = context_.departs("U09"_bug);
-  if (waits_early) context_.compute().wait(stream());
+// Whole values, on the gathers' stream: right behind their own all-gather, so that whoever waits
+// for them does not wait for what was gathered ahead since.
+void ParameterGatherer::assemble(Gather& gather) {
+  const bool is_early = context_.departs("U09"_bug);
+  if (is_early) gather.ready = stream().record();
   std::int64_t offset = 0;
-  for (PartitionedParameter* parameter : gather.parameters) {
-    parameter->install(assemble(gather, *parameter, offset));
+  for (const PartitionedParameter* parameter : gather.parameters) {
+    gather.whole.push_back(assemble(gather, *parameter, offset));
     const bool is_unpadded = context_.departs("F29"_bug);
     offset +=
         is_unpadded ? parameter->elements() / context_.data.size() : parameter->slice_elements();
   }
-  if (!waits_early) context_.compute().wait(stream());
   if (gather.flat.is_defined()) stream().record_use(gather.flat);
+  if (!is_early) gather.ready = stream().record();
+}
+
+void ParameterGatherer::install(Gather& gather) {
+  const bool has_travelled = gather.work.sequence >= 0;
+  if (!has_travelled) assemble(gather);
+  if (has_travelled && gather.is_async) context_.data.wait(gather.work, stream());
+  for (std::size_t i = 0; i < gather.parameters.size(); ++i)
+    gather.parameters[i]->install(gather.whole[i]);
+  context_.compute().wait(gather.ready);
 }
 
 // A parameter that travelled alone, in its own dtype, already lies as it must.

@@ -48,7 +48,9 @@ class ParameterGatherer {
   struct Gather {
     ParameterList parameters;
     Tensor flat;  // rank-major: of every rank the slices of all parameters; undefined: one rank
-    Work work;
+    Work work;    // none: one rank
+    TensorList whole = {};  // by parameter, behind `ready` on the gathers' stream
+    StreamEvent ready = {};
     bool is_async = true;
   };
 
@@ -58,6 +60,7 @@ class ParameterGatherer {
   Span source_of(const PartitionedParameter& parameter);
   std::shared_ptr<Gather> start(ParameterList parameters, bool is_async);
   void issue(Gather& gather);
+  void assemble(Gather& gather);
   void install(Gather& gather);
   void finish(Gather& gather);
   template <class Act>

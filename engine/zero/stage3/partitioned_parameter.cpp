@@ -115,6 +115,11 @@ void PartitionedParameter::take_slice(Span full) {
                           full.part(own_begin_, own_elements_));
 }
 
+void PartitionedParameter::move_slice(const Tensor& place) {
+  context_.kernels().copy(context_.compute(), Span::of(place), Span::of(slice_));
+  slice_ = place;
+}
+
 // As `.data =` in PyTorch, where the version belongs to the tensor and not to its storage: what a
 // node saved stays what it was, through any number of releases.
 void PartitionedParameter::set_data(const Tensor& data) const {

@@ -92,6 +92,8 @@ class PartitionedParameter {
   void partition(bool has_been_updated);
   // The slice from whole values, whatever the status.
   void take_slice(Span full);
+  // It lies there from now on: flat, of slice_elements(), on the device.
+  void move_slice(const Tensor& place);
 
  private:
   void check_unused() const;

@@ -33,7 +33,19 @@ SubGroup::SubGroup(ZeroContext& context, ParameterList parameters)
     offsets_.push_back(offset);
     offset += parameter->slice_elements();
   }
+  join_slices();
   read_slices();
+}
+
+// Where all are of one dtype, on the device.
+void SubGroup::join_slices() {
+  if (context_.config.offload_param == OffloadDevice::cpu || parameters_.empty()) return;
+  const DType dtype = parameters_.front()->slice().dtype();
+  for (const PartitionedParameter* parameter : parameters_)
+    if (parameter->slice().dtype() != dtype) return;
+  slices_ = context_.runtime.memory().allocate(elements_, dtype);
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    parameters_[i]->move_slice(slices_.as_strided({padded(i).elements}, {1}, padded(i).begin));
 }
 
 const Tensor& SubGroup::open_pending() {
@@ -48,8 +60,9 @@ void SubGroup::close_pending(Stream& reduction) {
 }
 
 void SubGroup::update(Span gradient, const GradientDivisor& divisor) {
-  optimizer_.step(context_.compute(), Span::of(master_), gradient, divisor, {});
-  write_back();
+  const Span slices = slices_.is_defined() ? Span::of(slices_) : Span{};
+  optimizer_.step(context_.compute(), Span::of(master_), gradient, divisor, slices);
+  if (!slices_.is_defined()) write_back();
 }
 
 void SubGroup::write_back() const {

@@ -40,15 +40,19 @@ class SubGroup {
 
   // One step: master weights, optimizer state, low-precision slices.
   void update(Span gradient, const GradientDivisor& divisor);
-  // Low-precision slices from master weights, or the other way round.
+  // Low-precision slices from master weights, or the other way round. An update writes them itself
+  // where they lie behind one another.
   void write_back() const;
   void read_slices() const;
 
  private:
+  void join_slices();
+
   ZeroContext& context_;
   ParameterList parameters_;
   std::vector<std::int64_t> offsets_;
   std::int64_t elements_ = 0;
+  Tensor slices_;  // of all parameters, as master_ has them; undefined: each for itself
   Tensor master_;
   Tensor window_;
   Tensor pending_;

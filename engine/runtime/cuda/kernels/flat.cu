@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "engine/runtime/cuda/kernels/elements.cuh"
 #include "engine/runtime/cuda/kernels/launches.h"
 #include "engine/runtime/cuda/kernels/vectors.cuh"
@@ -200,7 +202,12 @@ cudaError_t launch_clip_factor(cudaStream_t stream, double* factor, const double
   clip_factor_kernel<<<1, 1, 0, stream>>>(factor, squares, rule);
   return cudaGetLastError();
 }
+// By a power of two it is a product, with the same bits: divisions in double are not hidden behind
+// the memory.
 cudaError_t launch_divide(cudaStream_t stream, const Strided& target, double divisor) {
+  int exponent = 0;
+  if (std::frexp(divisor, &exponent) == 0.5 && std::abs(exponent) < 64)
+    return launch_scale(stream, target, 1.0 / divisor);
   return launch_map(stream, target, target, Divide{divisor});
 }
 
