@@ -107,13 +107,19 @@ std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
   if (micro.blind != 0 && !loads_away(micro)) return "no window that is loaded away";
   if (micro.autocasts != 0 && (precision == Precision::autocast || spec.skips_frames != 0))
     return "an autocast region around one of the engine's";
-  if (micro.skips_on != 0 && (micro.skips == 0 || spec.stage != 0))
+  // What throws or calls engines on some ranks alone would leave the others waiting.
+  const bool is_alike = micro.aborts == 0 && micro.interrupt == 0;
+  if (micro.skips_on != 0 && (micro.skips == 0 || spec.stage != 0 || !is_alike))
     return "ranks that take different branches";
   // Of stage 3 its second run is one more use of what judges take for released.
   const bool is_simple = spec.stage < 3 && spec.input_grad != 0 && spec.engines == 1 &&
                          spec.heads == 1 && spec.container == 0 && spec.is_tiled == 0 &&
                          spec.skips_frames == 0 && spec.experts == 0 && micro.interrupt == 0;
-  return micro.wrapped == 0 || is_simple ? "" : "a checkpoint around what it cannot run again";
+  // Open: scaled by hand, the backward of a second one is refused (E2).
+  const bool is_scaled_once = precision == Precision::fp16 && spec.is_manual != 0;
+  return micro.wrapped == 0 || (is_simple && !is_scaled_once)
+             ? ""
+             : "a checkpoint around what it cannot run again";
 }
 
 // Each backward's gradient fits bf16; their sums fit what they are accumulated and sent in. Stage 1
