@@ -70,6 +70,8 @@ bool completes_often(const CaseSpec& spec) {
   const auto sums = [](const train::MicroSpec& micro) {
     return static_cast<train::Outstanding>(micro.outstanding) == train::Outstanding::summed;
   };
+  const auto wraps = [](const train::MicroSpec& micro) { return micro.wrapped != 0; };
+  if (std::ranges::any_of(spec.micros, wraps)) return true;
   const bool has_leaves = spec.granularity != 0 || spec.experts != 0;
   if (std::ranges::any_of(spec.micros, sums) &&
       (has_leaves || std::ranges::any_of(spec.calls, is_nested)))

@@ -1,4 +1,6 @@
 // All windows of a scenario under the unsharded baseline.
+#include <algorithm>
+
 #include "props/train/baseline_target.h"
 
 namespace zeroproof::train {
@@ -16,10 +18,16 @@ WindowValues run_window(const TrainScenario& scenario, const TrainCell& cell, Au
     scenario.window(pass);
   }
   for (std::size_t engine = 0; engine < engines.size(); ++engine) {
-    const std::size_t reductions = ranks.front().reductions(engine).size();
+    std::size_t reductions = 0;
+    for (const BaselineTarget& rank : ranks)
+      reductions = std::max(reductions, rank.reductions(engine).size());
     for (std::size_t i = 0; i < reductions; ++i) {
       std::vector<BaselineEngine::LocalSums> sums;
-      for (const BaselineTarget& rank : ranks) sums.push_back(rank.reductions(engine).at(i));
+      for (const BaselineTarget& rank : ranks) {
+        const auto& own = rank.reductions(engine);
+        sums.push_back(i < own.size() ? own[i]
+                                      : BaselineEngine::LocalSums());  // it has no gradient
+      }
       engines[engine].reduce(sums);
     }
     engines[engine].step(engine_prefix(engine), ranks.front().steps(engine), values);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "props/train/case_asides.h"
 #include "props/train/case_extras.h"
 #include "props/train/case_limits.h"
 #include "props/train/draws.h"
@@ -326,7 +327,8 @@ CaseSpec draw_case(std::uint64_t seed) {
     settle_skipped_frames(spec);
     settle(spec);
     settle_structure(spec);
-    if (why_invalid(spec).empty()) return with_limits(with_extras(spec, seed), seed);
+    if (why_invalid(spec).empty())
+      return with_asides(with_limits(with_extras(spec, seed), seed), seed);
   }
 }
 

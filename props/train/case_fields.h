@@ -58,6 +58,12 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("throws_no_grad", spec.throws_no_grad, 0);
   field("registers", spec.registers, 0);
   field("unread", spec.unread, 0);
+  field("asks", spec.asks, 0);
+  field("rescales", spec.rescales, 0);
+  field("skips_on", spec.skips_on, 0);
+  field("wrapped", spec.wrapped, 0);
+  field("autocasts", spec.autocasts, 0);
+  field("blind", spec.blind, 0);
 }
 
 template <class Field>
@@ -116,6 +122,7 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("is_unsafe", spec.is_unsafe, 0);
   field("needs_all", spec.needs_all, 0);
   field("is_lifted", spec.is_lifted, 0);
+  field("is_wide", spec.is_wide, 0);
 }
 
 }  // namespace zeroproof::train

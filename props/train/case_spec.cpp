@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "props/train/case_asides.h"
 #include "props/train/case_fields.h"
 
 namespace zeroproof::train {
@@ -621,6 +622,7 @@ std::string why_invalid(const CaseSpec& spec) {
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;
+    if (std::string problem = aside_problem(spec, spec.micros[i]); !problem.empty()) return problem;
     const int restores = spec.micros[i].restores;
     if (restores != 0 && restores < static_cast<int>(Restores::saved) && !is_first)
       return "a checkpoint inside a window";
@@ -633,8 +635,9 @@ std::string why_invalid(const CaseSpec& spec) {
     if (std::string problem = micro_problem(spec, spec.micros[i], is_boundary); !problem.empty())
       return problem;
   }
-  if (spec.forwards() * spec.ranks * spec.uses() >
-      significand_bits(static_cast<Precision>(spec.precision)))
+  if (std::string problem = width_problem(spec); !problem.empty()) return problem;
+  const auto of_sums = static_cast<Precision>(spec.is_wide != 0 ? 0 : spec.precision);
+  if (spec.forwards() * spec.ranks * spec.uses() > significand_bits(of_sums))
     return "more contributions than bits";
   if (const auto valid = validate(config_of(spec)); !valid) return valid.error().text;
   return {};

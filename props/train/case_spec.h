@@ -135,6 +135,12 @@ struct MicroSpec {
   int unread = 0;          // 1: its forwards do not read the weight that others read
   int interrupt = 0;       // Interrupt, in each backward
   int interrupt_at = 0;    // k: behind call k - 1, where there is one
+  int asks = 0;            // 1: behind it the user asks for the gradients so far, twice
+  int rescales = 0;        // fp16: 1: another loss scale behind what `clears` does
+  int skips_on = 0;        // k: rank k - 1 alone skips what `skips` says
+  int wrapped = 0;         // Wrap, around each forward of the engine
+  int autocasts = 0;       // 1: an autocast region of the user is around it
+  int blind = 0;           // 1: nobody looks at values in the window that it loads away
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -200,6 +206,7 @@ struct CaseSpec {
   int leaf_by = 0;    // LeafBy; where there are experts
   int needs_all = 0;  // offload: a step without some gradient is refused, and then one more comes
   int is_lifted = 0;  // fp16: a loss that fits its dtype, and does not when it is scaled
+  int is_wide = 0;    // bf16: the sums of a window need the bits of their accumulation dtype
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;

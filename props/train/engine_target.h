@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
@@ -67,6 +68,8 @@ class EngineTarget final : public TrainTarget {
   bool has_engines() const { return !engines_.empty(); }
   // Of the window since the last call.
   WindowValues take_values() { return std::exchange(values_, {}); }
+  // Whether values are collected from now on; returns whether they were.
+  bool collect_values(bool collects) { return std::exchange(collects_values_, collects); }
   // Of the first engine's parameters, behind its last step and before anything looked at them.
   std::int64_t whole_behind_step() const { return whole_behind_step_; }
   // The root of the first model uses the weight of that layer from now on.

@@ -15,6 +15,7 @@
 #include "props/train/pass.h"
 #include "props/train/step_settings.h"
 #include "props/train/user_block.h"
+#include "props/train/user_calls.h"
 #include "props/train/weight_visit.h"
 
 namespace zeroproof::train {
@@ -85,7 +86,10 @@ class GeneratedWindow {
       const CheckpointUse checkpoints(spec_, pass_);
       checkpoints.save(tag);
       Pass lost = pass_;
+      const bool is_blind = spec_.micros.at(first_micro()).blind != 0;
+      const bool collects = is_blind && engines_->collect_values(false);
       GeneratedWindow(spec_, lost).train(true, restores != Restores::unstepped);
+      if (collects) engines_->collect_values(true);
       if (restores == Restores::tagged) checkpoints.save("later");
       engines_->take_values();
       if (spec_.stage < 3) overwrite_weights();
@@ -147,6 +151,7 @@ class GeneratedWindow {
     if (micro.clears != 0) {
       train_once(micro);
       clear_gradients();
+      if (micro.rescales != 0 && !is_lost_) change_loss_scale(spec_, pass_);
     }
     is_interrupted_ = !is_lost_;
     train_in_block(micro);
@@ -155,6 +160,7 @@ class GeneratedWindow {
     if (micro.keeps == 2 && !is_retained_) record_whole(whole_elements(pass_));
     if (micro.past_engine != 0) differentiate_past_engine();
     if (micro.peeks != 0) peek();
+    if (micro.asks != 0) ask_for_gradients(spec_, pass_);
     if (micro.misuse != 0) misuse(static_cast<Misuse>(micro.misuse));
   }
 
@@ -270,7 +276,7 @@ class GeneratedWindow {
     const bool overflows = micro.overflow_rank == pass_.target().rank();
     for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec_.engines); ++engine)
       model_of(pass_, engine)
-          .arm({.skips = micro.skips,
+          .arm({.skips = skips_here(micro, pass_) ? micro.skips : 0,
                 .aborts = aborts_,
                 .overflow = engine == 0 ? micro.overflow : 0,
                 .is_infinite = overflows,
@@ -342,7 +348,7 @@ class GeneratedWindow {
   Losses forward(const MicroSpec& micro) {
     arm(micro);
     const TensorList inputs = next_inputs();
-    TensorList losses = pass_.target().forward(0, inputs);
+    TensorList losses = surrounded_forward(micro, pass_, inputs);
     losses.resize(static_cast<std::size_t>(spec_.heads));
     for (const Tensor& loss : losses) record_loss(loss);
     const bool is_joined = static_cast<Interrupt>(micro.interrupt) != Interrupt::other;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "model/functions.h"
+#include "props/train/case_spec.h"
 #include "props/train/scenario.h"
 
 namespace zeroproof::train {
@@ -27,7 +28,8 @@ std::vector<double> random_values(std::uint64_t seed, std::int64_t count) {
 
 baseline::ExactData exact_data_of(const TrainScenario& scenario, const TrainCell& cell) {
   const std::int64_t contributions = scenario.forwards * cell.world_size * scenario.uses;
-  return {wire_dtype(cell.precision), contributions};
+  const bool is_wide = scenario.spec && scenario.spec->is_wide != 0;
+  return {is_wide ? DType::float32 : wire_dtype(cell.precision), contributions};
 }
 
 Pass::Pass(const TrainScenario& scenario, const TrainCell& cell, TrainTarget& target,

@@ -1,0 +1,139 @@
+#include "props/train/case_asides.h"
+
+#include <algorithm>
+
+#include "props/train/draws.h"
+
+namespace zeroproof::train {
+namespace {
+
+constexpr std::uint64_t kAsideStream = 0x617369646573ULL;
+constexpr int kUsesWide = 7;  // the bits that one backward's gradient may have in bf16
+
+bool is_flag(int value) {
+  return value == 0 || value == 1;
+}
+
+int some_call(const CaseSpec& spec, Draws& draws) {
+  return draws.between(1, static_cast<int>(spec.calls.size()));
+}
+
+bool loads_away(const MicroSpec& micro) {
+  return micro.restores != 0 && micro.restores < static_cast<int>(Restores::saved);
+}
+
+void add_questions(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros) micro.asks = draws.flag(2);
+}
+
+void add_scales(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::fp16);
+  spec.is_dynamic = spec.scaling = 0;
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(2)) continue;
+    micro.clears = micro.rescales = 1;
+  }
+}
+
+// Of different ranks different ones.
+void add_branches(CaseSpec& spec, Draws& draws) {
+  if (draws.one_in(2)) spec.groups = draws.between(2, 3);
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(3)) continue;
+    if (micro.skips == 0) micro.skips = some_call(spec, draws);
+    micro.skips_on = draws.between(1, spec.ranks);
+  }
+}
+
+void add_wraps(CaseSpec& spec, Draws& draws) {
+  spec.input_grad = 1;
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(3)) continue;
+    micro.wrapped = draws.between(1, 2);
+    if (draws.one_in(2)) micro.outstanding = draws.between(1, 3);
+  }
+}
+
+void add_regions(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros) micro.autocasts = draws.flag(2);
+}
+
+void add_blind_loads(CaseSpec& spec, Draws& draws) {
+  if (spec.stage == 3 && spec.persistence == 0) spec.persistence = draws.between(1, 6);
+  for (std::size_t i = 0; i < spec.micros.size(); ++i) {
+    MicroSpec& micro = spec.micros[i];
+    if (i % static_cast<std::size_t>(spec.accumulation) != 0) continue;
+    if (!loads_away(micro)) micro.restores = draws.between(1, 3);
+    micro.blind = 1;
+  }
+}
+
+// Small contributions of many backwards.
+void add_width(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::bf16);
+  spec.is_wide = spec.accumulates_float32 = spec.is_wire_float32 = 1;
+  if (spec.accumulation < 4 && draws.one_in(2)) {
+    spec.accumulation = 4;
+    spec.micros.resize(4 * static_cast<std::size_t>(draws.between(1, 2)), spec.micros.back());
+  }
+  for (MicroSpec& micro : spec.micros) micro.outstanding = micro.overflow = 0;
+}
+
+}  // namespace
+
+CaseSpec with_asides(const CaseSpec& spec, std::uint64_t seed) {
+  Draws draws(seed ^ kAsideStream);
+  if (!draws.one_in(3)) return spec;
+  CaseSpec more = spec;
+  for (const auto add : {add_questions, add_scales, add_branches, add_wraps, add_regions,
+                         add_blind_loads, add_width}) {
+    if (!draws.one_in(3)) continue;
+    CaseSpec with = more;
+    add(with, draws);
+    if (why_invalid(with).empty()) more = with;
+  }
+  return more;
+}
+
+std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  const auto precision = static_cast<Precision>(spec.precision);
+  if (!is_flag(micro.asks) || !is_flag(micro.rescales) || !is_flag(micro.autocasts) ||
+      !is_flag(micro.blind) || micro.wrapped < 0 || micro.wrapped > 2 || micro.skips_on < 0 ||
+      micro.skips_on > spec.ranks)
+    return "a micro-batch out of range";
+  const bool is_scaled = precision == Precision::fp16 && spec.is_dynamic == 0;
+  if (micro.rescales != 0 && (micro.clears == 0 || !is_scaled))
+    return "a loss scale that is in nobody's way";
+  if (micro.blind != 0 && !loads_away(micro)) return "no window that is loaded away";
+  if (micro.autocasts != 0 && (precision == Precision::autocast || spec.skips_frames != 0))
+    return "an autocast region around one of the engine's";
+  // What throws or calls engines on some ranks alone would leave the others waiting.
+  const bool is_alike = micro.aborts == 0 && micro.interrupt == 0;
+  if (micro.skips_on != 0 && (micro.skips == 0 || spec.stage != 0 || !is_alike))
+    return "ranks that take different branches";
+  // Of stage 3 its second run is one more use of what judges take for released.
+  const bool is_simple = spec.stage < 3 && spec.input_grad != 0 && spec.engines == 1 &&
+                         spec.heads == 1 && spec.container == 0 && spec.is_tiled == 0 &&
+                         spec.skips_frames == 0 && spec.experts == 0 && micro.interrupt == 0;
+  // Open: of a manual backward each checkpoint counts as one more, and as one without scale (E2).
+  return micro.wrapped == 0 || (is_simple && spec.is_manual == 0)
+             ? ""
+             : "a checkpoint around what it cannot run again";
+}
+
+// Each backward's gradient fits bf16; their sums fit what they are accumulated and sent in. Stage 1
+// sends them through buckets of the model's dtype.
+std::string width_problem(const CaseSpec& spec) {
+  if (!is_flag(spec.is_wide)) return "a number out of range";
+  if (spec.is_wide == 0) return {};
+  const auto has_one_forward = [](const MicroSpec& micro) {
+    return micro.outstanding == 0 && micro.overflow == 0;
+  };
+  const bool is_right = static_cast<Precision>(spec.precision) == Precision::bf16 &&
+                        spec.accumulates_float32 != 0 && spec.is_wire_float32 != 0 &&
+                        spec.stage == 0 && spec.engines == 1 && spec.uses() <= kUsesWide &&
+                        std::ranges::all_of(spec.micros, has_one_forward);
+  return is_right ? "" : "sums that need no more bits";
+}
+
+}  // namespace zeroproof::train

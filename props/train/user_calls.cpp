@@ -1,0 +1,59 @@
+#include "props/train/user_calls.h"
+
+#include <cmath>
+#include <optional>
+
+#include "model/autocast/autocast.h"
+#include "model/checkpoint/checkpoint.h"
+#include "props/train/engine_target.h"
+
+namespace zeroproof::train {
+namespace {
+
+bool are_equal(const std::vector<FullTensor>& first, const std::vector<FullTensor>& second) {
+  bool is_equal = first.size() == second.size();
+  for (std::size_t i = 0; is_equal && i < first.size(); ++i)
+    is_equal = first[i].name == second[i].name && first[i].values == second[i].values;
+  return is_equal;
+}
+
+}  // namespace
+
+TensorList surrounded_forward(const MicroSpec& micro, Pass& pass, const TensorList& inputs) {
+  Autograd& autograd = pass.autograd();
+  const auto body = [&target = pass.target(), &autograd,
+                     is_covered = micro.autocasts != 0](const TensorList& given) {
+    std::optional<Autocast> region;
+    const AutocastOptions bf16{.is_enabled = true, .dtype = DType::bfloat16};
+    if (is_covered) region.emplace(autograd, given.front().device().type(), bf16);
+    return target.forward(0, given);
+  };
+  const auto wrap = static_cast<Wrap>(micro.wrapped);
+  if (wrap == Wrap::none) return body(inputs);
+  const CheckpointKind kind =
+      wrap == Wrap::reentrant ? CheckpointKind::reentrant : CheckpointKind::non_reentrant;
+  return checkpoint(autograd, kind, body, inputs);
+}
+
+bool skips_here(const MicroSpec& micro, Pass& pass) {
+  return micro.skips_on == 0 || micro.skips_on == pass.target().rank() + 1;
+}
+
+void ask_for_gradients(const CaseSpec& spec, Pass& pass) {
+  bool is_same = true;
+  auto* const engines = dynamic_cast<EngineTarget*>(&pass.target());
+  for (std::size_t i = 0; engines && i < static_cast<std::size_t>(spec.engines); ++i) {
+    const std::vector<FullTensor> first = engines->engine(i).full_gradients();
+    is_same = are_equal(first, engines->engine(i).full_gradients()) && is_same;
+  }
+  pass.target().record("gradients asked for twice are the same",
+                       Tensor::of({is_same ? 1.0 : 0.0}, {1}));
+}
+
+void change_loss_scale(const CaseSpec& spec, Pass& pass) {
+  const double scale = std::ldexp(1.0, pass.step_number() % 2 == 0 ? 2 : 4);
+  for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec.engines); ++engine)
+    pass.target().override_loss_scale(engine, scale);
+}
+
+}  // namespace zeroproof::train

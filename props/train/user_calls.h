@@ -1,0 +1,23 @@
+#pragma once
+
+#include "props/train/case_spec.h"
+#include "props/train/pass.h"
+
+namespace zeroproof::train {
+
+// What a generated program does around an engine's own calls, or between them.
+
+// A forward of the first engine: in a checkpoint, in an autocast region of the user, or plain. The
+// model must stay armed as it is until its backward.
+TensorList surrounded_forward(const MicroSpec& micro, Pass& pass, const TensorList& inputs);
+
+// Whether this rank is one that leaves out what the micro-batch skips.
+bool skips_here(const MicroSpec& micro, Pass& pass);
+
+// Asks each engine for its gradients, twice: the second answer is the first.
+void ask_for_gradients(const CaseSpec& spec, Pass& pass);
+
+// Another loss scale, which nothing that was cleared is in the way of.
+void change_loss_scale(const CaseSpec& spec, Pass& pass);
+
+}  // namespace zeroproof::train
