@@ -24,6 +24,7 @@ struct OpenTask {
   GraphTaskId id;
   bool is_inside_forward = false;  // started by a forward of this engine: a pre-user backward
   bool has_prologue = false;
+  bool has_failed_inside = false;  // a task in it that had one
   bool is_callback_queued = false;
 };
 
@@ -61,8 +62,8 @@ class ExactPolicy final : public HookPolicy {
   void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) override {
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a thread nest");
     // Stages that reduce from .grad at the end have no hooks that would tell of work.
-    const bool may_leave_work =
-        has_unreduced_work_ || (tasks_.back().has_prologue && departure_ != "W08"_bug);
+    const bool may_leave_work = has_unreduced_work_ || tasks_.back().has_failed_inside ||
+                                (tasks_.back().has_prologue && departure_ != "W08"_bug);
     std::exception_ptr failure;  // of an observer: what ended has ended all the same
     try {
       if (raised) leave(tasks_.back());
@@ -71,7 +72,8 @@ class ExactPolicy final : public HookPolicy {
     }
     tasks_.pop_back();
     settled_task_ = kNotSettled;
-    if (raised && tasks_.empty() && may_leave_work) {
+    if (raised && may_leave_work && !tasks_.empty()) tasks_.back().has_failed_inside = true;
+    if (raised && may_leave_work && tasks_.empty()) {
       forget_work();
       host.abandon_gradients();
     }
@@ -149,7 +151,8 @@ class ExactPolicy final : public HookPolicy {
     for (const OpenTask& task : tasks_) {
       append_bytes(bytes, task.id.value);
       append_bytes(bytes, task.is_inside_forward);
-      append_bytes(bytes, task.has_prologue);
+      append_bytes(bytes, static_cast<std::uint8_t>((task.has_prologue ? 1U : 0U) |
+                                                    (task.has_failed_inside ? 2U : 0U)));
       append_bytes(bytes, task.is_callback_queued);
     }
     append_bytes(bytes, GraphTaskId::none().value);  // ends the list

@@ -125,5 +125,11 @@ INSTANTIATE_TEST_SUITE_P(StepAfterLoad, HealthyCase,
             "calls":[{},{"layer":1}],
             "micros":[{"restores":1,"interrupt":4,"interrupt_at":2},{}]})"));
 
+// A backward fails in the checkpoint that its forward ran in: the outermost task had no prologue.
+INSTANTIATE_TEST_SUITE_P(FailedInCheckpoint, HealthyCase,
+                         testing::Values(R"({"stage":1,"input_grad":1,"is_scattered":1,
+            "layers":[{},{}],"calls":[{},{"layer":1}],
+            "micros":[{"aborts":1,"is_uncleared":1,"wrapped":1}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum
