@@ -2,25 +2,13 @@
 
 #include <algorithm>
 
-#include "props/train/draws.h"
+#include "props/train/case_additions.h"
 
 namespace zeroproof::train {
 namespace {
 
 constexpr std::uint64_t kAsideStream = 0x617369646573ULL;
 constexpr int kUsesWide = 7;  // the bits that one backward's gradient may have in bf16
-
-bool is_flag(int value) {
-  return value == 0 || value == 1;
-}
-
-int some_call(const CaseSpec& spec, Draws& draws) {
-  return draws.between(1, static_cast<int>(spec.calls.size()));
-}
-
-bool loads_away(const MicroSpec& micro) {
-  return micro.restores != 0 && micro.restores < static_cast<int>(Restores::saved);
-}
 
 void add_questions(CaseSpec& spec, Draws& draws) {
   for (MicroSpec& micro : spec.micros) micro.asks = draws.flag(2);
@@ -63,7 +51,7 @@ void add_blind_loads(CaseSpec& spec, Draws& draws) {
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     MicroSpec& micro = spec.micros[i];
     if (i % static_cast<std::size_t>(spec.accumulation) != 0) continue;
-    if (!loads_away(micro)) micro.restores = draws.between(1, 3);
+    if (!loads_away(static_cast<Restores>(micro.restores))) micro.restores = draws.between(1, 3);
     micro.blind = 1;
   }
 }
@@ -82,17 +70,11 @@ void add_width(CaseSpec& spec, Draws& draws) {
 }  // namespace
 
 CaseSpec with_asides(const CaseSpec& spec, std::uint64_t seed) {
+  constexpr Addition kAsides[] = {{3, add_questions}, {3, add_scales},  {3, add_branches},
+                                  {3, add_wraps},     {3, add_regions}, {3, add_blind_loads},
+                                  {3, add_width}};
   Draws draws(seed ^ kAsideStream);
-  if (!draws.one_in(3)) return spec;
-  CaseSpec more = spec;
-  for (const auto add : {add_questions, add_scales, add_branches, add_wraps, add_regions,
-                         add_blind_loads, add_width}) {
-    if (!draws.one_in(3)) continue;
-    CaseSpec with = more;
-    add(with, draws);
-    if (why_invalid(with).empty()) more = with;
-  }
-  return more;
+  return draws.one_in(3) ? with_each(spec, kAsides, draws) : spec;
 }
 
 std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
@@ -104,7 +86,8 @@ std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const bool is_scaled = precision == Precision::fp16 && spec.is_dynamic == 0;
   if (micro.rescales != 0 && (micro.clears == 0 || !is_scaled))
     return "a loss scale that is in nobody's way";
-  if (micro.blind != 0 && !loads_away(micro)) return "no window that is loaded away";
+  if (micro.blind != 0 && !loads_away(static_cast<Restores>(micro.restores)))
+    return "no window that is loaded away";
   if (micro.autocasts != 0 && (precision == Precision::autocast || spec.skips_frames != 0))
     return "an autocast region around one of the engine's";
   // What throws or calls engines on some ranks alone would leave the others waiting.

@@ -1,10 +1,9 @@
 #include "props/train/case_extras.h"
 
 #include <algorithm>
-#include <span>
 #include <vector>
 
-#include "props/train/draws.h"
+#include "props/train/case_additions.h"
 
 namespace zeroproof::train {
 namespace {
@@ -138,7 +137,7 @@ void add_weight_terms(CaseSpec& spec, Draws& draws) {
 
 // One layer's weight is used in two places of a forward, and stays for a while or not.
 void add_late_read(CaseSpec& spec, Draws& draws) {
-  if (spec.reads == 0) spec.reads = draws.between(1, static_cast<int>(spec.layers.size()));
+  if (spec.reads == 0) spec.reads = some_layer(spec, draws);
   spec.reads_late = 1;
   spec.registers = draws.flag(2);
   if (draws.one_in(2)) spec.prefetch = 0;
@@ -154,29 +153,13 @@ void add_equal_windows(CaseSpec& spec, Draws& draws) {
     spec.micros.insert(spec.micros.end(), first.begin(), first.end());
 }
 
-struct Extra {
-  int one_in;
-  void (*add)(CaseSpec& spec, Draws& draws);
-};
-
-CaseSpec with_each(const CaseSpec& spec, std::span<const Extra> extras, Draws& draws) {
-  CaseSpec more = spec;
-  for (const Extra& extra : extras) {
-    if (!draws.one_in(extra.one_in)) continue;
-    CaseSpec with = more;
-    extra.add(with, draws);
-    if (why_invalid(with).empty()) more = with;
-  }
-  return more;
-}
-
 // What came later leaves two of three cases as they were.
 CaseSpec with_visits(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Extra kVisits[] = {{3, add_looks},
-                               {3, add_kept_graphs},
-                               {4, add_weight_terms},
-                               {4, add_late_read},
-                               {4, add_equal_windows}};
+  constexpr Addition kVisits[] = {{3, add_looks},
+                                  {3, add_kept_graphs},
+                                  {4, add_weight_terms},
+                                  {4, add_late_read},
+                                  {4, add_equal_windows}};
   Draws draws(seed ^ kVisitStream);
   return draws.one_in(3) ? with_each(spec, kVisits, draws) : spec;
 }
@@ -192,13 +175,9 @@ MicroSpec& after_known_order(CaseSpec& spec, Draws& draws) {
   return spec.micros[spec.micros.size() - static_cast<std::size_t>(spec.accumulation)];
 }
 
-int any_layer(const CaseSpec& spec, Draws& draws) {
-  return draws.between(1, static_cast<int>(spec.layers.size()));
-}
-
 void add_failed_forwards(CaseSpec& spec, Draws& draws) {
   for (MicroSpec& micro : spec.micros) {
-    if (draws.one_in(2)) micro.throws = any_layer(spec, draws);
+    if (draws.one_in(2)) micro.throws = some_layer(spec, draws);
     micro.throws_no_grad = micro.throws != 0 ? draws.flag(2) : 0;
   }
 }
@@ -209,18 +188,18 @@ void add_late_forward(CaseSpec& spec, Draws& draws) {
   MicroSpec& last = after_known_order(spec, draws);
   last.idle_forward = draws.between(0, 3);
   if (last.idle_forward != 0) return;
-  last.throws = any_layer(spec, draws);
+  last.throws = some_layer(spec, draws);
   last.throws_no_grad = draws.below(3) == 0 ? 0 : 1;
 }
 
 void add_late_registration(CaseSpec& spec, Draws& draws) {
   MicroSpec& last = after_known_order(spec, draws);
-  last.registers = any_layer(spec, draws);
+  last.registers = some_layer(spec, draws);
 }
 
 // Read for the first time when the order is known, or sometimes only.
 void add_unread(CaseSpec& spec, Draws& draws) {
-  if (spec.reads == 0) spec.reads = any_layer(spec, draws);
+  if (spec.reads == 0) spec.reads = some_layer(spec, draws);
   if (draws.one_in(2)) {
     after_known_order(spec, draws);
     for (std::size_t i = 0; i + 1 < spec.micros.size(); ++i) spec.micros[i].unread = 1;
@@ -253,20 +232,20 @@ void add_reuse(CaseSpec& spec, Draws& draws) {
   for (const LayerSpec& layer : spec.layers) elements += layer.outputs * layer.inputs;
   spec.reuse = draws.between(1, std::max(elements, 1));
   spec.prefetch = 0;
-  if (spec.reads == 0) spec.reads = any_layer(spec, draws);
+  if (spec.reads == 0) spec.reads = some_layer(spec, draws);
   spec.reads_late = draws.flag(2);
   spec.registers = draws.flag(2);
   if (spec.windows() < 3) add_equal_windows(spec, draws);
 }
 
 CaseSpec with_departures(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Extra kDepartures[] = {{3, add_failed_forwards},
-                                   {3, add_late_forward},
-                                   {3, add_late_registration},
-                                   {4, add_unread},
-                                   {3, add_last_backwards},
-                                   {3, add_closed_layers},
-                                   {3, add_reuse}};
+  constexpr Addition kDepartures[] = {{3, add_failed_forwards},
+                                      {3, add_late_forward},
+                                      {3, add_late_registration},
+                                      {4, add_unread},
+                                      {3, add_last_backwards},
+                                      {3, add_closed_layers},
+                                      {3, add_reuse}};
   Draws draws(seed ^ kDepartureStream);
   return draws.one_in(4) ? with_each(spec, kDepartures, draws) : spec;
 }
@@ -274,7 +253,7 @@ CaseSpec with_departures(const CaseSpec& spec, std::uint64_t seed) {
 }  // namespace
 
 CaseSpec with_extras(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Extra kExtras[] = {
+  constexpr Addition kExtras[] = {
       {3, add_gathers},        {4, add_restores},     {2, add_frames}, {4, add_bounds},
       {4, add_leaf_modules},   {3, add_externals},    {3, add_blocks}, {5, add_backwards},
       {5, add_backwards_past}, {6, set_boundary_once}};

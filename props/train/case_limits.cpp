@@ -1,15 +1,11 @@
 #include "props/train/case_limits.h"
 
-#include "props/train/draws.h"
+#include "props/train/case_additions.h"
 
 namespace zeroproof::train {
 namespace {
 
 constexpr std::uint64_t kLimitStream = 0x6c696d697473ULL;
-
-int some_call(const CaseSpec& spec, Draws& draws) {
-  return draws.between(1, static_cast<int>(spec.calls.size()));
-}
 
 void need_all(CaseSpec& spec, Draws& draws) {
   spec.needs_all = spec.is_offloaded = 1;
@@ -48,16 +44,9 @@ void add_failures(CaseSpec& spec, Draws& draws) {
 }  // namespace
 
 CaseSpec with_limits(const CaseSpec& spec, std::uint64_t seed) {
+  constexpr Addition kLimits[] = {{2, need_all}, {2, add_interrupts}, {2, lift}, {2, add_failures}};
   Draws draws(seed ^ kLimitStream);
-  if (!draws.one_in(3)) return spec;
-  CaseSpec more = spec;
-  for (const auto add : {need_all, add_interrupts, lift, add_failures}) {
-    if (!draws.one_in(2)) continue;
-    CaseSpec with = more;
-    add(with, draws);
-    if (why_invalid(with).empty()) more = with;
-  }
-  return more;
+  return draws.one_in(3) ? with_each(spec, kLimits, draws) : spec;
 }
 
 }  // namespace zeroproof::train

@@ -76,10 +76,6 @@ Result<void> read_list(const Json& json, const char* name, std::vector<Spec>& sp
   return {};
 }
 
-bool is_flag(int value) {
-  return value == 0 || value == 1;
-}
-
 std::string shape_problem(const CaseSpec& spec) {
   if (spec.ranks < 1 || spec.ranks > 4 || spec.stage < 0 || spec.stage > 3 || spec.precision < 0 ||
       spec.precision > 3 || spec.engines < 1 || spec.engines > 2 || spec.heads < 1 ||
@@ -623,8 +619,7 @@ std::string why_invalid(const CaseSpec& spec) {
     const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;
     if (std::string problem = aside_problem(spec, spec.micros[i]); !problem.empty()) return problem;
-    const int restores = spec.micros[i].restores;
-    if (restores != 0 && restores < static_cast<int>(Restores::saved) && !is_first)
+    if (loads_away(static_cast<Restores>(spec.micros[i].restores)) && !is_first)
       return "a checkpoint inside a window";
     if (std::string problem = misuse_problem(spec, spec.micros[i]); !problem.empty())
       return problem;

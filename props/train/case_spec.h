@@ -227,6 +227,15 @@ bool is_shared(const CaseSpec& spec, const CallSpec& call);
 // Whether a call runs in a checkpoint.
 bool has_checkpoints(const CaseSpec& spec);
 
+// Whether what a window trains is undone by a load.
+inline bool loads_away(Restores restores) {
+  return restores != Restores::none && restores < Restores::saved;
+}
+
+inline bool is_flag(int value) {
+  return value == 0 || value == 1;
+}
+
 // A manual backward that is refused at its end, because nobody scaled its loss (E2).
 inline bool is_refused_late(const MicroSpec& micro) {
   return static_cast<Misuse>(micro.misuse) == Misuse::unscaled_manual;

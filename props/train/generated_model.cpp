@@ -334,9 +334,7 @@ TensorList GeneratedModel::run_wrapped(Autograd& ag, Wrap wrap, const std::vecto
     const auto once = [&] { return run_again(ag, calls, given); };
     return options_.watch ? options_.watch->run_checkpoint(label, once) : once();
   };
-  const CheckpointKind kind =
-      wrap == Wrap::reentrant ? CheckpointKind::reentrant : CheckpointKind::non_reentrant;
-  return checkpoint(ag, kind, body, inputs);
+  return checkpoint(ag, kind_of(wrap), body, inputs);
 }
 
 TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const {

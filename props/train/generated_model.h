@@ -5,10 +5,16 @@
 #include <memory>
 #include <vector>
 
+#include "model/checkpoint/checkpoint.h"
 #include "props/train/case_spec.h"
 #include "props/train/models.h"
 
 namespace zeroproof::train {
+
+// Of a wrap that is a checkpoint.
+inline CheckpointKind kind_of(Wrap wrap) {
+  return wrap == Wrap::reentrant ? CheckpointKind::reentrant : CheckpointKind::non_reentrant;
+}
 
 // The model of a CaseSpec, exact data: layers that are called one after the other, in checkpoints,
 // by tiles, twice; one loss or two. Layer i is "l<i>".

@@ -80,7 +80,7 @@ class GeneratedWindow {
 
   // Saved, trained on, and loaded: this window was never there. The baseline does not stop.
   void restore(Restores restores) {
-    if (restores == Restores::none || restores >= Restores::saved) return;
+    if (!loads_away(restores)) return;
     const std::string tag = restores == Restores::tagged ? "kept" : "";
     if (engines_) {
       const CheckpointUse checkpoints(spec_, pass_);

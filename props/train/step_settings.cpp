@@ -11,13 +11,21 @@ bool is_last(const CaseSpec& spec, std::size_t micro) {
   return micro + 1 == static_cast<std::size_t>(spec.accumulation);
 }
 
+// The exponents take turns.
+void override_loss_scales(const CaseSpec& spec, Pass& pass, int even, int odd) {
+  const double scale = std::ldexp(1.0, pass.step_number() % 2 == 0 ? even : odd);
+  for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec.engines); ++engine)
+    pass.target().override_loss_scale(engine, scale);
+}
+
 }  // namespace
 
 void set_loss_scale(const CaseSpec& spec, Pass& pass) {
-  if (spec.owns_scale != 1) return;
-  const double scale = std::ldexp(1.0, pass.step_number() % 2 == 0 ? 4 : 2);
-  for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec.engines); ++engine)
-    pass.target().override_loss_scale(engine, scale);
+  if (spec.owns_scale == 1) override_loss_scales(spec, pass, 4, 2);
+}
+
+void change_loss_scale(const CaseSpec& spec, Pass& pass) {
+  override_loss_scales(spec, pass, 2, 4);
 }
 
 // An engine keeps what was said once; the baseline has a target a window.

@@ -10,6 +10,8 @@ namespace zeroproof::train {
 // What a generated program says about its steps, where it says something, for all engines: the loss
 // scale of the window that begins, and whether micro-batch `micro` of the window ends it.
 void set_loss_scale(const CaseSpec& spec, Pass& pass);
+// Another loss scale than it is, which nothing that was cleared is in the way of.
+void change_loss_scale(const CaseSpec& spec, Pass& pass);
 void set_boundary(const CaseSpec& spec, Pass& pass, std::size_t micro);
 // What the first engine answers, before that micro-batch; the baseline knows.
 void record_boundary(const CaseSpec& spec, Pass& pass, std::size_t micro);

@@ -1,11 +1,10 @@
 #include "props/train/user_calls.h"
 
-#include <cmath>
 #include <optional>
 
 #include "model/autocast/autocast.h"
-#include "model/checkpoint/checkpoint.h"
 #include "props/train/engine_target.h"
+#include "props/train/generated_model.h"
 
 namespace zeroproof::train {
 namespace {
@@ -30,9 +29,7 @@ TensorList surrounded_forward(const MicroSpec& micro, Pass& pass, const TensorLi
   };
   const auto wrap = static_cast<Wrap>(micro.wrapped);
   if (wrap == Wrap::none) return body(inputs);
-  const CheckpointKind kind =
-      wrap == Wrap::reentrant ? CheckpointKind::reentrant : CheckpointKind::non_reentrant;
-  return checkpoint(autograd, kind, body, inputs);
+  return checkpoint(autograd, kind_of(wrap), body, inputs);
 }
 
 bool skips_here(const MicroSpec& micro, Pass& pass) {
@@ -48,12 +45,6 @@ void ask_for_gradients(const CaseSpec& spec, Pass& pass) {
   }
   pass.target().record("gradients asked for twice are the same",
                        Tensor::of({is_same ? 1.0 : 0.0}, {1}));
-}
-
-void change_loss_scale(const CaseSpec& spec, Pass& pass) {
-  const double scale = std::ldexp(1.0, pass.step_number() % 2 == 0 ? 2 : 4);
-  for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec.engines); ++engine)
-    pass.target().override_loss_scale(engine, scale);
 }
 
 }  // namespace zeroproof::train

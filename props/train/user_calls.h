@@ -17,7 +17,4 @@ bool skips_here(const MicroSpec& micro, Pass& pass);
 // Asks each engine for its gradients, twice: the second answer is the first.
 void ask_for_gradients(const CaseSpec& spec, Pass& pass);
 
-// Another loss scale, which nothing that was cleared is in the way of.
-void change_loss_scale(const CaseSpec& spec, Pass& pass);
-
 }  // namespace zeroproof::train
