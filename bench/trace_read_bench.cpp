@@ -28,7 +28,7 @@ struct RecordedLines {
 const RecordedLines& recorded_lines() {
   static const RecordedLines kLines = [] {
     RecordedLines out;
-    const fs::path traces = fs::path(__FILE__).parent_path().parent_path() / "tests/traces";
+    const fs::path traces = fs::path(ZP_SOURCE_DIR) / "tests/traces";
     std::vector<fs::path> paths;
     for (const auto& entry : fs::recursive_directory_iterator(traces)) {
       if (entry.path().string().find(".jsonl") != std::string::npos) paths.push_back(entry);

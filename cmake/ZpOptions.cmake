@@ -16,6 +16,9 @@ add_library(zeroproof_options INTERFACE)
 target_compile_options(zeroproof_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
   -Wno-missing-field-initializers -Woverloaded-virtual -ffp-contract=off $<$<BOOL:${ZP_WERROR}>:-Werror>)
+# A failed check names its file from the root of the tree: the same words wherever it was built.
+target_compile_options(zeroproof_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 target_include_directories(zeroproof_options INTERFACE ${PROJECT_SOURCE_DIR})
 if(ZP_SANITIZE)
   target_compile_options(zeroproof_options INTERFACE
