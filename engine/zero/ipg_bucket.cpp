@@ -96,8 +96,14 @@ Tensor IpgBucket::reducible(const ZeroParameter& parameter, const Tensor& grad) 
 void IpgBucket::add(const ZeroParameter& parameter, const Tensor& grad) {
   const Entry& entry = entry_places_.at(static_cast<std::size_t>(place_of(parameter)));
   const Span target = values(entry);
-  if (target.tensor == &grad.impl()) return;  // added in place
   kernels_.add(producer(), target, Span::of(grad));
+}
+
+void IpgBucket::renew(const ZeroParameter& parameter, const Tensor& grad) {
+  const Entry& entry = entry_places_.at(static_cast<std::size_t>(place_of(parameter)));
+  if (values(entry).tensor == &grad.impl()) return;  // added in place
+  oversized_.at(static_cast<std::size_t>(entry.oversized)) = reducible(parameter, grad);
+  producer();
 }
 
 Span IpgBucket::values(const Entry& entry) const {

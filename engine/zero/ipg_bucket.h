@@ -55,6 +55,9 @@ class IpgBucket {
   Span append(ZeroParameter& parameter, const Tensor& grad);
   // Adds to the entry that the parameter has.
   void add(const ZeroParameter& parameter, const Tensor& grad);
+  // Of a .grad that stayed where it was: what it has now is the entry, whether autograd added in
+  // place or made another tensor (create_graph).
+  void renew(const ZeroParameter& parameter, const Tensor& grad);
   // The values of an entry, for whoever reduces them.
   Span values(const Entry& entry) const;
   Span filled() const;  // the buffer's part

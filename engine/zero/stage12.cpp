@@ -116,14 +116,17 @@ void Stage12Optimizer::offer(ZeroParameter& parameter) {
     throw EngineError(EngineErrorId::e17, "the gradient of " + parameter.name +
                                               " has already been reduced in this backward");
   }
-  if (joins) {
+  // Stage 2 keeps .grad of its own until the reduction; stage 1 would collect it once more.
+  const bool is_kept = !context_.config.contiguous_gradients && partitions_gradients();
+  if (joins && is_kept) {
+    target.renew(parameter, grad);
+  } else if (joins) {
     target.add(parameter, grad);
   } else {
     const Span values = append(target, parameter, grad);
     if (!partitions_gradients()) add_local_sum(parameter, values);
   }
-  // Stage 2 keeps .grad of its own until the reduction; stage 1 would collect it once more.
-  if (context_.config.contiguous_gradients || !partitions_gradients()) grad = Tensor();
+  if (!is_kept) grad = Tensor();
 }
 
 // What planted faults do with a parameter that comes again in one backward, or too early.

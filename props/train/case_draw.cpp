@@ -5,6 +5,7 @@
 #include "props/train/case_asides.h"
 #include "props/train/case_extras.h"
 #include "props/train/case_limits.h"
+#include "props/train/case_storage.h"
 #include "props/train/draws.h"
 
 namespace zeroproof::train {
@@ -328,7 +329,7 @@ CaseSpec draw_case(std::uint64_t seed) {
     settle(spec);
     settle_structure(spec);
     if (why_invalid(spec).empty())
-      return with_asides(with_limits(with_extras(spec, seed), seed), seed);
+      return with_storage(with_asides(with_limits(with_extras(spec, seed), seed), seed), seed);
   }
 }
 

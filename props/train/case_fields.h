@@ -64,6 +64,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("wrapped", spec.wrapped, 0);
   field("autocasts", spec.autocasts, 0);
   field("blind", spec.blind, 0);
+  field("creates", spec.creates, 0);
 }
 
 template <class Field>
@@ -123,6 +124,8 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("needs_all", spec.needs_all, 0);
   field("is_lifted", spec.is_lifted, 0);
   field("is_wide", spec.is_wide, 0);
+  field("offloads_params", spec.offloads_params, 0);
+  field("masters", spec.masters, 0);
 }
 
 }  // namespace zeroproof::train

@@ -7,6 +7,7 @@
 
 #include "props/train/case_asides.h"
 #include "props/train/case_fields.h"
+#include "props/train/case_storage.h"
 
 namespace zeroproof::train {
 namespace {
@@ -291,7 +292,7 @@ bool has_backward(const CaseSpec& spec, const MicroSpec& micro, int k) {
 // A hook of the user that calls engines; what a tile or a skipped frame does there is its own.
 std::string interrupt_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const auto interrupt = static_cast<Interrupt>(micro.interrupt);
-  if (micro.interrupt < 0 || interrupt > Interrupt::other || micro.interrupt_at < 0 ||
+  if (micro.interrupt < 0 || interrupt > Interrupt::looks || micro.interrupt_at < 0 ||
       micro.interrupt_at > static_cast<int>(spec.calls.size()))
     return "a micro-batch that names no call";
   if ((interrupt == Interrupt::none) != (micro.interrupt_at == 0))
@@ -544,6 +545,7 @@ ZeroConfig config_of(const CaseSpec& spec) {
   config.train_micro_batch_size_per_gpu = 2;
   config.fp16.enabled = precision == Precision::fp16;
   config.bf16.enabled = precision == Precision::bf16;
+  set_storage(spec, config);
   config.torch_autocast.enabled = precision == Precision::autocast;
   if (spec.is_unsafe != 0)
     config.torch_autocast.lower_precision_safe_modules = {"torch.nn.LayerNorm"};
@@ -615,6 +617,7 @@ std::string why_invalid(const CaseSpec& spec) {
   if (std::string problem = option_problem(spec); !problem.empty()) return problem;
   if (std::string problem = update_problem(spec); !problem.empty()) return problem;
   if (std::string problem = need_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = storage_problem(spec); !problem.empty()) return problem;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;

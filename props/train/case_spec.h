@@ -95,7 +95,15 @@ enum class Interrupt : std::uint8_t {
   step,     // refused
   save,     // a checkpoint
   forward,  // once more, without gradients
-  other     // forward and backward of the second engine, for a loss of its own
+  other,    // forward and backward of the second engine, for a loss of its own
+  looks     // at masters and optimizer states
+};
+
+// The dtype of master weights.
+enum class Masters : std::uint8_t {
+  wide,               // float32
+  narrow,             // bf16, on the host; the optimizer's states have it, too
+  narrow_with_states  // the same by bf16_optimizer_states, wherever they are
 };
 
 // Who says that the experts are a leaf module.
@@ -141,6 +149,7 @@ struct MicroSpec {
   int wrapped = 0;         // Wrap, around each forward of the engine
   int autocasts = 0;       // 1: an autocast region of the user is around it
   int blind = 0;           // 1: nobody looks at values in the window that it loads away
+  int creates = 0;         // 1: its backwards leave a graph of their gradients
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -207,6 +216,8 @@ struct CaseSpec {
   int needs_all = 0;  // offload: a step without some gradient is refused, and then one more comes
   int is_lifted = 0;  // fp16: a loss that fits its dtype, and does not when it is scaled
   int is_wide = 0;    // bf16: the sums of a window need the bits of their accumulation dtype
+  int offloads_params = 0;  // stage 3: what is partitioned lives on the host
+  int masters = 0;          // Masters; of a model in bf16
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;

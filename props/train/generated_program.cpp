@@ -156,7 +156,7 @@ class GeneratedWindow {
     is_interrupted_ = !is_lost_;
     train_in_block(micro);
     is_interrupted_ = false;
-    is_retained_ = is_retained_ || micro.keeps == 1;
+    is_retained_ = is_retained_ || micro.keeps == 1 || micro.creates != 0;
     if (micro.keeps == 2 && !is_retained_) record_whole(whole_elements(pass_));
     if (micro.past_engine != 0) differentiate_past_engine();
     if (micro.peeks != 0) peek();
@@ -302,6 +302,8 @@ class GeneratedWindow {
         record_loss(pass_.target().forward(0, next_inputs()).at(0));
         return;
       }
+      case Interrupt::looks:
+        return peek();
       case Interrupt::other: {
         const GradMode enabled(pass_.autograd(), true);
         const Tensor loss = pass_.target().forward(1, next_inputs()).at(0);
@@ -410,8 +412,10 @@ class GeneratedWindow {
     const bool is_undivided = micro.is_undivided != 0;
     const bool is_managed = is_managed_ && spec_.engines == 1;
     if (is_undivided || is_managed || !pass_.is_manual()) {
-      const Tensor returned = pass_.target().backward(
-          0, loss, {.retain_graph = retain_graph, .scale_wrt_gas = !is_undivided});
+      const Tensor returned = pass_.target().backward(0, loss,
+                                                      {.retain_graph = retain_graph,
+                                                       .create_graph = micro.creates != 0,
+                                                       .scale_wrt_gas = !is_undivided});
       if (!reads_rounded(micro)) pass_.target().record("returned", returned);
     } else if (spec_.engines == 2 && pass_.is_manual()) {
       pass_.target().tensor_backward({loss}, {}, retain_graph);  // scaled already

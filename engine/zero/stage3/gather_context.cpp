@@ -1,12 +1,23 @@
 #include "engine/zero/stage3/gather_context.h"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <string>
 
 #include "engine/engine_error.h"
 
 namespace zeroproof {
+namespace {
+
+// Also where they are no numbers.
+bool are_same(const std::vector<double>& values, const std::vector<double>& before) {
+  return std::ranges::equal(values, before, [](double value, double old) {
+    return value == old || (std::isnan(value) && std::isnan(old));
+  });
+}
+
+}  // namespace
 
 GatherContext::GatherContext(ZeroContext& context, ParameterGatherer& gatherer,
                              const TensorList& parameters, std::optional<int> modifier_rank)
@@ -86,7 +97,8 @@ bool GatherContext::is_modified_anywhere() const {
   if (!context_.config.enable_sanity_checks) return false;
   bool is_modified = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i)
-    if (parameters_[i]->parameter().tensor.values() != values_before_[i]) is_modified = true;
+    if (!are_same(parameters_[i]->parameter().tensor.values(), values_before_[i]))
+      is_modified = true;
   if (context_.departs("X15"_bug) && !is_modified) return false;  // nothing to tell anybody
   Stream& stream = context_.compute();
   const Tensor count = context_.runtime.memory().allocate(1, DType::float64);
