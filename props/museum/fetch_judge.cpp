@@ -151,7 +151,7 @@ void FetchJudge::see_retained(const HookEvent& event) {
   const std::string_view name = names_.text(event.name);
   switch (event.kind) {
     case EventKind::engine_call:
-      if (name == "engine.forward" || name == "engine.step") {
+      if (name == "engine.forward" || name == "engine.step" || name == "z3.gathered_parameters") {
         given_up_.clear();
         backwards_ = 0;
       }

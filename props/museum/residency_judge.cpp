@@ -18,7 +18,7 @@ bool runs_in_order(const CaseSpec& spec) {
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || micro.aborts != 0 || micro.throws != 0 ||
            micro.has_bypass + micro.past_engine != 0 || micro.idle_forward == 3 ||
-           micro.overflow != 0 || micro.registers != 0;
+           micro.overflow + micro.lost_overflow != 0 || micro.registers != 0;
   };
   return spec.engines == 1 && spec.granularity == 0 && spec.heads == 1 && spec.is_tiled == 0 &&
          spec.reads == 0 && spec.experts == 0 && !has_checkpoints(spec) &&
@@ -35,7 +35,7 @@ bool uses_own_weights(const CaseSpec& spec) {
   // Two backwards of a module that overlap are one to this judge.
   const auto overlaps = [&](const train::MicroSpec& micro) {
     const bool is_cut =
-        micro.overflow != 0 && std::ranges::any_of(spec.calls, [&](const train::CallSpec& call) {
+        micro.overflow + micro.lost_overflow != 0 && std::ranges::any_of(spec.calls, [&](const train::CallSpec& call) {
           return is_shared(spec, call);
         });
     return is_cut || static_cast<train::Bypass>(micro.has_bypass) == train::Bypass::layer;

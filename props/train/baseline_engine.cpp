@@ -11,6 +11,8 @@
 namespace zeroproof::train {
 namespace {
 
+constexpr double kGradScalerScale = 65536.0;
+
 // x times factor, in double, rounded once.
 Tensor scaled(const Ops& ops, const Tensor& x, double factor, DType dtype) {
   return (Wide::of(ops, x) * factor).rounded(dtype);
@@ -58,10 +60,20 @@ BaselineEngine::BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroCon
                         .momentum_buffer = {}});
   }
   window_.resize(trained_.size());
+  if (has_grad_scaler()) scale_ = kGradScalerScale;
   if (!config.fp16.enabled) return;
   scale_ = config.fp16.loss_scale != 0.0 ? config.fp16.loss_scale
                                          : std::ldexp(1.0, config.fp16.initial_scale_power);
   hysteresis_ = config.fp16.hysteresis;
+}
+
+// torch.amp's; it grows after two thousand steps, which no case has.
+bool BaselineEngine::has_grad_scaler() const {
+  return config_.torch_autocast.enabled && config_.torch_autocast.dtype == DType::float16;
+}
+
+bool BaselineEngine::needs_scaler() const {
+  return config_.fp16.enabled || has_grad_scaler();
 }
 
 // Under autocast, parameters of linear layers travel in its dtype (zero_semantics 6.1); stage 0
@@ -199,13 +211,14 @@ std::vector<FullTensor> BaselineEngine::full_parameters() const {
 
 bool BaselineEngine::overflows() const {
   const bool checks_bf16 = config_.bf16.enabled && config_.bf16.check_grad_overflow;
-  if (!config_.fp16.enabled && !checks_bf16) return false;
+  if (!config_.fp16.enabled && !checks_bf16 && !has_grad_scaler()) return false;
   return !std::ranges::all_of(window_, is_finite);
 }
 
 // The dynamic fp16 scale of zero_semantics 2.19.
 void BaselineEngine::update_scale(bool has_overflow) {
   const Fp16Config& fp16 = config_.fp16;
+  if (has_overflow && has_grad_scaler()) scale_ /= 2.0;
   if (!fp16.enabled || fp16.loss_scale != 0.0 || is_scale_given_) return;
   if (has_overflow) {
     if (fp16.hysteresis == 1 || hysteresis_ == 1) {

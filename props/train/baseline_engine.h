@@ -30,6 +30,7 @@ class BaselineEngine {
   std::size_t trained() const { return trained_.size(); }  // parameters
   std::int64_t elements(std::size_t trained) const { return trained_[trained].parameter.numel(); }
   double loss_scale() const { return scale_; }
+  bool needs_scaler() const;                    // for a manual backward
   void override_loss_scale(double loss_scale);  // for good
 
   // Local sums of one rank, one entry a trained parameter; undefined where there is none.
@@ -51,6 +52,8 @@ class BaselineEngine {
   void drop_window() { window_.assign(window_.size(), Tensor()); }
 
  private:
+  bool has_grad_scaler() const;
+
   struct Trained {
     std::string name;
     Tensor parameter;

@@ -110,7 +110,7 @@ void BaselineTarget::close(Window& window) {
 }
 
 bool BaselineTarget::needs_scaler(std::size_t engine) {
-  return engines_[engine].config().fp16.enabled;
+  return engines_[engine].needs_scaler();
 }
 
 Tensor BaselineTarget::scale(std::size_t engine, const Tensor& loss, bool) {

@@ -65,6 +65,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("autocasts", spec.autocasts, 0);
   field("blind", spec.blind, 0);
   field("creates", spec.creates, 0);
+  field("lost_overflow", spec.lost_overflow, 0);
 }
 
 template <class Field>
@@ -126,6 +127,7 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("is_wide", spec.is_wide, 0);
   field("offloads_params", spec.offloads_params, 0);
   field("masters", spec.masters, 0);
+  field("has_grad_scaler", spec.has_grad_scaler, 0);
 }
 
 }  // namespace zeroproof::train

@@ -207,7 +207,7 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   if (block == Block::no_sync && (spec.stage > 1 || spec.is_unmanaged != 0 || is_boundary))
     return "no_sync where gradients are reduced";
   const auto precision = static_cast<Precision>(spec.precision);
-  const bool checks = precision == Precision::fp16 ||
+  const bool checks = precision == Precision::fp16 || spec.has_grad_scaler != 0 ||
                       (precision == Precision::bf16 && (spec.stage == 1 || spec.stage == 2));
   if (micro.overflow != 0 && !checks) return "an overflow that nobody looks for";
   if (std::string problem = use_problem(spec, micro); !problem.empty()) return problem;

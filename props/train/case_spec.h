@@ -150,6 +150,7 @@ struct MicroSpec {
   int autocasts = 0;       // 1: an autocast region of the user is around it
   int blind = 0;           // 1: nobody looks at values in the window that it loads away
   int creates = 0;         // 1: its backwards leave a graph of their gradients
+  int lost_overflow = 0;   // fp16: k: as `overflow`, in the window that it loads away alone
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -158,6 +159,7 @@ struct CaseSpec {
   static constexpr int kGatherBucket = 200;
   static constexpr double kCustomLossScale = 32.0;
   static constexpr double kLift = 16384.0;
+  static constexpr double kGradScale = 65536.0;  // torch.amp.GradScaler's first one
 
   int ranks = 1;
   int stage = 0;
@@ -218,6 +220,7 @@ struct CaseSpec {
   int is_wide = 0;    // bf16: the sums of a window need the bits of their accumulation dtype
   int offloads_params = 0;  // stage 3: what is partitioned lives on the host
   int masters = 0;          // Masters; of a model in bf16
+  int has_grad_scaler = 0;  // autocast in float16, and a loss whose gradients fit when it is scaled
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;

@@ -34,11 +34,49 @@ void look_from_hooks(CaseSpec& spec, Draws& draws) {
   }
 }
 
+// The scale begins where float16 ends, and falls with each overflow.
+void scale_autocast(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::autocast);
+  spec.has_grad_scaler = 1;
+  for (MicroSpec& micro : spec.micros) {
+    micro.misuse = micro.past_engine = micro.has_bypass = micro.autocasts = micro.gathers = 0;
+    if (draws.one_in(3)) micro.overflow = some_call(spec, draws);
+  }
+}
+
+// What a load brings back of the loss scale is not what the window behind it has.
+void overflow_when_lost(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::fp16);
+  spec.is_dynamic = 1;
+  spec.scaling = draws.below(4);
+  for (MicroSpec& micro : spec.micros) micro.overflow = 0;
+  for (std::size_t i = 0; i < spec.micros.size(); ++i) {
+    MicroSpec& micro = spec.micros[i];
+    if (i % static_cast<std::size_t>(spec.accumulation) != 0 || draws.one_in(3)) continue;
+    if (!loads_away(static_cast<Restores>(micro.restores))) micro.restores = draws.between(1, 3);
+    micro.lost_overflow = some_call(spec, draws);
+  }
+}
+
+// The loss scale has an end, so that nothing else overflows; and where it may.
+bool may_overflow_when_lost(const CaseSpec& spec, std::size_t micro) {
+  const auto overflows = [](const MicroSpec& it) { return it.overflow != 0; };
+  if (static_cast<Precision>(spec.precision) != Precision::fp16 || spec.is_dynamic == 0 ||
+      !loads_away(static_cast<Restores>(spec.micros[micro].restores)) ||
+      std::ranges::any_of(spec.micros, overflows))
+    return false;
+  CaseSpec other = spec;
+  for (MicroSpec& it : other.micros) it.lost_overflow = 0;
+  other.micros[micro].overflow = spec.micros[micro].lost_overflow;
+  return why_invalid(other).empty();
+}
+
 }  // namespace
 
 CaseSpec with_storage(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kStorage[] = {
-      {2, offload_params}, {2, narrow_masters}, {3, create_graphs}, {3, look_from_hooks}};
+  constexpr Addition kStorage[] = {{2, offload_params},     {2, narrow_masters},
+                                   {3, create_graphs},      {3, look_from_hooks},
+                                   {3, overflow_when_lost}, {3, scale_autocast}};
   Draws draws(seed ^ kStorageStream);
   return draws.one_in(4) ? with_each(spec, kStorage, draws) : spec;
 }
@@ -52,8 +90,17 @@ std::string storage_problem(const CaseSpec& spec) {
   // In float16 the eps of Adam is nothing, and what it divides by as well.
   if (masters != Masters::wide && precision != Precision::bf16)
     return "masters of the dtype that they have, or cannot have";
-  for (const MicroSpec& micro : spec.micros) {
+  if (!is_flag(spec.has_grad_scaler)) return "a number out of range";
+  if (spec.has_grad_scaler != 0 &&
+      (precision != Precision::autocast || spec.engines > 1 || spec.is_tiled != 0))
+    return "a GradScaler of what it does not scale";
+  for (std::size_t i = 0; i < spec.micros.size(); ++i) {
+    const MicroSpec& micro = spec.micros[i];
+    if (spec.has_grad_scaler != 0 && micro.misuse + micro.past_engine + micro.has_bypass != 0)
+      return "a GradScaler past its engine";
     if (!is_flag(micro.creates)) return "a number out of range";
+    if (micro.lost_overflow != 0 && !may_overflow_when_lost(spec, i))
+      return "an overflow that no load ends";
     const bool is_engines = spec.is_manual == 0 && spec.is_tiled == 0;
     if (micro.creates != 0 && !is_engines) return "a graph that nobody is asked for";
   }
@@ -65,6 +112,7 @@ void set_storage(const CaseSpec& spec, ZeroConfig& config) {
   const auto masters = static_cast<Masters>(spec.masters);
   config.bf16.master_weights_and_grads = masters != Masters::wide;
   config.bf16.optimizer_states = masters == Masters::narrow_with_states;
+  if (spec.has_grad_scaler != 0) config.torch_autocast.dtype = DType::float16;
 }
 
 }  // namespace zeroproof::train

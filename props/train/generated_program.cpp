@@ -92,7 +92,7 @@ class GeneratedWindow {
       if (collects) engines_->collect_values(true);
       if (restores == Restores::tagged) checkpoints.save("later");
       engines_->take_values();
-      if (spec_.stage < 3) overwrite_weights();
+      if (!is_blind || spec_.stage < 3) overwrite_weights();
       checkpoints.load(tag);
     }
   }
@@ -126,10 +126,24 @@ class GeneratedWindow {
 
   // A load brings back whatever the user did meanwhile.
   void overwrite_weights() {
-    for (std::size_t engine = 0; engine < engines(); ++engine)
+    for (std::size_t engine = 0; engine < engines(); ++engine) {
+      TensorList weights;
       for (const nn::NamedParameter& named : pass_.target().module(engine).named_parameters())
-        pass_.autograd().ops().copy_in_place(
-            named.tensor.detach(), Tensor::full(named.tensor.sizes(), 0.5, named.tensor.dtype()));
+        weights.push_back(named.tensor);
+      if (spec_.stage < 3) {
+        fill(weights, 0.5);
+      } else {
+        engines_->engine(engine).gathered_parameters(weights, 0, [&] {
+          if (pass_.target().rank() == 0) fill(weights, 0.5);
+        });
+      }
+    }
+  }
+
+  void fill(const TensorList& tensors, double value) {
+    for (const Tensor& tensor : tensors)
+      pass_.autograd().ops().copy_in_place(tensor.detach(),
+                                           Tensor::full(tensor.sizes(), value, tensor.dtype()));
   }
 
   // Losses of one forward, in the order in which they are differentiated.
@@ -278,13 +292,17 @@ class GeneratedWindow {
       model_of(pass_, engine)
           .arm({.skips = skips_here(micro, pass_) ? micro.skips : 0,
                 .aborts = aborts_,
-                .overflow = engine == 0 ? micro.overflow : 0,
+                .overflow = engine == 0 ? overflow_of(micro) : 0,
                 .is_infinite = overflows,
                 .expert = next_expert(),
                 .throws = engine == 0 ? throws_ : 0,
                 .interrupts = engine == 0 && is_interrupted_ ? micro.interrupt_at : 0,
                 .on_interrupt = [this, micro] { interrupt(micro); },
                 .is_unread = micro.unread != 0});
+  }
+
+  int overflow_of(const MicroSpec& micro) const {
+    return is_lost_ && micro.lost_overflow != 0 ? micro.lost_overflow : micro.overflow;
   }
 
   // What the user's hook does in the middle of a backward.
@@ -358,6 +376,10 @@ class GeneratedWindow {
     if (micro.has_bypass != 0)
       losses.back() = add(pass_.autograd(), losses.back(), bypass(micro, inputs));
     if (spec_.is_lifted != 0) losses.back() = add(pass_.autograd(), losses.back(), CaseSpec::kLift);
+    if (spec_.has_grad_scaler != 0)
+      for (Tensor& loss : losses)
+        loss = mul(pass_.autograd(), to(pass_.autograd(), loss, DType::float32),
+                   1.0 / CaseSpec::kGradScale);
     return losses;
   }
 

@@ -18,6 +18,12 @@ std::size_t engine_of(const std::string& name, std::size_t engines) {
   return 0;
 }
 
+bool is_scaled(const TrainCell& cell) {
+  const bool has_grad_scaler = cell.config && cell.config->torch_autocast.enabled &&
+                               cell.config->torch_autocast.dtype == DType::float16;
+  return cell.precision == Precision::fp16 || has_grad_scaler;
+}
+
 }  // namespace
 
 TrainFacts facts_of(const TrainScenario& scenario, const TrainCell& cell) {
@@ -26,7 +32,7 @@ TrainFacts facts_of(const TrainScenario& scenario, const TrainCell& cell) {
                    .world_size = cell.world_size,
                    .gradient_accumulation_steps = scenario.accumulation_steps,
                    .forwards = scenario.forwards,
-                   .is_scaled = cell.precision == Precision::fp16,
+                   .is_scaled = is_scaled(cell),
                    .is_manual = cell.backward == BackwardKind::tensor,
                    .is_managed = scenario.is_managed,
                    .is_offloaded = scenario.is_offloaded};
