@@ -151,7 +151,7 @@ void FetchJudge::see_retained(const HookEvent& event) {
   const std::string_view name = names_.text(event.name);
   switch (event.kind) {
     case EventKind::engine_call:
-      if (name == "engine.forward" || name == "engine.step" || name == "z3.gathered_parameters") {
+      if (name == "engine.forward" || name == "engine.step") {
         given_up_.clear();
         backwards_ = 0;
       }
@@ -163,11 +163,18 @@ void FetchJudge::see_retained(const HookEvent& event) {
     case EventKind::zparam_partition:
       if (backwards_ == 0) given_up_.insert(event.params.begin(), event.params.end());
       return;
+    case EventKind::gt_begin:
+      ++graph_tasks_;
+      return;
+    case EventKind::gt_end:
+      --graph_tasks_;
+      return;
     case EventKind::zparam_gather_begin:
       gathering_ = event.params;
       return;
     case EventKind::coll_issue:
-      if (!name.starts_with("all_gather") || backwards_ == 0 || !finding_.empty()) return;
+      if (!name.starts_with("all_gather") || graph_tasks_ == 0) return;
+      if (backwards_ == 0 || !finding_.empty()) return;
       for (const NameId parameter : gathering_)
         if (given_up_.contains(parameter))
           finding_ = fmt::format("{} was given up though its graph is kept, and travels again",

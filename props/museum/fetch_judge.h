@@ -63,6 +63,7 @@ class FetchJudge final : public EventSink {
   std::set<NameId> given_up_;      // in the first backward over a graph
   std::vector<NameId> gathering_;  // the last gather's
   int backwards_ = 0;              // since the last forward
+  int graph_tasks_ = 0;            // that run; outside of them the user gathers
   std::string finding_;
 };
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "engine/engine.h"
 #include "engine/runtime/host/host_world.h"
 #include "model/autocast/autocast.h"
@@ -190,6 +192,16 @@ TEST(GatherContext, Notices_changes_that_no_rank_stands_for) {
                   if (rank == 2) parameters[0].impl().storage->elements.at(0) = 5.0;
                 });
               }));
+  });
+}
+
+// A value that is no number differs from itself, and nobody has changed it.
+TEST(GatherContext, Takes_what_is_no_number_for_unchanged) {
+  with_engine(true, [](Engine& engine, const TensorList& parameters, int rank) {
+    engine.gathered_parameters(parameters, 0, [&] {
+      if (rank == 0) parameters[0].impl().storage->elements.at(0) = std::nan("");
+    });
+    EXPECT_NO_THROW(engine.gathered_parameters(parameters, std::nullopt, [] {}));
   });
 }
 

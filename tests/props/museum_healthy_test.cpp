@@ -131,5 +131,42 @@ INSTANTIATE_TEST_SUITE_P(FailedInCheckpoint, HealthyCase,
             "layers":[{},{}],"calls":[{},{"layer":1}],
             "micros":[{"aborts":1,"is_uncleared":1,"wrapped":1}]})"));
 
+// With create_graph autograd makes another tensor of .grad, which has what a bucket has of it.
+INSTANTIATE_TEST_SUITE_P(GraphOfGradients, HealthyCase,
+                         testing::Values(R"({"stage":2,"is_scattered":1,"layers":[{}],
+            "calls":[{},{"wrap":1}],"micros":[{"creates":1}]})",
+                                         R"({"ranks":2,"stage":3,"layers":[{}],
+            "calls":[{},{"wrap":1}],"micros":[{"creates":1,"keeps":2}]})"));
+
+// A GradScaler begins with what float16 cannot hold, and halves it with each overflow.
+INSTANTIATE_TEST_SUITE_P(GradScaler, HealthyCase,
+                         testing::Values(R"({"precision":3,"has_grad_scaler":1,"layers":[{}],
+            "calls":[{}],"micros":[{},{"overflow":1},{}]})",
+                                         R"({"ranks":2,"stage":3,"precision":3,"is_manual":1,
+            "has_grad_scaler":1,"layers":[{},{}],"calls":[{},{"layer":1}],
+            "micros":[{"overflow":1},{"restores":1}]})"));
+
+// A load brings back what the scaler counted, and all weights, frozen ones too.
+INSTANTIATE_TEST_SUITE_P(LostOverflow, HealthyCase,
+                         testing::Values(R"({"stage":1,"precision":2,"is_dynamic":1,"scaling":1,
+            "layers":[{}],"calls":[{}],"micros":[{"restores":1,"lost_overflow":1},{},{}]})",
+                                         R"({"ranks":2,"stage":3,"precision":2,"is_dynamic":1,
+            "layers":[{"is_frozen":1},{}],"calls":[{},{"layer":1}],
+            "micros":[{"restores":3,"lost_overflow":1},{}]})"));
+
+// Partitions on the host, and masters as narrow as the model.
+INSTANTIATE_TEST_SUITE_P(Storage, HealthyCase,
+                         testing::Values(R"({"ranks":2,"stage":3,"offloads_params":1,
+            "is_offloaded":1,"layers":[{}],"calls":[{}],"micros":[{},{}]})",
+                                         R"({"ranks":2,"stage":2,"precision":1,"masters":2,
+            "layers":[{}],"calls":[{}],"micros":[{},{}]})",
+                                         R"({"ranks":2,"stage":3,"precision":1,"masters":1,
+            "is_offloaded":1,"layers":[{}],"calls":[{}],"micros":[{"restores":1},{}]})"));
+
+// A gather context of the user's leaves what a retained graph keeps to be gathered again.
+INSTANTIATE_TEST_SUITE_P(RetainedAndGathered, HealthyCase,
+                         testing::Values(R"({"ranks":2,"stage":3,"heads":2,"layers":[{},{}],
+            "calls":[{},{"layer":1}],"micros":[{"restores":2}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum
