@@ -145,7 +145,7 @@ double Engine::Core::leaf_factor() const {
   const bool is_pre_user = !tasks_.empty() ? tasks_.back().is_pre_user : context.is_inside_forward;
   if (is_pre_user) {
     if (context.has(Quirk::h10_stale_boundary_before_prologue)) return 1.0;
-    return context.loss_scaler.scale() / gas();
+    return (context.departs("Y11"_bug) ? 1.0 : context.loss_scaler.scale()) / gas();
   }
   const bool is_before_prologue = !tasks_.empty() && !tasks_.back().has_prologue;
   if (context.autograd.global().managed_backwards > 0) {
@@ -282,7 +282,8 @@ void Engine::Core::on_graph_task_end(GraphTaskId task, bool raised) {
   tasks_.pop_back();
   // A backward that fails before any hook of ours has had its scale all the same: the next one
   // needs another.
-  if (raised && is_users && !context.has(Quirk::h1_abort_leaks_state)) is_scale_called_ = false;
+  const bool is_left = context.has(Quirk::h1_abort_leaks_state) || context.departs("Y07"_bug);
+  if (raised && is_users && !is_left) is_scale_called_ = false;
   if (!is_transform) policy->on_graph_task_end(*this, task, raised);
   if (context.departs("A12"_bug) && !tasks_.empty() && !raised) optimizer->reduce_gradients();
 }

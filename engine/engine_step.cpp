@@ -74,7 +74,7 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
                       .loss_scale = context.loss_scaler.scale()});
   optimizer->zero_grad();
   ran_epilogue_ = false;
-  has_scaled_gradients_ = false;
+  if (outcome.is_applied || !context.departs("Y20"_bug)) has_scaled_gradients_ = false;
   if (context.departs("V06"_bug)) boundary_override_.reset();  // it was for this window
   ++counters.global_steps;
   if (outcome.has_overflow) ++counters.skipped_steps;

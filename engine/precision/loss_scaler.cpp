@@ -86,7 +86,8 @@ void LossScaler::update_dynamic(bool has_overflow) {
     if (!is_tolerated || planted_ != "X08"_bug) last_overflow_ = iteration_;
   } else {
     const std::int64_t stable = iteration_ - last_overflow_ - 1;
-    const bool is_grown = stable > 0 && stable % window_ == 0;
+    const bool is_due = planted_ == "Y02"_bug ? stable >= window_ : stable % window_ == 0;
+    const bool is_grown = stable > 0 && is_due;
     if (restores_hysteresis_ || is_grown) hysteresis_ = configured_hysteresis_;
     if (is_grown) scale_ *= kScaleFactor;
   }

@@ -29,8 +29,9 @@ FlatGroup::FlatGroup(ZeroContext& context, std::vector<ZeroParameter*> parameter
       master_(context.runtime.memory().allocate(own_.elements, context.config.master_dtype(),
                                                 optimizer_placement(context.config))),
       optimizer_(context.runtime, context.config, own_.elements),
-      window_(context.runtime.memory().allocate(own_.elements, context.config.accumulation_dtype(),
-                                                optimizer_placement(context.config))) {
+      window_(context.runtime.memory().allocate(
+          own_.elements, context.config.accumulation_dtype(),
+          context.departs("Y17"_bug) ? Placement::device : optimizer_placement(context.config))) {
   Kernels& kernels = context.kernels();
   kernels.fill(context.compute(), Span::of(flat_), 0.0);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -110,8 +111,9 @@ void FlatGroup::update_part(Span gradient, const GradientDivisor& divisor, const
   const bool is_left = context_.departs("F32"_bug) && context_.config.is_offloaded();
   const auto of = [&part](Span span) { return span.part(part.begin, part.elements); };
   const Span values = is_left ? Span{} : of(own_values());
-  optimizer_.update_part(context_.compute(), part.begin, of(Span::of(master_)), of(gradient),
-                         divisor, values);
+  const std::int64_t begin = context_.departs("Y13"_bug) ? 0 : part.begin;
+  optimizer_.update_part(context_.compute(), begin, of(Span::of(master_)), of(gradient), divisor,
+                         values);
 }
 
 void FlatGroup::write_back() {

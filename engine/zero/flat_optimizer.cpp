@@ -91,6 +91,7 @@ StepOutcome FlatOptimizer::step() {
                                              .norm = [this] { return norm(); },
                                              .squares = [this] { return squares(); }});
   if (plan.outcome.is_applied) update_parameters(plan.divisor);
+  if (!plan.outcome.is_applied && context_.departs("Y16"_bug)) count_replayed_step();
   drop_gradients();
   return plan.outcome;
 }

@@ -115,7 +115,7 @@ void FlatOptimizer::load(const std::vector<FullTensor>& parameters,
     if (!context_.departs("U05"_bug)) group.write_back();
   }
   for (const ZeroParameter& parameter : context_.parameters) {
-    if (slot(parameter).group != nullptr) continue;
+    if (slot(parameter).group != nullptr || context_.departs("Y15"_bug)) continue;
     const auto at = std::ranges::find(parameters, parameter.name, &FullTensor::name);
     ZP_CHECK(at != parameters.end(), "a checkpoint was verified to have " + parameter.name);
     context_.kernels().write(context_.compute(), Span::of(parameter.tensor), at->values);

@@ -28,12 +28,13 @@ void Stage0Optimizer::reduce(FlatGroup& group) {
   const ZeroConfig& config = context_.config;
   Kernels& kernels = context_.kernels();
   Stream& stream = context_.compute();
-  const DType wire = config.communication_dtype();
+  const DType wire =
+      context_.departs("Y14"_bug) ? group.window().dtype() : config.communication_dtype();
   const std::int64_t padding = group.partition().padding();
   const std::int64_t elements = group.partition().elements() - padding;
   if (!group.has_window() && group.window().dtype() == wire && !config.is_offloaded()) {
     const Span window = group.unwritten_window();
-    kernels.fill(stream, window.part(elements, padding), 0.0);
+    if (!context_.departs("Y01"_bug)) kernels.fill(stream, window.part(elements, padding), 0.0);
     all_reduce(flatten(group, window.part(0, elements)));
     group.keep_window();
     return;

@@ -149,7 +149,8 @@ bool Stage12Optimizer::is_departed_twice(ZeroParameter& parameter, bool joins) {
 // Stage 1 with overlap: the gradient comes with the sum of the micro-batches before.
 void Stage12Optimizer::add_local_sum(const ZeroParameter& parameter, Span values) {
   Tensor& sum = accumulated(parameter);
-  if (!sum.is_defined() || progress(parameter).is_sum_taken) return;
+  const bool is_taken = progress(parameter).is_sum_taken && !context_.departs("Y05"_bug);
+  if (!sum.is_defined() || is_taken) return;
   context_.kernels().add(context_.compute(), values, Span::of(sum));
   progress(parameter).is_sum_taken = true;
   if (context_.departs("X20"_bug)) sum = {};  // it is in the bucket now
@@ -263,8 +264,8 @@ void Stage12Optimizer::commit() {
   }
   for (ZeroParameter& parameter : context_.parameters) {
     if (progress(parameter).is_sum_taken) accumulated(parameter) = {};
-    if (progress(parameter).has_contributed)
-      is_used_[static_cast<std::size_t>(parameter.id.value)] = true;
+    if (progress(parameter).has_contributed || context_.departs("Y06"_bug))
+      is_used_[static_cast<std::size_t>(parameter.id.value)] = progress(parameter).has_contributed;
     progress(parameter) = {};
   }
   window_holds_ = overwrites ? 1 : window_holds_ + 1;

@@ -9,11 +9,26 @@
 namespace zeroproof::museum {
 namespace {
 
+constexpr std::int64_t kPaddingMax = 16;  // elements
+
 std::int64_t trained_elements(const train::CaseSpec& spec) {
   std::int64_t elements = 0;
   for (const train::LayerSpec& layer : spec.layers)
     if (layer.is_frozen == 0) elements += layer.outputs * (layer.inputs + layer.has_bias);
   return elements;
+}
+
+DType wire_dtype_of(const train::CaseSpec& spec) {
+  const ZeroConfig config = train::cell_of(spec).config.value_or(ZeroConfig{});
+  return config.communication_dtype();
+}
+
+// One for all that is trained, which is more than its padding.
+bool has_one_reduction(const train::CaseSpec& spec) {
+  const auto is_part = [](const train::LayerSpec& layer) { return layer.is_weight_frozen != 0; };
+  return spec.stage == 0 && spec.engines == 1 && spec.groups == 1 && spec.experts == 0 &&
+         static_cast<train::Precision>(spec.precision) != train::Precision::autocast &&
+         trained_elements(spec) > kPaddingMax && std::ranges::none_of(spec.layers, is_part);
 }
 
 }  // namespace
@@ -24,6 +39,9 @@ CostJudge::CostJudge(const train::CaseSpec& spec, const NameTable& names)
       bucket_(std::min<std::int64_t>(spec.bucket, trained_elements(spec))),
       has_one_dtype_(spec.engines == 1 && spec.is_tiled == 0 &&
                      static_cast<train::Precision>(spec.precision) != train::Precision::autocast),
+      is_wire_judged_(has_one_reduction(spec)),
+      wire_item_bytes_(item_bytes(wire_dtype_of(spec))),
+      wire_bytes_(trained_elements(spec) * wire_item_bytes_),
       has_one_graph_(std::ranges::none_of(
           spec.micros, [](const train::MicroSpec& micro) { return micro.outstanding != 0; })) {}
 
@@ -44,6 +62,7 @@ void CostJudge::on_event(const HookEvent& event) {
     case EventKind::bucket_add:
       return see_add(event);
     case EventKind::coll_issue:
+      see_wire(event);
       if (event.bytes == 0 && collective_finding_.empty() && !is_check(event))
         collective_finding_ = fmt::format("{} of no bytes", names_.text(event.name));
       return;
@@ -62,6 +81,17 @@ void CostJudge::on_event(const HookEvent& event) {
     default:
       return;
   }
+}
+
+// Stage 0 reduces all gradients of a window at once, in the dtype of the wire. Beside them it
+// agrees on numbers, which are less than that.
+void CostJudge::see_wire(const HookEvent& event) {
+  if (!is_wire_judged_ || !collective_finding_.empty()) return;
+  if (names_.text(event.name) != "all_reduce" || event.bytes < wire_bytes_ / 4) return;
+  if (event.bytes < wire_bytes_ || event.bytes > wire_bytes_ + kPaddingMax * wire_item_bytes_)
+    collective_finding_ =
+        fmt::format("all gradients travel in {} bytes, and have {} each on a wire of {}",
+                    event.bytes, wire_item_bytes_, wire_bytes_);
 }
 
 // Stage 3 tells the others an order of no modules.

@@ -30,14 +30,18 @@ class CostJudge final : public EventSink {
   bool is_check(const HookEvent& event) const;
   bool is_in_backward(const HookEvent& event) const;
   static bool ends_reduction(std::string_view method);
+  void see_wire(const HookEvent& event);
   void see_flush(const HookEvent& event);
   void see_add(const HookEvent& event);
   void see_epilogue(EngineId engine);
 
   const train::CaseSpec& spec_;
   const NameTable& names_;
-  std::int64_t bucket_;                  // elements that one flush can hold
-  bool has_one_dtype_;                   // all gradients share a bucket
+  std::int64_t bucket_;  // elements that one flush can hold
+  bool has_one_dtype_;   // all gradients share a bucket
+  bool is_wire_judged_;  // one all-reduce has all gradients
+  std::int64_t wire_item_bytes_;
+  std::int64_t wire_bytes_;              // of all gradients, without padding
   bool has_one_graph_;                   // at a time
   std::int64_t filled_ = 0;              // elements since the last flush
   std::optional<std::int64_t> flushed_;  // elements of the last flush of the running backward

@@ -5,17 +5,12 @@
 #include <algorithm>
 #include <array>
 
+#include "props/train/case_storage.h"
+
 namespace zeroproof::museum {
 namespace {
 
 using train::CaseSpec;
-
-std::int64_t elements_of(const CaseSpec& spec) {
-  std::int64_t elements = spec.experts != 0 ? 8 : 0;
-  for (const train::LayerSpec& layer : spec.layers)
-    elements += layer.outputs * (layer.inputs + layer.has_bias);
-  return elements;
-}
 
 // Elements of all that a module fetches, at most. `reads`: what is read past its layer.
 std::int64_t elements_of_module(const CaseSpec& spec, std::string_view module) {
@@ -47,7 +42,7 @@ bool follows_any_order(const CaseSpec& spec) {
   // A bypass is one more use of its layer; a transform has a backward of its own. What throws
   // leaves the order in its middle.
   const auto leaves = [](const train::MicroSpec& micro) {
-    return micro.aborts != 0 || is_refused_late(micro) || micro.throws != 0 ||
+    return has_abort(micro) || is_refused_late(micro) || micro.throws != 0 ||
            micro.has_bypass + micro.past_engine != 0 || micro.looks != 0 ||
            micro.idle_forward == 3 || micro.registers != 0;
   };
@@ -70,7 +65,7 @@ std::int64_t judged_reuse(const CaseSpec& spec) {
 // Two backwards over one forward, and nothing else that gathers.
 bool retains_graphs(const CaseSpec& spec) {
   const auto is_plain = [](const train::MicroSpec& micro) {
-    return micro.outstanding == 0 && micro.idle_forward != 3 && micro.aborts == 0 &&
+    return micro.outstanding == 0 && micro.idle_forward != 3 && !has_abort(micro) &&
            micro.has_bypass + micro.past_engine == 0 && micro.gathers == 0 && micro.looks == 0;
   };
   // The second backward alone reaches the last call, which reclaims nothing that others hold.
@@ -98,7 +93,7 @@ bool is_all_persistent(const CaseSpec& spec) {
 }
 
 bool has_room_for_all(const CaseSpec& spec) {
-  return spec.prefetch > elements_of(spec) && spec.live >= CaseSpec::kManyElements;
+  return spec.prefetch > train::travelling_elements(spec) && spec.live >= CaseSpec::kManyElements;
 }
 
 }  // namespace

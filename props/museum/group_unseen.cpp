@@ -178,6 +178,37 @@ constexpr std::array kFaults = {
     Fault{"X20",
           "the local sum of the micro-batches before is given up when it is packed and not when "
           "the backward is complete"},
+    Fault{"Y01",
+          "the padding behind the gradients of stage 0 is not cleared, and counts in the norm"},
+    Fault{"Y02", "once the window of good steps is full, the loss scale grows in every step"},
+    Fault{"Y03", "a step of stage 3 that overflows does not gather persistent parameters again"},
+    Fault{"Y04", "the computation never waits for the all-gathers that run beside an update"},
+    Fault{"Y05",
+          "a local sum is added once more for a parameter that comes again behind a flush of the "
+          "same backward"},
+    Fault{"Y06", "which parameters had a gradient is that of the last backward, not of the window"},
+    Fault{"Y07",
+          "a backward that fails before any hook of the engine leaves its scale() valid for the "
+          "next one"},
+    Fault{"Y08", "parameters that are whole already fill the prefetch bucket"},
+    Fault{"Y09", "the changes of rank 0 are taken over, whoever modifier_rank names"},
+    Fault{"Y10",
+          "the first read of another module's parameter is no use of it, so its owner releases it "
+          "under the reader"},
+    Fault{"Y11", "gradients of a backward inside a forward get no loss scale"},
+    Fault{"Y12",
+          "live parameters count without the rank's own part, so that ranks gather different "
+          "things ahead"},
+    Fault{"Y13", "an update by parts uses the moments of the slice's beginning for every part"},
+    Fault{"Y14", "stage 0 ignores communication_data_type"},
+    Fault{"Y15", "parameters that are not trained are not loaded from a checkpoint"},
+    Fault{"Y16", "a step that overflows counts for Adam's bias correction all the same"},
+    Fault{"Y17", "with an offloaded optimizer the window of gradients is on the device"},
+    Fault{"Y18",
+          "the host waits for the newest reduction instead of the oldest of those under way"},
+    Fault{"Y19", "a forward of skipped frames claims only what it gathered itself"},
+    Fault{"Y20",
+          "behind a step that overflowed the window counts as having scaled gradients still"},
 };
 
 // Nobody has said beforehand what has to catch them.

@@ -16,7 +16,7 @@ using train::CaseSpec;
 bool runs_in_order(const CaseSpec& spec) {
   const auto is_used_again = [&](const train::CallSpec& call) { return is_shared(spec, call); };
   const auto leaves = [](const train::MicroSpec& micro) {
-    return micro.outstanding != 0 || micro.aborts != 0 || micro.throws != 0 ||
+    return micro.outstanding != 0 || has_abort(micro) || micro.throws != 0 ||
            micro.has_bypass + micro.past_engine != 0 || micro.idle_forward == 3 ||
            micro.overflow + micro.lost_overflow != 0 || micro.registers != 0;
   };
@@ -29,15 +29,15 @@ bool runs_in_order(const CaseSpec& spec) {
 // Modules use their own weights alone, without a recompute, and no backward fails.
 bool uses_own_weights(const CaseSpec& spec) {
   const auto leaves = [](const train::MicroSpec& micro) {
-    return micro.outstanding != 0 || micro.aborts != 0 || micro.throws != 0 ||
+    return micro.outstanding != 0 || has_abort(micro) || micro.throws != 0 ||
            micro.idle_forward == 3 || micro.looks != 0 || micro.misuse != 0 || micro.registers != 0;
   };
   // Two backwards of a module that overlap are one to this judge.
   const auto overlaps = [&](const train::MicroSpec& micro) {
-    const bool is_cut =
-        micro.overflow + micro.lost_overflow != 0 && std::ranges::any_of(spec.calls, [&](const train::CallSpec& call) {
-          return is_shared(spec, call);
-        });
+    const bool is_cut = micro.overflow + micro.lost_overflow != 0 &&
+                        std::ranges::any_of(spec.calls, [&](const train::CallSpec& call) {
+                          return is_shared(spec, call);
+                        });
     return is_cut || static_cast<train::Bypass>(micro.has_bypass) == train::Bypass::layer;
   };
   return spec.engines == 1 && spec.granularity == 0 && spec.reads == 0 && spec.returns == 0 &&

@@ -227,7 +227,7 @@ class CaseDraw {
     if (draws_.one_in(3)) spec_.rule = draws_.between(1, 2);
     spec_.scaling = draws_.below(4);
     spec_.is_unchecked = draws_.flag(6);
-    if (draws_.one_in(3)) spec_.gather_bucket = draws_.of({1, 3, 7});
+    if (draws_.one_in(3)) spec_.gather_bucket = draws_.of({2, 4, 8});
   }
 
   Draws& draws_;

@@ -66,6 +66,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("blind", spec.blind, 0);
   field("creates", spec.creates, 0);
   field("lost_overflow", spec.lost_overflow, 0);
+  field("aborts_on_loss", spec.aborts_on_loss, 0);
 }
 
 template <class Field>
@@ -128,6 +129,8 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("offloads_params", spec.offloads_params, 0);
   field("masters", spec.masters, 0);
   field("has_grad_scaler", spec.has_grad_scaler, 0);
+  field("holds", spec.holds, 0);
+  field("is_wire_narrow", spec.is_wire_narrow, 0);
 }
 
 }  // namespace zeroproof::train

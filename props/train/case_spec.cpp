@@ -155,7 +155,7 @@ std::string visit_problem(const CaseSpec& spec, const MicroSpec& micro) {
       spec.layers.front().outputs > 0 && std::ranges::any_of(spec.calls, [](const CallSpec& call) {
         return call.layer == 0 && call.wrap == 0;
       });
-  if (is_of_weight && (!has_weight || spec.heads == 2 || micro.skips != 0 || micro.aborts != 0 ||
+  if (is_of_weight && (!has_weight || spec.heads == 2 || micro.skips != 0 || has_abort(micro) ||
                        spec.plain_linear != 0 || spec.granularity != 0))
     return "a linear function of a weight that is not there in its backward";
   return {};
@@ -359,7 +359,7 @@ bool does_throw(const CaseSpec& spec, const MicroSpec& micro) {
 // Section 5 of zero_semantics: every graph that claims something has one backward.
 bool can_skip_frames(const CaseSpec& spec) {
   const auto is_plain = [&](const MicroSpec& micro) {
-    return micro.idle_forward <= 1 && micro.aborts == 0 && micro.has_bypass == 0 &&
+    return micro.idle_forward <= 1 && !has_abort(micro) && micro.has_bypass == 0 &&
            micro.registers == 0 && (micro.throws == 0 || does_throw(spec, micro));
   };
   return spec.skips_frames == 1 && spec.stage == 3 && spec.engines == 1 && spec.heads == 1 &&
@@ -581,7 +581,7 @@ int CaseSpec::forwards() const {
     if (i % static_cast<std::size_t>(accumulation) == 0) count = 0;
     const MicroSpec& micro = micros[i];
     count += (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) +
-             (micro.idle_forward != 0 ? 1 : 0) + (micro.aborts != 0 ? 1 : 0) +
+             (micro.idle_forward != 0 ? 1 : 0) + (has_abort(micro) ? 1 : 0) +
              (micro.throws != 0 ? 1 : 0) + (micro.abandons != 0 ? 1 : 0) +
              (is_refused_late(micro) ? 1 : 0) + micro.past_engine +
              interrupting_forwards(*this, micro) +
@@ -634,7 +634,8 @@ std::string why_invalid(const CaseSpec& spec) {
       return problem;
   }
   if (std::string problem = width_problem(spec); !problem.empty()) return problem;
-  const auto of_sums = static_cast<Precision>(spec.is_wide != 0 ? 0 : spec.precision);
+  const int exact = spec.is_wire_narrow != 0 ? static_cast<int>(Precision::bf16) : spec.precision;
+  const auto of_sums = static_cast<Precision>(spec.is_wide != 0 ? 0 : exact);
   if (spec.forwards() * spec.ranks * spec.uses() > significand_bits(of_sums))
     return "more contributions than bits";
   if (const auto valid = validate(config_of(spec)); !valid) return valid.error().text;

@@ -150,6 +150,8 @@ struct MicroSpec {
   int autocasts = 0;       // 1: an autocast region of the user is around it
   int blind = 0;           // 1: nobody looks at values in the window that it loads away
   int creates = 0;         // 1: its backwards leave a graph of their gradients
+  int aborts_on_loss = 0;  // 1: a backward before throws at its loss; 2: a manual one, and another
+                           // follows that nobody scaled
   int lost_overflow = 0;   // fp16: k: as `overflow`, in the window that it loads away alone
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
@@ -220,6 +222,8 @@ struct CaseSpec {
   int is_wide = 0;    // bf16: the sums of a window need the bits of their accumulation dtype
   int offloads_params = 0;  // stage 3: what is partitioned lives on the host
   int masters = 0;          // Masters; of a model in bf16
+  int holds = 0;            // what the root reads it uses behind all calls
+  int is_wire_narrow = 0;   // float32: gradients travel in bf16
   int has_grad_scaler = 0;  // autocast in float16, and a loss whose gradients fit when it is scaled
 
   std::vector<LayerSpec> layers;
@@ -250,9 +254,13 @@ inline bool is_flag(int value) {
   return value == 0 || value == 1;
 }
 
+inline bool has_abort(const MicroSpec& micro) {
+  return micro.aborts != 0 || micro.aborts_on_loss != 0;
+}
+
 // A manual backward that is refused at its end, because nobody scaled its loss (E2).
 inline bool is_refused_late(const MicroSpec& micro) {
-  return static_cast<Misuse>(micro.misuse) == Misuse::unscaled_manual;
+  return static_cast<Misuse>(micro.misuse) == Misuse::unscaled_manual || micro.aborts_on_loss == 2;
 }
 
 // Why the case makes no sense (a call of a layer that is not there, a configuration that every

@@ -34,6 +34,35 @@ void look_from_hooks(CaseSpec& spec, Draws& draws) {
   }
 }
 
+// A window ends with a backward that comes to nothing, at the loss itself.
+void fail_on_losses(CaseSpec& spec, Draws& draws) {
+  const bool is_scaled =
+      static_cast<Precision>(spec.precision) == Precision::fp16 && spec.is_manual != 0;
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(2)) continue;
+    micro.aborts = 0;
+    micro.aborts_on_loss = is_scaled ? draws.between(1, 2) : 1;
+    micro.is_uncleared = draws.flag(2);
+  }
+}
+
+void hold_read(CaseSpec& spec, Draws& draws) {
+  if (spec.reads == 0) spec.reads = some_layer(spec, draws);
+  spec.reads_late = 0;
+  spec.holds = 1;
+}
+
+void narrow_wire(CaseSpec& spec, Draws&) {
+  spec.precision = static_cast<int>(Precision::float32);
+  spec.is_wire_narrow = 1;
+}
+
+// Some parameters stay, and there is room for just the others.
+void fill_prefetch(CaseSpec& spec, Draws& draws) {
+  spec.persistence = draws.between(1, 6);
+  spec.prefetch = travelling_elements(spec) + 1;
+}
+
 // The scale begins where float16 ends, and falls with each overflow.
 void scale_autocast(CaseSpec& spec, Draws& draws) {
   spec.precision = static_cast<int>(Precision::autocast);
@@ -71,14 +100,38 @@ bool may_overflow_when_lost(const CaseSpec& spec, std::size_t micro) {
   return why_invalid(other).empty();
 }
 
+std::string loss_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  if (micro.aborts_on_loss < 0 || micro.aborts_on_loss > 2) return "a number out of range";
+  if (micro.aborts_on_loss == 0) return {};
+  if (micro.aborts != 0 || spec.is_tiled != 0 || spec.engines > 1 || micro.wrapped != 0)
+    return "a loss that cannot fail alone";
+  const bool is_scaled =
+      static_cast<Precision>(spec.precision) == Precision::fp16 && spec.is_manual != 0;
+  return micro.aborts_on_loss == 1 || (is_scaled && spec.skips_frames == 0)
+             ? ""
+             : "a loss that needs no scale";
+}
+
 }  // namespace
 
 CaseSpec with_storage(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kStorage[] = {{2, offload_params},     {2, narrow_masters},
-                                   {3, create_graphs},      {3, look_from_hooks},
-                                   {3, overflow_when_lost}, {3, scale_autocast}};
+  constexpr Addition kStorage[] = {
+      {2, offload_params},     {2, narrow_masters}, {3, create_graphs},  {3, look_from_hooks},
+      {3, overflow_when_lost}, {3, scale_autocast}, {3, fail_on_losses}, {3, hold_read},
+      {3, narrow_wire},        {3, fill_prefetch}};
   Draws draws(seed ^ kStorageStream);
   return draws.one_in(4) ? with_each(spec, kStorage, draws) : spec;
+}
+
+int travelling_elements(const CaseSpec& spec) {
+  const auto travels = [&](int elements) {
+    const bool may_stay = spec.persistence_all >= CaseSpec::kManyElements;
+    return may_stay && elements <= spec.persistence ? 0 : elements;
+  };
+  int elements = spec.experts != 0 ? 2 * travels(4) : 0;
+  for (const LayerSpec& layer : spec.layers)
+    elements += travels(layer.outputs * layer.inputs) + travels(layer.outputs * layer.has_bias);
+  return elements;
 }
 
 std::string storage_problem(const CaseSpec& spec) {
@@ -90,6 +143,14 @@ std::string storage_problem(const CaseSpec& spec) {
   // In float16 the eps of Adam is nothing, and what it divides by as well.
   if (masters != Masters::wide && precision != Precision::bf16)
     return "masters of the dtype that they have, or cannot have";
+  // Offloaded, they are rounded to their masters before their norm is taken.
+  if (masters != Masters::wide && spec.accumulates_float32 != 0)
+    return "sums wider than their masters";
+  if (!is_flag(spec.holds) || !is_flag(spec.is_wire_narrow)) return "a number out of range";
+  if (spec.holds != 0 && (spec.reads == 0 || spec.reads_late + spec.skips_frames != 0))
+    return "nothing to hold";
+  if (spec.is_wire_narrow != 0 && (precision != Precision::float32 || spec.is_wide != 0))
+    return "a wire that is no narrower";
   if (!is_flag(spec.has_grad_scaler)) return "a number out of range";
   if (spec.has_grad_scaler != 0 &&
       (precision != Precision::autocast || spec.engines > 1 || spec.is_tiled != 0))
@@ -99,6 +160,7 @@ std::string storage_problem(const CaseSpec& spec) {
     if (spec.has_grad_scaler != 0 && micro.misuse + micro.past_engine + micro.has_bypass != 0)
       return "a GradScaler past its engine";
     if (!is_flag(micro.creates)) return "a number out of range";
+    if (std::string problem = loss_problem(spec, micro); !problem.empty()) return problem;
     if (micro.lost_overflow != 0 && !may_overflow_when_lost(spec, i))
       return "an overflow that no load ends";
     const bool is_engines = spec.is_manual == 0 && spec.is_tiled == 0;
@@ -107,11 +169,26 @@ std::string storage_problem(const CaseSpec& spec) {
   return {};
 }
 
+std::int64_t offloaded_bytes(const CaseSpec& spec) {
+  std::int64_t trained = 0;
+  for (const LayerSpec& layer : spec.layers) {
+    const int weight = layer.is_weight_frozen != 0 ? 0 : layer.outputs * layer.inputs;
+    if (layer.is_frozen == 0) trained += weight + layer.outputs * layer.has_bias;
+  }
+  const auto precision = static_cast<Precision>(spec.precision);
+  const bool is_half = precision == Precision::bf16 || precision == Precision::fp16;
+  const int master = static_cast<Masters>(spec.masters) == Masters::wide ? 4 : 2;
+  const int moments = spec.is_sgd == 0 ? 2 : spec.rule != 0 ? 1 : 0;
+  const int window = is_half && spec.accumulates_float32 == 0 ? 2 : 4;
+  return trained / spec.ranks * spec.engines * (master * (1 + moments) + window);
+}
+
 void set_storage(const CaseSpec& spec, ZeroConfig& config) {
   if (spec.offloads_params != 0) config.offload_param = OffloadDevice::cpu;
   const auto masters = static_cast<Masters>(spec.masters);
   config.bf16.master_weights_and_grads = masters != Masters::wide;
   config.bf16.optimizer_states = masters == Masters::narrow_with_states;
+  if (spec.is_wire_narrow != 0) config.communication_data_type = DType::bfloat16;
   if (spec.has_grad_scaler != 0) config.torch_autocast.dtype = DType::float16;
 }
 

@@ -34,12 +34,6 @@ Tensor with_backward(Autograd& ag, const char* name, const Tensor& x,
   return apply_function(ag, function, {x}).at(0);
 }
 
-// x, whose backward throws once.
-Tensor raising(Autograd& ag, const Tensor& x) {
-  return with_backward(ag, "RaiseBackward", x,
-                       [](const Tensor&) -> Tensor { throw Injected("injected"); });
-}
-
 // x, in whose backward the user's own code runs.
 Tensor interrupted(Autograd& ag, const Tensor& x, const std::function<void()>& run) {
   return with_backward(ag, "UserBackward", x, [&ag, run](const Tensor& grad) {
@@ -145,15 +139,23 @@ class Reading final {
       : layer_(layer), factor_(std::ldexp(1.0, calls)), is_registered_(is_registered) {}
 
   TensorList operator()(Autograd& ag, const TensorList& inputs) const {
+    return used(ag, read(), inputs);
+  }
+
+  // The weight; undefined where the layer has none.
+  Tensor read() const {
     for (const nn::NamedModule& owner : layer_.named_modules()) {
       const std::vector<Tensor*> own = owner.module->own_parameters();
       if (own.empty()) continue;
-      const Tensor factor = mul(ag, inputs.at(1), factor_);
-      const Tensor& weight = is_registered_ ? *own.front() : owner.module->read(*own.front());
-      const Tensor total = sum(ag, weight);
-      return {add(ag, inputs.at(0), mul(ag, factor, total)), inputs.at(1)};
+      return is_registered_ ? *own.front() : owner.module->read(*own.front());
     }
-    return inputs;
+    return {};
+  }
+
+  TensorList used(Autograd& ag, const Tensor& weight, const TensorList& inputs) const {
+    if (!weight.is_defined()) return inputs;
+    const Tensor factor = mul(ag, inputs.at(1), factor_);
+    return {add(ag, inputs.at(0), mul(ag, factor, sum(ag, weight))), inputs.at(1)};
   }
 
  private:
@@ -225,6 +227,11 @@ std::vector<TensorList> tiles_of(Autograd& ag, const TensorList& h) {
 }
 
 }  // namespace
+
+Tensor raising(Autograd& ag, const Tensor& x) {
+  return with_backward(ag, "RaiseBackward", x,
+                       [](const Tensor&) -> Tensor { throw Injected("injected"); });
+}
 
 GeneratedModel::GeneratedModel(const ModelOptions& options, bool is_truth)
     : spec_(*options.spec), options_(options), is_truth_(is_truth) {
@@ -344,7 +351,10 @@ TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const
                             : spec_.heads == 2 || spec_.is_tiled != 0
                                 ? static_cast<std::size_t>(spec_.heads)
                                 : 0;
-  TensorList h = with_read(ag, run_expert(ag, inputs));
+  const bool holds = spec_.holds != 0 && !next_.is_unread;
+  const Tensor held = holds ? reading_of(spec_, layers_).read() : Tensor();
+  TensorList h = run_expert(ag, inputs);
+  if (!holds) h = with_read(ag, h);
   for (std::size_t begin = 0; begin + heads < calls.size();) {
     std::size_t end = begin + 1;
     while (end + heads < calls.size() && spec_.calls[calls[end].number].is_joined != 0 &&
@@ -355,6 +365,7 @@ TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const
     h = run_wrapped(ag, wrap, {at(begin), at(end)}, h);
     begin = end;
   }
+  if (holds) h = reading_of(spec_, layers_).used(ag, held, h);
   TensorList losses = with_losses(ag, calls, with_late_read(ag, h));
   if (spec_.container != 0) {
     losses.push_back(h.at(0));

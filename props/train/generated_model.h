@@ -88,6 +88,9 @@ class GeneratedModel final : public nn::Module {
   std::shared_ptr<nn::Module> reader_;   // null: none; uses `layers_`
 };
 
+// x, whose backward throws.
+Tensor raising(Autograd& ag, const Tensor& x);
+
 // Of what stage 3 never partitions in the models of a case, at most.
 std::int64_t persistent_bytes(const CaseSpec& spec);
 

@@ -7,6 +7,7 @@
 #include "model/check.h"
 #include "model/functions.h"
 #include "model/transforms/transforms.h"
+#include "props/train/case_storage.h"
 #include "props/train/checkpoint_use.h"
 #include "props/train/engine_target.h"
 #include "props/train/generated_model.h"
@@ -37,7 +38,9 @@ class GeneratedWindow {
     const std::int64_t before = live_bytes();
     restore(static_cast<Restores>(spec_.micros.at(first_micro()).restores));
     train();
-    if (pass_.step_number() == 0) record_bytes(live_bytes() - before);
+    if (pass_.step_number() != 0) return;
+    record_bytes(live_bytes() - before);
+    record_offloaded();
   }
 
  private:
@@ -116,6 +119,17 @@ class GeneratedWindow {
     record("bytes that stay", {static_cast<double>(std::max<std::int64_t>(more - room, 0))});
   }
 
+  // Of masters, optimizer states and gradients at least so many bytes are the host's.
+  void record_offloaded() {
+    if (spec_.is_offloaded == 0) return;
+    const auto missing = [&] {
+      Memory& memory = engines_->engine(0).runtime().memory();
+      return offloaded_bytes(spec_) - memory.stats(Placement::host).live_bytes;
+    };
+    const std::int64_t lacking = engines_ ? std::max<std::int64_t>(missing(), 0) : 0;
+    record("bytes that the host lacks", {static_cast<double>(lacking)});
+  }
+
   void record(const std::string& name, const std::vector<double>& values) {
     pass_.target().record(name, Tensor::of(values, {std::ssize(values)}));
   }
@@ -161,7 +175,7 @@ class GeneratedWindow {
     if (micro.idle_forward == 2) forward(micro);
     if (micro.idle_forward == 3) transform(micro);
     if (micro.throws != 0) throw_one(micro);
-    if (micro.aborts != 0) abort_one(micro);
+    if (has_abort(micro)) abort_one(micro);
     if (micro.clears != 0) {
       train_once(micro);
       clear_gradients();
@@ -214,13 +228,15 @@ class GeneratedWindow {
     MicroSpec failing = micro;
     failing.outstanding = 0;
     aborts_ = micro.aborts;
-    is_managed_ = micro.aborts_managed != 0;
+    aborts_on_loss_ = micro.aborts_on_loss != 0;
+    is_managed_ = micro.aborts_managed != 0 && aborts_ != 0;
     try {
       train_once(failing);
     } catch (const Injected&) {
     }
     aborts_ = 0;
-    is_managed_ = false;
+    is_managed_ = aborts_on_loss_ = false;
+    if (micro.aborts_on_loss == 2) misuse(Misuse::unscaled_manual);
     if (micro.is_uncleared == 0) clear_gradients();  // otherwise nothing of it stays either
   }
 
@@ -428,7 +444,8 @@ class GeneratedWindow {
     return micro.has_bypass != 0 && static_cast<Precision>(spec_.precision) == Precision::autocast;
   }
 
-  void backward(const MicroSpec& micro, const Tensor& loss, bool is_needed_again) {
+  void backward(const MicroSpec& micro, const Tensor& given, bool is_needed_again) {
+    const Tensor loss = aborts_on_loss_ ? raising(pass_.autograd(), given) : given;
     const bool retain_graph = is_needed_again || micro.keeps == 1;
     if (micro.keeps != 0) kept_.push_back(loss);
     const bool is_undivided = micro.is_undivided != 0;
@@ -454,6 +471,7 @@ class GeneratedWindow {
   bool is_lost_ = false;         // the window will be loaded away
   bool is_interrupted_ = false;  // hooks of the user call engines
   int aborts_ = 0;
+  bool aborts_on_loss_ = false;
   int throws_ = 0;
   bool is_boundary_ = false;  // of the micro-batch that runs
   bool is_managed_ = false;   // the backward that throws is the engine's

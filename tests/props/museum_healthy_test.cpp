@@ -163,6 +163,22 @@ INSTANTIATE_TEST_SUITE_P(Storage, HealthyCase,
                                          R"({"ranks":2,"stage":3,"precision":1,"masters":1,
             "is_offloaded":1,"layers":[{}],"calls":[{}],"micros":[{"restores":1},{}]})"));
 
+// A backward that fails at its loss, and one that nobody scaled behind it.
+INSTANTIATE_TEST_SUITE_P(FailsAtLoss, HealthyCase,
+                         testing::Values(R"({"ranks":2,"stage":2,"layers":[{}],"calls":[{}],
+            "micros":[{"aborts_on_loss":1,"is_uncleared":1}]})",
+                                         R"({"stage":3,"precision":2,"is_manual":1,"layers":[{}],
+            "calls":[{}],"micros":[{"aborts_on_loss":2}]})"));
+
+// What the root reads first it uses last; small gathers; a wire narrower than the model.
+INSTANTIATE_TEST_SUITE_P(HeldAndNarrow, HealthyCase,
+                         testing::Values(R"({"ranks":2,"stage":3,"reads":1,"holds":1,
+            "layers":[{},{}],"calls":[{},{"layer":1}],"micros":[{},{}]})",
+                                         R"({"ranks":2,"stage":1,"has_overlap":1,"gather_bucket":2,
+            "layers":[{"inputs":4}],"calls":[{}],"micros":[{},{}]})",
+                                         R"({"ranks":2,"is_wire_narrow":1,
+            "layers":[{"inputs":5,"outputs":4}],"calls":[{}],"micros":[{}]})"));
+
 // A gather context of the user's leaves what a retained graph keeps to be gathered again.
 INSTANTIATE_TEST_SUITE_P(RetainedAndGathered, HealthyCase,
                          testing::Values(R"({"ranks":2,"stage":3,"heads":2,"layers":[{},{}],

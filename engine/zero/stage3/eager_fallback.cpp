@@ -55,7 +55,7 @@ void EagerFallback::read(PartitionedParameter& parameter) {
     parameter.set_owner(this);
     tracked_.insert(id);
     ++gathers_;
-  } else if (!tracked_.contains(id)) {
+  } else if (!tracked_.contains(id) || context_.departs("Y19"_bug)) {
     return;
   }
   if (depth_ > 0) current_.insert(id);

@@ -82,12 +82,13 @@ void GatherContext::take_over_changes() {
                           " is no longer on the accelerator; its changes cannot be broadcast");
   }
   Stream& stream = context_.compute();
+  const int root = context_.departs("Y09"_bug) ? 0 : *modifier_rank_;
   Work last;
   ParameterList sent = parameters_;
   if (context_.departs("X14"_bug))  // whole on every rank already
     std::erase_if(sent, [](const PartitionedParameter* it) { return it->is_persistent(); });
   for (const PartitionedParameter* parameter : sent)
-    last = context_.data.broadcast(stream, Span::of(parameter->parameter().tensor), *modifier_rank_,
+    last = context_.data.broadcast(stream, Span::of(parameter->parameter().tensor), root,
                                    {.is_async = true});
   if (!sent.empty()) context_.data.wait(last, stream);
 }

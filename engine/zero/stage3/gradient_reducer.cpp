@@ -134,7 +134,8 @@ Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype)
 // and only when more than two are not done, as upstream does, which asks for each of them.
 void GradientReducer::limit_outstanding() {
   if (outstanding_.size() <= kOutstandingReductionsMax) return;
-  stream().synchronize(outstanding_.front());
+  const bool is_newest = context_.departs("Y18"_bug);
+  stream().synchronize(is_newest ? outstanding_.back() : outstanding_.front());
   outstanding_.pop_front();
 }
 

@@ -206,6 +206,7 @@ void ParameterCoordinator::prefetch(bool is_forward) {
     PartitionedParameter& parameter = trace_.take_next();
     const bool is_there =
         context_.departs("E18"_bug) ? parameter.is_available() : !parameter.is_partitioned();
+    if (is_there && context_.departs("Y08"_bug)) elements += parameter.elements();
     if (is_there || contains(ahead, &parameter)) continue;
     ahead.push_back(&parameter);
     elements += parameter.elements();
@@ -231,7 +232,11 @@ void ParameterCoordinator::gather_async(const ParameterList& parameters, bool is
 
 // Upstream counts from the beginning of the step, whatever was live then.
 std::int64_t ParameterCoordinator::live_elements() const {
-  return has_memo() ? counted_live_ : gatherer_.live_elements();
+  std::int64_t own = 0;
+  if (context_.departs("Y12"_bug))  // this rank has its own part of them anyway
+    for (const PartitionedParameter& parameter : gatherer_.parameters())
+      if (!parameter.is_partitioned()) own += parameter.own_elements();
+  return has_memo() ? counted_live_ : gatherer_.live_elements() - own;
 }
 
 void ParameterCoordinator::report(EventKind kind, const Zero3Module& module,

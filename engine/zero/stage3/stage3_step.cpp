@@ -14,7 +14,7 @@ StepOutcome Zero3Optimizer::step() {
   gradients_->finish_update();
   gradients_->drop_backward();
   zero_grad();
-  post_step();
+  if (outcome.is_applied || !context_.departs("Y03"_bug)) post_step();
   return outcome;
 }
 
