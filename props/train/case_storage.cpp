@@ -60,7 +60,20 @@ void narrow_wire(CaseSpec& spec, Draws&) {
 // Some parameters stay, and there is room for just the others.
 void fill_prefetch(CaseSpec& spec, Draws& draws) {
   spec.persistence = draws.between(1, 6);
-  spec.prefetch = travelling_elements(spec) + 1;
+  spec.prefetch = std::max(travelling_elements(spec), 1);
+}
+
+// Two backwards over one forward of stage 3, and nothing else that gathers.
+void retain_graphs(CaseSpec& spec, Draws& draws) {
+  spec.stage = 3;
+  spec.ranks = std::max(spec.ranks, 2);
+  spec.heads = 2;
+  spec.is_tiled = spec.tile_wrap = spec.skips_frames = 0;
+  spec.reuse = spec.prefetch = spec.reads = spec.reads_late = spec.holds = spec.registers = 0;
+  if (spec.calls.size() < 2 || draws.one_in(2)) spec.calls.push_back(spec.calls.front());
+  for (CallSpec& call : spec.calls) call.wrap = call.is_joined = 0;
+  for (MicroSpec& micro : spec.micros)
+    micro = {.repeats = micro.repeats, .peeks = micro.peeks, .keeps = micro.keeps};
 }
 
 // The scale begins where float16 ends, and falls with each overflow.
@@ -100,6 +113,16 @@ bool may_overflow_when_lost(const CaseSpec& spec, std::size_t micro) {
   return why_invalid(other).empty();
 }
 
+bool stays(const CaseSpec& spec, int elements) {
+  return spec.persistence_all >= CaseSpec::kManyElements && elements <= spec.persistence;
+}
+
+int travelling_elements(const CaseSpec& spec, const LayerSpec& layer) {
+  const int weight = layer.outputs * layer.inputs;
+  const int bias = layer.outputs * layer.has_bias;
+  return (stays(spec, weight) ? 0 : weight) + (stays(spec, bias) ? 0 : bias);
+}
+
 std::string loss_problem(const CaseSpec& spec, const MicroSpec& micro) {
   if (micro.aborts_on_loss < 0 || micro.aborts_on_loss > 2) return "a number out of range";
   if (micro.aborts_on_loss == 0) return {};
@@ -118,19 +141,14 @@ CaseSpec with_storage(const CaseSpec& spec, std::uint64_t seed) {
   constexpr Addition kStorage[] = {
       {2, offload_params},     {2, narrow_masters}, {3, create_graphs},  {3, look_from_hooks},
       {3, overflow_when_lost}, {3, scale_autocast}, {3, fail_on_losses}, {3, hold_read},
-      {3, narrow_wire},        {3, fill_prefetch}};
+      {3, narrow_wire},        {3, fill_prefetch},  {4, retain_graphs}};
   Draws draws(seed ^ kStorageStream);
   return draws.one_in(4) ? with_each(spec, kStorage, draws) : spec;
 }
 
 int travelling_elements(const CaseSpec& spec) {
-  const auto travels = [&](int elements) {
-    const bool may_stay = spec.persistence_all >= CaseSpec::kManyElements;
-    return may_stay && elements <= spec.persistence ? 0 : elements;
-  };
-  int elements = spec.experts != 0 ? 2 * travels(4) : 0;
-  for (const LayerSpec& layer : spec.layers)
-    elements += travels(layer.outputs * layer.inputs) + travels(layer.outputs * layer.has_bias);
+  int elements = spec.experts != 0 && !stays(spec, 4) ? 8 : 0;
+  for (const LayerSpec& layer : spec.layers) elements += travelling_elements(spec, layer);
   return elements;
 }
 
