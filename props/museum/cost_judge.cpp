@@ -18,17 +18,18 @@ std::int64_t trained_elements(const train::CaseSpec& spec) {
   return elements;
 }
 
-DType wire_dtype_of(const train::CaseSpec& spec) {
-  const ZeroConfig config = train::cell_of(spec).config.value_or(ZeroConfig{});
-  return config.communication_dtype();
-}
-
 // One for all that is trained, which is more than its padding.
 bool has_one_reduction(const train::CaseSpec& spec) {
   const auto is_part = [](const train::LayerSpec& layer) { return layer.is_weight_frozen != 0; };
   return spec.stage == 0 && spec.engines == 1 && spec.groups == 1 && spec.experts == 0 &&
          static_cast<train::Precision>(spec.precision) != train::Precision::autocast &&
          trained_elements(spec) > kPaddingMax && std::ranges::none_of(spec.layers, is_part);
+}
+
+// None where several reductions share them.
+std::int64_t judged_wire_item_bytes(const train::CaseSpec& spec) {
+  return has_one_reduction(spec) ? item_bytes(train::cell_of(spec).config->communication_dtype())
+                                 : 0;
 }
 
 }  // namespace
@@ -39,8 +40,7 @@ CostJudge::CostJudge(const train::CaseSpec& spec, const NameTable& names)
       bucket_(std::min<std::int64_t>(spec.bucket, trained_elements(spec))),
       has_one_dtype_(spec.engines == 1 && spec.is_tiled == 0 &&
                      static_cast<train::Precision>(spec.precision) != train::Precision::autocast),
-      is_wire_judged_(has_one_reduction(spec)),
-      wire_item_bytes_(item_bytes(wire_dtype_of(spec))),
+      wire_item_bytes_(judged_wire_item_bytes(spec)),
       wire_bytes_(trained_elements(spec) * wire_item_bytes_),
       has_one_graph_(std::ranges::none_of(
           spec.micros, [](const train::MicroSpec& micro) { return micro.outstanding != 0; })) {}
@@ -86,7 +86,7 @@ void CostJudge::on_event(const HookEvent& event) {
 // Stage 0 reduces all gradients of a window at once, in the dtype of the wire. Beside them it
 // agrees on numbers, which are less than that.
 void CostJudge::see_wire(const HookEvent& event) {
-  if (!is_wire_judged_ || !collective_finding_.empty()) return;
+  if (wire_item_bytes_ == 0 || !collective_finding_.empty()) return;
   if (names_.text(event.name) != "all_reduce" || event.bytes < wire_bytes_ / 4) return;
   if (event.bytes < wire_bytes_ || event.bytes > wire_bytes_ + kPaddingMax * wire_item_bytes_)
     collective_finding_ =

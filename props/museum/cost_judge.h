@@ -37,10 +37,9 @@ class CostJudge final : public EventSink {
 
   const train::CaseSpec& spec_;
   const NameTable& names_;
-  std::int64_t bucket_;  // elements that one flush can hold
-  bool has_one_dtype_;   // all gradients share a bucket
-  bool is_wire_judged_;  // one all-reduce has all gradients
-  std::int64_t wire_item_bytes_;
+  std::int64_t bucket_;                  // elements that one flush can hold
+  bool has_one_dtype_;                   // all gradients share a bucket
+  std::int64_t wire_item_bytes_;         // 0: nothing says how many
   std::int64_t wire_bytes_;              // of all gradients, without padding
   bool has_one_graph_;                   // at a time
   std::int64_t filled_ = 0;              // elements since the last flush

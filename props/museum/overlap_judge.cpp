@@ -16,10 +16,10 @@ bool has_two_buffers(const train::CaseSpec& spec) {
   const auto fits = [&](const train::LayerSpec& layer) {
     return layer.outputs * layer.inputs <= spec.bucket && layer.outputs <= spec.bucket;
   };
-  const auto aborts = [](const train::MicroSpec& micro) { return has_abort(micro); };
   return spec.has_overlap != 0 && spec.ranks == 1 && (spec.stage == 1 || spec.stage == 2) &&
          spec.is_scattered == 0 && spec.engines == 1 && (spec.experts == 0 || spec.bucket >= 4) &&
-         std::ranges::all_of(spec.layers, fits) && std::ranges::none_of(spec.micros, aborts);
+         std::ranges::all_of(spec.layers, fits) &&
+         std::ranges::none_of(spec.micros, train::has_abort);
 }
 
 }  // namespace

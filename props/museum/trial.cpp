@@ -112,8 +112,7 @@ bool is_excused(const CaseSpec& spec, std::string_view number) {
   if (number == "P68")
     return spec.returns != 0 || std::ranges::any_of(spec.micros, rehooks) ||
            std::ranges::any_of(spec.micros, skips_read);
-  const auto aborts = [](const train::MicroSpec& micro) { return has_abort(micro); };
-  return number == "P14" && std::ranges::any_of(spec.micros, aborts);
+  return number == "P14" && std::ranges::any_of(spec.micros, train::has_abort);
 }
 
 void add_all(const CaseSpec& spec, const PropertiesReport& report, TrialResult& result) {

@@ -34,14 +34,16 @@ void look_from_hooks(CaseSpec& spec, Draws& draws) {
   }
 }
 
-// A window ends with a backward that comes to nothing, at the loss itself.
+bool scales_by_hand(const CaseSpec& spec) {
+  return static_cast<Precision>(spec.precision) == Precision::fp16 && spec.is_manual != 0;
+}
+
+// A window has a backward that comes to nothing, at the loss itself.
 void fail_on_losses(CaseSpec& spec, Draws& draws) {
-  const bool is_scaled =
-      static_cast<Precision>(spec.precision) == Precision::fp16 && spec.is_manual != 0;
   for (MicroSpec& micro : spec.micros) {
     if (draws.one_in(2)) continue;
     micro.aborts = 0;
-    micro.aborts_on_loss = is_scaled ? draws.between(1, 2) : 1;
+    micro.aborts_on_loss = scales_by_hand(spec) ? draws.between(1, 2) : 1;
     micro.is_uncleared = draws.flag(2);
   }
 }
@@ -128,9 +130,7 @@ std::string loss_problem(const CaseSpec& spec, const MicroSpec& micro) {
   if (micro.aborts_on_loss == 0) return {};
   if (micro.aborts != 0 || spec.is_tiled != 0 || spec.engines > 1 || micro.wrapped != 0)
     return "a loss that cannot fail alone";
-  const bool is_scaled =
-      static_cast<Precision>(spec.precision) == Precision::fp16 && spec.is_manual != 0;
-  return micro.aborts_on_loss == 1 || (is_scaled && spec.skips_frames == 0)
+  return micro.aborts_on_loss == 1 || (scales_by_hand(spec) && spec.skips_frames == 0)
              ? ""
              : "a loss that needs no scale";
 }

@@ -8,12 +8,13 @@
 
 namespace zeroproof::train {
 
-// In every fourth case, from a stream of its own and as far as it fits: where parameters live, the
-// dtype of master weights and optimizer states, graphs that can be differentiated once more, and
-// looks at all values from hooks.
+// In every fourth case, from a stream of its own and as far as it fits: where parameters live and
+// in what dtypes masters, states and gradients are kept, scaled and sent; windows that overflow and
+// are lost, losses that fail, graphs of gradients and graphs that are kept; what the user holds,
+// looks at from hooks or has room to gather ahead.
 CaseSpec with_storage(const CaseSpec& spec, std::uint64_t seed);
 
-// Of the parameters that do not persist, at least.
+// Of the parameters that do not persist, at most.
 int travelling_elements(const CaseSpec& spec);
 
 // Why a case cannot be so; empty: it can.

@@ -35,11 +35,11 @@ class GeneratedWindow {
       : spec_(spec), pass_(pass), engines_(dynamic_cast<EngineTarget*>(&pass.target())) {}
 
   void run() {
-    const std::int64_t before = live_bytes();
+    const std::int64_t before = live_bytes(Placement::device);
     restore(static_cast<Restores>(spec_.micros.at(first_micro()).restores));
     train();
     if (pass_.step_number() != 0) return;
-    record_bytes(live_bytes() - before);
+    record_bytes(live_bytes(Placement::device) - before);
     record_offloaded();
   }
 
@@ -107,9 +107,9 @@ class GeneratedWindow {
     record("refused/load", {is_refused ? 1.0 : 0.0});
   }
 
-  std::int64_t live_bytes() {
+  std::int64_t live_bytes(Placement placement) {
     if (!engines_) return 0;
-    return engines_->engine(0).runtime().memory().stats(Placement::device).live_bytes;
+    return engines_->engine(0).runtime().memory().stats(placement).live_bytes;
   }
 
   // Of stage 3 a window leaves nothing whole but what is persistent.
@@ -122,12 +122,9 @@ class GeneratedWindow {
   // Of masters, optimizer states and gradients at least so many bytes are the host's.
   void record_offloaded() {
     if (spec_.is_offloaded == 0) return;
-    const auto missing = [&] {
-      Memory& memory = engines_->engine(0).runtime().memory();
-      return offloaded_bytes(spec_) - memory.stats(Placement::host).live_bytes;
-    };
-    const std::int64_t lacking = engines_ ? std::max<std::int64_t>(missing(), 0) : 0;
-    record("bytes that the host lacks", {static_cast<double>(lacking)});
+    const std::int64_t lacking = offloaded_bytes(spec_) - live_bytes(Placement::host);
+    record("bytes that the host lacks",
+           {static_cast<double>(engines_ ? std::max<std::int64_t>(lacking, 0) : 0)});
   }
 
   void record(const std::string& name, const std::vector<double>& values) {
