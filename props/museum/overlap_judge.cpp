@@ -24,7 +24,8 @@ bool has_two_buffers(const train::CaseSpec& spec) {
 
 }  // namespace
 
-OverlapJudge::OverlapJudge(const train::CaseSpec& spec) : is_judged_(has_two_buffers(spec)) {}
+OverlapJudge::OverlapJudge(const train::CaseSpec& spec)
+    : is_judged_(has_two_buffers(spec)), is_host_judged_(spec.stage == 3) {}
 
 void OverlapJudge::on_access(const Access& access) {
   if (!is_judged_ || access.span.is_empty()) return;
@@ -42,7 +43,15 @@ void OverlapJudge::on_access(const Access& access) {
 }
 
 void OverlapJudge::on_record(StreamId stream, StreamEvent event) {
+  if (stream == kReduction) newest_ = event;
   if (is_judged_ && stream == kReduction) ends_[event] = reduced_.size();
+}
+
+// Several reductions of stage 3 may be on the way.
+void OverlapJudge::on_host_wait(StreamEvent event) {
+  if (is_host_judged_ && event == newest_ && finding_.empty())
+    finding_ =
+        "the host waited for the last reduction that it had queued, and not for an older one";
 }
 
 void OverlapJudge::on_wait(StreamId stream, StreamEvent event) {

@@ -14,7 +14,8 @@
 namespace zeroproof::museum {
 
 // Whether the computation of one rank waits for all that is reduced beside it without a use for
-// what that made: R20. Storages are told apart by address, within one wait.
+// what that made, or its host for what it has only just queued: R20. Storages are told apart by
+// address, within one wait.
 class OverlapJudge final : public AccessObserver {
  public:
   explicit OverlapJudge(const train::CaseSpec& spec);
@@ -22,16 +23,18 @@ class OverlapJudge final : public AccessObserver {
   void on_access(const Access& access) override;
   void on_record(StreamId stream, StreamEvent event) override;
   void on_wait(StreamId stream, StreamEvent event) override;
-  void on_host_wait(StreamEvent) override {}
+  void on_host_wait(StreamEvent event) override;
 
   const std::string& finding() const { return finding_; }  // the first; empty: none
 
  private:
   bool is_judged_;
+  bool is_host_judged_;
   std::vector<const Storage*> reduced_;      // what the reduction stream used, in order
   std::map<StreamEvent, std::size_t> ends_;  // of its events: how much came before
   std::size_t known_ = 0;                    // the computation has waited for as much
   std::set<const Storage*> awaited_;         // of the last whole wait; empty: used since
+  StreamEvent newest_;                       // of the reduction stream
   std::string finding_;
 };
 

@@ -92,6 +92,12 @@ bool completes_often(const CaseSpec& spec) {
          (bypasses && std::ranges::any_of(spec.calls, is_first));
 }
 
+// Two engines of one name, which a record takes for one.
+bool has_two_lives(const CaseSpec& spec) {
+  const auto renews = [](const train::MicroSpec& micro) { return micro.renews != 0; };
+  return std::ranges::any_of(spec.micros, renews);
+}
+
 // What a property does not speak about in such a program.
 bool is_excused(const CaseSpec& spec, std::string_view number) {
   if (number == "P42") return completes_often(spec);
@@ -333,7 +339,7 @@ void Trial::add_events(const Entry* entry, Chooser& chooser, TrialResult& result
   ++result.executions;
   result.events = run.steps;
   judge_run(run, result);
-  if (!run.findings.empty()) return;
+  if (!run.findings.empty() || has_two_lives(spec_)) return;
   add_all(spec_, judge.finish(run), result);
   for (const CostJudges& cost : costs) cost.add_to(result);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "props/train/case_asides.h"
+#include "props/train/case_ends.h"
 #include "props/train/case_extras.h"
 #include "props/train/case_limits.h"
 #include "props/train/case_storage.h"
@@ -329,7 +330,8 @@ CaseSpec draw_case(std::uint64_t seed) {
     settle(spec);
     settle_structure(spec);
     if (why_invalid(spec).empty())
-      return with_storage(with_asides(with_limits(with_extras(spec, seed), seed), seed), seed);
+      return with_ends(
+          with_storage(with_asides(with_limits(with_extras(spec, seed), seed), seed), seed), seed);
   }
 }
 

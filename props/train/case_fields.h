@@ -66,6 +66,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("blind", spec.blind, 0);
   field("creates", spec.creates, 0);
   field("lost_overflow", spec.lost_overflow, 0);
+  field("renews", spec.renews, 0);
   field("aborts_on_loss", spec.aborts_on_loss, 0);
 }
 
@@ -131,6 +132,7 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("has_grad_scaler", spec.has_grad_scaler, 0);
   field("holds", spec.holds, 0);
   field("is_wire_narrow", spec.is_wire_narrow, 0);
+  field("has_floor", spec.has_floor, 0);
 }
 
 }  // namespace zeroproof::train

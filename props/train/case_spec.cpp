@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "props/train/case_asides.h"
+#include "props/train/case_ends.h"
 #include "props/train/case_fields.h"
 #include "props/train/case_storage.h"
 
@@ -103,9 +104,9 @@ std::string shape_problem(const CaseSpec& spec) {
   for (const MicroSpec& micro : spec.micros)
     if (micro.throws < 0 || micro.throws > layers || !is_flag(micro.is_broken) ||
         micro.restores < 0 || micro.restores > static_cast<int>(Restores::missing) ||
-        micro.gathers < 0 || micro.gathers > static_cast<int>(Gathers::nested) ||
-        !is_flag(micro.abandons) || !is_flag(micro.guards) || !is_flag(micro.clears) ||
-        !is_flag(micro.peeks) || micro.outstanding < 0 || micro.outstanding > 3)
+        micro.gathers < 0 || micro.gathers > static_cast<int>(Gathers::discards) ||
+        !is_flag(micro.abandons) || !is_flag(micro.guards) || micro.clears < 0 ||
+        micro.clears > 2 || !is_flag(micro.peeks) || micro.outstanding < 0 || micro.outstanding > 3)
       return "a micro-batch out of range";
   return {};
 }
@@ -204,8 +205,10 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   if (micro.is_broken != 0 && block == Block::none) return "no block that could throw";
   if (micro.idle_forward == 3 && !can_transform(spec)) return "a transform of what has none";
   if (is_coalesced && (spec.stage == 0 || spec.is_unmanaged != 0)) return "nothing to coalesce";
-  if (block == Block::no_sync && (spec.stage > 1 || spec.is_unmanaged != 0 || is_boundary))
+  if (block == Block::no_sync && (spec.stage > 1 || (spec.is_unmanaged == 0 && is_boundary)))
     return "no_sync where gradients are reduced";
+  if (micro.clears == 2 && block != Block::coalesced && block != Block::no_sync)
+    return "no block to clear inside of";
   const auto precision = static_cast<Precision>(spec.precision);
   const bool checks = precision == Precision::fp16 || spec.has_grad_scaler != 0 ||
                       (precision == Precision::bf16 && (spec.stage == 1 || spec.stage == 2));
@@ -292,7 +295,7 @@ bool has_backward(const CaseSpec& spec, const MicroSpec& micro, int k) {
 // A hook of the user that calls engines; what a tile or a skipped frame does there is its own.
 std::string interrupt_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const auto interrupt = static_cast<Interrupt>(micro.interrupt);
-  if (micro.interrupt < 0 || interrupt > Interrupt::looks || micro.interrupt_at < 0 ||
+  if (micro.interrupt < 0 || interrupt > Interrupt::fails || micro.interrupt_at < 0 ||
       micro.interrupt_at > static_cast<int>(spec.calls.size()))
     return "a micro-batch that names no call";
   if ((interrupt == Interrupt::none) != (micro.interrupt_at == 0))
@@ -301,10 +304,15 @@ std::string interrupt_problem(const CaseSpec& spec, const MicroSpec& micro) {
   // Below stage 2 a window's last micro-batch reduces what the others left, and has to come.
   if (micro.skips == micro.interrupt_at || !has_backward(spec, micro, micro.interrupt_at))
     return "a hook of a call that does not run";
+  if (interrupt == Interrupt::aside) return {};
   if (spec.is_tiled != 0 || spec.skips_frames != 0) return "a hook of what has none";
   if (interrupt == Interrupt::forward && spec.stage == 3)
     return "a forward of partitioned parameters in their backward";
-  if (interrupt != Interrupt::other) return spec.engines == 1 ? "" : "whose turn it is";
+  // Below stage 2 its local sums wait for a backward of its own.
+  const bool is_of_second = spec.engines == 2 && interrupt == Interrupt::fails &&
+                            (spec.stage >= 2 || spec.accumulation == 1);
+  if (interrupt != Interrupt::other && !is_of_second)
+    return spec.engines == 1 ? "" : "whose turn it is";
   return spec.engines == 2 && spec.is_manual == 0 && spec.is_unmanaged == 0
              ? ""
              : "no second engine with a backward of its own";
@@ -378,6 +386,7 @@ std::string change_problem(const CaseSpec& spec) {
     overflows = overflows || spec.micros[i].overflow != 0;
     if (is_change && i % static_cast<std::size_t>(spec.accumulation) != 0)
       return "a change of weights inside a window";
+    if (gathers == Gathers::discards && spec.stage != 3) return "a change that stays";
     if (gathers == Gathers::unannounced && (spec.checks == 0 || spec.stage != 3))
       return "a change that nobody looks for";
     const bool is_of_frames = spec.micros[i].abandons != 0 || spec.micros[i].guards != 0;
@@ -533,6 +542,7 @@ ZeroConfig config_of(const CaseSpec& spec) {
   config.gradient_clipping = kClips[std::clamp(spec.clip, 0, 2)];
   config.fp16.loss_scale = spec.is_dynamic != 0 ? 0.0 : 16.0;
   set_scaling(spec.scaling, config.fp16);
+  set_floor(spec, config.fp16);
   config.bf16.check_grad_overflow = spec.is_unchecked == 0;
   if (spec.is_wire_float32 != 0) config.communication_data_type = DType::float32;
   if (spec.accumulates_float32 != 0) config.grad_accum_dtype = DType::float32;
@@ -570,8 +580,17 @@ int CaseSpec::uses() const {
 // Of what the user's hooks call in its backwards.
 int interrupting_forwards(const CaseSpec& spec, const MicroSpec& micro) {
   const auto interrupt = static_cast<Interrupt>(micro.interrupt);
-  if (interrupt != Interrupt::forward && interrupt != Interrupt::other) return 0;
-  return (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) * spec.heads;
+  if (interrupt != Interrupt::forward && interrupt != Interrupt::other &&
+      interrupt != Interrupt::fails)
+    return 0;
+  const int runs = 1 + (micro.repeats != 0 ? 1 : 0) + (micro.clears == 2 ? 1 : 0);
+  return (1 + (micro.outstanding != 0 ? 1 : 0)) * runs * spec.heads;
+}
+
+// Of manual backwards that are refused for a loss that nobody scaled.
+int refused_forwards(const MicroSpec& micro) {
+  const bool is_misuse = static_cast<Misuse>(micro.misuse) == Misuse::unscaled_manual;
+  return (is_misuse ? 1 : 0) + (micro.aborts_on_loss == 2 ? 1 : 0);
 }
 
 int CaseSpec::forwards() const {
@@ -582,11 +601,10 @@ int CaseSpec::forwards() const {
     const MicroSpec& micro = micros[i];
     count += (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) +
              (micro.idle_forward != 0 ? 1 : 0) + (has_abort(micro) ? 1 : 0) +
-             (micro.throws != 0 ? 1 : 0) + (micro.abandons != 0 ? 1 : 0) +
-             (is_refused_late(micro) ? 1 : 0) + micro.past_engine +
-             interrupting_forwards(*this, micro) +
+             (micro.throws != 0 ? 1 : 0) + (micro.abandons != 0 ? 1 : 0) + refused_forwards(micro) +
+             micro.past_engine + interrupting_forwards(*this, micro) +
              (micro.clears != 0 ? 1 + (micro.outstanding != 0 ? 1 : 0) : 0);
-    most = std::max(most, count + needs_all);
+    most = std::max(most, count + needs_all + has_floor);
   }
   return most;
 }
@@ -618,6 +636,7 @@ std::string why_invalid(const CaseSpec& spec) {
   if (std::string problem = update_problem(spec); !problem.empty()) return problem;
   if (std::string problem = need_problem(spec); !problem.empty()) return problem;
   if (std::string problem = storage_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = end_problem(spec); !problem.empty()) return problem;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;

@@ -43,7 +43,8 @@ enum class Gathers : std::uint8_t {
   last_changes,
   breaks,       // looks, and throws
   unannounced,  // the last rank changes some and names nobody: refused
-  nested        // looks at one half inside a context of the other; one that overlaps is refused
+  nested,       // looks at one half inside a context of the other; one that overlaps is refused
+  discards      // the first rank changes some, and an exception takes that back
 };
 
 // What happens to checkpoints before a micro-batch.
@@ -96,7 +97,9 @@ enum class Interrupt : std::uint8_t {
   save,     // a checkpoint
   forward,  // once more, without gradients
   other,    // forward and backward of the second engine, for a loss of its own
-  looks     // at masters and optimizer states
+  looks,    // at masters and optimizer states
+  aside,    // a backward of something that no engine knows
+  fails     // the same, or one of the second engine, which throws
 };
 
 // The dtype of master weights.
@@ -131,7 +134,7 @@ struct MicroSpec {
   int restores = 0;        // Restores, before
   int abandons = 0;        // with skipped frames: 1: a forward before whose graph is given up
   int guards = 0;          // with skipped frames: 1: guards read the weights before
-  int clears = 0;          // 1: before: trained for nothing, and zero_grad
+  int clears = 0;          // 1: before: trained for nothing, and zero_grad; 2: inside its block
   int peeks = 0;           // 1: behind it the user reads masters and optimizer state
   int past_engine = 0;     // 1: behind it: a manual backward that no output of the engine is in
   int misuse = 0;          // Misuse, behind it
@@ -153,6 +156,7 @@ struct MicroSpec {
   int aborts_on_loss = 0;  // 1: a backward before throws at its loss; 2: a manual one, and another
                            // follows that nobody scaled
   int lost_overflow = 0;   // fp16: k: as `overflow`, in the window that it loads away alone
+  int renews = 0;          // 1: what it loads is loaded by an engine that was made for it
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -225,6 +229,8 @@ struct CaseSpec {
   int holds = 0;            // what the root reads it uses behind all calls
   int is_wire_narrow = 0;   // float32: gradients travel in bf16
   int has_grad_scaler = 0;  // autocast in float16, and a loss whose gradients fit when it is scaled
+
+  int has_floor = 0;  // fp16: the loss scale falls no further: an overflow is refused (E22)
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;

@@ -58,6 +58,7 @@ EngineTarget::EngineTarget(const TrainScenario& scenario, const TrainCell& cell,
     : scenario_(scenario),
       cell_(cell),
       runtime_(runtime),
+      options_(options),
       collects_values_(options.collects_values),
       on_collect_(options.on_collect),
       config_(config_of(scenario, cell)),
@@ -91,6 +92,16 @@ void EngineTarget::add_engine(ModelKind kind, const Options& options) {
   if (scenario_.leaf_module.empty() || cell_.stage != 3) return;
   for (const nn::NamedModule& inner : modules_.back()->named_modules())
     if (inner.name == scenario_.leaf_module) engines_.back()->set_leaf_module(*inner.module);
+}
+
+std::int64_t EngineTarget::renew() {
+  engines_.clear();
+  modules_.clear();
+  const Memory& memory = runtime_.memory();
+  const std::int64_t left =
+      memory.stats(Placement::device).live_bytes + memory.stats(Placement::host).live_bytes;
+  add_engine(scenario_.models.front(), options_);
+  return left;
 }
 
 // What the root of the last model, or its reader, reads past its layer.
@@ -160,7 +171,7 @@ bool EngineTarget::try_step(std::size_t engine) {
     step(engine);
     return true;
   } catch (const EngineError& error) {
-    if (error.id() != EngineErrorId::e15) throw;
+    if (error.id() != EngineErrorId::e15 && error.id() != EngineErrorId::e22) throw;
   }
   values_.gradients.resize(known);
   return false;

@@ -66,6 +66,9 @@ class EngineTarget final : public TrainTarget {
   // No call that needs them may follow.
   void destroy_engines() { engines_.clear(); }
   bool has_engines() const { return !engines_.empty(); }
+  // Another engine in place of the only one, with a model of its own. Returns what of the runtime's
+  // memory the old ones left, in bytes.
+  std::int64_t renew();
   // Of the window since the last call.
   WindowValues take_values() { return std::exchange(values_, {}); }
   // Whether values are collected from now on; returns whether they were.
@@ -91,6 +94,7 @@ class EngineTarget final : public TrainTarget {
   const TrainScenario& scenario_;
   const TrainCell& cell_;
   Runtime& runtime_;
+  Options options_;
   bool collects_values_;
   std::function<void(bool)> on_collect_;
   ZeroConfig config_;

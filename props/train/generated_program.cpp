@@ -7,6 +7,7 @@
 #include "model/check.h"
 #include "model/functions.h"
 #include "model/transforms/transforms.h"
+#include "props/train/case_ends.h"
 #include "props/train/case_storage.h"
 #include "props/train/checkpoint_use.h"
 #include "props/train/engine_target.h"
@@ -66,10 +67,21 @@ class GeneratedWindow {
 
   // What a step misses comes, and then it is taken.
   void step() {
+    if (is_boundary_ && ends_refused(spec_, first_micro())) return step_at_floor();
     if (spec_.needs_all == 0 || !is_boundary_) return pass_.step();
     const bool is_taken = pass_.target().try_step(0);
     record("refused/step", {is_taken ? 0.0 : 1.0});
     if (is_taken) return;
+    train_once(MicroSpec());
+    pass_.step();
+  }
+
+  // A step that is refused changes nothing: the window is given up, and made without the overflow.
+  void step_at_floor() {
+    const bool is_taken = engines_ && engines_->try_step(0);
+    record("refused/step", {is_taken ? 0.0 : 1.0});
+    if (is_taken) return;
+    clear_gradients();
     train_once(MicroSpec());
     pass_.step();
   }
@@ -84,7 +96,10 @@ class GeneratedWindow {
   // Saved, trained on, and loaded: this window was never there. The baseline does not stop.
   void restore(Restores restores) {
     if (!loads_away(restores)) return;
-    const std::string tag = restores == Restores::tagged ? "kept" : "";
+    const bool renews = spec_.micros.at(first_micro()).renews != 0;
+    std::int64_t left = 0;
+    // Another tag is how it begins.
+    const std::string tag = restores == Restores::tagged ? "later-kept" : "";
     if (engines_) {
       const CheckpointUse checkpoints(spec_, pass_);
       checkpoints.save(tag);
@@ -95,9 +110,11 @@ class GeneratedWindow {
       if (collects) engines_->collect_values(true);
       if (restores == Restores::tagged) checkpoints.save("later");
       engines_->take_values();
+      if (renews) left = engines_->renew();
       if (!is_blind || spec_.stage < 3) overwrite_weights();
       checkpoints.load(tag);
     }
+    if (renews) record("bytes that an engine leaves", {static_cast<double>(left)});
   }
 
   // What stops a program, and changes nothing.
@@ -173,7 +190,7 @@ class GeneratedWindow {
     if (micro.idle_forward == 3) transform(micro);
     if (micro.throws != 0) throw_one(micro);
     if (has_abort(micro)) abort_one(micro);
-    if (micro.clears != 0) {
+    if (micro.clears == 1) {
       train_once(micro);
       clear_gradients();
       if (micro.rescales != 0 && !is_lost_) change_loss_scale(spec_, pass_);
@@ -191,6 +208,10 @@ class GeneratedWindow {
 
   void train_in_block(const MicroSpec& micro) {
     const auto body = [&] {
+      if (micro.clears == 2) {
+        train_once(micro);
+        clear_gradients();
+      }
       train_once(micro);
       if (micro.repeats != 0) train_once(micro);
     };
@@ -335,12 +356,34 @@ class GeneratedWindow {
       }
       case Interrupt::looks:
         return peek();
+      case Interrupt::aside:
+      case Interrupt::fails:
+        return differentiate_aside(static_cast<Interrupt>(micro.interrupt) == Interrupt::fails);
       case Interrupt::other: {
         const GradMode enabled(pass_.autograd(), true);
         const Tensor loss = pass_.target().forward(1, next_inputs()).at(0);
         record_loss(loss);
         pass_.target().backward(1, loss, {});
       }
+    }
+  }
+
+  // Nothing of it is anybody's gradient.
+  void differentiate_aside(bool fails) {
+    const TensorList inputs = fails ? next_inputs() : TensorList();
+    if (!engines_) return;
+    const GradMode enabled(pass_.autograd(), true);
+    try {
+      if (fails && spec_.engines == 2) {
+        const Tensor loss = pass_.target().forward(1, inputs).at(0);
+        pass_.target().backward(1, raising(pass_.autograd(), loss), {});
+        return;
+      }
+      Tensor leaf = Tensor::full({}, 1.0, DType::float32);
+      leaf.set_requires_grad(true);
+      const Tensor loss = mul(pass_.autograd(), leaf, 2.0);
+      pass_.autograd().backward(fails ? raising(pass_.autograd(), loss) : loss, {});
+    } catch (const Injected&) {
     }
   }
 
@@ -384,7 +427,8 @@ class GeneratedWindow {
     TensorList losses = surrounded_forward(micro, pass_, inputs);
     losses.resize(static_cast<std::size_t>(spec_.heads));
     for (const Tensor& loss : losses) record_loss(loss);
-    const bool is_joined = static_cast<Interrupt>(micro.interrupt) != Interrupt::other;
+    const auto interrupt = static_cast<Interrupt>(micro.interrupt);
+    const bool is_joined = interrupt != Interrupt::other && interrupt != Interrupt::fails;
     if (spec_.engines == 2 && is_joined) losses = {joined(losses.at(0), inputs)};
     if (micro.has_bypass != 0)
       losses.back() = add(pass_.autograd(), losses.back(), bypass(micro, inputs));

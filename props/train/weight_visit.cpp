@@ -32,6 +32,8 @@ class WeightVisit {
             throw Injected("injected where weights are gathered");
           });
         });
+      case Gathers::discards:
+        return catch_injected([&] { discard_change(named); });
       case Gathers::unannounced:
         return change_unannounced(named);
       case Gathers::nested:
@@ -57,6 +59,15 @@ class WeightVisit {
       list.push_back(list.front());
     }
     engines_->engine(0).gathered_parameters(list, modifier, body);
+  }
+
+  void discard_change(const std::vector<nn::NamedParameter>& named) {
+    if (!engines_) return;
+    in_context(named, 0, [&] {
+      for (const nn::NamedParameter& parameter : named)
+        set_all(parameter.tensor, 8.0 * (1 + pass_.target().rank()));
+      throw Injected("injected behind a change of weights");
+    });
   }
 
   // Where weights are whole everywhere, every rank does it for itself.

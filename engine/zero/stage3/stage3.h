@@ -79,6 +79,7 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   Zero3Module& known(nn::Module& module);
 
   bool overflows(const std::vector<Span>& shards);
+  StepOutcome update_or_refuse();
   StepOutcome update();
   Span step_gradient(SubGroup& group) const;
   std::vector<Span> shards();

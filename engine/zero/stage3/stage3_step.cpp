@@ -10,12 +10,23 @@ StepOutcome Zero3Optimizer::step() {
   { const Events::Call pre_step(context_.events, "z3.pre_step"); }
   partition_all_parameters();
   gradients_->prepare_update();
-  const StepOutcome outcome = update();
+  const StepOutcome outcome = update_or_refuse();
   gradients_->finish_update();
   gradients_->drop_backward();
   zero_grad();
   if (outcome.is_applied || !context_.departs("Y03"_bug)) post_step();
   return outcome;
+}
+
+// Every rank refuses a loss scale (E22) alike, and then persistent parameters are whole again.
+StepOutcome Zero3Optimizer::update_or_refuse() {
+  try {
+    return update();
+  } catch (const EngineError&) {
+    gradients_->finish_update();
+    post_step();
+    throw;
+  }
 }
 
 StepOutcome Zero3Optimizer::update() {
