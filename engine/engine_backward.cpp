@@ -63,8 +63,9 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
                                .retain_graph = arguments.retain_graph || arguments.create_graph});
     epilogue();
   } catch (...) {
-    if (context.departs("H12a"_bug)) throw;  // the flags stay as they are
-    --global.managed_backwards;
+    if (context.departs("H12a"_bug)) throw;              // the flags stay as they are
+    const bool is_inner = global.managed_backwards > 1;  // another engine's is around it
+    if (!is_inner || !context.departs("Z22"_bug)) --global.managed_backwards;
     if (context.has(Quirk::h1_abort_leaks_state)) throw;
     if (context.departs("H12b"_bug)) epilogue();
     policy->on_backward_end(*this, true);
@@ -145,7 +146,9 @@ double Engine::Core::leaf_factor() const {
   const bool is_pre_user = !tasks_.empty() ? tasks_.back().is_pre_user : context.is_inside_forward;
   if (is_pre_user) {
     if (context.has(Quirk::h10_stale_boundary_before_prologue)) return 1.0;
-    return (context.departs("Y11"_bug) ? 1.0 : context.loss_scaler.scale()) / gas();
+    const bool is_undivided = context.departs("Z21"_bug) && context.is_boundary;
+    return (context.departs("Y11"_bug) ? 1.0 : context.loss_scaler.scale()) /
+           (is_undivided ? 1.0 : gas());
   }
   const bool is_before_prologue = !tasks_.empty() && !tasks_.back().has_prologue;
   if (context.autograd.global().managed_backwards > 0) {
@@ -227,6 +230,7 @@ void Engine::Core::abandon_gradients() {
   context.events.mark("gradients_abandoned");
   has_unreduced_gradients_ = false;
   is_scale_called_ = false;
+  if (context.departs("Z40"_bug)) has_scaled_gradients_ = false;  // of those before it, too
   const bool is_restartable = optimizer->abandon_gradients();
   if (options.policy != "pr8245" || is_restartable) return;
   must_restart_ = true;
@@ -239,7 +243,8 @@ void Engine::Core::abandon_gradients() {
 
 void Engine::Core::epilogue() {
   const Events::Call call(context.events, "engine.backward_epilogue");
-  ++counters.backwards;
+  const bool is_uncounted = context.departs("Z24"_bug) && !config.managed_gradient_accumulation;
+  if (!is_no_sync_ || !is_uncounted) ++counters.backwards;
   has_unreduced_gradients_ = false;
   const bool is_put_off = is_no_sync_ || context.is_coalescing;
   if (!context.departs("W05"_bug) || !is_put_off) has_scaled_gradients_ = true;

@@ -13,9 +13,10 @@ FileSystem& files_of(const EngineCheckpointOptions& options) {
 }
 
 Result<void> keep(TrainingState state, const std::string& folder,
-                  const EngineCheckpointOptions& options) {
+                  const EngineCheckpointOptions& options, Departure planted) {
   if (options.store) return options.store->save(std::move(state), folder, options.tag);
-  return save_checkpoint(state, files_of(options), folder, {.tag = options.tag});
+  return save_checkpoint(state, files_of(options), folder,
+                         {.tag = options.tag, .planted = planted});
 }
 
 Result<TrainingState> kept(const std::string& folder, const EngineCheckpointOptions& options,
@@ -66,7 +67,7 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                                    .skipped_steps = counters.skipped_steps,
                                    .global_samples = counters.global_samples}};
   if (context.data.group().rank() != 0) return agreed({});
-  return agreed(keep(std::move(state), folder, given));
+  return agreed(keep(std::move(state), folder, given, context.departure));
 }
 
 Result<void> Engine::Core::load_checkpoint(const std::string& folder,

@@ -61,7 +61,7 @@ StepOutcome Engine::Core::step() {
     if (is_boundary()) take_model_step(outcome);
     if (context.departs("B12"_bug)) refresh_boundary();
   }
-  ++counters.micro_steps;
+  if (!outcome.has_overflow || !context.departs("Z04"_bug)) ++counters.micro_steps;
   context.events.set_steps(counters.micro_steps, counters.global_steps);
   return outcome;
 }

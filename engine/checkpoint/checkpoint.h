@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/checkpoint/training_state.h"
+#include "engine/departure.h"
 #include "engine/files/file_system.h"
 #include "model/dtype.h"
 #include "model/result.h"
@@ -23,6 +24,7 @@ struct SaveOptions {
   // Of all ranks that save; needed where there are several. Called the same number of times by
   // each, whatever fails.
   std::function<void()> barrier = {};
+  Departure planted = {};  // for harnesses, as EngineOptions has it
 };
 
 // Saves as the newest checkpoint in `folder`. One rank of the data-parallel group calls it for all;

@@ -211,7 +211,10 @@ class Saver {
   void remove_older(const CheckpointName& newest) {
     for (const std::string& entry : files_.list(folder_).value_or(std::vector<std::string>{})) {
       const auto other = checkpoint_name(entry);
-      if (other && other->tag == newest.tag && other->generation < newest.generation) {
+      const bool is_of_tag =
+          other && (options_.planted == "Z17"_bug ? other->tag.starts_with(newest.tag)
+                                                  : other->tag == newest.tag);
+      if (is_of_tag && other->generation < newest.generation) {
         (void)files_.remove_all(folder_ + "/" + entry);
       }
     }

@@ -73,12 +73,12 @@ class ExactPolicy final : public HookPolicy {
     tasks_.pop_back();
     settled_task_ = kNotSettled;
     if (raised && may_leave_work && !tasks_.empty()) tasks_.back().has_failed_inside = true;
-    if (raised && may_leave_work && tasks_.empty()) {
+    if (raised && may_leave_work && (tasks_.empty() || departure_ == "Z05"_bug)) {
       forget_work();
       host.abandon_gradients();
     }
     if (failure) std::rethrow_exception(failure);
-    hand_debt_to_current_task(host);
+    if (departure_ != "Z06"_bug) hand_debt_to_current_task(host);
   }
 
   void on_prologue(HookHost& host) override {
@@ -206,7 +206,9 @@ class ExactPolicy final : public HookPolicy {
   OpenTask* owner_of_work() {
     for (auto task = tasks_.rbegin(); task != tasks_.rend(); ++task) {
       if (task->has_prologue) return &*task;
-      if (task->is_inside_forward) return nullptr;
+      const bool is_outer = task != tasks_.rbegin();
+      const bool owes_itself = is_outer && departure_ == "Z23"_bug;
+      if (task->is_inside_forward) return owes_itself ? &tasks_.back() : nullptr;
     }
     return tasks_.empty() ? nullptr : &tasks_.front();
   }

@@ -88,7 +88,8 @@ void LossScaler::update_dynamic(bool has_overflow) {
     const std::int64_t stable = iteration_ - last_overflow_ - 1;
     const bool is_due = planted_ == "Y02"_bug ? stable >= window_ : stable % window_ == 0;
     const bool is_grown = stable > 0 && is_due;
-    if (restores_hysteresis_ || is_grown) hysteresis_ = configured_hysteresis_;
+    const bool is_refilled = is_grown && planted_ != "Z33"_bug;
+    if (restores_hysteresis_ || is_refilled) hysteresis_ = configured_hysteresis_;
     if (is_grown) scale_ *= kScaleFactor;
   }
   ++iteration_;
@@ -102,7 +103,8 @@ void LossScaler::shrink() {
                     "learning rate or /fp16/min_loss_scale",
                     scale_));
   }
-  scale_ = std::max(scale_ / kScaleFactor, min_scale_);
+  scale_ /= kScaleFactor;
+  if (planted_ != "Z15"_bug) scale_ = std::max(scale_, min_scale_);
 }
 
 // The scale is a float32 tensor in PyTorch, and does not grow into an infinity.
@@ -130,7 +132,7 @@ void LossScaler::restore(const State& state) {
   if (!is_dynamic()) return;
   scale_ = state.scale;
   iteration_ = state.iteration;
-  last_overflow_ = state.last_overflow;
+  if (planted_ != "Z14"_bug) last_overflow_ = state.last_overflow;
   hysteresis_ = state.hysteresis;
   growth_tracker_ = state.growth_tracker;
 }

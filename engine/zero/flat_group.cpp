@@ -28,7 +28,7 @@ FlatGroup::FlatGroup(ZeroContext& context, std::vector<ZeroParameter*> parameter
       flat_(context.runtime.memory().allocate(partition_.elements(), context.config.model_dtype())),
       master_(context.runtime.memory().allocate(own_.elements, context.config.master_dtype(),
                                                 optimizer_placement(context.config))),
-      optimizer_(context.runtime, context.config, own_.elements),
+      optimizer_(context.runtime, context.config, own_.elements, context.departure),
       window_(context.runtime.memory().allocate(
           own_.elements, context.config.accumulation_dtype(),
           context.departs("Y17"_bug) ? Placement::device : optimizer_placement(context.config))) {
@@ -86,6 +86,8 @@ void FlatGroup::commit_pending() {
 void FlatGroup::drop_pending() {
   has_pending_ = false;
   if (pending_.is_defined()) context_.reduction().record_use(pending_);
+  const bool is_for_next = context_.departs("Z29"_bug) && context_.config.has_overlap_comm();
+  if (is_for_next && !context_.is_boundary) return;  // the next micro-batch reduces into it
   pending_ = {};
 }
 

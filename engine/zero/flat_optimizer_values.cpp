@@ -36,8 +36,9 @@ std::vector<FullTensor> FlatOptimizer::full(const char* suffix, SliceOf slice_of
 }
 
 std::vector<FullTensor> FlatOptimizer::full_gradients() {
-  const bool has_window =
-      std::ranges::any_of(groups_, [](const FlatGroup& group) { return group.has_window(); });
+  const auto is_open = [](const FlatGroup& group) { return group.has_window(); };
+  const bool has_window = context_.departs("Z20"_bug) ? std::ranges::all_of(groups_, is_open)
+                                                      : std::ranges::any_of(groups_, is_open);
   const double scale = context_.loss_scaler.scale();
   std::vector<FullTensor> gradients = full("", [this](FlatGroup& group) {
     step_gradient(group);

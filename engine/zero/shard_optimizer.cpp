@@ -10,8 +10,10 @@ std::vector<std::string_view> moment_names(const OptimizerConfig& config) {
 }
 
 // An update reads a narrower gradient exactly; only what happens to it before is rounded to it.
-bool is_read_as_it_is(const OptimizerConfig& config, const GradientDivisor& divisor) {
-  const bool decays_gradient = config.adam.weight_decay != 0.0 && !config.adam.is_decay_decoupled;
+bool is_read_as_it_is(const OptimizerConfig& config, const GradientDivisor& divisor,
+                      Departure planted) {
+  const bool decays_gradient =
+      config.adam.weight_decay != 0.0 && !config.adam.is_decay_decoupled && planted != "Z16"_bug;
   return divisor.is_one() && config.type != OptimizerType::sgd && !decays_gradient;
 }
 
@@ -21,8 +23,12 @@ Placement optimizer_placement(const ZeroConfig& config) {
   return config.is_offloaded() ? Placement::host : Placement::device;
 }
 
-ShardOptimizer::ShardOptimizer(Runtime& runtime, const ZeroConfig& config, std::int64_t elements)
-    : runtime_(runtime), config_(config.optimizer), placement_(optimizer_placement(config)) {
+ShardOptimizer::ShardOptimizer(Runtime& runtime, const ZeroConfig& config, std::int64_t elements,
+                               Departure planted)
+    : runtime_(runtime),
+      config_(config.optimizer),
+      placement_(optimizer_placement(config)),
+      planted_(planted) {
   const DType state_dtype = config.bf16.optimizer_states ? DType::bfloat16 : config.master_dtype();
   Stream& stream = runtime.stream(StreamRole::compute);
   for (const std::string_view name : moment_names(config_)) {
@@ -48,7 +54,7 @@ void ShardOptimizer::step(Stream& stream, Span master, Span grad, const Gradient
 void ShardOptimizer::update_part(Stream& stream, std::int64_t begin, Span master, Span grad,
                                  const GradientDivisor& divisor, Span lp) {
   Tensor cast;
-  if (grad.dtype() != master.dtype() && !is_read_as_it_is(config_, divisor)) {
+  if (grad.dtype() != master.dtype() && !is_read_as_it_is(config_, divisor, planted_)) {
     cast = runtime_.memory().allocate(grad.elements, master.dtype(), placement_);
     runtime_.kernels().copy(stream, Span::of(cast), grad);
     grad = Span::of(cast);

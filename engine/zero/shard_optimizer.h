@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/departure.h"
 #include "engine/runtime/runtime.h"
 #include "engine/zero/gradient_divisor.h"
 #include "engine/zero_config.h"
@@ -19,7 +20,8 @@ Placement optimizer_placement(const ZeroConfig& config);
 class ShardOptimizer {
  public:
   // State lives where the master weights do, in the dtype that the configuration says.
-  ShardOptimizer(Runtime& runtime, const ZeroConfig& config, std::int64_t elements);
+  ShardOptimizer(Runtime& runtime, const ZeroConfig& config, std::int64_t elements,
+                 Departure planted = {});
 
   // master = update(master, grad / divisor), and lp = master, rounded, unless lp is empty; all of
   // this shard's length. A gradient in the master's dtype is divided in place, another in a copy
@@ -49,6 +51,7 @@ class ShardOptimizer {
   Placement placement_;
   std::vector<Moment> moments_;
   std::int64_t steps_ = 0;
+  Departure planted_;
 };
 
 }  // namespace zeroproof

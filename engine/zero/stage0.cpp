@@ -41,7 +41,9 @@ void Stage0Optimizer::reduce(FlatGroup& group) {
   }
   const Tensor buffer = context_.runtime.memory().allocate(elements, wire);
   const Span all = all_reduce(flatten(group, Span::of(buffer)));
-  kernels.add(stream, group.open_window().part(0, elements), all);
+  const Span sum = group.open_window().part(0, elements);
+  if (context_.departs("Z02"_bug)) return kernels.copy(stream, sum, all);
+  kernels.add(stream, sum, all);
 }
 
 // The local sums, each at its place; zeros where there is none.

@@ -200,7 +200,9 @@ void Stage12Optimizer::reduce_sums() {
   set_up_buckets();
   const bool is_left_to_hooks =
       has_overlap() && context_.has(Quirk::h14_overlap_boundary_hooks_only);
-  for (FlatGroup& group : groups_)
+  for (FlatGroup& group : groups_) {
+    const bool is_later = &group != &groups_.front();
+    if (is_later && has_overlap() && context_.departs("Z26"_bug)) continue;  // hooks did it
     for (ZeroParameter* parameter : reduction_order(group)) {
       const bool is_taken = progress(*parameter).is_sum_taken && !context_.departs("U17"_bug);
       if (!accumulated(*parameter).is_defined() || is_taken) continue;
@@ -212,6 +214,7 @@ void Stage12Optimizer::reduce_sums() {
         offer_sum(*parameter);
       }
     }
+  }
   gradient_epilogue();
 }
 
@@ -335,7 +338,7 @@ void Stage12Optimizer::refuse_unused() const {
       (context_.config.ignore_unused_parameters && !context_.departs("C18"_bug)))
     return;
   for (const ZeroParameter& parameter : context_.parameters)
-    if (parameter.group >= 0 && parameter.elements > 0 &&
+    if (parameter.group >= 0 && (parameter.elements > 0 || context_.departs("Z28"_bug)) &&
         !is_used_[static_cast<std::size_t>(parameter.id.value)])
       throw EngineError(EngineErrorId::e15,
                         parameter.name +

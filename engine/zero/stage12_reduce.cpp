@@ -96,13 +96,17 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
     if (!context_.departs("G04"_bug)) stream.record_use(sent);
   }
   const double unscaled = context_.departs("U02"_bug) ? 1.0 : divisor;
-  if (!divides_first && factor != unscaled) kernels.scale(stream, data, factor / divisor);
+  const bool is_late = context_.departs("Z03"_bug) && wire != data.dtype();  // of what was sent
+  if (!divides_first && factor != unscaled && !is_late)
+    kernels.scale(stream, data, factor / divisor);
 }
 
 // One reduce for each piece that one rank owns; the others need not get it.
 void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target) {
   const double divisor = context_.averaging_divisor();
-  if (divisor != 1.0) context_.kernels().divide(stream, target.filled(), divisor);
+  const bool is_alone = has_flushed_ && target.entries().size() == 1;
+  const bool is_undivided = context_.departs("Z27"_bug) && is_alone;
+  if (divisor != 1.0 && !is_undivided) context_.kernels().divide(stream, target.filled(), divisor);
   context_.data.together([&] {
     for (const IpgBucket::Entry& entry : target.entries()) reduce_to_owners(stream, target, entry);
   });
@@ -131,13 +135,14 @@ void Stage12Optimizer::take_owned(const IpgBucket& target) {
   for (const IpgBucket::Entry& entry : target.entries()) {
     ZeroParameter& parameter = *entry.parameter;
     progress(parameter).is_reduced = true;
-    progress(parameter).has_contributed = true;
+    progress(parameter).has_contributed = !context_.departs("Z01"_bug);
     const Slot& place = slot(parameter);
     const FlatRange owned =
         intersect(place.group->partition().parameter(place.index), place.group->own());
     const bool is_kept = context_.departs("B10"_bug) && has_overlap() && owned.elements == 0;
     if (!context_.config.contiguous_gradients && !is_kept) parameter.tensor.set_grad({});
     if (owned.elements == 0 && !context_.departs("B08"_bug)) continue;
+    progress(parameter).has_contributed = true;
     const Events::Call call(context_.events, "z12.copy_grads_in_partition", parameter.name_id);
     place.group->add_owned(place.group->open_pending(), place.index, target.values(entry));
   }

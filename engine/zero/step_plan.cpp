@@ -44,6 +44,8 @@ StepPlan plan_step(ZeroContext& context, const StepQuestions& ask) {
   const double scale = context.loss_scaler.scale();
   if (context.departs("U14"_bug) && plan.outcome.has_overflow) return plan;
   context.loss_scaler.update(plan.outcome.has_overflow);
+  const bool is_behind_skipped = context.has_skipped_step && context.departs("Z35"_bug);
+  context.has_skipped_step = plan.outcome.has_overflow;
   if (plan.outcome.has_overflow) return plan;
   const double norm_scaled = ask.norm();
   const double used =
@@ -52,7 +54,8 @@ StepPlan plan_step(ZeroContext& context, const StepQuestions& ask) {
   plan.outcome.grad_norm = norm_scaled / (context.config.stage == 3 ? used : scale);
   plan.outcome.is_applied = true;
   const bool leaves_unclipped = context.departs("C17"_bug) && context.config.bf16.enabled;
-  const double clip = leaves_unclipped ? 0.0 : context.config.gradient_clipping;
+  const double clip =
+      leaves_unclipped || is_behind_skipped ? 0.0 : context.config.gradient_clipping;
   double& divisor = plan.divisor.number;
   divisor = unscale_and_clip_divisor(used, norm_scaled, clip);
   if (context.departs("U15"_bug) && divisor > used) divisor /= used;

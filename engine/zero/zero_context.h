@@ -36,6 +36,8 @@ struct ZeroContext {
   bool has_nested_task = false;    // of this backward: a reentrant checkpoint
   bool is_inside_forward = false;  // of this engine: a backward now is a pre-user backward
 
+  bool has_skipped_step = false;  // the last one, for Z35 of the planted faults alone
+
   Tensor captured_squares = {};  // of a captured step: its norm's, where replays leave them
 
   // An iteration is being captured: the host can read nothing of it.

@@ -74,8 +74,9 @@ bool retains_graphs(const CaseSpec& spec) {
   // What stays whole behind forward for its reuse is given up without having been used.
   return spec.stage == 3 && spec.heads == 2 && spec.engines == 1 && spec.ranks > 1 &&
          spec.reuse == 0 && spec.prefetch == 0 && spec.experts == 0 && spec.reads == 0 &&
-         spec.live >= CaseSpec::kManyElements && spec.is_tiled == 0 && spec.skips_frames == 0 &&
-         std::ranges::all_of(spec.micros, is_plain) && !has_checkpoints(spec);
+         spec.live >= 2 * train::elements_of_layers(spec) && spec.is_tiled == 0 &&
+         spec.skips_frames == 0 && std::ranges::all_of(spec.micros, is_plain) &&
+         !has_checkpoints(spec);
 }
 
 // A user's context gives persistent ones up, too, and they come back in any way.
@@ -84,7 +85,8 @@ bool is_all_persistent(const CaseSpec& spec) {
     return micro.gathers != 0 || micro.looks != 0;
   };
   if (std::ranges::any_of(spec.micros, gathers)) return false;
-  if (spec.persistence_all < CaseSpec::kManyElements) return false;
+  if (spec.stage != 3 || spec.skips_frames != 0 || spec.persistence_all < CaseSpec::kManyElements)
+    return false;
   const auto persists = [&](const train::LayerSpec& layer) {
     return layer.inputs * layer.outputs <= spec.persistence && layer.outputs <= spec.persistence &&
            layer.outputs > 0;
@@ -115,6 +117,7 @@ void FetchJudge::on_event(const HookEvent& event) {
   if (has_one_engine_) see_agreement(event);
   if (has_retained_) see_retained(event);
   if (reuse_ > 0) see_reuse(event);
+  if (all_persist_) see_persistent(event);
   if (!is_judged_) {
     if (event.kind == EventKind::engine_call) follow_mode(names_.text(event.name));
     return;
@@ -138,6 +141,17 @@ void FetchJudge::on_event(const HookEvent& event) {
       return;
     default:
       return;
+  }
+}
+
+// Whether a forward ends or fails, what persists stays.
+void FetchJudge::see_persistent(const HookEvent& event) {
+  const bool is_call = event.kind == EventKind::engine_call;
+  if (is_call || event.kind == EventKind::engine_return) {
+    if (names_.text(event.name) == "engine.forward") is_in_forward_ = is_call;
+  } else if (event.kind == EventKind::zparam_partition && is_in_forward_ && finding_.empty()) {
+    finding_ = fmt::format("{} is persistent and was given up within a forward",
+                           names_.text(event.params.front()));
   }
 }
 

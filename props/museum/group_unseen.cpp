@@ -209,6 +209,99 @@ constexpr std::array kFaults = {
     Fault{"Y19", "a forward of skipped frames claims only what it gathered itself"},
     Fault{"Y20",
           "behind a step that overflowed the window counts as having scaled gradients still"},
+    Fault{"Z01",
+          "a reduced gradient counts as contributed only on the ranks that own a part of it"},
+    Fault{"Z02",
+          "a second reduction of a window replaces the first in stage 0 instead of being added"},
+    Fault{"Z03",
+          "with another wire dtype the average behind the all-reduce is left out: gradients are "
+          "summed"},
+    Fault{"Z04",
+          "a step that is skipped for overflow does not count its micro-step, so later windows "
+          "begin too early"},
+    Fault{
+        "Z05",
+        "a nested backward that fails and is caught drops the gradients of the backward around it"},
+    Fault{"Z06",
+          "the end of a nested graph task does not hand its unreduced gradients on to the task "
+          "around it"},
+    Fault{"Z07",
+          "the room for parameters of retained graphs is not given back when the last such graph "
+          "ends"},
+    Fault{
+        "Z08",
+        "a module that runs beyond the end of the recorded order does not make the order invalid"},
+    Fault{"Z09",
+          "a gather context that an exception ends keeps each rank's own changes when it has a "
+          "modifier_rank"},
+    Fault{"Z10", "a forward that fails gives persistent parameters up, too"},
+    Fault{"Z11",
+          "an oversized gradient's memory is given back while the reduction stream has still to "
+          "read it"},
+    Fault{"Z12",
+          "only the first part of an update is waited for by its all-gather, later parts race with "
+          "theirs"},
+    Fault{"Z13", "the buffers of the last gradient reduction stay in memory until the next one"},
+    Fault{"Z14", "a load restores the loss scaler without the iteration of its last overflow"},
+    Fault{"Z15",
+          "the loss scale shrinks below min_loss_scale where halving jumps over it, and E22 never "
+          "comes"},
+    Fault{"Z16", "Adam's L2 decay is added to the bf16 gradient itself and rounded there"},
+    Fault{"Z17",
+          "saving again under a tag removes other checkpoints whose tags begin with that tag"},
+    Fault{"Z18", "zero_grad leaves what a coalesced block has added up so far in stage 3"},
+    Fault{"Z19",
+          "the update leaves sub-groups out that had no gradient: their moments and steps stand "
+          "still"},
+    Fault{"Z20",
+          "reading the full gradients drops the window where one parameter group had no gradient"},
+    Fault{"Z21",
+          "the loss of a backward inside the forward is not divided by the accumulation steps in "
+          "the boundary micro-batch"},
+    Fault{"Z22",
+          "a failed engine.backward inside another engine's leaves the process in managed mode: "
+          "1/GAS is missing later"},
+    Fault{"Z23",
+          "a backward nested in the backward of a loss inside the forward gets an epilogue of its "
+          "own"},
+    Fault{
+        "Z24",
+        "without managed accumulation, backwards inside no_sync are not counted in global_samples"},
+    Fault{"Z25",
+          "the end of a coalesced block forgets what earlier backwards of the window have reduced"},
+    Fault{"Z26",
+          "with overlap, later groups lose the local sums of parameters unused in the last "
+          "micro-batch"},
+    Fault{"Z27",
+          "a gradient alone in its bucket, not the first one of the backward, is reduced to its "
+          "owners undivided"},
+    Fault{"Z28",
+          "a parameter without elements counts as unused under offload and is refused with E15"},
+    Fault{"Z29",
+          "with overlap, the buffer of reduced slices is not given back between micro-batches"},
+    Fault{"Z30",
+          "a frozen persistent parameter loses what gathered_parameters changed at the next step"},
+    Fault{"Z31",
+          "a parameter of which a rank owns no element is not gathered ahead there: ranks issue "
+          "other all-gathers"},
+    Fault{"Z32",
+          "under skipped frames a change in gathered_parameters is lost if a graph still claims "
+          "the parameter"},
+    Fault{"Z33",
+          "without consecutive_hysteresis the growth of the loss scale does not restore the "
+          "hysteresis"},
+    Fault{"Z35", "the first step behind a skipped one is not clipped"},
+    Fault{"Z37",
+          "with overlap, each part of an update counts as an optimizer step: Adam's bias "
+          "correction is too weak"},
+    Fault{"Z38",
+          "a load of an earlier checkpoint leaves the optimizer's step count at the later one"},
+    Fault{"Z39",
+          "behind a load, frozen persistent parameters compute with their old values until the "
+          "next step"},
+    Fault{"Z40",
+          "behind a failed backward override_loss_scale is accepted though earlier gradients are "
+          "in the window"},
 };
 
 // Nobody has said beforehand what has to catch them.

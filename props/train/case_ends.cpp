@@ -10,15 +10,17 @@ namespace {
 
 constexpr std::uint64_t kEndStream = 0x656e6473ULL;
 constexpr std::int64_t kNeverGrows = 1000;
+constexpr int kPersistsAll = 64;  // elements of the largest layer
 
 void reach_floor(CaseSpec& spec, Draws& draws) {
   spec.precision = static_cast<int>(Precision::fp16);
-  spec.is_dynamic = spec.has_floor = 1;
+  spec.is_dynamic = 1;
+  spec.has_floor = draws.between(1, 2);
   spec.scaling = 0;
   for (MicroSpec& micro : spec.micros) {
     micro.overflow = micro.lost_overflow = micro.clears = micro.rescales = 0;
     micro.aborts = micro.aborts_on_loss = 0;
-    if (draws.one_in(3))
+    if (draws.one_in(spec.has_floor == 1 ? 3 : 2))
       micro = {.overflow = some_call(spec, draws), .overflow_rank = draws.below(spec.ranks)};
   }
 }
@@ -59,6 +61,65 @@ void defer_unmanaged(CaseSpec& spec, Draws& draws) {
     if (draws.one_in(2)) micro.block = static_cast<int>(Block::no_sync);
 }
 
+// Saved again and again, under two tags that begin alike.
+void save_tags(CaseSpec& spec, Draws&) {
+  for (std::size_t i = 0; i < spec.micros.size(); ++i)
+    if (i % static_cast<std::size_t>(spec.accumulation) == 0)
+      spec.micros[i].restores = static_cast<int>(Restores::tagged);
+}
+
+// The loss scale forgives the first overflow, grows, and forgives another one.
+void wait_for_growth(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::fp16);
+  spec.is_dynamic = 1;
+  spec.owns_scale = 0;
+  spec.scaling = draws.between(2, 3);
+  const auto window = static_cast<std::size_t>(spec.accumulation);
+  spec.micros.assign(5 * window, MicroSpec());
+  for (const std::size_t which : {0, 3})
+    spec.micros[which * window] = {.overflow = some_call(spec, draws),
+                                   .overflow_rank = draws.below(spec.ranks)};
+}
+
+// A forward is given up behind a visit of what it has gathered.
+void visit_abandoned(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(2)) continue;
+    micro.abandons = 2;
+    if (micro.gathers == 0) micro.gathers = draws.between(1, 3);
+  }
+}
+
+void leave_in_checkpoints(CaseSpec& spec, Draws& draws) {
+  spec.is_manual = 1;
+  for (MicroSpec& micro : spec.micros)
+    if (draws.one_in(2)) micro.past_engine = 2;
+}
+
+// The scale of a window is asked to change behind a backward of it that came to nothing.
+void rescale_late(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::fp16);
+  for (std::size_t i = 0; i < spec.micros.size(); ++i) {
+    if (i % static_cast<std::size_t>(spec.accumulation) == 0) continue;
+    MicroSpec& micro = spec.micros[i];
+    micro.misuse = static_cast<int>(Misuse::late_loss_scale);
+    if (!has_abort(micro)) micro.aborts = some_call(spec, draws);
+    micro.is_uncleared = 1;
+  }
+}
+
+// A forward fails inside the module that owns what persists.
+void fail_with_persistent(CaseSpec& spec, Draws& draws) {
+  spec.stage = 3;
+  spec.persistence = kPersistsAll;
+  spec.persistence_all = CaseSpec::kManyElements;
+  for (LayerSpec& layer : spec.layers) layer.is_raw = draws.flag(2);
+  for (MicroSpec& micro : spec.micros) {
+    micro.gathers = micro.looks = 0;
+    if (draws.one_in(2)) micro.throws = some_layer(spec, draws);
+  }
+}
+
 // One whose gradient is infinite whatever else the program does.
 bool overflows_surely(const CaseSpec& spec, const MicroSpec& micro) {
   const MicroSpec plain = {.overflow = micro.overflow, .overflow_rank = micro.overflow_rank};
@@ -85,15 +146,17 @@ std::string floor_problem(const CaseSpec& spec) {
 }  // namespace
 
 CaseSpec with_ends(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kEnds[] = {{4, reach_floor},         {4, renew_engines},
-                                {4, differentiate_aside}, {4, discard_changes},
-                                {4, clear_in_blocks},     {4, defer_unmanaged}};
+  constexpr Addition kEnds[] = {
+      {4, reach_floor},     {4, renew_engines},        {4, differentiate_aside},
+      {4, discard_changes}, {4, clear_in_blocks},      {4, defer_unmanaged},
+      {4, save_tags},       {4, wait_for_growth},      {3, visit_abandoned},
+      {4, rescale_late},    {4, leave_in_checkpoints}, {4, fail_with_persistent}};
   Draws draws(seed ^ kEndStream);
   return draws.one_in(3) ? with_each(spec, kEnds, draws) : spec;
 }
 
 std::string end_problem(const CaseSpec& spec) {
-  if (!is_flag(spec.has_floor)) return "a number out of range";
+  if (spec.has_floor < 0 || spec.has_floor > 2) return "a number out of range";
   const auto rescales = [](const MicroSpec& micro) { return micro.rescales != 0; };
   const bool is_told = spec.sets_boundary == 3 || std::ranges::any_of(spec.micros, rescales);
   for (const MicroSpec& micro : spec.micros) {
@@ -109,14 +172,16 @@ std::string end_problem(const CaseSpec& spec) {
 
 bool ends_refused(const CaseSpec& spec, std::size_t first_micro) {
   if (spec.has_floor == 0) return false;
+  const auto overflows = [](const MicroSpec& micro) { return micro.overflow != 0; };
   const auto first = spec.micros.begin() + static_cast<std::ptrdiff_t>(first_micro);
-  return std::any_of(first, first + spec.accumulation,
-                     [](const MicroSpec& micro) { return micro.overflow != 0; });
+  const bool is_low = spec.has_floor == 1 || std::any_of(spec.micros.begin(), first, overflows);
+  return is_low && std::any_of(first, first + spec.accumulation, overflows);
 }
 
 void set_floor(const CaseSpec& spec, Fp16Config& fp16) {
   if (spec.has_floor == 0) return;
-  fp16.min_loss_scale = std::ldexp(1.0, static_cast<int>(fp16.initial_scale_power));
+  const double first = std::ldexp(1.0, static_cast<int>(fp16.initial_scale_power));
+  fp16.min_loss_scale = spec.has_floor == 1 ? first : 0.75 * first;
   fp16.loss_scale_window = kNeverGrows;
 }
 

@@ -105,7 +105,7 @@ std::string shape_problem(const CaseSpec& spec) {
     if (micro.throws < 0 || micro.throws > layers || !is_flag(micro.is_broken) ||
         micro.restores < 0 || micro.restores > static_cast<int>(Restores::missing) ||
         micro.gathers < 0 || micro.gathers > static_cast<int>(Gathers::discards) ||
-        !is_flag(micro.abandons) || !is_flag(micro.guards) || micro.clears < 0 ||
+        micro.abandons < 0 || micro.abandons > 2 || !is_flag(micro.guards) || micro.clears < 0 ||
         micro.clears > 2 || !is_flag(micro.peeks) || micro.outstanding < 0 || micro.outstanding > 3)
       return "a micro-batch out of range";
   return {};
@@ -273,7 +273,7 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
 // The loss of layer 0 alone. A hook of the outputs is what divides by the accumulation steps, and
 // without hooks of gradients nobody sees it.
 std::string past_engine_problem(const CaseSpec& spec, const MicroSpec& micro) {
-  if (!is_flag(micro.past_engine)) return "a number out of range";
+  if (micro.past_engine < 0 || micro.past_engine > 2) return "a number out of range";
   const LayerSpec& first = spec.layers.front();
   const bool is_right = spec.is_manual != 0 && spec.engines == 1 && spec.is_tiled == 0 &&
                         spec.accumulation == 1 && spec.sets_boundary == 0 &&

@@ -132,11 +132,13 @@ struct MicroSpec {
   int throws = 0;          // k: a forward before throws inside layer k - 1
   int is_broken = 0;       // its block throws behind all that is in it, which the user catches
   int restores = 0;        // Restores, before
-  int abandons = 0;        // with skipped frames: 1: a forward before whose graph is given up
+  int abandons = 0;        // with skipped frames: 1: a forward before whose graph is given up; 2:
+                           // what `gathers` says is before that, and not before the forward
   int guards = 0;          // with skipped frames: 1: guards read the weights before
   int clears = 0;          // 1: before: trained for nothing, and zero_grad; 2: inside its block
   int peeks = 0;           // 1: behind it the user reads masters and optimizer state
   int past_engine = 0;     // 1: behind it: a manual backward that no output of the engine is in
+                           // 2: of a loss that a reentrant checkpoint makes
   int misuse = 0;          // Misuse, behind it
   int looks = 0;           // Looks
   int keeps = 0;  // 1: every backward retains its graph, and its losses live behind the step;
@@ -230,7 +232,8 @@ struct CaseSpec {
   int is_wire_narrow = 0;   // float32: gradients travel in bf16
   int has_grad_scaler = 0;  // autocast in float16, and a loss whose gradients fit when it is scaled
 
-  int has_floor = 0;  // fp16: the loss scale falls no further: an overflow is refused (E22)
+  // fp16: the loss scale falls no further, 2: than by a quarter: an overflow is refused (E22).
+  int has_floor = 0;
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;

@@ -76,6 +76,11 @@ void retain_graphs(CaseSpec& spec, Draws& draws) {
   for (CallSpec& call : spec.calls) call.wrap = call.is_joined = 0;
   for (MicroSpec& micro : spec.micros)
     micro = {.repeats = micro.repeats, .peeks = micro.peeks, .keeps = micro.keeps};
+  if (!draws.one_in(3)) return;
+  // Room for all of it, and not for what earlier graphs have had.
+  spec.live = 2 * std::max(elements_of_layers(spec), 1);
+  spec.accumulation = 4;
+  spec.micros.resize(8, spec.micros.back());
 }
 
 // The scale begins where float16 ends, and falls with each overflow.
@@ -185,6 +190,13 @@ std::string storage_problem(const CaseSpec& spec) {
     if (micro.creates != 0 && !is_engines) return "a graph that nobody is asked for";
   }
   return {};
+}
+
+int elements_of_layers(const CaseSpec& spec) {
+  int elements = 0;
+  for (const LayerSpec& layer : spec.layers)
+    elements += layer.outputs * (layer.inputs + layer.has_bias);
+  return elements;
 }
 
 std::int64_t offloaded_bytes(const CaseSpec& spec) {

@@ -17,6 +17,9 @@ CaseSpec with_storage(const CaseSpec& spec, std::uint64_t seed);
 // Of the parameters that do not persist, at most.
 int travelling_elements(const CaseSpec& spec);
 
+// Of one engine's layers.
+int elements_of_layers(const CaseSpec& spec);
+
 // Why a case cannot be so; empty: it can.
 std::string storage_problem(const CaseSpec& spec);
 

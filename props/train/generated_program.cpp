@@ -57,6 +57,7 @@ class GeneratedWindow {
       if (!is_lost) try_checkpoint(static_cast<Restores>(micro.restores));
       set_boundary(spec_, pass_, i);
       record_boundary(spec_, pass_, i);
+      is_inside_ = i > 0;
       run_micro(micro);
       is_boundary_ = i + 1 == static_cast<std::size_t>(spec_.accumulation);
       if ((spec_.is_unmanaged == 0 || is_boundary_) && (ends || !is_boundary_)) step();
@@ -108,7 +109,8 @@ class GeneratedWindow {
       const bool collects = is_blind && engines_->collect_values(false);
       GeneratedWindow(spec_, lost).train(true, restores != Restores::unstepped);
       if (collects) engines_->collect_values(true);
-      if (restores == Restores::tagged) checkpoints.save("later");
+      for (int saves = 0; restores == Restores::tagged && saves < 2; ++saves)
+        checkpoints.save("later");
       engines_->take_values();
       if (renews) left = engines_->renew();
       if (!is_blind || spec_.stage < 3) overwrite_weights();
@@ -179,7 +181,7 @@ class GeneratedWindow {
 
   void run_micro(const MicroSpec& micro) {
     if (micro.registers != 0 && engines_) engines_->register_at_root(micro.registers - 1);
-    visit_weights(spec_, pass_, static_cast<Gathers>(micro.gathers));
+    if (micro.abandons != 2) visit_weights(spec_, pass_, static_cast<Gathers>(micro.gathers));
     if (micro.guards != 0) evaluate_guards(pass_);
     if (micro.abandons != 0) abandon_forward(micro);
     if (micro.idle_forward == 1) {
@@ -200,7 +202,7 @@ class GeneratedWindow {
     is_interrupted_ = false;
     is_retained_ = is_retained_ || micro.keeps == 1 || micro.creates != 0;
     if (micro.keeps == 2 && !is_retained_) record_whole(whole_elements(pass_));
-    if (micro.past_engine != 0) differentiate_past_engine();
+    if (micro.past_engine != 0) differentiate_past_engine(micro.past_engine == 2);
     if (micro.peeks != 0) peek();
     if (micro.asks != 0) ask_for_gradients(spec_, pass_);
     if (micro.misuse != 0) misuse(static_cast<Misuse>(micro.misuse));
@@ -255,6 +257,9 @@ class GeneratedWindow {
     aborts_ = 0;
     is_managed_ = aborts_on_loss_ = false;
     if (micro.aborts_on_loss == 2) misuse(Misuse::unscaled_manual);
+    const bool has_gradients = micro.is_uncleared != 0 && is_inside_;
+    if (has_gradients && static_cast<Misuse>(micro.misuse) == Misuse::late_loss_scale)
+      misuse(Misuse::late_loss_scale);
     if (micro.is_uncleared == 0) clear_gradients();  // otherwise nothing of it stays either
   }
 
@@ -302,9 +307,17 @@ class GeneratedWindow {
     return sums;
   }
 
-  void differentiate_past_engine() {
-    const Tensor loss = model_of(pass_, 0).bypass(pass_.autograd(), pass_.next_inputs());
-    differentiate_manually(loss, false);
+  void differentiate_past_engine(bool is_wrapped) {
+    const GeneratedModel& model = model_of(pass_, 0);
+    TensorList inputs = pass_.next_inputs();
+    if (!is_wrapped || !engines_)
+      return differentiate_manually(model.bypass(pass_.autograd(), inputs), false);
+    inputs.at(0).set_requires_grad(true);
+    const auto body = [&](const TensorList& given) {
+      return TensorList{model.bypass(pass_.autograd(), given)};
+    };
+    const TensorList losses = checkpoint(pass_.autograd(), kind_of(Wrap::reentrant), body, inputs);
+    differentiate_manually(losses.at(0), false);
   }
 
   void differentiate_manually(const Tensor& loss, bool retain_graph) {
@@ -411,6 +424,7 @@ class GeneratedWindow {
   // A forward that gets no backward, and whose weights are given up.
   void abandon_forward(const MicroSpec& micro) {
     forward(micro);
+    if (micro.abandons == 2) visit_weights(spec_, pass_, static_cast<Gathers>(micro.gathers));
     if (engines_) engines_->engine(0).release_gathered_parameters();
     record("elements of what is given up", {static_cast<double>(whole_elements(pass_))});
   }
@@ -514,6 +528,7 @@ class GeneratedWindow {
   int aborts_ = 0;
   bool aborts_on_loss_ = false;
   int throws_ = 0;
+  bool is_inside_ = false;    // a window that has begun
   bool is_boundary_ = false;  // of the micro-batch that runs
   bool is_managed_ = false;   // the backward that throws is the engine's
   int forwards_ = 0;

@@ -95,7 +95,7 @@ bool EagerFallback::keeps(PartitionedParameter& parameter, bool has_been_updated
     parameter.set_owner(nullptr);
     return false;
   }
-  if (has_been_updated) deferred_.insert(parameter.id());
+  if (has_been_updated && !context_.departs("Z32"_bug)) deferred_.insert(parameter.id());
   return true;
 }
 

@@ -51,7 +51,7 @@ void GatherContext::enter() {
 GatherContext::~GatherContext() {
   if (!is_entered_) return;
   try {
-    partition_all(false);
+    partition_all(context_.departs("Z09"_bug) && modifier_rank_.has_value());
   } catch (const std::exception&) {  // the exception that ends the context is the one to see
   }
   if (context_.departs("W18"_bug)) return;
@@ -115,6 +115,8 @@ void GatherContext::partition_all(bool has_been_updated) {
   for (PartitionedParameter* parameter : parameters_) {
     if (!parameter->is_available()) continue;
     if (parameter->owner() && parameter->owner()->keeps(*parameter, has_been_updated)) continue;
+    const bool is_left = has_been_updated && context_.departs("Z30"_bug);
+    if (is_left && parameter->is_persistent()) continue;  // whole between steps anyway
     if (!parameter->is_used()) {
       gatherer_.partition(*parameter, has_been_updated);
     } else if (has_been_updated) {

@@ -20,7 +20,7 @@ Tensor GradientReducer::reduce(const ParameterList& parameters, DType dtype) {
     Tensor slices = context_.config.reduce_scatter ? reduce_scatter(parameters, dtype)
                                                    : all_reduce(parameters, dtype);
     outstanding_.push_back(stream().record());
-    buffers_.clear();
+    if (!context_.departs("Z13"_bug)) buffers_.clear();
     return slices;
   } catch (...) {
     for (const Tensor& buffer : buffers_) stream().record_use(buffer);

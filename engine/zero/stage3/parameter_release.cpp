@@ -61,7 +61,8 @@ void ParameterCoordinator::abandon_forward(const ModuleCall& call) {
   for (PartitionedParameter* parameter : call.module->parameters()) {
     if (!context_.departs("U13"_bug)) parameter->remove_use(use_of(call, true));
     gatherer_.wait(*parameter);
-    if (!parameter->is_persistent() && !parameter->is_external()) release_unused(*parameter);
+    const bool stays = parameter->is_persistent() && !context_.departs("Z10"_bug);
+    if (!stays && !parameter->is_external()) release_unused(*parameter);
   }
 }
 

@@ -220,6 +220,7 @@ void Zero3Optimizer::collect_gradients() {
 
 void Zero3Optimizer::flush_coalesced() {
   if (context_.departs("H14b"_bug)) gradients_->pretend_window();
+  if (context_.departs("Z25"_bug)) gradients_->start_window();  // the block is all of it
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     Tensor& sum = coalesced_[static_cast<std::size_t>(parameter.id().value)];
     if (sum.is_defined()) parameter.parameter().tensor.set_grad(std::exchange(sum, Tensor()));
@@ -259,7 +260,7 @@ void Zero3Optimizer::zero_grad() {
   const Events::Call reported(context_.events, "z3.zero_grad");
   if (!context_.has(Quirk::h1_abort_leaks_state)) gradients_->drop_backward();
   for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
-  std::ranges::fill(coalesced_, Tensor());
+  if (!context_.departs("Z18"_bug)) std::ranges::fill(coalesced_, Tensor());
   gradients_->start_window();
 }
 

@@ -1,4 +1,6 @@
 // The update of stage 3 (zero_semantics 2.19).
+#include <algorithm>
+
 #include "engine/precision/gradient_norm.h"
 #include "engine/zero/stage3/stage3.h"
 #include "engine/zero/step_plan.h"
@@ -43,7 +45,13 @@ StepOutcome Zero3Optimizer::update() {
       context_,
       {.overflows = [this] { return overflows(shards()); }, .norm = norm, .squares = squares});
   if (plan.outcome.is_applied)
-    for (SubGroup& group : sub_groups_) group.update(step_gradient(group), plan.divisor);
+    for (SubGroup& group : sub_groups_) {
+      const bool is_idle = std::ranges::none_of(group.parameters(), [this](const auto* parameter) {
+        return gradients_->has_contribution(*parameter);
+      });
+      if (is_idle && context_.departs("Z19"_bug)) continue;  // no gradient came for any of it
+      group.update(step_gradient(group), plan.divisor);
+    }
   return plan.outcome;
 }
 

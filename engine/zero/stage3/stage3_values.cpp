@@ -99,8 +99,11 @@ void Zero3Optimizer::load_parameter(SubGroup& group, std::size_t index, const Fu
 void Zero3Optimizer::load_state(SubGroup& group, std::size_t index, const FullTensor& given) {
   const PartitionedParameter& parameter = *group.parameters()[index];
   const std::string key = given.name.substr(parameter.parameter().name.size() + 1);
-  if (key == "step")
-    return group.optimizer().set_steps(static_cast<std::int64_t>(given.values.at(0)));
+  if (key == "step") {
+    const auto steps = static_cast<std::int64_t>(given.values.at(0));
+    if (context_.departs("Z38"_bug) && steps < group.optimizer().steps()) return;
+    return group.optimizer().set_steps(steps);
+  }
   const FlatRange slice = group.padded(index);
   for (const ShardOptimizer::Moment& moment : group.optimizer().moments())
     if (moment.name == key)
@@ -120,6 +123,7 @@ void Zero3Optimizer::load(const std::vector<FullTensor>& parameters,
     }
     group.write_back();
   }
+  if (context_.departs("Z39"_bug)) gatherer_.gather(persistent_);  // frozen ones are to come
   for (PartitionedParameter& parameter : gatherer_.parameters())
     for (const FullTensor& given : parameters)
       if (parameter.parameter().group < 0 && given.name == parameter.parameter().name)

@@ -17,7 +17,7 @@ SubGroup::SubGroup(ZeroContext& context, ParameterList parameters)
     : context_(context),
       parameters_(std::move(parameters)),
       elements_(slices_of(parameters_)),
-      optimizer_(context.runtime, context.config, elements_) {
+      optimizer_(context.runtime, context.config, elements_, context.departure) {
   const ZeroConfig& config = context.config;
   Memory& memory = context.runtime.memory();
   master_ = memory.allocate(elements_, config.master_dtype(), optimizer_placement(config));
