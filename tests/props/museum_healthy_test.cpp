@@ -184,5 +184,43 @@ INSTANTIATE_TEST_SUITE_P(RetainedAndGathered, HealthyCase,
                          testing::Values(R"({"ranks":2,"stage":3,"heads":2,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"restores":2}]})"));
 
+// A loss scale that falls no further: persistent parameters of stage 3 stayed partitioned.
+INSTANTIATE_TEST_SUITE_P(
+    RefusedScale, HealthyCase,
+    testing::Values(R"({"stage":3,"precision":2,"is_dynamic":1,"persistence":1,"has_floor":1,
+            "layers":[{"outputs":1}],"calls":[{}],"micros":[{"overflow":1}]})",
+                    R"({"ranks":2,"stage":1,"precision":2,"is_dynamic":1,"has_floor":2,
+            "layers":[{}],"calls":[{}],"micros":[{"overflow":1},{"overflow":1},{}]})"));
+
+// Forwards for two refused losses: the data of the case ran out.
+INSTANTIATE_TEST_SUITE_P(RefusedLosses, HealthyCase,
+                         testing::Values(R"({"stage":1,"precision":2,"is_manual":1,
+            "layers":[{}],"calls":[{}],"micros":[{"misuse":6,"aborts_on_loss":2}]})"));
+
+// An engine that was made for a load, tags that begin alike, changes that are taken back.
+INSTANTIATE_TEST_SUITE_P(
+    Ends, HealthyCase,
+    testing::Values(R"({"ranks":2,"stage":3,"persistence":2,"layers":[{}],"calls":[{}],
+            "micros":[{"restores":1,"renews":1},{"restores":3},{"restores":3,"renews":1}]})",
+                    R"({"ranks":2,"stage":1,"precision":2,"is_dynamic":1,"layers":[{}],
+            "calls":[{}],"micros":[{},{"restores":2,"renews":1}]})",
+                    R"({"ranks":2,"stage":3,"layers":[{},{"is_weight_frozen":1,"has_bias":1}],
+            "calls":[{},{"layer":1}],"micros":[{"gathers":7},{"gathers":7}]})"));
+
+// What runs inside a backward and is nobody's, what is cleared inside a block, what a checkpoint
+// makes past the engine.
+INSTANTIATE_TEST_SUITE_P(
+    Inside, HealthyCase,
+    testing::Values(
+        R"({"ranks":2,"stage":2,"layers":[{},{}],"calls":[{},{"layer":1}],
+            "micros":[{"interrupt":6,"interrupt_at":1},{"interrupt":7,"interrupt_at":2}]})",
+        R"({"ranks":2,"stage":3,"engines":2,"layers":[{}],"calls":[{}],
+            "micros":[{"interrupt":7,"interrupt_at":1}]})",
+        R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],"micros":[{"block":1,"clears":2}]})",
+        R"({"ranks":2,"stage":1,"is_unmanaged":1,"accumulation":2,"layers":[{}],"calls":[{}],
+            "micros":[{"block":2},{"block":2,"clears":2}]})",
+        R"({"ranks":2,"stage":2,"is_manual":1,"layers":[{}],"calls":[{}],
+            "micros":[{"past_engine":2}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum
