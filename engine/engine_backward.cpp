@@ -159,7 +159,8 @@ double Engine::Core::leaf_factor() const {
   refuse_manual_backward();
   const bool is_forgotten =
       is_before_prologue && context.has(Quirk::h26_hooks_before_prologue_recounted);
-  return is_forgotten ? 1.0 : 1.0 / gas();
+  const bool is_left = context.departs("Z54"_bug) && !scales_wrt_gas_;  // by a managed one before
+  return is_forgotten || is_left ? 1.0 : 1.0 / gas();
 }
 
 // --- HookHost ----------------------------------------------------------------------------------

@@ -90,7 +90,8 @@ void Engine::Core::register_parameters() {
     parameter.elements = named.tensor.numel();
     parameter.requires_grad = named.tensor.requires_grad();
     const Ops& ops = context.runtime.ops();
-    if (named.tensor.dtype() != config.model_dtype())
+    const bool is_converted = parameter.requires_grad || !context.departs("Z50"_bug);
+    if (named.tensor.dtype() != config.model_dtype() && is_converted)
       named.tensor.set_data(ops.cast(named.tensor, config.model_dtype()));
     else if (const Tensor placed = ops.place(named.tensor); !placed.is_same(named.tensor))
       named.tensor.set_data(placed);

@@ -81,7 +81,7 @@ TensorList Engine::Core::run_module(const TensorList& inputs) {
   try {
     return context.module(autograd, inputs);
   } catch (...) {
-    if (is_zero()) policy->on_forward_end(*this);
+    if (is_zero() && !context.departs("Z55"_bug)) policy->on_forward_end(*this);
     if (!context.departs("W10"_bug)) optimizer->on_forward_end(false);
     throw;
   }

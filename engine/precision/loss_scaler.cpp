@@ -56,7 +56,9 @@ Result<void> LossScaler::set_factor(LossScalerKind kind, double factor) {
         ErrorCode::usage,
         fmt::format("a loss cannot be scaled by {}: give a positive, finite factor", factor));
   }
-  kind_ = kind;
+  const bool stays_dynamic =
+      planted_ == "Z49"_bug && kind == LossScalerKind::external && is_dynamic();
+  if (!stays_dynamic) kind_ = kind;
   scale_ = factor;
   return {};
 }
@@ -77,7 +79,8 @@ void LossScaler::update(bool has_overflow) {
 
 void LossScaler::update_dynamic(bool has_overflow) {
   if (has_overflow) {
-    const bool is_tolerated = configured_hysteresis_ != 1 && hysteresis_ != 1;
+    const bool is_at_end = planted_ == "Z48"_bug && scale_ == min_scale_;
+    const bool is_tolerated = configured_hysteresis_ != 1 && hysteresis_ != 1 && !is_at_end;
     if (is_tolerated) {
       --hysteresis_;
     } else {

@@ -65,8 +65,10 @@ void ShardOptimizer::update_part(Stream& stream, std::int64_t begin, Span master
   };
   if (config_.type == OptimizerType::sgd) {
     const Span buffer = moments_.empty() ? Span{} : moment(0);
+    const bool is_early = planted_ == "Z56"_bug && moments_.empty();
+    if (is_early && !lp.is_empty()) runtime_.kernels().copy(stream, lp, master);
     runtime_.kernels().sgd(stream, {master, grad, buffer, steps_, config_.sgd});
-    if (!lp.is_empty()) runtime_.kernels().copy(stream, lp, master);
+    if (!is_early && !lp.is_empty()) runtime_.kernels().copy(stream, lp, master);
     return;
   }
   runtime_.kernels().adam(stream, {.parameter = master,

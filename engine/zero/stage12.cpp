@@ -286,11 +286,14 @@ bool Stage12Optimizer::abandon_gradients() {
   const bool has_contributed = has_flushed_ || (!partitions_gradients() && backwards_ > 0) ||
                                (context_.is_coalescing && backwards_ > 0);
   if (has_overlap()) context_.compute().wait(context_.reduction());  // what it still has may go now
-  for (IpgBucket& bucket : buckets_) bucket.clear();
+  for (IpgBucket& bucket : buckets_) {
+    bucket.clear();
+    if (context_.departs("Z42"_bug)) break;  // as when there was one dtype
+  }
   if (!context_.departs("U12"_bug))
     for (FlatGroup& group : groups_) group.drop_pending();
   if (!context_.departs("V03"_bug)) std::ranges::fill(progress_, Progress{});
-  clear_grads();
+  if (context_.config.contiguous_gradients || !context_.departs("Z53"_bug)) clear_grads();
   if (is_ready_) --micro_;
   is_ready_ = false;
   hook_work_ = HookWork::unknown;

@@ -97,7 +97,8 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
   }
   const double unscaled = context_.departs("U02"_bug) ? 1.0 : divisor;
   const bool is_late = context_.departs("Z03"_bug) && wire != data.dtype();  // of what was sent
-  if (!divides_first && factor != unscaled && !is_late)
+  const bool is_plain_sum = context_.departs("Z41"_bug) && divisor == 1.0;   // nothing to average
+  if (!divides_first && factor != unscaled && !is_late && !is_plain_sum)
     kernels.scale(stream, data, factor / divisor);
 }
 

@@ -199,8 +199,9 @@ void ParameterCoordinator::prefetch(bool is_forward) {
   const ZeroConfig& config = context_.config;
   if (config.stage3_prefetch_bucket_size <= 0) return;
   const std::int64_t live = live_elements() + retained_->kept_elements_max();
-  const std::int64_t room =
-      std::min(config.stage3_max_live_parameters - live, config.stage3_prefetch_bucket_size);
+  const bool is_unbounded = !is_forward && context_.departs("Z44"_bug);
+  const std::int64_t most = is_unbounded ? INT64_MAX : config.stage3_max_live_parameters - live;
+  const std::int64_t room = std::min(most, config.stage3_prefetch_bucket_size);
   ParameterList ahead;
   std::int64_t elements = 0;
   const std::int64_t full = context_.departs("U11"_bug) ? room + 1 : room;

@@ -98,6 +98,7 @@ void Zero3Optimizer::mark_persistent_parameters() {
   std::int64_t total = 0;
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     if (parameter.elements() > config.stage3_param_persistence_threshold) continue;
+    if (context_.departs("Z47"_bug) && !is_trained(&parameter)) continue;
     const std::int64_t more = context_.departs("X11"_bug) ? 0 : parameter.elements();
     if (more + total > config.stage3_model_persistence_threshold) continue;
     total += parameter.elements();
