@@ -64,9 +64,11 @@ std::int64_t judged_reuse(const CaseSpec& spec) {
 
 // Two backwards over one forward, and nothing else that gathers.
 bool retains_graphs(const CaseSpec& spec) {
+  // One that fails, wherever, may have freed any part of a graph.
   const auto is_plain = [](const train::MicroSpec& micro) {
     return micro.outstanding == 0 && micro.idle_forward != 3 && !has_abort(micro) &&
-           micro.has_bypass + micro.past_engine == 0 && micro.gathers == 0 && micro.looks == 0;
+           micro.interrupt == 0 && micro.has_bypass + micro.past_engine == 0 &&
+           micro.gathers == 0 && micro.looks == 0;
   };
   // The second backward alone reaches the last call, which reclaims nothing that others hold.
   const int last = spec.calls.back().layer;

@@ -12,11 +12,16 @@ constexpr std::uint64_t kEndStream = 0x656e6473ULL;
 constexpr std::int64_t kNeverGrows = 1000;
 constexpr int kPersistsAll = 64;  // elements of the largest layer
 
+// The first overflow is forgiven, or none.
+int scaling_of_floor(const CaseSpec& spec) {
+  return spec.has_floor == 3 ? 2 : 0;
+}
+
 void reach_floor(CaseSpec& spec, Draws& draws) {
   spec.precision = static_cast<int>(Precision::fp16);
   spec.is_dynamic = 1;
-  spec.has_floor = draws.between(1, 2);
-  spec.scaling = 0;
+  spec.has_floor = draws.between(1, 3);
+  spec.scaling = scaling_of_floor(spec);
   for (MicroSpec& micro : spec.micros) {
     micro.overflow = micro.lost_overflow = micro.clears = micro.rescales = 0;
     micro.aborts = micro.aborts_on_loss = 0;
@@ -120,6 +125,16 @@ void fail_with_persistent(CaseSpec& spec, Draws& draws) {
   }
 }
 
+void drop_graphs(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros)
+    if (draws.one_in(2)) micro.keeps = 3;
+}
+
+void mix_backwards(CaseSpec& spec, Draws& draws) {
+  spec.is_manual = 1;
+  for (MicroSpec& micro : spec.micros) micro.is_undivided = draws.flag(2);
+}
+
 // One whose gradient is infinite whatever else the program does.
 bool overflows_surely(const CaseSpec& spec, const MicroSpec& micro) {
   const MicroSpec plain = {.overflow = micro.overflow, .overflow_rank = micro.overflow_rank};
@@ -137,9 +152,10 @@ std::string floor_problem(const CaseSpec& spec) {
     return micro.overflow == 0 || overflows_surely(spec, micro);
   };
   const bool is_right = static_cast<Precision>(spec.precision) == Precision::fp16 &&
-                        spec.is_dynamic != 0 && spec.scaling == 0 && spec.owns_scale == 0 &&
-                        spec.heads == 1 && spec.engines == 1 && spec.is_tiled == 0 &&
-                        spec.needs_all == 0 && std::ranges::all_of(spec.micros, is_known);
+                        spec.is_dynamic != 0 && spec.scaling == scaling_of_floor(spec) &&
+                        spec.owns_scale == 0 && spec.heads == 1 && spec.engines == 1 &&
+                        spec.is_tiled == 0 && spec.needs_all == 0 &&
+                        std::ranges::all_of(spec.micros, is_known);
   return is_right ? "" : "a loss scale that may fall";
 }
 
@@ -150,18 +166,22 @@ CaseSpec with_ends(const CaseSpec& spec, std::uint64_t seed) {
       {4, reach_floor},     {4, renew_engines},        {4, differentiate_aside},
       {4, discard_changes}, {4, clear_in_blocks},      {4, defer_unmanaged},
       {4, save_tags},       {4, wait_for_growth},      {3, visit_abandoned},
-      {4, rescale_late},    {4, leave_in_checkpoints}, {4, fail_with_persistent}};
+      {4, rescale_late},    {4, leave_in_checkpoints}, {4, fail_with_persistent},
+      {4, drop_graphs},     {4, mix_backwards}};
   Draws draws(seed ^ kEndStream);
   return draws.one_in(3) ? with_each(spec, kEnds, draws) : spec;
 }
 
 std::string end_problem(const CaseSpec& spec) {
-  if (spec.has_floor < 0 || spec.has_floor > 2) return "a number out of range";
+  if (spec.has_floor < 0 || spec.has_floor > 3) return "a number out of range";
   const auto rescales = [](const MicroSpec& micro) { return micro.rescales != 0; };
   const bool is_told = spec.sets_boundary == 3 || std::ranges::any_of(spec.micros, rescales);
   for (const MicroSpec& micro : spec.micros) {
     if (!is_flag(micro.renews)) return "a number out of range";
     if (micro.renews == 0) continue;
+    // A graph of gradients lives as long as they do.
+    if (std::ranges::any_of(spec.micros, [](const MicroSpec& it) { return it.creates != 0; }))
+      return "an engine whose graphs are kept";
     if (!loads_away(static_cast<Restores>(micro.restores)) || spec.engines > 1)
       return "an engine that nothing is loaded by";
     // What was said once is said to another one.
@@ -181,7 +201,7 @@ bool ends_refused(const CaseSpec& spec, std::size_t first_micro) {
 void set_floor(const CaseSpec& spec, Fp16Config& fp16) {
   if (spec.has_floor == 0) return;
   const double first = std::ldexp(1.0, static_cast<int>(fp16.initial_scale_power));
-  fp16.min_loss_scale = spec.has_floor == 1 ? first : 0.75 * first;
+  fp16.min_loss_scale = spec.has_floor == 2 ? 0.75 * first : first;
   fp16.loss_scale_window = kNeverGrows;
 }
 

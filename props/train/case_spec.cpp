@@ -139,7 +139,7 @@ bool can_transform(const CaseSpec& spec) {
 // What else the user does inside a micro-batch, or keeps behind it.
 std::string visit_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const auto looks = static_cast<Looks>(micro.looks);
-  if (micro.looks < 0 || looks > Looks::between || micro.keeps < 0 || micro.keeps > 2 ||
+  if (micro.looks < 0 || looks > Looks::between || micro.keeps < 0 || micro.keeps > 3 ||
       micro.has_bypass < 0 || micro.has_bypass > static_cast<int>(Bypass::weight))
     return "a micro-batch out of range";
   const bool is_autocast = static_cast<Precision>(spec.precision) == Precision::autocast;
@@ -227,8 +227,7 @@ std::string refusal_problem(const CaseSpec& spec) {
   for (const MicroSpec& micro : spec.micros) {
     if (micro.outstanding != 0 && is_fp16 && spec.engines > 1)
       return "two backwards that were scaled before the first";
-    if (micro.is_undivided != 0 && (spec.is_manual != 0 || spec.engines > 1))
-      return "a manual backward has no argument";
+    if (micro.is_undivided != 0 && spec.engines > 1) return "a manual backward has no argument";
     if (micro.has_bypass != 0 && (spec.engines > 1 || spec.is_tiled != 0))
       return "a bypass of two engines";
     if (micro.is_undivided != 0 && spec.is_tiled != 0) return "tiles know no argument of backward";

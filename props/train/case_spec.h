@@ -142,7 +142,8 @@ struct MicroSpec {
   int misuse = 0;          // Misuse, behind it
   int looks = 0;           // Looks
   int keeps = 0;  // 1: every backward retains its graph, and its losses live behind the step;
-                  // 2: they live as long, and only what is needed again is retained
+                  // 2: they live as long, and only what is needed again is retained; 3: every
+                  // backward retains, and nobody keeps its losses
   int throws_no_grad = 0;  // 1: the forward that throws is one without gradients
   int registers = 0;       // k: before: the root is told to use the weight of layer k - 1
   int unread = 0;          // 1: its forwards do not read the weight that others read
@@ -232,7 +233,8 @@ struct CaseSpec {
   int is_wire_narrow = 0;   // float32: gradients travel in bf16
   int has_grad_scaler = 0;  // autocast in float16, and a loss whose gradients fit when it is scaled
 
-  // fp16: the loss scale falls no further, 2: than by a quarter: an overflow is refused (E22).
+  // fp16: the loss scale falls no further, 2: than by a quarter, 3: and forgives the first
+  // overflow: one more is refused (E22).
   int has_floor = 0;
 
   std::vector<LayerSpec> layers;

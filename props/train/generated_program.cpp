@@ -59,11 +59,23 @@ class GeneratedWindow {
       record_boundary(spec_, pass_, i);
       is_inside_ = i > 0;
       run_micro(micro);
+      bytes_behind_.push_back(live_bytes(Placement::device));
       is_boundary_ = i + 1 == static_cast<std::size_t>(spec_.accumulation);
       if ((spec_.is_unmanaged == 0 || is_boundary_) && (ends || !is_boundary_)) step();
     }
+    if (spec_.stage == 2 && !is_lost) record_between();
     if (ends && !kept_.empty()) record_whole(engines_ ? engines_->whole_behind_step() : 0);
     kept_.clear();
+  }
+
+  // Where gradients are partitioned, a micro-batch leaves what the last one like it leaves.
+  void record_between() {
+    const auto first = spec_.micros.begin() + static_cast<std::ptrdiff_t>(first_micro());
+    const bool is_alike = std::all_of(first, first + spec_.accumulation,
+                                      [&](const MicroSpec& micro) { return micro == *first; });
+    const std::int64_t most = *std::ranges::max_element(bytes_behind_);
+    const std::int64_t more = is_alike ? most - bytes_behind_.back() : 0;
+    record("bytes between micro-batches", {static_cast<double>(more)});
   }
 
   // What a step misses comes, and then it is taken.
@@ -115,8 +127,15 @@ class GeneratedWindow {
       if (renews) left = engines_->renew();
       if (!is_blind || spec_.stage < 3) overwrite_weights();
       checkpoints.load(tag);
+      if (restores == Restores::tagged) load_latest(checkpoints);
     }
     if (renews) record("bytes that an engine leaves", {static_cast<double>(left)});
+  }
+
+  // What was saved last is the latest, though its tag is an older one.
+  void load_latest(const CheckpointUse& checkpoints) {
+    checkpoints.save("later-kept");
+    checkpoints.load("");
   }
 
   // What stops a program, and changes nothing.
@@ -201,7 +220,7 @@ class GeneratedWindow {
     train_in_block(micro);
     is_interrupted_ = false;
     is_retained_ = is_retained_ || micro.keeps == 1 || micro.creates != 0;
-    if (micro.keeps == 2 && !is_retained_) record_whole(whole_elements(pass_));
+    if (micro.keeps >= 2 && !is_retained_) record_whole(whole_elements(pass_));
     if (micro.past_engine != 0) differentiate_past_engine(micro.past_engine == 2);
     if (micro.peeks != 0) peek();
     if (micro.asks != 0) ask_for_gradients(spec_, pass_);
@@ -501,8 +520,8 @@ class GeneratedWindow {
 
   void backward(const MicroSpec& micro, const Tensor& given, bool is_needed_again) {
     const Tensor loss = aborts_on_loss_ ? raising(pass_.autograd(), given) : given;
-    const bool retain_graph = is_needed_again || micro.keeps == 1;
-    if (micro.keeps != 0) kept_.push_back(loss);
+    const bool retain_graph = is_needed_again || micro.keeps == 1 || micro.keeps == 3;
+    if (micro.keeps == 1 || micro.keeps == 2) kept_.push_back(loss);
     const bool is_undivided = micro.is_undivided != 0;
     const bool is_managed = is_managed_ && spec_.engines == 1;
     if (is_undivided || is_managed || !pass_.is_manual()) {
@@ -532,6 +551,7 @@ class GeneratedWindow {
   bool is_boundary_ = false;  // of the micro-batch that runs
   bool is_managed_ = false;   // the backward that throws is the engine's
   int forwards_ = 0;
+  std::vector<std::int64_t> bytes_behind_;  // its micro-batches
 };
 
 void generated_window(Pass& pass) {
