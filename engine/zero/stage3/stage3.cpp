@@ -1,6 +1,7 @@
 #include "engine/zero/stage3/stage3.h"
 
 #include <algorithm>
+#include <utility>
 #include <stdexcept>
 
 #include "engine/zero/stage3/gather_context.h"
@@ -291,11 +292,14 @@ void Zero3Optimizer::on_graph_task_begin(GraphTaskId task, bool keeps_graph) {
   if (graph_tasks_++ == 0) is_transform_task_ = context_.autograd.local().transforms != nullptr;
 }
 
-// No epilogue follows a backward that failed, nor one of a function transform.
+// No epilogue follows a backward that failed, also inside one of another engine, nor one of a
+// function transform.
 void Zero3Optimizer::on_graph_task_end(GraphTaskId task, bool raised) {
   coordinator_.end_task(task, raised);
+  has_failed_task_ = has_failed_task_ || raised;
   if (--graph_tasks_ > 0 && !context_.departs("A11"_bug)) return;
-  const bool is_failed = raised && !context_.has(Quirk::h1_abort_leaks_state);
+  const bool has_failed = std::exchange(has_failed_task_, false);
+  const bool is_failed = has_failed && !context_.has(Quirk::h1_abort_leaks_state);
   const bool is_transform =
       is_transform_task_ && !context_.is_upstream() && !context_.departs("V13"_bug);
   const bool is_taken_for_all = context_.departs("A11"_bug) && graph_tasks_ > 0;

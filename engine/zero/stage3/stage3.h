@@ -107,7 +107,8 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   TensorList coalesced_;  // by ParamId: local sums of complete backwards that nobody has reduced
   std::vector<HookHandle> module_hooks_;
   HookRunner run_hook_ = [](const std::function<void()>& work) { work(); };
-  int graph_tasks_ = 0;  // under way
+  int graph_tasks_ = 0;           // under way
+  bool has_failed_task_ = false;  // of those, one that ended
   bool is_transform_task_ = false;
 };
 
