@@ -222,5 +222,21 @@ INSTANTIATE_TEST_SUITE_P(
         R"({"ranks":2,"stage":2,"is_manual":1,"layers":[{}],"calls":[{}],
             "micros":[{"past_engine":2}]})"));
 
+// A failing backward of one engine inside another's left weights whole that it had gathered.
+INSTANTIATE_TEST_SUITE_P(FailsInside, HealthyCase,
+                         testing::Values(R"({"stage":3,"engines":2,"reuse":1,"layers":[{}],
+            "calls":[{}],"micros":[{},{"outstanding":1,"interrupt":7,"interrupt_at":1}]})",
+                                         R"({"ranks":2,"stage":3,"heads":2,"layers":[{},{},{}],
+            "calls":[{},{"layer":1},{"layer":2}],"micros":[{"interrupt":7,"interrupt_at":1}]})"));
+
+// Managed backwards among manual ones, graphs that are dropped, a tag that is the latest again.
+INSTANTIATE_TEST_SUITE_P(Mixed, HealthyCase,
+                         testing::Values(R"({"ranks":2,"stage":2,"accumulation":2,"is_manual":1,
+            "layers":[{}],"calls":[{}],"micros":[{"is_undivided":1},{},{},{}]})",
+                                         R"({"ranks":2,"stage":3,"layers":[{},{}],
+            "calls":[{},{"layer":1}],"micros":[{"keeps":3},{"keeps":3}]})",
+                                         R"({"stage":2,"precision":2,"is_dynamic":1,"scaling":2,
+            "has_floor":3,"layers":[{}],"calls":[{}],"micros":[{"overflow":1},{"overflow":1}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum

@@ -1,8 +1,8 @@
 #include "engine/zero/stage3/stage3.h"
 
 #include <algorithm>
-#include <utility>
 #include <stdexcept>
+#include <utility>
 
 #include "engine/zero/stage3/gather_context.h"
 #include "engine/zero/stage3/leaf_modules.h"
