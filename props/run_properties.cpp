@@ -54,10 +54,11 @@ constexpr std::array kRunProperties = {
     Property{"misuse.refused", "R14", "I10",
              "what is documented as refused is refused, and the program goes on behind it",
              "zero_semantics 2.20", Expectation::always, kTrain},
-    Property{"cost.overlap_kept", "R20", "I12",
-             "the computation waits for a reduction only where it needs what that made, and the host "
-             "for none that it has only just queued",
-             "bug catalogue G03", Expectation::always, kTrain},
+    Property{
+        "cost.overlap_kept", "R20", "I12",
+        "the computation waits for a reduction only where it needs what that made, and the host "
+        "for none that it has only just queued",
+        "bug catalogue G03", Expectation::always, kTrain},
 };
 
 }  // namespace

@@ -234,7 +234,7 @@ struct CaseSpec {
   int has_grad_scaler = 0;  // autocast in float16, and a loss whose gradients fit when it is scaled
 
   // fp16: the loss scale falls no further, 2: than by a quarter, 3: and forgives the first
-  // overflow: one more is refused (E22).
+  // overflow: one more is refused.
   int has_floor = 0;
 
   std::vector<LayerSpec> layers;
