@@ -127,12 +127,13 @@ class GeneratedWindow {
       if (renews) left = engines_->renew();
       if (!is_blind || spec_.stage < 3) overwrite_weights();
       checkpoints.load(tag);
-      if (restores == Restores::tagged) load_latest(checkpoints);
+      if (restores == Restores::tagged && spec_.engines == 1) load_latest(checkpoints);
     }
     if (renews) record("bytes that an engine leaves", {static_cast<double>(left)});
   }
 
-  // What was saved last is the latest, though its tag is an older one.
+  // What was saved last is the latest, though its tag is an older one. Open: of a second engine's
+  // parameters without elements two loads tell the end twice.
   void load_latest(const CheckpointUse& checkpoints) {
     checkpoints.save("later-kept");
     checkpoints.load("");
