@@ -66,10 +66,11 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                                    .global_steps = counters.global_steps,
                                    .skipped_steps = counters.skipped_steps,
                                    .global_samples = counters.global_samples}};
-  const bool is_told = !context.departs("Z52"_bug);
-  if (context.data.group().rank() != 0) return is_told ? agreed({}) : Result<void>{};
-  if (!is_told) return keep(std::move(state), folder, given, context.departure);
-  return agreed(keep(std::move(state), folder, given, context.departure));
+  const auto tell = [this](Result<void> own) {
+    return context.departs("Z52"_bug) ? own : agreed(std::move(own));
+  };
+  if (context.data.group().rank() != 0) return tell({});
+  return tell(keep(std::move(state), folder, given, context.departure));
 }
 
 Result<void> Engine::Core::load_checkpoint(const std::string& folder,

@@ -14,7 +14,7 @@ constexpr std::int64_t kPaddingMax = 16;  // elements
 std::int64_t trained_elements(const train::CaseSpec& spec) {
   std::int64_t elements = 0;
   for (const train::LayerSpec& layer : spec.layers)
-    if (layer.is_frozen == 0) elements += layer.outputs * (layer.inputs + layer.has_bias);
+    if (layer.is_frozen == 0) elements += layer.elements();
   return elements;
 }
 

@@ -18,7 +18,7 @@ std::int64_t elements_of_module(const CaseSpec& spec, std::string_view module) {
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     const train::LayerSpec& layer = spec.layers[i];
     if (module == fmt::format("l{}{}", i, layer.is_raw != 0 ? "" : ".linear"))
-      elements += layer.outputs * (layer.inputs + layer.has_bias);
+      elements += layer.elements();
   }
   const bool may_read = module == CaseSpec::kReader || !module.starts_with('l');
   if (!may_read || spec.reads == 0) return elements;
@@ -115,11 +115,10 @@ FetchJudge::FetchJudge(const CaseSpec& spec, const NameTable& names)
       has_room_(has_room_for_all(spec)) {}
 
 void FetchJudge::on_event(const HookEvent& event) {
-  if (has_whole_parameters_) see_forward(event);
+  if (has_whole_parameters_ || all_persist_) see_forward(event);
   if (has_one_engine_) see_agreement(event);
   if (has_retained_) see_retained(event);
   if (reuse_ > 0) see_reuse(event);
-  if (all_persist_) see_persistent(event);
   if (!is_judged_) {
     if (event.kind == EventKind::engine_call) follow_mode(names_.text(event.name));
     return;
@@ -143,17 +142,6 @@ void FetchJudge::on_event(const HookEvent& event) {
       return;
     default:
       return;
-  }
-}
-
-// Whether a forward ends or fails, what persists stays.
-void FetchJudge::see_persistent(const HookEvent& event) {
-  const bool is_call = event.kind == EventKind::engine_call;
-  if (is_call || event.kind == EventKind::engine_return) {
-    if (names_.text(event.name) == "engine.forward") is_in_forward_ = is_call;
-  } else if (event.kind == EventKind::zparam_partition && is_in_forward_ && finding_.empty()) {
-    finding_ = fmt::format("{} is persistent and was given up within a forward",
-                           names_.text(event.params.front()));
   }
 }
 
@@ -210,13 +198,18 @@ void FetchJudge::see_agreement(const HookEvent& event) {
     finding_ = fmt::format("a {} about an order of modules that the ranks have compared", name);
 }
 
-// Below stage 3 a forward needs nothing from other ranks.
+// Below stage 3 a forward needs nothing from other ranks; in stage 3 what persists stays, whether
+// it ends or fails.
 void FetchJudge::see_forward(const HookEvent& event) {
   const bool is_call = event.kind == EventKind::engine_call;
   if (is_call || event.kind == EventKind::engine_return) {
     if (names_.text(event.name) == "engine.forward") is_in_forward_ = is_call;
-  } else if (event.kind == EventKind::coll_issue && is_in_forward_ && finding_.empty()) {
-    finding_ = fmt::format("a forward issues a {}", names_.text(event.name));
+  } else if (is_in_forward_ && finding_.empty()) {
+    if (has_whole_parameters_ && event.kind == EventKind::coll_issue)
+      finding_ = fmt::format("a forward issues a {}", names_.text(event.name));
+    if (all_persist_ && event.kind == EventKind::zparam_partition)
+      finding_ = fmt::format("{} is persistent and was given up within a forward",
+                             names_.text(event.params.front()));
   }
 }
 

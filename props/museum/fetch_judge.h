@@ -29,7 +29,6 @@ class FetchJudge final : public EventSink {
 
   void see_retained(const HookEvent& event);
   void see_agreement(const HookEvent& event);
-  void see_persistent(const HookEvent& event);
   void see_forward(const HookEvent& event);
   void see_reuse(const HookEvent& event);
   void see_call(std::string_view method);

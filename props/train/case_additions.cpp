@@ -21,4 +21,12 @@ int some_layer(const CaseSpec& spec, Draws& draws) {
   return draws.between(1, static_cast<int>(spec.layers.size()));
 }
 
+bool is_first(const CaseSpec& spec, std::size_t micro) {
+  return micro % static_cast<std::size_t>(spec.accumulation) == 0;
+}
+
+void load_away(MicroSpec& micro, Draws& draws) {
+  if (!loads_away(static_cast<Restores>(micro.restores))) micro.restores = draws.between(1, 3);
+}
+
 }  // namespace zeroproof::train

@@ -20,4 +20,9 @@ CaseSpec with_each(const CaseSpec& spec, std::span<const Addition> additions, Dr
 int some_call(const CaseSpec& spec, Draws& draws);
 int some_layer(const CaseSpec& spec, Draws& draws);
 
+// Whether a window begins with this micro-batch.
+bool is_first(const CaseSpec& spec, std::size_t micro);
+// What this micro-batch, the first of its window, trains is loaded away; it says how, or is told.
+void load_away(MicroSpec& micro, Draws& draws);
+
 }  // namespace zeroproof::train

@@ -50,8 +50,8 @@ void add_blind_loads(CaseSpec& spec, Draws& draws) {
   if (spec.stage == 3 && spec.persistence == 0) spec.persistence = draws.between(1, 6);
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     MicroSpec& micro = spec.micros[i];
-    if (i % static_cast<std::size_t>(spec.accumulation) != 0) continue;
-    if (!loads_away(static_cast<Restores>(micro.restores))) micro.restores = draws.between(1, 3);
+    if (!is_first(spec, i)) continue;
+    load_away(micro, draws);
     micro.blind = 1;
   }
 }

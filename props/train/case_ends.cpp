@@ -33,8 +33,8 @@ void reach_floor(CaseSpec& spec, Draws& draws) {
 void renew_engines(CaseSpec& spec, Draws& draws) {
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     MicroSpec& micro = spec.micros[i];
-    if (i % static_cast<std::size_t>(spec.accumulation) != 0 || draws.one_in(3)) continue;
-    if (!loads_away(static_cast<Restores>(micro.restores))) micro.restores = draws.between(1, 3);
+    if (!is_first(spec, i) || draws.one_in(3)) continue;
+    load_away(micro, draws);
     micro.renews = 1;
   }
 }
@@ -69,8 +69,7 @@ void defer_unmanaged(CaseSpec& spec, Draws& draws) {
 // Saved again and again, under two tags that begin alike.
 void save_tags(CaseSpec& spec, Draws&) {
   for (std::size_t i = 0; i < spec.micros.size(); ++i)
-    if (i % static_cast<std::size_t>(spec.accumulation) == 0)
-      spec.micros[i].restores = static_cast<int>(Restores::tagged);
+    if (is_first(spec, i)) spec.micros[i].restores = static_cast<int>(Restores::tagged);
 }
 
 // The loss scale forgives the first overflow, grows, and forgives another one.
@@ -105,7 +104,7 @@ void leave_in_checkpoints(CaseSpec& spec, Draws& draws) {
 void rescale_late(CaseSpec& spec, Draws& draws) {
   spec.precision = static_cast<int>(Precision::fp16);
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
-    if (i % static_cast<std::size_t>(spec.accumulation) == 0) continue;
+    if (is_first(spec, i)) continue;
     MicroSpec& micro = spec.micros[i];
     micro.misuse = static_cast<int>(Misuse::late_loss_scale);
     if (!has_abort(micro)) micro.aborts = some_call(spec, draws);

@@ -12,10 +12,6 @@ constexpr std::uint64_t kStream = 0x6578747261ULL;
 constexpr std::uint64_t kVisitStream = 0x766973697473ULL;
 constexpr std::uint64_t kDepartureStream = 0x64657061727473ULL;
 
-bool is_first(const CaseSpec& spec, std::size_t micro) {
-  return micro % static_cast<std::size_t>(spec.accumulation) == 0;
-}
-
 void add_gathers(CaseSpec& spec, Draws& draws) {
   if (static_cast<Precision>(spec.precision) == Precision::autocast) return;
   const auto overflows = [](const MicroSpec& micro) { return micro.overflow != 0; };

@@ -23,6 +23,8 @@ struct LayerSpec {
   int is_weight_frozen = 0;  // the bias alone is trained
   int is_raw = 0;            // a parameter of a class of its own, which no autocast covers
   int is_closed = 0;         // what it multiplies with does not come as an input of its module
+
+  int elements() const { return outputs * (inputs + has_bias); }
 };
 
 enum class Wrap : std::uint8_t { none, reentrant, non_reentrant };

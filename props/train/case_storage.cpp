@@ -101,8 +101,8 @@ void overflow_when_lost(CaseSpec& spec, Draws& draws) {
   for (MicroSpec& micro : spec.micros) micro.overflow = 0;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     MicroSpec& micro = spec.micros[i];
-    if (i % static_cast<std::size_t>(spec.accumulation) != 0 || draws.one_in(3)) continue;
-    if (!loads_away(static_cast<Restores>(micro.restores))) micro.restores = draws.between(1, 3);
+    if (!is_first(spec, i) || draws.one_in(3)) continue;
+    load_away(micro, draws);
     micro.lost_overflow = some_call(spec, draws);
   }
 }
@@ -194,8 +194,7 @@ std::string storage_problem(const CaseSpec& spec) {
 
 int elements_of_layers(const CaseSpec& spec) {
   int elements = 0;
-  for (const LayerSpec& layer : spec.layers)
-    elements += layer.outputs * (layer.inputs + layer.has_bias);
+  for (const LayerSpec& layer : spec.layers) elements += layer.elements();
   return elements;
 }
 

@@ -59,20 +59,18 @@ EngineTarget::EngineTarget(const TrainScenario& scenario, const TrainCell& cell,
       cell_(cell),
       runtime_(runtime),
       options_(options),
-      collects_values_(options.collects_values),
-      on_collect_(options.on_collect),
       config_(config_of(scenario, cell)),
       autograd_(runtime.ops(), options.autograd) {
   if (options.order) autograd_.set_scheduling(*options.order, Latitude::any_topological);
-  for (const ModelKind kind : scenario.models) add_engine(kind, options);
+  for (const ModelKind kind : scenario.models) add_engine(kind);
 }
 
-void EngineTarget::add_engine(ModelKind kind, const Options& options) {
+void EngineTarget::add_engine(ModelKind kind) {
   const std::size_t index = engines_.size();
   ModelOptions model{.data = cell_.data,
                      .seed = cell_.seed + index,
                      .device = cell_.device,
-                     .watch = options.models};
+                     .watch = options_.models};
   if (scenario_.has_ranks_apart) model.seed += 100 * static_cast<std::uint64_t>(rank());
   model.spec = scenario_.spec;
   model.plant = cell_.plant;
@@ -80,7 +78,7 @@ void EngineTarget::add_engine(ModelKind kind, const Options& options) {
     engines_.at(index)->set_gradient_ready(parameter, is_ready);
   };
   modules_.push_back(make_model(kind, model));
-  if (options.models) options.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
+  if (options_.models) options_.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
   EngineOptions of_engine = engine_options(scenario_, cell_, index);
   if (scenario_.parameter_groups > 1)
     of_engine.parameter_groups = dealt(*modules_.back(), scenario_.parameter_groups);
@@ -100,7 +98,7 @@ std::int64_t EngineTarget::renew() {
   const Memory& memory = runtime_.memory();
   const std::int64_t left =
       memory.stats(Placement::device).live_bytes + memory.stats(Placement::host).live_bytes;
-  add_engine(scenario_.models.front(), options_);
+  add_engine(scenario_.models.front());
   return left;
 }
 
@@ -155,7 +153,7 @@ Tensor EngineTarget::scale(std::size_t engine, const Tensor& loss, bool retain_g
 void EngineTarget::step(std::size_t engine) {
   const bool is_boundary = !config_.managed_gradient_accumulation ||
                            engines_[engine]->is_gradient_accumulation_boundary();
-  if (!is_boundary || !collects_values_) {
+  if (!is_boundary || !options_.collects_values) {
     take_step(engine);
     return;
   }
@@ -188,9 +186,9 @@ StepOutcome EngineTarget::take_step(std::size_t engine) {
 }
 
 void EngineTarget::collect(const std::function<void()>& look) {
-  if (on_collect_) on_collect_(true);
+  if (options_.on_collect) options_.on_collect(true);
   look();
-  if (on_collect_) on_collect_(false);
+  if (options_.on_collect) options_.on_collect(false);
 }
 
 // What step() itself reduces cannot be seen before it.

@@ -72,7 +72,7 @@ class EngineTarget final : public TrainTarget {
   // Of the window since the last call.
   WindowValues take_values() { return std::exchange(values_, {}); }
   // Whether values are collected from now on; returns whether they were.
-  bool collect_values(bool collects) { return std::exchange(collects_values_, collects); }
+  bool collect_values(bool collects) { return std::exchange(options_.collects_values, collects); }
   // Of the first engine's parameters, behind its last step and before anything looked at them.
   std::int64_t whole_behind_step() const { return whole_behind_step_; }
   // The root of the first model uses the weight of that layer from now on.
@@ -81,7 +81,7 @@ class EngineTarget final : public TrainTarget {
   bool has_changed_gradients() const { return has_changed_gradients_; }
 
  private:
-  void add_engine(ModelKind kind, const Options& options);
+  void add_engine(ModelKind kind);
   void register_external();
   void register_weight(std::size_t engine, nn::Module& user, int layer);
   std::vector<std::vector<double>> gradients() const;
@@ -95,8 +95,6 @@ class EngineTarget final : public TrainTarget {
   const TrainCell& cell_;
   Runtime& runtime_;
   Options options_;
-  bool collects_values_;
-  std::function<void(bool)> on_collect_;
   ZeroConfig config_;
   Autograd autograd_;
   std::vector<std::shared_ptr<nn::Module>> modules_;

@@ -111,8 +111,9 @@ class GeneratedWindow {
     if (!loads_away(restores)) return;
     const bool renews = spec_.micros.at(first_micro()).renews != 0;
     std::int64_t left = 0;
-    // Another tag is how it begins.
-    const std::string tag = restores == Restores::tagged ? "later-kept" : "";
+    // Another tag, which is saved more often, is how it begins.
+    const bool is_tagged = restores == Restores::tagged;
+    const std::string tag = is_tagged ? "later-kept" : "";
     if (engines_) {
       const CheckpointUse checkpoints(spec_, pass_);
       checkpoints.save(tag);
@@ -121,13 +122,15 @@ class GeneratedWindow {
       const bool collects = is_blind && engines_->collect_values(false);
       GeneratedWindow(spec_, lost).train(true, restores != Restores::unstepped);
       if (collects) engines_->collect_values(true);
-      for (int saves = 0; restores == Restores::tagged && saves < 2; ++saves)
+      if (is_tagged) {
         checkpoints.save("later");
+        checkpoints.save("later");
+      }
       engines_->take_values();
       if (renews) left = engines_->renew();
       if (!is_blind || spec_.stage < 3) overwrite_weights();
       checkpoints.load(tag);
-      if (restores == Restores::tagged && spec_.engines == 1) load_latest(checkpoints);
+      if (is_tagged && spec_.engines == 1) load_latest(checkpoints);
     }
     if (renews) record("bytes that an engine leaves", {static_cast<double>(left)});
   }

@@ -9,6 +9,11 @@ bool is_same(const ModuleCall& a, const ModuleCall& b) {
   return a.module == b.module && a.invocation == b.invocation;
 }
 
+bool departs(ParameterGatherer& gatherer, Departure planted) {
+  const auto& parameters = gatherer.parameters();
+  return !parameters.empty() && parameters.front().departs(planted);
+}
+
 }  // namespace
 
 void RetainedGraphs::hold(const ModuleCall& call) {
@@ -68,14 +73,12 @@ void RetainedGraphs::end(std::int64_t graph) {
   drop_holders([&](const ModuleCall& holder) { return holder.graph == graph; });
   if (!graphs_.empty()) return;
   admitted_.clear();
-  const auto& parameters = gatherer_.parameters();
-  if (!parameters.empty() && parameters.front().departs("Z07"_bug)) return;
+  if (departs(gatherer_, "Z07"_bug)) return;
   admitted_elements_ = 0;
 }
 
 void RetainedGraphs::forget(const ModuleCall& call) {
-  const auto& parameters = gatherer_.parameters();
-  if (!parameters.empty() && parameters.front().departs("Z59"_bug)) return;  // a backward ends it
+  if (departs(gatherer_, "Z59"_bug)) return;  // a backward ends it
   drop_holders([&](const ModuleCall& holder) { return is_same(holder, call); });
 }
 

@@ -46,10 +46,12 @@ StepOutcome Zero3Optimizer::update() {
       {.overflows = [this] { return overflows(shards()); }, .norm = norm, .squares = squares});
   if (plan.outcome.is_applied)
     for (SubGroup& group : sub_groups_) {
-      const bool is_idle = std::ranges::none_of(group.parameters(), [this](const auto* parameter) {
+      const auto contributed = [this](const PartitionedParameter* parameter) {
         return gradients_->has_contribution(*parameter);
-      });
-      if (is_idle && context_.departs("Z19"_bug)) continue;  // no gradient came for any of it
+      };
+      // No gradient came for any of it.
+      if (context_.departs("Z19"_bug) && std::ranges::none_of(group.parameters(), contributed))
+        continue;
       group.update(step_gradient(group), plan.divisor);
     }
   return plan.outcome;
