@@ -18,9 +18,9 @@ namespace {
 
 // P69, where `mark stage3_prefetch_bucket_size:N` stands and the sizes of parameters are known.
 // What a fetch gathers and does not wait for is ahead. A gather's list is in the order of ids: any
-// of those that the latest recorded fetch needs was taken last; any at all where a user's context
-// gave up in this pass what was there, and so had been passed over. Where no fetches are recorded,
-// the list's last one was.
+// of those that the latest recorded fetch needs was taken last; any at all where this pass
+// gave up what was there, and so had been passed over: a user's context did, or the end of a
+// backward that another one follows. Where no fetches are recorded, the list's last one was.
 class PrefetchBounded final : public Monitor {
  public:
   using Monitor::Monitor;
@@ -37,13 +37,13 @@ class PrefetchBounded final : public Monitor {
       case EventKind::zparam_gather_end:
         return drop(fact);
       case EventKind::zparam_partition:
-        orders_[fact.engine].is_disturbed |= calls_[event.thread].open == 0;
-        return;
+        return see_partition(fact);
       case EventKind::engine_call:
         calls_[event.thread].count(fact, 1);
         return see_call(fact);
       case EventKind::engine_return:
         calls_[event.thread].count(fact, -1);
+        if (fact.method == Method::release_leftovers) orders_[fact.engine].is_releasing = false;
         if (fact.method == Method::pre_forward || fact.method == Method::pre_backward)
           judge(event.thread);
         return;
@@ -63,6 +63,7 @@ class PrefetchBounded final : public Monitor {
     for (const auto& [engine, order] : orders_) {
       append_bytes(bytes, engine.value);
       order.fetches.append_state(bytes);
+      append_bytes(bytes, order.is_releasing);
       append_bytes(bytes, order.is_disturbed);
       for (const auto& [module, param] : order.uses) {
         append_bytes(bytes, module.value);
@@ -89,7 +90,8 @@ class PrefetchBounded final : public Monitor {
 
   struct Order {  // of one engine
     RecordedFetches fetches;
-    bool is_disturbed = false;                 // by a user's context in this pass
+    bool is_releasing = false;                 // at the end of a backward
+    bool is_disturbed = false;                 // what it passed over in this pass may be gone
     std::set<std::pair<NameId, NameId>> uses;  // module and parameter, as its fetch waited for it
   };
   struct Calls {  // of a thread
@@ -136,6 +138,12 @@ class PrefetchBounded final : public Monitor {
       order.is_disturbed = false;
     }
     if (fact.method == Method::invalidate_trace) order.fetches.invalidate();
+    if (fact.method == Method::release_leftovers) order.is_releasing = true;
+  }
+
+  void see_partition(const Fact& fact) {
+    Order& order = orders_[fact.engine];
+    order.is_disturbed |= order.is_releasing || calls_[fact.event->thread].open == 0;
   }
 
   bool is_of_another(NameId param, EngineId engine) const {

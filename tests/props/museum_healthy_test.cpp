@@ -238,5 +238,12 @@ INSTANTIATE_TEST_SUITE_P(Mixed, HealthyCase,
                                          R"({"stage":2,"precision":2,"is_dynamic":1,"scaling":2,
             "has_floor":3,"layers":[{}],"calls":[{}],"micros":[{"overflow":1},{"overflow":1}]})"));
 
+// The first of two backwards of a pass releases what its fetches had passed over.
+INSTANTIATE_TEST_SUITE_P(SecondBackward, HealthyCase,
+                         testing::Values(R"({"stage":3,"prefetch":2,"live":11,
+            "layers":[{"inputs":3},{"outputs":1,"has_bias":1,"is_linked":1},{"has_bias":1}],
+            "calls":[{},{"layer":1},{"layer":2},{}],
+            "micros":[{"outstanding":1,"throws":1,"restores":1}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum
