@@ -1,6 +1,9 @@
 #include "props/museum/overlap_judge.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "model/tensor_impl.h"
 
@@ -9,6 +12,10 @@ namespace {
 
 constexpr StreamId kCompute{static_cast<std::int32_t>(StreamRole::compute)};
 constexpr StreamId kReduction{static_cast<std::int32_t>(StreamRole::reduction)};
+
+// Of one engine of stage 3. It is to queue three reductions; who else waits for them counts as
+// well.
+constexpr std::size_t kAheadMax = 16;
 
 // Two flat buffers that take turns, and one rank that owns all of what is reduced; an abort waits
 // for what it then drops.
@@ -25,9 +32,12 @@ bool has_two_buffers(const train::CaseSpec& spec) {
 }  // namespace
 
 OverlapJudge::OverlapJudge(const train::CaseSpec& spec)
-    : is_judged_(has_two_buffers(spec)), is_host_judged_(spec.stage == 3) {}
+    : is_judged_(has_two_buffers(spec)),
+      is_host_judged_(spec.stage == 3),
+      ahead_max_(kAheadMax * static_cast<std::size_t>(spec.engines)) {}
 
 void OverlapJudge::on_access(const Access& access) {
+  has_reduced_ |= access.stream == kReduction;
   if (!is_judged_ || access.span.is_empty()) return;
   const Storage* const storage = access.span.tensor->storage.get();
   if (access.stream == kReduction) {
@@ -44,11 +54,15 @@ void OverlapJudge::on_access(const Access& access) {
 
 void OverlapJudge::on_record(StreamId stream, StreamEvent event) {
   if (stream == kReduction) newest_ = event;
+  const bool is_end = stream == kReduction && std::exchange(has_reduced_, false);
+  if (is_end && ++recorded_ > ahead_max_ && is_host_judged_ && finding_.empty())
+    finding_ = fmt::format("the host queued {} reductions and waited for none of them", recorded_);
   if (is_judged_ && stream == kReduction) ends_[event] = reduced_.size();
 }
 
 // Several reductions of stage 3 may be on the way.
 void OverlapJudge::on_host_wait(StreamEvent event) {
+  recorded_ = 0;
   if (is_host_judged_ && event == newest_ && finding_.empty())
     finding_ =
         "the host waited for the last reduction that it had queued, and not for an older one";

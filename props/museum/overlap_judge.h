@@ -35,6 +35,9 @@ class OverlapJudge final : public AccessObserver {
   std::size_t known_ = 0;                    // the computation has waited for as much
   std::set<const Storage*> awaited_;         // of the last whole wait; empty: used since
   StreamEvent newest_;                       // of the reduction stream
+  bool has_reduced_ = false;                 // since its last event
+  std::size_t recorded_ = 0;                 // ends of reductions since the host waited for one
+  std::size_t ahead_max_;                    // as many it may queue
   std::string finding_;
 };
 

@@ -68,6 +68,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("lost_overflow", spec.lost_overflow, 0);
   field("renews", spec.renews, 0);
   field("aborts_on_loss", spec.aborts_on_loss, 0);
+  field("by_hand", spec.by_hand, 0);
 }
 
 template <class Field>
@@ -133,6 +134,7 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("holds", spec.holds, 0);
   field("is_wire_narrow", spec.is_wire_narrow, 0);
   field("has_floor", spec.has_floor, 0);
+  field("counts_nothing", spec.counts_nothing, 0);
 }
 
 }  // namespace zeroproof::train

@@ -8,6 +8,7 @@
 #include "props/train/case_asides.h"
 #include "props/train/case_ends.h"
 #include "props/train/case_fields.h"
+#include "props/train/case_modes.h"
 #include "props/train/case_storage.h"
 
 namespace zeroproof::train {
@@ -264,6 +265,8 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
                  : "a loss that needs no scale";
     case Misuse::late_loss_scale:
       return is_scaled ? "" : "a loss that needs no scale";
+    case Misuse::manual_backward:
+      return manual_backward_problem(spec);
     default:
       return micro.misuse >= 0 && micro.misuse <= 8 ? "" : "a number out of range";
   }
@@ -586,10 +589,11 @@ int interrupting_forwards(const CaseSpec& spec, const MicroSpec& micro) {
   return (1 + (micro.outstanding != 0 ? 1 : 0)) * runs * spec.heads;
 }
 
-// Of manual backwards that are refused for a loss that nobody scaled.
+// Of manual backwards that are refused.
 int refused_forwards(const MicroSpec& micro) {
-  const bool is_misuse = static_cast<Misuse>(micro.misuse) == Misuse::unscaled_manual;
-  return (is_misuse ? 1 : 0) + (micro.aborts_on_loss == 2 ? 1 : 0);
+  const auto misuse = static_cast<Misuse>(micro.misuse);
+  const bool is_refused = misuse == Misuse::unscaled_manual || misuse == Misuse::manual_backward;
+  return (is_refused ? 1 : 0) + (micro.aborts_on_loss == 2 ? 1 : 0);
 }
 
 int CaseSpec::forwards() const {
@@ -636,6 +640,7 @@ std::string why_invalid(const CaseSpec& spec) {
   if (std::string problem = need_problem(spec); !problem.empty()) return problem;
   if (std::string problem = storage_problem(spec); !problem.empty()) return problem;
   if (std::string problem = end_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = mode_problem(spec); !problem.empty()) return problem;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;
@@ -669,6 +674,7 @@ TrainCell cell_of(const CaseSpec& spec) {
   cell.backward = spec.is_manual != 0 ? BackwardKind::tensor : BackwardKind::engine;
   cell.data = DataMode::exact;
   cell.steps = spec.windows();
+  if (spec.counts_nothing != 0) cell.api = AutogradApi::none;
   cell.sim = SimOrder{.preempts = spec.preempts != 0};
   cell.config = config_of(spec);
   return cell;

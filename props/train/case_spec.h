@@ -89,7 +89,8 @@ enum class Misuse : std::uint8_t {
   set_boundary,     // E9: unmanaged
   unscaled_manual,  // E2
   loss_scale,       // of zero
-  late_loss_scale   // fp16: another one than that of the window's gradients
+  late_loss_scale,  // fp16: another one than that of the window's gradients
+  manual_backward   // E1: in stage 0, or where the autograd counts nothing
 };
 
 // What a hook of the user does in the middle of a backward.
@@ -162,6 +163,7 @@ struct MicroSpec {
                            // follows that nobody scaled
   int lost_overflow = 0;   // fp16: k: as `overflow`, in the window that it loads away alone
   int renews = 0;          // 1: what it loads is loaded by an engine that was made for it
+  int by_hand = 0;         // 1: its backwards are manual, whatever the others are
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -239,6 +241,8 @@ struct CaseSpec {
   // overflow: one more is refused.
   int has_floor = 0;
 
+  int counts_nothing = 0;  // the autograd has no count APIs: no manual backward
+
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;
   std::vector<MicroSpec> micros;  // of all windows, one after the other
@@ -271,9 +275,12 @@ inline bool has_abort(const MicroSpec& micro) {
   return micro.aborts != 0 || micro.aborts_on_loss != 0;
 }
 
-// A manual backward that is refused at its end, because nobody scaled its loss (E2).
+// A manual backward that is refused while it runs: at its end, because nobody scaled its loss (E2),
+// or where it reaches the engine (E1).
 inline bool is_refused_late(const MicroSpec& micro) {
-  return static_cast<Misuse>(micro.misuse) == Misuse::unscaled_manual || micro.aborts_on_loss == 2;
+  const auto misuse = static_cast<Misuse>(micro.misuse);
+  return misuse == Misuse::unscaled_manual || misuse == Misuse::manual_backward ||
+         micro.aborts_on_loss == 2;
 }
 
 // Why the case makes no sense (a call of a layer that is not there, a configuration that every

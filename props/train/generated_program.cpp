@@ -301,7 +301,7 @@ class GeneratedWindow {
       is_right = is_refused(engines_->engine(0), spec_, misuse, [&] {
         pass_.target().tensor_backward({forward(MicroSpec()).front()}, {}, false);
       });
-    } else if (misuse == Misuse::unscaled_manual) {
+    } else if (misuse == Misuse::unscaled_manual || misuse == Misuse::manual_backward) {
       forward(MicroSpec());
     }
     record("refused/" + std::to_string(static_cast<int>(misuse)), {is_right ? 1.0 : 0.0});
@@ -528,13 +528,14 @@ class GeneratedWindow {
     if (micro.keeps == 1 || micro.keeps == 2) kept_.push_back(loss);
     const bool is_undivided = micro.is_undivided != 0;
     const bool is_managed = is_managed_ && spec_.engines == 1;
-    if (is_undivided || is_managed || !pass_.is_manual()) {
+    const bool is_manual = pass_.is_manual() || micro.by_hand != 0;
+    if (is_undivided || is_managed || !is_manual) {
       const Tensor returned = pass_.target().backward(0, loss,
                                                       {.retain_graph = retain_graph,
                                                        .create_graph = micro.creates != 0,
                                                        .scale_wrt_gas = !is_undivided});
       if (!reads_rounded(micro)) pass_.target().record("returned", returned);
-    } else if (spec_.engines == 2 && pass_.is_manual()) {
+    } else if (spec_.engines == 2) {
       pass_.target().tensor_backward({loss}, {}, retain_graph);  // scaled already
     } else {
       differentiate_manually(loss, retain_graph);

@@ -63,6 +63,8 @@ bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
                              [&] { engine.set_gradient_accumulation_boundary(true); });
     case Misuse::unscaled_manual:
       return is_refused_with(EngineErrorId::e2, differentiate_unscaled);
+    case Misuse::manual_backward:
+      return is_refused_with(EngineErrorId::e1, differentiate_unscaled);
     case Misuse::loss_scale:
       return !engine.override_loss_scale(0.0);
     case Misuse::late_loss_scale:

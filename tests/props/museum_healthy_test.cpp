@@ -245,5 +245,15 @@ INSTANTIATE_TEST_SUITE_P(SecondBackward, HealthyCase,
             "calls":[{},{"layer":1},{"layer":2},{}],
             "micros":[{"outstanding":1,"throws":1,"restores":1}]})"));
 
+// Manual backwards among the engine's, one that is refused, and one that fails inside another's.
+INSTANTIATE_TEST_SUITE_P(Modes, HealthyCase,
+                         testing::Values(R"({"ranks":2,"stage":2,"engines":2,"accumulation":2,
+            "layers":[{}],"calls":[{}],
+            "micros":[{"interrupt":7,"interrupt_at":1},{"by_hand":1}]})",
+                                         R"({"ranks":2,"stage":3,"precision":2,"layers":[{}],
+            "calls":[{}],"micros":[{},{"by_hand":1}]})",
+                                         R"({"ranks":2,"stage":1,"counts_nothing":1,"layers":[{}],
+            "calls":[{}],"micros":[{"misuse":9},{}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum
