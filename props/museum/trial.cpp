@@ -8,9 +8,11 @@
 #include <iterator>
 
 #include "model/check.h"
+#include "props/museum/collective_judge.h"
 #include "props/museum/cost_judge.h"
 #include "props/museum/fetch_judge.h"
 #include "props/museum/overlap_judge.h"
+#include "props/museum/record_judge.h"
 #include "props/museum/residency_judge.h"
 #include "props/run_properties.h"
 #include "props/train/baseline_target.h"
@@ -182,16 +184,24 @@ std::optional<std::string> norm_difference(const std::vector<WindowValues>& engi
 class CostJudges final : public EventSink {
  public:
   CostJudges(const CaseSpec& spec, const NameTable& names)
-      : cost_(spec, names), fetch_(spec, names), residency_(spec, names) {}
+      : cost_(spec, names),
+        collectives_(spec, names),
+        fetch_(spec, names),
+        record_(names),
+        residency_(spec, names) {}
 
   void on_event(const HookEvent& event) override {
     cost_.on_event(event);
+    collectives_.on_event(event);
     fetch_.on_event(event);
+    record_.on_event(event);
     residency_.on_event(event);
   }
   void add_to(TrialResult& result) const {
-    for (const std::string& finding : {cost_.collective_finding(), fetch_.finding()})
+    for (const std::string& finding :
+         {cost_.collective_finding(), collectives_.finding(), fetch_.finding()})
       if (!finding.empty()) add(result, "R10", finding);
+    if (!record_.finding().empty()) add(result, "R21", record_.finding());
     if (!cost_.count_finding().empty()) add(result, "R11", cost_.count_finding());
     if (!cost_.resident_finding().empty()) add(result, "P63", cost_.resident_finding());
     if (!residency_.kept_finding().empty()) add(result, "R12", residency_.kept_finding());
@@ -200,7 +210,9 @@ class CostJudges final : public EventSink {
 
  private:
   CostJudge cost_;
+  CollectiveJudge collectives_;
   FetchJudge fetch_;
+  RecordJudge record_;
   ResidencyJudge residency_;
 };
 
