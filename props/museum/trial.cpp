@@ -14,6 +14,7 @@
 #include "props/museum/overlap_judge.h"
 #include "props/museum/record_judge.h"
 #include "props/museum/residency_judge.h"
+#include "props/museum/rest_bytes.h"
 #include "props/run_properties.h"
 #include "props/train/baseline_target.h"
 #include "props/train/compare.h"
@@ -276,8 +277,22 @@ void Trial::add_values(const Entry* entry, Chooser& chooser, TrialResult& result
   if (!streams.overlap_finding().empty() && !is_excused(spec_, "R20"))
     add(result, "R20", streams.overlap_finding());
   if (run.has_failed()) return;
+  judge_rest(run, result);
   judge_memory(run, result);
   compare_values(run, result);
+}
+
+// What stays between two windows is what the engine is made of.
+void Trial::judge_rest(const train::CellRun& run, TrialResult& result) const {
+  const auto most = bytes_at_rest(spec_);
+  if (!most) return;
+  for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
+    for (const std::int64_t live : run.ranks[rank].live_bytes)
+      if (live > *most)
+        add(result, "R12",
+            fmt::format("{} bytes are live between two windows, and its states and buckets have {}",
+                        live, *most),
+            static_cast<int>(rank));
 }
 
 // The last window does what the one before did, so it leaves nothing more behind.
