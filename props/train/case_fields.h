@@ -135,6 +135,8 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("is_wire_narrow", spec.is_wire_narrow, 0);
   field("has_floor", spec.has_floor, 0);
   field("counts_nothing", spec.counts_nothing, 0);
+  field("is_read", spec.is_read, 0);
+  field("refuses", spec.refuses, 0);
 }
 
 }  // namespace zeroproof::train

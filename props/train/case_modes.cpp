@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "props/train/case_additions.h"
+#include "props/train/config_document.h"
 
 namespace zeroproof::train {
 namespace {
@@ -29,6 +30,11 @@ void fail_among_manual(CaseSpec& spec, Draws& draws) {
   }
 }
 
+void read_configuration(CaseSpec& spec, Draws& draws) {
+  spec.is_read = 1;
+  if (draws.one_in(2)) spec.refuses = draws.between(1, kRefusedConfigs);
+}
+
 void refuse_manual(CaseSpec& spec, Draws& draws) {
   spec.is_manual = 0;
   spec.counts_nothing = spec.stage == 0 ? 0 : 1;
@@ -50,14 +56,18 @@ std::string by_hand_problem(const CaseSpec& spec, const MicroSpec& micro) {
 }  // namespace
 
 CaseSpec with_modes(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kModes[] = {
-      {2, differentiate_by_hand}, {3, fail_among_manual}, {3, refuse_manual}};
+  constexpr Addition kModes[] = {{2, differentiate_by_hand},
+                                 {3, fail_among_manual},
+                                 {3, refuse_manual},
+                                 {2, read_configuration}};
   Draws draws(seed ^ kModeStream);
   return draws.one_in(4) ? with_each(spec, kModes, draws) : spec;
 }
 
 std::string mode_problem(const CaseSpec& spec) {
-  if (!is_flag(spec.counts_nothing)) return "a number out of range";
+  if (!is_flag(spec.counts_nothing) || !is_flag(spec.is_read) || spec.refuses < 0 ||
+      spec.refuses > kRefusedConfigs)
+    return "a number out of range";
   if (spec.engines > 1 && spec.is_tiled != 0) return "tiles whose loss is one of two";
   if (spec.counts_nothing != 0 && (spec.is_manual != 0 || spec.stage == 0 || spec.engines > 1))
     return "nobody who counts";

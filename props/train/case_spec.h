@@ -242,6 +242,8 @@ struct CaseSpec {
   int has_floor = 0;
 
   int counts_nothing = 0;  // the autograd has no count APIs: no manual backward
+  int is_read = 0;         // 1: its configuration is written as ds_config.json, and read again
+  int refuses = 0;         // k: a configuration that no engine is made from, see config_document.h
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;

@@ -10,6 +10,7 @@
 #include "props/train/case_ends.h"
 #include "props/train/case_storage.h"
 #include "props/train/checkpoint_use.h"
+#include "props/train/config_use.h"
 #include "props/train/engine_target.h"
 #include "props/train/generated_model.h"
 #include "props/train/kept_files.h"
@@ -38,6 +39,7 @@ class GeneratedWindow {
   void run() {
     const std::int64_t before = live_bytes(Placement::device);
     restore(static_cast<Restores>(spec_.micros.at(first_micro()).restores));
+    if (pass_.step_number() == 0) read_configuration(spec_, pass_);
     train();
     if (pass_.step_number() != 0) return;
     record_bytes(live_bytes(Placement::device) - before);

@@ -1,0 +1,223 @@
+#include "props/train/config_document.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "model/check.h"
+#include "model/dtype.h"
+
+namespace zeroproof::train {
+namespace {
+
+using Json = nlohmann::json;
+
+Json device(OffloadDevice device) {
+  return {{"device", device == OffloadDevice::cpu ? "cpu" : "none"}};
+}
+
+Json zero_document(const ZeroConfig& config) {
+  Json zero = {{"stage", config.stage},
+               {"reduce_bucket_size", config.reduce_bucket_size},
+               {"allgather_bucket_size", config.allgather_bucket_size},
+               {"contiguous_gradients", config.contiguous_gradients},
+               {"reduce_scatter", config.reduce_scatter},
+               {"use_multi_rank_bucket_allreduce", config.use_multi_rank_bucket_allreduce},
+               {"ignore_unused_parameters", config.ignore_unused_parameters},
+               {"round_robin_gradients", config.round_robin_gradients},
+               {"sub_group_size", config.sub_group_size},
+               {"offload_optimizer", device(config.offload_optimizer)},
+               {"offload_param", device(config.offload_param)},
+               {"memory_efficient_linear", config.memory_efficient_linear},
+               {"enable_sanity_checks", config.enable_sanity_checks},
+               {"stage3_prefetch_bucket_size", config.stage3_prefetch_bucket_size},
+               {"stage3_param_persistence_threshold", config.stage3_param_persistence_threshold},
+               {"stage3_model_persistence_threshold", config.stage3_model_persistence_threshold},
+               {"stage3_max_live_parameters", config.stage3_max_live_parameters},
+               {"stage3_max_reuse_distance", config.stage3_max_reuse_distance},
+               {"stage3_module_granularity_threshold", config.stage3_module_granularity_threshold},
+               {"leaf_module",
+                {{"classes", config.leaf_module.classes},
+                 {"names", config.leaf_module.names},
+                 {"name_suffixes", config.leaf_module.name_suffixes}}}};
+  if (config.overlap_comm) zero["overlap_comm"] = *config.overlap_comm;
+  return zero;
+}
+
+Json fp16_document(const Fp16Config& fp16) {
+  return {{"enabled", fp16.enabled},
+          {"loss_scale", fp16.loss_scale},
+          {"initial_scale_power", fp16.initial_scale_power},
+          {"loss_scale_window", fp16.loss_scale_window},
+          {"hysteresis", fp16.hysteresis},
+          {"consecutive_hysteresis", fp16.consecutive_hysteresis},
+          {"min_loss_scale", fp16.min_loss_scale},
+          {"fp16_master_weights_and_grads", fp16.master_weights_and_grads}};
+}
+
+Json bf16_document(const Bf16Config& bf16) {
+  return {{"enabled", bf16.enabled},
+          {"check_grad_overflow", bf16.check_grad_overflow},
+          {"immediate_grad_update", bf16.immediate_grad_update},
+          {"bf16_master_weights_and_grads", bf16.master_weights_and_grads},
+          {"bf16_optimizer_states", bf16.optimizer_states}};
+}
+
+Json autocast_document(const TorchAutocastConfig& autocast) {
+  Json json = {{"enabled", autocast.enabled}, {"dtype", dtype_name(autocast.dtype)}};
+  if (autocast.lower_precision_safe_modules)
+    json["lower_precision_safe_modules"] = *autocast.lower_precision_safe_modules;
+  return json;
+}
+
+Json optimizer_document(const OptimizerConfig& optimizer) {
+  if (optimizer.type == OptimizerType::sgd) {
+    const optim::SgdOptions& sgd = optimizer.sgd;
+    return {{"type", "SGD"},
+            {"params",
+             {{"lr", sgd.lr},
+              {"momentum", sgd.momentum},
+              {"dampening", sgd.dampening},
+              {"weight_decay", sgd.weight_decay},
+              {"nesterov", sgd.is_nesterov}}}};
+  }
+  const optim::AdamOptions& adam = optimizer.adam;
+  Json params = {{"lr", adam.lr},
+                 {"betas", {adam.beta1, adam.beta2}},
+                 {"eps", adam.eps},
+                 {"weight_decay", adam.weight_decay},
+                 {"torch_adam", optimizer.is_torch_class}};
+  if (optimizer.type == OptimizerType::adam) params["adam_w_mode"] = adam.is_decay_decoupled;
+  return {{"type", optimizer.type == OptimizerType::adam ? "Adam" : "AdamW"}, {"params", params}};
+}
+
+}  // namespace
+
+std::string config_document(const ZeroConfig& config) {
+  const bool is_mean = config.gradient_allreduce_op == GradientAllreduceOp::mean;
+  Json json = {{"train_micro_batch_size_per_gpu", config.train_micro_batch_size_per_gpu},
+               {"gradient_accumulation_steps", config.gradient_accumulation_steps},
+               {"managed_gradient_accumulation", config.managed_gradient_accumulation},
+               {"gradient_clipping", config.gradient_clipping},
+               {"prescale_gradients", config.prescale_gradients},
+               {"gradient_predivide_factor", config.gradient_predivide_factor},
+               {"gradient_allreduce_op", is_mean ? "mean" : "sum"},
+               {"zero_force_ds_cpu_optimizer", config.zero_force_ds_cpu_optimizer},
+               {"zero_optimization", zero_document(config)},
+               {"fp16", fp16_document(config.fp16)},
+               {"bf16", bf16_document(config.bf16)},
+               {"torch_autocast", autocast_document(config.torch_autocast)},
+               {"optimizer", optimizer_document(config.optimizer)}};
+  if (config.communication_data_type)
+    json["communication_data_type"] = dtype_name(*config.communication_data_type);
+  Json types = Json::object();
+  if (config.grad_accum_dtype) types["grad_accum_dtype"] = dtype_name(*config.grad_accum_dtype);
+  if (config.param_dtype) types["param_dtype"] = dtype_name(*config.param_dtype);
+  json["data_types"] = types;
+  return json.dump();
+}
+
+RefusedConfig refused_config(const ZeroConfig& given, int number) {
+  RefusedConfig refused{given, {}};
+  ZeroConfig& config = refused.config;
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  const auto set_stage = [&](int stage) {  // with nothing that belongs to another one
+    config = ZeroConfig();
+    config.stage = stage;
+    config.overlap_comm = false;
+  };
+  switch (number) {
+    case 1:
+      config.stage = 4;
+      break;
+    case 2:
+      config.gradient_accumulation_steps = 0;
+      break;
+    case 3:
+      config.reduce_bucket_size = -1;
+      break;
+    case 4:
+      set_stage(3);
+      config.sub_group_size = 0;
+      break;
+    case 5:
+      config.gradient_clipping = -1.0;
+      break;
+    case 6:
+      config.gradient_predivide_factor = 0.0;
+      break;
+    case 7:
+      set_stage(2);
+      config.allgather_bucket_size = 7;
+      refused.begins = "E11";
+      break;
+    case 8:
+      set_stage(1);
+      config.managed_gradient_accumulation = false;
+      config.overlap_comm = true;
+      refused.begins = "E10";
+      break;
+    case 9:
+      set_stage(3);
+      config.gradient_allreduce_op = GradientAllreduceOp::sum;
+      refused.begins = "E24";
+      break;
+    case 10:
+      set_stage(3);
+      config.gradient_predivide_factor = 2.0;
+      refused.begins = "E14";
+      break;
+    case 11:
+      set_stage(2);
+      config.prescale_gradients = true;
+      refused.begins = "E14";
+      break;
+    case 12:
+      set_stage(2);
+      config.offload_param = OffloadDevice::cpu;
+      break;
+    case 13:
+      set_stage(0);
+      config.offload_optimizer = OffloadDevice::cpu;
+      break;
+    case 14:
+      set_stage(1);
+      config.offload_optimizer = OffloadDevice::cpu;
+      config.optimizer.type = OptimizerType::sgd;
+      refused.begins = "E16";
+      break;
+    case 15:
+      config.fp16.enabled = config.bf16.enabled = true;
+      break;
+    case 16:
+      config.fp16.enabled = config.torch_autocast.enabled = true;
+      break;
+    case 17:
+      config.fp16.loss_scale = -1.0;
+      break;
+    case 18:
+      config.fp16.min_loss_scale = kInfinite;
+      break;
+    case 19:
+      set_stage(2);
+      config.bf16.enabled = config.bf16.optimizer_states = true;
+      break;
+    case 20:
+      set_stage(2);
+      config.bf16.enabled = config.bf16.master_weights_and_grads = true;
+      break;
+    case 21:
+      set_stage(2);
+      config.param_dtype = DType::bfloat16;
+      break;
+    case 22:
+      set_stage(2);
+      config.communication_data_type = DType::float64;
+      refused.begins = "E13";
+      break;
+    default:
+      ZP_CHECK(false, "a refused configuration of no number");
+  }
+  return refused;
+}
+
+}  // namespace zeroproof::train

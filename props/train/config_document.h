@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/zero_config.h"
+
+namespace zeroproof::train {
+
+// The ds_config.json of a configuration, every key of it.
+std::string config_document(const ZeroConfig& config);
+
+// How many configurations there are that no engine can be made from, and the one of that number,
+// counted from 1: as the given one, and with something in it that is refused whatever else it says.
+inline constexpr int kRefusedConfigs = 22;
+struct RefusedConfig {
+  ZeroConfig config;
+  std::string begins;  // what its error begins with: the id, where there is one
+};
+RefusedConfig refused_config(const ZeroConfig& given, int number);
+
+}  // namespace zeroproof::train
