@@ -10,8 +10,10 @@
 #include "model/check.h"
 #include "props/museum/cost_judge.h"
 #include "props/museum/fetch_judge.h"
+#include "props/museum/gather_judge.h"
 #include "props/museum/overlap_judge.h"
 #include "props/museum/residency_judge.h"
+#include "props/museum/stage3_judge.h"
 #include "props/run_properties.h"
 #include "props/train/baseline_target.h"
 #include "props/train/compare.h"
@@ -182,12 +184,18 @@ std::optional<std::string> norm_difference(const std::vector<WindowValues>& engi
 class CostJudges final : public EventSink {
  public:
   CostJudges(const CaseSpec& spec, const NameTable& names)
-      : cost_(spec, names), fetch_(spec, names), residency_(spec, names) {}
+      : cost_(spec, names),
+        fetch_(spec, names),
+        residency_(spec, names),
+        gather_(spec, names),
+        stage3_(spec, names) {}
 
   void on_event(const HookEvent& event) override {
     cost_.on_event(event);
     fetch_.on_event(event);
     residency_.on_event(event);
+    gather_.on_event(event);
+    stage3_.on_event(event);
   }
   void add_to(TrialResult& result) const {
     for (const std::string& finding : {cost_.collective_finding(), fetch_.finding()})
@@ -196,12 +204,27 @@ class CostJudges final : public EventSink {
     if (!cost_.resident_finding().empty()) add(result, "P63", cost_.resident_finding());
     if (!residency_.kept_finding().empty()) add(result, "R12", residency_.kept_finding());
     if (!residency_.given_finding().empty()) add(result, "P64", residency_.given_finding());
+    add_gathers_to(result);
   }
 
  private:
+  void add_gathers_to(TrialResult& result) const {
+    const auto add_first = [&](std::string_view number, const std::string& text) {
+      if (!text.empty()) add(result, number, text);
+    };
+    add_first("R10", gather_.collective_finding());
+    add_first("R10", stage3_.cost_finding());
+    add_first("R12", fetch_.kept_finding());
+    add_first("R12", gather_.kept_finding());
+    add_first("P64", gather_.given_finding());
+    add_first("R13", stage3_.count_finding());
+  }
+
   CostJudge cost_;
   FetchJudge fetch_;
   ResidencyJudge residency_;
+  GatherJudge gather_;
+  Stage3Judge stage3_;
 };
 
 }  // namespace
