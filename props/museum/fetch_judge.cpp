@@ -27,13 +27,13 @@ std::int64_t elements_of_module(const CaseSpec& spec, std::string_view module) {
   return elements + read.outputs * read.inputs;
 }
 
-// Whatever is whole, everything else fits beside it, and no graph keeps anything.
+// Whatever is whole, there is room for more, and no graph keeps anything.
 bool has_room_to_live(const CaseSpec& spec) {
   if (spec.live >= CaseSpec::kManyElements) return true;
   const auto keeps = [](const train::MicroSpec& micro) {
     return micro.keeps != 0 || micro.creates != 0 || micro.outstanding != 0;
   };
-  return spec.heads == 1 && spec.experts == 0 && spec.live >= train::elements_of_layers(spec) &&
+  return spec.heads == 1 && spec.experts == 0 && spec.live > train::elements_of_layers(spec) &&
          std::ranges::none_of(spec.micros, keeps);
 }
 
@@ -107,8 +107,13 @@ bool is_all_persistent(const CaseSpec& spec) {
   return spec.experts == 0 && std::ranges::all_of(spec.layers, persists);
 }
 
+// A user's context gives persistent ones up, and they travel as well.
 bool has_room_for_all(const CaseSpec& spec) {
-  return spec.prefetch > train::travelling_elements(spec) && has_room_to_live(spec);
+  const bool has_contexts = std::ranges::any_of(
+      spec.micros, [](const train::MicroSpec& micro) { return micro.gathers != 0; });
+  const int all = train::elements_of_layers(spec) + (spec.experts != 0 ? 8 : 0);
+  const int elements = has_contexts ? all : train::travelling_elements(spec);
+  return spec.prefetch > 0 && spec.prefetch >= elements && has_room_to_live(spec);
 }
 
 }  // namespace
@@ -325,8 +330,8 @@ void FetchJudge::see_gather(const HookEvent& event) {
     else if (is_own && !ahead_.empty())
       finding_ = fmt::format("{} is gathered when it is needed, and {} for later was on its way",
                              names_.text(parameter), names_.text(*ahead_.begin()));
-    else if (is_own && is_begun_ && has_room_)
-      finding_ = fmt::format("{} is gathered when it is needed, and there was room for it before",
+    else if (is_begun_ && has_room_)
+      finding_ = fmt::format("{} is gathered late in a pass, and there was room for it before",
                              names_.text(parameter));
     if (!is_own) ahead_.insert(parameter);
   }

@@ -61,11 +61,13 @@ bool reads_in_recompute(const CaseSpec& spec) {
 }
 
 // A module's backward ends with the gradient of its inputs, so one of them has to need one.
-bool ends_every_backward(const CaseSpec& spec) {
-  const auto is_linked = [](const train::LayerSpec& layer) {
-    return layer.is_linked != 0 || layer.is_raw != 0;
+// `spares_frozen`: but for modules without a backward.
+bool ends_every_backward(const CaseSpec& spec, bool spares_frozen) {
+  const auto ends = [&](const train::LayerSpec& layer) {
+    const bool has_none = spares_frozen && layer.is_frozen != 0;
+    return layer.is_linked != 0 || layer.is_raw != 0 || has_none;
   };
-  return spec.input_grad != 0 && std::ranges::all_of(spec.layers, is_linked);
+  return spec.input_grad != 0 && std::ranges::all_of(spec.layers, ends);
 }
 
 // Nobody but its module uses a parameter.
@@ -122,11 +124,11 @@ ResidencyJudge::ResidencyJudge(const CaseSpec& spec, const NameTable& names)
                       spec.is_tiled == 0),
       is_plain_(runs_in_order(spec)),
       uses_in_modules_(gives_all_back_ && uses_own_weights(spec)),
-      ends_modules_(is_plain_ && ends_every_backward(spec)),
+      ends_modules_(is_plain_ && ends_every_backward(spec, false)),
       judges_failed_(fails_without_gradients(spec)),
       judges_operations_(!reads_in_recompute(spec)),
       judges_recomputed_(gives_all_back_ && runs_once(spec) && has_checkpoints(spec) &&
-                         spec.returns == 0 && ends_every_backward(spec)),
+                         spec.returns == 0 && ends_every_backward(spec, true)),
       judges_abandoned_(has_sole_users(spec)) {}
 
 void ResidencyJudge::on_event(const HookEvent& event) {
