@@ -33,9 +33,11 @@ bool gives_up_alone(const CaseSpec& spec) {
          });
 }
 
-bool is_user_call(std::string_view method) {
+// An order that is given up takes along what was on its way for it.
+bool gives_up_anything(std::string_view method) {
   return method == "z3.gathered_parameters" || method == "engine.step" ||
-         method == "engine.load_checkpoint" || method == "engine.save_checkpoint";
+         method == "engine.load_checkpoint" || method == "engine.save_checkpoint" ||
+         method == "coord.invalidate_trace";
 }
 
 }  // namespace
@@ -104,7 +106,7 @@ void GatherJudge::see_collective(const HookEvent& event) {
 void GatherJudge::see_call(const HookEvent& event) {
   const std::string_view method = names_.text(event.name);
   issued_ = 0;
-  if (is_user_call(method)) ++user_calls_;
+  if (gives_up_anything(method)) ++freeing_calls_;
   if (method == "engine.load_checkpoint") has_reset_ = false;
   if (method != "coord.release_and_reset_all") return;
   has_reset_ = true;
@@ -116,7 +118,7 @@ void GatherJudge::see_call(const HookEvent& event) {
 void GatherJudge::see_return(const HookEvent& event) {
   const std::string_view method = names_.text(event.name);
   issued_ = 0;
-  if (is_user_call(method)) --user_calls_;
+  if (gives_up_anything(method)) --freeing_calls_;
   if (event.is_exceptional()) return;
   if (method == "engine.load_checkpoint" && has_reset_) judge_persistent(event.engine);
   if (method != "engine.backward_epilogue" || spec_.skips_frames != 0) return;
@@ -126,7 +128,7 @@ void GatherJudge::see_return(const HookEvent& event) {
 }
 
 void GatherJudge::see_partition(const HookEvent& event) {
-  if (!judges_persistent_ || user_calls_ > 0 || graph_tasks_ == 0) return;
+  if (!judges_persistent_ || freeing_calls_ > 0 || graph_tasks_ == 0) return;
   for (const NameId parameter : event.params)
     if (is_persistent_parameter(spec_, names_.text(parameter)) && given_finding_.empty())
       given_finding_ = fmt::format("{} is persistent and was given up within a backward",

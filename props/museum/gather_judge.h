@@ -48,7 +48,7 @@ class GatherJudge final : public EventSink {
   bool judges_reclaimed_;
   int issued_ = 0;                    // all-gathers of the gather that has just begun
   bool has_just_begun_ = false;       // nothing since the last gather_begin
-  int user_calls_ = 0;                // open ones that may give anything up
+  int freeing_calls_ = 0;             // open ones that may give anything up
   std::set<Collective> outstanding_;  // asynchronous all-gathers without an end
   std::set<NameId> gathered_;         // since all were given up
   std::set<NameId> reclaimed_;        // in the running backward

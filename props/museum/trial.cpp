@@ -11,6 +11,7 @@
 #include "props/museum/cost_judge.h"
 #include "props/museum/fetch_judge.h"
 #include "props/museum/gather_judge.h"
+#include "props/museum/kept_judge.h"
 #include "props/museum/overlap_judge.h"
 #include "props/museum/residency_judge.h"
 #include "props/museum/stage3_judge.h"
@@ -188,7 +189,8 @@ class CostJudges final : public EventSink {
         fetch_(spec, names),
         residency_(spec, names),
         gather_(spec, names),
-        stage3_(spec, names) {}
+        stage3_(spec, names),
+        kept_(spec, names) {}
 
   void on_event(const HookEvent& event) override {
     cost_.on_event(event);
@@ -196,6 +198,7 @@ class CostJudges final : public EventSink {
     residency_.on_event(event);
     gather_.on_event(event);
     stage3_.on_event(event);
+    kept_.on_event(event);
   }
   void add_to(TrialResult& result) const {
     for (const std::string& finding : {cost_.collective_finding(), fetch_.finding()})
@@ -217,6 +220,7 @@ class CostJudges final : public EventSink {
     add_first("R12", fetch_.kept_finding());
     add_first("R12", gather_.kept_finding());
     add_first("P64", gather_.given_finding());
+    add_first("P69", kept_.finding());
     add_first("R13", stage3_.count_finding());
   }
 
@@ -225,6 +229,7 @@ class CostJudges final : public EventSink {
   ResidencyJudge residency_;
   GatherJudge gather_;
   Stage3Judge stage3_;
+  KeptJudge kept_;
 };
 
 }  // namespace
