@@ -59,6 +59,10 @@ constexpr std::array kRunProperties = {
         "the computation waits for a reduction only where it needs what that made, and the host "
         "for none that it has only just queued",
         "bug catalogue G03", Expectation::always, kTrain},
+    Property{"record.whole", "R21", "I10",
+             "events tell the outcome of each step, what an engine does around each forward and "
+             "backward, and the end of what begins",
+             "hooktrace 3", Expectation::always, kTrain},
 };
 
 }  // namespace

@@ -7,6 +7,7 @@ namespace zeroproof {
 void report_bucket_add(const Events& events, const ZeroParameter& parameter) {
   HookEvent event;
   event.kind = EventKind::bucket_add;
+  event.name = events.name(dtype_name(parameter.communication_dtype));
   event.param = parameter.name_id;
   event.numel = parameter.elements;
   events.send(std::move(event));

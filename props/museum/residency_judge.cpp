@@ -208,9 +208,10 @@ void ResidencyJudge::see_call(const HookEvent& event) {
   if (method == "engine.forward") abandoned_.clear();
   if (!method.starts_with("engine.")) return;
   if (std::exchange(is_behind_transform_, false)) judge_all_given_back("behind a transform");
-  // A step in the middle of a backward is refused.
-  const bool is_step = method == "engine.step" && event.graph_task.is_none();
-  const bool begins = method == "engine.forward" || method == "engine.zero_grad" || is_step;
+  // In the middle of a backward a step is refused, and an inner one that failed gives back later.
+  const bool is_named =
+      method == "engine.forward" || method == "engine.zero_grad" || method == "engine.step";
+  const bool begins = is_named && event.graph_task.is_none();
   if (begins && has_failed_) judge_all_given_back("after a backward that failed");
   if (begins) has_failed_ = false;
   if (begins) backwards_.clear();

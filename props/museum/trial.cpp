@@ -8,12 +8,15 @@
 #include <iterator>
 
 #include "model/check.h"
+#include "props/museum/collective_judge.h"
 #include "props/museum/cost_judge.h"
 #include "props/museum/fetch_judge.h"
 #include "props/museum/gather_judge.h"
 #include "props/museum/kept_judge.h"
 #include "props/museum/overlap_judge.h"
+#include "props/museum/record_judge.h"
 #include "props/museum/residency_judge.h"
+#include "props/museum/rest_bytes.h"
 #include "props/museum/stage3_judge.h"
 #include "props/run_properties.h"
 #include "props/train/baseline_target.h"
@@ -186,7 +189,9 @@ class CostJudges final : public EventSink {
  public:
   CostJudges(const CaseSpec& spec, const NameTable& names)
       : cost_(spec, names),
+        collectives_(spec, names),
         fetch_(spec, names),
+        record_(names),
         residency_(spec, names),
         gather_(spec, names),
         stage3_(spec, names),
@@ -194,15 +199,19 @@ class CostJudges final : public EventSink {
 
   void on_event(const HookEvent& event) override {
     cost_.on_event(event);
+    collectives_.on_event(event);
     fetch_.on_event(event);
+    record_.on_event(event);
     residency_.on_event(event);
     gather_.on_event(event);
     stage3_.on_event(event);
     kept_.on_event(event);
   }
   void add_to(TrialResult& result) const {
-    for (const std::string& finding : {cost_.collective_finding(), fetch_.finding()})
+    for (const std::string& finding :
+         {cost_.collective_finding(), collectives_.finding(), fetch_.finding()})
       if (!finding.empty()) add(result, "R10", finding);
+    if (!record_.finding().empty()) add(result, "R21", record_.finding());
     if (!cost_.count_finding().empty()) add(result, "R11", cost_.count_finding());
     if (!cost_.resident_finding().empty()) add(result, "P63", cost_.resident_finding());
     if (!residency_.kept_finding().empty()) add(result, "R12", residency_.kept_finding());
@@ -225,7 +234,9 @@ class CostJudges final : public EventSink {
   }
 
   CostJudge cost_;
+  CollectiveJudge collectives_;
   FetchJudge fetch_;
+  RecordJudge record_;
   ResidencyJudge residency_;
   GatherJudge gather_;
   Stage3Judge stage3_;
@@ -292,8 +303,22 @@ void Trial::add_values(const Entry* entry, Chooser& chooser, TrialResult& result
   if (!streams.overlap_finding().empty() && !is_excused(spec_, "R20"))
     add(result, "R20", streams.overlap_finding());
   if (run.has_failed()) return;
+  judge_rest(run, result);
   judge_memory(run, result);
   compare_values(run, result);
+}
+
+// What stays between two windows is what the engine is made of.
+void Trial::judge_rest(const train::CellRun& run, TrialResult& result) const {
+  const auto most = bytes_at_rest(spec_);
+  if (!most) return;
+  for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
+    for (const std::int64_t live : run.ranks[rank].live_bytes)
+      if (live > *most)
+        add(result, "R12",
+            fmt::format("{} bytes are live between two windows, and its states and buckets have {}",
+                        live, *most),
+            static_cast<int>(rank));
 }
 
 // The last window does what the one before did, so it leaves nothing more behind.

@@ -255,5 +255,11 @@ INSTANTIATE_TEST_SUITE_P(Modes, HealthyCase,
                                          R"({"ranks":2,"stage":1,"counts_nothing":1,"layers":[{}],
             "calls":[{}],"micros":[{"misuse":9},{}]})"));
 
+// Two backwards of one engine fail inside one backward of another, which gives back at its end.
+INSTANTIATE_TEST_SUITE_P(FailsInsideTwice, HealthyCase,
+                         testing::Values(R"({"stage":3,"engines":2,"prefetch":1,"layers":[{}],
+            "calls":[{}],
+            "micros":[{},{"outstanding":3,"interrupt":7,"interrupt_at":1}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum
