@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "props/museum/residency_judge.h"
 #include "props/train/case_storage.h"
 
 namespace zeroproof::museum {
@@ -24,6 +25,16 @@ std::int64_t elements_of_module(const CaseSpec& spec, std::string_view module) {
   if (!may_read || spec.reads == 0) return elements;
   const train::LayerSpec& read = spec.layers[static_cast<std::size_t>(spec.reads) - 1];
   return elements + read.outputs * read.inputs;
+}
+
+// Whatever is whole, there is room for more, and no graph keeps anything.
+bool has_room_to_live(const CaseSpec& spec) {
+  if (spec.live >= CaseSpec::kManyElements) return true;
+  const auto keeps = [](const train::MicroSpec& micro) {
+    return micro.keeps != 0 || micro.creates != 0 || micro.outstanding != 0;
+  };
+  return spec.heads == 1 && spec.experts == 0 && spec.live > train::elements_of_layers(spec) &&
+         std::ranges::none_of(spec.micros, keeps);
 }
 
 // Frozen parameters stay for a recompute's sake, an abort and tiles leave the order.
@@ -47,7 +58,7 @@ bool follows_any_order(const CaseSpec& spec) {
            micro.idle_forward == 3 || micro.registers != 0;
   };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
-         spec.granularity == 0 && spec.returns == 0 && spec.live >= CaseSpec::kManyElements &&
+         spec.granularity == 0 && spec.returns == 0 && has_room_to_live(spec) &&
          std::ranges::none_of(spec.layers, is_frozen) && std::ranges::none_of(spec.micros, leaves);
 }
 
@@ -96,8 +107,13 @@ bool is_all_persistent(const CaseSpec& spec) {
   return spec.experts == 0 && std::ranges::all_of(spec.layers, persists);
 }
 
+// A user's context gives persistent ones up, and they travel as well.
 bool has_room_for_all(const CaseSpec& spec) {
-  return spec.prefetch > train::travelling_elements(spec) && spec.live >= CaseSpec::kManyElements;
+  const bool has_contexts = std::ranges::any_of(
+      spec.micros, [](const train::MicroSpec& micro) { return micro.gathers != 0; });
+  const int all = train::elements_of_layers(spec) + (spec.experts != 0 ? 8 : 0);
+  const int elements = has_contexts ? all : train::travelling_elements(spec);
+  return spec.prefetch > 0 && spec.prefetch >= elements && has_room_to_live(spec);
 }
 
 }  // namespace
@@ -219,10 +235,18 @@ void FetchJudge::see_reuse(const HookEvent& event) {
     case EventKind::zmod_fetch:
       passed_elements_ += of_fetched_;
       of_fetched_ = elements_of_module(spec_, names_.text(event.name));
+      return see_kept(event.name);
+    case EventKind::zmod_release:
+      if (is_judged_ && is_followed()) ended_at_[event.name] = passed_elements_ + of_fetched_;
       return;
     case EventKind::zparam_partition:
-      for (const NameId parameter : event.params)
+      for (const NameId parameter : event.params) {
         given_up_at_[parameter] = passed_elements_ + of_fetched_;
+        std::erase_if(ended_at_, [&](const auto& ended) {
+          return names_.text(parameter).starts_with(names_.text(ended.first)) &&
+                 !is_persistent_parameter(spec_, names_.text(parameter));
+        });
+      }
       return;
     case EventKind::zparam_gather_begin:
       if (!is_followed()) return;
@@ -236,6 +260,26 @@ void FetchJudge::see_reuse(const HookEvent& event) {
     default:
       return;
   }
+}
+
+// And what comes later than that was to be given up.
+void FetchJudge::see_kept(NameId module) {
+  const auto at = ended_at_.find(module);
+  if (at == ended_at_.end()) return;
+  const std::int64_t distance = passed_elements_ - at->second;
+  ended_at_.erase(at);
+  if (of_fetched_ == 0 || distance < reuse_ || !has_travelling(module)) return;
+  if (kept_finding_.empty())
+    kept_finding_ = fmt::format("{} stays whole and is used again {} elements later",
+                                names_.text(module), distance);
+}
+
+bool FetchJudge::has_travelling(NameId module) const {
+  const auto travels = [&](const char* kind) {
+    const std::string name = fmt::format("{}.{}", names_.text(module), kind);
+    return !names_.find(name).is_none() && !is_persistent_parameter(spec_, name);
+  };
+  return travels("weight") || travels("bias");
 }
 
 void FetchJudge::see_call(std::string_view method) {
@@ -264,6 +308,7 @@ void FetchJudge::follow_mode(std::string_view method) {
   }
   released_.clear();
   given_up_at_.clear();
+  ended_at_.clear();
   ahead_.clear();
 }
 
@@ -285,8 +330,8 @@ void FetchJudge::see_gather(const HookEvent& event) {
     else if (is_own && !ahead_.empty())
       finding_ = fmt::format("{} is gathered when it is needed, and {} for later was on its way",
                              names_.text(parameter), names_.text(*ahead_.begin()));
-    else if (is_own && is_begun_ && has_room_)
-      finding_ = fmt::format("{} is gathered when it is needed, and there was room for it before",
+    else if (is_begun_ && has_room_)
+      finding_ = fmt::format("{} is gathered late in a pass, and there was room for it before",
                              names_.text(parameter));
     if (!is_own) ahead_.insert(parameter);
   }

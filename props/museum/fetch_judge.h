@@ -14,7 +14,8 @@
 namespace zeroproof::museum {
 
 // What one rank gathers in stage 3 while it follows a recorded order, and where that is more than
-// that order needs, or too late: R10. Used on the thread of its rank.
+// that order needs, or too late: R10; and what it keeps
+// longer than that needs: R12. Used on the thread of its rank.
 class FetchJudge final : public EventSink {
  public:
   // Both must outlive it.
@@ -22,7 +23,9 @@ class FetchJudge final : public EventSink {
 
   void on_event(const HookEvent& event) override;
 
-  const std::string& finding() const { return finding_; }  // the first; empty: none
+  // The first place; empty: none.
+  const std::string& finding() const { return finding_; }            // R10
+  const std::string& kept_finding() const { return kept_finding_; }  // R12
 
  private:
   enum class Mode : std::uint8_t { invalid, record, complete };
@@ -31,11 +34,13 @@ class FetchJudge final : public EventSink {
   void see_agreement(const HookEvent& event);
   void see_forward(const HookEvent& event);
   void see_reuse(const HookEvent& event);
+  void see_kept(NameId module);
   void see_call(std::string_view method);
   void follow_mode(std::string_view method);
   void see_gather(const HookEvent& event);
   bool is_followed() const { return mode_ == Mode::complete && is_in_pass_; }
   bool is_of_fetched_module(NameId parameter) const;
+  bool has_travelling(NameId module) const;  // parameters that do not persist
 
   const NameTable& names_;
   bool is_judged_;  // nothing but the order decides what is gathered
@@ -50,7 +55,8 @@ class FetchJudge final : public EventSink {
   std::int64_t passed_elements_ = 0;  // of the modules before the one fetched last
   std::int64_t of_fetched_ = 0;       // and of that one
   std::map<NameId, std::int64_t> given_up_at_;
-  int resets_ = 0;  // of one engine's order, since it was given up
+  std::map<NameId, std::int64_t> ended_at_;  // modules whose parameters are still whole
+  int resets_ = 0;                           // of one engine's order, since it was given up
   bool is_resetting_ = false;
   bool is_begun_ = false;      // the pass has gathered something
   bool is_recording_ = false;  // some pass has begun an order
@@ -65,6 +71,7 @@ class FetchJudge final : public EventSink {
   int backwards_ = 0;              // since the last forward
   int graph_tasks_ = 0;            // that run; outside of them the user gathers
   std::string finding_;
+  std::string kept_finding_;
 };
 
 }  // namespace zeroproof::museum

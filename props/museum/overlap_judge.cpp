@@ -12,10 +12,15 @@ namespace {
 
 constexpr StreamId kCompute{static_cast<std::int32_t>(StreamRole::compute)};
 constexpr StreamId kReduction{static_cast<std::int32_t>(StreamRole::reduction)};
+constexpr StreamId kGathers{static_cast<std::int32_t>(StreamRole::all_gather)};
 
 // Of one engine of stage 3. It is to queue three reductions; who else waits for them counts as
 // well.
-constexpr std::size_t kAheadMax = 16;
+constexpr std::int64_t kAheadMax = 16;
+// And so many all-gathers of modules that the computation waits for.
+constexpr std::size_t kGathersMax = 8;
+// An all-gather is copied in, travels, and is copied out: that are two parts of its stream's work.
+constexpr std::int64_t kPartsOfGather = 2;
 
 // Two flat buffers that take turns, and one rank that owns all of what is reduced; an abort waits
 // for what it then drops.
@@ -34,10 +39,14 @@ bool has_two_buffers(const train::CaseSpec& spec) {
 OverlapJudge::OverlapJudge(const train::CaseSpec& spec)
     : is_judged_(has_two_buffers(spec)),
       is_host_judged_(spec.stage == 3),
-      ahead_max_(kAheadMax * static_cast<std::size_t>(spec.engines)) {}
+      is_gather_judged_(spec.stage == 3 && spec.skips_frames == 0),
+      ahead_max_(kAheadMax * spec.engines),
+      gathers_max_(kGathersMax * static_cast<std::size_t>(spec.engines)) {}
 
 void OverlapJudge::on_access(const Access& access) {
-  has_reduced_ |= access.stream == kReduction;
+  const auto stream = static_cast<std::size_t>(access.stream.value);
+  if (is_host_judged_ && stream < kStreams) has_worked_[stream] = true;
+  if (is_host_judged_ && access.stream == kGathers && !access.span.is_empty()) see_gathers(access);
   if (!is_judged_ || access.span.is_empty()) return;
   const Storage* const storage = access.span.tensor->storage.get();
   if (access.stream == kReduction) {
@@ -52,29 +61,70 @@ void OverlapJudge::on_access(const Access& access) {
   }
 }
 
+// What one gather made, a later one does not touch: who waits for the earlier one would wait for
+// what came between, too.
+void OverlapJudge::see_gathers(const Access& access) {
+  const std::int64_t now = clocks_[kGathers.value][kGathers.value];
+  const Storage* const storage = access.span.tensor->storage.get();
+  if (access.is_write) made_.try_emplace(storage, now);
+  const auto known = made_.find(storage);
+  if (known == made_.end()) return;
+  if (now - known->second >= kPartsOfGather && finding_.empty())
+    finding_ = "a gather was put together once more, behind what was gathered ahead since";
+}
+
 void OverlapJudge::on_record(StreamId stream, StreamEvent event) {
   if (stream == kReduction) newest_ = event;
-  const bool is_end = stream == kReduction && std::exchange(has_reduced_, false);
-  if (is_end && ++recorded_ > ahead_max_ && is_host_judged_ && finding_.empty())
-    finding_ = fmt::format("the host queued {} reductions and waited for none of them", recorded_);
   if (is_judged_ && stream == kReduction) ends_[event] = reduced_.size();
+  const auto at = static_cast<std::size_t>(stream.value);
+  if (!is_host_judged_ || at >= kStreams) return;
+  if (std::exchange(has_worked_[at], false)) ++clocks_[at][at];
+  events_[event] = clocks_[at];
+  if (stream == kReduction) judge_ahead(stream);
+}
+
+void OverlapJudge::judge_ahead(StreamId stream) {
+  const auto at = static_cast<std::size_t>(stream.value);
+  const std::int64_t ahead = clocks_[at][at] - host_[at];
+  if (ahead > ahead_max_ && finding_.empty())
+    finding_ = fmt::format("the host queued {} reductions and waited for none of them", ahead);
 }
 
 // Several reductions of stage 3 may be on the way.
 void OverlapJudge::on_host_wait(StreamEvent event) {
-  recorded_ = 0;
-  if (is_host_judged_ && event == newest_ && finding_.empty())
+  if (!is_host_judged_) return;
+  if (event == newest_ && finding_.empty())
     finding_ =
         "the host waited for the last reduction that it had queued, and not for an older one";
+  const auto known = events_.find(event);
+  if (known == events_.end()) return;
+  for (std::size_t i = 0; i < kStreams; ++i) host_[i] = std::max(host_[i], known->second[i]);
+  while (!gathered_.empty() && gathered_.front() <= host_[kGathers.value]) gathered_.pop_front();
 }
 
 void OverlapJudge::on_wait(StreamId stream, StreamEvent event) {
+  const auto waiting = static_cast<std::size_t>(stream.value);
+  const auto known = events_.find(event);
+  if (is_host_judged_ && waiting < kStreams && known != events_.end()) {
+    Clock& clock = clocks_[waiting];
+    const std::int64_t before = clock[kGathers.value];
+    for (std::size_t i = 0; i < kStreams; ++i) clock[i] = std::max(clock[i], known->second[i]);
+    const std::int64_t now = clock[kGathers.value];
+    if (stream == kCompute && now > before && now > host_[kGathers.value]) gathered_.push_back(now);
+    if (gathered_.size() > gathers_max_ && is_gather_judged_ && finding_.empty())
+      finding_ = fmt::format("the computation waits for {} gathers, and the host for none of them",
+                             gathered_.size());
+  }
   const auto at = ends_.find(event);
   if (!is_judged_ || stream != kCompute || at == ends_.end() || at->second <= known_) return;
   const auto first = reduced_.begin() + static_cast<std::ptrdiff_t>(known_);
   const auto last = reduced_.begin() + static_cast<std::ptrdiff_t>(at->second);
   known_ = at->second;
   if (known_ == reduced_.size()) awaited_ = {first, last};
+}
+
+void OverlapJudge::on_free(const Storage& storage) {
+  made_.erase(&storage);
 }
 
 std::vector<RankObservers> AccessWatch::observers() {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -24,20 +26,34 @@ class OverlapJudge final : public AccessObserver {
   void on_record(StreamId stream, StreamEvent event) override;
   void on_wait(StreamId stream, StreamEvent event) override;
   void on_host_wait(StreamEvent event) override;
+  void on_free(const Storage& storage) override;
 
   const std::string& finding() const { return finding_; }  // the first; empty: none
 
  private:
+  static constexpr std::size_t kStreams = 4;
+  // How much of each stream's work is known to be done: its events that work came before.
+  using Clock = std::array<std::int64_t, kStreams>;
+
+  void see_gathers(const Access& access);
+  void judge_ahead(StreamId stream);
+
   bool is_judged_;
   bool is_host_judged_;
+  bool is_gather_judged_;
   std::vector<const Storage*> reduced_;      // what the reduction stream used, in order
   std::map<StreamEvent, std::size_t> ends_;  // of its events: how much came before
   std::size_t known_ = 0;                    // the computation has waited for as much
   std::set<const Storage*> awaited_;         // of the last whole wait; empty: used since
   StreamEvent newest_;                       // of the reduction stream
-  bool has_reduced_ = false;                 // since its last event
-  std::size_t recorded_ = 0;                 // ends of reductions since the host waited for one
-  std::size_t ahead_max_;                    // as many it may queue
+  std::int64_t ahead_max_;                   // reductions that may be queued
+  std::size_t gathers_max_;
+  std::array<bool, kStreams> has_worked_{};  // since its last event
+  std::array<Clock, kStreams> clocks_{};     // of streams
+  Clock host_{};
+  std::map<StreamEvent, Clock> events_;
+  std::deque<std::int64_t> gathered_;  // what the computation waited for, and the host did not
+  std::map<const Storage*, std::int64_t> made_;  // by the stream of gathers, and when
   std::string finding_;
 };
 

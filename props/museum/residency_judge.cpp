@@ -12,8 +12,8 @@ namespace {
 
 using train::CaseSpec;
 
-// Every module runs once in a forward and once in its backward, and nothing else does.
-bool runs_in_order(const CaseSpec& spec) {
+// Every module runs once in a forward and once in its backward, but for recomputes.
+bool runs_once(const CaseSpec& spec) {
   const auto is_used_again = [&](const train::CallSpec& call) { return is_shared(spec, call); };
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || has_abort(micro) || micro.throws != 0 ||
@@ -21,9 +21,12 @@ bool runs_in_order(const CaseSpec& spec) {
            micro.overflow + micro.lost_overflow != 0 || micro.registers != 0;
   };
   return spec.engines == 1 && spec.granularity == 0 && spec.heads == 1 && spec.is_tiled == 0 &&
-         spec.reads == 0 && spec.experts == 0 && !has_checkpoints(spec) &&
-         std::ranges::none_of(spec.calls, is_used_again) &&
+         spec.reads == 0 && spec.experts == 0 && std::ranges::none_of(spec.calls, is_used_again) &&
          std::ranges::none_of(spec.micros, leaves);
+}
+
+bool runs_in_order(const CaseSpec& spec) {
+  return runs_once(spec) && !has_checkpoints(spec);
 }
 
 // Modules use their own weights alone, without a recompute, and no backward fails.
@@ -58,11 +61,20 @@ bool reads_in_recompute(const CaseSpec& spec) {
 }
 
 // A module's backward ends with the gradient of its inputs, so one of them has to need one.
-bool ends_every_backward(const CaseSpec& spec) {
-  const auto is_linked = [](const train::LayerSpec& layer) {
-    return layer.is_linked != 0 || layer.is_raw != 0;
+// `spares_frozen`: but for modules without a backward.
+bool ends_every_backward(const CaseSpec& spec, bool spares_frozen) {
+  const auto ends = [&](const train::LayerSpec& layer) {
+    const bool has_none = spares_frozen && layer.is_frozen != 0;
+    return layer.is_linked != 0 || layer.is_raw != 0 || has_none;
   };
-  return spec.input_grad != 0 && std::ranges::all_of(spec.layers, is_linked);
+  return spec.input_grad != 0 && std::ranges::all_of(spec.layers, ends);
+}
+
+// Nobody but its module uses a parameter.
+bool has_sole_users(const CaseSpec& spec) {
+  return spec.reads == 0 && spec.returns == 0 &&
+         std::ranges::none_of(spec.micros,
+                              [](const train::MicroSpec& micro) { return micro.registers != 0; });
 }
 
 }  // namespace
@@ -112,9 +124,12 @@ ResidencyJudge::ResidencyJudge(const CaseSpec& spec, const NameTable& names)
                       spec.is_tiled == 0),
       is_plain_(runs_in_order(spec)),
       uses_in_modules_(gives_all_back_ && uses_own_weights(spec)),
-      ends_modules_(is_plain_ && ends_every_backward(spec)),
+      ends_modules_(is_plain_ && ends_every_backward(spec, false)),
       judges_failed_(fails_without_gradients(spec)),
-      judges_operations_(!reads_in_recompute(spec)) {}
+      judges_operations_(!reads_in_recompute(spec)),
+      judges_recomputed_(gives_all_back_ && runs_once(spec) && has_checkpoints(spec) &&
+                         spec.returns == 0 && ends_every_backward(spec, true)),
+      judges_abandoned_(has_sole_users(spec)) {}
 
 void ResidencyJudge::on_event(const HookEvent& event) {
   if (spec_.stage != 3 || spec_.skips_frames != 0) return;
@@ -142,6 +157,8 @@ void ResidencyJudge::on_event(const HookEvent& event) {
     case EventKind::zmod_release:
       judge_released();
       if (!event.is_forward) backwards_.erase(event.name);
+      if (event.is_forward && !is_ending_ && event.graph_task.is_none())
+        abandoned_.insert(event.name);
       return see_release(event);
     case EventKind::zparam_gather_begin:
       begun_.insert(event.params.begin(), event.params.end());
@@ -186,6 +203,9 @@ void ResidencyJudge::see_operation(const HookEvent& event) {
 void ResidencyJudge::see_call(const HookEvent& event) {
   const std::string_view method = names_.text(event.name);
   if (method == "coord.release_backward_leftovers") judge_leftovers();
+  if (method == "coord.release_backward_leftovers") judge_recomputed();
+  if (method == "z3.post_forward") is_ending_ = true;
+  if (method == "engine.forward") abandoned_.clear();
   if (!method.starts_with("engine.")) return;
   if (std::exchange(is_behind_transform_, false)) judge_all_given_back("behind a transform");
   // In the middle of a backward a step is refused, and an inner one that failed gives back later.
@@ -199,6 +219,8 @@ void ResidencyJudge::see_call(const HookEvent& event) {
 
 void ResidencyJudge::see_return(const HookEvent& event) {
   const std::string_view method = names_.text(event.name);
+  if (method == "z3.post_forward") is_ending_ = false;
+  if (method == "engine.forward" && event.is_exceptional() && judges_abandoned_) judge_abandoned();
   if (method == "engine.forward") {
     judge_released();
     if (gives_all_back_ && !event.is_exceptional()) judge_all_given_back("after a forward");
@@ -236,6 +258,27 @@ void ResidencyJudge::judge_leftovers() {
       kept_finding_ =
           fmt::format("the backward of {} has no end before the epilogue's", names_.text(module));
   backwards_.clear();
+}
+
+// A recompute leaves to the module around it what it gathered, and the end of that is the end.
+void ResidencyJudge::judge_recomputed() {
+  if (!judges_recomputed_ || !kept_finding_.empty()) return;
+  for (const NameId parameter : resident_)
+    if (!may_stay(parameter))
+      kept_finding_ = fmt::format("{} stays whole behind the modules whose recompute gathered it",
+                                  names_.text(parameter));
+}
+
+// An exception ends a module, too.
+void ResidencyJudge::judge_abandoned() {
+  for (const NameId parameter : begun_) {
+    const std::string_view name = names_.text(parameter);
+    const std::string_view owner = name.substr(0, name.rfind('.'));
+    const bool is_left = std::ranges::any_of(
+        abandoned_, [&](NameId module) { return names_.text(module) == owner; });
+    if (is_left && !may_stay(parameter) && kept_finding_.empty())
+      kept_finding_ = fmt::format("{} stays whole behind an exception in its module", name);
+  }
 }
 
 // What an operation gathered for itself in backward, no module's is under way for.

@@ -40,6 +40,8 @@ class ResidencyJudge final : public EventSink {
   void see_release(const HookEvent& event);
   void judge_released();
   void judge_leftovers();
+  void judge_recomputed();
+  void judge_abandoned();
   void judge_functions();
   void judge_persistent();
   void judge_all_given_back(std::string_view when);
@@ -54,6 +56,8 @@ class ResidencyJudge final : public EventSink {
   bool ends_modules_;     // every module's backward has an end that it is told of
   bool judges_failed_;    // forwards that fail are without gradients
   bool judges_operations_;
+  bool judges_recomputed_;  // modules end what their recomputes gathered
+  bool judges_abandoned_;
   bool has_failed_ = false;           // the last backward
   int transforms_ = 0;                // that are under way
   bool is_behind_transform_ = false;  // and no call of an engine since
@@ -64,6 +68,8 @@ class ResidencyJudge final : public EventSink {
   int calls_ = 0;                  // of the engine's own, open
   std::set<NameId> known_;         // that were gathered once
   std::set<NameId> released_;      // of a module that has just ended
+  std::set<NameId> abandoned_;     // modules that a forward left in their middle
+  bool is_ending_ = false;         // a module's forward, as it should
   std::set<NameId> backwards_;     // modules in the middle of theirs
   std::string kept_finding_;
   std::string given_finding_;

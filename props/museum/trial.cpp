@@ -11,10 +11,13 @@
 #include "props/museum/collective_judge.h"
 #include "props/museum/cost_judge.h"
 #include "props/museum/fetch_judge.h"
+#include "props/museum/gather_judge.h"
+#include "props/museum/kept_judge.h"
 #include "props/museum/overlap_judge.h"
 #include "props/museum/record_judge.h"
 #include "props/museum/residency_judge.h"
 #include "props/museum/rest_bytes.h"
+#include "props/museum/stage3_judge.h"
 #include "props/run_properties.h"
 #include "props/train/baseline_target.h"
 #include "props/train/compare.h"
@@ -189,7 +192,10 @@ class CostJudges final : public EventSink {
         collectives_(spec, names),
         fetch_(spec, names),
         record_(names),
-        residency_(spec, names) {}
+        residency_(spec, names),
+        gather_(spec, names),
+        stage3_(spec, names),
+        kept_(spec, names) {}
 
   void on_event(const HookEvent& event) override {
     cost_.on_event(event);
@@ -197,6 +203,9 @@ class CostJudges final : public EventSink {
     fetch_.on_event(event);
     record_.on_event(event);
     residency_.on_event(event);
+    gather_.on_event(event);
+    stage3_.on_event(event);
+    kept_.on_event(event);
   }
   void add_to(TrialResult& result) const {
     for (const std::string& finding :
@@ -207,14 +216,31 @@ class CostJudges final : public EventSink {
     if (!cost_.resident_finding().empty()) add(result, "P63", cost_.resident_finding());
     if (!residency_.kept_finding().empty()) add(result, "R12", residency_.kept_finding());
     if (!residency_.given_finding().empty()) add(result, "P64", residency_.given_finding());
+    add_gathers_to(result);
   }
 
  private:
+  void add_gathers_to(TrialResult& result) const {
+    const auto add_first = [&](std::string_view number, const std::string& text) {
+      if (!text.empty()) add(result, number, text);
+    };
+    add_first("R10", gather_.collective_finding());
+    add_first("R10", stage3_.cost_finding());
+    add_first("R12", fetch_.kept_finding());
+    add_first("R12", gather_.kept_finding());
+    add_first("P64", gather_.given_finding());
+    add_first("P69", kept_.finding());
+    add_first("R13", stage3_.count_finding());
+  }
+
   CostJudge cost_;
   CollectiveJudge collectives_;
   FetchJudge fetch_;
   RecordJudge record_;
   ResidencyJudge residency_;
+  GatherJudge gather_;
+  Stage3Judge stage3_;
+  KeptJudge kept_;
 };
 
 }  // namespace

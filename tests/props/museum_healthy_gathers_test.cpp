@@ -1,0 +1,50 @@
+// Cases in which the judges of stage 3's gathers once took what a healthy engine does for wrong.
+#include <gtest/gtest.h>
+
+#include "props/museum/hunt.h"
+
+namespace zeroproof::museum {
+namespace {
+
+class HealthyGathers : public testing::TestWithParam<const char*> {};
+
+TEST_P(HealthyGathers, Hold) {
+  const auto spec = train::parse_case(GetParam(), "test");
+  ASSERT_TRUE(spec.has_value()) << spec.error().text;
+  for (const bool is_of_events : {false, true})
+    for (const Falsified& one : replay({*spec, is_of_events, {}}, nullptr).falsified)
+      ADD_FAILURE() << one.property->number << ": " << one.text;
+}
+
+// One rank assembles from its part, which every gather reads.
+INSTANTIATE_TEST_SUITE_P(Assembled, HealthyGathers,
+                         testing::Values(R"({"stage":3,"layers":[{}],"calls":[{}],
+                             "micros":[{},{}]})"));
+
+// Without module hooks the host waits for no gather.
+INSTANTIATE_TEST_SUITE_P(Fallback, HealthyGathers, testing::Values(R"({"stage":3,"skips_frames":1,
+            "layers":[{"has_bias":1},{}],"calls":[{},{"layer":1}],
+            "micros":[{"repeats":1,"clears":1}]})"));
+
+// A user's context gave up what persists, and an operation of the backward gathers it for itself.
+INSTANTIATE_TEST_SUITE_P(Persistent, HealthyGathers,
+                         testing::Values(R"({"stage":3,"persistence":1,"layers":[{"outputs":1}],
+            "calls":[{}],"micros":[{"has_bypass":2}]})"));
+
+// What persists travels once more behind a user's context, and the root uses what it reads soon.
+INSTANTIATE_TEST_SUITE_P(
+    Distances, HealthyGathers,
+    testing::Values(
+        R"({"stage":3,"reuse":1,"reads":1,"layers":[{}],"calls":[{}],"micros":[{},{}]})",
+        R"({"stage":3,"persistence":2,"prefetch":12,
+            "layers":[{},{"inputs":2},{"inputs":3},{}],
+            "calls":[{},{"layer":1},{"layer":2},{"layer":3}],"micros":[{},{"gathers":1}]})"));
+
+// As much may be live as there is: what is gathered ahead is not passed over for its later use.
+INSTANTIATE_TEST_SUITE_P(Room, HealthyGathers,
+                         testing::Values(R"({"stage":3,"prefetch":40,"live":11,
+            "layers":[{"inputs":3,"has_bias":1},{"outputs":1},{"inputs":2,"outputs":1}],
+            "calls":[{},{"layer":1},{"layer":2}],"micros":[{},{}]})"));
+
+}  // namespace
+}  // namespace zeroproof::museum
