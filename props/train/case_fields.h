@@ -69,6 +69,8 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("renews", spec.renews, 0);
   field("aborts_on_loss", spec.aborts_on_loss, 0);
   field("by_hand", spec.by_hand, 0);
+  field("damages", spec.damages, 0);
+  field("misscales", spec.misscales, 0);
 }
 
 template <class Field>

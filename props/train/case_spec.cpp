@@ -9,6 +9,7 @@
 #include "props/train/case_ends.h"
 #include "props/train/case_fields.h"
 #include "props/train/case_modes.h"
+#include "props/train/case_saves.h"
 #include "props/train/case_storage.h"
 
 namespace zeroproof::train {
@@ -104,7 +105,7 @@ std::string shape_problem(const CaseSpec& spec) {
   const auto layers = static_cast<int>(spec.layers.size());
   for (const MicroSpec& micro : spec.micros)
     if (micro.throws < 0 || micro.throws > layers || !is_flag(micro.is_broken) ||
-        micro.restores < 0 || micro.restores > static_cast<int>(Restores::missing) ||
+        micro.restores < 0 || micro.restores > static_cast<int>(Restores::unreadable) ||
         micro.gathers < 0 || micro.gathers > static_cast<int>(Gathers::discards) ||
         micro.abandons < 0 || micro.abandons > 2 || !is_flag(micro.guards) || micro.clears < 0 ||
         micro.clears > 2 || !is_flag(micro.peeks) || micro.outstanding < 0 || micro.outstanding > 3)
@@ -641,6 +642,7 @@ std::string why_invalid(const CaseSpec& spec) {
   if (std::string problem = storage_problem(spec); !problem.empty()) return problem;
   if (std::string problem = end_problem(spec); !problem.empty()) return problem;
   if (std::string problem = mode_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = save_problem(spec); !problem.empty()) return problem;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;

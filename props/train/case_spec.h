@@ -57,7 +57,10 @@ enum class Restores : std::uint8_t {
   tagged,     // the same, and what it led to is saved before the earlier one is loaded
   saved,      // alone
   damaged,    // saved, and a load of it is refused for a damaged file
-  missing     // a load of nothing is refused
+  missing,    // a load of nothing is refused
+  misfit,     // saved as an engine with other parameters or groups would, which is refused
+  full_disk,  // saved, and a save is refused whose files fail; the one before is as it was
+  unreadable  // saved, and a load is refused because the files of one rank fail
 };
 
 // Where else in a micro-batch the user looks at all weights.
@@ -164,6 +167,8 @@ struct MicroSpec {
   int lost_overflow = 0;   // fp16: k: as `overflow`, in the window that it loads away alone
   int renews = 0;          // 1: what it loads is loaded by an engine that was made for it
   int by_hand = 0;         // 1: its backwards are manual, whatever the others are
+  int damages = 0;         // which file is damaged and how, what does not fit, which call fails
+  int misscales = 0;       // k: before a window: a loss scale that none may be, the k-th
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 

@@ -1,15 +1,19 @@
 #include "props/train/checkpoint_use.h"
 
+#include <algorithm>
 #include <stdexcept>
 
-#include "engine/checkpoint/find_checkpoint.h"
-#include "props/train/kept_files.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "props/train/checkpoint_damage.h"
 #include "props/train/scenario.h"
 
 namespace zeroproof::train {
 namespace {
 
-constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 20U;
+constexpr const char* kTag = "kept";
+constexpr const char* kMisfit = "misfit";
+constexpr int kFolderWrites = 2;  // of the first save, which makes the folder
+constexpr int kReadsLeast = 3;    // of a load: two manifests and a tensor
 
 void check(const Result<void>& done) {
   if (!done) throw std::runtime_error(done.error().text);
@@ -18,69 +22,157 @@ void check(const Result<void>& done) {
 }  // namespace
 
 CheckpointUse::CheckpointUse(const CaseSpec& spec, Pass& pass)
-    : spec_(spec), pass_(pass), engines_(dynamic_cast<EngineTarget&>(pass.target())) {}
+    : spec_(spec),
+      pass_(pass),
+      engines_(dynamic_cast<EngineTarget&>(pass.target())),
+      files_(*pass.scenario().files) {}
 
-FileSystem* CheckpointUse::files() const {
-  return pass_.scenario().files.get();
+FileSystem& CheckpointUse::kept() const {
+  return *pass_.scenario().files;
 }
 
-void CheckpointUse::for_all(
-    const std::function<void(Engine& engine, const std::string& folder)>& call) const {
+void CheckpointUse::note(CheckpointFault fault, bool is_there) {
+  if (is_there) faults_ |= static_cast<int>(fault);
+}
+
+void CheckpointUse::for_all(const Call& call) const {
   for (std::size_t i = 0; i < static_cast<std::size_t>(spec_.engines); ++i)
     call(engines_.engine(i), "engine" + std::to_string(i));
 }
 
-void CheckpointUse::save(const std::string& tag) const {
+void CheckpointUse::save(const std::string& tag) {
+  for_all([&](Engine& engine, const std::string& folder) { save(engine, folder, tag); });
+}
+
+void CheckpointUse::save(Engine& engine, const std::string& folder, const std::string& tag) {
+  files_.heal();
+  check(engine.save_checkpoint(folder, {.tag = tag, .files = &files_}));
+  note(CheckpointFault::other_rank, !is_first_rank() && files_.writes() > 0);
+  if (is_first_rank()) judge_save(engine, folder, tag);
+}
+
+void CheckpointUse::judge_save(const Engine& engine, const std::string& folder,
+                               const std::string& tag) {
+  const auto saved = load_checkpoint(kept(), folder, {.tag = tag});
+  note(CheckpointFault::incomplete, !saved);
+  const std::size_t groups = pass_.scenario().parameter_groups;
+  note(CheckpointFault::unlike, saved && !is_state_of(*saved, engine, groups));
+  note(CheckpointFault::left_behind,
+       !has_one_of(kept(), folder, tag) || has_leftovers(kept(), folder));
+}
+
+void CheckpointUse::load(const std::string& tag) {
   for_all([&](Engine& engine, const std::string& folder) {
-    check(engine.save_checkpoint(folder, {.tag = tag, .files = files()}));
+    const double before = engine.loss_scale();
+    check(load(engine, folder, tag));
+    judge_loss_scale(engine, before);
+    judge_load(engine, folder, tag);
   });
 }
 
-void CheckpointUse::load(const std::string& tag) const {
-  for_all([&](Engine& engine, const std::string& folder) {
-    check(engine.load_checkpoint(folder, {.tag = tag, .files = files()}));
-  });
+Result<void> CheckpointUse::load(Engine& engine, const std::string& folder,
+                                 const std::string& tag) {
+  int warnings = 0;
+  const auto loaded = engine.load_checkpoint(
+      folder,
+      {.tag = tag, .files = &files_, .on_warning = [&](const std::string&) { ++warnings; }});
+  note(CheckpointFault::warnings, warnings != 1);
+  return loaded;
 }
 
-bool CheckpointUse::try_out(Restores restores) const {
+bool CheckpointUse::is_scale_own() const {
+  const bool is_dynamic = spec_.is_dynamic != 0 || spec_.has_grad_scaler != 0;
+  return !is_dynamic || spec_.owns_scale != 0;
+}
+
+// Of one that was renewed, or was told another one in between, nobody knows whose it is.
+void CheckpointUse::judge_loss_scale(const Engine& engine, double before) {
+  const auto is_told = [](const MicroSpec& micro) { return micro.renews + micro.rescales != 0; };
+  if (!is_scale_own() || std::ranges::any_of(spec_.micros, is_told)) return;
+  note(CheckpointFault::loss_scale, engine.loss_scale() != before);
+}
+
+void CheckpointUse::judge_load(Engine& engine, const std::string& folder, const std::string& tag) {
+  const auto loaded = load_checkpoint(kept(), folder, {.tag = tag});
+  save(engine, folder, "again");
+  if (!is_first_rank()) return;
+  const auto again = load_checkpoint(kept(), folder, {.tag = "again"});
+  const auto is_told = [](const MicroSpec& micro) { return micro.rescales != 0; };
+  const bool is_moving = !is_scale_own() && std::ranges::none_of(spec_.micros, is_told);
+  note(CheckpointFault::not_restored,
+       !loaded || !again || !is_same_state(*loaded, *again, is_moving));
+}
+
+bool CheckpointUse::is_load_refused(const std::string& tag, const std::string& suffix) {
   bool is_refused = true;
-  if (restores != Restores::missing) save("kept");
-  if (restores == Restores::damaged && engines_.rank() == 0) damage();
-  if (restores == Restores::saved) return is_refused;
   for_all([&](Engine& engine, const std::string& folder) {
-    const std::string from = restores == Restores::missing ? folder + "-none" : folder;
-    const EngineCheckpointOptions options{.tag = "kept", .files = files()};
-    is_refused = is_refused && !engine.load_checkpoint(from, options);
+    is_refused = is_refused && !load(engine, folder + suffix, tag);
   });
   return is_refused;
 }
 
-// One bit of one file, another one in each window.
-void CheckpointUse::damage() const {
-  for_all([&](Engine&, const std::string& folder) {
-    std::vector<std::string> paths;
-    const auto checkpoint = find_checkpoint(*files(), folder, "kept");
-    if (checkpoint) add_files_below(*checkpoint, paths);
-    if (paths.empty()) return;
-    const std::string& path = paths[static_cast<std::size_t>(pass_.step_number()) % paths.size()];
-    std::string bytes = files()->read(path, kFileBytesMax).value_or("");
-    if (bytes.empty()) return;
-    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
-    const auto file = files()->create(path);
-    if (file) (void)write_all(**file, bytes);
-  });
+bool CheckpointUse::try_out(const MicroSpec& micro) {
+  const auto restores = static_cast<Restores>(micro.restores);
+  if (restores == Restores::missing) return is_load_refused(kTag, "-none");
+  save(kTag);
+  switch (restores) {
+    case Restores::damaged:
+      return try_damaged(micro.damages);
+    case Restores::misfit:
+      return try_misfit(micro.damages);
+    case Restores::full_disk:
+      return try_full_disk(micro.damages);
+    case Restores::unreadable:
+      return try_unreadable(micro.damages);
+    default:
+      return true;
+  }
 }
 
-void CheckpointUse::add_files_below(const std::string& folder,
-                                    std::vector<std::string>& paths) const {
-  for (const std::string& name : files()->list(folder).value_or(std::vector<std::string>{})) {
-    const std::string path = folder + "/" + name;
-    if (files()->read(path, kFileBytesMax)) {
-      paths.push_back(path);
-    } else {
-      add_files_below(path, paths);
-    }
-  }
+bool CheckpointUse::try_damaged(int number) {
+  const std::string tag = damaged_tag(kTag, number);
+  if (is_first_rank())
+    for_all([&](Engine&, const std::string& folder) {
+      damage_checkpoint(kept(), folder, kTag, number);
+    });
+  return is_load_refused(tag);
+}
+
+// The second save lets all ranks see what the first has written.
+bool CheckpointUse::try_misfit(int number) {
+  if (is_first_rank())
+    for_all([&](Engine&, const std::string& folder) {
+      const auto state = load_checkpoint(kept(), folder, {.tag = kTag});
+      if (state)
+        check(save_checkpoint(misfitted(*state, number), kept(), folder, {.tag = kMisfit}));
+    });
+  save(kTag);
+  return is_load_refused(kMisfit);
+}
+
+bool CheckpointUse::try_full_disk(int number) {
+  bool is_refused = true;
+  for_all([&](Engine& engine, const std::string& folder) {
+    save(engine, folder, kTag);
+    const auto before = load_checkpoint(kept(), folder, {.tag = kTag});
+    const int calls = std::max(1, files_.writes() - kFolderWrites);
+    if (is_first_rank()) files_.fail_write(1 + number / 2 % calls, number % 2 != 0);
+    is_refused = !engine.save_checkpoint(folder, {.tag = kTag, .files = &files_}) && is_refused;
+    files_.heal();
+    if (!is_first_rank()) return;
+    const auto after = load_checkpoint(kept(), folder, {.tag = kTag});
+    note(CheckpointFault::incomplete, !before || !after || !is_same_state(*before, *after, true));
+    note(CheckpointFault::left_behind, has_leftovers(kept(), folder));
+  });
+  return is_refused;
+}
+
+bool CheckpointUse::try_unreadable(int number) {
+  if (engines_.rank() == number % spec_.ranks)
+    files_.fail_read(1 + number / spec_.ranks % kReadsLeast);
+  const bool is_refused = is_load_refused(kTag);
+  files_.heal();
+  return is_refused;
 }
 
 }  // namespace zeroproof::train

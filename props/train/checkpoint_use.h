@@ -4,9 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/checkpoint/training_state.h"
 #include "props/train/case_spec.h"
+#include "props/train/checkpoint_judge.h"
 #include "props/train/engine_target.h"
 #include "props/train/pass.h"
+#include "props/train/rank_files.h"
 
 namespace zeroproof::train {
 
@@ -18,21 +21,43 @@ class CheckpointUse {
   CheckpointUse(const CaseSpec& spec, Pass& pass);
 
   // An empty tag is the engines' own, or the latest one. Throws what the engines return.
-  void save(const std::string& tag) const;
-  void load(const std::string& tag) const;
-  // Restores::saved and what follows; whether a load that has to fail did so.
-  bool try_out(Restores restores) const;
+  void save(const std::string& tag);
+  void load(const std::string& tag);
+  // What this micro-batch restores, of Restores::saved and what follows; whether a load or a save
+  // that has to fail did so.
+  bool try_out(const MicroSpec& micro);
+
+  // CheckpointFaults so far.
+  int faults() const { return faults_; }
 
  private:
   // With the engine and the folder of its checkpoints.
-  void for_all(const std::function<void(Engine& engine, const std::string& folder)>& call) const;
-  void damage() const;
-  void add_files_below(const std::string& folder, std::vector<std::string>& paths) const;
-  FileSystem* files() const;
+  using Call = std::function<void(Engine& engine, const std::string& folder)>;
+
+  void for_all(const Call& call) const;
+  void save(Engine& engine, const std::string& folder, const std::string& tag);
+  Result<void> load(Engine& engine, const std::string& folder, const std::string& tag);
+  bool is_load_refused(const std::string& tag, const std::string& suffix = "");
+  void judge_save(const Engine& engine, const std::string& folder, const std::string& tag);
+  void judge_loss_scale(const Engine& engine, double before);
+  // What is loaded is saved once more.
+  void judge_load(Engine& engine, const std::string& folder, const std::string& tag);
+
+  bool try_damaged(int number);
+  bool try_misfit(int number);
+  bool try_full_disk(int number);
+  bool try_unreadable(int number);
+
+  bool is_first_rank() const { return engines_.rank() == 0; }
+  bool is_scale_own() const;  // the user's, or configured: no load brings another one
+  FileSystem& kept() const;
+  void note(CheckpointFault fault, bool is_there);
 
   const CaseSpec& spec_;
   Pass& pass_;
   EngineTarget& engines_;
+  RankFiles files_;
+  int faults_ = 0;
 };
 
 }  // namespace zeroproof::train

@@ -8,6 +8,7 @@
 #include "model/functions.h"
 #include "model/transforms/transforms.h"
 #include "props/train/case_ends.h"
+#include "props/train/case_saves.h"
 #include "props/train/case_storage.h"
 #include "props/train/checkpoint_use.h"
 #include "props/train/config_use.h"
@@ -56,7 +57,7 @@ class GeneratedWindow {
     set_loss_scale(spec_, pass_);
     for (std::size_t i = 0; i < static_cast<std::size_t>(spec_.accumulation); ++i) {
       const MicroSpec& micro = spec_.micros.at(first_micro() + i);
-      if (!is_lost) try_checkpoint(static_cast<Restores>(micro.restores));
+      if (!is_lost) try_checkpoint(micro);
       set_boundary(spec_, pass_, i);
       record_boundary(spec_, pass_, i);
       is_inside_ = i > 0;
@@ -113,11 +114,12 @@ class GeneratedWindow {
     if (!loads_away(restores)) return;
     const bool renews = spec_.micros.at(first_micro()).renews != 0;
     std::int64_t left = 0;
+    int faults = 0;
     // Another tag, which is saved more often, is how it begins.
     const bool is_tagged = restores == Restores::tagged;
     const std::string tag = is_tagged ? "later-kept" : "";
     if (engines_) {
-      const CheckpointUse checkpoints(spec_, pass_);
+      CheckpointUse checkpoints(spec_, pass_);
       checkpoints.save(tag);
       Pass lost = pass_;
       const bool is_blind = spec_.micros.at(first_micro()).blind != 0;
@@ -133,22 +135,45 @@ class GeneratedWindow {
       if (!is_blind || spec_.stage < 3) overwrite_weights();
       checkpoints.load(tag);
       if (is_tagged && spec_.engines == 1) load_latest(checkpoints);
+      faults = checkpoints.faults();
     }
+    record_checkpoints(faults);
     if (renews) record("bytes that an engine leaves", {static_cast<double>(left)});
   }
 
   // What was saved last is the latest, though its tag is an older one. Open: of a second engine's
   // parameters without elements two loads tell the end twice.
-  void load_latest(const CheckpointUse& checkpoints) {
+  void load_latest(CheckpointUse& checkpoints) {
     checkpoints.save("later-kept");
     checkpoints.load("");
   }
 
+  void record_checkpoints(int faults) {
+    record("faults of checkpoints", {static_cast<double>(faults)});
+  }
+
   // What stops a program, and changes nothing.
-  void try_checkpoint(Restores restores) {
-    if (restores < Restores::saved) return;
-    const bool is_refused = !engines_ || CheckpointUse(spec_, pass_).try_out(restores);
+  void try_checkpoint(const MicroSpec& micro) {
+    if (static_cast<Restores>(micro.restores) < Restores::saved) return;
+    bool is_refused = true;
+    int faults = 0;
+    if (engines_) {
+      CheckpointUse checkpoints(spec_, pass_);
+      is_refused = checkpoints.try_out(micro);
+      faults = checkpoints.faults();
+    }
     record("refused/load", {is_refused ? 1.0 : 0.0});
+    record_checkpoints(faults);
+  }
+
+  void save_inside() {
+    int faults = 0;
+    if (engines_) {
+      CheckpointUse checkpoints(spec_, pass_);
+      checkpoints.save("kept");
+      faults = checkpoints.faults();
+    }
+    record_checkpoints(faults);
   }
 
   std::int64_t live_bytes(Placement placement) {
@@ -206,6 +231,7 @@ class GeneratedWindow {
 
   void run_micro(const MicroSpec& micro) {
     if (micro.registers != 0 && engines_) engines_->register_at_root(micro.registers - 1);
+    if (micro.misscales != 0 && !is_lost_) misscale(wrong_loss_scale(micro.misscales));
     if (micro.abandons != 2) visit_weights(spec_, pass_, static_cast<Gathers>(micro.gathers));
     if (micro.guards != 0) evaluate_guards(pass_);
     if (micro.abandons != 0) abandon_forward(micro);
@@ -309,6 +335,13 @@ class GeneratedWindow {
     record("refused/" + std::to_string(static_cast<int>(misuse)), {is_right ? 1.0 : 0.0});
   }
 
+  void misscale(double loss_scale) {
+    bool is_right = true;
+    for (std::size_t i = 0; i < engines() && engines_; ++i)
+      is_right = is_right && refuses_loss_scale(engines_->engine(i), loss_scale);
+    record("refused/loss scale", {is_right ? 1.0 : 0.0});
+  }
+
   void train_once(const MicroSpec& micro) {
     const Losses first = forward(micro);
     if (micro.rehooks != 0) make_hooks_anew();
@@ -385,8 +418,7 @@ class GeneratedWindow {
       case Interrupt::step:
         return record("refused/step in a backward", {refuses_step(micro) ? 1.0 : 0.0});
       case Interrupt::save:
-        if (engines_) CheckpointUse(spec_, pass_).save("kept");
-        return;
+        return save_inside();
       case Interrupt::forward: {
         const GradMode disabled(pass_.autograd(), false);
         record_loss(pass_.target().forward(0, next_inputs()).at(0));

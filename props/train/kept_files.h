@@ -9,8 +9,9 @@
 
 namespace zeroproof::train {
 
-// A file system in memory that never fails: where a simulated program keeps its checkpoints. What
-// happens to files is not what it is for (tests/engine has one that crashes). Not thread-safe.
+// A file system in memory that refuses what POSIX refuses, and nothing else: where a simulated
+// program keeps its checkpoints. What happens to files is not what it is for (tests/engine has one
+// that crashes). Not thread-safe.
 class KeptFiles final : public FileSystem {
  public:
   FileResult<std::unique_ptr<WritableFile>> create(const std::string& path) override;
@@ -20,7 +21,7 @@ class KeptFiles final : public FileSystem {
   FileResult<void> make_folders(const std::string& path) override;
   FileResult<void> rename(const std::string& from, const std::string& to) override;
   FileResult<void> remove_all(const std::string& path) override;
-  FileResult<void> sync_folder(const std::string&) override { return {}; }
+  FileResult<void> sync_folder(const std::string& path) override;
 
  private:
   struct Entry {
@@ -28,6 +29,14 @@ class KeptFiles final : public FileSystem {
     std::string bytes;
   };
   class File;
+  bool is_folder(const std::string& path) const;
+  bool is_file(const std::string& path) const;
+  bool holds_something(const std::string& folder) const;
+  // Why nothing can have this name; empty: the folder for it is there.
+  std::string parent_fault(const std::string& path) const;
+  // Why rename() cannot; empty: it can.
+  std::string rename_fault(const std::string& from, const std::string& to) const;
+
   std::map<std::string, Entry> entries_;  // by path
 };
 

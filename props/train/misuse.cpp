@@ -75,4 +75,14 @@ bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
   return true;
 }
 
+bool refuses_loss_scale(Engine& engine, double loss_scale) {
+  const double before = engine.loss_scale();
+  const bool is_refused = !engine.override_loss_scale(loss_scale);
+  EngineOptions options;
+  options.custom_loss_scale = loss_scale;
+  const auto other = Engine::initialize(engine.autograd(), engine.module(), engine.config(),
+                                        engine.runtime(), options);
+  return is_refused && !other && engine.loss_scale() == before;
+}
+
 }  // namespace zeroproof::train

@@ -1,0 +1,61 @@
+#include "props/train/case_saves.h"
+
+#include <array>
+#include <limits>
+
+#include "props/train/case_additions.h"
+
+namespace zeroproof::train {
+namespace {
+
+constexpr std::uint64_t kSaveStream = 0x7361766573ULL;
+constexpr int kDamages = 1000;
+constexpr std::array kWrongScales = {0.0, -2.0, std::numeric_limits<double>::infinity(),
+                                     std::numeric_limits<double>::quiet_NaN()};
+
+void draw_refusals(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(2)) continue;
+    const int kind = draws.below(4);
+    micro.restores = static_cast<int>(kind == 0 ? Restores::damaged : Restores::missing) + kind;
+    micro.damages = draws.below(kDamages);
+  }
+}
+
+// What is loaded away has a loss scale of its own.
+void load_own_scales(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::fp16);
+  spec.owns_scale = 1;
+  for (std::size_t i = 0; i < spec.micros.size(); ++i)
+    if (is_first(spec, i)) load_away(spec.micros[i], draws);
+}
+
+void ask_wrong_scales(CaseSpec& spec, Draws& draws) {
+  for (std::size_t i = 0; i < spec.micros.size(); ++i)
+    if (is_first(spec, i)) spec.micros[i].misscales = draws.below(5);
+}
+
+}  // namespace
+
+CaseSpec with_saves(const CaseSpec& spec, std::uint64_t seed) {
+  constexpr Addition kSaves[] = {{2, draw_refusals}, {4, load_own_scales}, {4, ask_wrong_scales}};
+  Draws draws(seed ^ kSaveStream);
+  return draws.one_in(4) ? with_each(spec, kSaves, draws) : spec;
+}
+
+std::string save_problem(const CaseSpec& spec) {
+  for (std::size_t i = 0; i < spec.micros.size(); ++i) {
+    const MicroSpec& micro = spec.micros[i];
+    if (micro.damages < 0 || micro.damages >= kDamages || micro.misscales < 0 ||
+        micro.misscales > static_cast<int>(kWrongScales.size()))
+      return "a number out of range";
+    if (micro.misscales != 0 && !is_first(spec, i)) return "a loss scale inside a window";
+  }
+  return {};
+}
+
+double wrong_loss_scale(int k) {
+  return kWrongScales.at(static_cast<std::size_t>(k) - 1);
+}
+
+}  // namespace zeroproof::train

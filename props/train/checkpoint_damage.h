@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "engine/checkpoint/training_state.h"
+#include "engine/files/file_system.h"
+
+namespace zeroproof::train {
+
+// Damages the newest checkpoint with this tag, which is the latest one, or what says that it is;
+// the number says how and where.
+void damage_checkpoint(FileSystem& files, const std::string& folder, const std::string& tag,
+                       int number);
+// By which tag such a checkpoint must not be loaded.
+std::string damaged_tag(const std::string& tag, int number);
+
+// The same state as an engine with another model, optimizer or groups would have it.
+TrainingState misfitted(TrainingState state, int number);
+
+}  // namespace zeroproof::train

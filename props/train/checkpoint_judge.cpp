@@ -1,0 +1,89 @@
+#include "props/train/checkpoint_judge.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "engine/checkpoint/file_names.h"
+#include "engine/checkpoint/find_checkpoint.h"
+
+namespace zeroproof::train {
+namespace {
+
+using Groups = std::vector<std::set<std::string>>;
+
+// What is trained, in turns to the groups; none stays empty.
+Groups groups_of(const nn::Module& module, std::size_t groups) {
+  Groups names(groups);
+  TensorList known;
+  for (const nn::NamedParameter& named : module.named_parameters()) {
+    const auto is_same = [&](const Tensor& tensor) { return tensor.is_same(named.tensor); };
+    if (!named.tensor.requires_grad() || std::ranges::any_of(known, is_same)) continue;
+    names[known.size() % groups].insert(named.name);
+    known.push_back(named.tensor);
+  }
+  std::erase_if(names, [](const auto& group) { return group.empty(); });
+  return names;
+}
+
+double learning_rate_of(const Engine& engine) {
+  const OptimizerConfig& used = engine.config().optimizer;
+  return used.type == OptimizerType::sgd ? used.sgd.lr : used.adam.lr;
+}
+
+bool is_same(const std::vector<FullTensor>& a, const std::vector<FullTensor>& b) {
+  const auto bits = [](double value) { return std::bit_cast<std::uint64_t>(value); };
+  return std::ranges::equal(a, b, [&](const FullTensor& one, const FullTensor& other) {
+    return one.name == other.name && one.sizes == other.sizes &&
+           std::ranges::equal(one.values, other.values, {}, bits, bits);
+  });
+}
+
+}  // namespace
+
+bool is_state_of(const TrainingState& state, const Engine& engine, std::size_t groups) {
+  Groups saved;
+  for (const ParameterGroup& group : state.groups) {
+    const auto rate = group.hyper_parameters.find("lr");
+    if (rate == group.hyper_parameters.end() || rate->second != learning_rate_of(engine))
+      return false;
+    saved.emplace_back(group.parameters.begin(), group.parameters.end());
+    if (saved.back().size() != group.parameters.size()) return false;
+  }
+  const TrainingCounters counters{.micro_steps = engine.micro_steps(),
+                                  .global_steps = engine.global_steps(),
+                                  .skipped_steps = engine.skipped_steps(),
+                                  .global_samples = engine.global_samples()};
+  return saved == groups_of(engine.module(), groups) && state.counters == counters &&
+         state.loss_scaler.scale == engine.loss_scale();
+}
+
+bool is_same_state(const TrainingState& a, const TrainingState& b, bool has_same_scaler) {
+  return is_same(a.parameters, b.parameters) && is_same(a.optimizer_state, b.optimizer_state) &&
+         a.groups == b.groups && a.counters == b.counters &&
+         (!has_same_scaler || a.loss_scaler == b.loss_scaler);
+}
+
+bool has_one_of(FileSystem& files, const std::string& folder, const std::string& tag) {
+  const auto path = find_checkpoint(files, folder, tag);
+  if (!path) return false;
+  const auto newest = checkpoint_name(path->substr(folder.size() + 1));
+  const auto entries = files.list(folder);
+  if (!newest || !entries) return false;
+  return std::ranges::count_if(*entries, [&](const std::string& entry) {
+           const auto name = checkpoint_name(entry);
+           return name && name->tag == newest->tag;
+         }) == 1;
+}
+
+bool has_leftovers(FileSystem& files, const std::string& folder) {
+  const std::string pointer = std::string(kLatestFile) + ".";
+  const auto entries = files.list(folder).value_or(std::vector<std::string>{});
+  return std::ranges::any_of(entries, [&](const std::string& entry) {
+    return entry == kSavingFolder || entry.starts_with(pointer);
+  });
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/checkpoint/training_state.h"
+#include "engine/engine.h"
+#include "engine/files/file_system.h"
+
+namespace zeroproof::train {
+
+// What is wrong with checkpoints of a program; the sum of some is recorded.
+enum class CheckpointFault : std::uint8_t {
+  none = 0,
+  incomplete = 1,     // cannot be loaded by whoever has no engine
+  unlike = 2,         // groups, counters or loss scale are not those of the engine
+  left_behind = 4,    // a replaced checkpoint, or half a one
+  other_rank = 8,     // another rank than the first wrote
+  warnings = 16,      // not one of a load
+  loss_scale = 32,    // a load changed one that is the user's
+  not_restored = 64,  // what is saved behind a load is not what was loaded
+  not_refused = 128
+};
+
+// Whether the state says what the engine is; its parameters, which are trained in so many groups.
+bool is_state_of(const TrainingState& state, const Engine& engine, std::size_t groups);
+
+// Every bit of it; `scaler`: of the loss scaler, too.
+bool is_same_state(const TrainingState& a, const TrainingState& b, bool has_same_scaler);
+
+// Whether the folder has one checkpoint of that tag (empty: of the latest one's), and nothing
+// that no save finished.
+bool has_one_of(FileSystem& files, const std::string& folder, const std::string& tag);
+bool has_leftovers(FileSystem& files, const std::string& folder);
+
+}  // namespace zeroproof::train
