@@ -44,7 +44,8 @@ bool follows_any_order(const CaseSpec& spec) {
   const auto leaves = [](const train::MicroSpec& micro) {
     return has_abort(micro) || is_refused_late(micro) || micro.throws != 0 ||
            micro.has_bypass + micro.past_engine != 0 || micro.looks != 0 ||
-           micro.idle_forward == 3 || micro.registers != 0;
+           micro.idle_forward == 3 || micro.registers != 0 || runs_in_context(micro) ||
+           static_cast<train::Interrupt>(micro.interrupt) == train::Interrupt::changes;
   };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
          spec.granularity == 0 && spec.returns == 0 && spec.live >= CaseSpec::kManyElements &&

@@ -12,13 +12,20 @@ namespace {
 
 using train::CaseSpec;
 
+// What the user gathers is whole around an engine's own calls, or in the middle of them.
+bool visits_while_running(const train::MicroSpec& micro) {
+  return runs_in_context(micro) ||
+         static_cast<train::Interrupt>(micro.interrupt) == train::Interrupt::changes;
+}
+
 // Every module runs once in a forward and once in its backward, and nothing else does.
 bool runs_in_order(const CaseSpec& spec) {
   const auto is_used_again = [&](const train::CallSpec& call) { return is_shared(spec, call); };
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || has_abort(micro) || micro.throws != 0 ||
            micro.has_bypass + micro.past_engine != 0 || micro.idle_forward == 3 ||
-           micro.overflow + micro.lost_overflow != 0 || micro.registers != 0;
+           micro.overflow + micro.lost_overflow != 0 || micro.registers != 0 ||
+           visits_while_running(micro);
   };
   return spec.engines == 1 && spec.granularity == 0 && spec.heads == 1 && spec.is_tiled == 0 &&
          spec.reads == 0 && spec.experts == 0 && !has_checkpoints(spec) &&
@@ -30,7 +37,8 @@ bool runs_in_order(const CaseSpec& spec) {
 bool uses_own_weights(const CaseSpec& spec) {
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || has_abort(micro) || micro.throws != 0 ||
-           micro.idle_forward == 3 || micro.looks != 0 || micro.misuse != 0 || micro.registers != 0;
+           micro.idle_forward == 3 || micro.looks != 0 || micro.misuse != 0 ||
+           micro.registers != 0 || visits_while_running(micro);
   };
   // Two backwards of a module that overlap are one to this judge.
   const auto overlaps = [&](const train::MicroSpec& micro) {
@@ -109,12 +117,14 @@ ResidencyJudge::ResidencyJudge(const CaseSpec& spec, const NameTable& names)
     : spec_(spec),
       names_(names),
       gives_all_back_(spec.reuse == 0 && spec.prefetch == 0 && spec.heads == 1 &&
-                      spec.is_tiled == 0),
+                      spec.is_tiled == 0 &&
+                      std::ranges::none_of(spec.micros, visits_while_running)),
       is_plain_(runs_in_order(spec)),
       uses_in_modules_(gives_all_back_ && uses_own_weights(spec)),
       ends_modules_(is_plain_ && ends_every_backward(spec)),
       judges_failed_(fails_without_gradients(spec)),
-      judges_operations_(!reads_in_recompute(spec)) {}
+      judges_operations_(!reads_in_recompute(spec) &&
+                         std::ranges::none_of(spec.micros, visits_while_running)) {}
 
 void ResidencyJudge::on_event(const HookEvent& event) {
   if (spec_.stage != 3 || spec_.skips_frames != 0) return;
@@ -141,7 +151,7 @@ void ResidencyJudge::on_event(const HookEvent& event) {
       return;
     case EventKind::zmod_release:
       judge_released();
-      if (!event.is_forward) backwards_.erase(event.name);
+      if (!event.is_forward) judge_end(event.name);
       return see_release(event);
     case EventKind::zparam_gather_begin:
       begun_.insert(event.params.begin(), event.params.end());
@@ -235,6 +245,12 @@ void ResidencyJudge::judge_leftovers() {
       kept_finding_ =
           fmt::format("the backward of {} has no end before the epilogue's", names_.text(module));
   backwards_.clear();
+}
+
+// A backward that has more than one end was not over at the first.
+void ResidencyJudge::judge_end(NameId module) {
+  if (backwards_.erase(module) == 0 && ends_modules_ && given_finding_.empty())
+    given_finding_ = fmt::format("the backward of {} ends twice", names_.text(module));
 }
 
 // What an operation gathered for itself in backward, no module's is under way for.

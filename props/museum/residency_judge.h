@@ -41,6 +41,7 @@ class ResidencyJudge final : public EventSink {
   void judge_released();
   void judge_leftovers();
   void judge_functions();
+  void judge_end(NameId module);
   void judge_persistent();
   void judge_all_given_back(std::string_view when);
   bool may_stay(NameId parameter) const;

@@ -5,6 +5,7 @@
 #include "props/train/case_asides.h"
 #include "props/train/case_ends.h"
 #include "props/train/case_extras.h"
+#include "props/train/case_inputs.h"
 #include "props/train/case_limits.h"
 #include "props/train/case_modes.h"
 #include "props/train/case_storage.h"
@@ -331,9 +332,11 @@ CaseSpec draw_case(std::uint64_t seed) {
     settle(spec);
     settle_structure(spec);
     if (why_invalid(spec).empty())
-      return with_modes(
-          with_ends(
-              with_storage(with_asides(with_limits(with_extras(spec, seed), seed), seed), seed),
+      return with_inputs(
+          with_modes(
+              with_ends(
+                  with_storage(with_asides(with_limits(with_extras(spec, seed), seed), seed), seed),
+                  seed),
               seed),
           seed);
   }

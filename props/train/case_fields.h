@@ -16,6 +16,9 @@ void visit_fields(LayerSpec& spec, Field field) {
   field("is_weight_frozen", spec.is_weight_frozen, 0);
   field("is_raw", spec.is_raw, 0);
   field("is_closed", spec.is_closed, 0);
+  field("has_two_inputs", spec.has_two_inputs, 0);
+  field("dimensions", spec.dimensions, 0);
+  field("is_watched", spec.is_watched, 0);
 }
 
 template <class Field>
@@ -69,6 +72,9 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("renews", spec.renews, 0);
   field("aborts_on_loss", spec.aborts_on_loss, 0);
   field("by_hand", spec.by_hand, 0);
+  field("idles_first", spec.idles_first, 0);
+  field("unread_on", spec.unread_on, 0);
+  field("outdates", spec.outdates, 0);
 }
 
 template <class Field>
@@ -135,6 +141,7 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("is_wire_narrow", spec.is_wire_narrow, 0);
   field("has_floor", spec.has_floor, 0);
   field("counts_nothing", spec.counts_nothing, 0);
+  field("watches", spec.watches, 0);
 }
 
 }  // namespace zeroproof::train

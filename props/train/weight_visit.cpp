@@ -18,8 +18,8 @@ class WeightVisit {
       : spec_(spec), pass_(pass), engines_(dynamic_cast<EngineTarget*>(&pass.target())) {}
 
   void run(Gathers gathers) {
-    std::vector<nn::NamedParameter> named = pass_.target().module(0).named_parameters();
-    const auto look = [&] { look_at(named); };
+    std::vector<nn::NamedParameter> named = all();
+    const auto look = [&] { look_at(named, gathers == Gathers::looks_rounded && !engines_); };
     switch (gathers) {
       case Gathers::first_changes:
         return change(named, 0);
@@ -43,10 +43,60 @@ class WeightVisit {
     }
   }
 
+  void run_inside(bool changes, const std::function<void()>& forward) {
+    const std::vector<nn::NamedParameter> named = all();
+    in_context(named, changes ? std::optional<int>(0) : std::nullopt, [&] {
+      for (const nn::NamedParameter& parameter : named)
+        if (changes) set_all(parameter.tensor);
+      forward();
+      look_at(named);
+    });
+  }
+
+  void change_and_undo() {
+    const std::vector<nn::NamedParameter> named = all();
+    const bool changes = !engines_ || spec_.stage != 3 || pass_.target().rank() == 0;
+    std::vector<std::vector<double>> before;
+    in_context(named, 0, [&] {
+      for (const nn::NamedParameter& parameter : named) {
+        before.push_back(parameter.tensor.values());
+        if (changes) past_autograd(parameter.tensor, [&] { set_all(parameter.tensor); });
+      }
+    });
+    in_context(named, 0, [&] {
+      look_at(named);
+      for (std::size_t i = 0; changes && i < named.size(); ++i)
+        past_autograd(named[i].tensor, [&] { set(named[i].tensor, before[i]); });
+    });
+  }
+
+  void rewrite() {
+    const std::vector<nn::NamedParameter> named = all();
+    in_context(named, 0, [&] {
+      for (const nn::NamedParameter& parameter : named)
+        set(parameter.tensor, parameter.tensor.values());
+    });
+  }
+
  private:
-  void look_at(const std::vector<nn::NamedParameter>& named) {
-    for (const nn::NamedParameter& parameter : named)
-      pass_.target().record("weight " + parameter.name, parameter.tensor);
+  std::vector<nn::NamedParameter> all() { return pass_.target().module(0).named_parameters(); }
+
+  // `is_rounded`: as what autocast covers travels.
+  void look_at(const std::vector<nn::NamedParameter>& named, bool is_rounded = false) {
+    for (const nn::NamedParameter& parameter : named) {
+      const bool is_covered = parameter.name.find("linear.") != std::string::npos;
+      Tensor seen = parameter.tensor;
+      if (is_rounded && is_covered && spec_.is_unsafe == 0)
+        seen = Tensor::of(seen.values(), seen.sizes(), DType::bfloat16);
+      pass_.target().record("weight " + parameter.name, seen);
+    }
+  }
+
+  // The version of a tensor does not see what happens to its data.
+  static void past_autograd(const Tensor& weight, const std::function<void()>& write) {
+    const std::uint32_t version = weight.impl().storage->version;
+    write();
+    weight.impl().storage->version = version;
   }
 
   void in_context(const std::vector<nn::NamedParameter>& named, std::optional<int> modifier,
@@ -84,6 +134,10 @@ class WeightVisit {
     std::vector<double> values;
     for (std::int64_t i = 0; i < weight.numel(); ++i)
       values.push_back(factor * static_cast<double>(1 + (i + pass_.step_number()) % 4));
+    set(weight, values);
+  }
+
+  void set(const Tensor& weight, const std::vector<double>& values) {
     const GradMode disabled(pass_.autograd(), false);
     pass_.autograd().ops().copy_in_place(weight.detach(),
                                          Tensor::of(values, weight.sizes(), weight.dtype()));
@@ -136,6 +190,19 @@ class WeightVisit {
 
 void visit_weights(const CaseSpec& spec, Pass& pass, Gathers gathers) {
   if (gathers != Gathers::none) WeightVisit(spec, pass).run(gathers);
+}
+
+void visit_with_forward(const CaseSpec& spec, Pass& pass, Gathers gathers,
+                        const std::function<void()>& run) {
+  WeightVisit(spec, pass).run_inside(gathers == Gathers::changes_and_runs, run);
+}
+
+void change_and_undo(const CaseSpec& spec, Pass& pass) {
+  WeightVisit(spec, pass).change_and_undo();
+}
+
+void rewrite_weights(const CaseSpec& spec, Pass& pass) {
+  WeightVisit(spec, pass).rewrite();
 }
 
 void with_whole_weights(const CaseSpec& spec, Pass& pass, const TensorList& weights,

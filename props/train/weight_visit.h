@@ -11,6 +11,13 @@ namespace zeroproof::train {
 // The user's own business with the weights, in the order and as often as the program of this rank
 // has them; the same text for engines and baseline. `spec` and `pass` must outlive the call.
 void visit_weights(const CaseSpec& spec, Pass& pass, Gathers gathers);
+// Gathers::runs and changes_and_runs: `run` inside the context is the forward.
+void visit_with_forward(const CaseSpec& spec, Pass& pass, Gathers gathers,
+                        const std::function<void()>& run);
+// Changes the weights in a context, as `weight.data.copy_()` does it, and undoes that in another.
+void change_and_undo(const CaseSpec& spec, Pass& pass);
+// Writes the weights' own values to them in a context, which the autograd notices.
+void rewrite_weights(const CaseSpec& spec, Pass& pass);
 // `body` where the tensors are whole, which in stage 3 takes a context.
 void with_whole_weights(const CaseSpec& spec, Pass& pass, const TensorList& weights,
                         const std::function<void()>& body);
