@@ -12,12 +12,6 @@ namespace {
 
 using train::CaseSpec;
 
-// What the user gathers is whole around an engine's own calls, or in the middle of them.
-bool visits_while_running(const train::MicroSpec& micro) {
-  return runs_in_context(micro) ||
-         static_cast<train::Interrupt>(micro.interrupt) == train::Interrupt::changes;
-}
-
 // Every module runs once in a forward and once in its backward, and nothing else does.
 bool runs_in_order(const CaseSpec& spec) {
   const auto is_used_again = [&](const train::CallSpec& call) { return is_shared(spec, call); };
@@ -25,7 +19,7 @@ bool runs_in_order(const CaseSpec& spec) {
     return micro.outstanding != 0 || has_abort(micro) || micro.throws != 0 ||
            micro.has_bypass + micro.past_engine != 0 || micro.idle_forward == 3 ||
            micro.overflow + micro.lost_overflow != 0 || micro.registers != 0 ||
-           visits_while_running(micro);
+           gathers_while_running(micro);
   };
   return spec.engines == 1 && spec.granularity == 0 && spec.heads == 1 && spec.is_tiled == 0 &&
          spec.reads == 0 && spec.experts == 0 && !has_checkpoints(spec) &&
@@ -38,7 +32,7 @@ bool uses_own_weights(const CaseSpec& spec) {
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || has_abort(micro) || micro.throws != 0 ||
            micro.idle_forward == 3 || micro.looks != 0 || micro.misuse != 0 ||
-           micro.registers != 0 || visits_while_running(micro);
+           micro.registers != 0 || gathers_while_running(micro);
   };
   // Two backwards of a module that overlap are one to this judge.
   const auto overlaps = [&](const train::MicroSpec& micro) {
@@ -118,13 +112,13 @@ ResidencyJudge::ResidencyJudge(const CaseSpec& spec, const NameTable& names)
       names_(names),
       gives_all_back_(spec.reuse == 0 && spec.prefetch == 0 && spec.heads == 1 &&
                       spec.is_tiled == 0 &&
-                      std::ranges::none_of(spec.micros, visits_while_running)),
+                      std::ranges::none_of(spec.micros, train::gathers_while_running)),
       is_plain_(runs_in_order(spec)),
       uses_in_modules_(gives_all_back_ && uses_own_weights(spec)),
       ends_modules_(is_plain_ && ends_every_backward(spec)),
       judges_failed_(fails_without_gradients(spec)),
       judges_operations_(!reads_in_recompute(spec) &&
-                         std::ranges::none_of(spec.micros, visits_while_running)) {}
+                         std::ranges::none_of(spec.micros, train::gathers_while_running)) {}
 
 void ResidencyJudge::on_event(const HookEvent& event) {
   if (spec_.stage != 3 || spec_.skips_frames != 0) return;

@@ -92,6 +92,8 @@ std::string layer_input_problem(const LayerSpec& layer) {
       (layer.dimensions != 0 && layer.dimensions != 1 && layer.dimensions != 3))
     return "a layer out of range";
   if (layer.dimensions != 0 && layer.is_raw != 0) return "a raw layer gets nothing of a shape";
+  // Open: rows without columns, of which nobody says how many there are.
+  if (layer.dimensions != 0 && layer.outputs == 0) return "a shape of outputs that are not there";
   const bool has_gradient = layer.outputs > 0 && layer.is_linked + layer.is_raw != 0;
   return layer.is_watched == 0 || has_gradient ? "" : "no gradient to watch";
 }
@@ -119,7 +121,13 @@ std::string outdate_problem(const CaseSpec& spec, const MicroSpec& micro) {
 std::string read_apart_problem(const CaseSpec& spec, const MicroSpec& micro) {
   if (micro.unread_on < 0 || micro.unread_on > spec.ranks) return "a number out of range";
   if (micro.unread_on == 0) return {};
-  const bool is_right = micro.unread != 0 && spec.registers != 0 && spec.reads_late == 0 &&
+  // Each rank has some gradient for it.
+  const auto has_gradient = [&](const CallSpec& call) {
+    return call.layer == spec.reads - 1 && call.wrap == 0;
+  };
+  const bool is_simple = spec.heads == 1 && micro.skips == 0 && !has_abort(micro);
+  const bool is_right = is_simple && std::ranges::any_of(spec.calls, has_gradient) &&
+                        micro.unread != 0 && spec.registers != 0 && spec.reads_late == 0 &&
                         spec.watches == 0 && spec.stage == 3 &&
                         spec.bucket == CaseSpec::kManyElements;
   return is_right ? "" : "ranks that gather in different orders";
@@ -135,9 +143,16 @@ std::string context_problem(const CaseSpec& spec, const MicroSpec& micro) {
     return "weights that nobody rounds";
   if (runs_in_context(micro) && (spec.is_tiled != 0 || micro.abandons != 0))
     return "a forward that a context cannot have";
-  if (static_cast<Interrupt>(micro.interrupt) == Interrupt::changes && is_autocast)
-    return "autocast gathers weights rounded";
-  return {};
+  if (static_cast<Interrupt>(micro.interrupt) != Interrupt::changes) return {};
+  if (is_autocast) return "autocast gathers weights rounded";
+  // What PyTorch's own linear() has saved is the storage that was changed.
+  return spec.stage != 3 || spec.plain_linear == 0 ? "" : "a change that is undone elsewhere";
+}
+
+bool watches_inputs(const CaseSpec& spec) {
+  return spec.watches != 0 || std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
+           return layer.is_watched != 0;
+         });
 }
 
 }  // namespace
@@ -151,10 +166,16 @@ CaseSpec with_inputs(const CaseSpec& spec, std::uint64_t seed) {
   return draws.one_in(3) ? with_each(spec, kInputs, draws) : spec;
 }
 
-bool watches_inputs(const CaseSpec& spec) {
-  return spec.watches != 0 || std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
-           return layer.is_watched != 0;
-         });
+bool compares_watched(const CaseSpec& spec) {
+  const auto is_by_hand = [](const MicroSpec& micro) { return micro.by_hand != 0; };
+  const bool is_manual = spec.is_manual != 0 || std::ranges::any_of(spec.micros, is_by_hand);
+  const bool is_divided = spec.accumulation != 1 || spec.sets_boundary != 0;
+  if (!watches_inputs(spec) || (is_manual && is_divided)) return false;
+  // What the baseline differentiates in no checkpoint, or with weights that nobody rounds.
+  const bool is_rounded = static_cast<Precision>(spec.precision) == Precision::autocast;
+  return std::ranges::none_of(spec.micros, [&](const MicroSpec& micro) {
+    return micro.past_engine == 2 || (is_rounded && micro.has_bypass + micro.past_engine != 0);
+  });
 }
 
 std::string input_problem(const CaseSpec& spec) {

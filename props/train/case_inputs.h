@@ -15,7 +15,8 @@ CaseSpec with_inputs(const CaseSpec& spec, std::uint64_t seed);
 // Why a case cannot be so; empty: it can.
 std::string input_problem(const CaseSpec& spec);
 
-// Whether the user sees some gradient for what a linear function gets.
-bool watches_inputs(const CaseSpec& spec);
+// Whether the user sees gradients for what linear functions get, and the baseline's are the same:
+// a manual backward may divide them, or leave that to the reduction.
+bool compares_watched(const CaseSpec& spec);
 
 }  // namespace zeroproof::train

@@ -295,6 +295,11 @@ inline bool runs_in_context(const MicroSpec& micro) {
   return gathers == Gathers::runs || gathers == Gathers::changes_and_runs;
 }
 
+// What the user gathers is whole around an engine's own calls, or in the middle of them.
+inline bool gathers_while_running(const MicroSpec& micro) {
+  return runs_in_context(micro) || static_cast<Interrupt>(micro.interrupt) == Interrupt::changes;
+}
+
 // A manual backward that is refused while it runs: at its end, because nobody scaled its loss (E2),
 // or where it reaches the engine (E1).
 inline bool is_refused_late(const MicroSpec& micro) {

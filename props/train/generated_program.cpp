@@ -73,8 +73,8 @@ class GeneratedWindow {
 
   // What the user watched; of many it is one number each that the baseline has, too.
   void record_seen() {
-    const bool watches = watches_inputs(spec_);
-    for (std::size_t engine = 0; watches && engine < engines(); ++engine)
+    if (!compares_watched(spec_)) return forget_seen();
+    for (std::size_t engine = 0; engine < engines(); ++engine)
       record("gradients for inputs", model_of(pass_, engine).take_seen());
   }
 

@@ -86,8 +86,9 @@ class WeightVisit {
     for (const nn::NamedParameter& parameter : named) {
       const bool is_covered = parameter.name.find("linear.") != std::string::npos;
       Tensor seen = parameter.tensor;
+      const DType wire = spec_.has_grad_scaler != 0 ? DType::float16 : DType::bfloat16;
       if (is_rounded && is_covered && spec_.is_unsafe == 0)
-        seen = Tensor::of(seen.values(), seen.sizes(), DType::bfloat16);
+        seen = Tensor::of(seen.values(), seen.sizes(), wire);
       pass_.target().record("weight " + parameter.name, seen);
     }
   }
