@@ -109,7 +109,7 @@ enum class Interrupt : std::uint8_t {
   looks,    // at masters and optimizer states
   aside,    // a backward of something that no engine knows
   fails,    // the same, or one of the second engine, which throws
-  changes   // of weights in a context, past the autograd, and a second one undoes them
+  changes   // of weights in a context, past the autograd; another one behind it undoes them
 };
 
 // The dtype of master weights.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "model/autograd_error.h"
 #include "model/check.h"
@@ -240,6 +241,7 @@ class GeneratedWindow {
     is_interrupted_ = !is_lost_;
     train_in_block(micro);
     is_interrupted_ = false;
+    if (!unchanged_.empty()) set_back(spec_, pass_, std::exchange(unchanged_, {}));
     is_retained_ = is_retained_ || micro.keeps == 1 || micro.creates != 0;
     if (micro.keeps >= 2 && !is_retained_) record_whole(whole_elements(pass_));
     if (micro.past_engine != 0) differentiate_past_engine(micro.past_engine == 2);
@@ -442,7 +444,7 @@ class GeneratedWindow {
       case Interrupt::looks:
         return peek();
       case Interrupt::changes:
-        return change_and_undo(spec_, pass_);
+        return change_weights();
       case Interrupt::aside:
       case Interrupt::fails:
         return differentiate_aside(static_cast<Interrupt>(micro.interrupt) == Interrupt::fails);
@@ -453,6 +455,12 @@ class GeneratedWindow {
         pass_.target().backward(1, loss, {});
       }
     }
+  }
+
+  // Until its micro-batch is over, which sees them.
+  void change_weights() {
+    WeightValues before = change_data(spec_, pass_);
+    if (unchanged_.empty()) unchanged_ = std::move(before);
   }
 
   // Nothing of it is anybody's gradient.
@@ -596,6 +604,7 @@ class GeneratedWindow {
   const CaseSpec& spec_;
   Pass& pass_;
   EngineTarget* engines_;        // null: the baseline
+  WeightValues unchanged_;       // what weights were before a hook of the user changed them
   Losses kept_;                  // of graphs that live on
   bool is_retained_ = false;     // a last backward of this window has kept its graph
   bool is_lost_ = false;         // the window will be loaded away

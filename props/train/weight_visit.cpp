@@ -53,20 +53,26 @@ class WeightVisit {
     });
   }
 
-  void change_and_undo() {
+  WeightValues change_data() {
+    const bool changes = is_changer();
+    WeightValues before;
     const std::vector<nn::NamedParameter> named = all();
-    const bool changes = !engines_ || spec_.stage != 3 || pass_.target().rank() == 0;
-    std::vector<std::vector<double>> before;
     in_context(named, 0, [&] {
       for (const nn::NamedParameter& parameter : named) {
         before.push_back(parameter.tensor.values());
         if (changes) past_autograd(parameter.tensor, [&] { set_all(parameter.tensor); });
       }
     });
+    return before;
+  }
+
+  void set_back(const WeightValues& values) {
+    const bool changes = is_changer();
+    const std::vector<nn::NamedParameter> named = all();
     in_context(named, 0, [&] {
       look_at(named);
       for (std::size_t i = 0; changes && i < named.size(); ++i)
-        past_autograd(named[i].tensor, [&] { set(named[i].tensor, before[i]); });
+        past_autograd(named[i].tensor, [&] { set(named[i].tensor, values[i]); });
     });
   }
 
@@ -79,6 +85,9 @@ class WeightVisit {
   }
 
  private:
+  // Whose changes all take over, or everybody for himself.
+  bool is_changer() const { return !engines_ || spec_.stage != 3 || pass_.target().rank() == 0; }
+
   std::vector<nn::NamedParameter> all() { return pass_.target().module(0).named_parameters(); }
 
   // `is_rounded`: as what autocast covers travels.
@@ -198,8 +207,12 @@ void visit_with_forward(const CaseSpec& spec, Pass& pass, Gathers gathers,
   WeightVisit(spec, pass).run_inside(gathers == Gathers::changes_and_runs, run);
 }
 
-void change_and_undo(const CaseSpec& spec, Pass& pass) {
-  WeightVisit(spec, pass).change_and_undo();
+WeightValues change_data(const CaseSpec& spec, Pass& pass) {
+  return WeightVisit(spec, pass).change_data();
+}
+
+void set_back(const CaseSpec& spec, Pass& pass, const WeightValues& values) {
+  WeightVisit(spec, pass).set_back(values);
 }
 
 void rewrite_weights(const CaseSpec& spec, Pass& pass) {
