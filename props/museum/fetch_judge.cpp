@@ -55,7 +55,8 @@ bool follows_any_order(const CaseSpec& spec) {
   const auto leaves = [](const train::MicroSpec& micro) {
     return has_abort(micro) || is_refused_late(micro) || micro.throws != 0 ||
            micro.has_bypass + micro.past_engine != 0 || micro.looks != 0 ||
-           micro.idle_forward == 3 || micro.registers != 0;
+           micro.idle_forward == 3 || micro.registers != 0 || micro.idles_first != 0 ||
+           gathers_while_running(micro);
   };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
          spec.granularity == 0 && spec.returns == 0 && has_room_to_live(spec) &&
@@ -95,7 +96,8 @@ bool retains_graphs(const CaseSpec& spec) {
 // A user's context gives persistent ones up, too, and they come back in any way.
 bool is_all_persistent(const CaseSpec& spec) {
   const auto gathers = [](const train::MicroSpec& micro) {
-    return micro.gathers != 0 || micro.looks != 0;
+    return micro.gathers != 0 || micro.looks != 0 || micro.outdates != 0 ||
+           gathers_while_running(micro);
   };
   if (std::ranges::any_of(spec.micros, gathers)) return false;
   if (spec.stage != 3 || spec.skips_frames != 0 || spec.persistence_all < CaseSpec::kManyElements)

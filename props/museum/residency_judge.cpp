@@ -18,7 +18,8 @@ bool runs_once(const CaseSpec& spec) {
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || has_abort(micro) || micro.throws != 0 ||
            micro.has_bypass + micro.past_engine != 0 || micro.idle_forward == 3 ||
-           micro.overflow + micro.lost_overflow != 0 || micro.registers != 0;
+           micro.overflow + micro.lost_overflow != 0 || micro.registers != 0 ||
+           gathers_while_running(micro);
   };
   return spec.engines == 1 && spec.granularity == 0 && spec.heads == 1 && spec.is_tiled == 0 &&
          spec.reads == 0 && spec.experts == 0 && std::ranges::none_of(spec.calls, is_used_again) &&
@@ -33,7 +34,8 @@ bool runs_in_order(const CaseSpec& spec) {
 bool uses_own_weights(const CaseSpec& spec) {
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || has_abort(micro) || micro.throws != 0 ||
-           micro.idle_forward == 3 || micro.looks != 0 || micro.misuse != 0 || micro.registers != 0;
+           micro.idle_forward == 3 || micro.looks != 0 || micro.misuse != 0 ||
+           micro.registers != 0 || gathers_while_running(micro);
   };
   // Two backwards of a module that overlap are one to this judge.
   const auto overlaps = [&](const train::MicroSpec& micro) {
@@ -121,12 +123,14 @@ ResidencyJudge::ResidencyJudge(const CaseSpec& spec, const NameTable& names)
     : spec_(spec),
       names_(names),
       gives_all_back_(spec.reuse == 0 && spec.prefetch == 0 && spec.heads == 1 &&
-                      spec.is_tiled == 0),
+                      spec.is_tiled == 0 &&
+                      std::ranges::none_of(spec.micros, train::gathers_while_running)),
       is_plain_(runs_in_order(spec)),
       uses_in_modules_(gives_all_back_ && uses_own_weights(spec)),
       ends_modules_(is_plain_ && ends_every_backward(spec, false)),
       judges_failed_(fails_without_gradients(spec)),
-      judges_operations_(!reads_in_recompute(spec)),
+      judges_operations_(!reads_in_recompute(spec) &&
+                         std::ranges::none_of(spec.micros, train::gathers_while_running)),
       judges_recomputed_(gives_all_back_ && runs_once(spec) && has_checkpoints(spec) &&
                          spec.returns == 0 && ends_every_backward(spec, true)),
       judges_abandoned_(has_sole_users(spec)) {}
@@ -156,7 +160,7 @@ void ResidencyJudge::on_event(const HookEvent& event) {
       return;
     case EventKind::zmod_release:
       judge_released();
-      if (!event.is_forward) backwards_.erase(event.name);
+      if (!event.is_forward) judge_end(event.name);
       if (event.is_forward && !is_ending_ && event.graph_task.is_none())
         abandoned_.insert(event.name);
       return see_release(event);
@@ -279,6 +283,12 @@ void ResidencyJudge::judge_abandoned() {
     if (is_left && !may_stay(parameter) && kept_finding_.empty())
       kept_finding_ = fmt::format("{} stays whole behind an exception in its module", name);
   }
+}
+
+// A backward that has more than one end was not over at the first.
+void ResidencyJudge::judge_end(NameId module) {
+  if (backwards_.erase(module) == 0 && ends_modules_ && given_finding_.empty())
+    given_finding_ = fmt::format("the backward of {} ends twice", names_.text(module));
 }
 
 // What an operation gathered for itself in backward, no module's is under way for.

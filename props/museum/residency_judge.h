@@ -43,6 +43,7 @@ class ResidencyJudge final : public EventSink {
   void judge_recomputed();
   void judge_abandoned();
   void judge_functions();
+  void judge_end(NameId module);
   void judge_persistent();
   void judge_all_given_back(std::string_view when);
   bool may_stay(NameId parameter) const;

@@ -5,6 +5,7 @@
 #include "props/train/case_asides.h"
 #include "props/train/case_ends.h"
 #include "props/train/case_extras.h"
+#include "props/train/case_inputs.h"
 #include "props/train/case_limits.h"
 #include "props/train/case_modes.h"
 #include "props/train/case_saves.h"
@@ -332,7 +333,7 @@ CaseSpec draw_case(std::uint64_t seed) {
     settle(spec);
     settle_structure(spec);
     if (why_invalid(spec).empty())
-      return with_saves(
+      return with_inputs(with_saves(
           with_modes(
               with_ends(
                   with_storage(with_asides(with_limits(with_extras(spec, seed), seed), seed), seed),

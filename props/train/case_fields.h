@@ -16,6 +16,9 @@ void visit_fields(LayerSpec& spec, Field field) {
   field("is_weight_frozen", spec.is_weight_frozen, 0);
   field("is_raw", spec.is_raw, 0);
   field("is_closed", spec.is_closed, 0);
+  field("has_two_inputs", spec.has_two_inputs, 0);
+  field("dimensions", spec.dimensions, 0);
+  field("is_watched", spec.is_watched, 0);
 }
 
 template <class Field>
@@ -71,6 +74,9 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("by_hand", spec.by_hand, 0);
   field("damages", spec.damages, 0);
   field("misscales", spec.misscales, 0);
+  field("idles_first", spec.idles_first, 0);
+  field("unread_on", spec.unread_on, 0);
+  field("outdates", spec.outdates, 0);
 }
 
 template <class Field>
@@ -139,6 +145,7 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("counts_nothing", spec.counts_nothing, 0);
   field("is_read", spec.is_read, 0);
   field("refuses", spec.refuses, 0);
+  field("watches", spec.watches, 0);
 }
 
 }  // namespace zeroproof::train

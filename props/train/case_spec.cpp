@@ -8,6 +8,7 @@
 #include "props/train/case_asides.h"
 #include "props/train/case_ends.h"
 #include "props/train/case_fields.h"
+#include "props/train/case_inputs.h"
 #include "props/train/case_modes.h"
 #include "props/train/case_saves.h"
 #include "props/train/case_storage.h"
@@ -106,7 +107,7 @@ std::string shape_problem(const CaseSpec& spec) {
   for (const MicroSpec& micro : spec.micros)
     if (micro.throws < 0 || micro.throws > layers || !is_flag(micro.is_broken) ||
         micro.restores < 0 || micro.restores > static_cast<int>(Restores::unreadable) ||
-        micro.gathers < 0 || micro.gathers > static_cast<int>(Gathers::discards) ||
+        micro.gathers < 0 || micro.gathers > static_cast<int>(Gathers::looks_rounded) ||
         micro.abandons < 0 || micro.abandons > 2 || !is_flag(micro.guards) || micro.clears < 0 ||
         micro.clears > 2 || !is_flag(micro.peeks) || micro.outstanding < 0 || micro.outstanding > 3)
       return "a micro-batch out of range";
@@ -298,7 +299,7 @@ bool has_backward(const CaseSpec& spec, const MicroSpec& micro, int k) {
 // A hook of the user that calls engines; what a tile or a skipped frame does there is its own.
 std::string interrupt_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const auto interrupt = static_cast<Interrupt>(micro.interrupt);
-  if (micro.interrupt < 0 || interrupt > Interrupt::fails || micro.interrupt_at < 0 ||
+  if (micro.interrupt < 0 || interrupt > Interrupt::changes || micro.interrupt_at < 0 ||
       micro.interrupt_at > static_cast<int>(spec.calls.size()))
     return "a micro-batch that names no call";
   if ((interrupt == Interrupt::none) != (micro.interrupt_at == 0))
@@ -384,7 +385,8 @@ std::string change_problem(const CaseSpec& spec) {
   bool overflows = false;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const auto gathers = static_cast<Gathers>(spec.micros[i].gathers);
-    const bool is_change = gathers == Gathers::first_changes || gathers == Gathers::last_changes;
+    const bool is_change = gathers == Gathers::first_changes || gathers == Gathers::last_changes ||
+                           gathers == Gathers::changes_and_runs;
     changes = changes || is_change;
     overflows = overflows || spec.micros[i].overflow != 0;
     if (is_change && i % static_cast<std::size_t>(spec.accumulation) != 0)
@@ -464,7 +466,9 @@ std::string structure_problem(const CaseSpec& spec) {
   if (spec.reads < 0 || spec.reads > static_cast<int>(spec.layers.size()))
     return "a read of no layer";
   const bool is_autocast = static_cast<Precision>(spec.precision) == Precision::autocast;
-  const auto gathers = [](const MicroSpec& micro) { return micro.gathers != 0; };
+  const auto gathers = [](const MicroSpec& micro) {
+    return micro.gathers != 0 && static_cast<Gathers>(micro.gathers) != Gathers::looks_rounded;
+  };
   if (is_autocast && std::ranges::any_of(spec.micros, gathers))
     return "autocast gathers weights rounded";
   if (!is_flag(spec.reads_late)) return "a number out of range";
@@ -605,8 +609,9 @@ int CaseSpec::forwards() const {
     const MicroSpec& micro = micros[i];
     count += (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) +
              (micro.idle_forward != 0 ? 1 : 0) + (has_abort(micro) ? 1 : 0) +
-             (micro.throws != 0 ? 1 : 0) + (micro.abandons != 0 ? 1 : 0) + refused_forwards(micro) +
-             micro.past_engine + interrupting_forwards(*this, micro) +
+             (runs_in_context(micro) ? 1 : 0) + (micro.throws != 0 ? 1 : 0) +
+             (micro.abandons != 0 ? 1 : 0) + refused_forwards(micro) + micro.past_engine +
+             interrupting_forwards(*this, micro) +
              (micro.clears != 0 ? 1 + (micro.outstanding != 0 ? 1 : 0) : 0);
     most = std::max(most, count + needs_all + has_floor);
   }
@@ -643,6 +648,7 @@ std::string why_invalid(const CaseSpec& spec) {
   if (std::string problem = end_problem(spec); !problem.empty()) return problem;
   if (std::string problem = mode_problem(spec); !problem.empty()) return problem;
   if (std::string problem = save_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = input_problem(spec); !problem.empty()) return problem;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;

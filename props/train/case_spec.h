@@ -23,6 +23,9 @@ struct LayerSpec {
   int is_weight_frozen = 0;  // the bias alone is trained
   int is_raw = 0;            // a parameter of a class of its own, which no autocast covers
   int is_closed = 0;         // what it multiplies with does not come as an input of its module
+  int has_two_inputs = 0;    // the activations come twice; 2: and a third one that is undefined
+  int dimensions = 0;        // of what its linear function gets: 1 or 3; 0: two
+  int is_watched = 0;        // the user sees the gradient for what its linear function gets
 
   int elements() const { return outputs * (inputs + has_bias); }
 };
@@ -46,7 +49,10 @@ enum class Gathers : std::uint8_t {
   breaks,       // looks, and throws
   unannounced,  // the last rank changes some and names nobody: refused
   nested,       // looks at one half inside a context of the other; one that overlaps is refused
-  discards      // the first rank changes some, and an exception takes that back
+  discards,     // the first rank changes some, and an exception takes that back
+  runs,         // a forward without gradients inside the context
+  changes_and_runs,  // the same behind changes that every rank makes; the first one's take over
+  looks_rounded      // autocast, stage 3: looks at what the wire has made of them
 };
 
 // What happens to checkpoints before a micro-batch.
@@ -105,7 +111,8 @@ enum class Interrupt : std::uint8_t {
   other,    // forward and backward of the second engine, for a loss of its own
   looks,    // at masters and optimizer states
   aside,    // a backward of something that no engine knows
-  fails     // the same, or one of the second engine, which throws
+  fails,    // the same, or one of the second engine, which throws
+  changes   // of weights in a context, past the autograd; another one behind it undoes them
 };
 
 // The dtype of master weights.
@@ -169,6 +176,10 @@ struct MicroSpec {
   int by_hand = 0;         // 1: its backwards are manual, whatever the others are
   int damages = 0;         // which file is damaged and how, what does not fit, which call fails
   int misscales = 0;       // k: before a window: a loss scale that none may be, the k-th
+  int idles_first = 0;     // 1: what `idle_forward` 1 says comes before what `gathers` does
+  int unread_on = 0;       // k: rank k - 1 alone does what `unread` says
+  int outdates =
+      0;  // stage 3: 1: weights change behind a forward before, whose backward is refused
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -249,6 +260,8 @@ struct CaseSpec {
   int counts_nothing = 0;  // the autograd has no count APIs: no manual backward
   int is_read = 0;         // 1: its configuration is written as ds_config.json, and read again
   int refuses = 0;         // k: a configuration that no engine is made from, see config_document.h
+  int watches = 0;  // what is used past its layer is multiplied, and the user sees the gradient
+                    // for what it is multiplied with
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;
@@ -278,8 +291,20 @@ inline bool is_flag(int value) {
   return value == 0 || value == 1;
 }
 
+// A backward that comes to nothing.
 inline bool has_abort(const MicroSpec& micro) {
-  return micro.aborts != 0 || micro.aborts_on_loss != 0;
+  return micro.aborts != 0 || micro.aborts_on_loss != 0 || micro.outdates != 0;
+}
+
+// A forward inside a context that gathers the weights.
+inline bool runs_in_context(const MicroSpec& micro) {
+  const auto gathers = static_cast<Gathers>(micro.gathers);
+  return gathers == Gathers::runs || gathers == Gathers::changes_and_runs;
+}
+
+// What the user gathers is whole around an engine's own calls, or in the middle of them.
+inline bool gathers_while_running(const MicroSpec& micro) {
+  return runs_in_context(micro) || static_cast<Interrupt>(micro.interrupt) == Interrupt::changes;
 }
 
 // A manual backward that is refused while it runs: at its end, because nobody scaled its loss (E2),

@@ -49,6 +49,32 @@ Tensor overflowing(Autograd& ag, const Tensor& x, bool is_infinite) {
                        [&ag, factor](const Tensor& grad) { return mul(ag, grad, factor); });
 }
 
+// x, for which the user sees the gradient.
+Tensor watched(Autograd& ag, const Tensor& x, SeenGradients& seen) {
+  return with_backward(ag, "WatchBackward", x, [&ag, &seen](const Tensor& grad) {
+    seen.push_back(grad.values());
+    return mul(ag, grad, 1.0);
+  });
+}
+
+// Ones that depend on the activations.
+Tensor linked_ones(Autograd& ag, const Tensor& h, const Shape& sizes) {
+  const auto elements = static_cast<std::size_t>(sizes.back());  // the others are one
+  return masked_fill(ag, mean(ag, h), {std::vector<bool>(elements, true), sizes}, 1.0);
+}
+
+// The sum of a weight; `seen`: as a product, whose backward needs the weight.
+Tensor total_of(Autograd& ag, const Tensor& weight, const Tensor& h, SeenGradients* seen) {
+  if (!seen) return sum(ag, weight);
+  const Tensor ones = linked_ones(ag, h, {1, weight.sizes().at(1)});
+  return sum(ag, linear(ag, watched(ag, ones, *seen), weight, Tensor()));
+}
+
+// One input, or the mean of two that are equal.
+Tensor activations_of(Autograd& ag, const TensorList& inputs) {
+  return inputs.size() < 3 ? inputs.at(0) : mul(ag, add(ag, inputs.at(0), inputs.at(2)), 0.5);
+}
+
 // What the user's own code throws in the middle of a forward.
 class Throwing {
  public:
@@ -83,10 +109,11 @@ class Factor {
 // As Layer computes it, with a weight of its own, outside what autocast covers.
 class RawLayer final : public nn::Module {
  public:
-  // `returns`: its weight as well.
+  // `returns`: its weight as well. `seen`, which must outlive it: where it is watched.
   RawLayer(nn::InitStream& init, const LayerSizes& sizes, const Throwing& throwing,
-           const Factor& factor, bool returns)
-      : weight_(register_parameter(
+           const Factor& factor, bool returns, SeenGradients* seen)
+      : seen_(seen),
+        weight_(register_parameter(
             "weight", init.kaiming({sizes.outputs, sizes.inputs}, sizes.inputs, DType::float32))),
         throwing_(throwing),
         factor_(factor),
@@ -95,14 +122,16 @@ class RawLayer final : public nn::Module {
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
     const Tensor c = factor_.of(inputs);
-    const Tensor total = sum(ag, weight_);
+    const Tensor h = activations_of(ag, inputs);
+    const Tensor total = total_of(ag, weight_, h, seen_);
     throwing_();
-    TensorList outputs = {add(ag, inputs.at(0), mul(ag, c, total)), inputs.at(1)};
+    TensorList outputs = {add(ag, h, mul(ag, c, total)), inputs.at(1)};
     if (returns_) outputs.push_back(weight_);
     return outputs;
   }
 
  private:
+  SeenGradients* seen_;
   Tensor& weight_;
   Throwing throwing_;
   Factor factor_;
@@ -134,9 +163,13 @@ class Experts final : public nn::Module {
 // its owner's.
 class Reading final {
  public:
-  // `layer` must outlive it. `is_registered`: nobody has to be told of the read.
-  Reading(nn::Module& layer, int calls, bool is_registered)
-      : layer_(layer), factor_(std::ldexp(1.0, calls)), is_registered_(is_registered) {}
+  // `layer` and `seen` must outlive it. `is_registered`: nobody has to be told of the read.
+  // `seen`: null: nobody watches.
+  Reading(nn::Module& layer, int calls, bool is_registered, SeenGradients* seen)
+      : layer_(layer),
+        factor_(std::ldexp(1.0, calls)),
+        is_registered_(is_registered),
+        seen_(seen) {}
 
   TensorList operator()(Autograd& ag, const TensorList& inputs) const {
     return used(ag, read(), inputs);
@@ -155,13 +188,15 @@ class Reading final {
   TensorList used(Autograd& ag, const Tensor& weight, const TensorList& inputs) const {
     if (!weight.is_defined()) return inputs;
     const Tensor factor = mul(ag, inputs.at(1), factor_);
-    return {add(ag, inputs.at(0), mul(ag, factor, sum(ag, weight))), inputs.at(1)};
+    const Tensor total = total_of(ag, weight, inputs.at(0), seen_);
+    return {add(ag, inputs.at(0), mul(ag, factor, total)), inputs.at(1)};
   }
 
  private:
   nn::Module& layer_;
   double factor_;
   bool is_registered_;
+  SeenGradients* seen_;
 };
 
 class Reader final : public nn::Module {
@@ -177,11 +212,13 @@ class Reader final : public nn::Module {
   Reading reading_;
 };
 
-Reading reading_of(const CaseSpec& spec, const std::vector<std::shared_ptr<nn::Module>>& layers) {
+Reading reading_of(const CaseSpec& spec, const std::vector<std::shared_ptr<nn::Module>>& layers,
+                   SeenGradients& seen) {
   std::map<int, int> calls;
   int most = 1;
   for (const CallSpec& call : spec.calls) most = std::max(most, ++calls[call.layer]);
-  return {*layers[static_cast<std::size_t>(spec.reads) - 1], most, spec.registers != 0};
+  return {*layers[static_cast<std::size_t>(spec.reads) - 1], most, spec.registers != 0,
+          spec.watches != 0 ? &seen : nullptr};
 }
 
 // As train::Layer with exact data; a linked one's input is the activations, filled with ones, so
@@ -190,8 +227,8 @@ Reading reading_of(const CaseSpec& spec, const std::vector<std::shared_ptr<nn::M
 class SpecLayer final : public nn::Module {
  public:
   SpecLayer(nn::InitStream& init, const LayerSpec& spec, const Throwing& throwing,
-            const Factor& factor)
-      : spec_(spec), throwing_(throwing), factor_(factor) {
+            const Factor& factor, SeenGradients& seen)
+      : spec_(spec), throwing_(throwing), factor_(factor), seen_(seen) {
     const Tensor weight = init.kaiming({spec.outputs, spec.inputs}, spec.inputs, DType::float32);
     const Tensor bias =
         spec.has_bias != 0 ? init.kaiming({spec.outputs}, spec.inputs, DType::float32) : Tensor();
@@ -200,14 +237,13 @@ class SpecLayer final : public nn::Module {
 
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
-    const Tensor& h = inputs.at(0);
+    const Tensor h = activations_of(ag, inputs);
     const Tensor c = factor_.of(inputs);
-    const Shape sizes = {1, spec_.inputs};
-    Tensor x = Tensor::full(sizes, 1.0, c.dtype());
-    if (spec_.is_linked != 0) {
-      const Mask all{std::vector<bool>(static_cast<std::size_t>(spec_.inputs), true), sizes};
-      x = masked_fill(ag, mean(ag, h), all, 1.0);
-    }
+    Shape sizes(static_cast<std::size_t>(spec_.dimensions != 0 ? spec_.dimensions : 2), 1);
+    sizes.back() = spec_.inputs;
+    Tensor x = spec_.is_linked != 0 ? linked_ones(ag, inputs.size() < 3 ? h : inputs.at(2), sizes)
+                                    : Tensor::full(sizes, 1.0, c.dtype());
+    if (spec_.is_watched != 0) x = watched(ag, x, seen_);
     const Tensor total = sum(ag, (*linear_)(ag, x));
     throwing_();
     return {add(ag, h, mul(ag, c, total)), inputs.at(1)};
@@ -217,6 +253,7 @@ class SpecLayer final : public nn::Module {
   LayerSpec spec_;
   Throwing throwing_;
   Factor factor_;
+  SeenGradients& seen_;
   std::shared_ptr<nn::Linear> linear_;
 };
 
@@ -238,8 +275,8 @@ GeneratedModel::GeneratedModel(const ModelOptions& options, bool is_truth)
   nn::InitStream init(options.seed);
   add_layers(init);
   if (spec_.reads_late != 0)
-    reader_ =
-        register_module(CaseSpec::kReader, std::make_shared<Reader>(reading_of(spec_, layers_)));
+    reader_ = register_module(CaseSpec::kReader,
+                              std::make_shared<Reader>(reading_of(spec_, layers_, seen_)));
   if (spec_.experts != 0)
     experts_ =
         register_module(kExperts, std::make_shared<Experts>(init, options.data, next_.expert));
@@ -253,9 +290,10 @@ void GeneratedModel::add_layers(nn::InitStream& init) {
     const Factor factor(closed_factor_, layer.is_closed != 0);
     if (layer.is_raw != 0) {
       made = std::make_shared<RawLayer>(init, sizes, Throwing(next_, i), factor,
-                                        spec_.returns == static_cast<int>(i) + 1);
+                                        spec_.returns == static_cast<int>(i) + 1,
+                                        layer.is_watched != 0 ? &seen_ : nullptr);
     } else {
-      made = std::make_shared<SpecLayer>(init, layer, Throwing(next_, i), factor);
+      made = std::make_shared<SpecLayer>(init, layer, Throwing(next_, i), factor, seen_);
     }
     layers_.push_back(register_module("l" + std::to_string(i), made));
     if (layer.is_frozen == 0 && layer.is_weight_frozen == 0) continue;
@@ -295,6 +333,9 @@ TensorList GeneratedModel::call_layer(Autograd& ag, std::size_t layer,
     closed_factor_ = given.at(1);
     given.at(1) = given.at(1).detach();
   }
+  const int more = spec_.layers[layer].has_two_inputs;
+  if (more > 0) given.push_back(mul(ag, given.at(0), 1.0));
+  if (more > 1) given.emplace_back();
   return (*layers_[layer])(ag, given);
 }
 
@@ -309,7 +350,8 @@ TensorList GeneratedModel::run(Autograd& ag, const Call& call, const TensorList&
   Tensor h = outputs.at(0);
   if (outputs.size() > 2) {
     const Tensor factor = mul(ag, inputs.at(1), std::ldexp(1.0, spec_.uses() - 1));
-    h = add(ag, h, mul(ag, factor, sum(ag, outputs.back())));
+    SeenGradients* const seen = spec_.watches != 0 ? &seen_ : nullptr;
+    h = add(ag, h, mul(ag, factor, total_of(ag, outputs.back(), inputs.at(0), seen)));
   }
   if (call.overflows) h = add(ag, around, overflowing(ag, h, call.is_infinite));
   if (call.is_raising) h = raising(ag, h);
@@ -352,7 +394,7 @@ TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const
                                 ? static_cast<std::size_t>(spec_.heads)
                                 : 0;
   const bool holds = spec_.holds != 0 && !next_.is_unread;
-  const Tensor held = holds ? reading_of(spec_, layers_).read() : Tensor();
+  const Tensor held = holds ? reading_of(spec_, layers_, seen_).read() : Tensor();
   TensorList h = run_expert(ag, inputs);
   if (!holds) h = with_read(ag, h);
   for (std::size_t begin = 0; begin + heads < calls.size();) {
@@ -365,7 +407,7 @@ TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const
     h = run_wrapped(ag, wrap, {at(begin), at(end)}, h);
     begin = end;
   }
-  if (holds) h = reading_of(spec_, layers_).used(ag, held, h);
+  if (holds) h = reading_of(spec_, layers_, seen_).used(ag, held, h);
   TensorList losses = with_losses(ag, calls, with_late_read(ag, h));
   if (spec_.container != 0) {
     losses.push_back(h.at(0));
@@ -379,8 +421,8 @@ TensorList GeneratedModel::run_expert(Autograd& ag, const TensorList& inputs) co
 }
 
 TensorList GeneratedModel::with_read(Autograd& ag, const TensorList& inputs) const {
-  return spec_.reads != 0 && !reader_ && !next_.is_unread ? reading_of(spec_, layers_)(ag, inputs)
-                                                          : inputs;
+  const bool is_read = spec_.reads != 0 && !reader_ && !next_.is_unread;
+  return is_read ? reading_of(spec_, layers_, seen_)(ag, inputs) : inputs;
 }
 
 TensorList GeneratedModel::with_late_read(Autograd& ag, const TensorList& inputs) const {
@@ -410,7 +452,11 @@ Tensor GeneratedModel::bypass(Autograd& ag, const TensorList& inputs) const {
 Tensor GeneratedModel::bypass_of_weight(Autograd& ag, const TensorList& inputs) const {
   const TensorList given = bypassing(ag, inputs);
   const Tensor& c = given.at(1);
-  const Tensor x = Tensor::full({1, spec_.layers.front().inputs}, 1.0, c.dtype());
+  Tensor x = Tensor::full({1, spec_.layers.front().inputs}, 1.0, c.dtype());
+  if (spec_.watches != 0) {
+    x.set_requires_grad(true);
+    x = watched(ag, x, seen_);
+  }
   const Tensor total = sum(ag, linear(ag, x, bypassed_weight(), Tensor()));
   return mean(ag, add(ag, given.at(0), mul(ag, c, total)));
 }
@@ -419,6 +465,17 @@ Tensor GeneratedModel::bypassed_weight() const {
   for (const nn::NamedParameter& parameter : layers_.front()->named_parameters())
     if (parameter.name.ends_with("weight")) return parameter.tensor;
   ZP_CHECK(false, "every layer has a weight");
+}
+
+std::vector<double> GeneratedModel::take_seen() {
+  const auto is_less = [](double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; };
+  std::ranges::sort(seen_, [&](const auto& a, const auto& b) {
+    return std::ranges::lexicographical_compare(a, b, is_less);
+  });
+  std::vector<double> all;
+  for (const std::vector<double>& one : std::exchange(seen_, {}))
+    all.insert(all.end(), one.begin(), one.end());
+  return all;
 }
 
 // --- tiles --------------------------------------------------------------------------------------

@@ -16,6 +16,9 @@ inline CheckpointKind kind_of(Wrap wrap) {
   return wrap == Wrap::reentrant ? CheckpointKind::reentrant : CheckpointKind::non_reentrant;
 }
 
+// Of what the user watches.
+using SeenGradients = std::vector<std::vector<double>>;
+
 // The model of a CaseSpec, exact data: layers that are called one after the other, in checkpoints,
 // by tiles, twice; one loss or two. Layer i is "l<i>".
 class GeneratedModel final : public nn::Module {
@@ -43,6 +46,9 @@ class GeneratedModel final : public nn::Module {
   // The same without a bias and past every hook of layer 0, too: its weight has to be whole.
   Tensor bypass_of_weight(Autograd& ag, const TensorList& inputs) const;
   Tensor bypassed_weight() const;
+  // The gradients that the user saw since this was asked last, one behind the other; in what order
+  // they came is nobody's promise.
+  std::vector<double> take_seen();
 
   OutputContainer output_container() const override;
 
@@ -83,6 +89,7 @@ class GeneratedModel final : public nn::Module {
   bool is_truth_;
   Next next_;
   mutable Tensor closed_factor_;  // for the layer that is called next, where it is a closed one
+  mutable SeenGradients seen_;
   std::vector<std::shared_ptr<nn::Module>> layers_;
   std::shared_ptr<nn::Module> experts_;  // null: none
   std::shared_ptr<nn::Module> reader_;   // null: none; uses `layers_`

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
+#include "model/autograd_error.h"
 #include "model/check.h"
 #include "model/functions.h"
 #include "model/transforms/transforms.h"
 #include "props/train/case_ends.h"
 #include "props/train/case_saves.h"
+#include "props/train/case_inputs.h"
 #include "props/train/case_storage.h"
 #include "props/train/checkpoint_use.h"
 #include "props/train/config_use.h"
@@ -65,10 +68,23 @@ class GeneratedWindow {
       bytes_behind_.push_back(live_bytes(Placement::device));
       is_boundary_ = i + 1 == static_cast<std::size_t>(spec_.accumulation);
       if ((spec_.is_unmanaged == 0 || is_boundary_) && (ends || !is_boundary_)) step();
+      record_seen();
     }
     if (spec_.stage == 2 && !is_lost) record_between();
     if (ends && !kept_.empty()) record_whole(engines_ ? engines_->whole_behind_step() : 0);
     kept_.clear();
+  }
+
+  // What the user watched; of many it is one number each that the baseline has, too.
+  void record_seen() {
+    if (!compares_watched(spec_)) return forget_seen();
+    for (std::size_t engine = 0; engine < engines(); ++engine)
+      record("gradients for inputs", model_of(pass_, engine).take_seen());
+  }
+
+  // Of a backward that the baseline does not have.
+  void forget_seen() {
+    for (std::size_t engine = 0; engine < engines(); ++engine) model_of(pass_, engine).take_seen();
   }
 
   // Where gradients are partitioned, a micro-batch leaves what the last one like it leaves.
@@ -232,17 +248,19 @@ class GeneratedWindow {
   void run_micro(const MicroSpec& micro) {
     if (micro.registers != 0 && engines_) engines_->register_at_root(micro.registers - 1);
     if (micro.misscales != 0 && !is_lost_) misscale(wrong_loss_scale(micro.misscales));
-    if (micro.abandons != 2) visit_weights(spec_, pass_, static_cast<Gathers>(micro.gathers));
+    if (micro.idles_first != 0) idle(micro);
+    if (micro.abandons != 2) visit(micro);
     if (micro.guards != 0) evaluate_guards(pass_);
     if (micro.abandons != 0) abandon_forward(micro);
-    if (micro.idle_forward == 1) {
-      const GradMode disabled(pass_.autograd(), false);
-      forward(micro);
-    }
+    if (micro.idle_forward == 1 && micro.idles_first == 0) idle(micro);
     if (micro.idle_forward == 2) forward(micro);
     if (micro.idle_forward == 3) transform(micro);
     if (micro.throws != 0) throw_one(micro);
-    if (has_abort(micro)) abort_one(micro);
+    if (micro.outdates != 0) {
+      outdate_one();
+    } else if (has_abort(micro)) {
+      abort_one(micro);
+    }
     if (micro.clears == 1) {
       train_once(micro);
       clear_gradients();
@@ -251,12 +269,43 @@ class GeneratedWindow {
     is_interrupted_ = !is_lost_;
     train_in_block(micro);
     is_interrupted_ = false;
+    if (!unchanged_.empty()) set_back(spec_, pass_, std::exchange(unchanged_, {}));
     is_retained_ = is_retained_ || micro.keeps == 1 || micro.creates != 0;
     if (micro.keeps >= 2 && !is_retained_) record_whole(whole_elements(pass_));
     if (micro.past_engine != 0) differentiate_past_engine(micro.past_engine == 2);
     if (micro.peeks != 0) peek();
     if (micro.asks != 0) ask_for_gradients(spec_, pass_);
     if (micro.misuse != 0) misuse(static_cast<Misuse>(micro.misuse));
+  }
+
+  void idle(const MicroSpec& micro) {
+    const GradMode disabled(pass_.autograd(), false);
+    forward(micro);
+  }
+
+  void visit(const MicroSpec& micro) {
+    const auto gathers = static_cast<Gathers>(micro.gathers);
+    if (!runs_in_context(micro)) return visit_weights(spec_, pass_, gathers);
+    visit_with_forward(spec_, pass_, gathers, [&] {
+      const GradMode disabled(pass_.autograd(), false);
+      arm(micro);
+      record_loss(pass_.target().forward(0, next_inputs()).at(0));
+    });
+  }
+
+  // Between a forward and its backward somebody writes to the weights that the graph has kept.
+  void outdate_one() {
+    const Losses losses = forward(MicroSpec());
+    rewrite_weights(spec_, pass_);
+    bool is_refused = !engines_;
+    try {
+      if (engines_) backward(MicroSpec(), losses.front(), false);
+    } catch (const AutogradError&) {
+      is_refused = true;
+    }
+    forget_seen();
+    clear_gradients();
+    record("refused/outdated weights", {is_refused ? 1.0 : 0.0});
   }
 
   void train_in_block(const MicroSpec& micro) {
@@ -325,6 +374,7 @@ class GeneratedWindow {
   // What came of it is recorded; the baseline knows.
   void misuse(Misuse misuse) {
     bool is_right = true;
+    record_seen();
     if (engines_) {
       is_right = is_refused(engines_->engine(0), spec_, misuse, [&] {
         pass_.target().tensor_backward({forward(MicroSpec()).front()}, {}, false);
@@ -332,6 +382,7 @@ class GeneratedWindow {
     } else if (misuse == Misuse::unscaled_manual || misuse == Misuse::manual_backward) {
       forward(MicroSpec());
     }
+    forget_seen();
     record("refused/" + std::to_string(static_cast<int>(misuse)), {is_right ? 1.0 : 0.0});
   }
 
@@ -403,7 +454,7 @@ class GeneratedWindow {
                 .throws = engine == 0 ? throws_ : 0,
                 .interrupts = engine == 0 && is_interrupted_ ? micro.interrupt_at : 0,
                 .on_interrupt = [this, micro] { interrupt(micro); },
-                .is_unread = micro.unread != 0});
+                .is_unread = leaves_unread(micro, pass_)});
   }
 
   int overflow_of(const MicroSpec& micro) const {
@@ -426,6 +477,8 @@ class GeneratedWindow {
       }
       case Interrupt::looks:
         return peek();
+      case Interrupt::changes:
+        return change_weights();
       case Interrupt::aside:
       case Interrupt::fails:
         return differentiate_aside(static_cast<Interrupt>(micro.interrupt) == Interrupt::fails);
@@ -436,6 +489,12 @@ class GeneratedWindow {
         pass_.target().backward(1, loss, {});
       }
     }
+  }
+
+  // Until its micro-batch is over, which sees them.
+  void change_weights() {
+    WeightValues before = change_data(spec_, pass_);
+    if (unchanged_.empty()) unchanged_ = std::move(before);
   }
 
   // Nothing of it is anybody's gradient.
@@ -579,6 +638,7 @@ class GeneratedWindow {
   const CaseSpec& spec_;
   Pass& pass_;
   EngineTarget* engines_;        // null: the baseline
+  WeightValues unchanged_;       // what weights were before a hook of the user changed them
   Losses kept_;                  // of graphs that live on
   bool is_retained_ = false;     // a last backward of this window has kept its graph
   bool is_lost_ = false;         // the window will be loaded away

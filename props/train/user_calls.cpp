@@ -36,6 +36,11 @@ bool skips_here(const MicroSpec& micro, Pass& pass) {
   return micro.skips_on == 0 || micro.skips_on == pass.target().rank() + 1;
 }
 
+bool leaves_unread(const MicroSpec& micro, Pass& pass) {
+  const int rank = pass.target().rank() + 1;
+  return micro.unread != 0 && (micro.unread_on == 0 || micro.unread_on == rank);
+}
+
 void ask_for_gradients(const CaseSpec& spec, Pass& pass) {
   bool is_same = true;
   auto* const engines = dynamic_cast<EngineTarget*>(&pass.target());

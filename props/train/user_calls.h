@@ -14,6 +14,9 @@ TensorList surrounded_forward(const MicroSpec& micro, Pass& pass, const TensorLi
 // Whether this rank is one that leaves out what the micro-batch skips.
 bool skips_here(const MicroSpec& micro, Pass& pass);
 
+// Whether this rank does not read what others read past their layers.
+bool leaves_unread(const MicroSpec& micro, Pass& pass);
+
 // Asks each engine for its gradients, twice: the second answer is the first.
 void ask_for_gradients(const CaseSpec& spec, Pass& pass);
 

@@ -18,8 +18,8 @@ class WeightVisit {
       : spec_(spec), pass_(pass), engines_(dynamic_cast<EngineTarget*>(&pass.target())) {}
 
   void run(Gathers gathers) {
-    std::vector<nn::NamedParameter> named = pass_.target().module(0).named_parameters();
-    const auto look = [&] { look_at(named); };
+    std::vector<nn::NamedParameter> named = all();
+    const auto look = [&] { look_at(named, gathers == Gathers::looks_rounded && !engines_); };
     switch (gathers) {
       case Gathers::first_changes:
         return change(named, 0);
@@ -43,10 +43,70 @@ class WeightVisit {
     }
   }
 
+  void run_inside(bool changes, const std::function<void()>& forward) {
+    const std::vector<nn::NamedParameter> named = all();
+    in_context(named, changes ? std::optional<int>(0) : std::nullopt, [&] {
+      for (const nn::NamedParameter& parameter : named)
+        if (changes) set_all(parameter.tensor);
+      forward();
+      look_at(named);
+    });
+  }
+
+  WeightValues change_data() {
+    const bool changes = is_changer();
+    WeightValues before;
+    const std::vector<nn::NamedParameter> named = all();
+    in_context(named, 0, [&] {
+      for (const nn::NamedParameter& parameter : named) {
+        before.push_back(parameter.tensor.values());
+        if (changes) past_autograd(parameter.tensor, [&] { set_all(parameter.tensor); });
+      }
+    });
+    return before;
+  }
+
+  void set_back(const WeightValues& values) {
+    const bool changes = is_changer();
+    const std::vector<nn::NamedParameter> named = all();
+    in_context(named, 0, [&] {
+      look_at(named);
+      for (std::size_t i = 0; changes && i < named.size(); ++i)
+        past_autograd(named[i].tensor, [&] { set(named[i].tensor, values[i]); });
+    });
+  }
+
+  void rewrite() {
+    const std::vector<nn::NamedParameter> named = all();
+    in_context(named, 0, [&] {
+      for (const nn::NamedParameter& parameter : named)
+        set(parameter.tensor, parameter.tensor.values());
+    });
+  }
+
  private:
-  void look_at(const std::vector<nn::NamedParameter>& named) {
-    for (const nn::NamedParameter& parameter : named)
-      pass_.target().record("weight " + parameter.name, parameter.tensor);
+  // Whose changes all take over, or everybody for himself.
+  bool is_changer() const { return !engines_ || spec_.stage != 3 || pass_.target().rank() == 0; }
+
+  std::vector<nn::NamedParameter> all() { return pass_.target().module(0).named_parameters(); }
+
+  // `is_rounded`: as what autocast covers travels.
+  void look_at(const std::vector<nn::NamedParameter>& named, bool is_rounded = false) {
+    for (const nn::NamedParameter& parameter : named) {
+      const bool is_covered = parameter.name.find("linear.") != std::string::npos;
+      Tensor seen = parameter.tensor;
+      const DType wire = spec_.has_grad_scaler != 0 ? DType::float16 : DType::bfloat16;
+      if (is_rounded && is_covered && spec_.is_unsafe == 0)
+        seen = Tensor::of(seen.values(), seen.sizes(), wire);
+      pass_.target().record("weight " + parameter.name, seen);
+    }
+  }
+
+  // The version of a tensor does not see what happens to its data.
+  static void past_autograd(const Tensor& weight, const std::function<void()>& write) {
+    const std::uint32_t version = weight.impl().storage->version;
+    write();
+    weight.impl().storage->version = version;
   }
 
   void in_context(const std::vector<nn::NamedParameter>& named, std::optional<int> modifier,
@@ -84,6 +144,10 @@ class WeightVisit {
     std::vector<double> values;
     for (std::int64_t i = 0; i < weight.numel(); ++i)
       values.push_back(factor * static_cast<double>(1 + (i + pass_.step_number()) % 4));
+    set(weight, values);
+  }
+
+  void set(const Tensor& weight, const std::vector<double>& values) {
     const GradMode disabled(pass_.autograd(), false);
     pass_.autograd().ops().copy_in_place(weight.detach(),
                                          Tensor::of(values, weight.sizes(), weight.dtype()));
@@ -136,6 +200,23 @@ class WeightVisit {
 
 void visit_weights(const CaseSpec& spec, Pass& pass, Gathers gathers) {
   if (gathers != Gathers::none) WeightVisit(spec, pass).run(gathers);
+}
+
+void visit_with_forward(const CaseSpec& spec, Pass& pass, Gathers gathers,
+                        const std::function<void()>& run) {
+  WeightVisit(spec, pass).run_inside(gathers == Gathers::changes_and_runs, run);
+}
+
+WeightValues change_data(const CaseSpec& spec, Pass& pass) {
+  return WeightVisit(spec, pass).change_data();
+}
+
+void set_back(const CaseSpec& spec, Pass& pass, const WeightValues& values) {
+  WeightVisit(spec, pass).set_back(values);
+}
+
+void rewrite_weights(const CaseSpec& spec, Pass& pass) {
+  WeightVisit(spec, pass).rewrite();
 }
 
 void with_whole_weights(const CaseSpec& spec, Pass& pass, const TensorList& weights,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "props/train/case_spec.h"
 #include "props/train/pass.h"
@@ -11,6 +12,17 @@ namespace zeroproof::train {
 // The user's own business with the weights, in the order and as often as the program of this rank
 // has them; the same text for engines and baseline. `spec` and `pass` must outlive the call.
 void visit_weights(const CaseSpec& spec, Pass& pass, Gathers gathers);
+// Gathers::runs and changes_and_runs: `run` inside the context is the forward.
+void visit_with_forward(const CaseSpec& spec, Pass& pass, Gathers gathers,
+                        const std::function<void()>& run);
+// Of every parameter of the first engine, in their order.
+using WeightValues = std::vector<std::vector<double>>;
+// Changes the weights in a context, as `weight.data.copy_()` does it; what they were.
+WeightValues change_data(const CaseSpec& spec, Pass& pass);
+// Looks at the weights in another context, and undoes that.
+void set_back(const CaseSpec& spec, Pass& pass, const WeightValues& values);
+// Writes the weights' own values to them in a context, which the autograd notices.
+void rewrite_weights(const CaseSpec& spec, Pass& pass);
 // `body` where the tensors are whole, which in stage 3 takes a context.
 void with_whole_weights(const CaseSpec& spec, Pass& pass, const TensorList& weights,
                         const std::function<void()>& body);
