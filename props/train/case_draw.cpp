@@ -8,6 +8,7 @@
 #include "props/train/case_limits.h"
 #include "props/train/case_modes.h"
 #include "props/train/case_storage.h"
+#include "props/train/case_turns.h"
 #include "props/train/draws.h"
 
 namespace zeroproof::train {
@@ -331,9 +332,11 @@ CaseSpec draw_case(std::uint64_t seed) {
     settle(spec);
     settle_structure(spec);
     if (why_invalid(spec).empty())
-      return with_modes(
-          with_ends(
-              with_storage(with_asides(with_limits(with_extras(spec, seed), seed), seed), seed),
+      return with_turns(
+          with_modes(
+              with_ends(
+                  with_storage(with_asides(with_limits(with_extras(spec, seed), seed), seed), seed),
+                  seed),
               seed),
           seed);
   }

@@ -69,6 +69,8 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("renews", spec.renews, 0);
   field("aborts_on_loss", spec.aborts_on_loss, 0);
   field("by_hand", spec.by_hand, 0);
+  field("aborts_inside", spec.aborts_inside, 0);
+  field("litters", spec.litters, 0);
 }
 
 template <class Field>
@@ -135,6 +137,8 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("is_wire_narrow", spec.is_wire_narrow, 0);
   field("has_floor", spec.has_floor, 0);
   field("counts_nothing", spec.counts_nothing, 0);
+  field("lists_frozen", spec.lists_frozen, 0);
+  field("takes_turns", spec.takes_turns, 0);
 }
 
 }  // namespace zeroproof::train

@@ -14,7 +14,8 @@ TensorList surrounded_forward(const MicroSpec& micro, Pass& pass, const TensorLi
 // Whether this rank is one that leaves out what the micro-batch skips.
 bool skips_here(const MicroSpec& micro, Pass& pass);
 
-// Asks each engine for its gradients, twice: the second answer is the first.
-void ask_for_gradients(const CaseSpec& spec, Pass& pass);
+// Asks each engine for its gradients, twice: the second answer is the first. `is_known`: they are
+// what this rank's backwards have added up, which is recorded.
+void ask_for_gradients(const CaseSpec& spec, Pass& pass, bool is_known);
 
 }  // namespace zeroproof::train
