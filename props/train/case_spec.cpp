@@ -610,7 +610,8 @@ int CaseSpec::forwards() const {
     count += (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) +
              (micro.idle_forward != 0 ? 1 : 0) + (has_abort(micro) ? 1 : 0) +
              (micro.throws != 0 ? 1 : 0) + (micro.abandons != 0 ? 1 : 0) + refused_forwards(micro) +
-             micro.past_engine + interrupting_forwards(*this, micro) +
+             (micro.past_engine == 3 ? 0 : micro.past_engine) +
+             interrupting_forwards(*this, micro) +
              (micro.clears != 0 ? 1 + (micro.outstanding != 0 ? 1 : 0) : 0);
     if (takes_turns != 0) count += count - before;
     most = std::max(most, count + needs_all + has_floor);

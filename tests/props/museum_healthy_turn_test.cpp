@@ -27,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         R"({"ranks":2,"stage":2,"engines":2,"takes_turns":1,"accumulation":2,"input_grad":1,"layers":[{},{}],
             "calls":[{},{"layer":1,"wrap":1}],"micros":[{},{}]})",
-        R"({"ranks":2,"stage":3,"engines":2,"takes_turns":1,"precision":2,"layers":[{}],
+        R"({"stage":3,"engines":2,"takes_turns":1,"precision":2,"layers":[{}],
             "calls":[{}],"micros":[{},{"interrupt":7,"interrupt_at":1}]})",
         R"({"ranks":2,"stage":1,"engines":2,"layers":[{}],
             "calls":[{}],"micros":[{"interrupt":10,"interrupt_at":1}]})"));
