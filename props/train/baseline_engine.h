@@ -29,6 +29,8 @@ class BaselineEngine {
   const ZeroConfig& config() const { return config_; }
   std::size_t trained() const { return trained_.size(); }  // parameters
   std::int64_t elements(std::size_t trained) const { return trained_[trained].parameter.numel(); }
+  const std::string& name(std::size_t trained) const { return trained_[trained].name; }
+  Shape sizes(std::size_t trained) const { return trained_[trained].parameter.sizes(); }
   double loss_scale() const { return scale_; }
   bool needs_scaler() const;                    // for a manual backward
   void override_loss_scale(double loss_scale);  // for good

@@ -135,6 +135,25 @@ bool BaselineTarget::has_gradient(std::size_t engine, std::size_t trained) const
   return has(window.sums) || std::ranges::any_of(window.reductions, has);
 }
 
+std::vector<FullTensor> BaselineTarget::local_gradients(std::size_t engine) const {
+  const BaselineEngine& of = engines_[engine];
+  std::vector<FullTensor> gradients;
+  for (std::size_t i = 0; i < of.trained(); ++i) {
+    if (of.elements(i) == 0) continue;
+    FullTensor& gradient = gradients.emplace_back(FullTensor{of.name(i), of.sizes(i), {}});
+    gradient.values.resize(static_cast<std::size_t>(of.elements(i)));
+    const auto add = [&](const BaselineEngine::LocalSums& sums) {
+      if (i >= sums.size() || !sums[i].is_defined()) return;
+      const std::vector<double> more = sums[i].values();
+      for (std::size_t at = 0; at < more.size(); ++at)
+        gradient.values[at] += more[at] / of.loss_scale();
+    };
+    std::ranges::for_each(windows_[engine].reductions, add);
+    add(windows_[engine].sums);
+  }
+  return gradients;
+}
+
 bool BaselineTarget::try_step(std::size_t engine) {
   for (std::size_t i = 0; i < engines_[engine].trained(); ++i)
     if (engines_[engine].elements(i) > 0 && !has_gradient(engine, i)) return false;

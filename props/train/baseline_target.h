@@ -46,6 +46,8 @@ class BaselineTarget final : public TrainTarget {
   const std::vector<BaselineEngine::LocalSums>& reductions(std::size_t engine) const {
     return windows_[engine].reductions;
   }
+  // What this rank's backwards have added up in this window, unscaled, of what has elements.
+  std::vector<FullTensor> local_gradients(std::size_t engine) const;
   BaselineEngine::WindowCounts steps(std::size_t engine) const {
     return {windows_[engine].micro_steps, windows_[engine].backwards};
   }

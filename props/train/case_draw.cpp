@@ -10,6 +10,7 @@
 #include "props/train/case_modes.h"
 #include "props/train/case_saves.h"
 #include "props/train/case_storage.h"
+#include "props/train/case_turns.h"
 #include "props/train/draws.h"
 
 namespace zeroproof::train {
@@ -326,21 +327,19 @@ void settle_structure(CaseSpec& spec) {
 }  // namespace
 
 CaseSpec draw_case(std::uint64_t seed) {
+  constexpr CaseSpec (*kMore[])(const CaseSpec&, std::uint64_t) = {
+      with_extras, with_limits, with_asides, with_storage, with_ends,
+      with_modes,  with_saves,  with_inputs, with_turns};
   Draws draws(seed);
-  for (;;) {
-    CaseSpec spec = CaseDraw(draws).draw();
+  CaseSpec spec;
+  do {
+    spec = CaseDraw(draws).draw();
     settle_skipped_frames(spec);
     settle(spec);
     settle_structure(spec);
-    if (why_invalid(spec).empty())
-      return with_inputs(with_saves(
-          with_modes(
-              with_ends(
-                  with_storage(with_asides(with_limits(with_extras(spec, seed), seed), seed), seed),
-                  seed),
-              seed),
-          seed);
-  }
+  } while (!why_invalid(spec).empty());
+  for (const auto& more : kMore) spec = more(spec, seed);
+  return spec;
 }
 
 }  // namespace zeroproof::train

@@ -77,6 +77,8 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("idles_first", spec.idles_first, 0);
   field("unread_on", spec.unread_on, 0);
   field("outdates", spec.outdates, 0);
+  field("aborts_inside", spec.aborts_inside, 0);
+  field("litters", spec.litters, 0);
 }
 
 template <class Field>
@@ -146,6 +148,8 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("is_read", spec.is_read, 0);
   field("refuses", spec.refuses, 0);
   field("watches", spec.watches, 0);
+  field("lists_frozen", spec.lists_frozen, 0);
+  field("takes_turns", spec.takes_turns, 0);
 }
 
 }  // namespace zeroproof::train

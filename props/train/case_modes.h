@@ -9,8 +9,8 @@ namespace zeroproof::train {
 
 // In every fourth case, from a stream of its own and as far as it fits: who may differentiate, and
 // does. Manual backwards among the engine's, of two engines too, and an autograd that counts
-// nothing, where a manual backward is refused. And whether the configuration is read from a file, and
-// one that cannot work is refused.
+// nothing, where a manual backward is refused. And whether the configuration is read from a file,
+// and one that cannot work is refused.
 CaseSpec with_modes(const CaseSpec& spec, std::uint64_t seed);
 
 // Why a case cannot be so; empty: it can.

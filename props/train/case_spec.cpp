@@ -12,6 +12,7 @@
 #include "props/train/case_modes.h"
 #include "props/train/case_saves.h"
 #include "props/train/case_storage.h"
+#include "props/train/case_turns.h"
 
 namespace zeroproof::train {
 namespace {
@@ -109,7 +110,8 @@ std::string shape_problem(const CaseSpec& spec) {
         micro.restores < 0 || micro.restores > static_cast<int>(Restores::unreadable) ||
         micro.gathers < 0 || micro.gathers > static_cast<int>(Gathers::looks_rounded) ||
         micro.abandons < 0 || micro.abandons > 2 || !is_flag(micro.guards) || micro.clears < 0 ||
-        micro.clears > 2 || !is_flag(micro.peeks) || micro.outstanding < 0 || micro.outstanding > 3)
+        micro.clears > 2 || !is_flag(micro.peeks) || micro.outstanding < 0 ||
+        micro.outstanding > static_cast<int>(Outstanding::ahead))
       return "a micro-batch out of range";
   return {};
 }
@@ -225,7 +227,8 @@ std::string refusal_problem(const CaseSpec& spec) {
   const bool is_fp16 = static_cast<Precision>(spec.precision) == Precision::fp16;
   const bool is_manual = spec.is_manual != 0 || spec.engines > 1;
   if (is_manual && spec.stage == 0) return "a manual backward in stage 0";
-  if (is_fp16 && spec.engines > 1 && spec.is_manual == 0) return "two engines that both scale";
+  if (is_fp16 && spec.engines > 1 && spec.is_manual + spec.takes_turns == 0)
+    return "two engines that both scale";
   if (spec.is_offloaded != 0 && spec.stage == 0) return "offload in stage 0";
   for (const MicroSpec& micro : spec.micros) {
     if (micro.outstanding != 0 && is_fp16 && spec.engines > 1)
@@ -277,10 +280,10 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
 // The loss of layer 0 alone. A hook of the outputs is what divides by the accumulation steps, and
 // without hooks of gradients nobody sees it.
 std::string past_engine_problem(const CaseSpec& spec, const MicroSpec& micro) {
-  if (micro.past_engine < 0 || micro.past_engine > 2) return "a number out of range";
+  if (micro.past_engine < 0 || micro.past_engine > 3) return "a number out of range";
   const LayerSpec& first = spec.layers.front();
   const bool is_right = spec.is_manual != 0 && spec.engines == 1 && spec.is_tiled == 0 &&
-                        spec.accumulation == 1 && spec.sets_boundary == 0 &&
+                        spec.is_unmanaged == 0 && spec.sets_boundary == 0 &&
                         spec.skips_frames == 0 && spec.granularity == 0 &&
                         (spec.stage != 1 || spec.is_scattered == 0 || spec.has_overlap != 0) &&
                         first.is_frozen == 0 && first.outputs > 0;
@@ -310,12 +313,12 @@ std::string interrupt_problem(const CaseSpec& spec, const MicroSpec& micro) {
     return "a hook of a call that does not run";
   if (interrupt == Interrupt::aside) return {};
   if (spec.is_tiled != 0 || spec.skips_frames != 0) return "a hook of what has none";
-  if (interrupt == Interrupt::forward && spec.stage == 3)
+  if ((interrupt == Interrupt::forward || interrupt == Interrupt::own) && spec.stage == 3)
     return "a forward of partitioned parameters in their backward";
   // Below stage 2 its local sums wait for a backward of its own.
   const bool is_of_second = spec.engines == 2 && interrupt == Interrupt::fails &&
                             (spec.stage >= 2 || spec.accumulation == 1);
-  if (interrupt != Interrupt::other && !is_of_second)
+  if (interrupt != Interrupt::other && interrupt != Interrupt::joined && !is_of_second)
     return spec.engines == 1 ? "" : "whose turn it is";
   return spec.engines == 2 && spec.is_manual == 0 && spec.is_unmanaged == 0
              ? ""
@@ -588,7 +591,8 @@ int CaseSpec::uses() const {
 int interrupting_forwards(const CaseSpec& spec, const MicroSpec& micro) {
   const auto interrupt = static_cast<Interrupt>(micro.interrupt);
   if (interrupt != Interrupt::forward && interrupt != Interrupt::other &&
-      interrupt != Interrupt::fails)
+      interrupt != Interrupt::fails && interrupt != Interrupt::own &&
+      interrupt != Interrupt::joined)
     return 0;
   const int runs = 1 + (micro.repeats != 0 ? 1 : 0) + (micro.clears == 2 ? 1 : 0);
   return (1 + (micro.outstanding != 0 ? 1 : 0)) * runs * spec.heads;
@@ -607,12 +611,15 @@ int CaseSpec::forwards() const {
   for (std::size_t i = 0; i < micros.size(); ++i) {
     if (i % static_cast<std::size_t>(accumulation) == 0) count = 0;
     const MicroSpec& micro = micros[i];
+    const int before = count;
     count += (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) +
              (micro.idle_forward != 0 ? 1 : 0) + (has_abort(micro) ? 1 : 0) +
              (runs_in_context(micro) ? 1 : 0) + (micro.throws != 0 ? 1 : 0) +
-             (micro.abandons != 0 ? 1 : 0) + refused_forwards(micro) + micro.past_engine +
+             (micro.abandons != 0 ? 1 : 0) + refused_forwards(micro) +
+             (micro.past_engine == 3 ? 0 : micro.past_engine) +
              interrupting_forwards(*this, micro) +
              (micro.clears != 0 ? 1 + (micro.outstanding != 0 ? 1 : 0) : 0);
+    if (takes_turns != 0) count += count - before;
     most = std::max(most, count + needs_all + has_floor);
   }
   return most;
@@ -649,6 +656,7 @@ std::string why_invalid(const CaseSpec& spec) {
   if (std::string problem = mode_problem(spec); !problem.empty()) return problem;
   if (std::string problem = save_problem(spec); !problem.empty()) return problem;
   if (std::string problem = input_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = turn_problem(spec); !problem.empty()) return problem;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;

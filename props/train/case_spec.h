@@ -86,7 +86,9 @@ enum class Bypass : std::uint8_t {
 enum class Losses : std::uint8_t { both, first, second, sum };
 // Around all of a micro-batch, or its backwards alone.
 enum class Block : std::uint8_t { none, coalesced, no_sync, coalesced_backwards };
-enum class Outstanding : std::uint8_t { none, in_order, reversed, summed };
+// Interleaved: of two heads, a backward of each forward and then the others, the later first.
+// Ahead: the next micro-batch's forward comes before the step behind this one.
+enum class Outstanding : std::uint8_t { none, in_order, reversed, summed, interleaved, ahead };
 
 // What an engine refuses, in the words of zero_semantics 2.20.
 enum class Misuse : std::uint8_t {
@@ -112,6 +114,9 @@ enum class Interrupt : std::uint8_t {
   looks,    // at masters and optimizer states
   aside,    // a backward of something that no engine knows
   fails,    // the same, or one of the second engine, which throws
+  rescale,  // fp16: another loss scale: refused
+  own,      // forward and backward of the same engine
+  joined,   // one of the second engine, which throws, where both have one loss
   changes   // of weights in a context, past the autograd; another one behind it undoes them
 };
 
@@ -152,6 +157,7 @@ struct MicroSpec {
   int peeks = 0;           // 1: behind it the user reads masters and optimizer state
   int past_engine = 0;     // 1: behind it: a manual backward that no output of the engine is in
                            // 2: of a loss that a reentrant checkpoint makes
+                           // 3: instead of everything that is differentiated in it
   int misuse = 0;          // Misuse, behind it
   int looks = 0;           // Looks
   int keeps = 0;  // 1: every backward retains its graph, and its losses live behind the step;
@@ -162,8 +168,10 @@ struct MicroSpec {
   int unread = 0;          // 1: its forwards do not read the weight that others read
   int interrupt = 0;       // Interrupt, in each backward
   int interrupt_at = 0;    // k: behind call k - 1, where there is one
-  int asks = 0;            // 1: behind it the user asks for the gradients so far, twice
-  int rescales = 0;        // fp16: 1: another loss scale behind what `clears` does
+  int asks = 0;            // 1: behind it the user asks for the gradients so far, twice; 2: inside
+                           // its block
+  int rescales = 0;        // fp16: 1: another loss scale behind what `clears` does; 2: behind what
+                           // `aborts` does
   int skips_on = 0;        // k: rank k - 1 alone skips what `skips` says
   int wrapped = 0;         // Wrap, around each forward of the engine
   int autocasts = 0;       // 1: an autocast region of the user is around it
@@ -180,6 +188,8 @@ struct MicroSpec {
   int unread_on = 0;       // k: rank k - 1 alone does what `unread` says
   int outdates =
       0;  // stage 3: 1: weights change behind a forward before, whose backward is refused
+  int aborts_inside = 0;  // k: inside its block, behind a good backward: one throws at call k - 1
+  int litters = 0;        // 1: before: the user sets every .grad, and zero_grad
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -262,6 +272,8 @@ struct CaseSpec {
   int refuses = 0;         // k: a configuration that no engine is made from, see config_document.h
   int watches = 0;  // what is used past its layer is multiplied, and the user sees the gradient
                     // for what it is multiplied with
+  int lists_frozen = 0;  // parameter groups have what is frozen, too
+  int takes_turns = 0;   // each of two engines has a loss and a backward of its own
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;
@@ -293,7 +305,7 @@ inline bool is_flag(int value) {
 
 // A backward that comes to nothing.
 inline bool has_abort(const MicroSpec& micro) {
-  return micro.aborts != 0 || micro.aborts_on_loss != 0 || micro.outdates != 0;
+  return micro.aborts + micro.aborts_on_loss + micro.aborts_inside + micro.outdates != 0;
 }
 
 // A forward inside a context that gathers the weights.

@@ -17,15 +17,15 @@ void append(std::vector<FullTensor>& all, const std::string& prefix, std::vector
   }
 }
 
-// What is trained, in turns to the groups; none stays empty.
-std::vector<TensorList> dealt(const nn::Module& module, std::size_t groups) {
+// What is trained, in turns to the groups; with what is frozen, if they list it. None stays empty.
+std::vector<TensorList> dealt(const nn::Module& module, std::size_t groups, bool lists_frozen) {
   std::vector<TensorList> all(groups);
   std::size_t next = 0;
   for (const nn::NamedParameter& named : module.named_parameters()) {
     const auto is_same = [&](const Tensor& known) { return known.is_same(named.tensor); };
     const auto holds = [&](const TensorList& group) { return std::ranges::any_of(group, is_same); };
-    if (named.tensor.requires_grad() && std::ranges::none_of(all, holds))
-      all[next++ % groups].push_back(named.tensor);
+    const bool is_listed = lists_frozen || named.tensor.requires_grad();
+    if (is_listed && std::ranges::none_of(all, holds)) all[next++ % groups].push_back(named.tensor);
   }
   std::erase_if(all, [](const TensorList& group) { return group.empty(); });
   return all;
@@ -81,7 +81,8 @@ void EngineTarget::add_engine(ModelKind kind) {
   if (options_.models) options_.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
   EngineOptions of_engine = engine_options(scenario_, cell_, index);
   if (scenario_.parameter_groups > 1)
-    of_engine.parameter_groups = dealt(*modules_.back(), scenario_.parameter_groups);
+    of_engine.parameter_groups = dealt(*modules_.back(), scenario_.parameter_groups,
+                                       scenario_.spec && scenario_.spec->lists_frozen != 0);
   auto engine =
       Engine::initialize(autograd_, *modules_.back(), config_, runtime_, std::move(of_engine));
   if (!engine) throw ConfigurationRefused(engine.error().text);
@@ -96,8 +97,9 @@ std::int64_t EngineTarget::renew() {
   engines_.clear();
   modules_.clear();
   const Memory& memory = runtime_.memory();
-  const std::int64_t left =
-      memory.stats(Placement::device).live_bytes + memory.stats(Placement::host).live_bytes;
+  const std::int64_t left = memory.stats(Placement::device).live_bytes +
+                            memory.stats(Placement::host).live_bytes +
+                            (autograd_.global().linear ? 1 : 0);
   add_engine(scenario_.models.front());
   return left;
 }

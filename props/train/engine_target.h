@@ -67,7 +67,7 @@ class EngineTarget final : public TrainTarget {
   void destroy_engines() { engines_.clear(); }
   bool has_engines() const { return !engines_.empty(); }
   // Another engine in place of the only one, with a model of its own. Returns what of the runtime's
-  // memory the old ones left, in bytes.
+  // memory the old ones left, in bytes, and one more where their linear function stays installed.
   std::int64_t renew();
   // Of the window since the last call.
   WindowValues take_values() { return std::exchange(values_, {}); }

@@ -10,9 +10,10 @@
 #include "model/functions.h"
 #include "model/transforms/transforms.h"
 #include "props/train/case_ends.h"
-#include "props/train/case_saves.h"
 #include "props/train/case_inputs.h"
+#include "props/train/case_saves.h"
 #include "props/train/case_storage.h"
+#include "props/train/case_turns.h"
 #include "props/train/checkpoint_use.h"
 #include "props/train/config_use.h"
 #include "props/train/engine_target.h"
@@ -65,6 +66,7 @@ class GeneratedWindow {
       record_boundary(spec_, pass_, i);
       is_inside_ = i > 0;
       run_micro(micro);
+      if (is_ahead(micro)) ahead_ = forward(spec_.micros.at(first_micro() + i + 1));
       bytes_behind_.push_back(live_bytes(Placement::device));
       is_boundary_ = i + 1 == static_cast<std::size_t>(spec_.accumulation);
       if ((spec_.is_unmanaged == 0 || is_boundary_) && (ends || !is_boundary_)) step();
@@ -246,6 +248,7 @@ class GeneratedWindow {
   using Losses = TensorList;
 
   void run_micro(const MicroSpec& micro) {
+    if (micro.litters != 0) litter();
     if (micro.registers != 0 && engines_) engines_->register_at_root(micro.registers - 1);
     if (micro.misscales != 0 && !is_lost_) misscale(wrong_loss_scale(micro.misscales));
     if (micro.idles_first != 0) idle(micro);
@@ -258,23 +261,24 @@ class GeneratedWindow {
     if (micro.throws != 0) throw_one(micro);
     if (micro.outdates != 0) {
       outdate_one();
-    } else if (has_abort(micro)) {
+    } else if (micro.aborts + micro.aborts_on_loss != 0) {
       abort_one(micro);
     }
+    if (micro.rescales == 2 && !is_lost_) change_loss_scale(spec_, pass_);
     if (micro.clears == 1) {
       train_once(micro);
       clear_gradients();
-      if (micro.rescales != 0 && !is_lost_) change_loss_scale(spec_, pass_);
+      if (micro.rescales == 1 && !is_lost_) change_loss_scale(spec_, pass_);
     }
     is_interrupted_ = !is_lost_;
-    train_in_block(micro);
+    if (micro.past_engine != 3) train_in_block(micro);
     is_interrupted_ = false;
     if (!unchanged_.empty()) set_back(spec_, pass_, std::exchange(unchanged_, {}));
     is_retained_ = is_retained_ || micro.keeps == 1 || micro.creates != 0;
     if (micro.keeps >= 2 && !is_retained_) record_whole(whole_elements(pass_));
     if (micro.past_engine != 0) differentiate_past_engine(micro.past_engine == 2);
     if (micro.peeks != 0) peek();
-    if (micro.asks != 0) ask_for_gradients(spec_, pass_);
+    if (micro.asks == 1) ask_for_gradients(spec_, pass_, knows_gradients(spec_));
     if (micro.misuse != 0) misuse(static_cast<Misuse>(micro.misuse));
   }
 
@@ -315,12 +319,14 @@ class GeneratedWindow {
         clear_gradients();
       }
       train_once(micro);
+      if (micro.aborts_inside != 0) abort_inside(micro);
       if (micro.repeats != 0) train_once(micro);
+      if (micro.asks == 2) ask_for_gradients(spec_, pass_, true);
     };
     const auto block = static_cast<Block>(micro.block);
     if (block != Block::coalesced_backwards)
       return run_in_block(pass_.target(), spec_, micro, body);
-    const Losses losses = forward(micro);
+    const Losses losses = first_forward(micro);
     run_in_block(pass_.target(), spec_, micro, [&] { differentiate(micro, losses); });
   }
 
@@ -363,6 +369,27 @@ class GeneratedWindow {
     if (micro.is_uncleared == 0) clear_gradients();  // otherwise nothing of it stays either
   }
 
+  // A backward between two good ones fails, and the user goes on in the same block.
+  void abort_inside(const MicroSpec& micro) {
+    MicroSpec failing = micro;
+    failing.outstanding = failing.keeps = 0;
+    aborts_ = micro.aborts_inside;
+    try {
+      train_once(failing);
+    } catch (const Injected&) {
+    }
+    aborts_ = 0;
+  }
+
+  // What no backward has put there.
+  void litter() {
+    for (std::size_t engine = 0; engine < engines(); ++engine)
+      for (const nn::NamedParameter& named : pass_.target().module(engine).named_parameters())
+        if (named.tensor.requires_grad())
+          named.tensor.set_grad(Tensor::full(named.tensor.sizes(), 1.0, named.tensor.dtype()));
+    clear_gradients();
+  }
+
   // Reading changes nothing, wherever in a window it is.
   void peek() {
     for (const FullTensor& master : pass_.target().masters(0))
@@ -393,20 +420,44 @@ class GeneratedWindow {
     record("refused/loss scale", {is_right ? 1.0 : 0.0});
   }
 
+  // Of its training: it may have come before the last step.
+  Losses first_forward(const MicroSpec& micro) {
+    return ahead_.empty() ? forward(micro) : std::exchange(ahead_, {});
+  }
+
   void train_once(const MicroSpec& micro) {
-    const Losses first = forward(micro);
+    train_first(micro);
+    if (spec_.takes_turns == 0) return;
+    arm(micro);
+    const Tensor loss = pass_.target().forward(1, next_inputs()).at(0);
+    record_loss(loss);
+    pass_.differentiate(loss, false, 1);
+  }
+
+  void train_first(const MicroSpec& micro) {
+    const Losses first = first_forward(micro);
     if (micro.rehooks != 0) make_hooks_anew();
     look(micro, Looks::before_backward);
-    if (static_cast<Outstanding>(micro.outstanding) == Outstanding::none)
-      return differentiate(micro, first);
+    if (micro.outstanding == 0 || is_ahead(micro)) return differentiate(micro, first);
     const Losses second = forward(micro);
     if (static_cast<Outstanding>(micro.outstanding) == Outstanding::summed)
       return differentiate(micro, sums_of(first, second));
     look(micro, Looks::before_backward);
+    if (static_cast<Outstanding>(micro.outstanding) == Outstanding::interleaved)
+      return differentiate_interleaved(micro, first, second);
     const bool is_reversed = static_cast<Outstanding>(micro.outstanding) == Outstanding::reversed;
     differentiate(micro, is_reversed ? second : first);
     look(micro, Looks::between);
     differentiate(micro, is_reversed ? first : second);
+  }
+
+  void differentiate_interleaved(const MicroSpec& micro, const Losses& first,
+                                 const Losses& second) {
+    backward(micro, first.at(0), true);
+    backward(micro, second.at(0), true);
+    look(micro, Looks::between);
+    backward(micro, second.at(1), false);
+    backward(micro, first.at(1), false);
   }
 
   Losses sums_of(const Losses& first, const Losses& second) {
@@ -481,13 +532,14 @@ class GeneratedWindow {
         return change_weights();
       case Interrupt::aside:
       case Interrupt::fails:
-        return differentiate_aside(static_cast<Interrupt>(micro.interrupt) == Interrupt::fails);
-      case Interrupt::other: {
-        const GradMode enabled(pass_.autograd(), true);
-        const Tensor loss = pass_.target().forward(1, next_inputs()).at(0);
-        record_loss(loss);
-        pass_.target().backward(1, loss, {});
-      }
+      case Interrupt::joined:
+        return differentiate_aside(static_cast<Interrupt>(micro.interrupt) != Interrupt::aside);
+      case Interrupt::rescale:
+        return record("refused/loss scale in a backward", {refuses_rescale() ? 1.0 : 0.0});
+      case Interrupt::own:
+        return differentiate_inside(0);
+      case Interrupt::other:
+        return differentiate_inside(1);
     }
   }
 
@@ -495,6 +547,20 @@ class GeneratedWindow {
   void change_weights() {
     WeightValues before = change_data(spec_, pass_);
     if (unchanged_.empty()) unchanged_ = std::move(before);
+  }
+
+  void differentiate_inside(std::size_t engine) {
+    const GradMode enabled(pass_.autograd(), true);
+    if (engine == 0) model_of(pass_, 0).arm({.expert = next_expert()});
+    const Tensor loss = pass_.target().forward(engine, next_inputs()).at(0);
+    record_loss(loss);
+    pass_.target().backward(engine, loss, {});
+  }
+
+  bool refuses_rescale() {
+    if (!engines_) return true;
+    Engine& engine = engines_->engine(0);
+    return !engine.override_loss_scale(2.0 * engine.loss_scale());
   }
 
   // Nothing of it is anybody's gradient.
@@ -559,7 +625,8 @@ class GeneratedWindow {
     for (const Tensor& loss : losses) record_loss(loss);
     const auto interrupt = static_cast<Interrupt>(micro.interrupt);
     const bool is_joined = interrupt != Interrupt::other && interrupt != Interrupt::fails;
-    if (spec_.engines == 2 && is_joined) losses = {joined(losses.at(0), inputs)};
+    if (spec_.engines == 2 && spec_.takes_turns == 0 && is_joined)
+      losses = {joined(losses.at(0), inputs)};
     if (micro.has_bypass != 0)
       losses.back() = add(pass_.autograd(), losses.back(), bypass(micro, inputs));
     if (spec_.is_lifted != 0) losses.back() = add(pass_.autograd(), losses.back(), CaseSpec::kLift);
@@ -628,7 +695,7 @@ class GeneratedWindow {
                                                        .create_graph = micro.creates != 0,
                                                        .scale_wrt_gas = !is_undivided});
       if (!reads_rounded(micro)) pass_.target().record("returned", returned);
-    } else if (spec_.engines == 2) {
+    } else if (spec_.engines == 2 && spec_.takes_turns == 0) {
       pass_.target().tensor_backward({loss}, {}, retain_graph);  // scaled already
     } else {
       differentiate_manually(loss, retain_graph);
@@ -640,6 +707,7 @@ class GeneratedWindow {
   EngineTarget* engines_;        // null: the baseline
   WeightValues unchanged_;       // what weights were before a hook of the user changed them
   Losses kept_;                  // of graphs that live on
+  Losses ahead_;                 // of the next micro-batch
   bool is_retained_ = false;     // a last backward of this window has kept its graph
   bool is_lost_ = false;         // the window will be loaded away
   bool is_interrupted_ = false;  // hooks of the user call engines

@@ -1,8 +1,10 @@
 #include "props/train/user_calls.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "model/autocast/autocast.h"
+#include "props/train/baseline_target.h"
 #include "props/train/engine_target.h"
 #include "props/train/generated_model.h"
 
@@ -14,6 +16,18 @@ bool are_equal(const std::vector<FullTensor>& first, const std::vector<FullTenso
   for (std::size_t i = 0; is_equal && i < first.size(); ++i)
     is_equal = first[i].name == second[i].name && first[i].values == second[i].values;
   return is_equal;
+}
+
+// Of what is trained and has elements, by name.
+std::vector<FullTensor> gradients_of(Pass& pass, std::size_t engine) {
+  std::vector<FullTensor> gradients;
+  if (const auto* const baseline = dynamic_cast<BaselineTarget*>(&pass.target()))
+    gradients = baseline->local_gradients(engine);
+  else if (auto* const engines = dynamic_cast<EngineTarget*>(&pass.target()))
+    gradients = engines->engine(engine).full_gradients();
+  std::erase_if(gradients, [](const FullTensor& gradient) { return gradient.values.empty(); });
+  std::ranges::sort(gradients, {}, &FullTensor::name);
+  return gradients;
 }
 
 }  // namespace
@@ -41,7 +55,7 @@ bool leaves_unread(const MicroSpec& micro, Pass& pass) {
   return micro.unread != 0 && (micro.unread_on == 0 || micro.unread_on == rank);
 }
 
-void ask_for_gradients(const CaseSpec& spec, Pass& pass) {
+void ask_for_gradients(const CaseSpec& spec, Pass& pass, bool is_known) {
   bool is_same = true;
   auto* const engines = dynamic_cast<EngineTarget*>(&pass.target());
   for (std::size_t i = 0; engines && i < static_cast<std::size_t>(spec.engines); ++i) {
@@ -50,6 +64,10 @@ void ask_for_gradients(const CaseSpec& spec, Pass& pass) {
   }
   pass.target().record("gradients asked for twice are the same",
                        Tensor::of({is_same ? 1.0 : 0.0}, {1}));
+  for (std::size_t i = 0; is_known && i < static_cast<std::size_t>(spec.engines); ++i)
+    for (const FullTensor& gradient : gradients_of(pass, i))
+      pass.target().record("gradient " + engine_prefix(i) + gradient.name,
+                           Tensor::of(gradient.values, gradient.sizes, DType::float32));
 }
 
 }  // namespace zeroproof::train

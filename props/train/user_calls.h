@@ -17,7 +17,8 @@ bool skips_here(const MicroSpec& micro, Pass& pass);
 // Whether this rank does not read what others read past their layers.
 bool leaves_unread(const MicroSpec& micro, Pass& pass);
 
-// Asks each engine for its gradients, twice: the second answer is the first.
-void ask_for_gradients(const CaseSpec& spec, Pass& pass);
+// Asks each engine for its gradients, twice: the second answer is the first. `is_known`: they are
+// what this rank's backwards have added up, which is recorded.
+void ask_for_gradients(const CaseSpec& spec, Pass& pass, bool is_known);
 
 }  // namespace zeroproof::train

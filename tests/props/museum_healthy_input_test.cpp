@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
             "micros":[{},{"idle_forward":1,"gathers":1,"idles_first":1}]})",
         R"({"ranks":2,"stage":3,"precision":2,"reads":1,"watches":1,"layers":[{},{"is_raw":1,
             "is_watched":1}],"calls":[{},{"layer":1}],
-            "micros":[{"interrupt":8,"interrupt_at":1},{}]})",
+            "micros":[{"interrupt":11,"interrupt_at":1},{}]})",
         R"({"ranks":2,"stage":3,"precision":3,"layers":[{"has_bias":1},{"is_raw":1}],
             "calls":[{},{"layer":1}],"micros":[{"gathers":10},{"gathers":10}]})",
         R"({"stage":3,"precision":3,"has_grad_scaler":1,"layers":[{}],"calls":[{}],

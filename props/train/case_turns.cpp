@@ -1,0 +1,419 @@
+#include "props/train/case_turns.h"
+
+#include <algorithm>
+
+#include "props/train/case_additions.h"
+
+namespace zeroproof::train {
+namespace {
+
+constexpr std::uint64_t kTurnStream = 0x7475726e73ULL;
+constexpr std::uint64_t kRateStream = 0x7261746573ULL;
+
+bool is_fp16(const CaseSpec& spec) {
+  return static_cast<Precision>(spec.precision) == Precision::fp16;
+}
+
+Interrupt interrupt_of(const MicroSpec& micro) {
+  return static_cast<Interrupt>(micro.interrupt);
+}
+
+void set_interrupt(CaseSpec& spec, Draws& draws, Interrupt interrupt) {
+  for (MicroSpec& micro : spec.micros) {
+    micro.interrupt = micro.interrupt_at = 0;
+    if (draws.one_in(2)) continue;
+    micro.interrupt = static_cast<int>(interrupt);
+    micro.interrupt_at = some_call(spec, draws);
+  }
+}
+
+// Every module by itself: no checkpoint, nothing that is read past its layer.
+void make_plain(CaseSpec& spec) {
+  spec.engines = spec.heads = 1;
+  spec.is_tiled = spec.tile_wrap = spec.container = spec.experts = spec.leaf_by = 0;
+  spec.reads = spec.reads_late = spec.registers = spec.holds = spec.returns = 0;
+  for (CallSpec& call : spec.calls) call.wrap = 0;
+}
+
+void take_two_engines(CaseSpec& spec) {
+  make_plain(spec);
+  spec.engines = 2;
+  spec.is_manual = spec.granularity = spec.skips_frames = 0;
+  spec.stage = std::max(spec.stage, 1);
+}
+
+void take_two_heads(CaseSpec& spec) {
+  spec.heads = 2;
+  spec.engines = 1;
+  spec.is_tiled = spec.tile_wrap = 0;
+  if (spec.calls.size() < 2) spec.calls.push_back(spec.calls.front());
+  for (std::size_t i = spec.calls.size() - 2; i < spec.calls.size(); ++i) spec.calls[i].wrap = 0;
+}
+
+void list_frozen(CaseSpec& spec, Draws& draws) {
+  spec.groups = draws.between(2, 3);
+  spec.lists_frozen = 1;
+  for (LayerSpec& layer : spec.layers)
+    if (draws.one_in(3)) layer.is_frozen = 1 - layer.is_weight_frozen;
+  if (draws.one_in(2)) load_away(spec.micros.front(), draws);
+}
+
+void take_turns(CaseSpec& spec, Draws& draws) {
+  take_two_engines(spec);
+  spec.takes_turns = 1;
+  spec.is_manual = draws.flag(3);
+  spec.input_grad = draws.flag(2);
+  for (CallSpec& call : spec.calls) call.wrap = draws.one_in(2) ? draws.below(3) : 0;
+  for (MicroSpec& micro : spec.micros) micro.interrupt = micro.interrupt_at = micro.keeps = 0;
+  if (spec.is_manual == 0 && draws.one_in(3)) set_interrupt(spec, draws, Interrupt::fails);
+}
+
+void fail_joined(CaseSpec& spec, Draws& draws) {
+  take_two_engines(spec);
+  set_interrupt(spec, draws, Interrupt::joined);
+}
+
+void run_ahead(CaseSpec& spec, Draws& draws) {
+  if (spec.accumulation == 1) {
+    spec.accumulation = 2;
+    spec.micros.insert(spec.micros.end(), spec.micros.begin(), spec.micros.end());
+  }
+  if (spec.stage > 0) spec.is_manual = draws.flag(2);
+  for (std::size_t i = 0; i < spec.micros.size(); ++i)
+    if (!is_first(spec, i + 1) && !draws.one_in(3))
+      spec.micros[i].outstanding = static_cast<int>(Outstanding::ahead);
+}
+
+void interleave(CaseSpec& spec, Draws& draws) {
+  take_two_heads(spec);
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(3)) continue;
+    micro.losses = 0;
+    micro.outstanding = static_cast<int>(Outstanding::interleaved);
+  }
+}
+
+void abort_inside(CaseSpec& spec, Draws& draws) {
+  for (std::size_t i = 0; i < spec.micros.size(); ++i) {
+    MicroSpec& micro = spec.micros[i];
+    if (draws.one_in(3)) continue;
+    const bool can_wait = spec.stage <= 1 && !is_first(spec, i + 1);
+    if (micro.block == 0 || micro.block == 3) micro.block = can_wait ? 2 : 1;
+    micro.aborts = micro.aborts_on_loss = 0;
+    micro.aborts_inside = some_call(spec, draws);
+    micro.repeats = 1;
+  }
+}
+
+void ask_one_rank(CaseSpec& spec, Draws& draws) {
+  spec.ranks = 1;
+  for (MicroSpec& micro : spec.micros) {
+    micro.overflow = micro.overflow_rank = micro.skips_on = 0;
+    micro.asks = draws.flag(2);
+  }
+}
+
+void ask_in_blocks(CaseSpec& spec, Draws& draws) {
+  for (std::size_t i = 0; i < spec.micros.size(); ++i) {
+    MicroSpec& micro = spec.micros[i];
+    if (!is_first(spec, i) || draws.one_in(3)) continue;
+    micro.block = static_cast<int>(Block::coalesced);
+    micro.asks = 2;
+    micro.overflow = 0;
+  }
+}
+
+void litter(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros) micro.litters = draws.flag(2);
+}
+
+void leave_engine(CaseSpec& spec, Draws& draws) {
+  spec.is_manual = 1;
+  for (MicroSpec& micro : spec.micros)
+    if (draws.one_in(2))
+      micro = {.idle_forward = micro.idle_forward, .peeks = micro.peeks, .past_engine = 3};
+}
+
+void rescale_inside(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::fp16);
+  set_interrupt(spec, draws, Interrupt::rescale);
+}
+
+void train_inside(CaseSpec& spec, Draws& draws) {
+  spec.is_manual = 0;
+  set_interrupt(spec, draws, Interrupt::own);
+}
+
+void rescale_behind_abort(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::fp16);
+  spec.is_dynamic = spec.scaling = 0;
+  for (std::size_t i = 0; i < spec.micros.size(); ++i) {
+    MicroSpec& micro = spec.micros[i];
+    if (!is_first(spec, i) || draws.one_in(3)) continue;
+    micro.aborts = some_call(spec, draws);
+    micro.is_uncleared = 1;
+    micro.clears = 0;
+    micro.rescales = 2;
+  }
+}
+
+// --- what is there, and too rarely drawn ------------------------------------------------------
+
+void transform(CaseSpec& spec, Draws& draws) {
+  make_plain(spec);
+  spec.precision = static_cast<int>(Precision::float32);
+  for (MicroSpec& micro : spec.micros) {
+    micro.overflow = micro.lost_overflow = 0;
+    if (draws.one_in(2)) micro.idle_forward = 3;
+  }
+}
+
+void tile_plain_stage(CaseSpec& spec, Draws& draws) {
+  make_plain(spec);
+  spec.stage = spec.is_manual = spec.is_offloaded = spec.offloads_params = 0;
+  spec.is_tiled = 1;
+  spec.tile_wrap = draws.below(3);
+  for (MicroSpec& micro : spec.micros)
+    micro = {.repeats = micro.repeats, .gathers = micro.gathers, .peeks = micro.peeks};
+}
+
+void renew_engines(CaseSpec& spec, Draws& draws) {
+  spec.engines = 1;
+  for (std::size_t i = 0; i < spec.micros.size(); ++i) {
+    MicroSpec& micro = spec.micros[i];
+    micro.creates = micro.registers = micro.rescales = 0;
+    if (!is_first(spec, i) || draws.one_in(3)) continue;
+    load_away(micro, draws);
+    micro.renews = 1;
+  }
+}
+
+void step_behind_lost_loss(CaseSpec& spec, Draws& draws) {
+  spec.engines = 1;
+  spec.is_tiled = spec.tile_wrap = spec.skips_frames = 0;
+  set_interrupt(spec, draws, Interrupt::step);
+  for (MicroSpec& micro : spec.micros) {
+    micro.aborts = 0;
+    micro.aborts_on_loss = 1;
+    micro.is_uncleared = draws.flag(2);
+  }
+}
+
+// A good step between two overflows, or none.
+void overflow_often(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::fp16);
+  spec.is_dynamic = 1;
+  spec.owns_scale = 0;
+  spec.scaling = draws.between(2, 3);
+  const auto window = static_cast<std::size_t>(spec.accumulation);
+  spec.micros.assign(4 * window, MicroSpec());
+  for (const std::size_t which : {0, draws.between(1, 2)})
+    spec.micros[which * window] = {.overflow = some_call(spec, draws),
+                                   .overflow_rank = draws.below(spec.ranks)};
+}
+
+void step_in_blocks(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros)
+    if (draws.one_in(2)) micro.misuse = static_cast<int>(Misuse::step_in_block);
+}
+
+// A nested backward adds to what has come, where gradients stay as they are.
+void scatter_nested(CaseSpec& spec, Draws& draws) {
+  spec.is_scattered = 1;
+  spec.stage = draws.between(1, 2);
+  spec.is_manual = spec.is_tiled = spec.tile_wrap = 0;
+  spec.input_grad = 1;
+  spec.calls.insert(spec.calls.begin(), spec.calls.front());
+  spec.calls.front().wrap = static_cast<int>(Wrap::reentrant);
+  if (draws.one_in(2)) spec.bucket = draws.between(1, 4);
+  for (MicroSpec& micro : spec.micros) micro.creates = draws.flag(2);
+}
+
+void link_all(CaseSpec& spec, Draws& draws) {
+  spec.stage = 3;
+  spec.input_grad = 1;
+  spec.prefetch = draws.of({0, 4, 40});
+  for (LayerSpec& layer : spec.layers) layer.is_linked = 1 - layer.is_raw;
+}
+
+void keep_first_losses(CaseSpec& spec, Draws& draws) {
+  spec.stage = 3;
+  spec.ranks = std::max(spec.ranks, 2);
+  spec.skips_frames = spec.granularity = 0;
+  take_two_heads(spec);
+  for (MicroSpec& micro : spec.micros) {
+    micro.keeps = 2;
+    micro.losses = draws.one_in(3) ? 0 : 1;
+  }
+}
+
+// Room for all of it, and not for what earlier graphs have had.
+void keep_bounded(CaseSpec& spec, Draws& draws) {
+  spec.stage = 3;
+  spec.ranks = std::max(spec.ranks, 2);
+  spec.skips_frames = spec.granularity = spec.reuse = spec.prefetch = 0;
+  make_plain(spec);
+  take_two_heads(spec);
+  int elements = 1;
+  for (const LayerSpec& layer : spec.layers) elements += layer.elements();
+  spec.live = draws.between(2, 3) * elements;
+  if (spec.accumulation < 4) {
+    spec.accumulation = 4;
+    spec.micros.resize(8, spec.micros.back());
+  }
+  for (MicroSpec& micro : spec.micros) micro = {.peeks = micro.peeks, .keeps = 1};
+}
+
+CaseSpec with_rates(const CaseSpec& spec, std::uint64_t seed) {
+  constexpr Addition kRates[] = {{8, transform},         {8, tile_plain_stage},
+                                 {5, renew_engines},     {8, step_behind_lost_loss},
+                                 {8, overflow_often},    {6, step_in_blocks},
+                                 {6, scatter_nested},    {6, link_all},
+                                 {8, keep_first_losses}, {8, keep_bounded}};
+  Draws draws(seed ^ kRateStream);
+  return draws.one_in(4) ? with_each(spec, kRates, draws) : spec;
+}
+
+// --- what can be ------------------------------------------------------------------------------
+
+bool is_trained(const CaseSpec& spec, const CallSpec& call) {
+  const LayerSpec& layer = spec.layers[static_cast<std::size_t>(call.layer)];
+  return layer.is_frozen == 0 && layer.outputs > 0;
+}
+
+bool is_plain_call(const CaseSpec& spec, const MicroSpec& micro, std::size_t call) {
+  return spec.calls[call].wrap == 0 && micro.skips != static_cast<int>(call) + 1 &&
+         is_trained(spec, spec.calls[call]);
+}
+
+// Behind it the backward has brought some layer's whole gradient, which a hook has told of.
+bool has_gradient_before(const CaseSpec& spec, const MicroSpec& micro) {
+  if (spec.stage == 0 || (spec.stage == 1 && spec.is_scattered != 0 && spec.has_overlap == 0))
+    return false;
+  if (spec.heads > 1 || spec.reads + spec.returns + spec.granularity != 0 ||
+      micro.has_bypass + micro.outstanding != 0)
+    return false;
+  for (std::size_t i = static_cast<std::size_t>(micro.interrupt_at); i < spec.calls.size(); ++i)
+    if (is_plain_call(spec, micro, i) && !is_shared(spec, spec.calls[i])) return true;
+  return false;
+}
+
+std::string turn_interrupt_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  switch (interrupt_of(micro)) {
+    case Interrupt::rescale:
+      return is_fp16(spec) && has_gradient_before(spec, micro) ? ""
+                                                               : "a loss scale that may change";
+    case Interrupt::own:
+      return spec.stage < 3 && spec.is_manual + spec.is_unmanaged == 0 &&
+                     micro.by_hand + micro.creates + micro.keeps + micro.wrapped == 0
+                 ? ""
+                 : "a backward inside another of the same engine";
+    case Interrupt::joined:
+      return spec.takes_turns == 0 && spec.stage < 3 ? "" : "a loss that is not joined";
+    default:
+      return {};
+  }
+}
+
+std::string inside_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  if (micro.aborts_inside < 0 || micro.aborts_inside > static_cast<int>(spec.calls.size()) ||
+      !is_flag(micro.litters))
+    return "a number out of range";
+  const bool is_late = static_cast<Misuse>(micro.misuse) == Misuse::late_loss_scale;
+  if (micro.litters != 0 && (spec.stage == 3 || spec.has_floor != 0 || is_late))
+    return "a gradient that nobody may set";
+  const auto block = static_cast<Block>(micro.block);
+  const bool has_block = block == Block::coalesced || block == Block::no_sync;
+  // A step right behind it would be one with an aborted backward.
+  const bool is_simple = has_block && micro.repeats != 0 && spec.is_tiled == 0 &&
+                         spec.has_floor == 0 &&
+                         micro.aborts + micro.aborts_on_loss + micro.interrupt + micro.wrapped +
+                                 micro.creates + micro.skips_on ==
+                             0;
+  return micro.aborts_inside == 0 || is_simple ? "" : "a backward that fails in no block";
+}
+
+std::string question_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_first_micro) {
+  if (micro.asks == 2 && (static_cast<Block>(micro.block) != Block::coalesced || !is_first_micro ||
+                          (micro.aborts + micro.aborts_on_loss != 0 && micro.is_uncleared != 0) ||
+                          micro.is_undivided + micro.overflow + micro.lost_overflow != 0))
+    return "sums that nobody knows";
+  if (micro.rescales != 2) return {};
+  const bool is_right = micro.aborts > 0 && micro.aborts <= static_cast<int>(spec.calls.size()) &&
+                        is_plain_call(spec, micro, static_cast<std::size_t>(micro.aborts) - 1) &&
+                        micro.is_uncleared != 0 && micro.clears + micro.wrapped == 0 &&
+                        spec.heads == 1 && spec.engines == 1 && is_first_micro;
+  return is_right ? "" : "a loss scale that a window has";
+}
+
+// Where the next micro-batch's forward is one that can come earlier.
+std::string ahead_problem(const CaseSpec& spec, std::size_t i) {
+  if (!is_ahead(spec.micros[i])) return {};
+  if (is_first(spec, i + 1) || spec.is_tiled + spec.skips_frames != 0)
+    return "a forward ahead of its window";
+  const MicroSpec& next = spec.micros[i + 1];
+  const bool is_right = next.wrapped + next.interrupt + next.registers + next.rehooks +
+                                next.aborts + next.aborts_on_loss + next.clears + next.throws ==
+                            0 &&
+                        next.past_engine != 3 && next.gathers <= 1;
+  return is_right ? "" : "a forward that comes when its turn is";
+}
+
+std::string outside_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  if (static_cast<Outstanding>(micro.outstanding) == Outstanding::interleaved &&
+      (spec.heads != 2 || micro.losses + micro.wrapped != 0))
+    return "nothing to interleave";
+  const MicroSpec plain = {.idle_forward = micro.idle_forward,
+                           .gathers = micro.gathers,
+                           .restores = micro.restores,
+                           .peeks = micro.peeks,
+                           .past_engine = 3,
+                           .asks = micro.asks};
+  // Open: stage 1 with overlap takes it by what the last window's end was, and reduces it early. No
+  // forward begins what the rule of a dynamic loss scale (P58) counts.
+  const bool is_simple =
+      micro == plain && spec.is_dynamic == 0 && (spec.stage != 1 || spec.has_overlap == 0);
+  return micro.past_engine != 3 || is_simple ? "" : "more than a backward past the engine";
+}
+
+}  // namespace
+
+CaseSpec with_turns(const CaseSpec& spec, std::uint64_t seed) {
+  constexpr Addition kTurns[] = {{4, list_frozen},         {4, take_turns},     {5, fail_joined},
+                                 {4, run_ahead},           {4, interleave},     {4, abort_inside},
+                                 {4, ask_one_rank},        {4, ask_in_blocks},  {5, litter},
+                                 {5, leave_engine},        {4, rescale_inside}, {4, train_inside},
+                                 {5, rescale_behind_abort}};
+  const CaseSpec often = with_rates(spec, seed);
+  Draws draws(seed ^ kTurnStream);
+  return draws.one_in(3) ? with_each(often, kTurns, draws) : often;
+}
+
+std::string turn_problem(const CaseSpec& spec) {
+  if (!is_flag(spec.lists_frozen) || !is_flag(spec.takes_turns)) return "a number out of range";
+  if (spec.lists_frozen != 0 && spec.groups == 1) return "no groups that could list it";
+  if (spec.takes_turns != 0 && (spec.engines != 2 || spec.is_unmanaged + spec.is_tiled != 0))
+    return "nobody to take turns with";
+  for (std::size_t i = 0; i < spec.micros.size(); ++i) {
+    const MicroSpec& micro = spec.micros[i];
+    if (spec.takes_turns != 0 && micro.keeps != 0) return "graphs of two engines in turns";
+    for (const std::string& problem :
+         {turn_interrupt_problem(spec, micro), inside_problem(spec, micro),
+          question_problem(spec, micro, is_first(spec, i)), ahead_problem(spec, i),
+          outside_problem(spec, micro)})
+      if (!problem.empty()) return problem;
+  }
+  return {};
+}
+
+bool knows_gradients(const CaseSpec& spec) {
+  const auto is_wide = [](const MicroSpec& micro) {
+    return micro.is_undivided + micro.overflow + micro.lost_overflow != 0;
+  };
+  const auto has_block = [](const MicroSpec& micro) { return micro.block != 0; };
+  return spec.ranks == 1 && spec.is_unmanaged == 0 &&
+         (spec.stage >= 2 || std::ranges::none_of(spec.micros, has_block)) &&
+         std::ranges::none_of(spec.micros, is_wide);
+}
+
+}  // namespace zeroproof::train
