@@ -15,24 +15,24 @@ INSTANTIATE_TEST_SUITE_P(Damaged, KeptCase,
                          testing::Values(R"({"ranks":2,"stage":3,"accumulation":4,"layers":[{}],
             "calls":[{}],"micros":[{"restores":5,"damages":1},{"restores":5,"damages":44},
             {"restores":5,"damages":31},{"restores":5,"damages":18}]})",
-                                         R"({"ranks":2,"stage":1,"accumulation":3,"layers":[{}],
+                                         R"({"ranks":2,"stage":1,"accumulation":4,"layers":[{}],
             "calls":[{}],"micros":[{"restores":5,"damages":5},{"restores":5,"damages":6},
-            {"restores":5,"damages":19}]})"));
+            {"restores":5,"damages":19},{}]})"));
 
 // Of other groups, steps, shapes, names.
 INSTANTIATE_TEST_SUITE_P(Misfit, KeptCase,
-                         testing::Values(R"({"ranks":2,"stage":2,"accumulation":3,"groups":2,
+                         testing::Values(R"({"ranks":2,"stage":2,"accumulation":4,"groups":2,
             "layers":[{},{},{}],"calls":[{},{"layer":1},{"layer":2}],
-            "micros":[{"restores":7},{"restores":7,"damages":1},{"restores":7,"damages":2}]})",
-                                         R"({"stage":1,"accumulation":3,"layers":[{}],"calls":[{}],
+            "micros":[{"restores":7},{"restores":7,"damages":1},{"restores":7,"damages":2},{}]})",
+                                         R"({"stage":1,"accumulation":4,"layers":[{}],"calls":[{}],
             "micros":[{"restores":7,"damages":3},{"restores":7,"damages":4},
-            {"restores":7,"damages":5}]})"));
+            {"restores":7,"damages":5},{}]})"));
 
 // Files that fail on one rank, and what a save that was cut short left.
 INSTANTIATE_TEST_SUITE_P(Failing, KeptCase,
-                         testing::Values(R"({"ranks":2,"stage":3,"accumulation":3,"layers":[{}],
+                         testing::Values(R"({"ranks":2,"stage":3,"accumulation":4,"layers":[{}],
             "calls":[{}],"micros":[{"restores":8},{"restores":8,"damages":25},
-            {"restores":4,"damages":1}]})",
+            {"restores":4,"damages":1},{}]})",
                                          R"({"ranks":2,"stage":1,"accumulation":2,"engines":2,
             "layers":[{}],"calls":[{}],
             "micros":[{"restores":9,"damages":5},{"restores":9}]})"));
