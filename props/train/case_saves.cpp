@@ -16,8 +16,8 @@ constexpr std::array kWrongScales = {0.0, -2.0, std::numeric_limits<double>::inf
 void draw_refusals(CaseSpec& spec, Draws& draws) {
   for (MicroSpec& micro : spec.micros) {
     if (draws.one_in(2)) continue;
-    const int kind = draws.below(4);
-    micro.restores = static_cast<int>(kind == 0 ? Restores::damaged : Restores::missing) + kind;
+    micro.restores =
+        draws.between(static_cast<int>(Restores::saved), static_cast<int>(Restores::unreadable));
     micro.damages = draws.below(kDamages);
   }
 }

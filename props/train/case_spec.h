@@ -61,7 +61,7 @@ enum class Restores : std::uint8_t {
   window,     // saved, the whole window trained for nothing, and loaded
   unstepped,  // the same without its last step: the gradients are cleared
   tagged,     // the same, and what it led to is saved before the earlier one is loaded
-  saved,      // alone
+  saved,      // alone; or behind one that was cut short
   damaged,    // saved, and a load of it is refused for a damaged file
   missing,    // a load of nothing is refused
   misfit,     // saved as an engine with other parameters or groups would, which is refused
@@ -182,7 +182,8 @@ struct MicroSpec {
   int lost_overflow = 0;   // fp16: k: as `overflow`, in the window that it loads away alone
   int renews = 0;          // 1: what it loads is loaded by an engine that was made for it
   int by_hand = 0;         // 1: its backwards are manual, whatever the others are
-  int damages = 0;         // which file is damaged and how, what does not fit, which call fails
+  int damages = 0;         // which file is damaged and how, what does not fit, which call fails;
+                           // of a save alone: one before was cut short
   int misscales = 0;       // k: before a window: a loss scale that none may be, the k-th
   int idles_first = 0;     // 1: what `idle_forward` 1 says comes before what `gathers` does
   int unread_on = 0;       // k: rank k - 1 alone does what `unread` says

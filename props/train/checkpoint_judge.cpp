@@ -12,6 +12,8 @@
 namespace zeroproof::train {
 namespace {
 
+constexpr const char* kHalfParameter = "/zero/half";
+
 using Groups = std::vector<std::set<std::string>>;
 
 // What is trained, in turns to the groups; none stays empty.
@@ -78,7 +80,16 @@ bool has_one_of(FileSystem& files, const std::string& folder, const std::string&
          }) == 1;
 }
 
-bool has_leftovers(FileSystem& files, const std::string& folder) {
+void leave_half(FileSystem& files, const std::string& folder) {
+  const std::string half = folder + "/" + std::string(kSavingFolder) + kHalfParameter;
+  (void)files.make_folders(half);
+  (void)write_synced(files, half + "/fp32.tensor", "half");
+  (void)write_synced(files, folder + "/" + std::string(kLatestFile) + ".1.tmp", "half");
+}
+
+bool has_leftovers(FileSystem& files, const std::string& folder, const std::string& tag) {
+  const auto newest = find_checkpoint(files, folder, tag);
+  if (newest && files.exists(*newest + kHalfParameter)) return true;
   const std::string pointer = std::string(kLatestFile) + ".";
   const auto entries = files.list(folder).value_or(std::vector<std::string>{});
   return std::ranges::any_of(entries, [&](const std::string& entry) {

@@ -28,9 +28,11 @@ bool is_state_of(const TrainingState& state, const Engine& engine, std::size_t g
 // Every bit of it; `scaler`: of the loss scaler, too.
 bool is_same_state(const TrainingState& a, const TrainingState& b, bool has_same_scaler);
 
-// Whether the folder has one checkpoint of that tag (empty: of the latest one's), and nothing
-// that no save finished.
+// Whether the folder has one checkpoint of that tag (empty: of the latest one's).
 bool has_one_of(FileSystem& files, const std::string& folder, const std::string& tag);
-bool has_leftovers(FileSystem& files, const std::string& folder);
+// What a save leaves that is cut short; and whether something of one is there, or in the newest
+// checkpoint of that tag.
+void leave_half(FileSystem& files, const std::string& folder);
+bool has_leftovers(FileSystem& files, const std::string& folder, const std::string& tag);
 
 }  // namespace zeroproof::train

@@ -31,8 +31,13 @@ FileSystem& CheckpointUse::kept() const {
   return *pass_.scenario().files;
 }
 
+// Of the other ranks nobody compares records.
 void CheckpointUse::note(CheckpointFault fault, bool is_there) {
-  if (is_there) faults_ |= static_cast<int>(fault);
+  if (!is_there) return;
+  faults_ |= static_cast<int>(fault);
+  if (!is_first_rank())
+    throw std::runtime_error("fault " + std::to_string(static_cast<int>(fault)) +
+                             " of checkpoints on rank " + std::to_string(engines_.rank()));
 }
 
 void CheckpointUse::for_all(const Call& call) const {
@@ -58,7 +63,7 @@ void CheckpointUse::judge_save(const Engine& engine, const std::string& folder,
   const std::size_t groups = pass_.scenario().parameter_groups;
   note(CheckpointFault::unlike, saved && !is_state_of(*saved, engine, groups));
   note(CheckpointFault::left_behind,
-       !has_one_of(kept(), folder, tag) || has_leftovers(kept(), folder));
+       !has_one_of(kept(), folder, tag) || has_leftovers(kept(), folder, tag));
 }
 
 void CheckpointUse::load(const std::string& tag) {
@@ -108,12 +113,15 @@ bool CheckpointUse::is_load_refused(const std::string& tag, const std::string& s
   for_all([&](Engine& engine, const std::string& folder) {
     is_refused = is_refused && !load(engine, folder + suffix, tag);
   });
+  note(CheckpointFault::not_refused, !is_refused);
   return is_refused;
 }
 
 bool CheckpointUse::try_out(const MicroSpec& micro) {
   const auto restores = static_cast<Restores>(micro.restores);
   if (restores == Restores::missing) return is_load_refused(kTag, "-none");
+  if (restores == Restores::saved && micro.damages != 0 && is_first_rank())
+    for_all([&](Engine&, const std::string& folder) { leave_half(kept(), folder); });
   save(kTag);
   switch (restores) {
     case Restores::damaged:
@@ -158,11 +166,12 @@ bool CheckpointUse::try_full_disk(int number) {
     const int calls = std::max(1, files_.writes() - kFolderWrites);
     if (is_first_rank()) files_.fail_write(1 + number / 2 % calls, number % 2 != 0);
     is_refused = !engine.save_checkpoint(folder, {.tag = kTag, .files = &files_}) && is_refused;
+    note(CheckpointFault::not_refused, !is_refused);
     files_.heal();
     if (!is_first_rank()) return;
     const auto after = load_checkpoint(kept(), folder, {.tag = kTag});
     note(CheckpointFault::incomplete, !before || !after || !is_same_state(*before, *after, true));
-    note(CheckpointFault::left_behind, has_leftovers(kept(), folder));
+    note(CheckpointFault::left_behind, has_leftovers(kept(), folder, kTag));
   });
   return is_refused;
 }
