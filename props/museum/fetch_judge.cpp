@@ -55,7 +55,7 @@ bool follows_any_order(const CaseSpec& spec) {
   const auto leaves = [](const train::MicroSpec& micro) {
     return has_abort(micro) || is_refused_late(micro) || micro.throws != 0 ||
            micro.has_bypass + micro.past_engine != 0 || micro.looks != 0 ||
-           micro.idle_forward == 3 || micro.registers != 0 || micro.idles_first != 0 ||
+           micro.idle_forward >= 3 || micro.registers != 0 || micro.idles_first != 0 ||
            gathers_while_running(micro);
   };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.engines == 1 && spec.is_tiled == 0 &&
@@ -78,7 +78,7 @@ std::int64_t judged_reuse(const CaseSpec& spec) {
 bool retains_graphs(const CaseSpec& spec) {
   // One that fails, wherever, may have freed any part of a graph.
   const auto is_plain = [](const train::MicroSpec& micro) {
-    return micro.outstanding == 0 && micro.idle_forward != 3 && !has_abort(micro) &&
+    return micro.outstanding == 0 && micro.idle_forward < 3 && !has_abort(micro) &&
            micro.interrupt == 0 && micro.has_bypass + micro.past_engine == 0 &&
            micro.gathers == 0 && micro.looks == 0;
   };

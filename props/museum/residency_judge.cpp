@@ -17,7 +17,7 @@ bool runs_once(const CaseSpec& spec) {
   const auto is_used_again = [&](const train::CallSpec& call) { return is_shared(spec, call); };
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || has_abort(micro) || micro.throws != 0 ||
-           micro.has_bypass + micro.past_engine != 0 || micro.idle_forward == 3 ||
+           micro.has_bypass + micro.past_engine != 0 || micro.idle_forward >= 3 ||
            micro.overflow + micro.lost_overflow != 0 || micro.registers != 0 ||
            gathers_while_running(micro);
   };
@@ -34,7 +34,7 @@ bool runs_in_order(const CaseSpec& spec) {
 bool uses_own_weights(const CaseSpec& spec) {
   const auto leaves = [](const train::MicroSpec& micro) {
     return micro.outstanding != 0 || has_abort(micro) || micro.throws != 0 ||
-           micro.idle_forward == 3 || micro.looks != 0 || micro.misuse != 0 ||
+           micro.idle_forward >= 3 || micro.looks != 0 || micro.misuse != 0 ||
            micro.registers != 0 || gathers_while_running(micro);
   };
   // Two backwards of a module that overlap are one to this judge.

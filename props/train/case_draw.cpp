@@ -281,7 +281,7 @@ void settle(CaseSpec& spec) {
     if (spec.is_tiled != 0) micro.idle_forward = micro.throws = 0;
     if (micro.block == 0) micro.is_broken = 0;
     if (spec.is_tiled != 0 && micro.block == 3) micro.block = 1;
-    if (micro.idle_forward == 3 && !is_plain) micro.idle_forward = 1;
+    if (micro.idle_forward >= 3 && !is_plain) micro.idle_forward = 1;
     const bool checks =
         spec.precision == 2 || (spec.precision == 1 && (spec.stage == 1 || spec.stage == 2));
     if (!checks || spec.is_unchecked != 0) micro.overflow = 0;
@@ -318,7 +318,7 @@ void settle_structure(CaseSpec& spec) {
   for (MicroSpec& micro : spec.micros)
     if (is_autocast) micro.gathers = 0;
   for (MicroSpec& micro : spec.micros) {
-    if (micro.idle_forward == 3 && (spec.experts != 0 || spec.reads != 0)) micro.idle_forward = 1;
+    if (micro.idle_forward >= 3 && (spec.experts != 0 || spec.reads != 0)) micro.idle_forward = 1;
     if (spec.heads == 1) micro.losses = 0;
     if (spec.experts == 0 || spec.stage != 3) micro.rehooks = 0;
   }

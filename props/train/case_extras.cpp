@@ -73,7 +73,7 @@ void return_weight(CaseSpec& spec, int layer) {
     micro.overflow = micro.has_bypass = 0;
     micro.skips = std::min(micro.skips, calls);
     micro.aborts = std::min(micro.aborts, calls);
-    if (micro.idle_forward == 3) micro.idle_forward = 1;
+    if (micro.idle_forward >= 3) micro.idle_forward = 1;
   }
 }
 

@@ -71,7 +71,7 @@ void outdate(CaseSpec& spec, Draws& draws) {
 
 void read_apart(CaseSpec& spec, Draws& draws) {
   spec.stage = 3;
-  spec.registers = 1;
+  spec.registers = spec.input_grad = 1;
   spec.reads_late = spec.watches = 0;
   spec.bucket = CaseSpec::kManyElements;
   if (spec.reads == 0) spec.reads = some_layer(spec, draws);
@@ -80,6 +80,11 @@ void read_apart(CaseSpec& spec, Draws& draws) {
     micro.unread = 1;
     micro.unread_on = draws.between(1, spec.ranks);
   }
+}
+
+void differentiate_examples(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros)
+    if (draws.one_in(2)) micro.idle_forward = 4;
 }
 
 void look_rounded(CaseSpec& spec, Draws& draws) {
@@ -121,11 +126,12 @@ std::string outdate_problem(const CaseSpec& spec, const MicroSpec& micro) {
 std::string read_apart_problem(const CaseSpec& spec, const MicroSpec& micro) {
   if (micro.unread_on < 0 || micro.unread_on > spec.ranks) return "a number out of range";
   if (micro.unread_on == 0) return {};
-  // Each rank has some gradient for it.
+  // Each rank has some gradient for it, and the same modules in its backward.
   const auto has_gradient = [&](const CallSpec& call) {
     return call.layer == spec.reads - 1 && call.wrap == 0;
   };
-  const bool is_simple = spec.heads == 1 && micro.skips == 0 && !has_abort(micro);
+  const bool is_simple =
+      spec.heads == 1 && spec.input_grad != 0 && micro.skips == 0 && !has_abort(micro);
   const bool is_right = is_simple && std::ranges::any_of(spec.calls, has_gradient) &&
                         micro.unread != 0 && spec.registers != 0 && spec.reads_late == 0 &&
                         spec.watches == 0 && spec.stage == 3 &&
@@ -145,8 +151,10 @@ std::string context_problem(const CaseSpec& spec, const MicroSpec& micro) {
     return "a forward that a context cannot have";
   if (static_cast<Interrupt>(micro.interrupt) != Interrupt::changes) return {};
   if (is_autocast) return "autocast gathers weights rounded";
-  // What PyTorch's own linear() has saved is the storage that was changed.
-  return spec.stage != 3 || spec.plain_linear == 0 ? "" : "a change that is undone elsewhere";
+  // What PyTorch's own linear() or a recompute has saved is the storage that was changed.
+  return spec.stage != 3 || (spec.plain_linear == 0 && !has_checkpoints(spec))
+             ? ""
+             : "a change that is undone elsewhere";
 }
 
 bool watches_inputs(const CaseSpec& spec) {
@@ -158,10 +166,17 @@ bool watches_inputs(const CaseSpec& spec) {
 }  // namespace
 
 CaseSpec with_inputs(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kInputs[] = {
-      {2, watch},      {3, watch_uses},         {3, give_more},    {3, reshape_inputs},
-      {4, idle_first}, {4, run_in_contexts},    {4, look_rounded}, {4, outdate},
-      {4, read_apart}, {4, change_in_backwards}};
+  constexpr Addition kInputs[] = {{2, watch},
+                                  {3, watch_uses},
+                                  {3, give_more},
+                                  {3, reshape_inputs},
+                                  {4, idle_first},
+                                  {4, run_in_contexts},
+                                  {4, look_rounded},
+                                  {4, outdate},
+                                  {4, read_apart},
+                                  {4, change_in_backwards},
+                                  {3, differentiate_examples}};
   Draws draws(seed ^ kInputStream);
   return draws.one_in(3) ? with_each(spec, kInputs, draws) : spec;
 }
@@ -183,7 +198,7 @@ std::string input_problem(const CaseSpec& spec) {
   for (const LayerSpec& layer : spec.layers)
     if (std::string problem = layer_input_problem(layer); !problem.empty()) return problem;
   // Of tiles each has its own; a transform has no part for the user's Function.
-  const auto transforms = [](const MicroSpec& micro) { return micro.idle_forward == 3; };
+  const auto transforms = [](const MicroSpec& micro) { return micro.idle_forward >= 3; };
   if (watches_inputs(spec) && (spec.is_tiled != 0 || std::ranges::any_of(spec.micros, transforms)))
     return "gradients that nobody can watch";
   for (const MicroSpec& micro : spec.micros) {

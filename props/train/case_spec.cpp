@@ -202,13 +202,13 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
     return "a head that is skipped";
   if (micro.aborts == calls && spec.is_tiled != 0) return "a tile that throws inside forward";
   const auto block = static_cast<Block>(micro.block);
-  if (micro.block < 0 || micro.block > 3 || micro.idle_forward < 0 || micro.idle_forward > 3)
+  if (micro.block < 0 || micro.block > 3 || micro.idle_forward < 0 || micro.idle_forward > 4)
     return "a number out of range";
   const bool is_coalesced = block == Block::coalesced || block == Block::coalesced_backwards;
   if (block == Block::coalesced_backwards && spec.is_tiled != 0)
     return "tiles that ran before the block";
   if (micro.is_broken != 0 && block == Block::none) return "no block that could throw";
-  if (micro.idle_forward == 3 && !can_transform(spec)) return "a transform of what has none";
+  if (micro.idle_forward >= 3 && !can_transform(spec)) return "a transform of what has none";
   if (is_coalesced && (spec.stage == 0 || spec.is_unmanaged != 0)) return "nothing to coalesce";
   if (block == Block::no_sync && (spec.stage > 1 || (spec.is_unmanaged == 0 && is_boundary)))
     return "no_sync where gradients are reduced";
@@ -429,7 +429,7 @@ std::string return_problem(const CaseSpec& spec) {
   const auto is_called = [&](const CallSpec& call) { return call.layer == spec.returns - 1; };
   const auto is_wrapped = [&](const CallSpec& call) { return is_called(call) && call.wrap != 0; };
   const auto leaves = [](const MicroSpec& micro) {
-    return micro.has_bypass != 0 || micro.overflow != 0 || micro.idle_forward == 3;
+    return micro.has_bypass != 0 || micro.overflow != 0 || micro.idle_forward >= 3;
   };
   if (layer.is_raw == 0 || layer.outputs == 0 ||
       std::ranges::count_if(spec.calls, is_called) != 1 ||
@@ -458,7 +458,7 @@ std::string option_problem(const CaseSpec& spec) {
 std::string structure_problem(const CaseSpec& spec) {
   const bool is_simple = spec.engines == 1 && spec.is_tiled == 0;
   if (spec.skips_frames != 0 && !can_skip_frames(spec)) return "frames that cannot be skipped";
-  const auto transforms = [](const MicroSpec& micro) { return micro.idle_forward == 3; };
+  const auto transforms = [](const MicroSpec& micro) { return micro.idle_forward >= 3; };
   const bool has_transform = std::ranges::any_of(spec.micros, transforms);
   if (!is_flag(spec.experts)) return "a number out of range";
   if (spec.experts != 0 && (!is_simple || has_transform || spec.input_grad == 0))

@@ -136,7 +136,8 @@ struct MicroSpec {
   int outstanding = 0;   // Outstanding: a second forward before both backwards, or one of both
   int repeats = 0;       // 1: forward and backward once more before the step
   int block = 0;         // Block around all backwards
-  int idle_forward = 0;  // before: 1: without gradients, 2: its graph is dropped, 3: func.grad
+  int idle_forward = 0;  // before: 1: without gradients, 2: its graph is dropped, 3: func.grad, 4:
+                         // func.vmap of it, and it of func.vmap
   int aborts = 0;        // k: a backward before throws at call k - 1; then zero_grad
   int is_undivided = 0;  // scale_wrt_gas off
   int has_bypass = 0;    // Bypass

@@ -257,7 +257,7 @@ class GeneratedWindow {
     if (micro.abandons != 0) abandon_forward(micro);
     if (micro.idle_forward == 1 && micro.idles_first == 0) idle(micro);
     if (micro.idle_forward == 2) forward(micro);
-    if (micro.idle_forward == 3) transform(micro);
+    if (micro.idle_forward >= 3) transform(micro);
     if (micro.throws != 0) throw_one(micro);
     if (micro.outdates != 0) {
       outdate_one();
@@ -336,8 +336,27 @@ class GeneratedWindow {
     const func::Function loss = [&](const TensorList& inputs) {
       return TensorList{pass_.target().forward(0, inputs).at(0)};
     };
-    const TensorList grads = func::grad(pass_.autograd(), loss, {-1})(pass_.next_inputs());
+    const TensorList inputs = pass_.next_inputs();
+    if (micro.idle_forward == 4) return transform_examples(loss, inputs);
+    const TensorList grads = func::grad(pass_.autograd(), loss, {-1})(inputs);
     pass_.target().record("func/grad", grads.at(0));
+  }
+
+  // Two factors: the gradient of each one's loss, and of the sum of a batch's losses.
+  void transform_examples(const func::Function& loss, const TensorList& inputs) {
+    Autograd& ag = pass_.autograd();
+    const Tensor& c = inputs.at(1);
+    const Tensor examples = stack(ag, {c, mul(ag, c, 2.0)}, 0);
+    const auto with = [&](const func::Function& f) -> func::Function {
+      return [&inputs, f](const TensorList& one) { return f({inputs.at(0), one.at(0)}); };
+    };
+    const func::Function of_each = func::vmap(ag, with(func::grad(ag, loss, {-1})));
+    pass_.target().record("func/vmap", of_each({examples}).at(0));
+    const func::Function losses = func::vmap(ag, with(loss));
+    const func::Function total = [&](const TensorList& batch) {
+      return TensorList{sum(ag, losses(batch).at(0))};
+    };
+    pass_.target().record("func/grad", func::grad(ag, total)({examples}).at(0));
   }
 
   void throw_one(const MicroSpec& micro) {

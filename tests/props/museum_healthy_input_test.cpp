@@ -64,10 +64,19 @@ INSTANTIATE_TEST_SUITE_P(
         R"({"ranks":2,"stage":3,"precision":2,"accumulation":2,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"outdates":1},{},{},{"outdates":1}]})"));
 
+// Gradients of examples, and of a batch of them.
+INSTANTIATE_TEST_SUITE_P(
+    Examples, HealthyInput,
+    testing::Values(
+        R"({"ranks":2,"stage":3,"input_grad":1,"layers":[{"is_linked":1,"has_bias":1,
+            "dimensions":3},{"is_raw":1,"has_two_inputs":1}],"calls":[{},{"layer":1}],
+            "micros":[{"idle_forward":4},{"idle_forward":4}]})"));
+
 // One rank alone does not read what another module's forward has registered.
-INSTANTIATE_TEST_SUITE_P(ReadApart, HealthyInput,
-                         testing::Values(
-                             R"({"ranks":2,"stage":3,"reads":1,"registers":1,"layers":[{},{}],
+INSTANTIATE_TEST_SUITE_P(
+    ReadApart, HealthyInput,
+    testing::Values(
+        R"({"ranks":2,"stage":3,"input_grad":1,"reads":2,"registers":1,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"unread":1,"unread_on":1},
             {"unread":1,"unread_on":2},{}]})"));
 
