@@ -10,8 +10,7 @@ namespace zeroproof::train {
 // In every third case, from a stream of its own and as far as it fits: forwards and backwards in
 // other turns. Engines that take turns, forwards ahead of a step, heads whose backwards interleave,
 // backwards that fail or run inside others, micro-batches past the engine; what is asked of
-// gradients, said of loss scales and listed in parameter groups meanwhile. And what earlier draws
-// have too rarely.
+// gradients, said of loss scales and listed in parameter groups meanwhile. Behind with_rates().
 CaseSpec with_turns(const CaseSpec& spec, std::uint64_t seed);
 
 // Why a case cannot be so; empty: it can.

@@ -25,7 +25,8 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     InTurns, HealthyTurn,
     testing::Values(
-        R"({"ranks":2,"stage":2,"engines":2,"takes_turns":1,"accumulation":2,"input_grad":1,"layers":[{},{}],
+        R"({"ranks":2,"stage":2,"engines":2,"takes_turns":1,"accumulation":2,"input_grad":1,
+            "layers":[{},{}],
             "calls":[{},{"layer":1,"wrap":1}],"micros":[{},{}]})",
         R"({"stage":3,"engines":2,"takes_turns":1,"precision":2,"layers":[{}],
             "calls":[{}],"micros":[{},{"interrupt":7,"interrupt_at":1}]})",
@@ -55,10 +56,11 @@ INSTANTIATE_TEST_SUITE_P(InsideBlock, HealthyTurn,
 INSTANTIATE_TEST_SUITE_P(
     PastEngine, HealthyTurn,
     testing::Values(R"({"ranks":2,"stage":3,"accumulation":2,"is_manual":1,"layers":[{},{}],
-            "calls":[{},{"layer":1}],"micros":[{},{"past_engine":3},{"past_engine":3},{"idle_forward":1}]})",
+            "calls":[{},{"layer":1}],
+            "micros":[{},{"past_engine":3},{"past_engine":3},{"idle_forward":1}]})",
                     R"({"ranks":2,"stage":2,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"interrupt":9,"interrupt_at":1}]})",
-                    R"({"ranks":2,"stage":1,"is_scattered":1,"layers":[{}],
+                    R"({"ranks":2,"layers":[{}],
             "calls":[{}],"micros":[{"litters":1},{}]})"));
 
 // Another loss scale inside a backward, and behind one that came to nothing.
