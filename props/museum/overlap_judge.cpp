@@ -18,7 +18,7 @@ constexpr StreamId kGathers{static_cast<std::int32_t>(StreamRole::all_gather)};
 // well.
 constexpr std::int64_t kAheadMax = 16;
 // And so many all-gathers of modules that the computation waits for.
-constexpr std::size_t kGathersMax = 8;
+constexpr std::size_t kGathersMax = 12;
 // An all-gather is copied in, travels, and is copied out: that are two parts of its stream's work.
 constexpr std::int64_t kPartsOfGather = 2;
 
@@ -34,12 +34,22 @@ bool has_two_buffers(const train::CaseSpec& spec) {
          std::ranges::none_of(spec.micros, train::has_abort);
 }
 
+// Contexts of the user and reads past a module gather as well, and wait for nothing on the host.
+bool gathers_for_modules(const train::CaseSpec& spec) {
+  const auto gathers = [](const train::MicroSpec& micro) {
+    return micro.gathers + micro.looks + micro.has_bypass + micro.past_engine != 0 ||
+           micro.interrupt != 0 || micro.idle_forward == 3;
+  };
+  return spec.stage == 3 && spec.skips_frames == 0 && spec.reads + spec.returns == 0 &&
+         std::ranges::none_of(spec.micros, gathers);
+}
+
 }  // namespace
 
 OverlapJudge::OverlapJudge(const train::CaseSpec& spec)
     : is_judged_(has_two_buffers(spec)),
       is_host_judged_(spec.stage == 3),
-      is_gather_judged_(spec.stage == 3 && spec.skips_frames == 0),
+      is_gather_judged_(gathers_for_modules(spec)),
       ahead_max_(kAheadMax * spec.engines),
       gathers_max_(kGathersMax * static_cast<std::size_t>(spec.engines)) {}
 

@@ -21,10 +21,14 @@ INSTANTIATE_TEST_SUITE_P(Assembled, HealthyGathers,
                          testing::Values(R"({"stage":3,"layers":[{}],"calls":[{}],
                              "micros":[{},{}]})"));
 
-// Without module hooks the host waits for no gather.
-INSTANTIATE_TEST_SUITE_P(Fallback, HealthyGathers, testing::Values(R"({"stage":3,"skips_frames":1,
-            "layers":[{"has_bias":1},{}],"calls":[{},{"layer":1}],
-            "micros":[{"repeats":1,"clears":1}]})"));
+// The host waits for the gathers of modules alone, not for those of a user or without hooks.
+INSTANTIATE_TEST_SUITE_P(
+    OfOthers, HealthyGathers,
+    testing::Values(R"({"stage":3,"skips_frames":1,"layers":[{"has_bias":1},{}],
+            "calls":[{},{"layer":1}],"micros":[{"repeats":1,"clears":1},{"repeats":1}]})",
+                    R"({"stage":3,"accumulation":4,"layers":[{}],"calls":[{}],
+            "micros":[{"looks":1},{"looks":1},{"has_bypass":2,"looks":1},
+                      {"has_bypass":2,"looks":1}]})"));
 
 // A user's context gave up what persists, and an operation of the backward gathers it for itself.
 INSTANTIATE_TEST_SUITE_P(Persistent, HealthyGathers,
