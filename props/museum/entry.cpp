@@ -66,7 +66,7 @@ void plant(const Entry* entry, train::TrainCell& cell) {
   ZP_CHECK(quirks.has_value(), "an entry names quirks that exist: " + std::string(entry->id));
   cell.quirks = *quirks;
   cell.policy = entry->policy;
-  cell.api = entry->api;
+  if (entry->api != train::AutogradApi::full) cell.api = entry->api;
   cell.plant = &entry->plant;
 }
 

@@ -16,17 +16,20 @@ constexpr const char* kHalfParameter = "/zero/half";
 
 using Groups = std::vector<std::set<std::string>>;
 
-// What is trained, in turns to the groups; none stays empty.
-Groups groups_of(const nn::Module& module, std::size_t groups) {
+// What the user lists, in turns to the groups, and of that what is trained; the last is not empty.
+Groups groups_of(const nn::Module& module, const CaseSpec& spec) {
+  const auto groups = static_cast<std::size_t>(spec.groups);
   Groups names(groups);
   TensorList known;
   for (const nn::NamedParameter& named : module.named_parameters()) {
     const auto is_same = [&](const Tensor& tensor) { return tensor.is_same(named.tensor); };
-    if (!named.tensor.requires_grad() || std::ranges::any_of(known, is_same)) continue;
-    names[known.size() % groups].insert(named.name);
+    const bool is_trained = named.tensor.requires_grad();
+    if (!is_trained && spec.lists_frozen == 0) continue;
+    if (std::ranges::any_of(known, is_same)) continue;
+    if (is_trained) names[known.size() % groups].insert(named.name);
     known.push_back(named.tensor);
   }
-  std::erase_if(names, [](const auto& group) { return group.empty(); });
+  while (!names.empty() && names.back().empty()) names.pop_back();
   return names;
 }
 
@@ -45,7 +48,7 @@ bool is_same(const std::vector<FullTensor>& a, const std::vector<FullTensor>& b)
 
 }  // namespace
 
-bool is_state_of(const TrainingState& state, const Engine& engine, std::size_t groups) {
+bool is_state_of(const TrainingState& state, const Engine& engine, const CaseSpec& spec) {
   Groups saved;
   for (const ParameterGroup& group : state.groups) {
     const auto rate = group.hyper_parameters.find("lr");
@@ -58,7 +61,7 @@ bool is_state_of(const TrainingState& state, const Engine& engine, std::size_t g
                                   .global_steps = engine.global_steps(),
                                   .skipped_steps = engine.skipped_steps(),
                                   .global_samples = engine.global_samples()};
-  return saved == groups_of(engine.module(), groups) && state.counters == counters &&
+  return saved == groups_of(engine.module(), spec) && state.counters == counters &&
          state.loss_scaler.scale == engine.loss_scale();
 }
 

@@ -6,6 +6,7 @@
 #include "engine/checkpoint/training_state.h"
 #include "engine/engine.h"
 #include "engine/files/file_system.h"
+#include "props/train/case_spec.h"
 
 namespace zeroproof::train {
 
@@ -22,8 +23,8 @@ enum class CheckpointFault : std::uint8_t {
   not_refused = 128
 };
 
-// Whether the state says what the engine is; its parameters, which are trained in so many groups.
-bool is_state_of(const TrainingState& state, const Engine& engine, std::size_t groups);
+// Whether the state says what the engine of the case is, and which parameters each group trains.
+bool is_state_of(const TrainingState& state, const Engine& engine, const CaseSpec& spec);
 
 // Every bit of it; `scaler`: of the loss scaler, too.
 bool is_same_state(const TrainingState& a, const TrainingState& b, bool has_same_scaler);

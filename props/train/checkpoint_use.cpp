@@ -60,8 +60,7 @@ void CheckpointUse::judge_save(const Engine& engine, const std::string& folder,
                                const std::string& tag) {
   const auto saved = load_checkpoint(kept(), folder, {.tag = tag});
   note(CheckpointFault::incomplete, !saved);
-  const std::size_t groups = pass_.scenario().parameter_groups;
-  note(CheckpointFault::unlike, saved && !is_state_of(*saved, engine, groups));
+  note(CheckpointFault::unlike, saved && !is_state_of(*saved, engine, spec_));
   note(CheckpointFault::left_behind,
        !has_one_of(kept(), folder, tag) || has_leftovers(kept(), folder, tag));
 }
