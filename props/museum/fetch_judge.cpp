@@ -53,7 +53,8 @@ bool follows_any_order(const CaseSpec& spec) {
   // A bypass is one more use of its layer; a transform has a backward of its own. What throws
   // leaves the order in its middle.
   const auto leaves = [](const train::MicroSpec& micro) {
-    return has_abort(micro) || is_refused_late(micro) || micro.throws != 0 ||
+    const bool has_turns = micro.outstanding > static_cast<int>(train::Outstanding::summed);
+    return has_abort(micro) || is_refused_late(micro) || micro.throws != 0 || has_turns ||
            micro.has_bypass + micro.past_engine != 0 || micro.looks != 0 ||
            micro.idle_forward >= 3 || micro.registers != 0 || micro.idles_first != 0 ||
            gathers_while_running(micro);

@@ -133,7 +133,8 @@ ResidencyJudge::ResidencyJudge(const CaseSpec& spec, const NameTable& names)
                          std::ranges::none_of(spec.micros, train::gathers_while_running)),
       judges_recomputed_(gives_all_back_ && runs_once(spec) && has_checkpoints(spec) &&
                          spec.returns == 0 && ends_every_backward(spec, true)),
-      judges_abandoned_(has_sole_users(spec)) {}
+      judges_abandoned_(has_sole_users(spec)),
+      runs_in_contexts_(std::ranges::any_of(spec.micros, train::gathers_while_running)) {}
 
 void ResidencyJudge::on_event(const HookEvent& event) {
   if (spec_.stage != 3 || spec_.skips_frames != 0) return;
@@ -216,7 +217,8 @@ void ResidencyJudge::see_call(const HookEvent& event) {
   const bool is_named =
       method == "engine.forward" || method == "engine.zero_grad" || method == "engine.step";
   const bool begins = is_named && event.graph_task.is_none();
-  if (begins && has_failed_) judge_all_given_back("after a backward that failed");
+  if (begins && has_failed_ && !runs_in_contexts_)
+    judge_all_given_back("after a backward that failed");
   if (begins) has_failed_ = false;
   if (begins) backwards_.clear();
 }

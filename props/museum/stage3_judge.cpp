@@ -69,7 +69,8 @@ std::string_view without_engine(std::string_view name) {
 Stage3Judge::Stage3Judge(const CaseSpec& spec, const NameTable& names)
     : spec_(spec),
       names_(names),
-      judges_order_(repeats_one_pass(spec)),
+      judges_order_(repeats_one_pass(spec) &&
+                    std::ranges::none_of(spec.micros, train::gathers_while_running)),
       judges_owners_(enters_every_module(spec)),
       tiled_layer_(layer_of_tiles(spec)),
       idle_(idle_layers(spec)) {}

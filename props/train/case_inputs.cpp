@@ -65,8 +65,16 @@ void idle_first(CaseSpec& spec, Draws& draws) {
 }
 
 void outdate(CaseSpec& spec, Draws& draws) {
-  for (MicroSpec& micro : spec.micros)
-    if (draws.one_in(2)) micro.outdates = 1;
+  spec.stage = 3;
+  spec.plain_linear = spec.is_manual = spec.skips_frames = spec.granularity = 0;
+  spec.reads = spec.reads_late = spec.registers = spec.returns = spec.experts = 0;
+  for (CallSpec& call : spec.calls) call.wrap = call.is_joined = 0;
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(2)) continue;
+    micro.outdates = 1;
+    micro.aborts = micro.aborts_on_loss = micro.aborts_inside = 0;
+    micro.by_hand = micro.wrapped = 0;
+  }
 }
 
 void read_apart(CaseSpec& spec, Draws& draws) {
@@ -116,7 +124,13 @@ std::string outdate_problem(const CaseSpec& spec, const MicroSpec& micro) {
                         spec.is_manual == 0 && spec.has_grad_scaler == 0 &&
                         spec.reads + spec.returns == 0 && !has_checkpoints(spec) &&
                         static_cast<Precision>(spec.precision) != Precision::autocast;
-  const bool is_alone = micro.aborts + micro.aborts_on_loss + micro.by_hand + micro.wrapped == 0;
+  const auto runs_ahead = [](const MicroSpec& it) {
+    return static_cast<Outstanding>(it.outstanding) == Outstanding::ahead;
+  };
+  const bool is_alone =
+      micro.aborts + micro.aborts_on_loss + micro.aborts_inside + micro.by_hand + micro.wrapped ==
+          0 &&
+      std::ranges::none_of(spec.micros, runs_ahead);
   return spec.stage == 3 && spec.plain_linear == 0 && is_plain && is_alone &&
                  std::ranges::any_of(spec.calls, keeps_weight)
              ? ""

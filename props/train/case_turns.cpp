@@ -162,7 +162,7 @@ std::string turn_interrupt_problem(const CaseSpec& spec, const MicroSpec& micro)
       return is_fp16(spec) && has_gradient_before(spec, micro) ? ""
                                                                : "a loss scale that may change";
     case Interrupt::own:
-      return spec.stage < 3 && spec.is_manual + spec.is_unmanaged == 0 &&
+      return spec.stage < 3 && spec.is_manual + spec.is_unmanaged == 0 && !has_checkpoints(spec) &&
                      micro.by_hand + micro.creates + micro.keeps + micro.wrapped == 0
                  ? ""
                  : "a backward inside another of the same engine";
@@ -254,7 +254,9 @@ std::string turn_problem(const CaseSpec& spec) {
     return "nobody to take turns with";
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const MicroSpec& micro = spec.micros[i];
-    if (spec.takes_turns != 0 && micro.keeps != 0) return "graphs of two engines in turns";
+    // Open: stage 3 tells twice of a parameter without elements that it is given up.
+    if (spec.takes_turns != 0 && micro.keeps + micro.block != 0)
+      return "graphs of two engines in turns";
     for (const std::string& problem :
          {turn_interrupt_problem(spec, micro), inside_problem(spec, micro),
           question_problem(spec, micro, is_first(spec, i)), ahead_problem(spec, i),
