@@ -94,7 +94,7 @@ bool Engine::Core::needs_scaler() const {
 // What is in the window already has to be unscaled by the scale that it got.
 Result<void> Engine::Core::override_loss_scale(double loss_scale) {
   const bool is_other = loss_scale != context.loss_scaler.scale();
-  const bool is_inside = is_running() || !tasks_.empty();
+  const bool is_inside = is_running() || (!tasks_.empty() && !context.departs("Z70"_bug));
   if (is_other && (is_inside || has_scaled_gradients_ || has_unreduced_gradients_))
     return fail(ErrorCode::usage, "override_loss_scale(" + std::to_string(loss_scale) +
                                       ") in the middle of a window: it has gradients scaled by " +

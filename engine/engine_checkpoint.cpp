@@ -98,6 +98,9 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
               .skipped_steps = loaded->counters.skipped_steps,
               .global_samples = loaded->counters.global_samples,
               .backwards = context.departs("X04"_bug) ? counters.backwards : 0};
+  if (context.departs("Z63"_bug))  // as if these ranks had taken all of its steps
+    counters.global_samples = counters.global_steps * config.train_micro_batch_size_per_gpu *
+                              config.gradient_accumulation_steps * context.data.size();
   context.events.set_steps(counters.micro_steps, counters.global_steps);
   return {};
 }

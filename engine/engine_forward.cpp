@@ -62,7 +62,8 @@ TensorList Engine::Core::run_module(const TensorList& inputs) {
   const AutocastSetting outer = autograd.local().autocast.on(device.type());
   std::optional<Autocast> region;
   const bool is_shut_out = outer.is_enabled && !context.departs("X10"_bug);
-  if (config.torch_autocast.enabled || is_shut_out)
+  const bool is_left_wide = context.departs("Z64"_bug) && !autograd.is_grad_enabled();
+  if ((config.torch_autocast.enabled && !is_left_wide) || is_shut_out)
     region.emplace(autograd, device.type(), autocast_of(context, outer));
   struct Inside {
     Core& core;

@@ -91,6 +91,7 @@ void Engine::Core::zero_grad() {
   if (std::exchange(has_unreduced_gradients_, false)) context.events.mark("gradients_abandoned");
   const Events::Call call(context.events, "engine.zero_grad");
   if (!context.departs("X07"_bug)) has_scaled_gradients_ = false;
+  if (context.departs("Z61"_bug)) is_scale_called_ = false;  // a new window begins
   optimizer->zero_grad();
 }
 

@@ -98,6 +98,7 @@ class Saver {
     }
     if (auto synced = sync_folder(folder_); !synced) return synced;
     const std::string latest = fmt::format("{}/{}", folder_, kLatestFile);
+    if (options_.planted == "Z69"_bug) remove_older(name);  // room first
     const bool is_known = options_.planted == "Z51"_bug && name.generation > 1;
     if (!is_known) written = write_file_atomically(files_, latest, latest_text(folder_name(name)));
     if (written) remove_older(name);

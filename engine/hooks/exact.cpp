@@ -124,7 +124,7 @@ class ExactPolicy final : public HookPolicy {
     pending_epilogues_ = 0;
     if (has_unreduced_work_) {
       forget_work();
-      host.abandon_gradients();
+      if (departure_ != "Z67"_bug) host.abandon_gradients();
     }
   }
 

@@ -92,6 +92,7 @@ StepOutcome FlatOptimizer::step() {
                                              .squares = [this] { return squares(); }});
   if (plan.outcome.is_applied) update_parameters(plan.divisor);
   if (!plan.outcome.is_applied && context_.departs("Y16"_bug)) count_replayed_step();
+  if (!plan.outcome.is_applied && context_.departs("Z68"_bug)) gather_parameters();
   drop_gradients();
   return plan.outcome;
 }

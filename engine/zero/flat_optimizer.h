@@ -69,6 +69,7 @@ class FlatOptimizer : public ZeroOptimizer {
   std::vector<Slot> slots_;     // by ParamId
   std::int64_t collected_ = 0;  // backwards; for B22 of the catalogue alone
   TensorList accumulated_;      // by ParamId: local sums that are not reduced yet
+  mutable Tensor whole_;        // for Z66 of the planted faults alone
 };
 
 }  // namespace zeroproof

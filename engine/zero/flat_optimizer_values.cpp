@@ -17,6 +17,7 @@ std::vector<double> FlatOptimizer::whole(const FlatGroup& group, const Tensor& s
   const Tensor all = memory.allocate(group.partition().elements(), slice.dtype());
   ProcessGroup& ranks = context_.data.group();
   ranks.wait(ranks.all_gather(stream, Span::of(all), Span::of(own)), stream);
+  if (context_.departs("Z66"_bug)) whole_ = all;  // for the next call
   return context_.kernels().read(stream, Span::of(all));
 }
 

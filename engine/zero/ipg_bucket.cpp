@@ -142,7 +142,8 @@ void IpgBucket::clear() {
     for (const Tensor& oversized : oversized_) context_.reduction().record_use(oversized);
   for (const Entry& entry : entries()) place_of(*entry.parameter) = -1;
   entry_count_ = 0;
-  oversized_.clear();
+  const bool is_kept = context_.departs("Z65"_bug) && is_contiguous_;  // as the buffers are
+  if (!is_kept) oversized_.clear();
   producers_.clear();
   elements_ = 0;
 }

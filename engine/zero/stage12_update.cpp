@@ -54,8 +54,9 @@ void Stage12Optimizer::update_parameters(const GradientDivisor& divisor) {
 void Stage12Optimizer::update_in_parts(FlatGroup& group, const GradientDivisor& divisor) {
   const Span gradient = step_gradient(group);
   const std::int64_t elements = group.own().elements;
-  const std::int64_t most =
-      std::max<std::int64_t>(context_.config.allgather_bucket_size / context_.data.size(), 1);
+  const std::int64_t unit = context_.departs("Z62"_bug) ? item_bytes(group.flat().dtype()) : 1;
+  const std::int64_t most = std::max<std::int64_t>(
+      context_.config.allgather_bucket_size / (context_.data.size() * unit), 1);
   group.begin_update();
   for (std::int64_t begin = 0; begin < elements; begin += most) {
     const FlatRange part{begin, std::min(most, elements - begin)};

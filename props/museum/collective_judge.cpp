@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kFallback = "engine.buffered_allreduce_fallback";
 constexpr std::string_view kAverage = "z12.average_tensor";
 constexpr std::string_view kStep = "z12.step";
+constexpr std::int64_t kAlignment = 2;  // elements of one slice
 
 bool has_one_dtype(const train::CaseSpec& spec) {
   return spec.engines == 1 &&
@@ -30,10 +31,20 @@ bool sends_to_owners(const train::CaseSpec& spec) {
   return spec.reduces_to_owners != 0 && spec.reduces_whole == 0;
 }
 
+// As many as a step needs, where every part of each slice is sent by its owner.
+std::int64_t gathers_max(const train::CaseSpec& spec) {
+  if (spec.experts != 0) return INT64_MAX;
+  std::int64_t elements = 0;
+  for (const train::LayerSpec& layer : spec.layers) elements += layer.elements();
+  const std::int64_t slices = elements / spec.ranks + kAlignment * spec.groups;
+  const std::int64_t part = std::max(spec.gather_bucket / spec.ranks, 1);
+  return spec.ranks * (slices / part + spec.groups);
+}
+
 }  // namespace
 
 CollectiveJudge::CollectiveJudge(const train::CaseSpec& spec, const NameTable& names)
-    : spec_(spec), names_(names) {
+    : spec_(spec), names_(names), gathers_max_(gathers_max(spec)) {
   const auto config = train::cell_of(spec).config;
   wire_item_bytes_ = item_bytes(config->communication_dtype());
   model_item_bytes_ = item_bytes(config->model_dtype());
@@ -79,6 +90,9 @@ void CollectiveJudge::close() {
   const Call call = calls_.back();
   calls_.pop_back();
   const std::string_view method = names_.text(call.name);
+  if (method == kStep && call.gathers > gathers_max_)
+    find(
+        fmt::format("a step gathered in {} pieces, and {} are enough", call.gathers, gathers_max_));
   if (method == kStep && spec_.has_overlap == 0 && call.gathers > spec_.groups)
     find(fmt::format("a step gathered {} parameter groups in {} pieces", spec_.groups,
                      call.gathers));

@@ -41,6 +41,7 @@ class CollectiveJudge final : public EventSink {
 
   const train::CaseSpec& spec_;
   const NameTable& names_;
+  std::int64_t gathers_max_;
   std::int64_t wire_item_bytes_;
   std::int64_t model_item_bytes_;
   std::string wire_;  // dtype

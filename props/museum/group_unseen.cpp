@@ -326,6 +326,58 @@ constexpr std::array kFaults = {
     Fault{"Z59", "parameters kept for a retained graph are not given back when the graph goes"},
     Fault{"Z60",
           "with offload_param alone an update stays in the masters and never reaches the slices"},
+    Fault{"Z61",
+          "zero_grad() forgets that scale() was called, as if the scaled loss belonged to the "
+          "window before"},
+    Fault{"Z62",
+          "allgather_bucket_size is taken for bytes when an overlapped gather is cut into parts, "
+          "so there are as many times more collectives as an element has bytes"},
+    Fault{"Z63",
+          "a load works out the number of samples from the steps and the ranks of now, instead of "
+          "taking the one that was saved"},
+    Fault{"Z64",
+          "the engine enters its autocast region only where a graph is recorded, so an evaluation "
+          "runs in full precision"},
+    Fault{"Z65",
+          "the bucket's list of oversized gradients is not emptied with its entries when gradients "
+          "are contiguous, so later buckets believe to have one: they are reduced parameter by "
+          "parameter, and the gradients stay in memory"},
+    Fault{"Z66",
+          "the buffer into which a getter or a save gathers whole values is kept for the next call "
+          "instead of given back"},
+    Fault{"Z67",
+          "when the epilogue of engine.backward fails, behind the graph task's end, what its hooks "
+          "have added is forgotten by the policy but not abandoned by the optimizer"},
+    Fault{"Z68",
+          "a step that is skipped for an overflow gathers the parameters all the same, though "
+          "nobody changed them"},
+    Fault{"Z69",
+          "a save under a tag that is there removes the older generation before `latest` names the "
+          "new one"},
+    Fault{"Z70",
+          "override_loss_scale() looks only for an engine.backward under way, no longer for a "
+          "backward of the user's own"},
+    Fault{"Z71",
+          "the eager fallback releases what a finished graph claimed only when no other graph is "
+          "outstanding any more"},
+    Fault{"Z72",
+          "what a retained graph keeps whole is reclaimed by any call of the module, not by the "
+          "call that holds it alone"},
+    Fault{"Z73", "full gradients read inside a coalesced block are not divided by the loss scale"},
+    Fault{"Z74",
+          "a backward that fails takes the window's earlier gradients of the parameters that it "
+          "had reduced already along"},
+    Fault{"Z75",
+          "the reuse distance is counted in the elements of this rank's slices, not in those of "
+          "the parameters that become live"},
+    Fault{"Z76", "ranks compare how many modules they recorded, and no longer which"},
+    Fault{"Z77", "the check for overlapping contexts looks at the first parameter alone"},
+    Fault{"Z78",
+          "loading a checkpoint leaves the low-precision slices as they were where a sub group's "
+          "slices lie behind one another"},
+    Fault{"Z79", "a gather of a module hook that fails leaves its parameters in flight"},
+    Fault{"Z80",
+          "a module whose forward throws is not taken from the stack, only those below it are"},
 };
 
 // Nobody has said beforehand what has to catch them.

@@ -8,16 +8,9 @@
 #include <iterator>
 
 #include "model/check.h"
-#include "props/museum/collective_judge.h"
-#include "props/museum/cost_judge.h"
-#include "props/museum/fetch_judge.h"
-#include "props/museum/gather_judge.h"
-#include "props/museum/kept_judge.h"
+#include "props/museum/event_judges.h"
 #include "props/museum/overlap_judge.h"
-#include "props/museum/record_judge.h"
-#include "props/museum/residency_judge.h"
 #include "props/museum/rest_bytes.h"
-#include "props/museum/stage3_judge.h"
 #include "props/run_properties.h"
 #include "props/train/baseline_target.h"
 #include "props/train/compare.h"
@@ -192,65 +185,6 @@ std::optional<std::string> norm_difference(const std::vector<WindowValues>& engi
   return std::nullopt;
 }
 
-// What one rank's events cost.
-class CostJudges final : public EventSink {
- public:
-  CostJudges(const CaseSpec& spec, const NameTable& names)
-      : cost_(spec, names),
-        collectives_(spec, names),
-        fetch_(spec, names),
-        record_(names),
-        residency_(spec, names),
-        gather_(spec, names),
-        stage3_(spec, names),
-        kept_(spec, names) {}
-
-  void on_event(const HookEvent& event) override {
-    cost_.on_event(event);
-    collectives_.on_event(event);
-    fetch_.on_event(event);
-    record_.on_event(event);
-    residency_.on_event(event);
-    gather_.on_event(event);
-    stage3_.on_event(event);
-    kept_.on_event(event);
-  }
-  void add_to(TrialResult& result) const {
-    for (const std::string& finding :
-         {cost_.collective_finding(), collectives_.finding(), fetch_.finding()})
-      if (!finding.empty()) add(result, "R10", finding);
-    if (!record_.finding().empty()) add(result, "R21", record_.finding());
-    if (!cost_.count_finding().empty()) add(result, "R11", cost_.count_finding());
-    if (!cost_.resident_finding().empty()) add(result, "P63", cost_.resident_finding());
-    if (!residency_.kept_finding().empty()) add(result, "R12", residency_.kept_finding());
-    if (!residency_.given_finding().empty()) add(result, "P64", residency_.given_finding());
-    add_gathers_to(result);
-  }
-
- private:
-  void add_gathers_to(TrialResult& result) const {
-    const auto add_first = [&](std::string_view number, const std::string& text) {
-      if (!text.empty()) add(result, number, text);
-    };
-    add_first("R10", gather_.collective_finding());
-    add_first("R10", stage3_.cost_finding());
-    add_first("R12", fetch_.kept_finding());
-    add_first("R12", gather_.kept_finding());
-    add_first("P64", gather_.given_finding());
-    add_first("P69", kept_.finding());
-    add_first("R13", stage3_.count_finding());
-  }
-
-  CostJudge cost_;
-  CollectiveJudge collectives_;
-  FetchJudge fetch_;
-  RecordJudge record_;
-  ResidencyJudge residency_;
-  GatherJudge gather_;
-  Stage3Judge stage3_;
-  KeptJudge kept_;
-};
-
 }  // namespace
 
 const Falsified* TrialResult::find(std::string_view numbers) const {
@@ -392,9 +326,9 @@ void Trial::add_events(const Entry* entry, Chooser& chooser, TrialResult& result
   const train::TrainCell cell = cell_with(entry);
   scenario_ = train::scenario_of(spec_);
   train::RunJudge judge(scenario_, cell);
-  std::deque<CostJudges> costs;
+  std::deque<EventJudges> judges;
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(spec_.ranks); ++rank)
-    judge.rank(rank).listen(costs.emplace_back(spec_, judge.rank(rank).names()));
+    judge.rank(rank).listen(judges.emplace_back(spec_, judge.rank(rank).names()));
   const train::CellRun run =
       train::run_ranks(scenario_, cell, {.watch = &judge, .chooser = &chooser});
   ++result.executions;
@@ -402,7 +336,9 @@ void Trial::add_events(const Entry* entry, Chooser& chooser, TrialResult& result
   judge_run(run, result);
   if (!run.findings.empty() || has_two_lives(spec_)) return;
   add_all(spec_, judge.finish(run), result);
-  for (const CostJudges& cost : costs) cost.add_to(result);
+  for (const EventJudges& one : judges)
+    one.for_each_finding(
+        [&](std::string_view number, const std::string& text) { add(result, number, text); });
 }
 
 }  // namespace zeroproof::museum

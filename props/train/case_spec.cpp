@@ -110,7 +110,7 @@ std::string shape_problem(const CaseSpec& spec) {
         micro.restores < 0 || micro.restores > static_cast<int>(Restores::unreadable) ||
         micro.gathers < 0 || micro.gathers > static_cast<int>(Gathers::looks_rounded) ||
         micro.abandons < 0 || micro.abandons > 2 || !is_flag(micro.guards) || micro.clears < 0 ||
-        micro.clears > 2 || !is_flag(micro.peeks) || micro.outstanding < 0 ||
+        micro.clears > 3 || !is_flag(micro.peeks) || micro.outstanding < 0 ||
         micro.outstanding > static_cast<int>(Outstanding::ahead))
       return "a micro-batch out of range";
   return {};
@@ -214,6 +214,10 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
     return "no_sync where gradients are reduced";
   if (micro.clears == 2 && block != Block::coalesced && block != Block::no_sync)
     return "no block to clear inside of";
+  const bool is_by_hand = spec.is_manual + micro.by_hand != 0;
+  if (micro.clears == 3 && (!is_by_hand || spec.engines > 1 || spec.is_tiled != 0 ||
+                            has_abort(micro) || micro.asks + micro.misuse != 0))
+    return "nothing to clear behind a scaled loss";
   const auto precision = static_cast<Precision>(spec.precision);
   const bool checks = precision == Precision::fp16 || spec.has_grad_scaler != 0 ||
                       (precision == Precision::bf16 && (spec.stage == 1 || spec.stage == 2));
@@ -618,7 +622,7 @@ int CaseSpec::forwards() const {
              (micro.abandons != 0 ? 1 : 0) + refused_forwards(micro) +
              (micro.past_engine == 3 ? 0 : micro.past_engine) +
              interrupting_forwards(*this, micro) +
-             (micro.clears != 0 ? 1 + (micro.outstanding != 0 ? 1 : 0) : 0);
+             (micro.clears == 1 || micro.clears == 2 ? 1 + (micro.outstanding != 0 ? 1 : 0) : 0);
     if (takes_turns != 0) count += count - before;
     most = std::max(most, count + needs_all + has_floor);
   }

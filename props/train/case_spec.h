@@ -154,7 +154,8 @@ struct MicroSpec {
   int abandons = 0;        // with skipped frames: 1: a forward before whose graph is given up; 2:
                            // what `gathers` says is before that, and not before the forward
   int guards = 0;          // with skipped frames: 1: guards read the weights before
-  int clears = 0;          // 1: before: trained for nothing, and zero_grad; 2: inside its block
+  int clears = 0;          // 1: before: trained for nothing, and zero_grad; 2: inside its block;
+                           // 3: between scaling and differentiating its loss
   int peeks = 0;           // 1: behind it the user reads masters and optimizer state
   int past_engine = 0;     // 1: behind it: a manual backward that no output of the engine is in
                            // 2: of a loss that a reentrant checkpoint makes

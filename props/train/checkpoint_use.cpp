@@ -169,7 +169,9 @@ bool CheckpointUse::try_full_disk(int number) {
     files_.heal();
     if (!is_first_rank()) return;
     const auto after = load_checkpoint(kept(), folder, {.tag = kTag});
+    const auto latest = load_checkpoint(kept(), folder, {});
     note(CheckpointFault::incomplete, !before || !after || !is_same_state(*before, *after, true));
+    note(CheckpointFault::incomplete, !before || !latest || !is_same_state(*before, *latest, true));
     note(CheckpointFault::left_behind, has_leftovers(kept(), folder, kTag));
   });
   return is_refused;

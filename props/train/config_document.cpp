@@ -1,7 +1,9 @@
 #include "props/train/config_document.h"
 
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "model/check.h"
 #include "model/dtype.h"
@@ -90,6 +92,101 @@ Json optimizer_document(const OptimizerConfig& optimizer) {
   return {{"type", optimizer.type == OptimizerType::adam ? "Adam" : "AdamW"}, {"params", params}};
 }
 
+struct Refusal {
+  std::string_view begins;
+  void (*spoil)(ZeroConfig& config);
+};
+
+// With nothing that belongs to another stage.
+void set_stage(ZeroConfig& config, int stage) {
+  config = ZeroConfig();
+  config.stage = stage;
+  config.overlap_comm = false;
+}
+
+constexpr Refusal kRefusals[] = {
+    {"", [](ZeroConfig& config) { config.stage = 4; }},
+    {"", [](ZeroConfig& config) { config.gradient_accumulation_steps = 0; }},
+    {"", [](ZeroConfig& config) { config.reduce_bucket_size = -1; }},
+    {"",
+     [](ZeroConfig& config) {
+       set_stage(config, 3);
+       config.sub_group_size = 0;
+     }},
+    {"", [](ZeroConfig& config) { config.gradient_clipping = -1.0; }},
+    {"", [](ZeroConfig& config) { config.gradient_predivide_factor = 0.0; }},
+    {"E11",
+     [](ZeroConfig& config) {
+       set_stage(config, 2);
+       config.allgather_bucket_size = 7;
+     }},
+    {"E10",
+     [](ZeroConfig& config) {
+       set_stage(config, 1);
+       config.managed_gradient_accumulation = false;
+       config.overlap_comm = true;
+     }},
+    {"E24",
+     [](ZeroConfig& config) {
+       set_stage(config, 3);
+       config.gradient_allreduce_op = GradientAllreduceOp::sum;
+     }},
+    {"E14",
+     [](ZeroConfig& config) {
+       set_stage(config, 3);
+       config.gradient_predivide_factor = 2.0;
+     }},
+    {"E14",
+     [](ZeroConfig& config) {
+       set_stage(config, 2);
+       config.prescale_gradients = true;
+     }},
+    {"",
+     [](ZeroConfig& config) {
+       set_stage(config, 2);
+       config.offload_param = OffloadDevice::cpu;
+     }},
+    {"",
+     [](ZeroConfig& config) {
+       set_stage(config, 0);
+       config.offload_optimizer = OffloadDevice::cpu;
+     }},
+    {"E16",
+     [](ZeroConfig& config) {
+       set_stage(config, 1);
+       config.offload_optimizer = OffloadDevice::cpu;
+       config.optimizer.type = OptimizerType::sgd;
+     }},
+    {"", [](ZeroConfig& config) { config.fp16.enabled = config.bf16.enabled = true; }},
+    {"", [](ZeroConfig& config) { config.fp16.enabled = config.torch_autocast.enabled = true; }},
+    {"", [](ZeroConfig& config) { config.fp16.loss_scale = -1.0; }},
+    {"",
+     [](ZeroConfig& config) {
+       config.fp16.min_loss_scale = std::numeric_limits<double>::infinity();
+     }},
+    {"",
+     [](ZeroConfig& config) {
+       set_stage(config, 2);
+       config.bf16.enabled = config.bf16.optimizer_states = true;
+     }},
+    {"",
+     [](ZeroConfig& config) {
+       set_stage(config, 2);
+       config.bf16.enabled = config.bf16.master_weights_and_grads = true;
+     }},
+    {"",
+     [](ZeroConfig& config) {
+       set_stage(config, 2);
+       config.param_dtype = DType::bfloat16;
+     }},
+    {"E13",
+     [](ZeroConfig& config) {
+       set_stage(config, 2);
+       config.communication_data_type = DType::float64;
+     }},
+};
+static_assert(std::size(kRefusals) == kRefusedConfigs);
+
 }  // namespace
 
 std::string config_document(const ZeroConfig& config) {
@@ -117,106 +214,10 @@ std::string config_document(const ZeroConfig& config) {
 }
 
 RefusedConfig refused_config(const ZeroConfig& given, int number) {
-  RefusedConfig refused{given, {}};
-  ZeroConfig& config = refused.config;
-  constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  const auto set_stage = [&](int stage) {  // with nothing that belongs to another one
-    config = ZeroConfig();
-    config.stage = stage;
-    config.overlap_comm = false;
-  };
-  switch (number) {
-    case 1:
-      config.stage = 4;
-      break;
-    case 2:
-      config.gradient_accumulation_steps = 0;
-      break;
-    case 3:
-      config.reduce_bucket_size = -1;
-      break;
-    case 4:
-      set_stage(3);
-      config.sub_group_size = 0;
-      break;
-    case 5:
-      config.gradient_clipping = -1.0;
-      break;
-    case 6:
-      config.gradient_predivide_factor = 0.0;
-      break;
-    case 7:
-      set_stage(2);
-      config.allgather_bucket_size = 7;
-      refused.begins = "E11";
-      break;
-    case 8:
-      set_stage(1);
-      config.managed_gradient_accumulation = false;
-      config.overlap_comm = true;
-      refused.begins = "E10";
-      break;
-    case 9:
-      set_stage(3);
-      config.gradient_allreduce_op = GradientAllreduceOp::sum;
-      refused.begins = "E24";
-      break;
-    case 10:
-      set_stage(3);
-      config.gradient_predivide_factor = 2.0;
-      refused.begins = "E14";
-      break;
-    case 11:
-      set_stage(2);
-      config.prescale_gradients = true;
-      refused.begins = "E14";
-      break;
-    case 12:
-      set_stage(2);
-      config.offload_param = OffloadDevice::cpu;
-      break;
-    case 13:
-      set_stage(0);
-      config.offload_optimizer = OffloadDevice::cpu;
-      break;
-    case 14:
-      set_stage(1);
-      config.offload_optimizer = OffloadDevice::cpu;
-      config.optimizer.type = OptimizerType::sgd;
-      refused.begins = "E16";
-      break;
-    case 15:
-      config.fp16.enabled = config.bf16.enabled = true;
-      break;
-    case 16:
-      config.fp16.enabled = config.torch_autocast.enabled = true;
-      break;
-    case 17:
-      config.fp16.loss_scale = -1.0;
-      break;
-    case 18:
-      config.fp16.min_loss_scale = kInfinite;
-      break;
-    case 19:
-      set_stage(2);
-      config.bf16.enabled = config.bf16.optimizer_states = true;
-      break;
-    case 20:
-      set_stage(2);
-      config.bf16.enabled = config.bf16.master_weights_and_grads = true;
-      break;
-    case 21:
-      set_stage(2);
-      config.param_dtype = DType::bfloat16;
-      break;
-    case 22:
-      set_stage(2);
-      config.communication_data_type = DType::float64;
-      refused.begins = "E13";
-      break;
-    default:
-      ZP_CHECK(false, "a refused configuration of no number");
-  }
+  ZP_CHECK(number >= 1 && number <= kRefusedConfigs, "a refused configuration of no number");
+  const Refusal& refusal = kRefusals[static_cast<std::size_t>(number) - 1];
+  RefusedConfig refused{given, std::string(refusal.begins)};
+  refusal.spoil(refused.config);
   return refused;
 }
 

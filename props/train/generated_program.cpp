@@ -499,12 +499,13 @@ class GeneratedWindow {
     differentiate_manually(losses.at(0), false);
   }
 
-  void differentiate_manually(const Tensor& loss, bool retain_graph) {
+  void differentiate_manually(const Tensor& loss, bool retain_graph, bool clears = false) {
     Tensor root = loss;
     if (pass_.target().needs_scaler(0)) {
       root = pass_.target().scale(0, loss, retain_graph);
       pass_.target().record("scaled", root.detach());
     }
+    if (clears) clear_gradients();
     pass_.target().tensor_backward({root}, {}, retain_graph);
   }
 
@@ -717,7 +718,7 @@ class GeneratedWindow {
     } else if (spec_.engines == 2 && spec_.takes_turns == 0) {
       pass_.target().tensor_backward({loss}, {}, retain_graph);  // scaled already
     } else {
-      differentiate_manually(loss, retain_graph);
+      differentiate_manually(loss, retain_graph, micro.clears == 3);
     }
   }
 

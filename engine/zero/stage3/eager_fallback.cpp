@@ -78,6 +78,7 @@ void EagerFallback::end_backward() {
     report("fallback.drop", graph, claims_[graph]);
     claims_.erase(graph);
   }
+  if (context_.departs("Z71"_bug) && !claims_.empty()) return;  // the last one gives all back
   release_unclaimed();
 }
 

@@ -36,7 +36,9 @@ GatherContext::GatherContext(ZeroContext& context, ParameterGatherer& gatherer,
 void GatherContext::enter() {
   std::string overlapping;
   for (const PartitionedParameter* parameter : parameters_)
-    if (parameter->user_depth() > 0) overlapping += " " + std::to_string(parameter->id().value);
+    if (parameter->user_depth() > 0 &&
+        (!context_.departs("Z77"_bug) || parameter == parameters_.front()))
+      overlapping += " " + std::to_string(parameter->id().value);
   if (!overlapping.empty())
     throw EngineError(EngineErrorId::f6,
                       "nested contexts cannot overlap parameters; gathered already:" + overlapping);

@@ -51,6 +51,7 @@ void ParameterCoordinator::check_same_on_all_ranks(const std::vector<double>& va
     return broadcast_check(seen, what);
   }
   broadcast_check({static_cast<double>(values.size())}, what);
+  if (context_.departs("Z76"_bug) && trace_.mode() == TraceMode::record) return;
   broadcast_check(values, what);
 }
 

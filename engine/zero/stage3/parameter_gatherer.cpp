@@ -62,7 +62,9 @@ void ParameterGatherer::or_give_up(const Gather& gather, Act act) {
   try {
     act();
   } catch (...) {
-    for (PartitionedParameter* parameter : gather.parameters) parameter->give_up_gather();
+    const bool is_left = context_.departs("Z79"_bug) && gather.is_async;
+    for (PartitionedParameter* parameter : gather.parameters)
+      if (!is_left) parameter->give_up_gather();
     if (gather.flat.is_defined()) stream().record_use(gather.flat);
     for (const Tensor& whole : gather.whole) stream().record_use(whole);
     context_.compute().wait(stream());

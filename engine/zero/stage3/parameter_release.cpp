@@ -108,7 +108,8 @@ std::set<ParamId> ParameterCoordinator::releasable_by_trace(const Zero3Module& m
     const ParameterList used = is_own_alone ? modules[step]->own : modules[step]->parameters();
     for (const PartitionedParameter* parameter : used) {
       candidates.erase(parameter->id());
-      traversed += parameter->elements();
+      const bool is_of_rank = context_.departs("Z75"_bug);  // what lies here of it
+      traversed += is_of_rank ? parameter->slice_elements() : parameter->elements();
     }
   }
   return candidates;

@@ -42,7 +42,8 @@ void RetainedGraphs::reclaim(const ModuleCall& call) {
     const auto at = holders_.find(parameter->id());
     if (at == holders_.end() || !parameter->is_kept()) continue;
     const auto is_it = [&](const ModuleCall& holder) { return is_same(holder, call); };
-    if (std::ranges::any_of(at->second, is_it)) kept.push_back(parameter);
+    const bool is_anyones = departs(gatherer_, "Z72"_bug);  // the values are the same for all
+    if (is_anyones || std::ranges::any_of(at->second, is_it)) kept.push_back(parameter);
   }
   std::ranges::sort(kept, {}, [](const PartitionedParameter* p) { return p->id(); });
   gatherer_.reclaim(kept);

@@ -67,6 +67,7 @@ void SubGroup::update(Span gradient, const GradientDivisor& divisor) {
 }
 
 void SubGroup::write_back() const {
+  if (context_.departs("Z78"_bug) && slices_.is_defined()) return;  // they come with the update
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     context_.kernels().copy(context_.compute(), Span::of(parameters_[i]->slice()),
                             Span::of(master_, padded(i).begin, padded(i).elements));

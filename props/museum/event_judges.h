@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "props/museum/collective_judge.h"
+#include "props/museum/cost_judge.h"
+#include "props/museum/fetch_judge.h"
+#include "props/museum/gather_judge.h"
+#include "props/museum/kept_judge.h"
+#include "props/museum/record_judge.h"
+#include "props/museum/residency_judge.h"
+#include "props/museum/stage3_judge.h"
+
+namespace zeroproof::museum {
+
+// All that judges the events of one rank of a case: what they cost, and what stays where. Used on
+// the thread of its rank.
+class EventJudges final : public EventSink {
+ public:
+  // Both must outlive it.
+  EventJudges(const train::CaseSpec& spec, const NameTable& names);
+
+  void on_event(const HookEvent& event) override;
+
+  // With the number of its property; at the end of the record.
+  void for_each_finding(
+      const std::function<void(std::string_view number, const std::string& text)>& see) const;
+
+ private:
+  CostJudge cost_;
+  CollectiveJudge collectives_;
+  FetchJudge fetch_;
+  RecordJudge record_;
+  ResidencyJudge residency_;
+  GatherJudge gather_;
+  Stage3Judge stage3_;
+  KeptJudge kept_;
+};
+
+}  // namespace zeroproof::museum
