@@ -51,8 +51,9 @@ struct Group {
   std::string_view last;
   int faults = 20;
 };
-constexpr std::array kGroups = {Group{"U20"}, Group{"V20"}, Group{"W20"},     Group{"X20"},
-                                Group{"Y20"}, Group{"Z20"}, Group{"Z40", 18}, Group{"Z60"}, Group{"Z80"}};
+constexpr std::array kGroups = {Group{"U20"},     Group{"V20"}, Group{"W20"},
+                                Group{"X20"},     Group{"Y20"}, Group{"Z20"},
+                                Group{"Z40", 18}, Group{"Z60"}, Group{"Z80"}};
 
 TEST(MuseumFurther, Is_groups_of_twenty_beside_the_catalogue) {
   std::set<std::string_view> ids;
