@@ -44,7 +44,12 @@ std::int64_t gathers_max(const train::CaseSpec& spec) {
 }  // namespace
 
 CollectiveJudge::CollectiveJudge(const train::CaseSpec& spec, const NameTable& names)
-    : spec_(spec), names_(names), gathers_max_(gathers_max(spec)) {
+    : spec_(spec),
+      names_(names),
+      is_judged_(has_one_dtype(spec)),
+      reduces_at_boundary_(reduces_at_boundary(spec)),
+      sends_to_owners_(sends_to_owners(spec)),
+      gathers_max_(gathers_max(spec)) {
   const auto config = train::cell_of(spec).config;
   wire_item_bytes_ = item_bytes(config->communication_dtype());
   model_item_bytes_ = item_bytes(config->model_dtype());
@@ -52,7 +57,7 @@ CollectiveJudge::CollectiveJudge(const train::CaseSpec& spec, const NameTable& n
 }
 
 void CollectiveJudge::on_event(const HookEvent& event) {
-  if (!has_one_dtype(spec_)) return;
+  if (!is_judged_) return;
   switch (event.kind) {
     case EventKind::engine_call:
       return open(event);
@@ -80,7 +85,7 @@ void CollectiveJudge::open(const HookEvent& event) {
   calls_.push_back({.name = event.name});
   if (event.micro_step >= 0) micro_ = event.micro_step;
   const bool is_reduction = names_.text(event.name) == kFallback;
-  if (is_reduction && reduces_at_boundary(spec_) && spec_.is_unmanaged == 0 &&
+  if (is_reduction && reduces_at_boundary_ && spec_.is_unmanaged == 0 &&
       (micro_ + 1) % spec_.accumulation != 0)
     find(fmt::format("the gradients of micro-batch {} are reduced, which is no boundary", micro_));
 }
@@ -97,7 +102,7 @@ void CollectiveJudge::close() {
     find(fmt::format("a step gathered {} parameter groups in {} pieces", spec_.groups,
                      call.gathers));
   if (method != kAverage) return;
-  const bool is_whole = !sends_to_owners(spec_) && spec_.is_scattered == 0;
+  const bool is_whole = !sends_to_owners_ && spec_.is_scattered == 0;
   if (is_whole && flushed_ > 0 && flushed_ <= spec_.bucket && call.pieces > 1)
     find(fmt::format("a bucket of {} elements was reduced in {} pieces", flushed_, call.pieces));
   flushed_ = -1;
@@ -108,7 +113,7 @@ void CollectiveJudge::see_flush(const HookEvent& event) {
     find(
         fmt::format("a bucket travels in {}, and the wire has {}", names_.text(event.name), wire_));
   if (spec_.stage <= 2) flushed_ = event.numel;
-  if (!reduces_at_boundary(spec_)) return;
+  if (!reduces_at_boundary_) return;
   if (spec_.is_unmanaged != 0 && !is_in("engine.step"))
     find("gradients are reduced before the step that nobody manages the boundary of");
   if (spec_.is_unmanaged == 0 && (micro_ + 1) % spec_.accumulation != 0)
@@ -125,9 +130,9 @@ void CollectiveJudge::see_piece(const HookEvent& event) {
   if (flushed_ < 0) return;
   const std::string_view op = names_.text(event.name);
   const bool fits = flushed_ <= spec_.bucket && spec_.is_scattered == 0;
-  if (op == "reduce" && !sends_to_owners(spec_))
+  if (op == "reduce" && !sends_to_owners_)
     find("gradients go to their owners, and the configuration sends them to all");
-  if (op == "all_reduce" && sends_to_owners(spec_) && fits)
+  if (op == "all_reduce" && sends_to_owners_ && fits)
     find("gradients go to all, and the configuration sends them to their owners");
   if (op == "all_reduce" && fits && event.bytes != flushed_ * wire_item_bytes_)
     find(fmt::format("a bucket of {} elements travels in {} bytes, and the wire has {} each",

@@ -41,7 +41,10 @@ class CollectiveJudge final : public EventSink {
 
   const train::CaseSpec& spec_;
   const NameTable& names_;
-  std::int64_t gathers_max_;
+  bool is_judged_;
+  bool reduces_at_boundary_;
+  bool sends_to_owners_;
+  std::int64_t gathers_max_;  // pieces of what a step sends
   std::int64_t wire_item_bytes_;
   std::int64_t model_item_bytes_;
   std::string wire_;  // dtype

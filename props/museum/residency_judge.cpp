@@ -119,22 +119,24 @@ bool may_stay_whole(const CaseSpec& spec, std::string_view name) {
   return is_returned || is_persistent_parameter(spec, name);
 }
 
+bool gathers_in_middle(const CaseSpec& spec) {
+  return std::ranges::any_of(spec.micros, train::gathers_while_running);
+}
+
 ResidencyJudge::ResidencyJudge(const CaseSpec& spec, const NameTable& names)
     : spec_(spec),
       names_(names),
       gives_all_back_(spec.reuse == 0 && spec.prefetch == 0 && spec.heads == 1 &&
-                      spec.is_tiled == 0 &&
-                      std::ranges::none_of(spec.micros, train::gathers_while_running)),
+                      spec.is_tiled == 0 && !gathers_in_middle(spec)),
       is_plain_(runs_in_order(spec)),
       uses_in_modules_(gives_all_back_ && uses_own_weights(spec)),
       ends_modules_(is_plain_ && ends_every_backward(spec, false)),
       judges_failed_(fails_without_gradients(spec)),
-      judges_operations_(!reads_in_recompute(spec) &&
-                         std::ranges::none_of(spec.micros, train::gathers_while_running)),
+      judges_operations_(!reads_in_recompute(spec) && !gathers_in_middle(spec)),
       judges_recomputed_(gives_all_back_ && runs_once(spec) && has_checkpoints(spec) &&
                          spec.returns == 0 && ends_every_backward(spec, true)),
       judges_abandoned_(has_sole_users(spec)),
-      runs_in_contexts_(std::ranges::any_of(spec.micros, train::gathers_while_running)) {}
+      runs_in_contexts_(gathers_in_middle(spec)) {}
 
 void ResidencyJudge::on_event(const HookEvent& event) {
   if (spec_.stage != 3 || spec_.skips_frames != 0) return;
@@ -207,8 +209,10 @@ void ResidencyJudge::see_operation(const HookEvent& event) {
 
 void ResidencyJudge::see_call(const HookEvent& event) {
   const std::string_view method = names_.text(event.name);
-  if (method == "coord.release_backward_leftovers") judge_leftovers();
-  if (method == "coord.release_backward_leftovers") judge_recomputed();
+  if (method == "coord.release_backward_leftovers") {
+    judge_leftovers();
+    judge_recomputed();
+  }
   if (method == "z3.post_forward") is_ending_ = true;
   if (method == "engine.forward") abandoned_.clear();
   if (!method.starts_with("engine.")) return;

@@ -20,6 +20,9 @@ bool is_persistent_parameter(const train::CaseSpec& spec, std::string_view name)
 // Whether it may be whole where nothing of its engine's runs.
 bool may_stay_whole(const train::CaseSpec& spec, std::string_view name);
 
+// Whether what a user of the case gathers may be whole in the middle of what runs.
+bool gathers_in_middle(const train::CaseSpec& spec);
+
 // What one rank of stage 3 keeps whole in the middle of its passes, and where that is more than it
 // has to be (R12), or less (P64). Used on the thread of its rank.
 class ResidencyJudge final : public EventSink {

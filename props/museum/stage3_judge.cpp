@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "props/museum/residency_judge.h"
+
 namespace zeroproof::museum {
 namespace {
 
@@ -69,8 +71,7 @@ std::string_view without_engine(std::string_view name) {
 Stage3Judge::Stage3Judge(const CaseSpec& spec, const NameTable& names)
     : spec_(spec),
       names_(names),
-      judges_order_(repeats_one_pass(spec) &&
-                    std::ranges::none_of(spec.micros, train::gathers_while_running)),
+      judges_order_(repeats_one_pass(spec) && !gathers_in_middle(spec)),
       judges_owners_(enters_every_module(spec)),
       tiled_layer_(layer_of_tiles(spec)),
       idle_(idle_layers(spec)) {}

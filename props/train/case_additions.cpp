@@ -21,6 +21,19 @@ int some_layer(const CaseSpec& spec, Draws& draws) {
   return draws.between(1, static_cast<int>(spec.layers.size()));
 }
 
+void move_loss_scale(CaseSpec& spec, Draws& draws, std::size_t windows) {
+  spec.precision = static_cast<int>(Precision::fp16);
+  spec.is_dynamic = 1;
+  spec.owns_scale = 0;
+  spec.scaling = draws.between(2, 3);
+  spec.micros.assign(windows * static_cast<std::size_t>(spec.accumulation), MicroSpec());
+}
+
+void overflow_in(CaseSpec& spec, Draws& draws, std::size_t window) {
+  spec.micros[window * static_cast<std::size_t>(spec.accumulation)] = {
+      .overflow = some_call(spec, draws), .overflow_rank = draws.below(spec.ranks)};
+}
+
 bool is_first(const CaseSpec& spec, std::size_t micro) {
   return micro % static_cast<std::size_t>(spec.accumulation) == 0;
 }

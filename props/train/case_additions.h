@@ -20,6 +20,10 @@ CaseSpec with_each(const CaseSpec& spec, std::span<const Addition> additions, Dr
 int some_call(const CaseSpec& spec, Draws& draws);
 int some_layer(const CaseSpec& spec, Draws& draws);
 
+// Plain windows under a loss scale that moves and forgives, and an overflow in one of them.
+void move_loss_scale(CaseSpec& spec, Draws& draws, std::size_t windows);
+void overflow_in(CaseSpec& spec, Draws& draws, std::size_t window);
+
 // Whether a window begins with this micro-batch.
 bool is_first(const CaseSpec& spec, std::size_t micro);
 // What this micro-batch, the first of its window, trains is loaded away; it says how, or is told.

@@ -74,15 +74,8 @@ void save_tags(CaseSpec& spec, Draws&) {
 
 // The loss scale forgives the first overflow, grows, and forgives another one.
 void wait_for_growth(CaseSpec& spec, Draws& draws) {
-  spec.precision = static_cast<int>(Precision::fp16);
-  spec.is_dynamic = 1;
-  spec.owns_scale = 0;
-  spec.scaling = draws.between(2, 3);
-  const auto window = static_cast<std::size_t>(spec.accumulation);
-  spec.micros.assign(5 * window, MicroSpec());
-  for (const std::size_t which : {0, 3})
-    spec.micros[which * window] = {.overflow = some_call(spec, draws),
-                                   .overflow_rank = draws.below(spec.ranks)};
+  move_loss_scale(spec, draws, 5);
+  for (const std::size_t which : {0, 3}) overflow_in(spec, draws, which);
 }
 
 // A forward is given up behind a visit of what it has gathered.

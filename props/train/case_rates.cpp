@@ -77,15 +77,8 @@ void step_behind_lost_loss(CaseSpec& spec, Draws& draws) {
 
 // A good step between two overflows, or none.
 void overflow_often(CaseSpec& spec, Draws& draws) {
-  spec.precision = static_cast<int>(Precision::fp16);
-  spec.is_dynamic = 1;
-  spec.owns_scale = 0;
-  spec.scaling = draws.between(2, 3);
-  const auto window = static_cast<std::size_t>(spec.accumulation);
-  spec.micros.assign(4 * window, MicroSpec());
-  for (const std::size_t which : {0, draws.between(1, 2)})
-    spec.micros[which * window] = {.overflow = some_call(spec, draws),
-                                   .overflow_rank = draws.below(spec.ranks)};
+  move_loss_scale(spec, draws, 4);
+  for (const std::size_t which : {0, draws.between(1, 2)}) overflow_in(spec, draws, which);
 }
 
 void step_in_blocks(CaseSpec& spec, Draws& draws) {

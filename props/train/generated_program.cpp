@@ -174,21 +174,18 @@ class GeneratedWindow {
   void try_checkpoint(const MicroSpec& micro) {
     if (static_cast<Restores>(micro.restores) < Restores::saved) return;
     bool is_refused = true;
-    int faults = 0;
-    if (engines_) {
-      CheckpointUse checkpoints(spec_, pass_);
-      is_refused = checkpoints.try_out(micro);
-      faults = checkpoints.faults();
-    }
-    record("refused/load", {is_refused ? 1.0 : 0.0});
-    record_checkpoints(faults);
+    use_checkpoints([&](CheckpointUse& checkpoints) { is_refused = checkpoints.try_out(micro); });
   }
 
   void save_inside() {
+    use_checkpoints([](CheckpointUse& checkpoints) { checkpoints.save("kept"); });
+  }
+
+  void use_checkpoints(const std::function<void(CheckpointUse& checkpoints)>& use) {
     int faults = 0;
     if (engines_) {
       CheckpointUse checkpoints(spec_, pass_);
-      checkpoints.save("kept");
+      use(checkpoints);
       faults = checkpoints.faults();
     }
     record_checkpoints(faults);
@@ -578,9 +575,7 @@ class GeneratedWindow {
   }
 
   bool refuses_rescale() {
-    if (!engines_) return true;
-    Engine& engine = engines_->engine(0);
-    return !engine.override_loss_scale(2.0 * engine.loss_scale());
+    return !engines_ || is_refused(engines_->engine(0), spec_, Misuse::late_loss_scale, {});
   }
 
   // Nothing of it is anybody's gradient.

@@ -1,7 +1,7 @@
 // Cases in which the judges of stage 3's gathers once took what a healthy engine does for wrong.
 #include <gtest/gtest.h>
 
-#include "props/museum/hunt.h"
+#include "tests/props/healthy_case.h"
 
 namespace zeroproof::museum {
 namespace {
@@ -9,11 +9,7 @@ namespace {
 class HealthyGathers : public testing::TestWithParam<const char*> {};
 
 TEST_P(HealthyGathers, Hold) {
-  const auto spec = train::parse_case(GetParam(), "test");
-  ASSERT_TRUE(spec.has_value()) << spec.error().text;
-  for (const bool is_of_events : {false, true})
-    for (const Falsified& one : replay({*spec, is_of_events, {}}, nullptr).falsified)
-      ADD_FAILURE() << one.property->number << ": " << one.text;
+  expect_healthy(GetParam());
 }
 
 // One rank assembles from its part, which every gather reads.

@@ -1,7 +1,7 @@
 // Cases of what modules and linear functions get, and of a user's own contexts: the engine holds.
 #include <gtest/gtest.h>
 
-#include "props/museum/hunt.h"
+#include "tests/props/healthy_case.h"
 
 namespace zeroproof::museum {
 namespace {
@@ -9,13 +9,7 @@ namespace {
 class HealthyInput : public testing::TestWithParam<const char*> {};
 
 TEST_P(HealthyInput, Holds) {
-  const auto spec = train::parse_case(GetParam(), "test");
-  ASSERT_TRUE(spec.has_value()) << spec.error().text;
-  for (const bool is_of_events : {false, true}) {
-    const TrialResult result = replay({*spec, is_of_events, {}}, nullptr);
-    for (const Falsified& one : result.falsified)
-      ADD_FAILURE() << one.property->number << ": " << one.text;
-  }
+  expect_healthy(GetParam());
 }
 
 // The gradients for what linear functions get, which need the weights' values.

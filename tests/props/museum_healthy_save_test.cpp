@@ -1,5 +1,5 @@
 // Checkpoints of generated programs, as files: no judge has anything against the healthy engine.
-#include "tests/props/healthy_turn.h"
+#include "tests/props/healthy_case.h"
 
 namespace zeroproof::museum {
 namespace {

@@ -1,7 +1,7 @@
 // Cases in which the healthy engine once showed something that was wrong with it.
 #include <gtest/gtest.h>
 
-#include "props/museum/hunt.h"
+#include "tests/props/healthy_case.h"
 
 namespace zeroproof::museum {
 namespace {
@@ -9,13 +9,7 @@ namespace {
 class HealthyCase : public testing::TestWithParam<const char*> {};
 
 TEST_P(HealthyCase, Holds) {
-  const auto spec = train::parse_case(GetParam(), "test");
-  ASSERT_TRUE(spec.has_value()) << spec.error().text;
-  for (const bool is_of_events : {false, true}) {
-    const TrialResult result = replay({*spec, is_of_events, {}}, nullptr);
-    for (const Falsified& one : result.falsified)
-      ADD_FAILURE() << one.property->number << ": " << one.text;
-  }
+  expect_healthy(GetParam());
 }
 
 // A cast that autocast shares between uses is differentiated behind the release of the later one.

@@ -1,7 +1,7 @@
 // Forwards and backwards in other turns, under the healthy engine.
 #include <gtest/gtest.h>
 
-#include "tests/props/healthy_turn.h"
+#include "tests/props/healthy_case.h"
 
 namespace zeroproof::museum {
 namespace {

@@ -61,7 +61,8 @@ TEST(MuseumTest, Generator_is_blind) {
   }
   EXPECT_GE(files, 10);
   for (const char* judge :
-       {"trial.cpp", "collective_judge.cpp", "cost_judge.cpp", "fetch_judge.cpp",
+       {"trial.cpp", "collective_judge.cpp", "event_judges.cpp", "gather_judge.cpp",
+        "kept_judge.cpp", "stage3_judge.cpp", "cost_judge.cpp", "fetch_judge.cpp",
         "overlap_judge.cpp", "record_judge.cpp", "residency_judge.cpp", "rest_bytes.cpp",
         "hunt.cpp", "specimen_shrink.cpp"})
     EXPECT_FALSE(std::regex_search(read_file(root + "/props/museum/" + judge), id)) << judge;
