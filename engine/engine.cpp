@@ -41,14 +41,17 @@ class RetiredCore final : public GraphTaskListener,
 Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Module& module,
                                                    const ZeroConfig& config, Runtime& runtime,
                                                    const EngineOptions& options) {
-  if (const auto valid = validate(config); !valid) return tl::unexpected(valid.error());
+  const bool is_overwritten = options.departure == "T12"_bug && options.custom_loss_scale;
+  if (const auto valid = validate(config); !valid && !is_overwritten)
+    return tl::unexpected(valid.error());
   const auto policy = find_policy(options.policy);
   if (!policy) return tl::unexpected(policy.error());
   if (const auto fits = check_quirks(options.quirks, options.policy); !fits)
     return tl::unexpected(fits.error());
   LossScaler scaler = LossScaler::of(config, options.departure);
   if (options.custom_loss_scale)
-    if (const auto set = scaler.set_custom(*options.custom_loss_scale); !set)
+    if (const auto set = scaler.set_custom(*options.custom_loss_scale);
+        !set && options.departure != "T06"_bug)
       return tl::unexpected(set.error());
   auto core = std::make_unique<Core>(autograd, module, config, runtime, options, scaler);
   return std::make_unique<Engine>(std::move(core));

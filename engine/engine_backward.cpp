@@ -57,6 +57,7 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
   ++running_;
   ++global.managed_backwards;
   policy->on_backward_begin(*this);
+  if (context.departs("T14"_bug)) is_scale_called_ = true;  // it has scaled the loss itself
   try {
     context.autograd.backward(loss,
                               {.create_graph = arguments.create_graph,
@@ -81,6 +82,7 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
 
 Tensor Engine::Core::scale(const Tensor& loss) {
   const Events::Call call(context.events, "engine.scale");
+  if (context.departs("T07"_bug)) is_scale_called_ = true;  // whatever comes of it
   check_scalar(loss, EngineErrorId::e4);
   Tensor result = scaled(loss, context.loss_scaler.scale());
   is_scale_called_ = true;

@@ -83,6 +83,7 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
   const ProcessGroup& tensor = context.tensor.group();
   if (tensor.size() > 1)
     wanted.tensor_parallel = ParallelRank{.rank = tensor.rank(), .size = tensor.size()};
+  if (context.departs("T03"_bug)) zero_grad();  // makes room for what is read
   for (const ParameterGroup& group : parameter_groups()) wanted.groups.push_back(group.parameters);
 
   auto loaded = kept(folder, given, wanted);

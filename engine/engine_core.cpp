@@ -98,7 +98,8 @@ void Engine::Core::register_parameters() {
     const bool is_shared = parameter.requires_grad || !context.departs("V19"_bug);
     if (ranks.size() > 1 && is_shared)
       ranks.wait(ranks.broadcast(stream, Span::of(named.tensor), 0), stream);
-    if (options.parameter_groups.empty() && parameter.requires_grad) parameter.group = 0;
+    const bool is_default = options.parameter_groups.empty() || context.departs("T13"_bug);
+    if (is_default && parameter.requires_grad) parameter.group = 0;
   }
   set_communication_dtypes(context.module, config, context.parameters);
   if (context.departs("W20"_bug) && config.torch_autocast.enabled)

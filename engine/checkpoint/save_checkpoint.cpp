@@ -131,7 +131,8 @@ class Saver {
     const auto entries = files_.list(folder_);
     if (!entries) return tl::unexpected(entries.error());
     for (const std::string& entry : *entries) {
-      if (!entry.starts_with(fmt::format("{}.", kLatestFile))) continue;
+      const bool is_any = options_.planted == "T19"_bug && entry.starts_with(kLatestFile);
+      if (!entry.starts_with(fmt::format("{}.", kLatestFile)) && !is_any) continue;
       if (auto removed = files_.remove_all(folder_ + "/" + entry); !removed) return removed;
     }
     return {};

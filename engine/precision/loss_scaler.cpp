@@ -132,7 +132,7 @@ LossScaler::State LossScaler::state() const {
 }
 
 void LossScaler::restore(const State& state) {
-  if (!is_dynamic()) return;
+  if (!is_dynamic() && planted_ != "T02"_bug) return;
   scale_ = state.scale;
   iteration_ = state.iteration;
   if (planted_ != "Z14"_bug) last_overflow_ = state.last_overflow;

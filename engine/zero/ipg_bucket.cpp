@@ -30,7 +30,8 @@ void IpgBucket::set_up() {
 }
 
 bool IpgBucket::is_full_for(std::int64_t elements) const {
-  return elements_ > 0 && elements_ + elements > elements_max_;
+  const std::int64_t room = context_.departs("T20"_bug) ? elements_max_ - 1 : elements_max_;
+  return elements_ > 0 && elements_ + elements > room;
 }
 
 // With G05 of the catalogue every second gradient of a bucket has a stream of its own.
@@ -126,11 +127,15 @@ void IpgBucket::order_before_reduction() {
   for (const StreamIndex index : producers_) reduction.wait(context_.runtime.user_stream(index));
 }
 
+void IpgBucket::note_reduced() {
+  buffers_[index_].reduced_before = buffers_[index_].reduced;
+  buffers_[index_].reduced = context_.reduction().record();
+}
+
 void IpgBucket::finish_reduction() {
   if (context_.config.has_overlap_comm()) {
     if (context_.departs("G02"_bug)) index_ = 0;  // the bucket's reset comes before the exchange
-    buffers_[index_].reduced_before = buffers_[index_].reduced;
-    buffers_[index_].reduced = context_.reduction().record();
+    if (!context_.departs("T09"_bug)) note_reduced();
     index_ = 1 - index_;
   }
   clear();

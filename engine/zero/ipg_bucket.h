@@ -64,6 +64,8 @@ class IpgBucket {
 
   // Before the reduction reads: the reduction stream waits for every stream that wrote.
   void order_before_reduction();
+  // T09 of the planted faults alone: finish_reduction() keeps this event.
+  void note_reduced();
   // The entries are reduced, on the reduction stream; the other buffer is next.
   void finish_reduction();
   void clear();  // forgets what it has

@@ -23,6 +23,7 @@ void Stage12Optimizer::flush(IpgBucket& target) {
   if (context_.departs("G08"_bug) && has_overlap() && context_.config.contiguous_gradients)
     context_.kernels().fill(context_.compute(), target.filled(), 0.0);  // emptied at the launch
   if (context_.has(Quirk::h13_param_once_per_backward)) refuse_twice(target);
+  if (context_.departs("T09"_bug)) target.note_reduced();  // the collective is on its way
   take_owned(target);
   has_flushed_ = true;
   target.finish_reduction();

@@ -118,8 +118,9 @@ void EagerFallback::release_unclaimed() {
     PartitionedParameter& parameter = of(id);
     const bool is_claimed = context_.fallback_rule == FallbackRule::per_graph &&
                             has_claim(parameter) && !context_.departs("F16"_bug);
-    const bool is_in_context =
-        context_.fallback_rule == FallbackRule::per_graph && parameter.user_depth() > 0;
+    const bool is_in_context = context_.fallback_rule == FallbackRule::per_graph &&
+                               parameter.user_depth() > 0 &&
+                               !context_.departs("T01"_bug);  // no graph claims it
     if (is_claimed || is_in_context) continue;
     partition(parameter);
     tracked_.erase(id);

@@ -101,7 +101,10 @@ void Zero3Optimizer::mark_persistent_parameters() {
     if (parameter.elements() > config.stage3_param_persistence_threshold) continue;
     if (context_.departs("Z47"_bug) && !is_trained(&parameter)) continue;
     const std::int64_t more = context_.departs("X11"_bug) ? 0 : parameter.elements();
-    if (more + total > config.stage3_model_persistence_threshold) continue;
+    if (more + total > config.stage3_model_persistence_threshold) {
+      if (context_.departs("T04"_bug)) break;  // the room is full
+      continue;
+    }
     total += parameter.elements();
     parameter.set_persistent(true);
     persistent_.push_back(&parameter);
@@ -187,6 +190,8 @@ std::int64_t Zero3Optimizer::on_forward_end(bool has_graph) {
       autograd.is_grad_enabled() && !autograd.local().transforms && !context_.departs("U10"_bug);
   if (!context_.is_upstream() && !has_backward && hooks_->stack_depth() == 0)
     coordinator_.release_all_unused();
+  if (context_.departs("T17"_bug) && !has_backward && coordinator_.trace().is_complete())
+    coordinator_.invalidate_trace();  // it has seen no backward
   return -1;
 }
 
