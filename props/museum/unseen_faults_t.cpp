@@ -27,6 +27,9 @@ constexpr UnseenFault kFaults[] = {
      "the event that a bucket's buffer is free is recorded behind the collective, before the "
      "rank's own part is copied out of it"},
     {"T10", "a gather context gathers before it checks that it overlaps no other"},
+    {"T11",
+     "the parts of a slice that are gathered while the next one is updated are counted rounded "
+     "down, so the shorter last part is updated by its owner and never gathered"},
     {"T12",
      "initialize overwrites the validation's error with the outcome of setting the custom loss "
      "scale"},
@@ -34,6 +37,9 @@ constexpr UnseenFault kFaults[] = {
     {"T14",
      "engine.backward marks the loss as scaled and does not take the mark back, so the next manual "
      "backward passes for scaled"},
+    {"T15",
+     "the sanity check of a gather context compares only what this rank owns, so a change in "
+     "another rank's slice is not seen"},
     {"T16",
      "a parameter kept for a retained graph that is gathered anew still counts as kept, and is "
      "emptied under its user when that graph goes"},

@@ -96,12 +96,20 @@ void GatherContext::take_over_changes() {
   if (!sent.empty()) context_.data.wait(last, stream);
 }
 
+// With T15 of the faults only what this rank owns.
+std::vector<double> GatherContext::compared(std::size_t index, std::vector<double> values) const {
+  if (!context_.departs("T15"_bug)) return values;
+  const auto first = values.begin() + parameters_[index]->own_begin();
+  return {first, first + parameters_[index]->own_elements()};
+}
+
 // One number that all ranks add up: they leave the context in the same way.
 bool GatherContext::is_modified_anywhere() const {
   if (!context_.config.enable_sanity_checks) return false;
   bool is_modified = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i)
-    if (!are_same(parameters_[i]->parameter().tensor.values(), values_before_[i]))
+    if (!are_same(compared(i, parameters_[i]->parameter().tensor.values()),
+                  compared(i, values_before_[i])))
       is_modified = true;
   if (context_.departs("X15"_bug) && !is_modified) return false;  // nothing to tell anybody
   Stream& stream = context_.compute();
