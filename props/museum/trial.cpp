@@ -118,6 +118,9 @@ bool is_excused(const CaseSpec& spec, std::string_view number) {
   // An abort takes the callback of every engine in the backward along, without a call of its own.
   const auto rehooks = [](const train::MicroSpec& micro) { return micro.rehooks != 0; };
   const auto skips_read = [](const train::MicroSpec& micro) { return micro.unread != 0; };
+  // What the user has gathered around a backward stays until his context ends.
+  const auto spans = [](const train::MicroSpec& micro) { return micro.spans != 0; };
+  if (number == "P63" && std::ranges::any_of(spec.micros, spans)) return true;
   // Of a weight that a module of its own reads late, no recorded fetch tells the use.
   if (number == "P69" && spec.reads_late != 0) return true;
   // A weight that a layer returns is a new use of it, which no recorded order knows. So is one that

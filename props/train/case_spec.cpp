@@ -9,6 +9,7 @@
 #include "props/train/case_ends.h"
 #include "props/train/case_fields.h"
 #include "props/train/case_inputs.h"
+#include "props/train/case_manners.h"
 #include "props/train/case_modes.h"
 #include "props/train/case_saves.h"
 #include "props/train/case_storage.h"
@@ -98,7 +99,8 @@ std::string shape_problem(const CaseSpec& spec) {
       return "a call of no layer";
   for (const LayerSpec& layer : spec.layers)
     if (layer.inputs < 1 || layer.inputs > 8 || layer.outputs < 0 || layer.outputs > 8 ||
-        !is_flag(layer.has_bias) || !is_flag(layer.is_frozen) || !is_flag(layer.is_linked))
+        !is_flag(layer.has_bias) || layer.is_frozen < 0 || layer.is_frozen > 2 ||
+        !is_flag(layer.is_linked))
       return "a layer out of range";
   for (const MicroSpec& micro : spec.micros)
     if (micro.aborts > calls || micro.skips > calls || micro.overflow > calls ||
@@ -268,8 +270,9 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
     case Misuse::set_boundary:
       return spec.is_unmanaged != 0 ? "" : "a boundary that may be set";
     case Misuse::unscaled_manual:
-      return is_scaled && spec.is_manual != 0 && spec.engines == 1 && spec.is_tiled == 0 &&
-                     spec.skips_frames == 0
+    case Misuse::unscaled_again:
+      return is_scaled && spec.stage > 0 && spec.counts_nothing == 0 && spec.engines == 1 &&
+                     spec.is_tiled == 0 && spec.skips_frames == 0
                  ? ""
                  : "a loss that needs no scale";
     case Misuse::late_loss_scale:
@@ -277,7 +280,9 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
     case Misuse::manual_backward:
       return manual_backward_problem(spec);
     default:
-      return micro.misuse >= 0 && micro.misuse <= 8 ? "" : "a number out of range";
+      return micro.misuse >= 0 && micro.misuse <= static_cast<int>(Misuse::unscaled_again)
+                 ? ""
+                 : "a number out of range";
   }
 }
 
@@ -605,7 +610,8 @@ int interrupting_forwards(const CaseSpec& spec, const MicroSpec& micro) {
 // Of manual backwards that are refused.
 int refused_forwards(const MicroSpec& micro) {
   const auto misuse = static_cast<Misuse>(micro.misuse);
-  const bool is_refused = misuse == Misuse::unscaled_manual || misuse == Misuse::manual_backward;
+  const bool is_refused = misuse == Misuse::unscaled_manual || misuse == Misuse::unscaled_again ||
+                          misuse == Misuse::manual_backward;
   return (is_refused ? 1 : 0) + (micro.aborts_on_loss == 2 ? 1 : 0);
 }
 
@@ -631,6 +637,16 @@ int CaseSpec::forwards() const {
 
 bool is_shared(const CaseSpec& spec, const CallSpec& call) {
   return std::ranges::count(spec.calls, call.layer, &CallSpec::layer) > 1;
+}
+
+bool leaves_out(const CaseSpec& spec) {
+  return std::ranges::any_of(spec.layers, [](const LayerSpec& it) { return it.is_frozen == 2; });
+}
+
+bool is_left_out(const CaseSpec& spec, std::string_view parameter) {
+  for (std::size_t i = 0; i < spec.layers.size(); ++i)
+    if (spec.layers[i].is_frozen == 2 && parameter.starts_with(fmt::format("l{}.", i))) return true;
+  return false;
 }
 
 bool has_checkpoints(const CaseSpec& spec) {
@@ -661,6 +677,7 @@ std::string why_invalid(const CaseSpec& spec) {
   if (std::string problem = save_problem(spec); !problem.empty()) return problem;
   if (std::string problem = input_problem(spec); !problem.empty()) return problem;
   if (std::string problem = turn_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = manner_problem(spec); !problem.empty()) return problem;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;

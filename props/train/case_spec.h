@@ -18,7 +18,7 @@ struct LayerSpec {
   int inputs = 1;
   int outputs = 2;
   int has_bias = 0;
-  int is_frozen = 0;
+  int is_frozen = 0;         // 2: by nobody but the optimizer, which does not get it
   int is_linked = 0;         // its input depends on what came before, though its value does not
   int is_weight_frozen = 0;  // the bias alone is trained
   int is_raw = 0;            // a parameter of a class of its own, which no autocast covers
@@ -101,7 +101,8 @@ enum class Misuse : std::uint8_t {
   unscaled_manual,  // E2
   loss_scale,       // of zero
   late_loss_scale,  // fp16: another one than that of the window's gradients
-  manual_backward   // E1: in stage 0, or where the autograd counts nothing
+  manual_backward,  // E1: in stage 0, or where the autograd counts nothing
+  unscaled_again    // E2 behind E4: what was refused a scale has none
 };
 
 // What a hook of the user does in the middle of a backward.
@@ -193,6 +194,8 @@ struct MicroSpec {
       0;  // stage 3: 1: weights change behind a forward before, whose backward is refused
   int aborts_inside = 0;  // k: inside its block, behind a good backward: one throws at call k - 1
   int litters = 0;        // 1: before: the user sets every .grad, and zero_grad
+  int spans = 0;          // stage 3: 1: a context that gathers all weights is around each backward;
+                          // 2: what the first rank has of them is taken over behind it
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -294,6 +297,10 @@ struct CaseSpec {
 
 // Whether several calls name its layer.
 bool is_shared(const CaseSpec& spec, const CallSpec& call);
+// Whether some layer's parameters are in no parameter group.
+bool leaves_out(const CaseSpec& spec);
+// Whether this one is in none: the user gives it to no optimizer, though it has gradients.
+bool is_left_out(const CaseSpec& spec, std::string_view parameter);
 // Whether a call runs in a checkpoint.
 bool has_checkpoints(const CaseSpec& spec);
 
@@ -319,15 +326,16 @@ inline bool runs_in_context(const MicroSpec& micro) {
 
 // What the user gathers is whole around an engine's own calls, or in the middle of them.
 inline bool gathers_while_running(const MicroSpec& micro) {
-  return runs_in_context(micro) || static_cast<Interrupt>(micro.interrupt) == Interrupt::changes;
+  return runs_in_context(micro) || micro.spans != 0 ||
+         static_cast<Interrupt>(micro.interrupt) == Interrupt::changes;
 }
 
 // A manual backward that is refused while it runs: at its end, because nobody scaled its loss (E2),
 // or where it reaches the engine (E1).
 inline bool is_refused_late(const MicroSpec& micro) {
   const auto misuse = static_cast<Misuse>(micro.misuse);
-  return misuse == Misuse::unscaled_manual || misuse == Misuse::manual_backward ||
-         micro.aborts_on_loss == 2;
+  return misuse == Misuse::unscaled_manual || misuse == Misuse::unscaled_again ||
+         misuse == Misuse::manual_backward || micro.aborts_on_loss == 2;
 }
 
 // Why the case makes no sense (a call of a layer that is not there, a configuration that every

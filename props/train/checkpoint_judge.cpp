@@ -23,7 +23,7 @@ Groups groups_of(const nn::Module& module, const CaseSpec& spec) {
   TensorList known;
   for (const nn::NamedParameter& named : module.named_parameters()) {
     const auto is_same = [&](const Tensor& tensor) { return tensor.is_same(named.tensor); };
-    const bool is_trained = named.tensor.requires_grad();
+    const bool is_trained = named.tensor.requires_grad() && !is_left_out(spec, named.name);
     if (!is_trained && spec.lists_frozen == 0) continue;
     if (std::ranges::any_of(known, is_same)) continue;
     if (is_trained) names[known.size() % groups].insert(named.name);

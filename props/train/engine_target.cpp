@@ -10,6 +10,8 @@
 namespace zeroproof::train {
 namespace {
 
+constexpr std::size_t kAnother = 9;  // an engine that no scenario has
+
 void append(std::vector<FullTensor>& all, const std::string& prefix, std::vector<FullTensor> more) {
   for (FullTensor& tensor : more) {
     tensor.name = prefix + tensor.name;
@@ -17,13 +19,21 @@ void append(std::vector<FullTensor>& all, const std::string& prefix, std::vector
   }
 }
 
+// Whether it says which parameters are trained.
+bool has_groups(const TrainScenario& scenario) {
+  return scenario.parameter_groups > 1 || (scenario.spec && leaves_out(*scenario.spec));
+}
+
 // What is trained, in turns to the groups; with what is frozen, if they list it. None stays empty.
-std::vector<TensorList> dealt(const nn::Module& module, std::size_t groups, bool lists_frozen) {
+std::vector<TensorList> dealt(const nn::Module& module, const TrainScenario& scenario) {
+  const std::size_t groups = scenario.parameter_groups;
+  const bool lists_frozen = scenario.spec && scenario.spec->lists_frozen != 0;
   std::vector<TensorList> all(groups);
   std::size_t next = 0;
   for (const nn::NamedParameter& named : module.named_parameters()) {
     const auto is_same = [&](const Tensor& known) { return known.is_same(named.tensor); };
     const auto holds = [&](const TensorList& group) { return std::ranges::any_of(group, is_same); };
+    if (scenario.spec && is_left_out(*scenario.spec, named.name)) continue;
     const bool is_listed = lists_frozen || named.tensor.requires_grad();
     if (is_listed && std::ranges::none_of(all, holds)) all[next++ % groups].push_back(named.tensor);
   }
@@ -80,9 +90,7 @@ void EngineTarget::add_engine(ModelKind kind) {
   modules_.push_back(make_model(kind, model));
   if (options_.models) options_.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
   EngineOptions of_engine = engine_options(scenario_, cell_, index);
-  if (scenario_.parameter_groups > 1)
-    of_engine.parameter_groups = dealt(*modules_.back(), scenario_.parameter_groups,
-                                       scenario_.spec && scenario_.spec->lists_frozen != 0);
+  if (has_groups(scenario_)) of_engine.parameter_groups = dealt(*modules_.back(), scenario_);
   auto engine =
       Engine::initialize(autograd_, *modules_.back(), config_, runtime_, std::move(of_engine));
   if (!engine) throw ConfigurationRefused(engine.error().text);
@@ -91,6 +99,14 @@ void EngineTarget::add_engine(ModelKind kind) {
   if (scenario_.leaf_module.empty() || cell_.stage != 3) return;
   for (const nn::NamedModule& inner : modules_.back()->named_modules())
     if (inner.name == scenario_.leaf_module) engines_.back()->set_leaf_module(*inner.module);
+}
+
+std::string EngineTarget::refusal_of_another(const ZeroConfig& config,
+                                             std::optional<double> loss_scale) {
+  EngineOptions options = engine_options(scenario_, cell_, kAnother);
+  options.custom_loss_scale = loss_scale;
+  const auto made = Engine::initialize(autograd_, *modules_.front(), config, runtime_, options);
+  return made ? "" : made.error().text;
 }
 
 std::int64_t EngineTarget::renew() {
@@ -244,6 +260,7 @@ std::vector<FullTensor> EngineTarget::masters(std::size_t engine) {
   std::vector<FullTensor> all = engines_[engine]->full_parameters();
   std::erase_if(all, [&](const FullTensor& master) {
     const auto at = std::ranges::find(named, master.name, &nn::NamedParameter::name);
+    if (scenario_.spec && is_left_out(*scenario_.spec, master.name)) return true;
     return at != named.end() && !at->tensor.requires_grad();
   });
   return all;

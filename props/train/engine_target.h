@@ -2,7 +2,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -63,6 +65,9 @@ class EngineTarget final : public TrainTarget {
   void record(const std::string& name, const Tensor& value) override;
 
   Engine& engine(std::size_t index) { return *engines_[index]; }
+  std::size_t engines() const { return engines_.size(); }
+  // What one more engine of the first model is refused with; empty: it is not, and gone again.
+  std::string refusal_of_another(const ZeroConfig& config, std::optional<double> loss_scale);
   // No call that needs them may follow.
   void destroy_engines() { engines_.clear(); }
   bool has_engines() const { return !engines_.empty(); }

@@ -71,6 +71,7 @@ class GeneratedWindow {
       is_boundary_ = i + 1 == static_cast<std::size_t>(spec_.accumulation);
       if ((spec_.is_unmanaged == 0 || is_boundary_) && (ends || !is_boundary_)) step();
       record_seen();
+      forget_left_out();
     }
     if (spec_.stage == 2 && !is_lost) record_between();
     if (ends && !kept_.empty()) record_whole(engines_ ? engines_->whole_behind_step() : 0);
@@ -82,6 +83,14 @@ class GeneratedWindow {
     if (!compares_watched(spec_)) return forget_seen();
     for (std::size_t engine = 0; engine < engines(); ++engine)
       record("gradients for inputs", model_of(pass_, engine).take_seen());
+  }
+
+  // Gradients that no engine takes are the user's own.
+  void forget_left_out() {
+    if (!engines_ || !leaves_out(spec_)) return;
+    for (std::size_t engine = 0; engine < engines(); ++engine)
+      for (const nn::NamedParameter& named : engines_->module(engine).named_parameters())
+        if (is_left_out(spec_, named.name)) named.tensor.set_grad({});
   }
 
   // Of a backward that the baseline does not have.
@@ -422,7 +431,8 @@ class GeneratedWindow {
       is_right = is_refused(engines_->engine(0), spec_, misuse, [&] {
         pass_.target().tensor_backward({forward(MicroSpec()).front()}, {}, false);
       });
-    } else if (misuse == Misuse::unscaled_manual || misuse == Misuse::manual_backward) {
+    } else if (misuse == Misuse::unscaled_manual || misuse == Misuse::unscaled_again ||
+               misuse == Misuse::manual_backward) {
       forward(MicroSpec());
     }
     forget_seen();
@@ -430,9 +440,7 @@ class GeneratedWindow {
   }
 
   void misscale(double loss_scale) {
-    bool is_right = true;
-    for (std::size_t i = 0; i < engines() && engines_; ++i)
-      is_right = is_right && refuses_loss_scale(engines_->engine(i), loss_scale);
+    const bool is_right = !engines_ || refuses_loss_scale(*engines_, loss_scale);
     record("refused/loss scale", {is_right ? 1.0 : 0.0});
   }
 
@@ -676,6 +684,11 @@ class GeneratedWindow {
   }
 
   void differentiate(const MicroSpec& micro, const Losses& losses) {
+    if (micro.spans == 0) return differentiate_each(micro, losses);
+    visit_with_backward(spec_, pass_, micro.spans, [&] { differentiate_each(micro, losses); });
+  }
+
+  void differentiate_each(const MicroSpec& micro, const Losses& losses) {
     if (losses.size() == 1) return backward(micro, losses.front(), false);
     switch (static_cast<train::Losses>(micro.losses)) {
       case train::Losses::both:

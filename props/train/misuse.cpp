@@ -63,6 +63,9 @@ bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
                              [&] { engine.set_gradient_accumulation_boundary(true); });
     case Misuse::unscaled_manual:
       return is_refused_with(EngineErrorId::e2, differentiate_unscaled);
+    case Misuse::unscaled_again:
+      return refuses_vector(engine, spec) &&
+             is_refused_with(EngineErrorId::e2, differentiate_unscaled);
     case Misuse::manual_backward:
       return is_refused_with(EngineErrorId::e1, differentiate_unscaled);
     case Misuse::loss_scale:
@@ -75,14 +78,16 @@ bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
   return true;
 }
 
-bool refuses_loss_scale(Engine& engine, double loss_scale) {
-  const double before = engine.loss_scale();
-  const bool is_refused = !engine.override_loss_scale(loss_scale);
-  EngineOptions options;
-  options.custom_loss_scale = loss_scale;
-  const auto other = Engine::initialize(engine.autograd(), engine.module(), engine.config(),
-                                        engine.runtime(), options);
-  return is_refused && !other && engine.loss_scale() == before;
+bool refuses_loss_scale(EngineTarget& engines, double loss_scale) {
+  std::string refusal;
+  for (std::size_t i = 0; i < engines.engines(); ++i) {
+    Engine& engine = engines.engine(i);
+    const double before = engine.loss_scale();
+    const auto set = engine.override_loss_scale(loss_scale);
+    if (set || engine.loss_scale() != before) return false;
+    refusal = set.error().text;
+  }
+  return engines.refusal_of_another(engines.engine(0).config(), loss_scale) == refusal;
 }
 
 }  // namespace zeroproof::train

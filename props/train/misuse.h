@@ -2,8 +2,8 @@
 
 #include <functional>
 
-#include "engine/engine.h"
 #include "props/train/case_spec.h"
+#include "props/train/engine_target.h"
 
 namespace zeroproof::train {
 
@@ -15,8 +15,8 @@ bool is_refused_with(EngineErrorId id, const std::function<void()>& call);
 bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
                 const std::function<void()>& differentiate_unscaled);
 
-// Whether a loss scale that none may be is refused, of this engine and of one that would be made of
-// its model; nothing of it stays. There are no gradients.
-bool refuses_loss_scale(Engine& engine, double loss_scale);
+// Whether a loss scale that none may be is refused, of every engine and of one that would be made
+// of the first one's model; nothing of it stays. There are no gradients.
+bool refuses_loss_scale(EngineTarget& engines, double loss_scale);
 
 }  // namespace zeroproof::train

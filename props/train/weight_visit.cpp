@@ -76,6 +76,14 @@ class WeightVisit {
     });
   }
 
+  void run_around(int spans, const std::function<void()>& backward) {
+    const std::vector<nn::NamedParameter> named = all();
+    in_context(named, spans == 2 ? std::optional<int>(0) : std::nullopt, [&] {
+      backward();
+      look_at(named);
+    });
+  }
+
   void rewrite() {
     const std::vector<nn::NamedParameter> named = all();
     in_context(named, 0, [&] {
@@ -172,9 +180,11 @@ class WeightVisit {
     bool is_refused = !engines_ || spec_.stage != 3;
     in_context(outer, std::nullopt, [&] {
       in_context(inner, std::nullopt, [&] { look_at(inner); });
+      const std::int64_t whole = whole_elements(pass_);
       if (!is_refused)
         is_refused =
             is_refused_with(EngineErrorId::f6, [&] { in_context(named, std::nullopt, [] {}); });
+      is_refused = is_refused && whole_elements(pass_) == whole;
       look_at(outer);
     });
     record("an overlapping context is refused", {is_refused ? 1.0 : 0.0});
@@ -205,6 +215,11 @@ void visit_weights(const CaseSpec& spec, Pass& pass, Gathers gathers) {
 void visit_with_forward(const CaseSpec& spec, Pass& pass, Gathers gathers,
                         const std::function<void()>& run) {
   WeightVisit(spec, pass).run_inside(gathers == Gathers::changes_and_runs, run);
+}
+
+void visit_with_backward(const CaseSpec& spec, Pass& pass, int spans,
+                         const std::function<void()>& backward) {
+  WeightVisit(spec, pass).run_around(spans, backward);
 }
 
 WeightValues change_data(const CaseSpec& spec, Pass& pass) {

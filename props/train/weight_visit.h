@@ -12,6 +12,9 @@ namespace zeroproof::train {
 // The user's own business with the weights, in the order and as often as the program of this rank
 // has them; the same text for engines and baseline. `spec` and `pass` must outlive the call.
 void visit_weights(const CaseSpec& spec, Pass& pass, Gathers gathers);
+// `backward` inside a context as `spans` of a micro-batch says, and a look behind it.
+void visit_with_backward(const CaseSpec& spec, Pass& pass, int spans,
+                         const std::function<void()>& backward);
 // Gathers::runs and changes_and_runs: `run` inside the context is the forward.
 void visit_with_forward(const CaseSpec& spec, Pass& pass, Gathers gathers,
                         const std::function<void()>& run);

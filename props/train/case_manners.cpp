@@ -1,0 +1,65 @@
+#include "props/train/case_manners.h"
+
+#include <algorithm>
+
+#include "props/train/case_additions.h"
+
+namespace zeroproof::train {
+namespace {
+
+constexpr std::uint64_t kMannerStream = 0x6d616e6e657273ULL;
+
+void leave_out(CaseSpec& spec, Draws& draws) {
+  LayerSpec& layer = spec.layers[static_cast<std::size_t>(some_layer(spec, draws)) - 1];
+  layer.is_weight_frozen = 0;
+  layer.is_frozen = 2;
+  spec.lists_frozen = 0;
+  if (draws.one_in(2)) spec.groups = draws.between(1, 3);
+}
+
+void span_backwards(CaseSpec& spec, Draws& draws) {
+  spec.stage = 3;
+  if (draws.one_in(2)) spec.persistence = 0;
+  for (MicroSpec& micro : spec.micros) micro.spans = draws.below(3);
+}
+
+void span_skipped_frames(CaseSpec& spec, Draws& draws) {
+  spec.skips_frames = 1;
+  span_backwards(spec, draws);
+}
+
+void forget_to_scale(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::fp16);
+  constexpr Misuse kUnscaled[] = {Misuse::unscaled_manual, Misuse::unscaled_again};
+  for (MicroSpec& micro : spec.micros)
+    if (draws.one_in(2)) micro.misuse = static_cast<int>(kUnscaled[draws.below(2)]);
+}
+
+// Two contexts of the same weights overlap.
+bool gathers_inside(const CaseSpec& spec, const MicroSpec& micro) {
+  return static_cast<Interrupt>(micro.interrupt) == Interrupt::changes ||
+         static_cast<Looks>(micro.looks) == Looks::between || spec.takes_turns != 0;
+}
+
+}  // namespace
+
+CaseSpec with_manners(const CaseSpec& spec, std::uint64_t seed) {
+  constexpr Addition kManners[] = {
+      {3, leave_out}, {3, span_backwards}, {3, span_skipped_frames}, {3, forget_to_scale}};
+  Draws draws(seed ^ kMannerStream);
+  return draws.one_in(6) ? with_each(spec, kManners, draws) : spec;
+}
+
+std::string manner_problem(const CaseSpec& spec) {
+  const bool is_autocast = static_cast<Precision>(spec.precision) == Precision::autocast;
+  for (const MicroSpec& micro : spec.micros) {
+    if (micro.spans < 0 || micro.spans > 2) return "a number out of range";
+    if (micro.spans == 0) continue;
+    if (spec.stage != 3 || is_autocast || gathers_inside(spec, micro))
+      return "a context around a backward";
+  }
+  if (leaves_out(spec) && spec.lists_frozen != 0) return "a group of what is in none";
+  return {};
+}
+
+}  // namespace zeroproof::train
