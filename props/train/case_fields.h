@@ -150,6 +150,7 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("watches", spec.watches, 0);
   field("lists_frozen", spec.lists_frozen, 0);
   field("takes_turns", spec.takes_turns, 0);
+  field("reorders", spec.reorders, 0);
 }
 
 }  // namespace zeroproof::train

@@ -277,6 +277,8 @@ struct CaseSpec {
                     // for what it is multiplied with
   int lists_frozen = 0;  // parameter groups have what is frozen, too
   int takes_turns = 0;   // each of two engines has a loss and a backward of its own
+  int reorders = 0;  // k: behind all windows rank k - 1 runs two modules in another order, which
+                     // is refused and the end
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;
@@ -284,6 +286,7 @@ struct CaseSpec {
 
   static constexpr const char* kExperts = "experts";  // the name of their module
   static constexpr const char* kReader = "reader";    // and of what reads late
+  static constexpr const char* kAside = "aside";      // modules without parameters, and a number
 
   int windows() const { return static_cast<int>(micros.size()) / accumulation; }
   // How often one forward adds to one gradient, with all factors; forwards of one window, at most.

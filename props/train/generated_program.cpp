@@ -11,6 +11,7 @@
 #include "model/transforms/transforms.h"
 #include "props/train/case_ends.h"
 #include "props/train/case_inputs.h"
+#include "props/train/case_orders.h"
 #include "props/train/case_saves.h"
 #include "props/train/case_storage.h"
 #include "props/train/case_turns.h"
@@ -46,14 +47,28 @@ class GeneratedWindow {
     restore(static_cast<Restores>(spec_.micros.at(first_micro()).restores));
     if (pass_.step_number() == 0) read_configuration(spec_, pass_);
     train();
-    if (pass_.step_number() != 0) return;
-    record_bytes(live_bytes(Placement::device) - before);
-    record_offloaded();
+    if (pass_.step_number() == 0) {
+      record_bytes(live_bytes(Placement::device) - before);
+      record_offloaded();
+    }
+    if (spec_.reorders != 0 && pass_.step_number() + 1 == spec_.windows()) run_in_another_order();
   }
 
  private:
   std::size_t first_micro() const {
     return static_cast<std::size_t>(pass_.step_number() * spec_.accumulation);
+  }
+
+  // Whatever order was recorded, it is given up, then this one is recorded, and compared.
+  void run_in_another_order() {
+    if (!engines_) return;
+    const GradMode disabled(pass_.autograd(), false);
+    const DType dtype = model_dtype(static_cast<Precision>(spec_.precision));
+    const TensorList inputs = {Tensor::full({2}, 0.0, dtype), Tensor::full({}, 1.0, dtype)};
+    for (const std::vector<std::size_t>& asides : orders_of_asides(spec_, pass_.target().rank())) {
+      model_of(pass_, 0).arm({.asides = asides});
+      pass_.target().forward(0, inputs);
+    }
   }
 
   void train(bool is_lost = false, bool ends = true) {
