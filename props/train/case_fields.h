@@ -79,6 +79,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("outdates", spec.outdates, 0);
   field("aborts_inside", spec.aborts_inside, 0);
   field("litters", spec.litters, 0);
+  field("drops_on", spec.drops_on, 0);
 }
 
 template <class Field>

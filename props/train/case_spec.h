@@ -193,6 +193,8 @@ struct MicroSpec {
       0;  // stage 3: 1: weights change behind a forward before, whose backward is refused
   int aborts_inside = 0;  // k: inside its block, behind a good backward: one throws at call k - 1
   int litters = 0;        // 1: before: the user sets every .grad, and zero_grad
+  int drops_on = 0;  // k: of two forwards the first one's backward retains its graph, which rank
+                     // k - 1 alone gives up before the other backward
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 

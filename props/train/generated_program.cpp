@@ -466,13 +466,14 @@ class GeneratedWindow {
   }
 
   void train_first(const MicroSpec& micro) {
-    const Losses first = first_forward(micro);
+    Losses first = first_forward(micro);
     if (micro.rehooks != 0) make_hooks_anew();
     look(micro, Looks::before_backward);
     if (micro.outstanding == 0 || is_ahead(micro)) return differentiate(micro, first);
     const Losses second = forward(micro);
     if (static_cast<Outstanding>(micro.outstanding) == Outstanding::summed)
       return differentiate(micro, sums_of(first, second));
+    if (micro.drops_on != 0) return differentiate_dropping(micro, std::move(first), second);
     look(micro, Looks::before_backward);
     if (static_cast<Outstanding>(micro.outstanding) == Outstanding::interleaved)
       return differentiate_interleaved(micro, first, second);
@@ -480,6 +481,15 @@ class GeneratedWindow {
     differentiate(micro, is_reversed ? second : first);
     look(micro, Looks::between);
     differentiate(micro, is_reversed ? first : second);
+  }
+
+  // On one rank nobody can come back to the first graph, though it was kept; on others they could.
+  void differentiate_dropping(const MicroSpec& micro, Losses first, const Losses& second) {
+    MicroSpec keeping = micro;
+    keeping.keeps = 3;
+    differentiate(keeping, first);
+    if (micro.drops_on == pass_.target().rank() + 1) first.clear();
+    differentiate(micro, second);
   }
 
   void differentiate_interleaved(const MicroSpec& micro, const Losses& first,

@@ -24,6 +24,16 @@ INSTANTIATE_TEST_SUITE_P(
         R"({"ranks":3,"stage":3,"reorders":3,"layers":[{},{}],"calls":[{},{"layer":1}],
             "micros":[{},{},{"idle_forward":1,"skips":1}]})"));
 
+// A graph that was kept, and that one rank gives up.
+INSTANTIATE_TEST_SUITE_P(
+    DroppedAlone, HealthyOrder,
+    testing::Values(R"({"ranks":2,"stage":3,"layers":[{},{}],"calls":[{},{"layer":1}],
+            "micros":[{"outstanding":1,"drops_on":1},{"outstanding":1,"drops_on":2}]})",
+                    R"({"ranks":3,"stage":3,"prefetch":4,"accumulation":2,"layers":[{},{}],
+            "calls":[{},{"layer":1}],"micros":[{"outstanding":1,"drops_on":2},{}]})",
+                    R"({"ranks":2,"stage":1,"layers":[{}],"calls":[{}],
+            "micros":[{"outstanding":1,"drops_on":2}]})"));
+
 // The same, with an engine that does it wrong.
 struct Shown {
   const char* id;
@@ -49,7 +59,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Shown{"Z76", "R14", R"({"ranks":2,"stage":3,"reorders":2,"layers":[{}],
             "calls":[{}],"micros":[{}]})"},
                     Shown{"Z76", "R14", R"({"ranks":3,"stage":3,"reorders":1,"layers":[{}],
-            "calls":[{}],"micros":[{},{},{}]})"}));
+            "calls":[{}],"micros":[{},{},{}]})"},
+                    Shown{"Z72", "R3", R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],
+            "micros":[{"outstanding":1,"drops_on":2}]})"}));
 
 TEST(CaseOrders, Ranks_that_differ_from_the_first_refuse_their_order) {
   train::CaseSpec spec;

@@ -122,7 +122,8 @@ TEST(MuseumTest, Wrong_cases_are_refused) {
         R"({"stage":3,"returns":1,"layers":[{"is_raw":1}],"calls":[{}],
             "micros":[{"looks":1,"interrupt":11,"interrupt_at":1}]})",
         R"({"ranks":2,"stage":3,"reorders":3,"layers":[{}],"calls":[{}],"micros":[{}]})",
-        R"({"ranks":2,"stage":2,"reorders":1,"layers":[{}],"calls":[{}],"micros":[{}]})"})
+        R"({"ranks":2,"stage":2,"reorders":1,"layers":[{}],"calls":[{}],"micros":[{}]})",
+        R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],"micros":[{"drops_on":1}]})"})
     EXPECT_FALSE(train::parse_case(json, "test").has_value()) << json;
   EXPECT_TRUE(
       train::parse_case(R"({"layers":[{}],"calls":[{}],"micros":[{}]})", "test").has_value());
