@@ -80,6 +80,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("aborts_inside", spec.aborts_inside, 0);
   field("litters", spec.litters, 0);
   field("drops_on", spec.drops_on, 0);
+  field("branches", spec.branches, 0);
 }
 
 template <class Field>

@@ -44,7 +44,52 @@ void drop_on_one_rank(CaseSpec& spec, Draws& draws) {
   }
 }
 
+void take_branches(CaseSpec& spec, Draws& draws) {
+  take_stage3(spec);
+  spec.skips_frames = 1;
+  if (spec.layers.size() < 2) spec.layers.push_back(spec.layers.front());
+  spec.calls.clear();
+  for (std::size_t i = 0; i < spec.layers.size(); ++i)
+    spec.calls.push_back({.layer = static_cast<int>(i)});
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(3)) continue;
+    micro.outstanding = static_cast<int>(Outstanding::in_order);
+    micro.branches = some_call(spec, draws);
+  }
+}
+
 // --- what can be ------------------------------------------------------------------------------
+
+bool has_one_call(const CaseSpec& spec, int call) {
+  return std::ranges::count(spec.calls, spec.calls[static_cast<std::size_t>(call)].layer,
+                            &CallSpec::layer) == 1;
+}
+
+// What the branch runs reaches something that is trained.
+bool has_graph(const CaseSpec& spec, const MicroSpec& branch) {
+  for (std::size_t i = 0; i < spec.calls.size(); ++i) {
+    const LayerSpec& layer = spec.layers[static_cast<std::size_t>(spec.calls[i].layer)];
+    if (branch.skips != static_cast<int>(i) + 1 && layer.is_frozen == 0 && layer.outputs > 0)
+      return true;
+  }
+  return spec.input_grad != 0;
+}
+
+std::string branch_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  if (micro.branches < 0 || micro.branches > static_cast<int>(spec.calls.size()))
+    return "a micro-batch that names no call";
+  if (micro.branches == 0) return {};
+  if (spec.skips_frames == 0 || spec.calls.size() < 2 ||
+      static_cast<Outstanding>(micro.outstanding) != Outstanding::in_order ||
+      micro.skips + micro.overflow + micro.interrupt + micro.wrapped + micro.throws + micro.looks +
+              micro.abandons + micro.gathers + micro.clears !=
+          0)
+    return "no two branches of skipped frames";
+  const MicroSpec second = branch_of(spec, micro, 1);
+  const bool is_right = has_graph(spec, branch_of(spec, micro, 0)) && has_graph(spec, second) &&
+                        has_one_call(spec, second.skips - 1);
+  return is_right ? "" : "a branch that has nothing for itself";
+}
 
 std::string drop_problem(const CaseSpec& spec, const MicroSpec& micro) {
   if (micro.drops_on < 0 || micro.drops_on > spec.ranks) return "a rank that is not there";
@@ -60,7 +105,8 @@ std::string drop_problem(const CaseSpec& spec, const MicroSpec& micro) {
 }  // namespace
 
 CaseSpec with_orders(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kOrders[] = {{5, drop_on_one_rank}, {8, run_in_other_orders}};
+  constexpr Addition kOrders[] = {
+      {5, drop_on_one_rank}, {5, take_branches}, {8, run_in_other_orders}};
   Draws draws(seed ^ kOrderStream);
   return draws.one_in(4) ? with_each(spec, kOrders, draws) : spec;
 }
@@ -71,7 +117,8 @@ std::string order_problem(const CaseSpec& spec) {
                              spec.granularity + spec.skips_frames + spec.container != 0))
     return "no order that ranks could compare";
   for (const MicroSpec& micro : spec.micros)
-    if (std::string problem = drop_problem(spec, micro); !problem.empty()) return problem;
+    for (const std::string& problem : {branch_problem(spec, micro), drop_problem(spec, micro)})
+      if (!problem.empty()) return problem;
   return {};
 }
 
@@ -85,6 +132,13 @@ std::vector<std::vector<std::size_t>> orders_of_asides(const CaseSpec& spec, int
 
 bool refuses_order(const CaseSpec& spec, int rank) {
   return rank != 0 && (spec.reorders == 1 || spec.reorders == rank + 1);
+}
+
+MicroSpec branch_of(const CaseSpec& spec, const MicroSpec& micro, int which) {
+  MicroSpec branch = micro;
+  branch.skips =
+      which == 0 ? micro.branches : micro.branches % static_cast<int>(spec.calls.size()) + 1;
+  return branch;
 }
 
 }  // namespace zeroproof::train

@@ -10,7 +10,7 @@ namespace zeroproof::train {
 
 // In every fourth case, from a stream of its own and as far as it fits: what stage 3 does by the
 // order of modules. Ranks that run them in different ones, graphs that are kept on some ranks
-// alone.
+// alone, branches whose graphs live side by side.
 CaseSpec with_orders(const CaseSpec& spec, std::uint64_t seed);
 
 // Why a case cannot be so; empty: it can.
@@ -22,5 +22,8 @@ std::vector<std::vector<std::size_t>> orders_of_asides(const CaseSpec& spec, int
 
 // Whether this rank sees that its order is not rank 0's.
 bool refuses_order(const CaseSpec& spec, int rank);
+
+// The micro-batch as the first or the second (1) of its `branches` runs it.
+MicroSpec branch_of(const CaseSpec& spec, const MicroSpec& micro, int which);
 
 }  // namespace zeroproof::train

@@ -195,6 +195,8 @@ struct MicroSpec {
   int litters = 0;        // 1: before: the user sets every .grad, and zero_grad
   int drops_on = 0;  // k: of two forwards the first one's backward retains its graph, which rank
                      // k - 1 alone gives up before the other backward
+  int branches = 0;  // k: with skipped frames: of two forwards the first does not run call k - 1,
+                     // the second not the one behind that
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 

@@ -466,6 +466,7 @@ class GeneratedWindow {
   }
 
   void train_first(const MicroSpec& micro) {
+    if (micro.branches != 0) return train_branches(micro);
     Losses first = first_forward(micro);
     if (micro.rehooks != 0) make_hooks_anew();
     look(micro, Looks::before_backward);
@@ -489,6 +490,17 @@ class GeneratedWindow {
     keeping.keeps = 3;
     differentiate(keeping, first);
     if (micro.drops_on == pass_.target().rank() + 1) first.clear();
+    differentiate(micro, second);
+  }
+
+  // What the first branch alone has used goes with its backward, though the other one's is to come.
+  void train_branches(const MicroSpec& micro) {
+    const Losses first = forward(branch_of(spec_, micro, 0));
+    const Losses second = forward(branch_of(spec_, micro, 1));
+    differentiate(micro, first);
+    const int alone = branch_of(spec_, micro, 1).skips - 1;
+    record("bytes of a branch that is over",
+           {static_cast<double>(whole_elements_of_call(spec_, pass_, alone))});
     differentiate(micro, second);
   }
 

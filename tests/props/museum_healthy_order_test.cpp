@@ -34,6 +34,15 @@ INSTANTIATE_TEST_SUITE_P(
                     R"({"ranks":2,"stage":1,"layers":[{}],"calls":[{}],
             "micros":[{"outstanding":1,"drops_on":2}]})"));
 
+// Two branches of skipped frames, whose graphs live side by side.
+INSTANTIATE_TEST_SUITE_P(
+    Branches, HealthyOrder,
+    testing::Values(R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{}],
+            "calls":[{},{"layer":1}],"micros":[{"outstanding":1,"branches":1},{}]})",
+                    R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{},{"has_bias":1}],
+            "calls":[{},{"layer":1},{"layer":2}],
+            "micros":[{"outstanding":1,"branches":3,"repeats":1}]})"));
+
 // The same, with an engine that does it wrong.
 struct Shown {
   const char* id;
@@ -61,7 +70,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Shown{"Z76", "R14", R"({"ranks":3,"stage":3,"reorders":1,"layers":[{}],
             "calls":[{}],"micros":[{},{},{}]})"},
                     Shown{"Z72", "R3", R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],
-            "micros":[{"outstanding":1,"drops_on":2}]})"}));
+            "micros":[{"outstanding":1,"drops_on":2}]})"},
+                    Shown{"Z71", "R12", R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{}],
+            "calls":[{},{"layer":1}],"micros":[{"outstanding":1,"branches":1}]})"}));
 
 TEST(CaseOrders, Ranks_that_differ_from_the_first_refuse_their_order) {
   train::CaseSpec spec;

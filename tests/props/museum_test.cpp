@@ -123,7 +123,9 @@ TEST(MuseumTest, Wrong_cases_are_refused) {
             "micros":[{"looks":1,"interrupt":11,"interrupt_at":1}]})",
         R"({"ranks":2,"stage":3,"reorders":3,"layers":[{}],"calls":[{}],"micros":[{}]})",
         R"({"ranks":2,"stage":2,"reorders":1,"layers":[{}],"calls":[{}],"micros":[{}]})",
-        R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],"micros":[{"drops_on":1}]})"})
+        R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],"micros":[{"drops_on":1}]})",
+        R"({"stage":3,"layers":[{},{}],"calls":[{},{"layer":1}],
+            "micros":[{"outstanding":1,"branches":1}]})"})
     EXPECT_FALSE(train::parse_case(json, "test").has_value()) << json;
   EXPECT_TRUE(
       train::parse_case(R"({"layers":[{}],"calls":[{}],"micros":[{}]})", "test").has_value());
