@@ -58,6 +58,35 @@ void take_branches(CaseSpec& spec, Draws& draws) {
   }
 }
 
+// Every layer once and all of it trained, as often as it takes to record their order and follow it.
+void follow_order(CaseSpec& spec, Draws& draws) {
+  take_shards(spec);
+  if (draws.one_in(2)) spec.layers.resize(4, {.inputs = draws.between(1, 3)});
+  spec.calls.clear();
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    LayerSpec& layer = spec.layers[i];
+    layer.is_frozen = layer.is_weight_frozen = 0;
+    if (draws.one_in(2)) layer.outputs = draws.between(1, 3);
+    spec.calls.push_back({.layer = static_cast<int>(i)});
+  }
+  for (MicroSpec& micro : spec.micros) micro = {.peeks = micro.peeks};
+  const auto passes = static_cast<std::size_t>(3 + draws.below(2));
+  if (spec.micros.size() < passes)
+    spec.micros.resize(passes * static_cast<std::size_t>(spec.accumulation), spec.micros.back());
+}
+
+int elements_of(const CaseSpec& spec) {
+  int elements = 1;
+  for (const LayerSpec& layer : spec.layers) elements += layer.elements();
+  return elements;
+}
+
+void bound_reuse(CaseSpec& spec, Draws& draws) {
+  follow_order(spec, draws);
+  spec.persistence = draws.of({0, 0, 2});
+  spec.reuse = draws.between(1, elements_of(spec));
+}
+
 // --- what can be ------------------------------------------------------------------------------
 
 bool has_one_call(const CaseSpec& spec, int call) {
@@ -106,7 +135,7 @@ std::string drop_problem(const CaseSpec& spec, const MicroSpec& micro) {
 
 CaseSpec with_orders(const CaseSpec& spec, std::uint64_t seed) {
   constexpr Addition kOrders[] = {
-      {5, drop_on_one_rank}, {5, take_branches}, {8, run_in_other_orders}};
+      {5, drop_on_one_rank}, {5, take_branches}, {5, bound_reuse}, {8, run_in_other_orders}};
   Draws draws(seed ^ kOrderStream);
   return draws.one_in(4) ? with_each(spec, kOrders, draws) : spec;
 }

@@ -43,6 +43,15 @@ INSTANTIATE_TEST_SUITE_P(
             "calls":[{},{"layer":1},{"layer":2}],
             "micros":[{"outstanding":1,"branches":3,"repeats":1}]})"));
 
+// Distances of reuse where slices are smaller than parameters.
+INSTANTIATE_TEST_SUITE_P(
+    Bounds, HealthyOrder,
+    testing::Values(R"({"ranks":2,"stage":3,"reuse":5,"layers":[{},{"inputs":2}],
+            "calls":[{},{"layer":1}],"micros":[{},{},{}]})",
+                    R"({"ranks":3,"stage":3,"reuse":12,"layers":[{"inputs":3,"outputs":3},
+            {"inputs":3,"outputs":3},{"inputs":2}],
+            "calls":[{},{"layer":1},{"layer":2}],"micros":[{},{},{}]})"));
+
 // The same, with an engine that does it wrong.
 struct Shown {
   const char* id;
@@ -72,7 +81,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Shown{"Z72", "R3", R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],
             "micros":[{"outstanding":1,"drops_on":2}]})"},
                     Shown{"Z71", "R12", R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{}],
-            "calls":[{},{"layer":1}],"micros":[{"outstanding":1,"branches":1}]})"}));
+            "calls":[{},{"layer":1}],"micros":[{"outstanding":1,"branches":1}]})"},
+                    Shown{"Z75", "R12",
+                          R"({"ranks":2,"stage":3,"reuse":5,"layers":[{},{"inputs":2}],
+            "calls":[{},{"layer":1}],"micros":[{},{},{}]})"}));
 
 TEST(CaseOrders, Ranks_that_differ_from_the_first_refuse_their_order) {
   train::CaseSpec spec;
