@@ -87,6 +87,14 @@ void bound_reuse(CaseSpec& spec, Draws& draws) {
   spec.reuse = draws.between(1, elements_of(spec));
 }
 
+// Past what stays whole anyway.
+void bound_prefetch(CaseSpec& spec, Draws& draws) {
+  follow_order(spec, draws);
+  spec.persistence = draws.between(1, 6);
+  spec.persistence_all = CaseSpec::kManyElements;
+  spec.prefetch = draws.between(1, elements_of(spec));
+}
+
 // --- what can be ------------------------------------------------------------------------------
 
 bool has_one_call(const CaseSpec& spec, int call) {
@@ -134,8 +142,11 @@ std::string drop_problem(const CaseSpec& spec, const MicroSpec& micro) {
 }  // namespace
 
 CaseSpec with_orders(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kOrders[] = {
-      {5, drop_on_one_rank}, {5, take_branches}, {5, bound_reuse}, {8, run_in_other_orders}};
+  constexpr Addition kOrders[] = {{5, drop_on_one_rank},
+                                  {5, take_branches},
+                                  {5, bound_reuse},
+                                  {5, bound_prefetch},
+                                  {8, run_in_other_orders}};
   Draws draws(seed ^ kOrderStream);
   return draws.one_in(4) ? with_each(spec, kOrders, draws) : spec;
 }

@@ -10,7 +10,8 @@ namespace zeroproof::train {
 
 // In every fourth case, from a stream of its own and as far as it fits: what stage 3 does by the
 // order of modules. Ranks that run them in different ones, graphs that are kept on some ranks
-// alone, branches whose graphs live side by side, distances of reuse that are just met or missed.
+// alone, branches whose graphs live side by side, distances of reuse that are just met or missed,
+// rooms for gathering ahead that are just filled.
 CaseSpec with_orders(const CaseSpec& spec, std::uint64_t seed);
 
 // Why a case cannot be so; empty: it can.

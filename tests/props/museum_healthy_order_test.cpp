@@ -43,13 +43,17 @@ INSTANTIATE_TEST_SUITE_P(
             "calls":[{},{"layer":1},{"layer":2}],
             "micros":[{"outstanding":1,"branches":3,"repeats":1}]})"));
 
-// Distances of reuse where slices are smaller than parameters.
+// Distances of reuse where slices are smaller than parameters, and what is gathered ahead past
+// parameters that are whole already.
 INSTANTIATE_TEST_SUITE_P(
     Bounds, HealthyOrder,
     testing::Values(R"({"ranks":2,"stage":3,"reuse":5,"layers":[{},{"inputs":2}],
             "calls":[{},{"layer":1}],"micros":[{},{},{}]})",
                     R"({"ranks":3,"stage":3,"reuse":12,"layers":[{"inputs":3,"outputs":3},
             {"inputs":3,"outputs":3},{"inputs":2}],
+            "calls":[{},{"layer":1},{"layer":2}],"micros":[{},{},{}]})",
+                    R"({"ranks":2,"stage":3,"prefetch":6,"persistence":6,
+            "layers":[{"inputs":3,"outputs":3},{"outputs":3},{"inputs":3,"outputs":3}],
             "calls":[{},{"layer":1},{"layer":2}],"micros":[{},{},{}]})"));
 
 // The same, with an engine that does it wrong.
@@ -84,7 +88,12 @@ INSTANTIATE_TEST_SUITE_P(
             "calls":[{},{"layer":1}],"micros":[{"outstanding":1,"branches":1}]})"},
                     Shown{"Z75", "R12",
                           R"({"ranks":2,"stage":3,"reuse":5,"layers":[{},{"inputs":2}],
-            "calls":[{},{"layer":1}],"micros":[{},{},{}]})"}));
+            "calls":[{},{"layer":1}],"micros":[{},{},{}]})"},
+                    Shown{"Y08", "R10", R"({"ranks":2,"stage":3,"prefetch":6,"persistence":6,
+            "layers":[{"inputs":3,"outputs":3},{"outputs":3},{"inputs":3,"outputs":3},
+            {"outputs":3},{"inputs":3,"outputs":3}],
+            "calls":[{},{"layer":1},{"layer":2},{"layer":3},{"layer":4}],
+            "micros":[{},{},{}]})"}));
 
 TEST(CaseOrders, Ranks_that_differ_from_the_first_refuse_their_order) {
   train::CaseSpec spec;
