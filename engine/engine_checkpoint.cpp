@@ -66,11 +66,10 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                                    .global_steps = counters.global_steps,
                                    .skipped_steps = counters.skipped_steps,
                                    .global_samples = counters.global_samples}};
-  const auto tell = [this](Result<void> own) {
-    return context.departs("Z52"_bug) ? own : agreed(std::move(own));
-  };
-  if (context.data.group().rank() != 0) return tell({});
-  return tell(keep(std::move(state), folder, given, context.departure));
+  Result<void> own;
+  if (context.data.group().rank() == 0)
+    own = keep(std::move(state), folder, given, context.departure);
+  return context.departs("Z52"_bug) ? own : agreed(own);
 }
 
 Result<void> Engine::Core::load_checkpoint(const std::string& folder,

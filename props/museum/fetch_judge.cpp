@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "props/museum/residency_judge.h"
 #include "props/train/case_storage.h"
@@ -131,7 +132,8 @@ FetchJudge::FetchJudge(const CaseSpec& spec, const NameTable& names)
       reuse_(judged_reuse(spec)),
       spec_(spec),
       keeps_used_(spec.reuse >= CaseSpec::kManyElements || has_room_for_all(spec)),
-      has_room_(has_room_for_all(spec)) {}
+      has_room_(has_room_for_all(spec)),
+      fills_bucket_(spec.prefetch > 0 && spec.live >= CaseSpec::kManyElements) {}
 
 void FetchJudge::on_event(const HookEvent& event) {
   if (has_whole_parameters_ || all_persist_) see_forward(event);
@@ -146,8 +148,7 @@ void FetchJudge::on_event(const HookEvent& event) {
     case EventKind::engine_call:
       return see_call(names_.text(event.name));
     case EventKind::zmod_fetch:
-      fetched_ = event.name;
-      return;
+      return begin_fetch(event.name);
     case EventKind::zparam_gather_begin:
       return see_gather(event);
     case EventKind::zparam_gather_end:
@@ -157,6 +158,7 @@ void FetchJudge::on_event(const HookEvent& event) {
       if (is_in_pass_ && all_persist_ && finding_.empty())
         finding_ = fmt::format("{} is persistent and was given up within a pass",
                                names_.text(event.params.front()));
+      given_up_since_.insert(event.params.begin(), event.params.end());
       if (is_followed() && keeps_used_) released_.insert(event.params.begin(), event.params.end());
       return;
     default:
@@ -309,10 +311,24 @@ void FetchJudge::follow_mode(std::string_view method) {
   } else {
     return;
   }
+  ahead_elements_ = spec_.prefetch;  // of no fetch before
   released_.clear();
   given_up_at_.clear();
   ended_at_.clear();
   ahead_.clear();
+}
+
+void FetchJudge::begin_fetch(NameId module) {
+  fetched_ = module;
+  last_ahead_elements_ = std::exchange(ahead_elements_, 0);
+  given_up_before_ = std::exchange(given_up_since_, {});
+}
+
+// Ahead of its use goes what the order has next, until that fills the bucket.
+bool FetchJudge::is_late(NameId parameter) const {
+  return fills_bucket_ && last_ahead_elements_ < spec_.prefetch &&
+         !given_up_before_.contains(parameter) &&
+         elements_of_parameter(spec_, names_.text(parameter)) > 0;
 }
 
 bool FetchJudge::is_of_fetched_module(NameId parameter) const {
@@ -336,7 +352,14 @@ void FetchJudge::see_gather(const HookEvent& event) {
     else if (is_begun_ && has_room_)
       finding_ = fmt::format("{} is gathered late in a pass, and there was room for it before",
                              names_.text(parameter));
-    if (!is_own) ahead_.insert(parameter);
+    else if (is_late(parameter))
+      finding_ = fmt::format(
+          "{} is gathered by the fetch of {}, and the one before had room for it: it gathered {} "
+          "of {} elements ahead",
+          names_.text(parameter), names_.text(fetched_), last_ahead_elements_, spec_.prefetch);
+    if (is_own) continue;
+    ahead_.insert(parameter);
+    ahead_elements_ += elements_of_parameter(spec_, names_.text(parameter));
   }
   is_begun_ = true;
 }

@@ -41,6 +41,8 @@ class FetchJudge final : public EventSink {
   bool is_followed() const { return mode_ == Mode::complete && is_in_pass_; }
   bool is_of_fetched_module(NameId parameter) const;
   bool has_travelling(NameId module) const;  // parameters that do not persist
+  void begin_fetch(NameId module);
+  bool is_late(NameId parameter) const;  // where the fetch before had room for it
 
   const NameTable& names_;
   bool is_judged_;  // nothing but the order decides what is gathered
@@ -52,6 +54,7 @@ class FetchJudge final : public EventSink {
   const train::CaseSpec& spec_;
   bool keeps_used_;                   // what is used again in a pass stays whole until then
   bool has_room_;                     // for all parameters at once, ahead of their use
+  bool fills_bucket_;                 // nothing else bounds what a fetch gathers ahead
   std::int64_t passed_elements_ = 0;  // of the modules before the one fetched last
   std::int64_t of_fetched_ = 0;       // and of that one
   std::map<NameId, std::int64_t> given_up_at_;
@@ -65,11 +68,15 @@ class FetchJudge final : public EventSink {
   bool is_in_pass_ = false;  // from a root forward to whatever ends its backward
   NameId fetched_;           // the module whose fetch was the last
   std::set<NameId> released_;
-  std::set<NameId> ahead_;         // gathered for a later module, and not there yet
-  std::set<NameId> given_up_;      // in the first backward over a graph
-  std::vector<NameId> gathering_;  // the last gather's
-  int backwards_ = 0;              // since the last forward
-  int graph_tasks_ = 0;            // that run; outside of them the user gathers
+  std::set<NameId> ahead_;                // gathered for a later module, and not there yet
+  std::set<NameId> given_up_;             // in the first backward over a graph
+  std::vector<NameId> gathering_;         // the last gather's
+  std::int64_t ahead_elements_ = 0;       // that the last fetch gathers for later modules
+  std::int64_t last_ahead_elements_ = 0;  // the same of the one before, where it follows the order
+  std::set<NameId> given_up_since_;       // the last fetch
+  std::set<NameId> given_up_before_;      // it, and behind the one before
+  int backwards_ = 0;                     // since the last forward
+  int graph_tasks_ = 0;                   // that run; outside of them the user gathers
   std::string finding_;
   std::string kept_finding_;
 };

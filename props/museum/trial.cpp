@@ -13,6 +13,7 @@
 #include "props/museum/rest_bytes.h"
 #include "props/run_properties.h"
 #include "props/train/baseline_target.h"
+#include "props/train/case_orders.h"
 #include "props/train/compare.h"
 #include "props/train/generated_program.h"
 #include "props/train/run_judge.h"
@@ -51,8 +52,29 @@ std::string_view number_of(sim::FindingKind kind) {
   return "R12";
 }
 
+// Each rank that has to refuses its order, no other refuses anything, and those are left waiting.
+bool ends_in_disorder(const CaseSpec& spec, const train::CellRun& run) {
+  for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
+    const std::exception_ptr& error = run.ranks[rank].error;
+    const auto refusal = error ? train::engine_error_of(error) : std::nullopt;
+    const bool is_refused = refusal == EngineErrorId::f5;
+    if (is_refused != train::refuses_order(spec, static_cast<int>(rank))) return false;
+    if (refusal && !is_refused) return false;
+  }
+  return std::ranges::all_of(run.findings, [](const sim::Finding& finding) {
+    return finding.kind == sim::FindingKind::deadlock;
+  });
+}
+
 // What the world saw explains the errors that followed.
-void judge_run(const train::CellRun& run, TrialResult& result) {
+void judge_run(const CaseSpec& spec, const train::CellRun& run, TrialResult& result) {
+  if (spec.reorders != 0) {
+    if (ends_in_disorder(spec, run)) return;
+    if (!run.has_failed())
+      return add(result, "R14",
+                 fmt::format("rank {} runs its modules in another order, and no rank refuses it",
+                             spec.reorders - 1));
+  }
   for (const sim::Finding& finding : run.findings)
     add(result, number_of(finding.kind), finding.text, finding.rank);
   if (!run.findings.empty() || !run.has_failed()) return;
@@ -243,7 +265,8 @@ void Trial::add_values(const Entry* entry, Chooser& chooser, TrialResult& result
       scenario_, cell, {.collects_values = true, .watch = &streams, .chooser = &chooser});
   ++result.executions;
   result.events = run.steps;
-  judge_run(run, result);
+  judge_run(spec_, run, result);
+  if (spec_.reorders != 0) return;  // in the middle of what every rank does
   add_all(spec_, streams.races().finish(), result);
   if (!streams.overlap_finding().empty() && !is_excused(spec_, "R20"))
     add(result, "R20", streams.overlap_finding());
@@ -336,8 +359,8 @@ void Trial::add_events(const Entry* entry, Chooser& chooser, TrialResult& result
       train::run_ranks(scenario_, cell, {.watch = &judge, .chooser = &chooser});
   ++result.executions;
   result.events = run.steps;
-  judge_run(run, result);
-  if (!run.findings.empty() || has_two_lives(spec_)) return;
+  judge_run(spec_, run, result);
+  if (!run.findings.empty() || has_two_lives(spec_) || spec_.reorders != 0) return;
   add_all(spec_, judge.finish(run), result);
   for (const EventJudges& one : judges)
     one.for_each_finding(

@@ -80,6 +80,8 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("aborts_inside", spec.aborts_inside, 0);
   field("litters", spec.litters, 0);
   field("spans", spec.spans, 0);
+  field("drops_on", spec.drops_on, 0);
+  field("branches", spec.branches, 0);
 }
 
 template <class Field>
@@ -151,6 +153,7 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("watches", spec.watches, 0);
   field("lists_frozen", spec.lists_frozen, 0);
   field("takes_turns", spec.takes_turns, 0);
+  field("reorders", spec.reorders, 0);
 }
 
 }  // namespace zeroproof::train

@@ -165,8 +165,10 @@ std::string context_problem(const CaseSpec& spec, const MicroSpec& micro) {
     return "a forward that a context cannot have";
   if (static_cast<Interrupt>(micro.interrupt) != Interrupt::changes) return {};
   if (is_autocast) return "autocast gathers weights rounded";
-  // What PyTorch's own linear() or a recompute has saved is the storage that was changed.
-  return spec.stage != 3 || (spec.plain_linear == 0 && !has_checkpoints(spec))
+  // What PyTorch's own linear() or a recompute has saved is the storage that was changed; what a
+  // layer has returned is one that another context gives up.
+  const bool is_given_up = spec.returns != 0 && micro.looks != 0;
+  return spec.stage != 3 || (spec.plain_linear == 0 && !has_checkpoints(spec) && !is_given_up)
              ? ""
              : "a change that is undone elsewhere";
 }

@@ -196,6 +196,10 @@ struct MicroSpec {
   int litters = 0;        // 1: before: the user sets every .grad, and zero_grad
   int spans = 0;          // stage 3: 1: a context that gathers all weights is around each backward;
                           // 2: what the first rank has of them is taken over behind it
+  int drops_on = 0;  // k: of two forwards the first one's backward retains its graph, which rank
+                     // k - 1 alone gives up before the other backward
+  int branches = 0;  // k: with skipped frames: of two forwards the first does not run call k - 1,
+                     // the second not the one behind that
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -280,6 +284,8 @@ struct CaseSpec {
                     // for what it is multiplied with
   int lists_frozen = 0;  // parameter groups have what is frozen, too
   int takes_turns = 0;   // each of two engines has a loss and a backward of its own
+  int reorders = 0;  // k: behind all windows rank k - 1 runs two modules in another order, which
+                     // is refused and the end
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;
@@ -287,6 +293,7 @@ struct CaseSpec {
 
   static constexpr const char* kExperts = "experts";  // the name of their module
   static constexpr const char* kReader = "reader";    // and of what reads late
+  static constexpr const char* kAside = "aside";      // modules without parameters, and a number
 
   int windows() const { return static_cast<int>(micros.size()) / accumulation; }
   // How often one forward adds to one gradient, with all factors; forwards of one window, at most.

@@ -212,6 +212,14 @@ class Reader final : public nn::Module {
   Reading reading_;
 };
 
+// Without parameters.
+class Aside final : public nn::Module {
+ protected:
+  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
+    return {mul(ag, inputs.at(0), 1.0), inputs.at(1)};
+  }
+};
+
 Reading reading_of(const CaseSpec& spec, const std::vector<std::shared_ptr<nn::Module>>& layers,
                    SeenGradients& seen) {
   std::map<int, int> calls;
@@ -280,6 +288,9 @@ GeneratedModel::GeneratedModel(const ModelOptions& options, bool is_truth)
   if (spec_.experts != 0)
     experts_ =
         register_module(kExperts, std::make_shared<Experts>(init, options.data, next_.expert));
+  for (int i = 0; spec_.reorders != 0 && i < 2; ++i)
+    asides_.push_back(
+        register_module(CaseSpec::kAside + std::to_string(i), std::make_shared<Aside>()));
 }
 
 void GeneratedModel::add_layers(nn::InitStream& init) {
@@ -387,7 +398,14 @@ TensorList GeneratedModel::run_wrapped(Autograd& ag, Wrap wrap, const std::vecto
   return checkpoint(ag, kind_of(wrap), body, inputs);
 }
 
+TensorList GeneratedModel::run_asides(Autograd& ag, const TensorList& inputs) const {
+  TensorList h = inputs;
+  for (const std::size_t aside : next_.asides) h = (*asides_.at(aside))(ag, h);
+  return {mean(ag, h.at(0))};
+}
+
 TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const {
+  if (!next_.asides.empty()) return run_asides(ag, inputs);
   const std::vector<Call> calls = calls_of_next();
   const bool has_last = !calls.empty() && calls.back().number + 1 == spec_.calls.size();
   const std::size_t heads = !has_last ? 0

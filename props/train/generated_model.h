@@ -36,7 +36,8 @@ class GeneratedModel final : public nn::Module {
     int throws = 0;            // k: layer k - 1 throws Injected inside its forward
     int interrupts = 0;        // k: the backward calls `on_interrupt` behind call k - 1
     std::function<void()> on_interrupt = {};
-    bool is_unread = false;  // no weight past its layer
+    bool is_unread = false;                // no weight past its layer
+    std::vector<std::size_t> asides = {};  // these modules without parameters, and nothing else
   };
   void arm(const Next& next) { next_ = next; }
   // Where there are some, their module's name.
@@ -66,6 +67,7 @@ class GeneratedModel final : public nn::Module {
   };
 
   void add_layers(nn::InitStream& init);
+  TensorList run_asides(Autograd& ag, const TensorList& inputs) const;
   TensorList run_expert(Autograd& ag, const TensorList& inputs) const;
   TensorList with_read(Autograd& ag, const TensorList& inputs) const;
   TensorList with_late_read(Autograd& ag, const TensorList& inputs) const;
@@ -93,6 +95,7 @@ class GeneratedModel final : public nn::Module {
   std::vector<std::shared_ptr<nn::Module>> layers_;
   std::shared_ptr<nn::Module> experts_;  // null: none
   std::shared_ptr<nn::Module> reader_;   // null: none; uses `layers_`
+  std::vector<std::shared_ptr<nn::Module>> asides_;
 };
 
 // x, whose backward throws.

@@ -11,6 +11,7 @@
 #include "model/transforms/transforms.h"
 #include "props/train/case_ends.h"
 #include "props/train/case_inputs.h"
+#include "props/train/case_orders.h"
 #include "props/train/case_saves.h"
 #include "props/train/case_storage.h"
 #include "props/train/case_turns.h"
@@ -46,14 +47,28 @@ class GeneratedWindow {
     restore(static_cast<Restores>(spec_.micros.at(first_micro()).restores));
     if (pass_.step_number() == 0) read_configuration(spec_, pass_);
     train();
-    if (pass_.step_number() != 0) return;
-    record_bytes(live_bytes(Placement::device) - before);
-    record_offloaded();
+    if (pass_.step_number() == 0) {
+      record_bytes(live_bytes(Placement::device) - before);
+      record_offloaded();
+    }
+    if (spec_.reorders != 0 && pass_.step_number() + 1 == spec_.windows()) run_in_another_order();
   }
 
  private:
   std::size_t first_micro() const {
     return static_cast<std::size_t>(pass_.step_number() * spec_.accumulation);
+  }
+
+  // Whatever order was recorded, it is given up, then this one is recorded, and compared.
+  void run_in_another_order() {
+    if (!engines_) return;
+    const GradMode disabled(pass_.autograd(), false);
+    const DType dtype = model_dtype(static_cast<Precision>(spec_.precision));
+    const TensorList inputs = {Tensor::full({2}, 0.0, dtype), Tensor::full({}, 1.0, dtype)};
+    for (const std::vector<std::size_t>& asides : orders_of_asides(spec_, pass_.target().rank())) {
+      model_of(pass_, 0).arm({.asides = asides});
+      pass_.target().forward(0, inputs);
+    }
   }
 
   void train(bool is_lost = false, bool ends = true) {
@@ -459,13 +474,15 @@ class GeneratedWindow {
   }
 
   void train_first(const MicroSpec& micro) {
-    const Losses first = first_forward(micro);
+    if (micro.branches != 0) return train_branches(micro);
+    Losses first = first_forward(micro);
     if (micro.rehooks != 0) make_hooks_anew();
     look(micro, Looks::before_backward);
     if (micro.outstanding == 0 || is_ahead(micro)) return differentiate(micro, first);
     const Losses second = forward(micro);
     if (static_cast<Outstanding>(micro.outstanding) == Outstanding::summed)
       return differentiate(micro, sums_of(first, second));
+    if (micro.drops_on != 0) return differentiate_dropping(micro, std::move(first), second);
     look(micro, Looks::before_backward);
     if (static_cast<Outstanding>(micro.outstanding) == Outstanding::interleaved)
       return differentiate_interleaved(micro, first, second);
@@ -473,6 +490,26 @@ class GeneratedWindow {
     differentiate(micro, is_reversed ? second : first);
     look(micro, Looks::between);
     differentiate(micro, is_reversed ? first : second);
+  }
+
+  // On one rank nobody can come back to the first graph, though it was kept; on others they could.
+  void differentiate_dropping(const MicroSpec& micro, Losses first, const Losses& second) {
+    MicroSpec keeping = micro;
+    keeping.keeps = 3;
+    differentiate(keeping, first);
+    if (micro.drops_on == pass_.target().rank() + 1) first.clear();
+    differentiate(micro, second);
+  }
+
+  // What the first branch alone has used goes with its backward, though the other one's is to come.
+  void train_branches(const MicroSpec& micro) {
+    const Losses first = forward(branch_of(spec_, micro, 0));
+    const Losses second = forward(branch_of(spec_, micro, 1));
+    differentiate(micro, first);
+    const int alone = branch_of(spec_, micro, 1).skips - 1;
+    record("bytes of a branch that is over",
+           {static_cast<double>(whole_elements_of_call(spec_, pass_, alone))});
+    differentiate(micro, second);
   }
 
   void differentiate_interleaved(const MicroSpec& micro, const Losses& first,

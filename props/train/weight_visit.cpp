@@ -254,12 +254,25 @@ void evaluate_guards(Pass& pass) {
   pass.target().record("elements that guards gather", Tensor::of({more}, {1}));
 }
 
-std::int64_t whole_elements(Pass& pass) {
+namespace {
+
+std::int64_t whole_elements_below(Pass& pass, const std::string& prefix) {
   std::int64_t elements = 0;
   if (!dynamic_cast<EngineTarget*>(&pass.target())) return elements;
   for (const nn::NamedParameter& parameter : pass.target().module(0).named_parameters())
-    elements += parameter.tensor.numel();
+    if (parameter.name.starts_with(prefix)) elements += parameter.tensor.numel();
   return elements;
+}
+
+}  // namespace
+
+std::int64_t whole_elements(Pass& pass) {
+  return whole_elements_below(pass, "");
+}
+
+std::int64_t whole_elements_of_call(const CaseSpec& spec, Pass& pass, int call) {
+  const int layer = spec.calls.at(static_cast<std::size_t>(call)).layer;
+  return whole_elements_below(pass, "l" + std::to_string(layer) + ".");
 }
 
 std::int64_t elements_to_give_up(const CaseSpec& spec, std::int64_t whole) {

@@ -34,6 +34,8 @@ void evaluate_guards(Pass& pass);
 // Elements of the first engine's weights that are on this rank right now; nothing of the baseline's
 // is sharded: none.
 std::int64_t whole_elements(Pass& pass);
+// The same of the layer of one call.
+std::int64_t whole_elements_of_call(const CaseSpec& spec, Pass& pass, int call);
 
 // What of so many whole elements is none that always stays whole.
 std::int64_t elements_to_give_up(const CaseSpec& spec, std::int64_t whole);

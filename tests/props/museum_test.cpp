@@ -118,7 +118,14 @@ TEST(MuseumTest, Wrong_cases_are_refused) {
         R"({"layers":[{}],"calls":[{}],"micros":[{"abandons":1}]})",
         R"({"accumulation":2,"layers":[{}],"calls":[{}],"micros":[{},{"restores":1}]})",
         R"({"returns":1,"layers":[{}],"calls":[{}],"micros":[{}]})",
-        R"({"stage":3,"granularity":1,"layers":[{}],"calls":[{}],"micros":[{}]})"})
+        R"({"stage":3,"granularity":1,"layers":[{}],"calls":[{}],"micros":[{}]})",
+        R"({"stage":3,"returns":1,"layers":[{"is_raw":1}],"calls":[{}],
+            "micros":[{"looks":1,"interrupt":11,"interrupt_at":1}]})",
+        R"({"ranks":2,"stage":3,"reorders":3,"layers":[{}],"calls":[{}],"micros":[{}]})",
+        R"({"ranks":2,"stage":2,"reorders":1,"layers":[{}],"calls":[{}],"micros":[{}]})",
+        R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],"micros":[{"drops_on":1}]})",
+        R"({"stage":3,"layers":[{},{}],"calls":[{},{"layer":1}],
+            "micros":[{"outstanding":1,"branches":1}]})"})
     EXPECT_FALSE(train::parse_case(json, "test").has_value()) << json;
   EXPECT_TRUE(
       train::parse_case(R"({"layers":[{}],"calls":[{}],"micros":[{}]})", "test").has_value());
