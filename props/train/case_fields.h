@@ -79,6 +79,8 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("outdates", spec.outdates, 0);
   field("aborts_inside", spec.aborts_inside, 0);
   field("litters", spec.litters, 0);
+  field("detour", spec.detour, 0);
+  field("detour_at", spec.detour_at, 0);
 }
 
 template <class Field>
@@ -150,6 +152,7 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("watches", spec.watches, 0);
   field("lists_frozen", spec.lists_frozen, 0);
   field("takes_turns", spec.takes_turns, 0);
+  field("first_ranks", spec.first_ranks, 0);
 }
 
 }  // namespace zeroproof::train

@@ -92,7 +92,8 @@ bool CheckpointUse::is_scale_own() const {
 // Of one that was renewed, or was told another one in between, nobody knows whose it is.
 void CheckpointUse::judge_loss_scale(const Engine& engine, double before) {
   const auto is_told = [](const MicroSpec& micro) { return micro.renews + micro.rescales != 0; };
-  if (!is_scale_own() || std::ranges::any_of(spec_.micros, is_told)) return;
+  const bool is_another = spec_.first_ranks != 0;
+  if (!is_scale_own() || is_another || std::ranges::any_of(spec_.micros, is_told)) return;
   note(CheckpointFault::loss_scale, engine.loss_scale() != before);
 }
 

@@ -36,7 +36,10 @@ class GeneratedModel final : public nn::Module {
     int throws = 0;            // k: layer k - 1 throws Injected inside its forward
     int interrupts = 0;        // k: the backward calls `on_interrupt` behind call k - 1
     std::function<void()> on_interrupt = {};
-    bool is_unread = false;  // no weight past its layer
+    int detours = 0;  // k: the forward, not one again, calls `on_detour` behind call k - 1
+    std::function<void()> on_detour = {};
+    std::function<void()> on_end = {};  // at the end of the forward
+    bool is_unread = false;             // no weight past its layer
   };
   void arm(const Next& next) { next_ = next; }
   // Where there are some, their module's name.
@@ -61,6 +64,7 @@ class GeneratedModel final : public nn::Module {
     double factor = 1.0;
     bool is_raising = false;
     bool is_interrupted = false;
+    bool has_detour = false;
     bool overflows = false;
     bool is_infinite = false;
   };
