@@ -179,8 +179,8 @@ bool CheckpointUse::try_full_disk(int number) {
 }
 
 bool CheckpointUse::try_unreadable(int number) {
-  if (engines_.rank() == number % spec_.ranks)
-    files_.fail_read(1 + number / spec_.ranks % kReadsLeast);
+  const int ranks = spec_.first_ranks == 0 ? spec_.ranks : std::min(spec_.ranks, spec_.first_ranks);
+  if (engines_.rank() == number % ranks) files_.fail_read(1 + number / ranks % kReadsLeast);
   const bool is_refused = is_load_refused(kTag);
   files_.heal();
   return is_refused;
