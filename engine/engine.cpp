@@ -4,6 +4,7 @@
 
 #include "engine/engine_core.h"
 #include "engine/quirk_effect.h"
+#include "engine/zero/stage3/leaf_modules.h"
 #include "model/check.h"
 
 namespace zeroproof {
@@ -48,6 +49,10 @@ Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Modul
   if (!policy) return tl::unexpected(policy.error());
   if (const auto fits = check_quirks(options.quirks, options.policy); !fits)
     return tl::unexpected(fits.error());
+  // Before anything of the model is taken over: it stays as it is for whoever mends this.
+  if (config.stage == 3)
+    if (const auto known = check_leaf_classes(config.leaf_module, module); !known)
+      return tl::unexpected(known.error());
   LossScaler scaler = LossScaler::of(config, options.departure);
   if (options.custom_loss_scale)
     if (const auto set = scaler.set_custom(*options.custom_loss_scale);

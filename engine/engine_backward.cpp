@@ -137,6 +137,7 @@ void Engine::Core::on_observed_gradient(ZeroParameter& parameter) {
 
 Tensor Engine::Core::on_leaf_gradient(const Tensor& grad) {
   if (is_in_transform() || !grad.is_defined()) return {};
+  has_unreduced_gradients_ = true;  // stages 0 and 1 may have no hook behind it to say so
   const double factor = leaf_factor();
   return factor == 1.0 ? Tensor() : mul(context.autograd, grad, factor);
 }

@@ -82,7 +82,7 @@ bool retains_graphs(const CaseSpec& spec) {
   const auto is_plain = [](const train::MicroSpec& micro) {
     return micro.outstanding == 0 && micro.idle_forward < 3 && !has_abort(micro) &&
            micro.interrupt == 0 && micro.has_bypass + micro.past_engine == 0 &&
-           micro.gathers == 0 && micro.looks == 0;
+           micro.gathers == 0 && micro.looks == 0 && micro.detour == 0;
   };
   // The second backward alone reaches the last call, which reclaims nothing that others hold.
   const int last = spec.calls.back().layer;
@@ -98,7 +98,7 @@ bool retains_graphs(const CaseSpec& spec) {
 // A user's context gives persistent ones up, too, and they come back in any way.
 bool is_all_persistent(const CaseSpec& spec) {
   const auto gathers = [](const train::MicroSpec& micro) {
-    return micro.gathers != 0 || micro.looks != 0 || micro.outdates != 0 ||
+    return micro.gathers != 0 || micro.looks != 0 || micro.outdates != 0 || micro.detour != 0 ||
            gathers_while_running(micro);
   };
   if (std::ranges::any_of(spec.micros, gathers)) return false;
@@ -114,7 +114,7 @@ bool is_all_persistent(const CaseSpec& spec) {
 // A user's context gives persistent ones up, and they travel as well.
 bool has_room_for_all(const CaseSpec& spec) {
   const bool has_contexts = std::ranges::any_of(
-      spec.micros, [](const train::MicroSpec& micro) { return micro.gathers != 0; });
+      spec.micros, [](const train::MicroSpec& micro) { return micro.gathers + micro.detour != 0; });
   const int all = train::elements_of_layers(spec) + (spec.experts != 0 ? 8 : 0);
   const int elements = has_contexts ? all : train::travelling_elements(spec);
   return spec.prefetch > 0 && spec.prefetch >= elements && has_room_to_live(spec);

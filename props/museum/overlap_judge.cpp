@@ -37,7 +37,7 @@ bool has_two_buffers(const train::CaseSpec& spec) {
 // Contexts of the user and reads past a module gather as well, and wait for nothing on the host.
 bool gathers_for_modules(const train::CaseSpec& spec) {
   const auto gathers = [](const train::MicroSpec& micro) {
-    return micro.gathers + micro.looks + micro.has_bypass + micro.past_engine != 0 ||
+    return micro.gathers + micro.detour + micro.looks + micro.has_bypass + micro.past_engine != 0 ||
            micro.interrupt != 0 || micro.idle_forward == 3;
   };
   return spec.stage == 3 && spec.skips_frames == 0 && spec.reads + spec.returns == 0 &&

@@ -1,5 +1,6 @@
 #include "props/museum/specimen_traces.h"
 
+#include "props/train/case_worlds.h"
 #include "props/train/cell_run.h"
 #include "props/train/generated_program.h"
 #include "props/train/rank_trace.h"
@@ -16,7 +17,11 @@ Result<std::vector<std::string>> write_specimen_traces(const Specimen& specimen,
   if (!traces) return tl::unexpected(traces.error());
   ReplayScheduler scheduler(specimen.choices, ReplayFit::lenient);
   scheduler.new_execution();
-  train::run_ranks(scenario, cell, {.watch = traces->get(), .chooser = &scheduler});
+  if (train::windows_elsewhere(scenario) > 0) train::run_first_world(scenario, cell);
+  train::run_ranks(scenario, cell,
+                   {.first_step = train::windows_elsewhere(scenario),
+                    .watch = traces->get(),
+                    .chooser = &scheduler});
   if (auto written = (*traces)->finish(); !written) return tl::unexpected(written.error());
   std::vector<std::string> paths;
   for (int rank = 0; rank < cell.world_size; ++rank)

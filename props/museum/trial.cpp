@@ -14,6 +14,7 @@
 #include "props/run_properties.h"
 #include "props/train/baseline_target.h"
 #include "props/train/case_orders.h"
+#include "props/train/case_worlds.h"
 #include "props/train/compare.h"
 #include "props/train/generated_program.h"
 #include "props/train/run_judge.h"
@@ -130,6 +131,8 @@ bool is_excused(const CaseSpec& spec, std::string_view number) {
   // A backward inside another of the same engine has an epilogue of its own.
   if (number == "P1" || number == "P2") return trains_inside(spec);
   if (number == "P42") return trains_inside(spec) || completes_often(spec);
+  // It counts from the first step on, and others took that.
+  if (number == "P58") return spec.first_ranks != 0;
   // Autocast's cast of a weight is differentiated behind the module whose input has come.
   if (number == "P62")
     return static_cast<train::Precision>(spec.precision) == train::Precision::autocast;
@@ -261,8 +264,12 @@ void Trial::add_values(const Entry* entry, Chooser& chooser, TrialResult& result
   const train::TrainCell cell = cell_with(entry);
   scenario_ = train::scenario_of(spec_);  // without the files of another run
   AccessWatch streams(spec_);
-  const train::CellRun run = train::run_ranks(
-      scenario_, cell, {.collects_values = true, .watch = &streams, .chooser = &chooser});
+  if (!run_elsewhere(cell, result)) return;
+  const train::CellRun run = train::run_ranks(scenario_, cell,
+                                              {.collects_values = true,
+                                               .first_step = train::windows_elsewhere(scenario_),
+                                               .watch = &streams,
+                                               .chooser = &chooser});
   ++result.executions;
   result.events = run.steps;
   judge_run(spec_, run, result);
@@ -274,6 +281,14 @@ void Trial::add_values(const Entry* entry, Chooser& chooser, TrialResult& result
   judge_rest(run, result);
   judge_memory(run, result);
   compare_values(run, result);
+}
+
+// What other ranks have trained, and whether it can go on.
+bool Trial::run_elsewhere(const train::TrainCell& cell, TrialResult& result) const {
+  if (train::windows_elsewhere(scenario_) == 0) return true;
+  const train::CellRun run = train::run_first_world(scenario_, cell);
+  judge_run(run, result);
+  return !run.has_failed();
 }
 
 // What stays between two windows is what the engine is made of.
@@ -355,8 +370,10 @@ void Trial::add_events(const Entry* entry, Chooser& chooser, TrialResult& result
   std::deque<EventJudges> judges;
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(spec_.ranks); ++rank)
     judge.rank(rank).listen(judges.emplace_back(spec_, judge.rank(rank).names()));
-  const train::CellRun run =
-      train::run_ranks(scenario_, cell, {.watch = &judge, .chooser = &chooser});
+  if (!run_elsewhere(cell, result)) return;
+  const train::CellRun run = train::run_ranks(
+      scenario_, cell,
+      {.first_step = train::windows_elsewhere(scenario_), .watch = &judge, .chooser = &chooser});
   ++result.executions;
   result.events = run.steps;
   judge_run(spec_, run, result);

@@ -64,6 +64,7 @@ class Trial {
  private:
   train::TrainCell cell_with(const Entry* entry) const;
   const std::vector<train::WindowValues>& baseline();
+  bool run_elsewhere(const train::TrainCell& cell, TrialResult& result) const;
   void judge_rest(const train::CellRun& run, TrialResult& result) const;
   void judge_memory(const train::CellRun& run, TrialResult& result) const;
   void compare_values(const train::CellRun& run, TrialResult& result);

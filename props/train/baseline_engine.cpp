@@ -38,11 +38,8 @@ FullTensor full(const std::string& name, const Tensor& tensor) {
 
 BaselineEngine::BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroConfig& config,
                                const Ops& ops, int world_size)
-    : module_(std::move(module)),
-      config_(config),
-      ops_(ops),
-      world_size_(world_size),
-      divisor_(config.gradient_allreduce_op == GradientAllreduceOp::sum ? 1.0 : world_size) {
+    : module_(std::move(module)), config_(config), ops_(ops) {
+  set_world_size(world_size);
   const DType dtype = config.model_dtype();
   for (const nn::NamedParameter& named : module_->named_parameters()) {
     named.tensor.set_data(named.tensor.dtype() != dtype ? ops.cast(named.tensor, dtype)
@@ -141,6 +138,11 @@ Tensor BaselineEngine::reduced(const Trained& trained, const TensorList& of_rank
 void BaselineEngine::override_loss_scale(double loss_scale) {
   scale_ = loss_scale;
   is_scale_given_ = true;
+}
+
+void BaselineEngine::set_world_size(int world_size) {
+  world_size_ = world_size;
+  divisor_ = config_.gradient_allreduce_op == GradientAllreduceOp::sum ? 1.0 : world_size;
 }
 
 // Without managed accumulation, every backward counts as a micro-batch.

@@ -34,6 +34,7 @@ class BaselineEngine {
   double loss_scale() const { return scale_; }
   bool needs_scaler() const;                    // for a manual backward
   void override_loss_scale(double loss_scale);  // for good
+  void set_world_size(int world_size);          // of the windows from now on
 
   // Local sums of one rank, one entry a trained parameter; undefined where there is none.
   using LocalSums = TensorList;
@@ -81,8 +82,8 @@ class BaselineEngine {
   std::shared_ptr<nn::Module> module_;
   ZeroConfig config_;
   const Ops& ops_;
-  int world_size_;
-  double divisor_;
+  int world_size_ = 1;
+  double divisor_ = 1.0;
   std::vector<Trained> trained_;
   TensorList window_;  // reduced gradients so far, one a trained parameter
   double scale_ = 1.0;

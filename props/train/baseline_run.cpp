@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "props/train/baseline_target.h"
+#include "props/train/case_worlds.h"
 
 namespace zeroproof::train {
 namespace {
@@ -50,8 +51,13 @@ std::vector<WindowValues> run_baseline(const TrainScenario& scenario, const Trai
     if (scenario.custom_loss_scale) engines.back().override_loss_scale(*scenario.custom_loss_scale);
   }
   std::vector<WindowValues> windows;
-  for (std::int64_t step = 0; step < cell.steps; ++step)
-    windows.push_back(run_window(scenario, cell, autograd, engines, step));
+  for (std::int64_t step = 0; step < cell.steps; ++step) {
+    TrainCell at = cell;
+    at.world_size = ranks_of_window(scenario, cell, step);
+    for (BaselineEngine& engine : engines) engine.set_world_size(at.world_size);
+    windows.push_back(run_window(scenario, at, autograd, engines, step));
+  }
+  windows.erase(windows.begin(), windows.begin() + windows_elsewhere(scenario));
   return windows;
 }
 

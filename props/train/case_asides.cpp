@@ -79,13 +79,14 @@ CaseSpec with_asides(const CaseSpec& spec, std::uint64_t seed) {
 
 std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const auto precision = static_cast<Precision>(spec.precision);
-  if (micro.asks < 0 || micro.asks > 2 || micro.rescales < 0 || micro.rescales > 2 ||
+  if (micro.asks < 0 || micro.asks > 2 || micro.rescales < 0 || micro.rescales > 3 ||
       !is_flag(micro.autocasts) || !is_flag(micro.blind) || micro.wrapped < 0 ||
       micro.wrapped > 2 || micro.skips_on < 0 || micro.skips_on > spec.ranks)
     return "a micro-batch out of range";
   const bool is_scaled = precision == Precision::fp16 && spec.is_dynamic == 0;
   if (micro.rescales == 1 && micro.clears == 0) return "a loss scale that is in nobody's way";
-  if (micro.rescales != 0 && !is_scaled) return "a loss scale that is in nobody's way";
+  if (micro.rescales != 0 && micro.rescales != 3 && !is_scaled)
+    return "a loss scale that is in nobody's way";
   if (micro.blind != 0 && !loads_away(static_cast<Restores>(micro.restores)))
     return "no window that is loaded away";
   if (micro.autocasts != 0 && (precision == Precision::autocast || spec.skips_frames != 0))

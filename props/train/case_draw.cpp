@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "props/train/case_asides.h"
+#include "props/train/case_detours.h"
 #include "props/train/case_ends.h"
 #include "props/train/case_extras.h"
 #include "props/train/case_inputs.h"
@@ -13,6 +14,7 @@
 #include "props/train/case_saves.h"
 #include "props/train/case_storage.h"
 #include "props/train/case_turns.h"
+#include "props/train/case_worlds.h"
 #include "props/train/draws.h"
 
 namespace zeroproof::train {
@@ -330,8 +332,8 @@ void settle_structure(CaseSpec& spec) {
 
 CaseSpec draw_case(std::uint64_t seed) {
   constexpr CaseSpec (*kMore[])(const CaseSpec&, std::uint64_t) = {
-      with_extras, with_limits, with_asides, with_storage, with_ends,  with_modes,
-      with_saves,  with_inputs, with_turns,  with_manners, with_orders};
+      with_extras, with_limits, with_asides,  with_storage, with_ends,    with_modes, with_saves,
+      with_inputs, with_turns,  with_manners, with_orders,  with_detours, with_worlds};
   Draws draws(seed);
   CaseSpec spec;
   do {

@@ -82,6 +82,8 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("spans", spec.spans, 0);
   field("drops_on", spec.drops_on, 0);
   field("branches", spec.branches, 0);
+  field("detour", spec.detour, 0);
+  field("detour_at", spec.detour_at, 0);
 }
 
 template <class Field>
@@ -154,6 +156,7 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("lists_frozen", spec.lists_frozen, 0);
   field("takes_turns", spec.takes_turns, 0);
   field("reorders", spec.reorders, 0);
+  field("first_ranks", spec.first_ranks, 0);
 }
 
 }  // namespace zeroproof::train

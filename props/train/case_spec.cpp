@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "props/train/case_asides.h"
+#include "props/train/case_detours.h"
 #include "props/train/case_ends.h"
 #include "props/train/case_fields.h"
 #include "props/train/case_inputs.h"
@@ -15,6 +16,7 @@
 #include "props/train/case_saves.h"
 #include "props/train/case_storage.h"
 #include "props/train/case_turns.h"
+#include "props/train/case_worlds.h"
 
 namespace zeroproof::train {
 namespace {
@@ -280,6 +282,9 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
       return is_scaled ? "" : "a loss that needs no scale";
     case Misuse::manual_backward:
       return manual_backward_problem(spec);
+    case Misuse::unfed_leaf:
+    case Misuse::moved_weight:
+      return stage3_misuse_problem(spec, static_cast<Misuse>(micro.misuse));
     default:
       return micro.misuse >= 0 && micro.misuse <= static_cast<int>(Misuse::unscaled_again)
                  ? ""
@@ -568,7 +573,8 @@ ZeroConfig config_of(const CaseSpec& spec) {
   if (spec.accumulates_float32 != 0) config.grad_accum_dtype = DType::float32;
   config.gradient_predivide_factor = spec.predivides != 0 ? 2.0 : 1.0;
   config.prescale_gradients = spec.prescales != 0;
-  const bool is_sum = spec.is_sum != 0 || (spec.ranks == 3 && spec.stage < 3);
+  const bool has_three = spec.ranks == 3 || spec.first_ranks == 3;
+  const bool is_sum = spec.is_sum != 0 || (has_three && spec.stage < 3);
   if (is_sum) config.gradient_allreduce_op = GradientAllreduceOp::sum;
   if (spec.is_sgd != 0) config.optimizer.type = OptimizerType::sgd;
   set_rule(spec.rule, config.optimizer);
@@ -612,7 +618,7 @@ int interrupting_forwards(const CaseSpec& spec, const MicroSpec& micro) {
 int refused_forwards(const MicroSpec& micro) {
   const auto misuse = static_cast<Misuse>(micro.misuse);
   const bool is_refused = misuse == Misuse::unscaled_manual || misuse == Misuse::unscaled_again ||
-                          misuse == Misuse::manual_backward;
+                          misuse == Misuse::manual_backward || misuse == Misuse::unfed_leaf;
   return (is_refused ? 1 : 0) + (micro.aborts_on_loss == 2 ? 1 : 0);
 }
 
@@ -680,6 +686,8 @@ std::string why_invalid(const CaseSpec& spec) {
   if (std::string problem = turn_problem(spec); !problem.empty()) return problem;
   if (std::string problem = manner_problem(spec); !problem.empty()) return problem;
   if (std::string problem = order_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = world_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = detour_problem(spec); !problem.empty()) return problem;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;
@@ -698,7 +706,8 @@ std::string why_invalid(const CaseSpec& spec) {
   if (std::string problem = width_problem(spec); !problem.empty()) return problem;
   const int exact = spec.is_wire_narrow != 0 ? static_cast<int>(Precision::bf16) : spec.precision;
   const auto of_sums = static_cast<Precision>(spec.is_wide != 0 ? 0 : exact);
-  if (spec.forwards() * spec.ranks * spec.uses() > significand_bits(of_sums))
+  if (spec.forwards() * std::max(spec.ranks, spec.first_ranks) * spec.uses() >
+      significand_bits(of_sums))
     return "more contributions than bits";
   if (const auto valid = validate(config_of(spec)); !valid) return valid.error().text;
   return {};

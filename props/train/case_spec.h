@@ -102,7 +102,18 @@ enum class Misuse : std::uint8_t {
   loss_scale,       // of zero
   late_loss_scale,  // fp16: another one than that of the window's gradients
   manual_backward,  // E1: in stage 0, or where the autograd counts nothing
+  unfed_leaf,       // stage 3: a leaf module whose input needs no gradient
+  moved_weight,     // F8: one that all ranks take over leaves the device meanwhile
   unscaled_again    // E2 behind E4: what was refused a scale has none
+};
+
+// What the user does with engines where most programs do not (`detour_at`).
+enum class Detour : std::uint8_t {
+  none,
+  save,
+  load,   // of what is saved right before it; not in a forward
+  clear,  // zero_grad
+  peek    // reads masters and optimizer states
 };
 
 // What a hook of the user does in the middle of a backward.
@@ -174,7 +185,7 @@ struct MicroSpec {
   int asks = 0;            // 1: behind it the user asks for the gradients so far, twice; 2: inside
                            // its block
   int rescales = 0;        // fp16: 1: another loss scale behind what `clears` does; 2: behind what
-                           // `aborts` does
+                           // `aborts` does; 3: refused between a forward and its backward
   int skips_on = 0;        // k: rank k - 1 alone skips what `skips` says
   int wrapped = 0;         // Wrap, around each forward of the engine
   int autocasts = 0;       // 1: an autocast region of the user is around it
@@ -196,10 +207,13 @@ struct MicroSpec {
   int litters = 0;        // 1: before: the user sets every .grad, and zero_grad
   int spans = 0;          // stage 3: 1: a context that gathers all weights is around each backward;
                           // 2: what the first rank has of them is taken over behind it
-  int drops_on = 0;  // k: of two forwards the first one's backward retains its graph, which rank
-                     // k - 1 alone gives up before the other backward
-  int branches = 0;  // k: with skipped frames: of two forwards the first does not run call k - 1,
-                     // the second not the one behind that
+  int drops_on = 0;   // k: of two forwards the first one's backward retains its graph, which rank
+                      // k - 1 alone gives up before the other backward
+  int branches = 0;   // k: with skipped frames: of two forwards the first does not run call k - 1,
+                      // the second not the one behind that
+  int detour = 0;     // Detour
+  int detour_at = 0;  // 0: before, in a context that gathers all weights; 1: first in its block;
+                      // k: in each of its forwards, behind call k - 2
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -284,8 +298,9 @@ struct CaseSpec {
                     // for what it is multiplied with
   int lists_frozen = 0;  // parameter groups have what is frozen, too
   int takes_turns = 0;   // each of two engines has a loss and a backward of its own
-  int reorders = 0;  // k: behind all windows rank k - 1 runs two modules in another order, which
-                     // is refused and the end
+  int reorders = 0;     // k: behind all windows rank k - 1 runs two modules in another order, which
+                        // is refused and the end
+  int first_ranks = 0;  // k: so many ranks train the first window and save; `ranks` load that
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;

@@ -15,10 +15,10 @@
 namespace zeroproof::train {
 namespace {
 
-void run_windows(const TrainScenario& scenario, const TrainCell& cell, Runtime& runtime,
-                 EngineTarget& target, RankRun& run) {
+void run_windows(const TrainScenario& scenario, const TrainCell& cell, std::int64_t first_step,
+                 Runtime& runtime, EngineTarget& target, RankRun& run) {
   try {
-    for (std::int64_t step = 0; step < cell.steps; ++step) {
+    for (std::int64_t step = first_step; step < cell.steps; ++step) {
       Pass pass(scenario, cell, target, step);
       scenario.window(pass);
       run.windows.push_back(target.take_values());
@@ -30,14 +30,14 @@ void run_windows(const TrainScenario& scenario, const TrainCell& cell, Runtime& 
   }
 }
 
-void run_rank(const TrainScenario& scenario, const TrainCell& cell, Runtime& runtime,
-              const EngineTarget::Options& options, RankRun& run) {
+void run_rank(const TrainScenario& scenario, const TrainCell& cell, std::int64_t first_step,
+              Runtime& runtime, const EngineTarget::Options& options, RankRun& run) {
   const Plant* const plant = cell.plant;
   const std::unique_ptr<Runtime> decorated =
       plant && plant->decorate_runtime ? plant->decorate_runtime(runtime) : nullptr;
   EngineTarget target(scenario, cell, decorated ? *decorated : runtime, options);
   try {
-    run_windows(scenario, cell, runtime, target, run);
+    run_windows(scenario, cell, first_step, runtime, target, run);
   } catch (const EngineError&) {
     run.error = std::current_exception();
     return;
@@ -106,7 +106,7 @@ CellRun run_world(World& world, const TrainScenario& scenario, const TrainCell& 
       order->new_execution();
       target.order = &*order;
     }
-    run_rank(scenario, cell, runtime, target, run.ranks[rank]);
+    run_rank(scenario, cell, options.first_step, runtime, target, run.ranks[rank]);
   });
   for (std::size_t rank = 0; rank < errors.size(); ++rank)
     if (errors[rank]) run.ranks[rank].error = errors[rank];

@@ -48,6 +48,7 @@ enum class NodeOrder : std::uint8_t {
 
 struct CellRunOptions {
   bool collects_values = false;
+  std::int64_t first_step = 0;            // windows before it have run elsewhere
   RunWatch* watch = nullptr;              // null for none
   Chooser* chooser = nullptr;             // of the simulator, in place of cell.sim's scheduler
   NodeOrder nodes = NodeOrder::faithful;  // of the simulator; it decides that as well

@@ -92,7 +92,8 @@ bool CheckpointUse::is_scale_own() const {
 // Of one that was renewed, or was told another one in between, nobody knows whose it is.
 void CheckpointUse::judge_loss_scale(const Engine& engine, double before) {
   const auto is_told = [](const MicroSpec& micro) { return micro.renews + micro.rescales != 0; };
-  if (!is_scale_own() || std::ranges::any_of(spec_.micros, is_told)) return;
+  const bool is_another = spec_.first_ranks != 0;
+  if (!is_scale_own() || is_another || std::ranges::any_of(spec_.micros, is_told)) return;
   note(CheckpointFault::loss_scale, engine.loss_scale() != before);
 }
 
@@ -178,8 +179,8 @@ bool CheckpointUse::try_full_disk(int number) {
 }
 
 bool CheckpointUse::try_unreadable(int number) {
-  if (engines_.rank() == number % spec_.ranks)
-    files_.fail_read(1 + number / spec_.ranks % kReadsLeast);
+  const int ranks = spec_.first_ranks == 0 ? spec_.ranks : std::min(spec_.ranks, spec_.first_ranks);
+  if (engines_.rank() == number % ranks) files_.fail_read(1 + number / ranks % kReadsLeast);
   const bool is_refused = is_load_refused(kTag);
   files_.heal();
   return is_refused;

@@ -184,6 +184,11 @@ constexpr Refusal kRefusals[] = {
        set_stage(config, 2);
        config.communication_data_type = DType::float64;
      }},
+    {"/zero_optimization/leaf_module/classes",
+     [](ZeroConfig& config) {
+       set_stage(config, 3);
+       config.leaf_module.classes = {"zeroproof.Nobody"};
+     }},
 };
 static_assert(std::size(kRefusals) == kRefusedConfigs);
 

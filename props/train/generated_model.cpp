@@ -332,6 +332,7 @@ std::vector<GeneratedModel::Call> GeneratedModel::calls_of_next() const {
                      .factor = std::ldexp(1.0, use),
                      .is_raising = next_.aborts == number,
                      .is_interrupted = next_.interrupts == number,
+                     .has_detour = next_.detours == number,
                      .overflows = next_.overflow == number,
                      .is_infinite = next_.is_infinite});
   }
@@ -368,6 +369,7 @@ TensorList GeneratedModel::run(Autograd& ag, const Call& call, const TensorList&
   if (call.overflows) h = add(ag, around, overflowing(ag, h, call.is_infinite));
   if (call.is_raising) h = raising(ag, h);
   if (call.is_interrupted) h = interrupted(ag, h, next_.on_interrupt);
+  if (call.has_detour && ag.current_graph_task().is_none()) next_.on_detour();
   return {h, inputs.at(1)};
 }
 
@@ -432,6 +434,7 @@ TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const
     losses.push_back(h.at(0));
     losses.emplace_back();
   }
+  if (next_.on_end) next_.on_end();
   return losses;
 }
 

@@ -36,6 +36,9 @@ class GeneratedModel final : public nn::Module {
     int throws = 0;            // k: layer k - 1 throws Injected inside its forward
     int interrupts = 0;        // k: the backward calls `on_interrupt` behind call k - 1
     std::function<void()> on_interrupt = {};
+    int detours = 0;  // k: the forward, not one again, calls `on_detour` behind call k - 1
+    std::function<void()> on_detour = {};
+    std::function<void()> on_end = {};     // at the end of the forward
     bool is_unread = false;                // no weight past its layer
     std::vector<std::size_t> asides = {};  // these modules without parameters, and nothing else
   };
@@ -62,6 +65,7 @@ class GeneratedModel final : public nn::Module {
     double factor = 1.0;
     bool is_raising = false;
     bool is_interrupted = false;
+    bool has_detour = false;
     bool overflows = false;
     bool is_infinite = false;
   };

@@ -9,14 +9,17 @@
 #include "model/check.h"
 #include "model/functions.h"
 #include "model/transforms/transforms.h"
+#include "props/train/case_detours.h"
 #include "props/train/case_ends.h"
 #include "props/train/case_inputs.h"
 #include "props/train/case_orders.h"
 #include "props/train/case_saves.h"
 #include "props/train/case_storage.h"
 #include "props/train/case_turns.h"
+#include "props/train/case_worlds.h"
 #include "props/train/checkpoint_use.h"
 #include "props/train/config_use.h"
+#include "props/train/detour.h"
 #include "props/train/engine_target.h"
 #include "props/train/generated_model.h"
 #include "props/train/kept_files.h"
@@ -44,10 +47,13 @@ class GeneratedWindow {
 
   void run() {
     const std::int64_t before = live_bytes(Placement::device);
+    const int faults = is_taken_over() ? take_over() : 0;
     restore(static_cast<Restores>(spec_.micros.at(first_micro()).restores));
+    if (is_taken_over()) record_checkpoints(faults);
     if (pass_.step_number() == 0) read_configuration(spec_, pass_);
     train();
     if (pass_.step_number() == 0) {
+      if (spec_.first_ranks != 0) use_checkpoints([](CheckpointUse& files) { files.save(""); });
       record_bytes(live_bytes(Placement::device) - before);
       record_offloaded();
     }
@@ -69,6 +75,18 @@ class GeneratedWindow {
       model_of(pass_, 0).arm({.asides = asides});
       pass_.target().forward(0, inputs);
     }
+  }
+
+  // By ranks that have not trained what comes before.
+  bool is_taken_over() const {
+    return spec_.first_ranks != 0 && pass_.step_number() == windows_elsewhere(pass_.scenario());
+  }
+
+  int take_over() {
+    if (!engines_) return 0;
+    CheckpointUse checkpoints(spec_, pass_);
+    checkpoints.load("");
+    return checkpoints.faults();
   }
 
   void train(bool is_lost = false, bool ends = true) {
@@ -270,6 +288,7 @@ class GeneratedWindow {
 
   void run_micro(const MicroSpec& micro) {
     if (micro.litters != 0) litter();
+    detour(micro, DetourPlace::context);
     if (micro.registers != 0 && engines_) engines_->register_at_root(micro.registers - 1);
     if (micro.misscales != 0 && !is_lost_) misscale(wrong_loss_scale(micro.misscales));
     if (micro.idles_first != 0) idle(micro);
@@ -300,7 +319,7 @@ class GeneratedWindow {
     if (micro.past_engine != 0) differentiate_past_engine(micro.past_engine == 2);
     if (micro.peeks != 0) peek();
     if (micro.asks == 1) ask_for_gradients(spec_, pass_, knows_gradients(spec_));
-    if (micro.misuse != 0) misuse(static_cast<Misuse>(micro.misuse));
+    if (micro.misuse != 0) misuse_and_clear(static_cast<Misuse>(micro.misuse));
   }
 
   void idle(const MicroSpec& micro) {
@@ -333,8 +352,14 @@ class GeneratedWindow {
     record("refused/outdated weights", {is_refused ? 1.0 : 0.0});
   }
 
+  void detour(const MicroSpec& micro, DetourPlace place) {
+    const bool is_here = micro.detour != 0 && place_of(micro) == place;
+    if (is_here && !is_lost_) take_detour(spec_, pass_, micro);
+  }
+
   void train_in_block(const MicroSpec& micro) {
     const auto body = [&] {
+      detour(micro, DetourPlace::block);
       if (micro.clears == 2) {
         train_once(micro);
         clear_gradients();
@@ -392,7 +417,7 @@ class GeneratedWindow {
 
   void abort_one(const MicroSpec& micro) {
     MicroSpec failing = micro;
-    failing.outstanding = 0;
+    failing.outstanding = failing.rescales = 0;
     aborts_ = micro.aborts;
     aborts_on_loss_ = micro.aborts_on_loss != 0;
     is_managed_ = micro.aborts_managed != 0 && aborts_ != 0;
@@ -412,7 +437,7 @@ class GeneratedWindow {
   // A backward between two good ones fails, and the user goes on in the same block.
   void abort_inside(const MicroSpec& micro) {
     MicroSpec failing = micro;
-    failing.outstanding = failing.keeps = 0;
+    failing.outstanding = failing.keeps = failing.detour = failing.rescales = 0;
     aborts_ = micro.aborts_inside;
     try {
       train_once(failing);
@@ -431,18 +456,15 @@ class GeneratedWindow {
   }
 
   // Reading changes nothing, wherever in a window it is.
-  void peek() {
-    for (const FullTensor& master : pass_.target().masters(0))
-      pass_.target().record("master " + master.name,
-                            Tensor::of(master.values, master.sizes, DType::float32));
-    if (engines_) engines_->engine(0).full_optimizer_state();
-  }
+  void peek() { record_masters(pass_); }
 
   // What came of it is recorded; the baseline knows.
   void misuse(Misuse misuse) {
     bool is_right = true;
     record_seen();
-    if (engines_) {
+    if (misuse == Misuse::unfed_leaf) {
+      is_right = refuses_unfed_leaf();
+    } else if (engines_) {
       is_right = is_refused(engines_->engine(0), spec_, misuse, [&] {
         pass_.target().tensor_backward({forward(MicroSpec()).front()}, {}, false);
       });
@@ -452,6 +474,23 @@ class GeneratedWindow {
     }
     forget_seen();
     record("refused/" + std::to_string(static_cast<int>(misuse)), {is_right ? 1.0 : 0.0});
+  }
+
+  // Its experts come first, and nothing that comes in needs a gradient. What a backward that failed
+  // has brought is taken back.
+  bool refuses_unfed_leaf() {
+    const TensorList inputs = pass_.next_inputs();
+    model_of(pass_, 0).arm({.expert = next_expert()});
+    if (!engines_) return true;
+    Engine& engine = engines_->engine(0);
+    const Tensor loss = engine.forward(inputs).at(0);
+    return is_refused_with(EngineErrorId::e19, [&] { engine.backward(loss); });
+  }
+
+  // Where a backward has failed, the window begins anew.
+  void misuse_and_clear(Misuse it) {
+    misuse(it);
+    if (it == Misuse::unfed_leaf) clear_gradients();
   }
 
   void misscale(double loss_scale) {
@@ -477,6 +516,8 @@ class GeneratedWindow {
     if (micro.branches != 0) return train_branches(micro);
     Losses first = first_forward(micro);
     if (micro.rehooks != 0) make_hooks_anew();
+    if (micro.rescales == 3)
+      record("refused/loss scale before a backward", {refuses_rescale() ? 1.0 : 0.0});
     look(micro, Looks::before_backward);
     if (micro.outstanding == 0 || is_ahead(micro)) return differentiate(micro, first);
     const Losses second = forward(micro);
@@ -567,7 +608,26 @@ class GeneratedWindow {
                 .throws = engine == 0 ? throws_ : 0,
                 .interrupts = engine == 0 && is_interrupted_ ? micro.interrupt_at : 0,
                 .on_interrupt = [this, micro] { interrupt(micro); },
+                .detours = engine == 0 && has_detour(micro) ? micro.detour_at - 1 : 0,
+                .on_detour = [this, micro] { detour(micro, DetourPlace::forward); },
+                .on_end = [this] { record_casts("bytes of casts in stage 3", spec_.stage == 3); },
                 .is_unread = leaves_unread(micro, pass_)});
+  }
+
+  bool has_detour(const MicroSpec& micro) const {
+    return is_interrupted_ && micro.detour != 0 && place_of(micro) == DetourPlace::forward;
+  }
+
+  // Of weights, that the autograd keeps for their next use.
+  void record_casts(const std::string& name, bool is_watched) {
+    if (!is_watched || static_cast<Precision>(spec_.precision) != Precision::autocast) return;
+    std::int64_t bytes = 0;
+    for (std::size_t engine = 0; engine < engines(); ++engine)
+      for (const nn::NamedParameter& named : pass_.target().module(engine).named_parameters())
+        if (const Tensor cast = pass_.autograd().global().cast_cache.find(named.tensor);
+            cast.is_defined() && engines_)
+          bytes += cast.numel() * item_bytes(cast.dtype());
+    record(name, {static_cast<double>(bytes)});
   }
 
   int overflow_of(const MicroSpec& micro) const {
@@ -682,6 +742,7 @@ class GeneratedWindow {
     const TensorList inputs = next_inputs();
     TensorList losses = surrounded_forward(micro, pass_, inputs);
     losses.resize(static_cast<std::size_t>(spec_.heads));
+    record_casts("bytes of casts", true);
     for (const Tensor& loss : losses) record_loss(loss);
     const auto interrupt = static_cast<Interrupt>(micro.interrupt);
     const bool is_joined = interrupt != Interrupt::other && interrupt != Interrupt::fails;
@@ -802,9 +863,12 @@ TrainScenario scenario_of(const CaseSpec& spec) {
   scenario.truth.assign(engines, ModelKind::generated_truth);
   scenario.spec = &spec;
   const auto restores = [](const MicroSpec& micro) {
-    return micro.restores != 0 || static_cast<Interrupt>(micro.interrupt) == Interrupt::save;
+    const auto detour = static_cast<Detour>(micro.detour);
+    return micro.restores != 0 || static_cast<Interrupt>(micro.interrupt) == Interrupt::save ||
+           detour == Detour::save || detour == Detour::load;
   };
-  if (std::ranges::any_of(spec.micros, restores)) scenario.files = std::make_shared<KeptFiles>();
+  if (spec.first_ranks != 0 || std::ranges::any_of(spec.micros, restores))
+    scenario.files = std::make_shared<KeptFiles>();
   scenario.accumulation_steps = spec.accumulation;
   scenario.is_managed = spec.is_unmanaged == 0;
   scenario.skips_frames = spec.skips_frames != 0;

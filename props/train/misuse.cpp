@@ -36,6 +36,20 @@ bool refuses_vector(Engine& engine, const CaseSpec& spec) {
           is_refused_with(EngineErrorId::e4, [&] { engine.scale(vector()); }));
 }
 
+// On every rank, as whoever calls `module.to(device)` there.
+bool refuses_moved_weight(Engine& engine) {
+  TensorList weights;
+  for (const nn::NamedParameter& named : engine.module().named_parameters())
+    if (weights.empty()) weights.push_back(named.tensor);
+  return is_refused_with(EngineErrorId::f8, [&] {
+    engine.gathered_parameters(weights, 0, [&] {
+      const Tensor& weight = weights.front();
+      const Device away = weight.device().is_cpu() ? Device::cuda(0) : Device::cpu();
+      weight.set_data(weight.detach().on(away));
+    });
+  });
+}
+
 }  // namespace
 
 bool is_refused_with(EngineErrorId id, const std::function<void()>& call) {
@@ -72,6 +86,9 @@ bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
       return !engine.override_loss_scale(0.0);
     case Misuse::late_loss_scale:
       return !engine.override_loss_scale(2.0 * engine.loss_scale());
+    case Misuse::moved_weight:
+      return refuses_moved_weight(engine);
+    case Misuse::unfed_leaf:  // by the program: its forward is another one
     case Misuse::none:
       break;
   }

@@ -55,6 +55,14 @@ bool leaves_unread(const MicroSpec& micro, Pass& pass) {
   return micro.unread != 0 && (micro.unread_on == 0 || micro.unread_on == rank);
 }
 
+void record_masters(Pass& pass) {
+  for (const FullTensor& master : pass.target().masters(0))
+    pass.target().record("master " + master.name,
+                         Tensor::of(master.values, master.sizes, DType::float32));
+  if (auto* const engines = dynamic_cast<EngineTarget*>(&pass.target()))
+    engines->engine(0).full_optimizer_state();
+}
+
 void ask_for_gradients(const CaseSpec& spec, Pass& pass, bool is_known) {
   bool is_same = true;
   auto* const engines = dynamic_cast<EngineTarget*>(&pass.target());

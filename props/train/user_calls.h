@@ -17,6 +17,9 @@ bool skips_here(const MicroSpec& micro, Pass& pass);
 // Whether this rank does not read what others read past their layers.
 bool leaves_unread(const MicroSpec& micro, Pass& pass);
 
+// Reads masters, which are recorded, and optimizer states of the first engine.
+void record_masters(Pass& pass);
+
 // Asks each engine for its gradients, twice: the second answer is the first. `is_known`: they are
 // what this rank's backwards have added up, which is recorded.
 void ask_for_gradients(const CaseSpec& spec, Pass& pass, bool is_known);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <stdexcept>
 #include <typeinfo>
 
 #include "model/nn/sequential.h"
@@ -54,21 +53,24 @@ bool is_fine_grained(const ZeroConfig& config, Zero3Modules& modules, const Zero
   return count > 1 && elements <= kGranularElementsMax && elements / count <= threshold;
 }
 
-void check_classes(const LeafModuleConfig& leaf, Zero3Modules& modules) {
-  for (const std::string& name : leaf.classes) {
-    const auto has_it = [&](const Zero3Module& module) {
-      return class_name(*module.module) == last_part(name);
-    };
-    if (std::none_of(modules.all().begin(), modules.all().end(), has_it))
-      throw std::invalid_argument("leaf_module: no module of class " + name + " in the model");
-  }
-}
-
 }  // namespace
+
+Result<void> check_leaf_classes(const LeafModuleConfig& leaf, nn::Module& root) {
+  const auto modules = root.named_modules();
+  for (const std::string& name : leaf.classes) {
+    const auto has_it = [&](const nn::NamedModule& named) {
+      return class_name(*named.module) == last_part(name);
+    };
+    if (std::ranges::none_of(modules, has_it))
+      return fail(ErrorCode::usage, "/zero_optimization/leaf_module/classes: no module of class " +
+                                        name +
+                                        " is in the model; name one that is, or leave it out");
+  }
+  return {};
+}
 
 std::vector<Zero3Module*> configured_leaf_modules(const ZeroConfig& config, Zero3Modules& modules) {
   const LeafModuleConfig& leaf = config.leaf_module;
-  check_classes(leaf, modules);
   std::vector<Zero3Module*> leaves;
   for (Zero3Module& module : modules.all()) {
     const auto is_class = [&](const std::string& name) {

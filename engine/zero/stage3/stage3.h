@@ -18,7 +18,7 @@ namespace zeroproof {
 // partitioned. The module's parameters are empty outside their use.
 class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private GraphTaskListener {
  public:
-  // `context` must outlive it. Collective; std::invalid_argument for an unknown leaf class.
+  // `context` must outlive it. Collective.
   explicit Zero3Optimizer(ZeroContext& context);
   ~Zero3Optimizer() override;
   Zero3Optimizer(const Zero3Optimizer&) = delete;

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "props/train/case_spec.h"
+#include "props/train/cell_run.h"
+#include "props/train/scenario.h"
+
+namespace zeroproof::train {
+
+// In every sixteenth case, as far as it fits: its first window is trained by a world of its own,
+// with another number of ranks, and the case's ranks go on from the checkpoint that it leaves.
+CaseSpec with_worlds(const CaseSpec& spec, std::uint64_t seed);
+
+// Why a case cannot be so; empty: it can.
+std::string world_problem(const CaseSpec& spec);
+
+// Windows of a generated scenario that its own ranks do not run.
+std::int64_t windows_elsewhere(const TrainScenario& scenario);
+// How many ranks run a window.
+int ranks_of_window(const TrainScenario& scenario, const TrainCell& cell, std::int64_t step);
+// The first window by those other ranks, one after the other wherever they may choose. Its
+// checkpoint is in the scenario's files. Values are not collected.
+CellRun run_first_world(const TrainScenario& scenario, const TrainCell& cell);
+
+}  // namespace zeroproof::train

@@ -1,0 +1,57 @@
+#include "props/train/detour.h"
+
+#include "props/train/case_detours.h"
+#include "props/train/checkpoint_use.h"
+#include "props/train/user_calls.h"
+#include "props/train/weight_visit.h"
+
+namespace zeroproof::train {
+namespace {
+
+constexpr const char* kTag = "kept";
+
+void clear_gradients(const CaseSpec& spec, Pass& pass) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(spec.engines); ++i)
+    pass.target().zero_grad(i);
+}
+
+// Of a window that has begun, a load drops the gradients.
+void use_checkpoint(const CaseSpec& spec, Pass& pass, Detour detour) {
+  int faults = 0;
+  if (dynamic_cast<EngineTarget*>(&pass.target())) {
+    CheckpointUse checkpoints(spec, pass);
+    checkpoints.save(kTag);
+    if (detour == Detour::load) checkpoints.load(kTag);
+    faults = checkpoints.faults();
+  } else if (detour == Detour::load) {
+    clear_gradients(spec, pass);
+  }
+  pass.target().record("faults of checkpoints", Tensor::of({static_cast<double>(faults)}, {1}));
+}
+
+void take(const CaseSpec& spec, Pass& pass, Detour detour) {
+  switch (detour) {
+    case Detour::none:
+      return;
+    case Detour::save:
+    case Detour::load:
+      return use_checkpoint(spec, pass, detour);
+    case Detour::clear:
+      return clear_gradients(spec, pass);
+    case Detour::peek:
+      return record_masters(pass);
+  }
+}
+
+}  // namespace
+
+void take_detour(const CaseSpec& spec, Pass& pass, const MicroSpec& micro) {
+  const auto detour = static_cast<Detour>(micro.detour);
+  if (place_of(micro) != DetourPlace::context) return take(spec, pass, detour);
+  TensorList all;
+  for (const nn::NamedParameter& named : pass.target().module(0).named_parameters())
+    all.push_back(named.tensor);
+  with_whole_weights(spec, pass, all, [&] { take(spec, pass, detour); });
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "props/train/case_spec.h"
+#include "props/train/pass.h"
+
+namespace zeroproof::train {
+
+// The detour of a micro-batch; the same text for engines and baseline. One in a context enters
+// that, too. All ranks call.
+void take_detour(const CaseSpec& spec, Pass& pass, const MicroSpec& micro);
+
+}  // namespace zeroproof::train
