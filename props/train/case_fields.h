@@ -79,6 +79,8 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("outdates", spec.outdates, 0);
   field("aborts_inside", spec.aborts_inside, 0);
   field("litters", spec.litters, 0);
+  field("shortage", spec.shortage, 0);
+  field("shortage_at", spec.shortage_at, 0);
 }
 
 template <class Field>

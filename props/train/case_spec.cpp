@@ -9,6 +9,7 @@
 #include "props/train/case_ends.h"
 #include "props/train/case_fields.h"
 #include "props/train/case_inputs.h"
+#include "props/train/case_memory.h"
 #include "props/train/case_modes.h"
 #include "props/train/case_saves.h"
 #include "props/train/case_storage.h"
@@ -661,6 +662,7 @@ std::string why_invalid(const CaseSpec& spec) {
   if (std::string problem = save_problem(spec); !problem.empty()) return problem;
   if (std::string problem = input_problem(spec); !problem.empty()) return problem;
   if (std::string problem = turn_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = shortage_problem(spec); !problem.empty()) return problem;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;

@@ -64,12 +64,24 @@ void ParameterGatherer::or_give_up(const Gather& gather, Act act) {
   } catch (...) {
     const bool is_left = context_.departs("Z79"_bug) && gather.is_async;
     for (PartitionedParameter* parameter : gather.parameters)
-      if (!is_left) parameter->give_up_gather();
+      if (!is_left) give_up(*parameter);
     if (gather.flat.is_defined()) stream().record_use(gather.flat);
     for (const Tensor& whole : gather.whole) stream().record_use(whole);
     context_.compute().wait(stream());
     throw;
   }
+}
+
+// No fault point: something has failed already.
+void ParameterGatherer::give_up(PartitionedParameter& parameter) {
+  if (parameter.status() != ZeroParamStatus::inflight) return;
+  parameter.give_up_gather();
+  if (!context_.events.is_on()) return;
+  HookEvent event;
+  event.kind = EventKind::mark;
+  event.name = context_.events.name("gather_abandoned");
+  event.param = parameter.parameter().name_id;
+  context_.events.write_only(std::move(event));
 }
 
 PartitionedParameter* ParameterGatherer::find(const Tensor& tensor) {
@@ -158,7 +170,12 @@ void ParameterGatherer::issue(Gather& gather) {
   announce(context_, gather.parameters);
   gather.work = context_.data.all_gather(stream(), all, own, {.is_async = gather.is_async});
   context_.data.group().wait(gather.work, stream());
-  assemble(gather);
+  try {
+    assemble(gather);
+  } catch (...) {  // it has travelled: nobody else will wait for it
+    if (gather.is_async) context_.data.wait(gather.work, stream());
+    throw;
+  }
 }
 
 // With G10 of the catalogue the buffer of the gather before, whoever still reads it.
@@ -195,6 +212,18 @@ void ParameterGatherer::wait(PartitionedParameter& parameter) {
 
 void ParameterGatherer::wait_all() {
   while (!inflight_.empty()) wait(*inflight_.begin()->second->parameters.front());
+}
+
+// Of one that has not travelled nobody misses what has no room.
+void ParameterGatherer::settle_all() {
+  while (!inflight_.empty()) {
+    const std::shared_ptr<Gather> gather = inflight_.begin()->second;
+    try {
+      wait(*gather->parameters.front());
+    } catch (const RuntimeFault&) {
+      if (gather->work.sequence >= 0) throw;
+    }
+  }
 }
 
 // The host waits for the last gather but two, as in GradientReducer (3.3).

@@ -28,6 +28,7 @@ class ParameterGatherer {
   // Until it is whole; all that travelled with it are. Nothing for one that is not in flight.
   void wait(PartitionedParameter& parameter);
   void wait_all();
+  void settle_all();  // the same where nobody uses them
   // Both at once, outside the fetches of modules; those in flight are waited for.
   void gather(const ParameterList& parameters);
   void partition(PartitionedParameter& parameter, bool has_been_updated = false);
@@ -63,6 +64,7 @@ class ParameterGatherer {
   void assemble(Gather& gather);
   void install(Gather& gather);
   void finish(Gather& gather);
+  void give_up(PartitionedParameter& parameter);
   template <class Act>
   void or_give_up(const Gather& gather, Act act);
   Tensor assemble(const Gather& gather, const PartitionedParameter& parameter,
