@@ -286,11 +286,18 @@ class GeneratedWindow {
   void until_it_fits(const MicroSpec& micro, bool is_short, const std::function<void()>& act) {
     if (!is_short) return act();
     record_seen();
-    if (!engines_) return act();
-    if (fits(micro, act)) return;
-    forget_seen();
-    if (clears_behind_shortage(spec_, at_)) clear_gradients();
-    act();
+    const std::int64_t before = whole_elements(pass_);
+    std::int64_t left = 0;
+    if (!engines_) {
+      act();
+    } else if (!fits(micro, act)) {
+      left = std::max<std::int64_t>(whole_elements(pass_) - before, 0);
+      forget_seen();
+      if (clears_behind_shortage(spec_, at_)) clear_gradients();
+      act();
+    }
+    if (static_cast<Shortage>(micro.shortage) == Shortage::gathers)
+      record("elements that no context holds", {static_cast<double>(left)});
   }
 
   // Of what failed, nothing is known afterwards.

@@ -27,6 +27,10 @@ INSTANTIATE_TEST_SUITE_P(
             "micros":[{},{},{"shortage":2,"shortage_at":1}]})",
         R"({"stage":3,"layers":[{}],"calls":[{}],
             "micros":[{"gathers":1,"shortage":5,"shortage_at":1}]})",
+        R"({"ranks":2,"stage":3,"precision":3,"layers":[{"is_raw":1},{}],"calls":[{},{"layer":1}],
+            "micros":[{"gathers":10,"shortage":5,"shortage_at":1}]})",
+        R"({"ranks":2,"stage":3,"precision":3,"layers":[{"is_raw":1},{}],"calls":[{},{"layer":1}],
+            "micros":[{"gathers":10,"shortage":5,"shortage_at":3}]})",
         R"({"stage":3,"layers":[{}],"calls":[{}],
             "micros":[{"peeks":1,"shortage":6,"shortage_at":2}]})"));
 

@@ -72,10 +72,28 @@ void ParameterGatherer::or_give_up(const Gather& gather, Act act) {
   }
 }
 
-// No fault point: something has failed already.
+// Those behind one that fails do not begin any more.
+template <class Act>
+void ParameterGatherer::for_each_list(const ParameterList& missing, Act act) {
+  const std::vector<ParameterList> lists = split(missing);
+  std::size_t begun = 0;
+  try {
+    while (begun < lists.size()) act(lists[begun++]);
+  } catch (...) {
+    for (; begun < lists.size(); ++begun)
+      for (const PartitionedParameter* parameter : lists[begun]) tell_abandoned(*parameter);
+    throw;
+  }
+}
+
 void ParameterGatherer::give_up(PartitionedParameter& parameter) {
   if (parameter.status() != ZeroParamStatus::inflight) return;
   parameter.give_up_gather();
+  tell_abandoned(parameter);
+}
+
+// No fault point: something has failed already.
+void ParameterGatherer::tell_abandoned(const PartitionedParameter& parameter) const {
   if (!context_.events.is_on()) return;
   HookEvent event;
   event.kind = EventKind::mark;
@@ -98,16 +116,29 @@ void ParameterGatherer::gather_async(const ParameterList& parameters, bool is_fo
       if (is_inflight(*parameter)) missing.push_back(parameter);
   if (missing.empty()) return;
   report(EventKind::zparam_gather_begin, missing, is_forward);
-  for (const ParameterList& list : split(missing)) {
+  for_each_list(missing, [this](const ParameterList& list) {
     const std::shared_ptr<Gather> gather = start(list, true);
     for (const PartitionedParameter* parameter : list)
       if (!inflight_.emplace(parameter->id(), gather).second)
         throw EngineError(EngineErrorId::f9,
                           parameter->parameter().name + " is in the registry of gathers already");
+  });
+}
+
+// All of them, or none: what was whole before stays so.
+void ParameterGatherer::gather(const ParameterList& parameters) {
+  ParameterList absent = parameters;
+  std::erase_if(absent, [](const auto* it) { return it->is_available() || it->elements() == 0; });
+  try {
+    gather_absent(parameters);
+  } catch (...) {
+    for (PartitionedParameter* parameter : absent)
+      if (parameter->is_available() && !parameter->is_used()) partition(*parameter);
+    throw;
   }
 }
 
-void ParameterGatherer::gather(const ParameterList& parameters) {
+void ParameterGatherer::gather_absent(const ParameterList& parameters) {
   if (!context_.departs("V07"_bug))
     for (PartitionedParameter* parameter : parameters) wait(*parameter);
   install_empty(parameters, context_.runtime.memory());
@@ -115,7 +146,7 @@ void ParameterGatherer::gather(const ParameterList& parameters) {
   const ParameterList missing = partitioned(parameters);
   if (missing.empty()) return;
   report(EventKind::zparam_gather_begin, missing, false);
-  for (const ParameterList& list : split(missing)) finish(*start(list, false));
+  for_each_list(missing, [this](const ParameterList& list) { finish(*start(list, false)); });
 }
 
 // One list a collective. E16 of the catalogue takes the dtype of the first for all; E17 gives the

@@ -56,6 +56,7 @@ class ParameterGatherer {
   };
 
   std::vector<ParameterList> split(const ParameterList& parameters) const;
+  void gather_absent(const ParameterList& parameters);
   void gather_verbatim(const ParameterList& parameters);
   Tensor flat_for(const Gather& gather, std::int64_t elements, bool& is_recycled);
   Span source_of(const PartitionedParameter& parameter);
@@ -64,7 +65,10 @@ class ParameterGatherer {
   void assemble(Gather& gather);
   void install(Gather& gather);
   void finish(Gather& gather);
+  template <class Act>
+  void for_each_list(const ParameterList& missing, Act act);
   void give_up(PartitionedParameter& parameter);
+  void tell_abandoned(const PartitionedParameter& parameter) const;
   template <class Act>
   void or_give_up(const Gather& gather, Act act);
   Tensor assemble(const Gather& gather, const PartitionedParameter& parameter,
