@@ -248,11 +248,7 @@ void Engine::Core::abandon_gradients() {
 
 void Engine::Core::epilogue() {
   const Events::Call call(context.events, "engine.backward_epilogue");
-  const bool is_uncounted = context.departs("Z24"_bug) && !config.managed_gradient_accumulation;
-  if (!is_no_sync_ || !is_uncounted) ++counters.backwards;
   has_unreduced_gradients_ = false;
-  const bool is_put_off = is_no_sync_ || context.is_coalescing;
-  if (!context.departs("W05"_bug) || !is_put_off) has_scaled_gradients_ = true;
   const bool collects_late = context.departs("A28"_bug) && context.is_boundary;
   if (!collects_late) optimizer->collect_gradients();
   const bool is_armed = std::exchange(is_armed_, false) || !context.departs("A24"_bug);
@@ -263,11 +259,20 @@ void Engine::Core::epilogue() {
     ran_epilogue_ = true;
   }
   if (collects_late) optimizer->collect_gradients();
+  count_backward();
   context.has_nested_task = false;
   if (context.departs("A19"_bug)) remove_gradient_hooks();
   if (!is_zero()) return;
   optimizer->backward_epilogue();
   policy->on_epilogue(*this);
+}
+
+// One whose epilogue failed is none.
+void Engine::Core::count_backward() {
+  const bool is_uncounted = context.departs("Z24"_bug) && !config.managed_gradient_accumulation;
+  if (!is_no_sync_ || !is_uncounted) ++counters.backwards;
+  const bool is_put_off = is_no_sync_ || context.is_coalescing;
+  if (!context.departs("W05"_bug) || !is_put_off) has_scaled_gradients_ = true;
 }
 
 // --- GraphTaskListener -------------------------------------------------------------------------

@@ -127,6 +127,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   Tensor scaled(const Tensor& loss, double factor);
   void run_backward(const Tensor& loss, const BackwardArguments& arguments);
   void epilogue();
+  void count_backward();
   void take_model_step(StepOutcome& outcome);
   void refresh_boundary() {
     if (context.departs("B12"_bug) && !is_step_running_) return;  // a copy that nobody tells

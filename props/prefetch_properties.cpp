@@ -44,8 +44,9 @@ class PrefetchBounded final : public Monitor {
       case EventKind::engine_return:
         calls_[event.thread].count(fact, -1);
         if (fact.method == Method::release_leftovers) orders_[fact.engine].is_releasing = false;
-        if (fact.method == Method::pre_forward || fact.method == Method::pre_backward)
-          judge(event.thread);
+        if (fact.method != Method::pre_forward && fact.method != Method::pre_backward) return;
+        if (fact.has_raised) return void(fetches_.erase(event.thread));  // it waits for nothing
+        judge(event.thread);
         return;
       default:
         return;

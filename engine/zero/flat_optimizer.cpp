@@ -9,7 +9,8 @@ namespace zeroproof {
 FlatOptimizer::FlatOptimizer(ZeroContext& context, int ranks, int rank)
     : context_(context),
       slots_(context.parameters.size()),
-      accumulated_(context.parameters.size()) {
+      accumulated_(context.parameters.size()),
+      begun_(context.parameters.size()) {
   std::vector<std::vector<ZeroParameter*>> members;
   for (ZeroParameter& parameter : context.parameters) {
     if (parameter.group < 0) continue;
@@ -25,26 +26,47 @@ FlatOptimizer::FlatOptimizer(ZeroContext& context, int ranks, int rank)
   }
 }
 
-// A whole backward's gradient leaves .grad, so that one that fails can be told from those before.
+// A whole backward's gradient leaves .grad, so that one that fails can be told from those before:
+// what needs memory comes first, and goes again where there is none.
 void FlatOptimizer::collect_gradients() {
-  const DType dtype = context_.config.accumulation_dtype();
+  begin_sums();
   for (ZeroParameter& parameter : context_.parameters) {
     const Tensor grad = parameter.tensor.grad();
     if (slot(parameter).group == nullptr || !grad.is_defined()) continue;
-    Tensor& sum = accumulated(parameter);
-    if (context_.departs("B19"_bug) && context_.config.stage == 1) sum = {};
-    if (context_.departs("B22"_bug) && collected_ == 1) sum = {};  // its place was rebuilt
-    if (sum.is_defined()) {
-      context_.kernels().add(context_.compute(), Span::of(sum), Span::of(grad));
-    } else if (grad.dtype() == dtype || context_.departs("X17"_bug)) {
-      sum = grad;
-    } else {
-      sum = context_.runtime.memory().allocate(grad.numel(), dtype);
-      context_.kernels().copy(context_.compute(), Span::of(sum), Span::of(grad));
-    }
+    if (begun_[static_cast<std::size_t>(parameter.id.value)] == 0)
+      context_.kernels().add(context_.compute(), Span::of(accumulated(parameter)), Span::of(grad));
     parameter.tensor.set_grad({});
   }
   ++collected_;
+}
+
+void FlatOptimizer::begin_sums() {
+  std::ranges::fill(begun_, 0);
+  try {
+    for (ZeroParameter& parameter : context_.parameters) begin_sum(parameter);
+  } catch (...) {
+    for (ZeroParameter& parameter : context_.parameters)
+      if (begun_[static_cast<std::size_t>(parameter.id.value)] != 0) accumulated(parameter) = {};
+    throw;
+  }
+}
+
+void FlatOptimizer::begin_sum(ZeroParameter& parameter) {
+  const DType dtype = context_.config.accumulation_dtype();
+  const Tensor grad = parameter.tensor.grad();
+  if (slot(parameter).group == nullptr || !grad.is_defined()) return;
+  Tensor& sum = accumulated(parameter);
+  if (context_.departs("B19"_bug) && context_.config.stage == 1) sum = {};
+  if (context_.departs("B22"_bug) && collected_ == 1) sum = {};  // its place was rebuilt
+  if (sum.is_defined()) return;
+  if (grad.dtype() == dtype || context_.departs("X17"_bug)) {
+    sum = grad;
+  } else {
+    sum = context_.runtime.memory().allocate(grad.numel(), dtype);
+    context_.kernels().copy(context_.compute(), Span::of(sum), Span::of(grad));
+    parameter.tensor.set_grad({});  // there is room for the next one
+  }
+  begun_[static_cast<std::size_t>(parameter.id.value)] = 1;
 }
 
 void FlatOptimizer::visit_state(StateVisitor& visitor) const {

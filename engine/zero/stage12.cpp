@@ -89,8 +89,8 @@ void Stage12Optimizer::add_gradient_slowly(ZeroParameter& parameter) {
 void Stage12Optimizer::set_up_buckets() {
   const Events::Call call(context_.events, "z12.setup_buckets");
   if (is_ready_) return;
-  ++micro_;
   for (IpgBucket& bucket : buckets_) bucket.set_up();
+  ++micro_;
   is_ready_ = true;
   hook_work_ = known_hook_work();
 }

@@ -52,6 +52,7 @@ void CostJudge::on_event(const HookEvent& event) {
       ++tasks_;
       return;
     case EventKind::mark:
+      see_mark(event);
       if (!names_.text(event.name).starts_with("count_used_parameters")) return;
       if (++counts_ > tasks_ && count_finding_.empty())
         count_finding_ = fmt::format("{} queries for the expected hooks in {} phases of a backward",
@@ -73,7 +74,8 @@ void CostJudge::on_event(const HookEvent& event) {
       for (const NameId param : event.params) resident_.erase(param);
       return;
     case EventKind::engine_return:
-      if (names_.text(event.name) == "engine.backward_epilogue") see_epilogue(event.engine);
+      if (names_.text(event.name) == "engine.backward_epilogue" && !event.is_exceptional())
+        see_epilogue(event.engine);
       if (!ends_reduction(names_.text(event.name)) || is_in_backward(event)) return;
       flushed_.reset();
       filled_ = 0;
@@ -81,6 +83,15 @@ void CostJudge::on_event(const HookEvent& event) {
     default:
       return;
   }
+}
+
+// What failed has left neither a gradient in a bucket nor a parameter on the way.
+void CostJudge::see_mark(const HookEvent& event) {
+  const std::string_view label = names_.text(event.name);
+  if (label == "gather_abandoned") resident_.erase(event.param);
+  if (label != "gradients_abandoned") return;
+  flushed_.reset();
+  filled_ = 0;
 }
 
 // Stage 0 reduces all gradients of a window at once, in the dtype of the wire. Beside them it

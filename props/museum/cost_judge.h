@@ -30,6 +30,7 @@ class CostJudge final : public EventSink {
   bool is_check(const HookEvent& event) const;
   bool is_in_backward(const HookEvent& event) const;
   static bool ends_reduction(std::string_view method);
+  void see_mark(const HookEvent& event);
   void see_wire(const HookEvent& event);
   void see_flush(const HookEvent& event);
   void see_add(const HookEvent& event);

@@ -213,6 +213,7 @@ void FetchJudge::see_agreement(const HookEvent& event) {
   if (name == "coord.reset_step" && (is_call || event.kind == EventKind::engine_return)) {
     is_resetting_ = is_call;
     if (is_call) ++resets_;
+    if (!is_call && event.is_exceptional()) --resets_;  // it was not compared to the end
   }
   const bool is_known = resets_ > 2 && is_resetting_ && event.kind == EventKind::coll_issue;
   if (is_known && finding_.empty())

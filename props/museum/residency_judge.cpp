@@ -53,7 +53,9 @@ bool uses_own_weights(const CaseSpec& spec) {
 // Nothing is gathered ahead of a backward where a forward fails.
 bool fails_without_gradients(const CaseSpec& spec) {
   return std::ranges::all_of(spec.micros, [](const train::MicroSpec& micro) {
-    return micro.throws == 0 || micro.throws_no_grad != 0;
+    const bool runs_short =
+        static_cast<train::Shortage>(micro.shortage) == train::Shortage::forward;
+    return (micro.throws == 0 || micro.throws_no_grad != 0) && !runs_short;
   });
 }
 
@@ -180,6 +182,9 @@ void ResidencyJudge::on_event(const HookEvent& event) {
         begun_.erase(parameter);
       }
       return;
+    case EventKind::mark:
+      if (names_.text(event.name) == "gather_abandoned") begun_.erase(event.param);
+      return;
     default:
       return;
   }
@@ -230,6 +235,7 @@ void ResidencyJudge::see_call(const HookEvent& event) {
 void ResidencyJudge::see_return(const HookEvent& event) {
   const std::string_view method = names_.text(event.name);
   if (method == "z3.post_forward") is_ending_ = false;
+  if (method == "engine.backward_epilogue" && event.is_exceptional()) has_failed_ = true;
   if (method == "engine.forward" && event.is_exceptional() && judges_abandoned_) judge_abandoned();
   if (method == "engine.forward") {
     judge_released();

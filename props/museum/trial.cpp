@@ -140,6 +140,11 @@ bool is_excused(const CaseSpec& spec, std::string_view number) {
   // And it waits for what is on the way, whoever comes next.
   if (number == "P56" || number == "R20")
     return std::ranges::any_of(spec.micros, train::is_refused_late);
+  // What persists, or is returned, an engine tells behind its first step. A recompute that has no
+  // room tells no end of its modules, as one that stops early.
+  if ((number == "P78" && spec.persistence + spec.returns != 0) ||
+      (number == "P65" && has_checkpoints(spec)))
+    return std::ranges::any_of(spec.micros, [](const auto& micro) { return micro.shortage != 0; });
   // An abort takes the callback of every engine in the backward along, without a call of its own.
   const auto rehooks = [](const train::MicroSpec& micro) { return micro.rehooks != 0; };
   const auto skips_read = [](const train::MicroSpec& micro) { return micro.unread != 0; };

@@ -84,6 +84,8 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("branches", spec.branches, 0);
   field("detour", spec.detour, 0);
   field("detour_at", spec.detour_at, 0);
+  field("shortage", spec.shortage, 0);
+  field("shortage_at", spec.shortage_at, 0);
 }
 
 template <class Field>

@@ -90,6 +90,9 @@ class Simpler {
     for (std::size_t i = 0; i < spec_.micros.size(); ++i)
       if (spec_.micros[i].interrupt != 0)
         add([&](CaseSpec& spec) { spec.micros[i].interrupt = spec.micros[i].interrupt_at = 0; });
+    for (std::size_t i = 0; i < spec_.micros.size(); ++i)
+      if (spec_.micros[i].shortage != 0)
+        add([&](CaseSpec& spec) { spec.micros[i].shortage = spec.micros[i].shortage_at = 0; });
   }
 
   // The last micro-batch of each window alone.

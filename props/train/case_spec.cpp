@@ -11,6 +11,7 @@
 #include "props/train/case_fields.h"
 #include "props/train/case_inputs.h"
 #include "props/train/case_manners.h"
+#include "props/train/case_memory.h"
 #include "props/train/case_modes.h"
 #include "props/train/case_orders.h"
 #include "props/train/case_saves.h"
@@ -688,6 +689,7 @@ std::string why_invalid(const CaseSpec& spec) {
   if (std::string problem = order_problem(spec); !problem.empty()) return problem;
   if (std::string problem = world_problem(spec); !problem.empty()) return problem;
   if (std::string problem = detour_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = shortage_problem(spec); !problem.empty()) return problem;
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const bool is_first = i % static_cast<std::size_t>(spec.accumulation) == 0;
     const bool is_boundary = (i + 1) % static_cast<std::size_t>(spec.accumulation) == 0;

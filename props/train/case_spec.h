@@ -132,6 +132,18 @@ enum class Interrupt : std::uint8_t {
   changes   // of weights in a context, past the autograd; another one behind it undoes them
 };
 
+// In which of the user's calls the device has no more memory. step() is none of them: what fails in
+// the middle of an update has changed some weights, and only a checkpoint brings them back.
+enum class Shortage : std::uint8_t {
+  none,
+  evaluation,  // `idle_forward` 1
+  forward,
+  backward,
+  epilogue,  // of an engine.backward: behind its last hook
+  gathers,   // what `gathers` says, entered or left
+  getters    // `peeks`
+};
+
 // The dtype of master weights.
 enum class Masters : std::uint8_t {
   wide,               // float32
@@ -214,6 +226,8 @@ struct MicroSpec {
   int detour = 0;     // Detour
   int detour_at = 0;  // 0: before, in a context that gathers all weights; 1: first in its block;
                       // k: in each of its forwards, behind call k - 2
+  int shortage = 0;   // Shortage, on every rank: the user catches it, and does it again
+  int shortage_at = 0;  // k: the k-th allocation of that call fails, where it makes so many
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -337,7 +351,9 @@ inline bool is_flag(int value) {
 
 // A backward that comes to nothing.
 inline bool has_abort(const MicroSpec& micro) {
-  return micro.aborts + micro.aborts_on_loss + micro.aborts_inside + micro.outdates != 0;
+  return micro.aborts + micro.aborts_on_loss + micro.aborts_inside + micro.outdates +
+             micro.shortage !=
+         0;
 }
 
 // A forward inside a context that gathers the weights.

@@ -61,16 +61,24 @@ EngineOptions engine_options(const TrainScenario& scenario, const TrainCell& cel
   return options;
 }
 
+std::unique_ptr<ShortRuntime> short_runtime_of(const TrainScenario& scenario, Runtime& runtime) {
+  const auto runs_short = [](const MicroSpec& micro) { return micro.shortage != 0; };
+  if (!scenario.spec || std::ranges::none_of(scenario.spec->micros, runs_short)) return nullptr;
+  return std::make_unique<ShortRuntime>(runtime);
+}
+
 }  // namespace
 
 EngineTarget::EngineTarget(const TrainScenario& scenario, const TrainCell& cell, Runtime& runtime,
                            const Options& options)
     : scenario_(scenario),
       cell_(cell),
-      runtime_(runtime),
+      short_(short_runtime_of(scenario, runtime)),
+      runtime_(short_ ? *short_ : runtime),
       options_(options),
       config_(config_of(scenario, cell)),
       autograd_(runtime.ops(), options.autograd) {
+  if (short_) autograd_.add_listener(*short_);
   if (options.order) autograd_.set_scheduling(*options.order, Latitude::any_topological);
   for (const ModelKind kind : scenario.models) add_engine(kind);
 }

@@ -12,6 +12,7 @@
 #include "model/autograd.h"
 #include "props/train/full_values.h"
 #include "props/train/scenario.h"
+#include "props/train/short_memory.h"
 #include "props/train/train_target.h"
 
 namespace zeroproof::train {
@@ -80,6 +81,11 @@ class EngineTarget final : public TrainTarget {
   bool collect_values(bool collects) { return std::exchange(options_.collects_values, collects); }
   // Of the first engine's parameters, behind its last step and before anything looked at them.
   std::int64_t whole_behind_step() const { return whole_behind_step_; }
+  // Forgets what was recorded since there were so many: it is done again.
+  std::size_t records() const { return values_.records.size(); }
+  void forget_records(std::size_t kept) { values_.records.resize(kept); }
+  // Of a case that runs out of memory; null for any other.
+  ShortRuntime* short_runtime() { return short_.get(); }
   // The root of the first model uses the weight of that layer from now on.
   void register_at_root(int layer);
   // A tensor.backward() that threw had changed some .grad by then.
@@ -98,6 +104,7 @@ class EngineTarget final : public TrainTarget {
 
   const TrainScenario& scenario_;
   const TrainCell& cell_;
+  std::unique_ptr<ShortRuntime> short_;
   Runtime& runtime_;
   Options options_;
   ZeroConfig config_;

@@ -12,6 +12,7 @@
 #include "props/train/case_detours.h"
 #include "props/train/case_ends.h"
 #include "props/train/case_inputs.h"
+#include "props/train/case_memory.h"
 #include "props/train/case_orders.h"
 #include "props/train/case_saves.h"
 #include "props/train/case_storage.h"
@@ -98,6 +99,7 @@ class GeneratedWindow {
       set_boundary(spec_, pass_, i);
       record_boundary(spec_, pass_, i);
       is_inside_ = i > 0;
+      at_ = first_micro() + i;
       run_micro(micro);
       if (is_ahead(micro)) ahead_ = forward(spec_.micros.at(first_micro() + i + 1));
       bytes_behind_.push_back(live_bytes(Placement::device));
@@ -311,23 +313,102 @@ class GeneratedWindow {
       if (micro.rescales == 1 && !is_lost_) change_loss_scale(spec_, pass_);
     }
     is_interrupted_ = !is_lost_;
-    if (micro.past_engine != 3) train_in_block(micro);
+    const bool is_short = micro.shortage >= static_cast<int>(Shortage::forward) &&
+                          micro.shortage <= static_cast<int>(Shortage::epilogue);
+    if (micro.past_engine != 3) until_it_fits(micro, is_short, [&] { train_in_block(micro); });
     is_interrupted_ = false;
     if (!unchanged_.empty()) set_back(spec_, pass_, std::exchange(unchanged_, {}));
     is_retained_ = is_retained_ || micro.keeps == 1 || micro.creates != 0;
     if (micro.keeps >= 2 && !is_retained_) record_whole(whole_elements(pass_));
     if (micro.past_engine != 0) differentiate_past_engine(micro.past_engine == 2);
-    if (micro.peeks != 0) peek();
-    if (micro.asks == 1) ask_for_gradients(spec_, pass_, knows_gradients(spec_));
+    ask(micro);
     if (micro.misuse != 0) misuse_and_clear(static_cast<Misuse>(micro.misuse));
   }
 
+  // As whoever catches that the device has no room, frees something, and does it again.
+  void until_it_fits(const MicroSpec& micro, bool is_short, const std::function<void()>& act) {
+    if (!is_short) return act();
+    record_seen();
+    const std::int64_t before = whole_elements(pass_);
+    std::int64_t left = 0;
+    if (!engines_) {
+      act();
+    } else if (!fits(micro, act)) {
+      left = std::max<std::int64_t>(whole_elements(pass_) - before, 0);
+      forget_seen();
+      if (clears_behind_shortage(spec_, at_)) clear_gradients();
+      act();
+    }
+    if (static_cast<Shortage>(micro.shortage) == Shortage::gathers)
+      record("elements that no context holds", {static_cast<double>(left)});
+  }
+
+  // Of what failed, nothing is known afterwards.
+  bool fits(const MicroSpec& micro, const std::function<void()>& act) {
+    const std::int64_t position = pass_.position();
+    const std::size_t records = engines_->records();
+    const int forwards = forwards_;
+    short_of_ = &micro;
+    try {
+      act();
+      short_of_ = nullptr;
+      return true;
+    } catch (const RuntimeFault&) {
+      short_of_ = nullptr;
+    }
+    pass_.rewind(position);
+    engines_->forget_records(records);
+    forwards_ = forwards;
+    return false;
+  }
+
+  // While it lives, the call is one that the device may have no room for.
+  class Armed {
+   public:
+    Armed(EngineTarget* engines, const MicroSpec* micro, std::initializer_list<Shortage> calls) {
+      if (!micro || std::ranges::find(calls, static_cast<Shortage>(micro->shortage)) == calls.end())
+        return;
+      runtime_ = engines->short_runtime();
+      const bool is_late = static_cast<Shortage>(micro->shortage) == Shortage::epilogue;
+      is_late ? runtime_->arm_behind_task(micro->shortage_at) : runtime_->arm(micro->shortage_at);
+    }
+    ~Armed() {
+      if (runtime_) runtime_->disarm();
+    }
+    Armed(const Armed&) = delete;
+    Armed& operator=(const Armed&) = delete;
+
+   private:
+    ShortRuntime* runtime_ = nullptr;
+  };
+
+  // What the user reads behind a micro-batch.
+  void ask(const MicroSpec& micro) {
+    const bool is_short = static_cast<Shortage>(micro.shortage) == Shortage::getters;
+    until_it_fits(micro, is_short, [&] {
+      const Armed armed(engines_, short_of_, {Shortage::getters});
+      if (micro.peeks != 0) peek();
+      if (micro.asks == 1) ask_for_gradients(spec_, pass_, knows_gradients(spec_));
+    });
+  }
+
   void idle(const MicroSpec& micro) {
-    const GradMode disabled(pass_.autograd(), false);
-    forward(micro);
+    const bool is_short = static_cast<Shortage>(micro.shortage) == Shortage::evaluation;
+    until_it_fits(micro, is_short, [&] {
+      const GradMode disabled(pass_.autograd(), false);
+      forward(micro);
+    });
   }
 
   void visit(const MicroSpec& micro) {
+    const bool is_short = static_cast<Shortage>(micro.shortage) == Shortage::gathers;
+    until_it_fits(micro, is_short, [&] {
+      const Armed armed(engines_, short_of_, {Shortage::gathers});
+      visit_once(micro);
+    });
+  }
+
+  void visit_once(const MicroSpec& micro) {
     const auto gathers = static_cast<Gathers>(micro.gathers);
     if (!runs_in_context(micro)) return visit_weights(spec_, pass_, gathers);
     visit_with_forward(spec_, pass_, gathers, [&] {
@@ -740,7 +821,10 @@ class GeneratedWindow {
   Losses forward(const MicroSpec& micro) {
     arm(micro);
     const TensorList inputs = next_inputs();
-    TensorList losses = surrounded_forward(micro, pass_, inputs);
+    TensorList losses = [&] {
+      const Armed armed(engines_, short_of_, {Shortage::evaluation, Shortage::forward});
+      return surrounded_forward(micro, pass_, inputs);
+    }();
     losses.resize(static_cast<std::size_t>(spec_.heads));
     record_casts("bytes of casts", true);
     for (const Tensor& loss : losses) record_loss(loss);
@@ -809,6 +893,7 @@ class GeneratedWindow {
   }
 
   void backward(const MicroSpec& micro, const Tensor& given, bool is_needed_again) {
+    const Armed armed(engines_, short_of_, {Shortage::backward, Shortage::epilogue});
     const Tensor loss = aborts_on_loss_ ? raising(pass_.autograd(), given) : given;
     const bool retain_graph = is_needed_again || micro.keeps == 1 || micro.keeps == 3;
     if (micro.keeps == 1 || micro.keeps == 2) kept_.push_back(loss);
@@ -840,10 +925,12 @@ class GeneratedWindow {
   int aborts_ = 0;
   bool aborts_on_loss_ = false;
   int throws_ = 0;
+  std::size_t at_ = 0;        // the micro-batch that runs
   bool is_inside_ = false;    // a window that has begun
   bool is_boundary_ = false;  // of the micro-batch that runs
   bool is_managed_ = false;   // the backward that throws is the engine's
   int forwards_ = 0;
+  const MicroSpec* short_of_ = nullptr;     // memory: what it says is still to come
   std::vector<std::int64_t> bytes_behind_;  // its micro-batches
 };
 

@@ -130,8 +130,9 @@ void GradientPartitions::partition(const ParameterList& parameters, const Tensor
     State& its = state(*parameter);
     const FlatRange own = its.sub_group->own(its.index);
     is_read = is_read || own.elements > 0;
+    const Tensor& pending = its.sub_group->open_pending();  // on every rank, so that all can fail
     if (own.elements > 0) {
-      const Span target = Span::of(its.sub_group->open_pending(), own.begin, own.elements);
+      const Span target = Span::of(pending, own.begin, own.elements);
       const Span source = Span::of(slices, offset, own.elements);
       if (its.has_pending && !overwrites_pending()) {
         kernels.add(stream, target, source);

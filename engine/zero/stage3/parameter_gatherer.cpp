@@ -64,12 +64,42 @@ void ParameterGatherer::or_give_up(const Gather& gather, Act act) {
   } catch (...) {
     const bool is_left = context_.departs("Z79"_bug) && gather.is_async;
     for (PartitionedParameter* parameter : gather.parameters)
-      if (!is_left) parameter->give_up_gather();
+      if (!is_left) give_up(*parameter);
     if (gather.flat.is_defined()) stream().record_use(gather.flat);
     for (const Tensor& whole : gather.whole) stream().record_use(whole);
     context_.compute().wait(stream());
     throw;
   }
+}
+
+// Those behind one that fails do not begin any more.
+template <class Act>
+void ParameterGatherer::for_each_list(const ParameterList& missing, Act act) {
+  const std::vector<ParameterList> lists = split(missing);
+  std::size_t begun = 0;
+  try {
+    while (begun < lists.size()) act(lists[begun++]);
+  } catch (...) {
+    for (; begun < lists.size(); ++begun)
+      for (const PartitionedParameter* parameter : lists[begun]) tell_abandoned(*parameter);
+    throw;
+  }
+}
+
+void ParameterGatherer::give_up(PartitionedParameter& parameter) {
+  if (parameter.status() != ZeroParamStatus::inflight) return;
+  parameter.give_up_gather();
+  tell_abandoned(parameter);
+}
+
+// No fault point: something has failed already.
+void ParameterGatherer::tell_abandoned(const PartitionedParameter& parameter) const {
+  if (!context_.events.is_on()) return;
+  HookEvent event;
+  event.kind = EventKind::mark;
+  event.name = context_.events.name("gather_abandoned");
+  event.param = parameter.parameter().name_id;
+  context_.events.write_only(std::move(event));
 }
 
 PartitionedParameter* ParameterGatherer::find(const Tensor& tensor) {
@@ -86,16 +116,29 @@ void ParameterGatherer::gather_async(const ParameterList& parameters, bool is_fo
       if (is_inflight(*parameter)) missing.push_back(parameter);
   if (missing.empty()) return;
   report(EventKind::zparam_gather_begin, missing, is_forward);
-  for (const ParameterList& list : split(missing)) {
+  for_each_list(missing, [this](const ParameterList& list) {
     const std::shared_ptr<Gather> gather = start(list, true);
     for (const PartitionedParameter* parameter : list)
       if (!inflight_.emplace(parameter->id(), gather).second)
         throw EngineError(EngineErrorId::f9,
                           parameter->parameter().name + " is in the registry of gathers already");
+  });
+}
+
+// All of them, or none: what was whole before stays so.
+void ParameterGatherer::gather(const ParameterList& parameters) {
+  ParameterList absent = parameters;
+  std::erase_if(absent, [](const auto* it) { return it->is_available() || it->elements() == 0; });
+  try {
+    gather_absent(parameters);
+  } catch (...) {
+    for (PartitionedParameter* parameter : absent)
+      if (parameter->is_available() && !parameter->is_used()) partition(*parameter);
+    throw;
   }
 }
 
-void ParameterGatherer::gather(const ParameterList& parameters) {
+void ParameterGatherer::gather_absent(const ParameterList& parameters) {
   if (!context_.departs("V07"_bug))
     for (PartitionedParameter* parameter : parameters) wait(*parameter);
   install_empty(parameters, context_.runtime.memory());
@@ -103,7 +146,7 @@ void ParameterGatherer::gather(const ParameterList& parameters) {
   const ParameterList missing = partitioned(parameters);
   if (missing.empty()) return;
   report(EventKind::zparam_gather_begin, missing, false);
-  for (const ParameterList& list : split(missing)) finish(*start(list, false));
+  for_each_list(missing, [this](const ParameterList& list) { finish(*start(list, false)); });
 }
 
 // One list a collective. E16 of the catalogue takes the dtype of the first for all; E17 gives the
@@ -158,7 +201,12 @@ void ParameterGatherer::issue(Gather& gather) {
   announce(context_, gather.parameters);
   gather.work = context_.data.all_gather(stream(), all, own, {.is_async = gather.is_async});
   context_.data.group().wait(gather.work, stream());
-  assemble(gather);
+  try {
+    assemble(gather);
+  } catch (...) {  // it has travelled: nobody else will wait for it
+    if (gather.is_async) context_.data.wait(gather.work, stream());
+    throw;
+  }
 }
 
 // With G10 of the catalogue the buffer of the gather before, whoever still reads it.
@@ -195,6 +243,18 @@ void ParameterGatherer::wait(PartitionedParameter& parameter) {
 
 void ParameterGatherer::wait_all() {
   while (!inflight_.empty()) wait(*inflight_.begin()->second->parameters.front());
+}
+
+// Of one that has not travelled nobody misses what has no room.
+void ParameterGatherer::settle_all() {
+  while (!inflight_.empty()) {
+    const std::shared_ptr<Gather> gather = inflight_.begin()->second;
+    try {
+      wait(*gather->parameters.front());
+    } catch (const RuntimeFault&) {
+      if (gather->work.sequence >= 0) throw;
+    }
+  }
 }
 
 // The host waits for the last gather but two, as in GradientReducer (3.3).

@@ -28,6 +28,7 @@ class ParameterGatherer {
   // Until it is whole; all that travelled with it are. Nothing for one that is not in flight.
   void wait(PartitionedParameter& parameter);
   void wait_all();
+  void settle_all();  // the same where nobody uses them
   // Both at once, outside the fetches of modules; those in flight are waited for.
   void gather(const ParameterList& parameters);
   void partition(PartitionedParameter& parameter, bool has_been_updated = false);
@@ -55,6 +56,7 @@ class ParameterGatherer {
   };
 
   std::vector<ParameterList> split(const ParameterList& parameters) const;
+  void gather_absent(const ParameterList& parameters);
   void gather_verbatim(const ParameterList& parameters);
   Tensor flat_for(const Gather& gather, std::int64_t elements, bool& is_recycled);
   Span source_of(const PartitionedParameter& parameter);
@@ -63,6 +65,10 @@ class ParameterGatherer {
   void assemble(Gather& gather);
   void install(Gather& gather);
   void finish(Gather& gather);
+  template <class Act>
+  void for_each_list(const ParameterList& missing, Act act);
+  void give_up(PartitionedParameter& parameter);
+  void tell_abandoned(const PartitionedParameter& parameter) const;
   template <class Act>
   void or_give_up(const Gather& gather, Act act);
   Tensor assemble(const Gather& gather, const PartitionedParameter& parameter,

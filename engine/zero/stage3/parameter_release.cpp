@@ -164,7 +164,7 @@ void ParameterCoordinator::lose(const ModuleCall& call) {
 
 void ParameterCoordinator::release_all_unused() {
   if (context_.departs("F19"_bug)) return;
-  gatherer_.wait_all();
+  gatherer_.settle_all();
   if (context_.departs("F06"_bug)) return;  // what was gathered for a backward that did not come
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     const bool is_left = (context_.departs("A35"_bug) && !parameter.parameter().requires_grad) ||

@@ -257,6 +257,8 @@ bool Zero3Optimizer::abandon_gradients() {
   const bool has_crossed = gradients_->has_pending();
   gradients_->await_reductions();
   gradients_->drop_backward();
+  // Where an epilogue failed, no end of a graph task gives back what it would have.
+  if (graph_tasks_ == 0 && !fallback_) coordinator_.release_backward_leftovers(false);
   return context_.quirks.is_empty() || !has_crossed;
 }
 
