@@ -292,7 +292,7 @@ void Trial::add_values(const Entry* entry, Chooser& chooser, TrialResult& result
 bool Trial::run_elsewhere(const train::TrainCell& cell, TrialResult& result) const {
   if (train::windows_elsewhere(scenario_) == 0) return true;
   const train::CellRun run = train::run_first_world(scenario_, cell);
-  judge_run(run, result);
+  judge_run(spec_, run, result);
   return !run.has_failed();
 }
 
