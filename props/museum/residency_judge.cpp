@@ -53,8 +53,9 @@ bool uses_own_weights(const CaseSpec& spec) {
 // Nothing is gathered ahead of a backward where a forward fails.
 bool fails_without_gradients(const CaseSpec& spec) {
   return std::ranges::all_of(spec.micros, [](const train::MicroSpec& micro) {
-    const bool runs_short =
-        static_cast<train::Shortage>(micro.shortage) == train::Shortage::forward;
+    const auto shortage = static_cast<train::Shortage>(micro.shortage);
+    const bool runs_short = shortage == train::Shortage::forward ||
+                            (shortage == train::Shortage::gathers && runs_in_context(micro));
     return (micro.throws == 0 || micro.throws_no_grad != 0) && !runs_short;
   });
 }
