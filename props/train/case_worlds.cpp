@@ -36,6 +36,11 @@ std::string world_problem(const CaseSpec& spec) {
   if (spec.windows() < 2) return "no window for other ranks";
   if (std::any_of(spec.micros.begin(), spec.micros.begin() + spec.accumulation, changes_weights))
     return "a load that undoes a change";
+  const auto overflows = [&](const MicroSpec& micro) {
+    return micro.overflow != 0 && micro.overflow_rank >= spec.first_ranks;
+  };
+  if (std::any_of(spec.micros.begin(), spec.micros.begin() + spec.accumulation, overflows))
+    return "an overflow of a rank that is not there";
   // What was said once is said to another engine.
   const auto is_told = [](const MicroSpec& micro) { return micro.rescales + micro.registers != 0; };
   if (spec.sets_boundary == 3 || std::ranges::any_of(spec.micros, is_told))

@@ -53,7 +53,8 @@ INSTANTIATE_TEST_SUITE_P(
             "micros":[{"rescales":3},{"rescales":3}]})",
         R"({"stage":2,"precision":2,"accumulation":2,"layers":[{}],"calls":[{}],
             "micros":[{},{"rescales":3}]})",
-        R"({"ranks":2,"stage":3,"precision":3,"plain_linear":1,"layers":[{}],"calls":[{}],"micros":[{}]})"));
+        R"({"ranks":2,"stage":3,"precision":3,"plain_linear":1,"layers":[{}],"calls":[{}],
+            "micros":[{}]})"));
 
 }  // namespace
 }  // namespace zeroproof::museum
