@@ -126,7 +126,7 @@ bool is_excused(const CaseSpec& spec, std::string_view number) {
   const auto skips_read = [](const train::MicroSpec& micro) { return micro.unread != 0; };
   // Of a weight that a module of its own reads late, no recorded fetch tells the use.
   if (number == "P69" && spec.reads_late != 0) return true;
-  // Where a forward had no room for comparing its order, the property counts one pass more.
+  // Open: behind a forward that had no room, more than the bound counts as gathered ahead (rare).
   if (number == "P69" && std::ranges::any_of(spec.micros, runs_short)) return true;
   // A weight that a layer returns is a new use of it, which no recorded order knows. So is one that
   // is read for the first time.
