@@ -120,8 +120,10 @@ bool CostJudge::is_in_backward(const HookEvent& event) const {
   return names_.text(event.name) == "engine.step" && !event.graph_task.is_none();
 }
 
-// Persistent ones stay.
+// Persistent ones stay, and what a context of the user's holds.
 void CostJudge::see_epilogue(EngineId engine) {
+  const auto spans = [](const train::MicroSpec& micro) { return micro.spans != 0; };
+  if (std::ranges::any_of(spec_.micros, spans)) return;
   const auto is_own = [&](NameId param) {
     return names_.text(param).starts_with("e1.") == (engine.value == 1);
   };

@@ -37,14 +37,14 @@ FullTensor full(const std::string& name, const Tensor& tensor) {
 }  // namespace
 
 BaselineEngine::BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroConfig& config,
-                               const Ops& ops, int world_size)
+                               const Ops& ops, int world_size, const CaseSpec* spec)
     : module_(std::move(module)), config_(config), ops_(ops) {
   set_world_size(world_size);
   const DType dtype = config.model_dtype();
   for (const nn::NamedParameter& named : module_->named_parameters()) {
     named.tensor.set_data(named.tensor.dtype() != dtype ? ops.cast(named.tensor, dtype)
                                                         : ops.place(named.tensor));
-    if (!named.tensor.requires_grad()) continue;
+    if (!named.tensor.requires_grad() || (spec && is_left_out(*spec, named.name))) continue;
     const auto is_same = [&](const Trained& known) {
       return known.parameter.is_same(named.tensor);
     };

@@ -12,6 +12,7 @@
 #include "model/nn/module.h"
 #include "model/ops.h"
 #include "model/optim/adam.h"
+#include "props/train/case_spec.h"
 #include "props/train/full_values.h"
 
 namespace zeroproof::train {
@@ -21,9 +22,10 @@ namespace zeroproof::train {
 // an engine documents it: in rank order, every partial sum rounded to the communication dtype.
 class BaselineEngine {
  public:
-  // `ops` must outlive it. Converts the parameters of `module` to the model's dtype.
+  // `ops` must outlive it. Converts the parameters of `module` to the model's dtype. Does not train
+  // what `spec` leaves out of all parameter groups; null: nothing.
   BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroConfig& config, const Ops& ops,
-                 int world_size);
+                 int world_size, const CaseSpec* spec = nullptr);
 
   nn::Module& module() const { return *module_; }
   const ZeroConfig& config() const { return config_; }

@@ -46,8 +46,8 @@ std::vector<WindowValues> run_baseline(const TrainScenario& scenario, const Trai
     ModelOptions options{
         .data = cell.data, .seed = cell.seed + engines.size(), .device = cell.device};
     options.spec = scenario.spec;
-    engines.emplace_back(make_model(kind, options), config_of(scenario, cell), ops,
-                         cell.world_size);
+    engines.emplace_back(make_model(kind, options), config_of(scenario, cell), ops, cell.world_size,
+                         scenario.spec);
     if (scenario.custom_loss_scale) engines.back().override_loss_scale(*scenario.custom_loss_scale);
   }
   std::vector<WindowValues> windows;

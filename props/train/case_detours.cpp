@@ -71,17 +71,13 @@ void rescale_before_backwards(CaseSpec& spec, Draws& draws) {
     if (!is_first(spec, i) && !draws.one_in(3)) spec.micros[i].rescales = 3;
 }
 
-// No backward that fails before it leaves something to whoever gathers next; a parameter without
-// elements tells its end twice.
+// No backward that fails before it leaves something to whoever gathers next.
 bool has_context(const CaseSpec& spec) {
   const auto fails = [](const MicroSpec& micro) {
     return has_abort(micro) || is_refused_late(micro) ||
            static_cast<Misuse>(micro.misuse) == Misuse::unfed_leaf;
   };
-  const auto is_empty = [](const LayerSpec& layer) { return layer.outputs == 0; };
-  return spec.skips_frames == 0 &&
-         (spec.stage < 3 || (std::ranges::none_of(spec.micros, fails) &&
-                             std::ranges::none_of(spec.layers, is_empty)));
+  return spec.skips_frames == 0 && (spec.stage < 3 || std::ranges::none_of(spec.micros, fails));
 }
 
 std::string place_problem(const CaseSpec& spec, const MicroSpec& micro) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "props/train/case_additions.h"
+#include "props/train/case_rates.h"
 
 namespace zeroproof::train {
 namespace {
@@ -35,6 +36,19 @@ void forget_to_scale(CaseSpec& spec, Draws& draws) {
     if (draws.one_in(2)) micro.misuse = static_cast<int>(kUnscaled[draws.below(2)]);
 }
 
+// Of gradients that travel in two dtypes, each in a bucket of its own.
+void fail_on_two_wires(CaseSpec& spec, Draws& draws) {
+  make_plain(spec);
+  spec.precision = static_cast<int>(Precision::autocast);
+  spec.stage = draws.between(1, 2);
+  if (spec.stage == 1) spec.has_overlap = 1;
+  spec.micros.assign(static_cast<std::size_t>(2 * spec.accumulation), MicroSpec());
+  LayerSpec& raw = spec.layers[static_cast<std::size_t>(some_layer(spec, draws)) - 1];
+  raw.is_raw = 1;
+  raw.has_bias = raw.is_weight_frozen = 0;
+  for (MicroSpec& micro : spec.micros) micro.aborts = draws.below(2) * some_call(spec, draws);
+}
+
 // Two contexts of the same weights overlap.
 bool gathers_inside(const CaseSpec& spec, const MicroSpec& micro) {
   return static_cast<Interrupt>(micro.interrupt) == Interrupt::changes ||
@@ -44,8 +58,11 @@ bool gathers_inside(const CaseSpec& spec, const MicroSpec& micro) {
 }  // namespace
 
 CaseSpec with_manners(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kManners[] = {
-      {3, leave_out}, {3, span_backwards}, {3, span_skipped_frames}, {3, forget_to_scale}};
+  constexpr Addition kManners[] = {{3, leave_out},
+                                   {3, span_backwards},
+                                   {3, span_skipped_frames},
+                                   {3, forget_to_scale},
+                                   {3, fail_on_two_wires}};
   Draws draws(seed ^ kMannerStream);
   return draws.one_in(6) ? with_each(spec, kManners, draws) : spec;
 }

@@ -259,9 +259,7 @@ std::string turn_problem(const CaseSpec& spec) {
     return "nobody to take turns with";
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const MicroSpec& micro = spec.micros[i];
-    // Open: stage 3 tells twice of a parameter without elements that it is given up.
-    if (spec.takes_turns != 0 && micro.keeps + micro.block != 0)
-      return "graphs of two engines in turns";
+    if (spec.takes_turns != 0 && micro.keeps != 0) return "graphs of two engines in turns";
     for (const std::string& problem :
          {turn_interrupt_problem(spec, micro), inside_problem(spec, micro),
           question_problem(spec, micro, is_first(spec, i)), ahead_problem(spec, i),

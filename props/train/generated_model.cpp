@@ -308,7 +308,7 @@ void GeneratedModel::add_layers(nn::InitStream& init) {
     }
     layers_.push_back(register_module("l" + std::to_string(i), made));
     if (layer.is_frozen == 0 && layer.is_weight_frozen == 0) continue;
-    if (layer.is_frozen == 2 && !is_truth_) continue;  // its gradient comes, and nobody takes it
+    if (layer.is_frozen == 2) continue;  // its gradient comes, and nobody takes it
     for (const nn::NamedParameter& parameter : made->named_parameters())
       if (layer.is_frozen != 0 || parameter.name.ends_with("weight"))
         parameter.tensor.set_requires_grad(false);

@@ -196,15 +196,14 @@ class GeneratedWindow {
       if (renews) left = engines_->renew();
       if (!is_blind || spec_.stage < 3) overwrite_weights();
       checkpoints.load(tag);
-      if (is_tagged && spec_.engines == 1) load_latest(checkpoints);
+      if (is_tagged) load_latest(checkpoints);
       faults = checkpoints.faults();
     }
     record_checkpoints(faults);
     if (renews) record("bytes that an engine leaves", {static_cast<double>(left)});
   }
 
-  // What was saved last is the latest, though its tag is an older one. Open: of a second engine's
-  // parameters without elements two loads tell the end twice.
+  // What was saved last is the latest, though its tag is an older one.
   void load_latest(CheckpointUse& checkpoints) {
     checkpoints.save("later-kept");
     checkpoints.load("");

@@ -332,13 +332,18 @@ Tensor ParameterGatherer::assemble(const Gather& gather, const PartitionedParame
 void ParameterGatherer::partition(PartitionedParameter& parameter, bool has_been_updated) {
   ZP_CHECK(!is_inflight(parameter), "a parameter in flight is not partitioned");
   parameter.partition(has_been_updated);
-  report(EventKind::zparam_partition, {&parameter}, false);
+  tell_partition(parameter);
 }
 
 void ParameterGatherer::keep(PartitionedParameter& parameter) {
   ZP_CHECK(!is_inflight(parameter), "a parameter in flight is not partitioned");
   parameter.keep();
-  report(EventKind::zparam_partition, {&parameter}, false);
+  tell_partition(parameter);
+}
+
+// Nobody is told of a gather of no elements either.
+void ParameterGatherer::tell_partition(PartitionedParameter& parameter) const {
+  if (parameter.elements() > 0) report(EventKind::zparam_partition, {&parameter}, false);
 }
 
 void ParameterGatherer::reclaim(const ParameterList& parameters) {

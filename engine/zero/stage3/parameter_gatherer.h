@@ -68,6 +68,7 @@ class ParameterGatherer {
   template <class Act>
   void for_each_list(const ParameterList& missing, Act act);
   void give_up(PartitionedParameter& parameter);
+  void tell_partition(PartitionedParameter& parameter) const;
   void tell_abandoned(const PartitionedParameter& parameter) const;
   template <class Act>
   void or_give_up(const Gather& gather, Act act);
