@@ -88,8 +88,9 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("shortage_at", spec.shortage_at, 0);
 }
 
+// What every training has: ranks, calls of engines, their buckets, precision and prefetching.
 template <class Field>
-void visit_fields(CaseSpec& spec, Field field) {
+void visit_plain_fields(CaseSpec& spec, Field& field) {
   field("ranks", spec.ranks, 1);
   field("stage", spec.stage, 0);
   field("precision", spec.precision, 0);
@@ -122,6 +123,11 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("reuse", spec.reuse, 0);
   field("sub_group", spec.sub_group, CaseSpec::kManyElements);
   field("plain_linear", spec.plain_linear, 0);
+}
+
+// What few have.
+template <class Field>
+void visit_special_fields(CaseSpec& spec, Field& field) {
   field("experts", spec.experts, 0);
   field("reads", spec.reads, 0);
   field("skips_frames", spec.skips_frames, 0);
@@ -159,6 +165,12 @@ void visit_fields(CaseSpec& spec, Field field) {
   field("takes_turns", spec.takes_turns, 0);
   field("reorders", spec.reorders, 0);
   field("first_ranks", spec.first_ranks, 0);
+}
+
+template <class Field>
+void visit_fields(CaseSpec& spec, Field field) {
+  visit_plain_fields(spec, field);
+  visit_special_fields(spec, field);
 }
 
 }  // namespace zeroproof::train

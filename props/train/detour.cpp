@@ -1,19 +1,14 @@
 #include "props/train/detour.h"
 
-#include "props/train/case_detours.h"
 #include "props/train/checkpoint_use.h"
 #include "props/train/user_calls.h"
+#include "props/train/user_gradients.h"
 #include "props/train/weight_visit.h"
 
 namespace zeroproof::train {
 namespace {
 
 constexpr const char* kTag = "kept";
-
-void clear_gradients(const CaseSpec& spec, Pass& pass) {
-  for (std::size_t i = 0; i < static_cast<std::size_t>(spec.engines); ++i)
-    pass.target().zero_grad(i);
-}
 
 // Of a window that has begun, a load drops the gradients.
 void use_checkpoint(const CaseSpec& spec, Pass& pass, Detour detour) {
@@ -52,6 +47,10 @@ void take_detour(const CaseSpec& spec, Pass& pass, const MicroSpec& micro) {
   for (const nn::NamedParameter& named : pass.target().module(0).named_parameters())
     all.push_back(named.tensor);
   with_whole_weights(spec, pass, all, [&] { take(spec, pass, detour); });
+}
+
+void take_detour_at(const CaseSpec& spec, Pass& pass, const MicroSpec& micro, DetourPlace place) {
+  if (micro.detour != 0 && place_of(micro) == place) take_detour(spec, pass, micro);
 }
 
 }  // namespace zeroproof::train

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "props/train/case_detours.h"
 #include "props/train/case_spec.h"
 #include "props/train/pass.h"
 
@@ -8,5 +9,7 @@ namespace zeroproof::train {
 // The detour of a micro-batch; the same text for engines and baseline. One in a context enters
 // that, too. All ranks call.
 void take_detour(const CaseSpec& spec, Pass& pass, const MicroSpec& micro);
+// The same where that is its place; otherwise nothing.
+void take_detour_at(const CaseSpec& spec, Pass& pass, const MicroSpec& micro, DetourPlace place);
 
 }  // namespace zeroproof::train

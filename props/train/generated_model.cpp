@@ -1,9 +1,7 @@
 #include "props/train/generated_model.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -13,212 +11,13 @@
 #include "model/checkpoint/checkpoint.h"
 #include "model/custom_function.h"
 #include "model/functions.h"
-#include "model/functions/indexing.h"
+#include "props/train/generated_layers.h"
 #include "props/train/plant.h"
 
 namespace zeroproof::train {
 namespace {
 
 constexpr std::int64_t kTiles = 2;
-
-// x, whose backward does `on_gradient` to what comes.
-Tensor with_backward(Autograd& ag, const char* name, const Tensor& x,
-                     const std::function<Tensor(const Tensor&)>& on_gradient) {
-  const CustomFunction function{name,
-                                [&ag](FunctionContext&, const TensorList& given) {
-                                  return TensorList{mul(ag, given.at(0), 1.0)};
-                                },
-                                [on_gradient](FunctionContext&, const TensorList& grads) {
-                                  return TensorList{on_gradient(grads.at(0))};
-                                }};
-  return apply_function(ag, function, {x}).at(0);
-}
-
-// x, in whose backward the user's own code runs.
-Tensor interrupted(Autograd& ag, const Tensor& x, const std::function<void()>& run) {
-  return with_backward(ag, "UserBackward", x, [&ag, run](const Tensor& grad) {
-    run();
-    return mul(ag, grad, 1.0);
-  });
-}
-
-// The same operations on every rank, whichever it is that overflows.
-Tensor overflowing(Autograd& ag, const Tensor& x, bool is_infinite) {
-  const double factor = is_infinite ? std::numeric_limits<double>::infinity() : 1.0;
-  return with_backward(ag, "OverflowBackward", x,
-                       [&ag, factor](const Tensor& grad) { return mul(ag, grad, factor); });
-}
-
-// x, for which the user sees the gradient.
-Tensor watched(Autograd& ag, const Tensor& x, SeenGradients& seen) {
-  return with_backward(ag, "WatchBackward", x, [&ag, &seen](const Tensor& grad) {
-    seen.push_back(grad.values());
-    return mul(ag, grad, 1.0);
-  });
-}
-
-// Ones that depend on the activations.
-Tensor linked_ones(Autograd& ag, const Tensor& h, const Shape& sizes) {
-  const auto elements = static_cast<std::size_t>(sizes.back());  // the others are one
-  return masked_fill(ag, mean(ag, h), {std::vector<bool>(elements, true), sizes}, 1.0);
-}
-
-// The sum of a weight; `seen`: as a product, whose backward needs the weight.
-Tensor total_of(Autograd& ag, const Tensor& weight, const Tensor& h, SeenGradients* seen) {
-  if (!seen) return sum(ag, weight);
-  const Tensor ones = linked_ones(ag, h, {1, weight.sizes().at(1)});
-  return sum(ag, linear(ag, watched(ag, ones, *seen), weight, Tensor()));
-}
-
-// One input, or the mean of two that are equal.
-Tensor activations_of(Autograd& ag, const TensorList& inputs) {
-  return inputs.size() < 3 ? inputs.at(0) : mul(ag, add(ag, inputs.at(0), inputs.at(2)), 0.5);
-}
-
-// What the user's own code throws in the middle of a forward.
-class Throwing {
- public:
-  // `next` must outlive it. `layer` counts from 0.
-  Throwing(const GeneratedModel::Next& next, std::size_t layer)
-      : next_(next), number_(static_cast<int>(layer) + 1) {}
-
-  void operator()() const {
-    if (next_.throws == number_) throw Injected("injected in a forward");
-  }
-
- private:
-  const GeneratedModel::Next& next_;
-  int number_;
-};
-
-// What a layer multiplies with: an input, or what its closure has instead, which it takes.
-class Factor {
- public:
-  // `closed` must outlive it.
-  Factor(Tensor& closed, bool is_closed) : closed_(closed), is_closed_(is_closed) {}
-
-  Tensor of(const TensorList& inputs) const {
-    return is_closed_ ? std::exchange(closed_, Tensor()) : inputs.at(1);
-  }
-
- private:
-  Tensor& closed_;
-  bool is_closed_;
-};
-
-// As Layer computes it, with a weight of its own, outside what autocast covers.
-class RawLayer final : public nn::Module {
- public:
-  // `returns`: its weight as well. `seen`, which must outlive it: where it is watched.
-  RawLayer(nn::InitStream& init, const LayerSizes& sizes, const Throwing& throwing,
-           const Factor& factor, bool returns, SeenGradients* seen)
-      : seen_(seen),
-        weight_(register_parameter(
-            "weight", init.kaiming({sizes.outputs, sizes.inputs}, sizes.inputs, DType::float32))),
-        throwing_(throwing),
-        factor_(factor),
-        returns_(returns) {}
-
- protected:
-  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
-    const Tensor c = factor_.of(inputs);
-    const Tensor h = activations_of(ag, inputs);
-    const Tensor total = total_of(ag, weight_, h, seen_);
-    throwing_();
-    TensorList outputs = {add(ag, h, mul(ag, c, total)), inputs.at(1)};
-    if (returns_) outputs.push_back(weight_);
-    return outputs;
-  }
-
- private:
-  SeenGradients* seen_;
-  Tensor& weight_;
-  Throwing throwing_;
-  Factor factor_;
-  bool returns_;
-};
-
-// Two layers, of which each forward runs one.
-class Experts final : public nn::Module {
- public:
-  // `which` must outlive it.
-  Experts(nn::InitStream& init, DataMode data, const int& which) : which_(which) {
-    for (std::size_t i = 0; i < experts_.size(); ++i)
-      experts_[i] =
-          register_module("e" + std::to_string(i),
-                          std::make_shared<Layer>(init, data, LayerSizes{2, 2, false, false}));
-  }
-
- protected:
-  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
-    return (*experts_.at(static_cast<std::size_t>(which_)))(ag, inputs);
-  }
-
- private:
-  const int& which_;
-  std::array<std::shared_ptr<Layer>, 2> experts_;
-};
-
-// Uses the first weight of another module, as attribute access does it, in a forward that is not
-// its owner's.
-class Reading final {
- public:
-  // `layer` and `seen` must outlive it. `is_registered`: nobody has to be told of the read.
-  // `seen`: null: nobody watches.
-  Reading(nn::Module& layer, int calls, bool is_registered, SeenGradients* seen)
-      : layer_(layer),
-        factor_(std::ldexp(1.0, calls)),
-        is_registered_(is_registered),
-        seen_(seen) {}
-
-  TensorList operator()(Autograd& ag, const TensorList& inputs) const {
-    return used(ag, read(), inputs);
-  }
-
-  // The weight; undefined where the layer has none.
-  Tensor read() const {
-    for (const nn::NamedModule& owner : layer_.named_modules()) {
-      const std::vector<Tensor*> own = owner.module->own_parameters();
-      if (own.empty()) continue;
-      return is_registered_ ? *own.front() : owner.module->read(*own.front());
-    }
-    return {};
-  }
-
-  TensorList used(Autograd& ag, const Tensor& weight, const TensorList& inputs) const {
-    if (!weight.is_defined()) return inputs;
-    const Tensor factor = mul(ag, inputs.at(1), factor_);
-    const Tensor total = total_of(ag, weight, inputs.at(0), seen_);
-    return {add(ag, inputs.at(0), mul(ag, factor, total)), inputs.at(1)};
-  }
-
- private:
-  nn::Module& layer_;
-  double factor_;
-  bool is_registered_;
-  SeenGradients* seen_;
-};
-
-class Reader final : public nn::Module {
- public:
-  explicit Reader(const Reading& reading) : reading_(reading) {}
-
- protected:
-  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
-    return reading_(ag, inputs);
-  }
-
- private:
-  Reading reading_;
-};
-
-// Without parameters.
-class Aside final : public nn::Module {
- protected:
-  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
-    return {mul(ag, inputs.at(0), 1.0), inputs.at(1)};
-  }
-};
 
 Reading reading_of(const CaseSpec& spec, const std::vector<std::shared_ptr<nn::Module>>& layers,
                    SeenGradients& seen) {
@@ -229,42 +28,6 @@ Reading reading_of(const CaseSpec& spec, const std::vector<std::shared_ptr<nn::M
           spec.watches != 0 ? &seen : nullptr};
 }
 
-// As train::Layer with exact data; a linked one's input is the activations, filled with ones, so
-// that the module has an input that needs a gradient. Its gradient is zero whatever comes, where
-// zero times what has left the range of fp16 is not a number.
-class SpecLayer final : public nn::Module {
- public:
-  SpecLayer(nn::InitStream& init, const LayerSpec& spec, const Throwing& throwing,
-            const Factor& factor, SeenGradients& seen)
-      : spec_(spec), throwing_(throwing), factor_(factor), seen_(seen) {
-    const Tensor weight = init.kaiming({spec.outputs, spec.inputs}, spec.inputs, DType::float32);
-    const Tensor bias =
-        spec.has_bias != 0 ? init.kaiming({spec.outputs}, spec.inputs, DType::float32) : Tensor();
-    linear_ = register_module("linear", std::make_shared<nn::Linear>(weight, bias));
-  }
-
- protected:
-  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
-    const Tensor h = activations_of(ag, inputs);
-    const Tensor c = factor_.of(inputs);
-    Shape sizes(static_cast<std::size_t>(spec_.dimensions != 0 ? spec_.dimensions : 2), 1);
-    sizes.back() = spec_.inputs;
-    Tensor x = spec_.is_linked != 0 ? linked_ones(ag, inputs.size() < 3 ? h : inputs.at(2), sizes)
-                                    : Tensor::full(sizes, 1.0, c.dtype());
-    if (spec_.is_watched != 0) x = watched(ag, x, seen_);
-    const Tensor total = sum(ag, (*linear_)(ag, x));
-    throwing_();
-    return {add(ag, h, mul(ag, c, total)), inputs.at(1)};
-  }
-
- private:
-  LayerSpec spec_;
-  Throwing throwing_;
-  Factor factor_;
-  SeenGradients& seen_;
-  std::shared_ptr<nn::Linear> linear_;
-};
-
 std::vector<TensorList> tiles_of(Autograd& ag, const TensorList& h) {
   std::vector<TensorList> tiles;
   for (const Tensor& part : chunk(ag, h.at(0), kTiles, 0)) tiles.push_back({part, h.at(1)});
@@ -273,39 +36,27 @@ std::vector<TensorList> tiles_of(Autograd& ag, const TensorList& h) {
 
 }  // namespace
 
-Tensor raising(Autograd& ag, const Tensor& x) {
-  return with_backward(ag, "RaiseBackward", x,
-                       [](const Tensor&) -> Tensor { throw Injected("injected"); });
-}
-
 GeneratedModel::GeneratedModel(const ModelOptions& options, bool is_truth)
     : spec_(*options.spec), options_(options), is_truth_(is_truth) {
   nn::InitStream init(options.seed);
   add_layers(init);
   if (spec_.reads_late != 0)
-    reader_ = register_module(CaseSpec::kReader,
-                              std::make_shared<Reader>(reading_of(spec_, layers_, seen_)));
+    reader_ = register_module(CaseSpec::kReader, make_reader(reading_of(spec_, layers_, seen_)));
   if (spec_.experts != 0)
-    experts_ =
-        register_module(kExperts, std::make_shared<Experts>(init, options.data, next_.expert));
+    experts_ = register_module(kExperts, make_experts(init, options.data, next_.expert));
   for (int i = 0; spec_.reorders != 0 && i < 2; ++i)
-    asides_.push_back(
-        register_module(CaseSpec::kAside + std::to_string(i), std::make_shared<Aside>()));
+    asides_.push_back(register_module(CaseSpec::kAside + std::to_string(i), make_aside()));
 }
 
 void GeneratedModel::add_layers(nn::InitStream& init) {
   for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
     const LayerSpec& layer = spec_.layers[i];
-    const LayerSizes sizes{layer.inputs, layer.outputs, layer.has_bias != 0, false};
-    std::shared_ptr<nn::Module> made;
-    const Factor factor(closed_factor_, layer.is_closed != 0);
-    if (layer.is_raw != 0) {
-      made = std::make_shared<RawLayer>(init, sizes, Throwing(next_, i), factor,
-                                        spec_.returns == static_cast<int>(i) + 1,
-                                        layer.is_watched != 0 ? &seen_ : nullptr);
-    } else {
-      made = std::make_shared<SpecLayer>(init, layer, Throwing(next_, i), factor, seen_);
-    }
+    const auto made = make_layer(init, {.spec = layer,
+                                        .index = i,
+                                        .returns = spec_.returns == static_cast<int>(i) + 1,
+                                        .throws = next_.throws,
+                                        .closed_factor = closed_factor_,
+                                        .seen = seen_});
     layers_.push_back(register_module("l" + std::to_string(i), made));
     if (layer.is_frozen == 0 && layer.is_weight_frozen == 0) continue;
     if (layer.is_frozen == 2) continue;  // its gradient comes, and nobody takes it

@@ -8,6 +8,7 @@
 #include "model/checkpoint/checkpoint.h"
 #include "props/train/case_spec.h"
 #include "props/train/models.h"
+#include "props/train/user_backward.h"
 
 namespace zeroproof::train {
 
@@ -15,9 +16,6 @@ namespace zeroproof::train {
 inline CheckpointKind kind_of(Wrap wrap) {
   return wrap == Wrap::reentrant ? CheckpointKind::reentrant : CheckpointKind::non_reentrant;
 }
-
-// Of what the user watches.
-using SeenGradients = std::vector<std::vector<double>>;
 
 // The model of a CaseSpec, exact data: layers that are called one after the other, in checkpoints,
 // by tiles, twice; one loss or two. Layer i is "l<i>".
@@ -101,9 +99,6 @@ class GeneratedModel final : public nn::Module {
   std::shared_ptr<nn::Module> reader_;   // null: none; uses `layers_`
   std::vector<std::shared_ptr<nn::Module>> asides_;
 };
-
-// x, whose backward throws.
-Tensor raising(Autograd& ag, const Tensor& x);
 
 // Of what stage 3 never partitions in the models of a case, at most.
 std::int64_t persistent_bytes(const CaseSpec& spec);

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "engine/zero_config.h"
+#include "props/train/case_spec.h"
+
+namespace zeroproof::train {
+
+// The configuration that a case gives to its engines.
+ZeroConfig config_of(const CaseSpec& spec);
+
+}  // namespace zeroproof::train

@@ -1,0 +1,53 @@
+#include "props/train/user_backward.h"
+
+#include <limits>
+
+#include "model/custom_function.h"
+#include "model/functions.h"
+#include "props/train/models.h"
+
+namespace zeroproof::train {
+namespace {
+
+// x, whose backward does `on_gradient` to what comes.
+Tensor with_backward(Autograd& ag, const char* name, const Tensor& x,
+                     const std::function<Tensor(const Tensor&)>& on_gradient) {
+  const CustomFunction function{name,
+                                [&ag](FunctionContext&, const TensorList& given) {
+                                  return TensorList{mul(ag, given.at(0), 1.0)};
+                                },
+                                [on_gradient](FunctionContext&, const TensorList& grads) {
+                                  return TensorList{on_gradient(grads.at(0))};
+                                }};
+  return apply_function(ag, function, {x}).at(0);
+}
+
+}  // namespace
+
+Tensor raising(Autograd& ag, const Tensor& x) {
+  return with_backward(ag, "RaiseBackward", x,
+                       [](const Tensor&) -> Tensor { throw Injected("injected"); });
+}
+
+Tensor interrupted(Autograd& ag, const Tensor& x, const std::function<void()>& run) {
+  return with_backward(ag, "UserBackward", x, [&ag, run](const Tensor& grad) {
+    run();
+    return mul(ag, grad, 1.0);
+  });
+}
+
+// The same operations on every rank, whichever it is that overflows.
+Tensor overflowing(Autograd& ag, const Tensor& x, bool is_infinite) {
+  const double factor = is_infinite ? std::numeric_limits<double>::infinity() : 1.0;
+  return with_backward(ag, "OverflowBackward", x,
+                       [&ag, factor](const Tensor& grad) { return mul(ag, grad, factor); });
+}
+
+Tensor watched(Autograd& ag, const Tensor& x, SeenGradients& seen) {
+  return with_backward(ag, "WatchBackward", x, [&ag, &seen](const Tensor& grad) {
+    seen.push_back(grad.values());
+    return mul(ag, grad, 1.0);
+  });
+}
+
+}  // namespace zeroproof::train

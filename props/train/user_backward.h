@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "model/autograd.h"
+#include "model/tensor.h"
+
+namespace zeroproof::train {
+
+// Operations in whose backward code of the user runs. `ag` and what is called or written to must
+// live until then.
+
+// Of what the user watches.
+using SeenGradients = std::vector<std::vector<double>>;
+
+// x, whose backward throws Injected.
+Tensor raising(Autograd& ag, const Tensor& x);
+// x, whose backward calls `run`.
+Tensor interrupted(Autograd& ag, const Tensor& x, const std::function<void()>& run);
+// x, whose gradient is infinite; or the same operations without that, as other ranks have them.
+Tensor overflowing(Autograd& ag, const Tensor& x, bool is_infinite);
+// x, for which the user sees the gradient.
+Tensor watched(Autograd& ag, const Tensor& x, SeenGradients& seen);
+
+}  // namespace zeroproof::train

@@ -1,0 +1,60 @@
+#include "props/train/window_misuses.h"
+
+#include <string>
+
+#include "props/train/case_saves.h"
+#include "props/train/misuse.h"
+#include "props/train/user_gradients.h"
+#include "props/train/window_records.h"
+
+namespace zeroproof::train {
+
+WindowMisuses::WindowMisuses(const WindowContext& window, WindowInputs& inputs,
+                             WindowForwards& forwards)
+    : window_(window), inputs_(inputs), forwards_(forwards) {}
+
+void WindowMisuses::run(Misuse misuse) {
+  bool is_right = true;
+  record_seen(window_);
+  if (misuse == Misuse::unfed_leaf) {
+    is_right = refuses_unfed_leaf();
+  } else if (window_.engines) {
+    is_right = is_refused(window_.engines->engine(0), window_.spec, misuse, [&] {
+      window_.pass.target().tensor_backward({forwards_.run(MicroSpec()).front()}, {}, false);
+    });
+  } else if (misuse == Misuse::unscaled_manual || misuse == Misuse::unscaled_again ||
+             misuse == Misuse::manual_backward) {
+    forwards_.run(MicroSpec());
+  }
+  forget_seen(window_);
+  record_refusal(window_.pass, std::to_string(static_cast<int>(misuse)), is_right);
+}
+
+void WindowMisuses::run_and_clear(Misuse misuse) {
+  run(misuse);
+  if (misuse == Misuse::unfed_leaf) clear_gradients(window_.spec, window_.pass);
+}
+
+// Its experts come first, and nothing that comes in needs a gradient. What a backward that failed
+// has brought is taken back.
+bool WindowMisuses::refuses_unfed_leaf() {
+  const TensorList inputs = window_.pass.next_inputs();
+  model_of(window_.pass, 0).arm({.expert = inputs_.next_expert()});
+  if (!window_.engines) return true;
+  Engine& engine = window_.engines->engine(0);
+  const Tensor loss = engine.forward(inputs).at(0);
+  return is_refused_with(EngineErrorId::e19, [&] { engine.backward(loss); });
+}
+
+void WindowMisuses::misscale(int misscales) {
+  const double loss_scale = wrong_loss_scale(misscales);
+  record_refusal(window_.pass, "loss scale",
+                 !window_.engines || refuses_loss_scale(*window_.engines, loss_scale));
+}
+
+bool refuses_rescale(const WindowContext& window) {
+  return !window.engines ||
+         is_refused(window.engines->engine(0), window.spec, Misuse::late_loss_scale, {});
+}
+
+}  // namespace zeroproof::train
