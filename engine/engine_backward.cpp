@@ -252,7 +252,8 @@ void Engine::Core::epilogue() {
   const bool collects_late = context.departs("A28"_bug) && context.is_boundary;
   if (!collects_late) optimizer->collect_gradients();
   const bool is_armed = std::exchange(is_armed_, false) || !context.departs("A24"_bug);
-  if (!is_no_sync_ && !context.is_coalescing && is_armed) {
+  const bool is_last = context.departs("T33"_bug) && is_boundary();  // it has to come in time
+  if ((!is_no_sync_ || is_last) && !context.is_coalescing && is_armed) {
     const Events::Call reducing(context.events, "engine.allreduce_gradients");
     refresh_boundary();
     optimizer->reduce_gradients();

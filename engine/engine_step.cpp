@@ -23,7 +23,9 @@ class Raised {
 }  // namespace
 
 bool Engine::Core::is_boundary() const {
-  if (boundary_override_) return *boundary_override_;
+  // A pause does not outlast the window.
+  const bool is_left = context.departs("T36"_bug) && boundary_override_ == false;
+  if (boundary_override_ && !is_left) return *boundary_override_;
   if (!config.managed_gradient_accumulation) return is_step_running_;
   return (counters.micro_steps + 1) % config.gradient_accumulation_steps == 0;
 }

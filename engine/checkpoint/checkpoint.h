@@ -58,6 +58,7 @@ struct LoadOptions {
   // The loading optimizer's groups; empty: those that were saved.
   std::vector<std::vector<std::string>> groups = {};
   std::function<void(const std::string& text)> on_warning = {};
+  Departure planted = {};  // as SaveOptions has it
 };
 
 // Reads and checks everything before it returns anything: every byte of every file against its

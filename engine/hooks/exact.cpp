@@ -72,7 +72,8 @@ class ExactPolicy final : public HookPolicy {
     }
     tasks_.pop_back();
     settled_task_ = kNotSettled;
-    if (raised && may_leave_work && !tasks_.empty()) tasks_.back().has_failed_inside = true;
+    if (raised && may_leave_work && !tasks_.empty())
+      tasks_.back().has_failed_inside = departure_ != "T26"_bug;
     if (raised && may_leave_work && (tasks_.empty() || departure_ == "Z05"_bug)) {
       forget_work();
       host.abandon_gradients();

@@ -56,6 +56,8 @@ Result<void> LossScaler::set_factor(LossScalerKind kind, double factor) {
         ErrorCode::usage,
         fmt::format("a loss cannot be scaled by {}: give a positive, finite factor", factor));
   }
+  const bool is_same = kind == LossScalerKind::external && factor == scale_;
+  if (planted_ == "T28"_bug && is_same) return {};  // nothing changes
   const bool stays_dynamic =
       planted_ == "Z49"_bug && kind == LossScalerKind::external && is_dynamic();
   if (!stays_dynamic) kind_ = kind;
@@ -108,6 +110,7 @@ void LossScaler::shrink() {
   }
   scale_ /= kScaleFactor;
   if (planted_ != "Z15"_bug) scale_ = std::max(scale_, min_scale_);
+  if (planted_ == "T31"_bug) hysteresis_ = configured_hysteresis_;  // a new scale, a new patience
 }
 
 // The scale is a float32 tensor in PyTorch, and does not grow into an infinity.

@@ -21,7 +21,8 @@ IpgBucket::IpgBucket(ZeroContext& context, DType communication_dtype, std::int64
 
 void IpgBucket::set_up() {
   if (!context_.config.contiguous_gradients) return;
-  const std::size_t count = context_.config.has_overlap_comm() ? 2 : 1;
+  const std::size_t count =
+      context_.config.has_overlap_comm() || context_.departs("T29"_bug) ? 2 : 1;
   for (std::size_t i = 0; i < count; ++i)
     if (!buffers_[i].values.is_defined())
       buffers_[i].values =

@@ -105,7 +105,8 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
 
 // One reduce for each piece that one rank owns; the others need not get it.
 void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target) {
-  const double divisor = context_.averaging_divisor();
+  const double divisor = context_.departs("T34"_bug) ? context_.data.size()  // as NCCL's average
+                                                     : context_.averaging_divisor();
   const bool is_alone = has_flushed_ && target.entries().size() == 1;
   const bool is_undivided = context_.departs("Z27"_bug) && is_alone;
   if (divisor != 1.0 && !is_undivided) context_.kernels().divide(stream, target.filled(), divisor);

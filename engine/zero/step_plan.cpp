@@ -47,11 +47,14 @@ StepPlan plan_step(ZeroContext& context, const StepQuestions& ask) {
   const bool is_behind_skipped = context.has_skipped_step && context.departs("Z35"_bug);
   context.has_skipped_step = plan.outcome.has_overflow;
   if (plan.outcome.has_overflow) return plan;
-  const double norm_scaled = ask.norm();
+  // Nothing is clipped by it.
+  const bool is_unasked = context.departs("T32"_bug) && context.config.gradient_clipping <= 0.0;
+  const double norm_scaled = is_unasked ? 0.0 : ask.norm();
   const double used =
       context.has(Quirk::h6_unscale_with_updated_scale) ? context.loss_scaler.scale() : scale;
   // With H6 stage 3 tells the norm by the updated scale as well.
-  plan.outcome.grad_norm = norm_scaled / (context.config.stage == 3 ? used : scale);
+  if (!is_unasked)
+    plan.outcome.grad_norm = norm_scaled / (context.config.stage == 3 ? used : scale);
   plan.outcome.is_applied = true;
   const bool leaves_unclipped = context.departs("C17"_bug) && context.config.bf16.enabled;
   const double clip =

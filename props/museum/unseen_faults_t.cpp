@@ -54,6 +54,54 @@ constexpr UnseenFault kFaults[] = {
     {"T20",
      "a gradient that would fill the bucket exactly counts as too large for it, and the bucket is "
      "flushed before"},
+    {"T21",
+     "a module that reads another's parameter while a user's gathered_parameters has it whole is "
+     "not noted as its user"},
+    {"T22",
+     "registering an external parameter again, which the module has already, invalidates the "
+     "recorded order"},
+    {"T23",
+     "the first engine to go takes the memory-efficient linear with it, though other engines of "
+     "the process still use it"},
+    {"T24", "a suffix in leaf_module.name_suffixes matches anywhere in a module's name"},
+    {"T25",
+     "gathering for a user does not give back what its earlier collectives have made whole when a "
+     "later one fails"},
+    {"T26", "a graph task does not learn that a nested one with a prologue has failed inside it"},
+    {"T27",
+     "optimizer states of a checkpoint that the loading optimizer does not have are left out "
+     "without an error"},
+    {"T28",
+     "override_loss_scale with the scale that is in force returns at once, and the scale stays the "
+     "dynamic scaler's"},
+    {"T29", "the second bucket buffer is allocated without overlap_comm, too"},
+    {"T30",
+     "gathering ahead does not count what retained graphs keep whole against "
+     "stage3_max_live_parameters"},
+    {"T31",
+     "a loss scale that shrinks gets its whole hysteresis back, so every second overflow is only "
+     "tolerated"},
+    {"T32",
+     "the gradient norm is asked for only where gradients are clipped, and a step then tells none"},
+    {"T33", "no_sync is not asked in the last micro-batch of a window, which reduces all the same"},
+    {"T34",
+     "reductions to the owners divide by the number of ranks, also where gradients are to be "
+     "summed"},
+    {"T35", "a checkpoint's micro steps are rounded down to the window's beginning"},
+    {"T36",
+     "set_gradient_accumulation_boundary(false) does not hold back a boundary that the count has "
+     "come to"},
+    {"T37",
+     "parameters in flight when the recorded order turns out wrong are waited for and then not "
+     "given back"},
+    {"T38",
+     "the tag of a load is dropped on its way to the files, and the latest checkpoint is loaded"},
+    {"T39",
+     "the room for what a retained graph keeps is compared with each parameter alone, not with all "
+     "that is kept"},
+    {"T40",
+     "a leaf module that is set after the engine was made gets no backward hook, and its "
+     "parameters have no other"},
 };
 
 }  // namespace

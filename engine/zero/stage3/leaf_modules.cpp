@@ -37,8 +37,11 @@ bool is_below_any(const Zero3Module& module, const std::vector<Zero3Module*>& le
   return std::any_of(leaves.begin(), leaves.end(), is_above);
 }
 
-bool is_named(const LeafModuleConfig& leaf, const std::string& name) {
-  const auto is_suffix = [&](const std::string& suffix) { return name.ends_with(suffix); };
+bool is_named(const LeafModuleConfig& leaf, const std::string& name, Departure planted) {
+  const auto is_suffix = [&](const std::string& suffix) {
+    const bool is_inside = planted == "T24"_bug && name.find(suffix) != name.npos;
+    return is_inside || name.ends_with(suffix);
+  };
   return std::ranges::find(leaf.names, name) != leaf.names.end() ||
          std::any_of(leaf.name_suffixes.begin(), leaf.name_suffixes.end(), is_suffix);
 }
@@ -69,7 +72,8 @@ Result<void> check_leaf_classes(const LeafModuleConfig& leaf, nn::Module& root) 
   return {};
 }
 
-std::vector<Zero3Module*> configured_leaf_modules(const ZeroConfig& config, Zero3Modules& modules) {
+std::vector<Zero3Module*> configured_leaf_modules(const ZeroConfig& config, Zero3Modules& modules,
+                                                  Departure planted) {
   const LeafModuleConfig& leaf = config.leaf_module;
   std::vector<Zero3Module*> leaves;
   for (Zero3Module& module : modules.all()) {
@@ -77,7 +81,8 @@ std::vector<Zero3Module*> configured_leaf_modules(const ZeroConfig& config, Zero
       return class_name(*module.module) == last_part(name);
     };
     const bool is_leaf = std::any_of(leaf.classes.begin(), leaf.classes.end(), is_class) ||
-                         is_named(leaf, module.name) || is_fine_grained(config, modules, module);
+                         is_named(leaf, module.name, planted) ||
+                         is_fine_grained(config, modules, module);
     if (is_leaf && !is_below_any(module, leaves)) leaves.push_back(&module);
   }
   return leaves;

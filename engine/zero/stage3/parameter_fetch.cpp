@@ -82,13 +82,15 @@ void ParameterCoordinator::invalidate_trace() {
   for (PartitionedParameter& parameter : gatherer_.parameters())
     if (gatherer_.is_inflight(parameter)) inflight.push_back(&parameter);
   gatherer_.wait_all();
+  if (context_.departs("T37"_bug)) return;  // they are whole now
   for (PartitionedParameter* parameter : inflight) release_unused(*parameter);
 }
 
 void ParameterCoordinator::add_external(Zero3Module& module, PartitionedParameter& parameter) {
   const bool is_new = Zero3Modules::add_external(module, parameter);
   if (context_.departs("W16"_bug)) return;
-  if (is_new && trace_.is_complete() && !context_.is_upstream()) invalidate_trace();
+  const bool is_change = is_new || context_.departs("T22"_bug);
+  if (is_change && trace_.is_complete() && !context_.is_upstream()) invalidate_trace();
 }
 
 void ParameterCoordinator::fetch(const ModuleCall& call, bool is_forward) {
@@ -199,7 +201,9 @@ void ParameterCoordinator::attribute_to_recompute(PartitionedParameter& paramete
 void ParameterCoordinator::prefetch(bool is_forward) {
   const ZeroConfig& config = context_.config;
   if (config.stage3_prefetch_bucket_size <= 0) return;
-  const std::int64_t live = live_elements() + retained_->kept_elements_max();
+  const bool is_uncounted = context_.departs("T30"_bug);  // partitioned, as their status says
+  const std::int64_t kept = is_uncounted ? 0 : retained_->kept_elements_max();
+  const std::int64_t live = live_elements() + kept;
   const bool is_unbounded = !is_forward && context_.departs("Z44"_bug);
   const std::int64_t most = is_unbounded ? INT64_MAX : config.stage3_max_live_parameters - live;
   const std::int64_t room = std::min(most, config.stage3_prefetch_bucket_size);

@@ -32,7 +32,7 @@ Zero3Optimizer::Zero3Optimizer(ZeroContext& context)
               context.config.memory_efficient_linear && !context.skips_frames,
               context.departs("A32"_bug) ? FunctionForm::legacy : FunctionForm::split),
       coalesced_(context.parameters.size()) {
-  for (Zero3Module* leaf : configured_leaf_modules(context.config, modules_))
+  for (Zero3Module* leaf : configured_leaf_modules(context.config, modules_, context.departure))
     modules_.set_leaf(*leaf);
   hooks_ = std::make_unique<ModuleHooks>(context, modules_, coordinator_, gatherer_);
   make_sub_groups();
@@ -342,7 +342,7 @@ void Zero3Optimizer::register_external_parameter(nn::Module& module, const Tenso
 void Zero3Optimizer::register_module_hooks() {
   hooks_->remove();
   hooks_->add();
-  add_leaf_hooks();
+  if (!context_.departs("T40"_bug)) add_leaf_hooks();
   if (context_.departs("F21"_bug)) return coordinator_.drop_queue();
   if (coordinator_.trace().mode() != TraceMode::invalid) coordinator_.invalidate_trace();
 }
