@@ -13,7 +13,8 @@ namespace {
 constexpr std::string_view kFallback = "engine.buffered_allreduce_fallback";
 constexpr std::string_view kAverage = "z12.average_tensor";
 constexpr std::string_view kStep = "z12.step";
-constexpr std::int64_t kAlignment = 2;  // elements of one slice
+constexpr std::string_view kEngineStep = "engine.step";  // stage 0 reduces in it
+constexpr std::int64_t kAlignment = 2;                   // elements of one slice
 
 bool has_one_dtype(const train::CaseSpec& spec) {
   return spec.engines == 1 &&
@@ -25,6 +26,17 @@ bool reduces_at_boundary(const train::CaseSpec& spec) {
   const auto is_block = [](const train::MicroSpec& micro) { return micro.block != 0; };
   return spec.stage < 2 && spec.accumulation > 1 && spec.sets_boundary == 0 &&
          (spec.stage == 0 || spec.has_overlap == 0) && std::ranges::none_of(spec.micros, is_block);
+}
+
+// Whether each window is one round in no_sync, and one behind it.
+bool reduces_second(const train::CaseSpec& spec) {
+  const auto is_second = [](const train::MicroSpec& micro) {
+    const train::MicroSpec second{.repeats = 1,
+                                  .block = static_cast<int>(train::Block::no_sync_first)};
+    return micro == second;
+  };
+  return spec.accumulation == 1 && spec.sets_boundary == 0 && spec.heads == 1 &&
+         spec.needs_all == 0 && std::ranges::all_of(spec.micros, is_second);
 }
 
 bool sends_to_owners(const train::CaseSpec& spec) {
@@ -48,6 +60,7 @@ CollectiveJudge::CollectiveJudge(const train::CaseSpec& spec, const NameTable& n
       names_(names),
       is_judged_(has_one_dtype(spec)),
       reduces_at_boundary_(reduces_at_boundary(spec)),
+      reduces_second_(reduces_second(spec)),
       sends_to_owners_(sends_to_owners(spec)),
       gathers_max_(gathers_max(spec)) {
   const auto config = train::cell_of(spec).config;
@@ -85,6 +98,8 @@ void CollectiveJudge::open(const HookEvent& event) {
   calls_.push_back({.name = event.name});
   if (event.micro_step >= 0) micro_ = event.micro_step;
   const bool is_reduction = names_.text(event.name) == kFallback;
+  if (is_reduction && ++reductions_ > 1 && reduces_second_)
+    find("gradients are reduced in no_sync");
   if (is_reduction && reduces_at_boundary_ && spec_.is_unmanaged == 0 &&
       (micro_ + 1) % spec_.accumulation != 0)
     find(fmt::format("the gradients of micro-batch {} are reduced, which is no boundary", micro_));
@@ -95,6 +110,7 @@ void CollectiveJudge::close() {
   const Call call = calls_.back();
   calls_.pop_back();
   const std::string_view method = names_.text(call.name);
+  if (method == kEngineStep) reductions_ = 0;
   if (method == kStep && call.gathers > gathers_max_)
     find(
         fmt::format("a step gathered in {} pieces, and {} are enough", call.gathers, gathers_max_));

@@ -43,12 +43,14 @@ class CollectiveJudge final : public EventSink {
   const NameTable& names_;
   bool is_judged_;
   bool reduces_at_boundary_;
+  bool reduces_second_;
   bool sends_to_owners_;
   std::int64_t gathers_max_;  // pieces of what a step sends
   std::int64_t wire_item_bytes_;
   std::int64_t model_item_bytes_;
   std::string wire_;  // dtype
   std::vector<Call> calls_;
+  int reductions_ = 0;         // since the last step began
   std::int64_t micro_ = -1;    // step of the engine that runs
   std::int64_t flushed_ = -1;  // elements of the bucket that is reduced; negative: none is
   std::string finding_;

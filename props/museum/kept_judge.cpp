@@ -38,6 +38,7 @@ void KeptJudge::on_event(const HookEvent& event) {
       if (names_.text(event.name) != "engine.forward") return;
       kept_.clear();
       admitted_.clear();
+      reclaimed_.clear();
       backwards_ = 0;
       return;
     case EventKind::engine_return:
@@ -54,6 +55,10 @@ void KeptJudge::on_event(const HookEvent& event) {
       return see_release(event);
     case EventKind::zparam_gather_begin:
       return see_gather(event);
+    case EventKind::coll_issue:
+      return begun_.clear();
+    case EventKind::zparam_gather_end:
+      return see_gathered(event);
     case EventKind::zparam_partition:
       for (const NameId parameter : event.params) {
         whole_.erase(parameter);
@@ -73,7 +78,9 @@ void KeptJudge::begin_fetch(NameId module) {
 
 void KeptJudge::see_gather(const HookEvent& event) {
   const std::string_view module = names_.text(fetched_);
+  begun_.clear();
   for (const NameId parameter : event.params) {
+    if (backwards_ == 1) begun_.insert(parameter);
     whole_.insert(parameter);
     kept_.erase(parameter);
     const std::string_view name = names_.text(parameter);
@@ -81,6 +88,16 @@ void KeptJudge::see_gather(const HookEvent& event) {
     ahead_ += elements(parameter);
     last_ = std::max(last_, elements(parameter));
   }
+}
+
+// What comes without a collective was kept; one rank alone needs none for a parameter.
+void KeptJudge::see_gathered(const HookEvent& event) {
+  if (spec_.ranks == 1) return;
+  for (const NameId parameter : event.params)
+    if (begun_.contains(parameter)) reclaimed_.insert(parameter);
+  if (elements(reclaimed_) > spec_.live && finding_.empty())
+    finding_ = fmt::format("{} elements are kept for another backward, and there is room for {}",
+                           elements(reclaimed_), spec_.live);
 }
 
 // In the first backward a module's end keeps what it has, as far as that fits.

@@ -12,8 +12,8 @@
 namespace zeroproof::museum {
 
 // Whether one rank of stage 3 gathers ahead into room that parameters take which the first of two
-// backwards keeps for the second: P69, where no event tells that they are kept. Used on the thread
-// of its rank.
+// backwards keeps for the second, or keeps more than there is room for: P69, where no event tells
+// that they are kept. Used on the thread of its rank.
 class KeptJudge final : public EventSink {
  public:
   // Both must outlive it.
@@ -26,6 +26,7 @@ class KeptJudge final : public EventSink {
  private:
   void begin_fetch(NameId module);
   void see_gather(const HookEvent& event);
+  void see_gathered(const HookEvent& event);
   void see_release(const HookEvent& event);
   void see_return(std::string_view method);
   void judge();
@@ -37,8 +38,10 @@ class KeptJudge final : public EventSink {
   bool is_judged_;
   std::set<NameId> whole_;  // and on their way
   std::set<NameId> kept_;
-  std::set<NameId> admitted_;  // as many as may be kept
-  int backwards_ = 0;          // since the last forward
+  std::set<NameId> admitted_;   // as many as may be kept
+  std::set<NameId> begun_;      // gathers that no collective was issued for, yet
+  std::set<NameId> reclaimed_;  // in the second backward
+  int backwards_ = 0;           // since the last forward
   int graph_tasks_ = 0;
   NameId fetched_;  // the module whose fetch is under way
   std::int64_t room_ = 0;

@@ -17,6 +17,7 @@ using train::MicroSpec;
 bool repeats_one_pass(const CaseSpec& spec) {
   MicroSpec plain;
   plain.losses = spec.micros.front().losses;
+  plain.registers = spec.micros.front().registers;
   const auto is_plain = [&](MicroSpec micro) {
     micro.peeks = micro.asks = micro.is_undivided = micro.gathers = 0;
     return micro == plain;

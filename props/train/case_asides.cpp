@@ -100,7 +100,9 @@ std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
                          spec.heads == 1 && spec.container == 0 && spec.is_tiled == 0 &&
                          spec.skips_frames == 0 && spec.experts == 0 && micro.interrupt == 0;
   // Open: of a manual backward each checkpoint counts as one more, and as one without scale (E2).
-  return micro.wrapped == 0 || (is_simple && spec.is_manual == 0)
+  const bool is_counted =
+      spec.is_manual != 0 && (precision == Precision::fp16 || spec.is_unmanaged != 0);
+  return micro.wrapped == 0 || (is_simple && !is_counted)
              ? ""
              : "a checkpoint around what it cannot run again";
 }

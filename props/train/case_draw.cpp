@@ -13,6 +13,7 @@
 #include "props/train/case_modes.h"
 #include "props/train/case_orders.h"
 #include "props/train/case_saves.h"
+#include "props/train/case_seldom.h"
 #include "props/train/case_storage.h"
 #include "props/train/case_turns.h"
 #include "props/train/case_worlds.h"
@@ -333,9 +334,9 @@ void settle_structure(CaseSpec& spec) {
 
 CaseSpec draw_case(std::uint64_t seed) {
   constexpr CaseSpec (*kMore[])(const CaseSpec&, std::uint64_t) = {
-      with_extras, with_limits,  with_asides, with_storage,  with_ends,
-      with_modes,  with_saves,   with_inputs, with_turns,    with_manners,
-      with_orders, with_detours, with_worlds, with_shortages};
+      with_extras, with_limits,  with_asides, with_storage,   with_ends,
+      with_modes,  with_saves,   with_inputs, with_turns,     with_manners,
+      with_orders, with_detours, with_worlds, with_shortages, with_seldom};
   Draws draws(seed);
   CaseSpec spec;
   do {

@@ -86,6 +86,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("detour_at", spec.detour_at, 0);
   field("shortage", spec.shortage, 0);
   field("shortage_at", spec.shortage_at, 0);
+  field("guests", spec.guests, 0);
 }
 
 // What every training has: ranks, calls of engines, their buckets, precision and prefetching.

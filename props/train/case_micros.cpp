@@ -76,7 +76,7 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
     return "a head that is skipped";
   if (micro.aborts == calls && spec.is_tiled != 0) return "a tile that throws inside forward";
   const auto block = static_cast<Block>(micro.block);
-  if (micro.block < 0 || micro.block > 3 || micro.idle_forward < 0 || micro.idle_forward > 4)
+  if (micro.block < 0 || micro.block > 4 || micro.idle_forward < 0 || micro.idle_forward > 4)
     return "a number out of range";
   const bool is_coalesced = block == Block::coalesced || block == Block::coalesced_backwards;
   if (block == Block::coalesced_backwards && spec.is_tiled != 0)
@@ -86,6 +86,12 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   if (is_coalesced && (spec.stage == 0 || spec.is_unmanaged != 0)) return "nothing to coalesce";
   if (block == Block::no_sync && (spec.stage > 1 || (spec.is_unmanaged == 0 && is_boundary)))
     return "no_sync where gradients are reduced";
+  // Open: with overlap, stage 1 reduces what the first round left by itself (P42).
+  if (block == Block::no_sync_first &&
+      (spec.stage > 1 || spec.has_overlap + spec.is_unmanaged != 0 || spec.is_tiled != 0 ||
+       micro.repeats == 0 ||
+       micro.clears + micro.asks + micro.aborts_inside + micro.detour_at != 0))
+    return "no_sync around the first of two rounds";
   if (micro.clears == 2 && block != Block::coalesced && block != Block::no_sync)
     return "no block to clear inside of";
   const bool is_by_hand = spec.is_manual + micro.by_hand != 0;

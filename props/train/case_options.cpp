@@ -82,13 +82,14 @@ std::string option_problem(const CaseSpec& spec) {
 std::string update_problem(const CaseSpec& spec) {
   if (spec.groups < 1 || spec.groups > 3 || spec.rule < 0 || spec.rule > 2 || spec.scaling < 0 ||
       spec.scaling > 3 || spec.sets_boundary < 0 || spec.sets_boundary > 3 ||
-      spec.gather_bucket < 1 || spec.owns_scale < 0 || spec.owns_scale > 2 ||
+      spec.gather_bucket < 1 || spec.owns_scale < 0 || spec.owns_scale > 3 ||
       !is_flag(spec.has_ranks_apart) || !is_flag(spec.is_unchecked))
     return "a number out of range";
   const auto precision = static_cast<Precision>(spec.precision);
   if (spec.sets_boundary != 0 && spec.is_unmanaged != 0) return "step() is the boundary";
   if (spec.sets_boundary == 3 && spec.accumulation != 1) return "a step of which each is one";
   if (spec.owns_scale != 0 && precision != Precision::fp16) return "a scale that nothing needs";
+  if (spec.owns_scale == 3 && spec.is_dynamic == 0) return "a scale that does not move anyway";
   const auto overflows = [](const MicroSpec& micro) { return micro.overflow != 0; };
   if (spec.is_unchecked != 0 &&
       (precision != Precision::bf16 || std::ranges::any_of(spec.micros, overflows)))

@@ -85,7 +85,8 @@ enum class Bypass : std::uint8_t {
 
 enum class Losses : std::uint8_t { both, first, second, sum };
 // Around all of a micro-batch, or its backwards alone.
-enum class Block : std::uint8_t { none, coalesced, no_sync, coalesced_backwards };
+// First: no_sync around the first of two rounds.
+enum class Block : std::uint8_t { none, coalesced, no_sync, coalesced_backwards, no_sync_first };
 // Interleaved: of two heads, a backward of each forward and then the others, the later first.
 // Ahead: the next micro-batch's forward comes before the step behind this one.
 enum class Outstanding : std::uint8_t { none, in_order, reversed, summed, interleaved, ahead };
@@ -228,6 +229,7 @@ struct MicroSpec {
                       // k: in each of its forwards, behind call k - 2
   int shortage = 0;   // Shortage, on every rank: the user catches it, and does it again
   int shortage_at = 0;  // k: the k-th allocation of that call fails, where it makes so many
+  int guests = 0;       // 1: before: one more engine is made, of a model of its own, and goes
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -279,7 +281,9 @@ struct CaseSpec {
   int scaling = 0;       // how a dynamic loss scale moves; see config_of
   int sets_boundary = 0;  // the program says which step counts; 1: of a configuration without
                           // accumulation steps, 2: with twice as many, 3: the same, once for all
-  int owns_scale = 0;     // fp16: the program sets the loss scale of every window; 2: once for all
+  // fp16: the program sets the loss scale of every window; 2: once for all; 3: once for all to what
+  // a dynamic one begins with.
+  int owns_scale = 0;
   int has_ranks_apart = 0;              // in their weights, until engines take over rank 0's
   int is_unchecked = 0;                 // bf16: nobody looks for an overflow
   int gather_bucket = kGatherBucket;    // allgather_bucket_size

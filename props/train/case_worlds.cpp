@@ -47,7 +47,7 @@ std::string world_problem(const CaseSpec& spec) {
     return "what other ranks would do otherwise";
   // What was said once is said to another engine.
   const auto is_told = [](const MicroSpec& micro) { return micro.rescales + micro.registers != 0; };
-  if (spec.sets_boundary == 3 || std::ranges::any_of(spec.micros, is_told))
+  if (spec.sets_boundary == 3 || spec.owns_scale == 3 || std::ranges::any_of(spec.micros, is_told))
     return "an engine that was told more";
   return {};
 }

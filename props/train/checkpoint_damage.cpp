@@ -98,7 +98,7 @@ std::string damaged_tag(const std::string& tag, int number) {
 }
 
 TrainingState misfitted(TrainingState state, int number) {
-  const int kind = number % 6;
+  const int kind = number % 7;
   FullTensor* const step = second_step(state);
   if (kind == 1 && step) {
     step->values.front() += 1.0;
@@ -108,6 +108,9 @@ TrainingState misfitted(TrainingState state, int number) {
     rename_first(state);
   } else if (kind == 4 && !state.optimizer_state.empty()) {
     state.optimizer_state.pop_back();
+  } else if (kind == 6) {  // of another optimizer
+    const FullTensor& first = state.parameters.front();
+    state.optimizer_state.push_back({first.name + "/unknown", first.sizes, first.values});
   } else if (kind == 5) {
     state.parameters.push_back({"unknown", {1}, {0.0}});
   } else {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <tuple>
 
 #include "model/check.h"
 #include "props/train/case_spec.h"
@@ -115,6 +116,20 @@ std::string EngineTarget::refusal_of_another(const ZeroConfig& config,
   options.custom_loss_scale = loss_scale;
   const auto made = Engine::initialize(autograd_, *modules_.front(), config, runtime_, options);
   return made ? "" : made.error().text;
+}
+
+bool EngineTarget::receive_guest() {
+  const auto used = [this] {
+    const Memory& memory = runtime_.memory();
+    return std::tuple(memory.stats(Placement::device).live_bytes,
+                      memory.stats(Placement::host).live_bytes,
+                      static_cast<bool>(autograd_.global().linear));
+  };
+  const auto before = used();
+  add_engine(scenario_.models.front());
+  engines_.pop_back();
+  modules_.pop_back();
+  return used() == before;
 }
 
 std::int64_t EngineTarget::renew() {

@@ -41,6 +41,9 @@ void MicroBatches::run_ahead(std::size_t at) {
 // What the user does to engines before anything runs.
 void MicroBatches::prepare(const MicroSpec& micro) {
   if (micro.litters != 0) litter_gradients(spec_, pass_);
+  if (micro.guests != 0)
+    record_refusal(pass_, "leftovers of an engine",
+                   !window_.engines || window_.engines->receive_guest());
   if (!window_.is_lost) take_detour_at(spec_, pass_, micro, DetourPlace::context);
   if (micro.registers != 0 && window_.engines)
     window_.engines->register_at_root(micro.registers - 1);

@@ -22,6 +22,7 @@ void override_loss_scales(const CaseSpec& spec, Pass& pass, int even, int odd) {
 
 void set_loss_scale(const CaseSpec& spec, Pass& pass) {
   if (spec.owns_scale == 1) override_loss_scales(spec, pass, 4, 2);
+  if (spec.owns_scale == 3 && pass.step_number() == 0) override_loss_scales(spec, pass, 3, 3);
 }
 
 void change_loss_scale(const CaseSpec& spec, Pass& pass) {

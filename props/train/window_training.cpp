@@ -23,7 +23,12 @@ WindowTraining::WindowTraining(const WindowContext& window, WindowForwards& forw
       backwards_(backwards) {}
 
 void WindowTraining::in_block(const MicroSpec& micro) {
-  if (static_cast<Block>(micro.block) != Block::coalesced_backwards)
+  const auto block = static_cast<Block>(micro.block);
+  if (block == Block::no_sync_first) {
+    run_in_block(pass_.target(), spec_, micro, [&] { once(micro); });
+    return once(micro);
+  }
+  if (block != Block::coalesced_backwards)
     return run_in_block(pass_.target(), spec_, micro, [&] { train_body(micro); });
   const TensorList losses = first_forward(micro);
   run_in_block(pass_.target(), spec_, micro, [&] { backwards_.run(micro, losses); });

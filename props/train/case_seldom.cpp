@@ -1,0 +1,126 @@
+#include "props/train/case_seldom.h"
+
+#include <algorithm>
+
+#include "props/train/case_additions.h"
+#include "props/train/case_memory.h"
+#include "props/train/case_rates.h"
+
+namespace zeroproof::train {
+namespace {
+
+constexpr std::uint64_t kSeldomStream = 0x73656c646f6dULL;
+constexpr int kOptimizerMisfit = 6;  // of checkpoint_damage.h
+
+void overflow_often(CaseSpec& spec, Draws& draws) {
+  const int windows = draws.between(3, 5);
+  move_loss_scale(spec, draws, static_cast<std::size_t>(windows));
+  for (int window = 0; window + 1 < windows; ++window)
+    if (!draws.one_in(4)) overflow_in(spec, draws, static_cast<std::size_t>(window));
+}
+
+void say_what_it_is(CaseSpec& spec, Draws& draws) {
+  overflow_often(spec, draws);
+  spec.owns_scale = 3;
+}
+
+void sync_second(CaseSpec& spec, Draws& draws) {
+  make_plain(spec);
+  spec.stage = draws.below(2);
+  if (spec.stage == 0) spec.is_manual = 0;
+  spec.is_unmanaged = spec.has_overlap = spec.needs_all = 0;
+  if (draws.one_in(2)) {
+    spec.accumulation = 1;
+    spec.sets_boundary = 0;
+  }
+  for (MicroSpec& micro : spec.micros) {
+    if (!draws.one_in(8)) micro = {.repeats = 1, .block = static_cast<int>(Block::no_sync_first)};
+  }
+}
+
+void save_as_another(CaseSpec& spec, Draws& draws) {
+  MicroSpec& micro =
+      spec.micros[static_cast<std::size_t>(draws.below(static_cast<int>(spec.micros.size())))];
+  micro.restores = static_cast<int>(Restores::misfit);
+  micro.damages = kOptimizerMisfit;
+}
+
+void receive_guests(CaseSpec& spec, Draws& draws) {
+  spec.engines = 1;
+  spec.takes_turns = 0;
+  for (MicroSpec& micro : spec.micros) micro.guests = draws.flag(2);
+}
+
+// Plain windows, enough for an order that is known.
+void take_order(CaseSpec& spec, Draws& draws) {
+  make_plain(spec);
+  spec.stage = 3;
+  spec.skips_frames = spec.granularity = spec.needs_all = 0;
+  const auto windows = static_cast<std::size_t>(draws.between(3, 4));
+  spec.micros.assign(windows * static_cast<std::size_t>(spec.accumulation), MicroSpec());
+}
+
+void register_always(CaseSpec& spec, Draws& draws) {
+  take_order(spec, draws);
+  const int layer = some_layer(spec, draws);
+  for (MicroSpec& micro : spec.micros) micro.registers = layer;
+}
+
+void leave_order(CaseSpec& spec, Draws& draws) {
+  take_order(spec, draws);
+  spec.persistence = spec.reuse = 0;
+  spec.prefetch = draws.between(1, 12);
+  MicroSpec& last = spec.micros[spec.micros.size() - static_cast<std::size_t>(spec.accumulation)];
+  last.skips = some_call(spec, draws);
+  spec.ranks = std::max(spec.ranks, 2);
+}
+
+void gather_in_little_room(CaseSpec& spec, Draws& draws) {
+  take_order(spec, draws);
+  take_two_heads(spec);
+  spec.persistence = spec.reuse = 0;
+  spec.prefetch = draws.between(2, 40);
+  spec.live = draws.between(2, 12);
+  spec.ranks = std::max(spec.ranks, 2);
+}
+
+void gather_two_dtypes(CaseSpec& spec, Draws& draws) {
+  make_plain(spec);
+  spec.stage = 3;
+  spec.skips_frames = 0;
+  spec.precision = static_cast<int>(Precision::autocast);
+  LayerSpec& raw = spec.layers[static_cast<std::size_t>(some_layer(spec, draws)) - 1];
+  raw.is_raw = 1;
+  raw.has_bias = raw.is_weight_frozen = 0;
+  for (MicroSpec& micro : spec.micros)
+    micro = {.gathers = static_cast<int>(Gathers::looks_rounded),
+             .shortage = static_cast<int>(Shortage::gathers),
+             .shortage_at = draws.between(1, 5)};
+}
+
+// The user's hook throws in what a checkpoint runs again.
+void fail_in_checkpoint(CaseSpec& spec, Draws& draws) {
+  make_plain(spec);
+  spec.input_grad = 1;
+  spec.stage = draws.between(1, 2);
+  spec.is_manual = 1;
+  spec.is_scattered = draws.flag(2);
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(3)) continue;
+    micro = {.aborts = some_call(spec, draws), .is_uncleared = draws.flag(2)};
+    micro.wrapped = draws.between(1, 2);
+  }
+}
+
+}  // namespace
+
+CaseSpec with_seldom(const CaseSpec& spec, std::uint64_t seed) {
+  constexpr Addition kSeldom[] = {
+      {5, overflow_often},    {5, say_what_it_is},    {5, sync_second}, {5, save_as_another},
+      {5, receive_guests},    {5, register_always},   {5, leave_order}, {5, gather_in_little_room},
+      {5, gather_two_dtypes}, {5, fail_in_checkpoint}};
+  Draws draws(seed ^ kSeldomStream);
+  return draws.one_in(5) ? with_each(spec, kSeldom, draws) : spec;
+}
+
+}  // namespace zeroproof::train
