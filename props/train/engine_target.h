@@ -67,8 +67,8 @@ class EngineTarget final : public TrainTarget {
 
   Engine& engine(std::size_t index) { return *engines_[index]; }
   std::size_t engines() const { return engines_.size(); }
-  // One more engine is made, of a model of its own, and goes. Whether that leaves the memory and the
-  // autograd as they were. Collective.
+  // One more engine is made, of a model of its own, and goes. Whether that leaves the memory and
+  // the autograd as they were. Collective.
   bool receive_guest();
   // What one more engine of the first model is refused with; empty: it is not, and gone again.
   std::string refusal_of_another(const ZeroConfig& config, std::optional<double> loss_scale);

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "engine/runtime/fault.h"
+#include "engine/zero/stage3/leaf_modules.h"
 #include "tests/peer/support/faulty_runtime.h"
 
 namespace zeroproof::peer {
@@ -34,6 +35,9 @@ Engined::Engined(Autograd& ag, ModulePtr module, const ZeroConfig& config, Runti
                  const EngineOptions& options)
     : module_(std::move(module)) {
   if (const auto valid = validate(config); !valid) throw Failed(valid.error().text);
+  if (config.stage == 3)
+    if (const auto known = check_leaf_classes(config.leaf_module, *module_); !known)
+      throw Failed(known.error().text);
   LossScaler scaler = LossScaler::of(config);
   if (options.custom_loss_scale)
     require(scaler.set_custom(*options.custom_loss_scale).has_value(), "a custom loss scale");
