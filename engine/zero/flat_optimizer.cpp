@@ -9,8 +9,7 @@ namespace zeroproof {
 FlatOptimizer::FlatOptimizer(ZeroContext& context, int ranks, int rank)
     : context_(context),
       slots_(context.parameters.size()),
-      accumulated_(context.parameters.size()),
-      begun_(context.parameters.size()) {
+      accumulated_(context.parameters.size()) {
   std::vector<std::vector<ZeroParameter*>> members;
   for (ZeroParameter& parameter : context.parameters) {
     if (parameter.group < 0) continue;
@@ -33,40 +32,40 @@ void FlatOptimizer::collect_gradients() {
   for (ZeroParameter& parameter : context_.parameters) {
     const Tensor grad = parameter.tensor.grad();
     if (slot(parameter).group == nullptr || !grad.is_defined()) continue;
-    if (begun_[static_cast<std::size_t>(parameter.id.value)] == 0)
-      context_.kernels().add(context_.compute(), Span::of(accumulated(parameter)), Span::of(grad));
+    context_.kernels().add(context_.compute(), Span::of(accumulated(parameter)), Span::of(grad));
     parameter.tensor.set_grad({});
   }
   ++collected_;
 }
 
 void FlatOptimizer::begin_sums() {
-  std::ranges::fill(begun_, 0);
+  std::vector<Tensor*> begun;
   try {
-    for (ZeroParameter& parameter : context_.parameters) begin_sum(parameter);
-  } catch (...) {
     for (ZeroParameter& parameter : context_.parameters)
-      if (begun_[static_cast<std::size_t>(parameter.id.value)] != 0) accumulated(parameter) = {};
+      if (Tensor* const sum = begin_sum(parameter)) begun.push_back(sum);
+  } catch (...) {
+    for (Tensor* const sum : begun) *sum = {};
     throw;
   }
 }
 
-void FlatOptimizer::begin_sum(ZeroParameter& parameter) {
+// The first gradient of a sum becomes it, and leaves room for the next one; null: there is a sum.
+Tensor* FlatOptimizer::begin_sum(ZeroParameter& parameter) {
   const DType dtype = context_.config.accumulation_dtype();
   const Tensor grad = parameter.tensor.grad();
-  if (slot(parameter).group == nullptr || !grad.is_defined()) return;
+  if (slot(parameter).group == nullptr || !grad.is_defined()) return nullptr;
   Tensor& sum = accumulated(parameter);
   if (context_.departs("B19"_bug) && context_.config.stage == 1) sum = {};
   if (context_.departs("B22"_bug) && collected_ == 1) sum = {};  // its place was rebuilt
-  if (sum.is_defined()) return;
+  if (sum.is_defined()) return nullptr;
   if (grad.dtype() == dtype || context_.departs("X17"_bug)) {
     sum = grad;
   } else {
     sum = context_.runtime.memory().allocate(grad.numel(), dtype);
     context_.kernels().copy(context_.compute(), Span::of(sum), Span::of(grad));
-    parameter.tensor.set_grad({});  // there is room for the next one
   }
-  begun_[static_cast<std::size_t>(parameter.id.value)] = 1;
+  parameter.tensor.set_grad({});
+  return &sum;
 }
 
 void FlatOptimizer::visit_state(StateVisitor& visitor) const {

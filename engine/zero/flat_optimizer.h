@@ -61,7 +61,7 @@ class FlatOptimizer : public ZeroOptimizer {
 
  private:
   void begin_sums();
-  void begin_sum(ZeroParameter& parameter);
+  Tensor* begin_sum(ZeroParameter& parameter);
   std::vector<double> whole(const FlatGroup& group, const Tensor& slice) const;
   template <class SliceOf>
   std::vector<FullTensor> full(const char* suffix, SliceOf slice_of);
@@ -71,7 +71,6 @@ class FlatOptimizer : public ZeroOptimizer {
   std::vector<Slot> slots_;     // by ParamId
   std::int64_t collected_ = 0;  // backwards; for B22 of the catalogue alone
   TensorList accumulated_;      // by ParamId: local sums that are not reduced yet
-  std::vector<char> begun_;     // by ParamId: the sums that the backward collected last began
   mutable Tensor whole_;        // for Z66 of the planted faults alone
 };
 

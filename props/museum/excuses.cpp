@@ -44,52 +44,47 @@ bool trains_inside(const CaseSpec& spec) {
   });
 }
 
+// Where no recorded fetch, or none any more, tells what is gathered ahead for which use.
+bool is_order_unknown(const CaseSpec& spec) {
+  // Of a weight that a module of its own reads late; of what a context in the middle of a backward
+  // has given up. Open: behind a forward that had no room (rare).
+  return spec.reads_late != 0 || std::ranges::any_of(spec.micros, [](const auto& micro) {
+           return micro.shortage != 0 ||
+                  static_cast<train::Interrupt>(micro.interrupt) == train::Interrupt::changes;
+         });
+}
+
 }  // namespace
 
 bool is_excused(const CaseSpec& spec, std::string_view number) {
+  const auto any = [&](auto is_so) { return std::ranges::any_of(spec.micros, is_so); };
   // A backward inside another of the same engine has an epilogue of its own.
   if (number == "P1" || number == "P2") return trains_inside(spec);
+  // An abort takes the callback of every engine in the backward along, without a call of its own.
+  if (number == "P14") return any(train::has_abort);
+  // An engine's forward in a checkpoint is part of a backward that began without it.
+  if (number == "P17") return spec.is_manual != 0 && any([](auto& it) { return it.wrapped != 0; });
   if (number == "P42") return trains_inside(spec) || completes_often(spec);
   // It counts from the first step on, and others took that.
   if (number == "P58") return spec.first_ranks != 0;
   // Autocast's cast of a weight is differentiated behind the module whose input has come.
   if (number == "P62")
     return static_cast<train::Precision>(spec.precision) == train::Precision::autocast;
+  // What the user has gathered around a backward stays until his context ends.
+  if (number == "P63") return any([](auto& it) { return it.spans != 0; });
   // A loss that nobody scaled is refused before its backward does anything.
   // And it waits for what is on the way, whoever comes next.
-  if (number == "P56" || number == "R20")
-    return std::ranges::any_of(spec.micros, train::is_refused_late);
-  const auto runs_short = [](const train::MicroSpec& micro) { return micro.shortage != 0; };
+  if (number == "P56" || number == "R20") return any(train::is_refused_late);
   // What persists, or is returned, an engine tells behind its first step. A recompute that has no
   // room tells no end of its modules, as one that stops early.
   if ((number == "P78" && spec.persistence + spec.returns != 0) ||
       (number == "P65" && has_checkpoints(spec)))
-    return std::ranges::any_of(spec.micros, runs_short);
-  // An abort takes the callback of every engine in the backward along, without a call of its own.
-  const auto rehooks = [](const train::MicroSpec& micro) { return micro.rehooks != 0; };
-  const auto skips_read = [](const train::MicroSpec& micro) { return micro.unread != 0; };
-  // What the user has gathered around a backward stays until his context ends.
-  const auto spans = [](const train::MicroSpec& micro) { return micro.spans != 0; };
-  if (number == "P63" && std::ranges::any_of(spec.micros, spans)) return true;
-  // An engine's forward in a checkpoint is part of a backward that began without it.
-  const auto wraps = [](const train::MicroSpec& micro) { return micro.wrapped != 0; };
-  if (number == "P17" && spec.is_manual != 0 && std::ranges::any_of(spec.micros, wraps))
-    return true;
-  // Of a weight that a module of its own reads late, no recorded fetch tells the use.
-  if (number == "P69" && spec.reads_late != 0) return true;
-  // Of what a context in the middle of a backward has given up, none tells the order.
-  const auto changes = [](const train::MicroSpec& micro) {
-    return static_cast<train::Interrupt>(micro.interrupt) == train::Interrupt::changes;
-  };
-  if (number == "P69" && std::ranges::any_of(spec.micros, changes)) return true;
-  // Open: behind a forward that had no room, more than the bound counts as gathered ahead (rare).
-  if (number == "P69" && std::ranges::any_of(spec.micros, runs_short)) return true;
+    return any([](auto& it) { return it.shortage != 0; });
   // A weight that a layer returns is a new use of it, which no recorded order knows. So is one that
   // is read for the first time.
   if (number == "P68")
-    return spec.returns != 0 || std::ranges::any_of(spec.micros, rehooks) ||
-           std::ranges::any_of(spec.micros, skips_read);
-  return number == "P14" && std::ranges::any_of(spec.micros, train::has_abort);
+    return spec.returns != 0 || any([](auto& it) { return it.rehooks + it.unread != 0; });
+  return number == "P69" && is_order_unknown(spec);
 }
 
 }  // namespace zeroproof::museum

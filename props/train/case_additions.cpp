@@ -21,6 +21,15 @@ int some_layer(const CaseSpec& spec, Draws& draws) {
   return draws.between(1, static_cast<int>(spec.layers.size()));
 }
 
+LayerSpec& layer_of_some(CaseSpec& spec, Draws& draws) {
+  return spec.layers[static_cast<std::size_t>(some_layer(spec, draws)) - 1];
+}
+
+void make_raw(LayerSpec& layer) {
+  layer.is_raw = 1;
+  layer.has_bias = layer.is_weight_frozen = 0;
+}
+
 void move_loss_scale(CaseSpec& spec, Draws& draws, std::size_t windows) {
   spec.precision = static_cast<int>(Precision::fp16);
   spec.is_dynamic = 1;

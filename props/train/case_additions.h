@@ -20,6 +20,10 @@ CaseSpec with_each(const CaseSpec& spec, std::span<const Addition> additions, Dr
 int some_call(const CaseSpec& spec, Draws& draws);
 int some_layer(const CaseSpec& spec, Draws& draws);
 
+// A layer; and one that becomes a parameter of a class of its own.
+LayerSpec& layer_of_some(CaseSpec& spec, Draws& draws);
+void make_raw(LayerSpec& layer);
+
 // Plain windows under a loss scale that moves and forgives, and an overflow in one of them.
 void move_loss_scale(CaseSpec& spec, Draws& draws, std::size_t windows);
 void overflow_in(CaseSpec& spec, Draws& draws, std::size_t window);

@@ -62,9 +62,7 @@ void add_leaf_modules(CaseSpec& spec, Draws& draws) {
 }
 
 void return_weight(CaseSpec& spec, int layer) {
-  LayerSpec& raw = spec.layers[static_cast<std::size_t>(layer)];
-  raw.is_raw = 1;
-  raw.has_bias = raw.is_weight_frozen = 0;
+  make_raw(spec.layers[static_cast<std::size_t>(layer)]);
   spec.returns = layer + 1;
   std::erase_if(spec.calls, [&](const CallSpec& call) { return call.layer == layer; });
   spec.calls.push_back({.layer = layer});

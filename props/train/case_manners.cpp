@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kMannerStream = 0x6d616e6e657273ULL;
 
 void leave_out(CaseSpec& spec, Draws& draws) {
-  LayerSpec& layer = spec.layers[static_cast<std::size_t>(some_layer(spec, draws)) - 1];
+  LayerSpec& layer = layer_of_some(spec, draws);
   layer.is_weight_frozen = 0;
   layer.is_frozen = 2;
   spec.lists_frozen = 0;
@@ -43,9 +43,7 @@ void fail_on_two_wires(CaseSpec& spec, Draws& draws) {
   spec.stage = draws.between(1, 2);
   if (spec.stage == 1) spec.has_overlap = 1;
   spec.micros.assign(static_cast<std::size_t>(2 * spec.accumulation), MicroSpec());
-  LayerSpec& raw = spec.layers[static_cast<std::size_t>(some_layer(spec, draws)) - 1];
-  raw.is_raw = 1;
-  raw.has_bias = raw.is_weight_frozen = 0;
+  make_raw(layer_of_some(spec, draws));
   for (MicroSpec& micro : spec.micros) micro.aborts = draws.below(2) * some_call(spec, draws);
 }
 

@@ -89,9 +89,7 @@ void gather_two_dtypes(CaseSpec& spec, Draws& draws) {
   spec.stage = 3;
   spec.skips_frames = 0;
   spec.precision = static_cast<int>(Precision::autocast);
-  LayerSpec& raw = spec.layers[static_cast<std::size_t>(some_layer(spec, draws)) - 1];
-  raw.is_raw = 1;
-  raw.has_bias = raw.is_weight_frozen = 0;
+  make_raw(layer_of_some(spec, draws));
   for (MicroSpec& micro : spec.micros)
     micro = {.gathers = static_cast<int>(Gathers::looks_rounded),
              .shortage = static_cast<int>(Shortage::gathers),

@@ -21,8 +21,7 @@ int interrupting_forwards(const CaseSpec& spec, const MicroSpec& micro) {
 // Of manual backwards that are refused.
 int refused_forwards(const MicroSpec& micro) {
   const auto misuse = static_cast<Misuse>(micro.misuse);
-  const bool is_refused = misuse == Misuse::unscaled_manual || misuse == Misuse::unscaled_again ||
-                          misuse == Misuse::manual_backward || misuse == Misuse::unfed_leaf;
+  const bool is_refused = is_manual_misuse(misuse) || misuse == Misuse::unfed_leaf;
   return (is_refused ? 1 : 0) + (micro.aborts_on_loss == 2 ? 1 : 0);
 }
 

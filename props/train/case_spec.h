@@ -374,10 +374,12 @@ inline bool gathers_while_running(const MicroSpec& micro) {
 
 // A manual backward that is refused while it runs: at its end, because nobody scaled its loss (E2),
 // or where it reaches the engine (E1).
-inline bool is_refused_late(const MicroSpec& micro) {
-  const auto misuse = static_cast<Misuse>(micro.misuse);
+inline bool is_manual_misuse(Misuse misuse) {
   return misuse == Misuse::unscaled_manual || misuse == Misuse::unscaled_again ||
-         misuse == Misuse::manual_backward || micro.aborts_on_loss == 2;
+         misuse == Misuse::manual_backward;
+}
+inline bool is_refused_late(const MicroSpec& micro) {
+  return is_manual_misuse(static_cast<Misuse>(micro.misuse)) || micro.aborts_on_loss == 2;
 }
 
 // Why the case makes no sense (a call of a layer that is not there, a configuration that every

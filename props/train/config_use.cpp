@@ -4,6 +4,7 @@
 
 #include "props/train/config_document.h"
 #include "props/train/engine_target.h"
+#include "props/train/window_records.h"
 
 namespace zeroproof::train {
 namespace {
@@ -22,19 +23,15 @@ bool is_refused(EngineTarget& engines, int number) {
          engines.refusal_of_another(refused.config, CaseSpec::kCustomLossScale) == alone;
 }
 
-void record(Pass& pass, const std::string& name, bool is_right) {
-  pass.target().record(name, Tensor::of({is_right ? 1.0 : 0.0}, {1}));
-}
-
 }  // namespace
 
 void read_configuration(const CaseSpec& spec, Pass& pass) {
   auto* const engines = dynamic_cast<EngineTarget*>(&pass.target());
   if (spec.is_read != 0)
-    record(pass, "refused/nothing of a configuration",
-           !engines || comes_back(engines->engine(0).config()));
+    record_refusal(pass, "nothing of a configuration",
+                   !engines || comes_back(engines->engine(0).config()));
   if (spec.refuses != 0)
-    record(pass, "refused/a configuration", !engines || is_refused(*engines, spec.refuses));
+    record_refusal(pass, "a configuration", !engines || is_refused(*engines, spec.refuses));
 }
 
 }  // namespace zeroproof::train

@@ -4,6 +4,7 @@
 #include "props/train/user_calls.h"
 #include "props/train/user_gradients.h"
 #include "props/train/weight_visit.h"
+#include "props/train/window_records.h"
 
 namespace zeroproof::train {
 namespace {
@@ -21,7 +22,7 @@ void use_checkpoint(const CaseSpec& spec, Pass& pass, Detour detour) {
   } else if (detour == Detour::load) {
     clear_gradients(spec, pass);
   }
-  pass.target().record("faults of checkpoints", Tensor::of({static_cast<double>(faults)}, {1}));
+  record_number(pass, "faults of checkpoints", faults);
 }
 
 void take(const CaseSpec& spec, Pass& pass, Detour detour) {
@@ -38,8 +39,6 @@ void take(const CaseSpec& spec, Pass& pass, Detour detour) {
   }
 }
 
-}  // namespace
-
 void take_detour(const CaseSpec& spec, Pass& pass, const MicroSpec& micro) {
   const auto detour = static_cast<Detour>(micro.detour);
   if (place_of(micro) != DetourPlace::context) return take(spec, pass, detour);
@@ -48,6 +47,8 @@ void take_detour(const CaseSpec& spec, Pass& pass, const MicroSpec& micro) {
     all.push_back(named.tensor);
   with_whole_weights(spec, pass, all, [&] { take(spec, pass, detour); });
 }
+
+}  // namespace
 
 void take_detour_at(const CaseSpec& spec, Pass& pass, const MicroSpec& micro, DetourPlace place) {
   if (micro.detour != 0 && place_of(micro) == place) take_detour(spec, pass, micro);

@@ -6,10 +6,8 @@
 
 namespace zeroproof::train {
 
-// The detour of a micro-batch; the same text for engines and baseline. One in a context enters
-// that, too. All ranks call.
-void take_detour(const CaseSpec& spec, Pass& pass, const MicroSpec& micro);
-// The same where that is its place; otherwise nothing.
+// The detour of a micro-batch where this is its place, otherwise nothing; the same text for engines
+// and baseline. One in a context enters that, too. All ranks call.
 void take_detour_at(const CaseSpec& spec, Pass& pass, const MicroSpec& micro, DetourPlace place);
 
 }  // namespace zeroproof::train

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <tuple>
 
 #include "model/check.h"
 #include "props/train/case_spec.h"
@@ -118,29 +117,27 @@ std::string EngineTarget::refusal_of_another(const ZeroConfig& config,
   return made ? "" : made.error().text;
 }
 
+EngineTarget::Footprint EngineTarget::footprint() {
+  const Memory& memory = runtime_.memory();
+  return {.device_bytes = memory.stats(Placement::device).live_bytes,
+          .host_bytes = memory.stats(Placement::host).live_bytes,
+          .has_linear = static_cast<bool>(autograd_.global().linear)};
+}
+
 bool EngineTarget::receive_guest() {
-  const auto used = [this] {
-    const Memory& memory = runtime_.memory();
-    return std::tuple(memory.stats(Placement::device).live_bytes,
-                      memory.stats(Placement::host).live_bytes,
-                      static_cast<bool>(autograd_.global().linear));
-  };
-  const auto before = used();
+  const Footprint before = footprint();
   add_engine(scenario_.models.front());
   engines_.pop_back();
   modules_.pop_back();
-  return used() == before;
+  return footprint() == before;
 }
 
 std::int64_t EngineTarget::renew() {
   engines_.clear();
   modules_.clear();
-  const Memory& memory = runtime_.memory();
-  const std::int64_t left = memory.stats(Placement::device).live_bytes +
-                            memory.stats(Placement::host).live_bytes +
-                            (autograd_.global().linear ? 1 : 0);
+  const Footprint left = footprint();
   add_engine(scenario_.models.front());
-  return left;
+  return left.device_bytes + left.host_bytes + (left.has_linear ? 1 : 0);
 }
 
 // What the root of the last model, or its reader, reads past its layer.

@@ -95,6 +95,15 @@ class EngineTarget final : public TrainTarget {
   bool has_changed_gradients() const { return has_changed_gradients_; }
 
  private:
+  // What engines take of a rank.
+  struct Footprint {
+    std::int64_t device_bytes = 0;
+    std::int64_t host_bytes = 0;
+    bool has_linear = false;  // theirs is the process's linear function
+    friend bool operator==(const Footprint&, const Footprint&) = default;
+  };
+
+  Footprint footprint();
   void add_engine(ModelKind kind);
   void register_external();
   void register_weight(std::size_t engine, nn::Module& user, int layer);

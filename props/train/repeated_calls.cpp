@@ -10,7 +10,7 @@
 namespace zeroproof::train {
 namespace {
 
-bool is_one_of(const std::vector<Shortage>& calls, const MicroSpec& micro) {
+bool is_one_of(const auto& calls, const MicroSpec& micro) {
   return std::ranges::find(calls, static_cast<Shortage>(micro.shortage)) != calls.end();
 }
 
@@ -52,7 +52,7 @@ bool RepeatedCalls::fits(const MicroSpec& micro, const std::function<void()>& ac
   return false;
 }
 
-RepeatedCalls::Armed::Armed(const RepeatedCalls& repeated, const std::vector<Shortage>& calls) {
+RepeatedCalls::Armed::Armed(const RepeatedCalls& repeated, std::initializer_list<Shortage> calls) {
   const MicroSpec* const micro = repeated.short_of_;
   if (!micro || !is_one_of(calls, *micro)) return;
   runtime_ = repeated.window_.engines->short_runtime();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <vector>
 
 #include "props/train/window_inputs.h"
@@ -25,7 +26,7 @@ class RepeatedCalls {
   // While it lives, the call is one that the device may have no room for, if it is one of `calls`.
   class Armed {
    public:
-    Armed(const RepeatedCalls& repeated, const std::vector<Shortage>& calls);
+    Armed(const RepeatedCalls& repeated, std::initializer_list<Shortage> calls);
     ~Armed();
     Armed(const Armed&) = delete;
     Armed& operator=(const Armed&) = delete;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "props/train/engine_target.h"
+#include "props/train/window_records.h"
 
 namespace zeroproof::train {
 namespace {
@@ -42,7 +43,7 @@ void record_boundary(const CaseSpec& spec, Pass& pass, std::size_t micro) {
   bool is_boundary = spec.is_unmanaged == 0 && is_last(spec, micro);
   if (auto* const engines = dynamic_cast<EngineTarget*>(&pass.target()))
     is_boundary = engines->engine(0).is_gradient_accumulation_boundary();
-  pass.target().record("boundary", Tensor::of({is_boundary ? 1.0 : 0.0}, {1}));
+  record_number(pass, "boundary", is_boundary ? 1.0 : 0.0);
 }
 
 }  // namespace zeroproof::train

@@ -7,6 +7,7 @@
 #include "props/train/baseline_target.h"
 #include "props/train/engine_target.h"
 #include "props/train/generated_model.h"
+#include "props/train/window_records.h"
 
 namespace zeroproof::train {
 namespace {
@@ -70,8 +71,7 @@ void ask_for_gradients(const CaseSpec& spec, Pass& pass, bool is_known) {
     const std::vector<FullTensor> first = engines->engine(i).full_gradients();
     is_same = are_equal(first, engines->engine(i).full_gradients()) && is_same;
   }
-  pass.target().record("gradients asked for twice are the same",
-                       Tensor::of({is_same ? 1.0 : 0.0}, {1}));
+  record_number(pass, "gradients asked for twice are the same", is_same ? 1.0 : 0.0);
   for (std::size_t i = 0; is_known && i < static_cast<std::size_t>(spec.engines); ++i)
     for (const FullTensor& gradient : gradients_of(pass, i))
       pass.target().record("gradient " + engine_prefix(i) + gradient.name,

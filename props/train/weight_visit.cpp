@@ -8,6 +8,7 @@
 #include "props/train/engine_target.h"
 #include "props/train/generated_model.h"
 #include "props/train/misuse.h"
+#include "props/train/window_records.h"
 
 namespace zeroproof::train {
 namespace {
@@ -170,7 +171,7 @@ class WeightVisit {
           if (changes) set_all(parameter.tensor, 8.0);
       });
     });
-    record("a change is refused", {is_refused ? 1.0 : 0.0});
+    record_number(pass_, "a change is refused", is_refused ? 1.0 : 0.0);
   }
 
   void look_in_nested(const std::vector<nn::NamedParameter>& named) {
@@ -187,7 +188,7 @@ class WeightVisit {
       is_refused = is_refused && whole_elements(pass_) == whole;
       look_at(outer);
     });
-    record("an overlapping context is refused", {is_refused ? 1.0 : 0.0});
+    record_number(pass_, "an overlapping context is refused", is_refused ? 1.0 : 0.0);
   }
 
   static void catch_injected(const std::function<void()>& call) {
@@ -195,10 +196,6 @@ class WeightVisit {
       call();
     } catch (const Injected&) {
     }
-  }
-
-  void record(const std::string& name, const std::vector<double>& values) {
-    pass_.target().record(name, Tensor::of(values, {std::ssize(values)}));
   }
 
   const CaseSpec& spec_;
@@ -251,7 +248,7 @@ void evaluate_guards(Pass& pass) {
     engines->engine(0).set_guard_evaluation(false);
   }
   const auto more = static_cast<double>(whole_elements(pass) - before);
-  pass.target().record("elements that guards gather", Tensor::of({more}, {1}));
+  record_number(pass, "elements that guards gather", more);
 }
 
 namespace {

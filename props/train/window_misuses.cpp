@@ -22,8 +22,7 @@ void WindowMisuses::run(Misuse misuse) {
     is_right = is_refused(window_.engines->engine(0), window_.spec, misuse, [&] {
       window_.pass.target().tensor_backward({forwards_.run(MicroSpec()).front()}, {}, false);
     });
-  } else if (misuse == Misuse::unscaled_manual || misuse == Misuse::unscaled_again ||
-             misuse == Misuse::manual_backward) {
+  } else if (is_manual_misuse(misuse)) {
     forwards_.run(MicroSpec());
   }
   forget_seen(window_);

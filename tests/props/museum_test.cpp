@@ -114,6 +114,7 @@ TEST(MuseumTest, Wrong_cases_are_refused) {
         R"({"layers":[{}],"calls":[{"layer":7}],"micros":[{}]})",
         R"({"ranks":"two","layers":[{}],"calls":[{}],"micros":[{}]})",
         R"({"layers":[{}],"calls":[{}],"micros":[{"gathers":7}]})",
+        R"({"layers":[{}],"calls":[{}],"micros":[{"guests":2}]})",
         R"({"layers":[{}],"calls":[{}],"micros":[{"gathers":5}]})",
         R"({"layers":[{}],"calls":[{}],"micros":[{"abandons":1}]})",
         R"({"accumulation":2,"layers":[{}],"calls":[{}],"micros":[{},{"restores":1}]})",

@@ -26,7 +26,7 @@ class GatherContext {
   void enter();
   void take_over_changes();
   bool is_modified_anywhere() const;
-  std::vector<double> compared(std::size_t index, std::vector<double> values) const;
+  bool is_modified(std::size_t index) const;
   void partition_all(bool has_been_updated);
   void leave();
 

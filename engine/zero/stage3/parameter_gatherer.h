@@ -40,6 +40,7 @@ class ParameterGatherer {
   bool is_inflight(const PartitionedParameter& parameter) const {
     return inflight_.contains(parameter.id());
   }
+  bool departs(Departure planted) const { return context_.departs(planted); }
   // Elements of parameters that are whole; of those and of what is in flight.
   std::int64_t available_elements() const;
   std::int64_t live_elements() const;

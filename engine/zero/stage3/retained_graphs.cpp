@@ -9,11 +9,6 @@ bool is_same(const ModuleCall& a, const ModuleCall& b) {
   return a.module == b.module && a.invocation == b.invocation;
 }
 
-bool departs(ParameterGatherer& gatherer, Departure planted) {
-  const auto& parameters = gatherer.parameters();
-  return !parameters.empty() && parameters.front().departs(planted);
-}
-
 }  // namespace
 
 void RetainedGraphs::hold(const ModuleCall& call) {
@@ -29,7 +24,7 @@ void RetainedGraphs::hold(const ModuleCall& call) {
 
 bool RetainedGraphs::admit(const PartitionedParameter& parameter) {
   if (admitted_.contains(parameter.id())) return true;
-  const bool is_alone = departs(gatherer_, "T39"_bug);  // without what is kept already
+  const bool is_alone = gatherer_.departs("T39"_bug);  // without what is kept already
   if ((is_alone ? 0 : admitted_elements_) + parameter.elements() > elements_max_) return false;
   admitted_.insert(parameter.id());
   admitted_elements_ += parameter.elements();
@@ -43,7 +38,7 @@ void RetainedGraphs::reclaim(const ModuleCall& call) {
     const auto at = holders_.find(parameter->id());
     if (at == holders_.end() || !parameter->is_kept()) continue;
     const auto is_it = [&](const ModuleCall& holder) { return is_same(holder, call); };
-    const bool is_anyones = departs(gatherer_, "Z72"_bug);  // the values are the same for all
+    const bool is_anyones = gatherer_.departs("Z72"_bug);  // the values are the same for all
     if (is_anyones || std::ranges::any_of(at->second, is_it)) kept.push_back(parameter);
   }
   std::ranges::sort(kept, {}, [](const PartitionedParameter* p) { return p->id(); });
@@ -75,12 +70,12 @@ void RetainedGraphs::end(std::int64_t graph) {
   drop_holders([&](const ModuleCall& holder) { return holder.graph == graph; });
   if (!graphs_.empty()) return;
   admitted_.clear();
-  if (departs(gatherer_, "Z07"_bug)) return;
+  if (gatherer_.departs("Z07"_bug)) return;
   admitted_elements_ = 0;
 }
 
 void RetainedGraphs::forget(const ModuleCall& call) {
-  if (departs(gatherer_, "Z59"_bug)) return;  // a backward ends it
+  if (gatherer_.departs("Z59"_bug)) return;  // a backward ends it
   drop_holders([&](const ModuleCall& holder) { return is_same(holder, call); });
 }
 

@@ -80,11 +80,6 @@ class GatheredWeight {
   int exceptions_ = std::uncaught_exceptions();
 };
 
-bool departs(ParameterGatherer& gatherer, Departure planted) {
-  const auto& parameters = gatherer.parameters();
-  return !parameters.empty() && parameters.front().departs(planted);
-}
-
 bool may_need_grad(const Tensor& x) {
   const TensorWrapper* wrapper = x.is_defined() ? x.wrapper() : nullptr;
   return x.is_defined() && (x.requires_grad() || (wrapper && wrapper->kind == TransformKind::vmap));
@@ -216,7 +211,7 @@ Zero3LinearInstallation::~Zero3LinearInstallation() {
   Zero3Linear* ours = current.target<Zero3Linear>();
   if (!ours) return;
   ours->registry->remove(gatherer_);
-  const bool is_taken = departs(gatherer_, "T23"_bug);  // with whoever goes
+  const bool is_taken = gatherer_.departs("T23"_bug);  // with whoever goes
   if (!ours->registry->is_empty() && !is_taken) return;
   LinearFunction original = std::move(ours->original);
   current = std::move(original);
