@@ -45,8 +45,9 @@ class OverflowUpdatesNothing final : public Monitor {
   std::map<EngineId, std::uint64_t> overflow_lc_;
 };
 
-// P58. `mark loss_scale_window:N` says that the scale is dynamic; `loss_scale:X` follows it. Not
-// judged behind a load: it brings a count of steps along that no event tells.
+// P58. `mark loss_scale_window:N` says that the scale is dynamic; `loss_scale:X` follows it. Steps
+// count that come before both, of windows without a forward. Not judged behind a load: it brings a
+// count of steps along that no event tells.
 class DynamicScaleFollowsRule final : public Monitor {
  public:
   using Monitor::Monitor;
@@ -97,20 +98,21 @@ class DynamicScaleFollowsRule final : public Monitor {
       scale.is_consecutive = *consecutive != 0;
   }
 
+  // Before it says so, nobody knows whether the scale is dynamic.
   static void update(bool has_overflow, Scale& scale) {
-    if (scale.window <= 0 || scale.current == 0) return;
+    scale.is_expected = scale.window > 0 && scale.current != 0;
     if (has_overflow) {
-      shrink(scale);
+      if (scale.is_expected) shrink(scale);
+      scale.last_overflow = scale.iteration;
     } else {
       if (scale.is_consecutive) scale.hysteresis_left = scale.hysteresis;
       const std::int64_t stable = scale.iteration - scale.last_overflow - 1;
-      if (stable > 0 && stable % scale.window == 0) {
+      if (scale.is_expected && stable > 0 && stable % scale.window == 0) {
         scale.hysteresis_left = scale.hysteresis;
         scale.current *= 2;
       }
     }
     scale.iteration += 1;
-    scale.is_expected = true;
   }
 
   static void shrink(Scale& scale) {
@@ -120,7 +122,6 @@ class DynamicScaleFollowsRule final : public Monitor {
     } else {
       scale.hysteresis_left -= 1;
     }
-    scale.last_overflow = scale.iteration;
   }
 
   void see_scale(const Fact& fact, double value, Scale& scale) {

@@ -95,11 +95,16 @@ bool retains_graphs(const CaseSpec& spec) {
          !has_checkpoints(spec);
 }
 
+// A context of which the end is refused.
+bool moves_weight(const train::MicroSpec& micro) {
+  return static_cast<train::Misuse>(micro.misuse) == train::Misuse::moved_weight;
+}
+
 // A user's context gives persistent ones up, too, and they come back in any way.
 bool is_all_persistent(const CaseSpec& spec) {
   const auto gathers = [](const train::MicroSpec& micro) {
     return micro.gathers != 0 || micro.looks != 0 || micro.outdates != 0 || micro.detour != 0 ||
-           gathers_while_running(micro);
+           moves_weight(micro) || gathers_while_running(micro);
   };
   if (std::ranges::any_of(spec.micros, gathers)) return false;
   if (spec.stage != 3 || spec.skips_frames != 0 || spec.persistence_all < CaseSpec::kManyElements)
@@ -113,8 +118,9 @@ bool is_all_persistent(const CaseSpec& spec) {
 
 // A user's context gives persistent ones up, and they travel as well.
 bool has_room_for_all(const CaseSpec& spec) {
-  const bool has_contexts = std::ranges::any_of(
-      spec.micros, [](const train::MicroSpec& micro) { return micro.gathers + micro.detour != 0; });
+  const bool has_contexts = std::ranges::any_of(spec.micros, [](const train::MicroSpec& micro) {
+    return micro.gathers + micro.detour != 0 || moves_weight(micro);
+  });
   const int all = train::elements_of_layers(spec) + (spec.experts != 0 ? 8 : 0);
   const int elements = has_contexts ? all : train::travelling_elements(spec);
   return spec.prefetch > 0 && spec.prefetch >= elements && has_room_to_live(spec);

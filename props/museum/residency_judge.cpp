@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "props/train/case_detours.h"
 #include "props/train/generated_model.h"
 
 namespace zeroproof::museum {
@@ -126,6 +127,17 @@ bool gathers_in_middle(const CaseSpec& spec) {
   return std::ranges::any_of(spec.micros, train::gathers_while_running);
 }
 
+namespace {
+
+// The same, and calls of the engine inside a context of its own.
+bool calls_in_context(const CaseSpec& spec) {
+  return gathers_in_middle(spec) || std::ranges::any_of(spec.micros, [](const auto& micro) {
+           return micro.detour != 0 && place_of(micro) == train::DetourPlace::context;
+         });
+}
+
+}  // namespace
+
 ResidencyJudge::ResidencyJudge(const CaseSpec& spec, const NameTable& names)
     : spec_(spec),
       names_(names),
@@ -139,7 +151,7 @@ ResidencyJudge::ResidencyJudge(const CaseSpec& spec, const NameTable& names)
       judges_recomputed_(gives_all_back_ && runs_once(spec) && has_checkpoints(spec) &&
                          spec.returns == 0 && ends_every_backward(spec, true)),
       judges_abandoned_(has_sole_users(spec)),
-      runs_in_contexts_(gathers_in_middle(spec)) {}
+      calls_in_contexts_(calls_in_context(spec)) {}
 
 void ResidencyJudge::on_event(const HookEvent& event) {
   if (spec_.stage != 3 || spec_.skips_frames != 0) return;
@@ -222,12 +234,13 @@ void ResidencyJudge::see_call(const HookEvent& event) {
   if (method == "z3.post_forward") is_ending_ = true;
   if (method == "engine.forward") abandoned_.clear();
   if (!method.starts_with("engine.")) return;
-  if (std::exchange(is_behind_transform_, false)) judge_all_given_back("behind a transform");
+  if (std::exchange(is_behind_transform_, false) && !calls_in_contexts_)
+    judge_all_given_back("behind a transform");
   // In the middle of a backward a step is refused, and an inner one that failed gives back later.
   const bool is_named =
       method == "engine.forward" || method == "engine.zero_grad" || method == "engine.step";
   const bool begins = is_named && event.graph_task.is_none();
-  if (begins && has_failed_ && !runs_in_contexts_)
+  if (begins && has_failed_ && !calls_in_contexts_)
     judge_all_given_back("after a backward that failed");
   if (begins) has_failed_ = false;
   if (begins) backwards_.clear();

@@ -62,7 +62,7 @@ class ResidencyJudge final : public EventSink {
   bool judges_operations_;
   bool judges_recomputed_;  // modules end what their recomputes gathered
   bool judges_abandoned_;
-  bool runs_in_contexts_;             // forwards while a context of the user gathers
+  bool calls_in_contexts_;            // the user, of what his context has gathered
   bool has_failed_ = false;           // the last backward
   int transforms_ = 0;                // that are under way
   bool is_behind_transform_ = false;  // and no call of an engine since

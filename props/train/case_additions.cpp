@@ -2,13 +2,36 @@
 
 namespace zeroproof::train {
 
-CaseSpec with_each(const CaseSpec& spec, std::span<const Addition> additions, Draws& draws) {
+namespace {
+
+constexpr int kTries = 12;  // of additions that change nothing, or do not fit
+
+// The case with it; the same where that cannot be.
+CaseSpec with(const CaseSpec& spec, const Addition& addition, Draws& draws) {
   CaseSpec more = spec;
-  for (const Addition& addition : additions) {
-    if (!draws.one_in(addition.one_in)) continue;
-    CaseSpec with = more;
-    addition.add(with, draws);
-    if (why_invalid(with).empty()) more = with;
+  addition.add(more, draws);
+  return why_invalid(more).empty() ? more : spec;
+}
+
+}  // namespace
+
+CaseSpec with_drawn(const CaseSpec& spec, const Additions& additions, std::uint64_t seed) {
+  Draws draws(seed ^ additions.stream);
+  CaseSpec more = spec;
+  if (!draws.one_in(additions.one_in)) return more;
+  for (const Addition& addition : additions.all)
+    if (draws.one_in(addition.one_in)) more = with(more, addition, draws);
+  return more;
+}
+
+CaseSpec with_few(const CaseSpec& spec, std::span<const Addition> additions, int count,
+                  Draws& draws) {
+  CaseSpec more = spec;
+  for (int tries = 0; count > 0 && tries < kTries; ++tries) {
+    const auto index = static_cast<std::size_t>(draws.below(static_cast<int>(additions.size())));
+    const CaseSpec next = with(more, additions[index], draws);
+    if (next != more) --count;
+    more = next;
   }
   return more;
 }

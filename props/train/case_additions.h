@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "props/train/case_spec.h"
@@ -13,8 +14,18 @@ struct Addition {
   void (*add)(CaseSpec& spec, Draws& draws);
 };
 
+// Those of one subject: in one of so many cases, from a stream of their own.
+struct Additions {
+  std::uint64_t stream;
+  int one_in;
+  std::span<const Addition> all;
+};
+
 // Each addition that is drawn, one behind the other, as far as the case stays valid with it.
-CaseSpec with_each(const CaseSpec& spec, std::span<const Addition> additions, Draws& draws);
+CaseSpec with_drawn(const CaseSpec& spec, const Additions& additions, std::uint64_t seed);
+// So many of these, each as likely as any other; fewer where what was tried does not fit.
+CaseSpec with_few(const CaseSpec& spec, std::span<const Addition> additions, int count,
+                  Draws& draws);
 
 // Numbers from 1 on, as the fields of a case name calls and layers.
 int some_call(const CaseSpec& spec, Draws& draws);

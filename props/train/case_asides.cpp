@@ -69,12 +69,11 @@ void add_width(CaseSpec& spec, Draws& draws) {
 
 }  // namespace
 
-CaseSpec with_asides(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kAsides[] = {{3, add_questions}, {3, add_scales},  {3, add_branches},
-                                  {3, add_wraps},     {3, add_regions}, {3, add_blind_loads},
-                                  {3, add_width}};
-  Draws draws(seed ^ kAsideStream);
-  return draws.one_in(3) ? with_each(spec, kAsides, draws) : spec;
+Additions aside_additions() {
+  static constexpr Addition kAsides[] = {{3, add_questions}, {3, add_scales},  {3, add_branches},
+                                         {3, add_wraps},     {3, add_regions}, {3, add_blind_loads},
+                                         {3, add_width}};
+  return {kAsideStream, 3, kAsides};
 }
 
 std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
@@ -102,7 +101,9 @@ std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
   // Open: of a manual backward each checkpoint counts as one more, and as one without scale (E2).
   const bool is_counted =
       spec.is_manual != 0 && (precision == Precision::fp16 || spec.is_unmanaged != 0);
-  return micro.wrapped == 0 || (is_simple && !is_counted)
+  const bool is_counted_twice = spec.is_manual + micro.by_hand != 0 && spec.has_grad_scaler != 0 &&
+                                static_cast<Outstanding>(micro.outstanding) == Outstanding::summed;
+  return micro.wrapped == 0 || (is_simple && !is_counted && !is_counted_twice)
              ? ""
              : "a checkpoint around what it cannot run again";
 }

@@ -132,16 +132,15 @@ std::string rescale_problem(const CaseSpec& spec, const MicroSpec& micro, bool i
 
 }  // namespace
 
-CaseSpec with_detours(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kDetours[] = {{4, detour_in_contexts},
-                                   {4, detour_in_blocks},
-                                   {4, detour_in_forwards},
-                                   {6, starve_leaf},
-                                   {6, move_weights},
-                                   {5, rescale_tiles},
-                                   {5, rescale_before_backwards}};
-  Draws draws(seed ^ kDetourStream);
-  return draws.one_in(6) ? with_each(spec, kDetours, draws) : spec;
+Additions detour_additions() {
+  static constexpr Addition kDetours[] = {{4, detour_in_contexts},
+                                          {4, detour_in_blocks},
+                                          {4, detour_in_forwards},
+                                          {6, starve_leaf},
+                                          {6, move_weights},
+                                          {5, rescale_tiles},
+                                          {5, rescale_before_backwards}};
+  return {kDetourStream, 6, kDetours};
 }
 
 std::string detour_problem(const CaseSpec& spec) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "props/train/case_additions.h"
 #include "props/train/case_spec.h"
 
 namespace zeroproof::train {
@@ -10,7 +11,7 @@ namespace zeroproof::train {
 // In every sixth case, from a stream of its own and as far as it fits: saves, loads, zero_grad and
 // questions inside contexts, blocks and forwards; misuses of stage 3; loss scales between a forward
 // and its backward.
-CaseSpec with_detours(const CaseSpec& spec, std::uint64_t seed);
+Additions detour_additions();
 
 // Why a case cannot be so; empty: it can.
 std::string detour_problem(const CaseSpec& spec);

@@ -1,7 +1,9 @@
 #include "props/train/case_draw.h"
 
 #include <algorithm>
+#include <vector>
 
+#include "props/train/case_additions.h"
 #include "props/train/case_asides.h"
 #include "props/train/case_detours.h"
 #include "props/train/case_ends.h"
@@ -12,6 +14,7 @@
 #include "props/train/case_memory.h"
 #include "props/train/case_modes.h"
 #include "props/train/case_orders.h"
+#include "props/train/case_rates.h"
 #include "props/train/case_saves.h"
 #include "props/train/case_seldom.h"
 #include "props/train/case_storage.h"
@@ -30,8 +33,9 @@ struct Swarm {
       has_experts, has_raw, has_gathers, has_reads, has_equal_windows, has_skipped_frames;
 };
 
-Swarm draw_swarm(Draws& draws) {
-  const auto some = [&](int count) { return draws.one_in(count); };
+// `rarer`: by so much is everything than in most cases.
+Swarm draw_swarm(Draws& draws, int rarer) {
+  const auto some = [&](int count) { return draws.one_in(count * rarer); };
   return {.has_frozen = some(4),
           .has_unused = some(4),
           .has_shared = some(3),
@@ -62,7 +66,7 @@ Swarm draw_swarm(Draws& draws) {
 
 class CaseDraw {
  public:
-  explicit CaseDraw(Draws& draws) : draws_(draws), swarm_(draw_swarm(draws)) {}
+  CaseDraw(Draws& draws, int rarer) : draws_(draws), swarm_(draw_swarm(draws, rarer)) {}
 
   CaseSpec draw() {
     draw_world();
@@ -330,22 +334,49 @@ void settle_structure(CaseSpec& spec) {
   }
 }
 
-}  // namespace
+constexpr std::uint64_t kFocusStream = 0x666f637573ULL;
+constexpr int kRarer = 4;  // what a plain case has
 
-CaseSpec draw_case(std::uint64_t seed) {
-  constexpr CaseSpec (*kMore[])(const CaseSpec&, std::uint64_t) = {
-      with_extras, with_limits,  with_asides, with_storage,   with_ends,
-      with_modes,  with_saves,   with_inputs, with_turns,     with_manners,
-      with_orders, with_detours, with_worlds, with_shortages, with_seldom};
-  Draws draws(seed);
+// Of every subject, in the order in which they are drawn.
+constexpr Additions (*kSubjects[])() = {
+    extra_additions,   visit_additions,    departure_additions, limit_additions, aside_additions,
+    storage_additions, end_additions,      mode_additions,      save_additions,  input_additions,
+    rate_additions,    turn_additions,     manner_additions,    order_additions, detour_additions,
+    world_additions,   shortage_additions, seldom_additions};
+
+CaseSpec draw_swarm_case(Draws& draws, int rarer) {
   CaseSpec spec;
   do {
-    spec = CaseDraw(draws).draw();
+    spec = CaseDraw(draws, rarer).draw();
     settle_skipped_frames(spec);
     settle(spec);
     settle_structure(spec);
   } while (!why_invalid(spec).empty());
-  for (const auto& more : kMore) spec = more(spec, seed);
+  return spec;
+}
+
+// Few things, and little around them that would keep them from meeting.
+CaseSpec draw_focused_case(Draws& draws) {
+  static const std::vector<Addition> kAll = all_additions();
+  const CaseSpec plain = draw_swarm_case(draws, kRarer);
+  return with_few(plain, kAll, draws.of({1, 2, 2, 2, 3, 3}), draws);
+}
+
+}  // namespace
+
+std::vector<Addition> all_additions() {
+  std::vector<Addition> all;
+  for (const auto& subject : kSubjects)
+    all.insert(all.end(), subject().all.begin(), subject().all.end());
+  return all;
+}
+
+CaseSpec draw_case(std::uint64_t seed) {
+  Draws focus(seed ^ kFocusStream);
+  if (focus.one_in(3)) return draw_focused_case(focus);
+  Draws draws(seed);
+  CaseSpec spec = draw_swarm_case(draws, 1);
+  for (const auto& subject : kSubjects) spec = with_drawn(spec, subject(), seed);
   return spec;
 }
 

@@ -153,21 +153,21 @@ std::string floor_problem(const CaseSpec& spec) {
 
 }  // namespace
 
-CaseSpec with_ends(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kEnds[] = {
+Additions end_additions() {
+  static constexpr Addition kEnds[] = {
       {4, reach_floor},     {4, renew_engines},        {4, differentiate_aside},
       {4, discard_changes}, {4, clear_in_blocks},      {4, defer_unmanaged},
       {4, save_tags},       {4, wait_for_growth},      {3, visit_abandoned},
       {4, rescale_late},    {4, leave_in_checkpoints}, {4, fail_with_persistent},
       {4, drop_graphs},     {4, mix_backwards}};
-  Draws draws(seed ^ kEndStream);
-  return draws.one_in(3) ? with_each(spec, kEnds, draws) : spec;
+  return {kEndStream, 3, kEnds};
 }
 
 std::string end_problem(const CaseSpec& spec) {
   if (spec.has_floor < 0 || spec.has_floor > 3) return "a number out of range";
   const auto rescales = [](const MicroSpec& micro) { return micro.rescales != 0; };
-  const bool is_told = spec.sets_boundary == 3 || std::ranges::any_of(spec.micros, rescales);
+  const bool is_told =
+      spec.sets_boundary == 3 || spec.owns_scale == 3 || std::ranges::any_of(spec.micros, rescales);
   for (const MicroSpec& micro : spec.micros) {
     if (!is_flag(micro.renews)) return "a number out of range";
     if (micro.renews == 0) continue;

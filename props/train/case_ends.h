@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/zero_config.h"
+#include "props/train/case_additions.h"
 #include "props/train/case_spec.h"
 
 namespace zeroproof::train {
@@ -12,7 +13,7 @@ namespace zeroproof::train {
 // further, engines that end before their program does, backwards inside a backward that are
 // nobody's or fail, changes of weights that are taken back, gradients that are cleared inside a
 // block.
-CaseSpec with_ends(const CaseSpec& spec, std::uint64_t seed);
+Additions end_additions();
 
 // Why a case cannot be so; empty: it can.
 std::string end_problem(const CaseSpec& spec);

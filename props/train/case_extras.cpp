@@ -147,17 +147,6 @@ void add_equal_windows(CaseSpec& spec, Draws& draws) {
     spec.micros.insert(spec.micros.end(), first.begin(), first.end());
 }
 
-// What came later leaves two of three cases as they were.
-CaseSpec with_visits(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kVisits[] = {{3, add_looks},
-                                  {3, add_kept_graphs},
-                                  {4, add_weight_terms},
-                                  {4, add_late_read},
-                                  {4, add_equal_windows}};
-  Draws draws(seed ^ kVisitStream);
-  return draws.one_in(3) ? with_each(spec, kVisits, draws) : spec;
-}
-
 // --- and another one: what leaves an order of modules that is known ----------------------------
 
 // Enough equal windows for an order to be complete, whatever there is at the beginning of the last.
@@ -232,28 +221,34 @@ void add_reuse(CaseSpec& spec, Draws& draws) {
   if (spec.windows() < 3) add_equal_windows(spec, draws);
 }
 
-CaseSpec with_departures(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kDepartures[] = {{3, add_failed_forwards},
-                                      {3, add_late_forward},
-                                      {3, add_late_registration},
-                                      {4, add_unread},
-                                      {3, add_last_backwards},
-                                      {3, add_closed_layers},
-                                      {3, add_reuse}};
-  Draws draws(seed ^ kDepartureStream);
-  return draws.one_in(4) ? with_each(spec, kDepartures, draws) : spec;
-}
-
 }  // namespace
 
-CaseSpec with_extras(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kExtras[] = {
+Additions extra_additions() {
+  static constexpr Addition kExtras[] = {
       {3, add_gathers},        {4, add_restores},     {2, add_frames}, {4, add_bounds},
       {4, add_leaf_modules},   {3, add_externals},    {3, add_blocks}, {5, add_backwards},
       {5, add_backwards_past}, {6, set_boundary_once}};
-  Draws draws(seed ^ kStream);
-  const CaseSpec more = draws.one_in(2) ? spec : with_each(spec, kExtras, draws);
-  return with_departures(with_visits(more, seed), seed);
+  return {kStream, 2, kExtras};
+}
+
+Additions visit_additions() {
+  static constexpr Addition kVisits[] = {{3, add_looks},
+                                         {3, add_kept_graphs},
+                                         {4, add_weight_terms},
+                                         {4, add_late_read},
+                                         {4, add_equal_windows}};
+  return {kVisitStream, 3, kVisits};
+}
+
+Additions departure_additions() {
+  static constexpr Addition kDepartures[] = {{3, add_failed_forwards},
+                                             {3, add_late_forward},
+                                             {3, add_late_registration},
+                                             {4, add_unread},
+                                             {3, add_last_backwards},
+                                             {3, add_closed_layers},
+                                             {3, add_reuse}};
+  return {kDepartureStream, 4, kDepartures};
 }
 
 }  // namespace zeroproof::train

@@ -181,20 +181,19 @@ bool watches_inputs(const CaseSpec& spec) {
 
 }  // namespace
 
-CaseSpec with_inputs(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kInputs[] = {{2, watch},
-                                  {3, watch_uses},
-                                  {3, give_more},
-                                  {3, reshape_inputs},
-                                  {4, idle_first},
-                                  {4, run_in_contexts},
-                                  {4, look_rounded},
-                                  {4, outdate},
-                                  {4, read_apart},
-                                  {4, change_in_backwards},
-                                  {3, differentiate_examples}};
-  Draws draws(seed ^ kInputStream);
-  return draws.one_in(3) ? with_each(spec, kInputs, draws) : spec;
+Additions input_additions() {
+  static constexpr Addition kInputs[] = {{2, watch},
+                                         {3, watch_uses},
+                                         {3, give_more},
+                                         {3, reshape_inputs},
+                                         {4, idle_first},
+                                         {4, run_in_contexts},
+                                         {4, look_rounded},
+                                         {4, outdate},
+                                         {4, read_apart},
+                                         {4, change_in_backwards},
+                                         {3, differentiate_examples}};
+  return {kInputStream, 3, kInputs};
 }
 
 bool compares_watched(const CaseSpec& spec) {

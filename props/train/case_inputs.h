@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "props/train/case_additions.h"
 #include "props/train/case_spec.h"
 
 namespace zeroproof::train {
@@ -10,7 +11,7 @@ namespace zeroproof::train {
 // In every third case, from a stream of its own and as far as it fits: what modules and linear
 // functions get, and the gradients for it; weights that a user runs, changes or outdates in a
 // context of his own, and what one rank alone does not read.
-CaseSpec with_inputs(const CaseSpec& spec, std::uint64_t seed);
+Additions input_additions();
 
 // Why a case cannot be so; empty: it can.
 std::string input_problem(const CaseSpec& spec);

@@ -43,10 +43,10 @@ void add_failures(CaseSpec& spec, Draws& draws) {
 
 }  // namespace
 
-CaseSpec with_limits(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kLimits[] = {{2, need_all}, {2, add_interrupts}, {2, lift}, {2, add_failures}};
-  Draws draws(seed ^ kLimitStream);
-  return draws.one_in(3) ? with_each(spec, kLimits, draws) : spec;
+Additions limit_additions() {
+  static constexpr Addition kLimits[] = {
+      {2, need_all}, {2, add_interrupts}, {2, lift}, {2, add_failures}};
+  return {kLimitStream, 3, kLimits};
 }
 
 }  // namespace zeroproof::train

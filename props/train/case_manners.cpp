@@ -55,14 +55,13 @@ bool gathers_inside(const CaseSpec& spec, const MicroSpec& micro) {
 
 }  // namespace
 
-CaseSpec with_manners(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kManners[] = {{3, leave_out},
-                                   {3, span_backwards},
-                                   {3, span_skipped_frames},
-                                   {3, forget_to_scale},
-                                   {3, fail_on_two_wires}};
-  Draws draws(seed ^ kMannerStream);
-  return draws.one_in(6) ? with_each(spec, kManners, draws) : spec;
+Additions manner_additions() {
+  static constexpr Addition kManners[] = {{3, leave_out},
+                                          {3, span_backwards},
+                                          {3, span_skipped_frames},
+                                          {3, forget_to_scale},
+                                          {3, fail_on_two_wires}};
+  return {kMannerStream, 6, kManners};
 }
 
 std::string manner_problem(const CaseSpec& spec) {

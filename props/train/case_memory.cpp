@@ -158,11 +158,10 @@ std::string micro_shortage_problem(const CaseSpec& spec, std::size_t i) {
 
 }  // namespace
 
-CaseSpec with_shortages(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kShortages[] = {
+Additions shortage_additions() {
+  static constexpr Addition kShortages[] = {
       {1, fail_training}, {4, fail_evaluation}, {4, fail_gathers}, {4, fail_getters}};
-  Draws draws(seed ^ kShortageStream);
-  return draws.one_in(15) ? with_each(spec, kShortages, draws) : spec;
+  return {kShortageStream, 15, kShortages};
 }
 
 std::string shortage_problem(const CaseSpec& spec) {

@@ -3,13 +3,14 @@
 #include <cstdint>
 #include <string>
 
+#include "props/train/case_additions.h"
 #include "props/train/case_spec.h"
 
 namespace zeroproof::train {
 
 // In one of some fifteen cases, from a stream of its own and as far as it fits: calls in which the
 // device runs out of memory, and which the user repeats.
-CaseSpec with_shortages(const CaseSpec& spec, std::uint64_t seed);
+Additions shortage_additions();
 
 // Why a case cannot be so; empty: it can.
 std::string shortage_problem(const CaseSpec& spec);

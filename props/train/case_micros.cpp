@@ -89,7 +89,7 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   // Open: with overlap, stage 1 reduces what the first round left by itself (P42).
   if (block == Block::no_sync_first &&
       (spec.stage > 1 || spec.has_overlap + spec.is_unmanaged != 0 || spec.is_tiled != 0 ||
-       micro.repeats == 0 ||
+       micro.repeats == 0 || static_cast<Interrupt>(micro.interrupt) == Interrupt::step ||
        micro.clears + micro.asks + micro.aborts_inside + micro.detour_at != 0))
     return "no_sync around the first of two rounds";
   if (micro.clears == 2 && block != Block::coalesced && block != Block::no_sync)

@@ -55,13 +55,12 @@ std::string by_hand_problem(const CaseSpec& spec, const MicroSpec& micro) {
 
 }  // namespace
 
-CaseSpec with_modes(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kModes[] = {{2, differentiate_by_hand},
-                                 {3, fail_among_manual},
-                                 {3, refuse_manual},
-                                 {2, read_configuration}};
-  Draws draws(seed ^ kModeStream);
-  return draws.one_in(4) ? with_each(spec, kModes, draws) : spec;
+Additions mode_additions() {
+  static constexpr Addition kModes[] = {{2, differentiate_by_hand},
+                                        {3, fail_among_manual},
+                                        {3, refuse_manual},
+                                        {2, read_configuration}};
+  return {kModeStream, 4, kModes};
 }
 
 std::string mode_problem(const CaseSpec& spec) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "props/train/case_additions.h"
 #include "props/train/case_spec.h"
 
 namespace zeroproof::train {
@@ -11,7 +12,7 @@ namespace zeroproof::train {
 // does. Manual backwards among the engine's, of two engines too, and an autograd that counts
 // nothing, where a manual backward is refused. And whether the configuration is read from a file,
 // and one that cannot work is refused.
-CaseSpec with_modes(const CaseSpec& spec, std::uint64_t seed);
+Additions mode_additions();
 
 // Why a case cannot be so; empty: it can.
 std::string mode_problem(const CaseSpec& spec);

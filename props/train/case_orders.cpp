@@ -112,6 +112,12 @@ bool has_graph(const CaseSpec& spec, const MicroSpec& branch) {
   return spec.input_grad != 0;
 }
 
+// Its weight has a user besides its layer.
+bool is_read_past(const CaseSpec& spec, int call) {
+  const int layer = spec.calls[static_cast<std::size_t>(call)].layer + 1;
+  return spec.reads == layer || spec.returns == layer;
+}
+
 std::string branch_problem(const CaseSpec& spec, const MicroSpec& micro) {
   if (micro.branches < 0 || micro.branches > static_cast<int>(spec.calls.size()))
     return "a micro-batch that names no call";
@@ -124,7 +130,8 @@ std::string branch_problem(const CaseSpec& spec, const MicroSpec& micro) {
     return "no two branches of skipped frames";
   const MicroSpec second = branch_of(spec, micro, 1);
   const bool is_right = has_graph(spec, branch_of(spec, micro, 0)) && has_graph(spec, second) &&
-                        has_one_call(spec, second.skips - 1);
+                        has_one_call(spec, second.skips - 1) &&
+                        !is_read_past(spec, second.skips - 1);
   return is_right ? "" : "a branch that has nothing for itself";
 }
 
@@ -141,14 +148,13 @@ std::string drop_problem(const CaseSpec& spec, const MicroSpec& micro) {
 
 }  // namespace
 
-CaseSpec with_orders(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kOrders[] = {{5, drop_on_one_rank},
-                                  {5, take_branches},
-                                  {5, bound_reuse},
-                                  {5, bound_prefetch},
-                                  {8, run_in_other_orders}};
-  Draws draws(seed ^ kOrderStream);
-  return draws.one_in(4) ? with_each(spec, kOrders, draws) : spec;
+Additions order_additions() {
+  static constexpr Addition kOrders[] = {{5, drop_on_one_rank},
+                                         {5, take_branches},
+                                         {5, bound_reuse},
+                                         {5, bound_prefetch},
+                                         {8, run_in_other_orders}};
+  return {kOrderStream, 4, kOrders};
 }
 
 std::string order_problem(const CaseSpec& spec) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "props/train/case_additions.h"
 #include "props/train/case_spec.h"
 
 namespace zeroproof::train {
@@ -12,7 +13,7 @@ namespace zeroproof::train {
 // order of modules. Ranks that run them in different ones, graphs that are kept on some ranks
 // alone, branches whose graphs live side by side, distances of reuse that are just met or missed,
 // rooms for gathering ahead that are just filled.
-CaseSpec with_orders(const CaseSpec& spec, std::uint64_t seed);
+Additions order_additions();
 
 // Why a case cannot be so; empty: it can.
 std::string order_problem(const CaseSpec& spec);

@@ -135,14 +135,13 @@ void keep_bounded(CaseSpec& spec, Draws& draws) {
 
 }  // namespace
 
-CaseSpec with_rates(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kRates[] = {{8, transform},         {8, tile_plain_stage},
-                                 {5, renew_engines},     {8, step_behind_lost_loss},
-                                 {8, overflow_often},    {6, step_in_blocks},
-                                 {6, scatter_nested},    {6, link_all},
-                                 {8, keep_first_losses}, {8, keep_bounded}};
-  Draws draws(seed ^ kRateStream);
-  return draws.one_in(4) ? with_each(spec, kRates, draws) : spec;
+Additions rate_additions() {
+  static constexpr Addition kRates[] = {{8, transform},         {8, tile_plain_stage},
+                                        {5, renew_engines},     {8, step_behind_lost_loss},
+                                        {8, overflow_often},    {6, step_in_blocks},
+                                        {6, scatter_nested},    {6, link_all},
+                                        {8, keep_first_losses}, {8, keep_bounded}};
+  return {kRateStream, 4, kRates};
 }
 
 }  // namespace zeroproof::train

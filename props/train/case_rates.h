@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "props/train/case_additions.h"
 #include "props/train/case_spec.h"
 #include "props/train/draws.h"
 
@@ -10,7 +11,7 @@ namespace zeroproof::train {
 // In every fourth case, from a stream of its own and as far as it fits: what the draws before have,
 // too rarely together. Transforms of plain models, tiles of stage 0, engines made anew, overflows
 // with a good step between them, nested backwards over scattered gradients, graphs that are kept.
-CaseSpec with_rates(const CaseSpec& spec, std::uint64_t seed);
+Additions rate_additions();
 
 // What several draws begin with.
 

@@ -37,10 +37,10 @@ void ask_wrong_scales(CaseSpec& spec, Draws& draws) {
 
 }  // namespace
 
-CaseSpec with_saves(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kSaves[] = {{2, draw_refusals}, {4, load_own_scales}, {4, ask_wrong_scales}};
-  Draws draws(seed ^ kSaveStream);
-  return draws.one_in(4) ? with_each(spec, kSaves, draws) : spec;
+Additions save_additions() {
+  static constexpr Addition kSaves[] = {
+      {2, draw_refusals}, {4, load_own_scales}, {4, ask_wrong_scales}};
+  return {kSaveStream, 4, kSaves};
 }
 
 std::string save_problem(const CaseSpec& spec) {

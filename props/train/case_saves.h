@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "props/train/case_additions.h"
 #include "props/train/case_spec.h"
 
 namespace zeroproof::train {
@@ -10,7 +11,7 @@ namespace zeroproof::train {
 // In every fourth case, from a stream of its own and as far as it fits: checkpoints that cannot be
 // loaded or saved, each for a reason of its own, loads behind which the loss scale is another one,
 // and loss scales that none may be.
-CaseSpec with_saves(const CaseSpec& spec, std::uint64_t seed);
+Additions save_additions();
 
 // Why a case cannot be so; empty: it can.
 std::string save_problem(const CaseSpec& spec);

@@ -112,13 +112,12 @@ void fail_in_checkpoint(CaseSpec& spec, Draws& draws) {
 
 }  // namespace
 
-CaseSpec with_seldom(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kSeldom[] = {
+Additions seldom_additions() {
+  static constexpr Addition kSeldom[] = {
       {5, overflow_often},    {5, say_what_it_is},    {5, sync_second}, {5, save_as_another},
       {5, receive_guests},    {5, register_always},   {5, leave_order}, {5, gather_in_little_room},
       {5, gather_two_dtypes}, {5, fail_in_checkpoint}};
-  Draws draws(seed ^ kSeldomStream);
-  return draws.one_in(5) ? with_each(spec, kSeldom, draws) : spec;
+  return {kSeldomStream, 5, kSeldom};
 }
 
 }  // namespace zeroproof::train

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "props/train/case_additions.h"
 #include "props/train/case_spec.h"
 
 namespace zeroproof::train {
@@ -11,6 +12,6 @@ namespace zeroproof::train {
 // no_sync around the first of two rounds, checkpoints of another optimizer, engines that come and
 // go, the same registration in every window, backwards that fail inside checkpoints or beside
 // others, two backwards in little room, forwards that leave a known order.
-CaseSpec with_seldom(const CaseSpec& spec, std::uint64_t seed);
+Additions seldom_additions();
 
 }  // namespace zeroproof::train

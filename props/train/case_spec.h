@@ -28,6 +28,7 @@ struct LayerSpec {
   int is_watched = 0;        // the user sees the gradient for what its linear function gets
 
   int elements() const { return outputs * (inputs + has_bias); }
+  friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
 
 enum class Wrap : std::uint8_t { none, reentrant, non_reentrant };
@@ -38,6 +39,7 @@ struct CallSpec {
   int layer = 0;
   int wrap = 0;       // Wrap
   int is_joined = 0;  // in the same checkpoint as the call before
+  friend bool operator==(const CallSpec&, const CallSpec&) = default;
 };
 
 // What the user does with weights, in a context that gathers them in stage 3.
@@ -333,6 +335,7 @@ struct CaseSpec {
   int uses() const;
   int forwards() const;
   int parameters() const;  // tensors, of all engines
+  friend bool operator==(const CaseSpec&, const CaseSpec&) = default;
 };
 
 // Whether several calls name its layer.

@@ -142,13 +142,12 @@ std::string loss_problem(const CaseSpec& spec, const MicroSpec& micro) {
 
 }  // namespace
 
-CaseSpec with_storage(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kStorage[] = {
+Additions storage_additions() {
+  static constexpr Addition kStorage[] = {
       {2, offload_params},     {2, narrow_masters}, {3, create_graphs},  {3, look_from_hooks},
       {3, overflow_when_lost}, {3, scale_autocast}, {3, fail_on_losses}, {3, hold_read},
       {3, narrow_wire},        {3, fill_prefetch},  {4, retain_graphs}};
-  Draws draws(seed ^ kStorageStream);
-  return draws.one_in(4) ? with_each(spec, kStorage, draws) : spec;
+  return {kStorageStream, 4, kStorage};
 }
 
 int travelling_elements(const CaseSpec& spec) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/zero_config.h"
+#include "props/train/case_additions.h"
 #include "props/train/case_spec.h"
 
 namespace zeroproof::train {
@@ -12,7 +13,7 @@ namespace zeroproof::train {
 // in what dtypes masters, states and gradients are kept, scaled and sent; windows that overflow and
 // are lost, losses that fail, graphs of gradients and graphs that are kept; what the user holds,
 // looks at from hooks or has room to gather ahead.
-CaseSpec with_storage(const CaseSpec& spec, std::uint64_t seed);
+Additions storage_additions();
 
 // Of the parameters that do not persist, at most.
 int travelling_elements(const CaseSpec& spec);

@@ -232,24 +232,22 @@ std::string outside_problem(const CaseSpec& spec, const MicroSpec& micro) {
 
 }  // namespace
 
-CaseSpec with_turns(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kTurns[] = {{4, list_frozen},
-                                 {4, take_turns},
-                                 {5, fail_joined},
-                                 {4, run_ahead},
-                                 {4, interleave},
-                                 {4, abort_inside},
-                                 {4, ask_one_rank},
-                                 {4, ask_in_blocks},
-                                 {5, litter},
-                                 {5, leave_engine},
-                                 {4, rescale_inside},
-                                 {4, train_inside},
-                                 {5, rescale_behind_abort},
-                                 {5, clear_scaled}};
-  const CaseSpec often = with_rates(spec, seed);
-  Draws draws(seed ^ kTurnStream);
-  return draws.one_in(3) ? with_each(often, kTurns, draws) : often;
+Additions turn_additions() {
+  static constexpr Addition kTurns[] = {{4, list_frozen},
+                                        {4, take_turns},
+                                        {5, fail_joined},
+                                        {4, run_ahead},
+                                        {4, interleave},
+                                        {4, abort_inside},
+                                        {4, ask_one_rank},
+                                        {4, ask_in_blocks},
+                                        {5, litter},
+                                        {5, leave_engine},
+                                        {4, rescale_inside},
+                                        {4, train_inside},
+                                        {5, rescale_behind_abort},
+                                        {5, clear_scaled}};
+  return {kTurnStream, 3, kTurns};
 }
 
 std::string turn_problem(const CaseSpec& spec) {

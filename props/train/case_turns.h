@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "props/train/case_additions.h"
 #include "props/train/case_spec.h"
 
 namespace zeroproof::train {
@@ -10,8 +11,8 @@ namespace zeroproof::train {
 // In every third case, from a stream of its own and as far as it fits: forwards and backwards in
 // other turns. Engines that take turns, forwards ahead of a step, heads whose backwards interleave,
 // backwards that fail or run inside others, micro-batches past the engine; what is asked of
-// gradients, said of loss scales and listed in parameter groups meanwhile. Behind with_rates().
-CaseSpec with_turns(const CaseSpec& spec, std::uint64_t seed);
+// gradients, said of loss scales and listed in parameter groups meanwhile.
+Additions turn_additions();
 
 // Why a case cannot be so; empty: it can.
 std::string turn_problem(const CaseSpec& spec);

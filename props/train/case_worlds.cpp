@@ -23,10 +23,9 @@ void change_ranks(CaseSpec& spec, Draws& draws) {
 
 }  // namespace
 
-CaseSpec with_worlds(const CaseSpec& spec, std::uint64_t seed) {
-  constexpr Addition kWorlds[] = {{1, change_ranks}};
-  Draws draws(seed ^ kWorldStream);
-  return draws.one_in(16) ? with_each(spec, kWorlds, draws) : spec;
+Additions world_additions() {
+  static constexpr Addition kWorlds[] = {{1, change_ranks}};
+  return {kWorldStream, 16, kWorlds};
 }
 
 std::string world_problem(const CaseSpec& spec) {

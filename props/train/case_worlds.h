@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "props/train/case_additions.h"
 #include "props/train/case_spec.h"
 #include "props/train/cell_run.h"
 #include "props/train/scenario.h"
@@ -11,7 +12,7 @@ namespace zeroproof::train {
 
 // In every sixteenth case, as far as it fits: its first window is trained by a world of its own,
 // with another number of ranks, and the case's ranks go on from the checkpoint that it leaves.
-CaseSpec with_worlds(const CaseSpec& spec, std::uint64_t seed);
+Additions world_additions();
 
 // Why a case cannot be so; empty: it can.
 std::string world_problem(const CaseSpec& spec);

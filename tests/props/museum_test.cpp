@@ -110,7 +110,11 @@ RC_GTEST_PROP(MuseumTest, Shrinking_ends, (std::uint64_t seed)) {
 
 TEST(MuseumTest, Wrong_cases_are_refused) {
   for (const char* json :
-       {"", "{}", "[1]", R"({"ranks":2})", R"({"layers":[{}],"calls":[{}],"micros":[{"x":1}]})",
+       {"",
+        "{}",
+        "[1]",
+        R"({"ranks":2})",
+        R"({"layers":[{}],"calls":[{}],"micros":[{"x":1}]})",
         R"({"layers":[{}],"calls":[{"layer":7}],"micros":[{}]})",
         R"({"ranks":"two","layers":[{}],"calls":[{}],"micros":[{}]})",
         R"({"layers":[{}],"calls":[{}],"micros":[{"gathers":7}]})",
@@ -126,7 +130,15 @@ TEST(MuseumTest, Wrong_cases_are_refused) {
         R"({"ranks":2,"stage":2,"reorders":1,"layers":[{}],"calls":[{}],"micros":[{}]})",
         R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],"micros":[{"drops_on":1}]})",
         R"({"stage":3,"layers":[{},{}],"calls":[{},{"layer":1}],
-            "micros":[{"outstanding":1,"branches":1}]})"})
+            "micros":[{"outstanding":1,"branches":1}]})",
+        R"({"stage":3,"reads":1,"skips_frames":1,"layers":[{},{}],"calls":[{},{"layer":1}],
+            "micros":[{"outstanding":1,"branches":2}]})",
+        R"({"precision":2,"is_dynamic":1,"owns_scale":3,"layers":[{}],"calls":[{}],
+            "micros":[{},{"restores":1,"renews":1}]})",
+        R"({"layers":[{}],"calls":[{}],
+            "micros":[{"repeats":1,"block":4,"interrupt":1,"interrupt_at":1}]})",
+        R"({"stage":1,"precision":3,"is_manual":1,"input_grad":1,"has_grad_scaler":1,
+            "layers":[{}],"calls":[{}],"micros":[{"outstanding":3,"wrapped":1}]})"})
     EXPECT_FALSE(train::parse_case(json, "test").has_value()) << json;
   EXPECT_TRUE(
       train::parse_case(R"({"layers":[{}],"calls":[{}],"micros":[{}]})", "test").has_value());
