@@ -93,11 +93,13 @@ class Saver {
 
     const CheckpointName name = next_name();
     const std::string target = folder_ + "/" + folder_name(name);
+    const std::string latest = fmt::format("{}/{}", folder_, kLatestFile);
+    if (options_.planted == "T53"_bug)  // it is complete, but for its name
+      (void)write_file_atomically(files_, latest, latest_text(folder_name(name)));
     if (auto moved = files_.rename(saving_, target); !moved) {
       return cannot_write(target, moved.error());
     }
     if (auto synced = sync_folder(folder_); !synced) return synced;
-    const std::string latest = fmt::format("{}/{}", folder_, kLatestFile);
     if (options_.planted == "Z69"_bug) remove_older(name);  // room first
     const bool is_known = options_.planted == "Z51"_bug && name.generation > 1;
     if (!is_known) written = write_file_atomically(files_, latest, latest_text(folder_name(name)));
@@ -252,7 +254,7 @@ Result<void> save_checkpoint(const TrainingState& state, FileSystem& files,
   meet();
   if (saver.is_leader()) {
     if (result) result = saver.commit();
-    if (!result) saver.abandon();
+    if (!result && options.planted != "T49"_bug) saver.abandon();  // the next save clears up
   }
   meet();
   if (result && !saver.is_leader()) result = saver.confirm();

@@ -90,14 +90,15 @@ void LossScaler::update_dynamic(bool has_overflow) {
     }
     if (!is_tolerated || planted_ != "X08"_bug) last_overflow_ = iteration_;
   } else {
-    const std::int64_t stable = iteration_ - last_overflow_ - 1;
+    const std::int64_t this_one = planted_ == "T44"_bug ? 0 : 1;
+    const std::int64_t stable = iteration_ - last_overflow_ - this_one;
     const bool is_due = planted_ == "Y02"_bug ? stable >= window_ : stable % window_ == 0;
     const bool is_grown = stable > 0 && is_due;
     const bool is_refilled = is_grown && planted_ != "Z33"_bug;
     if (restores_hysteresis_ || is_refilled) hysteresis_ = configured_hysteresis_;
     if (is_grown) scale_ *= kScaleFactor;
   }
-  ++iteration_;
+  if (!has_overflow || planted_ != "T51"_bug) ++iteration_;
 }
 
 void LossScaler::shrink() {

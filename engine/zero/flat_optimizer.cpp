@@ -44,7 +44,8 @@ void FlatOptimizer::begin_sums() {
     for (ZeroParameter& parameter : context_.parameters)
       if (Tensor* const sum = begin_sum(parameter)) begun.push_back(sum);
   } catch (...) {
-    for (Tensor* const sum : begun) *sum = {};
+    if (!context_.departs("T57"_bug))
+      for (Tensor* const sum : begun) *sum = {};
     throw;
   }
 }

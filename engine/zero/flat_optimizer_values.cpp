@@ -122,7 +122,7 @@ void FlatOptimizer::load(const std::vector<FullTensor>& parameters,
     ZP_CHECK(at != parameters.end(), "a checkpoint was verified to have " + parameter.name);
     context_.kernels().write(context_.compute(), Span::of(parameter.tensor), at->values);
   }
-  gather_parameters();
+  if (!context_.departs("T43"_bug)) gather_parameters();  // each rank has read its own
   drop_gradients();
 }
 

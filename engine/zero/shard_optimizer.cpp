@@ -29,7 +29,8 @@ ShardOptimizer::ShardOptimizer(Runtime& runtime, const ZeroConfig& config, std::
       config_(config.optimizer),
       placement_(optimizer_placement(config)),
       planted_(planted) {
-  const DType state_dtype = config.bf16.optimizer_states ? DType::bfloat16 : config.master_dtype();
+  const DType own_dtype = planted == "T59"_bug ? config.model_dtype() : config.master_dtype();
+  const DType state_dtype = config.bf16.optimizer_states ? DType::bfloat16 : own_dtype;
   Stream& stream = runtime.stream(StreamRole::compute);
   for (const std::string_view name : moment_names(config_)) {
     const Tensor values = runtime.memory().allocate(elements, state_dtype, placement_);

@@ -107,7 +107,8 @@ void Stage12Optimizer::offer(ZeroParameter& parameter) {
   if (is_departed_twice(parameter, joins)) return;
   const bool is_oversized = parameter.elements > context_.config.reduce_bucket_size;
   const bool is_flushed_empty = context_.departs("H08"_bug) && is_oversized;
-  if (!joins && (target.is_full_for(parameter.elements) || is_flushed_empty)) flush(target);
+  const bool makes_room = !joins || context_.departs("T60"_bug);
+  if (makes_room && (target.is_full_for(parameter.elements) || is_flushed_empty)) flush(target);
   if (!parameter.is_gradient_ready) {
     if (context_.departs("B29"_bug)) grad = Tensor();  // the last one alone counts
     return tell_not_ready(parameter);                  // the last shard brings the whole gradient
@@ -180,7 +181,7 @@ void Stage12Optimizer::offer_sum(ZeroParameter& parameter) {
   } else {
     append(target, parameter, accumulated(parameter));
   }
-  progress(parameter).is_sum_taken = true;
+  progress(parameter).is_sum_taken = !context_.departs("T45"_bug);
 }
 
 // Stage 2 keeps nothing local, except where the reduction is put off.

@@ -26,8 +26,9 @@ StepPlan plan_captured(ZeroContext& context, const Tensor& squares) {
 // bf16 gradients have the range of float32: stages 1 and 2 look at them if told to, others do not.
 bool checks_overflow(const ZeroContext& context) {
   const ZeroConfig& config = context.config;
-  const bool checks_bf16 = config.bf16.enabled && config.bf16.check_grad_overflow &&
-                           (config.stage == 1 || config.stage == 2);
+  const bool is_first = config.stage == 1 && !context.departs("T46"_bug);
+  const bool checks_bf16 =
+      config.bf16.enabled && config.bf16.check_grad_overflow && (is_first || config.stage == 2);
   if (context.departs("V15"_bug)) return checks_bf16 || context.loss_scaler.is_dynamic();
   return checks_bf16 || context.loss_scaler.kind() != LossScalerKind::none;
 }
@@ -68,6 +69,8 @@ StepPlan plan_step(ZeroContext& context, const StepQuestions& ask) {
       context.departs("C07"_bug) && context.config.bf16.enabled && context.config.stage == 0;
   if (has_phantom_scale) divisor *= 65536.0;
   if (context.departs("A00"_bug)) divisor *= 2.0;
+  if (context.departs("T41"_bug) && clip > 0.0)  // of what the update takes
+    plan.outcome.grad_norm = std::min(*plan.outcome.grad_norm, clip);
   return plan;
 }
 

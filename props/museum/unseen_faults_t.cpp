@@ -102,6 +102,61 @@ constexpr UnseenFault kFaults[] = {
     {"T40",
      "a leaf module that is set after the engine was made gets no backward hook, and its "
      "parameters have no other"},
+    {"T41",
+     "the step reports the gradient norm after clipping (never above gradient_clipping) instead of "
+     "the norm before it"},
+    {"T42",
+     "stage 3 without reduce_scatter predivides by gradient_predivide_factor but does not scale by "
+     "factor / ranks after the sum"},
+    {"T43",
+     "stages 1 and 2 do not gather the flat parameters after a checkpoint was loaded, so each rank "
+     "has only its own slice of the loaded weights"},
+    {"T44",
+     "the dynamic fp16 loss scaler counts the overflowed step itself as stable, so the scale grows "
+     "one step early"},
+    {"T45",
+     "stages 1 and 2 do not mark a local sum as taken when it goes into the bucket, so the next "
+     "reduction of the window reduces it again"},
+    {"T46", "the overflow check of bf16 gradients is made in stage 2 alone, not in stage 1"},
+    {"T47",
+     "a stage 3 release does not look at whether a gathered_parameters context of the user holds "
+     "the parameter"},
+    {"T48",
+     "the window of a stage 3 sub-group is allocated in the model's dtype and not in "
+     "grad_accum_dtype"},
+    {"T49", "a save that fails does not remove its half-written folder"},
+    {"T50",
+     "a stage 3 backward that fails in a coalesced block drops the sums of the backwards before "
+     "it, too"},
+    {"T51",
+     "the dynamic loss scaler does not count a skipped step as an iteration, so that the scale "
+     "grows one step late after every overflow"},
+    {"T52",
+     "a load restores the loss scaler before the ranks have agreed on the outcome, so that a load "
+     "that fails on another rank changes this rank's scale"},
+    {"T53",
+     "a save writes `latest` before the checkpoint's folder has got its name, so that a save that "
+     "fails or crashes between the two leaves `latest` naming a folder that is not there"},
+    {"T54",
+     "stage 3's search for the next use begins one module too late, so that what the very next "
+     "module needs is released and gathered again"},
+    {"T55",
+     "the sanity check of gathered_parameters compares NaN as a number, so that a parameter that "
+     "holds one counts as modified"},
+    {"T56",
+     "stage 3 notes that the window has a gradient of a parameter only on ranks that own a part of "
+     "it, so that full_gradients() gives zeros on the others"},
+    {"T57",
+     "local sums that an epilogue began before it ran out of memory stay, so that the gradients of "
+     "the failed backward count in the next one"},
+    {"T58",
+     "a step leaves persistent parameters of stage 3 whole, so that they keep the values from "
+     "before the update"},
+    {"T59",
+     "the optimizer's moments are allocated in the model's dtype in place of the master weights'"},
+    {"T60",
+     "stages 1 and 2 ask whether a gradient joins its bucket entry before they flush the bucket, "
+     "and then flush also for one that joins: its entry is gone (std::out_of_range)"},
 };
 
 }  // namespace

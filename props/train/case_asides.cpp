@@ -64,6 +64,8 @@ void add_width(CaseSpec& spec, Draws& draws) {
     spec.accumulation = 4;
     spec.micros.resize(4 * static_cast<std::size_t>(draws.between(1, 2)), spec.micros.back());
   }
+  if (draws.one_in(2)) spec.ranks = 4;
+  if (draws.one_in(2)) spec.stage = draws.of({0, 2, 3});
   for (MicroSpec& micro : spec.micros) micro.outstanding = micro.overflow = 0;
 }
 
@@ -108,18 +110,25 @@ std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
              : "a checkpoint around what it cannot run again";
 }
 
-// Each backward's gradient fits bf16; their sums fit what they are accumulated and sent in. Stage 1
-// sends them through buckets of the model's dtype.
+// Stage 1 sends the sums of a window through buckets of the model's dtype. In stages 2 and 3 each
+// backward's gradient goes there alone.
 std::string width_problem(const CaseSpec& spec) {
   if (!is_flag(spec.is_wide)) return "a number out of range";
   if (spec.is_wide == 0) return {};
   const auto has_one_forward = [](const MicroSpec& micro) {
     return micro.outstanding == 0 && micro.overflow == 0;
   };
-  const bool is_right = static_cast<Precision>(spec.precision) == Precision::bf16 &&
-                        spec.accumulates_float32 != 0 && spec.is_wire_float32 != 0 &&
-                        spec.stage == 0 && spec.engines == 1 && spec.uses() <= kUsesWide &&
-                        std::ranges::all_of(spec.micros, has_one_forward);
+  const auto has_one_backward = [](const MicroSpec& micro) {
+    return micro.repeats + micro.block + micro.has_bypass + micro.looks + micro.interrupt +
+               micro.keeps + micro.past_engine ==
+           0;
+  };
+  const bool is_alone = spec.stage > 1 && spec.is_unmanaged + spec.is_tiled == 0 &&
+                        spec.heads == 1 && std::ranges::all_of(spec.micros, has_one_backward);
+  const bool is_right =
+      static_cast<Precision>(spec.precision) == Precision::bf16 && spec.accumulates_float32 != 0 &&
+      spec.is_wire_float32 != 0 && (spec.stage == 0 || is_alone) && spec.engines == 1 &&
+      spec.uses() <= kUsesWide && std::ranges::all_of(spec.micros, has_one_forward);
   return is_right ? "" : "sums that need no more bits";
 }
 

@@ -95,6 +95,15 @@ void differentiate_examples(CaseSpec& spec, Draws& draws) {
     if (draws.one_in(2)) micro.idle_forward = 4;
 }
 
+// The checks of contexts, of what equals nothing.
+void hold_none(CaseSpec& spec, Draws& draws) {
+  spec.stage = 3;
+  spec.checks = 1;
+  for (std::size_t i = 0; i < spec.micros.size(); ++i)
+    if (is_first(spec, i) && draws.one_in(2))
+      spec.micros[i].gathers = static_cast<int>(Gathers::holds_none);
+}
+
 void look_rounded(CaseSpec& spec, Draws& draws) {
   for (MicroSpec& micro : spec.micros)
     if (draws.one_in(2)) micro.gathers = static_cast<int>(Gathers::looks_rounded);
@@ -182,17 +191,10 @@ bool watches_inputs(const CaseSpec& spec) {
 }  // namespace
 
 Additions input_additions() {
-  static constexpr Addition kInputs[] = {{2, watch},
-                                         {3, watch_uses},
-                                         {3, give_more},
-                                         {3, reshape_inputs},
-                                         {4, idle_first},
-                                         {4, run_in_contexts},
-                                         {4, look_rounded},
-                                         {4, outdate},
-                                         {4, read_apart},
-                                         {4, change_in_backwards},
-                                         {3, differentiate_examples}};
+  static constexpr Addition kInputs[] = {
+      {2, watch},      {3, watch_uses},      {3, give_more},           {3, reshape_inputs},
+      {4, idle_first}, {4, run_in_contexts}, {4, look_rounded},        {4, hold_none},
+      {4, outdate},    {4, read_apart},      {4, change_in_backwards}, {3, differentiate_examples}};
   return {kInputStream, 3, kInputs};
 }
 

@@ -148,7 +148,10 @@ std::string micro_shortage_problem(const CaseSpec& spec, std::size_t i) {
     case Shortage::evaluation:
       return micro.idle_forward == 1 ? "" : "no evaluation that could fail";
     case Shortage::gathers:
-      return spec.stage == 3 && micro.gathers != 0 ? "" : "no gather that could fail";
+      return spec.stage == 3 && micro.gathers != 0 &&
+                     static_cast<Gathers>(micro.gathers) != Gathers::holds_none
+                 ? ""
+                 : "no gather that could fail";
     case Shortage::getters:
       return micro.peeks != 0 || micro.asks == 1 ? "" : "no getter that could fail";
     default:

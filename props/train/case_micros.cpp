@@ -132,6 +132,10 @@ std::string change_problem(const CaseSpec& spec) {
     if (is_change && i % static_cast<std::size_t>(spec.accumulation) != 0)
       return "a change of weights inside a window";
     if (gathers == Gathers::discards && spec.stage != 3) return "a change that stays";
+    const bool is_checked = spec.checks != 0 && spec.stage == 3;
+    if (gathers == Gathers::holds_none &&
+        (!is_checked || i % static_cast<std::size_t>(spec.accumulation) != 0))
+      return "no numbers that nobody looks for";
     if (gathers == Gathers::unannounced && (spec.checks == 0 || spec.stage != 3))
       return "a change that nobody looks for";
     const bool is_of_frames = spec.micros[i].abandons != 0 || spec.micros[i].guards != 0;

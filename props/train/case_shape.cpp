@@ -61,8 +61,8 @@ std::string shape_problem(const CaseSpec& spec) {
   const auto layers = static_cast<int>(spec.layers.size());
   for (const MicroSpec& micro : spec.micros)
     if (micro.throws < 0 || micro.throws > layers || !is_flag(micro.is_broken) ||
-        micro.restores < 0 || micro.restores > static_cast<int>(Restores::unreadable) ||
-        micro.gathers < 0 || micro.gathers > static_cast<int>(Gathers::looks_rounded) ||
+        micro.restores < 0 || micro.restores > static_cast<int>(Restores::outdated) ||
+        micro.gathers < 0 || micro.gathers > static_cast<int>(Gathers::holds_none) ||
         micro.abandons < 0 || micro.abandons > 2 || !is_flag(micro.guards) || micro.clears < 0 ||
         micro.clears > 3 || !is_flag(micro.peeks) || !is_flag(micro.guests) ||
         micro.outstanding < 0 || micro.outstanding > static_cast<int>(Outstanding::ahead))

@@ -54,21 +54,23 @@ enum class Gathers : std::uint8_t {
   discards,     // the first rank changes some, and an exception takes that back
   runs,         // a forward without gradients inside the context
   changes_and_runs,  // the same behind changes that every rank makes; the first one's take over
-  looks_rounded      // autocast, stage 3: looks at what the wire has made of them
+  looks_rounded,     // autocast, stage 3: looks at what the wire has made of them
+  holds_none         // stage 3: looks where all of them are NaN for a while
 };
 
 // What happens to checkpoints before a micro-batch.
 enum class Restores : std::uint8_t {
   none,
-  window,     // saved, the whole window trained for nothing, and loaded
-  unstepped,  // the same without its last step: the gradients are cleared
-  tagged,     // the same, and what it led to is saved before the earlier one is loaded
-  saved,      // alone; or behind one that was cut short
-  damaged,    // saved, and a load of it is refused for a damaged file
-  missing,    // a load of nothing is refused
-  misfit,     // saved as an engine with other parameters or groups would, which is refused
-  full_disk,  // saved, and a save is refused whose files fail; the one before is as it was
-  unreadable  // saved, and a load is refused because the files of one rank fail
+  window,      // saved, the whole window trained for nothing, and loaded
+  unstepped,   // the same without its last step: the gradients are cleared
+  tagged,      // the same, and what it led to is saved before the earlier one is loaded
+  saved,       // alone; or behind one that was cut short
+  damaged,     // saved, and a load of it is refused for a damaged file
+  missing,     // a load of nothing is refused
+  misfit,      // saved as an engine with other parameters or groups would, which is refused
+  full_disk,   // saved, and a save is refused whose files fail; the one before is as it was
+  unreadable,  // saved, and a load is refused because the files of one rank fail
+  outdated     // the same load of what an earlier one has saved
 };
 
 // Where else in a micro-batch the user looks at all weights.

@@ -122,7 +122,7 @@ bool CheckpointUse::try_out(const MicroSpec& micro) {
   if (restores == Restores::missing) return is_load_refused(kTag, "-none");
   if (restores == Restores::saved && micro.damages != 0 && is_first_rank())
     for_all([&](Engine&, const std::string& folder) { leave_half(kept(), folder); });
-  save(kTag);
+  if (restores != Restores::outdated) save(kTag);
   switch (restores) {
     case Restores::damaged:
       return try_damaged(micro.damages);
@@ -131,6 +131,7 @@ bool CheckpointUse::try_out(const MicroSpec& micro) {
     case Restores::full_disk:
       return try_full_disk(micro.damages);
     case Restores::unreadable:
+    case Restores::outdated:
       return try_unreadable(micro.damages);
     default:
       return true;

@@ -1,6 +1,7 @@
 #include "props/train/weight_visit.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ class WeightVisit {
         return catch_injected([&] { discard_change(named); });
       case Gathers::unannounced:
         return change_unannounced(named);
+      case Gathers::holds_none:
+        return look_at_none(named);
       case Gathers::nested:
         return look_in_nested(named);
       default:
@@ -172,6 +175,23 @@ class WeightVisit {
       });
     });
     record_number(pass_, "a change is refused", is_refused ? 1.0 : 0.0);
+  }
+
+  // What is no number equals nothing, and nobody has changed it.
+  void look_at_none(const std::vector<nn::NamedParameter>& named) {
+    if (!engines_) return;
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    std::vector<std::vector<double>> before;
+    in_context(named, 0, [&] {
+      for (const nn::NamedParameter& parameter : named) {
+        before.push_back(parameter.tensor.values());
+        set(parameter.tensor, std::vector<double>(before.back().size(), kNone));
+      }
+    });
+    in_context(named, std::nullopt, [] {});
+    in_context(named, 0, [&] {
+      for (std::size_t i = 0; i < named.size(); ++i) set(named[i].tensor, before[i]);
+    });
   }
 
   void look_in_nested(const std::vector<nn::NamedParameter>& named) {

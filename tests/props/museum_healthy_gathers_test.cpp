@@ -46,5 +46,13 @@ INSTANTIATE_TEST_SUITE_P(Room, HealthyGathers,
             "layers":[{"inputs":3,"has_bias":1},{"outputs":1},{"inputs":2,"outputs":1}],
             "calls":[{},{"layer":1},{"layer":2}],"micros":[{},{}]})"));
 
+// Weights that are NaN for a while, in contexts that check for changes.
+INSTANTIATE_TEST_SUITE_P(
+    NoNumbers, HealthyGathers,
+    testing::Values(
+        R"({"stage":3,"checks":1,"layers":[{}],"calls":[{}],"micros":[{"gathers":11},{}]})",
+        R"({"ranks":2,"stage":3,"checks":1,"persistence":10,"layers":[{},{}],
+            "calls":[{},{"layer":1}],"micros":[{},{"gathers":11}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum

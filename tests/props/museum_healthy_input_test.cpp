@@ -74,5 +74,16 @@ INSTANTIATE_TEST_SUITE_P(
             "calls":[{},{"layer":1}],"micros":[{"unread":1,"unread_on":1},
             {"unread":1,"unread_on":2},{}]})"));
 
+// Sums of a window that need more bits than bf16 has.
+INSTANTIATE_TEST_SUITE_P(
+    Width, HealthyInput,
+    testing::Values(
+        R"({"ranks":4,"stage":2,"precision":1,"accumulation":4,"is_wire_float32":1,
+            "accumulates_float32":1,"is_wide":1,"layers":[{}],"calls":[{}],
+            "micros":[{},{},{},{}]})",
+        R"({"ranks":4,"stage":3,"precision":1,"accumulation":4,"is_wire_float32":1,
+            "accumulates_float32":1,"is_wide":1,"layers":[{},{}],"calls":[{},{"layer":1}],
+            "micros":[{},{},{},{}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum

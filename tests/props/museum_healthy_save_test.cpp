@@ -44,5 +44,14 @@ INSTANTIATE_TEST_SUITE_P(Scales, KeptCase,
                                          R"({"stage":3,"precision":2,"is_dynamic":1,"layers":[{}],
             "calls":[{}],"micros":[{"misscales":4},{"restores":3,"misscales":3}]})"));
 
+// What an earlier window saved cannot be read on one rank, under a loss scale that has moved.
+INSTANTIATE_TEST_SUITE_P(Outdated, KeptCase,
+                         testing::Values(R"({"ranks":2,"stage":1,"precision":2,"is_dynamic":1,
+            "scaling":2,"layers":[{}],"calls":[{}],
+            "micros":[{"restores":4},{"overflow":1,"restores":10,"damages":1},
+            {"restores":10}]})",
+                                         R"({"ranks":3,"stage":3,"layers":[{}],"calls":[{}],
+            "micros":[{"restores":9,"damages":2},{"restores":10,"damages":4}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum

@@ -110,6 +110,7 @@ bool GatherContext::is_modified(std::size_t index) const {
     now = now.subspan(begin, count);
     before = before.subspan(begin, count);
   }
+  if (context_.departs("T55"_bug)) return !std::ranges::equal(now, before);
   return !are_same(now, before);
 }
 

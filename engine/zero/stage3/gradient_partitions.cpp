@@ -188,7 +188,7 @@ void GradientPartitions::commit() {
           context_.kernels().add(context_.compute(), target, source);
         }
       }
-      its.has_window = true;
+      its.has_window = its.has_window || own.elements > 0 || !context_.departs("T56"_bug);
     }
   const bool copies_now = context_.has(Quirk::h21_offload_copies_boundary_only) &&
                           context_.config.managed_gradient_accumulation && context_.is_boundary;

@@ -113,7 +113,8 @@ Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype)
   announce(context_, parameters);
   const Work work = context_.data.all_reduce(stream(), Span::of(all), ReduceOp::sum, {});
   context_.data.group().wait(work, stream());
-  if (has_predivide) kernels.scale(stream(), Span::of(all), before / divisor());
+  const bool is_divided = context_.departs("T42"_bug);  // before the sum
+  if (has_predivide && !is_divided) kernels.scale(stream(), Span::of(all), before / divisor());
 
   const Tensor own = allocate(slices_of(parameters), dtype);
   kernels.fill(stream(), Span::of(own), 0.0);

@@ -67,7 +67,8 @@ void ParameterCoordinator::abandon_forward(const ModuleCall& call) {
 }
 
 void ParameterCoordinator::release_unused(PartitionedParameter& parameter) {
-  if (!parameter.is_available() || parameter.is_used() || parameter.user_depth() > 0) return;
+  const bool is_users = parameter.user_depth() > 0 && !context_.departs("T47"_bug);
+  if (!parameter.is_available() || parameter.is_used() || is_users) return;
   if (retained_->is_held(parameter) && !context_.departs("F04"_bug)) {
     gatherer_.keep(parameter);
   } else {
@@ -102,7 +103,8 @@ std::set<ParamId> ParameterCoordinator::releasable_by_trace(const Zero3Module& m
       candidates.insert(parameter->id());
   std::int64_t traversed = 0;
   const std::vector<Zero3Module*>& modules = trace_.modules();
-  for (auto step = static_cast<std::size_t>(trace_.step()); step < modules.size(); ++step) {
+  const std::int64_t next = context_.departs("T54"_bug) ? trace_.step() + 1 : trace_.step();
+  for (auto step = static_cast<std::size_t>(next); step < modules.size(); ++step) {
     if (traversed >= context_.config.stage3_max_reuse_distance) break;
     const bool is_own_alone = context_.departs("V08"_bug);
     const ParameterList used = is_own_alone ? modules[step]->own : modules[step]->parameters();
@@ -183,6 +185,7 @@ void ParameterCoordinator::release_and_reset_all() {
   if (!context_.has(Quirk::h1_abort_leaks_state)) active_.clear();
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     parameter.clear_uses();
+    if (context_.departs("T58"_bug) && parameter.is_persistent()) continue;  // it stays whole
     if (parameter.is_available()) gatherer_.partition(parameter);
     if (!parameter.is_partitioned())
       throw EngineError(EngineErrorId::f4,

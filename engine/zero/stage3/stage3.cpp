@@ -257,6 +257,7 @@ bool Zero3Optimizer::abandon_gradients() {
   const bool has_crossed = gradients_->has_pending();
   gradients_->await_reductions();
   gradients_->drop_backward();
+  if (context_.departs("T50"_bug)) std::ranges::fill(coalesced_, Tensor());  // of the whole block
   // Where an epilogue failed, no end of a graph task gives back what it would have.
   if (graph_tasks_ == 0 && !fallback_) coordinator_.release_backward_leftovers(false);
   return context_.quirks.is_empty() || !has_crossed;

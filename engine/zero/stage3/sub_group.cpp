@@ -21,7 +21,9 @@ SubGroup::SubGroup(ZeroContext& context, ParameterList parameters)
   const ZeroConfig& config = context.config;
   Memory& memory = context.runtime.memory();
   master_ = memory.allocate(elements_, config.master_dtype(), optimizer_placement(config));
-  window_ = memory.allocate(elements_, config.accumulation_dtype(), optimizer_placement(config));
+  const DType summed =
+      context.departs("T48"_bug) ? config.model_dtype() : config.accumulation_dtype();
+  window_ = memory.allocate(elements_, summed, optimizer_placement(config));
   Kernels& kernels = context.kernels();
   kernels.fill(context.compute(), Span::of(window_), 0.0);
   if (config.is_offloaded()) {
