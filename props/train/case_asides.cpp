@@ -111,7 +111,7 @@ std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
 }
 
 // Stage 1 sends the sums of a window through buckets of the model's dtype. In stages 2 and 3 each
-// backward's gradient goes there alone.
+// backward's gradient goes there alone, and comes back as the sum of all ranks.
 std::string width_problem(const CaseSpec& spec) {
   if (!is_flag(spec.is_wide)) return "a number out of range";
   if (spec.is_wide == 0) return {};
@@ -123,8 +123,10 @@ std::string width_problem(const CaseSpec& spec) {
                micro.keeps + micro.past_engine ==
            0;
   };
-  const bool is_alone = spec.stage > 1 && spec.is_unmanaged + spec.is_tiled == 0 &&
-                        spec.heads == 1 && std::ranges::all_of(spec.micros, has_one_backward);
+  const int bits = std::max(spec.ranks, spec.first_ranks) * spec.uses();
+  const bool is_alone = spec.stage > 1 && bits <= kUsesWide &&
+                        spec.is_unmanaged + spec.is_tiled == 0 && spec.heads == 1 &&
+                        std::ranges::all_of(spec.micros, has_one_backward);
   const bool is_right =
       static_cast<Precision>(spec.precision) == Precision::bf16 && spec.accumulates_float32 != 0 &&
       spec.is_wire_float32 != 0 && (spec.stage == 0 || is_alone) && spec.engines == 1 &&

@@ -128,6 +128,8 @@ TEST(MuseumTest, Wrong_cases_are_refused) {
             "micros":[{"looks":1,"interrupt":11,"interrupt_at":1}]})",
         R"({"stage":3,"layers":[{}],"calls":[{}],"micros":[{"gathers":11}]})",
         R"({"layers":[{}],"calls":[{}],"micros":[{"restores":10}]})",
+        R"({"ranks":3,"stage":2,"precision":1,"is_wire_float32":1,"accumulates_float32":1,
+            "reads":1,"is_wide":1,"layers":[{}],"calls":[{},{}],"micros":[{}]})",
         R"({"ranks":2,"stage":1,"precision":1,"accumulation":2,"is_wire_float32":1,
             "accumulates_float32":1,"is_wide":1,"layers":[{}],"calls":[{}],"micros":[{},{}]})",
         R"({"ranks":2,"stage":3,"reorders":3,"layers":[{}],"calls":[{}],"micros":[{}]})",
