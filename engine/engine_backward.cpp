@@ -39,7 +39,8 @@ Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& argum
   if (context.departs("C06"_bug)) gas_factor /= gas();  // by the caller of the caller, too
   const Tensor returned = [&] {
     const GradMode no_grad(context.autograd, false);
-    return arguments.scale_wrt_gas && gas() != 1.0 ? div(context.autograd, loss, gas()) : loss;
+    const bool divides = arguments.scale_wrt_gas || context.departs("T79"_bug);
+    return divides && gas() != 1.0 ? div(context.autograd, loss, gas()) : loss;
   }();
   const bool is_unscaled =
       config.stage == 0 && config.fp16.enabled && context.has(Quirk::h5_stage0_fp16_loss_unscaled);

@@ -68,6 +68,9 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                                    .global_samples = counters.global_samples}};
   if (context.departs("T35"_bug))  // a window that has begun is not kept
     state.counters.micro_steps -= counters.micro_steps % config.gradient_accumulation_steps;
+  if (context.departs("T73"_bug))  // as the module has them
+    for (FullTensor& tensor : state.parameters)
+      for (double& value : tensor.values) value = round_to(config.model_dtype(), value);
   Result<void> own;
   if (context.data.group().rank() == 0)
     own = keep(std::move(state), folder, given, context.departure);
@@ -100,7 +103,8 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
   context.loss_scaler.restore(loaded->loss_scaler);
   counters = {.micro_steps = loaded->counters.micro_steps,
               .global_steps = loaded->counters.global_steps,
-              .skipped_steps = loaded->counters.skipped_steps,
+              .skipped_steps = context.departs("T74"_bug) ? counters.skipped_steps
+                                                          : loaded->counters.skipped_steps,
               .global_samples = loaded->counters.global_samples,
               .backwards = context.departs("X04"_bug) ? counters.backwards : 0};
   if (context.departs("Z63"_bug))  // as if these ranks had taken all of its steps

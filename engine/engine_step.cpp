@@ -44,11 +44,13 @@ void Engine::Core::set_boundary(bool is_boundary) {
 
 StepOutcome Engine::Core::step() {
   const Events::Call call(context.events, "engine.step");
-  if (is_no_sync_ || context.is_coalescing)
+  const bool is_counted = context.departs("T72"_bug) && !is_boundary();  // updates nothing
+  if ((is_no_sync_ && !is_counted) || context.is_coalescing)
     throw EngineError(EngineErrorId::e7, "step() inside no_sync or coalesce_grad_reduction");
   // Stage 0 has a policy that nobody asks, and backwards of its own alone. H1 leaves them running.
   const bool is_inside = is_exact() && is_running() && !context.has(Quirk::h1_abort_leaks_state);
-  if (must_restart_ || is_inside || (is_zero() && policy->refuses_step())) {
+  const bool is_let_in = context.departs("T68"_bug) && !is_zero();  // it has no policy to ask
+  if (must_restart_ || (is_inside && !is_let_in) || (is_zero() && policy->refuses_step())) {
     throw EngineError(EngineErrorId::e23,
                       "step() in the middle of a backward, or with an aborted backward: its "
                       "gradients are incomplete");

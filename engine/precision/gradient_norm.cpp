@@ -62,7 +62,8 @@ bool has_overflow(ZeroContext& context, const std::vector<Span>& shards,
   const bool is_own = context.departs("D02"_bug) && number(context, count) > 0.0;
   if (context.departs("D01"_bug) && context.config.stage == 1) return number(context, count) > 0.0;
   context.data.all_reduce(context.compute(), Span::of(count), ReduceOp::max, form);
-  over_tensor_parallel(context, count, ReduceOp::max, form);
+  if (!context.departs("T64"_bug))  // replicas alone step together
+    over_tensor_parallel(context, count, ReduceOp::max, form);
   if (context.departs("D02"_bug)) return is_own;  // as it was before the reduction
   return number(context, count) > 0.0;
 }

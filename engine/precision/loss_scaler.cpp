@@ -95,7 +95,9 @@ void LossScaler::update_dynamic(bool has_overflow) {
     const bool is_due = planted_ == "Y02"_bug ? stable >= window_ : stable % window_ == 0;
     const bool is_grown = stable > 0 && is_due;
     const bool is_refilled = is_grown && planted_ != "Z33"_bug;
-    if (restores_hysteresis_ || is_refilled) hysteresis_ = configured_hysteresis_;
+    const bool restores = restores_hysteresis_ && planted_ != "T71"_bug;  // with its growth alone
+    const bool is_any = planted_ == "T70"_bug;  // a good step is a good step
+    if (restores || is_refilled || is_any) hysteresis_ = configured_hysteresis_;
     if (is_grown) scale_ *= kScaleFactor;
   }
   if (!has_overflow || planted_ != "T51"_bug) ++iteration_;

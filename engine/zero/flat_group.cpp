@@ -46,7 +46,9 @@ FlatGroup::FlatGroup(ZeroContext& context, std::vector<ZeroParameter*> parameter
 }
 
 Span FlatGroup::open_window() {
-  if (!has_window_) context_.kernels().fill(context_.compute(), Span::of(window_), 0.0);
+  const bool is_stale = context_.departs("T80"_bug) && context_.config.stage > 0;
+  if (!has_window_ && !is_stale)
+    context_.kernels().fill(context_.compute(), Span::of(window_), 0.0);
   has_window_ = true;
   return Span::of(window_);
 }
@@ -120,6 +122,10 @@ void FlatGroup::update_part(Span gradient, const GradientDivisor& divisor, const
 
 void FlatGroup::write_back() {
   context_.kernels().copy(context_.compute(), own_values(), Span::of(master_));
+}
+
+void FlatGroup::read_back() {
+  context_.kernels().copy(context_.compute(), Span::of(master_), own_values());
 }
 
 }  // namespace zeroproof

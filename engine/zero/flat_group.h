@@ -53,6 +53,7 @@ class FlatGroup {
   void update_part(Span gradient, const GradientDivisor& divisor, const FlatRange& part);
   // Low-precision values from the master weights: the rank's slice of flat().
   void write_back();
+  void read_back();
 
  private:
   Span own_values() const { return Span::of(flat_, own_.begin, own_.elements); }

@@ -115,6 +115,7 @@ void FlatOptimizer::load(const std::vector<FullTensor>& parameters,
     if (at != states.end() && !is_left)
       group.optimizer().set_steps(static_cast<std::int64_t>(at->values.front()));
     if (!context_.departs("U05"_bug)) group.write_back();
+    if (context_.departs("T63"_bug)) group.read_back();  // as at the start, from the model's
   }
   for (const ZeroParameter& parameter : context_.parameters) {
     if (slot(parameter).group != nullptr || context_.departs("Y15"_bug)) continue;

@@ -267,7 +267,8 @@ void Stage12Optimizer::commit() {
     }
   }
   for (ZeroParameter& parameter : context_.parameters) {
-    if (progress(parameter).is_sum_taken) accumulated(parameter) = {};
+    if (progress(parameter).is_sum_taken && !context_.departs("T61"_bug))
+      accumulated(parameter) = {};
     if (progress(parameter).has_contributed || context_.departs("Y06"_bug))
       is_used_[static_cast<std::size_t>(parameter.id.value)] = progress(parameter).has_contributed;
     progress(parameter) = {};

@@ -8,6 +8,7 @@ namespace zeroproof {
 void Stage12Optimizer::gather_parameters() {
   if (context_.data.size() == 1) return;
   for (FlatGroup& group : groups_) {
+    if (group.flat().numel() == 0 && context_.departs("T69"_bug)) return;  // nothing to gather
     if (group.flat().numel() == 0) continue;
     const bool is_idle = std::ranges::none_of(group.parameters(), [this](const auto* parameter) {
       return is_used_[static_cast<std::size_t>(parameter->id.value)];

@@ -157,6 +157,60 @@ constexpr UnseenFault kFaults[] = {
     {"T60",
      "stages 1 and 2 ask whether a gradient joins its bucket entry before they flush the bucket, "
      "and then flush also for one that joins: its entry is gone (std::out_of_range)"},
+    {"T61",
+     "stage 1 does not drop the local sums that it has just reduced, so the next reduction in the "
+     "same window reduces them once more"},
+    {"T62",
+     "stage 3's gradient bucket, emptied after a failed backward, still marks its parameters as "
+     "held, so their next gradients are never reduced"},
+    {"T63",
+     "loading a checkpoint in stages 0 to 2 rebuilds the master weights from the model's rounded "
+     "ones"},
+    {"T64",
+     "the overflow count is not shared over the tensor-parallel group, so one rank steps (or asks "
+     "for the norm) where its neighbour skips"},
+    {"T65",
+     "stage 3 leaves a coalesced sum behind after reducing it, so the next coalesce block of the "
+     "window adds to it and reduces it again"},
+    {"T66",
+     "loading compares only the number of elements of a tensor with the engine's, not its shape: a "
+     "missing refusal"},
+    {"T67",
+     "a retain_graph backward that fails still keeps the parameters of the modules that were under "
+     "way, for a graph that may be gone: they stay whole"},
+    {"T68", "step() in the middle of a backward is not refused in stage 0"},
+    {"T69",
+     "the gather behind an update stops at a group without elements (return in place of continue), "
+     "so the groups behind it keep other ranks' old values"},
+    {"T70",
+     "any step without overflow refills the dynamic scaler's hysteresis, although "
+     "consecutive_hysteresis is off"},
+    {"T71",
+     "the dynamic fp16 loss scaler ignores consecutive_hysteresis: a good step no longer refills "
+     "the hysteresis"},
+    {"T72",
+     "step() inside no_sync is not refused (E7) where the micro-batch is no boundary; it advances "
+     "micro_steps"},
+    {"T73", "save_checkpoint writes the master weights rounded to the model's dtype"},
+    {"T74", "load_checkpoint keeps this engine's own skipped_steps in place of the checkpoint's"},
+    {"T75",
+     "stage 3: after a step that refuses the smallest loss scale (E22), persistent parameters are "
+     "not gathered again and stay partitioned"},
+    {"T76",
+     "stage 3: what a modifier rank changes of a frozen parameter inside gathered_parameters is "
+     "not written to the slices and is lost"},
+    {"T77",
+     "stage 3: a parameter with exactly stage3_param_persistence_threshold elements is not "
+     "persistent (< in place of <=): needless gathers"},
+    {"T78",
+     "stage 3: the end of a forward leaves the use mark on parameters that are kept for reuse, so "
+     "nothing releases them until the step"},
+    {"T79",
+     "backward(loss, scale_wrt_gas = false) returns the loss divided by the accumulation steps all "
+     "the same"},
+    {"T80",
+     "stages 1 and 2: a group to which no gradient came in this window is not zeroed, and steps "
+     "with the gradient of the last window"},
 };
 
 }  // namespace

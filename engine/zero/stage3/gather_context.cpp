@@ -137,7 +137,8 @@ void GatherContext::partition_all(bool has_been_updated) {
     const bool is_left = has_been_updated && context_.departs("Z30"_bug);
     if (is_left && parameter->is_persistent()) continue;  // whole between steps anyway
     if (!parameter->is_used()) {
-      gatherer_.partition(*parameter, has_been_updated);
+      const bool is_frozen = context_.departs("T76"_bug) && parameter->parameter().group < 0;
+      gatherer_.partition(*parameter, has_been_updated && !is_frozen);  // only the trained change
     } else if (has_been_updated) {
       parameter->take_slice(Span::of(parameter->parameter().tensor));
     }

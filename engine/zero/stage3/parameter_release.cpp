@@ -36,7 +36,8 @@ void ParameterCoordinator::release(const ModuleCall& call, bool is_forward) {
   const bool keeps = context_.departs("F11"_bug) && is_recomputing();
   if (!keeps) pooled_.erase(call.module->id);
   for (PartitionedParameter* parameter : call.module->parameters()) {
-    parameter->remove_use(use_of(call, true));
+    const bool stays = context_.departs("T78"_bug) && !candidates.contains(parameter->id());
+    if (!stays) parameter->remove_use(use_of(call, true));
     if (keeps) continue;
     if (candidates.contains(parameter->id()) && !parameter->is_external())
       release_unused(*parameter);
@@ -152,7 +153,8 @@ void ParameterCoordinator::end_task(GraphTaskId task, bool raised) {
   keeps_graph_.erase(task);
   if (raised) {
     retained_->clear();
-    for (ActiveBackward& active : active_) active.keeps_graph = false;
+    if (!context_.departs("T67"_bug))
+      for (ActiveBackward& active : active_) active.keeps_graph = false;
   }
   if (!keeps_graph_.empty()) return;
   if (context_.departs("W17"_bug)) return passed_.clear();

@@ -98,7 +98,8 @@ void Zero3Optimizer::mark_persistent_parameters() {
   const ZeroConfig& config = context_.config;
   std::int64_t total = 0;
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
-    if (parameter.elements() > config.stage3_param_persistence_threshold) continue;
+    const std::int64_t bound = context_.departs("T77"_bug) ? 1 : 0;  // below it, not up to it
+    if (parameter.elements() + bound > config.stage3_param_persistence_threshold) continue;
     if (context_.departs("Z47"_bug) && !is_trained(&parameter)) continue;
     const std::int64_t more = context_.departs("X11"_bug) ? 0 : parameter.elements();
     if (more + total > config.stage3_model_persistence_threshold) {
@@ -230,7 +231,8 @@ void Zero3Optimizer::flush_coalesced() {
   if (context_.departs("Z25"_bug)) gradients_->start_window();  // the block is all of it
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     Tensor& sum = coalesced_[static_cast<std::size_t>(parameter.id().value)];
-    if (sum.is_defined()) parameter.parameter().tensor.set_grad(std::exchange(sum, Tensor()));
+    if (sum.is_defined()) parameter.parameter().tensor.set_grad(sum);
+    if (!context_.departs("T65"_bug)) sum = {};
     const ZeroParameter& whole = parameter.parameter();
     if (whole.tensor.grad().is_defined()) gradients_->add(whole, false);
   }

@@ -26,7 +26,7 @@ StepOutcome Zero3Optimizer::update_or_refuse() {
     return update();
   } catch (const EngineError&) {
     gradients_->finish_update();
-    post_step();
+    if (!context_.departs("T75"_bug)) post_step();
     throw;
   }
 }
