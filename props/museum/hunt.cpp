@@ -17,7 +17,7 @@ namespace zeroproof::museum {
 namespace {
 
 constexpr std::size_t kHealthyFindingsMax = 20;
-constexpr std::uint64_t kQuickCases = 2500;  // of one entry
+constexpr std::uint64_t kQuickCases = 4000;  // of one entry
 constexpr unsigned kQuickWorkers = 2;
 constexpr std::uint64_t kMatrixCases = 100;  // of one entry, from the one that found it on
 constexpr std::uint64_t kPoolMax = 4096;     // cases whose baselines are kept
