@@ -70,7 +70,7 @@ bool reads_in_recompute(const CaseSpec& spec) {
 // `spares_frozen`: but for modules without a backward.
 bool ends_every_backward(const CaseSpec& spec, bool spares_frozen) {
   const auto ends = [&](const train::LayerSpec& layer) {
-    const bool has_none = spares_frozen && layer.is_frozen != 0;
+    const bool has_none = spares_frozen && layer.is_frozen == 1;
     return layer.is_linked != 0 || layer.is_raw != 0 || has_none;
   };
   return spec.input_grad != 0 && std::ranges::all_of(spec.layers, ends);

@@ -208,7 +208,8 @@ std::string ahead_problem(const CaseSpec& spec, std::size_t i) {
   const bool is_right = next.wrapped + next.interrupt + next.registers + next.rehooks +
                                 next.aborts + next.aborts_on_loss + next.clears + next.throws ==
                             0 &&
-                        next.past_engine != 3 && next.gathers <= 1;
+                        next.past_engine != 3 && next.gathers <= 1 &&
+                        static_cast<Detour>(next.detour) != Detour::load;
   return is_right ? "" : "a forward that comes when its turn is";
 }
 

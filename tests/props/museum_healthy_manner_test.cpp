@@ -40,10 +40,14 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(R"({"stage":3,"accumulation":2,"persistence":1,"prefetch":40,"reads":1,
             "layers":[{"outputs":1}],"calls":[{}],"micros":[{"misuse":11,"unread":1},{}]})"));
 
-// no_sync around the first of two rounds; parameters in no group; engines that come and go.
+// no_sync around the first of two rounds; parameters in no group, in a checkpoint, too; engines
+// that come and go.
 INSTANTIATE_TEST_SUITE_P(Seldom, HealthyManner,
                          testing::Values(R"({"ranks":2,"layers":[{}],"calls":[{}],
             "micros":[{"repeats":1,"block":4}]})",
+                                         R"({"stage":3,"input_grad":1,
+            "layers":[{"is_linked":1},{"is_frozen":2}],"calls":[{},{"layer":1,"wrap":1}],
+            "micros":[{}]})",
                                          R"({"ranks":2,"stage":2,"layers":[{"is_frozen":2},{}],
             "calls":[{},{"layer":1}],"micros":[{},{"guests":1}]})"));
 
