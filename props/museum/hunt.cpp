@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::size_t kHealthyFindingsMax = 20;
 constexpr std::uint64_t kQuickCases = 4000;  // of one entry
+// The same. Cases decide, however slow the machine is, unless it is very slow.
+constexpr std::int64_t kQuickTimeNs = 180'000'000'000;
 constexpr unsigned kQuickWorkers = 2;
 constexpr std::uint64_t kMatrixCases = 100;  // of one entry, from the one that found it on
 constexpr std::uint64_t kPoolMax = 4096;     // cases whose baselines are kept
@@ -282,6 +284,7 @@ std::vector<const Entry*> quick_set() {
 HuntOptions quick_options() {
   HuntOptions options;
   options.cases_max = kQuickCases;
+  options.time_max_ns = kQuickTimeNs;
   options.minimizes = false;
   options.workers = std::clamp(std::thread::hardware_concurrency(), 1U, kQuickWorkers);
   return options;
