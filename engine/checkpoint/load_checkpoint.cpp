@@ -61,7 +61,7 @@ class Loader {
                         .partition_rules = manifest_.rules,
                         .loss_scaler = manifest_.loss_scaler,
                         .counters = manifest_.counters};
-    for (const TensorRecord& record : order_) {
+    for (const StoredTensor& record : order_) {
       if (auto added = add_tensor(record, state); !added) return tl::unexpected(added.error());
     }
     auto right = check_steps(state, groups(), path_);
@@ -91,7 +91,7 @@ class Loader {
     if (!text) return tl::unexpected(text.error());
     const auto tensors = parse_part(*text, part.path);
     if (!tensors) return tl::unexpected(tensors.error());
-    for (const TensorRecord& tensor : *tensors) {
+    for (const StoredTensor& tensor : *tensors) {
       part.tensors.emplace(TensorKey{tensor.parameter, tensor.key}, tensor.file);
     }
     if (parts_.empty()) order_ = *tensors;
@@ -101,7 +101,7 @@ class Loader {
 
   Result<void> check_before_tensors() {
     SavedNames saved;
-    for (const TensorRecord& record : order_) {
+    for (const StoredTensor& record : order_) {
       (is_weight(record) ? saved.parameters : saved.optimizer_state).insert(name_of(record));
     }
     if (options_.planted == "T27"_bug && options_.targets)
@@ -126,15 +126,15 @@ class Loader {
     });
   }
 
-  static bool is_weight(const TensorRecord& record) { return record.key == kWeightKey; }
-  static std::string name_of(const TensorRecord& record) {
+  static bool is_weight(const StoredTensor& record) { return record.key == kWeightKey; }
+  static std::string name_of(const StoredTensor& record) {
     return is_weight(record) ? record.parameter : record.parameter + "/" + record.key;
   }
 
   void put_in_order_of_targets() {
-    std::map<std::string, TensorRecord> weights;
-    std::map<std::string, TensorRecord> states;
-    for (TensorRecord& record : order_) {
+    std::map<std::string, StoredTensor> weights;
+    std::map<std::string, StoredTensor> states;
+    for (StoredTensor& record : order_) {
       auto& records = is_weight(record) ? weights : states;
       const std::string name = name_of(record);
       records.emplace(name, std::move(record));
@@ -150,12 +150,12 @@ class Loader {
     }
   }
 
-  std::optional<Shape> target_of(const TensorRecord& record) const {
+  std::optional<Shape> target_of(const StoredTensor& record) const {
     if (!options_.targets) return std::nullopt;
     return (is_weight(record) ? weight_targets_ : state_targets_).at(name_of(record));
   }
 
-  Result<void> add_tensor(const TensorRecord& record, TrainingState& state) {
+  Result<void> add_tensor(const StoredTensor& record, TrainingState& state) {
     const auto found = manifest_.rules.find(record.parameter);
     // What is not cut like its parameter is the same everywhere.
     const PartitionRule rule =
@@ -179,7 +179,7 @@ class Loader {
   }
 
   // The whole tensor from the parts of all ranks that wrote one.
-  Result<FullTensor> join(const TensorRecord& record, const PartitionRule& rule) {
+  Result<FullTensor> join(const StoredTensor& record, const PartitionRule& rule) {
     const int blocks_wanted = rule.experts > 0 ? manifest_.expert_size : 1;
     const bool is_cut = rule.kind != PartitionKind::replicated;
     std::vector<FullTensor> blocks;
@@ -200,7 +200,7 @@ class Loader {
     return whole;
   }
 
-  Result<FullTensor> read_tensor(const Part& part, const TensorRecord& record) {
+  Result<FullTensor> read_tensor(const Part& part, const StoredTensor& record) {
     const auto found = part.tensors.find({record.parameter, record.key});
     if (found == part.tensors.end()) {
       return damaged(part.path, fmt::format("it lacks '{}'", name_of(record)));
@@ -215,7 +215,7 @@ class Loader {
     return tensor;
   }
 
-  tl::unexpected<Error> does_not_fit(const TensorRecord& record, const Error& error) const {
+  tl::unexpected<Error> does_not_fit(const StoredTensor& record, const Error& error) const {
     return fail(ErrorCode::usage,
                 fmt::format("{}/{}: '{}' does not fit: {}", path_,
                             parameter_folder(record.parameter), name_of(record), error.text));
@@ -234,7 +234,7 @@ class Loader {
   ParallelPlace place_;
   Manifest manifest_;
   std::vector<Part> parts_;
-  std::vector<TensorRecord> order_;
+  std::vector<StoredTensor> order_;
   std::map<std::string, Shape> weight_targets_;
   std::map<std::string, Shape> state_targets_;
 };

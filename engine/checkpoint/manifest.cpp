@@ -200,7 +200,7 @@ std::vector<ParallelPlace> places_of(int tensor_size, int expert_size) {
 
 std::string part_text(const PartManifest& part) {
   json tensors = json::array();
-  for (const TensorRecord& record : part) {
+  for (const StoredTensor& record : part) {
     json entry = to_json(record.file);
     entry["parameter"] = escaped_name(record.parameter);
     entry["key"] = escaped_name(record.key);

@@ -21,14 +21,14 @@ struct FileRecord {
 FileRecord record_of(std::string_view bytes);
 
 // One state of one parameter in a part: "fp32", "exp_avg", "step".
-struct TensorRecord {
+struct StoredTensor {
   std::string parameter;
   std::string key;
   FileRecord file;
 };
 
 // Which tensors one rank wrote, in the order of its state.
-using PartManifest = std::vector<TensorRecord>;
+using PartManifest = std::vector<StoredTensor>;
 
 // What a checkpoint consists of; written last. Paths follow from places and names
 // (file_names.h), so none is stored.

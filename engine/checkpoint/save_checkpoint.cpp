@@ -66,12 +66,12 @@ class Saver {
   Result<void> write_part() {
     PartManifest part;
     for (const FullTensor& tensor : state_.parameters) {
-      const TensorRecord record{tensor.name, std::string(kWeightKey), {}};
+      const StoredTensor record{tensor.name, std::string(kWeightKey), {}};
       if (auto written = write_tensor(tensor, record, part); !written) return written;
     }
     for (const FullTensor& tensor : state_.optimizer_state) {
       StateName name = state_name(tensor.name);
-      const TensorRecord record{std::move(name.parameter), std::move(name.key), {}};
+      const StoredTensor record{std::move(name.parameter), std::move(name.key), {}};
       if (auto written = write_tensor(tensor, record, part); !written) return written;
     }
     for (const std::string& made : folders_) {
@@ -141,7 +141,7 @@ class Saver {
   }
 
   // What every rank has alike is written by the first.
-  bool is_written_here(const TensorRecord& record) const {
+  bool is_written_here(const StoredTensor& record) const {
     const auto found = state_.partition_rules.find(record.parameter);
     const bool has_rule = found != state_.partition_rules.end();
     const bool is_part = is_shaped_as_parameter(record.key);
@@ -151,7 +151,7 @@ class Saver {
            (is_cut || options_.place.tensor.rank == 0);
   }
 
-  Result<void> write_tensor(const FullTensor& tensor, TensorRecord record, PartManifest& part) {
+  Result<void> write_tensor(const FullTensor& tensor, StoredTensor record, PartManifest& part) {
     if (!is_written_here(record)) return {};
     const std::string folder = saving_ + "/" + parameter_folder(record.parameter);
     if (folders_.insert(folder).second) {

@@ -56,6 +56,12 @@ bool any_not_finite(ZeroContext& context, const std::vector<Span>& shards) {
   return number(context, non_finite_in(context, shards)) > 0.0;
 }
 
+bool has_whole_overflow(ZeroContext& context, const std::vector<Span>& gradients) {
+  const Tensor count = non_finite_in(context, gradients);
+  over_tensor_parallel(context, count, ReduceOp::max, {});
+  return number(context, count) > 0.0;
+}
+
 bool has_overflow(ZeroContext& context, const std::vector<Span>& shards,
                   const CollectiveForm& form) {
   const Tensor count = non_finite_in(context, shards);

@@ -17,6 +17,9 @@ bool any_not_finite(ZeroContext& context, const std::vector<Span>& shards);
 bool has_overflow(ZeroContext& context, const std::vector<Span>& shards,
                   const CollectiveForm& form);
 
+// The same where this rank has the whole gradient. Not collective, but for a tensor-parallel group.
+bool has_whole_overflow(ZeroContext& context, const std::vector<Span>& gradients);
+
 // The L2 norm of the whole gradient as it is, still scaled; collective in the same way. Sums in
 // double. A norm that is not finite is -1, as upstream: it makes the clip factor 1.
 double gradient_norm(ZeroContext& context, const std::vector<Span>& shards,

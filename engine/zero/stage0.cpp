@@ -119,7 +119,7 @@ Tensor Stage0Optimizer::squares() {
 }
 
 bool Stage0Optimizer::overflows() {
-  return any_not_finite(context_, windows());
+  return has_whole_overflow(context_, windows());
 }
 
 }  // namespace zeroproof

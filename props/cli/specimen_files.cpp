@@ -72,7 +72,8 @@ Result<std::string> perfetto_of(const std::vector<std::string>& paths) {
 
 std::string title_of(const museum::ReadToken& token) {
   return fmt::format("museum {} · stage {} · {} rank{}", token.id, token.specimen.spec.stage,
-                     token.specimen.spec.ranks, token.specimen.spec.ranks == 1 ? "" : "s");
+                     token.specimen.spec.world_size(),
+                     token.specimen.spec.world_size() == 1 ? "" : "s");
 }
 
 }  // namespace

@@ -1,11 +1,31 @@
 #include "props/museum/event_judges.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <utility>
 
+#include "engine/runtime/host/group_layout.h"
+
 namespace zeroproof::museum {
+namespace {
+
+// As communicators name them; none where each would be a rank alone.
+std::set<std::string, std::less<>> tensor_groups_of(const train::CaseSpec& spec) {
+  std::set<std::string, std::less<>> names;
+  if (spec.tensor == 1) return names;
+  for (const std::vector<int>& ranks :
+       group_layout(GroupKind::tensor, spec.world_size(), {.tensor = spec.tensor}))
+    names.insert(fmt::format("g{}", fmt::join(ranks, "_")));
+  return names;
+}
+
+}  // namespace
 
 EventJudges::EventJudges(const train::CaseSpec& spec, const NameTable& names)
-    : cost_(spec, names),
+    : names_(names),
+      tensor_groups_(tensor_groups_of(spec)),
+      cost_(spec, names),
       collectives_(spec, names),
       fetch_(spec, names),
       record_(names),
@@ -15,6 +35,7 @@ EventJudges::EventJudges(const train::CaseSpec& spec, const NameTable& names)
       kept_(spec, names) {}
 
 void EventJudges::on_event(const HookEvent& event) {
+  if (tensor_groups_.contains(names_.text(event.group))) return;
   cost_.on_event(event);
   collectives_.on_event(event);
   fetch_.on_event(event);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -19,7 +20,7 @@ namespace zeroproof::museum {
 // the thread of its rank.
 class EventJudges final : public EventSink {
  public:
-  // Both must outlive it.
+  // Both must outlive it. What tensor-parallel groups do is not judged.
   EventJudges(const train::CaseSpec& spec, const NameTable& names);
 
   void on_event(const HookEvent& event) override;
@@ -29,6 +30,8 @@ class EventJudges final : public EventSink {
       const std::function<void(std::string_view number, const std::string& text)>& see) const;
 
  private:
+  const NameTable& names_;
+  std::set<std::string, std::less<>> tensor_groups_;
   CostJudge cost_;
   CollectiveJudge collectives_;
   FetchJudge fetch_;

@@ -61,7 +61,7 @@ class OverlapJudge final : public AccessObserver {
 class AccessWatch final : public train::RunWatch {
  public:
   explicit AccessWatch(const train::CaseSpec& spec)
-      : races_(spec.ranks), overlap_(spec), both_(races_.observer(0), overlap_) {}
+      : races_(spec.world_size()), overlap_(spec), both_(races_.observer(0), overlap_) {}
 
   std::vector<RankObservers> observers() override;
   void attach(std::size_t, train::EngineTarget::Options&) override {}

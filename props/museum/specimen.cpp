@@ -25,7 +25,7 @@ TrialResult replay(const Specimen& specimen, const Entry* entry) {
 }
 
 bool is_within(const Specimen& specimen, const CatalogueRow& smallest) {
-  const bool has_few_ranks = smallest.ranks == 0 || specimen.spec.ranks <= smallest.ranks;
+  const bool has_few_ranks = smallest.ranks == 0 || specimen.spec.world_size() <= smallest.ranks;
   return has_few_ranks &&
          (smallest.parameters == 0 || specimen.spec.parameters() <= smallest.parameters);
 }

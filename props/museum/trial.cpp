@@ -302,7 +302,7 @@ void Trial::add_events(const Entry* entry, Chooser& chooser, TrialResult& result
   scenario_ = train::scenario_of(spec_);
   train::RunJudge judge(scenario_, cell);
   std::deque<EventJudges> judges;
-  for (std::size_t rank = 0; rank < static_cast<std::size_t>(spec_.ranks); ++rank)
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(spec_.world_size()); ++rank)
     judge.rank(rank).listen(judges.emplace_back(spec_, judge.rank(rank).names()));
   if (!run_elsewhere(cell, result)) return;
   const train::CellRun run = train::run_ranks(

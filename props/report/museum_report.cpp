@@ -55,7 +55,7 @@ std::string sizes_text(const MuseumReport& report) {
   for (const Found& one : report.found)
     if (is_measured(one) && !is_within(one))
       text += fmt::format("  {}: {} ranks and {} parameters, catalogue {}: {}\n", one.entry->id,
-                          one.specimen.spec.ranks, one.specimen.spec.parameters(),
+                          one.specimen.spec.world_size(), one.specimen.spec.parameters(),
                           one.entry->row().configuration,
                           one.entry->larger.empty() ? "no reason is known" : one.entry->larger);
   return text;
@@ -119,7 +119,7 @@ std::vector<std::string> row_of(const Found& one) {
           fmt::format("{:.2f}", one.seconds),
           std::to_string(one.events),
           std::to_string(one.specimen.spec.parameters()),
-          std::to_string(one.specimen.spec.ranks),
+          std::to_string(one.specimen.spec.world_size()),
           std::string(one.entry->fault)};
 }
 
@@ -146,7 +146,7 @@ Json json_of(const Found& one) {
   json["executions"] = one.executions;
   json["seconds"] = one.seconds;
   if (one.property) {
-    json["ranks"] = one.specimen.spec.ranks;
+    json["ranks"] = one.specimen.spec.world_size();
     json["parameters"] = one.specimen.spec.parameters();
     json["events"] = one.events;
     json["smallest"] = smallest_of(one.entry->row());

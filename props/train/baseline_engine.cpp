@@ -38,7 +38,7 @@ FullTensor full(const std::string& name, const Tensor& tensor) {
 
 BaselineEngine::BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroConfig& config,
                                const Ops& ops, int world_size, const CaseSpec* spec)
-    : module_(std::move(module)), config_(config), ops_(ops) {
+    : module_(std::move(module)), config_(config), ops_(ops), replicas_(spec ? spec->tensor : 1) {
   set_world_size(world_size);
   const DType dtype = config.model_dtype();
   for (const nn::NamedParameter& named : module_->named_parameters()) {
@@ -242,7 +242,7 @@ double BaselineEngine::norm() const {
   double squares = 0.0;
   for (const Tensor& gradient : window_)
     for (const double value : gradient.values()) squares += value * value;
-  return std::sqrt(squares);
+  return std::sqrt(squares * replicas_);
 }
 
 void BaselineEngine::update(Trained& trained, const Tensor& gradient, double factor) {

@@ -84,6 +84,7 @@ class BaselineEngine {
   std::shared_ptr<nn::Module> module_;
   ZeroConfig config_;
   const Ops& ops_;
+  int replicas_;  // of each rank, in a tensor-parallel group, whose norms add up
   int world_size_ = 1;
   double divisor_ = 1.0;
   std::vector<Trained> trained_;

@@ -33,6 +33,7 @@ WindowValues run_window(const TrainScenario& scenario, const TrainCell& cell, Au
     }
     engines[engine].step(engine_prefix(engine), ranks.front().steps(engine), values);
   }
+  if (has_gradients_apart(scenario)) values.gradients.clear();
   return values;
 }
 
@@ -46,14 +47,15 @@ std::vector<WindowValues> run_baseline(const TrainScenario& scenario, const Trai
     ModelOptions options{
         .data = cell.data, .seed = cell.seed + engines.size(), .device = cell.device};
     options.spec = scenario.spec;
-    engines.emplace_back(make_model(kind, options), config_of(scenario, cell), ops, cell.world_size,
-                         scenario.spec);
+    engines.emplace_back(make_model(kind, options), config_of(scenario, cell), ops,
+                         cell.data_ranks(), scenario.spec);
     if (scenario.custom_loss_scale) engines.back().override_loss_scale(*scenario.custom_loss_scale);
   }
   std::vector<WindowValues> windows;
   for (std::int64_t step = 0; step < cell.steps; ++step) {
     TrainCell at = cell;
     at.world_size = ranks_of_window(scenario, cell, step);
+    at.tensor_degree = 1;  // one stands for all of a group
     for (BaselineEngine& engine : engines) engine.set_world_size(at.world_size);
     windows.push_back(run_window(scenario, at, autograd, engines, step));
   }

@@ -103,7 +103,8 @@ TrainCell cell_of(const CaseSpec& spec) {
   TrainCell cell;
   cell.scenario = "generated";
   cell.stage = spec.stage;
-  cell.world_size = spec.ranks;
+  cell.world_size = spec.world_size();
+  cell.tensor_degree = spec.tensor;
   cell.precision = static_cast<Precision>(spec.precision);
   cell.backward = spec.is_manual != 0 ? BackwardKind::tensor : BackwardKind::engine;
   cell.data = DataMode::exact;

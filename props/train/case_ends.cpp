@@ -137,8 +137,17 @@ bool overflows_surely(const CaseSpec& spec, const MicroSpec& micro) {
          layer.is_frozen + layer.is_weight_frozen == 0;
 }
 
+// From its first value the scale can be halved three times.
+bool falls_to_end(const CaseSpec& spec) {
+  constexpr std::int64_t kHalvings = 3;
+  const auto overflows = [](const MicroSpec& micro) {
+    return micro.overflow + micro.lost_overflow != 0;
+  };
+  return spec.is_dynamic != 0 && std::ranges::count_if(spec.micros, overflows) > kHalvings;
+}
+
 std::string floor_problem(const CaseSpec& spec) {
-  if (spec.has_floor == 0) return {};
+  if (spec.has_floor == 0) return falls_to_end(spec) ? "a loss scale that falls too far" : "";
   const auto is_known = [&](const MicroSpec& micro) {
     if (micro.lost_overflow + micro.clears != 0 || has_abort(micro)) return false;
     return micro.overflow == 0 || overflows_surely(spec, micro);

@@ -87,6 +87,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("shortage", spec.shortage, 0);
   field("shortage_at", spec.shortage_at, 0);
   field("guests", spec.guests, 0);
+  field("aborts_at_weight", spec.aborts_at_weight, 0);
 }
 
 // What every training has: ranks, calls of engines, their buckets, precision and prefetching.
@@ -166,6 +167,7 @@ void visit_special_fields(CaseSpec& spec, Field& field) {
   field("takes_turns", spec.takes_turns, 0);
   field("reorders", spec.reorders, 0);
   field("first_ranks", spec.first_ranks, 0);
+  field("tensor", spec.tensor, 1);
 }
 
 template <class Field>

@@ -41,11 +41,26 @@ void add_failures(CaseSpec& spec, Draws& draws) {
   }
 }
 
+// In the middle of a layer's backward, of a graph that is kept or not.
+void fail_at_weights(CaseSpec& spec, Draws& draws) {
+  if (draws.one_in(2)) {
+    spec.stage = 3;
+    spec.persistence = 0;
+  }
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(3)) continue;
+    micro.aborts = some_call(spec, draws);
+    micro.aborts_at_weight = 1;
+    micro.keeps = draws.below(4);
+    micro.is_uncleared = draws.flag(2);
+  }
+}
+
 }  // namespace
 
 Additions limit_additions() {
   static constexpr Addition kLimits[] = {
-      {2, need_all}, {2, add_interrupts}, {2, lift}, {2, add_failures}};
+      {2, need_all}, {2, add_interrupts}, {2, lift}, {2, add_failures}, {3, fail_at_weights}};
   return {kLimitStream, 3, kLimits};
 }
 

@@ -53,6 +53,19 @@ std::string use_problem(const CaseSpec& spec, const MicroSpec& micro) {
   return is_empty ? "a weight without elements" : "";
 }
 
+// Its layer's weight has to get a gradient, in the backward that is to throw and in no other.
+std::string failing_weight_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  if (!is_flag(micro.aborts_at_weight)) return "a number out of range";
+  if (micro.aborts_at_weight == 0) return {};
+  if (micro.aborts < 1 || micro.aborts > static_cast<int>(spec.calls.size()))
+    return "a hook of no weight";
+  const auto call = static_cast<std::size_t>(micro.aborts) - 1;
+  const auto layer = static_cast<std::size_t>(spec.calls[call].layer);
+  const LayerSpec& failing = spec.layers[layer];
+  const bool is_trained = failing.is_frozen + failing.is_weight_frozen == 0 && failing.outputs > 0;
+  return is_trained && spec.is_tiled == 0 ? "" : "a hook of a weight without a gradient";
+}
+
 }  // namespace
 
 // Every loss has to reach something that is trained.
@@ -75,6 +88,8 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
       micro.skips > calls - spec.heads)
     return "a head that is skipped";
   if (micro.aborts == calls && spec.is_tiled != 0) return "a tile that throws inside forward";
+  if (const std::string problem = failing_weight_problem(spec, micro); !problem.empty())
+    return problem;
   const auto block = static_cast<Block>(micro.block);
   if (micro.block < 0 || micro.block > 4 || micro.idle_forward < 0 || micro.idle_forward > 4)
     return "a number out of range";

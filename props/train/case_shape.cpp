@@ -56,7 +56,7 @@ std::string shape_problem(const CaseSpec& spec) {
       return "a layer out of range";
   for (const MicroSpec& micro : spec.micros)
     if (micro.aborts > calls || micro.skips > calls || micro.overflow > calls ||
-        micro.overflow_rank >= spec.ranks)
+        micro.overflow_rank >= spec.world_size())
       return "a micro-batch that names no call";
   const auto layers = static_cast<int>(spec.layers.size());
   for (const MicroSpec& micro : spec.micros)

@@ -47,11 +47,17 @@ class Simpler {
   }
 
   void lower_ranks() {
+    if (spec_.tensor > 1)
+      add([&](CaseSpec& spec) {
+        spec.tensor = 1;
+        for (MicroSpec& micro : spec.micros)
+          if (micro.overflow_rank >= spec.ranks) micro.overflow_rank = 0;
+      });
     for (int ranks = 1; ranks < spec_.ranks; ++ranks)
       add([&](CaseSpec& spec) {
         spec.ranks = ranks;
         for (MicroSpec& micro : spec.micros)
-          if (micro.overflow_rank >= ranks) micro.overflow_rank = 0;
+          if (micro.overflow_rank >= spec.world_size()) micro.overflow_rank = 0;
       });
   }
 

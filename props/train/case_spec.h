@@ -232,8 +232,9 @@ struct MicroSpec {
   int detour_at = 0;  // 0: before, in a context that gathers all weights; 1: first in its block;
                       // k: in each of its forwards, behind call k - 2
   int shortage = 0;   // Shortage, on every rank: the user catches it, and does it again
-  int shortage_at = 0;  // k: the k-th allocation of that call fails, where it makes so many
-  int guests = 0;       // 1: before: one more engine is made, of a model of its own, and goes
+  int shortage_at = 0;       // k: the k-th allocation of that call fails, where it makes so many
+  int guests = 0;            // 1: before: one more engine is made, of a model of its own, and goes
+  int aborts_at_weight = 0;  // 1: what `aborts` says throws is a hook of that layer's weight
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -323,6 +324,8 @@ struct CaseSpec {
   int reorders = 0;     // k: behind all windows rank k - 1 runs two modules in another order, which
                         // is refused and the end
   int first_ranks = 0;  // k: so many ranks train the first window and save; `ranks` load that
+  int tensor = 1;       // so many times `ranks`: each in a tensor-parallel group of so many, all of
+                        // which train the same
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;
@@ -337,6 +340,7 @@ struct CaseSpec {
   int uses() const;
   int forwards() const;
   int parameters() const;  // tensors, of all engines
+  int world_size() const { return ranks * tensor; }
   friend bool operator==(const CaseSpec&, const CaseSpec&) = default;
 };
 

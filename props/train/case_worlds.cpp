@@ -21,14 +21,57 @@ void change_ranks(CaseSpec& spec, Draws& draws) {
   spec.micros.insert(spec.micros.end(), first.begin(), first.end());
 }
 
+// Replicas of what each rank of a data group trains, of which one alone may overflow.
+void add_replicas(CaseSpec& spec, Draws& draws) {
+  spec.tensor = 2;
+  spec.ranks = draws.between(1, 2);
+  spec.first_ranks = spec.reorders = spec.watches = 0;
+  spec.clip = draws.below(3);
+  for (LayerSpec& layer : spec.layers) layer.is_watched = 0;
+  for (MicroSpec& micro : spec.micros)
+    micro.restores = micro.detour = micro.detour_at = micro.shortage = micro.shortage_at =
+        micro.lost_overflow = micro.overflow = micro.overflow_rank = micro.skips_on =
+            micro.unread_on = micro.drops_on = 0;
+  if (draws.one_in(2)) return;
+  spec.precision = static_cast<int>(draws.one_in(3) ? Precision::bf16 : Precision::fp16);
+  MicroSpec& micro =
+      spec.micros[static_cast<std::size_t>(draws.below(static_cast<int>(spec.micros.size())))];
+  micro.overflow = some_call(spec, draws);
+  micro.overflow_rank = draws.below(spec.world_size());
+  for (MicroSpec& other : spec.micros) other.asks = 0;
+}
+
+// What a rank does alone, or what files say, replicas would do, too.
+std::string replica_problem(const CaseSpec& spec) {
+  if (spec.tensor == 1) return {};
+  if (spec.tensor != 2 || spec.world_size() > kRanksMost)
+    return "a number of replicas out of range";
+  const bool overflows =
+      std::ranges::any_of(spec.micros, [](const MicroSpec& micro) { return micro.overflow != 0; });
+  const auto is_alone = [&](const MicroSpec& micro) {
+    const auto detour = static_cast<Detour>(micro.detour);
+    const auto interrupt = static_cast<Interrupt>(micro.interrupt);
+    return micro.restores + micro.shortage + micro.skips_on + micro.unread_on + micro.drops_on !=
+               0 ||
+           detour == Detour::save || detour == Detour::load || interrupt == Interrupt::save ||
+           (overflows && micro.asks != 0);
+  };
+  const auto is_watched = [](const LayerSpec& layer) { return layer.is_watched != 0; };
+  const bool is_right = spec.first_ranks + spec.reorders + spec.watches == 0 &&
+                        std::ranges::none_of(spec.layers, is_watched) &&
+                        std::ranges::none_of(spec.micros, is_alone);
+  return is_right ? "" : "what not all replicas do";
+}
+
 }  // namespace
 
 Additions world_additions() {
-  static constexpr Addition kWorlds[] = {{1, change_ranks}};
-  return {kWorldStream, 16, kWorlds};
+  static constexpr Addition kWorlds[] = {{2, change_ranks}, {2, add_replicas}};
+  return {kWorldStream, 8, kWorlds};
 }
 
 std::string world_problem(const CaseSpec& spec) {
+  if (const std::string problem = replica_problem(spec); !problem.empty()) return problem;
   if (spec.first_ranks == 0) return {};
   if (spec.first_ranks < 0 || spec.first_ranks > kRanksMost || spec.first_ranks == spec.ranks)
     return "a number of ranks out of range";
@@ -56,7 +99,14 @@ std::int64_t windows_elsewhere(const TrainScenario& scenario) {
 }
 
 int ranks_of_window(const TrainScenario& scenario, const TrainCell& cell, std::int64_t step) {
-  return step < windows_elsewhere(scenario) ? scenario.spec->first_ranks : cell.world_size;
+  return step < windows_elsewhere(scenario) ? scenario.spec->first_ranks : cell.data_ranks();
+}
+
+bool has_gradients_apart(const TrainScenario& scenario) {
+  const CaseSpec* const spec = scenario.spec;
+  return spec && spec->tensor > 1 && std::ranges::any_of(spec->micros, [](const MicroSpec& micro) {
+           return micro.overflow != 0;
+         });
 }
 
 CellRun run_first_world(const TrainScenario& scenario, const TrainCell& cell) {

@@ -5,6 +5,7 @@
 
 #include "model/check.h"
 #include "props/train/case_spec.h"
+#include "props/train/case_worlds.h"
 #include "props/train/plant.h"
 
 namespace zeroproof::train {
@@ -231,7 +232,7 @@ void EngineTarget::collect(const std::function<void()>& look) {
 
 // What step() itself reduces cannot be seen before it.
 void EngineTarget::collect_gradients(std::size_t engine) {
-  if (reduces_in_step(config_)) return;
+  if (reduces_in_step(config_) || has_gradients_apart(scenario_)) return;
   append(values_.gradients, engine_prefix(engine), engines_[engine]->full_gradients());
 }
 

@@ -45,7 +45,8 @@ class EngineTarget final : public TrainTarget {
                const Options& options);
 
   Autograd& autograd() override { return autograd_; }
-  int rank() const override { return runtime_.rank(); }
+  int rank() const override { return runtime_.group(GroupKind::data).rank(); }
+  int tensor_rank() const override { return runtime_.group(GroupKind::tensor).rank(); }
   nn::Module& module(std::size_t engine) override { return *modules_[engine]; }
 
   TensorList forward(std::size_t engine, const TensorList& inputs) override;

@@ -52,6 +52,7 @@ class FaultTarget final : public TrainTarget {
 
   Autograd& autograd() override { return inner_.autograd(); }
   int rank() const override { return inner_.rank(); }
+  int tensor_rank() const override { return inner_.tensor_rank(); }
   nn::Module& module(std::size_t engine) override { return inner_.module(engine); }
 
   TensorList forward(std::size_t engine, const TensorList& inputs) override;

@@ -66,6 +66,17 @@ void GeneratedModel::add_layers(nn::InitStream& init) {
   }
 }
 
+void GeneratedModel::arm(const Next& next) {
+  next_ = next;
+  failing_hook_.remove();
+  if (next.aborts == 0 || !next.fails_at_weight) return;
+  const CallSpec& call = spec_.calls.at(static_cast<std::size_t>(next.aborts) - 1);
+  failing_hook_ =
+      weight_of(static_cast<std::size_t>(call.layer)).register_hook([](const Tensor&) -> Tensor {
+        throw Injected("injected in a hook of a weight");
+      });
+}
+
 nn::Module::OutputContainer GeneratedModel::output_container() const {
   if (spec_.container == 0) return OutputContainer::tensors;
   return spec_.container == 1 ? OutputContainer::dict : OutputContainer::dataclass;
@@ -81,7 +92,7 @@ std::vector<GeneratedModel::Call> GeneratedModel::calls_of_next() const {
     if (next_.skips == number) continue;
     calls.push_back({.number = i,
                      .factor = std::ldexp(1.0, use),
-                     .is_raising = next_.aborts == number,
+                     .is_raising = next_.aborts == number && !next_.fails_at_weight,
                      .is_interrupted = next_.interrupts == number,
                      .has_detour = next_.detours == number,
                      .overflows = next_.overflow == number,
@@ -234,8 +245,8 @@ Tensor GeneratedModel::bypass_of_weight(Autograd& ag, const TensorList& inputs) 
   return mean(ag, add(ag, given.at(0), mul(ag, c, total)));
 }
 
-Tensor GeneratedModel::bypassed_weight() const {
-  for (const nn::NamedParameter& parameter : layers_.front()->named_parameters())
+Tensor GeneratedModel::weight_of(std::size_t layer) const {
+  for (const nn::NamedParameter& parameter : layers_.at(layer)->named_parameters())
     if (parameter.name.ends_with("weight")) return parameter.tensor;
   ZP_CHECK(false, "every layer has a weight");
 }

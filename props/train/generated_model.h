@@ -26,13 +26,14 @@ class GeneratedModel final : public nn::Module {
 
   // What the next forward does otherwise than the others.
   struct Next {
-    int skips = 0;             // k: call k - 1 does not run
-    int aborts = 0;            // k: the backward throws Injected behind call k - 1
-    int overflow = 0;          // k: what the layer of call k - 1 gets
-    bool is_infinite = false;  // is infinite on this rank
-    int expert = 0;            // which of two runs
-    int throws = 0;            // k: layer k - 1 throws Injected inside its forward
-    int interrupts = 0;        // k: the backward calls `on_interrupt` behind call k - 1
+    int skips = 0;                 // k: call k - 1 does not run
+    int aborts = 0;                // k: the backward throws Injected behind call k - 1
+    bool fails_at_weight = false;  // where the weight of its layer gets its gradient
+    int overflow = 0;              // k: what the layer of call k - 1 gets
+    bool is_infinite = false;      // is infinite on this rank
+    int expert = 0;                // which of two runs
+    int throws = 0;                // k: layer k - 1 throws Injected inside its forward
+    int interrupts = 0;            // k: the backward calls `on_interrupt` behind call k - 1
     std::function<void()> on_interrupt = {};
     int detours = 0;  // k: the forward, not one again, calls `on_detour` behind call k - 1
     std::function<void()> on_detour = {};
@@ -40,14 +41,14 @@ class GeneratedModel final : public nn::Module {
     bool is_unread = false;                // no weight past its layer
     std::vector<std::size_t> asides = {};  // these modules without parameters, and nothing else
   };
-  void arm(const Next& next) { next_ = next; }
+  void arm(const Next& next);
   // Where there are some, their module's name.
   static constexpr const char* kExperts = CaseSpec::kExperts;
   // Layer 0 by itself, past every hook of the root: adds to a loss of its own.
   Tensor bypass(Autograd& ag, const TensorList& inputs) const;
   // The same without a bias and past every hook of layer 0, too: its weight has to be whole.
   Tensor bypass_of_weight(Autograd& ag, const TensorList& inputs) const;
-  Tensor bypassed_weight() const;
+  Tensor bypassed_weight() const { return weight_of(0); }
   // The gradients that the user saw since this was asked last, one behind the other; in what order
   // they came is nobody's promise.
   std::vector<double> take_seen();
@@ -69,6 +70,7 @@ class GeneratedModel final : public nn::Module {
   };
 
   void add_layers(nn::InitStream& init);
+  Tensor weight_of(std::size_t layer) const;
   TensorList run_asides(Autograd& ag, const TensorList& inputs) const;
   TensorList run_expert(Autograd& ag, const TensorList& inputs) const;
   TensorList with_read(Autograd& ag, const TensorList& inputs) const;
@@ -92,6 +94,7 @@ class GeneratedModel final : public nn::Module {
   ModelOptions options_;
   bool is_truth_;
   Next next_;
+  HookHandle failing_hook_;       // of a weight, until the next forward
   mutable Tensor closed_factor_;  // for the layer that is called next, where it is a closed one
   mutable SeenGradients seen_;
   std::vector<std::shared_ptr<nn::Module>> layers_;

@@ -151,12 +151,14 @@ void MicroBatches::outdate_one() {
 void MicroBatches::abort_one(const MicroSpec& micro, std::size_t at) {
   MicroSpec failing = micro;
   failing.outstanding = failing.rescales = 0;
-  forwards_.set_failure({.aborts = micro.aborts});
+  forwards_.set_failure({.aborts = micro.aborts, .is_at_weight = micro.aborts_at_weight != 0});
   backwards_.set_failure({.is_on_loss = micro.aborts_on_loss != 0,
                           .is_managed = micro.aborts_managed != 0 && micro.aborts != 0});
   try {
     training_.once(failing);
   } catch (const Injected&) {
+    // What would need kept weights cannot run any more.
+    if (micro.keeps == 1 || micro.keeps == 2) record_whole(window_, whole_elements(pass_));
   }
   forwards_.set_failure({});
   backwards_.set_failure({});

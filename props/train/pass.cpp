@@ -14,7 +14,7 @@ constexpr double kVocabulary = 7.0;
 
 // Where a mean over three ranks has to be exact.
 double exact_multiple(const TrainCell& cell) {
-  return cell.world_size == 3 && cell.stage == 3 ? 3.0 : 1.0;
+  return cell.data_ranks() == 3 && cell.stage == 3 ? 3.0 : 1.0;
 }
 
 std::vector<double> random_values(std::uint64_t seed, std::int64_t count) {
@@ -27,7 +27,7 @@ std::vector<double> random_values(std::uint64_t seed, std::int64_t count) {
 }  // namespace
 
 baseline::ExactData exact_data_of(const TrainScenario& scenario, const TrainCell& cell) {
-  const std::int64_t contributions = scenario.forwards * cell.world_size * scenario.uses;
+  const std::int64_t contributions = scenario.forwards * cell.data_ranks() * scenario.uses;
   const bool is_wide = scenario.spec && scenario.spec->is_wide != 0;
   return {is_wide ? DType::float32 : wire_dtype(cell.precision), contributions};
 }
@@ -57,7 +57,7 @@ TensorList Pass::inputs_of(std::int64_t forward) {
     inputs.push_back(Tensor::of(random_values(seed, kRows * width), {kRows, width}, dtype));
   }
   if (cell_.data == DataMode::exact) {
-    const std::int64_t contribution = forward * cell_.world_size + target_.rank();
+    const std::int64_t contribution = forward * cell_.data_ranks() + target_.rank();
     const double value = exact_data_of(scenario_, cell_).value(contribution * scenario_.uses);
     inputs.push_back(Tensor::full({}, value * exact_multiple(cell_), dtype));
   }

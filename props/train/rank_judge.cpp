@@ -21,6 +21,8 @@ RankJudge::RankJudge(const TrainScenario& scenario, const TrainCell& cell, std::
       models_(journal_, cell.stage == 0) {
   for (const GroupRecord& group : world_groups(cell.world_size))
     level_.declare_group(group.name, *group.ranks);
+  for (const GroupRecord& group : groups_within(cell, rank))
+    level_.declare_group(group.name, *group.ranks);
   for (const ParamRecord& param : declared_params(scenario, cell)) level_.declare_param(param.name);
 }
 

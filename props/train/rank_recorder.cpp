@@ -1,15 +1,39 @@
 #include "props/train/rank_recorder.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/runtime/host/group_layout.h"
+
 namespace zeroproof::train {
 
+namespace {
+
+GroupRecord named(const std::vector<std::int32_t>& ranks) {
+  return {.name = fmt::format("g{}", fmt::join(ranks, "_")), .ranks = ranks};
+}
+
+}  // namespace
+
 std::vector<GroupRecord> world_groups(std::int32_t world) {
-  GroupRecord all{.name = "world", .ranks = std::vector<std::int32_t>()};
-  std::string name = "g";
-  for (std::int32_t rank = 0; rank < world; ++rank) {
-    all.ranks->push_back(rank);
-    name += (rank == 0 ? "" : "_") + std::to_string(rank);
-  }
-  return {all, {.name = name, .ranks = all.ranks}};
+  std::vector<std::int32_t> all;
+  for (std::int32_t rank = 0; rank < world; ++rank) all.push_back(rank);
+  return {{.name = "world", .ranks = all}, named(all)};
+}
+
+std::vector<GroupRecord> groups_within(const TrainCell& cell, std::int32_t rank) {
+  std::vector<GroupRecord> groups;
+  if (cell.tensor_degree == 1) return groups;
+  for (const GroupKind kind : {GroupKind::data, GroupKind::tensor})
+    for (const std::vector<int>& ranks :
+         group_layout(kind, cell.world_size, {.tensor = cell.tensor_degree}))
+      if (std::ranges::find(ranks, rank) != ranks.end() &&
+          std::cmp_less(ranks.size(), cell.world_size))
+        groups.push_back(named(ranks));
+  return groups;
 }
 
 std::vector<ParamRecord> declared_params(const TrainScenario& scenario, const TrainCell& cell) {

@@ -14,6 +14,8 @@ namespace zeroproof::train {
 
 // The groups of a world: all ranks, by that name and by their numbers.
 std::vector<GroupRecord> world_groups(std::int32_t world);
+// This rank's parts of a world with tensor-parallel groups, by their numbers; else none.
+std::vector<GroupRecord> groups_within(const TrainCell& cell, std::int32_t rank);
 
 // The parameters of all engines of a cell.
 std::vector<ParamRecord> declared_params(const TrainScenario& scenario, const TrainCell& cell);
@@ -34,6 +36,7 @@ class RankRecorder final : private EventSink {
 
   // Before any event. Errors come from finish().
   void declare(const ParamRecord& param) { keep(writer_.add(param)); }
+  void declare(const GroupRecord& group) { keep(writer_.add(group)); }
 
  private:
   void on_event(const HookEvent& event) override;

@@ -46,6 +46,7 @@ Result<std::unique_ptr<RankTraces>> RankTraces::create(const std::string& path,
     auto recorder = RankRecorder::create(rank_path(path, rank, cell.world_size),
                                          header_of(scenario, cell, rank), cell.stage == 0);
     if (!recorder) return tl::unexpected(recorder.error());
+    for (const GroupRecord& group : groups_within(cell, rank)) (*recorder)->declare(group);
     for (const ParamRecord& param : declared_params(scenario, cell)) (*recorder)->declare(param);
     traces->ranks_[static_cast<std::size_t>(rank)] = std::move(*recorder);
   }

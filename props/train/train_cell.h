@@ -43,6 +43,7 @@ struct TrainCell {
   std::string scenario = "plain";
   int stage = 2;
   int world_size = 2;
+  int tensor_degree = 1;  // ranks of each tensor-parallel group; they train the same
   Precision precision = Precision::float32;
   BackwardKind backward = BackwardKind::engine;
   DataMode data = DataMode::exact;
@@ -64,6 +65,8 @@ struct TrainCell {
   std::int64_t timeout_ms = 60'000;    // of a rank that waits for others
   // In place of the built-in one; stage, precision and what the scenario needs are set on top.
   std::optional<ZeroConfig> config = std::nullopt;
+
+  int data_ranks() const { return world_size / tensor_degree; }
 };
 
 // The flags of `zeroproof train` that lead to this cell.

@@ -19,7 +19,9 @@ class TrainTarget {
   virtual ~TrainTarget() = default;
 
   virtual Autograd& autograd() = 0;
-  virtual int rank() const = 0;
+  virtual int rank() const = 0;  // of those that train different data
+  // Within its tensor-parallel group; -1: it stands for all of that.
+  virtual int tensor_rank() const { return -1; }
   virtual nn::Module& module(std::size_t engine) = 0;
 
   virtual TensorList forward(std::size_t engine, const TensorList& inputs) = 0;

@@ -56,6 +56,12 @@ bool leaves_unread(const MicroSpec& micro, Pass& pass) {
   return micro.unread != 0 && (micro.unread_on == 0 || micro.unread_on == rank);
 }
 
+bool is_rank_of_world(const CaseSpec& spec, Pass& pass, int rank) {
+  const int tensor_rank = pass.target().tensor_rank();
+  return rank / spec.tensor == pass.target().rank() &&
+         (tensor_rank < 0 || rank % spec.tensor == tensor_rank);
+}
+
 void record_masters(Pass& pass) {
   for (const FullTensor& master : pass.target().masters(0))
     pass.target().record("master " + master.name,

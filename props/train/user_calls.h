@@ -17,6 +17,9 @@ bool skips_here(const MicroSpec& micro, Pass& pass);
 // Whether this rank does not read what others read past their layers.
 bool leaves_unread(const MicroSpec& micro, Pass& pass);
 
+// Whether this is that rank of the world, or stands for a group that has it.
+bool is_rank_of_world(const CaseSpec& spec, Pass& pass, int rank);
+
 // Reads masters, which are recorded, and optimizer states of the first engine.
 void record_masters(Pass& pass);
 

@@ -55,11 +55,12 @@ Tensor WindowForwards::run_second(const MicroSpec& micro) {
 }
 
 void WindowForwards::arm(const MicroSpec& micro) {
-  const bool overflows = micro.overflow_rank == pass_.target().rank();
+  const bool overflows = is_rank_of_world(spec_, pass_, micro.overflow_rank);
   for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec_.engines); ++engine)
     model_of(pass_, engine)
         .arm({.skips = skips_here(micro, pass_) ? micro.skips : 0,
               .aborts = failure_.aborts,
+              .fails_at_weight = failure_.is_at_weight,
               .overflow = engine == 0 ? overflow_of(micro) : 0,
               .is_infinite = overflows,
               .expert = inputs_.next_expert(),

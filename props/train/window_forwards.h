@@ -28,8 +28,9 @@ class WindowForwards {
 
   // From now on, in a forward or a backward.
   struct Failure {
-    int aborts = 0;  // k: its backward throws Injected behind call k - 1
-    int throws = 0;  // k: layer k - 1 throws it inside its forward
+    int aborts = 0;             // k: its backward throws Injected behind call k - 1
+    int throws = 0;             // k: layer k - 1 throws it inside its forward
+    bool is_at_weight = false;  // what throws in a backward is a hook of that layer's weight
   };
   void set_failure(const Failure& failure) { failure_ = failure; }
   // Whether hooks of the user call engines.

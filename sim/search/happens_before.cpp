@@ -26,13 +26,14 @@ void HappensBefore::join(std::uint32_t* into, std::size_t index) const {
 }
 
 void HappensBefore::join_awaited(std::uint32_t* into, const TraceEvent& event) const {
-  for (const Access& mine : *event.footprint) {
+  for (const ObjectAccess& mine : *event.footprint) {
     std::uint32_t left = mine.touch == Touch::await ? mine.level : 0;
     for (std::size_t i = 0; left != 0 && i < events_.size(); ++i) {
       const Footprint& other = *events_[i].footprint;
-      const bool is_adding = std::any_of(other.begin(), other.end(), [&](const Access& access) {
-        return access.object == mine.object && access.touch == Touch::add;
-      });
+      const bool is_adding =
+          std::any_of(other.begin(), other.end(), [&](const ObjectAccess& access) {
+            return access.object == mine.object && access.touch == Touch::add;
+          });
       if (is_adding && --left == 0) join(into, i);
     }
   }

@@ -57,13 +57,13 @@ std::string_view expected_of(F field) {
 // last, so a field of the wrong type is judged at the end.
 class EventLine {
  public:
-  EventLine(std::span<const JsonValue> values, NameTable& names, HookEvent& event)
+  EventLine(std::span<const JsonLineValue> values, NameTable& names, HookEvent& event)
       : values_(values), names_(names), event_(event) {}
 
   ParseResult read() {
     for (std::size_t i = 1; i < values_.size(); i = values_[i].end) {
       const F field = event_field_of(values_[i].key);
-      if (field == F::none || values_[i].kind == JsonKind::null) continue;
+      if (field == F::none || values_[i].kind == JsonLineKind::null) continue;
       at_[static_cast<std::size_t>(field)] = static_cast<std::uint32_t>(i);
       seen_ |= bit(field);
       if (!take(field, i)) wrong_ |= bit(field);
@@ -75,35 +75,35 @@ class EventLine {
 
  private:
   bool take(F field, std::size_t index);
-  bool take_number(F field, const JsonValue& value);
-  bool take_flag(F field, const JsonValue& value);
+  bool take_number(F field, const JsonLineValue& value);
+  bool take_flag(F field, const JsonLineValue& value);
   bool take_params(std::size_t index);
   bool take_argument(std::size_t index);
-  bool take_exception(const JsonValue& value);
+  bool take_exception(const JsonLineValue& value);
   ParseResult check(const EventShape& shape) const;
   ParseResult finish(const EventShape& shape);
 
-  static bool set(std::int64_t& out, const JsonValue& value, std::int64_t low) {
+  static bool set(std::int64_t& out, const JsonLineValue& value, std::int64_t low) {
     out = value.integer;
     return value.integer >= low;
   }
-  static bool set(std::uint64_t& out, const JsonValue& value, std::int64_t low) {
+  static bool set(std::uint64_t& out, const JsonLineValue& value, std::int64_t low) {
     out = static_cast<std::uint64_t>(value.integer);
     return value.integer >= low;
   }
-  static bool set(std::int32_t& out, const JsonValue& value, std::int64_t low) {
+  static bool set(std::int32_t& out, const JsonLineValue& value, std::int64_t low) {
     out = static_cast<std::int32_t>(value.integer);
     return value.integer >= low && value.integer == out;
   }
 
   bool has(F field) const { return (seen_ & bit(field)) != 0; }
   std::size_t index_of(F field) const { return at_[static_cast<std::size_t>(field)]; }
-  const JsonValue& value_of(F field) const { return values_[index_of(field)]; }
+  const JsonLineValue& value_of(F field) const { return values_[index_of(field)]; }
   NameId name_of(F field) const {
     return has(field) ? names_.intern(value_of(field).text) : NameId::none();
   }
 
-  std::span<const JsonValue> values_;
+  std::span<const JsonLineValue> values_;
   NameTable& names_;
   HookEvent& event_;
   std::array<std::uint32_t, 64> at_;  // where a field is, set for the fields in seen_
@@ -112,17 +112,17 @@ class EventLine {
 };
 
 bool EventLine::take(F field, std::size_t index) {
-  const JsonValue& value = values_[index];
+  const JsonLineValue& value = values_[index];
   switch (value.kind) {
-    case JsonKind::integer:
+    case JsonLineKind::integer:
       return take_number(field, value);
-    case JsonKind::boolean:
+    case JsonLineKind::boolean:
       return take_flag(field, value);
-    case JsonKind::string:
+    case JsonLineKind::string:
       if (field == F::k) event_.kind = find_event_kind(value.text);
       if (field == F::exc) return take_exception(value);
       return ((kWords | bit(F::ret)) & bit(field)) != 0;
-    case JsonKind::array:
+    case JsonLineKind::array:
       if (field == F::params) return take_params(index);
       if (field == F::args) return take_argument(index);
       if (field == F::ft) {
@@ -130,14 +130,14 @@ bool EventLine::take(F field, std::size_t index) {
         for (std::size_t i = index + 1; i < value.end; i = values_[i].end) ++event_.transforms;
       }
       return field == F::ft || field == F::state || field == F::ret;
-    case JsonKind::object:
+    case JsonLineKind::object:
       return field == F::state || field == F::ret;
     default:
       return field == F::ret;
   }
 }
 
-bool EventLine::take_number(F field, const JsonValue& value) {
+bool EventLine::take_number(F field, const JsonLineValue& value) {
   switch (field) {
     case F::lc:
       return set(event_.lc, value, 1);
@@ -184,7 +184,7 @@ bool EventLine::take_number(F field, const JsonValue& value) {
   }
 }
 
-bool EventLine::take_flag(F field, const JsonValue& value) {
+bool EventLine::take_flag(F field, const JsonLineValue& value) {
   switch (field) {
     case F::forward:
       event_.is_forward = value.boolean;
@@ -220,7 +220,7 @@ bool EventLine::take_flag(F field, const JsonValue& value) {
 
 bool EventLine::take_params(std::size_t index) {
   for (std::size_t i = index + 1; i < values_[index].end; i = values_[i].end) {
-    if (values_[i].kind != JsonKind::string) return false;
+    if (values_[i].kind != JsonLineKind::string) return false;
     event_.params.push_back(names_.intern(values_[i].text));
   }
   return true;
@@ -228,15 +228,15 @@ bool EventLine::take_params(std::size_t index) {
 
 bool EventLine::take_argument(std::size_t index) {
   const bool has_first = values_[index].end > index + 1;
-  if (has_first && values_[index + 1].kind == JsonKind::integer) {
+  if (has_first && values_[index + 1].kind == JsonLineKind::integer) {
     event_.argument = values_[index + 1].integer;
   }
   return true;
 }
 
 // An exception of unknown type is written `true`.
-bool EventLine::take_exception(const JsonValue& value) {
-  if (value.kind == JsonKind::string && !value.text.empty()) {
+bool EventLine::take_exception(const JsonLineValue& value) {
+  if (value.kind == JsonLineKind::string && !value.text.empty()) {
     event_.exception = names_.intern(value.text);
   } else if (value.boolean) {
     event_.exception = names_.intern(kUnnamedException);
@@ -274,7 +274,7 @@ ParseResult EventLine::finish(const EventShape& shape) {
 
 }  // namespace
 
-ParseResult EventParser::parse(std::span<const JsonValue> line, HookEvent& event) {
+ParseResult EventParser::parse(std::span<const JsonLineValue> line, HookEvent& event) {
   std::vector<NameId> params = std::move(event.params);
   params.clear();
   event = {};

@@ -20,7 +20,7 @@ class EventParser {
   explicit EventParser(NameTable& names) : names_(names) {}
 
   // Overwrites `event`, keeping the memory it owns. After an error its content is arbitrary.
-  ParseResult parse(std::span<const JsonValue> line, HookEvent& event);
+  ParseResult parse(std::span<const JsonLineValue> line, HookEvent& event);
 
  private:
   NameTable& names_;

@@ -33,26 +33,26 @@ ParseResult FieldReader::result() const {
 
 bool FieldReader::assign(std::size_t at, std::string& out) const {
   out = values_[at].text;
-  return values_[at].kind == JsonKind::string;
+  return values_[at].kind == JsonLineKind::string;
 }
 
 bool FieldReader::assign(std::size_t at, bool& out) const {
   out = values_[at].boolean;
-  return values_[at].kind == JsonKind::boolean;
+  return values_[at].kind == JsonLineKind::boolean;
 }
 
 // Section 8 of the format: what JSON has no number for is a string; a bool tensor is 0 and 1.
 bool FieldReader::assign(std::size_t at, double& out) const {
-  const JsonValue& value = values_[at];
+  const JsonLineValue& value = values_[at];
   switch (value.kind) {
-    case JsonKind::integer:
-    case JsonKind::number:
+    case JsonLineKind::integer:
+    case JsonLineKind::number:
       out = value.number;
       return std::isfinite(out);
-    case JsonKind::boolean:
+    case JsonLineKind::boolean:
       out = value.boolean ? 1.0 : 0.0;
       return true;
-    case JsonKind::string:
+    case JsonLineKind::string:
       if (value.text == "nan") out = std::numeric_limits<double>::quiet_NaN();
       if (value.text == "inf") out = std::numeric_limits<double>::infinity();
       if (value.text == "-inf") out = -std::numeric_limits<double>::infinity();

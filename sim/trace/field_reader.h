@@ -18,14 +18,14 @@ namespace zeroproof {
 class FieldReader {
  public:
   // `what` starts every message: "header", "graph node". `values` must outlive the reader.
-  FieldReader(std::string_view what, std::span<const JsonValue> values, std::size_t object)
+  FieldReader(std::string_view what, std::span<const JsonLineValue> values, std::size_t object)
       : what_(what), values_(values), object_(object) {}
 
   // A required member; absent and null are errors.
   template <class T>
   FieldReader& need(std::string_view key, T& out) {
     const std::size_t at = find(key);
-    if (at == 0 || values_[at].kind == JsonKind::null) {
+    if (at == 0 || values_[at].kind == JsonLineKind::null) {
       lacks(key);
     } else if (!assign(at, out)) {
       wrong(key, at);
@@ -37,7 +37,7 @@ class FieldReader {
   template <class T>
   FieldReader& want(std::string_view key, T& out) {
     const std::size_t at = find(key);
-    if (at != 0 && values_[at].kind != JsonKind::null && !assign(at, out)) wrong(key, at);
+    if (at != 0 && values_[at].kind != JsonLineKind::null && !assign(at, out)) wrong(key, at);
     return *this;
   }
 
@@ -56,7 +56,7 @@ class FieldReader {
   template <std::integral Int>
   bool assign(std::size_t at, Int& out) const {
     const std::int64_t value = values_[at].integer;
-    if (values_[at].kind != JsonKind::integer || !std::in_range<Int>(value)) return false;
+    if (values_[at].kind != JsonLineKind::integer || !std::in_range<Int>(value)) return false;
     out = static_cast<Int>(value);
     return true;
   }
@@ -68,7 +68,7 @@ class FieldReader {
 
   template <class T>
   bool assign(std::size_t at, std::vector<T>& out) const {
-    if (values_[at].kind != JsonKind::array) return false;
+    if (values_[at].kind != JsonLineKind::array) return false;
     out.clear();
     for (std::size_t i = at + 1; i < values_[at].end; i = values_[i].end) {
       if (!assign(i, out.emplace_back())) return false;
@@ -77,7 +77,7 @@ class FieldReader {
   }
 
   std::string_view what_;
-  std::span<const JsonValue> values_;
+  std::span<const JsonLineValue> values_;
   std::size_t object_;
   std::optional<std::string> error_;
 };

@@ -7,25 +7,26 @@
 namespace zeroproof {
 namespace {
 
-using Values = std::span<const JsonValue>;
+using Values = std::span<const JsonLineValue>;
 using Edges = std::vector<std::optional<GraphEdge>>;
 
 // null, or [null, slot]: an invalid edge.
 bool parse_edge(Values values, std::size_t at, std::optional<GraphEdge>& out) {
-  if (values[at].kind == JsonKind::null) return true;
-  if (values[at].kind != JsonKind::array || values[at].end != at + 3) return false;
-  const JsonValue& node = values[at + 1];
-  const JsonValue& slot = values[at + 2];
-  if (slot.kind != JsonKind::integer || !std::in_range<std::int32_t>(slot.integer)) return false;
-  if (node.kind == JsonKind::null) return true;
+  if (values[at].kind == JsonLineKind::null) return true;
+  if (values[at].kind != JsonLineKind::array || values[at].end != at + 3) return false;
+  const JsonLineValue& node = values[at + 1];
+  const JsonLineValue& slot = values[at + 2];
+  if (slot.kind != JsonLineKind::integer || !std::in_range<std::int32_t>(slot.integer))
+    return false;
+  if (node.kind == JsonLineKind::null) return true;
   out = GraphEdge{NodeId{node.integer}, static_cast<std::int32_t>(slot.integer)};
-  return node.kind == JsonKind::integer;
+  return node.kind == JsonLineKind::integer;
 }
 
 void parse_edges(FieldReader& fields, Values values, std::string_view key, Edges& out) {
   const std::size_t list = fields.find(key);
   if (list == 0) return fields.lacks(key);
-  if (values[list].kind != JsonKind::array) return fields.wrong(key, list);
+  if (values[list].kind != JsonLineKind::array) return fields.wrong(key, list);
   for (std::size_t i = list + 1; i < values[list].end; i = values[i].end) {
     if (!parse_edge(values, i, out.emplace_back())) {
       fields.fail_with(
@@ -51,7 +52,7 @@ void parse_sequence(FieldReader& fields, GraphNode& out, GraphSnapshot& graph) {
 }
 
 ParseResult parse_node(Values values, std::size_t at, GraphSnapshot& graph) {
-  if (values[at].kind != JsonKind::object) {
+  if (values[at].kind != JsonLineKind::object) {
     return tl::unexpected(fmt::format("graph node is {}, expected an object; correct the producer",
                                       describe(values[at])));
   }
@@ -65,13 +66,13 @@ ParseResult parse_node(Values values, std::size_t at, GraphSnapshot& graph) {
 
 void parse_inputs(FieldReader& fields, Values values, GraphSnapshot& out) {
   const std::size_t list = fields.find("inputs");
-  if (list == 0 || values[list].kind == JsonKind::null) return;
-  if (values[list].kind != JsonKind::array) return fields.wrong("inputs", list);
+  if (list == 0 || values[list].kind == JsonLineKind::null) return;
+  if (values[list].kind != JsonLineKind::array) return fields.wrong("inputs", list);
   auto& inputs = out.inputs.emplace();
   for (std::size_t i = list + 1; i < values[list].end; i = values[i].end) {
     auto& input = inputs.emplace_back();
-    if (values[i].kind == JsonKind::null) continue;
-    if (values[i].kind != JsonKind::integer) return fields.wrong("inputs", i);
+    if (values[i].kind == JsonLineKind::null) continue;
+    if (values[i].kind != JsonLineKind::integer) return fields.wrong("inputs", i);
     input = NodeId{values[i].integer};
   }
 }
@@ -86,7 +87,7 @@ ParseResult parse_graph(Values values, GraphSnapshot& out) {
   const std::size_t nodes = fields.find("nodes");
   if (nodes == 0) {
     fields.lacks("nodes");
-  } else if (values[nodes].kind != JsonKind::array) {
+  } else if (values[nodes].kind != JsonLineKind::array) {
     fields.wrong("nodes", nodes);
   }
   if (const auto parsed = fields.result(); !parsed) return parsed;

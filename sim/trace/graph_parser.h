@@ -11,6 +11,6 @@ namespace zeroproof {
 
 // Reads a `graph` record (section 7 of the format). Whether its edges lead to nodes that exist is
 // not checked here. A node without a sequence number makes the graph opaque.
-ParseResult parse_graph(std::span<const JsonValue> values, GraphSnapshot& out);
+ParseResult parse_graph(std::span<const JsonLineValue> values, GraphSnapshot& out);
 
 }  // namespace zeroproof

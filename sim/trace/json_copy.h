@@ -12,10 +12,11 @@
 namespace zeroproof {
 
 // Appends a value of a parsed line as JSON text and returns the index behind it.
-std::size_t append_json_value(std::span<const JsonValue> values, std::size_t at, std::string& out);
+std::size_t append_json_value(std::span<const JsonLineValue> values, std::size_t at,
+                              std::string& out);
 
 // Copies the members of a parsed line, all but those named, in their order.
-void copy_members(std::span<const JsonValue> values, std::initializer_list<std::string_view> except,
-                  JsonObject& to);
+void copy_members(std::span<const JsonLineValue> values,
+                  std::initializer_list<std::string_view> except, JsonObject& to);
 
 }  // namespace zeroproof

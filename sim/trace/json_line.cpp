@@ -69,7 +69,7 @@ const char* hint_for(simdjson::error_code error) {
 
 }  // namespace
 
-std::string_view json_kind_name(JsonKind kind) {
+std::string_view json_kind_name(JsonLineKind kind) {
   static constexpr std::string_view kNames[] = {"null",     "a boolean", "an integer", "a number",
                                                 "a string", "an array",  "an object"};
   return kNames[static_cast<std::size_t>(kind)];
@@ -77,17 +77,18 @@ std::string_view json_kind_name(JsonKind kind) {
 
 struct JsonLine::State {
   ondemand::parser parser;
-  std::vector<JsonValue> values;
+  std::vector<JsonLineValue> values;
   std::string_view line;
   bool has_escapes = false;
 
   simdjson::error_code grow_to(std::size_t bytes);
   bool find_plain(const char* begin, std::string_view& out) const;
   simdjson::error_code add(ondemand::value value, std::string_view key, int depth);
-  simdjson::error_code add_scalar(ondemand::value& value, ondemand::json_type type, JsonValue& out);
+  simdjson::error_code add_scalar(ondemand::value& value, ondemand::json_type type,
+                                  JsonLineValue& out);
   simdjson::error_code add_members(ondemand::object& object, int depth);
   simdjson::error_code add_elements(ondemand::array& array, int depth);
-  static simdjson::error_code set_number(ondemand::value& value, JsonValue& out);
+  static simdjson::error_code set_number(ondemand::value& value, JsonLineValue& out);
   std::string explain(simdjson::error_code error, const char* at) const;
 };
 
@@ -115,17 +116,17 @@ bool JsonLine::State::find_plain(const char* begin, std::string_view& out) const
 
 // Not simdjson's own number reading: in 3.0 it gives a wrong double, and no error, for numbers of
 // more than 19 digits.
-simdjson::error_code JsonLine::State::set_number(ondemand::value& value, JsonValue& out) {
+simdjson::error_code JsonLine::State::set_number(ondemand::value& value, JsonLineValue& out) {
   std::string_view text = value.raw_json_token();
   while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.remove_suffix(1);
   return read_json_number(text, out) ? simdjson::SUCCESS : simdjson::NUMBER_ERROR;
 }
 
 simdjson::error_code JsonLine::State::add_scalar(ondemand::value& value, ondemand::json_type type,
-                                                 JsonValue& out) {
+                                                 JsonLineValue& out) {
   switch (type) {
     case ondemand::json_type::string: {
-      out.kind = JsonKind::string;
+      out.kind = JsonLineKind::string;
       ondemand::raw_json_string raw;
       if (!find_plain(value.raw_json_token().data() + 1, out.text)) {
         return value.get_string().get(out.text);
@@ -135,7 +136,7 @@ simdjson::error_code JsonLine::State::add_scalar(ondemand::value& value, ondeman
     case ondemand::json_type::number:
       return set_number(value, out);
     case ondemand::json_type::boolean:
-      out.kind = JsonKind::boolean;
+      out.kind = JsonLineKind::boolean;
       return value.get_bool().get(out.boolean);
     default: {
       bool is_null = false;
@@ -150,16 +151,16 @@ simdjson::error_code JsonLine::State::add(ondemand::value value, std::string_vie
   ondemand::json_type type{};
   if (const auto error = value.type().get(type)) return error;
   const std::size_t index = values.size();
-  JsonValue& out = values.emplace_back();
+  JsonLineValue& out = values.emplace_back();
   out.key = key;
   simdjson::error_code error = simdjson::SUCCESS;
   if (type == ondemand::json_type::object) {
-    out.kind = JsonKind::object;
+    out.kind = JsonLineKind::object;
     ondemand::object object;
     error = value.get_object().get(object);
     if (!error) error = add_members(object, depth);
   } else if (type == ondemand::json_type::array) {
-    out.kind = JsonKind::array;
+    out.kind = JsonLineKind::array;
     ondemand::array array;
     error = value.get_array().get(array);
     if (!error) error = add_elements(array, depth);
@@ -216,7 +217,7 @@ JsonLine::~JsonLine() = default;
 JsonLine::JsonLine(JsonLine&&) noexcept = default;
 JsonLine& JsonLine::operator=(JsonLine&&) noexcept = default;
 
-tl::expected<std::span<const JsonValue>, std::string> JsonLine::parse(std::string_view line) {
+tl::expected<std::span<const JsonLineValue>, std::string> JsonLine::parse(std::string_view line) {
   State& s = *state_;
   s.line = line;
   s.has_escapes = line.find('\\') != std::string_view::npos;
@@ -233,14 +234,14 @@ tl::expected<std::span<const JsonValue>, std::string> JsonLine::parse(std::strin
   if (error == simdjson::INCORRECT_TYPE) {
     return tl::unexpected(std::string("not a JSON object; each line of a trace is one"));
   }
-  s.values.emplace_back().kind = JsonKind::object;
+  s.values.emplace_back().kind = JsonLineKind::object;
   if (!error) error = s.add_members(object, 1);
   const char* at = nullptr;
   const bool is_at_end = document.current_location().get(at) != simdjson::SUCCESS;
   if (!error && !is_at_end) error = simdjson::TRAILING_CONTENT;
   if (error) return tl::unexpected(s.explain(error, at));
   s.values.front().end = static_cast<std::uint32_t>(s.values.size());
-  return std::span<const JsonValue>(s.values);
+  return std::span<const JsonLineValue>(s.values);
 }
 
 }  // namespace zeroproof

@@ -10,15 +10,15 @@
 
 namespace zeroproof {
 
-enum class JsonKind : std::uint8_t { null, boolean, integer, number, string, array, object };
+enum class JsonLineKind : std::uint8_t { null, boolean, integer, number, string, array, object };
 
 // "an integer", for messages.
-std::string_view json_kind_name(JsonKind kind);
+std::string_view json_kind_name(JsonLineKind kind);
 
 // One value of a line. Values lie in document order; the values inside an array or object follow
 // it, and `end` is the index after the last of them.
-struct JsonValue {
-  JsonKind kind = JsonKind::null;
+struct JsonLineValue {
+  JsonLineKind kind = JsonLineKind::null;
   bool boolean = false;
   std::uint32_t end = 0;
   std::string_view key;      // in an object
@@ -42,7 +42,7 @@ class JsonLine {
 
   // The values, the object of the line first, or why it is none (no file or line number).
   // kJsonPadding readable bytes must follow `line`. Valid until the next call, as is `line`.
-  tl::expected<std::span<const JsonValue>, std::string> parse(std::string_view line);
+  tl::expected<std::span<const JsonLineValue>, std::string> parse(std::string_view line);
 
  private:
   struct State;

@@ -33,7 +33,7 @@ bool is_json_number(std::string_view text) {
 }
 
 // Nearly every number of a trace: digits that cannot overflow.
-bool read_short_integer(std::string_view text, JsonValue& out) {
+bool read_short_integer(std::string_view text, JsonLineValue& out) {
   constexpr std::size_t kSafeDigits = 18;
   const bool is_negative = text.starts_with('-');
   const std::string_view digits = text.substr(is_negative ? 1 : 0);
@@ -45,7 +45,7 @@ bool read_short_integer(std::string_view text, JsonValue& out) {
     if (digit > 9) return false;
     value = value * 10 + digit;
   }
-  out.kind = JsonKind::integer;
+  out.kind = JsonLineKind::integer;
   out.text = text;
   out.integer = is_negative ? -value : value;
   out.number = static_cast<double>(out.integer);
@@ -65,18 +65,18 @@ double beyond_range(std::string_view text) {
 
 }  // namespace
 
-bool read_json_number(std::string_view text, JsonValue& out) {
+bool read_json_number(std::string_view text, JsonLineValue& out) {
   if (read_short_integer(text, out)) return true;
   if (!is_json_number(text)) return false;
   const char* end = text.data() + text.size();
   out.text = text;
   const auto whole = std::from_chars(text.data(), end, out.integer);
   if (whole.ptr == end && whole.ec == std::errc()) {
-    out.kind = JsonKind::integer;
+    out.kind = JsonLineKind::integer;
     out.number = static_cast<double>(out.integer);
     return true;
   }
-  out.kind = JsonKind::number;
+  out.kind = JsonLineKind::number;
   const auto real = std::from_chars(text.data(), end, out.number);
   if (real.ec == std::errc::result_out_of_range) out.number = beyond_range(text);
   return true;

@@ -39,23 +39,23 @@ constexpr std::array<AttributeTable::Entry, 9> kAttributes = {{
 constexpr AttributeTable kTable(kAttributes);
 constexpr unsigned kAllAttributes = 0b11'1111'1110;
 
-bool take_count(const JsonValue& value, std::int32_t& out) {
+bool take_count(const JsonLineValue& value, std::int32_t& out) {
   out = static_cast<std::int32_t>(value.integer);
-  return value.kind == JsonKind::integer && value.integer == out;
+  return value.kind == JsonLineKind::integer && value.integer == out;
 }
 
-bool take_flag(const JsonValue& value, bool& out) {
+bool take_flag(const JsonLineValue& value, bool& out) {
   out = value.boolean;
-  return value.kind == JsonKind::boolean;
+  return value.kind == JsonLineKind::boolean;
 }
 
-bool take_task(const JsonValue& value, GraphTaskId& out) {
-  if (value.kind == JsonKind::null) return true;
+bool take_task(const JsonLineValue& value, GraphTaskId& out) {
+  if (value.kind == JsonLineKind::null) return true;
   out.value = value.integer;
-  return value.kind == JsonKind::integer;
+  return value.kind == JsonLineKind::integer;
 }
 
-bool take(Attribute attribute, const JsonValue& value, BackwardState& state) {
+bool take(Attribute attribute, const JsonLineValue& value, BackwardState& state) {
   switch (attribute) {
     case Attribute::none:
       return true;
@@ -83,7 +83,7 @@ bool take(Attribute attribute, const JsonValue& value, BackwardState& state) {
 
 }  // namespace
 
-ParseResult parse_manager_state(std::span<const JsonValue> values, std::size_t index,
+ParseResult parse_manager_state(std::span<const JsonLineValue> values, std::size_t index,
                                 std::optional<BackwardState>& out) {
   BackwardState state;
   unsigned seen = 0;

@@ -14,7 +14,7 @@ namespace zeroproof {
 // Reads the attribute object of a bhs.* event at `index`. Attributes of other versions are
 // skipped; when one of ours is absent, or `index` is an array, there is no state to compare and
 // `out` is empty.
-ParseResult parse_manager_state(std::span<const JsonValue> values, std::size_t index,
+ParseResult parse_manager_state(std::span<const JsonLineValue> values, std::size_t index,
                                 std::optional<BackwardState>& out);
 
 // The same object as JSON, in DeepSpeed's attribute order.

@@ -14,14 +14,14 @@ std::string printable(std::string_view text) {
   return text.size() > kMaxBytes ? out + "..." : out;
 }
 
-std::string describe(const JsonValue& value) {
+std::string describe(const JsonLineValue& value) {
   switch (value.kind) {
-    case JsonKind::string:
+    case JsonLineKind::string:
       return fmt::format("\"{}\"", printable(value.text));
-    case JsonKind::integer:
-    case JsonKind::number:
+    case JsonLineKind::integer:
+    case JsonLineKind::number:
       return printable(value.text);
-    case JsonKind::boolean:
+    case JsonLineKind::boolean:
       return value.boolean ? "true" : "false";
     default:
       return std::string(json_kind_name(value.kind));

@@ -15,6 +15,6 @@ using ParseResult = tl::expected<void, std::string>;
 std::string printable(std::string_view text);
 
 // A value for messages: `"abc"`, `17`, `an object`.
-std::string describe(const JsonValue& value);
+std::string describe(const JsonLineValue& value);
 
 }  // namespace zeroproof

@@ -73,9 +73,9 @@ class RankExport {
   Document& document_;
   std::string& out_;
   JsonLine json_;
-  std::span<const JsonValue> values_;  // of the current line
-  std::string_view kind_;              // of the current line, as written
-  std::int32_t pid_ = 0;               // rank of the current event
+  std::span<const JsonLineValue> values_;  // of the current line
+  std::string_view kind_;                  // of the current line, as written
+  std::int32_t pid_ = 0;                   // rank of the current event
   std::uint64_t offset_ns_ = 0;
   double ts_us_ = 0;
   double last_us_ = 0;
@@ -120,7 +120,7 @@ KinetoCollective RankExport::kineto_of(const HookEvent& event) const {
                               .number = event.index,
                               .rank = event.rank};
   for (std::size_t i = 1; i < values_.size(); i = values_[i].end) {
-    const bool is_dtype = values_[i].key == "dtype" && values_[i].kind == JsonKind::string;
+    const bool is_dtype = values_[i].key == "dtype" && values_[i].kind == JsonLineKind::string;
     if (is_dtype) collective.dtype = values_[i].text;
   }
   const auto found = groups_.find(std::string(collective.group));

@@ -8,7 +8,7 @@
 namespace zeroproof {
 namespace {
 
-using Values = std::span<const JsonValue>;
+using Values = std::span<const JsonLineValue>;
 
 ParseResult parse_version(FieldReader& fields, HeaderRecord& out) {
   std::string format;
@@ -47,9 +47,9 @@ ParseResult parse_clock(Values values, std::size_t at, TraceClock& out) {
 void parse_producer(Values values, std::size_t at, HeaderRecord& out) {
   for (std::size_t i = at + 1; i < values[at].end; i = values[i].end) {
     auto& [key, value] = out.producer.emplace_back(values[i].key, std::nullopt);
-    if (values[i].kind == JsonKind::boolean) {
+    if (values[i].kind == JsonLineKind::boolean) {
       value = values[i].boolean ? "true" : "false";
-    } else if (values[i].kind != JsonKind::null) {
+    } else if (values[i].kind != JsonLineKind::null) {
       value = values[i].text;
     }
   }
@@ -57,7 +57,7 @@ void parse_producer(Values values, std::size_t at, HeaderRecord& out) {
 
 ParseResult parse_checks(Values values, std::size_t at, std::vector<TraceCheck>& out) {
   for (std::size_t i = at + 1; i < values[at].end; i = values[i].end) {
-    if (values[i].kind != JsonKind::object) {
+    if (values[i].kind != JsonLineKind::object) {
       return tl::unexpected(
           fmt::format("header check is {}, expected an object", describe(values[i])));
     }
@@ -77,16 +77,16 @@ ParseResult parse(Values values, HeaderRecord& out) {
   fields.want("policy", out.policy).want("mode", out.mode).want("seed", out.seed);
   fields.want("stage", out.stage).want("match", out.is_match).want("expect", out.expect);
   fields.want("notes", out.notes);
-  const auto nested = [&](std::string_view key, JsonKind kind) -> std::size_t {
+  const auto nested = [&](std::string_view key, JsonLineKind kind) -> std::size_t {
     const std::size_t at = fields.find(key);
-    if (at == 0 || values[at].kind == JsonKind::null) return 0;
+    if (at == 0 || values[at].kind == JsonLineKind::null) return 0;
     if (values[at].kind == kind) return at;
     fields.wrong(key, at);
     return 0;
   };
-  const std::size_t clock = nested("clock", JsonKind::object);
-  const std::size_t producer = nested("producer", JsonKind::object);
-  const std::size_t checks = nested("checks", JsonKind::array);
+  const std::size_t clock = nested("clock", JsonLineKind::object);
+  const std::size_t producer = nested("producer", JsonLineKind::object);
+  const std::size_t checks = nested("checks", JsonLineKind::array);
   if (clock == 0) fields.lacks("clock");
   if (out.rank < 0 || out.rank >= out.world) {
     fields.fail_with(fmt::format("header: rank {} of a world of {}", out.rank, out.world));

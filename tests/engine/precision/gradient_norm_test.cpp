@@ -106,6 +106,16 @@ TEST(Overflow, Is_seen_by_all_ranks_when_one_has_it) {
     }
 }
 
+// Stage 0 asks nobody of the data group, whose ranks have the same gradient.
+TEST(Overflow, Of_a_whole_gradient_is_that_of_all_tensor_parallel_ranks) {
+  const HostWorldOptions options{.world_size = 4, .degrees = {.tensor = 2}};
+  const Decide whole_overflow = [](ZeroContext& context, const std::vector<Span>& gradients) {
+    return has_whole_overflow(context, gradients) ? 1.0 : 0.0;
+  };
+  EXPECT_THAT(on_each_rank(options, {{1}, {kInfinity}, {1}, {1}}, whole_overflow),
+              ::testing::ElementsAre(1.0, 1.0, 0.0, 0.0));
+}
+
 TEST(Overflow, Is_none_of_large_finite_numbers) {
   EXPECT_THAT(on_each_rank({.world_size = 2}, {{65504, 65504}, {}}, overflow_of), Each(0.0));
 }
