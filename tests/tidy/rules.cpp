@@ -9,7 +9,7 @@ namespace zeroproof::tidy {
 
 Findings check_all(const Tree& tree) {
   Findings all;
-  for (const auto check : {check_includes, check_bans, check_sizes, check_text}) {
+  for (const auto check : {check_includes, check_bans, check_sizes, check_text, check_names}) {
     const Findings found = check(tree);
     all.insert(all.end(), found.begin(), found.end());
   }

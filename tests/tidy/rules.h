@@ -26,7 +26,10 @@ Findings check_sizes(const Tree& tree);
 // Rule ids: `pragma_once`, `blanks`, `unfinished`, `using_namespace`.
 Findings check_text(const Tree& tree);
 
-// The four together, sorted by place.
+// Rule id: `two_types` (two headers define a type of one name in one namespace).
+Findings check_names(const Tree& tree);
+
+// The five together, sorted by place.
 Findings check_all(const Tree& tree);
 
 // A finding that the tree may keep, and why: a line of allowances.txt.

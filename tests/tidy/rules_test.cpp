@@ -105,6 +105,17 @@ TEST(TidyRules, Tables_and_classes_are_not_functions) {
   EXPECT_EQ(to_text(check_all({parse_source("model/a.cpp", table + type + space)})), "");
 }
 
+TEST(TidyRules, Two_headers_define_no_type_of_one_name_in_one_namespace) {
+  const auto header = [](const std::string& path, const std::string& space) {
+    return parse_source(path, "#pragma once\nnamespace " + space + " {\n\nclass Declared;\n" +
+                                  "struct Record {\n  int size = 0;\n};\n\n}  // namespace\n");
+  };
+  const Findings findings =
+      check_all({header("engine/a.h", "zeroproof"), header("sim/b.h", "zeroproof"),
+                 header("sim/c.h", "zeroproof::sim")});
+  EXPECT_EQ(to_text(findings), "sim/b.h:5: two_types: Record is in engine/a.h, too\n");
+}
+
 TEST(TidyRules, Allowances_need_a_reason_and_a_use) {
   const Findings one = {{"sim/a.cpp", 3, "ban", "<thread>"}};
   EXPECT_TRUE(without_allowed(one, {{"ban", "sim/a.cpp", "workers share nothing"}}).empty());
