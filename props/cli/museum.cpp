@@ -63,14 +63,19 @@ class MuseumVerb final : public Verb {
     if (!entries) return tl::unexpected(entries.error());
     ProgressLine progress(session.common.progress);
     ProgressView view{.task = "museum"};
-    const museum::HuntWatch watch{
-        .now_ns = now_ns,
-        .should_stop = was_interrupted,
-        .on_progress = [&](const std::string& step, std::uint64_t executions) {
-          view.strategy = step;
-          view.runs = executions;
-          progress.update([&] { return view; });
-        }};
+    const museum::HuntWatch watch{.now_ns = now_ns,
+                                  .should_stop = was_interrupted,
+                                  .on_progress =
+                                      [&](const std::string& step, std::uint64_t executions) {
+                                        view.strategy = step;
+                                        view.runs = executions;
+                                        progress.update([&] { return view; });
+                                      },
+                                  .on_healthy_finding =
+                                      [&](const std::string& finding) {
+                                        ++view.findings;
+                                        progress.say("the healthy engine: " + finding);
+                                      }};
     const auto report =
         std::make_shared<const MuseumReport>(museum::hunt(*entries, *options, watch));
     view.strategy.clear();

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <thread>
+#include <utility>
 
 #include "props/museum/specimen_shrink.h"
 #include "props/train/case_draw.h"
@@ -90,20 +93,24 @@ class Hunter {
     return found;
   }
 
-  void run_healthy(std::uint64_t first, std::uint64_t stride, HealthyRun& healthy) {
+  // `tell`: before each case, and with a finding that is new.
+  void run_healthy(std::uint64_t first, std::uint64_t stride, HealthyRun& healthy,
+                   const std::function<void(const std::string* finding)>& tell) {
     const std::int64_t start = watch_.now_ns();
     for (std::uint64_t number = first; !has_to_stop(); number += stride) {
       const bool is_enough = options_.healthy_time_ns > 0
                                  ? watch_.now_ns() - start > options_.healthy_time_ns
                                  : number >= options_.healthy_cases;
       if (is_enough || healthy.findings.size() >= kHealthyFindingsMax) break;
+      tell(nullptr);
       Trial& trial = pool_.at(number);
       CaseOrders orders(case_seed(options_.seed, number));
       const TrialResult result =
           trial.run(nullptr, Trial::Depth::all, [&](int run) -> Chooser& { return orders(run); });
       ++healthy.cases;
       healthy.executions += result.executions;
-      if (!result.falsified.empty()) add_finding(smallest(number), healthy);
+      if (!result.falsified.empty() && add_finding(smallest(number), healthy))
+        tell(&healthy.findings.back());
     }
     healthy.seconds = seconds_since(start);
   }
@@ -114,12 +121,13 @@ class Hunter {
     return static_cast<double>(watch_.now_ns() - start) * 1e-9;
   }
 
-  // One line for all cases that come to the same smallest one.
-  static void add_finding(std::string finding, HealthyRun& healthy) {
+  // One line for all cases that come to the same smallest one; whether it is new.
+  static bool add_finding(std::string finding, HealthyRun& healthy) {
     const auto what = [](const std::string& line) { return line.substr(line.find(':')); };
     const auto is_it = [&](const std::string& known) { return what(known) == what(finding); };
-    if (std::ranges::none_of(healthy.findings, is_it))
-      healthy.findings.push_back(std::move(finding));
+    if (std::ranges::any_of(healthy.findings, is_it)) return false;
+    healthy.findings.push_back(std::move(finding));
+    return true;
   }
 
   // The first finding of a case on the healthy engine, minimised, with the word that replays it.
@@ -249,10 +257,21 @@ class Hunt {
       if (!entry.is_modelled()) continue;
       report_.found[next] = hunter.hunt(entry);
       executions_ += report_.found[next].executions;
-      if (worker == 0 && watch_.on_progress) watch_.on_progress(std::string(entry.id), executions_);
+      tell(std::string(entry.id), nullptr);
     }
-    if (worker == 0 && watch_.on_progress) watch_.on_progress("healthy", executions_);
-    hunter.run_healthy(worker, report_.options.workers, healthy_[worker]);
+    HealthyRun& healthy = healthy_[worker];
+    std::uint64_t told = 0;
+    hunter.run_healthy(worker, report_.options.workers, healthy, [&](const std::string* finding) {
+      executions_ += healthy.executions - std::exchange(told, healthy.executions);
+      tell("healthy", finding);
+    });
+  }
+
+  // One worker at a time.
+  void tell(const std::string& step, const std::string* finding) {
+    const std::scoped_lock lock(telling_);
+    if (watch_.on_progress) watch_.on_progress(step, executions_);
+    if (finding && watch_.on_healthy_finding) watch_.on_healthy_finding(*finding);
   }
 
   const std::vector<const Entry*>& entries_;
@@ -261,6 +280,7 @@ class Hunt {
   std::vector<HealthyRun> healthy_;
   std::atomic<std::size_t> next_ = 0;
   std::atomic<std::uint64_t> executions_ = 0;
+  std::mutex telling_;
 };
 
 }  // namespace

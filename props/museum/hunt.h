@@ -76,10 +76,13 @@ struct MuseumReport {
   bool is_good() const;
 };
 
+// Called by any worker, the last two by one at a time.
 struct HuntWatch {
   std::function<std::int64_t()> now_ns;  // monotonic; never empty
   std::function<bool()> should_stop = {};
   std::function<void(const std::string& step, std::uint64_t executions)> on_progress = {};
+  // What the healthy engine shows, as soon as it does: see HealthyRun::findings.
+  std::function<void(const std::string& finding)> on_healthy_finding = {};
 };
 
 // Hunts each of the entries, the canary, and the healthy engine's findings, with the same seeds,

@@ -94,6 +94,12 @@ void ProgressLine::draw(const ProgressView& view) {
   }
 }
 
+void ProgressLine::say(const std::string& line) {
+  if (mode_ == ProgressMode::none || has_finished_) return;
+  output_.write((has_drawn_ ? "\r" : "") + line + (has_drawn_ ? "\x1b[K\n" : "\n"));
+  has_drawn_ = false;
+}
+
 void ProgressLine::finish(const ProgressView& view) {
   if (mode_ == ProgressMode::none || has_finished_) return;
   has_finished_ = true;

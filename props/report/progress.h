@@ -57,6 +57,9 @@ class ProgressLine {
     if (is_due()) draw(make_view());
   }
 
+  // A line that stays, above the progress.
+  void say(const std::string& line);
+
   // The last line, also after Ctrl-C. Nothing is written after it.
   void finish(const ProgressView& view);
 

@@ -56,5 +56,31 @@ INSTANTIATE_TEST_SUITE_P(
         R"({"ranks":2,"stage":3,"precision":3,"plain_linear":1,"layers":[{}],"calls":[{}],
             "micros":[{}]})"));
 
+// Of replicas one alone overflows, and none steps, in stage 0 either; what they tell each other is
+// no gradient.
+INSTANTIATE_TEST_SUITE_P(
+    Replicas, PlaceCase,
+    testing::Values(
+        R"({"precision":2,"tensor":2,"layers":[{}],"calls":[{}],"micros":[{"overflow":1}]})",
+        R"({"precision":3,"has_grad_scaler":1,"tensor":2,"layers":[{}],"calls":[{}],
+            "micros":[{"overflow":1}]})",
+        R"({"precision":1,"tensor":2,"layers":[{"inputs":3},{},{"inputs":3,"outputs":3}],
+            "calls":[{}],"micros":[{}]})",
+        R"({"ranks":2,"tensor":2,"stage":3,"precision":2,"clip":1,"layers":[{}],"calls":[{}],
+            "micros":[{"overflow":1,"overflow_rank":3},{}]})"));
+
+// A hook of a weight throws in the middle of its layer's backward, of a graph that is kept or not;
+// where no backward comes to it, none throws, and what is kept is kept.
+INSTANTIATE_TEST_SUITE_P(
+    FailingWeights, PlaceCase,
+    testing::Values(
+        R"({"ranks":2,"stage":3,"layers":[{},{}],"calls":[{},{"layer":1}],
+            "micros":[{"aborts":1,"aborts_at_weight":1,"keeps":1}]})",
+        R"({"stage":2,"accumulation":2,"layers":[{}],"calls":[{},{}],
+            "micros":[{},{"aborts":2,"aborts_at_weight":1,"is_uncleared":1}]})",
+        R"({"stage":3,"layers":[{}],"calls":[{},{}],
+            "micros":[{"aborts":1,"skips":1,"keeps":1}]})",
+        R"({"stage":3,"layers":[{}],"calls":[{"wrap":1},{}],"micros":[{"aborts":1,"keeps":1}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum

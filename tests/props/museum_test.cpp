@@ -146,7 +146,17 @@ TEST(MuseumTest, Wrong_cases_are_refused) {
        R"({"layers":[{}],"calls":[{}],
             "micros":[{"repeats":1,"block":4,"interrupt":1,"interrupt_at":1}]})",
        R"({"stage":1,"precision":3,"is_manual":1,"input_grad":1,"has_grad_scaler":1,
-            "layers":[{}],"calls":[{}],"micros":[{"outstanding":3,"wrapped":1}]})"})
+            "layers":[{}],"calls":[{}],"micros":[{"outstanding":3,"wrapped":1}]})",
+       R"({"tensor":3,"layers":[{}],"calls":[{}],"micros":[{}]})",
+       R"({"ranks":3,"tensor":2,"layers":[{}],"calls":[{}],"micros":[{}]})",
+       R"({"tensor":2,"layers":[{}],"calls":[{}],"micros":[{"restores":1}]})",
+       R"({"tensor":2,"precision":2,"layers":[{}],"calls":[{}],
+            "micros":[{"overflow":1},{"asks":1}]})",
+       R"({"layers":[{}],"calls":[{}],"micros":[{"aborts_at_weight":1}]})",
+       R"({"layers":[{"is_weight_frozen":1,"has_bias":1}],"calls":[{}],
+            "micros":[{"aborts":1,"aborts_at_weight":1}]})",
+       R"({"precision":2,"is_dynamic":1,"layers":[{}],"calls":[{}],
+            "micros":[{"overflow":1},{"overflow":1},{"overflow":1},{"overflow":1}]})"})
     EXPECT_FALSE(train::parse_case(json, "test").has_value()) << json;
   EXPECT_TRUE(
       train::parse_case(R"({"layers":[{}],"calls":[{}],"micros":[{}]})", "test").has_value());

@@ -98,10 +98,23 @@ TEST(ProgressLine, Always_writes_one_last_line_and_nothing_after_it) {
             std::vector<std::string>{"explore S2  fifo  1 runs  0/s  0 findings  took 00:00\n"});
 }
 
+TEST(ProgressLine, Says_what_stays_above_the_progress) {
+  for (const bool is_terminal : {false, true}) {
+    Rig rig;
+    ProgressLine progress(ProgressMode::automatic, rig.output(is_terminal));
+    rig.run(progress);
+    progress.say("found");
+    EXPECT_EQ(rig.written.back(), is_terminal ? "\rfound\x1b[K\n" : "found\n");
+    progress.say("found more");
+    EXPECT_EQ(rig.written.back(), "found more\n");
+  }
+}
+
 TEST(ProgressLine, Is_silent_when_told_so) {
   Rig rig;
   ProgressLine progress(ProgressMode::none, rig.output(true));
   EXPECT_EQ(rig.run(progress), 0);
+  progress.say("nothing");
   progress.finish({});
   EXPECT_TRUE(rig.written.empty());
 }
