@@ -59,10 +59,12 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
   ++global.managed_backwards;
   policy->on_backward_begin(*this);
   if (context.departs("T14"_bug)) is_scale_called_ = true;  // it has scaled the loss itself
+  // A graph of the gradient is one of its own.
+  const bool creates_alone = arguments.create_graph && context.departs("S18"_bug);
+  const bool retains = arguments.retain_graph || (arguments.create_graph && !creates_alone);
   try {
     context.autograd.backward(loss,
-                              {.create_graph = arguments.create_graph,
-                               .retain_graph = arguments.retain_graph || arguments.create_graph});
+                              {.create_graph = arguments.create_graph, .retain_graph = retains});
     epilogue();
   } catch (...) {
     if (context.departs("H12a"_bug)) throw;              // the flags stay as they are
@@ -219,7 +221,8 @@ void Engine::Core::run_post_hook() {
   if (context.departs("A27"_bug) && is_others) return;
   const bool is_once = is_exact() && context.has(Quirk::h2_callback_once_per_forward);
   if (is_once && ran_epilogue_) return;
-  if (needs_scaler() && !is_scale_called_) {
+  const bool is_taken_as_scaled = is_others && context.departs("S16"_bug);  // by who runs it
+  if (needs_scaler() && !is_scale_called_ && !is_taken_as_scaled) {
     throw EngineError(EngineErrorId::e2,
                       "Loss scaling is required here (scale " +
                           std::to_string(context.loss_scaler.scale()) +
@@ -251,10 +254,12 @@ void Engine::Core::epilogue() {
   const Events::Call call(context.events, "engine.backward_epilogue");
   has_unreduced_gradients_ = false;
   const bool collects_late = context.departs("A28"_bug) && context.is_boundary;
-  if (!collects_late) optimizer->collect_gradients();
+  const bool is_left = context.departs("S07"_bug) && is_no_sync_;  // for the one that reduces
+  if (!collects_late && !is_left) optimizer->collect_gradients();
   const bool is_armed = std::exchange(is_armed_, false) || !context.departs("A24"_bug);
   const bool is_last = context.departs("T33"_bug) && is_boundary();  // it has to come in time
-  if ((!is_no_sync_ || is_last) && !context.is_coalescing && is_armed) {
+  const bool is_put_off = context.departs("S20"_bug) ? was_no_sync_in_forward_ : is_no_sync_;
+  if ((!is_put_off || is_last) && !context.is_coalescing && is_armed) {
     const Events::Call reducing(context.events, "engine.allreduce_gradients");
     refresh_boundary();
     optimizer->reduce_gradients();

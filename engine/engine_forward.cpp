@@ -42,6 +42,7 @@ void Engine::Core::begin_forward() {
   context.events.set_steps(counters.micro_steps, counters.global_steps);
   if (!context.has(Quirk::h10_stale_boundary_before_prologue)) refresh_boundary();
   is_armed_twice_ = std::exchange(is_armed_, true);
+  was_no_sync_in_forward_ = is_no_sync_;
   if (context.departs("B27"_bug)) context.is_coalescing = is_in_block_;
   if (context.departs("A19"_bug)) register_gradient_hooks();
   if (context.departs("H07"_bug) && config.stage < 3 && !context.is_boundary) {

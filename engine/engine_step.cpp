@@ -62,7 +62,10 @@ StepOutcome Engine::Core::step() {
       refresh_boundary();
       optimizer->finalize_unmanaged();
     }
+    const bool is_last = (counters.micro_steps + 1) % config.gradient_accumulation_steps == 0;
+    const bool is_paused = is_last && !is_boundary() && config.managed_gradient_accumulation;
     if (is_boundary()) take_model_step(outcome);
+    if (is_paused && context.departs("S04"_bug)) optimizer->zero_grad();  // the window is over
     if (context.departs("B12"_bug)) refresh_boundary();
   }
   if (!outcome.has_overflow || !context.departs("Z04"_bug)) ++counters.micro_steps;
@@ -72,6 +75,7 @@ StepOutcome Engine::Core::step() {
 
 void Engine::Core::take_model_step(StepOutcome& outcome) {
   const Events::Call call(context.events, "engine.take_model_step");
+  if (context.departs("S17"_bug) && counters.backwards == 0) return;  // no gradient, no update
   outcome = optimizer->step();
   mark_step(context, {.has_overflow = outcome.has_overflow,
                       .grad_norm = outcome.grad_norm,

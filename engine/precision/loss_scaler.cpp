@@ -120,6 +120,7 @@ void LossScaler::shrink() {
 void LossScaler::update_grad_scaler(bool has_overflow) {
   if (has_overflow) {
     scale_ = round_to(DType::float32, scale_ * kGradScalerBackoff);
+    if (planted_ == "S11"_bug) scale_ = std::max(scale_, min_scale_);  // as the fp16 scaler has it
     growth_tracker_ = 0;
     return;
   }

@@ -146,7 +146,10 @@ void FlatOptimizer::zero_grad() {
 }
 
 void FlatOptimizer::clear_grads() {
-  for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
+  for (const ZeroParameter& parameter : context_.parameters) {
+    if (context_.departs("S19"_bug) && slot(parameter).group == nullptr) continue;  // not ours
+    parameter.tensor.set_grad({});
+  }
 }
 
 }  // namespace zeroproof

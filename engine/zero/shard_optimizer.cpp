@@ -59,6 +59,7 @@ void ShardOptimizer::update_part(Stream& stream, std::int64_t begin, Span master
     cast = runtime_.memory().allocate(grad.elements, master.dtype(), placement_);
     runtime_.kernels().copy(stream, Span::of(cast), grad);
     grad = Span::of(cast);
+    if (planted_ == "S10"_bug) cast_ = cast;  // for the next step
   }
   divide(stream, grad, divisor);
   const auto moment = [&](std::size_t index) {

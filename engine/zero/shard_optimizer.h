@@ -50,6 +50,7 @@ class ShardOptimizer {
   OptimizerConfig config_;
   Placement placement_;
   std::vector<Moment> moments_;
+  Tensor cast_;  // of S10 of the planted faults alone
   std::int64_t steps_ = 0;
   Departure planted_;
 };

@@ -62,7 +62,8 @@ void Stage12Optimizer::update_in_parts(FlatGroup& group, const GradientDivisor& 
   for (std::int64_t begin = 0; begin < elements; begin += most) {
     const FlatRange part{begin, std::min(most, elements - begin)};
     if (begin > 0 && context_.departs("Z37"_bug)) group.begin_update();
-    group.update_part(gradient, divisor, part);
+    const bool is_undivided = begin > 0 && context_.departs("S06"_bug);  // the first part did it
+    group.update_part(gradient, is_undivided ? GradientDivisor{} : divisor, part);
     if (begin == 0 || !context_.departs("Z12"_bug))
       context_.runtime.stream(StreamRole::all_gather).wait(context_.compute());
     const bool is_rest = begin > 0 && part.elements < most;  // parts were counted, rounded down

@@ -14,5 +14,6 @@ struct UnseenFault {
 // Those of the sixth twenty and later; group_unseen.cpp has the others.
 std::span<const UnseenFault> unseen_faults_z();
 std::span<const UnseenFault> unseen_faults_t();
+std::span<const UnseenFault> unseen_faults_s();
 
 }  // namespace zeroproof::museum

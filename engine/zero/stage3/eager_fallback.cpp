@@ -44,7 +44,8 @@ std::optional<EagerFallback::Graph> EagerFallback::end_forward(bool has_graph) {
 void EagerFallback::read(PartitionedParameter& parameter) {
   if (context_.departs("F15"_bug)) return;  // compiled code alone gathers
   const ParamId id = parameter.id();
-  if (is_guard_evaluation_) {
+  const bool is_outside = depth_ == 0 && context_.departs("S09"_bug);  // guards run in a call
+  if (is_guard_evaluation_ && !is_outside) {
     if (parameter.is_partitioned()) suppressed_.push_back(id);
     return;
   }

@@ -69,7 +69,7 @@ void GatherContext::exit() {
     return leave();
   }
   const bool is_modified = is_modified_anywhere();
-  partition_all(false);
+  partition_all(is_modified && context_.departs("S02"_bug));  // refused, and taken over
   leave();
   if (is_modified)
     throw EngineError(EngineErrorId::f7,
@@ -147,6 +147,8 @@ void GatherContext::partition_all(bool has_been_updated) {
 
 void GatherContext::leave() {
   for (PartitionedParameter* parameter : parameters_) parameter->set_user_depth(0);
+  if (context_.departs("S13"_bug))  // nothing is gathered behind a context, not even around it
+    for (PartitionedParameter& parameter : gatherer_.parameters()) parameter.set_user_depth(0);
   is_entered_ = false;
 }
 

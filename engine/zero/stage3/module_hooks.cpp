@@ -47,7 +47,9 @@ void ModuleHooks::add_to(Zero3Module& module) {
         } catch (...) {
           // What is around it does the rest.
           const bool is_left = context_.departs("Z80"_bug);
-          if (depth > 0) abandon_down_to(is_left ? depth : depth - 1);
+          const bool is_all = context_.departs("S05"_bug);  // nobody catches it on the way
+          const std::size_t rest = is_all ? 0 : depth - 1;
+          if (depth > 0) abandon_down_to(is_left ? depth : rest);
           throw;
         }
       });

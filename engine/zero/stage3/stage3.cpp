@@ -272,7 +272,9 @@ void Zero3Optimizer::zero_grad() {
   const Events::Call reported(context_.events, "z3.zero_grad");
   if (!context_.has(Quirk::h1_abort_leaks_state)) gradients_->drop_backward();
   for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
+  if (context_.departs("S08"_bug)) coordinator_.retained_graphs()->clear();  // a fresh start
   if (!context_.departs("Z18"_bug)) std::ranges::fill(coalesced_, Tensor());
+  if (context_.departs("S14"_bug)) coordinator_.retained_graphs()->clear();  // a new window
   gradients_->start_window();
 }
 

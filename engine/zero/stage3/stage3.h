@@ -83,6 +83,7 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   StepOutcome update();
   Span step_gradient(SubGroup& group) const;
   std::vector<Span> shards();
+  std::vector<Span> shards_of_norm();
   void partition_all_parameters();
   void post_step();
 

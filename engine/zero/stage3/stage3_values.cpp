@@ -99,7 +99,9 @@ void Zero3Optimizer::load_parameter(SubGroup& group, std::size_t index, const Fu
 
 void Zero3Optimizer::load_state(SubGroup& group, std::size_t index, const FullTensor& given) {
   const PartitionedParameter& parameter = *group.parameters()[index];
-  const std::string key = given.name.substr(parameter.parameter().name.size() + 1);
+  const std::size_t slash =
+      context_.departs("S03"_bug) ? given.name.rfind('/') : parameter.parameter().name.size();
+  const std::string key = given.name.substr(slash + 1);
   if (key == "step") {
     const auto steps = static_cast<std::int64_t>(given.values.at(0));
     if (context_.departs("Z38"_bug) && steps < group.optimizer().steps()) return;
@@ -120,7 +122,9 @@ void Zero3Optimizer::load(const std::vector<FullTensor>& parameters,
       for (const FullTensor& given : parameters)
         if (given.name == name) load_parameter(group, i, given);
       for (const FullTensor& given : states)
-        if (given.name.starts_with(name + "/")) load_state(group, i, given);
+        if (given.name.starts_with(name + "/") ||
+            (context_.departs("S03"_bug) && given.name.starts_with(name)))
+          load_state(group, i, given);
     }
     group.write_back();
   }
