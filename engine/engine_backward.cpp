@@ -105,7 +105,10 @@ Result<void> Engine::Core::override_loss_scale(double loss_scale) {
                                       ") in the middle of a window: it has gradients scaled by " +
                                       std::to_string(context.loss_scaler.scale()) +
                                       "; call step() or zero_grad() first");
-  return context.loss_scaler.set_external(loss_scale);
+  const bool had_factor = has_leaf_factor();
+  const auto set = context.loss_scaler.set_external(loss_scale);
+  if (!had_factor && has_leaf_factor()) register_gradient_hooks();  // where nothing was scaled
+  return set;
 }
 
 // --- hooks -------------------------------------------------------------------------------------

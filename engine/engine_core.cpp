@@ -140,7 +140,7 @@ void Engine::Core::register_root_hooks() {
 // Gradients are divided where they arrive, unless nothing ever has to be (H8 divides at outputs).
 void Engine::Core::register_gradient_hooks() {
   if (!context.departs("W12"_bug)) remove_gradient_hooks();
-  const bool has_factor = gas() != 1.0 || context.loss_scaler.kind() != LossScalerKind::none;
+  const bool has_factor = has_leaf_factor();
   for (ZeroParameter& parameter : context.parameters) {
     if (parameter.group < 0) continue;
     if (!divides_at_outputs() && (has_factor || (is_exact() && !supports_manual_backward())))

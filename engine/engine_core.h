@@ -140,6 +140,10 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool is_zero() const { return optimizer->is_zero(); }
   bool is_exact() const { return options.policy == "exact"; }
   bool supports_manual_backward() const;
+  // Whether leaf_factor() is ever other than one.
+  bool has_leaf_factor() const {
+    return gas() != 1.0 || context.loss_scaler.kind() != LossScalerKind::none;
+  }
   bool divides_at_outputs() const { return context.has(Quirk::h8_divides_at_outputs); }
   bool is_in_transform() const {
     return context.autograd.local().transforms != nullptr && !context.departs("A33"_bug);

@@ -47,6 +47,9 @@ bool follows_any_order(const CaseSpec& spec) {
   const auto recomputes_late = [](const train::CallSpec& call) { return call.wrap == 2; };
   if (std::ranges::any_of(spec.calls, recomputes_late)) return false;
   // A raw layer's backward does not need its weight, so that a recompute may end behind it.
+  // What is gathered ahead of a module need not be all of it.
+  if (std::ranges::any_of(spec.layers, [](const auto& layer) { return layer.has_twin != 0; }))
+    return false;
   const auto is_raw = [](const train::LayerSpec& layer) { return layer.is_raw != 0; };
   if (std::ranges::any_of(spec.layers, is_raw) && has_checkpoints(spec)) return false;
   const auto is_used_again = [&](const train::CallSpec& call) { return is_shared(spec, call); };
@@ -291,7 +294,7 @@ bool FetchJudge::has_travelling(NameId module) const {
     const std::string name = fmt::format("{}.{}", names_.text(module), kind);
     return !names_.find(name).is_none() && !is_persistent_parameter(spec_, name);
   };
-  return travels("weight") || travels("bias");
+  return travels("weight") || travels("weight_twin") || travels("bias");
 }
 
 void FetchJudge::see_call(std::string_view method) {
@@ -350,12 +353,14 @@ void FetchJudge::see_gather(const HookEvent& event) {
   for (const NameId parameter : event.params) {
     if (!finding_.empty()) return;
     const bool is_own = is_of_fetched_module(parameter);
+    const auto later =
+        std::ranges::find_if_not(ahead_, [&](NameId other) { return is_of_fetched_module(other); });
     if (released_.contains(parameter))
       finding_ = fmt::format("{} was given up and is gathered again for a use of the same pass",
                              names_.text(parameter));
-    else if (is_own && !ahead_.empty())
+    else if (is_own && later != ahead_.end())
       finding_ = fmt::format("{} is gathered when it is needed, and {} for later was on its way",
-                             names_.text(parameter), names_.text(*ahead_.begin()));
+                             names_.text(parameter), names_.text(*later));
     else if (is_begun_ && has_room_)
       finding_ = fmt::format("{} is gathered late in a pass, and there was room for it before",
                              names_.text(parameter));

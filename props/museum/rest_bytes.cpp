@@ -22,7 +22,8 @@ Tensors tensors_of(const train::CaseSpec& spec) {
   Tensors tensors;
   for (const train::LayerSpec& layer : spec.layers) {
     const bool is_weight_frozen = layer.is_frozen + layer.is_weight_frozen != 0;
-    (is_weight_frozen ? tensors.frozen : tensors.trained).push_back(layer.outputs * layer.inputs);
+    for (int weight = 0; weight < 1 + layer.has_twin; ++weight)
+      (is_weight_frozen ? tensors.frozen : tensors.trained).push_back(layer.outputs * layer.inputs);
     if (layer.has_bias != 0)
       (layer.is_frozen != 0 ? tensors.frozen : tensors.trained).push_back(layer.outputs);
   }

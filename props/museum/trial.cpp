@@ -116,6 +116,12 @@ std::vector<std::string_view> gradient_properties(const CaseSpec& spec) {
   return numbers;
 }
 
+std::string text_of(const train::Difference& first) {
+  return first.index < 0 ? fmt::format("{} is missing, or of another size", first.name)
+                         : fmt::format("{}[{}] is {} and not {}", first.name, first.index,
+                                       first.engine, first.baseline);
+}
+
 // One kind of values, of all windows.
 template <class Keep>
 std::optional<std::string> difference(const std::vector<WindowValues>& engine,
@@ -128,10 +134,7 @@ std::optional<std::string> difference(const std::vector<WindowValues>& engine,
   };
   const train::Comparison comparison = train::compare(kept(engine), kept(baseline), cell);
   if (comparison.is_equal) return std::nullopt;
-  const train::Difference& first = *comparison.first;
-  return first.index < 0 ? fmt::format("{} is missing, or of another size", first.name)
-                         : fmt::format("{}[{}] is {} and not {}", first.name, first.index,
-                                       first.engine, first.baseline);
+  return text_of(*comparison.first);
 }
 
 std::optional<std::string> norm_difference(const std::vector<WindowValues>& engine,
@@ -246,18 +249,19 @@ void Trial::judge_memory(const train::CellRun& run, TrialResult& result) const {
   if (!std::equal(spec_.micros.end() - static_cast<std::ptrdiff_t>(size), spec_.micros.end(),
                   spec_.micros.begin() + static_cast<std::ptrdiff_t>(micros - 2 * size)))
     return;
-  for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
-    const std::vector<std::int64_t>& live = run.ranks[rank].live_bytes;
-    if (live.back() > live[live.size() - 2])
-      add(result, "R12",
-          fmt::format("{} bytes are live behind window {}, and {} behind an equal one before",
-                      live.back(), live.size() - 1, live[live.size() - 2]),
-          static_cast<int>(rank));
-  }
+  for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
+    for (const auto* const live : {&run.ranks[rank].live_bytes, &run.ranks[rank].host_bytes})
+      if (live->back() > (*live)[live->size() - 2])
+        add(result, "R12",
+            fmt::format("{} bytes are live behind window {}, and {} behind an equal one before",
+                        live->back(), live->size() - 1, (*live)[live->size() - 2]),
+            static_cast<int>(rank));
 }
 
 void Trial::compare_values(const train::CellRun& run, TrialResult& result) {
   if (const auto differing = train::differing_ranks(run.ranks)) add(result, "P40", *differing);
+  const std::size_t compared = train::records_on_all_ranks(spec_) ? run.ranks.size() : 1;
+  for (std::size_t rank = 0; rank < compared; ++rank) compare_records(run, rank, result);
   const std::vector<WindowValues>& engine = run.ranks[0].windows;
   const auto add_difference = [&](std::string_view number, auto keep) {
     if (const auto found = difference(engine, baseline(), cell_, keep)) add(result, number, *found);
@@ -271,19 +275,6 @@ void Trial::compare_values(const train::CellRun& run, TrialResult& result) {
   }
   add_difference("R8",
                  [](const WindowValues& from, WindowValues& to) { to.outcomes = from.outcomes; });
-  const auto starts_with = [](std::string_view prefix) {
-    return [prefix](const FullTensor& record) { return record.name.starts_with(prefix); };
-  };
-  const auto is_refusal = starts_with("refused/");
-  const auto is_of_bytes = starts_with("bytes");
-  const auto add_records = [&](std::string_view number, auto is_about) {
-    add_difference(number, [&](const WindowValues& from, WindowValues& to) {
-      std::ranges::copy_if(from.records, std::back_inserter(to.records), is_about);
-    });
-  };
-  add_records("R6", [&](const FullTensor& it) { return !is_refusal(it) && !is_of_bytes(it); });
-  add_records("R14", is_refusal);
-  add_records("R12", is_of_bytes);
   add_difference("R13",
                  [](const WindowValues& from, WindowValues& to) { to.counters = from.counters; });
   add_difference("R7", [](const WindowValues& from, WindowValues& to) {
@@ -295,6 +286,34 @@ void Trial::compare_values(const train::CellRun& run, TrialResult& result) {
         to.states.push_back(state);
   });
   if (const auto found = norm_difference(engine, baseline())) add(result, "R9", *found);
+}
+
+// What a rank recorded, and the rank of the baseline in its place.
+void Trial::compare_records(const train::CellRun& run, std::size_t rank, TrialResult& result) {
+  const std::size_t place = rank / static_cast<std::size_t>(spec_.tensor);
+  const auto starts_with = [](std::string_view prefix) {
+    return [prefix](const FullTensor& record) { return record.name.starts_with(prefix); };
+  };
+  const auto is_refusal = starts_with("refused/");
+  const auto is_of_bytes = starts_with("bytes");
+  const auto add_records = [&](std::string_view number, auto is_about) {
+    const auto keep = [&](const std::vector<FullTensor>& from) {
+      WindowValues to;
+      std::ranges::copy_if(from, std::back_inserter(to.records), is_about);
+      return to;
+    };
+    std::vector<WindowValues> ours;
+    std::vector<WindowValues> right;
+    for (const WindowValues& window : run.ranks[rank].windows) ours.push_back(keep(window.records));
+    for (const WindowValues& window : baseline())
+      right.push_back(keep(place == 0 ? window.records : window.records_of_others.at(place - 1)));
+    const train::Comparison comparison = train::compare(ours, right, cell_);
+    if (!comparison.is_equal)
+      add(result, number, text_of(*comparison.first), static_cast<int>(rank));
+  };
+  add_records("R6", [&](const FullTensor& it) { return !is_refusal(it) && !is_of_bytes(it); });
+  add_records("R14", is_refusal);
+  add_records("R12", is_of_bytes);
 }
 
 void Trial::add_events(const Entry* entry, Chooser& chooser, TrialResult& result) {

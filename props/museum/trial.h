@@ -68,6 +68,7 @@ class Trial {
   void judge_rest(const train::CellRun& run, TrialResult& result) const;
   void judge_memory(const train::CellRun& run, TrialResult& result) const;
   void compare_values(const train::CellRun& run, TrialResult& result);
+  void compare_records(const train::CellRun& run, std::size_t rank, TrialResult& result);
   void add_values(const Entry* entry, Chooser& chooser, TrialResult& result);
   void add_events(const Entry* entry, Chooser& chooser, TrialResult& result);
   void drop_removed(TrialResult& result) const;

@@ -70,7 +70,7 @@ bool BaselineEngine::has_grad_scaler() const {
 }
 
 bool BaselineEngine::needs_scaler() const {
-  return config_.fp16.enabled || has_grad_scaler();
+  return config_.fp16.enabled || has_grad_scaler() || is_scale_given_;
 }
 
 // Under autocast, parameters of linear layers travel in its dtype (zero_semantics 6.1); stage 0
@@ -212,8 +212,9 @@ std::vector<FullTensor> BaselineEngine::full_parameters() const {
 }
 
 bool BaselineEngine::overflows() const {
-  const bool checks_bf16 = config_.bf16.enabled && config_.bf16.check_grad_overflow;
-  if (!config_.fp16.enabled && !checks_bf16 && !has_grad_scaler()) return false;
+  const bool checks_bf16 = config_.bf16.enabled && config_.bf16.check_grad_overflow &&
+                           (config_.stage == 1 || config_.stage == 2);
+  if (!needs_scaler() && !checks_bf16) return false;
   return !std::ranges::all_of(window_, is_finite);
 }
 
@@ -242,7 +243,8 @@ double BaselineEngine::norm() const {
   double squares = 0.0;
   for (const Tensor& gradient : window_)
     for (const double value : gradient.values()) squares += value * value;
-  return std::sqrt(squares * replicas_);
+  const double norm = std::sqrt(squares * replicas_);
+  return std::isfinite(norm) ? norm : -1.0;  // as upstream: nothing is clipped
 }
 
 void BaselineEngine::update(Trained& trained, const Tensor& gradient, double factor) {

@@ -1,5 +1,6 @@
 // All windows of a scenario under the unsharded baseline.
 #include <algorithm>
+#include <utility>
 
 #include "props/train/baseline_target.h"
 #include "props/train/case_worlds.h"
@@ -13,10 +14,13 @@ WindowValues run_window(const TrainScenario& scenario, const TrainCell& cell, Au
   WindowValues values;
   std::vector<BaselineTarget> ranks;
   for (int rank = 0; rank < cell.world_size; ++rank) {
+    WindowValues others;
     BaselineTarget& target =
-        ranks.emplace_back(autograd, engines, rank, rank == 0 ? &values : nullptr);
+        ranks.emplace_back(autograd, engines, rank, rank == 0 ? &values : &others);
     Pass pass(scenario, cell, target, step);
     scenario.window(pass);
+    if (rank > 0) values.records_of_others.push_back(std::move(others.records));
+    target.stop_recording();
   }
   for (std::size_t engine = 0; engine < engines.size(); ++engine) {
     std::size_t reductions = 0;
@@ -49,7 +53,8 @@ std::vector<WindowValues> run_baseline(const TrainScenario& scenario, const Trai
     options.spec = scenario.spec;
     engines.emplace_back(make_model(kind, options), config_of(scenario, cell), ops,
                          cell.data_ranks(), scenario.spec);
-    if (scenario.custom_loss_scale) engines.back().override_loss_scale(*scenario.custom_loss_scale);
+    if (const auto scale = custom_loss_scale_of(scenario, engines.size() - 1))
+      engines.back().override_loss_scale(*scale);
   }
   std::vector<WindowValues> windows;
   for (std::int64_t step = 0; step < cell.steps; ++step) {

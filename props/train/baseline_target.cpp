@@ -48,8 +48,8 @@ Tensor BaselineTarget::backward(std::size_t engine, const Tensor& loss,
   const double factor = arguments.scale_wrt_gas ? accumulation_factor(engine) : 1.0;
   const Tensor root = mul(autograd_, loss, engines_[engine].loss_scale() * factor);
   run_backward([&] {
-    autograd_.backward(
-        root, {.create_graph = arguments.create_graph, .retain_graph = arguments.retain_graph});
+    autograd_.backward(root, {.create_graph = arguments.create_graph,
+                              .retain_graph = arguments.retain_graph || arguments.create_graph});
   });
   const GradMode disabled(autograd_, false);
   return mul(autograd_, loss, factor);

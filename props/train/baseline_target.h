@@ -16,7 +16,7 @@ namespace zeroproof::train {
 // the window ends; the update comes when all ranks have run theirs.
 class BaselineTarget final : public TrainTarget {
  public:
-  // All references must outlive it. `values` is null on every rank but the first.
+  // All references must outlive it, `values` until nothing more is recorded.
   BaselineTarget(Autograd& autograd, std::vector<BaselineEngine>& engines, int rank,
                  WindowValues* values);
 
@@ -41,6 +41,7 @@ class BaselineTarget final : public TrainTarget {
   void override_loss_scale(std::size_t engine, double loss_scale) override;
   std::vector<FullTensor> masters(std::size_t engine) override;
   void record(const std::string& name, const Tensor& value) override;
+  void stop_recording() { values_ = nullptr; }
 
   // The local sums of each reduction of an engine in this window, in order.
   const std::vector<BaselineEngine::LocalSums>& reductions(std::size_t engine) const {

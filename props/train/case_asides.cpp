@@ -80,7 +80,7 @@ Additions aside_additions() {
 
 std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const auto precision = static_cast<Precision>(spec.precision);
-  if (micro.asks < 0 || micro.asks > 2 || micro.rescales < 0 || micro.rescales > 3 ||
+  if (micro.asks < 0 || micro.asks > 3 || micro.rescales < 0 || micro.rescales > 3 ||
       !is_flag(micro.autocasts) || !is_flag(micro.blind) || micro.wrapped < 0 ||
       micro.wrapped > 2 || micro.skips_on < 0 || micro.skips_on > spec.ranks)
     return "a micro-batch out of range";

@@ -19,14 +19,16 @@ void set_rule(int rule, OptimizerConfig& optimizer) {
   optimizer.sgd.momentum = 0.5;
   optimizer.sgd.weight_decay = rule == 1 ? 0.0 : 0.1;
   optimizer.sgd.is_nesterov = rule == 2;
+  optimizer.adam.is_maximizing = optimizer.sgd.is_maximizing = rule == 3;
+  optimizer.sgd.dampening = rule == 3 ? 0.5 : 0.0;
 }
 
 // 1: grows every second step; 2: the first overflow is forgiven; 3: so is every first one behind a
-// good step.
+// good step; 4: the first two are.
 void set_scaling(int scaling, Fp16Config& fp16) {
   fp16.initial_scale_power = 3;
   fp16.loss_scale_window = scaling == 1 ? 2 : 1;
-  fp16.hysteresis = scaling < 2 ? 1 : 2;
+  fp16.hysteresis = scaling < 2 ? 1 : scaling < 4 ? 2 : 3;
   fp16.consecutive_hysteresis = scaling == 3;
 }
 

@@ -8,6 +8,7 @@
 #include "props/train/case_detours.h"
 #include "props/train/case_ends.h"
 #include "props/train/case_extras.h"
+#include "props/train/case_habits.h"
 #include "props/train/case_inputs.h"
 #include "props/train/case_limits.h"
 #include "props/train/case_manners.h"
@@ -342,7 +343,7 @@ constexpr Additions (*kSubjects[])() = {
     extra_additions,   visit_additions,    departure_additions, limit_additions, aside_additions,
     storage_additions, end_additions,      mode_additions,      save_additions,  input_additions,
     rate_additions,    turn_additions,     manner_additions,    order_additions, detour_additions,
-    world_additions,   shortage_additions, seldom_additions};
+    world_additions,   shortage_additions, seldom_additions,    habit_additions};
 
 CaseSpec draw_swarm_case(Draws& draws, int rarer) {
   CaseSpec spec;

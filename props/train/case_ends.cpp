@@ -129,7 +129,9 @@ void mix_backwards(CaseSpec& spec, Draws& draws) {
 
 // One whose gradient is infinite whatever else the program does.
 bool overflows_surely(const CaseSpec& spec, const MicroSpec& micro) {
-  const MicroSpec plain = {.overflow = micro.overflow, .overflow_rank = micro.overflow_rank};
+  const MicroSpec plain = {.overflow = micro.overflow,
+                           .overflow_rank = micro.overflow_rank,
+                           .overflow_kind = micro.overflow_kind};
   if (micro.overflow < 1 || micro.overflow > static_cast<int>(spec.calls.size())) return false;
   const CallSpec& call = spec.calls[static_cast<std::size_t>(micro.overflow) - 1];
   const LayerSpec& layer = spec.layers[static_cast<std::size_t>(call.layer)];

@@ -19,6 +19,7 @@ void visit_fields(LayerSpec& spec, Field field) {
   field("has_two_inputs", spec.has_two_inputs, 0);
   field("dimensions", spec.dimensions, 0);
   field("is_watched", spec.is_watched, 0);
+  field("has_twin", spec.has_twin, 0);
 }
 
 template <class Field>
@@ -88,6 +89,8 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("shortage_at", spec.shortage_at, 0);
   field("guests", spec.guests, 0);
   field("aborts_at_weight", spec.aborts_at_weight, 0);
+  field("again", spec.again, 0);
+  field("overflow_kind", spec.overflow_kind, 0);
 }
 
 // What every training has: ranks, calls of engines, their buckets, precision and prefetching.
@@ -168,6 +171,8 @@ void visit_special_fields(CaseSpec& spec, Field& field) {
   field("reorders", spec.reorders, 0);
   field("first_ranks", spec.first_ranks, 0);
   field("tensor", spec.tensor, 1);
+  field("scales_second", spec.scales_second, 0);
+  field("first_stage", spec.first_stage, -1);
 }
 
 template <class Field>

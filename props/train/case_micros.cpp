@@ -68,6 +68,13 @@ std::string failing_weight_problem(const CaseSpec& spec, const MicroSpec& micro)
 
 }  // namespace
 
+bool looks_for_overflow(const CaseSpec& spec) {
+  const auto precision = static_cast<Precision>(spec.precision);
+  return precision == Precision::fp16 || spec.has_grad_scaler + spec.owns_scale != 0 ||
+         (precision == Precision::bf16 && spec.is_unchecked == 0 &&
+          (spec.stage == 1 || spec.stage == 2));
+}
+
 // Every loss has to reach something that is trained.
 std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_boundary) {
   const auto calls = static_cast<int>(spec.calls.size());
@@ -91,15 +98,18 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   if (const std::string problem = failing_weight_problem(spec, micro); !problem.empty())
     return problem;
   const auto block = static_cast<Block>(micro.block);
-  if (micro.block < 0 || micro.block > 4 || micro.idle_forward < 0 || micro.idle_forward > 4)
+  if (micro.block < 0 || micro.block > static_cast<int>(Block::no_sync_backwards) ||
+      micro.idle_forward < 0 || micro.idle_forward > 4)
     return "a number out of range";
   const bool is_coalesced = block == Block::coalesced || block == Block::coalesced_backwards;
   if (block == Block::coalesced_backwards && spec.is_tiled != 0)
     return "tiles that ran before the block";
   if (micro.is_broken != 0 && block == Block::none) return "no block that could throw";
-  if (micro.idle_forward >= 3 && !can_transform(spec)) return "a transform of what has none";
+  if (micro.idle_forward >= 3 && (!can_transform(spec) || micro.overflow != 0))
+    return "a transform of what has none";
   if (is_coalesced && (spec.stage == 0 || spec.is_unmanaged != 0)) return "nothing to coalesce";
-  if (block == Block::no_sync && (spec.stage > 1 || (spec.is_unmanaged == 0 && is_boundary)))
+  const bool holds_backwards = block == Block::no_sync || block == Block::no_sync_backwards;
+  if (holds_backwards && (spec.stage > 1 || (spec.is_unmanaged == 0 && is_boundary)))
     return "no_sync where gradients are reduced";
   // Open: with overlap, stage 1 reduces what the first round left by itself (P42).
   if (block == Block::no_sync_first &&
@@ -113,10 +123,6 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   if (micro.clears == 3 && (!is_by_hand || spec.engines > 1 || spec.is_tiled != 0 ||
                             has_abort(micro) || micro.asks + micro.misuse != 0))
     return "nothing to clear behind a scaled loss";
-  const auto precision = static_cast<Precision>(spec.precision);
-  const bool checks = precision == Precision::fp16 || spec.has_grad_scaler != 0 ||
-                      (precision == Precision::bf16 && (spec.stage == 1 || spec.stage == 2));
-  if (micro.overflow != 0 && !checks) return "an overflow that nobody looks for";
   if (std::string problem = use_problem(spec, micro); !problem.empty()) return problem;
   return visit_problem(spec, micro);
 }

@@ -12,6 +12,8 @@ namespace zeroproof::train {
 std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_boundary);
 // The loss of layer 0 alone.
 std::string past_engine_problem(const CaseSpec& spec, const MicroSpec& micro);
+// Whether a step looks for gradients that are no numbers.
+bool looks_for_overflow(const CaseSpec& spec);
 // Changes of weights, of all micro-batches.
 std::string change_problem(const CaseSpec& spec);
 

@@ -37,11 +37,13 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
       return is_scaled ? "" : "a loss that needs no scale";
     case Misuse::manual_backward:
       return manual_backward_problem(spec);
+    case Misuse::unscaled_second:
+      return spec.scales_second != 0 && spec.takes_turns == 0 ? "" : "a loss that needs no scale";
     case Misuse::unfed_leaf:
     case Misuse::moved_weight:
       return stage3_misuse_problem(spec, static_cast<Misuse>(micro.misuse));
     default:
-      return micro.misuse >= 0 && micro.misuse <= static_cast<int>(Misuse::unscaled_again)
+      return micro.misuse >= 0 && micro.misuse <= static_cast<int>(Misuse::unscaled_second)
                  ? ""
                  : "a number out of range";
   }

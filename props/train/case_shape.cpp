@@ -9,6 +9,8 @@ std::string layer_problem(const LayerSpec& layer) {
   if (!is_flag(layer.is_weight_frozen) || !is_flag(layer.is_raw) || !is_flag(layer.is_closed))
     return "a layer out of range";
   if (layer.is_raw != 0 && layer.has_bias != 0) return "a raw layer has a weight alone";
+  if (!is_flag(layer.has_twin) || (layer.has_twin != 0 && layer.is_raw == 0))
+    return "a twin of no raw weight";
   if (layer.is_weight_frozen != 0 && (layer.has_bias == 0 || layer.is_frozen != 0))
     return "nothing of a layer is trained";
   return {};

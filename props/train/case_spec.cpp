@@ -36,8 +36,11 @@ int CaseSpec::uses() const {
   }
   const bool bypasses = std::ranges::any_of(
       micros, [](const MicroSpec& it) { return it.has_bypass + it.past_engine != 0; });
-  return (most + (bypasses ? 1 : 0) + (reads != 0 ? 1 : 0) + (returns != 0 ? 1 : 0)) * heads *
-         engines;
+  const bool has_twins =
+      std::ranges::any_of(layers, [](const LayerSpec& layer) { return layer.has_twin != 0; });
+  return (most + (bypasses ? 1 : 0) + (has_twins ? 1 : 0) + (reads != 0 ? 1 : 0) +
+          (returns != 0 ? 1 : 0)) *
+         heads * engines;
 }
 
 int CaseSpec::forwards() const {
@@ -47,7 +50,8 @@ int CaseSpec::forwards() const {
     if (i % static_cast<std::size_t>(accumulation) == 0) count = 0;
     const MicroSpec& micro = micros[i];
     const int before = count;
-    count += (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) +
+    count += (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) *
+                 (1 + micro.again) +
              (micro.idle_forward != 0 ? 1 : 0) + (has_abort(micro) ? 1 : 0) +
              (runs_in_context(micro) ? 1 : 0) + (micro.throws != 0 ? 1 : 0) +
              (micro.abandons != 0 ? 1 : 0) + refused_forwards(micro) +
@@ -62,7 +66,7 @@ int CaseSpec::forwards() const {
 
 int CaseSpec::parameters() const {
   int count = 0;
-  for (const LayerSpec& layer : layers) count += 1 + layer.has_bias;
+  for (const LayerSpec& layer : layers) count += 1 + layer.has_bias + layer.has_twin;
   if (experts != 0) count += 2;
   return count * engines;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/result.h"
+#include "props/train/case_kinds.h"
 #include "props/train/train_cell.h"
 
 namespace zeroproof::train {
@@ -26,12 +27,11 @@ struct LayerSpec {
   int has_two_inputs = 0;    // the activations come twice; 2: and a third one that is undefined
   int dimensions = 0;        // of what its linear function gets: 1 or 3; 0: two
   int is_watched = 0;        // the user sees the gradient for what its linear function gets
+  int has_twin = 0;          // of a raw one: a second weight, whose name begins with the first's
 
-  int elements() const { return outputs * (inputs + has_bias); }
+  int elements() const { return outputs * (inputs * (1 + has_twin) + has_bias); }
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
-
-enum class Wrap : std::uint8_t { none, reentrant, non_reentrant };
 
 // One call of a layer by the model. Layers that no call names are registered and unused; one that
 // several name is shared.
@@ -41,123 +41,6 @@ struct CallSpec {
   int is_joined = 0;  // in the same checkpoint as the call before
   friend bool operator==(const CallSpec&, const CallSpec&) = default;
 };
-
-// What the user does with weights, in a context that gathers them in stage 3.
-enum class Gathers : std::uint8_t {
-  none,
-  looks,
-  first_changes,  // rank 0 alone, whose changes all take over; the last rank
-  last_changes,
-  breaks,       // looks, and throws
-  unannounced,  // the last rank changes some and names nobody: refused
-  nested,       // looks at one half inside a context of the other; one that overlaps is refused
-  discards,     // the first rank changes some, and an exception takes that back
-  runs,         // a forward without gradients inside the context
-  changes_and_runs,  // the same behind changes that every rank makes; the first one's take over
-  looks_rounded,     // autocast, stage 3: looks at what the wire has made of them
-  holds_none         // stage 3: looks where all of them are NaN for a while
-};
-
-// What happens to checkpoints before a micro-batch.
-enum class Restores : std::uint8_t {
-  none,
-  window,      // saved, the whole window trained for nothing, and loaded
-  unstepped,   // the same without its last step: the gradients are cleared
-  tagged,      // the same, and what it led to is saved before the earlier one is loaded
-  saved,       // alone; or behind one that was cut short
-  damaged,     // saved, and a load of it is refused for a damaged file
-  missing,     // a load of nothing is refused
-  misfit,      // saved as an engine with other parameters or groups would, which is refused
-  full_disk,   // saved, and a save is refused whose files fail; the one before is as it was
-  unreadable,  // saved, and a load is refused because the files of one rank fail
-  outdated     // the same load of what an earlier one has saved
-};
-
-// Where else in a micro-batch the user looks at all weights.
-enum class Looks : std::uint8_t {
-  none,
-  before_backward,  // of each of its forwards
-  between           // two backwards
-};
-
-// A term of the loss that reaches layer 0 past the engine's forward.
-enum class Bypass : std::uint8_t {
-  none,
-  layer,  // calls it
-  weight  // a linear function of its weight, in a context that gathers it and is over by backward
-};
-
-enum class Losses : std::uint8_t { both, first, second, sum };
-// Around all of a micro-batch, or its backwards alone.
-// First: no_sync around the first of two rounds.
-enum class Block : std::uint8_t { none, coalesced, no_sync, coalesced_backwards, no_sync_first };
-// Interleaved: of two heads, a backward of each forward and then the others, the later first.
-// Ahead: the next micro-batch's forward comes before the step behind this one.
-enum class Outstanding : std::uint8_t { none, in_order, reversed, summed, interleaved, ahead };
-
-// What an engine refuses, in the words of zero_semantics 2.20.
-enum class Misuse : std::uint8_t {
-  none,
-  step_in_block,    // E7
-  no_sync,          // E6: with partitioned gradients, or nested
-  coalesce,         // E8: in stage 0, unmanaged, or nested
-  loss_of_vector,   // E3 and, where losses are scaled, E4
-  set_boundary,     // E9: unmanaged
-  unscaled_manual,  // E2
-  loss_scale,       // of zero
-  late_loss_scale,  // fp16: another one than that of the window's gradients
-  manual_backward,  // E1: in stage 0, or where the autograd counts nothing
-  unfed_leaf,       // stage 3: a leaf module whose input needs no gradient
-  moved_weight,     // F8: one that all ranks take over leaves the device meanwhile
-  unscaled_again    // E2 behind E4: what was refused a scale has none
-};
-
-// What the user does with engines where most programs do not (`detour_at`).
-enum class Detour : std::uint8_t {
-  none,
-  save,
-  load,   // of what is saved right before it; not in a forward
-  clear,  // zero_grad
-  peek    // reads masters and optimizer states
-};
-
-// What a hook of the user does in the middle of a backward.
-enum class Interrupt : std::uint8_t {
-  none,
-  step,     // refused
-  save,     // a checkpoint
-  forward,  // once more, without gradients
-  other,    // forward and backward of the second engine, for a loss of its own
-  looks,    // at masters and optimizer states
-  aside,    // a backward of something that no engine knows
-  fails,    // the same, or one of the second engine, which throws
-  rescale,  // fp16: another loss scale: refused
-  own,      // forward and backward of the same engine
-  joined,   // one of the second engine, which throws, where both have one loss
-  changes   // of weights in a context, past the autograd; another one behind it undoes them
-};
-
-// In which of the user's calls the device has no more memory. step() is none of them: what fails in
-// the middle of an update has changed some weights, and only a checkpoint brings them back.
-enum class Shortage : std::uint8_t {
-  none,
-  evaluation,  // `idle_forward` 1
-  forward,
-  backward,
-  epilogue,  // of an engine.backward: behind its last hook
-  gathers,   // what `gathers` says, entered or left
-  getters    // `peeks`
-};
-
-// The dtype of master weights.
-enum class Masters : std::uint8_t {
-  wide,               // float32
-  narrow,             // bf16, on the host; the optimizer's states have it, too
-  narrow_with_states  // the same by bf16_optimizer_states, wherever they are
-};
-
-// Who says that the experts are a leaf module.
-enum class LeafBy : std::uint8_t { call, name, suffix, class_name };
 
 // From one step() to the next.
 struct MicroSpec {
@@ -173,6 +56,7 @@ struct MicroSpec {
   int skips = 0;         // k: call k - 1 does not run
   int overflow = 0;      // k: layer of call k - 1 gets an infinite gradient, on one rank
   int overflow_rank = 0;
+  int overflow_kind = 0;   // 1: a negative infinity, 2: no number
   int gathers = 0;         // Gathers, before
   int aborts_managed = 0;  // what throws is an engine.backward, whatever the others are
   int is_uncleared = 0;    // no zero_grad behind what throws
@@ -232,8 +116,10 @@ struct MicroSpec {
   int detour_at = 0;  // 0: before, in a context that gathers all weights; 1: first in its block;
                       // k: in each of its forwards, behind call k - 2
   int shortage = 0;   // Shortage, on every rank: the user catches it, and does it again
-  int shortage_at = 0;       // k: the k-th allocation of that call fails, where it makes so many
-  int guests = 0;            // 1: before: one more engine is made, of a model of its own, and goes
+  int shortage_at = 0;  // k: the k-th allocation of that call fails, where it makes so many
+  int guests = 0;       // 1: before: one more engine is made, of a model of its own, and goes
+  int again = 0;        // 1: each loss is differentiated once more, and its graph kept for that: by
+                        // create_graph where it `creates`
   int aborts_at_weight = 0;  // 1: what `aborts` says throws is a hook of that layer's weight
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
@@ -242,6 +128,7 @@ struct CaseSpec {
   static constexpr int kManyElements = 1000;
   static constexpr int kGatherBucket = 200;
   static constexpr double kCustomLossScale = 32.0;
+  static constexpr double kSecondLossScale = 4.0;
   static constexpr double kLift = 16384.0;
   static constexpr double kGradScale = 65536.0;  // torch.amp.GradScaler's first one
 
@@ -324,8 +211,10 @@ struct CaseSpec {
   int reorders = 0;     // k: behind all windows rank k - 1 runs two modules in another order, which
                         // is refused and the end
   int first_ranks = 0;  // k: so many ranks train the first window and save; `ranks` load that
-  int tensor = 1;       // so many times `ranks`: each in a tensor-parallel group of so many, all of
-                        // which train the same
+  int first_stage = -1;   // with `first_ranks`: the stage of those, where it is another one
+  int scales_second = 0;  // of two engines the second alone has a loss scale, which its user gave
+  int tensor = 1;  // so many times `ranks`: each in a tensor-parallel group of so many, all of
+                   // which train the same
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;
@@ -385,7 +274,7 @@ inline bool gathers_while_running(const MicroSpec& micro) {
 // or where it reaches the engine (E1).
 inline bool is_manual_misuse(Misuse misuse) {
   return misuse == Misuse::unscaled_manual || misuse == Misuse::unscaled_again ||
-         misuse == Misuse::manual_backward;
+         misuse == Misuse::manual_backward || misuse == Misuse::unscaled_second;
 }
 inline bool is_refused_late(const MicroSpec& micro) {
   return is_manual_misuse(static_cast<Misuse>(micro.misuse)) || micro.aborts_on_loss == 2;

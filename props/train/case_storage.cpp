@@ -200,7 +200,8 @@ int elements_of_layers(const CaseSpec& spec) {
 std::int64_t offloaded_bytes(const CaseSpec& spec) {
   std::int64_t trained = 0;
   for (const LayerSpec& layer : spec.layers) {
-    const int weight = layer.is_weight_frozen != 0 ? 0 : layer.outputs * layer.inputs;
+    const int weight =
+        layer.is_weight_frozen != 0 ? 0 : layer.outputs * layer.inputs * (1 + layer.has_twin);
     if (layer.is_frozen == 0) trained += weight + layer.outputs * layer.has_bias;
   }
   const auto precision = static_cast<Precision>(spec.precision);

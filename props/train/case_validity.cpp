@@ -5,6 +5,7 @@
 #include "props/train/case_config.h"
 #include "props/train/case_detours.h"
 #include "props/train/case_ends.h"
+#include "props/train/case_habits.h"
 #include "props/train/case_inputs.h"
 #include "props/train/case_manners.h"
 #include "props/train/case_memory.h"
@@ -28,7 +29,8 @@ constexpr std::string (*kRules[])(const CaseSpec& spec) = {
     shape_problem,  model_problem,  refusal_problem, layers_problem, structure_problem,
     change_problem, option_problem, update_problem,  need_problem,   storage_problem,
     end_problem,    mode_problem,   save_problem,    input_problem,  turn_problem,
-    manner_problem, order_problem,  world_problem,   detour_problem, shortage_problem};
+    manner_problem, order_problem,  world_problem,   detour_problem, shortage_problem,
+    habit_problem};
 
 // Contributions that have a bit of their own (model/baseline/exact_data.h).
 int significand_bits(Precision precision) {
@@ -49,6 +51,10 @@ std::string problem_of_micro(const CaseSpec& spec, std::size_t i) {
   if (std::string problem = aside_problem(spec, micro); !problem.empty()) return problem;
   if (loads_away(static_cast<Restores>(micro.restores)) && !is_first)
     return "a checkpoint inside a window";
+  // It spoils all that comes behind it.
+  const bool is_last = i + static_cast<std::size_t>(spec.accumulation) >= spec.micros.size();
+  if (micro.overflow != 0 && !looks_for_overflow(spec) && (!is_last || spec.tensor > 1))
+    return "an overflow that nobody looks for";
   if (std::string problem = misuse_problem(spec, micro); !problem.empty()) return problem;
   if (std::string problem = interrupt_problem(spec, micro); !problem.empty()) return problem;
   if (std::string problem = past_engine_problem(spec, micro); !problem.empty()) return problem;

@@ -16,9 +16,12 @@ void change_ranks(CaseSpec& spec, Draws& draws) {
   if (spec.first_ranks == spec.ranks) spec.first_ranks = spec.ranks % kRanksMost + 1;
   if (spec.sets_boundary == 3) spec.sets_boundary = 1;
   for (MicroSpec& micro : spec.micros) micro.rescales = micro.registers = 0;
-  if (spec.windows() > 1) return;
   const std::vector<MicroSpec> first = spec.micros;
-  spec.micros.insert(spec.micros.end(), first.begin(), first.end());
+  if (spec.windows() < 2) spec.micros.insert(spec.micros.end(), first.begin(), first.end());
+  if (draws.one_in(2)) return;
+  spec.first_stage = (spec.stage + draws.between(1, 3)) % 4;
+  spec.experts = spec.leaf_by = spec.reads = spec.returns = spec.registers = 0;
+  for (int i = 0; i < spec.accumulation; ++i) spec.micros[static_cast<std::size_t>(i)] = {};
 }
 
 // Replicas of what each rank of a data group trains, of which one alone may overflow.
@@ -70,7 +73,31 @@ Additions world_additions() {
   return {kWorldStream, 8, kWorlds};
 }
 
+std::string first_stage_problem(const CaseSpec& spec) {
+  if (spec.first_stage == -1) return {};
+  if (spec.first_stage < 0 || spec.first_stage > 3 || spec.first_stage == spec.stage ||
+      spec.first_ranks == 0)
+    return "a stage of no other ranks";
+  const auto overflows = [](const MicroSpec& micro) { return micro.overflow != 0; };
+  const auto is_plain = [](MicroSpec micro) {
+    micro.repeats = micro.losses = 0;
+    return micro == MicroSpec();
+  };
+  const auto first_window = spec.micros.begin() + spec.accumulation;
+  if (spec.experts + spec.reads + spec.returns != 0 ||
+      !std::all_of(spec.micros.begin(), first_window, is_plain))
+    return "what each stage does in its own way";
+  const bool has_three = spec.ranks == 3 || spec.first_ranks == 3;
+  if (has_three || spec.is_wide != 0 || std::ranges::any_of(spec.micros, overflows))
+    return "what each stage does in its own way";
+  CaseSpec first = spec;
+  first.stage = spec.first_stage;
+  first.first_stage = -1;
+  return why_invalid(first).empty() ? "" : "what no engine of that stage does";
+}
+
 std::string world_problem(const CaseSpec& spec) {
+  if (const std::string problem = first_stage_problem(spec); !problem.empty()) return problem;
   if (const std::string problem = replica_problem(spec); !problem.empty()) return problem;
   if (spec.first_ranks == 0) return {};
   if (spec.first_ranks < 0 || spec.first_ranks > kRanksMost || spec.first_ranks == spec.ranks)
@@ -109,10 +136,18 @@ bool has_gradients_apart(const TrainScenario& scenario) {
          });
 }
 
+bool records_on_all_ranks(const CaseSpec& spec) {
+  return spec.owns_scale != 1 && std::ranges::none_of(spec.micros, [](const MicroSpec& micro) {
+           return changes_weights(micro) || micro.rescales != 0;
+         });
+}
+
 CellRun run_first_world(const TrainScenario& scenario, const TrainCell& cell) {
   TrainCell first = cell;
   first.steps = windows_elsewhere(scenario);
   first.world_size = ranks_of_window(scenario, cell, 0);
+  if (scenario.spec && scenario.spec->first_stage >= 0) first.stage = scenario.spec->first_stage;
+  if (first.config) first.config->stage = first.stage;
   FirstChooser in_order;
   return run_ranks(scenario, first, {.chooser = &in_order});
 }

@@ -24,6 +24,9 @@ std::int64_t windows_elsewhere(const TrainScenario& scenario);
 int ranks_of_window(const TrainScenario& scenario, const TrainCell& cell, std::int64_t step);
 // Whether gradients of replicas differ, as they do where one alone overflows: nobody compares them.
 bool has_gradients_apart(const TrainScenario& scenario);
+// Whether the baseline knows what ranks behind the first record: it runs them one after the other,
+// so that what one changes at once the next would find changed.
+bool records_on_all_ranks(const CaseSpec& spec);
 // The first window by those other ranks, one after the other wherever they may choose. Its
 // checkpoint is in the scenario's files. Values are not collected.
 CellRun run_first_world(const TrainScenario& scenario, const TrainCell& cell);

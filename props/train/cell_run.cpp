@@ -23,6 +23,7 @@ void run_windows(const TrainScenario& scenario, const TrainCell& cell, std::int6
       scenario.window(pass);
       run.windows.push_back(target.take_values());
       run.live_bytes.push_back(runtime.memory().stats(Placement::device).live_bytes);
+      run.host_bytes.push_back(runtime.memory().stats(Placement::host).live_bytes);
     }
   } catch (...) {
     run.has_changed_gradients = target.has_changed_gradients();

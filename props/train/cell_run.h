@@ -22,6 +22,7 @@ struct RankRun {
   double loss_scale = 1.0;
   MemoryStats memory;
   std::vector<std::int64_t> live_bytes;  // on the device, at the end of each window
+  std::vector<std::int64_t> host_bytes;  // and on the host
   bool has_changed_gradients = false;    // by a tensor.backward() that threw
   std::exception_ptr error;              // null: its program came to its end
 };

@@ -38,7 +38,10 @@ double learning_rate_of(const Engine& engine) {
   return used.type == OptimizerType::sgd ? used.sgd.lr : used.adam.lr;
 }
 
-bool is_same(const std::vector<FullTensor>& a, const std::vector<FullTensor>& b) {
+// In whatever order: each stage has its own.
+bool is_same(std::vector<FullTensor> a, std::vector<FullTensor> b) {
+  std::ranges::sort(a, {}, &FullTensor::name);
+  std::ranges::sort(b, {}, &FullTensor::name);
   const auto bits = [](double value) { return std::bit_cast<std::uint64_t>(value); };
   return std::ranges::equal(a, b, [&](const FullTensor& one, const FullTensor& other) {
     return one.name == other.name && one.sizes == other.sizes &&

@@ -117,9 +117,20 @@ bool CheckpointUse::is_load_refused(const std::string& tag, const std::string& s
   return is_refused;
 }
 
+// Words of the files' own, and ways out of the folder.
+bool CheckpointUse::refuses_tags() {
+  bool is_refused = true;
+  for_all([&](Engine& engine, const std::string& folder) {
+    for (const char* const tag : {"latest", ".hidden", "../tag", "a tag"})
+      is_refused = is_refused && !engine.save_checkpoint(folder, {.tag = tag, .files = &files_});
+  });
+  note(CheckpointFault::not_refused, !is_refused);
+  return is_refused;
+}
+
 bool CheckpointUse::try_out(const MicroSpec& micro) {
   const auto restores = static_cast<Restores>(micro.restores);
-  if (restores == Restores::missing) return is_load_refused(kTag, "-none");
+  if (restores == Restores::missing) return is_load_refused(kTag, "-none") && refuses_tags();
   if (restores == Restores::saved && micro.damages != 0 && is_first_rank())
     for_all([&](Engine&, const std::string& folder) { leave_half(kept(), folder); });
   if (restores != Restores::outdated) save(kTag);

@@ -38,6 +38,7 @@ class CheckpointUse {
   void save(Engine& engine, const std::string& folder, const std::string& tag);
   Result<void> load(Engine& engine, const std::string& folder, const std::string& tag);
   bool is_load_refused(const std::string& tag, const std::string& suffix = "");
+  bool refuses_tags();
   void judge_save(const Engine& engine, const std::string& folder, const std::string& tag);
   void judge_loss_scale(const Engine& engine, double before);
   // What is loaded is saved once more.

@@ -1,5 +1,6 @@
 #include "props/train/config_use.h"
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "props/train/config_document.h"
@@ -9,10 +10,47 @@
 namespace zeroproof::train {
 namespace {
 
-bool comes_back(const ZeroConfig& config) {
-  const std::string document = config_document(config);
+using Json = nlohmann::ordered_json;
+
+bool reads_as(const std::string& document, const ZeroConfig& config) {
   const auto parsed = parse_ds_config(document, "generated");
-  return parsed && config_document(parsed->config) == document;
+  return parsed && config_document(parsed->config) == config_document(config);
+}
+
+// Without what the other document says, too. An optimizer's type has defaults of its own.
+Json without(const Json& document, const Json& other) {
+  Json rest = Json::object();
+  for (const auto& [key, value] : document.items()) {
+    const auto at = other.find(key);
+    const bool is_whole = at == other.end() || key == "optimizer";
+    if (!is_whole && value.is_object() && at->is_object())
+      rest[key] = without(value, *at);
+    else if (is_whole || *at != value)
+      rest[key] = value;
+  }
+  return rest;
+}
+
+// Whoever leaves out what is so anyway says the same.
+bool comes_back_short(const ZeroConfig& config) {
+  const Json whole = Json::parse(config_document(config));
+  return reads_as(without(whole, Json::parse(config_document(ZeroConfig()))).dump(), config);
+}
+
+// Of three sizes of batches two say the third.
+bool knows_sizes(const ZeroConfig& config, std::int64_t ranks) {
+  Json document = Json::parse(config_document(config));
+  document.erase("gradient_accumulation_steps");
+  document["train_batch_size"] =
+      ranks * config.train_micro_batch_size_per_gpu * config.gradient_accumulation_steps;
+  const auto parsed = parse_ds_config(document.dump(), "generated");
+  const auto sized = parsed ? with_batch_sizes(*parsed, ranks) : tl::unexpected(parsed.error());
+  return sized && config_document(*sized) == config_document(config);
+}
+
+bool comes_back(const ZeroConfig& config, std::int64_t ranks) {
+  return reads_as(config_document(config), config) && comes_back_short(config) &&
+         knows_sizes(config, ranks);
 }
 
 // Also where a loss scale comes with it, which is all right.
@@ -29,7 +67,7 @@ void read_configuration(const CaseSpec& spec, Pass& pass) {
   auto* const engines = dynamic_cast<EngineTarget*>(&pass.target());
   if (spec.is_read != 0)
     record_refusal(pass, "nothing of a configuration",
-                   !engines || comes_back(engines->engine(0).config()));
+                   !engines || comes_back(engines->engine(0).config(), spec.ranks));
   if (spec.refuses != 0)
     record_refusal(pass, "a configuration", !engines || is_refused(*engines, spec.refuses));
 }

@@ -49,7 +49,7 @@ EngineOptions engine_options(const TrainScenario& scenario, const TrainCell& cel
   options.name = engine_prefix(index);
   if (!options.name.empty()) options.name.pop_back();  // its dot
   options.policy = cell.policy;
-  options.custom_loss_scale = scenario.custom_loss_scale;
+  options.custom_loss_scale = custom_loss_scale_of(scenario, index);
   options.skips_frames = scenario.skips_frames && cell.stage == 3;
   options.fallback_rule = cell.fallback_rule;
   options.quirks = cell.quirks;
@@ -218,6 +218,7 @@ bool EngineTarget::try_step(std::size_t engine) {
 StepOutcome EngineTarget::take_step(std::size_t engine) {
   const StepOutcome outcome = engines_[engine]->step();
   if (engine != 0) return outcome;
+  last_outcome_ = outcome;
   whole_behind_step_ = 0;
   for (const nn::NamedParameter& parameter : modules_[0]->named_parameters())
     whole_behind_step_ += parameter.tensor.numel();

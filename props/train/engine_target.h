@@ -85,6 +85,8 @@ class EngineTarget final : public TrainTarget {
   bool collect_values(bool collects) { return std::exchange(options_.collects_values, collects); }
   // Of the first engine's parameters, behind its last step and before anything looked at them.
   std::int64_t whole_behind_step() const { return whole_behind_step_; }
+  // Of the first engine's last step.
+  const StepOutcome& last_outcome() const { return last_outcome_; }
   // Forgets what was recorded since there were so many: it is done again.
   std::size_t records() const { return values_.records.size(); }
   void forget_records(std::size_t kept) { values_.records.resize(kept); }
@@ -126,6 +128,7 @@ class EngineTarget final : public TrainTarget {
   std::vector<std::unique_ptr<Engine>> engines_;
   WindowValues values_;
   std::int64_t whole_behind_step_ = 0;
+  StepOutcome last_outcome_;
   bool has_changed_gradients_ = false;
 };
 

@@ -17,6 +17,8 @@ struct WindowValues {
   std::vector<FullTensor> records;     // what the program recorded besides
   std::vector<FullTensor> counters;    // of each engine behind the step: steps, samples, loss scale
   std::vector<StepOutcome> outcomes;   // of the steps at boundaries
+  // Of the baseline: what the ranks behind the first recorded, in their order.
+  std::vector<std::vector<FullTensor>> records_of_others;
 };
 
 // What an engine counts, as one tensor.

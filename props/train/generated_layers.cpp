@@ -58,20 +58,22 @@ class Factor {
 class RawLayer final : public nn::Module {
  public:
   // `returns`: its weight as well. `seen`, which must outlive it: where it is watched.
-  RawLayer(nn::InitStream& init, const LayerSizes& sizes, const Throwing& throwing,
+  RawLayer(nn::InitStream& init, const LayerSpec& spec, const Throwing& throwing,
            const Factor& factor, bool returns, SeenGradients* seen)
       : seen_(seen),
-        weight_(register_parameter(
-            "weight", init.kaiming({sizes.outputs, sizes.inputs}, sizes.inputs, DType::float32))),
+        weight_(register_parameter("weight", weight_of(init, spec))),
         throwing_(throwing),
         factor_(factor),
-        returns_(returns) {}
+        returns_(returns) {
+    if (spec.has_twin != 0) twin_ = &register_parameter("weight_twin", weight_of(init, spec));
+  }
 
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
     const Tensor c = factor_.of(inputs);
     const Tensor h = activations_of(ag, inputs);
-    const Tensor total = total_of(ag, weight_, h, seen_);
+    Tensor total = total_of(ag, weight_, h, seen_);
+    if (twin_) total = add(ag, total, mul(ag, sum(ag, *twin_), 2.0));
     throwing_();
     TensorList outputs = {add(ag, h, mul(ag, c, total)), inputs.at(1)};
     if (returns_) outputs.push_back(weight_);
@@ -79,8 +81,13 @@ class RawLayer final : public nn::Module {
   }
 
  private:
+  static Tensor weight_of(nn::InitStream& init, const LayerSpec& spec) {
+    return init.kaiming({spec.outputs, spec.inputs}, spec.inputs, DType::float32);
+  }
+
   SeenGradients* seen_;
   Tensor& weight_;
+  Tensor* twin_ = nullptr;  // its gradient is twice the weight's
   Throwing throwing_;
   Factor factor_;
   bool returns_;
@@ -178,8 +185,7 @@ std::shared_ptr<nn::Module> make_layer(nn::InitStream& init, const LayerUse& use
   const Factor factor(use.closed_factor, layer.is_closed != 0);
   if (layer.is_raw == 0)
     return std::make_shared<SpecLayer>(init, layer, throwing, factor, use.seen);
-  const LayerSizes sizes{layer.inputs, layer.outputs, layer.has_bias != 0, false};
-  return std::make_shared<RawLayer>(init, sizes, throwing, factor, use.returns,
+  return std::make_shared<RawLayer>(init, layer, throwing, factor, use.returns,
                                     layer.is_watched != 0 ? &use.seen : nullptr);
 }
 

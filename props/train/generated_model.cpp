@@ -96,7 +96,7 @@ std::vector<GeneratedModel::Call> GeneratedModel::calls_of_next() const {
                      .is_interrupted = next_.interrupts == number,
                      .has_detour = next_.detours == number,
                      .overflows = next_.overflow == number,
-                     .is_infinite = next_.is_infinite});
+                     .spike = next_.spike});
   }
   return calls;
 }
@@ -128,7 +128,7 @@ TensorList GeneratedModel::run(Autograd& ag, const Call& call, const TensorList&
     SeenGradients* const seen = spec_.watches != 0 ? &seen_ : nullptr;
     h = add(ag, h, mul(ag, factor, total_of(ag, outputs.back(), inputs.at(0), seen)));
   }
-  if (call.overflows) h = add(ag, around, overflowing(ag, h, call.is_infinite));
+  if (call.overflows) h = add(ag, around, overflowing(ag, h, call.spike));
   if (call.is_raising) h = raising(ag, h);
   if (call.is_interrupted) h = interrupted(ag, h, next_.on_interrupt);
   if (call.has_detour && ag.current_graph_task().is_none()) next_.on_detour();
@@ -337,7 +337,7 @@ std::int64_t persistent_bytes(const CaseSpec& spec) {
   std::int64_t persistent = 8;  // experts
   for (const LayerSpec& layer : spec.layers) {
     const int weight = layer.inputs * layer.outputs;
-    persistent += weight <= spec.persistence ? weight : 0;
+    persistent += weight <= spec.persistence ? weight * (1 + layer.has_twin) : 0;
     persistent += layer.outputs <= spec.persistence ? layer.outputs : 0;
   }
   if (spec.experts == 0 || spec.persistence < 4) persistent -= 8;

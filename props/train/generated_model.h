@@ -30,7 +30,7 @@ class GeneratedModel final : public nn::Module {
     int aborts = 0;                // k: the backward throws Injected behind call k - 1
     bool fails_at_weight = false;  // where the weight of its layer gets its gradient
     int overflow = 0;              // k: what the layer of call k - 1 gets
-    bool is_infinite = false;      // is infinite on this rank
+    double spike = 1.0;            // is times that on this rank
     int expert = 0;                // which of two runs
     int throws = 0;                // k: layer k - 1 throws Injected inside its forward
     int interrupts = 0;            // k: the backward calls `on_interrupt` behind call k - 1
@@ -66,7 +66,7 @@ class GeneratedModel final : public nn::Module {
     bool is_interrupted = false;
     bool has_detour = false;
     bool overflows = false;
-    bool is_infinite = false;
+    double spike = 1.0;
   };
 
   void add_layers(nn::InitStream& init);

@@ -33,8 +33,8 @@ void GeneratedWindow::run() {
   if (pass_.step_number() == 0) {
     if (spec_.first_ranks != 0) checkpoints_.save_last();
     record_bytes(window_, live_bytes(window_, Placement::device) - before);
-    record_offloaded(window_);
   }
+  record_offloaded(window_);
   if (spec_.reorders != 0 && pass_.step_number() + 1 == spec_.windows()) run_in_another_order();
 }
 
@@ -54,6 +54,9 @@ void GeneratedWindow::train(bool ends) {
     const bool is_boundary = i + 1 == accumulation;
     if ((spec_.is_unmanaged == 0 || is_boundary) && (ends || !is_boundary)) step(is_boundary);
     record_seen(window_);
+    const bool has_stepped = is_boundary && ends;
+    if (has_stepped && micro.asks == 3) record_gradients_behind(window_);
+    if (has_stepped && spec_.stage < 3) record_left_out(spec_, pass_);
     forget_left_out(spec_, pass_);
   }
   if (spec_.stage == 2 && !window_.is_lost) record_between(window_, first_micro(), bytes_behind);
@@ -66,7 +69,10 @@ void GeneratedWindow::train(bool ends) {
 void GeneratedWindow::step(bool is_boundary) {
   const bool is_at_floor = is_boundary && ends_refused(spec_, first_micro());
   const bool misses_some = is_boundary && spec_.needs_all != 0;
-  if (!is_at_floor && !misses_some) return pass_.step();
+  if (!is_at_floor && !misses_some) {
+    pass_.step();
+    return is_boundary ? void() : record_idle_step(window_);
+  }
   const bool asks = !is_at_floor || window_.engines;
   const bool is_taken = asks && pass_.target().try_step(0);
   record_refusal(pass_, "step", !is_taken);

@@ -31,7 +31,12 @@ bool refuses_vector(Engine& engine, const CaseSpec& spec) {
     loss.set_requires_grad(true);
     return loss;
   };
+  const auto no_graph = [&] {
+    return Tensor::full({}, 1.0, model_dtype(static_cast<Precision>(spec.precision)));
+  };
   return is_refused_with(EngineErrorId::e3, [&] { engine.backward(vector()); }) &&
+         is_refused_with(EngineErrorId::e3, [&] { engine.backward(no_graph()); }) &&
+         is_refused_with(EngineErrorId::e3, [&] { engine.backward(Tensor()); }) &&
          (!engine.needs_scaler() ||
           is_refused_with(EngineErrorId::e4, [&] { engine.scale(vector()); }));
 }
@@ -88,7 +93,8 @@ bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
       return !engine.override_loss_scale(2.0 * engine.loss_scale());
     case Misuse::moved_weight:
       return refuses_moved_weight(engine);
-    case Misuse::unfed_leaf:  // by the program: its forward is another one
+    case Misuse::unfed_leaf:  // by the program: their forwards are others
+    case Misuse::unscaled_second:
     case Misuse::none:
       break;
   }

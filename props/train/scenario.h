@@ -60,6 +60,9 @@ struct TrainScenario {
   std::size_t engines() const { return models.size(); }
 };
 
+// Of one of its engines; none: the configuration says it.
+std::optional<double> custom_loss_scale_of(const TrainScenario& scenario, std::size_t engine);
+
 // Static; the scenarios of the matrix first.
 std::span<const TrainScenario> scenario_catalogue();
 

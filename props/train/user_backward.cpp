@@ -1,7 +1,5 @@
 #include "props/train/user_backward.h"
 
-#include <limits>
-
 #include "model/custom_function.h"
 #include "model/functions.h"
 #include "props/train/models.h"
@@ -36,9 +34,7 @@ Tensor interrupted(Autograd& ag, const Tensor& x, const std::function<void()>& r
   });
 }
 
-// The same operations on every rank, whichever it is that overflows.
-Tensor overflowing(Autograd& ag, const Tensor& x, bool is_infinite) {
-  const double factor = is_infinite ? std::numeric_limits<double>::infinity() : 1.0;
+Tensor overflowing(Autograd& ag, const Tensor& x, double factor) {
   return with_backward(ag, "OverflowBackward", x,
                        [&ag, factor](const Tensor& grad) { return mul(ag, grad, factor); });
 }

@@ -18,8 +18,9 @@ using SeenGradients = std::vector<std::vector<double>>;
 Tensor raising(Autograd& ag, const Tensor& x);
 // x, whose backward calls `run`.
 Tensor interrupted(Autograd& ag, const Tensor& x, const std::function<void()>& run);
-// x, whose gradient is infinite; or the same operations without that, as other ranks have them.
-Tensor overflowing(Autograd& ag, const Tensor& x, bool is_infinite);
+// x, whose gradient is times that: an infinity or no number; one on the other ranks, which have the
+// same operations.
+Tensor overflowing(Autograd& ag, const Tensor& x, double factor);
 // x, for which the user sees the gradient.
 Tensor watched(Autograd& ag, const Tensor& x, SeenGradients& seen);
 

@@ -9,7 +9,7 @@ void open_from(std::size_t engine, TrainTarget& target, const CaseSpec& spec, Bl
                const std::function<void()>& body) {
   if (engine == static_cast<std::size_t>(spec.engines)) return body();
   const auto inner = [&] { open_from(engine + 1, target, spec, block, body); };
-  if (block != Block::no_sync && block != Block::no_sync_first) {
+  if (block == Block::coalesced || block == Block::coalesced_backwards) {
     target.coalesce(engine, inner);
   } else {
     target.no_sync(engine, inner);

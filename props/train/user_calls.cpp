@@ -1,6 +1,7 @@
 #include "props/train/user_calls.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "model/autocast/autocast.h"
@@ -15,7 +16,10 @@ namespace {
 bool are_equal(const std::vector<FullTensor>& first, const std::vector<FullTensor>& second) {
   bool is_equal = first.size() == second.size();
   for (std::size_t i = 0; is_equal && i < first.size(); ++i)
-    is_equal = first[i].name == second[i].name && first[i].values == second[i].values;
+    is_equal = first[i].name == second[i].name &&
+               std::ranges::equal(first[i].values, second[i].values, [](double a, double b) {
+                 return a == b || (std::isnan(a) && std::isnan(b));
+               });
   return is_equal;
 }
 

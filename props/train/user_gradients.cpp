@@ -1,6 +1,7 @@
 #include "props/train/user_gradients.h"
 
 #include "props/train/engine_target.h"
+#include "props/train/window_records.h"
 
 namespace zeroproof::train {
 
@@ -15,6 +16,16 @@ void litter_gradients(const CaseSpec& spec, Pass& pass) {
       if (named.tensor.requires_grad())
         named.tensor.set_grad(Tensor::full(named.tensor.sizes(), 1.0, named.tensor.dtype()));
   clear_gradients(spec, pass);
+}
+
+void record_left_out(const CaseSpec& spec, Pass& pass) {
+  if (!leaves_out(spec)) return;
+  auto* const engines = dynamic_cast<EngineTarget*>(&pass.target());
+  int left = 0;
+  for (std::size_t engine = 0; engines && engine < static_cast<std::size_t>(spec.engines); ++engine)
+    for (const nn::NamedParameter& named : engines->module(engine).named_parameters())
+      left += is_left_out(spec, named.name) && named.tensor.grad().is_defined() ? 1 : 0;
+  record_number(pass, "gradients of no group", left);
 }
 
 void forget_left_out(const CaseSpec& spec, Pass& pass) {

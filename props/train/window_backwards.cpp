@@ -32,6 +32,14 @@ void WindowBackwards::run_each(const MicroSpec& micro, const TensorList& losses)
 }
 
 void WindowBackwards::run_one(const MicroSpec& micro, const Tensor& given, bool is_needed_again) {
+  if (micro.again == 0) return run_once(micro, given, is_needed_again);
+  MicroSpec last = micro;
+  last.creates = 0;
+  run_once(micro, given, micro.creates == 0);
+  run_once(last, given, is_needed_again);
+}
+
+void WindowBackwards::run_once(const MicroSpec& micro, const Tensor& given, bool is_needed_again) {
   const RepeatedCalls::Armed armed(repeated_, {Shortage::backward, Shortage::epilogue});
   const Tensor loss = failure_.is_on_loss ? raising(pass_.autograd(), given) : given;
   const bool retain_graph = is_needed_again || micro.keeps == 1 || micro.keeps == 3;

@@ -1,6 +1,7 @@
 #include "props/train/window_forwards.h"
 
 #include <cmath>
+#include <limits>
 
 #include "model/functions.h"
 #include "props/train/detour.h"
@@ -9,6 +10,15 @@
 #include "props/train/window_records.h"
 
 namespace zeroproof::train {
+namespace {
+
+double spike_of(const MicroSpec& micro) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  return micro.overflow_kind == 0 ? kInfinity : micro.overflow_kind == 1 ? -kInfinity : kNone;
+}
+
+}  // namespace
 
 WindowForwards::WindowForwards(const WindowContext& window, const Parts& parts)
     : spec_(window.spec),
@@ -42,6 +52,13 @@ TensorList WindowForwards::run(const MicroSpec& micro) {
   return losses;
 }
 
+TensorList WindowForwards::run_unscaled() {
+  is_unscaled_ = true;
+  TensorList losses = run(MicroSpec());
+  is_unscaled_ = false;
+  return losses;
+}
+
 void WindowForwards::run_plainly(const MicroSpec& micro) {
   arm(micro);
   record_loss(pass_, pass_.target().forward(0, inputs_.next()).at(0));
@@ -62,7 +79,7 @@ void WindowForwards::arm(const MicroSpec& micro) {
               .aborts = failure_.aborts,
               .fails_at_weight = failure_.is_at_weight,
               .overflow = engine == 0 ? overflow_of(micro) : 0,
-              .is_infinite = overflows,
+              .spike = overflows ? spike_of(micro) : 1.0,
               .expert = inputs_.next_expert(),
               .throws = engine == 0 ? failure_.throws : 0,
               .interrupts = engine == 0 && is_interrupted_ ? micro.interrupt_at : 0,
@@ -100,10 +117,10 @@ Tensor WindowForwards::joined(const Tensor& first, const TensorList& inputs) {
   Tensor a = first;
   Tensor b = target.forward(1, inputs).at(0);
   b = mul(pass_.autograd(), b, std::ldexp(1.0, spec_.uses() / 2));
-  if (pass_.is_manual() && target.needs_scaler(0) && pass_.autograd().is_grad_enabled()) {
-    a = target.scale(0, a, false);
+  const bool is_scaled = pass_.autograd().is_grad_enabled() && !is_unscaled_;
+  if (is_scaled && pass_.is_manual() && target.needs_scaler(0)) a = target.scale(0, a, false);
+  if (is_scaled && (pass_.is_manual() || spec_.scales_second != 0) && target.needs_scaler(1))
     b = target.scale(1, b, false);
-  }
   return add(pass_.autograd(), a, b);
 }
 

@@ -21,6 +21,8 @@ class WindowForwards {
   TensorList run(const MicroSpec& micro);
   // The first engine's for its next inputs, without what is around it. Recorded.
   void run_plainly(const MicroSpec& micro);
+  // As run() of no micro-batch, whose loss nobody scales.
+  TensorList run_unscaled();
   // Of the second engine, which has a loss of its own. Recorded.
   Tensor run_second(const MicroSpec& micro);
   // The models for the next forward.
@@ -50,6 +52,7 @@ class WindowForwards {
   BackwardHook& hook_;
   Failure failure_;
   bool is_interrupted_ = false;
+  bool is_unscaled_ = false;
 };
 
 }  // namespace zeroproof::train

@@ -18,6 +18,8 @@ void WindowMisuses::run(Misuse misuse) {
   record_seen(window_);
   if (misuse == Misuse::unfed_leaf) {
     is_right = refuses_unfed_leaf();
+  } else if (misuse == Misuse::unscaled_second) {
+    is_right = refuses_unscaled_second();
   } else if (window_.engines) {
     is_right = is_refused(window_.engines->engine(0), window_.spec, misuse, [&] {
       window_.pass.target().tensor_backward({forwards_.run(MicroSpec()).front()}, {}, false);
@@ -31,7 +33,16 @@ void WindowMisuses::run(Misuse misuse) {
 
 void WindowMisuses::run_and_clear(Misuse misuse) {
   run(misuse);
-  if (misuse == Misuse::unfed_leaf) clear_gradients(window_.spec, window_.pass);
+  if (misuse == Misuse::unfed_leaf || misuse == Misuse::unscaled_second)
+    clear_gradients(window_.spec, window_.pass);
+}
+
+// What the first engine has got by then is taken back.
+bool WindowMisuses::refuses_unscaled_second() {
+  const TensorList losses = forwards_.run_unscaled();
+  if (!window_.engines) return true;
+  return is_refused_with(EngineErrorId::e2,
+                         [&] { window_.engines->engine(0).backward(losses.front()); });
 }
 
 // Its experts come first, and nothing that comes in needs a gradient. What a backward that failed

@@ -19,6 +19,7 @@ class WindowMisuses {
 
  private:
   bool refuses_unfed_leaf();
+  bool refuses_unscaled_second();
 
   const WindowContext& window_;
   WindowInputs& inputs_;

@@ -23,6 +23,24 @@ void record_number(Pass& pass, const std::string& name, double value) {
   record_values(pass, name, {value});
 }
 
+void record_idle_step(const WindowContext& window) {
+  StepOutcome outcome;
+  if (window.engines) outcome = window.engines->last_outcome();
+  const bool says_nothing =
+      !outcome.is_applied && !outcome.has_overflow && !outcome.grad_norm.has_value();
+  record_number(window.pass, "a step at no boundary says nothing", says_nothing ? 1.0 : 0.0);
+}
+
+void record_gradients_behind(const WindowContext& window) {
+  std::vector<double> values;
+  for (std::size_t i = 0; window.engines && i < engines_of(window); ++i)
+    for (const FullTensor& gradient : window.engines->engine(i).full_gradients())
+      values.insert(values.end(), gradient.values.begin(), gradient.values.end());
+  const auto is_some = [](double value) { return value != 0.0; };
+  record_number(window.pass, "gradients behind a step",
+                static_cast<double>(std::ranges::count_if(values, is_some)));
+}
+
 void record_loss(Pass& pass, const Tensor& loss) {
   pass.target().record("loss", loss.detach());
 }

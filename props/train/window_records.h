@@ -13,6 +13,10 @@ namespace zeroproof::train {
 
 void record_values(Pass& pass, const std::string& name, const std::vector<double>& values);
 void record_number(Pass& pass, const std::string& name, double value);
+// What the outcome of a step at no boundary says, which is nothing.
+void record_idle_step(const WindowContext& window);
+// The gradients that engines have behind a step, which are none.
+void record_gradients_behind(const WindowContext& window);
 void record_loss(Pass& pass, const Tensor& loss);
 // "refused/<what>".
 void record_refusal(Pass& pass, const std::string& what, bool is_refused);

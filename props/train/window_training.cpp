@@ -28,10 +28,16 @@ void WindowTraining::in_block(const MicroSpec& micro) {
     run_in_block(pass_.target(), spec_, micro, [&] { once(micro); });
     return once(micro);
   }
-  if (block != Block::coalesced_backwards)
+  const bool has_forward = block == Block::no_sync_forward;
+  if (!has_forward && block != Block::coalesced_backwards && block != Block::no_sync_backwards)
     return run_in_block(pass_.target(), spec_, micro, [&] { train_body(micro); });
-  const TensorList losses = first_forward(micro);
-  run_in_block(pass_.target(), spec_, micro, [&] { backwards_.run(micro, losses); });
+  TensorList losses;
+  const auto run_forward = [&] { losses = first_forward(micro); };
+  const auto run_backwards = [&] { backwards_.run(micro, losses); };
+  if (!has_forward) run_forward();
+  run_in_block(pass_.target(), spec_, micro,
+               [&] { has_forward ? run_forward() : run_backwards(); });
+  if (has_forward) run_backwards();
 }
 
 void WindowTraining::train_body(const MicroSpec& micro) {

@@ -1,0 +1,156 @@
+#include "props/train/case_habits.h"
+
+#include <algorithm>
+
+namespace zeroproof::train {
+namespace {
+
+constexpr std::uint64_t kHabitStream = 0x686162697473ULL;
+constexpr int kFallsBelowOne = 18;  // overflows, for a GradScaler's first scale
+
+void sync_in_part(CaseSpec& spec, Draws& draws) {
+  spec.stage = draws.below(2);
+  spec.accumulation = 2;
+  if (spec.micros.size() % 2 != 0) spec.micros.push_back(spec.micros.back());
+  for (MicroSpec& micro : spec.micros) {
+    micro.interrupt = micro.interrupt_at = micro.outstanding = micro.repeats = 0;
+    micro.block = static_cast<int>(draws.one_in(2) ? Block::no_sync_forward : Block::none);
+  }
+  for (std::size_t i = 0; i < spec.micros.size(); i += 2)
+    if (draws.one_in(2)) spec.micros[i].block = static_cast<int>(Block::no_sync_backwards);
+}
+
+void differentiate_again(CaseSpec& spec, Draws& draws) {
+  const bool creates = spec.is_manual == 0 && draws.one_in(2);
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(3)) continue;
+    micro.again = 1;
+    micro.creates = creates ? 1 : 0;
+    micro.interrupt = micro.interrupt_at = micro.has_bypass = 0;
+  }
+}
+
+void overflow_for_long(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::autocast);
+  spec.has_grad_scaler = spec.accumulation = 1;
+  const MicroSpec overflowing = {.overflow = some_call(spec, draws)};
+  spec.micros.assign(kFallsBelowOne, overflowing);
+  spec.micros.back() = {};
+}
+
+void spike_otherwise(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros) {
+    if (micro.overflow == 0 && draws.one_in(2)) micro.overflow = some_call(spec, draws);
+    micro.overflow_kind = draws.between(1, 2);
+  }
+}
+
+// In the end, so that nothing comes behind what it spoils.
+void overflow_unseen(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(draws.one_in(2) ? Precision::float32 : Precision::bf16);
+  spec.is_unchecked = static_cast<Precision>(spec.precision) == Precision::bf16 ? 1 : 0;
+  spec.clip = draws.below(3);
+  spec.owns_scale = spec.is_dynamic = spec.scaling = 0;
+  MicroSpec& last = spec.micros.back();
+  last.overflow = some_call(spec, draws);
+  last.overflow_kind = draws.below(3);
+  last.asks = 0;
+}
+
+void forgive_twice(CaseSpec& spec, Draws& draws) {
+  move_loss_scale(spec, draws, 4);
+  spec.scaling = 4;
+  for (std::size_t window = 0; window < 3; ++window) overflow_in(spec, draws, window);
+}
+
+void add_twins(CaseSpec& spec, Draws& draws) {
+  for (LayerSpec& layer : spec.layers) {
+    if (draws.one_in(3)) continue;
+    make_raw(layer);
+    layer.has_twin = 1;
+  }
+}
+
+void scale_second(CaseSpec& spec, Draws& draws) {
+  spec.engines = 2;
+  spec.precision = static_cast<int>(draws.one_in(2) ? Precision::float32 : Precision::bf16);
+  spec.owns_scale = spec.is_dynamic = spec.scaling = spec.first_ranks = 0;
+  spec.first_stage = -1;
+  spec.scales_second = 1;
+  for (MicroSpec& micro : spec.micros) {
+    micro.interrupt = micro.interrupt_at = micro.by_hand = micro.past_engine = micro.restores = 0;
+    micro.overflow = micro.lost_overflow = micro.rescales = micro.outstanding = 0;
+    micro.misuse = draws.one_in(3) ? static_cast<int>(Misuse::unscaled_second) : 0;
+  }
+}
+
+void scale_anything(CaseSpec& spec, Draws& draws) {
+  spec.engines = 1;
+  spec.precision = static_cast<int>(draws.one_in(2) ? Precision::float32 : Precision::bf16);
+  spec.is_dynamic = spec.scaling = 0;
+  spec.owns_scale = draws.between(1, 2);
+}
+
+void ask_behind(CaseSpec& spec, Draws&) {
+  for (MicroSpec& micro : spec.micros) micro.asks = 3;
+}
+
+void maximize(CaseSpec& spec, Draws& draws) {
+  spec.rule = 3;
+  spec.is_sgd = draws.flag(2);
+}
+
+// --- what can be ------------------------------------------------------------------------------
+
+std::string block_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  const auto block = static_cast<Block>(micro.block);
+  if (block != Block::no_sync_forward && block != Block::no_sync_backwards) return {};
+  const bool is_right = spec.stage < 2 && spec.is_tiled + spec.takes_turns == 0 &&
+                        micro.interrupt + micro.outstanding + micro.repeats == 0;
+  return is_right ? "" : "no_sync around what is not there";
+}
+
+std::string again_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  if (!is_flag(micro.again)) return "a number out of range";
+  const bool is_right = spec.engines == 1 && spec.is_tiled + spec.skips_frames == 0 &&
+                        spec.is_wide == 0 && micro.interrupt + micro.has_bypass == 0 &&
+                        micro.shortage + micro.drops_on + micro.branches == 0;
+  return micro.again == 0 || is_right ? "" : "a loss that has one backward";
+}
+
+std::string scale_problem(const CaseSpec& spec) {
+  if (!is_flag(spec.scales_second)) return "a number out of range";
+  if (spec.scales_second == 0) return {};
+  const auto precision = static_cast<Precision>(spec.precision);
+  const auto leaves = [](const MicroSpec& micro) {
+    return micro.interrupt + micro.by_hand + micro.past_engine + micro.restores + micro.overflow +
+               micro.lost_overflow + micro.outstanding !=
+           0;
+  };
+  const bool is_right = (precision == Precision::float32 || precision == Precision::bf16) &&
+                        spec.engines == 2 && spec.owns_scale + spec.first_ranks == 0 &&
+                        std::ranges::none_of(spec.micros, leaves);
+  return is_right ? "" : "a loss scale of a second engine";
+}
+
+}  // namespace
+
+Additions habit_additions() {
+  static constexpr Addition kHabits[] = {
+      {4, sync_in_part},    {4, differentiate_again}, {12, overflow_for_long},
+      {4, spike_otherwise}, {6, forgive_twice},       {4, add_twins},
+      {6, scale_second},    {6, scale_anything},      {4, ask_behind},
+      {6, maximize},        {6, overflow_unseen}};
+  return {kHabitStream, 4, kHabits};
+}
+
+std::string habit_problem(const CaseSpec& spec) {
+  for (const MicroSpec& micro : spec.micros) {
+    if (micro.overflow_kind < 0 || micro.overflow_kind > 2) return "a number out of range";
+    if (std::string problem = block_problem(spec, micro); !problem.empty()) return problem;
+    if (std::string problem = again_problem(spec, micro); !problem.empty()) return problem;
+  }
+  return scale_problem(spec);
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,60 @@
+// Programs of users' habits: no judge has anything against the healthy engine.
+#include "tests/props/healthy_case.h"
+
+namespace zeroproof::museum {
+namespace {
+
+class HabitCase : public testing::TestWithParam<const char*> {};
+
+TEST_P(HabitCase, Holds) {
+  expect_healthy(GetParam());
+}
+
+// no_sync around a forward or a backward alone; a loss that is differentiated twice.
+INSTANTIATE_TEST_SUITE_P(
+    Parts, HabitCase,
+    testing::Values(
+        R"({"ranks":2,"stage":1,"accumulation":2,"layers":[{}],"calls":[{}],
+            "micros":[{"block":6},{"block":5}]})",
+        R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],"micros":[{"again":1}]})",
+        R"({"ranks":2,"stage":2,"heads":2,"layers":[{}],"calls":[{},{}],
+            "micros":[{"again":1,"creates":1}]})"));
+
+// One of two engines alone has a loss scale, which another's backward cannot know; and the user's
+// own scale where none is needed, also for what is differentiated inside a forward.
+INSTANTIATE_TEST_SUITE_P(
+    Scales, HabitCase,
+    testing::Values(
+        R"({"stage":1,"engines":2,"scales_second":1,"layers":[{}],"calls":[{}],
+            "micros":[{"misuse":13},{}]})",
+        R"({"stage":1,"is_tiled":1,"owns_scale":1,"layers":[{}],"calls":[{},{}],"micros":[{}]})",
+        R"({"ranks":2,"stage":2,"precision":1,"owns_scale":2,"layers":[{}],"calls":[{}],
+            "micros":[{"overflow":1,"overflow_kind":1},{}]})"));
+
+// No numbers among gradients, asked for twice; looked for by nobody, in the end.
+INSTANTIATE_TEST_SUITE_P(Spikes, HabitCase,
+                         testing::Values(
+                             R"({"stage":1,"precision":1,"layers":[{}],"calls":[{}],
+            "micros":[{"overflow":1,"asks":1,"overflow_kind":2}]})",
+                             R"({"ranks":2,"stage":3,"clip":1,"layers":[{}],"calls":[{}],
+            "micros":[{},{"overflow":1,"overflow_rank":1}]})",
+                             R"({"precision":1,"clip":1,"layers":[{}],"calls":[{}],
+            "micros":[{"overflow":1,"overflow_kind":2}]})"));
+
+// Two weights of a module of which the first alone is gathered ahead; the order of what a stage
+// saves is its own; whoever leaves out a key of a configuration says the default.
+INSTANTIATE_TEST_SUITE_P(
+    Orders, HabitCase,
+    testing::Values(
+        R"({"stage":3,"prefetch":2,"layers":[{"is_raw":1,"has_twin":1}],"calls":[{}],
+            "micros":[{},{}]})",
+        R"({"stage":3,"first_ranks":4,"first_stage":0,"layers":[{}],"calls":[{}],
+            "micros":[{},{}]})",
+        R"({"ranks":2,"stage":3,"is_read":1,"layers":[{}],"calls":[{}],
+            "micros":[{"restores":6},{}]})",
+        R"({"ranks":2,"layers":[{}],"calls":[{}],
+            "micros":[{"idle_forward":1,"gathers":2,"idles_first":1}]})",
+        R"({"engines":2,"takes_turns":1,"layers":[{}],"calls":[{}],"micros":[{"asks":3},{}]})"));
+
+}  // namespace
+}  // namespace zeroproof::museum
