@@ -64,7 +64,8 @@ CollectiveJudge::CollectiveJudge(const train::CaseSpec& spec, const NameTable& n
       sends_to_owners_(sends_to_owners(spec)),
       gathers_max_(gathers_max(spec)) {
   const auto config = train::cell_of(spec).config;
-  wire_item_bytes_ = item_bytes(config->communication_dtype());
+  const bool is_shared = spec.sequence > 1;  // then sums of sequences travel in float32
+  wire_item_bytes_ = item_bytes(is_shared ? DType::float32 : config->communication_dtype());
   model_item_bytes_ = item_bytes(config->model_dtype());
   wire_ = dtype_name(config->communication_dtype());
 }

@@ -38,7 +38,11 @@ FullTensor full(const std::string& name, const Tensor& tensor) {
 
 BaselineEngine::BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroConfig& config,
                                const Ops& ops, int world_size, const CaseSpec* spec)
-    : module_(std::move(module)), config_(config), ops_(ops), replicas_(spec ? spec->tensor : 1) {
+    : module_(std::move(module)),
+      config_(config),
+      ops_(ops),
+      replicas_(spec ? spec->tensor : 1),
+      sequence_(spec ? spec->sequence : 1) {
   set_world_size(world_size);
   const DType dtype = config.model_dtype();
   for (const nn::NamedParameter& named : module_->named_parameters()) {
@@ -142,7 +146,8 @@ void BaselineEngine::override_loss_scale(double loss_scale) {
 
 void BaselineEngine::set_world_size(int world_size) {
   world_size_ = world_size;
-  divisor_ = config_.gradient_allreduce_op == GradientAllreduceOp::sum ? 1.0 : world_size;
+  const bool is_sum = config_.gradient_allreduce_op == GradientAllreduceOp::sum;
+  divisor_ = is_sum ? 1.0 : static_cast<double>(world_size) / sequence_;
 }
 
 // Without managed accumulation, every backward counts as a micro-batch.

@@ -85,6 +85,7 @@ class BaselineEngine {
   ZeroConfig config_;
   const Ops& ops_;
   int replicas_;  // of each rank, in a tensor-parallel group, whose norms add up
+  int sequence_;  // ranks that have parts of one loss, which add up
   int world_size_ = 1;
   double divisor_ = 1.0;
   std::vector<Trained> trained_;

@@ -107,6 +107,7 @@ TrainCell cell_of(const CaseSpec& spec) {
   cell.stage = spec.stage;
   cell.world_size = spec.world_size();
   cell.tensor_degree = spec.tensor;
+  cell.sequence_degree = spec.sequence;
   cell.precision = static_cast<Precision>(spec.precision);
   cell.backward = spec.is_manual != 0 ? BackwardKind::tensor : BackwardKind::engine;
   cell.data = DataMode::exact;

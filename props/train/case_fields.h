@@ -171,6 +171,7 @@ void visit_special_fields(CaseSpec& spec, Field& field) {
   field("reorders", spec.reorders, 0);
   field("first_ranks", spec.first_ranks, 0);
   field("tensor", spec.tensor, 1);
+  field("sequence", spec.sequence, 1);
   field("scales_second", spec.scales_second, 0);
   field("first_stage", spec.first_stage, -1);
 }

@@ -64,6 +64,7 @@ void forgive_twice(CaseSpec& spec, Draws& draws) {
 }
 
 void add_twins(CaseSpec& spec, Draws& draws) {
+  spec.is_dynamic = spec.scaling = 0;
   for (LayerSpec& layer : spec.layers) {
     if (draws.one_in(3)) continue;
     make_raw(layer);
@@ -150,6 +151,10 @@ std::string habit_problem(const CaseSpec& spec) {
     if (std::string problem = block_problem(spec, micro); !problem.empty()) return problem;
     if (std::string problem = again_problem(spec, micro); !problem.empty()) return problem;
   }
+  // Their gradients are twice as large, which there is no room for in the end.
+  const auto is_twin = [](const LayerSpec& layer) { return layer.has_twin != 0; };
+  if (spec.is_dynamic != 0 && std::ranges::any_of(spec.layers, is_twin))
+    return "twins under a loss scale that grows";
   return scale_problem(spec);
 }
 

@@ -47,6 +47,7 @@ class Simpler {
   }
 
   void lower_ranks() {
+    if (spec_.sequence > 1) add([](CaseSpec& spec) { spec.sequence = 1; });
     if (spec_.tensor > 1)
       add([&](CaseSpec& spec) {
         spec.tensor = 1;

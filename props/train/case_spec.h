@@ -213,8 +213,9 @@ struct CaseSpec {
   int first_ranks = 0;  // k: so many ranks train the first window and save; `ranks` load that
   int first_stage = -1;   // with `first_ranks`: the stage of those, where it is another one
   int scales_second = 0;  // of two engines the second alone has a loss scale, which its user gave
-  int tensor = 1;  // so many times `ranks`: each in a tensor-parallel group of so many, all of
-                   // which train the same
+  int sequence = 1;  // of `ranks` so many share a sequence, of which each has a part of the loss
+  int tensor = 1;    // so many times `ranks`: each in a tensor-parallel group of so many, all of
+                     // which train the same
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;

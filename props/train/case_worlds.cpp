@@ -18,9 +18,19 @@ void change_ranks(CaseSpec& spec, Draws& draws) {
   for (MicroSpec& micro : spec.micros) micro.rescales = micro.registers = 0;
   const std::vector<MicroSpec> first = spec.micros;
   if (spec.windows() < 2) spec.micros.insert(spec.micros.end(), first.begin(), first.end());
-  if (draws.one_in(2)) return;
+}
+
+// A checkpoint of another stage is loaded, as every stage trains the same.
+void change_stage(CaseSpec& spec, Draws& draws) {
+  spec.ranks = draws.between(1, 2);
+  change_ranks(spec, draws);
+  if (spec.first_ranks == 3) spec.first_ranks = 4;
   spec.first_stage = (spec.stage + draws.between(1, 3)) % 4;
+  spec.engines = 1;
   spec.experts = spec.leaf_by = spec.reads = spec.returns = spec.registers = 0;
+  spec.is_wide = spec.skips_frames = spec.granularity = spec.is_manual = spec.reorders = 0;
+  spec.is_offloaded = spec.offloads_params = spec.needs_all = spec.masters = 0;
+  for (MicroSpec& micro : spec.micros) micro = {.repeats = micro.repeats, .peeks = micro.peeks};
   for (int i = 0; i < spec.accumulation; ++i) spec.micros[static_cast<std::size_t>(i)] = {};
 }
 
@@ -42,6 +52,21 @@ void add_replicas(CaseSpec& spec, Draws& draws) {
   micro.overflow = some_call(spec, draws);
   micro.overflow_rank = draws.below(spec.world_size());
   for (MicroSpec& other : spec.micros) other.asks = 0;
+}
+
+void share_sequences(CaseSpec& spec, Draws& draws) {
+  spec.ranks = draws.one_in(2) ? 2 : 4;
+  spec.sequence = 2;
+  spec.tensor = 1;
+  spec.first_ranks = spec.is_wide = 0;
+  spec.first_stage = -1;
+}
+
+std::string sequence_problem(const CaseSpec& spec) {
+  if (spec.sequence == 1) return {};
+  const bool is_right = spec.sequence == 2 && spec.ranks % 2 == 0 && spec.tensor == 1 &&
+                        spec.first_ranks + spec.is_wide == 0;
+  return is_right ? "" : "a sequence that nobody shares";
 }
 
 // What a rank does alone, or what files say, replicas would do, too.
@@ -69,7 +94,8 @@ std::string replica_problem(const CaseSpec& spec) {
 }  // namespace
 
 Additions world_additions() {
-  static constexpr Addition kWorlds[] = {{2, change_ranks}, {2, add_replicas}};
+  static constexpr Addition kWorlds[] = {
+      {2, change_ranks}, {3, change_stage}, {2, add_replicas}, {3, share_sequences}};
   return {kWorldStream, 8, kWorlds};
 }
 
@@ -98,6 +124,7 @@ std::string first_stage_problem(const CaseSpec& spec) {
 
 std::string world_problem(const CaseSpec& spec) {
   if (const std::string problem = first_stage_problem(spec); !problem.empty()) return problem;
+  if (const std::string problem = sequence_problem(spec); !problem.empty()) return problem;
   if (const std::string problem = replica_problem(spec); !problem.empty()) return problem;
   if (spec.first_ranks == 0) return {};
   if (spec.first_ranks < 0 || spec.first_ranks > kRanksMost || spec.first_ranks == spec.ranks)

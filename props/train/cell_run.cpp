@@ -135,7 +135,7 @@ CellRun run_on_host(const TrainScenario& scenario, const TrainCell& cell,
                     const CellRunOptions& options) {
   HostWorldOptions world_options;
   world_options.world_size = cell.world_size;
-  world_options.degrees.tensor = cell.tensor_degree;
+  world_options.degrees = {.sequence = cell.sequence_degree, .tensor = cell.tensor_degree};
   world_options.device = cell.device;
   world_options.timeout_ms = cell.timeout_ms;
   world_options.job = cell.job;

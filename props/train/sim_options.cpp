@@ -6,7 +6,7 @@ SimWorldOptions sim_options_of(const TrainCell& cell) {
   const SimOrder order = cell.sim.value_or(SimOrder{});
   SimWorldOptions options;
   options.world_size = cell.world_size;
-  options.degrees.tensor = cell.tensor_degree;
+  options.degrees = {.sequence = cell.sequence_degree, .tensor = cell.tensor_degree};
   options.device = cell.device;
   options.preemption = order.preempts      ? Preemption::at_every_call
                        : order.is_of_ranks ? Preemption::of_ranks

@@ -43,7 +43,8 @@ struct TrainCell {
   std::string scenario = "plain";
   int stage = 2;
   int world_size = 2;
-  int tensor_degree = 1;  // ranks of each tensor-parallel group; they train the same
+  int sequence_degree = 1;  // ranks that share a sequence, and gradients of one loss
+  int tensor_degree = 1;    // ranks of each tensor-parallel group; they train the same
   Precision precision = Precision::float32;
   BackwardKind backward = BackwardKind::engine;
   DataMode data = DataMode::exact;

@@ -66,6 +66,8 @@ INSTANTIATE_TEST_SUITE_P(
             "micros":[{"overflow":1}]})",
         R"({"precision":1,"tensor":2,"layers":[{"inputs":3},{},{"inputs":3,"outputs":3}],
             "calls":[{}],"micros":[{}]})",
+        R"({"ranks":2,"stage":1,"precision":1,"sequence":2,"layers":[{}],"calls":[{}],
+            "micros":[{}]})",
         R"({"ranks":2,"tensor":2,"stage":3,"precision":2,"clip":1,"layers":[{}],"calls":[{}],
             "micros":[{"overflow":1,"overflow_rank":3},{}]})"));
 

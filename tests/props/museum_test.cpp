@@ -148,6 +148,7 @@ TEST(MuseumTest, Wrong_cases_are_refused) {
        R"({"stage":1,"precision":3,"is_manual":1,"input_grad":1,"has_grad_scaler":1,
             "layers":[{}],"calls":[{}],"micros":[{"outstanding":3,"wrapped":1}]})",
        R"({"tensor":3,"layers":[{}],"calls":[{}],"micros":[{}]})",
+       R"({"sequence":2,"layers":[{}],"calls":[{}],"micros":[{}]})",
        R"({"ranks":3,"tensor":2,"layers":[{}],"calls":[{}],"micros":[{}]})",
        R"({"tensor":2,"layers":[{}],"calls":[{}],"micros":[{"restores":1}]})",
        R"({"tensor":2,"precision":2,"layers":[{}],"calls":[{}],
