@@ -66,6 +66,9 @@ void GatherJudge::on_event(const HookEvent& event) {
       return see_collective(event);
     case EventKind::zparam_partition:
       return see_partition(event);
+    case EventKind::zmod_fetch:
+      fetched_.insert(event.name);
+      return;
     case EventKind::zmod_release:
       return see_whole(event);
     case EventKind::engine_call:
@@ -150,9 +153,10 @@ std::vector<std::string> GatherJudge::parameters_of_module(std::string_view modu
   return parameters;
 }
 
-// A module that ends has used its parameters, and behind initialize each is a part alone.
+// A module that ends has used its parameters, and behind initialize each is a part alone; but for
+// one that fails before it fetches them.
 void GatherJudge::see_whole(const HookEvent& event) {
-  if (!kept_finding_.empty()) return;
+  if (fetched_.erase(event.name) == 0 || !kept_finding_.empty()) return;
   for (const std::string& parameter : parameters_of_module(names_.text(event.name)))
     if (!gathered_.contains(names_.find(parameter)))
       kept_finding_ = fmt::format("{} is whole, and nobody gathered it", parameter);

@@ -51,6 +51,7 @@ class GatherJudge final : public EventSink {
   int freeing_calls_ = 0;             // open ones that may give anything up
   std::set<Collective> outstanding_;  // asynchronous all-gathers without an end
   std::set<NameId> gathered_;         // since all were given up
+  std::set<NameId> fetched_;          // modules that have not ended
   std::set<NameId> reclaimed_;        // in the running backward
   std::int64_t reclaimed_elements_ = 0;
   int graph_tasks_ = 0;

@@ -54,6 +54,9 @@ INSTANTIATE_TEST_SUITE_P(
             "micros":[{"restores":6},{}]})",
         R"({"ranks":2,"layers":[{}],"calls":[{}],
             "micros":[{"idle_forward":1,"gathers":2,"idles_first":1}]})",
+        R"({"stage":3,"prefetch":40,"layers":[{"is_raw":1},{}],"calls":[{},{"layer":1}],
+            "micros":[{"skips":1,"shortage":3,"shortage_at":1},
+            {"idle_forward":1,"shortage":1,"shortage_at":1}]})",
         R"({"engines":2,"takes_turns":1,"layers":[{}],"calls":[{}],"micros":[{"asks":3},{}]})"));
 
 }  // namespace
