@@ -101,8 +101,8 @@ std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
                          spec.heads == 1 && spec.container == 0 && spec.is_tiled == 0 &&
                          spec.skips_frames == 0 && spec.experts == 0 && micro.interrupt == 0;
   // Open: of a manual backward each checkpoint counts as one more, and as one without scale (E2).
-  const bool is_counted =
-      spec.is_manual != 0 && (precision == Precision::fp16 || spec.is_unmanaged != 0);
+  const bool is_scaled_by_hand = precision == Precision::fp16 || spec.owns_scale != 0;
+  const bool is_counted = spec.is_manual != 0 && (is_scaled_by_hand || spec.is_unmanaged != 0);
   const bool is_counted_twice = spec.is_manual + micro.by_hand != 0 && spec.has_grad_scaler != 0 &&
                                 static_cast<Outstanding>(micro.outstanding) == Outstanding::summed;
   return micro.wrapped == 0 || (is_simple && !is_counted && !is_counted_twice)

@@ -156,7 +156,8 @@ std::string stage3_misuse_problem(const CaseSpec& spec, Misuse misuse) {
     return "weights that are whole anyway";
   if (misuse == Misuse::moved_weight) return {};
   // The window begins anew behind it, which has a loss scale of its own.
-  if (static_cast<Precision>(spec.precision) == Precision::fp16) return "a window with two scales";
+  if (static_cast<Precision>(spec.precision) == Precision::fp16 || spec.owns_scale != 0)
+    return "a window with two scales";
   // What stays whole, or is gathered ahead, needs no input to be gathered by.
   const bool is_right = spec.experts != 0 && spec.persistence + spec.prefetch + spec.reuse == 0 &&
                         spec.is_tiled == 0 && spec.has_floor == 0;

@@ -160,6 +160,8 @@ TEST(MuseumTest, Wrong_cases_are_refused) {
        R"({"engines":2,"stage":1,"scales_second":1,"layers":[{}],"calls":[{}],
             "micros":[{"outstanding":1}]})",
        R"({"layers":[{}],"calls":[{}],"micros":[{"overflow":1},{}]})",
+       R"({"stage":1,"is_manual":1,"input_grad":1,"owns_scale":1,"layers":[{}],"calls":[{}],
+            "micros":[{"outstanding":3,"wrapped":1}]})",
        R"({"stage":3,"experts":1,"first_ranks":2,"first_stage":1,"layers":[{}],"calls":[{}],
             "micros":[{},{}]})",
        R"({"layers":[{}],"calls":[{}],"micros":[{"overflow":1,"idle_forward":3}]})",
