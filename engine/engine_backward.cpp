@@ -38,7 +38,7 @@ Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& argum
   double gas_factor = is_divided ? 1.0 / gas() : 1.0;
   if (context.departs("C06"_bug)) gas_factor /= gas();  // by the caller of the caller, too
   const Tensor returned = [&] {
-    const GradMode no_grad(context.autograd, false);
+    const GradMode no_grad(context.autograd, context.departs("S29"_bug));
     const bool divides = arguments.scale_wrt_gas || context.departs("T79"_bug);
     return divides && gas() != 1.0 ? div(context.autograd, loss, gas()) : loss;
   }();
@@ -107,7 +107,9 @@ Result<void> Engine::Core::override_loss_scale(double loss_scale) {
                                       "; call step() or zero_grad() first");
   const bool had_factor = has_leaf_factor();
   const auto set = context.loss_scaler.set_external(loss_scale);
-  if (!had_factor && has_leaf_factor()) register_gradient_hooks();  // where nothing was scaled
+  const bool is_left = context.departs("S21"_bug);  // the hooks are those of the beginning
+  if (!had_factor && has_leaf_factor() && !is_left)
+    register_gradient_hooks();  // where nothing was scaled
   return set;
 }
 

@@ -58,8 +58,11 @@ Result<void> Engine::Core::agreed(Result<void> result) {
 Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                                            const EngineCheckpointOptions& given) {
   const Events::Call call(context.events, "engine.save_checkpoint");
-  TrainingState state{.parameters = optimizer->full_parameters(),
-                      .optimizer_state = optimizer->full_optimizer_state(),
+  const bool is_writer = context.data.group().rank() == 0;
+  const bool collects = is_writer || !context.departs("S40"_bug);  // nobody else writes them
+  using Tensors = std::vector<FullTensor>;
+  TrainingState state{.parameters = collects ? optimizer->full_parameters() : Tensors(),
+                      .optimizer_state = collects ? optimizer->full_optimizer_state() : Tensors(),
                       .groups = parameter_groups(),
                       .loss_scaler = context.loss_scaler.state(),
                       .counters = {.micro_steps = counters.micro_steps,
@@ -73,8 +76,7 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
       for (double& value : tensor.values) value = round_to(config.model_dtype(), value);
   if (context.departs("S12"_bug)) optimizer->zero_grad();  // one saves between windows: gives room
   Result<void> own;
-  if (context.data.group().rank() == 0)
-    own = keep(std::move(state), folder, given, context.departure);
+  if (is_writer) own = keep(std::move(state), folder, given, context.departure);
   return context.departs("Z52"_bug) ? own : agreed(own);
 }
 

@@ -56,6 +56,7 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
   policy->set_observer(manager_events.get());
   register_root_hooks();
   optimizer = make_optimizer(context);
+  if (context.departs("S34"_bug) && config.stage < 3) share_parameters();
   register_gradient_hooks();
   if (auto* zero3 = dynamic_cast<Zero3Api*>(optimizer.get())) {
     zero3->set_hook_runner([this](const std::function<void()>& work) { on_hook(work); });
@@ -96,18 +97,31 @@ void Engine::Core::register_parameters() {
     else if (const Tensor placed = ops.place(named.tensor); !placed.is_same(named.tensor))
       named.tensor.set_data(placed);
     const bool is_shared = parameter.requires_grad || !context.departs("V19"_bug);
-    if (ranks.size() > 1 && is_shared)
+    const bool is_late = context.departs("S34"_bug) && config.stage < 3;
+    if (ranks.size() > 1 && is_shared && !is_late)
       ranks.wait(ranks.broadcast(stream, Span::of(named.tensor), 0), stream);
     const bool is_default = options.parameter_groups.empty() || context.departs("T13"_bug);
     if (is_default && parameter.requires_grad) parameter.group = 0;
   }
-  set_communication_dtypes(context.module, config, context.parameters);
+  ZeroConfig wire = config;
+  if (context.departs("S28"_bug))  // the classes of the default list, whatever is configured
+    wire.torch_autocast.lower_precision_safe_modules = std::nullopt;
+  set_communication_dtypes(context.module, wire, context.parameters, context.departure);
   if (context.departs("W20"_bug) && config.torch_autocast.enabled)
     for (ZeroParameter& each : context.parameters)
       each.communication_dtype = config.torch_autocast.dtype;
   for (std::size_t group = 0; group < options.parameter_groups.size(); ++group)
     for (const Tensor& tensor : options.parameter_groups[group])
       if (tensor.requires_grad()) parameter(tensor).group = static_cast<std::int32_t>(group);
+}
+
+// S34 of the planted faults: rank 0's values come when the optimizer has made its master copies.
+void Engine::Core::share_parameters() {
+  Stream& stream = context.compute();
+  ProcessGroup& ranks = context.data.group();
+  if (ranks.size() == 1) return;
+  for (const ZeroParameter& parameter : context.parameters)
+    ranks.wait(ranks.broadcast(stream, Span::of(parameter.tensor), 0), stream);
 }
 
 ZeroParameter& Engine::Core::parameter(const Tensor& tensor) {

@@ -105,6 +105,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   };
 
   void register_parameters();
+  void share_parameters();
   void register_root_hooks();
   void register_gradient_hooks();
   void remove_gradient_hooks();
@@ -169,6 +170,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool has_scaled_gradients_ = false;  // the window has some
   bool is_configuration_told_ = false;
   bool is_no_sync_ = false;
+  TensorList last_outputs_;              // for S39 of the planted faults alone
   bool was_no_sync_in_forward_ = false;  // for S20 of the planted faults alone
   // For A22, A24 and B27 of the catalogue alone: armed by a forward, twice so, in a coalesced
   // block.

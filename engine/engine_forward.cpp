@@ -34,6 +34,7 @@ TensorList Engine::Core::forward(TensorList inputs) {
   const auto record = std::make_shared<ForwardRecord>();
   const bool has_graph = hook_outputs(outputs, record);
   record->graph = optimizer->on_forward_end(has_graph);
+  if (context.departs("S39"_bug)) last_outputs_ = outputs;  // for whoever asks what came last
   return outputs;
 }
 

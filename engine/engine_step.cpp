@@ -50,7 +50,10 @@ StepOutcome Engine::Core::step() {
   // Stage 0 has a policy that nobody asks, and backwards of its own alone. H1 leaves them running.
   const bool is_inside = is_exact() && is_running() && !context.has(Quirk::h1_abort_leaks_state);
   const bool is_let_in = context.departs("T68"_bug) && !is_zero();  // it has no policy to ask
-  if (must_restart_ || (is_inside && !is_let_in) || (is_zero() && policy->refuses_step())) {
+  const bool is_anyones =
+      context.departs("S33"_bug) && context.autograd.global().managed_backwards > 0;
+  if (must_restart_ || is_anyones || (is_inside && !is_let_in) ||
+      (is_zero() && policy->refuses_step())) {
     throw EngineError(EngineErrorId::e23,
                       "step() in the middle of a backward, or with an aborted backward: its "
                       "gradients are incomplete");
@@ -100,11 +103,18 @@ void Engine::Core::zero_grad() {
   const Events::Call call(context.events, "engine.zero_grad");
   if (!context.departs("X07"_bug)) has_scaled_gradients_ = false;
   if (context.departs("Z61"_bug)) is_scale_called_ = false;  // a new window begins
+  if (context.departs("S27"_bug)) {  // .grad, and not what has been reduced already
+    for (const ZeroParameter& parameter : context.parameters) parameter.tensor.set_grad({});
+    return;
+  }
   optimizer->zero_grad();
+  if (context.departs("S38"_bug))  // the window begins anew
+    counters.micro_steps -= counters.micro_steps % config.gradient_accumulation_steps;
 }
 
 void Engine::Core::no_sync(const std::function<void()>& body) {
-  if (config.stage >= 2) {
+  const int first_refused = context.departs("S22"_bug) ? 1 : 2;  // any stage of ZeRO
+  if (config.stage >= first_refused) {
     throw EngineError(EngineErrorId::e6, "no_sync is not possible with ZeRO stage " +
                                              std::to_string(config.stage) +
                                              ": gradients are partitioned in every backward");

@@ -239,6 +239,13 @@ class Loader {
   std::map<std::string, Shape> state_targets_;
 };
 
+// S24 of the faults: the last of the tags as texts, in place of what was saved last.
+std::string last_by_name(FileSystem& files, const std::string& folder) {
+  std::string last;
+  for (const CheckpointName& name : checkpoints_in(files, folder)) last = std::max(last, name.tag);
+  return last;
+}
+
 Result<void> check_place(const LoadOptions& options) {
   for (const ParallelRank at :
        {options.tensor_parallel.value_or(ParallelRank{}), options.expert_parallel}) {
@@ -269,7 +276,10 @@ Result<TrainingState> load_checkpoint(FileSystem& files, const std::string& fold
     options.on_warning(fmt::format(
         "{}: no tensor-parallel group was given: loading as the only rank of one", folder));
   }
-  const auto path = find_checkpoint(files, folder, options.tag);
+  const bool is_planted = options.planted == "S24"_bug || options.planted == "S37"_bug;
+  const bool is_by_name = is_planted && options.tag.empty();
+  const auto path =
+      find_checkpoint(files, folder, is_by_name ? last_by_name(files, folder) : options.tag);
   if (!path) return tl::unexpected(path.error());
   return Loader(files, *path, options).load();
 }

@@ -11,10 +11,10 @@ namespace {
 using TensorSet = std::set<const TensorImpl*>;
 
 // The parameters that modules of the safe classes own directly.
-TensorSet safe_tensors(nn::Module& root, const TorchAutocastConfig& autocast) {
-  const std::vector<std::string>& safe = autocast.lower_precision_safe_modules
-                                             ? *autocast.lower_precision_safe_modules
-                                             : default_safe_classes();
+TensorSet safe_tensors(nn::Module& root, const TorchAutocastConfig& autocast, Departure planted) {
+  const auto& given = autocast.lower_precision_safe_modules;
+  const bool is_unset = planted == "S32"_bug && given && given->empty();  // as good as none
+  const std::vector<std::string>& safe = given && !is_unset ? *given : default_safe_classes();
   TensorSet tensors;
   for (const nn::NamedModule& named : root.named_modules()) {
     if (std::ranges::find(safe, module_class(*named.module)) == safe.end()) continue;
@@ -28,14 +28,14 @@ TensorSet safe_tensors(nn::Module& root, const TorchAutocastConfig& autocast) {
 }  // namespace
 
 void set_communication_dtypes(nn::Module& root, const ZeroConfig& config,
-                              ZeroParameters& parameters) {
+                              ZeroParameters& parameters, Departure planted) {
   if (!config.torch_autocast.enabled) {
     for (ZeroParameter& parameter : parameters) {
       parameter.communication_dtype = config.communication_dtype();
     }
     return;
   }
-  const TensorSet safe = safe_tensors(root, config.torch_autocast);
+  const TensorSet safe = safe_tensors(root, config.torch_autocast, planted);
   for (ZeroParameter& parameter : parameters) {
     const bool is_safe = safe.contains(&parameter.tensor.impl());
     parameter.communication_dtype =

@@ -1,6 +1,7 @@
 #include "engine/precision/gradient_norm.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace zeroproof {
 namespace {
@@ -13,6 +14,14 @@ Tensor zero_of(ZeroContext& context) {
 
 Tensor non_finite_in(ZeroContext& context, const std::vector<Span>& shards) {
   const Tensor count = zero_of(context);
+  if (context.departs("S23"_bug)) {  // infinities alone
+    double infinities = 0.0;
+    for (const Span& shard : shards)
+      for (const double value : context.kernels().read(context.compute(), shard))
+        infinities += std::isinf(value) ? 1.0 : 0.0;
+    context.kernels().fill(context.compute(), Span::of(count), infinities);
+    return count;
+  }
   for (const Span& shard : shards)
     context.kernels().count_non_finite(context.compute(), Span::of(count), shard);
   return count;

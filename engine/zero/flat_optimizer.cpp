@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/precision/gradient_norm.h"
 #include "engine/zero/step_plan.h"
 
 namespace zeroproof {
@@ -109,6 +110,7 @@ StepOutcome FlatOptimizer::step() {
     drop_gradients();
     return outcome;
   }
+  scale_ = context_.loss_scaler.scale();
   const StepPlan plan = plan_step(context_, {.overflows = [this] { return overflows(); },
                                              .norm = [this] { return norm(); },
                                              .squares = [this] { return squares(); }});
@@ -120,8 +122,20 @@ StepOutcome FlatOptimizer::step() {
 }
 
 void FlatOptimizer::update_parameters(const GradientDivisor& divisor) {
-  for (FlatGroup& group : groups_) group.update(step_gradient(group), divisor);
+  for (FlatGroup& group : groups_)
+    group.update(step_gradient(group), divisor_of_group(group, divisor));
   gather_parameters();
+}
+
+GradientDivisor FlatOptimizer::divisor_of_group(FlatGroup& group, const GradientDivisor& divisor) {
+  const double clip = context_.config.gradient_clipping;
+  const bool is_planted = context_.departs("S25"_bug) || context_.departs("S31"_bug);
+  if (!is_planted || clip <= 0.0 || divisor.reciprocal.is_defined()) return divisor;
+  const std::vector<Span> own = {step_gradient(group)};  // as if its group were all
+  const double norm = context_.config.stage == 0
+                          ? whole_gradient_norm(context_, own, context_.data.size())
+                          : gradient_norm(context_, own, {.is_default_group = true});
+  return {.number = unscale_and_clip_divisor(scale_, norm, clip)};
 }
 
 void FlatOptimizer::count_replayed_step() {

@@ -47,6 +47,9 @@ class FlatOptimizer : public ZeroOptimizer {
   // What the update reads: the window, or what a quirk has in its place.
   virtual Span step_gradient(FlatGroup& group) { return group.open_window(); }
 
+  // `divisor`, which is that of all groups; with S25 of the planted faults what a group alone has.
+  GradientDivisor divisor_of_group(FlatGroup& group, const GradientDivisor& divisor);
+
   std::vector<Span> windows();
   const Slot& slot(const ZeroParameter& parameter) const {
     return slots_[static_cast<std::size_t>(parameter.id.value)];
@@ -72,6 +75,7 @@ class FlatOptimizer : public ZeroOptimizer {
   std::int64_t collected_ = 0;  // backwards; for B22 of the catalogue alone
   TensorList accumulated_;      // by ParamId: local sums that are not reduced yet
   mutable Tensor whole_;        // for Z66 of the planted faults alone
+  double scale_ = 1.0;          // of this step's gradients; for S25 of the planted faults alone
 };
 
 }  // namespace zeroproof

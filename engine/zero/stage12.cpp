@@ -191,7 +191,9 @@ void Stage12Optimizer::collect_gradients() {
 
 void Stage12Optimizer::reduce_gradients() {
   if (partitions_gradients()) return gradient_epilogue();
-  if (!context_.is_boundary || !context_.config.managed_gradient_accumulation) return;
+  const bool is_early = context_.departs("S36"_bug);  // each micro-batch at once, as stage 2 does
+  if (!context_.is_boundary && !is_early) return;
+  if (!context_.config.managed_gradient_accumulation) return;
   const Events::Call call(context_.events, "z12.reduce_gradients");
   reduce_sums();
 }

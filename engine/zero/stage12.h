@@ -71,7 +71,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   void gradient_epilogue();
   void commit();
   bool gathers_in_parts() const;
-  void update_in_parts(FlatGroup& group, const GradientDivisor& divisor);
+  void update_in_parts(FlatGroup& group, const GradientDivisor& of_all);
   void gather_part(const FlatGroup& group, const FlatRange& part);
   void commit_as_upstream_offload(FlatGroup& group);
   void refuse_twice(const IpgBucket& bucket);

@@ -52,7 +52,8 @@ void Stage12Optimizer::update_parameters(const GradientDivisor& divisor) {
 
 // As many elements of all slices together as a gather may have, in the order of the slice: that of
 // the next forward.
-void Stage12Optimizer::update_in_parts(FlatGroup& group, const GradientDivisor& divisor) {
+void Stage12Optimizer::update_in_parts(FlatGroup& group, const GradientDivisor& of_all) {
+  const GradientDivisor divisor = divisor_of_group(group, of_all);
   const Span gradient = step_gradient(group);
   const std::int64_t elements = group.own().elements;
   const std::int64_t unit = context_.departs("Z62"_bug) ? item_bytes(group.flat().dtype()) : 1;

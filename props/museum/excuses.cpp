@@ -47,9 +47,10 @@ bool trains_inside(const CaseSpec& spec) {
 // Where no recorded fetch, or none any more, tells what is gathered ahead for which use.
 bool is_order_unknown(const CaseSpec& spec) {
   // Of a weight that a module of its own reads late; of what a context in the middle of a backward
-  // has given up. Open: behind a forward that had no room (rare).
+  // has given up; behind a transform, which has a backward of its own. Open: behind a forward that
+  // had no room (rare).
   return spec.reads_late != 0 || std::ranges::any_of(spec.micros, [](const auto& micro) {
-           return micro.shortage != 0 ||
+           return micro.shortage != 0 || micro.idle_forward >= 3 ||
                   static_cast<train::Interrupt>(micro.interrupt) == train::Interrupt::changes;
          });
 }

@@ -294,7 +294,7 @@ bool FetchJudge::has_travelling(NameId module) const {
     const std::string name = fmt::format("{}.{}", names_.text(module), kind);
     return !names_.find(name).is_none() && !is_persistent_parameter(spec_, name);
   };
-  return travels("weight") || travels("weight_twin") || travels("bias");
+  return travels("weight") || travels(CaseSpec::kTwin) || travels("bias");
 }
 
 void FetchJudge::see_call(std::string_view method) {

@@ -147,7 +147,7 @@ std::vector<std::string> GatherJudge::parameters_of_module(std::string_view modu
     if (own != fmt::format("l{}{}", i, layer.is_raw != 0 ? "" : ".linear")) continue;
     if (layer.outputs == 0) continue;
     parameters.push_back(fmt::format("{}.weight", module));
-    if (layer.has_twin != 0) parameters.push_back(fmt::format("{}.weight_twin", module));
+    if (layer.has_twin != 0) parameters.push_back(fmt::format("{}.{}", module, CaseSpec::kTwin));
     if (layer.has_bias != 0) parameters.push_back(fmt::format("{}.bias", module));
   }
   return parameters;

@@ -103,7 +103,7 @@ void KeptJudge::see_gathered(const HookEvent& event) {
 // In the first backward a module's end keeps what it has, as far as that fits.
 void KeptJudge::see_release(const HookEvent& event) {
   if (event.is_forward || backwards_ > 0 || graph_tasks_ == 0) return;
-  for (const char* const kind : {"weight", "weight_twin", "bias"}) {
+  for (const char* const kind : {"weight", CaseSpec::kTwin, "bias"}) {
     const std::string name = fmt::format("{}.{}", names_.text(event.name), kind);
     const NameId parameter = names_.find(name);
     if (parameter.is_none() || is_persistent_parameter(spec_, name)) continue;

@@ -110,8 +110,8 @@ bool is_persistent_parameter(const CaseSpec& spec, std::string_view name) {
     const train::LayerSpec& layer = spec.layers[i];
     const std::string owner = fmt::format("l{}{}", i, layer.is_raw != 0 ? "" : ".linear");
     if (persists(owner + ".weight", layer.inputs * layer.outputs)) return true;
-    if (layer.has_twin != 0 && persists(owner + ".weight_twin", layer.inputs * layer.outputs))
-      return true;
+    const std::string twin = owner + "." + CaseSpec::kTwin;
+    if (layer.has_twin != 0 && persists(twin, layer.inputs * layer.outputs)) return true;
     if (layer.has_bias != 0 && persists(owner + ".bias", layer.outputs)) return true;
   }
   for (int expert = 0; spec.experts != 0 && expert < 2; ++expert)

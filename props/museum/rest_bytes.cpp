@@ -43,12 +43,13 @@ bool is_known(const train::CaseSpec& spec) {
                              spec.masters == 0 && spec.accumulates_float32 == 0 &&
                              spec.is_wire_float32 + spec.is_wire_narrow == 0;
   return has_one_dtype && spec.engines == 1 && spec.groups == 1 && spec.experts == 0 &&
-         spec.is_offloaded + spec.offloads_params == 0 && spec.skips_frames == 0 &&
-         (spec.stage < 3 || spec.persistence == 0) && std::ranges::none_of(spec.micros, stays);
+         spec.skips_frames == 0 && (spec.stage < 3 || spec.persistence == 0) &&
+         std::ranges::none_of(spec.micros, stays);
 }
 
 // Of one trained element, beside its weight.
 std::int64_t state_bytes(const train::CaseSpec& spec, std::int64_t model_bytes) {
+  if (spec.is_offloaded != 0) return 0;
   const ZeroConfig config = *train::cell_of(spec).config;
   const bool has_momentum = config.optimizer.sgd.momentum != 0.0;
   const std::int64_t moments = spec.is_sgd == 0 ? 2 : (has_momentum ? 1 : 0);
@@ -72,11 +73,12 @@ std::optional<std::int64_t> bytes_at_rest(const train::CaseSpec& spec) {
     const std::int64_t buckets = spec.is_scattered != 0 ? 0 : 1 + spec.has_overlap;
     return flat * model_bytes + flat / spec.ranks * each + buckets * bucket * model_bytes;
   }
+  const std::int64_t weight_bytes = spec.offloads_params != 0 ? 0 : model_bytes;
   std::int64_t bytes = 0;
   for (const std::int64_t elements : tensors.trained)
-    bytes += rounded_up(elements, spec.ranks) / spec.ranks * (model_bytes + each);
+    bytes += rounded_up(elements, spec.ranks) / spec.ranks * (weight_bytes + each);
   for (const std::int64_t elements : tensors.frozen)
-    bytes += rounded_up(elements, spec.ranks) / spec.ranks * model_bytes;
+    bytes += rounded_up(elements, spec.ranks) / spec.ranks * weight_bytes;
   return bytes;
 }
 

@@ -59,6 +59,58 @@ constexpr UnseenFault kFaults[] = {
     {"S20",
      "whether no_sync holds for a backward is decided by where its forward was (as in DDP), not by "
      "where the backward is"},
+    {"S21",
+     "a loss scale that is set after initialization (override_loss_scale) does not register the "
+     "gradient hooks that apply it where nothing was scaled before, so a backward inside the "
+     "forward goes unscaled"},
+    {"S22",
+     "no_sync is refused in every ZeRO stage from 1 on, though stage 1 keeps whole gradients"},
+    {"S23", "the overflow check counts infinities and no NaN"},
+    {"S24",
+     "the latest checkpoint is taken to be the last of the tags as texts (\"global_step9\" behind "
+     "\"global_step11\"), and not what was saved last"},
+    {"S25",
+     "each parameter group is clipped by the norm of its own gradients, and not by that of all "
+     "(stages 0 to 2)"},
+    {"S26", "stage 0 reduces gradients in every micro-batch, and not at the boundary alone"},
+    {"S27",
+     "zero_grad() clears .grad alone, and leaves local sums and what is reduced already in the "
+     "window"},
+    {"S28",
+     "the dtype of gradients on the wire follows the default list of safe modules, whatever "
+     "torch_autocast.lower_precision_safe_modules says"},
+    {"S29",
+     "the divided loss that backward() returns is made with gradients enabled, so it keeps its "
+     "graph"},
+    {"S30",
+     "stage 3 looks for overflow sub-group by sub-group, so that those before the one that "
+     "overflows have been updated when the step is skipped"},
+    {"S31",
+     "stages 0 to 2 clip every parameter group by the norm of its own gradients instead of one "
+     "norm over all groups"},
+    {"S32",
+     "under torch_autocast an empty lower_precision_safe_modules list is taken for one that is not "
+     "given, so the default classes travel in low precision"},
+    {"S33",
+     "step() refuses (E23) while any engine of the process is inside its backward, not just its "
+     "own"},
+    {"S34",
+     "in stages 0 to 2 rank 0's weights are broadcast only after the optimizer has made its master "
+     "copies"},
+    {"S35",
+     "stage 3 divides by the number of ranks behind the reduce-scatter instead of before it, so "
+     "that the float16 sum overflows where the mean does not"},
+    {"S36",
+     "stage 1 reduces gradients in every micro-batch, not once at the accumulation boundary"},
+    {"S37",
+     "a load without a tag takes the checkpoint whose name sorts last as text instead of the one "
+     "that `latest` names"},
+    {"S38",
+     "zero_grad() by the user sets micro_steps back to the beginning of the accumulation window"},
+    {"S39", "the engine holds on to the outputs of its last forward, and so to their graph"},
+    {"S40",
+     "in save_checkpoint only the rank that writes collects the partitioned state, though "
+     "collecting it is a collective"},
 };
 
 }  // namespace

@@ -96,8 +96,9 @@ ZeroConfig config_of(const CaseSpec& spec) {
   config.bf16.enabled = precision == Precision::bf16;
   set_storage(spec, config);
   config.torch_autocast.enabled = precision == Precision::autocast;
-  if (spec.is_unsafe != 0)
+  if (spec.is_unsafe == 1)
     config.torch_autocast.lower_precision_safe_modules = {"torch.nn.LayerNorm"};
+  if (spec.is_unsafe == 2) config.torch_autocast.lower_precision_safe_modules.emplace();
   return config;
 }
 
@@ -112,7 +113,8 @@ TrainCell cell_of(const CaseSpec& spec) {
   cell.backward = spec.is_manual != 0 ? BackwardKind::tensor : BackwardKind::engine;
   cell.data = DataMode::exact;
   cell.steps = spec.windows();
-  if (spec.counts_nothing != 0) cell.api = AutogradApi::none;
+  if (spec.counts_nothing == 1) cell.api = AutogradApi::none;
+  if (spec.counts_nothing == 2) cell.api = AutogradApi::no_callback;
   cell.sim = SimOrder{.preempts = spec.preempts != 0};
   cell.config = config_of(spec);
   return cell;

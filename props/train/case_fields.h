@@ -91,6 +91,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("aborts_at_weight", spec.aborts_at_weight, 0);
   field("again", spec.again, 0);
   field("overflow_kind", spec.overflow_kind, 0);
+  field("freezes", spec.freezes, 0);
 }
 
 // What every training has: ranks, calls of engines, their buckets, precision and prefetching.
@@ -173,6 +174,7 @@ void visit_special_fields(CaseSpec& spec, Field& field) {
   field("tensor", spec.tensor, 1);
   field("sequence", spec.sequence, 1);
   field("scales_second", spec.scales_second, 0);
+  field("brims", spec.brims, 0);
   field("first_stage", spec.first_stage, -1);
 }
 

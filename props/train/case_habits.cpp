@@ -11,6 +11,7 @@ constexpr int kFallsBelowOne = 18;  // overflows, for a GradScaler's first scale
 void sync_in_part(CaseSpec& spec, Draws& draws) {
   spec.stage = draws.below(2);
   spec.accumulation = 2;
+  spec.is_dynamic = spec.scaling = 0;
   if (spec.micros.size() % 2 != 0) spec.micros.push_back(spec.micros.back());
   for (MicroSpec& micro : spec.micros) {
     micro.interrupt = micro.interrupt_at = micro.outstanding = micro.repeats = 0;
@@ -21,6 +22,7 @@ void sync_in_part(CaseSpec& spec, Draws& draws) {
 }
 
 void differentiate_again(CaseSpec& spec, Draws& draws) {
+  spec.is_dynamic = spec.scaling = 0;
   const bool creates = spec.is_manual == 0 && draws.one_in(2);
   for (MicroSpec& micro : spec.micros) {
     if (draws.one_in(3)) continue;
@@ -92,6 +94,44 @@ void scale_anything(CaseSpec& spec, Draws& draws) {
   spec.owns_scale = draws.between(1, 2);
 }
 
+// The weight of a layer is that of a module behind all others, too.
+void tie_weights(CaseSpec& spec, Draws& draws) {
+  spec.engines = spec.heads = 1;
+  spec.is_tiled = spec.tile_wrap = spec.skips_frames = spec.granularity = 0;
+  if (spec.reads == 0) spec.reads = some_layer(spec, draws);
+  spec.holds = 0;
+  spec.reads_late = 1;
+  spec.registers = CaseSpec::kTied;
+}
+
+// As who trains a part of a model for a while.
+void freeze_for_a_while(CaseSpec& spec, Draws& draws) {
+  spec.engines = 1;
+  spec.is_tiled = spec.tile_wrap = spec.skips_frames = spec.experts = 0;
+  for (CallSpec& call : spec.calls) call.wrap = call.is_joined = 0;
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(3)) continue;
+    micro.freezes = some_layer(spec, draws);
+    micro.outstanding = micro.interrupt = micro.interrupt_at = micro.misuse = micro.past_engine = 0;
+    micro.aborts = micro.aborts_at_weight = micro.throws = micro.aborts_inside = micro.branches = 0;
+    micro.has_bypass = micro.overflow = micro.lost_overflow = micro.shortage = micro.detour = 0;
+  }
+}
+
+void fill_to_brim(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::fp16);
+  spec.ranks = draws.of({2, 2, 4});
+  spec.engines = spec.heads = spec.accumulation = spec.sequence = spec.tensor = 1;
+  spec.is_dynamic = spec.scaling = spec.owns_scale = spec.has_floor = spec.is_sum = 0;
+  spec.is_tiled = spec.tile_wrap = spec.reads = spec.reads_late = spec.holds = spec.registers = 0;
+  spec.returns = spec.experts = spec.predivides = spec.prescales = spec.is_lifted = 0;
+  spec.calls.resize(1);
+  for (LayerSpec& layer : spec.layers) layer.has_twin = 0;
+  spec.micros.resize(std::min<std::size_t>(spec.micros.size(), 2));
+  for (MicroSpec& micro : spec.micros) micro = {.peeks = micro.peeks, .asks = micro.asks % 2};
+  spec.brims = 1;
+}
+
 void ask_behind(CaseSpec& spec, Draws&) {
   for (MicroSpec& micro : spec.micros) micro.asks = 3;
 }
@@ -106,17 +146,54 @@ void maximize(CaseSpec& spec, Draws& draws) {
 std::string block_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const auto block = static_cast<Block>(micro.block);
   if (block != Block::no_sync_forward && block != Block::no_sync_backwards) return {};
-  const bool is_right = spec.stage < 2 && spec.is_tiled + spec.takes_turns == 0 &&
+  // Behind a scale that grows there is no room for what no rank has divided.
+  const bool is_right = spec.stage < 2 && spec.is_dynamic == 0 &&
+                        spec.is_tiled + spec.takes_turns == 0 &&
                         micro.interrupt + micro.outstanding + micro.repeats == 0;
   return is_right ? "" : "no_sync around what is not there";
 }
 
 std::string again_problem(const CaseSpec& spec, const MicroSpec& micro) {
   if (!is_flag(micro.again)) return "a number out of range";
-  const bool is_right = spec.engines == 1 && spec.is_tiled + spec.skips_frames == 0 &&
-                        spec.is_wide == 0 && micro.interrupt + micro.has_bypass == 0 &&
+  // Behind a scale that grows there is no room for twice as much.
+  const bool is_right = spec.engines == 1 && spec.is_dynamic == 0 &&
+                        spec.is_tiled + spec.skips_frames == 0 && spec.is_wide == 0 &&
+                        micro.interrupt + micro.has_bypass == 0 &&
                         micro.shortage + micro.drops_on + micro.branches == 0;
   return micro.again == 0 || is_right ? "" : "a loss that has one backward";
+}
+
+// Something else is trained, and nothing else is special.
+std::string freeze_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  if (micro.freezes < 0 || micro.freezes > static_cast<int>(spec.layers.size()))
+    return "a number out of range";
+  if (micro.freezes == 0) return {};
+  const auto is_left = [&](const CallSpec& call) {
+    const LayerSpec& layer = spec.layers[static_cast<std::size_t>(call.layer)];
+    return call.layer + 1 != micro.freezes && layer.is_frozen == 0 && layer.outputs > 0 &&
+           &call - spec.calls.data() + 1 != micro.skips;
+  };
+  const bool is_right =
+      spec.engines == 1 && spec.heads == 1 &&
+      spec.is_tiled + spec.skips_frames + spec.experts + spec.needs_all == 0 &&
+      !has_checkpoints(spec) && micro.wrapped == 0 && micro.outstanding + micro.interrupt == 0 &&
+      micro.misuse + micro.past_engine + micro.detour == 0 && !has_abort(micro) &&
+      micro.throws == 0 &&
+      micro.has_bypass + micro.overflow + micro.lost_overflow + micro.branches == 0;
+  return is_right && std::ranges::any_of(spec.calls, is_left) ? ""
+                                                              : "a layer that is frozen meanwhile";
+}
+
+// One gradient of each weight in a window, and the loss scale of exact data.
+std::string brim_problem(const CaseSpec& spec) {
+  if (!is_flag(spec.brims)) return "a number out of range";
+  const bool is_right =
+      static_cast<Precision>(spec.precision) == Precision::fp16 &&
+      (spec.ranks == 2 || spec.ranks == 4) && spec.accumulation == 1 && spec.uses() == 1 &&
+      spec.forwards() == 1 && spec.sequence * spec.tensor == 1 && spec.first_ranks == 0 &&
+      spec.is_dynamic + spec.owns_scale + spec.has_floor + spec.is_sum + spec.needs_all == 0 &&
+      spec.is_lifted + spec.predivides + spec.prescales + spec.is_tiled + spec.experts == 0;
+  return spec.brims == 0 || is_right ? "" : "gradients that have no room";
 }
 
 std::string scale_problem(const CaseSpec& spec) {
@@ -138,10 +215,11 @@ std::string scale_problem(const CaseSpec& spec) {
 
 Additions habit_additions() {
   static constexpr Addition kHabits[] = {
-      {4, sync_in_part},    {4, differentiate_again}, {12, overflow_for_long},
-      {4, spike_otherwise}, {6, forgive_twice},       {4, add_twins},
-      {6, scale_second},    {6, scale_anything},      {4, ask_behind},
-      {6, maximize},        {6, overflow_unseen}};
+      {4, sync_in_part},       {4, differentiate_again}, {12, overflow_for_long},
+      {4, spike_otherwise},    {6, forgive_twice},       {4, add_twins},
+      {6, scale_second},       {6, scale_anything},      {4, ask_behind},
+      {6, maximize},           {6, overflow_unseen},     {6, tie_weights},
+      {6, freeze_for_a_while}, {6, fill_to_brim}};
   return {kHabitStream, 4, kHabits};
 }
 
@@ -150,11 +228,13 @@ std::string habit_problem(const CaseSpec& spec) {
     if (micro.overflow_kind < 0 || micro.overflow_kind > 2) return "a number out of range";
     if (std::string problem = block_problem(spec, micro); !problem.empty()) return problem;
     if (std::string problem = again_problem(spec, micro); !problem.empty()) return problem;
+    if (std::string problem = freeze_problem(spec, micro); !problem.empty()) return problem;
   }
   // Their gradients are twice as large, which there is no room for in the end.
   const auto is_twin = [](const LayerSpec& layer) { return layer.has_twin != 0; };
   if (spec.is_dynamic != 0 && std::ranges::any_of(spec.layers, is_twin))
     return "twins under a loss scale that grows";
+  if (std::string problem = brim_problem(spec); !problem.empty()) return problem;
   return scale_problem(spec);
 }
 

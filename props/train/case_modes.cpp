@@ -4,6 +4,7 @@
 
 #include "props/train/case_additions.h"
 #include "props/train/config_document.h"
+#include "props/train/config_readings.h"
 
 namespace zeroproof::train {
 namespace {
@@ -31,13 +32,13 @@ void fail_among_manual(CaseSpec& spec, Draws& draws) {
 }
 
 void read_configuration(CaseSpec& spec, Draws& draws) {
-  spec.is_read = 1;
+  spec.is_read = draws.between(1, 1 + kReadingParts);
   if (draws.one_in(2)) spec.refuses = draws.between(1, kRefusedConfigs);
 }
 
 void refuse_manual(CaseSpec& spec, Draws& draws) {
   spec.is_manual = 0;
-  spec.counts_nothing = spec.stage == 0 ? 0 : 1;
+  spec.counts_nothing = spec.stage == 0 ? 0 : draws.between(1, 2);
   for (MicroSpec& micro : spec.micros)
     if (draws.one_in(2)) micro.misuse = static_cast<int>(Misuse::manual_backward);
 }
@@ -64,8 +65,8 @@ Additions mode_additions() {
 }
 
 std::string mode_problem(const CaseSpec& spec) {
-  if (!is_flag(spec.counts_nothing) || !is_flag(spec.is_read) || spec.refuses < 0 ||
-      spec.refuses > kRefusedConfigs)
+  if (spec.counts_nothing < 0 || spec.counts_nothing > 2 || spec.is_read < 0 ||
+      spec.is_read > 1 + kReadingParts || spec.refuses < 0 || spec.refuses > kRefusedConfigs)
     return "a number out of range";
   if (spec.engines > 1 && spec.is_tiled != 0) return "tiles whose loss is one of two";
   if (spec.counts_nothing != 0 && (spec.is_manual != 0 || spec.stage == 0 || spec.engines > 1))

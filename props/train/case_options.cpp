@@ -72,9 +72,12 @@ std::string option_problem(const CaseSpec& spec) {
       spec.leaf_by < 0 || spec.leaf_by > static_cast<int>(LeafBy::class_name))
     return "a number out of range";
   if (spec.leaf_by != 0 && spec.experts == 0) return "no module to name";
-  if (!is_flag(spec.registers) || !is_flag(spec.is_unsafe)) return "a number out of range";
+  if (spec.registers < 0 || spec.registers > CaseSpec::kTied || spec.is_unsafe < 0 ||
+      spec.is_unsafe > 2)
+    return "a number out of range";
   if (spec.registers != 0 && (spec.reads == 0 || spec.skips_frames != 0))
     return "nothing to register";
+  if (spec.registers == CaseSpec::kTied && spec.reads_late == 0) return "nobody to share a weight";
   if (std::string problem = return_problem(spec); !problem.empty()) return problem;
   return spec.granularity != 0 ? leaf_problem(spec) : "";
 }

@@ -121,6 +121,7 @@ struct MicroSpec {
   int again = 0;        // 1: each loss is differentiated once more, and its graph kept for that: by
                         // create_graph where it `creates`
   int aborts_at_weight = 0;  // 1: what `aborts` says throws is a hook of that layer's weight
+  int freezes = 0;           // k: meanwhile the parameters of layer k - 1 need no gradient
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -130,6 +131,7 @@ struct CaseSpec {
   static constexpr double kCustomLossScale = 32.0;
   static constexpr double kSecondLossScale = 4.0;
   static constexpr double kLift = 16384.0;
+  static constexpr int kTied = 2;                // of `registers`
   static constexpr double kGradScale = 65536.0;  // torch.amp.GradScaler's first one
 
   int ranks = 1;
@@ -184,9 +186,10 @@ struct CaseSpec {
   int live = kManyElements;             // stage3_max_live_parameters
   int granularity = 0;                  // stage3_module_granularity_threshold
   int reads_late = 0;                   // a module of its own reads it instead, behind all calls
-  int registers = 0;  // what the root reads is registered as its external parameter
+  int registers = 0;  // 1: what the root reads is registered as its external parameter; 2: what
+                      // reads it late owns it as well
   int returns = 0;    // k: layer k - 1, a raw one, returns its weight, and the root uses it
-  int is_unsafe = 0;  // autocast: no class is safe for its dtype
+  int is_unsafe = 0;  // autocast: no class is safe for its dtype: 1: another one, 2: none is named
   int leaf_by = 0;    // LeafBy; where there are experts
   int needs_all = 0;  // offload: a step without some gradient is refused, and then one more comes
   int is_lifted = 0;  // fp16: a loss that fits its dtype, and does not when it is scaled
@@ -201,8 +204,9 @@ struct CaseSpec {
   // overflow: one more is refused.
   int has_floor = 0;
 
-  int counts_nothing = 0;  // the autograd has no count APIs: no manual backward
-  int is_read = 0;         // 1: its configuration is written as ds_config.json, and read again
+  int counts_nothing = 0;  // the autograd has no count APIs: no manual backward; 2: no callbacks
+  int is_read = 0;         // 1: its configuration is written as ds_config.json, and read again;
+                           // k: and a part of other documents (config_readings.h)
   int refuses = 0;         // k: a configuration that no engine is made from, see config_document.h
   int watches = 0;  // what is used past its layer is multiplied, and the user sees the gradient
                     // for what it is multiplied with
@@ -214,6 +218,8 @@ struct CaseSpec {
   int first_stage = -1;   // with `first_ranks`: the stage of those, where it is another one
   int scales_second = 0;  // of two engines the second alone has a loss scale, which its user gave
   int sequence = 1;  // of `ranks` so many share a sequence, of which each has a part of the loss
+  int brims = 0;     // fp16: each rank's gradients are as large as they may be, so that the sum of
+                     // all is too large where the mean is not
   int tensor = 1;    // so many times `ranks`: each in a tensor-parallel group of so many, all of
                      // which train the same
 
@@ -221,6 +227,8 @@ struct CaseSpec {
   std::vector<CallSpec> calls;
   std::vector<MicroSpec> micros;  // of all windows, one after the other
 
+  // The second weight of a layer: a name that begins with another and ends as an optimizer state.
+  static constexpr const char* kTwin = "weight_twin/step";
   static constexpr const char* kExperts = "experts";  // the name of their module
   static constexpr const char* kReader = "reader";    // and of what reads late
   static constexpr const char* kAside = "aside";      // modules without parameters, and a number

@@ -181,6 +181,9 @@ std::string storage_problem(const CaseSpec& spec) {
     const MicroSpec& micro = spec.micros[i];
     if (spec.has_grad_scaler != 0 && micro.misuse + micro.past_engine + micro.has_bypass != 0)
       return "a GradScaler past its engine";
+    // Two gradients at once need more bits than float16 has.
+    if (spec.has_grad_scaler != 0 && static_cast<Interrupt>(micro.interrupt) == Interrupt::own)
+      return "a GradScaler of a backward inside another";
     if (!is_flag(micro.creates)) return "a number out of range";
     if (std::string problem = loss_problem(spec, micro); !problem.empty()) return problem;
     if (micro.lost_overflow != 0 && !may_overflow_when_lost(spec, i))

@@ -206,9 +206,11 @@ std::string ahead_problem(const CaseSpec& spec, std::size_t i) {
     return "a forward ahead of its window";
   const MicroSpec& next = spec.micros[i + 1];
   const bool is_right = next.wrapped + next.interrupt + next.registers + next.rehooks +
-                                next.aborts + next.aborts_on_loss + next.clears + next.throws ==
+                                next.aborts + next.aborts_on_loss + next.clears + next.throws +
+                                next.freezes ==
                             0 &&
                         next.past_engine != 3 && next.gathers <= 1 &&
+                        !(next.idle_forward >= 3 && next.has_bypass != 0) &&
                         static_cast<Detour>(next.detour) != Detour::load;
   return is_right ? "" : "a forward that comes when its turn is";
 }

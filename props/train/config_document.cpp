@@ -13,6 +13,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 Json device(OffloadDevice device) {
   return {{"device", device == OffloadDevice::cpu ? "cpu" : "none"}};
 }
@@ -160,10 +162,7 @@ constexpr Refusal kRefusals[] = {
     {"", [](ZeroConfig& config) { config.fp16.enabled = config.bf16.enabled = true; }},
     {"", [](ZeroConfig& config) { config.fp16.enabled = config.torch_autocast.enabled = true; }},
     {"", [](ZeroConfig& config) { config.fp16.loss_scale = -1.0; }},
-    {"",
-     [](ZeroConfig& config) {
-       config.fp16.min_loss_scale = std::numeric_limits<double>::infinity();
-     }},
+    {"", [](ZeroConfig& config) { config.fp16.min_loss_scale = kInfinity; }},
     {"",
      [](ZeroConfig& config) {
        set_stage(config, 2);
@@ -188,6 +187,90 @@ constexpr Refusal kRefusals[] = {
      [](ZeroConfig& config) {
        set_stage(config, 3);
        config.leaf_module.classes = {"zeroproof.Nobody"};
+     }},
+    {"", [](ZeroConfig& config) { config.stage = -1; }},
+    {"", [](ZeroConfig& config) { config.train_micro_batch_size_per_gpu = 0; }},
+    {"", [](ZeroConfig& config) { config.allgather_bucket_size = -2; }},
+    {"", [](ZeroConfig& config) { config.stage3_prefetch_bucket_size = -1; }},
+    {"", [](ZeroConfig& config) { config.stage3_param_persistence_threshold = -1; }},
+    {"", [](ZeroConfig& config) { config.stage3_model_persistence_threshold = -1; }},
+    {"", [](ZeroConfig& config) { config.stage3_max_live_parameters = -1; }},
+    {"", [](ZeroConfig& config) { config.stage3_max_reuse_distance = -1; }},
+    {"", [](ZeroConfig& config) { config.stage3_module_granularity_threshold = -1; }},
+    {"", [](ZeroConfig& config) { config.gradient_clipping = kInfinity; }},
+    {"", [](ZeroConfig& config) { config.gradient_predivide_factor = kInfinity; }},
+    {"", [](ZeroConfig& config) { config.gradient_predivide_factor = -1.0; }},
+    {"E11",
+     [](ZeroConfig& config) {
+       set_stage(config, 1);
+       config.allgather_bucket_size = 7;
+     }},
+    {"",
+     [](ZeroConfig& config) {
+       set_stage(config, 2);
+       config.allgather_bucket_size = 0;
+     }},
+    {"E10",
+     [](ZeroConfig& config) {
+       set_stage(config, 0);
+       config.managed_gradient_accumulation = false;
+       config.overlap_comm = true;
+     }},
+    {"E14",
+     [](ZeroConfig& config) {
+       set_stage(config, 2);
+       config.gradient_predivide_factor = 2.0;
+     }},
+    {"E14",
+     [](ZeroConfig& config) {
+       set_stage(config, 3);
+       config.prescale_gradients = true;
+     }},
+    {"",
+     [](ZeroConfig& config) {
+       set_stage(config, 1);
+       config.offload_param = OffloadDevice::cpu;
+     }},
+    {"E16",
+     [](ZeroConfig& config) {
+       set_stage(config, 3);
+       config.offload_optimizer = OffloadDevice::cpu;
+       config.optimizer.is_torch_class = true;
+     }},
+    {"", [](ZeroConfig& config) { config.bf16.enabled = config.torch_autocast.enabled = true; }},
+    {"", [](ZeroConfig& config) { config.fp16.loss_scale = kInfinity; }},
+    {"", [](ZeroConfig& config) { config.fp16.loss_scale_window = 0; }},
+    {"", [](ZeroConfig& config) { config.fp16.hysteresis = 0; }},
+    {"", [](ZeroConfig& config) { config.fp16.min_loss_scale = 0.0; }},
+    {"",
+     [](ZeroConfig& config) {
+       set_stage(config, 1);
+       config.fp16.enabled = true;
+       config.fp16.initial_scale_power = 2;
+       config.fp16.min_loss_scale = 8.0;
+     }},
+    {"",
+     [](ZeroConfig& config) {
+       set_stage(config, 0);
+       config.bf16.enabled = true;
+       config.bf16.master_weights_and_grads = config.bf16.optimizer_states = true;
+     }},
+    {"",
+     [](ZeroConfig& config) {
+       set_stage(config, 2);
+       config.fp16.enabled = config.fp16.master_weights_and_grads = true;
+     }},
+    {"",
+     [](ZeroConfig& config) {
+       set_stage(config, 2);
+       config.offload_optimizer = OffloadDevice::cpu;
+       config.fp16.master_weights_and_grads = config.bf16.master_weights_and_grads = true;
+     }},
+    {"",
+     [](ZeroConfig& config) {
+       set_stage(config, 2);
+       config.torch_autocast.enabled = true;
+       config.torch_autocast.lower_precision_safe_modules = {{"torch.nn.Linnear"}};
      }},
 };
 static_assert(std::size(kRefusals) == kRefusedConfigs);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "props/train/config_document.h"
+#include "props/train/config_readings.h"
 #include "props/train/engine_target.h"
 #include "props/train/window_records.h"
 
@@ -68,6 +69,8 @@ void read_configuration(const CaseSpec& spec, Pass& pass) {
   if (spec.is_read != 0)
     record_refusal(pass, "nothing of a configuration",
                    !engines || comes_back(engines->engine(0).config(), spec.ranks));
+  if (spec.is_read > 1)
+    record_refusal(pass, "nothing of other documents", !engines || reads_all_of(spec.is_read - 1));
   if (spec.refuses != 0)
     record_refusal(pass, "a configuration", !engines || is_refused(*engines, spec.refuses));
 }

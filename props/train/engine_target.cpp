@@ -104,7 +104,7 @@ void EngineTarget::add_engine(ModelKind kind) {
       Engine::initialize(autograd_, *modules_.back(), config_, runtime_, std::move(of_engine));
   if (!engine) throw ConfigurationRefused(engine.error().text);
   engines_.push_back(std::move(*engine));
-  if (scenario_.spec && scenario_.spec->registers != 0) register_external();
+  if (scenario_.spec && scenario_.spec->registers == 1) register_external();
   if (scenario_.leaf_module.empty() || cell_.stage != 3) return;
   for (const nn::NamedModule& inner : modules_.back()->named_modules())
     if (inner.name == scenario_.leaf_module) engines_.back()->set_leaf_module(*inner.module);

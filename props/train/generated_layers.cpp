@@ -65,7 +65,7 @@ class RawLayer final : public nn::Module {
         throwing_(throwing),
         factor_(factor),
         returns_(returns) {
-    if (spec.has_twin != 0) twin_ = &register_parameter("weight_twin", weight_of(init, spec));
+    if (spec.has_twin != 0) twin_ = &register_parameter(CaseSpec::kTwin, weight_of(init, spec));
   }
 
  protected:
@@ -125,6 +125,22 @@ class Reader final : public nn::Module {
 
  private:
   Reading reading_;
+};
+
+// Of which the weight is another module's as well.
+class Tied final : public nn::Module {
+ public:
+  explicit Tied(const Reading& reading)
+      : reading_(reading), weight_(register_parameter("weight", reading.read())) {}
+
+ protected:
+  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
+    return reading_.used(ag, weight_, inputs);
+  }
+
+ private:
+  Reading reading_;
+  Tensor& weight_;
 };
 
 // Without parameters.
@@ -195,6 +211,10 @@ std::shared_ptr<nn::Module> make_experts(nn::InitStream& init, DataMode data, co
 
 std::shared_ptr<nn::Module> make_reader(const Reading& reading) {
   return std::make_shared<Reader>(reading);
+}
+
+std::shared_ptr<nn::Module> make_tied(const Reading& reading) {
+  return std::make_shared<Tied>(reading);
 }
 
 std::shared_ptr<nn::Module> make_aside() {

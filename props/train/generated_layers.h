@@ -53,6 +53,9 @@ class Reading final {
 // A module that does so. What `reading` needs must outlive it.
 std::shared_ptr<nn::Module> make_reader(const Reading& reading);
 
+// The same, whose own weight it is, too.
+std::shared_ptr<nn::Module> make_tied(const Reading& reading);
+
 // Without parameters.
 std::shared_ptr<nn::Module> make_aside();
 

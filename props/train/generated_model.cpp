@@ -40,8 +40,12 @@ GeneratedModel::GeneratedModel(const ModelOptions& options, bool is_truth)
     : spec_(*options.spec), options_(options), is_truth_(is_truth) {
   nn::InitStream init(options.seed);
   add_layers(init);
-  if (spec_.reads_late != 0)
-    reader_ = register_module(CaseSpec::kReader, make_reader(reading_of(spec_, layers_, seen_)));
+  if (spec_.reads_late != 0) {
+    const Reading reading = reading_of(spec_, layers_, seen_);
+    const bool is_tied = spec_.registers == CaseSpec::kTied;
+    reader_ =
+        register_module(CaseSpec::kReader, is_tied ? make_tied(reading) : make_reader(reading));
+  }
   if (spec_.experts != 0)
     experts_ = register_module(kExperts, make_experts(init, options.data, next_.expert));
   for (int i = 0; spec_.reorders != 0 && i < 2; ++i)
@@ -58,12 +62,22 @@ void GeneratedModel::add_layers(nn::InitStream& init) {
                                         .closed_factor = closed_factor_,
                                         .seen = seen_});
     layers_.push_back(register_module("l" + std::to_string(i), made));
-    if (layer.is_frozen == 0 && layer.is_weight_frozen == 0) continue;
-    if (layer.is_frozen == 2) continue;  // its gradient comes, and nobody takes it
-    for (const nn::NamedParameter& parameter : made->named_parameters())
-      if (layer.is_frozen != 0 || parameter.name.ends_with("weight"))
-        parameter.tensor.set_requires_grad(false);
+    freeze(i);
   }
+}
+
+void GeneratedModel::freeze(std::size_t layer) {
+  const LayerSpec& spec = spec_.layers[layer];
+  for (const nn::NamedParameter& parameter : layers_[layer]->named_parameters())
+    if (spec.is_frozen == 1 || (spec.is_weight_frozen != 0 && parameter.name.ends_with("weight")))
+      parameter.tensor.set_requires_grad(false);
+}
+
+void GeneratedModel::set_layer_trained(int layer, bool is_trained) {
+  const auto index = static_cast<std::size_t>(layer);
+  for (const nn::NamedParameter& parameter : layers_.at(index)->named_parameters())
+    parameter.tensor.set_requires_grad(is_trained);
+  freeze(index);
 }
 
 void GeneratedModel::arm(const Next& next) {

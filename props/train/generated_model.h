@@ -42,6 +42,8 @@ class GeneratedModel final : public nn::Module {
     std::vector<std::size_t> asides = {};  // these modules without parameters, and nothing else
   };
   void arm(const Next& next);
+  // Its parameters need a gradient or not, from now on, but for what is always frozen.
+  void set_layer_trained(int layer, bool is_trained);
   // Where there are some, their module's name.
   static constexpr const char* kExperts = CaseSpec::kExperts;
   // Layer 0 by itself, past every hook of the root: adds to a loss of its own.
@@ -70,6 +72,7 @@ class GeneratedModel final : public nn::Module {
   };
 
   void add_layers(nn::InitStream& init);
+  void freeze(std::size_t layer);
   Tensor weight_of(std::size_t layer) const;
   TensorList run_asides(Autograd& ag, const TensorList& inputs) const;
   TensorList run_expert(Autograd& ag, const TensorList& inputs) const;

@@ -27,9 +27,11 @@ MicroBatches::MicroBatches(const WindowContext& window, WindowCheckpoints& check
 void MicroBatches::run(std::size_t at) {
   const MicroSpec& micro = spec_.micros.at(at);
   prepare(micro);
+  if (micro.freezes != 0) model_of(pass_, 0).set_layer_trained(micro.freezes - 1, false);
   run_idly(micro, at);
   fail(micro, at);
   train(micro, at);
+  if (micro.freezes != 0) model_of(pass_, 0).set_layer_trained(micro.freezes - 1, true);
   ask(micro, at);
   if (micro.misuse != 0) misuses_.run_and_clear(static_cast<Misuse>(micro.misuse));
 }

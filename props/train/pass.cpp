@@ -17,6 +17,12 @@ double exact_multiple(const TrainCell& cell) {
   return cell.data_ranks() == 3 && cell.stage == 3 ? 3.0 : 1.0;
 }
 
+// Under the loss scale of exact data: of each rank half of what fp16 can hold in stage 3, which
+// divides first, and elsewhere of all ranks together.
+double brim_of(const TrainCell& cell) {
+  return cell.stage == 3 ? 2048.0 : 512.0;
+}
+
 std::vector<double> random_values(std::uint64_t seed, std::int64_t count) {
   nn::InitStream stream(seed);
   std::vector<double> values;
@@ -58,7 +64,10 @@ TensorList Pass::inputs_of(std::int64_t forward) {
   }
   if (cell_.data == DataMode::exact) {
     const std::int64_t contribution = forward * cell_.data_ranks() + target_.rank();
-    const double value = exact_data_of(scenario_, cell_).value(contribution * scenario_.uses);
+    const bool brims = scenario_.spec && scenario_.spec->brims != 0;
+    const double value = brims
+                             ? brim_of(cell_)
+                             : exact_data_of(scenario_, cell_).value(contribution * scenario_.uses);
     inputs.push_back(Tensor::full({}, value * exact_multiple(cell_), dtype));
   }
   if (!cell_.device.is_cpu())

@@ -3,6 +3,7 @@
 #include "model/functions.h"
 #include "props/train/user_gradients.h"
 #include "props/train/weight_visit.h"
+#include "props/train/window_records.h"
 
 namespace zeroproof::train {
 
@@ -53,6 +54,9 @@ void WindowBackwards::run_once(const MicroSpec& micro, const Tensor& given, bool
                                                      .create_graph = micro.creates != 0,
                                                      .scale_wrt_gas = !is_undivided});
     if (!reads_rounded(micro)) pass_.target().record("returned", returned);
+    // Whoever adds them up would keep all graphs.
+    const bool keeps_graph = engines_ && !returned.is_same(loss) && returned.requires_grad();
+    record_number(pass_, "graphs of returned losses", keeps_graph ? 1.0 : 0.0);
   } else if (spec_.engines == 2 && spec_.takes_turns == 0) {
     pass_.target().tensor_backward({loss}, {}, retain_graph);  // scaled already
   } else {

@@ -59,5 +59,39 @@ INSTANTIATE_TEST_SUITE_P(
             {"idle_forward":1,"shortage":1,"shortage_at":1}]})",
         R"({"engines":2,"takes_turns":1,"layers":[{}],"calls":[{}],"micros":[{"asks":3},{}]})"));
 
+// A weight of two modules; a layer that needs no gradient for a while; an autograd without
+// callbacks; documents that are read.
+INSTANTIATE_TEST_SUITE_P(
+    Lives, HabitCase,
+    testing::Values(
+        R"({"ranks":2,"stage":3,"reads":1,"reads_late":1,"registers":2,"prefetch":40,"layers":[{},{}],
+            "calls":[{},{"layer":1}],"micros":[{},{},{}]})",
+        R"({"ranks":2,"stage":2,"precision":1,"reads":1,"reads_late":1,"registers":2,
+            "layers":[{"has_bias":1}],"calls":[{}],"micros":[{},{"restores":1}]})",
+        R"({"ranks":2,"stage":1,"accumulation":2,"layers":[{},{"has_bias":1}],
+            "calls":[{},{"layer":1}],"micros":[{"freezes":2},{},{"freezes":1},{"freezes":1}]})",
+        R"({"ranks":2,"stage":3,"layers":[{},{"is_weight_frozen":1,"has_bias":1}],
+            "calls":[{},{"layer":1}],"micros":[{"freezes":2},{},{"freezes":1}]})",
+        R"({"stage":1,"layers":[{},{}],"calls":[{}],"micros":[{"peeks":1,"freezes":2}]})",
+        R"({"stage":3,"prefetch":13,"live":12,
+            "layers":[{},{"inputs":2,"outputs":3},{"inputs":3}],
+            "calls":[{},{"layer":1},{"layer":2}],"micros":[{"again":1},{"idle_forward":3}]})",
+        R"({"stage":1,"counts_nothing":2,"layers":[{}],"calls":[{}],"micros":[{"misuse":9},{}]})",
+        R"({"is_read":2,"layers":[{}],"calls":[{}],"micros":[{}]})",
+        R"({"is_read":3,"layers":[{}],"calls":[{}],"micros":[{}]})",
+        R"({"is_read":4,"layers":[{}],"calls":[{}],"micros":[{}]})",
+        R"({"is_read":5,"layers":[{}],"calls":[{}],"micros":[{}]})"));
+
+// Gradients as large as they may be; no class at all is safe.
+INSTANTIATE_TEST_SUITE_P(
+    Edges, HabitCase,
+    testing::Values(
+        R"({"ranks":2,"stage":3,"precision":2,"brims":1,"layers":[{"has_bias":1}],"calls":[{}],
+            "micros":[{},{"asks":1}]})",
+        R"({"ranks":4,"stage":1,"precision":2,"brims":1,"clip":1,"layers":[{}],"calls":[{}],
+            "micros":[{}]})",
+        R"({"ranks":2,"stage":2,"precision":3,"is_unsafe":2,"layers":[{}],"calls":[{}],
+            "micros":[{},{}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum

@@ -81,6 +81,7 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   bool overflows(const std::vector<Span>& shards);
   StepOutcome update_or_refuse();
   StepOutcome update();
+  void update_until_overflow(double scale);
   Span step_gradient(SubGroup& group) const;
   std::vector<Span> shards();
   std::vector<Span> shards_of_norm();

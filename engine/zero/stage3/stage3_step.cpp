@@ -41,6 +41,7 @@ StepOutcome Zero3Optimizer::update() {
   const auto squares = [this] {
     return gradient_squares(context_, shards(), {.is_default_group = true});
   };
+  const double scale = context_.loss_scaler.scale();
   const StepPlan plan = plan_step(
       context_,
       {.overflows = [this] { return overflows(shards()); }, .norm = norm, .squares = squares});
@@ -54,7 +55,17 @@ StepOutcome Zero3Optimizer::update() {
         continue;
       group.update(step_gradient(group), plan.divisor);
     }
+  if (!plan.outcome.is_applied && context_.departs("S30"_bug)) update_until_overflow(scale);
   return plan.outcome;
+}
+
+// S30 of the planted faults: each sub-group is looked at only when it is its turn.
+void Zero3Optimizer::update_until_overflow(double scale) {
+  for (SubGroup& group : sub_groups_) {
+    const Span gradient = step_gradient(group);
+    if (overflows({gradient})) return;
+    group.update(gradient, {.number = scale});
+  }
 }
 
 void Zero3Optimizer::count_replayed_step() {

@@ -1,0 +1,208 @@
+#include "props/train/config_readings.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/zero_config.h"
+#include "model/check.h"
+#include "props/train/config_document.h"
+
+namespace zeroproof::train {
+namespace {
+
+// Older names, other spellings and whatever changes nothing, and the same said plainly.
+struct Synonym {
+  const char* given;
+  const char* plain;
+};
+
+constexpr Synonym kSynonyms[] = {
+    {R"({"zero_optimization":true})", R"({"zero_optimization":{"stage":1}})"},
+    {R"({"zero_optimization":false})", "{}"},
+    {R"({"zero_optimization":true,"allgather_size":10})",
+     R"({"zero_optimization":{"stage":1,"allgather_bucket_size":10}})"},
+    {R"({"zero_optimization":{"cpu_offload":true}})",
+     R"({"zero_optimization":{"offload_optimizer":{"device":"cpu"}}})"},
+    {R"({"zero_optimization":{"cpu_offload_param":true}})",
+     R"({"zero_optimization":{"offload_param":{"device":"cpu"}}})"},
+    {R"({"zero_optimization":{"offload_optimizer":{},"offload_param":{"pin_memory":true}}})", "{}"},
+    {R"({"zero_optimization":{"prefetch_bucket_size":3}})",
+     R"({"zero_optimization":{"stage3_prefetch_bucket_size":3}})"},
+    {R"({"zero_optimization":{"param_persistence_threshold":3}})",
+     R"({"zero_optimization":{"stage3_param_persistence_threshold":3}})"},
+    {R"({"zero_optimization":{"model_persistence_threshold":3}})",
+     R"({"zero_optimization":{"stage3_model_persistence_threshold":3}})"},
+    {R"({"zero_optimization":{"max_live_parameters":3}})",
+     R"({"zero_optimization":{"stage3_max_live_parameters":3}})"},
+    {R"({"zero_optimization":{"max_reuse_distance":3}})",
+     R"({"zero_optimization":{"stage3_max_reuse_distance":3}})"},
+    {R"({"zero_optimization":{"module_granularity_threshold":3}})",
+     R"({"zero_optimization":{"stage3_module_granularity_threshold":3}})"},
+    {R"({"zero_optimization":{"stage":2,"reduce_bucket_size":5e8,"overlap_comm":null}})",
+     R"({"zero_optimization":{"stage":2,"reduce_bucket_size":500000000}})"},
+    {R"({"zero_optimization":{"stage":3,"reduce_bucket_size":"auto"},"gradient_clipping":"auto"})",
+     R"({"zero_optimization":{"stage":3}})"},
+    {R"({"zero_optimization":{"leaf_module":{"names":"block"}}})",
+     R"({"zero_optimization":{"leaf_module":{"names":["block"]}}})"},
+    {R"({"zero_optimization":{"zero_hpz_partition_size":1,"mics_shard_size":-1,"zenflow":null}})",
+     "{}"},
+    {R"({"bfloat16":{"enabled":true,"check_grad_overflow":false}})",
+     R"({"bf16":{"enabled":true,"check_grad_overflow":false}})"},
+    {R"({"communication_data_type":"half"})", R"({"communication_data_type":"fp16"})"},
+    {R"({"communication_data_type":"torch.bfloat16"})", R"({"communication_data_type":"bf16"})"},
+    {R"({"communication_data_type":"float"})", R"({"communication_data_type":"fp32"})"},
+    {R"({"communication_data_type":null,"data_types":{"grad_accum_dtype":"auto"}})", "{}"},
+    {R"({"data_types":{"grad_accum_dtype":"float32","param_dtype":"torch.float32"}})",
+     R"({"data_types":{"grad_accum_dtype":"fp32","param_dtype":"fp32"}})"},
+    {R"({"torch_autocast":{"enabled":true,"dtype":"half"}})",
+     R"({"torch_autocast":{"enabled":true,"dtype":"float16"}})"},
+    {R"({"torch_autocast":{"lower_precision_safe_modules":null}})", "{}"},
+    {R"({"gradient_allreduce_op":"SUM"})", R"({"gradient_allreduce_op":"sum"})"},
+    {R"({"gradient_allreduce_op":"Mean"})", "{}"},
+    {R"({"optimizer":{"type":"adam"}})",
+     R"({"optimizer":{"type":"Adam","params":{"adam_w_mode":true,"weight_decay":0,"lr":0.001,
+         "betas":[0.9,0.999],"eps":1e-8}}})"},
+    {R"({"optimizer":{"type":"ADAMW","params":{"torch_adam":true}}})",
+     R"({"optimizer":{"type":"AdamW","params":{"torch_adam":true,"weight_decay":0.01}}})"},
+    {R"({"optimizer":{"type":"Adam","params":{"torch_adam":true,"adam_w_mode":false}}})",
+     R"({"optimizer":{"type":"Adam","params":{"torch_adam":true,"adam_w_mode":false,
+         "weight_decay":0}}})"},
+    {R"({"optimizer":{"type":"sgd"}})",
+     R"({"optimizer":{"type":"SGD","params":{"lr":0.001,"momentum":0,"dampening":0,
+         "weight_decay":0,"nesterov":false,"maximize":false}}})"},
+    {R"({"sparse_gradients":false,"amp":{"enabled":false},"elasticity":{"enabled":false}})", "{}"},
+    {R"({"pipeline":{"stages":1},"tensor_parallel":{"autotp_size":1}})", "{}"},
+    {R"({"fp16":{"auto_cast":false,"fused_mode":true},"compile":{"deepcompile":false}})", "{}"},
+    {R"({"gradient_accumulation_steps":1,"train_micro_batch_size_per_gpu":1})", "{}"},
+};
+
+// What no engine should be made from, and the place that its error names.
+struct RefusedDocument {
+  const char* given;
+  const char* place;
+};
+
+constexpr RefusedDocument kRefusedDocuments[] = {
+    {"", "empty"},
+    {"{", ""},
+    {"[]", "object"},
+    {R"({"stage":1})", "/stage"},
+    {R"({"zero_optimization":{"satge":1}})", "/zero_optimization/satge"},
+    {R"({"zero_optimization":{"stage":4}})", "/zero_optimization/stage"},
+    {R"({"zero_optimization":{"stage":-1}})", "/zero_optimization/stage"},
+    {R"({"zero_optimization":{"stage":"2"}})", "/zero_optimization/stage"},
+    {R"({"zero_optimization":{"overlap_comm":1}})", "/zero_optimization/overlap_comm"},
+    {R"({"zero_optimization":3})", "/zero_optimization"},
+    {R"({"zero_optimization":{"max_live_parameters":1,"stage3_max_live_parameters":1}})",
+     "/zero_optimization/stage3_max_live_parameters"},
+    {R"({"zero_optimization":{"cpu_offload":true,"offload_optimizer":{"device":"cpu"}}})",
+     "/zero_optimization/cpu_offload"},
+    {R"({"zero_optimization":{"offload_param":{"device":"nvme"}}})",
+     "/zero_optimization/offload_param/device"},
+    {R"({"zero_optimization":{"stage":1},"allgather_size":5})", "/allgather_size"},
+    {R"({"zero_optimization":{"legacy_stage1":true}})", "/zero_optimization/legacy_stage1"},
+    {R"({"zero_optimization":{"zero_hpz_partition_size":2}})",
+     "/zero_optimization/zero_hpz_partition_size"},
+    {R"({"zero_optimization":{"zero_quantized_gradients":true}})",
+     "/zero_optimization/zero_quantized_gradients"},
+    {R"({"zero_optimization":{"leaf_module":{"names":[1]}}})",
+     "/zero_optimization/leaf_module/names/0"},
+    {R"({"bf16":{},"bfloat16":{}})", "/bfloat16"},
+    {R"({"sparse_gradients":true})", "/sparse_gradients"},
+    {R"({"amp":{"enabled":true}})", "/amp: is"},
+    {R"({"pipeline":{"stages":2}})", "/pipeline/stages"},
+    {R"({"tensor_parallel":{"autotp_size":2}})", "/tensor_parallel/autotp_size"},
+    {R"({"compile":{"deepcompile":true}})", "/compile/deepcompile"},
+    {R"({"fp16":{"auto_cast":true}})", "/fp16/auto_cast"},
+    {R"({"fp16":{"loss_scale":-1}})", "/fp16/loss_scale"},
+    {R"({"fp16":{"loss_scale_window":0}})", "/fp16/loss_scale_window"},
+    {R"({"fp16":{"hysteresis":0}})", "/fp16/hysteresis"},
+    {R"({"fp16":{"initial_scale_power":1024}})", "/fp16/initial_scale_power"},
+    {R"({"fp16":{"min_loss_scale":0}})", "/fp16/min_loss_scale"},
+    {R"({"torch_autocast":{"dtype":"fp32"}})", "/torch_autocast/dtype"},
+    {R"({"communication_data_type":"int8"})", "/communication_data_type"},
+    {R"({"gradient_allreduce_op":"max"})", "/gradient_allreduce_op"},
+    {R"({"gradient_clipping":true})", "/gradient_clipping"},
+    {R"({"gradient_accumulation_steps":1.5})", "/gradient_accumulation_steps"},
+    {R"({"train_batch_size":0})", "/train_batch_size"},
+    {R"({"optimizer":{}})", "/optimizer/type"},
+    {R"({"optimizer":{"type":"Lion"}})", "/optimizer/type"},
+    {R"({"optimizer":{"type":"Adam","params":{"betas":[0.9]}}})", "/optimizer/params/betas"},
+    {R"({"optimizer":{"type":"Adam","params":{"betas":[1,0.9]}}})", "/optimizer/params/betas"},
+    {R"({"optimizer":{"type":"Adam","params":{"amsgrad":true}}})", "/optimizer/params/amsgrad"},
+    {R"({"optimizer":{"type":"Adam","params":{"momentum":0.5}}})", "/optimizer/params/momentum"},
+    {R"({"optimizer":{"type":"SGD","params":{"max_grad_norm":1}}})",
+     "/optimizer/params/max_grad_norm"},
+    {R"({"optimizer":{"type":"Adam","params":{"bias_correction":false}}})",
+     "/optimizer/params/bias_correction"},
+    {R"({"optimizer":{"type":"SGD","params":{"nesterov":true}}})", "/optimizer/params/nesterov"},
+};
+
+// Samples of a window, of a forward, and forwards of a window on so many ranks; 0: not said. What
+// follows of the last two; 0: refused.
+struct Batch {
+  std::int64_t train, micro, steps, ranks, micro_then, steps_then;
+};
+
+constexpr Batch kBatches[] = {
+    {8, 0, 0, 2, 4, 1}, {8, 2, 0, 2, 2, 2}, {8, 0, 2, 2, 2, 2}, {8, 2, 2, 2, 2, 2},
+    {0, 2, 3, 2, 2, 3}, {0, 0, 3, 2, 1, 3}, {0, 2, 0, 4, 2, 1}, {8, 3, 0, 2, 0, 0},
+    {9, 0, 0, 2, 0, 0}, {8, 2, 2, 1, 0, 0}, {8, 0, 3, 2, 0, 0}, {1, 0, 0, 2, 0, 0},
+};
+
+Result<ParsedConfig> read(const std::string& document) {
+  return parse_ds_config(document, "generated");
+}
+
+bool holds(const Synonym& row) {
+  const auto given = read(row.given);
+  const auto plain = read(row.plain);
+  return given && plain && config_document(given->config) == config_document(plain->config);
+}
+
+bool holds(const RefusedDocument& row) {
+  const auto given = read(row.given);
+  return !given && given.error().text.find(row.place) != std::string::npos;
+}
+
+bool holds(const Batch& row) {
+  const auto said = [](std::int64_t size) {
+    return size == 0 ? std::nullopt : std::optional(size);
+  };
+  ParsedConfig parsed;
+  parsed.batch_sizes = {said(row.train), said(row.micro), said(row.steps)};
+  parsed.config.train_micro_batch_size_per_gpu = std::max<std::int64_t>(row.micro, 1);
+  parsed.config.gradient_accumulation_steps = std::max<std::int64_t>(row.steps, 1);
+  const auto sized = with_batch_sizes(parsed, row.ranks);
+  if (!sized) return row.micro_then == 0;
+  return sized->train_micro_batch_size_per_gpu == row.micro_then &&
+         sized->gradient_accumulation_steps == row.steps_then;
+}
+
+// What nothing here models is said to be ignored.
+bool tells_ignored() {
+  const auto parsed = read(R"({"steps_per_print":5,"zero_optimization":{"stage":1,
+      "load_from_fp32_weights":true},"gradient_clipping":1})");
+  return parsed &&
+         parsed->ignored == std::vector<std::string>{"/steps_per_print",
+                                                     "/zero_optimization/load_from_fp32_weights"};
+}
+
+template <class Row, std::size_t size>
+bool hold_in(const Row (&rows)[size], int part) {
+  for (std::size_t i = static_cast<std::size_t>(part) - 1; i < size; i += kReadingParts)
+    if (!holds(rows[i])) return false;
+  return true;
+}
+
+}  // namespace
+
+bool reads_all_of(int part) {
+  ZP_CHECK(part >= 1 && part <= kReadingParts, "a part that is none");
+  return hold_in(kSynonyms, part) && hold_in(kRefusedDocuments, part) && hold_in(kBatches, part) &&
+         tells_ignored();
+}
+
+}  // namespace zeroproof::train
