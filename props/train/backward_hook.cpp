@@ -44,6 +44,9 @@ void BackwardHook::run(const MicroSpec& micro) {
       return differentiate_inside(0);
     case Interrupt::other:
       return differentiate_inside(1);
+    case Interrupt::steps:
+      differentiate_inside(1);
+      return pass_.target().step_early(1);
   }
 }
 

@@ -111,7 +111,8 @@ enum class Interrupt : std::uint8_t {
   rescale,  // fp16: another loss scale: refused
   own,      // forward and backward of the same engine
   joined,   // one of the second engine, which throws, where both have one loss
-  changes   // of weights in a context, past the autograd; another one behind it undoes them
+  changes,  // of weights in a context, past the autograd; another one behind it undoes them
+  steps     // `other`, and the second engine's step
 };
 
 // In which of the user's calls the device has no more memory. step() is none of them: what fails in

@@ -16,6 +16,14 @@ bool has_backward(const CaseSpec& spec, const MicroSpec& micro, int k) {
   return spec.input_grad != 0;
 }
 
+// Nothing of the second engine comes behind the hook in this micro-batch, nor looks at it.
+bool is_alone(const CaseSpec& spec, const MicroSpec& micro) {
+  return spec.takes_turns + spec.needs_all + spec.has_floor + spec.first_ranks == 0 &&
+         micro.repeats + micro.outstanding + micro.clears + micro.block + spec.sets_boundary == 0 &&
+         micro.peeks + micro.asks + micro.detour + micro.shortage + micro.aborts_inside == 0 &&
+         micro.keeps + micro.by_hand + micro.past_engine + micro.misuse == 0;
+}
+
 }  // namespace
 
 std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
@@ -52,7 +60,7 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
 // A hook of the user that calls engines; what a tile or a skipped frame does there is its own.
 std::string interrupt_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const auto interrupt = static_cast<Interrupt>(micro.interrupt);
-  if (micro.interrupt < 0 || interrupt > Interrupt::changes || micro.interrupt_at < 0 ||
+  if (micro.interrupt < 0 || interrupt > Interrupt::steps || micro.interrupt_at < 0 ||
       micro.interrupt_at > static_cast<int>(spec.calls.size()))
     return "a micro-batch that names no call";
   if ((interrupt == Interrupt::none) != (micro.interrupt_at == 0))
@@ -68,8 +76,11 @@ std::string interrupt_problem(const CaseSpec& spec, const MicroSpec& micro) {
   // Below stage 2 its local sums wait for a backward of its own.
   const bool is_of_second = spec.engines == 2 && interrupt == Interrupt::fails &&
                             (spec.stage >= 2 || spec.accumulation == 1);
-  if (interrupt != Interrupt::other && interrupt != Interrupt::joined && !is_of_second)
-    return spec.engines == 1 ? "" : "whose turn it is";
+  if (interrupt == Interrupt::steps && !is_alone(spec, micro))
+    return "a step that something comes behind";
+  const bool is_with_second = interrupt == Interrupt::other || interrupt == Interrupt::joined ||
+                              interrupt == Interrupt::steps;
+  if (!is_with_second && !is_of_second) return spec.engines == 1 ? "" : "whose turn it is";
   return spec.engines == 2 && spec.is_manual == 0 && spec.is_unmanaged == 0
              ? ""
              : "no second engine with a backward of its own";

@@ -12,7 +12,7 @@ int interrupting_forwards(const CaseSpec& spec, const MicroSpec& micro) {
   const auto interrupt = static_cast<Interrupt>(micro.interrupt);
   if (interrupt != Interrupt::forward && interrupt != Interrupt::other &&
       interrupt != Interrupt::fails && interrupt != Interrupt::own &&
-      interrupt != Interrupt::joined)
+      interrupt != Interrupt::joined && interrupt != Interrupt::steps)
     return 0;
   const int runs = 1 + (micro.repeats != 0 ? 1 : 0) + (micro.clears == 2 ? 1 : 0);
   return (1 + (micro.outstanding != 0 ? 1 : 0)) * runs * spec.heads;

@@ -48,6 +48,17 @@ void fail_joined(CaseSpec& spec, Draws& draws) {
   set_interrupt(spec, draws, Interrupt::joined);
 }
 
+void step_second_inside(CaseSpec& spec, Draws& draws) {
+  take_two_engines(spec);
+  spec.is_manual = spec.is_unmanaged = spec.takes_turns = spec.first_ranks = 0;
+  spec.needs_all = spec.has_floor = 0;
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(3)) continue;
+    micro = {.interrupt = static_cast<int>(Interrupt::steps),
+             .interrupt_at = some_call(spec, draws)};
+  }
+}
+
 void run_ahead(CaseSpec& spec, Draws& draws) {
   if (spec.accumulation == 1) {
     spec.accumulation = 2;
@@ -249,6 +260,7 @@ Additions turn_additions() {
                                         {4, rescale_inside},
                                         {4, train_inside},
                                         {5, rescale_behind_abort},
+                                        {5, step_second_inside},
                                         {5, clear_scaled}};
   return {kTurnStream, 3, kTurns};
 }

@@ -190,27 +190,39 @@ Tensor EngineTarget::scale(std::size_t engine, const Tensor& loss, bool retain_g
 }
 
 void EngineTarget::step(std::size_t engine) {
-  const bool is_boundary = !config_.managed_gradient_accumulation ||
-                           engines_[engine]->is_gradient_accumulation_boundary();
-  if (!is_boundary || !options_.collects_values) {
-    take_step(engine);
-    return;
-  }
-  collect([&] { collect_gradients(engine); });
-  values_.outcomes.push_back(take_step(engine));
+  const bool is_taken = early_ && early_->engine == engine;
+  EarlyStep taken = is_taken ? *std::exchange(early_, std::nullopt) : take_and_see(engine);
+  if (!taken.is_seen) return;
+  append(values_.gradients, engine_prefix(engine), std::move(taken.gradients));
+  values_.outcomes.push_back(taken.outcome);
   collect_counters(engine);
   collect([&] { collect_parameters(engine); });
 }
 
+void EngineTarget::step_early(std::size_t engine) {
+  early_ = take_and_see(engine);
+}
+
+EngineTarget::EarlyStep EngineTarget::take_and_see(std::size_t engine) {
+  EarlyStep step{.engine = engine, .is_seen = is_collected(engine), .gradients = {}, .outcome = {}};
+  if (step.is_seen) collect([&] { step.gradients = seen_gradients(engine); });
+  step.outcome = take_step(engine);
+  return step;
+}
+
+bool EngineTarget::is_collected(std::size_t engine) const {
+  const bool is_boundary = !config_.managed_gradient_accumulation ||
+                           engines_[engine]->is_gradient_accumulation_boundary();
+  return is_boundary && options_.collects_values;
+}
+
 bool EngineTarget::try_step(std::size_t engine) {
-  const std::size_t known = values_.gradients.size();
   try {
     step(engine);
     return true;
   } catch (const EngineError& error) {
     if (error.id() != EngineErrorId::e15 && error.id() != EngineErrorId::e22) throw;
   }
-  values_.gradients.resize(known);
   return false;
 }
 
@@ -232,9 +244,9 @@ void EngineTarget::collect(const std::function<void()>& look) {
 }
 
 // What step() itself reduces cannot be seen before it.
-void EngineTarget::collect_gradients(std::size_t engine) {
-  if (reduces_in_step(config_) || has_gradients_apart(scenario_)) return;
-  append(values_.gradients, engine_prefix(engine), engines_[engine]->full_gradients());
+std::vector<FullTensor> EngineTarget::seen_gradients(std::size_t engine) {
+  if (reduces_in_step(config_) || has_gradients_apart(scenario_)) return {};
+  return engines_[engine]->full_gradients();
 }
 
 void EngineTarget::collect_counters(std::size_t engine) {

@@ -57,6 +57,7 @@ class EngineTarget final : public TrainTarget {
   bool needs_scaler(std::size_t engine) override;
   Tensor scale(std::size_t engine, const Tensor& loss, bool retain_graph) override;
   void step(std::size_t engine) override;
+  void step_early(std::size_t engine) override;
   bool try_step(std::size_t engine) override;
   void zero_grad(std::size_t engine) override;
   void coalesce(std::size_t engine, const std::function<void()>& body) override;
@@ -106,6 +107,14 @@ class EngineTarget final : public TrainTarget {
     friend bool operator==(const Footprint&, const Footprint&) = default;
   };
 
+  // One that its step() has to tell of.
+  struct EarlyStep {
+    std::size_t engine = 0;
+    bool is_seen = false;
+    std::vector<FullTensor> gradients;
+    StepOutcome outcome;
+  };
+
   Footprint footprint();
   void add_engine(ModelKind kind);
   void register_external();
@@ -113,7 +122,9 @@ class EngineTarget final : public TrainTarget {
   std::vector<std::vector<double>> gradients() const;
   StepOutcome take_step(std::size_t engine);
   void collect(const std::function<void()>& look);
-  void collect_gradients(std::size_t engine);
+  bool is_collected(std::size_t engine) const;
+  EarlyStep take_and_see(std::size_t engine);
+  std::vector<FullTensor> seen_gradients(std::size_t engine);
   void collect_counters(std::size_t engine);
   void collect_parameters(std::size_t engine);
 
@@ -129,6 +140,7 @@ class EngineTarget final : public TrainTarget {
   WindowValues values_;
   std::int64_t whole_behind_step_ = 0;
   StepOutcome last_outcome_;
+  std::optional<EarlyStep> early_;
   bool has_changed_gradients_ = false;
 };
 

@@ -34,6 +34,9 @@ class TrainTarget {
   virtual bool needs_scaler(std::size_t engine) = 0;
   virtual Tensor scale(std::size_t engine, const Tensor& loss, bool retain_graph) = 0;
   virtual void step(std::size_t engine) = 0;
+  // Where the program stands; the step() that follows for the same engine takes none, and collects
+  // the values. Nothing of the engine may come between them.
+  virtual void step_early(std::size_t) {}
   // The same, unless it is refused because a parameter has no gradient (E15): false, and nothing
   // has changed.
   virtual bool try_step(std::size_t engine) {

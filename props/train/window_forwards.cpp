@@ -39,7 +39,8 @@ TensorList WindowForwards::run(const MicroSpec& micro) {
   record_casts(window_, "bytes of casts", true);
   for (const Tensor& loss : losses) record_loss(pass_, loss);
   const auto interrupt = static_cast<Interrupt>(micro.interrupt);
-  const bool is_joined = interrupt != Interrupt::other && interrupt != Interrupt::fails;
+  const bool is_joined = interrupt != Interrupt::other && interrupt != Interrupt::fails &&
+                         interrupt != Interrupt::steps;
   if (spec_.engines == 2 && spec_.takes_turns == 0 && is_joined)
     losses = {joined(losses.at(0), inputs)};
   if (micro.has_bypass != 0)
