@@ -8,6 +8,7 @@
 #include "engine/zero_config.h"
 #include "model/check.h"
 #include "props/train/config_document.h"
+#include "props/train/config_walk.h"
 
 namespace zeroproof::train {
 namespace {
@@ -76,6 +77,16 @@ constexpr Synonym kSynonyms[] = {
     {R"({"pipeline":{"stages":1},"tensor_parallel":{"autotp_size":1}})", "{}"},
     {R"({"fp16":{"auto_cast":false,"fused_mode":true},"compile":{"deepcompile":false}})", "{}"},
     {R"({"gradient_accumulation_steps":1,"train_micro_batch_size_per_gpu":1})", "{}"},
+    {R"({"optimizer":{"type":"AdamW","params":{"adam_w_mode":false,"weight_decay":0.5}}})",
+     R"({"optimizer":{"type":"AdamW","params":{"weight_decay":0.5}}})"},
+    {R"({"zero_optimization":{"stage":3,"overlap_comm":null}})",
+     R"({"zero_optimization":{"stage":3}})"},
+    {R"({"optimizer":{"type":"AdamW"}})",
+     R"({"optimizer":{"type":"AdamW","params":{"weight_decay":0}}})"},
+    {R"({"compression_training":{"weight_quantization":{"enabled":false}}})", "{}"},
+    {R"({"fp16":{"enabled":true},"bf16":{"enabled":false}})", R"({"fp16":{"enabled":true}})"},
+    {R"({"optimizer":{"type":"Adam","params":{"betas":[0.5,0.25]}}})",
+     R"({"optimizer":{"type":"Adam","params":{"betas":[0.50,25e-2],"lr":1e-3}}})"},
 };
 
 // What no engine should be made from, and the place that its error names.
@@ -110,6 +121,16 @@ constexpr RefusedDocument kRefusedDocuments[] = {
     {R"({"zero_optimization":{"leaf_module":{"names":[1]}}})",
      "/zero_optimization/leaf_module/names/0"},
     {R"({"bf16":{},"bfloat16":{}})", "/bfloat16"},
+    {R"({"compression_training":{"a":{"enabled":false},"b":{"enabled":true}}})",
+     "/compression_training"},
+    {R"({"compression_training":{"a":{"enabled":true},"b":{"enabled":false}}})",
+     "/compression_training"},
+    {R"({"zero_optimization":{"stage":1,"stage":2}})", "/zero_optimization/stage"},
+    {R"({"zero_optimization":{"stage":1}} {})", "generated"},
+    {R"({"fp16":7})", "/fp16"},
+    {R"({"bf16":{"enabled":"yes"}})", "/bf16/enabled"},
+    {R"({"optimizer":{"type":"SGD","params":{"betas":[0.5,0.5]}}})", "/optimizer/params/betas"},
+    {R"({"zero_optimization":{"stage":1e40}})", "/zero_optimization/stage"},
     {R"({"sparse_gradients":true})", "/sparse_gradients"},
     {R"({"amp":{"enabled":true}})", "/amp: is"},
     {R"({"pipeline":{"stages":2}})", "/pipeline/stages"},
@@ -140,17 +161,29 @@ constexpr RefusedDocument kRefusedDocuments[] = {
     {R"({"optimizer":{"type":"SGD","params":{"nesterov":true}}})", "/optimizer/params/nesterov"},
 };
 
-// Samples of a window, of a forward, and forwards of a window on so many ranks; 0: not said. What
-// follows of the last two; 0: refused.
+// Samples of a window, of a forward, and forwards of a window; 0: not said.
 struct Batch {
-  std::int64_t train, micro, steps, ranks, micro_then, steps_then;
+  std::int64_t train = 0;
+  std::int64_t micro = 0;
+  std::int64_t steps = 0;
 };
 
-constexpr Batch kBatches[] = {
-    {8, 0, 0, 2, 4, 1}, {8, 2, 0, 2, 2, 2}, {8, 0, 2, 2, 2, 2}, {8, 2, 2, 2, 2, 2},
-    {0, 2, 3, 2, 2, 3}, {0, 0, 3, 2, 1, 3}, {0, 2, 0, 4, 2, 1}, {8, 3, 0, 2, 0, 0},
-    {9, 0, 0, 2, 0, 0}, {8, 2, 2, 1, 0, 0}, {8, 0, 3, 2, 0, 0}, {1, 0, 0, 2, 0, 0},
-};
+// What is not said is 1, unless the whole says it; 0: it says something else.
+std::int64_t rest_of(const Batch& said, std::int64_t ranks, std::int64_t left) {
+  const std::int64_t known = ranks * left;
+  return said.train % known == 0 ? said.train / known : 0;
+}
+
+Batch sized(const Batch& said, std::int64_t ranks) {
+  Batch then = {said.train, std::max<std::int64_t>(said.micro, 1),
+                std::max<std::int64_t>(said.steps, 1)};
+  if (said.train == 0) return then;
+  if (said.micro == 0)
+    then.micro = rest_of(said, ranks, then.steps);
+  else if (said.steps == 0)
+    then.steps = rest_of(said, ranks, then.micro);
+  return then.micro * then.steps * ranks == said.train ? then : Batch{};
+}
 
 Result<ParsedConfig> read(const std::string& document) {
   return parse_ds_config(document, "generated");
@@ -167,7 +200,7 @@ bool holds(const RefusedDocument& row) {
   return !given && given.error().text.find(row.place) != std::string::npos;
 }
 
-bool holds(const Batch& row) {
+bool holds(const Batch& row, std::int64_t ranks) {
   const auto said = [](std::int64_t size) {
     return size == 0 ? std::nullopt : std::optional(size);
   };
@@ -175,10 +208,19 @@ bool holds(const Batch& row) {
   parsed.batch_sizes = {said(row.train), said(row.micro), said(row.steps)};
   parsed.config.train_micro_batch_size_per_gpu = std::max<std::int64_t>(row.micro, 1);
   parsed.config.gradient_accumulation_steps = std::max<std::int64_t>(row.steps, 1);
-  const auto sized = with_batch_sizes(parsed, row.ranks);
-  if (!sized) return row.micro_then == 0;
-  return sized->train_micro_batch_size_per_gpu == row.micro_then &&
-         sized->gradient_accumulation_steps == row.steps_then;
+  const auto read = with_batch_sizes(parsed, ranks);
+  const Batch then = sized(row, ranks);
+  if (!read) return then.micro == 0;
+  return read->train_micro_batch_size_per_gpu == then.micro &&
+         read->gradient_accumulation_steps == then.steps;
+}
+
+bool holds_for_each_size(std::int64_t ranks) {
+  for (std::int64_t train = 0; train <= 16; ++train)
+    for (std::int64_t micro = 0; micro <= 4; ++micro)
+      for (std::int64_t steps = 0; steps <= 4; ++steps)
+        if (!holds({train, micro, steps}, ranks)) return false;
+  return true;
 }
 
 // What nothing here models is said to be ignored.
@@ -201,8 +243,9 @@ bool hold_in(const Row (&rows)[size], int part) {
 
 bool reads_all_of(int part) {
   ZP_CHECK(part >= 1 && part <= kReadingParts, "a part that is none");
-  return hold_in(kSynonyms, part) && hold_in(kRefusedDocuments, part) && hold_in(kBatches, part) &&
-         tells_ignored();
+  const auto at = static_cast<std::size_t>(part) - 1;
+  return hold_in(kSynonyms, part) && hold_in(kRefusedDocuments, part) && tells_ignored() &&
+         holds_for_each_size(part) && holds_for_each_key(at, kReadingParts);
 }
 
 }  // namespace zeroproof::train
