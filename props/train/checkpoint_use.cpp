@@ -121,7 +121,7 @@ bool CheckpointUse::is_load_refused(const std::string& tag, const std::string& s
 bool CheckpointUse::refuses_tags() {
   bool is_refused = true;
   for_all([&](Engine& engine, const std::string& folder) {
-    for (const char* const tag : {"latest", ".hidden", "../tag", "a tag"})
+    for (const char* const tag : {"latest", "latest.good", ".hidden", "../tag", "a tag", "a/b", "a~2"})
       is_refused = is_refused && !engine.save_checkpoint(folder, {.tag = tag, .files = &files_});
   });
   note(CheckpointFault::not_refused, !is_refused);

@@ -62,6 +62,15 @@ EngineOptions engine_options(const TrainScenario& scenario, const TrainCell& cel
   return options;
 }
 
+using Contents = std::vector<std::pair<DType, std::vector<double>>>;
+
+Contents contents(const nn::Module& module) {
+  Contents all;
+  for (const nn::NamedParameter& named : module.named_parameters())
+    all.emplace_back(named.tensor.dtype(), named.tensor.values());
+  return all;
+}
+
 std::unique_ptr<ShortRuntime> short_runtime_of(const TrainScenario& scenario, Runtime& runtime) {
   const auto runs_short = [](const MicroSpec& micro) { return micro.shortage != 0; };
   if (!scenario.spec || std::ranges::none_of(scenario.spec->micros, runs_short)) return nullptr;
@@ -84,8 +93,7 @@ EngineTarget::EngineTarget(const TrainScenario& scenario, const TrainCell& cell,
   for (const ModelKind kind : scenario.models) add_engine(kind);
 }
 
-void EngineTarget::add_engine(ModelKind kind) {
-  const std::size_t index = engines_.size();
+std::shared_ptr<nn::Module> EngineTarget::new_model(ModelKind kind, std::size_t index) {
   ModelOptions model{.data = cell_.data,
                      .seed = cell_.seed + index,
                      .device = cell_.device,
@@ -96,7 +104,12 @@ void EngineTarget::add_engine(ModelKind kind) {
   model.mark_ready = [this, index](const Tensor& parameter, bool is_ready) {
     engines_.at(index)->set_gradient_ready(parameter, is_ready);
   };
-  modules_.push_back(make_model(kind, model));
+  return make_model(kind, model);
+}
+
+void EngineTarget::add_engine(ModelKind kind) {
+  const std::size_t index = engines_.size();
+  modules_.push_back(new_model(kind, index));
   if (options_.models) options_.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
   EngineOptions of_engine = engine_options(scenario_, cell_, index);
   if (has_groups(scenario_)) of_engine.parameter_groups = dealt(*modules_.back(), scenario_);
@@ -114,8 +127,11 @@ std::string EngineTarget::refusal_of_another(const ZeroConfig& config,
                                              std::optional<double> loss_scale) {
   EngineOptions options = engine_options(scenario_, cell_, kAnother);
   options.custom_loss_scale = loss_scale;
-  const auto made = Engine::initialize(autograd_, *modules_.front(), config, runtime_, options);
-  return made ? "" : made.error().text;
+  const auto module = new_model(scenario_.models.front(), 0);
+  const auto before = contents(*module);
+  const auto made = Engine::initialize(autograd_, *module, config, runtime_, options);
+  if (made) return "";
+  return contents(*module) == before ? made.error().text : "changed: " + made.error().text;
 }
 
 EngineTarget::Footprint EngineTarget::footprint() {

@@ -72,7 +72,8 @@ class EngineTarget final : public TrainTarget {
   // One more engine is made, of a model of its own, and goes. Whether that leaves the memory and
   // the autograd as they were. Collective.
   bool receive_guest();
-  // What one more engine of the first model is refused with; empty: it is not, and gone again.
+  // What one more engine of such a model is refused with, which begins with "changed: " where the
+  // model is not as it was; empty: it is not refused, and gone again.
   std::string refusal_of_another(const ZeroConfig& config, std::optional<double> loss_scale);
   // No call that needs them may follow.
   void destroy_engines() { engines_.clear(); }
@@ -116,6 +117,7 @@ class EngineTarget final : public TrainTarget {
   };
 
   Footprint footprint();
+  std::shared_ptr<nn::Module> new_model(ModelKind kind, std::size_t index);
   void add_engine(ModelKind kind);
   void register_external();
   void register_weight(std::size_t engine, nn::Module& user, int layer);

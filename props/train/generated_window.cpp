@@ -55,6 +55,8 @@ void GeneratedWindow::train(bool ends) {
     if ((spec_.is_unmanaged == 0 || is_boundary) && (ends || !is_boundary)) step(is_boundary);
     record_seen(window_);
     const bool has_stepped = is_boundary && ends;
+    if (spec_.is_unmanaged == 0 ? ends || !is_boundary : has_stepped)
+      record_boundary_behind(spec_, pass_, i);
     if (has_stepped && micro.asks == 3) record_gradients_behind(window_);
     if (has_stepped && spec_.stage < 3) record_left_out(spec_, pass_);
     forget_left_out(spec_, pass_);

@@ -44,6 +44,17 @@ void record_boundary(const CaseSpec& spec, Pass& pass, std::size_t micro) {
   if (auto* const engines = dynamic_cast<EngineTarget*>(&pass.target()))
     is_boundary = engines->engine(0).is_gradient_accumulation_boundary();
   record_number(pass, "boundary", is_boundary ? 1.0 : 0.0);
+  for (std::size_t engine = 0; engine < static_cast<std::size_t>(spec.engines); ++engine)
+    record_number(pass, "needs scaler", pass.target().needs_scaler(engine) ? 1.0 : 0.0);
+}
+
+void record_boundary_behind(const CaseSpec& spec, Pass& pass, std::size_t micro) {
+  if (spec.sets_boundary != 0) return;
+  const auto accumulation = static_cast<std::size_t>(spec.accumulation);
+  bool is_boundary = spec.is_unmanaged == 0 && is_last(spec, (micro + 1) % accumulation);
+  if (auto* const engines = dynamic_cast<EngineTarget*>(&pass.target()))
+    is_boundary = engines->engine(0).is_gradient_accumulation_boundary();
+  record_number(pass, "boundary behind a step", is_boundary ? 1.0 : 0.0);
 }
 
 }  // namespace zeroproof::train
