@@ -142,6 +142,9 @@ std::optional<std::string> norm_difference(const std::vector<WindowValues>& engi
   for (std::size_t step = 0; step < std::min(engine.size(), baseline.size()); ++step)
     for (std::size_t i = 0;
          i < std::min(engine[step].outcomes.size(), baseline[step].outcomes.size()); ++i) {
+      if (engine[step].outcomes[i].grad_norm.has_value() !=
+          baseline[step].outcomes[i].grad_norm.has_value())
+        return fmt::format("step {} tells a norm and is skipped, or the other way round", step);
       const double a = engine[step].outcomes[i].grad_norm.value_or(0.0);
       const double b = baseline[step].outcomes[i].grad_norm.value_or(0.0);
       if (!std::isfinite(b) || std::abs(a - b) <= kNormTolerance * std::abs(b)) continue;

@@ -62,13 +62,14 @@ BaselineEngine::BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroCon
   }
   window_.resize(trained_.size());
   if (has_grad_scaler()) scale_ = kGradScalerScale;
+  if (spec && spec->grown != 0) good_steps_ = CaseSpec::kGrowthSteps - spec->grown;
   if (!config.fp16.enabled) return;
   scale_ = config.fp16.loss_scale != 0.0 ? config.fp16.loss_scale
                                          : std::ldexp(1.0, config.fp16.initial_scale_power);
   hysteresis_ = config.fp16.hysteresis;
 }
 
-// torch.amp's; it grows after two thousand steps, which no case has.
+// torch.amp's.
 bool BaselineEngine::has_grad_scaler() const {
   return config_.torch_autocast.enabled && config_.torch_autocast.dtype == DType::float16;
 }
@@ -226,7 +227,7 @@ bool BaselineEngine::overflows() const {
 // The dynamic fp16 scale of zero_semantics 2.19.
 void BaselineEngine::update_scale(bool has_overflow) {
   const Fp16Config& fp16 = config_.fp16;
-  if (has_overflow && has_grad_scaler()) scale_ /= 2.0;
+  if (has_grad_scaler()) return update_grad_scaler(has_overflow);
   if (!fp16.enabled || fp16.loss_scale != 0.0 || is_scale_given_) return;
   if (has_overflow) {
     if (fp16.hysteresis == 1 || hysteresis_ == 1) {
@@ -242,6 +243,14 @@ void BaselineEngine::update_scale(bool has_overflow) {
     if (grows) scale_ *= 2.0;
   }
   ++iteration_;
+}
+
+void BaselineEngine::update_grad_scaler(bool has_overflow) {
+  if (has_overflow) scale_ /= 2.0;
+  good_steps_ = has_overflow ? 0 : good_steps_ + 1;
+  if (good_steps_ < CaseSpec::kGrowthSteps) return;
+  scale_ *= 2.0;
+  good_steps_ = 0;
 }
 
 double BaselineEngine::norm() const {

@@ -76,6 +76,7 @@ class BaselineEngine {
   void fill_window();
   bool overflows() const;
   void update_scale(bool has_overflow);
+  void update_grad_scaler(bool has_overflow);
   double norm() const;
   void update(Trained& trained, const Tensor& gradient, double factor);
   void count(const StepOutcome& outcome, const WindowCounts& window);
@@ -96,6 +97,7 @@ class BaselineEngine {
   std::int64_t iteration_ = 0;
   std::int64_t last_overflow_ = -1;
   std::int64_t hysteresis_ = 1;
+  std::int64_t good_steps_ = 0;  // of a GradScaler, since it moved
 };
 
 }  // namespace zeroproof::train

@@ -36,6 +36,8 @@ void name_leaf_module(const CaseSpec& spec, ZeroConfig& config) {
   const std::string name(CaseSpec::kExperts);
   switch (static_cast<LeafBy>(spec.leaf_by)) {
     case LeafBy::call:
+      // Which says nothing where no modules fetch.
+      if (spec.stage < 3 && spec.first_stage < 3) config.leaf_module.classes = {"zeroproof.Nobody"};
       return;
     case LeafBy::name:
       config.leaf_module.names = {name};

@@ -92,6 +92,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("again", spec.again, 0);
   field("overflow_kind", spec.overflow_kind, 0);
   field("freezes", spec.freezes, 0);
+  field("keeps_dimension", spec.keeps_dimension, 0);
 }
 
 // What every training has: ranks, calls of engines, their buckets, precision and prefetching.
@@ -175,6 +176,7 @@ void visit_special_fields(CaseSpec& spec, Field& field) {
   field("sequence", spec.sequence, 1);
   field("scales_second", spec.scales_second, 0);
   field("brims", spec.brims, 0);
+  field("grown", spec.grown, 0);
   field("first_stage", spec.first_stage, -1);
 }
 

@@ -129,7 +129,28 @@ void fill_to_brim(CaseSpec& spec, Draws& draws) {
   for (LayerSpec& layer : spec.layers) layer.has_twin = 0;
   spec.micros.resize(std::min<std::size_t>(spec.micros.size(), 2));
   for (MicroSpec& micro : spec.micros) micro = {.peeks = micro.peeks, .asks = micro.asks % 2};
-  spec.brims = 1;
+  spec.brims = draws.between(1, 2);
+}
+
+void grow_scale(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::autocast);
+  spec.has_grad_scaler = spec.tensor = 1;
+  spec.first_ranks = spec.reorders = 0;
+  spec.first_stage = -1;
+  spec.grown = draws.between(1, 3);
+  const auto first = spec.micros;
+  while (spec.windows() < 4) spec.micros.insert(spec.micros.end(), first.begin(), first.end());
+  for (MicroSpec& micro : spec.micros) micro.overflow = micro.lost_overflow = 0;
+  if (draws.one_in(2)) spec.micros[draws.one_in(2) ? 0 : 1].overflow = some_call(spec, draws);
+}
+
+void keep_dimensions(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros) micro.keeps_dimension = draws.one_in(3) ? 0 : 1;
+}
+
+void ask_to_capture(CaseSpec& spec, Draws& draws) {
+  for (MicroSpec& micro : spec.micros)
+    if (draws.one_in(2)) micro.misuse = static_cast<int>(Misuse::capture);
 }
 
 void ask_behind(CaseSpec& spec, Draws&) {
@@ -186,7 +207,7 @@ std::string freeze_problem(const CaseSpec& spec, const MicroSpec& micro) {
 
 // One gradient of each weight in a window, and the loss scale of exact data.
 std::string brim_problem(const CaseSpec& spec) {
-  if (!is_flag(spec.brims)) return "a number out of range";
+  if (spec.brims < 0 || spec.brims > 2) return "a number out of range";
   const bool is_right =
       static_cast<Precision>(spec.precision) == Precision::fp16 &&
       (spec.ranks == 2 || spec.ranks == 4) && spec.accumulation == 1 && spec.uses() == 1 &&
@@ -194,6 +215,13 @@ std::string brim_problem(const CaseSpec& spec) {
       spec.is_dynamic + spec.owns_scale + spec.has_floor + spec.is_sum + spec.needs_all == 0 &&
       spec.is_lifted + spec.predivides + spec.prescales + spec.is_tiled + spec.experts == 0;
   return spec.brims == 0 || is_right ? "" : "gradients that have no room";
+}
+
+std::string growth_problem(const CaseSpec& spec) {
+  if (spec.grown < 0 || spec.grown > CaseSpec::kGrowthSteps) return "a number out of range";
+  const bool is_right =
+      spec.has_grad_scaler != 0 && spec.tensor == 1 && spec.first_ranks + spec.reorders == 0;
+  return spec.grown == 0 || is_right ? "" : "a scale that does not grow";
 }
 
 std::string scale_problem(const CaseSpec& spec) {
@@ -219,13 +247,15 @@ Additions habit_additions() {
       {4, spike_otherwise},    {6, forgive_twice},       {4, add_twins},
       {6, scale_second},       {6, scale_anything},      {4, ask_behind},
       {6, maximize},           {6, overflow_unseen},     {6, tie_weights},
-      {6, freeze_for_a_while}, {6, fill_to_brim}};
+      {6, freeze_for_a_while}, {6, fill_to_brim},        {5, grow_scale},
+      {6, keep_dimensions},    {8, ask_to_capture}};
   return {kHabitStream, 4, kHabits};
 }
 
 std::string habit_problem(const CaseSpec& spec) {
   for (const MicroSpec& micro : spec.micros) {
-    if (micro.overflow_kind < 0 || micro.overflow_kind > 2) return "a number out of range";
+    if (micro.overflow_kind < 0 || micro.overflow_kind > 2 || !is_flag(micro.keeps_dimension))
+      return "a number out of range";
     if (std::string problem = block_problem(spec, micro); !problem.empty()) return problem;
     if (std::string problem = again_problem(spec, micro); !problem.empty()) return problem;
     if (std::string problem = freeze_problem(spec, micro); !problem.empty()) return problem;
@@ -235,6 +265,7 @@ std::string habit_problem(const CaseSpec& spec) {
   if (spec.is_dynamic != 0 && std::ranges::any_of(spec.layers, is_twin))
     return "twins under a loss scale that grows";
   if (std::string problem = brim_problem(spec); !problem.empty()) return problem;
+  if (std::string problem = growth_problem(spec); !problem.empty()) return problem;
   return scale_problem(spec);
 }
 

@@ -51,7 +51,7 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
     case Misuse::moved_weight:
       return stage3_misuse_problem(spec, static_cast<Misuse>(micro.misuse));
     default:
-      return micro.misuse >= 0 && micro.misuse <= static_cast<int>(Misuse::unscaled_second)
+      return micro.misuse >= 0 && micro.misuse <= static_cast<int>(Misuse::capture)
                  ? ""
                  : "a number out of range";
   }

@@ -122,6 +122,7 @@ struct MicroSpec {
                         // create_graph where it `creates`
   int aborts_at_weight = 0;  // 1: what `aborts` says throws is a hook of that layer's weight
   int freezes = 0;           // k: meanwhile the parameters of layer k - 1 need no gradient
+  int keeps_dimension = 0;   // 1: its losses have a dimension, of one element
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -133,6 +134,7 @@ struct CaseSpec {
   static constexpr double kLift = 16384.0;
   static constexpr int kTied = 2;                // of `registers`
   static constexpr double kGradScale = 65536.0;  // torch.amp.GradScaler's first one
+  static constexpr int kGrowthSteps = 2000;      // good ones, until it grows
 
   int ranks = 1;
   int stage = 0;
@@ -219,7 +221,9 @@ struct CaseSpec {
   int scales_second = 0;  // of two engines the second alone has a loss scale, which its user gave
   int sequence = 1;  // of `ranks` so many share a sequence, of which each has a part of the loss
   int brims = 0;     // fp16: each rank's gradients are as large as they may be, so that the sum of
-                     // all is too large where the mean is not
+                     // all is too large where the mean is not; 2: so small that fp16 has them
+                     // scaled alone
+  int grown = 0;     // autocast: its GradScaler grows in the k-th good step from the beginning on
   int tensor = 1;    // so many times `ranks`: each in a tensor-parallel group of so many, all of
                      // which train the same
 

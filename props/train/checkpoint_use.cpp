@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/find_checkpoint.h"
 #include "props/train/checkpoint_damage.h"
 #include "props/train/scenario.h"
 
@@ -121,11 +122,36 @@ bool CheckpointUse::is_load_refused(const std::string& tag, const std::string& s
 bool CheckpointUse::refuses_tags() {
   bool is_refused = true;
   for_all([&](Engine& engine, const std::string& folder) {
-    for (const char* const tag : {"latest", "latest.good", ".hidden", "../tag", "a tag", "a/b", "a~2"})
+    for (const char* const tag :
+         {"latest", "latest.good", ".hidden", "../tag", "a tag", "a/b", "a~2"})
       is_refused = is_refused && !engine.save_checkpoint(folder, {.tag = tag, .files = &files_});
   });
   note(CheckpointFault::not_refused, !is_refused);
   return is_refused;
+}
+
+void CheckpointUse::litter() {
+  if (!is_first_rank()) return;
+  for_all([&](Engine&, const std::string& folder) {
+    const auto newest = find_checkpoint(kept(), folder, "");
+    if (!newest) return;
+    for (const char* const file : {"/notes", "/zero/notes"})
+      (void)write_synced(kept(), *newest + file, "of somebody else");
+  });
+}
+
+// The second save lets all ranks see what the first has written.
+void CheckpointUse::age_scaler(int steps) {
+  save("young");
+  if (is_first_rank())
+    for_all([&](Engine&, const std::string& folder) {
+      auto state = load_checkpoint(kept(), folder, {.tag = "young"});
+      if (!state) return;
+      state->loss_scaler.growth_tracker = CaseSpec::kGrowthSteps - steps;
+      check(save_checkpoint(*state, kept(), folder, {.tag = "aged"}));
+    });
+  save("young");
+  load("aged");
 }
 
 bool CheckpointUse::try_out(const MicroSpec& micro) {

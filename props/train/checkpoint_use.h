@@ -27,6 +27,11 @@ class CheckpointUse {
   // that has to fail did so.
   bool try_out(const MicroSpec& micro);
 
+  // In the folder of the checkpoint that was saved last lie files of somebody else.
+  void litter();
+  // A GradScaler that grows in so many more good steps is loaded.
+  void age_scaler(int steps);
+
   // CheckpointFaults so far.
   int faults() const { return faults_; }
 

@@ -29,7 +29,7 @@ TrainScenario scenario_of(const CaseSpec& spec) {
     return micro.restores != 0 || static_cast<Interrupt>(micro.interrupt) == Interrupt::save ||
            detour == Detour::save || detour == Detour::load;
   };
-  if (spec.first_ranks != 0 || std::ranges::any_of(spec.micros, restores))
+  if (spec.first_ranks + spec.grown != 0 || std::ranges::any_of(spec.micros, restores))
     scenario.files = std::make_shared<KeptFiles>();
   scenario.accumulation_steps = spec.accumulation;
   scenario.is_managed = spec.is_unmanaged == 0;

@@ -27,6 +27,7 @@ void GeneratedWindow::run() {
   checkpoints_.restore(spec_.micros.at(first_micro()), [&](Pass& lost, bool ends) {
     GeneratedWindow(spec_, lost, true).train(ends);
   });
+  if (pass_.step_number() == 0) checkpoints_.age_scaler();
   if (is_taken_over()) checkpoints_.record_faults(faults);
   if (pass_.step_number() == 0) read_configuration(spec_, pass_);
   train(true);

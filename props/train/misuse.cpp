@@ -55,6 +55,12 @@ bool refuses_moved_weight(Engine& engine) {
   });
 }
 
+bool refuses_capture(Engine& engine) {
+  bool has_run = false;
+  const auto captured = engine.capture([&] { has_run = true; });
+  return !captured && !has_run;
+}
+
 }  // namespace
 
 bool is_refused_with(EngineErrorId id, const std::function<void()>& call) {
@@ -93,6 +99,8 @@ bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
       return !engine.override_loss_scale(2.0 * engine.loss_scale());
     case Misuse::moved_weight:
       return refuses_moved_weight(engine);
+    case Misuse::capture:
+      return refuses_capture(engine);
     case Misuse::unfed_leaf:  // by the program: their forwards are others
     case Misuse::unscaled_second:
     case Misuse::none:

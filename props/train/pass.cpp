@@ -18,8 +18,10 @@ double exact_multiple(const TrainCell& cell) {
 }
 
 // Under the loss scale of exact data: of each rank half of what fp16 can hold in stage 3, which
-// divides first, and elsewhere of all ranks together.
-double brim_of(const TrainCell& cell) {
+// divides first, and elsewhere of all ranks together; or, of another kind, multiples of the least
+// number of fp16, whose mean is none.
+double brim_of(const TrainCell& cell, int brims, int rank) {
+  if (brims == 2) return std::ldexp(rank == 0 ? 5.0 : 2.0, -24);
   return cell.stage == 3 ? 2048.0 : 512.0;
 }
 
@@ -64,9 +66,9 @@ TensorList Pass::inputs_of(std::int64_t forward) {
   }
   if (cell_.data == DataMode::exact) {
     const std::int64_t contribution = forward * cell_.data_ranks() + target_.rank();
-    const bool brims = scenario_.spec && scenario_.spec->brims != 0;
-    const double value = brims
-                             ? brim_of(cell_)
+    const int brims = scenario_.spec ? scenario_.spec->brims : 0;
+    const double value = brims != 0
+                             ? brim_of(cell_, brims, target_.rank())
                              : exact_data_of(scenario_, cell_).value(contribution * scenario_.uses);
     inputs.push_back(Tensor::full({}, value * exact_multiple(cell_), dtype));
   }

@@ -165,13 +165,25 @@ class WeightVisit {
                                          Tensor::of(values, weight.sizes(), weight.dtype()));
   }
 
+  // The same values in another order, where there is one; whether there is.
+  bool turn_round(const std::vector<nn::NamedParameter>& named) {
+    bool has_changed = false;
+    for (const nn::NamedParameter& parameter : named) {
+      const std::vector<double> before = parameter.tensor.values();
+      const std::vector<double> after(before.rbegin(), before.rend());
+      has_changed = has_changed || after != before;
+      set(parameter.tensor, after);
+    }
+    return has_changed;
+  }
+
   // Every rank is told, and nothing has changed.
   void change_unannounced(const std::vector<nn::NamedParameter>& named) {
     const bool changes = pass_.target().rank() == spec_.ranks - 1;
     const bool is_refused = !engines_ || is_refused_with(EngineErrorId::f7, [&] {
       in_context(named, std::nullopt, [&] {
-        for (const nn::NamedParameter& parameter : named)
-          if (changes) set_all(parameter.tensor, 8.0);
+        if (changes && (pass_.step_number() % 2 == 0 || !turn_round(named)))
+          for (const nn::NamedParameter& parameter : named) set_all(parameter.tensor, 8.0);
       });
     });
     record_number(pass_, "a change is refused", is_refused ? 1.0 : 0.0);

@@ -42,7 +42,8 @@ void WindowBackwards::run_one(const MicroSpec& micro, const Tensor& given, bool 
 
 void WindowBackwards::run_once(const MicroSpec& micro, const Tensor& given, bool is_needed_again) {
   const RepeatedCalls::Armed armed(repeated_, {Shortage::backward, Shortage::epilogue});
-  const Tensor loss = failure_.is_on_loss ? raising(pass_.autograd(), given) : given;
+  const Tensor shaped = micro.keeps_dimension != 0 ? reshape(pass_.autograd(), given, {1}) : given;
+  const Tensor loss = failure_.is_on_loss ? raising(pass_.autograd(), shaped) : shaped;
   const bool retain_graph = is_needed_again || micro.keeps == 1 || micro.keeps == 3;
   if (micro.keeps == 1 || micro.keeps == 2) kept_.push_back(loss);
   const bool is_undivided = micro.is_undivided != 0;

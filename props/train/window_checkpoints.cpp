@@ -35,14 +35,14 @@ WindowCheckpoints::Restored WindowCheckpoints::train_and_load(const MicroSpec& f
   const std::string tag = is_tagged ? "later-kept" : "";
   CheckpointUse checkpoints(spec_, pass_);
   checkpoints.save(tag);
+  checkpoints.litter();
   Pass lost = pass_;
   const bool is_blind = first.blind != 0;
   const bool collects = is_blind && engines_->collect_values(false);
   train(lost, restores != Restores::unstepped);
   if (collects) engines_->collect_values(true);
   if (is_tagged) {
-    checkpoints.save("later");
-    checkpoints.save("later");
+    for (int i = 0; i < 3; ++i) checkpoints.save("later");
   }
   engines_->take_values();
   if (first.renews != 0) restored.left_bytes = engines_->renew();
@@ -57,6 +57,11 @@ WindowCheckpoints::Restored WindowCheckpoints::train_and_load(const MicroSpec& f
 void WindowCheckpoints::load_latest(CheckpointUse& checkpoints) {
   checkpoints.save("later-kept");
   checkpoints.load("");
+}
+
+void WindowCheckpoints::age_scaler() {
+  if (spec_.grown == 0) return;
+  use([&](CheckpointUse& checkpoints) { checkpoints.age_scaler(spec_.grown); });
 }
 
 void WindowCheckpoints::try_out(const MicroSpec& micro) {

@@ -23,6 +23,8 @@ class WindowCheckpoints {
   void record_faults(int faults);
   // Saved, trained on, and loaded: the window that `first` begins was never there.
   void restore(const MicroSpec& first, const TrainLost& train);
+  // Before anything is trained: of a case whose scale grows.
+  void age_scaler();
   // What stops a program, and changes nothing.
   void try_out(const MicroSpec& micro);
   // In the middle of a backward.
