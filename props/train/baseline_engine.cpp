@@ -126,9 +126,16 @@ void BaselineEngine::reduce(const std::vector<LocalSums>& ranks) {
   }
 }
 
+// Where ranks that share sequences join in (zero_semantics 2.17).
+bool BaselineEngine::sums_in_float32() const {
+  const bool is_whole = !config_.reduce_scatter || config_.use_multi_rank_bucket_allreduce;
+  return sequence_ > 1 && (config_.stage == 1 || config_.stage == 2) && is_whole;
+}
+
 // Rank by rank, from the first to the last.
 Tensor BaselineEngine::reduced(const Trained& trained, const TensorList& of_ranks) const {
-  const DType wire = trained.communication_dtype;
+  const DType narrow = trained.communication_dtype;
+  const DType wire = sums_in_float32() ? DType::float32 : narrow;
   Tensor total;
   for (const Tensor& grad : of_ranks) {
     Tensor sent = grad.is_defined() ? grad : Tensor::full(trained.parameter.sizes(), 0.0, wire);
@@ -136,7 +143,8 @@ Tensor BaselineEngine::reduced(const Trained& trained, const TensorList& of_rank
     sent = ops_.cast(sent, wire);
     total = total.is_defined() ? sum(ops_, total, sent, wire) : sent;
   }
-  if (!divides_first() && divisor_ != 1.0) total = scaled(ops_, total, 1.0 / divisor_, wire);
+  total = ops_.cast(total, narrow);
+  if (!divides_first() && divisor_ != 1.0) total = scaled(ops_, total, 1.0 / divisor_, narrow);
   return total;
 }
 

@@ -72,6 +72,7 @@ class BaselineEngine {
   DType communication_dtype_of(const Tensor& parameter) const;
   Tensor gathered(const Tensor& parameter) const;
   Tensor reduced(const Trained& trained, const TensorList& of_ranks) const;
+  bool sums_in_float32() const;
   bool divides_first() const { return config_.stage != 0; }
   void fill_window();
   bool overflows() const;

@@ -207,11 +207,15 @@ std::string freeze_problem(const CaseSpec& spec, const MicroSpec& micro) {
 
 // One gradient of each weight in a window, and the loss scale of exact data.
 std::string brim_problem(const CaseSpec& spec) {
-  if (spec.brims < 0 || spec.brims > 2) return "a number out of range";
+  if (spec.brims < 0 || spec.brims > 3) return "a number out of range";
+  const auto precision = static_cast<Precision>(spec.precision);
+  const bool is_shared = spec.brims == 3 && spec.sequence == 2 && spec.ranks == 4 &&
+                         (spec.stage == 1 || spec.stage == 2) && spec.reduces_to_owners == 0 &&
+                         precision == Precision::bf16;
+  const bool is_alone = spec.brims < 3 && spec.sequence == 1 && precision == Precision::fp16;
   const bool is_right =
-      static_cast<Precision>(spec.precision) == Precision::fp16 &&
-      (spec.ranks == 2 || spec.ranks == 4) && spec.accumulation == 1 && spec.uses() == 1 &&
-      spec.forwards() == 1 && spec.sequence * spec.tensor == 1 && spec.first_ranks == 0 &&
+      (is_shared || is_alone) && (spec.ranks == 2 || spec.ranks == 4) && spec.accumulation == 1 &&
+      spec.uses() == 1 && spec.forwards() == 1 && spec.tensor == 1 && spec.first_ranks == 0 &&
       spec.is_dynamic + spec.owns_scale + spec.has_floor + spec.is_sum + spec.needs_all == 0 &&
       spec.is_lifted + spec.predivides + spec.prescales + spec.is_tiled + spec.experts == 0;
   return spec.brims == 0 || is_right ? "" : "gradients that have no room";

@@ -222,7 +222,7 @@ struct CaseSpec {
   int sequence = 1;  // of `ranks` so many share a sequence, of which each has a part of the loss
   int brims = 0;     // fp16: each rank's gradients are as large as they may be, so that the sum of
                      // all is too large where the mean is not; 2: so small that fp16 has them
-                     // scaled alone
+                     // scaled alone; 3: bf16: the sum of ranks that share sequences needs float32
   int grown = 0;     // autocast: its GradScaler grows in the k-th good step from the beginning on
   int tensor = 1;    // so many times `ranks`: each in a tensor-parallel group of so many, all of
                      // which train the same

@@ -4,6 +4,7 @@
 
 #include "props/train/case_additions.h"
 #include "props/train/case_detours.h"
+#include "props/train/case_rates.h"
 
 namespace zeroproof::train {
 namespace {
@@ -62,6 +63,23 @@ void share_sequences(CaseSpec& spec, Draws& draws) {
   spec.first_stage = -1;
 }
 
+// One gradient of each weight, which bf16 has and no sum of.
+void widen_sequences(CaseSpec& spec, Draws& draws) {
+  share_sequences(spec, draws);
+  make_plain(spec);
+  spec.precision = static_cast<int>(Precision::bf16);
+  spec.ranks = 4;
+  spec.stage = draws.between(1, 2);
+  spec.accumulation = 1;
+  spec.is_dynamic = spec.owns_scale = spec.has_floor = spec.is_sum = spec.needs_all = 0;
+  spec.is_lifted = spec.predivides = spec.prescales = spec.reduces_to_owners = 0;
+  spec.is_manual = spec.takes_turns = spec.scales_second = 0;
+  spec.calls.resize(1);
+  for (LayerSpec& layer : spec.layers) layer.has_twin = 0;
+  for (MicroSpec& micro : spec.micros) micro = {.peeks = micro.peeks};
+  spec.brims = 3;
+}
+
 std::string sequence_problem(const CaseSpec& spec) {
   if (spec.sequence == 1) return {};
   const bool is_right = spec.sequence == 2 && spec.ranks % 2 == 0 && spec.tensor == 1 &&
@@ -94,8 +112,11 @@ std::string replica_problem(const CaseSpec& spec) {
 }  // namespace
 
 Additions world_additions() {
-  static constexpr Addition kWorlds[] = {
-      {2, change_ranks}, {3, change_stage}, {2, add_replicas}, {3, share_sequences}};
+  static constexpr Addition kWorlds[] = {{2, change_ranks},
+                                         {3, change_stage},
+                                         {2, add_replicas},
+                                         {3, share_sequences},
+                                         {6, widen_sequences}};
   return {kWorldStream, 8, kWorlds};
 }
 

@@ -19,9 +19,10 @@ double exact_multiple(const TrainCell& cell) {
 
 // Under the loss scale of exact data: of each rank half of what fp16 can hold in stage 3, which
 // divides first, and elsewhere of all ranks together; or, of another kind, multiples of the least
-// number of fp16, whose mean is none.
+// number of fp16, whose mean is none; or numbers of which bf16 loses all but the first.
 double brim_of(const TrainCell& cell, int brims, int rank) {
   if (brims == 2) return std::ldexp(rank == 0 ? 5.0 : 2.0, -24);
+  if (brims == 3) return rank == 0 ? 1.0 : std::ldexp(1.0, -9);  // three of which are seen
   return cell.stage == 3 ? 2048.0 : 512.0;
 }
 
