@@ -210,6 +210,7 @@ std::string brim_problem(const CaseSpec& spec) {
   if (spec.brims < 0 || spec.brims > 3) return "a number out of range";
   const auto precision = static_cast<Precision>(spec.precision);
   const bool is_shared = spec.brims == 3 && spec.sequence == 2 && spec.ranks == 4 &&
+                         spec.is_wire_float32 + spec.accumulates_float32 + spec.masters == 0 &&
                          (spec.stage == 1 || spec.stage == 2) && spec.reduces_to_owners == 0 &&
                          precision == Precision::bf16;
   const bool is_alone = spec.brims < 3 && spec.sequence == 1 && precision == Precision::fp16;

@@ -74,6 +74,7 @@ void widen_sequences(CaseSpec& spec, Draws& draws) {
   spec.is_dynamic = spec.owns_scale = spec.has_floor = spec.is_sum = spec.needs_all = 0;
   spec.is_lifted = spec.predivides = spec.prescales = spec.reduces_to_owners = 0;
   spec.is_manual = spec.takes_turns = spec.scales_second = 0;
+  spec.is_wire_float32 = spec.accumulates_float32 = spec.masters = 0;
   spec.calls.resize(1);
   for (LayerSpec& layer : spec.layers) layer.has_twin = 0;
   for (MicroSpec& micro : spec.micros) micro = {.peeks = micro.peeks};
