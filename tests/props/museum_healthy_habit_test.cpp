@@ -93,5 +93,23 @@ INSTANTIATE_TEST_SUITE_P(
         R"({"ranks":2,"stage":2,"precision":3,"is_unsafe":2,"layers":[{}],"calls":[{}],
             "micros":[{},{}]})"));
 
+// What fp16 has scaled alone, what bf16 has no sum of, and a scale that grows; a step of the second
+// engine in the middle of a backward of the first; losses with a dimension; a capture.
+INSTANTIATE_TEST_SUITE_P(
+    Small, HabitCase,
+    testing::Values(
+        R"({"ranks":2,"stage":3,"precision":2,"brims":2,"layers":[{"has_bias":1}],"calls":[{}],
+            "micros":[{},{}]})",
+        R"({"ranks":4,"stage":1,"precision":1,"sequence":2,"brims":3,"layers":[{}],"calls":[{}],
+            "micros":[{},{}]})",
+        R"({"ranks":2,"stage":2,"precision":3,"has_grad_scaler":1,"grown":2,"layers":[{}],
+            "calls":[{}],"micros":[{},{"restores":1},{"overflow":1},{}]})",
+        R"({"ranks":2,"stage":1,"engines":2,"layers":[{}],"calls":[{}],
+            "micros":[{"interrupt":12,"interrupt_at":1},{}]})",
+        R"({"ranks":2,"stage":3,"engines":2,"accumulation":2,"layers":[{}],"calls":[{}],
+            "micros":[{"interrupt":12,"interrupt_at":1},{"interrupt":12,"interrupt_at":1}]})",
+        R"({"ranks":2,"stage":3,"precision":2,"is_manual":1,"checks":1,"layers":[{}],"calls":[{}],
+            "micros":[{"keeps_dimension":1},{"misuse":14},{"gathers":5},{"gathers":5}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum

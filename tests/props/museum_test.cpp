@@ -180,7 +180,14 @@ constexpr const char* kWrongCases[] = {
     R"({"layers":[{"is_weight_frozen":1,"has_bias":1}],"calls":[{}],
             "micros":[{"aborts":1,"aborts_at_weight":1}]})",
     R"({"precision":2,"is_dynamic":1,"layers":[{}],"calls":[{}],
-            "micros":[{"overflow":1},{"overflow":1},{"overflow":1},{"overflow":1}]})"};
+            "micros":[{"overflow":1},{"overflow":1},{"overflow":1},{"overflow":1}]})",
+    R"({"ranks":2,"precision":2,"brims":3,"layers":[{}],"calls":[{}],"micros":[{}]})",
+    R"({"precision":2,"grown":1,"layers":[{}],"calls":[{}],"micros":[{}]})",
+    R"({"engines":2,"takes_turns":1,"layers":[{}],"calls":[{}],
+            "micros":[{"interrupt":12,"interrupt_at":1}]})",
+    R"({"layers":[{}],"calls":[{}],"micros":[{"misuse":15}]})",
+    R"({"layers":[{}],"calls":[{}],"micros":[{"keeps_dimension":2}]})",
+};
 
 TEST(MuseumTest, Wrong_cases_are_refused) {
   for (const char* json : kWrongCases)
