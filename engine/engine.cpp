@@ -54,7 +54,9 @@ Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Modul
     if (const auto known = check_leaf_classes(config.leaf_module, module); !known)
       return tl::unexpected(known.error());
   LossScaler scaler = LossScaler::of(config, options.departure);
-  if (options.custom_loss_scale)
+  const bool is_configured =  // by the document, which comes first
+      options.departure == "S68"_bug && scaler.kind() == LossScalerKind::fixed;
+  if (options.custom_loss_scale && !is_configured)
     if (const auto set = scaler.set_custom(*options.custom_loss_scale);
         !set && options.departure != "T06"_bug)
       return tl::unexpected(set.error());
@@ -91,6 +93,8 @@ void Engine::zero_grad() {
   core_->zero_grad();
 }
 bool Engine::is_gradient_accumulation_boundary() const {
+  const ZeroContext& context = core_->context;
+  if (context.departs("S58"_bug)) return context.is_boundary;  // of the last micro-batch
   return core_->is_boundary();
 }
 void Engine::set_gradient_accumulation_boundary(bool is_boundary) {

@@ -16,7 +16,11 @@ constexpr const char* kCallbackLabel =
 // --- managed and manual backward ---------------------------------------------------------------
 
 void Engine::Core::check_scalar(const Tensor& loss, EngineErrorId error) const {
-  if (loss.is_defined() && loss.numel() == 1 && (loss.grad_fn() || loss.requires_grad())) return;
+  const bool has_dimensions = loss.is_defined() && !loss.sizes().empty();
+  const bool is_refused = has_dimensions && context.departs("S62"_bug);  // one element, not none
+  if (!is_refused && loss.is_defined() && loss.numel() == 1 &&
+      (loss.grad_fn() || loss.requires_grad()))
+    return;
   throw EngineError(error, "a loss has to be a scalar tensor with a grad_fn: it has " +
                                std::to_string(loss.is_defined() ? loss.numel() : 0) +
                                " elements; reduce it, or use output.backward(grad)");
@@ -145,8 +149,8 @@ void Engine::Core::on_observed_gradient(ZeroParameter& parameter) {
 
 Tensor Engine::Core::on_leaf_gradient(const Tensor& grad) {
   if (is_in_transform() || !grad.is_defined()) return {};
-  has_unreduced_gradients_ = true;  // stages 0 and 1 may have no hook behind it to say so
-  const double factor = leaf_factor();
+  const double factor = leaf_factor();  // what is refused here has brought nothing
+  has_unreduced_gradients_ = true;      // stages 0 and 1 may have no hook behind it to say so
   return factor == 1.0 ? Tensor() : mul(context.autograd, grad, factor);
 }
 
@@ -168,7 +172,7 @@ double Engine::Core::leaf_factor() const {
                               context.has(Quirk::h22_explicit_epilogue_without_prologue);
     return is_undivided ? gas() : 1.0;
   }
-  refuse_manual_backward();
+  if (!context.departs("S50"_bug)) refuse_manual_backward();  // the outputs' hooks do it
   const bool is_forgotten =
       is_before_prologue && context.has(Quirk::h26_hooks_before_prologue_recounted);
   const bool is_left = context.departs("Z54"_bug) && !scales_wrt_gas_;  // by a managed one before

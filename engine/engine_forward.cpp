@@ -20,6 +20,8 @@ AutocastOptions autocast_of(const ZeroContext& context, const AutocastSetting& o
   const TorchAutocastConfig& own = context.config.torch_autocast;
   if (!own.enabled) return {.is_enabled = false, .dtype = outer.dtype};
   AutocastOptions options{.is_enabled = true, .dtype = own.dtype};
+  const bool is_joining = context.departs("S48"_bug) || context.departs("S65"_bug);
+  if (is_joining && outer.is_enabled) options.dtype = outer.dtype;
   if (context.config.stage == 3 && !context.is_upstream()) options.is_cache_enabled = false;
   return options;
 }

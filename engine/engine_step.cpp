@@ -45,7 +45,8 @@ void Engine::Core::set_boundary(bool is_boundary) {
 StepOutcome Engine::Core::step() {
   const Events::Call call(context.events, "engine.step");
   const bool is_counted = context.departs("T72"_bug) && !is_boundary();  // updates nothing
-  if ((is_no_sync_ && !is_counted) || context.is_coalescing)
+  const bool is_coalescing = context.is_coalescing && !context.departs("S59"_bug);
+  if ((is_no_sync_ && !is_counted) || is_coalescing)
     throw EngineError(EngineErrorId::e7, "step() inside no_sync or coalesce_grad_reduction");
   // Stage 0 has a policy that nobody asks, and backwards of its own alone. H1 leaves them running.
   const bool is_inside = is_exact() && is_running() && !context.has(Quirk::h1_abort_leaks_state);
@@ -83,14 +84,16 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
   mark_step(context, {.has_overflow = outcome.has_overflow,
                       .grad_norm = outcome.grad_norm,
                       .loss_scale = context.loss_scaler.scale()});
-  optimizer->zero_grad();
+  const bool keeps_skipped = context.departs("S66"_bug) && config.stage < 3;  // no step, no reset
+  if (!outcome.has_overflow || !keeps_skipped) optimizer->zero_grad();
   ran_epilogue_ = false;
   if (outcome.is_applied || !context.departs("Y20"_bug)) has_scaled_gradients_ = false;
   if (context.departs("V06"_bug)) boundary_override_.reset();  // it was for this window
   ++counters.global_steps;
   if (outcome.has_overflow) ++counters.skipped_steps;
   if (context.departs("A31"_bug) && config.stage == 3) remove_gradient_hooks();  // their nodes went
-  const std::int64_t micro_batches = config.managed_gradient_accumulation
+  const bool is_as_configured = context.departs("S41"_bug) || context.departs("S61"_bug);
+  const std::int64_t micro_batches = config.managed_gradient_accumulation || is_as_configured
                                          ? config.gradient_accumulation_steps
                                          : counters.backwards;
   counters.global_samples +=

@@ -31,7 +31,9 @@ void set_communication_dtypes(nn::Module& root, const ZeroConfig& config,
                               ZeroParameters& parameters, Departure planted) {
   if (!config.torch_autocast.enabled) {
     for (ZeroParameter& parameter : parameters) {
-      parameter.communication_dtype = config.communication_dtype();
+      const bool is_models = planted == "S52"_bug && config.stage == 3;  // partitions as they are
+      parameter.communication_dtype =
+          is_models ? config.model_dtype() : config.communication_dtype();
     }
     return;
   }

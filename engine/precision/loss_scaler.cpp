@@ -71,6 +71,9 @@ bool LossScaler::is_dynamic() const {
 
 bool LossScaler::is_needed(bool counts_static) const {
   if (kind_ == LossScalerKind::none) return false;
+  const bool is_callers = kind_ == LossScalerKind::external || kind_ == LossScalerKind::custom;
+  if (is_callers && planted_ == "S51"_bug) return false;  // no scaler of the configuration's
+  if (planted_ == "S42"_bug && kind_ == LossScalerKind::external) return false;  // not configured
   return kind_ != LossScalerKind::fixed || counts_static;
 }
 

@@ -23,7 +23,8 @@ FlatGroup::FlatGroup(ZeroContext& context, std::vector<ZeroParameter*> parameter
                      int rank)
     : context_(context),
       parameters_(std::move(parameters)),
-      partition_(sizes_of(parameters_), ranks, kNcclStartAlignment),
+      partition_(sizes_of(parameters_), ranks,
+                 context.departs("S49"_bug) ? 1 : kNcclStartAlignment),  // equal shares alone
       own_(partition_.slice(rank)),
       flat_(context.runtime.memory().allocate(partition_.elements(), context.config.model_dtype())),
       master_(context.runtime.memory().allocate(own_.elements, context.config.master_dtype(),

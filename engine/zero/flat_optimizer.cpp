@@ -117,7 +117,7 @@ StepOutcome FlatOptimizer::step() {
   if (plan.outcome.is_applied) update_parameters(plan.divisor);
   if (!plan.outcome.is_applied && context_.departs("Y16"_bug)) count_replayed_step();
   if (!plan.outcome.is_applied && context_.departs("Z68"_bug)) gather_parameters();
-  drop_gradients();
+  if (plan.outcome.is_applied || !context_.departs("S66"_bug)) drop_gradients();
   return plan.outcome;
 }
 

@@ -112,7 +112,9 @@ void FlatOptimizer::load(const std::vector<FullTensor>& parameters,
     const std::string step = group.parameters().front()->name + "/step";
     const auto at = std::ranges::find(states, step, &FullTensor::name);
     const bool is_left = context_.departs("W13"_bug) && &group != &groups_.front();
-    if (at != states.end() && !is_left)
+    const bool is_stepless =  // a momentum is all that SGD keeps
+        context_.departs("S47"_bug) && context_.config.optimizer.type == OptimizerType::sgd;
+    if (at != states.end() && !is_left && !is_stepless)
       group.optimizer().set_steps(static_cast<std::int64_t>(at->values.front()));
     if (!context_.departs("U05"_bug)) group.write_back();
     if (context_.departs("T63"_bug)) group.read_back();  // as at the start, from the model's

@@ -69,7 +69,10 @@ void ShardOptimizer::update_part(Stream& stream, std::int64_t begin, Span master
     const Span buffer = moments_.empty() ? Span{} : moment(0);
     const bool is_early = planted_ == "Z56"_bug && moments_.empty();
     if (is_early && !lp.is_empty()) runtime_.kernels().copy(stream, lp, master);
-    runtime_.kernels().sgd(stream, {master, grad, buffer, steps_, config_.sgd});
+    std::int64_t step = steps_;
+    if (planted_ == "S54"_bug) step = begun_;      // its first one makes the buffer
+    if (planted_ == "S63"_bug) step = steps_ + 1;  // a buffer that is there already, of zeros
+    runtime_.kernels().sgd(stream, {master, grad, buffer, step, config_.sgd});
     if (!is_early && !lp.is_empty()) runtime_.kernels().copy(stream, lp, master);
     return;
   }

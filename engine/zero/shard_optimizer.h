@@ -30,7 +30,10 @@ class ShardOptimizer {
 
   // The same by parts: a step begins, then each part of the shard is updated once. `begin`: the
   // number of the part's first element.
-  void begin_step() { ++steps_; }
+  void begin_step() {
+    ++steps_;
+    ++begun_;
+  }
   void update_part(Stream& stream, std::int64_t begin, Span master, Span grad,
                    const GradientDivisor& divisor, Span lp);
 
@@ -52,6 +55,7 @@ class ShardOptimizer {
   std::vector<Moment> moments_;
   Tensor cast_;  // of S10 of the planted faults alone
   std::int64_t steps_ = 0;
+  std::int64_t begun_ = 0;  // by this object; for S54 of the planted faults alone
   Departure planted_;
 };
 

@@ -50,7 +50,8 @@ void Stage12Optimizer::average(IpgBucket& target) {
     }
     return;
   }
-  if (context_.config.reduce_scatter && !context_.config.use_multi_rank_bucket_allreduce) {
+  const bool is_scattered = context_.config.reduce_scatter || context_.departs("S69"_bug);
+  if (is_scattered && !context_.config.use_multi_rank_bucket_allreduce) {
     reduce_to_owners(stream, target);
   } else {
     all_reduce(stream, target.entries(), target.filled(), target.communication_dtype());

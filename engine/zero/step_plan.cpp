@@ -27,8 +27,8 @@ StepPlan plan_captured(ZeroContext& context, const Tensor& squares) {
 bool checks_overflow(const ZeroContext& context) {
   const ZeroConfig& config = context.config;
   const bool is_first = config.stage == 1 && !context.departs("T46"_bug);
-  const bool checks_bf16 =
-      config.bf16.enabled && config.bf16.check_grad_overflow && (is_first || config.stage == 2);
+  const bool is_told = config.bf16.check_grad_overflow || context.departs("S55"_bug);
+  const bool checks_bf16 = config.bf16.enabled && is_told && (is_first || config.stage == 2);
   if (context.departs("V15"_bug)) return checks_bf16 || context.loss_scaler.is_dynamic();
   return checks_bf16 || context.loss_scaler.kind() != LossScalerKind::none;
 }
@@ -56,6 +56,8 @@ StepPlan plan_step(ZeroContext& context, const StepQuestions& ask) {
   // With H6 stage 3 tells the norm by the updated scale as well.
   if (!is_unasked)
     plan.outcome.grad_norm = norm_scaled / (context.config.stage == 3 ? used : scale);
+  if (context.departs("S45"_bug) && context.config.gradient_clipping <= 0.0)
+    plan.outcome.grad_norm = norm_scaled;  // clipping alone unscales it
   plan.outcome.is_applied = true;
   const bool leaves_unclipped = context.departs("C17"_bug) && context.config.bf16.enabled;
   const double clip =

@@ -3,7 +3,8 @@
 namespace zeroproof {
 
 double ZeroContext::averaging_divisor() const {
-  if (config.gradient_allreduce_op == GradientAllreduceOp::sum) return 1.0;
+  const bool is_averaged = departs("S53"_bug) && config.stage == 0;  // ZeRO alone was taught
+  if (config.gradient_allreduce_op == GradientAllreduceOp::sum && !is_averaged) return 1.0;
   return static_cast<double>(runtime.group(GroupKind::data).size()) /
          static_cast<double>(runtime.group(GroupKind::sequence).size());
 }

@@ -167,6 +167,10 @@ void CollectiveJudge::see_gather(const HookEvent& event) {
   if (has_parts && is_gather && event.bytes > most)
     find(fmt::format("a gather of {} bytes beside the update, which may have {}", event.bytes,
                      most));
+  const std::int64_t slice = spec_.ranks * kAlignment * model_item_bytes_;
+  if (!has_parts && is_gather && event.bytes % slice != 0)
+    find(fmt::format("a gather of {} bytes, whose slices do not begin at every {} elements",
+                     event.bytes, kAlignment));
   const bool has_room = spec_.gather_bucket >= train::CaseSpec::kGatherBucket;
   if (op == "broadcast" && (!has_parts || has_room)) find("values are sent slice by slice");
 }

@@ -111,6 +111,89 @@ constexpr UnseenFault kFaults[] = {
     {"S40",
      "in save_checkpoint only the rank that writes collects the partitioned state, though "
      "collecting it is a collective"},
+    {"S41",
+     "global_samples in unmanaged accumulation grows by the configured accumulation steps and "
+     "not by the backwards that the window really had"},
+    {"S42",
+     "needs_scaler() forgets a loss scale set by override_loss_scale, so a manual backward of "
+     "an unscaled loss is no longer refused"},
+    {"S43",
+     "stage3_module_granularity_threshold is compared with all elements below a module instead "
+     "of with the elements per module, so a fine-grained module does not become a leaf"},
+    {"S44", "save_checkpoint leaves out the frozen parameters, which belong to no parameter group"},
+    {"S45", "grad_norm is told still multiplied by the loss scale where clipping is off"},
+    {"S46",
+     "an infinite or NaN gradient norm is kept as it is and not replaced by -1, so that an "
+     "infinite one clips every finite gradient to zero"},
+    {"S47",
+     "loading a checkpoint of SGD does not restore the step count in stages 0 to 2, so the "
+     "first update after it overwrites the momentum as if it were the very first"},
+    {"S48",
+     "inside a user's autocast region the engine's own torch_autocast takes that region's dtype "
+     "instead of the configured one"},
+    {"S49",
+     "flat groups of stages 0 to 2 are padded to equal shares alone and not to the start "
+     "alignment of two elements per rank, so slices begin at odd elements"},
+    {"S50",
+     "the gradient hooks of stage 0 (and of an engine without the count API) do not refuse a "
+     "manual backward, so a loss term that bypasses the outputs goes through, or changes .grad "
+     "before E1 comes"},
+    {"S51",
+     "A loss scale of the caller's own (custom_loss_scale or override_loss_scale) does not "
+     "count as one that needs engine.scale(), so a manual backward of an unscaled loss is "
+     "accepted and the step divides its gradients by the scale all the same."},
+    {"S52",
+     "communication_data_type is not honoured in stage 3: gradients are reduced in the "
+     "model's dtype."},
+    {"S53",
+     "gradient_allreduce_op: sum is honoured in ZeRO stages 1 and 2 alone; stage 0 still "
+     "divides by the number of ranks."},
+    {"S54",
+     "SGD takes its first step in a new engine for the first of the training, so the momentum "
+     "that a checkpoint brought is overwritten by the gradient."},
+    {"S55",
+     "bf16.check_grad_overflow: false is not looked at in stages 1 and 2: gradients are "
+     "checked all the same."},
+    {"S56",
+     "A checkpoint with another number of parameter groups than the engine's is loaded in "
+     "place of being refused."},
+    {"S57",
+     "The memory-efficient linear of stage 3 gives no gradient to the bias where the weight "
+     "is frozen."},
+    {"S58",
+     "is_gradient_accumulation_boundary() gives the copy that the last forward or backward "
+     "left, in place of asking the counters."},
+    {"S59",
+     "step() inside coalesce_grad_reduction is not refused; it updates without the gradients "
+     "of the block, and drops them."},
+    {"S60",
+     "offload_param: cpu is lost where the slices of a sub-group are joined: the trained "
+     "parameters' slices lie on the device."},
+    {"S61",
+     "without managed accumulation a step counts as samples the configured accumulation "
+     "steps, not the backwards that there were"},
+    {"S62",
+     "backward and scale refuse a loss of one element that has dimensions, because they ask "
+     "for none instead of one element"},
+    {"S63",
+     "the first SGD update takes the momentum buffer of zeros for one that has a history, so "
+     "the first gradient is dampened"},
+    {"S64", "the granularity threshold makes containers leaf modules too"},
+    {"S65",
+     "a region of autocast around forward decides the dtype, though the engine has a "
+     "torch_autocast of its own"},
+    {"S66",
+     "a step that overflows keeps its gradients in stages 0 to 2, so the next window is added "
+     "to infinities"},
+    {"S67", "a checkpoint with another number of parameter groups is loaded without a word"},
+    {"S68",
+     "the custom loss scale of the options is ignored where the configuration has a fixed one"},
+    {"S69",
+     "without use_multi_rank_bucket_allreduce stages 1 and 2 reduce to the owners, even where "
+     "reduce_scatter is off"},
+    {"S70",
+     "full_gradients of stage 3 divides by the loss scale with fp16 only, not with float16 "
+     "autocast or a scale of one's own"},
 };
 
 }  // namespace

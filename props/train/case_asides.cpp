@@ -43,7 +43,8 @@ void add_wraps(CaseSpec& spec, Draws& draws) {
 }
 
 void add_regions(CaseSpec& spec, Draws& draws) {
-  for (MicroSpec& micro : spec.micros) micro.autocasts = draws.flag(2);
+  const int region = static_cast<Precision>(spec.precision) == Precision::autocast ? 2 : 1;
+  for (MicroSpec& micro : spec.micros) micro.autocasts = region * draws.flag(2);
 }
 
 void add_blind_loads(CaseSpec& spec, Draws& draws) {
@@ -81,7 +82,7 @@ Additions aside_additions() {
 std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const auto precision = static_cast<Precision>(spec.precision);
   if (micro.asks < 0 || micro.asks > 3 || micro.rescales < 0 || micro.rescales > 3 ||
-      !is_flag(micro.autocasts) || !is_flag(micro.blind) || micro.wrapped < 0 ||
+      micro.autocasts < 0 || micro.autocasts > 2 || !is_flag(micro.blind) || micro.wrapped < 0 ||
       micro.wrapped > 2 || micro.skips_on < 0 || micro.skips_on > spec.ranks)
     return "a micro-batch out of range";
   const bool is_scaled = precision == Precision::fp16 && spec.is_dynamic == 0;
@@ -90,7 +91,8 @@ std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
     return "a loss scale that is in nobody's way";
   if (micro.blind != 0 && !loads_away(static_cast<Restores>(micro.restores)))
     return "no window that is loaded away";
-  if (micro.autocasts != 0 && (precision == Precision::autocast || spec.skips_frames != 0))
+  const int region = precision == Precision::autocast ? 2 : 1;
+  if (micro.autocasts != 0 && (micro.autocasts != region || spec.skips_frames != 0))
     return "an autocast region around one of the engine's";
   // What throws or calls engines on some ranks alone would leave the others waiting.
   const bool is_alike = micro.aborts == 0 && micro.interrupt == 0;

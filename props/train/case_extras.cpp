@@ -58,6 +58,7 @@ void add_leaf_modules(CaseSpec& spec, Draws& draws) {
     if (layer.is_raw == 0) layer.is_linked = 1;
   spec.input_grad = 1;
   spec.granularity = draws.between(1, 5);
+  spec.packs = draws.flag(2);
   for (MicroSpec& micro : spec.micros) micro.overflow = 0;
 }
 

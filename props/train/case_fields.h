@@ -177,6 +177,7 @@ void visit_special_fields(CaseSpec& spec, Field& field) {
   field("scales_second", spec.scales_second, 0);
   field("brims", spec.brims, 0);
   field("grown", spec.grown, 0);
+  field("packs", spec.packs, 0);
   field("first_stage", spec.first_stage, -1);
 }
 

@@ -87,7 +87,8 @@ enum class Misuse : std::uint8_t {
   moved_weight,     // F8: one that all ranks take over leaves the device meanwhile
   unscaled_again,   // E2 behind E4: what was refused a scale has none
   unscaled_second,  // E2 of the second engine, by a backward of the first
-  capture           // of an iteration, where no device can capture: nothing of it runs
+  capture,          // of an iteration, where no device can capture: nothing of it runs
+  past_manual       // as manual_backward, of a loss that no output of the engine is in
 };
 
 // What the user does with engines where most programs do not (`detour_at`).

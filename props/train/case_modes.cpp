@@ -40,7 +40,9 @@ void refuse_manual(CaseSpec& spec, Draws& draws) {
   spec.is_manual = 0;
   spec.counts_nothing = spec.stage == 0 ? 0 : draws.between(1, 2);
   for (MicroSpec& micro : spec.micros)
-    if (draws.one_in(2)) micro.misuse = static_cast<int>(Misuse::manual_backward);
+    if (draws.one_in(2))
+      micro.misuse =
+          static_cast<int>(draws.one_in(2) ? Misuse::manual_backward : Misuse::past_manual);
 }
 
 std::string by_hand_problem(const CaseSpec& spec, const MicroSpec& micro) {
@@ -79,9 +81,13 @@ std::string mode_problem(const CaseSpec& spec) {
   return {};
 }
 
-std::string manual_backward_problem(const CaseSpec& spec) {
+std::string manual_backward_problem(const CaseSpec& spec, Misuse misuse) {
   const bool is_refused = spec.stage == 0 || spec.counts_nothing != 0;
-  return is_refused && spec.engines == 1 && spec.is_tiled == 0 && spec.skips_frames == 0
+  const LayerSpec& first = spec.layers.front();
+  const bool has_loss =
+      misuse != Misuse::past_manual ||
+      (first.is_frozen == 0 && first.outputs > 0 && !leaves_out(spec) && spec.granularity == 0);
+  return is_refused && has_loss && spec.engines == 1 && spec.is_tiled == 0 && spec.skips_frames == 0
              ? ""
              : "a manual backward that may be";
 }

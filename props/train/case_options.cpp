@@ -72,6 +72,8 @@ std::string option_problem(const CaseSpec& spec) {
       spec.leaf_by < 0 || spec.leaf_by > static_cast<int>(LeafBy::class_name))
     return "a number out of range";
   if (spec.leaf_by != 0 && spec.experts == 0) return "no module to name";
+  if (!is_flag(spec.packs) || (spec.packs != 0 && spec.granularity == 0))
+    return "a container that no threshold is for";
   if (spec.registers < 0 || spec.registers > CaseSpec::kTied || spec.is_unsafe < 0 ||
       spec.is_unsafe > 2)
     return "a number out of range";

@@ -44,14 +44,15 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
     case Misuse::late_loss_scale:
       return is_scaled ? "" : "a loss that needs no scale";
     case Misuse::manual_backward:
-      return manual_backward_problem(spec);
+    case Misuse::past_manual:
+      return manual_backward_problem(spec, static_cast<Misuse>(micro.misuse));
     case Misuse::unscaled_second:
       return spec.scales_second != 0 && spec.takes_turns == 0 ? "" : "a loss that needs no scale";
     case Misuse::unfed_leaf:
     case Misuse::moved_weight:
       return stage3_misuse_problem(spec, static_cast<Misuse>(micro.misuse));
     default:
-      return micro.misuse >= 0 && micro.misuse <= static_cast<int>(Misuse::capture)
+      return micro.misuse >= 0 && micro.misuse <= static_cast<int>(Misuse::past_manual)
                  ? ""
                  : "a number out of range";
   }

@@ -50,14 +50,14 @@ int CaseSpec::forwards() const {
     if (i % static_cast<std::size_t>(accumulation) == 0) count = 0;
     const MicroSpec& micro = micros[i];
     const int before = count;
-    count += (1 + (micro.outstanding != 0 ? 1 : 0)) * (1 + (micro.repeats != 0 ? 1 : 0)) *
-                 (1 + micro.again) +
-             (micro.idle_forward != 0 ? 1 : 0) + (has_abort(micro) ? 1 : 0) +
-             (runs_in_context(micro) ? 1 : 0) + (micro.throws != 0 ? 1 : 0) +
-             (micro.abandons != 0 ? 1 : 0) + refused_forwards(micro) +
-             (micro.past_engine == 3 ? 0 : micro.past_engine) +
-             interrupting_forwards(*this, micro) +
-             (micro.clears == 1 || micro.clears == 2 ? 1 + (micro.outstanding != 0 ? 1 : 0) : 0);
+    const int trained = (1 + (micro.outstanding != 0 ? 1 : 0)) *
+                        (1 + (micro.repeats != 0 ? 1 : 0)) * (1 + micro.again);
+    count +=
+        trained + (micro.clears == 4 ? trained * heads : 0) + (micro.idle_forward != 0 ? 1 : 0) +
+        (has_abort(micro) ? 1 : 0) + (runs_in_context(micro) ? 1 : 0) +
+        (micro.throws != 0 ? 1 : 0) + (micro.abandons != 0 ? 1 : 0) + refused_forwards(micro) +
+        (micro.past_engine == 3 ? 0 : micro.past_engine) + interrupting_forwards(*this, micro) +
+        (micro.clears == 1 || micro.clears == 2 ? 1 + (micro.outstanding != 0 ? 1 : 0) : 0);
     if (takes_turns != 0) count += count - before;
     most = std::max(most, count + needs_all + has_floor);
   }

@@ -68,7 +68,8 @@ struct MicroSpec {
                            // what `gathers` says is before that, and not before the forward
   int guards = 0;          // with skipped frames: 1: guards read the weights before
   int clears = 0;          // 1: before: trained for nothing, and zero_grad; 2: inside its block;
-                           // 3: between scaling and differentiating its loss
+                           // 3: between scaling and differentiating its loss; 4: there, a forward
+                           // without gradients instead
   int peeks = 0;           // 1: behind it the user reads masters and optimizer state
   int past_engine = 0;     // 1: behind it: a manual backward that no output of the engine is in
                            // 2: of a loss that a reentrant checkpoint makes
@@ -89,7 +90,8 @@ struct MicroSpec {
                            // `aborts` does; 3: refused between a forward and its backward
   int skips_on = 0;        // k: rank k - 1 alone skips what `skips` says
   int wrapped = 0;         // Wrap, around each forward of the engine
-  int autocasts = 0;       // 1: an autocast region of the user is around it
+  int autocasts = 0;       // 1: an autocast region of the user is around it; 2: of another dtype
+                           // than the engine's own
   int blind = 0;           // 1: nobody looks at values in the window that it loads away
   int creates = 0;         // 1: its backwards leave a graph of their gradients
   int aborts_on_loss = 0;  // 1: a backward before throws at its loss; 2: a manual one, and another
@@ -224,6 +226,7 @@ struct CaseSpec {
                      // all is too large where the mean is not; 2: so small that fp16 has them
                      // scaled alone; 3: bf16: the sum of ranks that share sequences needs float32
   int grown = 0;     // autocast: its GradScaler grows in the k-th good step from the beginning on
+  int packs = 0;     // 1: the layers are in a container, too, which nobody calls
   int tensor = 1;    // so many times `ranks`: each in a tensor-parallel group of so many, all of
                      // which train the same
 
@@ -287,7 +290,8 @@ inline bool gathers_while_running(const MicroSpec& micro) {
 // or where it reaches the engine (E1).
 inline bool is_manual_misuse(Misuse misuse) {
   return misuse == Misuse::unscaled_manual || misuse == Misuse::unscaled_again ||
-         misuse == Misuse::manual_backward || misuse == Misuse::unscaled_second;
+         misuse == Misuse::manual_backward || misuse == Misuse::unscaled_second ||
+         misuse == Misuse::past_manual;
 }
 inline bool is_refused_late(const MicroSpec& micro) {
   return is_manual_misuse(static_cast<Misuse>(micro.misuse)) || micro.aborts_on_loss == 2;

@@ -11,6 +11,7 @@
 #include "model/checkpoint/checkpoint.h"
 #include "model/custom_function.h"
 #include "model/functions.h"
+#include "model/nn/sequential.h"
 #include "props/train/generated_layers.h"
 #include "props/train/plant.h"
 
@@ -48,6 +49,7 @@ GeneratedModel::GeneratedModel(const ModelOptions& options, bool is_truth)
   }
   if (spec_.experts != 0)
     experts_ = register_module(kExperts, make_experts(init, options.data, next_.expert));
+  if (spec_.packs != 0) register_module("pack", std::make_shared<nn::Sequential>(layers_));
   for (int i = 0; spec_.reorders != 0 && i < 2; ++i)
     asides_.push_back(register_module(CaseSpec::kAside + std::to_string(i), make_aside()));
 }

@@ -103,6 +103,7 @@ bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
       return refuses_capture(engine);
     case Misuse::unfed_leaf:  // by the program: their forwards are others
     case Misuse::unscaled_second:
+    case Misuse::past_manual:
     case Misuse::none:
       break;
   }

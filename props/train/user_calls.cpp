@@ -35,15 +35,23 @@ std::vector<FullTensor> gradients_of(Pass& pass, std::size_t engine) {
   return gradients;
 }
 
+// Not that of the engine's own autocast region.
+DType other_dtype(const CaseSpec& spec) {
+  const bool is_bf16 =
+      static_cast<Precision>(spec.precision) == Precision::autocast && spec.has_grad_scaler == 0;
+  return is_bf16 ? DType::float16 : DType::bfloat16;
+}
+
 }  // namespace
 
-TensorList surrounded_forward(const MicroSpec& micro, Pass& pass, const TensorList& inputs) {
+TensorList surrounded_forward(const CaseSpec& spec, const MicroSpec& micro, Pass& pass,
+                              const TensorList& inputs) {
   Autograd& autograd = pass.autograd();
-  const auto body = [&target = pass.target(), &autograd,
-                     is_covered = micro.autocasts != 0](const TensorList& given) {
+  const auto body = [&target = pass.target(), &autograd, autocasts = micro.autocasts,
+                     dtype = other_dtype(spec)](const TensorList& given) {
     std::optional<Autocast> region;
-    const AutocastOptions bf16{.is_enabled = true, .dtype = DType::bfloat16};
-    if (is_covered) region.emplace(autograd, given.front().device().type(), bf16);
+    const AutocastOptions options{.is_enabled = true, .dtype = dtype};
+    if (autocasts != 0) region.emplace(autograd, given.front().device().type(), options);
     return target.forward(0, given);
   };
   const auto wrap = static_cast<Wrap>(micro.wrapped);

@@ -9,7 +9,8 @@ namespace zeroproof::train {
 
 // A forward of the first engine: in a checkpoint, in an autocast region of the user, or plain. The
 // model must stay armed as it is until its backward.
-TensorList surrounded_forward(const MicroSpec& micro, Pass& pass, const TensorList& inputs);
+TensorList surrounded_forward(const CaseSpec& spec, const MicroSpec& micro, Pass& pass,
+                              const TensorList& inputs);
 
 // Whether this rank is one that leaves out what the micro-batch skips.
 bool skips_here(const MicroSpec& micro, Pass& pass);

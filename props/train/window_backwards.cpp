@@ -61,7 +61,7 @@ void WindowBackwards::run_once(const MicroSpec& micro, const Tensor& given, bool
   } else if (spec_.engines == 2 && spec_.takes_turns == 0) {
     pass_.target().tensor_backward({loss}, {}, retain_graph);  // scaled already
   } else {
-    run_manually(loss, retain_graph, micro.clears == 3);
+    run_manually(loss, retain_graph, micro.clears);
   }
 }
 
@@ -108,13 +108,17 @@ void WindowBackwards::look(const MicroSpec& micro, Looks where) {
   if (static_cast<Looks>(micro.looks) == where) visit_weights(spec_, pass_, Gathers::looks);
 }
 
-void WindowBackwards::run_manually(const Tensor& loss, bool retain_graph, bool clears) {
+void WindowBackwards::run_manually(const Tensor& loss, bool retain_graph, int clears) {
   Tensor root = loss;
   if (pass_.target().needs_scaler(0)) {
     root = pass_.target().scale(0, loss, retain_graph);
     pass_.target().record("scaled", root.detach());
   }
-  if (clears) clear_gradients(spec_, pass_);
+  if (clears == 3) clear_gradients(spec_, pass_);
+  if (clears == 4) {
+    const GradMode no_grad(pass_.autograd(), false);
+    record_loss(pass_, pass_.target().forward(0, pass_.next_inputs()).at(0));
+  }
   pass_.target().tensor_backward({root}, {}, retain_graph);
 }
 

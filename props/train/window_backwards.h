@@ -39,7 +39,7 @@ class WindowBackwards {
  private:
   void run_each(const MicroSpec& micro, const TensorList& losses);
   void run_once(const MicroSpec& micro, const Tensor& given, bool is_needed_again);
-  void run_manually(const Tensor& loss, bool retain_graph, bool clears = false);
+  void run_manually(const Tensor& loss, bool retain_graph, int clears = 0);
   bool reads_rounded(const MicroSpec& micro) const;
 
   const CaseSpec& spec_;

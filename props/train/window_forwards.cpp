@@ -33,7 +33,7 @@ TensorList WindowForwards::run(const MicroSpec& micro) {
   const TensorList inputs = inputs_.next();
   TensorList losses = [&] {
     const RepeatedCalls::Armed armed(repeated_, {Shortage::evaluation, Shortage::forward});
-    return surrounded_forward(micro, pass_, inputs);
+    return surrounded_forward(spec_, micro, pass_, inputs);
   }();
   losses.resize(static_cast<std::size_t>(spec_.heads));
   record_casts(window_, "bytes of casts", true);

@@ -20,6 +20,8 @@ void WindowMisuses::run(Misuse misuse) {
     is_right = refuses_unfed_leaf();
   } else if (misuse == Misuse::unscaled_second) {
     is_right = refuses_unscaled_second();
+  } else if (misuse == Misuse::past_manual) {
+    is_right = refuses_past_manual();
   } else if (window_.engines) {
     is_right = is_refused(window_.engines->engine(0), window_.spec, misuse, [&] {
       window_.pass.target().tensor_backward({forwards_.run(MicroSpec()).front()}, {}, false);
@@ -43,6 +45,17 @@ bool WindowMisuses::refuses_unscaled_second() {
   if (!window_.engines) return true;
   return is_refused_with(EngineErrorId::e2,
                          [&] { window_.engines->engine(0).backward(losses.front()); });
+}
+
+// The engine sees it by its gradients alone.
+bool WindowMisuses::refuses_past_manual() {
+  Pass& pass = window_.pass;
+  const TensorList inputs = window_.pass.next_inputs();
+  if (!window_.engines) return true;
+  return is_refused_with(EngineErrorId::e1, [&] {
+    const Tensor loss = model_of(pass, 0).bypass(pass.autograd(), inputs);
+    pass.target().tensor_backward({loss}, {}, false);
+  });
 }
 
 // Its experts come first, and nothing that comes in needs a gradient. What a backward that failed

@@ -20,6 +20,7 @@ class WindowMisuses {
  private:
   bool refuses_unfed_leaf();
   bool refuses_unscaled_second();
+  bool refuses_past_manual();
 
   const WindowContext& window_;
   WindowInputs& inputs_;

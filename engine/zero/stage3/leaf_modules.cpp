@@ -47,13 +47,16 @@ bool is_named(const LeafModuleConfig& leaf, const std::string& name, Departure p
 }
 
 // Few elements a module below: one fetch for all is cheaper.
-bool is_fine_grained(const ZeroConfig& config, Zero3Modules& modules, const Zero3Module& module) {
+bool is_fine_grained(const ZeroConfig& config, Zero3Modules& modules, const Zero3Module& module,
+                     Departure planted) {
   const std::int64_t threshold = config.stage3_module_granularity_threshold;
-  const bool is_container = dynamic_cast<const nn::Sequential*>(module.module) != nullptr;
+  const bool is_container = planted != "S64"_bug &&  // a module as any other
+                            dynamic_cast<const nn::Sequential*>(module.module) != nullptr;
   if (threshold <= 0 || is_container || module.is_root) return false;
   const auto count = std::ssize(module.module->named_modules());
   const std::int64_t elements = modules.elements_below(module);
-  return count > 1 && elements <= kGranularElementsMax && elements / count <= threshold;
+  const std::int64_t shares = planted == "S43"_bug ? 1 : count;  // all of it, not a module's part
+  return count > 1 && elements <= kGranularElementsMax && elements / shares <= threshold;
 }
 
 }  // namespace
@@ -82,7 +85,7 @@ std::vector<Zero3Module*> configured_leaf_modules(const ZeroConfig& config, Zero
     };
     const bool is_leaf = std::any_of(leaf.classes.begin(), leaf.classes.end(), is_class) ||
                          is_named(leaf, module.name, planted) ||
-                         is_fine_grained(config, modules, module);
+                         is_fine_grained(config, modules, module, planted);
     if (is_leaf && !is_below_any(module, leaves)) leaves.push_back(&module);
   }
   return leaves;

@@ -21,7 +21,9 @@ std::vector<double> Zero3Optimizer::whole(const PartitionedParameter& parameter,
 }
 
 std::vector<FullTensor> Zero3Optimizer::full_gradients() {
-  const double scale = context_.loss_scaler.scale();
+  const bool is_half_alone = context_.departs("S70"_bug);  // there is a scale with fp16 only
+  const double scale =
+      is_half_alone && !context_.config.fp16.enabled ? 1.0 : context_.loss_scaler.scale();
   std::vector<FullTensor> tensors;
   for (SubGroup& group : sub_groups_)
     for (std::size_t i = 0; i < group.parameters().size(); ++i) {

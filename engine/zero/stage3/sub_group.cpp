@@ -41,7 +41,9 @@ SubGroup::SubGroup(ZeroContext& context, ParameterList parameters)
 
 // Where all are of one dtype, on the device.
 void SubGroup::join_slices() {
-  if (context_.config.offload_param == OffloadDevice::cpu || parameters_.empty()) return;
+  const bool is_left = context_.departs("S60"_bug);  // one buffer, on the device like all others
+  if ((context_.config.offload_param == OffloadDevice::cpu && !is_left) || parameters_.empty())
+    return;
   const DType dtype = parameters_.front()->slice().dtype();
   for (const PartitionedParameter* parameter : parameters_)
     if (parameter->slice().dtype() != dtype) return;

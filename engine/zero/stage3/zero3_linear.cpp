@@ -136,6 +136,14 @@ void fuse(Autograd& ag, const Zero3Registry& registry, const Tensor& weight, Ten
   grad = mul(ag, grad, 0.0);
 }
 
+// S57 of the planted faults: asks of the weight alone whether anything is trained.
+void depart_for_bias(const Zero3Registry& registry, const FunctionContext& context,
+                     const Tensor& weight, Tensor& grad) {
+  const auto owner = registry.find(weight);
+  if (!owner || !owner->parameter->departs("S57"_bug)) return;
+  if (!context.get<bool>("needs1")) grad = {};
+}
+
 CustomFunction legacy_form(CustomFunction function) {
   function.forward = [forward = std::move(function.forward_alone),
                       setup = std::move(function.setup_context)](FunctionContext& context,
@@ -187,6 +195,7 @@ CustomFunction zero3_linear_function(Autograd& autograd,
     const TensorList saved = context.saved_tensors();
     const GatheredWeight gathered(*registry, saved[1]);
     TensorList result = gradients(autograd, context, saved, grads[0]);
+    depart_for_bias(*registry, context, saved[1], result[2]);
     fuse(autograd, *registry, saved[1], result[1]);
     return result;
   };
