@@ -15,6 +15,11 @@ void set_rule(int rule, OptimizerConfig& optimizer) {
   optimizer.sgd.lr = 1e-2;
   if (rule == 0) return;
   optimizer.adam.weight_decay = 0.1;
+  if (rule == 2) {
+    optimizer.adam.beta1 = 0.75;
+    optimizer.adam.beta2 = 0.875;
+    optimizer.adam.eps = 1e-3;
+  }
   optimizer.adam.is_decay_decoupled = rule == 1;
   optimizer.sgd.momentum = 0.5;
   optimizer.sgd.weight_decay = rule == 1 ? 0.0 : 0.1;

@@ -123,7 +123,7 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   if (micro.clears >= 3 && (!is_by_hand || spec.engines > 1 || spec.is_tiled != 0 ||
                             has_abort(micro) || micro.asks + micro.misuse != 0))
     return "nothing to clear behind a scaled loss";
-  if (micro.clears == 4 && (spec.experts + spec.skips_frames != 0 || has_checkpoints(spec)))
+  if (micro.clears == 4 && (spec.stage == 3 || spec.experts != 0 || has_checkpoints(spec)))
     return "a forward between a forward and its backward";
   if (std::string problem = use_problem(spec, micro); !problem.empty()) return problem;
   return visit_problem(spec, micro);

@@ -86,7 +86,7 @@ std::string manual_backward_problem(const CaseSpec& spec, Misuse misuse) {
   const LayerSpec& first = spec.layers.front();
   const bool has_loss =
       misuse != Misuse::past_manual ||
-      (first.is_frozen == 0 && first.outputs > 0 && !leaves_out(spec) && spec.granularity == 0);
+      (first.is_frozen == 0 && first.outputs > 0 && !leaves_out(spec) && spec.stage < 3);
   return is_refused && has_loss && spec.engines == 1 && spec.is_tiled == 0 && spec.skips_frames == 0
              ? ""
              : "a manual backward that may be";

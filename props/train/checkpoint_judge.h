@@ -11,7 +11,7 @@
 namespace zeroproof::train {
 
 // What is wrong with checkpoints of a program; the sum of some is recorded.
-enum class CheckpointFault : std::uint8_t {
+enum class CheckpointFault : std::uint16_t {
   none = 0,
   incomplete = 1,     // cannot be loaded by whoever has no engine
   unlike = 2,         // groups, counters or loss scale are not those of the engine
@@ -20,7 +20,8 @@ enum class CheckpointFault : std::uint8_t {
   warnings = 16,      // not one of a load
   loss_scale = 32,    // a load changed one that is the user's
   not_restored = 64,  // what is saved behind a load is not what was loaded
-  not_refused = 128
+  not_refused = 128,
+  not_durable = 256  // a power failure behind a save would take something of it
 };
 
 // Whether the state says what the engine of the case is, and which parameters each group trains.

@@ -54,6 +54,7 @@ void CheckpointUse::save(Engine& engine, const std::string& folder, const std::s
   files_.heal();
   check(engine.save_checkpoint(folder, {.tag = tag, .files = &files_}));
   note(CheckpointFault::other_rank, !is_first_rank() && files_.writes() > 0);
+  note(CheckpointFault::not_durable, !files_.is_durable());
   if (is_first_rank()) judge_save(engine, folder, tag);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,8 @@
 namespace zeroproof::train {
 
 // What one rank does with files that all ranks share. Counts what it writes and reads, and fails
-// when it is told to, as a full disk or one that is gone does. Not thread-safe.
+// when it is told to, as a full disk or one that is gone does. The first write to a file takes half
+// of the bytes. Not thread-safe.
 class RankFiles final : public FileSystem {
  public:
   // Must outlive it.
@@ -21,6 +23,9 @@ class RankFiles final : public FileSystem {
   void heal();            // no call fails
   // Calls since the last fail_ or heal(). What only removes needs no room and is not counted.
   int writes() const { return writes_; }
+  // Whether a power failure now would take something written since the last heal(), or could have
+  // left a name, renamed meanwhile, of what was not yet there for good.
+  bool is_durable() const { return bytes_.empty() && names_.empty() && !is_renamed_early_; }
 
   FileResult<std::unique_ptr<WritableFile>> create(const std::string& path) override;
   FileResult<std::string> read(const std::string& path, std::uint64_t bytes_max) override;
@@ -28,7 +33,7 @@ class RankFiles final : public FileSystem {
   bool exists(const std::string& path) override { return files_.exists(path); }
   FileResult<void> make_folders(const std::string& path) override;
   FileResult<void> rename(const std::string& from, const std::string& to) override;
-  FileResult<void> remove_all(const std::string& path) override { return files_.remove_all(path); }
+  FileResult<void> remove_all(const std::string& path) override;
   FileResult<void> sync_folder(const std::string& path) override;
 
  private:
@@ -41,6 +46,9 @@ class RankFiles final : public FileSystem {
   int failing_write_ = 0;  // 0: none
   int failing_read_ = 0;
   bool lasts_ = false;
+  std::set<std::string> bytes_;  // files whose bytes, and paths whose names, are not synced
+  std::set<std::string> names_;
+  bool is_renamed_early_ = false;
 };
 
 }  // namespace zeroproof::train
