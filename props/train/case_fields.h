@@ -20,6 +20,7 @@ void visit_fields(LayerSpec& spec, Field field) {
   field("dimensions", spec.dimensions, 0);
   field("is_watched", spec.is_watched, 0);
   field("has_twin", spec.has_twin, 0);
+  field("shape", spec.shape, 0);
 }
 
 template <class Field>

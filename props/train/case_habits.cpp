@@ -157,6 +157,16 @@ void ask_behind(CaseSpec& spec, Draws&) {
   for (MicroSpec& micro : spec.micros) micro.asks = 3;
 }
 
+void shape_weights(CaseSpec& spec, Draws& draws) {
+  for (LayerSpec& layer : spec.layers) {
+    if (draws.one_in(3)) continue;
+    make_raw(layer);
+    layer.shape = draws.between(1, 3);
+    layer.is_watched = 0;
+    if (layer.shape == 3) layer.outputs = layer.inputs = 1;
+  }
+}
+
 void maximize(CaseSpec& spec, Draws& draws) {
   spec.rule = 3;
   spec.is_sgd = draws.flag(2);
@@ -253,7 +263,7 @@ Additions habit_additions() {
       {6, scale_second},       {6, scale_anything},      {4, ask_behind},
       {6, maximize},           {6, overflow_unseen},     {6, tie_weights},
       {6, freeze_for_a_while}, {6, fill_to_brim},        {5, grow_scale},
-      {6, keep_dimensions},    {8, ask_to_capture}};
+      {6, keep_dimensions},    {8, ask_to_capture},      {6, shape_weights}};
   return {kHabitStream, 4, kHabits};
 }
 

@@ -11,6 +11,10 @@ std::string layer_problem(const LayerSpec& layer) {
   if (layer.is_raw != 0 && layer.has_bias != 0) return "a raw layer has a weight alone";
   if (!is_flag(layer.has_twin) || (layer.has_twin != 0 && layer.is_raw == 0))
     return "a twin of no raw weight";
+  const bool fits = layer.is_raw != 0 && layer.is_watched == 0 &&
+                    (layer.shape < 3 || layer.outputs * layer.inputs == 1);
+  if (layer.shape < 0 || layer.shape > 3 || (layer.shape != 0 && !fits))
+    return "a weight of no such shape";
   if (layer.is_weight_frozen != 0 && (layer.has_bias == 0 || layer.is_frozen != 0))
     return "nothing of a layer is trained";
   return {};
@@ -94,6 +98,13 @@ std::string model_problem(const CaseSpec& spec) {
 std::string layers_problem(const CaseSpec& spec) {
   for (const LayerSpec& layer : spec.layers)
     if (std::string problem = layer_problem(layer); !problem.empty()) return problem;
+  const auto has_shape = [](const LayerSpec& layer) { return layer.shape != 0; };
+  const auto multiplies = [](const MicroSpec& micro) {
+    return static_cast<Bypass>(micro.has_bypass) == Bypass::weight;
+  };
+  const bool is_multiplied = spec.watches != 0 || std::ranges::any_of(spec.micros, multiplies);
+  if (is_multiplied && std::ranges::any_of(spec.layers, has_shape))
+    return "a weight of no matrix that is multiplied";
   return {};
 }
 

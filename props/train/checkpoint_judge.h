@@ -21,7 +21,8 @@ enum class CheckpointFault : std::uint16_t {
   loss_scale = 32,    // a load changed one that is the user's
   not_restored = 64,  // what is saved behind a load is not what was loaded
   not_refused = 128,
-  not_durable = 256  // a power failure behind a save would take something of it
+  not_durable = 256,  // a power failure behind a save would take something of it
+  untold = 512        // an error does not say of which file it is
 };
 
 // Whether the state says what the engine of the case is, and which parameters each group trains.

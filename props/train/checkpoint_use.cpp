@@ -20,6 +20,11 @@ void check(const Result<void>& done) {
   if (!done) throw std::runtime_error(done.error().text);
 }
 
+// Or says that another rank's error does.
+bool names_file(const Error& error, const std::string& folder) {
+  return error.code == ErrorCode::cannot_run || error.text.find(folder) != std::string::npos;
+}
+
 }  // namespace
 
 CheckpointUse::CheckpointUse(const CaseSpec& spec, Pass& pass)
@@ -113,7 +118,9 @@ void CheckpointUse::judge_load(Engine& engine, const std::string& folder, const 
 bool CheckpointUse::is_load_refused(const std::string& tag, const std::string& suffix) {
   bool is_refused = true;
   for_all([&](Engine& engine, const std::string& folder) {
-    is_refused = is_refused && !load(engine, folder + suffix, tag);
+    const auto loaded = load(engine, folder + suffix, tag);
+    is_refused = is_refused && !loaded;
+    note(CheckpointFault::untold, !loaded && !names_file(loaded.error(), folder));
   });
   note(CheckpointFault::not_refused, !is_refused);
   return is_refused;

@@ -6,6 +6,7 @@
 #include "model/check.h"
 #include "props/train/case_spec.h"
 #include "props/train/case_worlds.h"
+#include "props/train/guest_model.h"
 #include "props/train/plant.h"
 
 namespace zeroproof::train {
@@ -145,8 +146,12 @@ bool EngineTarget::receive_guest() {
   const Footprint before = footprint();
   add_engine(scenario_.models.front());
   engines_.pop_back();
+  const bool is_plain = config_.stage < 3 && scenario_.spec && scenario_.spec->is_tiled == 0;
+  const bool trains =
+      !is_plain || trains_alike(autograd_, *modules_.back(),
+                                *new_model(scenario_.models.front(), 0), config_.model_dtype());
   modules_.pop_back();
-  return footprint() == before;
+  return trains && footprint() == before;
 }
 
 std::int64_t EngineTarget::renew() {

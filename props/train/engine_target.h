@@ -70,7 +70,7 @@ class EngineTarget final : public TrainTarget {
   Engine& engine(std::size_t index) { return *engines_[index]; }
   std::size_t engines() const { return engines_.size(); }
   // One more engine is made, of a model of its own, and goes. Whether that leaves the memory and
-  // the autograd as they were. Collective.
+  // the autograd as they were, and a model that trains without it. Collective.
   bool receive_guest();
   // What one more engine of such a model is refused with, which begins with "changed: " where the
   // model is not as it was; empty: it is not refused, and gone again.

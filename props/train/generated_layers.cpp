@@ -82,7 +82,12 @@ class RawLayer final : public nn::Module {
 
  private:
   static Tensor weight_of(nn::InitStream& init, const LayerSpec& spec) {
-    return init.kaiming({spec.outputs, spec.inputs}, spec.inputs, DType::float32);
+    const Shape shapes[] = {{spec.outputs, spec.inputs},
+                            {spec.outputs * spec.inputs},
+                            {spec.outputs, 1, spec.inputs},
+                            {}};
+    const auto& sizes = shapes[static_cast<std::size_t>(spec.shape)];
+    return init.kaiming(sizes, spec.inputs, DType::float32);
   }
 
   SeenGradients* seen_;

@@ -55,6 +55,14 @@ bool refuses_moved_weight(Engine& engine) {
   });
 }
 
+// The same one again is none, where it is the user's already.
+bool refuses_late_loss_scale(Engine& engine, const CaseSpec& spec) {
+  const double before = engine.loss_scale();
+  const bool is_refused = !engine.override_loss_scale(2.0 * before);
+  if (spec.owns_scale != 1) return is_refused;
+  return is_refused && engine.override_loss_scale(before) && engine.loss_scale() == before;
+}
+
 bool refuses_capture(Engine& engine) {
   bool has_run = false;
   const auto captured = engine.capture([&] { has_run = true; });
@@ -96,7 +104,7 @@ bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
     case Misuse::loss_scale:
       return !engine.override_loss_scale(0.0);
     case Misuse::late_loss_scale:
-      return !engine.override_loss_scale(2.0 * engine.loss_scale());
+      return refuses_late_loss_scale(engine, spec);
     case Misuse::moved_weight:
       return refuses_moved_weight(engine);
     case Misuse::capture:
