@@ -111,5 +111,30 @@ INSTANTIATE_TEST_SUITE_P(
         R"({"ranks":2,"stage":3,"precision":2,"is_manual":1,"checks":1,"layers":[{}],"calls":[{}],
             "micros":[{"keeps_dimension":1},{"misuse":14},{"gathers":5},{"gathers":5}]})"));
 
+// A backward past an engine that has no manual one; the user's autocast region has another dtype;
+// layers in a container; a forward behind a scaled loss; weights of other shapes; a model that its
+// engine has left.
+INSTANTIATE_TEST_SUITE_P(
+    Borders, HabitCase,
+    testing::Values(
+        R"({"ranks":2,"accumulation":2,"layers":[{}],"calls":[{}],"micros":[{"misuse":15},{}]})",
+        R"({"stage":1,"owns_scale":1,"counts_nothing":1,"layers":[{}],"calls":[{}],
+            "micros":[{"misuse":15},{}]})",
+        R"({"ranks":2,"stage":3,"precision":3,"layers":[{"has_bias":1}],"calls":[{}],
+            "micros":[{"autocasts":2},{}]})",
+        R"({"stage":1,"precision":3,"has_grad_scaler":1,"layers":[{}],"calls":[{}],
+            "micros":[{"autocasts":2}]})",
+        R"({"ranks":2,"stage":3,"granularity":5,"packs":1,"input_grad":1,
+            "layers":[{"is_raw":1},{"is_raw":1}],"calls":[{},{"layer":1}],"micros":[{},{}]})",
+        R"({"ranks":2,"stage":2,"precision":2,"is_manual":1,"layers":[{}],"calls":[{}],
+            "micros":[{"clears":4,"repeats":1},{}]})",
+        R"({"ranks":2,"stage":3,"layers":[{"is_raw":1,"shape":1},{"is_raw":1,"shape":2},
+            {"is_raw":1,"shape":3,"inputs":1,"outputs":1}],
+            "calls":[{},{"layer":1},{"layer":2}],"micros":[{},{"restores":1}]})",
+        R"({"ranks":2,"stage":1,"precision":2,"accumulation":2,"layers":[{"has_bias":1}],
+            "calls":[{}],"micros":[{"guests":1},{}]})",
+        R"({"stage":2,"is_sgd":1,"rule":2,"layers":[{}],"calls":[{}],"micros":[{},{}]})",
+        R"({"ranks":2,"stage":1,"rule":2,"layers":[{}],"calls":[{}],"micros":[{},{}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum

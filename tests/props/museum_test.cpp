@@ -185,7 +185,14 @@ constexpr const char* kWrongCases[] = {
     R"({"precision":2,"grown":1,"layers":[{}],"calls":[{}],"micros":[{}]})",
     R"({"engines":2,"takes_turns":1,"layers":[{}],"calls":[{}],
             "micros":[{"interrupt":12,"interrupt_at":1}]})",
-    R"({"layers":[{}],"calls":[{}],"micros":[{"misuse":15}]})",
+    R"({"layers":[{}],"calls":[{}],"micros":[{"misuse":16}]})",
+    R"({"stage":3,"counts_nothing":1,"layers":[{}],"calls":[{}],"micros":[{"misuse":15}]})",
+    R"({"precision":3,"layers":[{}],"calls":[{}],"micros":[{"autocasts":1}]})",
+    R"({"layers":[{}],"calls":[{}],"micros":[{"autocasts":2}]})",
+    R"({"stage":3,"packs":1,"layers":[{}],"calls":[{}],"micros":[{}]})",
+    R"({"stage":1,"layers":[{}],"calls":[{}],"micros":[{"clears":4}]})",
+    R"({"layers":[{"shape":1}],"calls":[{}],"micros":[{}]})",
+    R"({"layers":[{"is_raw":1,"shape":3}],"calls":[{}],"micros":[{}]})",
     R"({"layers":[{}],"calls":[{}],"micros":[{"keeps_dimension":2}]})",
 };
 
