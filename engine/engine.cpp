@@ -51,7 +51,8 @@ Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Modul
     return tl::unexpected(fits.error());
   // Before anything of the model is taken over: it stays as it is for whoever mends this.
   if (config.stage == 3)
-    if (const auto known = check_leaf_classes(config.leaf_module, module); !known)
+    if (const auto known = check_leaf_classes(config.leaf_module, module, options.departure);
+        !known)
       return tl::unexpected(known.error());
   LossScaler scaler = LossScaler::of(config, options.departure);
   const bool is_configured =  // by the document, which comes first

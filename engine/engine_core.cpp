@@ -112,7 +112,8 @@ void Engine::Core::register_parameters() {
       each.communication_dtype = config.torch_autocast.dtype;
   for (std::size_t group = 0; group < options.parameter_groups.size(); ++group)
     for (const Tensor& tensor : options.parameter_groups[group])
-      if (tensor.requires_grad()) parameter(tensor).group = static_cast<std::int32_t>(group);
+      if (tensor.requires_grad() || context.departs("R19"_bug))
+        parameter(tensor).group = static_cast<std::int32_t>(group);
 }
 
 // S34 of the planted faults: rank 0's values come when the optimizer has made its master copies.
@@ -156,7 +157,7 @@ void Engine::Core::register_gradient_hooks() {
   if (!context.departs("W12"_bug)) remove_gradient_hooks();
   const bool has_factor = has_leaf_factor();
   for (ZeroParameter& parameter : context.parameters) {
-    if (parameter.group < 0) continue;
+    if (parameter.group < 0 || !parameter.requires_grad) continue;  // R19 has frozen ones in groups
     if (!divides_at_outputs() && (has_factor || (is_exact() && !supports_manual_backward())))
       gradient_handles_.push_back(parameter.tensor.register_hook(
           [this](const Tensor& grad) { return on_leaf_gradient(grad); }));

@@ -171,6 +171,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool is_configuration_told_ = false;
   bool is_no_sync_ = false;
   TensorList last_outputs_;              // for S39 of the planted faults alone
+  StepOutcome last_outcome_;             // for R11 of the planted faults alone
   bool was_no_sync_in_forward_ = false;  // for S20 of the planted faults alone
   // For A22, A24 and B27 of the catalogue alone: armed by a forward, twice so, in a coalesced
   // block.

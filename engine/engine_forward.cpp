@@ -103,6 +103,7 @@ bool Engine::Core::hook_outputs(const TensorList& outputs,
   bool has_graph = false;
   for (const Tensor& output : outputs) {
     if (!output.is_defined() || !output.grad_fn()) continue;
+    if (has_graph && context.departs("R12"_bug)) continue;  // the first one tells of all
     output.register_hook(
         [this, record](const Tensor& grad) { return on_output_gradient(record, grad); });
     has_graph = true;

@@ -69,6 +69,10 @@ StepOutcome Engine::Core::step() {
     const bool is_last = (counters.micro_steps + 1) % config.gradient_accumulation_steps == 0;
     const bool is_paused = is_last && !is_boundary() && config.managed_gradient_accumulation;
     if (is_boundary()) take_model_step(outcome);
+    if (context.departs("R11"_bug)) {  // what the last one did is told until the next
+      if (is_boundary()) last_outcome_ = outcome;
+      outcome = last_outcome_;
+    }
     if (is_paused && context.departs("S04"_bug)) optimizer->zero_grad();  // the window is over
     if (context.departs("B12"_bug)) refresh_boundary();
   }

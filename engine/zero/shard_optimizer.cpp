@@ -76,12 +76,15 @@ void ShardOptimizer::update_part(Stream& stream, std::int64_t begin, Span master
     if (!is_early && !lp.is_empty()) runtime_.kernels().copy(stream, lp, master);
     return;
   }
+  optim::AdamOptions options = config_.adam;
+  if (planted_ == "R16"_bug && placement_ == Placement::host)
+    options.is_decay_decoupled = true;  // the CPU Adam's default, whatever is configured
   runtime_.kernels().adam(stream, {.parameter = master,
                                    .grad = grad,
                                    .exp_avg = moment(0),
                                    .exp_avg_sq = moment(1),
                                    .step = steps_,
-                                   .options = config_.adam,
+                                   .options = options,
                                    .copy = lp});
 }
 

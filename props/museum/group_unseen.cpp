@@ -212,7 +212,7 @@ std::span<const Entry> group_unseen() {
   static const std::vector<Entry> all = [] {
     std::vector<Entry> entries;
     for (const auto faults : {std::span<const UnseenFault>(kFaults), unseen_faults_z(),
-                              unseen_faults_t(), unseen_faults_s()})
+                              unseen_faults_t(), unseen_faults_s(), unseen_faults_r()})
       for (const UnseenFault& fault : faults)
         entries.push_back({.id = fault.id,
                            .fault = fault.text,

@@ -15,5 +15,6 @@ struct UnseenFault {
 std::span<const UnseenFault> unseen_faults_z();
 std::span<const UnseenFault> unseen_faults_t();
 std::span<const UnseenFault> unseen_faults_s();
+std::span<const UnseenFault> unseen_faults_r();
 
 }  // namespace zeroproof::museum

@@ -61,13 +61,17 @@ bool is_fine_grained(const ZeroConfig& config, Zero3Modules& modules, const Zero
 
 }  // namespace
 
-Result<void> check_leaf_classes(const LeafModuleConfig& leaf, nn::Module& root) {
+Result<void> check_leaf_classes(const LeafModuleConfig& leaf, nn::Module& root, Departure planted) {
   const auto modules = root.named_modules();
-  for (const std::string& name : leaf.classes) {
-    const auto has_it = [&](const nn::NamedModule& named) {
+  const auto is_known = [&](const std::string& name) {
+    return std::ranges::any_of(modules, [&](const nn::NamedModule& named) {
       return class_name(*named.module) == last_part(name);
-    };
-    if (std::ranges::none_of(modules, has_it))
+    });
+  };
+  if (planted == "R14"_bug && std::ranges::any_of(leaf.classes, is_known))
+    return {};  // there are leaves
+  for (const std::string& name : leaf.classes) {
+    if (!is_known(name))
       return fail(ErrorCode::usage, "/zero_optimization/leaf_module/classes: no module of class " +
                                         name +
                                         " is in the model; name one that is, or leave it out");

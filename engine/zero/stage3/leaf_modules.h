@@ -15,6 +15,7 @@ std::vector<Zero3Module*> configured_leaf_modules(const ZeroConfig& config, Zero
                                                   Departure planted = {});
 
 // An error for a class that no module below `root` has, or it itself.
-Result<void> check_leaf_classes(const LeafModuleConfig& leaf, nn::Module& root);
+Result<void> check_leaf_classes(const LeafModuleConfig& leaf, nn::Module& root,
+                                Departure planted = {});
 
 }  // namespace zeroproof

@@ -90,7 +90,7 @@ void ModuleHooks::Invocation::forget() const noexcept {
 }
 
 TensorList ModuleHooks::before_forward(Zero3Module& module, const TensorList& inputs) {
-  if (stack_.empty()) ++forwards_;
+  if (stack_.empty() && !context_.departs("R15"_bug)) ++forwards_;  // else one graph for all
   if (module.is_root) {
     guarded_.clear();
     if (!context_.has(Quirk::h1_abort_leaks_state)) settle_earlier_backwards();

@@ -35,6 +35,7 @@ PartitionedParameter::PartitionedParameter(ZeroContext& context, ZeroParameter& 
 }
 
 DType PartitionedParameter::wire_dtype() const {
+  if (context_.departs("R17"_bug)) return slice_.dtype();  // as it is stored
   return context_.config.torch_autocast.enabled ? parameter_.communication_dtype : slice_.dtype();
 }
 
