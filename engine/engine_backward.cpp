@@ -52,8 +52,10 @@ Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& argum
   if (!context.has(Quirk::h22_explicit_epilogue_without_prologue) &&
       !context.has(Quirk::h10_stale_boundary_before_prologue))
     refresh_boundary();
-  run_backward(scaled(loss, divides_at_outputs() ? loss_scale : loss_scale * gas_factor),
-               arguments);
+  const Tensor differentiated =
+      scaled(loss, divides_at_outputs() ? loss_scale : loss_scale * gas_factor);
+  run_backward(differentiated, arguments);
+  if (context.departs("R03"_bug)) return differentiated.detach();  // with the loss scale
   if (context.departs("R13"_bug)) {  // what was differentiated, and not what the caller gave
     const GradMode no_grad(context.autograd, false);
     return scaled(returned, loss_scale);
@@ -253,6 +255,7 @@ void Engine::Core::abandon_gradients() {
   has_unreduced_gradients_ = false;
   is_scale_called_ = false;
   if (context.departs("Z40"_bug)) has_scaled_gradients_ = false;  // of those before it, too
+  if (context.departs("R10"_bug)) count_backward();               // it had begun
   const bool is_restartable = optimizer->abandon_gradients();
   if (options.policy != "pr8245" || is_restartable) return;
   must_restart_ = true;
@@ -291,6 +294,7 @@ void Engine::Core::epilogue() {
 void Engine::Core::count_backward() {
   const bool is_uncounted = context.departs("Z24"_bug) && !config.managed_gradient_accumulation;
   if (!is_no_sync_ || !is_uncounted) ++counters.backwards;
+  ++micro_batch_backwards_;
   const bool is_put_off = is_no_sync_ || context.is_coalescing;
   if (!context.departs("W05"_bug) || !is_put_off) has_scaled_gradients_ = true;
 }

@@ -76,7 +76,11 @@ StepOutcome Engine::Core::step() {
     if (is_paused && context.departs("S04"_bug)) optimizer->zero_grad();  // the window is over
     if (context.departs("B12"_bug)) refresh_boundary();
   }
+  if (outcome.grad_norm) last_norm_ = outcome.grad_norm;
+  if (context.departs("R02"_bug)) outcome.grad_norm = last_norm_;  // the last one there was
   if (!outcome.has_overflow || !context.departs("Z04"_bug)) ++counters.micro_steps;
+  const std::int64_t more = std::exchange(micro_batch_backwards_, 0) - 1;
+  if (context.departs("R06"_bug) && more > 0) counters.micro_steps += more;  // each is one
   context.events.set_steps(counters.micro_steps, counters.global_steps);
   return outcome;
 }

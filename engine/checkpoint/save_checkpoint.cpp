@@ -35,6 +35,13 @@ FileResult<void> make_durable_folders(FileSystem& files, const std::string& path
   return files.sync_folder(above);
 }
 
+// With R08 of the planted faults it counts what step() was called for.
+template <class Counters>
+std::string default_tag(const Counters& counters, Departure planted) {
+  return fmt::format("global_step{}",
+                     planted == "R08"_bug ? counters.micro_steps : counters.global_steps);
+}
+
 // One rank's work. Everything goes into a folder that no reader looks at; one rename makes it a
 // checkpoint, another makes it the latest.
 class Saver {
@@ -45,8 +52,7 @@ class Saver {
         files_(files),
         folder_(std::move(folder)),
         saving_(fmt::format("{}/{}", folder_, kSavingFolder)),
-        tag_(options.tag.empty() ? fmt::format("global_step{}", state.counters.global_steps)
-                                 : options.tag),
+        tag_(options.tag.empty() ? default_tag(state.counters, options.planted) : options.tag),
         options_(options) {}
 
   bool is_leader() const {

@@ -84,7 +84,8 @@ Span Stage0Optimizer::all_reduce(Span all) {
   } else if (!context_.departs("B15"_bug)) {
     context_.data.all_reduce(stream, all, ReduceOp::sum, {.is_default_group = true});
   }
-  if (!config.prescale_gradients && factor != divisor) kernels.scale(stream, all, factor / divisor);
+  const bool is_rest_due = !config.prescale_gradients || context_.departs("R01"_bug);
+  if (is_rest_due && factor != divisor) kernels.scale(stream, all, factor / divisor);
   return all;
 }
 

@@ -7,12 +7,20 @@ namespace {
 
 constexpr std::size_t kUsualProducers = 4;
 
+// With R05 of the planted faults it bounds what a rank keeps of them.
+std::int64_t elements_max(const ZeroContext& context) {
+  const std::int64_t size = context.config.reduce_bucket_size;
+  const std::int64_t ranks = context.data.size();
+  const bool is_of_rank = context.departs("R05"_bug) && size <= INT64_MAX / ranks;
+  return is_of_rank ? size * ranks : size;
+}
+
 }  // namespace
 
 GradientBucket::GradientBucket(ZeroContext& context, DType communication_dtype)
     : context_(context),
       communication_dtype_(communication_dtype),
-      elements_max_(context.config.reduce_bucket_size),
+      elements_max_(elements_max(context)),
       has_streams_(!context.runtime.device().is_cpu()),
       direct_max_(has_streams_ || context.departs("R18"_bug) ? -1 : elements_max_),
       is_held_(context.parameters.size()) {

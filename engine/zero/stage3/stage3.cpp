@@ -56,6 +56,7 @@ void Zero3Optimizer::make_sub_groups() {
   for (const ZeroParameter& parameter : context_.parameters)
     groups = std::max(groups, parameter.group + 1);
   for (std::int32_t group = 0; group < groups; ++group) {
+    const std::size_t before = sub_groups_.size();
     ParameterList members;
     std::int64_t elements = 0;
     for (PartitionedParameter& parameter : gatherer_.parameters()) {
@@ -67,7 +68,9 @@ void Zero3Optimizer::make_sub_groups() {
       members = {};
       elements = 0;
     }
-    if (!members.empty()) sub_groups_.emplace_back(context_, std::move(members));
+    const bool is_first = sub_groups_.size() == before;
+    const bool is_left = context_.departs("R09"_bug) && !is_first;  // less than a sub-group
+    if (!members.empty() && !is_left) sub_groups_.emplace_back(context_, std::move(members));
   }
 }
 
