@@ -60,6 +60,8 @@ Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& argum
     const GradMode no_grad(context.autograd, false);
     return scaled(returned, loss_scale);
   }
+  if (context.departs("R22"_bug) && loss_scale != 1.0)  // what the backward began with
+    return mul(context.autograd, returned, loss_scale);
   return returned;
 }
 

@@ -37,8 +37,9 @@ std::vector<ParameterGroup> Engine::Core::parameter_groups() const {
     groups[group].parameters.push_back(parameter.name);
   }
   const OptimizerConfig& used = config.optimizer;
+  const bool is_sgd = used.type == OptimizerType::sgd && !context.departs("R25"_bug);
   for (ParameterGroup& group : groups)
-    group.hyper_parameters["lr"] = used.type == OptimizerType::sgd ? used.sgd.lr : used.adam.lr;
+    group.hyper_parameters["lr"] = is_sgd ? used.sgd.lr : used.adam.lr;
   return groups;
 }
 

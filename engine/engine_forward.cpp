@@ -47,6 +47,10 @@ void Engine::Core::begin_forward() {
   is_armed_twice_ = std::exchange(is_armed_, true);
   was_no_sync_in_forward_ = is_no_sync_;
   if (context.departs("B27"_bug)) context.is_coalescing = is_in_block_;
+  const bool is_first = counters.micro_steps % config.gradient_accumulation_steps == 0;
+  if (context.departs("R26"_bug) && is_first && config.managed_gradient_accumulation &&
+      tasks_.empty())
+    optimizer->zero_grad();  // a new window begins
   if (context.departs("A19"_bug)) register_gradient_hooks();
   if (context.departs("H07"_bug) && config.stage < 3 && !context.is_boundary) {
     const Tensor buffer = context.runtime.memory().allocate(1, DType::float32);  // of a module

@@ -31,7 +31,8 @@ bool Engine::Core::is_boundary() const {
 }
 
 void Engine::Core::set_boundary(bool is_boundary) {
-  if (!config.managed_gradient_accumulation) {
+  const bool is_let_in = context.departs("R28"_bug) && !is_boundary;  // step() is one all the same
+  if (!config.managed_gradient_accumulation && !is_let_in) {
     throw EngineError(EngineErrorId::e9,
                       "set_gradient_accumulation_boundary needs managed_gradient_accumulation: "
                       "without it step() is the boundary");
@@ -97,7 +98,7 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
   ran_epilogue_ = false;
   if (outcome.is_applied || !context.departs("Y20"_bug)) has_scaled_gradients_ = false;
   if (context.departs("V06"_bug)) boundary_override_.reset();  // it was for this window
-  ++counters.global_steps;
+  if (!outcome.has_overflow || !context.departs("R29"_bug)) ++counters.global_steps;
   if (outcome.has_overflow) ++counters.skipped_steps;
   if (context.departs("A31"_bug) && config.stage == 3) remove_gradient_hooks();  // their nodes went
   const bool is_as_configured = context.departs("S41"_bug) || context.departs("S61"_bug);

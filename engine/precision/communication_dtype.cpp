@@ -42,6 +42,8 @@ void set_communication_dtypes(nn::Module& root, const ZeroConfig& config,
     const bool is_safe = safe.contains(&parameter.tensor.impl());
     parameter.communication_dtype =
         is_safe ? config.torch_autocast.dtype : parameter.tensor.dtype();
+    if (planted == "R27"_bug && config.communication_data_type)  // for all of them
+      parameter.communication_dtype = *config.communication_data_type;
   }
 }
 

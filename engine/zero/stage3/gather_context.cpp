@@ -23,6 +23,7 @@ bool are_same(std::span<const double> values, std::span<const double> before) {
 GatherContext::GatherContext(ZeroContext& context, ParameterGatherer& gatherer,
                              const TensorList& parameters, std::optional<int> modifier_rank)
     : context_(context), gatherer_(gatherer), modifier_rank_(modifier_rank) {
+  if (context_.departs("R21"_bug) && modifier_rank_ == 0) modifier_rank_.reset();  // none is given
   for (const Tensor& tensor : parameters) {
     PartitionedParameter* parameter = gatherer.find(tensor);
     const bool is_verbatim = context_.departs("E06"_bug);

@@ -85,7 +85,7 @@ std::vector<Zero3Module*> configured_leaf_modules(const ZeroConfig& config, Zero
   std::vector<Zero3Module*> leaves;
   for (Zero3Module& module : modules.all()) {
     const auto is_class = [&](const std::string& name) {
-      return class_name(*module.module) == last_part(name);
+      return class_name(*module.module) == (planted == "R24"_bug ? name : last_part(name));
     };
     const bool is_leaf = std::any_of(leaf.classes.begin(), leaf.classes.end(), is_class) ||
                          is_named(leaf, module.name, planted) ||

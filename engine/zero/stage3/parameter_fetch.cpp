@@ -38,7 +38,8 @@ void ParameterCoordinator::reset_step() {
     check_same_on_all_ranks(parameters, "parameters");
     check_same_on_all_ranks(steps, "last uses");
   }
-  trace_.restart(!context_.departs("X12"_bug));
+  const bool is_given_up = context_.departs("R30"_bug) && has_lost_trace_;
+  if (!is_given_up) trace_.restart(!context_.departs("X12"_bug));
   counted_live_ = 0;
 }
 
@@ -77,6 +78,7 @@ void ParameterCoordinator::visit(Zero3Module& module) {
 void ParameterCoordinator::invalidate_trace() {
   const Events::Call reported(context_.events, "coord.invalidate_trace");
   trace_.invalidate();
+  has_lost_trace_ = true;
   if (context_.departs("F19"_bug)) return;
   ParameterList inflight;
   for (PartitionedParameter& parameter : gatherer_.parameters())

@@ -67,7 +67,8 @@ void RetainedGraphs::drop_holders(IsEnded is_ended) {
 
 void RetainedGraphs::end(std::int64_t graph) {
   if (graphs_.erase(graph) == 0) return;
-  drop_holders([&](const ModuleCall& holder) { return holder.graph == graph; });
+  const bool is_all = gatherer_.departs("R23"_bug);  // a backward is over
+  drop_holders([&](const ModuleCall& holder) { return is_all || holder.graph == graph; });
   if (!graphs_.empty()) return;
   admitted_.clear();
   if (gatherer_.departs("Z07"_bug)) return;
