@@ -32,7 +32,8 @@ EventJudges::EventJudges(const train::CaseSpec& spec, const NameTable& names)
       residency_(spec, names),
       gather_(spec, names),
       stage3_(spec, names),
-      kept_(spec, names) {}
+      kept_(spec, names),
+      retained_(spec, names) {}
 
 void EventJudges::on_event(const HookEvent& event) {
   if (tensor_groups_.contains(names_.text(event.group))) return;
@@ -44,6 +45,7 @@ void EventJudges::on_event(const HookEvent& event) {
   gather_.on_event(event);
   stage3_.on_event(event);
   kept_.on_event(event);
+  retained_.on_event(event);
 }
 
 void EventJudges::for_each_finding(
@@ -62,6 +64,7 @@ void EventJudges::for_each_finding(
                                                           {"R12", gather_.kept_finding()},
                                                           {"P64", gather_.given_finding()},
                                                           {"P69", kept_.finding()},
+                                                          {"R10", retained_.finding()},
                                                           {"R13", stage3_.count_finding()}};
   for (const auto& [number, text] : all)
     if (!text.empty()) see(number, text);

@@ -12,6 +12,7 @@
 #include "props/museum/kept_judge.h"
 #include "props/museum/record_judge.h"
 #include "props/museum/residency_judge.h"
+#include "props/museum/retained_judge.h"
 #include "props/museum/stage3_judge.h"
 
 namespace zeroproof::museum {
@@ -40,6 +41,7 @@ class EventJudges final : public EventSink {
   GatherJudge gather_;
   Stage3Judge stage3_;
   KeptJudge kept_;
+  RetainedJudge retained_;
 };
 
 }  // namespace zeroproof::museum

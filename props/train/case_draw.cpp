@@ -189,6 +189,7 @@ class CaseDraw {
   void draw_structure() {
     if (swarm_.has_skipped_frames) spec_.skips_frames = 1;
     if (swarm_.has_experts) spec_.experts = 1;
+    if (swarm_.has_experts) spec_.leaf_by = draws_.below(4);
     if (swarm_.has_reads) spec_.reads = draws_.between(1, static_cast<int>(spec_.layers.size()));
     for (LayerSpec& layer : spec_.layers) {
       if (swarm_.has_raw) layer.is_raw = draws_.flag(2);
@@ -305,7 +306,7 @@ void settle_skipped_frames(CaseSpec& spec) {
   if (spec.skips_frames == 0) return;
   spec.stage = 3;
   spec.engines = spec.heads = 1;
-  spec.is_tiled = spec.tile_wrap = spec.experts = spec.reads = spec.container = 0;
+  spec.is_tiled = spec.tile_wrap = spec.experts = spec.leaf_by = spec.reads = spec.container = 0;
   for (CallSpec& call : spec.calls) call.wrap = 0;
   for (MicroSpec& micro : spec.micros) {
     micro.aborts = micro.has_bypass = micro.gathers = micro.throws = 0;
@@ -320,7 +321,7 @@ void settle_structure(CaseSpec& spec) {
     if (layer.has_bias == 0 || layer.is_frozen != 0) layer.is_weight_frozen = 0;
   }
   const bool is_simple = spec.engines == 1 && spec.is_tiled == 0;
-  if (!is_simple) spec.experts = 0;
+  if (!is_simple) spec.experts = spec.leaf_by = 0;
   if (spec.experts != 0) spec.input_grad = 1;
   const bool is_autocast = static_cast<Precision>(spec.precision) == Precision::autocast;
   const bool is_empty =

@@ -67,7 +67,7 @@ void idle_first(CaseSpec& spec, Draws& draws) {
 void outdate(CaseSpec& spec, Draws& draws) {
   spec.stage = 3;
   spec.plain_linear = spec.is_manual = spec.skips_frames = spec.granularity = 0;
-  spec.reads = spec.reads_late = spec.registers = spec.returns = spec.experts = 0;
+  spec.reads = spec.reads_late = spec.registers = spec.returns = spec.experts = spec.leaf_by = 0;
   for (CallSpec& call : spec.calls) call.wrap = call.is_joined = 0;
   for (MicroSpec& micro : spec.micros) {
     if (draws.one_in(2)) continue;

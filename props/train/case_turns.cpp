@@ -79,6 +79,23 @@ void interleave(CaseSpec& spec, Draws& draws) {
   }
 }
 
+// The same, and nothing else that a graph which is kept could be given up for.
+void interleave_alone(CaseSpec& spec, Draws& draws) {
+  take_two_heads(spec);
+  spec.stage = 3;
+  if (spec.ranks == 1) spec.ranks = 2;
+  spec.prefetch = spec.persistence = spec.granularity = spec.skips_frames = spec.has_floor = 0;
+  spec.reads = spec.reads_late = spec.holds = spec.registers = spec.returns = spec.needs_all = 0;
+  spec.experts = spec.leaf_by = spec.first_ranks = spec.reorders = 0;
+  spec.live = CaseSpec::kManyElements;
+  spec.layers.resize(3);
+  spec.calls = {{.layer = 0}, {.layer = 1}, {.layer = 2}};
+  for (MicroSpec& micro : spec.micros) {
+    micro = {.peeks = draws.flag(3), .asks = draws.flag(3)};
+    micro.outstanding = static_cast<int>(Outstanding::interleaved);
+  }
+}
+
 void abort_inside(CaseSpec& spec, Draws& draws) {
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     MicroSpec& micro = spec.micros[i];
@@ -247,21 +264,13 @@ std::string outside_problem(const CaseSpec& spec, const MicroSpec& micro) {
 }  // namespace
 
 Additions turn_additions() {
-  static constexpr Addition kTurns[] = {{4, list_frozen},
-                                        {4, take_turns},
-                                        {5, fail_joined},
-                                        {4, run_ahead},
-                                        {4, interleave},
-                                        {4, abort_inside},
-                                        {4, ask_one_rank},
-                                        {4, ask_in_blocks},
-                                        {5, litter},
-                                        {5, leave_engine},
-                                        {4, rescale_inside},
-                                        {4, train_inside},
-                                        {5, rescale_behind_abort},
-                                        {5, step_second_inside},
-                                        {5, clear_scaled}};
+  static constexpr Addition kTurns[] = {
+      {4, list_frozen},  {4, take_turns},           {5, fail_joined},
+      {4, run_ahead},    {4, interleave},           {4, interleave_alone},
+      {4, abort_inside}, {4, ask_one_rank},         {4, ask_in_blocks},
+      {5, litter},       {5, leave_engine},         {4, rescale_inside},
+      {4, train_inside}, {5, rescale_behind_abort}, {5, step_second_inside},
+      {5, clear_scaled}};
   return {kTurnStream, 3, kTurns};
 }
 

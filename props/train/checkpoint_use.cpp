@@ -64,7 +64,9 @@ void CheckpointUse::save(Engine& engine, const std::string& folder, const std::s
 }
 
 void CheckpointUse::judge_save(const Engine& engine, const std::string& folder,
-                               const std::string& tag) {
+                               const std::string& given) {
+  const std::string own = "global_step" + std::to_string(engine.global_steps());
+  const std::string& tag = given.empty() ? own : given;
   const auto saved = load_checkpoint(kept(), folder, {.tag = tag});
   note(CheckpointFault::incomplete, !saved);
   note(CheckpointFault::unlike, saved && !is_state_of(*saved, engine, spec_));

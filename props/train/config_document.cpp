@@ -272,6 +272,11 @@ constexpr Refusal kRefusals[] = {
        config.torch_autocast.enabled = true;
        config.torch_autocast.lower_precision_safe_modules = {{"torch.nn.Linnear"}};
      }},
+    {"/zero_optimization/leaf_module/classes",
+     [](ZeroConfig& config) {
+       set_stage(config, 3);
+       config.leaf_module.classes = {"zeroproof.GeneratedModel", "zeroproof.Nobody"};
+     }},
 };
 static_assert(std::size(kRefusals) == kRefusedConfigs);
 

@@ -11,7 +11,7 @@ std::string config_document(const ZeroConfig& config);
 
 // How many configurations there are that no engine can be made from, and the one of that number,
 // counted from 1: as the given one, and with something in it that is refused whatever else it says.
-inline constexpr int kRefusedConfigs = 52;
+inline constexpr int kRefusedConfigs = 53;
 struct RefusedConfig {
   ZeroConfig config;
   std::string begins;  // what its error begins with: the id, where there is one

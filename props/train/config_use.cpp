@@ -62,6 +62,15 @@ bool is_refused(EngineTarget& engines, int number) {
          engines.refusal_of_another(refused.config, CaseSpec::kCustomLossScale) == alone;
 }
 
+// This one and those behind it.
+bool are_refused(EngineTarget& engines, int first) {
+  constexpr int kInARow = 8;
+  bool are = true;
+  for (int i = 0; i < kInARow; ++i)
+    are = are && is_refused(engines, (first - 1 + i) % kRefusedConfigs + 1);
+  return are;
+}
+
 }  // namespace
 
 void read_configuration(const CaseSpec& spec, Pass& pass) {
@@ -72,7 +81,7 @@ void read_configuration(const CaseSpec& spec, Pass& pass) {
   if (spec.is_read > 1)
     record_refusal(pass, "nothing of other documents", !engines || reads_all_of(spec.is_read - 1));
   if (spec.refuses != 0)
-    record_refusal(pass, "a configuration", !engines || is_refused(*engines, spec.refuses));
+    record_refusal(pass, "a configuration", !engines || are_refused(*engines, spec.refuses));
 }
 
 }  // namespace zeroproof::train

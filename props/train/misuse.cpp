@@ -93,7 +93,9 @@ bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
       return refuses_vector(engine, spec);
     case Misuse::set_boundary:
       return is_refused_with(EngineErrorId::e9,
-                             [&] { engine.set_gradient_accumulation_boundary(true); });
+                             [&] { engine.set_gradient_accumulation_boundary(true); }) &&
+             is_refused_with(EngineErrorId::e9,
+                             [&] { engine.set_gradient_accumulation_boundary(false); });
     case Misuse::unscaled_manual:
       return is_refused_with(EngineErrorId::e2, differentiate_unscaled);
     case Misuse::unscaled_again:
