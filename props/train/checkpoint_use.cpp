@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/checkpoint_store.h"
 #include "engine/checkpoint/find_checkpoint.h"
 #include "props/train/checkpoint_damage.h"
 #include "props/train/scenario.h"
@@ -19,6 +19,27 @@ constexpr int kReadsLeast = 3;    // of a load: two manifests and a tensor
 void check(const Result<void>& done) {
   if (!done) throw std::runtime_error(done.error().text);
 }
+
+// A store of the user's: the same files, by other calls, which it counts.
+class UsersStore final : public CheckpointStore {
+ public:
+  explicit UsersStore(FileSystem& files) : files_(files) {}
+
+  Result<void> save(TrainingState state, const std::string& folder,
+                    const std::string& tag) override {
+    ++calls_;
+    return save_checkpoint(state, files_, folder, {.tag = tag});
+  }
+  Result<TrainingState> load(const std::string& folder, const LoadOptions& options) override {
+    ++calls_;
+    return load_checkpoint(files_, folder, options);
+  }
+  int calls() const { return calls_; }
+
+ private:
+  FileSystem& files_;
+  int calls_ = 0;
+};
 
 // Or says that another rank's error does.
 bool names_file(const Error& error, const std::string& folder) {
@@ -57,6 +78,11 @@ void CheckpointUse::save(const std::string& tag) {
 
 void CheckpointUse::save(Engine& engine, const std::string& folder, const std::string& tag) {
   files_.heal();
+  if (pass_.step_number() % 2 != 0) {
+    UsersStore store(kept());
+    check(engine.save_checkpoint(folder, {.tag = tag, .store = &store}));
+    note(CheckpointFault::other_rank, store.calls() != (is_first_rank() ? 1 : 0));
+  }
   check(engine.save_checkpoint(folder, {.tag = tag, .files = &files_}));
   note(CheckpointFault::other_rank, !is_first_rank() && files_.writes() > 0);
   note(CheckpointFault::not_durable, !files_.is_durable());
@@ -86,9 +112,13 @@ void CheckpointUse::load(const std::string& tag) {
 Result<void> CheckpointUse::load(Engine& engine, const std::string& folder,
                                  const std::string& tag) {
   int warnings = 0;
-  const auto loaded = engine.load_checkpoint(
-      folder,
-      {.tag = tag, .files = &files_, .on_warning = [&](const std::string&) { ++warnings; }});
+  EngineCheckpointOptions options{.tag = tag, .files = &files_};
+  options.on_warning = [&](const std::string&) { ++warnings; };
+  UsersStore store(files_);
+  const bool is_stored = pass_.step_number() % 2 != 0;
+  if (is_stored) options.store = &store;
+  const auto loaded = engine.load_checkpoint(folder, options);
+  note(CheckpointFault::other_rank, is_stored && store.calls() != 1);
   note(CheckpointFault::warnings, warnings != 1);
   return loaded;
 }

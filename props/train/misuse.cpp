@@ -13,10 +13,25 @@ std::function<void()> in_block(Engine& engine, const CaseSpec& spec, std::functi
   };
 }
 
+// Whether it has both blocks, and one more reduces nothing that would wait for a boundary.
+bool has_other_block(const CaseSpec& spec) {
+  return spec.stage == 1 && spec.is_unmanaged == 0 && spec.accumulation == 1;
+}
+
+bool refuses_step(Engine& engine, const CaseSpec& spec) {
+  const auto step = [&] { engine.step(); };
+  const auto in_other = [&] { engine.coalesce_grad_reduction(step); };
+  return is_refused_with(EngineErrorId::e7, in_block(engine, spec, step)) &&
+         (!has_other_block(spec) || is_refused_with(EngineErrorId::e7, in_other));
+}
+
 bool refuses_no_sync(Engine& engine, const CaseSpec& spec) {
   const auto inner = [&] { engine.no_sync([] {}); };
   if (spec.stage >= 2) return is_refused_with(EngineErrorId::e6, inner);
-  return is_refused_with(EngineErrorId::e6, [&] { engine.no_sync(inner); });
+  const bool has_coalesce = has_other_block(spec);
+  const auto in_other = [&] { engine.coalesce_grad_reduction(inner); };
+  return is_refused_with(EngineErrorId::e6, [&] { engine.no_sync(inner); }) &&
+         (!has_coalesce || is_refused_with(EngineErrorId::e6, in_other));
 }
 
 bool refuses_coalesce(Engine& engine, const CaseSpec& spec) {
@@ -38,7 +53,9 @@ bool refuses_vector(Engine& engine, const CaseSpec& spec) {
          is_refused_with(EngineErrorId::e3, [&] { engine.backward(no_graph()); }) &&
          is_refused_with(EngineErrorId::e3, [&] { engine.backward(Tensor()); }) &&
          (!engine.needs_scaler() ||
-          is_refused_with(EngineErrorId::e4, [&] { engine.scale(vector()); }));
+          (is_refused_with(EngineErrorId::e4, [&] { engine.scale(vector()); }) &&
+           is_refused_with(EngineErrorId::e4, [&] { engine.scale(no_graph()); }) &&
+           is_refused_with(EngineErrorId::e4, [&] { engine.scale(Tensor()); })));
 }
 
 // On every rank, as whoever calls `module.to(device)` there.
@@ -84,7 +101,7 @@ bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
                 const std::function<void()>& differentiate_unscaled) {
   switch (misuse) {
     case Misuse::step_in_block:
-      return is_refused_with(EngineErrorId::e7, in_block(engine, spec, [&] { engine.step(); }));
+      return refuses_step(engine, spec);
     case Misuse::no_sync:
       return refuses_no_sync(engine, spec);
     case Misuse::coalesce:
