@@ -26,6 +26,7 @@ constexpr std::int64_t kQuickTimeNs = 180'000'000'000;
 constexpr unsigned kQuickWorkers = 2;
 constexpr std::uint64_t kMatrixCases = 100;  // of one entry, from the one that found it on
 constexpr std::uint64_t kPoolMax = 4096;     // cases whose baselines are kept
+constexpr int kOtherCases = 5;               // of an entry whose first one stays too large
 
 std::uint64_t case_seed(std::uint64_t seed, std::uint64_t number) {
   return seed * 1'000'003 + number;
@@ -87,6 +88,7 @@ class Hunter {
       if (!try_case(entry, number, found)) continue;
       found.seconds = seconds_since(start);
       finish(found);
+      if (is_too_large(found)) shrink_elsewhere(number + 1, start, found);
       return found;
     }
     found.seconds = seconds_since(start);
@@ -189,6 +191,31 @@ class Hunter {
       found.falsified.emplace(one.property->number);
     for (std::uint64_t more = 0; more < kMatrixCases && !has_to_stop(); ++more)
       add_all_falsified(found.first_case + more, found);
+  }
+
+  // Larger than the catalogue's, and nobody says why.
+  bool is_too_large(const Found& found) const {
+    const bool is_measured = found.entry != &canary() && found.entry->is_of_catalogue();
+    return options_.minimizes && is_measured && found.is_found && found.entry->larger.empty() &&
+           !is_within(found.specimen, found.entry->row());
+  }
+
+  // What another case shows of it may get smaller. When it was found is told as it was.
+  void shrink_elsewhere(std::uint64_t first, std::int64_t start, Found& found) {
+    int tries = 0;
+    for (std::uint64_t number = first; number < options_.cases_max && tries < kOtherCases;
+         ++number) {
+      if (has_to_stop() || watch_.now_ns() - start > options_.time_max_ns) return;
+      Found other{.entry = found.entry};
+      if (!try_case(*found.entry, number, other)) continue;
+      ++tries;
+      other.executions = found.executions;
+      other.seconds = found.seconds;
+      finish(other);
+      if (!other.is_found || is_too_large(other)) continue;
+      found = std::move(other);
+      return;
+    }
   }
 
   // What the case falsifies in both runs, if it holds on the healthy engine.
