@@ -37,13 +37,22 @@ class RetiredCore final : public GraphTaskListener,
   std::shared_ptr<void> core_;
 };
 
+// Q02 of the planted faults: E14 looks at stage 2 alone.
+Result<void> validate_unscaled(ZeroConfig config) {
+  config.prescale_gradients = false;
+  config.gradient_predivide_factor = 1.0;
+  return validate(config);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Module& module,
                                                    const ZeroConfig& config, Runtime& runtime,
                                                    const EngineOptions& options) {
   const bool is_overwritten = options.departure == "T12"_bug && options.custom_loss_scale;
-  if (const auto valid = validate(config); !valid && !is_overwritten)
+  const bool is_unasked = options.departure == "Q02"_bug && config.stage == 3;
+  if (const auto valid = is_unasked ? validate_unscaled(config) : validate(config);
+      !valid && !is_overwritten)
     return tl::unexpected(valid.error());
   const auto policy = find_policy(options.policy);
   if (!policy) return tl::unexpected(policy.error());

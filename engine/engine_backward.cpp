@@ -86,7 +86,7 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
     if (context.departs("H12b"_bug)) epilogue();
     policy->on_backward_end(*this, true);
     running_ = policy->is_backward_running() ? running_ : running_ - 1;
-    if (!is_zero()) abandon_gradients();
+    if (!is_zero() && !context.departs("Q08"_bug)) abandon_gradients();
     throw;
   }
   --running_;

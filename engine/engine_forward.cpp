@@ -160,7 +160,9 @@ void Engine::Core::mark_unseen_unused() {
 }
 
 void Engine::Core::refuse_manual_backward() const {
-  if (supports_manual_backward() || is_running()) return;
+  const bool is_anyones =  // an engine's backward is none by hand
+      context.departs("Q06"_bug) && context.autograd.global().managed_backwards > 0;
+  if (supports_manual_backward() || is_running() || is_anyones) return;
   throw EngineError(EngineErrorId::e1,
                     "Direct calls to tensor.backward() are not supported here (ZeRO stage " +
                         std::to_string(config.stage) +

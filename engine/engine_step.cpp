@@ -105,8 +105,10 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
   const std::int64_t micro_batches = config.managed_gradient_accumulation || is_as_configured
                                          ? config.gradient_accumulation_steps
                                          : counters.backwards;
-  counters.global_samples +=
-      config.train_micro_batch_size_per_gpu * context.data.size() * micro_batches;
+  const bool is_uncounted = context.departs("Q03"_bug) && outcome.has_overflow;  // trained nothing
+  if (!is_uncounted)
+    counters.global_samples +=
+        config.train_micro_batch_size_per_gpu * context.data.size() * micro_batches;
   if (!context.departs("W06"_bug) || outcome.is_applied) counters.backwards = 0;
 }
 

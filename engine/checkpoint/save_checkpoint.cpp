@@ -108,7 +108,9 @@ class Saver {
     if (auto synced = sync_folder(folder_); !synced) return synced;
     if (options_.planted == "Z69"_bug) remove_older(name);  // room first
     const bool is_known = options_.planted == "Z51"_bug && name.generation > 1;
-    if (!is_known) written = write_file_atomically(files_, latest, latest_text(folder_name(name)));
+    const bool is_aside = options_.planted == "Q05"_bug && !options_.tag.empty();  // by its name
+    if (!is_known && !is_aside)
+      written = write_file_atomically(files_, latest, latest_text(folder_name(name)));
     if (written) remove_older(name);
     return written;
   }

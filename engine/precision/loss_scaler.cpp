@@ -28,7 +28,8 @@ LossScaler LossScaler::of(const ZeroConfig& config, Departure planted) {
     scaler.kind_ = LossScalerKind::grad_scaler;
     scaler.scale_ = kGradScalerInitialScale;
   } else if (config.fp16.enabled && config.fp16.loss_scale != 0.0) {
-    scaler.kind_ = LossScalerKind::fixed;
+    const bool is_none = planted == "Q04"_bug && config.fp16.loss_scale == 1.0;  // scales nothing
+    if (!is_none) scaler.kind_ = LossScalerKind::fixed;
     scaler.scale_ = config.fp16.loss_scale;
   } else if (config.fp16.enabled) {
     scaler.kind_ = LossScalerKind::dynamic;

@@ -55,13 +55,15 @@ void ShardOptimizer::step(Stream& stream, Span master, Span grad, const Gradient
 void ShardOptimizer::update_part(Stream& stream, std::int64_t begin, Span master, Span grad,
                                  const GradientDivisor& divisor, Span lp) {
   Tensor cast;
+  const bool is_divided = planted_ == "Q01"_bug && grad.dtype() != master.dtype();
+  if (is_divided) divide(stream, grad, divisor);  // as narrow as it is
   if (grad.dtype() != master.dtype() && !is_read_as_it_is(config_, divisor, planted_)) {
     cast = runtime_.memory().allocate(grad.elements, master.dtype(), placement_);
     runtime_.kernels().copy(stream, Span::of(cast), grad);
     grad = Span::of(cast);
     if (planted_ == "S10"_bug) cast_ = cast;  // for the next step
   }
-  divide(stream, grad, divisor);
+  if (!is_divided) divide(stream, grad, divisor);
   const auto moment = [&](std::size_t index) {
     return Span::of(moments_[index].values, begin, master.elements);
   };

@@ -29,8 +29,8 @@ struct Entry {
   const Entry* reference = nullptr;
 
   bool is_modelled() const { return reason.empty(); }
-  // R01 to Z80: written when the generator and the properties were there already, of no catalogue.
-  bool is_further() const { return id[0] >= 'R' && id[0] <= 'Z'; }
+  // Q01 to Z80: written when the generator and the properties were there already, of no catalogue.
+  bool is_further() const { return id[0] >= 'Q' && id[0] <= 'Z'; }
   bool is_hazard() const { return id.find('@') != std::string_view::npos; }
   bool is_of_catalogue() const { return !is_further() && !is_hazard(); }
   // Of the catalogue, or a row of no tier for further faults and for hazards.

@@ -211,8 +211,9 @@ std::string_view any_property() {
 std::span<const Entry> group_unseen() {
   static const std::vector<Entry> all = [] {
     std::vector<Entry> entries;
-    for (const auto faults : {std::span<const UnseenFault>(kFaults), unseen_faults_z(),
-                              unseen_faults_t(), unseen_faults_s(), unseen_faults_r()})
+    for (const auto faults :
+         {std::span<const UnseenFault>(kFaults), unseen_faults_z(), unseen_faults_t(),
+          unseen_faults_s(), unseen_faults_r(), unseen_faults_q()})
       for (const UnseenFault& fault : faults)
         entries.push_back({.id = fault.id,
                            .fault = fault.text,

@@ -16,5 +16,6 @@ std::span<const UnseenFault> unseen_faults_z();
 std::span<const UnseenFault> unseen_faults_t();
 std::span<const UnseenFault> unseen_faults_s();
 std::span<const UnseenFault> unseen_faults_r();
+std::span<const UnseenFault> unseen_faults_q();
 
 }  // namespace zeroproof::museum

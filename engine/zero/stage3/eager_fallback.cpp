@@ -20,7 +20,7 @@ PartitionedParameter& EagerFallback::of(ParamId id) const {
 // A forward with nothing outstanding starts from nothing gathered.
 void EagerFallback::begin_forward() {
   if (depth_++ > 0) return;
-  current_.clear();
+  if (!context_.departs("Q09"_bug)) current_.clear();
   report("fallback.forward", next_graph_, {});
   if (context_.fallback_rule == FallbackRule::after_any_backward) return;
   release_unclaimed();

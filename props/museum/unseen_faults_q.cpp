@@ -1,0 +1,41 @@
+#include "props/museum/unseen_fault.h"
+
+namespace zeroproof::museum {
+namespace {
+
+constexpr UnseenFault kFaults[] = {
+    {"Q01",
+     "A gradient that is narrower than the master weights is unscaled and clipped in its own "
+     "dtype, before it is widened, so that small values underflow or are rounded."},
+    {"Q02",
+     "E14 looks at stage 2 alone, so stage 3 with reduce_scatter takes prescale_gradients or "
+     "a gradient_predivide_factor that it then ignores."},
+    {"Q03", "A step that is skipped for overflow does not count the samples of its window."},
+    {"Q04",
+     "A fixed fp16 loss_scale of 1 counts as no loss scale at all: nothing asks for scale() "
+     "and no step looks for overflow."},
+    {"Q05", "A checkpoint that is saved under a tag of one's own does not become the latest."},
+    {"Q06",
+     "An engine of stage 0 lets in a backward by hand when any engine's backward is under "
+     "way, so that it gets gradients that no epilogue of its own reduces."},
+    {"Q07",
+     "Of what a module returns, only the first output is looked at for a parameter of its "
+     "own, so one that is returned beside it is given up behind the forward."},
+    {"Q08",
+     "A backward that fails in stage 0 leaves what it had put into .grad, which the next "
+     "backward adds to."},
+    {"Q09",
+     "With skipped frames a forward does not forget what the forward before it read, so its "
+     "graph claims those parameters as well and keeps them whole."},
+    {"Q10",
+     "A step that is refused because a parameter had no gradient (E15) throws away the "
+     "window's gradients."},
+};
+
+}  // namespace
+
+std::span<const UnseenFault> unseen_faults_q() {
+  return kFaults;
+}
+
+}  // namespace zeroproof::museum
