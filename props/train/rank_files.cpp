@@ -31,10 +31,10 @@ class RankFiles::File final : public WritableFile {
       : files_(files), file_(std::move(file)), path_(std::move(path)) {}
 
   FileResult<std::size_t> write_some(std::string_view bytes) override {
-    if (!files_.has_room()) return no_room();
     files_.bytes_.insert(path_);
-    return file_->write_some(
-        std::exchange(is_begun_, true) ? bytes : bytes.substr(0, bytes.size() / 2 + 1));
+    if (std::exchange(is_begun_, true)) return file_->write_some(bytes);
+    if (!files_.has_room()) return no_room();
+    return file_->write_some(bytes.substr(0, bytes.size() / 2 + 1));
   }
   FileResult<void> sync() override {
     if (!files_.has_room()) return no_room();

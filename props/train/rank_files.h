@@ -21,7 +21,8 @@ class RankFiles final : public FileSystem {
   void fail_write(int n, bool lasts);
   void fail_read(int n);  // the n-th from now on and all behind it
   void heal();            // no call fails
-  // Calls since the last fail_ or heal(). What only removes needs no room and is not counted.
+  // Calls since the last fail_ or heal(); of the writes to a file the first. What only removes
+  // needs no room and is not counted.
   int writes() const { return writes_; }
   // Whether a power failure now would take something written since the last heal(), or could have
   // left a name, renamed meanwhile, of what was not yet there for good.
