@@ -54,12 +54,18 @@ Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Modul
   if (const auto valid = is_unasked ? validate_unscaled(config) : validate(config);
       !valid && !is_overwritten)
     return tl::unexpected(valid.error());
+  if (options.departure == "Q14"_bug && config.allgather_bucket_size % 2 != 0)  // in any stage
+    return fail(ErrorCode::usage, fmt::format("E11: allgather_bucket_size must be a multiple of "
+                                              "nccl_start_alignment_factor, 2; "
+                                              "/zero_optimization/allgather_bucket_size is {}",
+                                              config.allgather_bucket_size));
   const auto policy = find_policy(options.policy);
   if (!policy) return tl::unexpected(policy.error());
   if (const auto fits = check_quirks(options.quirks, options.policy); !fits)
     return tl::unexpected(fits.error());
   // Before anything of the model is taken over: it stays as it is for whoever mends this.
-  if (config.stage == 3)
+  const bool is_late = options.departure == "Q19"_bug;  // looked up when the leaves are set
+  if (config.stage == 3 && !is_late)
     if (const auto known = check_leaf_classes(config.leaf_module, module, options.departure);
         !known)
       return tl::unexpected(known.error());
@@ -71,6 +77,10 @@ Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Modul
         !set && options.departure != "T06"_bug)
       return tl::unexpected(set.error());
   auto core = std::make_unique<Core>(autograd, module, config, runtime, options, scaler);
+  if (config.stage == 3 && is_late)
+    if (const auto known = check_leaf_classes(config.leaf_module, module, options.departure);
+        !known)
+      return tl::unexpected(known.error());
   return std::make_unique<Engine>(std::move(core));
 }
 

@@ -254,7 +254,7 @@ void Engine::Core::abandon_gradients() {
   const bool is_others = !is_running() && context.autograd.global().managed_backwards > 0;
   if (context.departs("X06"_bug) && is_others) return;  // whoever runs it clears up
   context.events.mark("gradients_abandoned");
-  has_unreduced_gradients_ = false;
+  if (!context.departs("Q11"_bug)) has_unreduced_gradients_ = false;  // else an epilogue does it
   is_scale_called_ = false;
   if (context.departs("Z40"_bug)) has_scaled_gradients_ = false;  // of those before it, too
   if (context.departs("R10"_bug)) count_backward();               // it had begun

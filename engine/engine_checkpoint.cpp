@@ -101,7 +101,7 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
   wanted.planted = context.departure;
   if (context.departs("T38"_bug) && given.store == nullptr) wanted.tag = {};  // as files default to
   const ProcessGroup& tensor = context.tensor.group();
-  if (tensor.size() > 1)
+  if (tensor.size() > 1 || context.departs("Q13"_bug))  // a group of one is a group
     wanted.tensor_parallel = ParallelRank{.rank = tensor.rank(), .size = tensor.size()};
   if (context.departs("T03"_bug)) zero_grad();  // makes room for what is read
   for (const ParameterGroup& group : parameter_groups()) wanted.groups.push_back(group.parameters);

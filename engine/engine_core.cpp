@@ -84,6 +84,8 @@ void Engine::Core::register_parameters() {
     ZeroParameter& parameter = context.parameters.emplace_back();
     parameter.id = ParamId{static_cast<std::int32_t>(context.parameters.size()) - 1};
     parameter.name = named.name;
+    if (context.departs("Q20"_bug) && !options.name.empty())  // the engine's as part of it
+      parameter.name = options.name + "." + named.name;
     parameter.name_id =
         context.events.name(options.name.empty() ? named.name : options.name + "." + named.name);
     parameter.tensor = named.tensor;

@@ -22,7 +22,9 @@ AutocastOptions autocast_of(const ZeroContext& context, const AutocastSetting& o
   AutocastOptions options{.is_enabled = true, .dtype = own.dtype};
   const bool is_joining = context.departs("S48"_bug) || context.departs("S65"_bug);
   if (is_joining && outer.is_enabled) options.dtype = outer.dtype;
-  if (context.config.stage == 3 && !context.is_upstream()) options.is_cache_enabled = false;
+  const bool is_cached = context.departs("Q18"_bug);  // as in any other stage
+  if (context.config.stage == 3 && !context.is_upstream() && !is_cached)
+    options.is_cache_enabled = false;
   return options;
 }
 

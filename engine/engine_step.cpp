@@ -165,6 +165,7 @@ void Engine::Core::coalesce(const std::function<void()>& body) {
     context.events.mark("gradient_accumulation_boundary:true");
     const bool is_forgotten = context.departs("H14a"_bug) && config.has_overlap_comm();
     if (!is_forgotten) optimizer->flush_coalesced();
+    if (context.departs("Q15"_bug)) boundary_override_ = true;  // forced for the flush, and left
     refresh_boundary();
     context.events.mark(!boundary_override_   ? "gradient_accumulation_boundary:auto"
                         : *boundary_override_ ? "gradient_accumulation_boundary:true"

@@ -108,7 +108,8 @@ void LossScaler::update_dynamic(bool has_overflow) {
 }
 
 void LossScaler::shrink() {
-  if (scale_ == min_scale_) {
+  const bool is_next_below = planted_ == "Q12"_bug && scale_ / kScaleFactor <= min_scale_;
+  if (scale_ == min_scale_ || is_next_below) {
     throw EngineError(
         EngineErrorId::e22,
         fmt::format("gradients overflow at a loss scale of {}, the smallest allowed; lower the "

@@ -30,6 +30,36 @@ constexpr UnseenFault kFaults[] = {
     {"Q10",
      "A step that is refused because a parameter had no gradient (E15) throws away the "
      "window's gradients."},
+    {"Q11",
+     "a failed backward leaves the flag that gradients wait for their reduction, so a new "
+     "loss scale is refused behind it though the window is empty"},
+    {"Q12",
+     "the dynamic loss scale is given up (E22) when halving it would reach min_loss_scale, "
+     "instead of when it is there already"},
+    {"Q13",
+     "loading without a tensor-parallel group no longer warns, because a group of one counts "
+     "as a group that was given"},
+    {"Q14",
+     "an odd allgather_bucket_size is refused (E11) in stages 0 and 3 too, where it is not "
+     "used"},
+    {"Q15",
+     "coalesce_grad_reduction leaves the boundary that it forced for its flush as an "
+     "override, so every later micro-batch is a boundary"},
+    {"Q16",
+     "a load by tag looks in the folder of the tag's own name and never in that of a newer "
+     "generation, so a tag that was saved twice cannot be loaded"},
+    {"Q17",
+     "stage 3 without reduce_scatter divides prescaled gradients by gradient_predivide_factor "
+     "instead of by the ranks, and nothing makes up for it"},
+    {"Q18",
+     "stage 3 with torch_autocast keeps autocast's cast cache on in its forward, so a cast "
+     "made by a layer's first use outlives that use's release"},
+    {"Q19",
+     "unknown leaf classes are noticed only after the engine has taken the model over, so a "
+     "refused initialize leaves the model's parameters empty"},
+    {"Q20",
+     "a named engine puts its name before the names of its parameters in getters and "
+     "checkpoints, so a checkpoint fits only an engine of the same name"},
 };
 
 }  // namespace

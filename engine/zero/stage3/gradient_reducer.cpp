@@ -110,7 +110,9 @@ Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype)
     offset += parameter->elements();
   }
   const bool has_predivide = !config.prescale_gradients && config.gradient_predivide_factor != 1.0;
-  const double before = has_predivide ? config.gradient_predivide_factor : divisor();
+  const bool is_by_factor = has_predivide || (context_.departs("Q17"_bug) &&  // prescaled or not
+                                              config.gradient_predivide_factor != 1.0);
+  const double before = is_by_factor ? config.gradient_predivide_factor : divisor();
   if (before != 1.0) kernels.divide(stream(), Span::of(all), before);
   announce(context_, parameters);
   const Work work = context_.data.all_reduce(stream(), Span::of(all), ReduceOp::sum, {});
