@@ -181,7 +181,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool is_step_running_ = false;
   std::optional<double> last_norm_;         // for R02 of the planted faults alone
   std::int64_t micro_batch_backwards_ = 0;  // since the last call of step, for R06 alone
-  bool must_restart_ = false;  // E23
+  bool must_restart_ = false;               // E23
   std::optional<bool> boundary_override_;
 };
 

@@ -47,10 +47,12 @@ bool trains_inside(const CaseSpec& spec) {
 // Where no recorded fetch, or none any more, tells what is gathered ahead for which use.
 bool is_order_unknown(const CaseSpec& spec) {
   // Of a weight that a module of its own reads late; of what a context in the middle of a backward
-  // has given up; behind a transform, which has a backward of its own. Open: behind a forward that
-  // had no room (rare).
+  // has given up; behind a transform, which has a backward of its own. Open, both rare: behind a
+  // forward that had no room, and for a module that runs once more past the engine's forward where
+  // what was recorded before is an evaluation.
   return spec.reads_late != 0 || std::ranges::any_of(spec.micros, [](const auto& micro) {
            return micro.shortage != 0 || micro.idle_forward >= 3 ||
+                  (micro.idle_forward != 0 && micro.has_bypass != 0) ||
                   static_cast<train::Interrupt>(micro.interrupt) == train::Interrupt::changes;
          });
 }

@@ -64,7 +64,8 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Lives, HabitCase,
     testing::Values(
-        R"({"ranks":2,"stage":3,"reads":1,"reads_late":1,"registers":2,"prefetch":40,"layers":[{},{}],
+        R"({"ranks":2,"stage":3,"reads":1,"reads_late":1,"registers":2,"prefetch":40,
+            "layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{},{},{}]})",
         R"({"ranks":2,"stage":2,"precision":1,"reads":1,"reads_late":1,"registers":2,
             "layers":[{"has_bias":1}],"calls":[{}],"micros":[{},{"restores":1}]})",
@@ -135,6 +136,22 @@ INSTANTIATE_TEST_SUITE_P(
             "calls":[{}],"micros":[{"guests":1},{}]})",
         R"({"stage":2,"is_sgd":1,"rule":2,"layers":[{}],"calls":[{}],"micros":[{},{}]})",
         R"({"ranks":2,"stage":1,"rule":2,"layers":[{}],"calls":[{}],"micros":[{},{}]})"));
+
+// Graphs that end in turns; refusals in either block; experts that their class names; default tags
+// and stores of the user's; documents that are refused.
+INSTANTIATE_TEST_SUITE_P(
+    Turns, HabitCase,
+    testing::Values(
+        R"({"ranks":2,"stage":3,"heads":2,"layers":[{},{"is_raw":1},{}],
+            "calls":[{},{"layer":1},{"layer":2}],"micros":[{"outstanding":4,"peeks":1},
+            {"outstanding":4,"asks":1}]})",
+        R"({"ranks":2,"stage":1,"layers":[{}],"calls":[{}],"micros":[{"misuse":1},{"misuse":2}]})",
+        R"({"ranks":2,"stage":3,"experts":1,"leaf_by":3,"input_grad":1,"layers":[{}],
+            "calls":[{}],"micros":[{},{}]})",
+        R"({"ranks":2,"stage":2,"accumulation":2,"layers":[{}],"calls":[{}],
+            "micros":[{"restores":1},{},{"restores":3},{}]})",
+        R"({"stage":3,"refuses":49,"layers":[{}],"calls":[{}],"micros":[{}]})",
+        R"({"stage":1,"precision":2,"layers":[{}],"calls":[{}],"micros":[{"misuse":12},{}]})"));
 
 }  // namespace
 }  // namespace zeroproof::museum
