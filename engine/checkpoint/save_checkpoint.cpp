@@ -36,8 +36,7 @@ FileResult<void> make_durable_folders(FileSystem& files, const std::string& path
 }
 
 // With R08 of the planted faults it counts what step() was called for.
-template <class Counters>
-std::string default_tag(const Counters& counters, Departure planted) {
+std::string default_tag(const TrainingCounters& counters, Departure planted) {
   return fmt::format("global_step{}",
                      planted == "R08"_bug ? counters.micro_steps : counters.global_steps);
 }

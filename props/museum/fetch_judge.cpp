@@ -18,9 +18,7 @@ using train::CaseSpec;
 std::int64_t elements_of_module(const CaseSpec& spec, std::string_view module) {
   std::int64_t elements = 0;
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
-    const train::LayerSpec& layer = spec.layers[i];
-    if (module == fmt::format("l{}{}", i, layer.is_raw != 0 ? "" : ".linear"))
-      elements += layer.elements();
+    if (module == module_of_layer(spec, i)) elements += spec.layers[i].elements();
   }
   const bool may_read = module == CaseSpec::kReader || !module.starts_with('l');
   if (!may_read || spec.reads == 0) return elements;

@@ -144,7 +144,7 @@ std::vector<std::string> GatherJudge::parameters_of_module(std::string_view modu
   std::vector<std::string> parameters;
   for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
     const train::LayerSpec& layer = spec_.layers[i];
-    if (own != fmt::format("l{}{}", i, layer.is_raw != 0 ? "" : ".linear")) continue;
+    if (own != module_of_layer(spec_, i)) continue;
     if (layer.outputs == 0) continue;
     parameters.push_back(fmt::format("{}.weight", module));
     if (layer.has_twin != 0) parameters.push_back(fmt::format("{}.{}", module, CaseSpec::kTwin));
@@ -175,8 +175,7 @@ void GatherJudge::see_reclaimed(const HookEvent& event) {
 
 void GatherJudge::judge_persistent(EngineId engine) {
   for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
-    const std::string module = fmt::format("{}l{}{}", engine.value == 1 ? "e1." : "", i,
-                                           spec_.layers[i].is_raw != 0 ? "" : ".linear");
+    const std::string module = (engine.value == 1 ? "e1." : "") + module_of_layer(spec_, i);
     for (const std::string& parameter : parameters_of_module(module))
       if (is_persistent_parameter(spec_, parameter) &&
           !gathered_.contains(names_.find(parameter)) && given_finding_.empty())

@@ -84,7 +84,7 @@ class Hunter {
     Found found{.entry = &entry};
     const std::int64_t start = watch_.now_ns();
     for (std::uint64_t number = 0; number < options_.cases_max; ++number) {
-      if (has_to_stop() || watch_.now_ns() - start > options_.time_max_ns) break;
+      if (is_over(start)) break;
       if (!try_case(entry, number, found)) continue;
       found.seconds = seconds_since(start);
       finish(found);
@@ -119,6 +119,10 @@ class Hunter {
 
  private:
   bool has_to_stop() const { return watch_.should_stop && watch_.should_stop(); }
+  // The hunt of an entry that began then.
+  bool is_over(std::int64_t start) const {
+    return has_to_stop() || watch_.now_ns() - start > options_.time_max_ns;
+  }
   double seconds_since(std::int64_t start) const {
     return static_cast<double>(watch_.now_ns() - start) * 1e-9;
   }
@@ -205,7 +209,7 @@ class Hunter {
     int tries = 0;
     for (std::uint64_t number = first; number < options_.cases_max && tries < kOtherCases;
          ++number) {
-      if (has_to_stop() || watch_.now_ns() - start > options_.time_max_ns) return;
+      if (is_over(start)) return;
       Found other{.entry = found.entry};
       if (!try_case(*found.entry, number, other)) continue;
       ++tries;

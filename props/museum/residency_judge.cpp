@@ -97,6 +97,10 @@ std::int64_t elements_of_parameter(const CaseSpec& spec, std::string_view name) 
 }
 
 // Small ones, in their order, as far as the room for them goes.
+std::string module_of_layer(const CaseSpec& spec, std::size_t layer) {
+  return fmt::format("l{}{}", layer, spec.layers.at(layer).is_raw != 0 ? "" : ".linear");
+}
+
 bool is_persistent_parameter(const CaseSpec& spec, std::string_view name) {
   std::int64_t total = 0;
   if (spec.skips_frames != 0) return false;
@@ -108,7 +112,7 @@ bool is_persistent_parameter(const CaseSpec& spec, std::string_view name) {
   };
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     const train::LayerSpec& layer = spec.layers[i];
-    const std::string owner = fmt::format("l{}{}", i, layer.is_raw != 0 ? "" : ".linear");
+    const std::string owner = module_of_layer(spec, i);
     if (persists(owner + ".weight", layer.inputs * layer.outputs)) return true;
     const std::string twin = owner + "." + CaseSpec::kTwin;
     if (layer.has_twin != 0 && persists(twin, layer.inputs * layer.outputs)) return true;

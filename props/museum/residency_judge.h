@@ -11,6 +11,9 @@
 
 namespace zeroproof::museum {
 
+// The module that owns a layer's parameters, as the first engine's events name it.
+std::string module_of_layer(const train::CaseSpec& spec, std::size_t layer);
+
 // Elements of a parameter of a case by its name in events ("e1.l2.linear.bias", "l2.weight").
 std::int64_t elements_of_parameter(const train::CaseSpec& spec, std::string_view name);
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "props/museum/residency_judge.h"
+#include "props/train/case_storage.h"
+
 namespace zeroproof::museum {
 namespace {
 
@@ -17,13 +20,12 @@ bool interleaves_alone(const CaseSpec& spec) {
     return micro == MicroSpec{.outstanding = static_cast<int>(train::Outstanding::interleaved)};
   };
   const auto is_used_again = [&](const train::CallSpec& call) { return is_shared(spec, call); };
-  int elements = 0;
-  for (const train::LayerSpec& layer : spec.layers) elements += layer.elements();
   return spec.stage == 3 && spec.ranks > 1 && spec.engines == 1 && spec.heads == 2 &&
          spec.skips_frames + spec.prefetch + spec.persistence + spec.experts == 0 &&
          spec.reads + spec.returns + spec.granularity + spec.is_tiled + spec.needs_all == 0 &&
-         spec.has_floor + spec.first_ranks + spec.reorders == 0 && spec.live >= elements &&
-         !has_checkpoints(spec) && std::ranges::none_of(spec.calls, is_used_again) &&
+         spec.has_floor + spec.first_ranks + spec.reorders == 0 &&
+         spec.live >= train::elements_of_layers(spec) && !has_checkpoints(spec) &&
+         std::ranges::none_of(spec.calls, is_used_again) &&
          std::ranges::all_of(spec.micros, is_interleaved);
 }
 
@@ -31,11 +33,10 @@ bool interleaves_alone(const CaseSpec& spec) {
 std::set<NameId> behind_both(const CaseSpec& spec, const NameTable& names) {
   std::set<NameId> all;
   for (std::size_t i = 0; i + 2 < spec.calls.size(); ++i) {
-    const int layer = spec.calls[i].layer;
-    const char* const inner =
-        spec.layers[static_cast<std::size_t>(layer)].is_raw != 0 ? "" : ".linear";
+    const auto layer = static_cast<std::size_t>(spec.calls[i].layer);
+    const std::string module = module_of_layer(spec, layer);
     for (const char* const kind : {"weight", CaseSpec::kTwin, "bias"})
-      if (const NameId id = names.find(fmt::format("l{}{}.{}", layer, inner, kind)); !id.is_none())
+      if (const NameId id = names.find(fmt::format("{}.{}", module, kind)); !id.is_none())
         all.insert(id);
   }
   return all;

@@ -42,9 +42,13 @@ void add_wraps(CaseSpec& spec, Draws& draws) {
   }
 }
 
+// `autocasts` where a micro-batch has one.
+int region_of(const CaseSpec& spec) {
+  return static_cast<Precision>(spec.precision) == Precision::autocast ? 2 : 1;
+}
+
 void add_regions(CaseSpec& spec, Draws& draws) {
-  const int region = static_cast<Precision>(spec.precision) == Precision::autocast ? 2 : 1;
-  for (MicroSpec& micro : spec.micros) micro.autocasts = region * draws.flag(2);
+  for (MicroSpec& micro : spec.micros) micro.autocasts = region_of(spec) * draws.flag(2);
 }
 
 void add_blind_loads(CaseSpec& spec, Draws& draws) {
@@ -91,8 +95,7 @@ std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
     return "a loss scale that is in nobody's way";
   if (micro.blind != 0 && !loads_away(static_cast<Restores>(micro.restores)))
     return "no window that is loaded away";
-  const int region = precision == Precision::autocast ? 2 : 1;
-  if (micro.autocasts != 0 && (micro.autocasts != region || spec.skips_frames != 0))
+  if (micro.autocasts != 0 && (micro.autocasts != region_of(spec) || spec.skips_frames != 0))
     return "an autocast region around one of the engine's";
   // What throws or calls engines on some ranks alone would leave the others waiting.
   const bool is_alike = micro.aborts == 0 && micro.interrupt == 0;

@@ -188,8 +188,10 @@ class CaseDraw {
   // What goes past the calls of layers.
   void draw_structure() {
     if (swarm_.has_skipped_frames) spec_.skips_frames = 1;
-    if (swarm_.has_experts) spec_.experts = 1;
-    if (swarm_.has_experts) spec_.leaf_by = draws_.below(4);
+    if (swarm_.has_experts) {
+      spec_.experts = 1;
+      spec_.leaf_by = draws_.below(4);
+    }
     if (swarm_.has_reads) spec_.reads = draws_.between(1, static_cast<int>(spec_.layers.size()));
     for (LayerSpec& layer : spec_.layers) {
       if (swarm_.has_raw) layer.is_raw = draws_.flag(2);

@@ -124,8 +124,8 @@ void fill_to_brim(CaseSpec& spec, Draws& draws) {
   spec.engines = spec.heads = spec.accumulation = spec.sequence = spec.tensor = 1;
   spec.is_dynamic = spec.scaling = spec.owns_scale = spec.has_floor = spec.is_sum = 0;
   spec.is_tiled = spec.tile_wrap = spec.reads = spec.reads_late = spec.holds = spec.registers = 0;
-  spec.returns = spec.experts = spec.leaf_by = spec.predivides = spec.prescales = spec.is_lifted =
-      0;
+  spec.returns = spec.experts = spec.leaf_by = spec.is_lifted = 0;
+  spec.predivides = spec.prescales = 0;
   spec.calls.resize(1);
   for (LayerSpec& layer : spec.layers) layer.has_twin = 0;
   spec.micros.resize(std::min<std::size_t>(spec.micros.size(), 2));

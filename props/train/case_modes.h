@@ -16,7 +16,7 @@ Additions mode_additions();
 
 // Why a case cannot be so; empty: it can.
 std::string mode_problem(const CaseSpec& spec);
-// The same of Misuse::manual_backward.
+// The same of Misuse::manual_backward and past_manual.
 std::string manual_backward_problem(const CaseSpec& spec, Misuse misuse);
 
 }  // namespace zeroproof::train

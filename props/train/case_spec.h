@@ -28,8 +28,7 @@ struct LayerSpec {
   int dimensions = 0;        // of what its linear function gets: 1 or 3; 0: two
   int is_watched = 0;        // the user sees the gradient for what its linear function gets
   int has_twin = 0;          // of a raw one: a second weight, whose name begins with the first's
-
-  int shape = 0;  // of a raw one's weights: 1: one dimension, 2: three, 3: none
+  int shape = 0;             // of a raw one's weights: 1: one dimension, 2: three, 3: none
 
   int elements() const { return outputs * (inputs * (1 + has_twin) + has_bias); }
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;

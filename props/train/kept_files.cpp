@@ -22,6 +22,10 @@ constexpr const char* kNoFolder = "Not a directory";
 
 }  // namespace
 
+bool is_within(const std::string& path, const std::string& top) {
+  return path == top || is_below(path, top);
+}
+
 class KeptFiles::File final : public WritableFile {
  public:
   File(KeptFiles& files, std::string path) : files_(files), path_(std::move(path)) {}
@@ -110,7 +114,7 @@ FileResult<void> KeptFiles::rename(const std::string& from, const std::string& t
   if (const std::string fault = rename_fault(from, to); !fault.empty()) return file_fault(fault);
   std::map<std::string, Entry> moved;
   for (auto entry = entries_.begin(); entry != entries_.end();) {
-    const bool moves = entry->first == from || is_below(entry->first, from);
+    const bool moves = is_within(entry->first, from);
     if (moves) moved[to + entry->first.substr(from.size())] = std::move(entry->second);
     entry = moves ? entries_.erase(entry) : std::next(entry);
   }
@@ -119,9 +123,7 @@ FileResult<void> KeptFiles::rename(const std::string& from, const std::string& t
 }
 
 FileResult<void> KeptFiles::remove_all(const std::string& path) {
-  std::erase_if(entries_, [&](const auto& entry) {
-    return entry.first == path || is_below(entry.first, path);
-  });
+  std::erase_if(entries_, [&](const auto& entry) { return is_within(entry.first, path); });
   return {};
 }
 

@@ -9,6 +9,9 @@
 
 namespace zeroproof::train {
 
+// Whether a path is `top` or lies below it.
+bool is_within(const std::string& path, const std::string& top);
+
 // A file system in memory that refuses what POSIX refuses, and nothing else: where a simulated
 // program keeps its checkpoints. What happens to files is not what it is for (tests/engine has one
 // that crashes). Not thread-safe.

@@ -28,10 +28,9 @@ bool refuses_step(Engine& engine, const CaseSpec& spec) {
 bool refuses_no_sync(Engine& engine, const CaseSpec& spec) {
   const auto inner = [&] { engine.no_sync([] {}); };
   if (spec.stage >= 2) return is_refused_with(EngineErrorId::e6, inner);
-  const bool has_coalesce = has_other_block(spec);
   const auto in_other = [&] { engine.coalesce_grad_reduction(inner); };
   return is_refused_with(EngineErrorId::e6, [&] { engine.no_sync(inner); }) &&
-         (!has_coalesce || is_refused_with(EngineErrorId::e6, in_other));
+         (!has_other_block(spec) || is_refused_with(EngineErrorId::e6, in_other));
 }
 
 bool refuses_coalesce(Engine& engine, const CaseSpec& spec) {

@@ -2,12 +2,10 @@
 
 #include <utility>
 
+#include "props/train/kept_files.h"
+
 namespace zeroproof::train {
 namespace {
-
-bool is_within(const std::string& path, const std::string& top) {
-  return path == top || path.starts_with(top + "/");
-}
 
 // Those of `from` and below it become those of `to`; whether there were some.
 bool move_paths(std::set<std::string>& paths, const std::string& from, const std::string& to) {

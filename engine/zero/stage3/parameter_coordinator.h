@@ -104,7 +104,7 @@ class ParameterCoordinator {
   std::set<std::int32_t> pooled_;    // F11: modules whose recompute has one of its buffers
   std::set<ParamId> gathered_late_;  // F10 of the catalogue: ahead, in a recompute
   std::int64_t counted_live_ = 0;    // upstream's count of live elements
-  bool has_lost_trace_ = false;      // for R10 of the planted faults
+  bool has_lost_trace_ = false;      // for R30 of the planted faults alone
 };
 
 }  // namespace zeroproof
