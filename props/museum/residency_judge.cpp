@@ -96,11 +96,11 @@ std::int64_t elements_of_parameter(const CaseSpec& spec, std::string_view name) 
   return is_bias ? layer.outputs : layer.inputs * layer.outputs;
 }
 
-// Small ones, in their order, as far as the room for them goes.
 std::string module_of_layer(const CaseSpec& spec, std::size_t layer) {
   return fmt::format("l{}{}", layer, spec.layers.at(layer).is_raw != 0 ? "" : ".linear");
 }
 
+// Small ones, in their order, as far as the room for them goes.
 bool is_persistent_parameter(const CaseSpec& spec, std::string_view name) {
   std::int64_t total = 0;
   if (spec.skips_frames != 0) return false;

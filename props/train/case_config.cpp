@@ -86,7 +86,8 @@ ZeroConfig config_of(const CaseSpec& spec) {
   if (spec.is_offloaded != 0) config.offload_optimizer = OffloadDevice::cpu;
   constexpr double kClips[] = {0.0, 0.75, 1e6};
   config.gradient_clipping = kClips[std::clamp(spec.clip, 0, 2)];
-  config.fp16.loss_scale = spec.is_dynamic != 0 ? 0.0 : 16.0;
+  const double fixed_scale = spec.scales_by_one != 0 ? 1.0 : 16.0;
+  config.fp16.loss_scale = spec.is_dynamic != 0 ? 0.0 : fixed_scale;
   set_scaling(spec.scaling, config.fp16);
   set_floor(spec, config.fp16);
   config.bf16.check_grad_overflow = spec.is_unchecked == 0;

@@ -158,6 +158,7 @@ void visit_special_fields(CaseSpec& spec, Field& field) {
   field("is_unsafe", spec.is_unsafe, 0);
   field("needs_all", spec.needs_all, 0);
   field("is_lifted", spec.is_lifted, 0);
+  field("scales_by_one", spec.scales_by_one, 0);
   field("is_wide", spec.is_wide, 0);
   field("offloads_params", spec.offloads_params, 0);
   field("masters", spec.masters, 0);
@@ -168,6 +169,7 @@ void visit_special_fields(CaseSpec& spec, Field& field) {
   field("counts_nothing", spec.counts_nothing, 0);
   field("is_read", spec.is_read, 0);
   field("refuses", spec.refuses, 0);
+  field("accepts", spec.accepts, 0);
   field("watches", spec.watches, 0);
   field("lists_frozen", spec.lists_frozen, 0);
   field("takes_turns", spec.takes_turns, 0);

@@ -94,6 +94,20 @@ void scale_anything(CaseSpec& spec, Draws& draws) {
   spec.owns_scale = draws.between(1, 2);
 }
 
+// A fixed one that changes nothing: it is asked for all the same, and its steps are looked at.
+void scale_by_one(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::fp16);
+  spec.is_dynamic = spec.scaling = spec.owns_scale = spec.has_floor = spec.is_lifted = 0;
+  spec.brims = 0;
+  spec.scales_by_one = 1;
+  for (MicroSpec& micro : spec.micros) {
+    if (draws.one_in(2))
+      micro.overflow = some_call(spec, draws);
+    else if (draws.one_in(2))
+      micro.misuse = static_cast<int>(Misuse::unscaled_manual);
+  }
+}
+
 // The weight of a layer is that of a module behind all others, too.
 void tie_weights(CaseSpec& spec, Draws& draws) {
   spec.engines = spec.heads = 1;
@@ -241,7 +255,10 @@ std::string growth_problem(const CaseSpec& spec) {
 }
 
 std::string scale_problem(const CaseSpec& spec) {
-  if (!is_flag(spec.scales_second)) return "a number out of range";
+  if (!is_flag(spec.scales_second) || !is_flag(spec.scales_by_one)) return "a number out of range";
+  const bool is_fixed = static_cast<Precision>(spec.precision) == Precision::fp16 &&
+                        spec.is_dynamic + spec.owns_scale + spec.is_lifted + spec.brims == 0;
+  if (spec.scales_by_one != 0 && !is_fixed) return "a loss scale that is not fixed";
   if (spec.scales_second == 0) return {};
   const auto precision = static_cast<Precision>(spec.precision);
   const auto leaves = [](const MicroSpec& micro) {
@@ -264,7 +281,8 @@ Additions habit_additions() {
       {6, scale_second},       {6, scale_anything},      {4, ask_behind},
       {6, maximize},           {6, overflow_unseen},     {6, tie_weights},
       {6, freeze_for_a_while}, {6, fill_to_brim},        {5, grow_scale},
-      {6, keep_dimensions},    {8, ask_to_capture},      {6, shape_weights}};
+      {6, keep_dimensions},    {8, ask_to_capture},      {6, shape_weights},
+      {6, scale_by_one}};
   return {kHabitStream, 4, kHabits};
 }
 

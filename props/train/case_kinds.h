@@ -88,7 +88,8 @@ enum class Misuse : std::uint8_t {
   unscaled_again,   // E2 behind E4: what was refused a scale has none
   unscaled_second,  // E2 of the second engine, by a backward of the first
   capture,          // of an iteration, where no device can capture: nothing of it runs
-  past_manual       // as manual_backward, of a loss that no output of the engine is in
+  past_manual,      // as manual_backward, of a loss that no output of the engine is in
+  others_loss       // E1 in stage 0: the second engine's backward of the first one's loss
 };
 
 // What the user does with engines where most programs do not (`detour_at`).

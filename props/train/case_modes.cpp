@@ -34,6 +34,7 @@ void fail_among_manual(CaseSpec& spec, Draws& draws) {
 void read_configuration(CaseSpec& spec, Draws& draws) {
   spec.is_read = draws.between(1, 1 + kReadingParts);
   if (draws.one_in(2)) spec.refuses = draws.between(1, kRefusedConfigs);
+  spec.accepts = draws.flag(3);
 }
 
 void refuse_manual(CaseSpec& spec, Draws& draws) {
@@ -68,7 +69,7 @@ Additions mode_additions() {
 
 std::string mode_problem(const CaseSpec& spec) {
   if (spec.counts_nothing < 0 || spec.counts_nothing > 2 || spec.is_read < 0 ||
-      spec.is_read > 1 + kReadingParts || spec.refuses < 0 || spec.refuses > kRefusedConfigs)
+      spec.is_read > 1 + kReadingParts || spec.refuses < 0 || spec.refuses > kRefusedConfigs || !is_flag(spec.accepts))
     return "a number out of range";
   if (spec.engines > 1 && spec.is_tiled != 0) return "tiles whose loss is one of two";
   if (spec.counts_nothing != 0 && (spec.is_manual != 0 || spec.stage == 0 || spec.engines > 1))

@@ -46,13 +46,15 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
     case Misuse::manual_backward:
     case Misuse::past_manual:
       return manual_backward_problem(spec, static_cast<Misuse>(micro.misuse));
+    case Misuse::others_loss:
+      return spec.stage == 0 && spec.takes_turns != 0 ? "" : "a loss that both may have";
     case Misuse::unscaled_second:
       return spec.scales_second != 0 && spec.takes_turns == 0 ? "" : "a loss that needs no scale";
     case Misuse::unfed_leaf:
     case Misuse::moved_weight:
       return stage3_misuse_problem(spec, static_cast<Misuse>(micro.misuse));
     default:
-      return micro.misuse >= 0 && micro.misuse <= static_cast<int>(Misuse::past_manual)
+      return micro.misuse >= 0 && micro.misuse <= static_cast<int>(Misuse::others_loss)
                  ? ""
                  : "a number out of range";
   }

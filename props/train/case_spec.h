@@ -198,6 +198,7 @@ struct CaseSpec {
   int leaf_by = 0;    // LeafBy; where there are experts
   int needs_all = 0;  // offload: a step without some gradient is refused, and then one more comes
   int is_lifted = 0;  // fp16: a loss that fits its dtype, and does not when it is scaled
+  int scales_by_one = 0;  // fp16: a fixed loss scale, of one
   int is_wide = 0;    // bf16: the sums of a window need the bits of their accumulation dtype
   int offloads_params = 0;  // stage 3: what is partitioned lives on the host
   int masters = 0;          // Masters; of a model in bf16
@@ -213,6 +214,7 @@ struct CaseSpec {
   int is_read = 0;         // 1: its configuration is written as ds_config.json, and read again;
                            // k: and a part of other documents (config_readings.h)
   int refuses = 0;         // k: a configuration that no engine is made from, see config_document.h
+  int accepts = 0;  // 1: odd ones, of which every one makes an engine
   int watches = 0;  // what is used past its layer is multiplied, and the user sees the gradient
                     // for what it is multiplied with
   int lists_frozen = 0;  // parameter groups have what is frozen, too
@@ -292,7 +294,7 @@ inline bool gathers_while_running(const MicroSpec& micro) {
 inline bool is_manual_misuse(Misuse misuse) {
   return misuse == Misuse::unscaled_manual || misuse == Misuse::unscaled_again ||
          misuse == Misuse::manual_backward || misuse == Misuse::unscaled_second ||
-         misuse == Misuse::past_manual;
+         misuse == Misuse::past_manual || misuse == Misuse::others_loss;
 }
 inline bool is_refused_late(const MicroSpec& micro) {
   return is_manual_misuse(static_cast<Misuse>(micro.misuse)) || micro.aborts_on_loss == 2;

@@ -41,6 +41,9 @@ void take_turns(CaseSpec& spec, Draws& draws) {
   for (CallSpec& call : spec.calls) call.wrap = draws.one_in(2) ? draws.below(3) : 0;
   for (MicroSpec& micro : spec.micros) micro.interrupt = micro.interrupt_at = micro.keeps = 0;
   if (spec.is_manual == 0 && draws.one_in(3)) set_interrupt(spec, draws, Interrupt::fails);
+  if (!draws.one_in(3)) return;
+  spec.stage = spec.is_manual = 0;
+  for (MicroSpec& micro : spec.micros) micro.misuse = static_cast<int>(Misuse::others_loss);
 }
 
 void fail_joined(CaseSpec& spec, Draws& draws) {

@@ -280,6 +280,64 @@ constexpr Refusal kRefusals[] = {
 };
 static_assert(std::size(kRefusals) == kRefusedConfigs);
 
+constexpr void (*kOddities[])(ZeroConfig& config) = {
+    [](ZeroConfig& config) {
+      set_stage(config, 3);
+      config.allgather_bucket_size = 7;
+    },
+    [](ZeroConfig& config) {
+      set_stage(config, 0);
+      config.allgather_bucket_size = 7;
+    },
+    [](ZeroConfig& config) {
+      set_stage(config, 3);
+      config.allgather_bucket_size = 0;
+    },
+    [](ZeroConfig& config) {
+      set_stage(config, 2);
+      config.sub_group_size = 0;
+    },
+    [](ZeroConfig& config) {
+      set_stage(config, 2);
+      config.leaf_module.classes = {"zeroproof.Nobody"};
+    },
+    [](ZeroConfig& config) {
+      set_stage(config, 1);
+      config.gradient_predivide_factor = 2.0;
+      config.prescale_gradients = true;
+    },
+    [](ZeroConfig& config) {
+      set_stage(config, 3);
+      config.reduce_scatter = false;
+      config.gradient_predivide_factor = 2.0;
+    },
+    [](ZeroConfig& config) {
+      set_stage(config, 2);
+      config.gradient_allreduce_op = GradientAllreduceOp::sum;
+      config.prescale_gradients = true;
+    },
+    [](ZeroConfig& config) {
+      set_stage(config, 2);
+      config.managed_gradient_accumulation = false;
+      config.overlap_comm = true;
+    },
+    [](ZeroConfig& config) {
+      set_stage(config, 2);
+      config.torch_autocast.lower_precision_safe_modules = {{"torch.nn.Linnear"}};
+    },
+    [](ZeroConfig& config) {
+      set_stage(config, 2);
+      config.fp16.initial_scale_power = 2;
+      config.fp16.min_loss_scale = 8.0;
+    },
+    [](ZeroConfig& config) {
+      set_stage(config, 2);
+      config.optimizer.type = OptimizerType::sgd;
+      config.zero_force_ds_cpu_optimizer = true;
+    },
+};
+static_assert(std::size(kOddities) == kOddConfigs);
+
 }  // namespace
 
 std::string config_document(const ZeroConfig& config) {
@@ -304,6 +362,13 @@ std::string config_document(const ZeroConfig& config) {
   if (config.param_dtype) types["param_dtype"] = dtype_name(*config.param_dtype);
   json["data_types"] = types;
   return json.dump();
+}
+
+ZeroConfig odd_config(const ZeroConfig& given, int number) {
+  ZP_CHECK(number >= 1 && number <= kOddConfigs, "an odd configuration of no number");
+  ZeroConfig odd = given;
+  kOddities[static_cast<std::size_t>(number) - 1](odd);
+  return odd;
 }
 
 RefusedConfig refused_config(const ZeroConfig& given, int number) {

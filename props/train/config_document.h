@@ -18,4 +18,8 @@ struct RefusedConfig {
 };
 RefusedConfig refused_config(const ZeroConfig& given, int number);
 
+// The same of those that look odd, and say it of what nothing uses.
+inline constexpr int kOddConfigs = 12;
+ZeroConfig odd_config(const ZeroConfig& given, int number);
+
 }  // namespace zeroproof::train

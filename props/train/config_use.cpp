@@ -71,6 +71,14 @@ bool are_refused(EngineTarget& engines, int first) {
   return are;
 }
 
+bool are_accepted(EngineTarget& engines) {
+  bool are = true;
+  for (int number = 1; number <= kOddConfigs; ++number)
+    are = are && engines.refusal_of_another(odd_config(engines.engine(0).config(), number),
+                                            std::nullopt) == "";
+  return are;
+}
+
 }  // namespace
 
 void read_configuration(const CaseSpec& spec, Pass& pass) {
@@ -80,6 +88,8 @@ void read_configuration(const CaseSpec& spec, Pass& pass) {
                    !engines || comes_back(engines->engine(0).config(), spec.ranks));
   if (spec.is_read > 1)
     record_refusal(pass, "nothing of other documents", !engines || reads_all_of(spec.is_read - 1));
+  if (spec.accepts != 0)
+    record_refusal(pass, "no configuration that works", !engines || are_accepted(*engines));
   if (spec.refuses != 0)
     record_refusal(pass, "a configuration", !engines || are_refused(*engines, spec.refuses));
 }

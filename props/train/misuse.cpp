@@ -130,6 +130,7 @@ bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
     case Misuse::unfed_leaf:  // by the program: their forwards are others
     case Misuse::unscaled_second:
     case Misuse::past_manual:
+    case Misuse::others_loss:
     case Misuse::none:
       break;
   }

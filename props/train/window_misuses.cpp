@@ -22,6 +22,8 @@ void WindowMisuses::run(Misuse misuse) {
     is_right = refuses_unscaled_second();
   } else if (misuse == Misuse::past_manual) {
     is_right = refuses_past_manual();
+  } else if (misuse == Misuse::others_loss) {
+    is_right = refuses_others_loss();
   } else if (window_.engines) {
     is_right = is_refused(window_.engines->engine(0), window_.spec, misuse, [&] {
       window_.pass.target().tensor_backward({forwards_.run(MicroSpec()).front()}, {}, false);
@@ -45,6 +47,13 @@ bool WindowMisuses::refuses_unscaled_second() {
   if (!window_.engines) return true;
   return is_refused_with(EngineErrorId::e2,
                          [&] { window_.engines->engine(0).backward(losses.front()); });
+}
+
+// Whose backward runs has nothing to do with the engine that the loss came from.
+bool WindowMisuses::refuses_others_loss() {
+  const Tensor loss = forwards_.run(MicroSpec()).front();
+  if (!window_.engines) return true;
+  return is_refused_with(EngineErrorId::e1, [&] { window_.engines->engine(1).backward(loss); });
 }
 
 // The engine sees it by its gradients alone.

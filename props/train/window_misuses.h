@@ -21,6 +21,7 @@ class WindowMisuses {
   bool refuses_unfed_leaf();
   bool refuses_unscaled_second();
   bool refuses_past_manual();
+  bool refuses_others_loss();
 
   const WindowContext& window_;
   WindowInputs& inputs_;
