@@ -271,6 +271,7 @@ void Engine::Core::abandon_gradients() {
 void Engine::Core::epilogue() {
   const Events::Call call(context.events, "engine.backward_epilogue");
   has_unreduced_gradients_ = false;
+  if (context.departs("Q41"_bug)) is_scale_called_ = false;  // each backward needs its own
   const bool collects_late = context.departs("A28"_bug) && context.is_boundary;
   const bool is_left = context.departs("S07"_bug) && is_no_sync_;  // for the one that reduces
   if (!collects_late && !is_left) optimizer->collect_gradients();

@@ -211,6 +211,7 @@ class ExactPolicy final : public HookPolicy {
       const bool owes_itself = is_outer && departure_ == "Z23"_bug;
       if (task->is_inside_forward) return owes_itself ? &tasks_.back() : nullptr;
     }
+    if (departure_ == "Q45"_bug && !tasks_.empty()) return &tasks_.back();  // where it arises
     return tasks_.empty() ? nullptr : &tasks_.front();
   }
 

@@ -21,6 +21,9 @@ TensorSet safe_tensors(nn::Module& root, const TorchAutocastConfig& autocast, De
     for (const Tensor* parameter : named.module->own_parameters()) {
       tensors.insert(&parameter->impl());
     }
+    if (planted == "Q54"_bug)  // and what is below them
+      for (const nn::NamedParameter& each : named.module->named_parameters())
+        tensors.insert(&each.tensor.impl());
   }
   return tensors;
 }

@@ -346,8 +346,8 @@ StepOutcome Stage12Optimizer::step() {
 
 // Offloaded gradients have no norm where none came (E15).
 void Stage12Optimizer::refuse_unused() const {
-  if (!context_.config.is_offloaded() ||
-      (context_.config.ignore_unused_parameters && !context_.departs("C18"_bug)))
+  const bool is_asked = context_.config.is_offloaded() || context_.departs("Q27"_bug);  // any
+  if (!is_asked || (context_.config.ignore_unused_parameters && !context_.departs("C18"_bug)))
     return;
   for (const ZeroParameter& parameter : context_.parameters)
     if (parameter.group >= 0 && (parameter.elements > 0 || context_.departs("Z28"_bug)) &&

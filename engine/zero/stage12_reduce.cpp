@@ -46,7 +46,9 @@ void Stage12Optimizer::average(IpgBucket& target) {
       const bool is_lost = context_.departs("B03"_bug) && entry.oversized >= 0 &&
                            target.communication_dtype() != context_.config.model_dtype();
       if (is_lost) continue;  // looked up by another dtype than it was stored by
-      all_reduce(stream, {&entry, 1}, target.values(entry), target.communication_dtype());
+      const bool is_models = context_.departs("Q60"_bug) && entry.oversized >= 0;  // as it is
+      all_reduce(stream, {&entry, 1}, target.values(entry),
+                 is_models ? context_.config.model_dtype() : target.communication_dtype());
     }
     return;
   }

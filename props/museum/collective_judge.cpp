@@ -76,7 +76,7 @@ void CollectiveJudge::on_event(const HookEvent& event) {
     case EventKind::engine_call:
       return open(event);
     case EventKind::engine_return:
-      return close();
+      return close(!event.is_exceptional());
     case EventKind::bucket_flush:
       return see_flush(event);
     case EventKind::coll_issue:
@@ -106,7 +106,7 @@ void CollectiveJudge::open(const HookEvent& event) {
     find(fmt::format("the gradients of micro-batch {} are reduced, which is no boundary", micro_));
 }
 
-void CollectiveJudge::close() {
+void CollectiveJudge::close(bool is_done) {
   if (calls_.empty()) return;
   const Call call = calls_.back();
   calls_.pop_back();
@@ -119,6 +119,10 @@ void CollectiveJudge::close() {
     find(fmt::format("a step gathered {} parameter groups in {} pieces", spec_.groups,
                      call.gathers));
   if (method != kAverage) return;
+  if (is_done && !sends_to_owners_ && flushed_ > 0 &&
+      call.piece_bytes != flushed_ * wire_item_bytes_)
+    find(fmt::format("{} elements travel in {} bytes, and the wire has {} each", flushed_,
+                     call.piece_bytes, wire_item_bytes_));
   const bool is_whole = !sends_to_owners_ && spec_.is_scattered == 0;
   if (is_whole && flushed_ > 0 && flushed_ <= spec_.bucket && call.pieces > 1)
     find(fmt::format("a bucket of {} elements was reduced in {} pieces", flushed_, call.pieces));
@@ -143,7 +147,10 @@ void CollectiveJudge::see_collective(const HookEvent& event) {
 }
 
 void CollectiveJudge::see_piece(const HookEvent& event) {
-  for (Call& call : calls_) ++call.pieces;
+  for (Call& call : calls_) {
+    ++call.pieces;
+    call.piece_bytes += event.bytes;
+  }
   if (flushed_ < 0) return;
   const std::string_view op = names_.text(event.name);
   const bool fits = flushed_ <= spec_.bucket && spec_.is_scattered == 0;

@@ -28,11 +28,12 @@ class CollectiveJudge final : public EventSink {
     NameId name;
     std::int64_t gathers = 0;  // in it, of updated values
     std::int64_t pieces = 0;   // of a bucket that is reduced in it
+    std::int64_t piece_bytes = 0;
   };
 
   bool is_in(std::string_view method) const;
   void open(const HookEvent& event);
-  void close();
+  void close(bool is_done);  // it did not throw
   void see_flush(const HookEvent& event);
   void see_collective(const HookEvent& event);
   void see_piece(const HookEvent& event);

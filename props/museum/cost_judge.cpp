@@ -26,6 +26,14 @@ bool has_one_reduction(const train::CaseSpec& spec) {
          trained_elements(spec) > kPaddingMax && std::ranges::none_of(spec.layers, is_part);
 }
 
+// No engine is called in the middle of it, and none of its parts is an engine's whole forward.
+bool has_one_epilogue(const train::CaseSpec& spec) {
+  return spec.engines == 1 && spec.is_tiled == 0 &&
+         std::ranges::none_of(spec.micros, [](const train::MicroSpec& micro) {
+           return micro.interrupt + micro.wrapped != 0;
+         });
+}
+
 // None where several reductions share them.
 std::int64_t judged_wire_item_bytes(const train::CaseSpec& spec) {
   return has_one_reduction(spec) ? item_bytes(train::cell_of(spec).config->communication_dtype())
@@ -38,17 +46,17 @@ CostJudge::CostJudge(const train::CaseSpec& spec, const NameTable& names)
     : spec_(spec),
       names_(names),
       bucket_(std::min<std::int64_t>(spec.bucket, trained_elements(spec))),
-      has_one_dtype_(spec.engines == 1 && spec.is_tiled == 0 &&
-                     static_cast<train::Precision>(spec.precision) != train::Precision::autocast),
+      has_buckets_(spec.engines == 1 && spec.is_tiled == 0),
       wire_item_bytes_(judged_wire_item_bytes(spec)),
       wire_bytes_(trained_elements(spec) * wire_item_bytes_),
       has_one_graph_(std::ranges::none_of(
-          spec.micros, [](const train::MicroSpec& micro) { return micro.outstanding != 0; })) {}
+          spec.micros, [](const train::MicroSpec& micro) { return micro.outstanding != 0; })),
+      has_one_epilogue_(has_one_epilogue(spec)) {}
 
 void CostJudge::on_event(const HookEvent& event) {
   switch (event.kind) {
     case EventKind::gt_begin:
-      if (event.parent_call < 0) tasks_ = counts_ = 0;
+      if (event.parent_call < 0) tasks_ = counts_ = epilogues_ = 0;
       ++tasks_;
       return;
     case EventKind::mark:
@@ -77,8 +85,7 @@ void CostJudge::on_event(const HookEvent& event) {
       if (names_.text(event.name) == "engine.backward_epilogue" && !event.is_exceptional())
         see_epilogue(event.engine);
       if (!ends_reduction(names_.text(event.name)) || is_in_backward(event)) return;
-      flushed_.reset();
-      filled_ = 0;
+      buckets_.clear();
       return;
     default:
       return;
@@ -90,8 +97,7 @@ void CostJudge::see_mark(const HookEvent& event) {
   const std::string_view label = names_.text(event.name);
   if (label == "gather_abandoned") resident_.erase(event.param);
   if (label != "gradients_abandoned") return;
-  flushed_.reset();
-  filled_ = 0;
+  buckets_.clear();
 }
 
 // Stage 0 reduces all gradients of a window at once, in the dtype of the wire. Beside them it
@@ -122,6 +128,8 @@ bool CostJudge::is_in_backward(const HookEvent& event) const {
 
 // Persistent ones stay, and what a context of the user's holds.
 void CostJudge::see_epilogue(EngineId engine) {
+  if (++epilogues_ > 1 && has_one_epilogue_ && collective_finding_.empty())
+    collective_finding_ = "a backward has two epilogues, and reduces in both";
   const auto spans = [](const train::MicroSpec& micro) { return micro.spans != 0; };
   if (std::ranges::any_of(spec_.micros, spans)) return;
   const auto is_own = [&](NameId param) {
@@ -135,20 +143,21 @@ void CostJudge::see_epilogue(EngineId engine) {
 }
 
 // As many as were added, whatever the bucket says.
-void CostJudge::see_flush(const HookEvent&) {
-  flushed_ = filled_;
-  filled_ = 0;
+void CostJudge::see_flush(const HookEvent& event) {
+  Bucket& bucket = buckets_[event.name];
+  bucket = {.filled = 0, .flushed = bucket.filled};
 }
 
 // What comes right behind a flush had no room left.
 void CostJudge::see_add(const HookEvent& event) {
-  if (flushed_ && has_one_dtype_ && *flushed_ + event.numel <= bucket_ &&
+  Bucket& bucket = buckets_[event.name];
+  if (bucket.flushed && has_buckets_ && *bucket.flushed + event.numel <= bucket_ &&
       collective_finding_.empty())
     collective_finding_ =
         fmt::format("a bucket of {} elements was reduced with {} in it, though {} had room",
-                    bucket_, *flushed_, names_.text(event.param));
-  flushed_.reset();
-  filled_ += event.numel;
+                    bucket_, *bucket.flushed, names_.text(event.param));
+  bucket.flushed.reset();
+  bucket.filled += event.numel;
 }
 
 }  // namespace zeroproof::museum

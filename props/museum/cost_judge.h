@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,6 +28,11 @@ class CostJudge final : public EventSink {
   const std::string& resident_finding() const { return resident_finding_; }      // P63
 
  private:
+  struct Bucket {
+    std::int64_t filled = 0;              // elements since the last flush
+    std::optional<std::int64_t> flushed;  // elements of the last flush of the running backward
+  };
+
   bool is_check(const HookEvent& event) const;
   bool is_in_backward(const HookEvent& event) const;
   static bool ends_reduction(std::string_view method);
@@ -38,15 +44,16 @@ class CostJudge final : public EventSink {
 
   const train::CaseSpec& spec_;
   const NameTable& names_;
-  std::int64_t bucket_;                  // elements that one flush can hold
-  bool has_one_dtype_;                   // all gradients share a bucket
-  std::int64_t wire_item_bytes_;         // 0: nothing says how many
-  std::int64_t wire_bytes_;              // of all gradients, without padding
-  bool has_one_graph_;                   // at a time
-  std::int64_t filled_ = 0;              // elements since the last flush
-  std::optional<std::int64_t> flushed_;  // elements of the last flush of the running backward
-  std::int64_t tasks_ = 0;               // phases of the running backward
-  std::int64_t counts_ = 0;              // queries for expected hooks in it
+  std::int64_t bucket_;               // elements that one flush can hold
+  bool has_buckets_;                  // of which each has one dtype, and is told so
+  std::int64_t wire_item_bytes_;      // 0: nothing says how many
+  std::int64_t wire_bytes_;           // of all gradients, without padding
+  bool has_one_graph_;                // at a time
+  std::map<NameId, Bucket> buckets_;  // by dtype
+  bool has_one_epilogue_;             // of a backward, whatever it goes through
+  std::int64_t epilogues_ = 0;        // of the running backward
+  std::int64_t tasks_ = 0;            // phases of the running backward
+  std::int64_t counts_ = 0;           // queries for expected hooks in it
   std::set<NameId> resident_;
   std::string collective_finding_;
   std::string count_finding_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "props/train/case_detours.h"
@@ -74,6 +75,31 @@ bool ends_every_backward(const CaseSpec& spec, bool spares_frozen) {
     return layer.is_linked != 0 || layer.is_raw != 0 || has_none;
   };
   return spec.input_grad != 0 && std::ranges::all_of(spec.layers, ends);
+}
+
+// Every call is in a checkpoint without a graph task of its own, and leads to the one before.
+bool recomputes_in_order(const CaseSpec& spec) {
+  const auto is_linked = [](const train::LayerSpec& layer) { return layer.is_linked != 0; };
+  const auto is_recomputed = [](const train::CallSpec& call) {
+    return static_cast<train::Wrap>(call.wrap) == train::Wrap::non_reentrant;
+  };
+  return runs_once(spec) && spec.returns == 0 && std::ranges::all_of(spec.layers, is_linked) &&
+         std::ranges::all_of(spec.calls, is_recomputed);
+}
+
+std::vector<int> blocks_of(const CaseSpec& spec) {
+  std::vector<int> blocks(spec.layers.size(), 0);
+  int block = 0;
+  for (const train::CallSpec& call : spec.calls)
+    blocks[static_cast<std::size_t>(call.layer)] = call.is_joined != 0 ? block : ++block;
+  return blocks;
+}
+
+// "l2.linear" and "l2.weight" are of the third; none: the name is of no layer.
+std::optional<std::size_t> layer_of(std::string_view name) {
+  const bool is_layer = name.size() > 1 && name[0] == 'l' && name[1] >= '0' && name[1] <= '9';
+  if (!is_layer) return std::nullopt;
+  return static_cast<std::size_t>(std::stoi(std::string(name.substr(1))));
 }
 
 // Nobody but its module uses a parameter.
@@ -157,6 +183,7 @@ ResidencyJudge::ResidencyJudge(const CaseSpec& spec, const NameTable& names)
       judges_recomputed_(gives_all_back_ && runs_once(spec) && has_checkpoints(spec) &&
                          spec.returns == 0 && ends_every_backward(spec, true)),
       judges_abandoned_(has_sole_users(spec)),
+      blocks_(gives_all_back_ && recomputes_in_order(spec) ? blocks_of(spec) : std::vector<int>()),
       calls_in_contexts_(calls_in_context(spec)) {}
 
 void ResidencyJudge::on_event(const HookEvent& event) {
@@ -175,11 +202,12 @@ void ResidencyJudge::on_event(const HookEvent& event) {
       ++transforms_;
       return;
     case EventKind::gt_end:
-      has_failed_ = has_failed_ || event.is_exceptional();
+      if (event.is_exceptional()) failed_ = {EngineId{0}, EngineId{1}};
       return;
     case EventKind::zmod_fetch:
       judge_released();
       if (!event.is_forward) judge_functions();
+      if (!event.is_forward) judge_blocks(event.name);
       if (!event.is_forward) backwards_.insert(event.name);
       return;
     case EventKind::zmod_release:
@@ -246,16 +274,15 @@ void ResidencyJudge::see_call(const HookEvent& event) {
   const bool is_named =
       method == "engine.forward" || method == "engine.zero_grad" || method == "engine.step";
   const bool begins = is_named && event.graph_task.is_none();
-  if (begins && has_failed_ && !calls_in_contexts_)
+  if (begins && failed_.erase(event.engine) > 0 && !calls_in_contexts_)
     judge_all_given_back("after a backward that failed");
-  if (begins) has_failed_ = false;
   if (begins) backwards_.clear();
 }
 
 void ResidencyJudge::see_return(const HookEvent& event) {
   const std::string_view method = names_.text(event.name);
   if (method == "z3.post_forward") is_ending_ = false;
-  if (method == "engine.backward_epilogue" && event.is_exceptional()) has_failed_ = true;
+  if (method == "engine.backward_epilogue" && event.is_exceptional()) failed_.insert(event.engine);
   if (method == "engine.forward" && event.is_exceptional() && judges_abandoned_) judge_abandoned();
   if (method == "engine.forward") {
     judge_released();
@@ -303,6 +330,19 @@ void ResidencyJudge::judge_recomputed() {
     if (!may_stay(parameter))
       kept_finding_ = fmt::format("{} stays whole behind the modules whose recompute gathered it",
                                   names_.text(parameter));
+}
+
+// What is frozen in a later checkpoint went with the backward of the modules there.
+void ResidencyJudge::judge_blocks(NameId module) {
+  const std::optional<std::size_t> layer = layer_of(names_.text(module));
+  if (blocks_.empty() || !layer || !kept_finding_.empty()) return;
+  for (const NameId parameter : resident_) {
+    const std::optional<std::size_t> other = layer_of(names_.text(parameter));
+    if (other && blocks_[*other] > blocks_[*layer] && spec_.layers[*other].is_frozen != 0 &&
+        !may_stay(parameter))
+      kept_finding_ = fmt::format("{} stays whole behind the checkpoint that it was recomputed in",
+                                  names_.text(parameter));
+  }
 }
 
 // An exception ends a module, too.

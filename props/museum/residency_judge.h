@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/event.h"
 #include "model/names.h"
@@ -47,6 +48,7 @@ class ResidencyJudge final : public EventSink {
   void judge_released();
   void judge_leftovers();
   void judge_recomputed();
+  void judge_blocks(NameId module);
   void judge_abandoned();
   void judge_functions();
   void judge_end(NameId module);
@@ -65,8 +67,10 @@ class ResidencyJudge final : public EventSink {
   bool judges_operations_;
   bool judges_recomputed_;  // modules end what their recomputes gathered
   bool judges_abandoned_;
-  bool calls_in_contexts_;            // the user, of what his context has gathered
-  bool has_failed_ = false;           // the last backward
+  std::vector<int>
+      blocks_;              // by layer: the checkpoint of its call; empty: nothing is known of them
+  bool calls_in_contexts_;  // the user, of what his context has gathered
+  std::set<EngineId> failed_;         // engines whose last backward did, or one inside it
   int transforms_ = 0;                // that are under way
   bool is_behind_transform_ = false;  // and no call of an engine since
   EngineId engine_;                   // of the event that is seen

@@ -60,6 +60,42 @@ constexpr UnseenFault kFaults[] = {
     {"Q20",
      "a named engine puts its name before the names of its parameters in getters and "
      "checkpoints, so a checkpoint fits only an engine of the same name"},
+    {"Q27",
+     "E15, which is for offloaded gradients' norm, is asked for in every engine of stages 1 and 2 "
+     "with ignore_unused_parameters: false, offloaded or not."},
+    {"Q35",
+     "The end of one call's part of a graph gives back what other calls of the same module hold in "
+     "their retained graphs."},
+    {"Q37",
+     "Reads of parameters of modules below a leaf module are not observed: whoever reads one from "
+     "outside gets it partitioned."},
+    {"Q38",
+     "A forward of the root inside a running backward settles the backwards before it, and takes "
+     "the one that is running for such a one."},
+    {"Q40",
+     "Where the fallback for skipped frames asks who still claims a parameter, what the running "
+     "forward has read does not count."},
+    {"Q41",
+     "Every epilogue forgets that scale() was called, also that of an engine.backward, so a loss "
+     "that was scaled before it counts as unscaled when it is differentiated by hand after it."},
+    {"Q45",
+     "Hooks that no prologue announced make the innermost graph task owe the epilogue, not the "
+     "outermost one."},
+    {"Q47",
+     "A frozen parameter that a recompute uses is attributed to the oldest module whose backward "
+     "is under way, the root, and not to the newest."},
+    {"Q48",
+     "Whether a backward failed is remembered of the last graph task that ended, so a nested one "
+     "whose failure was caught leaves what it had gathered."},
+    {"Q54",
+     "With torch_autocast the parameters of all modules below a safe class go over the wire in the "
+     "lower precision, not only those that the module owns itself."},
+    {"Q60",
+     "A gradient that is larger than the bucket is reduced in the model's dtype, whatever the "
+     "communication dtype."},
+    {"Q63",
+     "Stage 3: a gradient of one communication dtype flushes the buckets of all other dtypes, so "
+     "gradients whose dtypes alternate are reduced nearly one by one."},
 };
 
 }  // namespace

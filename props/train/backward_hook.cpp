@@ -38,6 +38,8 @@ void BackwardHook::run(const MicroSpec& micro) {
     case Interrupt::fails:
     case Interrupt::joined:
       return differentiate_aside(interrupt != Interrupt::aside);
+    case Interrupt::breaks:
+      return break_second(micro.interrupt_at);
     case Interrupt::rescale:
       return record_refusal(pass_, "loss scale in a backward", refuses_rescale(window_));
     case Interrupt::own:
@@ -89,6 +91,19 @@ void BackwardHook::differentiate_aside(bool fails) {
     const Tensor loss = mul(pass_.autograd(), leaf, 2.0);
     pass_.autograd().backward(fails ? raising(pass_.autograd(), loss) : loss, {});
   } catch (const Injected&) {
+  }
+}
+
+// It has begun by then; what it has brought is dropped by hand, as long as the first one runs.
+void BackwardHook::break_second(int call) {
+  const TensorList inputs = inputs_.next();
+  if (!engines_) return;
+  const GradMode enabled(pass_.autograd(), true);
+  model_of(pass_, 1).arm({.aborts = call, .expert = inputs_.next_expert()});
+  try {
+    pass_.target().backward(1, pass_.target().forward(1, inputs).at(0), {});
+  } catch (const Injected&) {
+    engines_->engine(1).zero_grad();
   }
 }
 

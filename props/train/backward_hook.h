@@ -22,6 +22,7 @@ class BackwardHook {
   void evaluate();
   void differentiate_inside(std::size_t engine);
   void differentiate_aside(bool fails);
+  void break_second(int call);
   bool refuses_step(const MicroSpec& micro);
 
   const CaseSpec& spec_;

@@ -82,7 +82,7 @@ ZeroConfig config_of(const CaseSpec& spec) {
   name_leaf_module(spec, config);
   config.memory_efficient_linear = spec.plain_linear == 0;
   config.zero_force_ds_cpu_optimizer = false;
-  config.ignore_unused_parameters = spec.needs_all == 0;
+  config.ignore_unused_parameters = spec.needs_all + spec.is_strict == 0;
   if (spec.is_offloaded != 0) config.offload_optimizer = OffloadDevice::cpu;
   constexpr double kClips[] = {0.0, 0.75, 1e6};
   config.gradient_clipping = kClips[std::clamp(spec.clip, 0, 2)];
@@ -107,6 +107,8 @@ ZeroConfig config_of(const CaseSpec& spec) {
   config.torch_autocast.enabled = precision == Precision::autocast;
   if (spec.is_unsafe == 1)
     config.torch_autocast.lower_precision_safe_modules = {"torch.nn.LayerNorm"};
+  if (spec.is_unsafe == 3)
+    config.torch_autocast.lower_precision_safe_modules = {"torch.nn.Sequential"};
   if (spec.is_unsafe == 2) config.torch_autocast.lower_precision_safe_modules.emplace();
   return config;
 }

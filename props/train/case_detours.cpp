@@ -39,6 +39,16 @@ void detour_in_forwards(CaseSpec& spec, Draws& draws) {
     if (draws.one_in(2)) draw_detour(spec, draws, micro, 1 + some_call(spec, draws));
 }
 
+void look_in_forwards(CaseSpec& spec, Draws& draws) {
+  make_plain(spec);
+  spec.stage = 3;
+  spec.skips_frames = 1;
+  for (MicroSpec& micro : spec.micros) {
+    micro.detour = static_cast<int>(Detour::look);
+    micro.detour_at = 1 + some_call(spec, draws);
+  }
+}
+
 void starve_leaf(CaseSpec& spec, Draws& draws) {
   spec.stage = 3;
   spec.experts = spec.input_grad = 1;
@@ -82,6 +92,11 @@ bool has_context(const CaseSpec& spec) {
 
 std::string place_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const auto detour = static_cast<Detour>(micro.detour);
+  // Elsewhere a context gives up what the modules around it use.
+  const bool is_look = detour == Detour::look;
+  const bool is_rounded = static_cast<Precision>(spec.precision) == Precision::autocast;
+  if (is_look && (place_of(micro) != DetourPlace::forward || spec.skips_frames == 0 || is_rounded))
+    return "a look of no skipped frame";
   switch (place_of(micro)) {
     case DetourPlace::context:
       return has_context(spec) ? "" : "no context for a detour";
@@ -94,13 +109,14 @@ std::string place_problem(const CaseSpec& spec, const MicroSpec& micro) {
       break;
   }
   if (detour == Detour::load) return "a load in a forward";
-  if (spec.is_tiled + spec.skips_frames + micro.skips_on != 0)
+  const bool may_skip = detour == Detour::look;
+  if (spec.is_tiled + micro.skips_on != 0 || (spec.skips_frames != 0 && !may_skip))
     return "a forward that is no place for a detour";
   return {};
 }
 
 std::string micro_detour_problem(const CaseSpec& spec, const MicroSpec& micro) {
-  if (micro.detour < 0 || micro.detour > static_cast<int>(Detour::peek) || micro.detour_at < 0 ||
+  if (micro.detour < 0 || micro.detour > static_cast<int>(Detour::look) || micro.detour_at < 0 ||
       micro.detour_at > static_cast<int>(spec.calls.size()) + 1)
     return "a detour out of range";
   if (micro.detour == 0) return micro.detour_at == 0 ? "" : "a place of no detour";
@@ -133,13 +149,10 @@ std::string rescale_problem(const CaseSpec& spec, const MicroSpec& micro, bool i
 }  // namespace
 
 Additions detour_additions() {
-  static constexpr Addition kDetours[] = {{4, detour_in_contexts},
-                                          {4, detour_in_blocks},
-                                          {4, detour_in_forwards},
-                                          {6, starve_leaf},
-                                          {6, move_weights},
-                                          {5, rescale_tiles},
-                                          {5, rescale_before_backwards}};
+  static constexpr Addition kDetours[] = {{4, detour_in_contexts}, {4, detour_in_blocks},
+                                          {4, detour_in_forwards}, {4, look_in_forwards},
+                                          {6, starve_leaf},        {6, move_weights},
+                                          {5, rescale_tiles},      {5, rescale_before_backwards}};
   return {kDetourStream, 6, kDetours};
 }
 

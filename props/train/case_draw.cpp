@@ -13,6 +13,7 @@
 #include "props/train/case_limits.h"
 #include "props/train/case_manners.h"
 #include "props/train/case_memory.h"
+#include "props/train/case_mixes.h"
 #include "props/train/case_modes.h"
 #include "props/train/case_orders.h"
 #include "props/train/case_rates.h"
@@ -340,6 +341,7 @@ void settle_structure(CaseSpec& spec) {
 
 constexpr std::uint64_t kFocusStream = 0x666f637573ULL;
 constexpr int kRarer = 4;  // what a plain case has
+constexpr int kOneInMixed = 4;
 
 // Of every subject, in the order in which they are drawn.
 constexpr Additions (*kSubjects[])() = {
@@ -378,6 +380,8 @@ std::vector<Addition> all_additions() {
 CaseSpec draw_case(std::uint64_t seed) {
   Draws focus(seed ^ kFocusStream);
   if (focus.one_in(3)) return draw_focused_case(focus);
+  if (focus.one_in(kOneInMixed))
+    return with_few(draw_mixed_case(focus), all_additions(), focus.below(3), focus);
   Draws draws(seed);
   CaseSpec spec = draw_swarm_case(draws, 1);
   for (const auto& subject : kSubjects) spec = with_drawn(spec, subject(), seed);

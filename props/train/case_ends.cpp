@@ -90,7 +90,7 @@ void visit_abandoned(CaseSpec& spec, Draws& draws) {
 void leave_in_checkpoints(CaseSpec& spec, Draws& draws) {
   spec.is_manual = 1;
   for (MicroSpec& micro : spec.micros)
-    if (draws.one_in(2)) micro.past_engine = 2;
+    if (draws.one_in(2)) micro.past_engine = draws.of({2, 4});
 }
 
 // The scale of a window is asked to change behind a backward of it that came to nothing.

@@ -80,7 +80,8 @@ void return_weight(CaseSpec& spec, int layer) {
 void add_externals(CaseSpec& spec, Draws& draws) {
   if (spec.reads != 0) spec.registers = draws.flag(2);
   const bool is_autocast = static_cast<Precision>(spec.precision) == Precision::autocast;
-  if (is_autocast) spec.is_unsafe = draws.below(3);
+  if (is_autocast) spec.is_unsafe = draws.below(4);
+  if (spec.is_unsafe == 3) spec.packs = 1;
   if (spec.reads == 0 && !is_autocast)
     return_weight(spec, draws.below(static_cast<int>(spec.layers.size())));
 }

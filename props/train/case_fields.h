@@ -157,6 +157,7 @@ void visit_special_fields(CaseSpec& spec, Field& field) {
   field("returns", spec.returns, 0);
   field("is_unsafe", spec.is_unsafe, 0);
   field("needs_all", spec.needs_all, 0);
+  field("is_strict", spec.is_strict, 0);
   field("is_lifted", spec.is_lifted, 0);
   field("scales_by_one", spec.scales_by_one, 0);
   field("is_wide", spec.is_wide, 0);

@@ -108,6 +108,13 @@ void scale_by_one(CaseSpec& spec, Draws& draws) {
   }
 }
 
+void be_strict(CaseSpec& spec, Draws& draws) {
+  spec.is_strict = 1;
+  spec.needs_all = spec.is_offloaded = 0;
+  for (MicroSpec& micro : spec.micros)
+    if (draws.one_in(3)) micro.skips = some_call(spec, draws);
+}
+
 // The weight of a layer is that of a module behind all others, too.
 void tie_weights(CaseSpec& spec, Draws& draws) {
   spec.engines = spec.heads = 1;
@@ -275,14 +282,16 @@ std::string scale_problem(const CaseSpec& spec) {
 }  // namespace
 
 Additions habit_additions() {
-  static constexpr Addition kHabits[] = {
-      {4, sync_in_part},       {4, differentiate_again}, {12, overflow_for_long},
-      {4, spike_otherwise},    {6, forgive_twice},       {4, add_twins},
-      {6, scale_second},       {6, scale_anything},      {4, ask_behind},
-      {6, maximize},           {6, overflow_unseen},     {6, tie_weights},
-      {6, freeze_for_a_while}, {6, fill_to_brim},        {5, grow_scale},
-      {6, keep_dimensions},    {8, ask_to_capture},      {6, shape_weights},
-      {6, scale_by_one}};
+  static constexpr Addition kHabits[] = {{4, sync_in_part},       {4, differentiate_again},
+                                         {12, overflow_for_long}, {4, spike_otherwise},
+                                         {6, forgive_twice},      {4, add_twins},
+                                         {6, scale_second},       {6, scale_anything},
+                                         {4, ask_behind},         {6, maximize},
+                                         {6, overflow_unseen},    {6, tie_weights},
+                                         {6, freeze_for_a_while}, {6, fill_to_brim},
+                                         {5, grow_scale},         {6, keep_dimensions},
+                                         {8, ask_to_capture},     {6, shape_weights},
+                                         {6, scale_by_one},       {6, be_strict}};
   return {kHabitStream, 4, kHabits};
 }
 

@@ -206,7 +206,9 @@ bool compares_watched(const CaseSpec& spec) {
   // What the baseline differentiates in no checkpoint, or with weights that nobody rounds.
   const bool is_rounded = static_cast<Precision>(spec.precision) == Precision::autocast;
   return std::ranges::none_of(spec.micros, [&](const MicroSpec& micro) {
-    return micro.past_engine == 2 || (is_rounded && micro.has_bypass + micro.past_engine != 0);
+    const bool is_broken = static_cast<Interrupt>(micro.interrupt) == Interrupt::breaks;
+    return is_broken || checkpoints_past_engine(micro) != 0 ||
+           (is_rounded && micro.has_bypass + micro.past_engine != 0);
   });
 }
 

@@ -98,7 +98,8 @@ enum class Detour : std::uint8_t {
   save,
   load,   // of what is saved right before it; not in a forward
   clear,  // zero_grad
-  peek    // reads masters and optimizer states
+  peek,   // reads masters and optimizer states
+  look    // at all weights, in a context; in a forward
 };
 
 // What a hook of the user does in the middle of a backward.
@@ -115,7 +116,8 @@ enum class Interrupt : std::uint8_t {
   own,      // forward and backward of the same engine
   joined,   // one of the second engine, which throws, where both have one loss
   changes,  // of weights in a context, past the autograd; another one behind it undoes them
-  steps     // `other`, and the second engine's step
+  steps,    // `other`, and the second engine's step
+  breaks    // `other`, whose backward throws behind a call of its own
 };
 
 // In which of the user's calls the device has no more memory. step() is none of them: what fails in

@@ -123,6 +123,9 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   if (micro.clears >= 3 && (!is_by_hand || spec.engines > 1 || spec.is_tiled != 0 ||
                             has_abort(micro) || micro.asks + micro.misuse != 0))
     return "nothing to clear behind a scaled loss";
+  if (micro.clears == 5 &&
+      spec.has_grad_scaler + spec.experts + spec.granularity + spec.skips_frames != 0)
+    return "a loss that is another one there";
   if (micro.clears == 4 && (spec.stage == 3 || spec.experts != 0 || has_checkpoints(spec)))
     return "a forward between a forward and its backward";
   if (std::string problem = use_problem(spec, micro); !problem.empty()) return problem;
@@ -132,7 +135,11 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
 // The loss of layer 0 alone. A hook of the outputs is what divides by the accumulation steps, and
 // without hooks of gradients nobody sees it.
 std::string past_engine_problem(const CaseSpec& spec, const MicroSpec& micro) {
-  if (micro.past_engine < 0 || micro.past_engine > 3) return "a number out of range";
+  if (micro.past_engine < 0 || micro.past_engine > 4) return "a number out of range";
+  // Each of two would be one that nobody scaled.
+  const bool is_scaled =
+      static_cast<Precision>(spec.precision) >= Precision::fp16 || spec.owns_scale != 0;
+  if (micro.past_engine == 4 && is_scaled) return "checkpoints under a loss scale";
   const LayerSpec& first = spec.layers.front();
   const bool is_right = spec.is_manual != 0 && spec.engines == 1 && spec.is_tiled == 0 &&
                         spec.is_unmanaged == 0 && spec.sets_boundary == 0 &&

@@ -72,10 +72,12 @@ std::string option_problem(const CaseSpec& spec) {
       spec.leaf_by < 0 || spec.leaf_by > static_cast<int>(LeafBy::class_name))
     return "a number out of range";
   if (spec.leaf_by != 0 && spec.experts == 0) return "no module to name";
-  if (!is_flag(spec.packs) || (spec.packs != 0 && spec.granularity == 0))
-    return "a container that no threshold is for";
+  const bool may_pack = spec.granularity != 0 || spec.is_unsafe == 3;
+  if (!is_flag(spec.packs) || (spec.packs != 0 && !may_pack) ||
+      (spec.is_unsafe == 3 && spec.packs == 0))
+    return "a container that nothing is for";
   if (spec.registers < 0 || spec.registers > CaseSpec::kTied || spec.is_unsafe < 0 ||
-      spec.is_unsafe > 2)
+      spec.is_unsafe > 3)
     return "a number out of range";
   if (spec.registers != 0 && (spec.reads == 0 || spec.skips_frames != 0))
     return "nothing to register";
@@ -105,7 +107,10 @@ std::string update_problem(const CaseSpec& spec) {
 }
 
 std::string need_problem(const CaseSpec& spec) {
-  if (!is_flag(spec.needs_all) || !is_flag(spec.is_lifted)) return "a number out of range";
+  if (!is_flag(spec.needs_all) || !is_flag(spec.is_lifted) || !is_flag(spec.is_strict))
+    return "a number out of range";
+  const bool asks = spec.needs_all != 0 || (spec.is_offloaded != 0 && spec.stage != 3);
+  if (spec.is_strict != 0 && asks) return "gradients that somebody misses";
   if (spec.is_lifted != 0 &&
       (static_cast<Precision>(spec.precision) != Precision::fp16 || spec.engines > 1))
     return "a product that has room";

@@ -63,7 +63,7 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
 // A hook of the user that calls engines; what a tile or a skipped frame does there is its own.
 std::string interrupt_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const auto interrupt = static_cast<Interrupt>(micro.interrupt);
-  if (micro.interrupt < 0 || interrupt > Interrupt::steps || micro.interrupt_at < 0 ||
+  if (micro.interrupt < 0 || interrupt > Interrupt::breaks || micro.interrupt_at < 0 ||
       micro.interrupt_at > static_cast<int>(spec.calls.size()))
     return "a micro-batch that names no call";
   if ((interrupt == Interrupt::none) != (micro.interrupt_at == 0))
@@ -74,15 +74,19 @@ std::string interrupt_problem(const CaseSpec& spec, const MicroSpec& micro) {
     return "a hook of a call that does not run";
   if (interrupt == Interrupt::aside) return {};
   if (spec.is_tiled != 0 || spec.skips_frames != 0) return "a hook of what has none";
-  if ((interrupt == Interrupt::forward || interrupt == Interrupt::own) && spec.stage == 3)
+  if (interrupt == Interrupt::own && spec.stage == 3)
     return "a forward of partitioned parameters in their backward";
   // Below stage 2 its local sums wait for a backward of its own.
-  const bool is_of_second = spec.engines == 2 && interrupt == Interrupt::fails &&
-                            (spec.stage >= 2 || spec.accumulation == 1);
+  const bool fails = interrupt == Interrupt::fails || interrupt == Interrupt::breaks;
+  const bool is_of_second =
+      spec.engines == 2 && fails && (spec.stage >= 2 || spec.accumulation == 1);
   if (interrupt == Interrupt::steps && !is_alone(spec, micro))
     return "a step that something comes behind";
   const bool is_with_second = interrupt == Interrupt::other || interrupt == Interrupt::joined ||
                               interrupt == Interrupt::steps;
+  const bool is_alone_in_window = spec.accumulation == 1 && micro.repeats + micro.outstanding == 0;
+  if (interrupt == Interrupt::breaks && !(is_of_second && is_alone_in_window))
+    return "no backward of a second engine";
   if (!is_with_second && !is_of_second) return spec.engines == 1 ? "" : "whose turn it is";
   return spec.engines == 2 && spec.is_manual == 0 && spec.is_unmanaged == 0
              ? ""

@@ -110,13 +110,62 @@ void fail_in_checkpoint(CaseSpec& spec, Draws& draws) {
   }
 }
 
+// What a leaf module has below it is used by somebody else, too.
+void read_below_leaf(CaseSpec& spec, Draws& draws) {
+  make_plain(spec);
+  spec.stage = 3;
+  spec.engines = 1;
+  spec.input_grad = 1;
+  spec.skips_frames = spec.is_tiled = spec.tile_wrap = spec.persistence = 0;
+  spec.granularity = draws.between(2, 9);
+  for (LayerSpec& layer : spec.layers) layer.is_linked = 1;
+  spec.reads = some_layer(spec, draws);
+  LayerSpec& read = spec.layers[static_cast<std::size_t>(spec.reads) - 1];
+  read.is_raw = read.has_twin = read.shape = read.is_weight_frozen = 0;
+  read.is_frozen = 1;
+}
+
+// Blocks of a frozen layer and a trained one, each in a checkpoint.
+void recompute_frozen(CaseSpec& spec, Draws& draws) {
+  make_plain(spec);
+  spec.stage = 3;
+  spec.persistence = spec.prefetch = spec.reuse = spec.skips_frames = spec.granularity = 0;
+  spec.is_tiled = spec.tile_wrap = spec.input_grad = 0;
+  spec.layers.resize(4);
+  spec.calls.clear();
+  for (int i = 0; i < 4; ++i) {
+    LayerSpec& layer = spec.layers[static_cast<std::size_t>(i)];
+    layer.is_frozen = 1 - i % 2;
+    layer.is_weight_frozen = 0;
+    layer.is_linked = 1;
+    layer.outputs = std::max(layer.outputs, 1);
+    spec.calls.push_back(
+        {.layer = i, .wrap = static_cast<int>(Wrap::non_reentrant), .is_joined = i % 2});
+  }
+  for (MicroSpec& micro : spec.micros) micro = {.repeats = draws.flag(3)};
+}
+
+// The linear function of a weight that is whole in a context alone, and frozen.
+void multiply_frozen(CaseSpec& spec, Draws& draws) {
+  make_plain(spec);
+  spec.stage = 3;
+  spec.input_grad = 1;
+  spec.persistence = spec.skips_frames = spec.is_tiled = spec.tile_wrap = 0;
+  spec.layers.front().is_frozen = 1;
+  spec.layers.front().is_weight_frozen = 0;
+  for (MicroSpec& micro : spec.micros)
+    if (!draws.one_in(3)) micro = {.has_bypass = static_cast<int>(Bypass::weight)};
+}
+
 }  // namespace
 
 Additions seldom_additions() {
   static constexpr Addition kSeldom[] = {
-      {5, overflow_often},    {5, say_what_it_is},    {5, sync_second}, {5, save_as_another},
-      {5, receive_guests},    {5, register_always},   {5, leave_order}, {5, gather_in_little_room},
-      {5, gather_two_dtypes}, {5, fail_in_checkpoint}};
+      {5, overflow_often},     {5, say_what_it_is},        {5, sync_second},
+      {5, save_as_another},    {5, receive_guests},        {5, register_always},
+      {5, leave_order},        {5, gather_in_little_room}, {5, gather_two_dtypes},
+      {5, fail_in_checkpoint}, {5, read_below_leaf},       {5, multiply_frozen},
+      {5, recompute_frozen}};
   return {kSeldomStream, 5, kSeldom};
 }
 

@@ -12,7 +12,8 @@ int interrupting_forwards(const CaseSpec& spec, const MicroSpec& micro) {
   const auto interrupt = static_cast<Interrupt>(micro.interrupt);
   if (interrupt != Interrupt::forward && interrupt != Interrupt::other &&
       interrupt != Interrupt::fails && interrupt != Interrupt::own &&
-      interrupt != Interrupt::joined && interrupt != Interrupt::steps)
+      interrupt != Interrupt::joined && interrupt != Interrupt::steps &&
+      interrupt != Interrupt::breaks)
     return 0;
   const int runs = 1 + (micro.repeats != 0 ? 1 : 0) + (micro.clears == 2 ? 1 : 0);
   return (1 + (micro.outstanding != 0 ? 1 : 0)) * runs * spec.heads;
@@ -53,7 +54,7 @@ int CaseSpec::forwards() const {
     const int trained = (1 + (micro.outstanding != 0 ? 1 : 0)) *
                         (1 + (micro.repeats != 0 ? 1 : 0)) * (1 + micro.again);
     count +=
-        trained + (micro.clears == 4 ? trained * heads : 0) + (micro.idle_forward != 0 ? 1 : 0) +
+        trained + (micro.clears >= 4 ? trained * heads : 0) + (micro.idle_forward != 0 ? 1 : 0) +
         (has_abort(micro) ? 1 : 0) + (runs_in_context(micro) ? 1 : 0) +
         (micro.throws != 0 ? 1 : 0) + (micro.abandons != 0 ? 1 : 0) + refused_forwards(micro) +
         (micro.past_engine == 3 ? 0 : micro.past_engine) + interrupting_forwards(*this, micro) +

@@ -70,11 +70,12 @@ struct MicroSpec {
   int guards = 0;          // with skipped frames: 1: guards read the weights before
   int clears = 0;          // 1: before: trained for nothing, and zero_grad; 2: inside its block;
                            // 3: between scaling and differentiating its loss; 4: there, a forward
-                           // without gradients instead
+                           // without gradients instead; 5: there, a managed backward of another one
   int peeks = 0;           // 1: behind it the user reads masters and optimizer state
   int past_engine = 0;     // 1: behind it: a manual backward that no output of the engine is in
                            // 2: of a loss that a reentrant checkpoint makes
                            // 3: instead of everything that is differentiated in it
+                           // 4: of a sum of two that reentrant checkpoints make
   int misuse = 0;          // Misuse, behind it
   int looks = 0;           // Looks
   int keeps = 0;  // 1: every backward retains its graph, and its losses live behind the step;
@@ -194,12 +195,14 @@ struct CaseSpec {
   int registers = 0;  // 1: what the root reads is registered as its external parameter; 2: what
                       // reads it late owns it as well
   int returns = 0;    // k: layer k - 1, a raw one, returns its weight, and the root uses it
-  int is_unsafe = 0;  // autocast: no class is safe for its dtype: 1: another one, 2: none is named
+  int is_unsafe = 0;  // autocast: no class of a layer is safe for its dtype: 1: another one is, 2:
+                      // none is named, 3: that of the container that the layers are in, too
   int leaf_by = 0;    // LeafBy; where there are experts
   int needs_all = 0;  // offload: a step without some gradient is refused, and then one more comes
+  int is_strict = 0;  // ignore_unused_parameters off where nothing asks whether they are
   int is_lifted = 0;  // fp16: a loss that fits its dtype, and does not when it is scaled
-  int scales_by_one = 0;  // fp16: a fixed loss scale, of one
-  int is_wide = 0;    // bf16: the sums of a window need the bits of their accumulation dtype
+  int scales_by_one = 0;    // fp16: a fixed loss scale, of one
+  int is_wide = 0;          // bf16: the sums of a window need the bits of their accumulation dtype
   int offloads_params = 0;  // stage 3: what is partitioned lives on the host
   int masters = 0;          // Masters; of a model in bf16
   int holds = 0;            // what the root reads it uses behind all calls
@@ -214,7 +217,7 @@ struct CaseSpec {
   int is_read = 0;         // 1: its configuration is written as ds_config.json, and read again;
                            // k: and a part of other documents (config_readings.h)
   int refuses = 0;         // k: a configuration that no engine is made from, see config_document.h
-  int accepts = 0;  // 1: odd ones, of which every one makes an engine
+  int accepts = 0;         // 1: odd ones, of which every one makes an engine
   int watches = 0;  // what is used past its layer is multiplied, and the user sees the gradient
                     // for what it is multiplied with
   int lists_frozen = 0;  // parameter groups have what is frozen, too
@@ -277,16 +280,23 @@ inline bool has_abort(const MicroSpec& micro) {
          0;
 }
 
+// Which make the loss that no output of the engine is in.
+inline int checkpoints_past_engine(const MicroSpec& micro) {
+  return micro.past_engine == 2 ? 1 : micro.past_engine == 4 ? 2 : 0;
+}
+
 // A forward inside a context that gathers the weights.
 inline bool runs_in_context(const MicroSpec& micro) {
   const auto gathers = static_cast<Gathers>(micro.gathers);
   return gathers == Gathers::runs || gathers == Gathers::changes_and_runs;
 }
 
-// What the user gathers is whole around an engine's own calls, or in the middle of them.
+// What the user gathers, or a forward of his, is whole around an engine's own calls, or in the
+// middle of them.
 inline bool gathers_while_running(const MicroSpec& micro) {
-  return runs_in_context(micro) || micro.spans != 0 ||
-         static_cast<Interrupt>(micro.interrupt) == Interrupt::changes;
+  const auto interrupt = static_cast<Interrupt>(micro.interrupt);
+  return runs_in_context(micro) || micro.spans != 0 || interrupt == Interrupt::changes ||
+         interrupt == Interrupt::forward;
 }
 
 // A manual backward that is refused while it runs: at its end, because nobody scaled its loss (E2),

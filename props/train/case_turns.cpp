@@ -46,6 +46,16 @@ void take_turns(CaseSpec& spec, Draws& draws) {
   for (MicroSpec& micro : spec.micros) micro.misuse = static_cast<int>(Misuse::others_loss);
 }
 
+void break_second_inside(CaseSpec& spec, Draws& draws) {
+  take_two_engines(spec);
+  spec.is_manual = spec.is_unmanaged = 0;
+  spec.input_grad = draws.flag(2);
+  spec.accumulation = 1;
+  if (draws.one_in(2)) spec.stage = 3;
+  for (MicroSpec& micro : spec.micros) micro.repeats = micro.outstanding = 0;
+  set_interrupt(spec, draws, Interrupt::breaks);
+}
+
 void fail_joined(CaseSpec& spec, Draws& draws) {
   take_two_engines(spec);
   set_interrupt(spec, draws, Interrupt::joined);
@@ -145,7 +155,7 @@ void clear_scaled(CaseSpec& spec, Draws& draws) {
   spec.is_manual = 1;
   spec.precision = static_cast<int>(Precision::fp16);
   for (MicroSpec& micro : spec.micros)
-    if (draws.one_in(2)) micro.clears = draws.between(3, 4);
+    if (draws.one_in(2)) micro.clears = draws.between(3, 5);
 }
 
 void rescale_inside(CaseSpec& spec, Draws& draws) {
@@ -273,7 +283,7 @@ Additions turn_additions() {
       {4, abort_inside}, {4, ask_one_rank},         {4, ask_in_blocks},
       {5, litter},       {5, leave_engine},         {4, rescale_inside},
       {4, train_inside}, {5, rescale_behind_abort}, {5, step_second_inside},
-      {5, clear_scaled}};
+      {5, clear_scaled}, {4, break_second_inside}};
   return {kTurnStream, 3, kTurns};
 }
 

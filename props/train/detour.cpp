@@ -36,6 +36,8 @@ void take(const CaseSpec& spec, Pass& pass, Detour detour) {
       return clear_gradients(spec, pass);
     case Detour::peek:
       return record_masters(pass);
+    case Detour::look:
+      return visit_weights(spec, pass, Gathers::looks);
   }
 }
 

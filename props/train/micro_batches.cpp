@@ -91,7 +91,7 @@ void MicroBatches::train(const MicroSpec& micro, std::size_t at) {
   hook_.undo_changes();
   is_retained_ = is_retained_ || micro.keeps == 1 || micro.creates != 0;
   if (micro.keeps >= 2 && !is_retained_) record_whole(window_, whole_elements(pass_));
-  if (micro.past_engine != 0) backwards_.run_past_engine(micro.past_engine == 2);
+  if (micro.past_engine != 0) backwards_.run_past_engine(checkpoints_past_engine(micro));
 }
 
 void MicroBatches::evaluate(const MicroSpec& micro, std::size_t at) {

@@ -65,12 +65,14 @@ void WindowBackwards::run_once(const MicroSpec& micro, const Tensor& given, bool
   }
 }
 
+// The second graph is gone when the first one is differentiated for the last time.
 void WindowBackwards::run_interleaved(const MicroSpec& micro, const TensorList& first,
-                                      const TensorList& second) {
+                                      TensorList second) {
   run_one(micro, first.at(0), true);
   run_one(micro, second.at(0), true);
   look(micro, Looks::between);
   run_one(micro, second.at(1), false);
+  second.clear();
   run_one(micro, first.at(1), false);
 }
 
@@ -92,16 +94,21 @@ void WindowBackwards::run_dropping(const MicroSpec& micro, TensorList first,
   run(micro, second);
 }
 
-void WindowBackwards::run_past_engine(bool is_wrapped) {
+void WindowBackwards::run_past_engine(int checkpoints) {
   const GeneratedModel& model = model_of(pass_, 0);
   TensorList inputs = pass_.next_inputs();
-  if (!is_wrapped || !engines_) return run_manually(model.bypass(pass_.autograd(), inputs), false);
-  inputs.at(0).set_requires_grad(true);
   const auto body = [&](const TensorList& given) {
     return TensorList{model.bypass(pass_.autograd(), given)};
   };
-  const TensorList losses = checkpoint(pass_.autograd(), kind_of(Wrap::reentrant), body, inputs);
-  run_manually(losses.at(0), false);
+  const bool is_wrapped = checkpoints > 0 && engines_ != nullptr;
+  if (is_wrapped) inputs.at(0).set_requires_grad(true);
+  const auto loss = [&] {
+    if (!is_wrapped) return body(inputs).at(0);
+    return checkpoint(pass_.autograd(), kind_of(Wrap::reentrant), body, inputs).at(0);
+  };
+  Tensor sum = loss();
+  for (int more = 1; more < checkpoints; ++more) sum = add(pass_.autograd(), sum, loss());
+  run_manually(sum, false);
 }
 
 void WindowBackwards::look(const MicroSpec& micro, Looks where) {
@@ -118,6 +125,11 @@ void WindowBackwards::run_manually(const Tensor& loss, bool retain_graph, int cl
   if (clears == 4) {
     const GradMode no_grad(pass_.autograd(), false);
     record_loss(pass_, pass_.target().forward(0, pass_.next_inputs()).at(0));
+  }
+  if (clears == 5) {
+    const Tensor other = pass_.target().forward(0, pass_.next_inputs()).at(0);
+    record_loss(pass_, other);
+    pass_.target().backward(0, other, {});
   }
   pass_.target().tensor_backward({root}, {}, retain_graph);
 }

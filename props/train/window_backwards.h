@@ -15,13 +15,13 @@ class WindowBackwards {
   // One loss, whose graph may be needed again.
   void run_one(const MicroSpec& micro, const Tensor& given, bool is_needed_again);
   // Of two heads: a backward of each forward and then the others, the later first.
-  void run_interleaved(const MicroSpec& micro, const TensorList& first, const TensorList& second);
+  void run_interleaved(const MicroSpec& micro, const TensorList& first, TensorList second);
   // Of both forwards at once.
   void run_summed(const MicroSpec& micro, const TensorList& first, const TensorList& second);
   // The first one's graph is retained, which one rank alone gives up before the other backward.
   void run_dropping(const MicroSpec& micro, TensorList first, const TensorList& second);
   // Of a loss that no output of the engine is in; `is_wrapped`: a reentrant checkpoint makes it.
-  void run_past_engine(bool is_wrapped);
+  void run_past_engine(int checkpoints);
 
   // What the user does with weights between the calls of a micro-batch.
   void look(const MicroSpec& micro, Looks where);

@@ -40,7 +40,7 @@ TensorList WindowForwards::run(const MicroSpec& micro) {
   for (const Tensor& loss : losses) record_loss(pass_, loss);
   const auto interrupt = static_cast<Interrupt>(micro.interrupt);
   const bool is_joined = interrupt != Interrupt::other && interrupt != Interrupt::fails &&
-                         interrupt != Interrupt::steps;
+                         interrupt != Interrupt::steps && interrupt != Interrupt::breaks;
   if (spec_.engines == 2 && spec_.takes_turns == 0 && is_joined)
     losses = {joined(losses.at(0), inputs)};
   if (micro.has_bypass != 0)

@@ -83,12 +83,12 @@ void WindowTraining::run_ahead(const MicroSpec& next) {
 
 void WindowTraining::train_two(const MicroSpec& micro, TensorList first) {
   const auto outstanding = static_cast<Outstanding>(micro.outstanding);
-  const TensorList second = forwards_.run(micro);
+  TensorList second = forwards_.run(micro);
   if (outstanding == Outstanding::summed) return backwards_.run_summed(micro, first, second);
   if (micro.drops_on != 0) return backwards_.run_dropping(micro, std::move(first), second);
   backwards_.look(micro, Looks::before_backward);
   if (outstanding == Outstanding::interleaved)
-    return backwards_.run_interleaved(micro, first, second);
+    return backwards_.run_interleaved(micro, first, std::move(second));
   const bool is_reversed = outstanding == Outstanding::reversed;
   backwards_.run(micro, is_reversed ? second : first);
   backwards_.look(micro, Looks::between);

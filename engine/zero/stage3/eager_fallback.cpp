@@ -111,7 +111,8 @@ void EagerFallback::forget(PartitionedParameter& parameter) {
 // What the running forward has read counts as claimed.
 bool EagerFallback::has_claim(const PartitionedParameter& parameter) const {
   const auto holds = [&](const auto& claim) { return claim.second.contains(parameter.id()); };
-  return (depth_ > 0 && current_.contains(parameter.id())) || std::ranges::any_of(claims_, holds);
+  const bool is_running = depth_ > 0 && !context_.departs("Q40"_bug);
+  return (is_running && current_.contains(parameter.id())) || std::ranges::any_of(claims_, holds);
 }
 
 void EagerFallback::release_unclaimed() {

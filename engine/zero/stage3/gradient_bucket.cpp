@@ -22,7 +22,9 @@ GradientBucket::GradientBucket(ZeroContext& context, DType communication_dtype)
       communication_dtype_(communication_dtype),
       elements_max_(elements_max(context)),
       has_streams_(!context.runtime.device().is_cpu()),
-      direct_max_(has_streams_ || context.departs("R18"_bug) ? -1 : elements_max_),
+      direct_max_(has_streams_ || context.departs("R18"_bug) || context.departs("Q63"_bug)
+                      ? -1
+                      : elements_max_),
       is_held_(context.parameters.size()) {
   parameters_.reserve(context.parameters.size());
   taken_.reserve(context.parameters.size());

@@ -51,6 +51,9 @@ void GradientPartitions::add(const ZeroParameter& parameter, bool is_from_leaf_m
   if (bucket.holds(parameter) && !context_.has(repeats) && !is_doubled) return;
   if (bucket.is_full_for(parameter.elements) && !bucket.is_empty()) flush(bucket);
   if (!parameter.is_gradient_ready) return;
+  if (context_.departs("Q63"_bug))  // one bucket at a time, of the dtype that comes
+    for (auto& [name, other] : buckets_)
+      if (&other != &bucket && !other.is_empty()) flush(other);
   const Tensor& grad = parameter.tensor.impl().grad;  // counts no references
   if (!grad.is_defined()) give_zeros(*known.parameter, is_from_leaf_module);
   bucket.add(parameter, *known.parameter);

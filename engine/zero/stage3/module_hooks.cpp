@@ -21,7 +21,8 @@ ModuleHooks::~ModuleHooks() {
 
 void ModuleHooks::add() {
   for (Zero3Module& module : modules_.all()) {
-    observe_reads(module);  // below a leaf, too: somebody else may read them (3.8)
+    const bool is_left = context_.departs("Q37"_bug) && module.is_below_leaf;
+    if (!is_left) observe_reads(module);  // below a leaf, too: somebody else may read them (3.8)
     if (!module.is_below_leaf) add_to(module);
   }
 }
@@ -111,7 +112,8 @@ TensorList ModuleHooks::before_forward(Zero3Module& module, const TensorList& in
 
 // A backward that no epilogue followed, e.g. one that did not reach the engine's outputs.
 void ModuleHooks::settle_earlier_backwards() {
-  const bool is_idle = stack_.empty() && context_.autograd.current_graph_task().is_none();
+  const bool is_idle = stack_.empty() && (context_.autograd.current_graph_task().is_none() ||
+                                          context_.departs("Q38"_bug));
   if (is_idle && coordinator_.has_active_backward()) coordinator_.release_backward_leftovers(false);
 }
 

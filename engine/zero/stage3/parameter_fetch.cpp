@@ -194,7 +194,7 @@ std::vector<ParameterCoordinator::ActiveBackward>::iterator ParameterCoordinator
 void ParameterCoordinator::attribute_to_recompute(PartitionedParameter& parameter) {
   const bool is_recompute = !context_.autograd.current_graph_task().is_none() && !active_.empty();
   if (!is_recompute || parameter.parameter().requires_grad || context_.departs("F01"_bug)) return;
-  ActiveBackward& newest = active_.back();
+  ActiveBackward& newest = context_.departs("Q47"_bug) ? active_.front() : active_.back();
   parameter.add_use(use_of(newest.call, false));
   if (!contains(newest.recomputed, &parameter)) newest.recomputed.push_back(&parameter);
 }

@@ -76,8 +76,11 @@ void RetainedGraphs::end(std::int64_t graph) {
 }
 
 void RetainedGraphs::forget(const ModuleCall& call) {
-  if (gatherer_.departs("Z59"_bug)) return;  // a backward ends it
-  drop_holders([&](const ModuleCall& holder) { return is_same(holder, call); });
+  if (gatherer_.departs("Z59"_bug)) return;               // a backward ends it
+  const bool is_any_call = gatherer_.departs("Q35"_bug);  // of the module
+  drop_holders([&](const ModuleCall& holder) {
+    return is_any_call ? holder.module == call.module : is_same(holder, call);
+  });
 }
 
 void RetainedGraphs::clear() {
