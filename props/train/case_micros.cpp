@@ -123,8 +123,9 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   if (micro.clears >= 3 && (!is_by_hand || spec.engines > 1 || spec.is_tiled != 0 ||
                             has_abort(micro) || micro.asks + micro.misuse != 0))
     return "nothing to clear behind a scaled loss";
-  if (micro.clears == 5 &&
-      spec.has_grad_scaler + spec.experts + spec.granularity + spec.skips_frames != 0)
+  if (micro.clears == 5 && spec.has_grad_scaler + spec.experts + spec.granularity +
+                                   spec.skips_frames + spec.input_grad !=
+                               0)
     return "a loss that is another one there";
   if (micro.clears == 4 && (spec.stage == 3 || spec.experts != 0 || has_checkpoints(spec)))
     return "a forward between a forward and its backward";

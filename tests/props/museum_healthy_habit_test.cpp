@@ -153,5 +153,40 @@ INSTANTIATE_TEST_SUITE_P(
         R"({"stage":3,"refuses":49,"layers":[{}],"calls":[{}],"micros":[{}]})",
         R"({"stage":1,"precision":2,"layers":[{}],"calls":[{}],"micros":[{"misuse":12},{}]})"));
 
+// A fixed loss scale of one; a loss of one engine that another one is asked to differentiate; odd
+// configurations that work; a forward in a backward of stage 3; a second engine whose backward
+// breaks inside one of the first; losses of two checkpoints past the engine; a managed backward
+// behind a scaled loss; looks in skipped frames; a container that is safe; what is read below a
+// leaf module; blocks of a frozen layer and a trained one; what nobody misses.
+INSTANTIATE_TEST_SUITE_P(
+    Corners, HabitCase,
+    testing::Values(
+        R"({"stage":1,"precision":2,"scales_by_one":1,"is_manual":1,"layers":[{}],"calls":[{}],
+            "micros":[{"overflow":1},{"misuse":6},{}]})",
+        R"({"ranks":2,"engines":2,"takes_turns":1,"layers":[{}],"calls":[{}],
+            "micros":[{"misuse":16},{}]})",
+        R"({"ranks":2,"stage":2,"accepts":1,"layers":[{}],"calls":[{}],"micros":[{}]})",
+        R"({"ranks":2,"stage":3,"input_grad":1,"layers":[{"is_linked":1},{"is_linked":1}],
+            "calls":[{},{"layer":1}],"micros":[{"interrupt":3,"interrupt_at":1},{}]})",
+        R"({"ranks":2,"stage":3,"engines":2,"layers":[{},{}],"calls":[{},{"layer":1}],
+            "micros":[{"interrupt":13,"interrupt_at":1},{}]})",
+        R"({"ranks":2,"stage":2,"is_manual":1,"layers":[{}],"calls":[{}],
+            "micros":[{"past_engine":4},{}]})",
+        R"({"ranks":2,"stage":3,"precision":2,"is_manual":1,"layers":[{}],"calls":[{}],
+            "micros":[{"clears":5},{}]})",
+        R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{}],"calls":[{},{"layer":1}],
+            "micros":[{"detour":5,"detour_at":2},{}]})",
+        R"({"ranks":2,"stage":1,"precision":3,"is_unsafe":3,"packs":1,"layers":[{}],
+            "calls":[{}],"micros":[{},{}]})",
+        R"({"ranks":2,"stage":3,"granularity":4,"reads":1,"input_grad":1,
+            "layers":[{"is_linked":1,"is_frozen":1},{"is_linked":1}],"calls":[{},{"layer":1}],
+            "micros":[{},{}]})",
+        R"({"ranks":2,"stage":3,"layers":[{"is_linked":1,"is_frozen":1},{"is_linked":1},
+            {"is_linked":1,"is_frozen":1},{"is_linked":1}],
+            "calls":[{"wrap":2},{"layer":1,"wrap":2,"is_joined":1},{"layer":2,"wrap":2},
+            {"layer":3,"wrap":2,"is_joined":1}],"micros":[{},{}]})",
+        R"({"ranks":2,"stage":2,"is_strict":1,"layers":[{},{}],"calls":[{},{"layer":1}],
+            "micros":[{"skips":1},{}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum

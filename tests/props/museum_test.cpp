@@ -194,6 +194,18 @@ constexpr const char* kWrongCases[] = {
     R"({"layers":[{"shape":1}],"calls":[{}],"micros":[{}]})",
     R"({"layers":[{"is_raw":1,"shape":3}],"calls":[{}],"micros":[{}]})",
     R"({"layers":[{}],"calls":[{}],"micros":[{"keeps_dimension":2}]})",
+    R"({"precision":1,"scales_by_one":1,"layers":[{}],"calls":[{}],"micros":[{}]})",
+    R"({"stage":1,"is_offloaded":1,"is_strict":1,"layers":[{}],"calls":[{}],"micros":[{}]})",
+    R"({"accepts":2,"layers":[{}],"calls":[{}],"micros":[{}]})",
+    R"({"stage":1,"precision":2,"is_manual":1,"layers":[{}],"calls":[{}],
+            "micros":[{"past_engine":4}]})",
+    R"({"stage":3,"is_manual":1,"experts":1,"input_grad":1,"layers":[{}],"calls":[{}],
+            "micros":[{"clears":5}]})",
+    R"({"stage":3,"layers":[{}],"calls":[{}],"micros":[{"detour":5,"detour_at":2}]})",
+    R"({"stage":1,"layers":[{}],"calls":[{}],"micros":[{"interrupt":13,"interrupt_at":1}]})",
+    R"({"engines":2,"stage":1,"accumulation":2,"layers":[{}],"calls":[{}],
+            "micros":[{"interrupt":13,"interrupt_at":1},{}]})",
+    R"({"layers":[{}],"calls":[{}],"micros":[{"misuse":17}]})",
 };
 
 TEST(MuseumTest, Wrong_cases_are_refused) {
