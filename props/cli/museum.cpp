@@ -34,7 +34,7 @@ class MuseumVerb final : public Verb {
     flags.add_words(
         words_,
         {"ID",
-         "entries of the bug catalogue, A01 to H17, or further faults, S01 to Z80 (default: "
+         "entries of the bug catalogue, A01 to H17, or further faults, Q01 to Z80 (default: "
          "all)"});
     flags.add_switch("quick", is_quick_, "tier 1 alone, fewer cases, nothing minimised");
     flags.add_switch("hazards", has_hazards_,
