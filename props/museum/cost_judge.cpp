@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "props/museum/residency_judge.h"
+#include "props/museum/case_parameters.h"
 
 namespace zeroproof::museum {
 namespace {

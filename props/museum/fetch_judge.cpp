@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "props/museum/residency_judge.h"
+#include "props/museum/case_parameters.h"
 #include "props/train/case_storage.h"
 
 namespace zeroproof::museum {

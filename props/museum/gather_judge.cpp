@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "props/museum/residency_judge.h"
+#include "props/museum/case_parameters.h"
 
 namespace zeroproof::museum {
 namespace {

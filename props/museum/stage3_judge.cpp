@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "props/museum/case_parameters.h"
 #include "props/museum/residency_judge.h"
 
 namespace zeroproof::museum {
@@ -133,9 +134,8 @@ void Stage3Judge::see_fetch(const HookEvent& event) {
 }
 
 int Stage3Judge::layer_of(NameId parameter) const {
-  const std::string_view name = without_engine(names_.text(parameter));
-  if (!name.starts_with('l')) return -1;
-  return std::stoi(std::string(name.substr(1)));
+  const auto layer = layer_of_name(without_engine(names_.text(parameter)));
+  return layer ? static_cast<int>(*layer) : -1;
 }
 
 void Stage3Judge::see_gradient(const HookEvent& event) {

@@ -64,7 +64,7 @@ TEST(MuseumTest, Generator_is_blind) {
        {"trial.cpp", "collective_judge.cpp", "event_judges.cpp", "gather_judge.cpp",
         "kept_judge.cpp", "stage3_judge.cpp", "cost_judge.cpp", "fetch_judge.cpp",
         "overlap_judge.cpp", "record_judge.cpp", "residency_judge.cpp", "rest_bytes.cpp",
-        "retained_judge.cpp", "hunt.cpp", "specimen_shrink.cpp"})
+        "retained_judge.cpp", "case_parameters.cpp", "hunt.cpp", "specimen_shrink.cpp"})
     EXPECT_FALSE(std::regex_search(read_file(root + "/props/museum/" + judge), id)) << judge;
 }
 
