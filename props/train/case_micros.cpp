@@ -66,6 +66,15 @@ std::string failing_weight_problem(const CaseSpec& spec, const MicroSpec& micro)
   return is_trained && spec.is_tiled == 0 ? "" : "a hook of a weight without a gradient";
 }
 
+// A managed backward between scaling a loss and differentiating it, and nothing else.
+std::string backward_between_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  const MicroSpec plain = {.clears = 5, .peeks = micro.peeks, .by_hand = micro.by_hand};
+  const bool is_right = micro == plain && spec.has_grad_scaler + spec.experts + spec.granularity +
+                                                  spec.skips_frames + spec.input_grad ==
+                                              0;
+  return micro.clears != 5 || is_right ? "" : "a loss that is another one there";
+}
+
 }  // namespace
 
 bool looks_for_overflow(const CaseSpec& spec) {
@@ -123,10 +132,7 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   if (micro.clears >= 3 && (!is_by_hand || spec.engines > 1 || spec.is_tiled != 0 ||
                             has_abort(micro) || micro.asks + micro.misuse != 0))
     return "nothing to clear behind a scaled loss";
-  if (micro.clears == 5 && spec.has_grad_scaler + spec.experts + spec.granularity +
-                                   spec.skips_frames + spec.input_grad !=
-                               0)
-    return "a loss that is another one there";
+  if (std::string problem = backward_between_problem(spec, micro); !problem.empty()) return problem;
   if (micro.clears == 4 && (spec.stage == 3 || spec.experts != 0 || has_checkpoints(spec)))
     return "a forward between a forward and its backward";
   if (std::string problem = use_problem(spec, micro); !problem.empty()) return problem;

@@ -155,7 +155,10 @@ void clear_scaled(CaseSpec& spec, Draws& draws) {
   spec.is_manual = 1;
   spec.precision = static_cast<int>(Precision::fp16);
   for (MicroSpec& micro : spec.micros)
-    if (draws.one_in(2)) micro.clears = draws.between(3, 5);
+    if (draws.one_in(3))
+      micro = {.clears = 5};
+    else if (draws.one_in(2))
+      micro.clears = draws.between(3, 4);
 }
 
 void rescale_inside(CaseSpec& spec, Draws& draws) {
