@@ -325,7 +325,8 @@ void Engine::Core::on_graph_task_end(GraphTaskId task, bool raised) {
   // A backward that fails before any hook of ours has had its scale all the same: the next one
   // needs another.
   const bool is_left = context.has(Quirk::h1_abort_leaks_state) || context.departs("Y07"_bug);
-  if (raised && is_users && !is_left) is_scale_called_ = false;
+  const bool is_over = raised || context.departs("R42"_bug);  // it was for this backward
+  if (is_over && is_users && !is_left) is_scale_called_ = false;
   if (!is_transform) policy->on_graph_task_end(*this, task, raised);
   if (context.departs("A12"_bug) && !tasks_.empty() && !raised) optimizer->reduce_gradients();
 }

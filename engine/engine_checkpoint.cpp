@@ -61,6 +61,7 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                                            const EngineCheckpointOptions& given) {
   const Events::Call call(context.events, "engine.save_checkpoint");
   const bool is_writer = context.data.group().rank() == 0;
+  if (context.departs("R45"_bug)) optimizer->begin_capture();      // masters are all that is saved
   const bool collects = is_writer || !context.departs("S40"_bug);  // nobody else writes them
   using Tensors = std::vector<FullTensor>;
   TrainingState state{.parameters = collects ? optimizer->full_parameters() : Tensors(),

@@ -73,7 +73,9 @@ Engine::Core::~Core() {
 
 void Engine::Core::set_leaf_module(nn::Module& module) {
   optimizer->set_leaf_module(module);
-  register_gradient_hooks();
+  const bool serves = context.departs("R34"_bug) || context.departs("R38"_bug) ||
+                      context.departs("R49"_bug);  // what was registered before
+  if (!serves) register_gradient_hooks();
 }
 
 // In the configured dtype, with rank 0's values.

@@ -107,7 +107,7 @@ class ExactPolicy final : public HookPolicy {
   }
 
   void on_epilogue(HookHost&) override {
-    forget_work();
+    if (!is_running_ || departure_ != "R37"_bug) forget_work();  // its own callback does it
     // An explicit epilogue settles every backward of engine.backward, an automatic one its task's.
     if (!is_running_ && !tasks_.empty()) return leave(tasks_.back());
     notify_call(ManagerMethod::exit_backward);

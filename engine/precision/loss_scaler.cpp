@@ -52,6 +52,7 @@ Result<void> LossScaler::set_external(double factor) {
 }
 
 Result<void> LossScaler::set_factor(LossScalerKind kind, double factor) {
+  if (planted_ == "R36"_bug) kind_ = kind;  // whose it is, before what it is
   if (!std::isfinite(factor) || factor <= 0.0) {
     return fail(
         ErrorCode::usage,
@@ -126,7 +127,7 @@ void LossScaler::update_grad_scaler(bool has_overflow) {
   if (has_overflow) {
     scale_ = round_to(DType::float32, scale_ * kGradScalerBackoff);
     if (planted_ == "S11"_bug) scale_ = std::max(scale_, min_scale_);  // as the fp16 scaler has it
-    growth_tracker_ = 0;
+    if (planted_ != "R32"_bug) growth_tracker_ = 0;
     return;
   }
   if (++growth_tracker_ < kGradScalerGrowthInterval) return;

@@ -122,9 +122,11 @@ StepOutcome FlatOptimizer::step() {
 }
 
 void FlatOptimizer::update_parameters(const GradientDivisor& divisor) {
-  for (FlatGroup& group : groups_)
+  for (FlatGroup& group : groups_) {
     group.update(step_gradient(group), divisor_of_group(group, divisor));
-  gather_parameters();
+    if (context_.departs("R35"_bug)) gather_parameters();  // what was just updated
+  }
+  if (!context_.departs("R35"_bug)) gather_parameters();
 }
 
 GradientDivisor FlatOptimizer::divisor_of_group(FlatGroup& group, const GradientDivisor& divisor) {

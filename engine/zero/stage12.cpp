@@ -118,8 +118,9 @@ void Stage12Optimizer::offer(ZeroParameter& parameter) {
                                               " has already been reduced in this backward");
   }
   // Stage 2 keeps .grad of its own until the reduction; stage 1 would collect it once more.
-  const bool is_kept = !context_.config.contiguous_gradients && partitions_gradients();
-  if (joins && is_kept) {
+  const bool is_any = context_.departs("R31"_bug) || context_.departs("R48"_bug);  // stage
+  const bool is_kept = !context_.config.contiguous_gradients && (partitions_gradients() || is_any);
+  if (joins && is_kept && !context_.departs("R41"_bug)) {
     target.renew(parameter, grad);
   } else if (joins) {
     target.add(parameter, grad);

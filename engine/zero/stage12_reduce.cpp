@@ -86,7 +86,8 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
   if (!divides_first && factor != 1.0) kernels.scale(stream, data, 1.0 / factor);
 
   const bool has_sequence = context_.runtime.group(GroupKind::sequence).size() > 1;
-  const DType wire = has_sequence ? DType::float32 : communication_dtype;
+  const bool is_widened = has_sequence && !context_.departs("R39"_bug);  // R39: as configured
+  const DType wire = is_widened ? DType::float32 : communication_dtype;
   const CollectiveForm form{.is_default_group = true};
   if (wire == data.dtype()) {
     announce(entries);

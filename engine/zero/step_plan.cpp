@@ -67,6 +67,8 @@ StepPlan plan_step(ZeroContext& context, const StepQuestions& ask) {
   const bool is_callers = kind == LossScalerKind::external || kind == LossScalerKind::custom;
   const bool is_left_scaled = context.departs("R07"_bug) && is_callers;  // who scaled unscales
   divisor = unscale_and_clip_divisor(is_left_scaled ? 1.0 : used, norm_scaled, clip);
+  if (context.departs("R44"_bug) && clip > 0.0)  // the norm is that of the scaled gradients
+    divisor = used * unscale_and_clip_divisor(1.0, norm_scaled, clip);
   if (context.departs("U15"_bug) && divisor > used) divisor /= used;
   if (context.departs("C14"_bug) && clip > 0.0)
     divisor = std::min(used, norm_scaled / clip);  // the other way round

@@ -81,6 +81,83 @@ constexpr UnseenFault kFaults[] = {
     {"R30",
      "a trace that was invalidated is never recorded again, so that nothing is gathered ahead "
      "any more"},
+    {"R31",
+     "Stage 1 leaves the gradient in .grad after a hook has put it into the bucket, as only stage "
+     "2 without contiguous_gradients may: the epilogue collects it into the local sum once more "
+     "and offers it to the same bucket, so a first contribution at the boundary counts twice."},
+    {"R32",
+     "The grad scaler's growth tracker is not reset by an overflow, so good steps before the "
+     "overflow count towards the next growth of the loss scale."},
+    {"R33",
+     "Loading a stage 3 checkpoint finds a moment by the beginning of its name, so that exp_avg "
+     "gets the values of exp_avg_sq."},
+    {"R34",
+     "set_leaf_module() does not renew the gradient hooks: parameters of the leaf keep their own "
+     "beside the leaf's, and come into the bucket in the order in which this rank used them."},
+    {"R35",
+     "Stages 1 and 2 without overlap gather the parameters of all groups behind the update of each "
+     "group, not once behind all: as many needless rounds of all-gathers as there are further "
+     "groups."},
+    {"R36",
+     "The loss scaler takes over the kind of a new scale before it looks at its value, so an "
+     "override_loss_scale() that is refused (zero, negative, not finite) leaves a dynamic scaler "
+     "external: from then on overflow does not lower the scale, nor do good steps raise it."},
+    {"R37",
+     "The epilogue of engine.backward does not forget that there was work nobody has reduced, so "
+     "the engine takes the next graph task that is none of its business and has a nested one "
+     "(another model's reentrant checkpoint) for its own: an epilogue, and with a loss scale E2 "
+     "out of a foreign backward."},
+    {"R38",
+     "set_leaf_module() does not register the gradient hooks anew, so parameters of the new leaf "
+     "are bucketed by hooks of their own as well as by the leaf's: ranks that use different "
+     "experts fill and flush their buckets in different orders and reduce the gradients of "
+     "different parameters into each other."},
+    {"R39",
+     "In stages 1 and 2 the all-reduce among sequence-parallel ranks is not widened to float32: "
+     "gradients travel in communication_data_type (or the model's half precision) and are rounded "
+     "to it."},
+    {"R40",
+     "Saving a checkpoint leaves out tensors without elements, so a model that has such a "
+     "parameter is saved without complaint and its checkpoint cannot be loaded, not even by the "
+     "engine that wrote it."},
+    {"R41",
+     "Stage 2 with contiguous_gradients off: a parameter whose hook fires again in one backward "
+     "while its bucket still holds it is added to its entry, though that entry is .grad itself, "
+     "which autograd has added up already: the sum counts twice."},
+    {"R42",
+     "The scale asked for by engine.scale(loss) is forgotten at the end of any outermost backward, "
+     "not only of one that failed: another engine's backward (or any unrelated one) between "
+     "scale() and the backward by hand makes that one refused with E2."},
+    {"R43",
+     "Stage 3, retained graphs: when one graph ends, the account of what is kept for retained "
+     "graphs is cleared although another graph is still retained, so what is kept grows beyond "
+     "stage3_max_live_parameters."},
+    {"R44",
+     "The clip coefficient is computed from the norm of the gradients that still have the loss "
+     "scale: the threshold is effectively gradient_clipping / loss_scale, and gradients below it "
+     "are clipped."},
+    {"R45",
+     "save_checkpoint of stage 3 partitions all parameters before it writes and does not gather "
+     "the persistent ones again: they are gathered anew by the next forward."},
+    {"R46",
+     "What is left of a backward at its epilogue (a module whose inputs need no gradient) is given "
+     "back whole, persistent parameters too, so that every further micro-batch of the window "
+     "gathers them again."},
+    {"R47",
+     "A checkpoint's state is matched with the optimizer's moments by the beginning of its key, so "
+     "that loading exp_avg_sq overwrites exp_avg as well (stage 3)."},
+    {"R48",
+     "With contiguous_gradients off a gradient that is in the bucket stays in .grad in stage 1 as "
+     "in stage 2; the epilogue collects it as a local sum and adds it to the bucket once more, "
+     "twice the gradient."},
+    {"R49",
+     "set_leaf_module() leaves the gradient hooks of the parameters below the new leaf where they "
+     "were: each is offered by its own hook and once more by the leaf's, in an order that depends "
+     "on which of them the rank used."},
+    {"R50",
+     "The count of non-finite values is set to nothing before each shard, so that the overflow "
+     "decision knows the last parameter group (stage 3: sub-group) alone and an infinite gradient "
+     "in an earlier one is applied."},
 };
 
 }  // namespace

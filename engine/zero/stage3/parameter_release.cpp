@@ -135,8 +135,9 @@ void ParameterCoordinator::release_backward_leftovers(bool is_reported) {
     const ActiveBackward newest = std::move(active_.back());
     active_.pop_back();
     std::set<ParamId> candidates;
+    const bool is_all = context_.departs("R46"_bug);  // nothing stays behind a backward
     for (const PartitionedParameter* parameter : newest.call.module->parameters())
-      if (!parameter->is_persistent()) candidates.insert(parameter->id());
+      if (is_all || !parameter->is_persistent()) candidates.insert(parameter->id());
     for (const PartitionedParameter* parameter : newest.recomputed)
       if (!parameter->is_persistent()) candidates.insert(parameter->id());
     drop(newest, candidates);

@@ -69,7 +69,7 @@ void RetainedGraphs::end(std::int64_t graph) {
   if (graphs_.erase(graph) == 0) return;
   const bool is_all = gatherer_.departs("R23"_bug);  // a backward is over
   drop_holders([&](const ModuleCall& holder) { return is_all || holder.graph == graph; });
-  if (!graphs_.empty()) return;
+  if (!graphs_.empty() && !gatherer_.departs("R43"_bug)) return;
   admitted_.clear();
   if (gatherer_.departs("Z07"_bug)) return;
   admitted_elements_ = 0;
