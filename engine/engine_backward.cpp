@@ -298,6 +298,8 @@ void Engine::Core::count_backward() {
   const bool is_uncounted = context.departs("Z24"_bug) && !config.managed_gradient_accumulation;
   if (!is_no_sync_ || !is_uncounted) ++counters.backwards;
   ++micro_batch_backwards_;
+  const LossScalerKind kind = context.loss_scaler.kind();
+  if (context.departs("R65"_bug) && kind == LossScalerKind::none) return;  // nothing scaled them
   const bool is_put_off = is_no_sync_ || context.is_coalescing;
   if (!context.departs("W05"_bug) || !is_put_off) has_scaled_gradients_ = true;
 }
@@ -320,7 +322,8 @@ void Engine::Core::on_graph_task_begin(GraphTaskId task, bool) {
 void Engine::Core::on_graph_task_end(GraphTaskId task, bool raised) {
   ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a process nest");
   const bool is_transform = tasks_.back().is_transform;
-  const bool is_users = !is_transform && !tasks_.back().is_pre_user && tasks_.size() == 1;
+  const bool is_outermost = tasks_.size() == 1 || context.departs("R61"_bug);  // whichever failed
+  const bool is_users = !is_transform && !tasks_.back().is_pre_user && is_outermost;
   tasks_.pop_back();
   // A backward that fails before any hook of ours has had its scale all the same: the next one
   // needs another.

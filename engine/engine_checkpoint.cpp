@@ -116,7 +116,8 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
   optimizer->load(loaded->parameters, loaded->optimizer_state);
   if (context.departs("W04"_bug)) loaded->loss_scaler.hysteresis = config.fp16.hysteresis;
   context.loss_scaler.restore(loaded->loss_scaler);
-  counters = {.micro_steps = loaded->counters.micro_steps,
+  const bool is_own = context.departs("R60"_bug);  // where this engine is in its window
+  counters = {.micro_steps = is_own ? counters.micro_steps : loaded->counters.micro_steps,
               .global_steps = loaded->counters.global_steps,
               .skipped_steps = context.departs("T74"_bug) ? counters.skipped_steps
                                                           : loaded->counters.skipped_steps,
@@ -125,6 +126,7 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
   if (context.departs("Z63"_bug))  // as if these ranks had taken all of its steps
     counters.global_samples = counters.global_steps * config.train_micro_batch_size_per_gpu *
                               config.gradient_accumulation_steps * context.data.size();
+  if (context.departs("R52"_bug)) boundary_override_.reset();  // its counters tell the boundary
   context.events.set_steps(counters.micro_steps, counters.global_steps);
   return {};
 }

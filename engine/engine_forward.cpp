@@ -48,6 +48,7 @@ void Engine::Core::begin_forward() {
   if (!context.has(Quirk::h10_stale_boundary_before_prologue)) refresh_boundary();
   is_armed_twice_ = std::exchange(is_armed_, true);
   was_no_sync_in_forward_ = is_no_sync_;
+  if (context.departs("R53"_bug)) is_scale_called_ = false;  // this one's loss is not scaled yet
   if (context.departs("B27"_bug)) context.is_coalescing = is_in_block_;
   const bool is_first = counters.micro_steps % config.gradient_accumulation_steps == 0;
   if (context.departs("R26"_bug) && is_first && config.managed_gradient_accumulation &&

@@ -89,6 +89,8 @@ StepOutcome Engine::Core::step() {
 void Engine::Core::take_model_step(StepOutcome& outcome) {
   const Events::Call call(context.events, "engine.take_model_step");
   if (context.departs("S17"_bug) && counters.backwards == 0) return;  // no gradient, no update
+  const bool is_counted_first = context.departs("R73"_bug);           // whatever comes of it
+  if (is_counted_first) ++counters.global_steps;
   outcome = optimizer->step();
   mark_step(context, {.has_overflow = outcome.has_overflow,
                       .grad_norm = outcome.grad_norm,
@@ -98,7 +100,8 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
   ran_epilogue_ = false;
   if (outcome.is_applied || !context.departs("Y20"_bug)) has_scaled_gradients_ = false;
   if (context.departs("V06"_bug)) boundary_override_.reset();  // it was for this window
-  if (!outcome.has_overflow || !context.departs("R29"_bug)) ++counters.global_steps;
+  const bool is_uncounted_skip = outcome.has_overflow && context.departs("R29"_bug);
+  if (!is_uncounted_skip && !is_counted_first) ++counters.global_steps;
   if (outcome.has_overflow) ++counters.skipped_steps;
   if (context.departs("A31"_bug) && config.stage == 3) remove_gradient_hooks();  // their nodes went
   const bool is_as_configured = context.departs("S41"_bug) || context.departs("S61"_bug);

@@ -214,7 +214,9 @@ class Saver {
     CheckpointName name{.tag = tag_, .generation = 1};
     for (const std::string& entry : files_.list(folder_).value_or(std::vector<std::string>{})) {
       const auto other = checkpoint_name(entry);
-      if (other && other->tag == tag_)
+      if (options_.planted == "R67"_bug && other && other->tag == tag_)
+        ++name.generation;  // as many as there are
+      else if (other && other->tag == tag_)
         name.generation = std::max(name.generation, other->generation + 1);
     }
     return name;

@@ -66,7 +66,9 @@ class ExactPolicy final : public HookPolicy {
                                 (tasks_.back().has_prologue && departure_ != "W08"_bug);
     std::exception_ptr failure;  // of an observer: what ended has ended all the same
     try {
-      if (raised) leave(tasks_.back());
+      const bool is_inner = departure_ == "R56"_bug && tasks_.size() > 1;  // the one around it does
+      const bool is_owed = is_inner || departure_ == "R63"_bug;            // its epilogue would
+      if (raised && !is_owed) leave(tasks_.back());
     } catch (...) {
       failure = std::current_exception();
     }
@@ -102,6 +104,7 @@ class ExactPolicy final : public HookPolicy {
     if (is_running_) return;  // engine.backward runs the epilogue itself
     const bool is_unannounced_left = departure_ == "V17"_bug;
     if (!task.has_prologue && (is_unannounced_left || !has_unreduced_work_)) return;
+    if (departure_ == "R70"_bug && !has_unreduced_work_) return;  // no hook has told of work
     enter(task);  // for hooks that no prologue announced
     host.run_post_hook();
   }

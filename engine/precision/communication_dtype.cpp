@@ -17,7 +17,11 @@ TensorSet safe_tensors(nn::Module& root, const TorchAutocastConfig& autocast, De
   const std::vector<std::string>& safe = given && !is_unset ? *given : default_safe_classes();
   TensorSet tensors;
   for (const nn::NamedModule& named : root.named_modules()) {
-    if (std::ranges::find(safe, module_class(*named.module)) == safe.end()) continue;
+    const bool is_safe = std::ranges::find(safe, module_class(*named.module)) != safe.end();
+    if (!is_safe && planted == "R58"_bug)  // whoever owns it last
+      for (const Tensor* parameter : named.module->own_parameters())
+        tensors.erase(&parameter->impl());
+    if (!is_safe) continue;
     for (const Tensor* parameter : named.module->own_parameters()) {
       tensors.insert(&parameter->impl());
     }

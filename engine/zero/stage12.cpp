@@ -97,7 +97,8 @@ void Stage12Optimizer::set_up_buckets() {
 
 // zero_semantics 2.16, "offer".
 void Stage12Optimizer::offer(ZeroParameter& parameter) {
-  if (!partitions_gradients() && !context_.is_boundary) return;
+  const bool is_early = context_.departs("R57"_bug);  // hooks of every micro-batch, as in stage 2
+  if (!partitions_gradients() && !context_.is_boundary && !is_early) return;
   Tensor& grad = parameter.tensor.impl().grad;  // itself: counting references costs time here
   const bool is_nothing = parameter.elements == 0 && !context_.departs("H10"_bug);
   if (is_nothing || !grad.is_defined()) return;
@@ -361,7 +362,8 @@ void Stage12Optimizer::refuse_unused() const {
 
 void Stage12Optimizer::zero_grad() {
   const Events::Call call(context_.events, "z12.zero_grad");
-  if (!context_.has(Quirk::h1_abort_leaks_state)) abandon_gradients();
+  const bool is_left = context_.departs("R72"_bug);  // what waits in the buckets
+  if (!context_.has(Quirk::h1_abort_leaks_state) && !is_left) abandon_gradients();
   FlatOptimizer::zero_grad();
 }
 

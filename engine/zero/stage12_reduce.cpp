@@ -83,7 +83,9 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
   } else if (divides_first && divisor != 1.0) {
     kernels.divide(stream, data, divisor);
   }
-  if (!divides_first && factor != 1.0) kernels.scale(stream, data, 1.0 / factor);
+  const bool is_by_factor = context_.departs("R66"_bug) ? !config.prescale_gradients  // as stage 0
+                                                        : !divides_first;
+  if (is_by_factor && factor != 1.0) kernels.scale(stream, data, 1.0 / factor);
 
   const bool has_sequence = context_.runtime.group(GroupKind::sequence).size() > 1;
   const bool is_widened = has_sequence && !context_.departs("R39"_bug);  // R39: as configured

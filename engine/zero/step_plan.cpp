@@ -47,7 +47,9 @@ StepPlan plan_step(ZeroContext& context, const StepQuestions& ask) {
   context.loss_scaler.update(plan.outcome.has_overflow);
   const bool is_behind_skipped = context.has_skipped_step && context.departs("Z35"_bug);
   context.has_skipped_step = plan.outcome.has_overflow;
-  if (plan.outcome.has_overflow) return plan;
+  const bool has_no_scale = context.loss_scaler.kind() == LossScalerKind::none;
+  const bool is_told_alone = context.departs("R54"_bug) && has_no_scale;  // none to lower
+  if (plan.outcome.has_overflow && !is_told_alone) return plan;
   // Nothing is clipped by it.
   const bool is_unasked = context.departs("T32"_bug) && context.config.gradient_clipping <= 0.0;
   const double norm_scaled = is_unasked ? 0.0 : ask.norm();

@@ -158,6 +158,91 @@ constexpr UnseenFault kFaults[] = {
      "The count of non-finite values is set to nothing before each shard, so that the overflow "
      "decision knows the last parameter group (stage 3: sub-group) alone and an infinite gradient "
      "in an earlier one is applied."},
+    {"R51",
+     "A gathered parameter takes the version of its new storage instead of keeping the tensor's: a "
+     "weight that is changed in place in gathered_parameters() between a forward and its backward "
+     "passes the check of the saved tensors, and the backward computes with the changed weight."},
+    {"R52",
+     "Loading a checkpoint takes back what set_gradient_accumulation_boundary() has set, as if the "
+     "loaded counters alone told the boundary: a window that the user holds open steps at its "
+     "first micro-batch."},
+    {"R53",
+     "The note that scale() was called is reset by every forward, not by the backward that it is "
+     "for: a forward (an evaluation, the next micro-batch) between scale(loss) and its manual "
+     "backward makes that backward fail with E2."},
+    {"R54",
+     "An overflow of bf16 gradients is told and counted as skipped, but the step is taken all the "
+     "same: only an engine with a loss scale, which could lower it, skips."},
+    {"R55",
+     "Stage 3 clears the window of unused parameters only in sub-groups for which no gradient came "
+     "at all: a parameter without a gradient in this window, beside one that has some, is updated "
+     "once more with what an earlier window left."},
+    {"R56",
+     "A backward inside another one that fails keeps its owed epilogue, as if the one around it "
+     "settled it: where the failure is caught in the outer hook, step() is refused with E23 "
+     "although all backwards are over."},
+    {"R57",
+     "With overlap_comm the hooks of stage 1 offer gradients to the bucket in every micro-batch "
+     "and not at the boundary alone, so a backward that fails takes those of the micro-batches "
+     "before it with it."},
+    {"R58",
+     "A parameter that a module of a safe class shares with one of another class gets the wire "
+     "dtype of whichever module comes last: its gradient is not reduced in autocast's dtype."},
+    {"R59",
+     "The end of a nested graph task (a reentrant checkpoint) already ends the graphs that the "
+     "backward around it is passing: what an earlier retain_graph backward kept is given up before "
+     "it is reached, and gathered again."},
+    {"R60",
+     "load_checkpoint leaves the engine's own number of micro-steps in place of the checkpoint's: "
+     "an engine that was in the middle of a window takes its next step at the wrong micro-batch."},
+    {"R61",
+     "Any graph task that fails, also a nested one that the user catches, takes back the mark that "
+     "the loss was scaled: the backward around it ends with E2."},
+    {"R62",
+     "The gradient norm is returned before the sum over the tensor-parallel group where the data "
+     "group is one rank ('nobody adds to it'): every tensor-parallel rank clips by the norm of its "
+     "own part."},
+    {"R63",
+     "The policy keeps the epilogue that a failed graph task owed: after a loss.backward() that "
+     "failed and was caught, zero_grad() and a complete backward, every step is refused with E23."},
+    {"R64",
+     "Before an update stage 3 leaves out sub-groups that got no gradient in this window when it "
+     "zeroes what nothing contributed to, although the update reads them: the last step's gradient "
+     "is applied once more, and is in the norm."},
+    {"R65",
+     "Without a loss scaler a backward does not mark the window as having gradients: "
+     "override_loss_scale() from none is accepted in the middle of a window, and what came before "
+     "it is divided by a scale that it never got."},
+    {"R66",
+     "With reduce_scatter (averaged before the sum) stage 1 divides by gradient_predivide_factor "
+     "as well, and does not multiply by it behind the sum: gradients are too small by the factor."},
+    {"R67",
+     "The generation of a checkpoint that is saved again under its tag is one more than the number "
+     "of those that are there, and not than the newest of them: as older ones are removed, the "
+     "third save meets the second one's folder and fails."},
+    {"R68",
+     "In stage 3 an abandoned backward empties the buckets and leaves .grad as it is: the backward "
+     "that is made anew adds to it, so that its gradient counts twice."},
+    {"R69",
+     "Whether a leaf module has anything to reduce is asked of its first parameter alone: a leaf "
+     "whose first parameter is frozen reduces none of the others, whose gradients are lost."},
+    {"R70",
+     "The final callback of a manual backward runs the epilogue only if a gradient hook told of "
+     "work, though its prologue owes one: where the stage has no gradient hooks the epilogue is "
+     "left out and the step is refused (E23)."},
+    {"R71",
+     "Frames skipped by the compiler: a forward gives back every whole parameter at its beginning "
+     "although the graph of an earlier forward is outstanding and claims some of them."},
+    {"R72",
+     "zero_grad() of stages 1 and 2 drops windows and local sums, and not what waits unreduced in "
+     "the buckets: it joins the next window."},
+    {"R73",
+     "The global step is counted before the optimizer takes it: a step that the optimizer refuses "
+     "(E22, E15) counts as one."},
+    {"R74",
+     "The end of a graph task that failed does not forget the task's entry: from then on a "
+     "backward seems to be under way for ever, and no later retained graph is ended by its last "
+     "backward, so what is kept for it stays until the next step."},
 };
 
 }  // namespace

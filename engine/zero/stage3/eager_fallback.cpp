@@ -24,7 +24,7 @@ void EagerFallback::begin_forward() {
   report("fallback.forward", next_graph_, {});
   if (context_.fallback_rule == FallbackRule::after_any_backward) return;
   release_unclaimed();
-  if (claims_.empty()) release_unowned();
+  if (claims_.empty() || context_.departs("R71"_bug)) release_unowned();
 }
 
 std::optional<EagerFallback::Graph> EagerFallback::end_forward(bool has_graph) {

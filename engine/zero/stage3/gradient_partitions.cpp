@@ -217,6 +217,7 @@ void GradientPartitions::drop_backward() {
     if (its.parameter) its.parameter->fused_grad() = {};
   }
   for (SubGroup& group : sub_groups_) group.close_pending(reducer_.stream());
+  if (context_.departs("R68"_bug)) return;  // the buckets had them
   for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
 }
 
@@ -263,13 +264,20 @@ void GradientPartitions::finish_update() {
 void GradientPartitions::prepare_update() {
   const bool is_left = context_.departs("U16"_bug) && context_.config.is_offloaded();
   if (!context_.has(Quirk::h16_partition_never_cleared) && !is_left)
-    for (SubGroup& group : sub_groups_)
+    for (SubGroup& group : sub_groups_) {
+      const auto has_come = [this](const auto* parameter) { return state(*parameter).has_window; };
+      if (context_.departs("R55"_bug) && std::ranges::any_of(group.parameters(), has_come))
+        continue;  // it has this window's gradient
       for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+        const auto came = [this](const auto* it) { return state(*it).has_window; };
+        const bool is_idle = std::ranges::none_of(group.parameters(), came);
+        if (context_.departs("R64"_bug) && is_idle) continue;  // nothing came for any of it
         if (state(*group.parameters()[i]).has_window) continue;
         const FlatRange slice = group.padded(i);
         context_.kernels().fill(context_.compute(),
                                 Span::of(group.window(), slice.begin, slice.elements), 0.0);
       }
+    }
   const bool is_copied = context_.has(Quirk::h21_offload_copies_boundary_only) &&
                          context_.config.managed_gradient_accumulation;
   if (!is_copied) copy_to_hp(false);

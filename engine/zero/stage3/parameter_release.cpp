@@ -151,13 +151,14 @@ void ParameterCoordinator::begin_task(GraphTaskId task, bool keeps_graph) {
 
 // A backward that failed may have freed any part of its graph.
 void ParameterCoordinator::end_task(GraphTaskId task, bool raised) {
-  keeps_graph_.erase(task);
+  if (!raised || !context_.departs("R74"_bug)) keeps_graph_.erase(task);
   if (raised) {
     retained_->clear();
     if (!context_.departs("T67"_bug))
       for (ActiveBackward& active : active_) active.keeps_graph = false;
   }
-  if (!keeps_graph_.empty()) return;
+  const bool is_any = context_.departs("R59"_bug);  // a nested one is a backward, too
+  if (!keeps_graph_.empty() && !is_any) return;
   if (context_.departs("W17"_bug)) return passed_.clear();
   for (const std::int64_t graph : std::exchange(passed_, {})) retained_->end(graph);
 }

@@ -124,7 +124,8 @@ void PartitionedParameter::move_slice(const Tensor& place) {
 // As `.data =` in PyTorch, where the version belongs to the tensor and not to its storage: what a
 // node saved stays what it was, through any number of releases.
 void PartitionedParameter::set_data(const Tensor& data) const {
-  data.impl().storage->version = parameter_.tensor.impl().storage->version;
+  if (!context_.departs("R51"_bug))  // a new storage, a new count
+    data.impl().storage->version = parameter_.tensor.impl().storage->version;
   parameter_.tensor.set_data(data);
 }
 

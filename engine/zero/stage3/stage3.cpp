@@ -156,6 +156,7 @@ void Zero3Optimizer::add_leaf_hooks() {
 // 3.7: every parameter of the leaf, whether this rank used it or not.
 void Zero3Optimizer::on_leaf_backward(Zero3Module& leaf) {
   if (std::ranges::none_of(leaf.own, is_trained) || context_.departs("E02"_bug)) return;
+  if (context_.departs("R69"_bug) && !is_trained(leaf.own.front())) return;  // one tells of all
   run_hook_([this, &leaf] {
     for (PartitionedParameter* parameter : leaf.own) {
       if (!is_trained(parameter)) continue;
