@@ -34,6 +34,11 @@ bool has_one_epilogue(const train::CaseSpec& spec) {
          });
 }
 
+std::string_view safe_dtype(const train::CaseSpec& spec) {
+  if (static_cast<train::Precision>(spec.precision) != train::Precision::autocast) return {};
+  return dtype_name(spec.has_grad_scaler != 0 ? DType::float16 : DType::bfloat16);
+}
+
 // None where several reductions share them.
 std::int64_t judged_wire_item_bytes(const train::CaseSpec& spec) {
   return has_one_reduction(spec) ? item_bytes(train::cell_of(spec).config->communication_dtype())
@@ -51,6 +56,7 @@ CostJudge::CostJudge(const train::CaseSpec& spec, const NameTable& names)
       wire_bytes_(trained_elements(spec) * wire_item_bytes_),
       has_one_graph_(std::ranges::none_of(
           spec.micros, [](const train::MicroSpec& micro) { return micro.outstanding != 0; })),
+      safe_dtype_(safe_dtype(spec)),
       has_one_epilogue_(has_one_epilogue(spec)) {}
 
 void CostJudge::on_event(const HookEvent& event) {
@@ -148,8 +154,20 @@ void CostJudge::see_flush(const HookEvent& event) {
   bucket = {.filled = 0, .flushed = bucket.filled};
 }
 
+// Under autocast a gradient travels as its module's class is safe, or as it is.
+void CostJudge::see_dtype(const HookEvent& event) {
+  const auto layer = layer_of_name(names_.text(event.param));
+  if (safe_dtype_.empty() || !layer || !collective_finding_.empty()) return;
+  const bool is_safe = spec_.is_unsafe == 0 && spec_.layers.at(*layer).is_raw == 0;
+  const std::string_view dtype = is_safe ? safe_dtype_ : dtype_name(DType::float32);
+  if (names_.text(event.name) != dtype)
+    collective_finding_ = fmt::format("the gradient of {} travels in {}, and its wire has {}",
+                                      names_.text(event.param), names_.text(event.name), dtype);
+}
+
 // What comes right behind a flush had no room left.
 void CostJudge::see_add(const HookEvent& event) {
+  see_dtype(event);
   Bucket& bucket = buckets_[event.name];
   if (bucket.flushed && has_buckets_ && *bucket.flushed + event.numel <= bucket_ &&
       collective_finding_.empty())

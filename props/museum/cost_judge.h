@@ -40,6 +40,7 @@ class CostJudge final : public EventSink {
   void see_wire(const HookEvent& event);
   void see_flush(const HookEvent& event);
   void see_add(const HookEvent& event);
+  void see_dtype(const HookEvent& event);
   void see_epilogue(EngineId engine);
 
   const train::CaseSpec& spec_;
@@ -49,6 +50,7 @@ class CostJudge final : public EventSink {
   std::int64_t wire_item_bytes_;      // 0: nothing says how many
   std::int64_t wire_bytes_;           // of all gradients, without padding
   bool has_one_graph_;                // at a time
+  std::string_view safe_dtype_;       // under autocast: of gradients of safe classes
   std::map<NameId, Bucket> buckets_;  // by dtype
   bool has_one_epilogue_;             // of a backward, whatever it goes through
   std::int64_t epilogues_ = 0;        // of the running backward

@@ -11,9 +11,10 @@
 
 namespace zeroproof::museum {
 
-// Whether one rank of stage 3 gathers again what a retained graph keeps: of two forwards with two
-// losses each, the first one's second backward comes behind the end of the other's (R10). Used on
-// the thread of its rank.
+// Whether one rank of stage 3 gathers again what a retained graph keeps (R10): of two forwards with
+// two losses each, the first one's second backward comes behind the end of the other's; or one loss
+// is differentiated again, and checkpoints in its graph have graph tasks of their own. Used on the
+// thread of its rank.
 class RetainedJudge final : public EventSink {
  public:
   // Both must outlive it.
@@ -24,14 +25,16 @@ class RetainedJudge final : public EventSink {
   const std::string& finding() const { return finding_; }  // the first; empty: none
 
  private:
+  bool is_last_backward() const;
   void see_collective();
 
   const train::CaseSpec& spec_;
   const NameTable& names_;
-  bool is_judged_;
-  std::set<NameId> shared_;  // parameters of calls that both losses are behind
-  std::set<NameId> begun_;   // of them: gathers that no collective was issued for, yet
-  int forwards_ = 0;         // since the last step
+  bool interleaves_;
+  bool repeats_;
+  std::set<NameId> kept_;   // parameters for the last backward of a forward
+  std::set<NameId> begun_;  // of them: gathers that no collective was issued for, yet
+  int forwards_ = 0;        // since the last step
   int backwards_ = 0;
   std::string finding_;
 };

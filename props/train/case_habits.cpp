@@ -108,6 +108,24 @@ void scale_by_one(CaseSpec& spec, Draws& draws) {
   }
 }
 
+void scale_late(CaseSpec& spec, Draws& draws) {
+  spec.engines = 1;
+  spec.precision = static_cast<int>(draws.one_in(2) ? Precision::float32 : Precision::bf16);
+  spec.is_dynamic = spec.scaling = spec.owns_scale = spec.masters = 0;
+  for (MicroSpec& micro : spec.micros)
+    if (draws.one_in(2)) micro.misuse = static_cast<int>(Misuse::late_loss_scale);
+}
+
+void own_twice(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(Precision::autocast);
+  spec.engines = 1;
+  spec.stage = draws.between(1, 2);
+  spec.ranks = std::max(spec.ranks, 2);
+  spec.is_unsafe = spec.granularity = spec.first_ranks = 0;
+  spec.first_stage = -1;
+  spec.packs = 2;
+}
+
 void be_strict(CaseSpec& spec, Draws& draws) {
   spec.is_strict = 1;
   spec.needs_all = spec.is_offloaded = 0;
@@ -282,16 +300,15 @@ std::string scale_problem(const CaseSpec& spec) {
 }  // namespace
 
 Additions habit_additions() {
-  static constexpr Addition kHabits[] = {{4, sync_in_part},       {4, differentiate_again},
-                                         {12, overflow_for_long}, {4, spike_otherwise},
-                                         {6, forgive_twice},      {4, add_twins},
-                                         {6, scale_second},       {6, scale_anything},
-                                         {4, ask_behind},         {6, maximize},
-                                         {6, overflow_unseen},    {6, tie_weights},
-                                         {6, freeze_for_a_while}, {6, fill_to_brim},
-                                         {5, grow_scale},         {6, keep_dimensions},
-                                         {8, ask_to_capture},     {6, shape_weights},
-                                         {6, scale_by_one},       {6, be_strict}};
+  static constexpr Addition kHabits[] = {
+      {4, sync_in_part},       {4, differentiate_again}, {12, overflow_for_long},
+      {4, spike_otherwise},    {6, forgive_twice},       {4, add_twins},
+      {6, scale_second},       {6, scale_anything},      {4, ask_behind},
+      {6, maximize},           {6, overflow_unseen},     {6, tie_weights},
+      {6, freeze_for_a_while}, {6, fill_to_brim},        {5, grow_scale},
+      {6, keep_dimensions},    {8, ask_to_capture},      {6, shape_weights},
+      {6, scale_by_one},       {6, be_strict},           {6, scale_late},
+      {6, own_twice}};
   return {kHabitStream, 4, kHabits};
 }
 

@@ -68,8 +68,17 @@ enum class Block : std::uint8_t {
 };
 
 // Interleaved: of two heads, a backward of each forward and then the others, the later first.
-// Ahead: the next micro-batch's forward comes before the step behind this one.
-enum class Outstanding : std::uint8_t { none, in_order, reversed, summed, interleaved, ahead };
+// Ahead: the next micro-batch's forward comes before the step behind this one. Three: a backward
+// that retains of a first forward, both of a second one, and one that retains of a third.
+enum class Outstanding : std::uint8_t {
+  none,
+  in_order,
+  reversed,
+  summed,
+  interleaved,
+  ahead,
+  three
+};
 
 // What an engine refuses, in the words of zero_semantics 2.20.
 enum class Misuse : std::uint8_t {

@@ -22,6 +22,14 @@ std::string leaf_problem(const CaseSpec& spec) {
   return read.is_raw + read.is_frozen + read.is_weight_frozen == 0 ? "a leaf's weight is read" : "";
 }
 
+// Two classes, of which one is safe for autocast's dtype.
+bool may_own_twice(const CaseSpec& spec) {
+  const LayerSpec& first = spec.layers.front();
+  return static_cast<Precision>(spec.precision) == Precision::autocast && spec.engines == 1 &&
+         (spec.stage == 1 || spec.stage == 2) && first.is_raw == 0 && first.outputs > 0 &&
+         spec.is_tiled + spec.first_ranks == 0;
+}
+
 // A weight that leaves its layer, once in every forward.
 std::string return_problem(const CaseSpec& spec) {
   if (spec.returns == 0) return {};
@@ -73,8 +81,8 @@ std::string option_problem(const CaseSpec& spec) {
     return "a number out of range";
   if (spec.leaf_by != 0 && spec.experts == 0) return "no module to name";
   const bool may_pack = spec.granularity != 0 || spec.is_unsafe == 3;
-  if (!is_flag(spec.packs) || (spec.packs != 0 && !may_pack) ||
-      (spec.is_unsafe == 3 && spec.packs == 0))
+  if (spec.packs < 0 || spec.packs > 2 || (spec.packs == 1 && !may_pack) ||
+      (spec.packs == 2 && !may_own_twice(spec)) || (spec.is_unsafe == 3 && spec.packs != 1))
     return "a container that nothing is for";
   if (spec.registers < 0 || spec.registers > CaseSpec::kTied || spec.is_unsafe < 0 ||
       spec.is_unsafe > 3)

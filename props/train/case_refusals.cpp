@@ -16,6 +16,13 @@ bool has_backward(const CaseSpec& spec, const MicroSpec& micro, int k) {
   return spec.input_grad != 0;
 }
 
+// Nothing scales its losses, and a window that has begun cannot be scaled any more.
+bool is_plainly_unscaled(const CaseSpec& spec) {
+  const auto precision = static_cast<Precision>(spec.precision);
+  return (precision == Precision::float32 || precision == Precision::bf16) && spec.engines == 1 &&
+         spec.owns_scale + spec.masters == 0;
+}
+
 // Nothing of the second engine comes behind the hook in this micro-batch, nor looks at it.
 bool is_alone(const CaseSpec& spec, const MicroSpec& micro) {
   return spec.takes_turns + spec.needs_all + spec.has_floor + spec.first_ranks == 0 &&
@@ -42,7 +49,7 @@ std::string misuse_problem(const CaseSpec& spec, const MicroSpec& micro) {
                  ? ""
                  : "a loss that needs no scale";
     case Misuse::late_loss_scale:
-      return is_scaled ? "" : "a loss that needs no scale";
+      return is_scaled || is_plainly_unscaled(spec) ? "" : "a loss that needs no scale";
     case Misuse::manual_backward:
     case Misuse::past_manual:
       return manual_backward_problem(spec, static_cast<Misuse>(micro.misuse));

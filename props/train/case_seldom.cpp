@@ -125,6 +125,26 @@ void read_below_leaf(CaseSpec& spec, Draws& draws) {
   read.is_frozen = 1;
 }
 
+// A graph that is differentiated twice goes through checkpoints.
+void retain_around_checkpoint(CaseSpec& spec, Draws& draws) {
+  make_plain(spec);
+  spec.stage = 3;
+  spec.ranks = std::max(spec.ranks, 2);
+  spec.input_grad = 1;
+  spec.persistence = spec.prefetch = spec.reuse = spec.skips_frames = spec.granularity = 0;
+  spec.is_tiled = spec.tile_wrap = spec.is_dynamic = spec.scaling = spec.first_ranks = 0;
+  spec.first_stage = -1;
+  spec.live = CaseSpec::kManyElements;
+  spec.layers.resize(2);
+  spec.calls = {{.layer = 0}, {.layer = 1, .wrap = static_cast<int>(Wrap::reentrant)}};
+  for (LayerSpec& layer : spec.layers) {
+    layer.is_linked = 1;
+    layer.is_frozen = layer.is_weight_frozen = 0;
+    layer.outputs = std::max(layer.outputs, 1);
+  }
+  for (MicroSpec& micro : spec.micros) micro = {.peeks = draws.flag(3), .again = 1};
+}
+
 // Blocks of a frozen layer and a trained one, each in a checkpoint.
 void recompute_frozen(CaseSpec& spec, Draws& draws) {
   make_plain(spec);
@@ -161,11 +181,11 @@ void multiply_frozen(CaseSpec& spec, Draws& draws) {
 
 Additions seldom_additions() {
   static constexpr Addition kSeldom[] = {
-      {5, overflow_often},     {5, say_what_it_is},        {5, sync_second},
-      {5, save_as_another},    {5, receive_guests},        {5, register_always},
-      {5, leave_order},        {5, gather_in_little_room}, {5, gather_two_dtypes},
-      {5, fail_in_checkpoint}, {5, read_below_leaf},       {5, multiply_frozen},
-      {5, recompute_frozen}};
+      {5, overflow_often},     {5, say_what_it_is},          {5, sync_second},
+      {5, save_as_another},    {5, receive_guests},          {5, register_always},
+      {5, leave_order},        {5, gather_in_little_room},   {5, gather_two_dtypes},
+      {5, fail_in_checkpoint}, {5, read_below_leaf},         {5, multiply_frozen},
+      {5, recompute_frozen},   {5, retain_around_checkpoint}};
   return {kSeldomStream, 5, kSeldom};
 }
 

@@ -71,7 +71,7 @@ std::string shape_problem(const CaseSpec& spec) {
         micro.gathers < 0 || micro.gathers > static_cast<int>(Gathers::holds_none) ||
         micro.abandons < 0 || micro.abandons > 2 || !is_flag(micro.guards) || micro.clears < 0 ||
         micro.clears > 5 || !is_flag(micro.peeks) || !is_flag(micro.guests) ||
-        micro.outstanding < 0 || micro.outstanding > static_cast<int>(Outstanding::ahead))
+        micro.outstanding < 0 || micro.outstanding > static_cast<int>(Outstanding::three))
       return "a micro-batch out of range";
   return {};
 }

@@ -51,7 +51,10 @@ int CaseSpec::forwards() const {
     if (i % static_cast<std::size_t>(accumulation) == 0) count = 0;
     const MicroSpec& micro = micros[i];
     const int before = count;
-    const int trained = (1 + (micro.outstanding != 0 ? 1 : 0)) *
+    const bool has_three = static_cast<Outstanding>(micro.outstanding) == Outstanding::three;
+    const int trained = (1 + (has_three                ? 2
+                              : micro.outstanding != 0 ? 1
+                                                       : 0)) *
                         (1 + (micro.repeats != 0 ? 1 : 0)) * (1 + micro.again);
     count +=
         trained + (micro.clears >= 4 ? trained * heads : 0) + (micro.idle_forward != 0 ? 1 : 0) +

@@ -232,9 +232,10 @@ struct CaseSpec {
                      // all is too large where the mean is not; 2: so small that fp16 has them
                      // scaled alone; 3: bf16: the sum of ranks that share sequences needs float32
   int grown = 0;     // autocast: its GradScaler grows in the k-th good step from the beginning on
-  int packs = 0;     // 1: the layers are in a container, too, which nobody calls
-  int tensor = 1;    // so many times `ranks`: each in a tensor-parallel group of so many, all of
-                     // which train the same
+  int packs = 0;   // 1: the layers are in a container, too, which nobody calls; 2: the first one's
+                   // weight is that of a module of another class, too
+  int tensor = 1;  // so many times `ranks`: each in a tensor-parallel group of so many, all of
+                   // which train the same
 
   std::vector<LayerSpec> layers;
   std::vector<CallSpec> calls;

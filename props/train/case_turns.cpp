@@ -109,6 +109,28 @@ void interleave_alone(CaseSpec& spec, Draws& draws) {
   }
 }
 
+void keep_two_of_three(CaseSpec& spec, Draws& draws) {
+  take_two_heads(spec);
+  spec.stage = 3;
+  spec.persistence = spec.granularity = spec.skips_frames = spec.plain_linear = 0;
+  spec.reads = spec.reads_late = spec.holds = spec.registers = spec.returns = spec.needs_all = 0;
+  spec.experts = spec.leaf_by = spec.is_dynamic = spec.scaling = spec.has_floor = 0;
+  spec.accumulation = 1;
+  spec.ranks = draws.of({1, 2, 2});
+  spec.layers.resize(3);
+  for (LayerSpec& layer : spec.layers) {
+    layer.is_raw = layer.has_twin = layer.shape = layer.is_frozen = layer.is_weight_frozen = 0;
+    layer.outputs = std::max(layer.outputs, 1);
+  }
+  spec.layers[2].inputs = spec.layers[2].outputs = 4;
+  spec.calls = {{.layer = 0}, {.layer = 1}, {.layer = 2}};
+  const LayerSpec& first = spec.layers[1];
+  spec.live = spec.layers[0].elements() + first.elements() + draws.below(2);
+  spec.micros.resize(2);
+  for (MicroSpec& micro : spec.micros)
+    micro = {.outstanding = static_cast<int>(Outstanding::three), .peeks = draws.flag(3)};
+}
+
 void abort_inside(CaseSpec& spec, Draws& draws) {
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     MicroSpec& micro = spec.micros[i];
@@ -259,6 +281,19 @@ std::string ahead_problem(const CaseSpec& spec, std::size_t i) {
   return is_right ? "" : "a forward that comes when its turn is";
 }
 
+std::string three_problem(const CaseSpec& spec, const MicroSpec& micro) {
+  const MicroSpec plain = {.outstanding = static_cast<int>(Outstanding::three),
+                           .peeks = micro.peeks,
+                           .asks = micro.asks};
+  const auto is_raw = [](const LayerSpec& layer) { return layer.is_raw != 0; };
+  const bool is_right = micro == plain && micro.asks < 2 && spec.stage == 3 && spec.heads == 2 &&
+                        spec.plain_linear + spec.skips_frames + spec.experts + spec.reads == 0 &&
+                        spec.granularity == 0 && !has_checkpoints(spec) &&
+                        std::ranges::none_of(spec.layers, is_raw);
+  return micro.outstanding != plain.outstanding || is_right ? ""
+                                                            : "graphs that keep something else";
+}
+
 std::string outside_problem(const CaseSpec& spec, const MicroSpec& micro) {
   if (static_cast<Outstanding>(micro.outstanding) == Outstanding::interleaved &&
       (spec.heads != 2 || micro.losses + micro.wrapped != 0))
@@ -286,7 +321,7 @@ Additions turn_additions() {
       {4, abort_inside}, {4, ask_one_rank},         {4, ask_in_blocks},
       {5, litter},       {5, leave_engine},         {4, rescale_inside},
       {4, train_inside}, {5, rescale_behind_abort}, {5, step_second_inside},
-      {5, clear_scaled}, {4, break_second_inside}};
+      {5, clear_scaled}, {4, break_second_inside},  {5, keep_two_of_three}};
   return {kTurnStream, 3, kTurns};
 }
 
@@ -301,7 +336,7 @@ std::string turn_problem(const CaseSpec& spec) {
     for (const std::string& problem :
          {turn_interrupt_problem(spec, micro), inside_problem(spec, micro),
           question_problem(spec, micro, is_first(spec, i)), ahead_problem(spec, i),
-          outside_problem(spec, micro)})
+          outside_problem(spec, micro), three_problem(spec, micro)})
       if (!problem.empty()) return problem;
   }
   return {};

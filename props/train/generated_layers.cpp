@@ -156,6 +156,14 @@ class Aside final : public nn::Module {
   }
 };
 
+class Owner final : public nn::Module {
+ public:
+  explicit Owner(const Tensor& weight) { register_parameter("weight", weight); }
+
+ protected:
+  TensorList forward(Autograd&, const TensorList& inputs) const override { return inputs; }
+};
+
 // As train::Layer with exact data; a linked one's input is the activations, filled with ones, so
 // that the module has an input that needs a gradient. Its gradient is zero whatever comes, where
 // zero times what has left the range of fp16 is not a number.
@@ -224,6 +232,12 @@ std::shared_ptr<nn::Module> make_tied(const Reading& reading) {
 
 std::shared_ptr<nn::Module> make_aside() {
   return std::make_shared<Aside>();
+}
+
+std::shared_ptr<nn::Module> make_owner(const nn::Module& layer) {
+  for (const nn::NamedParameter& named : layer.named_parameters())
+    if (named.name.ends_with("weight")) return std::make_shared<Owner>(named.tensor);
+  return make_aside();
 }
 
 Reading::Reading(nn::Module& layer, int calls, bool is_registered, SeenGradients* seen)

@@ -58,6 +58,8 @@ std::shared_ptr<nn::Module> make_tied(const Reading& reading);
 
 // Without parameters.
 std::shared_ptr<nn::Module> make_aside();
+// Nobody calls it; its weight is the layer's.
+std::shared_ptr<nn::Module> make_owner(const nn::Module& layer);
 
 // The sum of a weight; `seen`: as a product, whose backward needs the weight.
 Tensor total_of(Autograd& ag, const Tensor& weight, const Tensor& h, SeenGradients* seen);

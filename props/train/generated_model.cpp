@@ -49,7 +49,8 @@ GeneratedModel::GeneratedModel(const ModelOptions& options, bool is_truth)
   }
   if (spec_.experts != 0)
     experts_ = register_module(kExperts, make_experts(init, options.data, next_.expert));
-  if (spec_.packs != 0) register_module("pack", std::make_shared<nn::Sequential>(layers_));
+  if (spec_.packs == 1) register_module("pack", std::make_shared<nn::Sequential>(layers_));
+  if (spec_.packs == 2) register_module("owner", make_owner(*layers_.front()));
   for (int i = 0; spec_.reorders != 0 && i < 2; ++i)
     asides_.push_back(register_module(CaseSpec::kAside + std::to_string(i), make_aside()));
 }

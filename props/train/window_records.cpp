@@ -61,6 +61,23 @@ void record_bytes(const WindowContext& window, std::int64_t more) {
                 static_cast<double>(std::max<std::int64_t>(more - room, 0)));
 }
 
+void record_kept(const WindowContext& window, const std::function<void()>& drop_graphs) {
+  double more = 0;
+  if (window.engines) {
+    window.engines->engine(0).full_gradients();  // whatever reduces them is over
+    const std::int64_t before = live_bytes(window, Placement::device);
+    drop_graphs();
+    const std::int64_t kept = before - live_bytes(window, Placement::device);
+    const std::int64_t item =
+        item_bytes(model_dtype(static_cast<Precision>(window.spec.precision)));
+    // Each parameter is whole with the padding of its slices.
+    const std::int64_t padding = window.spec.parameters() * (window.spec.ranks - 1);
+    const std::int64_t room = (window.spec.live + padding) * item;
+    more = static_cast<double>(std::max<std::int64_t>(kept - room, 0));
+  }
+  record_number(window.pass, "bytes that graphs keep past their room", more);
+}
+
 void record_offloaded(const WindowContext& window) {
   if (window.spec.is_offloaded == 0) return;
   const std::int64_t lacking = offloaded_bytes(window.spec) - live_bytes(window, Placement::host);

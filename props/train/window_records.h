@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ std::int64_t live_bytes(const WindowContext& window, Placement placement);
 void record_bytes(const WindowContext& window, std::int64_t more);
 // Of masters, optimizer states and gradients at least so many bytes are the host's.
 void record_offloaded(const WindowContext& window);
+// Dropping graphs gives back what they keep, which stage3_max_live_parameters has room for.
+void record_kept(const WindowContext& window, const std::function<void()>& drop_graphs);
 // Where gradients are partitioned, a micro-batch leaves what the last one like it leaves:
 // `bytes_behind` the micro-batches of the window, whose first one is `first` of the case.
 void record_between(const WindowContext& window, std::size_t first,

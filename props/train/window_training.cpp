@@ -81,8 +81,25 @@ void WindowTraining::run_ahead(const MicroSpec& next) {
   ahead_ = forwards_.run(next);
 }
 
+// What two graphs of stage 3 keep has room for one; the one between them is over.
+void WindowTraining::train_three(const MicroSpec& micro, TensorList first) {
+  backwards_.run_one(micro, first.at(0), true);
+  {
+    const TensorList second = forwards_.run(micro);
+    backwards_.run_one(micro, second.at(1), true);
+    backwards_.run_one(micro, second.at(0), false);
+  }
+  TensorList third = forwards_.run(micro);
+  backwards_.run_one(micro, third.at(1), true);
+  record_kept(window_, [&] {
+    first.clear();
+    third.clear();
+  });
+}
+
 void WindowTraining::train_two(const MicroSpec& micro, TensorList first) {
   const auto outstanding = static_cast<Outstanding>(micro.outstanding);
+  if (outstanding == Outstanding::three) return train_three(micro, std::move(first));
   TensorList second = forwards_.run(micro);
   if (outstanding == Outstanding::summed) return backwards_.run_summed(micro, first, second);
   if (micro.drops_on != 0) return backwards_.run_dropping(micro, std::move(first), second);

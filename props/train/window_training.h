@@ -23,6 +23,7 @@ class WindowTraining {
   void train_first(const MicroSpec& micro);
   void train_second_engine(const MicroSpec& micro);
   void train_two(const MicroSpec& micro, TensorList first);
+  void train_three(const MicroSpec& micro, TensorList first);
   void train_branches(const MicroSpec& micro);
   void abort_inside(const MicroSpec& micro);
   void make_hooks_anew();
