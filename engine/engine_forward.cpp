@@ -109,7 +109,9 @@ bool Engine::Core::hook_outputs(const TensorList& outputs,
   if (is_ignored) return false;
   bool has_graph = false;
   for (const Tensor& output : outputs) {
-    if (!output.is_defined() || !output.grad_fn()) continue;
+    const bool has_none = !output.is_defined() || !output.grad_fn();
+    if (has_none && context.departs("Q84"_bug)) break;  // nothing was recorded
+    if (has_none) continue;
     if (has_graph && context.departs("R12"_bug)) continue;  // the first one tells of all
     output.register_hook(
         [this, record](const Tensor& grad) { return on_output_gradient(record, grad); });

@@ -76,8 +76,12 @@ void CostJudge::on_event(const HookEvent& event) {
       return see_flush(event);
     case EventKind::bucket_add:
       return see_add(event);
+    case EventKind::engine_call:
+      if (names_.text(event.name) == "z3.step") agreements_ = 0;
+      return;
     case EventKind::coll_issue:
       see_wire(event);
+      see_agreement(event);
       if (event.bytes == 0 && collective_finding_.empty() && !is_check(event))
         collective_finding_ = fmt::format("{} of no bytes", names_.text(event.name));
       return;
@@ -88,6 +92,7 @@ void CostJudge::on_event(const HookEvent& event) {
       for (const NameId param : event.params) resident_.erase(param);
       return;
     case EventKind::engine_return:
+      if (names_.text(event.name) == "z3.step") agreements_ = -1;
       if (names_.text(event.name) == "engine.backward_epilogue" && !event.is_exceptional())
         see_epilogue(event.engine);
       if (!ends_reduction(names_.text(event.name)) || is_in_backward(event)) return;
@@ -115,6 +120,15 @@ void CostJudge::see_wire(const HookEvent& event) {
     collective_finding_ =
         fmt::format("all gradients travel in {} bytes, and have {} each on a wire of {}",
                     event.bytes, wire_item_bytes_, wire_bytes_);
+}
+
+// All ranks agree on whether gradients overflow, and on their norm.
+void CostJudge::see_agreement(const HookEvent& event) {
+  if (agreements_ < 0 || names_.text(event.name) != "all_reduce") return;
+  const std::int64_t most = spec_.tensor > 1 ? 4 : 2;
+  if (++agreements_ > most && collective_finding_.empty())
+    collective_finding_ =
+        fmt::format("a step asks all ranks {} times, and {} are enough", agreements_, most);
 }
 
 // Stage 3 tells the others an order of no modules.

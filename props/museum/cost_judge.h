@@ -38,6 +38,7 @@ class CostJudge final : public EventSink {
   static bool ends_reduction(std::string_view method);
   void see_mark(const HookEvent& event);
   void see_wire(const HookEvent& event);
+  void see_agreement(const HookEvent& event);
   void see_flush(const HookEvent& event);
   void see_add(const HookEvent& event);
   void see_dtype(const HookEvent& event);
@@ -53,9 +54,10 @@ class CostJudge final : public EventSink {
   std::string_view safe_dtype_;       // under autocast: of gradients of safe classes
   std::map<NameId, Bucket> buckets_;  // by dtype
   bool has_one_epilogue_;             // of a backward, whatever it goes through
-  std::int64_t epilogues_ = 0;        // of the running backward
-  std::int64_t tasks_ = 0;            // phases of the running backward
-  std::int64_t counts_ = 0;           // queries for expected hooks in it
+  std::int64_t agreements_ = -1;  // all-reduces of the running step of stage 3; negative: none runs
+  std::int64_t epilogues_ = 0;    // of the running backward
+  std::int64_t tasks_ = 0;        // phases of the running backward
+  std::int64_t counts_ = 0;       // queries for expected hooks in it
   std::set<NameId> resident_;
   std::string collective_finding_;
   std::string count_finding_;

@@ -96,6 +96,10 @@ constexpr UnseenFault kFaults[] = {
     {"Q63",
      "Stage 3: a gradient of one communication dtype flushes the buckets of all other dtypes, so "
      "gradients whose dtypes alternate are reduced nearly one by one."},
+    {"Q84",
+     "The hooks on what forward returns end at the first output that has no graph: outputs behind "
+     "it get none, so no prologue runs for them."},
+    {"Q94", "Stage 3 asks all ranks about overflow once for each sub-group and not once a step."},
 };
 
 }  // namespace

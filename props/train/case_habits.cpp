@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "props/train/case_rates.h"
+
 namespace zeroproof::train {
 namespace {
 
@@ -124,6 +126,18 @@ void own_twice(CaseSpec& spec, Draws& draws) {
   spec.is_unsafe = spec.granularity = spec.first_ranks = 0;
   spec.first_stage = -1;
   spec.packs = 2;
+}
+
+// Of two losses the model returns one for a log alone.
+void log_first(CaseSpec& spec, Draws& draws) {
+  take_two_heads(spec);
+  spec.container = 3;
+  spec.is_manual = spec.stage == 0 ? 0 : draws.flag(2);
+  spec.is_scattered = draws.flag(2);
+  for (MicroSpec& micro : spec.micros) {
+    micro.losses = static_cast<int>(Losses::second);
+    micro.outstanding = micro.drops_on = micro.branches = 0;
+  }
 }
 
 void be_strict(CaseSpec& spec, Draws& draws) {
@@ -300,15 +314,18 @@ std::string scale_problem(const CaseSpec& spec) {
 }  // namespace
 
 Additions habit_additions() {
-  static constexpr Addition kHabits[] = {
-      {4, sync_in_part},       {4, differentiate_again}, {12, overflow_for_long},
-      {4, spike_otherwise},    {6, forgive_twice},       {4, add_twins},
-      {6, scale_second},       {6, scale_anything},      {4, ask_behind},
-      {6, maximize},           {6, overflow_unseen},     {6, tie_weights},
-      {6, freeze_for_a_while}, {6, fill_to_brim},        {5, grow_scale},
-      {6, keep_dimensions},    {8, ask_to_capture},      {6, shape_weights},
-      {6, scale_by_one},       {6, be_strict},           {6, scale_late},
-      {6, own_twice}};
+  static constexpr Addition kHabits[] = {{4, sync_in_part},       {4, differentiate_again},
+                                         {12, overflow_for_long}, {4, spike_otherwise},
+                                         {6, forgive_twice},      {4, add_twins},
+                                         {6, scale_second},       {6, scale_anything},
+                                         {4, ask_behind},         {6, maximize},
+                                         {6, overflow_unseen},    {6, tie_weights},
+                                         {6, freeze_for_a_while}, {6, fill_to_brim},
+                                         {5, grow_scale},         {6, keep_dimensions},
+                                         {8, ask_to_capture},     {6, shape_weights},
+                                         {6, scale_by_one},       {6, be_strict},
+                                         {6, scale_late},         {6, own_twice},
+                                         {6, log_first}};
   return {kHabitStream, 4, kHabits};
 }
 

@@ -44,7 +44,7 @@ bool can_skip_frames(const CaseSpec& spec) {
 std::string shape_problem(const CaseSpec& spec) {
   if (spec.ranks < 1 || spec.ranks > 4 || spec.stage < 0 || spec.stage > 3 || spec.precision < 0 ||
       spec.precision > 3 || spec.engines < 1 || spec.engines > 2 || spec.heads < 1 ||
-      spec.heads > 2 || spec.container < 0 || spec.container > 2)
+      spec.heads > 2 || spec.container < 0 || spec.container > 3)
     return "a number out of range";
   if (spec.layers.empty() || spec.calls.empty() || spec.micros.empty()) return "an empty list";
   if (spec.accumulation < 1 || spec.accumulation > 4 || spec.accumulation == 3 ||
@@ -127,6 +127,11 @@ std::string structure_problem(const CaseSpec& spec) {
   };
   if (is_autocast && std::ranges::any_of(spec.micros, gathers))
     return "autocast gathers weights rounded";
+  const auto uses_second = [](const MicroSpec& micro) {
+    return static_cast<Losses>(micro.losses) == Losses::second && micro.outstanding == 0;
+  };
+  if (spec.container == 3 && (spec.heads != 2 || !std::ranges::all_of(spec.micros, uses_second)))
+    return "a loss without a graph that is used";
   if (!is_flag(spec.reads_late)) return "a number out of range";
   if (spec.reads_late != 0 &&
       (spec.reads == 0 || spec.granularity != 0 || spec.skips_frames != 0 || spec.heads == 2))

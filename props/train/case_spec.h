@@ -149,7 +149,7 @@ struct CaseSpec {
   int accumulation = 1;
   int is_unmanaged = 0;
   int heads = 1;
-  int container = 0;   // 1: dict, 2: dataclass
+  int container = 0;   // 1: dict, 2: dataclass; 3: none, and the first of two losses has no graph
   int is_tiled = 0;    // the last call runs by tiles, whose backward is inside forward
   int tile_wrap = 0;   // Wrap of what runs for each tile
   int input_grad = 0;  // the activations that come in need a gradient

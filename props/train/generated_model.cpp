@@ -95,7 +95,7 @@ void GeneratedModel::arm(const Next& next) {
 }
 
 nn::Module::OutputContainer GeneratedModel::output_container() const {
-  if (spec_.container == 0) return OutputContainer::tensors;
+  if (spec_.container == 0 || spec_.container == 3) return OutputContainer::tensors;
   return spec_.container == 1 ? OutputContainer::dict : OutputContainer::dataclass;
 }
 
@@ -209,7 +209,7 @@ TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const
   }
   if (holds) h = reading_of(spec_, layers_, seen_).used(ag, held, h);
   TensorList losses = with_losses(ag, calls, with_late_read(ag, h));
-  if (spec_.container != 0) {
+  if (spec_.container == 1 || spec_.container == 2) {
     losses.push_back(h.at(0));
     losses.emplace_back();
   }
@@ -235,7 +235,9 @@ TensorList GeneratedModel::with_losses(Autograd& ag, const std::vector<Call>& ca
   if (spec_.heads == 2) {
     const Tensor a = mean(ag, run(ag, calls[calls.size() - 2], h).at(0));
     const Tensor b = mean(ag, run(ag, calls[calls.size() - 1], h).at(0));
-    return {a, mul(ag, b, std::ldexp(1.0, spec_.uses() / (2 * spec_.engines)))};
+    const bool is_logged = spec_.container == 3;  // and nobody differentiates it
+    return {is_logged ? a.detach() : a,
+            mul(ag, b, std::ldexp(1.0, spec_.uses() / (2 * spec_.engines)))};
   }
   if (spec_.is_tiled != 0) return {run_tiles(ag, calls.back(), h)};
   return {mean(ag, h.at(0))};
