@@ -135,8 +135,7 @@ void log_first(CaseSpec& spec, Draws& draws) {
   spec.is_manual = spec.stage == 0 ? 0 : draws.flag(2);
   spec.is_scattered = draws.flag(2);
   for (MicroSpec& micro : spec.micros) {
-    micro.losses = static_cast<int>(Losses::second);
-    micro.outstanding = micro.drops_on = micro.branches = 0;
+    micro = {.losses = static_cast<int>(Losses::second), .repeats = draws.flag(3)};
   }
 }
 

@@ -127,8 +127,9 @@ std::string structure_problem(const CaseSpec& spec) {
   };
   if (is_autocast && std::ranges::any_of(spec.micros, gathers))
     return "autocast gathers weights rounded";
-  const auto uses_second = [](const MicroSpec& micro) {
-    return static_cast<Losses>(micro.losses) == Losses::second && micro.outstanding == 0;
+  const auto uses_second = [](MicroSpec micro) {
+    micro.peeks = micro.repeats = micro.by_hand = micro.is_undivided = 0;
+    return micro == MicroSpec{.losses = static_cast<int>(Losses::second)};
   };
   if (spec.container == 3 && (spec.heads != 2 || !std::ranges::all_of(spec.micros, uses_second)))
     return "a loss without a graph that is used";

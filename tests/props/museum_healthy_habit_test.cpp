@@ -188,5 +188,24 @@ INSTANTIATE_TEST_SUITE_P(
         R"({"ranks":2,"stage":2,"is_strict":1,"layers":[{},{}],"calls":[{},{"layer":1}],
             "micros":[{"skips":1},{}]})"));
 
+// Graphs of three forwards; one that is differentiated twice around a checkpoint; a weight that two
+// classes own; loss scales in windows that nothing scaled; a loss that is logged alone.
+INSTANTIATE_TEST_SUITE_P(
+    Graphs, HabitCase,
+    testing::Values(
+        R"({"ranks":2,"stage":3,"heads":2,"live":10,"layers":[{},{"inputs":3},
+            {"inputs":4,"outputs":4}],"calls":[{},{"layer":1},{"layer":2}],
+            "micros":[{"outstanding":6},{"outstanding":6,"peeks":1}]})",
+        R"({"ranks":2,"stage":3,"input_grad":1,"layers":[{"is_linked":1},{"is_linked":1}],
+            "calls":[{},{"layer":1,"wrap":1}],"micros":[{"again":1},{"again":1}]})",
+        R"({"ranks":2,"stage":2,"precision":3,"packs":2,"layers":[{}],"calls":[{}],
+            "micros":[{},{"restores":1}]})",
+        R"({"ranks":2,"stage":2,"accumulation":2,"layers":[{}],"calls":[{}],
+            "micros":[{"misuse":8},{"misuse":8}]})",
+        R"({"ranks":2,"stage":1,"heads":2,"container":3,"is_manual":1,"is_scattered":1,
+            "layers":[{},{}],"calls":[{},{"layer":1}],"micros":[{"losses":2},{"losses":2}]})",
+        R"({"ranks":2,"stage":3,"precision":2,"sub_group":1,"clip":1,"layers":[{},{}],
+            "calls":[{},{"layer":1}],"micros":[{},{}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum

@@ -206,6 +206,11 @@ constexpr const char* kWrongCases[] = {
     R"({"engines":2,"stage":1,"accumulation":2,"layers":[{}],"calls":[{}],
             "micros":[{"interrupt":13,"interrupt_at":1},{}]})",
     R"({"layers":[{}],"calls":[{}],"micros":[{"misuse":17}]})",
+    R"({"stage":1,"packs":2,"layers":[{}],"calls":[{}],"micros":[{}]})",
+    R"({"container":3,"layers":[{}],"calls":[{}],"micros":[{}]})",
+    R"({"heads":2,"container":3,"layers":[{}],"calls":[{},{}],"micros":[{}]})",
+    R"({"stage":2,"heads":2,"layers":[{}],"calls":[{},{}],"micros":[{"outstanding":6}]})",
+    R"({"stage":1,"engines":2,"layers":[{}],"calls":[{}],"micros":[{"misuse":8}]})",
 };
 
 TEST(MuseumTest, Wrong_cases_are_refused) {
