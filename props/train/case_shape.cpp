@@ -131,7 +131,9 @@ std::string structure_problem(const CaseSpec& spec) {
     micro.peeks = micro.repeats = micro.by_hand = micro.is_undivided = 0;
     return micro == MicroSpec{.losses = static_cast<int>(Losses::second)};
   };
-  if (spec.container == 3 && (spec.heads != 2 || !std::ranges::all_of(spec.micros, uses_second)))
+  const bool has_more = spec.needs_all + spec.has_floor + spec.reorders + spec.first_ranks != 0;
+  if (spec.container == 3 &&
+      (spec.heads != 2 || has_more || !std::ranges::all_of(spec.micros, uses_second)))
     return "a loss without a graph that is used";
   if (!is_flag(spec.reads_late)) return "a number out of range";
   if (spec.reads_late != 0 &&
