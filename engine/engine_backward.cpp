@@ -112,7 +112,8 @@ bool Engine::Core::needs_scaler() const {
 Result<void> Engine::Core::override_loss_scale(double loss_scale) {
   const bool is_other = loss_scale != context.loss_scaler.scale();
   const bool is_inside = is_running() || (!tasks_.empty() && !context.departs("Z70"_bug));
-  if (is_other && (is_inside || has_scaled_gradients_ || has_unreduced_gradients_))
+  if ((is_other || context.departs("R91"_bug)) &&
+      (is_inside || has_scaled_gradients_ || has_unreduced_gradients_))
     return fail(ErrorCode::usage, "override_loss_scale(" + std::to_string(loss_scale) +
                                       ") in the middle of a window: it has gradients scaled by " +
                                       std::to_string(context.loss_scaler.scale()) +
@@ -157,6 +158,7 @@ void Engine::Core::on_observed_gradient(ZeroParameter& parameter) {
 
 Tensor Engine::Core::on_leaf_gradient(const Tensor& grad) {
   if (is_in_transform() || !grad.is_defined()) return {};
+  if (context.departs("R75"_bug)) has_unreduced_gradients_ = true;  // whatever comes of it
   const double factor = leaf_factor();  // what is refused here has brought nothing
   has_unreduced_gradients_ = true;      // stages 0 and 1 may have no hook behind it to say so
   return factor == 1.0 ? Tensor() : mul(context.autograd, grad, factor);
@@ -289,7 +291,8 @@ void Engine::Core::epilogue() {
   context.has_nested_task = false;
   if (context.departs("A19"_bug)) remove_gradient_hooks();
   if (!is_zero()) return;
-  optimizer->backward_epilogue();
+  const bool is_left_to_flush = context.departs("R95"_bug) && context.is_coalescing;
+  if (!is_left_to_flush) optimizer->backward_epilogue();
   policy->on_epilogue(*this);
 }
 

@@ -112,7 +112,10 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
   const Result<void> outcome =
       agreed(loaded ? Result<void>{} : Result<void>(tl::unexpected(loaded.error())));
   if (!outcome) return outcome;
-  if (!context.departs("V20"_bug)) zero_grad();  // of a window that was never trained
+  if (context.departs("R83"_bug))
+    optimizer->zero_grad();  // which has the gradients
+  else if (!context.departs("V20"_bug))
+    zero_grad();  // of a window that was never trained
   optimizer->load(loaded->parameters, loaded->optimizer_state);
   if (context.departs("W04"_bug)) loaded->loss_scaler.hysteresis = config.fp16.hysteresis;
   context.loss_scaler.restore(loaded->loss_scaler);

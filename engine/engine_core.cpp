@@ -162,6 +162,7 @@ void Engine::Core::register_gradient_hooks() {
   const bool has_factor = has_leaf_factor();
   for (ZeroParameter& parameter : context.parameters) {
     if (parameter.group < 0 || !parameter.requires_grad) continue;  // R19 has frozen ones in groups
+    if (context.departs("R88"_bug) && !optimizer->has_gradient_hook(parameter)) continue;
     if (!divides_at_outputs() && (has_factor || (is_exact() && !supports_manual_backward())))
       gradient_handles_.push_back(parameter.tensor.register_hook(
           [this](const Tensor& grad) { return on_leaf_gradient(grad); }));

@@ -61,6 +61,7 @@ StepOutcome Engine::Core::step() {
                       "gradients are incomplete");
   }
   StepOutcome outcome;
+  bool is_counted_first = false;
   {
     const Raised running(is_step_running_);
     if (!config.managed_gradient_accumulation) {
@@ -69,7 +70,10 @@ StepOutcome Engine::Core::step() {
     }
     const bool is_last = (counters.micro_steps + 1) % config.gradient_accumulation_steps == 0;
     const bool is_paused = is_last && !is_boundary() && config.managed_gradient_accumulation;
-    if (is_boundary()) take_model_step(outcome);
+    const bool is_due = is_boundary();
+    is_counted_first = context.departs("R84"_bug) && is_due;  // whatever comes of it
+    if (is_counted_first) ++counters.micro_steps;
+    if (is_due) take_model_step(outcome);
     if (context.departs("R11"_bug)) {  // what the last one did is told until the next
       if (is_boundary()) last_outcome_ = outcome;
       outcome = last_outcome_;
@@ -79,7 +83,8 @@ StepOutcome Engine::Core::step() {
   }
   if (outcome.grad_norm) last_norm_ = outcome.grad_norm;
   if (context.departs("R02"_bug)) outcome.grad_norm = last_norm_;  // the last one there was
-  if (!outcome.has_overflow || !context.departs("Z04"_bug)) ++counters.micro_steps;
+  const bool is_uncounted = outcome.has_overflow && context.departs("Z04"_bug);
+  if (!is_uncounted && !is_counted_first) ++counters.micro_steps;
   const std::int64_t more = std::exchange(micro_batch_backwards_, 0) - 1;
   if (context.departs("R06"_bug) && more > 0) counters.micro_steps += more;  // each is one
   context.events.set_steps(counters.micro_steps, counters.global_steps);
@@ -91,6 +96,7 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
   if (context.departs("S17"_bug) && counters.backwards == 0) return;  // no gradient, no update
   const bool is_counted_first = context.departs("R73"_bug);           // whatever comes of it
   if (is_counted_first) ++counters.global_steps;
+  const double scale_before = context.loss_scaler.scale();
   outcome = optimizer->step();
   mark_step(context, {.has_overflow = outcome.has_overflow,
                       .grad_norm = outcome.grad_norm,
@@ -102,16 +108,18 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
   if (context.departs("V06"_bug)) boundary_override_.reset();  // it was for this window
   const bool is_uncounted_skip = outcome.has_overflow && context.departs("R29"_bug);
   if (!is_uncounted_skip && !is_counted_first) ++counters.global_steps;
-  if (outcome.has_overflow) ++counters.skipped_steps;
+  const bool is_lowered = context.loss_scaler.scale() < scale_before;  // R77: tells of a skip
+  if (context.departs("R77"_bug) ? is_lowered : outcome.has_overflow) ++counters.skipped_steps;
   if (context.departs("A31"_bug) && config.stage == 3) remove_gradient_hooks();  // their nodes went
   const bool is_as_configured = context.departs("S41"_bug) || context.departs("S61"_bug);
   const std::int64_t micro_batches = config.managed_gradient_accumulation || is_as_configured
                                          ? config.gradient_accumulation_steps
                                          : counters.backwards;
+  const int ranks_per_batch = context.departs("R93"_bug) ? context.tensor.size() : 1;
   const bool is_uncounted = context.departs("Q03"_bug) && outcome.has_overflow;  // trained nothing
   if (!is_uncounted)
-    counters.global_samples +=
-        config.train_micro_batch_size_per_gpu * context.data.size() * micro_batches;
+    counters.global_samples += config.train_micro_batch_size_per_gpu * context.data.size() *
+                               ranks_per_batch * micro_batches;
   if (!context.departs("W06"_bug) || outcome.is_applied) counters.backwards = 0;
 }
 

@@ -123,7 +123,7 @@ class ExactPolicy final : public HookPolicy {
   void on_backward_begin(HookHost&) override { is_running_ = true; }
 
   void on_backward_end(HookHost& host, bool raised) override {
-    is_running_ = false;
+    is_running_ = departure_ == "R92"_bug && !tasks_.empty();  // what is around it settles it
     if (!raised || !tasks_.empty()) return;
     pending_epilogues_ = 0;
     if (has_unreduced_work_) {

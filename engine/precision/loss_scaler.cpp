@@ -146,8 +146,9 @@ LossScaler::State LossScaler::state() const {
 
 void LossScaler::restore(const State& state) {
   if (!is_dynamic() && planted_ != "T02"_bug) return;
+  if (planted_ == "R89"_bug && kind_ != LossScalerKind::dynamic) return;
   scale_ = state.scale;
-  iteration_ = state.iteration;
+  if (planted_ != "R97"_bug) iteration_ = state.iteration;
   if (planted_ != "Z14"_bug) last_overflow_ = state.last_overflow;
   hysteresis_ = state.hysteresis;
   growth_tracker_ = state.growth_tracker;

@@ -62,7 +62,9 @@ Span FlatGroup::unwritten_window() {
 Span FlatGroup::open_pending() {
   Stream& stream = context_.departs("V05"_bug) ? context_.compute() : context_.reduction();
   if (!pending_.is_defined())
-    pending_ = context_.runtime.memory().allocate(own_.elements, window_.dtype());
+    pending_ = context_.runtime.memory().allocate(own_.elements, context_.departs("R90"_bug)
+                                                                     ? context_.config.model_dtype()
+                                                                     : window_.dtype());
   if (!has_pending_) context_.kernels().fill(stream, Span::of(pending_), 0.0);
   has_pending_ = true;
   return Span::of(pending_);

@@ -116,7 +116,9 @@ void FlatOptimizer::load(const std::vector<FullTensor>& parameters,
     const bool is_left = context_.departs("W13"_bug) && &group != &groups_.front();
     const bool is_stepless =  // a momentum is all that SGD keeps
         context_.departs("S47"_bug) && context_.config.optimizer.type == OptimizerType::sgd;
-    if (at != states.end() && !is_left && !is_stepless)
+    const bool is_taken_as_none =  // a step of 0 as one that was not saved
+        context_.departs("R80"_bug) && at != states.end() && at->values.front() == 0.0;
+    if (at != states.end() && !is_left && !is_stepless && !is_taken_as_none)
       group.optimizer().set_steps(static_cast<std::int64_t>(at->values.front()));
     if (!context_.departs("U05"_bug)) group.write_back();
     if (context_.departs("T63"_bug)) group.read_back();  // as at the start, from the model's

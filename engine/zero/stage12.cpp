@@ -32,8 +32,10 @@ Stage12Optimizer::Stage12Optimizer(ZeroContext& context)
       is_used_(context.parameters.size()),
       is_quiet_(!context.events.is_on()) {
   std::int64_t total = 1;
+  const bool is_first_alone = context.departs("R76"_bug) || context.departs("R98"_bug);
+  const std::int32_t last = is_first_alone ? 0 : INT32_MAX;
   for (const ZeroParameter& parameter : context.parameters)
-    if (parameter.group >= 0) total += parameter.elements;
+    if (parameter.group >= 0 && parameter.group <= last) total += parameter.elements;
   const std::int64_t capacity = std::min(total, context.config.reduce_bucket_size);
   for (const DType dtype : communication_dtypes(context.parameters))
     buckets_.emplace_back(context, dtype, capacity);

@@ -80,7 +80,7 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
   if (context_.departs("C08"_bug)) {
     for (FlatGroup& group : groups_)  // the accumulator, and not the message
       if (group.has_window()) kernels.divide(context_.compute(), group.open_window(), divisor);
-  } else if (divides_first && divisor != 1.0) {
+  } else if (divides_first && divisor != 1.0 && !context_.departs("R86"_bug)) {
     kernels.divide(stream, data, divisor);
   }
   const bool is_by_factor = context_.departs("R66"_bug) ? !config.prescale_gradients  // as stage 0
@@ -91,12 +91,15 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
   const bool is_widened = has_sequence && !context_.departs("R39"_bug);  // R39: as configured
   const DType wire = is_widened ? DType::float32 : communication_dtype;
   const CollectiveForm form{.is_default_group = true};
+  const bool divides_sent = context_.departs("R86"_bug) && divides_first;  // what travels
   if (wire == data.dtype()) {
+    if (divides_sent) kernels.divide(stream, data, divisor);
     announce(entries);
     context_.data.all_reduce(stream, data, ReduceOp::sum, form);
   } else {
     const Tensor sent = context_.runtime.memory().allocate(data.elements, wire);
     kernels.copy(stream, Span::of(sent), data);
+    if (divides_sent) kernels.divide(stream, Span::of(sent), divisor);
     announce(entries);
     context_.data.all_reduce(stream, Span::of(sent), ReduceOp::sum, form);
     kernels.copy(stream, data, Span::of(sent));

@@ -243,6 +243,92 @@ constexpr UnseenFault kFaults[] = {
      "The end of a graph task that failed does not forget the task's entry: from then on a "
      "backward seems to be under way for ever, and no later retained graph is ended by its last "
      "backward, so what is kept for it stays until the next step."},
+    {"R75",
+     "A gradient marks the engine as having unreduced gradients before it is asked whether its "
+     "backward is allowed: after a backward by hand that was refused (E1) the caller's next loss "
+     "scale is refused, though nothing has come."},
+    {"R76",
+     "The capacity of the buckets of stages 1 and 2 counts the parameters of the first group "
+     "alone: with several groups buckets are flushed early, and larger parameters are all-reduced "
+     "one by one, which multiplies the collectives."},
+    {"R77",
+     "A step counts as skipped where the loss scale went down, and not where it overflowed: an "
+     "overflow that the hysteresis tolerates (or one under a scale that does not move) is missing "
+     "from skipped_steps."},
+    {"R78",
+     "full_gradients() of stage 3 does not ask whether a parameter has had a gradient in this "
+     "window: it gives what the last window left there."},
+    {"R79",
+     "A backward that fails does not give up what earlier backwards of a retained graph have kept: "
+     "those parameters stay whole in memory behind it."},
+    {"R80",
+     "Stages 0 to 2 take a saved optimizer step of 0 for none that was saved: an engine that has "
+     "trained and loads the checkpoint of the beginning keeps its own step count, and with it a "
+     "wrong bias correction."},
+    {"R81",
+     "The divisor that averages gradients counts all ranks of the job, tensor-parallel ones too, "
+     "where only the data-parallel ones are summed: with tensor parallelism gradients are too "
+     "small by its degree."},
+    {"R82",
+     "The look-ahead of a release stops behind max_reuse_distance and not at it, so parameters "
+     "that lie exactly at the distance stay whole: with a distance of 0 the last module of the "
+     "forward is kept until its backward."},
+    {"R83",
+     "load_checkpoint in the middle of a window drops the gradients in the optimizer alone; the "
+     "engine goes on believing that the window has scaled ones, and refuses another loss scale."},
+    {"R84",
+     "The micro-step of a boundary is counted before the update, whatever comes of it: a step that "
+     "was refused has moved the window, and the step behind its mending is no boundary any more "
+     "and updates nothing."},
+    {"R85",
+     "What a backward of stage 3 has reduced waits for the window in the model's dtype and not in "
+     "the accumulation dtype: gradients that were reduced in float32 for a float32 window are "
+     "rounded to bf16 on the way."},
+    {"R86",
+     "Stages 1 and 2 divide the message in the communication dtype and not the gradient before it "
+     "is narrowed: rounded twice, and what fits only when divided becomes an infinity."},
+    {"R93",
+     "global_samples multiplies a step's micro-batches by the tensor-parallel ranks too, though "
+     "these share their data group's micro-batch: every sample is counted once a tensor rank."},
+    {"R94",
+     "stage3_param_persistence_threshold is compared with a rank's slice of the parameter and not "
+     "with all its elements: parameters up to ranks times as large are persistent and stay whole "
+     "between steps."},
+    {"R95",
+     "Inside coalesce_grad_reduction a backward's epilogue leaves out the optimizer's own epilogue "
+     "(taken for a part of the reduction that is put off): stage 3 does not give back what no "
+     "input's gradient releases, and it stays whole behind the backward."},
+    {"R96",
+     "A parameter that travelled alone in its gather is installed as it lies in the gather's "
+     "buffer without asking for its dtype: under torch_autocast a float32 weight is whole as a "
+     "bf16 tensor."},
+    {"R97",
+     "Restoring a dynamic fp16 loss scaler leaves its iteration out while the last overflow comes "
+     "back: the window that doubles the scale is counted from the load and not from the last "
+     "overflow."},
+    {"R98",
+     "The capacity of stage 1 and 2's bucket adds up the elements of the first parameter group "
+     "alone: with several groups the bucket is smaller than reduce_bucket_size and the trained "
+     "parameters allow, and a backward reduces more often than it has to."},
+    {"R87",
+     "A rank whose own shard has an inf or NaN returns the overflow decision at once and leaves "
+     "out the all-reduce that the other ranks issue."},
+    {"R88",
+     "The hook that gives a contribution its accumulation-steps factor (and loss scale) is "
+     "registered only for parameters that have a post-accumulate hook, so those of leaf modules "
+     "lack it in a backward by hand."},
+    {"R89",
+     "Loading a checkpoint restores the state of the fp16 loss scaler alone; that of autocast's "
+     "GradScaler stays at its start."},
+    {"R90",
+     "What one backward reduces waits in the model's dtype and not in grad_accum_dtype, so "
+     "contributions of a parameter that comes again behind a flush are rounded."},
+    {"R91",
+     "override_loss_scale does not ask whether the scale is another one: setting the same one "
+     "again in the middle of a window is refused."},
+    {"R92",
+     "engine.backward inside another backward leaves the hook policy's running flag set, so the "
+     "next backward by hand gets no epilogue: its gradients are not reduced and step() refuses."},
 };
 
 }  // namespace

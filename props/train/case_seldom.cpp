@@ -165,6 +165,25 @@ void recompute_frozen(CaseSpec& spec, Draws& draws) {
   for (MicroSpec& micro : spec.micros) micro = {.repeats = draws.flag(3)};
 }
 
+// Sums of ranks that need more bits than a gradient of the model has.
+void widen_ranks(CaseSpec& spec, Draws& draws) {
+  make_plain(spec);
+  spec.precision = static_cast<int>(Precision::bf16);
+  spec.is_wide = spec.accumulates_float32 = spec.is_wire_float32 = 1;
+  spec.stage = 3;
+  spec.ranks = 4;
+  spec.sequence = spec.tensor = spec.accumulation = 1;
+  spec.is_dynamic = spec.scaling = spec.owns_scale = spec.masters = 0;
+  spec.first_ranks = spec.skips_frames = spec.granularity = spec.is_manual = 0;
+  spec.first_stage = -1;
+  spec.layers.resize(1);
+  spec.layers.front().has_twin = spec.layers.front().shape = 0;
+  spec.layers.front().is_frozen = spec.layers.front().is_weight_frozen = 0;
+  spec.calls.assign(3, {});
+  spec.micros.resize(2);
+  for (MicroSpec& micro : spec.micros) micro = {.peeks = draws.flag(3)};
+}
+
 // The linear function of a weight that is whole in a context alone, and frozen.
 void multiply_frozen(CaseSpec& spec, Draws& draws) {
   make_plain(spec);
@@ -181,11 +200,11 @@ void multiply_frozen(CaseSpec& spec, Draws& draws) {
 
 Additions seldom_additions() {
   static constexpr Addition kSeldom[] = {
-      {5, overflow_often},     {5, say_what_it_is},          {5, sync_second},
-      {5, save_as_another},    {5, receive_guests},          {5, register_always},
-      {5, leave_order},        {5, gather_in_little_room},   {5, gather_two_dtypes},
-      {5, fail_in_checkpoint}, {5, read_below_leaf},         {5, multiply_frozen},
-      {5, recompute_frozen},   {5, retain_around_checkpoint}};
+      {5, overflow_often},     {5, say_what_it_is},        {5, sync_second},
+      {5, save_as_another},    {5, receive_guests},        {5, register_always},
+      {5, leave_order},        {5, gather_in_little_room}, {5, gather_two_dtypes},
+      {5, fail_in_checkpoint}, {5, read_below_leaf},       {5, multiply_frozen},
+      {5, widen_ranks},        {5, recompute_frozen},      {5, retain_around_checkpoint}};
   return {kSeldomStream, 5, kSeldom};
 }
 

@@ -111,6 +111,8 @@ class WeightVisit {
       if (is_rounded && is_covered && spec_.is_unsafe == 0)
         seen = Tensor::of(seen.values(), seen.sizes(), wire);
       pass_.target().record("weight " + parameter.name, seen);
+      record_number(pass_, "dtype of " + parameter.name,
+                    static_cast<double>(item_bytes(parameter.tensor.dtype())));
     }
   }
 

@@ -302,8 +302,8 @@ void ParameterGatherer::install(Gather& gather) {
 Tensor ParameterGatherer::assemble(const Gather& gather, const PartitionedParameter& parameter,
                                    std::int64_t offset) const {
   const DType dtype = parameter.slice().dtype();
-  if (gather.flat.is_defined() && gather.parameters.size() == 1 && gather.flat.dtype() == dtype)
-    return gather.flat;
+  const bool is_alone = gather.flat.is_defined() && gather.parameters.size() == 1;
+  if (is_alone && (gather.flat.dtype() == dtype || context_.departs("R96"_bug))) return gather.flat;
   const Tensor full = context_.runtime.memory().allocate(parameter.elements(), dtype);
   if (!gather.flat.is_defined()) {
     stream().wait(context_.compute());

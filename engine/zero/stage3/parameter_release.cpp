@@ -106,7 +106,8 @@ std::set<ParamId> ParameterCoordinator::releasable_by_trace(const Zero3Module& m
   const std::vector<Zero3Module*>& modules = trace_.modules();
   const std::int64_t next = context_.departs("T54"_bug) ? trace_.step() + 1 : trace_.step();
   for (auto step = static_cast<std::size_t>(next); step < modules.size(); ++step) {
-    if (traversed >= context_.config.stage3_max_reuse_distance) break;
+    const std::int64_t reach = context_.departs("R82"_bug) ? 1 : 0;  // up to it, not below it
+    if (traversed >= context_.config.stage3_max_reuse_distance + reach) break;
     const bool is_own_alone = context_.departs("V08"_bug);
     const ParameterList used = is_own_alone ? modules[step]->own : modules[step]->parameters();
     for (const PartitionedParameter* parameter : used) {
@@ -153,7 +154,7 @@ void ParameterCoordinator::begin_task(GraphTaskId task, bool keeps_graph) {
 void ParameterCoordinator::end_task(GraphTaskId task, bool raised) {
   if (!raised || !context_.departs("R74"_bug)) keeps_graph_.erase(task);
   if (raised) {
-    retained_->clear();
+    if (!context_.departs("R79"_bug)) retained_->clear();
     if (!context_.departs("T67"_bug))
       for (ActiveBackward& active : active_) active.keeps_graph = false;
   }

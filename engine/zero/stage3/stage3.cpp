@@ -102,7 +102,9 @@ void Zero3Optimizer::mark_persistent_parameters() {
   std::int64_t total = 0;
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     const std::int64_t bound = context_.departs("T77"_bug) ? 1 : 0;  // below it, not up to it
-    if (parameter.elements() + bound > config.stage3_param_persistence_threshold) continue;
+    const bool is_of_rank = context_.departs("R94"_bug);             // what it would keep
+    const std::int64_t size = is_of_rank ? parameter.slice_elements() : parameter.elements();
+    if (size + bound > config.stage3_param_persistence_threshold) continue;
     if (context_.departs("Z47"_bug) && !is_trained(&parameter)) continue;
     const std::int64_t more = context_.departs("X11"_bug) ? 0 : parameter.elements();
     if (more + total > config.stage3_model_persistence_threshold) {

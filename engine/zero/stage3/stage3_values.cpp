@@ -33,7 +33,8 @@ std::vector<FullTensor> Zero3Optimizer::full_gradients() {
           whole(parameter, Span::of(group.window(), slice.begin, slice.elements));
       const bool is_zero = !gradients_->has_contribution(parameter) &&
                            !context_.has(Quirk::h16_partition_never_cleared);
-      for (double& value : values) value = is_zero ? 0.0 : value / scale;
+      const bool is_read = !is_zero || context_.departs("R78"_bug);  // whatever the window has
+      for (double& value : values) value = is_read ? value / scale : 0.0;
       // Nothing is reduced yet: the local sum, as upstream's getter has it.
       const Tensor& sum = coalesced_[static_cast<std::size_t>(parameter.id().value)];
       if (is_zero && sum.is_defined()) {

@@ -54,7 +54,9 @@ void SubGroup::join_slices() {
 
 const Tensor& SubGroup::open_pending() {
   if (!pending_.is_defined())
-    pending_ = context_.runtime.memory().allocate(elements_, context_.config.accumulation_dtype());
+    pending_ = context_.runtime.memory().allocate(
+        elements_, context_.departs("R85"_bug) ? context_.config.model_dtype()  // as .grad is
+                                               : context_.config.accumulation_dtype());
   return pending_;
 }
 
