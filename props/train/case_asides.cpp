@@ -129,9 +129,10 @@ std::string width_problem(const CaseSpec& spec) {
            0;
   };
   const int bits = std::max(spec.ranks, spec.first_ranks) * spec.uses();
-  const bool is_alone = spec.stage > 1 && bits <= kUsesWide &&
-                        spec.is_unmanaged + spec.is_tiled == 0 && spec.heads == 1 &&
-                        std::ranges::all_of(spec.micros, has_one_backward);
+  // Stage 2 keeps the sum of a backward as its model has it; stage 3 as it came.
+  const bool has_room = spec.stage == 3 || bits <= kUsesWide;
+  const bool is_alone = spec.stage > 1 && has_room && spec.is_unmanaged + spec.is_tiled == 0 &&
+                        spec.heads == 1 && std::ranges::all_of(spec.micros, has_one_backward);
   const bool is_right =
       static_cast<Precision>(spec.precision) == Precision::bf16 && spec.accumulates_float32 != 0 &&
       spec.is_wire_float32 != 0 && (spec.stage == 0 || is_alone) && spec.engines == 1 &&

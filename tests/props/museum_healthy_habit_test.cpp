@@ -204,6 +204,8 @@ INSTANTIATE_TEST_SUITE_P(
             "micros":[{"misuse":8},{"misuse":8}]})",
         R"({"ranks":2,"stage":1,"heads":2,"container":3,"is_manual":1,"is_scattered":1,
             "layers":[{},{}],"calls":[{},{"layer":1}],"micros":[{"losses":2},{"losses":2}]})",
+        R"({"ranks":4,"stage":3,"precision":1,"is_wide":1,"is_wire_float32":1,
+            "accumulates_float32":1,"layers":[{}],"calls":[{},{},{}],"micros":[{},{}]})",
         R"({"ranks":2,"stage":3,"precision":2,"sub_group":1,"clip":1,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{},{}]})"));
 
