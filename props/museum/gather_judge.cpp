@@ -154,9 +154,11 @@ std::vector<std::string> GatherJudge::parameters_of_module(std::string_view modu
 }
 
 // A module that ends has used its parameters, and behind initialize each is a part alone; but for
-// one that fails before it fetches them.
+// one that fails before it fetches them, or in the middle, for want of memory.
 void GatherJudge::see_whole(const HookEvent& event) {
+  const auto runs_short = [](const train::MicroSpec& micro) { return micro.shortage != 0; };
   if (fetched_.erase(event.name) == 0 || !kept_finding_.empty()) return;
+  if (std::ranges::any_of(spec_.micros, runs_short)) return;
   for (const std::string& parameter : parameters_of_module(names_.text(event.name)))
     if (!gathered_.contains(names_.find(parameter)))
       kept_finding_ = fmt::format("{} is whole, and nobody gathered it", parameter);

@@ -287,6 +287,25 @@ constexpr UnseenFault kFaults[] = {
     {"R86",
      "Stages 1 and 2 divide the message in the communication dtype and not the gradient before it "
      "is narrowed: rounded twice, and what fits only when divided becomes an infinity."},
+    {"R87",
+     "A rank whose own shard has an inf or NaN returns the overflow decision at once and leaves "
+     "out the all-reduce that the other ranks issue."},
+    {"R88",
+     "The hook that gives a contribution its accumulation-steps factor (and loss scale) is "
+     "registered only for parameters that have a post-accumulate hook, so those of leaf modules "
+     "lack it in a backward by hand."},
+    {"R89",
+     "Loading a checkpoint restores the state of the fp16 loss scaler alone; that of autocast's "
+     "GradScaler stays at its start."},
+    {"R90",
+     "What one backward reduces waits in the model's dtype and not in grad_accum_dtype, so "
+     "contributions of a parameter that comes again behind a flush are rounded."},
+    {"R91",
+     "override_loss_scale does not ask whether the scale is another one: setting the same one "
+     "again in the middle of a window is refused."},
+    {"R92",
+     "engine.backward inside another backward leaves the hook policy's running flag set, so the "
+     "next backward by hand gets no epilogue: its gradients are not reduced and step() refuses."},
     {"R93",
      "global_samples multiplies a step's micro-batches by the tensor-parallel ranks too, though "
      "these share their data group's micro-batch: every sample is counted once a tensor rank."},
@@ -310,25 +329,6 @@ constexpr UnseenFault kFaults[] = {
      "The capacity of stage 1 and 2's bucket adds up the elements of the first parameter group "
      "alone: with several groups the bucket is smaller than reduce_bucket_size and the trained "
      "parameters allow, and a backward reduces more often than it has to."},
-    {"R87",
-     "A rank whose own shard has an inf or NaN returns the overflow decision at once and leaves "
-     "out the all-reduce that the other ranks issue."},
-    {"R88",
-     "The hook that gives a contribution its accumulation-steps factor (and loss scale) is "
-     "registered only for parameters that have a post-accumulate hook, so those of leaf modules "
-     "lack it in a backward by hand."},
-    {"R89",
-     "Loading a checkpoint restores the state of the fp16 loss scaler alone; that of autocast's "
-     "GradScaler stays at its start."},
-    {"R90",
-     "What one backward reduces waits in the model's dtype and not in grad_accum_dtype, so "
-     "contributions of a parameter that comes again behind a flush are rounded."},
-    {"R91",
-     "override_loss_scale does not ask whether the scale is another one: setting the same one "
-     "again in the middle of a window is refused."},
-    {"R92",
-     "engine.backward inside another backward leaves the hook policy's running flag set, so the "
-     "next backward by hand gets no epilogue: its gradients are not reduced and step() refuses."},
 };
 
 }  // namespace

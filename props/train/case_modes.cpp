@@ -69,7 +69,8 @@ Additions mode_additions() {
 
 std::string mode_problem(const CaseSpec& spec) {
   if (spec.counts_nothing < 0 || spec.counts_nothing > 2 || spec.is_read < 0 ||
-      spec.is_read > 1 + kReadingParts || spec.refuses < 0 || spec.refuses > kRefusedConfigs || !is_flag(spec.accepts))
+      spec.is_read > 1 + kReadingParts || spec.refuses < 0 || spec.refuses > kRefusedConfigs ||
+      !is_flag(spec.accepts))
     return "a number out of range";
   if (spec.engines > 1 && spec.is_tiled != 0) return "tiles whose loss is one of two";
   if (spec.counts_nothing != 0 && (spec.is_manual != 0 || spec.stage == 0 || spec.engines > 1))

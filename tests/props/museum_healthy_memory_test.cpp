@@ -56,5 +56,13 @@ INSTANTIATE_TEST_SUITE_P(
         R"({"stage":1,"precision":1,"accumulates_float32":1,"accumulation":4,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"shortage":4,"shortage_at":2},{},{},{}]})"));
 
+// A forward that has no room in the middle of a fetch: its module ends, and was never whole.
+INSTANTIATE_TEST_SUITE_P(
+    Fetches, HealthyMemory,
+    testing::Values(
+        R"({"stage":3,"prefetch":40,"layers":[{"is_raw":1},{}],"calls":[{},{"layer":1}],
+            "micros":[{},{"aborts":1,"skips":1,"clears":1},
+            {"idle_forward":1,"shortage":1,"shortage_at":1}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum
