@@ -8,14 +8,19 @@ namespace zeroproof::museum {
 
 using train::CaseSpec;
 
+std::string_view without_engine(std::string_view name) {
+  if (name.starts_with("e1.")) name.remove_prefix(3);
+  return name;
+}
+
 std::int64_t elements_of_parameter(const CaseSpec& spec, std::string_view name) {
   const bool is_bias = name.ends_with("bias");
-  if (name.starts_with("e1.")) name.remove_prefix(3);
+  name = without_engine(name);
   // Both experts are two by two.
   if (name.starts_with(train::GeneratedModel::kExperts)) return is_bias ? 2 : 4;
-  if (!name.starts_with('l')) return 0;
-  const auto index = static_cast<std::size_t>(std::stoi(std::string(name.substr(1))));
-  const train::LayerSpec& layer = spec.layers.at(index);
+  const std::optional<std::size_t> index = layer_of_name(name);
+  if (!index) return 0;
+  const train::LayerSpec& layer = spec.layers.at(*index);
   return is_bias ? layer.outputs : layer.inputs * layer.outputs;
 }
 
@@ -27,7 +32,7 @@ std::string module_of_layer(const CaseSpec& spec, std::size_t layer) {
 bool is_persistent_parameter(const CaseSpec& spec, std::string_view name) {
   std::int64_t total = 0;
   if (spec.skips_frames != 0) return false;
-  if (name.starts_with("e1.")) name.remove_prefix(3);
+  name = without_engine(name);
   const auto persists = [&](const std::string& other, std::int64_t elements) {
     if (elements > spec.persistence || elements + total > spec.persistence_all) return false;
     total += elements;

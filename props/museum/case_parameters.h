@@ -12,6 +12,9 @@ namespace zeroproof::museum {
 // The module that owns a layer's parameters, as the first engine's events name it.
 std::string module_of_layer(const train::CaseSpec& spec, std::size_t layer);
 
+// A name in events as the first engine's are.
+std::string_view without_engine(std::string_view name);
+
 // Elements of a parameter of a case by its name in events ("e1.l2.linear.bias", "l2.weight").
 std::int64_t elements_of_parameter(const train::CaseSpec& spec, std::string_view name);
 

@@ -139,8 +139,7 @@ void GatherJudge::see_partition(const HookEvent& event) {
 }
 
 std::vector<std::string> GatherJudge::parameters_of_module(std::string_view module) const {
-  std::string_view own = module;
-  if (own.starts_with("e1.")) own.remove_prefix(3);
+  const std::string_view own = without_engine(module);
   std::vector<std::string> parameters;
   for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
     const train::LayerSpec& layer = spec_.layers[i];

@@ -55,11 +55,10 @@ class ResidencyJudge final : public EventSink {
   bool judges_operations_;
   bool judges_recomputed_;  // modules end what their recomputes gathered
   bool judges_abandoned_;
-  std::vector<int>
-      blocks_;              // by layer: the checkpoint of its call; empty: nothing is known of them
-  bool calls_in_contexts_;  // the user, of what his context has gathered
-  std::set<EngineId> failed_;         // engines whose last backward did, or one inside it
-  int transforms_ = 0;                // that are under way
+  std::vector<int> blocks_;    // by layer: the checkpoint of its call; empty: nothing is known
+  bool calls_in_contexts_;     // the user, of what his context has gathered
+  std::set<EngineId> failed_;  // engines whose last backward did, or one inside it
+  int transforms_ = 0;         // that are under way
   bool is_behind_transform_ = false;  // and no call of an engine since
   EngineId engine_;                   // of the event that is seen
   std::set<NameId> resident_;

@@ -63,11 +63,6 @@ std::set<int> idle_layers(const CaseSpec& spec) {
   return idle;
 }
 
-std::string_view without_engine(std::string_view name) {
-  if (name.starts_with("e1.")) name.remove_prefix(3);
-  return name;
-}
-
 }  // namespace
 
 Stage3Judge::Stage3Judge(const CaseSpec& spec, const NameTable& names)

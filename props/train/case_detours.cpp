@@ -109,8 +109,7 @@ std::string place_problem(const CaseSpec& spec, const MicroSpec& micro) {
       break;
   }
   if (detour == Detour::load) return "a load in a forward";
-  const bool may_skip = detour == Detour::look;
-  if (spec.is_tiled + micro.skips_on != 0 || (spec.skips_frames != 0 && !may_skip))
+  if (spec.is_tiled + micro.skips_on != 0 || (spec.skips_frames != 0 && !is_look))
     return "a forward that is no place for a detour";
   return {};
 }

@@ -361,11 +361,15 @@ CaseSpec draw_swarm_case(Draws& draws, int rarer) {
   return spec;
 }
 
+const std::vector<Addition>& known_additions() {
+  static const std::vector<Addition> kAll = all_additions();
+  return kAll;
+}
+
 // Few things, and little around them that would keep them from meeting.
 CaseSpec draw_focused_case(Draws& draws) {
-  static const std::vector<Addition> kAll = all_additions();
   const CaseSpec plain = draw_swarm_case(draws, kRarer);
-  return with_few(plain, kAll, draws.of({1, 2, 2, 2, 3, 3}), draws);
+  return with_few(plain, known_additions(), draws.of({1, 2, 2, 2, 3, 3}), draws);
 }
 
 }  // namespace
@@ -381,7 +385,7 @@ CaseSpec draw_case(std::uint64_t seed) {
   Draws focus(seed ^ kFocusStream);
   if (focus.one_in(3)) return draw_focused_case(focus);
   if (focus.one_in(kOneInMixed))
-    return with_few(draw_mixed_case(focus), all_additions(), focus.below(3), focus);
+    return with_few(draw_mixed_case(focus), known_additions(), focus.below(3), focus);
   Draws draws(seed);
   CaseSpec spec = draw_swarm_case(draws, 1);
   for (const auto& subject : kSubjects) spec = with_drawn(spec, subject(), seed);

@@ -10,6 +10,11 @@ namespace {
 constexpr std::uint64_t kHabitStream = 0x686162697473ULL;
 constexpr int kFallsBelowOne = 18;  // overflows, for a GradScaler's first scale
 
+// A precision that needs no loss scale.
+void take_unscaled(CaseSpec& spec, Draws& draws) {
+  spec.precision = static_cast<int>(draws.one_in(2) ? Precision::float32 : Precision::bf16);
+}
+
 void sync_in_part(CaseSpec& spec, Draws& draws) {
   spec.stage = draws.below(2);
   spec.accumulation = 2;
@@ -51,7 +56,7 @@ void spike_otherwise(CaseSpec& spec, Draws& draws) {
 
 // In the end, so that nothing comes behind what it spoils.
 void overflow_unseen(CaseSpec& spec, Draws& draws) {
-  spec.precision = static_cast<int>(draws.one_in(2) ? Precision::float32 : Precision::bf16);
+  take_unscaled(spec, draws);
   spec.is_unchecked = static_cast<Precision>(spec.precision) == Precision::bf16 ? 1 : 0;
   spec.clip = draws.below(3);
   spec.owns_scale = spec.is_dynamic = spec.scaling = 0;
@@ -78,7 +83,7 @@ void add_twins(CaseSpec& spec, Draws& draws) {
 
 void scale_second(CaseSpec& spec, Draws& draws) {
   spec.engines = 2;
-  spec.precision = static_cast<int>(draws.one_in(2) ? Precision::float32 : Precision::bf16);
+  take_unscaled(spec, draws);
   spec.owns_scale = spec.is_dynamic = spec.scaling = spec.first_ranks = 0;
   spec.first_stage = -1;
   spec.scales_second = 1;
@@ -91,7 +96,7 @@ void scale_second(CaseSpec& spec, Draws& draws) {
 
 void scale_anything(CaseSpec& spec, Draws& draws) {
   spec.engines = 1;
-  spec.precision = static_cast<int>(draws.one_in(2) ? Precision::float32 : Precision::bf16);
+  take_unscaled(spec, draws);
   spec.is_dynamic = spec.scaling = 0;
   spec.owns_scale = draws.between(1, 2);
 }
@@ -112,7 +117,7 @@ void scale_by_one(CaseSpec& spec, Draws& draws) {
 
 void scale_late(CaseSpec& spec, Draws& draws) {
   spec.engines = 1;
-  spec.precision = static_cast<int>(draws.one_in(2) ? Precision::float32 : Precision::bf16);
+  take_unscaled(spec, draws);
   spec.is_dynamic = spec.scaling = spec.owns_scale = spec.masters = 0;
   for (MicroSpec& micro : spec.micros)
     if (draws.one_in(2)) micro.misuse = static_cast<int>(Misuse::late_loss_scale);

@@ -280,61 +280,51 @@ constexpr Refusal kRefusals[] = {
 };
 static_assert(std::size(kRefusals) == kRefusedConfigs);
 
-constexpr void (*kOddities[])(ZeroConfig& config) = {
-    [](ZeroConfig& config) {
-      set_stage(config, 3);
-      config.allgather_bucket_size = 7;
-    },
-    [](ZeroConfig& config) {
-      set_stage(config, 0);
-      config.allgather_bucket_size = 7;
-    },
-    [](ZeroConfig& config) {
-      set_stage(config, 3);
-      config.allgather_bucket_size = 0;
-    },
-    [](ZeroConfig& config) {
-      set_stage(config, 2);
-      config.sub_group_size = 0;
-    },
-    [](ZeroConfig& config) {
-      set_stage(config, 2);
-      config.leaf_module.classes = {"zeroproof.Nobody"};
-    },
-    [](ZeroConfig& config) {
-      set_stage(config, 1);
-      config.gradient_predivide_factor = 2.0;
-      config.prescale_gradients = true;
-    },
-    [](ZeroConfig& config) {
-      set_stage(config, 3);
-      config.reduce_scatter = false;
-      config.gradient_predivide_factor = 2.0;
-    },
-    [](ZeroConfig& config) {
-      set_stage(config, 2);
-      config.gradient_allreduce_op = GradientAllreduceOp::sum;
-      config.prescale_gradients = true;
-    },
-    [](ZeroConfig& config) {
-      set_stage(config, 2);
-      config.managed_gradient_accumulation = false;
-      config.overlap_comm = true;
-    },
-    [](ZeroConfig& config) {
-      set_stage(config, 2);
-      config.torch_autocast.lower_precision_safe_modules = {{"torch.nn.Linnear"}};
-    },
-    [](ZeroConfig& config) {
-      set_stage(config, 2);
-      config.fp16.initial_scale_power = 2;
-      config.fp16.min_loss_scale = 8.0;
-    },
-    [](ZeroConfig& config) {
-      set_stage(config, 2);
-      config.optimizer.type = OptimizerType::sgd;
-      config.zero_force_ds_cpu_optimizer = true;
-    },
+struct Oddity {
+  int stage;
+  void (*change)(ZeroConfig& config);
+};
+
+constexpr Oddity kOddities[] = {
+    {3, [](ZeroConfig& config) { config.allgather_bucket_size = 7; }},
+    {0, [](ZeroConfig& config) { config.allgather_bucket_size = 7; }},
+    {3, [](ZeroConfig& config) { config.allgather_bucket_size = 0; }},
+    {2, [](ZeroConfig& config) { config.sub_group_size = 0; }},
+    {2, [](ZeroConfig& config) { config.leaf_module.classes = {"zeroproof.Nobody"}; }},
+    {1,
+     [](ZeroConfig& config) {
+       config.gradient_predivide_factor = 2.0;
+       config.prescale_gradients = true;
+     }},
+    {3,
+     [](ZeroConfig& config) {
+       config.reduce_scatter = false;
+       config.gradient_predivide_factor = 2.0;
+     }},
+    {2,
+     [](ZeroConfig& config) {
+       config.gradient_allreduce_op = GradientAllreduceOp::sum;
+       config.prescale_gradients = true;
+     }},
+    {2,
+     [](ZeroConfig& config) {
+       config.managed_gradient_accumulation = false;
+       config.overlap_comm = true;
+     }},
+    {2,
+     [](ZeroConfig& config) {
+       config.torch_autocast.lower_precision_safe_modules = {{"torch.nn.Linnear"}};
+     }},
+    {2,
+     [](ZeroConfig& config) {
+       config.fp16.initial_scale_power = 2;
+       config.fp16.min_loss_scale = 8.0;
+     }},
+    {2,
+     [](ZeroConfig& config) {
+       config.optimizer.type = OptimizerType::sgd;
+       config.zero_force_ds_cpu_optimizer = true;
+     }},
 };
 static_assert(std::size(kOddities) == kOddConfigs);
 
@@ -364,10 +354,12 @@ std::string config_document(const ZeroConfig& config) {
   return json.dump();
 }
 
-ZeroConfig odd_config(const ZeroConfig& given, int number) {
+ZeroConfig odd_config(int number) {
   ZP_CHECK(number >= 1 && number <= kOddConfigs, "an odd configuration of no number");
-  ZeroConfig odd = given;
-  kOddities[static_cast<std::size_t>(number) - 1](odd);
+  const Oddity& oddity = kOddities[static_cast<std::size_t>(number) - 1];
+  ZeroConfig odd;
+  set_stage(odd, oddity.stage);
+  oddity.change(odd);
   return odd;
 }
 

@@ -18,8 +18,8 @@ struct RefusedConfig {
 };
 RefusedConfig refused_config(const ZeroConfig& given, int number);
 
-// The same of those that look odd, and say it of what nothing uses.
+// How many there are that look odd and work, as what is odd nothing uses; and one, counted from 1.
 inline constexpr int kOddConfigs = 12;
-ZeroConfig odd_config(const ZeroConfig& given, int number);
+ZeroConfig odd_config(int number);
 
 }  // namespace zeroproof::train

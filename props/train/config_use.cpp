@@ -74,8 +74,7 @@ bool are_refused(EngineTarget& engines, int first) {
 bool are_accepted(EngineTarget& engines) {
   bool are = true;
   for (int number = 1; number <= kOddConfigs; ++number)
-    are = are && engines.refusal_of_another(odd_config(engines.engine(0).config(), number),
-                                            std::nullopt) == "";
+    are = are && engines.refusal_of_another(odd_config(number), std::nullopt).empty();
   return are;
 }
 

@@ -20,7 +20,8 @@ class WindowBackwards {
   void run_summed(const MicroSpec& micro, const TensorList& first, const TensorList& second);
   // The first one's graph is retained, which one rank alone gives up before the other backward.
   void run_dropping(const MicroSpec& micro, TensorList first, const TensorList& second);
-  // Of a loss that no output of the engine is in; `is_wrapped`: a reentrant checkpoint makes it.
+  // Of a loss that no output of the engine is in: the sum of what so many reentrant checkpoints
+  // make.
   void run_past_engine(int checkpoints);
 
   // What the user does with weights between the calls of a micro-batch.
