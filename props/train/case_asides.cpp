@@ -115,6 +115,21 @@ std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
              : "a checkpoint around what it cannot run again";
 }
 
+// Every contribution to a weight is the gradient of a graph task of its own, and the next one, of
+// another weight, does not fit into its bucket.
+bool flushes_each(const CaseSpec& spec) {
+  const auto is_alone = [](const CallSpec& call) {
+    return static_cast<Wrap>(call.wrap) == Wrap::reentrant;
+  };
+  const auto is_weight = [&](const LayerSpec& layer) {
+    return layer.has_bias + layer.has_twin + layer.is_raw == 0 && layer.elements() > spec.bucket / 2;
+  };
+  const auto is_same = [](const CallSpec& a, const CallSpec& b) { return a.layer == b.layer; };
+  if (std::ranges::adjacent_find(spec.calls, is_same) != spec.calls.end()) return false;
+  return spec.stage == 2 && (spec.ranks - 1) * spec.uses() <= kUsesWide && spec.input_grad != 0 &&
+         std::ranges::all_of(spec.calls, is_alone) && std::ranges::all_of(spec.layers, is_weight);
+}
+
 // Stage 1 sends the sums of a window through buckets of the model's dtype. In stages 2 and 3 each
 // backward's gradient goes there alone, and comes back as the sum of all ranks.
 std::string width_problem(const CaseSpec& spec) {
@@ -129,8 +144,8 @@ std::string width_problem(const CaseSpec& spec) {
            0;
   };
   const int bits = std::max(spec.ranks, spec.first_ranks) * spec.uses();
-  // Stage 2 keeps the sum of a backward as its model has it; stage 3 as it came.
-  const bool has_room = spec.stage == 3 || bits <= kUsesWide;
+  // Stage 2 keeps the sum of a bucket as its model has it; stage 3 as it came.
+  const bool has_room = spec.stage == 3 || bits <= kUsesWide || flushes_each(spec);
   const bool is_alone = spec.stage > 1 && has_room && spec.is_unmanaged + spec.is_tiled == 0 &&
                         spec.heads == 1 && std::ranges::all_of(spec.micros, has_one_backward);
   const bool is_right =

@@ -190,6 +190,18 @@ void fill_to_brim(CaseSpec& spec, Draws& draws) {
   spec.brims = draws.between(1, 2);
 }
 
+// What has no room or bits on its wire before it is divided.
+void fill_narrow_wire(CaseSpec& spec, Draws& draws) {
+  fill_to_brim(spec, draws);
+  spec.precision = static_cast<int>(Precision::float32);
+  spec.brims = 4;
+  spec.stage = draws.between(1, 2);
+  spec.is_wire_narrow = draws.between(1, 2);
+  spec.ranks = spec.is_wire_narrow == 1 ? 3 : draws.of({2, 3, 4});
+  spec.reduces_whole = spec.reduces_to_owners = spec.first_ranks = spec.is_wide = 0;
+  spec.first_stage = -1;
+}
+
 void grow_scale(CaseSpec& spec, Draws& draws) {
   spec.precision = static_cast<int>(Precision::autocast);
   spec.has_grad_scaler = spec.tensor = 1;
@@ -275,15 +287,22 @@ std::string freeze_problem(const CaseSpec& spec, const MicroSpec& micro) {
 
 // One gradient of each weight in a window, and the loss scale of exact data.
 std::string brim_problem(const CaseSpec& spec) {
-  if (spec.brims < 0 || spec.brims > 3) return "a number out of range";
+  if (spec.brims < 0 || spec.brims > 4) return "a number out of range";
   const auto precision = static_cast<Precision>(spec.precision);
   const bool is_shared = spec.brims == 3 && spec.sequence == 2 && spec.ranks == 4 &&
                          spec.is_wire_float32 + spec.accumulates_float32 + spec.masters == 0 &&
                          (spec.stage == 1 || spec.stage == 2) && spec.reduces_to_owners == 0 &&
                          precision == Precision::bf16;
   const bool is_alone = spec.brims < 3 && spec.sequence == 1 && precision == Precision::fp16;
+  // Divided behind the narrowing bf16 rounds thirds alone.
+  const auto wire = static_cast<NarrowWire>(spec.is_wire_narrow);
+  const bool is_narrow = spec.brims == 4 && spec.sequence == 1 && wire != NarrowWire::none &&
+                         (spec.stage == 1 || spec.stage == 2) && spec.reduces_whole == 0 &&
+                         spec.reduces_to_owners == 0;
+  const bool has_ranks = is_narrow ? wire == NarrowWire::bfloat16 ? spec.ranks == 3 : spec.ranks > 1
+                                   : spec.ranks == 2 || spec.ranks == 4;
   const bool is_right =
-      (is_shared || is_alone) && (spec.ranks == 2 || spec.ranks == 4) && spec.accumulation == 1 &&
+      (is_shared || is_alone || is_narrow) && has_ranks && spec.accumulation == 1 &&
       spec.uses() == 1 && spec.forwards() == 1 && spec.tensor == 1 && spec.first_ranks == 0 &&
       spec.is_dynamic + spec.owns_scale + spec.has_floor + spec.is_sum + spec.needs_all == 0 &&
       spec.is_lifted + spec.predivides + spec.prescales + spec.is_tiled + spec.experts == 0;
@@ -329,7 +348,7 @@ Additions habit_additions() {
                                          {8, ask_to_capture},     {6, shape_weights},
                                          {6, scale_by_one},       {6, be_strict},
                                          {6, scale_late},         {6, own_twice},
-                                         {6, log_first}};
+                                         {6, log_first},          {8, fill_narrow_wire}};
   return {kHabitStream, 4, kHabits};
 }
 

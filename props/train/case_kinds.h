@@ -6,6 +6,8 @@ namespace zeroproof::train {
 
 // What the numbers of a case mean where they are no counts (props/train/case_spec.h).
 
+enum class NarrowWire : std::uint8_t { none, bfloat16, float16 };
+
 enum class Wrap : std::uint8_t { none, reentrant, non_reentrant };
 
 // What the user does with weights, in a context that gathers them in stage 3.

@@ -184,6 +184,21 @@ void widen_ranks(CaseSpec& spec, Draws& draws) {
   for (MicroSpec& micro : spec.micros) micro = {.peeks = draws.flag(3)};
 }
 
+// As well, of one backward: each contribution is reduced before the next one comes.
+void widen_flushes(CaseSpec& spec, Draws& draws) {
+  widen_ranks(spec, draws);
+  spec.stage = 2;
+  spec.input_grad = spec.bucket = 1;
+  spec.container = spec.packs = spec.skips_frames = spec.is_tiled = spec.has_ranks_apart = 0;
+  spec.layers.front().outputs = std::max(spec.layers.front().outputs, 1);
+  spec.layers.front().has_bias = spec.layers.front().is_raw = 0;
+  spec.layers.push_back(spec.layers.front());
+  spec.ranks = draws.of({2, 2, 3});
+  spec.calls.clear();
+  for (int i = spec.ranks == 2 ? 10 : 6; i > 0; --i)
+    spec.calls.push_back({.layer = i % 2, .wrap = static_cast<int>(Wrap::reentrant)});
+}
+
 // The linear function of a weight that is whole in a context alone, and frozen.
 void multiply_frozen(CaseSpec& spec, Draws& draws) {
   make_plain(spec);
@@ -204,7 +219,8 @@ Additions seldom_additions() {
       {5, save_as_another},    {5, receive_guests},        {5, register_always},
       {5, leave_order},        {5, gather_in_little_room}, {5, gather_two_dtypes},
       {5, fail_in_checkpoint}, {5, read_below_leaf},       {5, multiply_frozen},
-      {5, widen_ranks},        {5, recompute_frozen},      {5, retain_around_checkpoint}};
+      {5, widen_ranks},        {5, recompute_frozen},      {5, retain_around_checkpoint},
+      {8, widen_flushes}};
   return {kSeldomStream, 5, kSeldom};
 }
 

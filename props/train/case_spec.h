@@ -206,7 +206,7 @@ struct CaseSpec {
   int offloads_params = 0;  // stage 3: what is partitioned lives on the host
   int masters = 0;          // Masters; of a model in bf16
   int holds = 0;            // what the root reads it uses behind all calls
-  int is_wire_narrow = 0;   // float32: gradients travel in bf16
+  int is_wire_narrow = 0;   // NarrowWire; of a model in float32
   int has_grad_scaler = 0;  // autocast in float16, and a loss whose gradients fit when it is scaled
 
   // fp16: the loss scale falls no further, 2: than by a quarter, 3: and forgives the first
@@ -230,7 +230,8 @@ struct CaseSpec {
   int sequence = 1;  // of `ranks` so many share a sequence, of which each has a part of the loss
   int brims = 0;     // fp16: each rank's gradients are as large as they may be, so that the sum of
                      // all is too large where the mean is not; 2: so small that fp16 has them
-                     // scaled alone; 3: bf16: the sum of ranks that share sequences needs float32
+                     // scaled alone; 3: bf16: the sum of ranks that share sequences needs float32;
+                     // 4: a narrow wire has room or bits for what is divided alone
   int grown = 0;     // autocast: its GradScaler grows in the k-th good step from the beginning on
   int packs = 0;   // 1: the layers are in a container, too, which nobody calls; 2: the first one's
                    // weight is that of a module of another class, too

@@ -54,9 +54,9 @@ void hold_read(CaseSpec& spec, Draws& draws) {
   spec.holds = 1;
 }
 
-void narrow_wire(CaseSpec& spec, Draws&) {
+void narrow_wire(CaseSpec& spec, Draws& draws) {
   spec.precision = static_cast<int>(Precision::float32);
-  spec.is_wire_narrow = 1;
+  spec.is_wire_narrow = draws.between(1, 2);
 }
 
 // Some parameters stay, and there is room for just the others.
@@ -168,7 +168,9 @@ std::string storage_problem(const CaseSpec& spec) {
   // Offloaded, they are rounded to their masters before their norm is taken.
   if (masters != Masters::wide && spec.accumulates_float32 != 0)
     return "sums wider than their masters";
-  if (!is_flag(spec.holds) || !is_flag(spec.is_wire_narrow)) return "a number out of range";
+  if (!is_flag(spec.holds) || spec.is_wire_narrow < 0 ||
+      spec.is_wire_narrow > static_cast<int>(NarrowWire::float16))
+    return "a number out of range";
   if (spec.holds != 0 && (spec.reads == 0 || spec.reads_late + spec.skips_frames != 0))
     return "nothing to hold";
   if (spec.is_wire_narrow != 0 && (precision != Precision::float32 || spec.is_wide != 0))
@@ -220,7 +222,10 @@ void set_storage(const CaseSpec& spec, ZeroConfig& config) {
   const auto masters = static_cast<Masters>(spec.masters);
   config.bf16.master_weights_and_grads = masters != Masters::wide;
   config.bf16.optimizer_states = masters == Masters::narrow_with_states;
-  if (spec.is_wire_narrow != 0) config.communication_data_type = DType::bfloat16;
+  if (spec.is_wire_narrow != 0)
+    config.communication_data_type =
+        static_cast<NarrowWire>(spec.is_wire_narrow) == NarrowWire::float16 ? DType::float16
+                                                                            : DType::bfloat16;
   if (spec.has_grad_scaler != 0) config.torch_autocast.dtype = DType::float16;
 }
 
