@@ -98,6 +98,7 @@ void GatherJudge::see_collective(const HookEvent& event) {
   }
   if (event.is_async) outstanding_.insert(collective);
   ++issued_;
+  ++issued_by_step_;
   if (!collective_finding_.empty()) return;
   if (event.is_async && spec_.ranks == 1)
     collective_finding_ = "an asynchronous all-gather of a rank that has everything";
@@ -109,6 +110,7 @@ void GatherJudge::see_collective(const HookEvent& event) {
 void GatherJudge::see_call(const HookEvent& event) {
   const std::string_view method = names_.text(event.name);
   issued_ = 0;
+  if (method == "z3.post_step") issued_by_step_ = 0;
   if (gives_up_anything(method)) ++freeing_calls_;
   if (method == "engine.load_checkpoint") has_reset_ = false;
   if (method != "coord.release_and_reset_all") return;
@@ -121,6 +123,9 @@ void GatherJudge::see_call(const HookEvent& event) {
 void GatherJudge::see_return(const HookEvent& event) {
   const std::string_view method = names_.text(event.name);
   issued_ = 0;
+  if (method == "z3.post_step" && issued_by_step_ > dtypes_ && collective_finding_.empty())
+    collective_finding_ = fmt::format(
+        "{} all-gathers behind a step for parameters of {} dtypes", issued_by_step_, dtypes_);
   if (gives_up_anything(method)) --freeing_calls_;
   if (event.is_exceptional()) return;
   if (method == "engine.load_checkpoint" && has_reset_) judge_persistent(event.engine);
