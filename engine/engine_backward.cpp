@@ -1,5 +1,6 @@
 // engine.backward, the gradient hooks and the epilogue (zero_semantics 1.4, 2.6 to 2.10).
 #include <algorithm>
+#include <stdexcept>
 
 #include "engine/engine_core.h"
 #include "model/check.h"
@@ -37,6 +38,9 @@ Tensor Engine::Core::scaled(const Tensor& loss, double factor) {
 Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& arguments) {
   const Events::Call call(context.events, "engine.backward");
   check_scalar(loss, EngineErrorId::e3);
+  const bool is_counted = context.departs("S85"_bug) && config.managed_gradient_accumulation;
+  if (is_counted && counters.backwards >= config.gradient_accumulation_steps)  // until step() alone
+    throw std::runtime_error("gradients were computed too often before step()");
   scales_wrt_gas_ = arguments.scale_wrt_gas;
   const bool is_divided = arguments.scale_wrt_gas || context.departs("C01"_bug);
   double gas_factor = is_divided ? 1.0 / gas() : 1.0;

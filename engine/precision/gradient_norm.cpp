@@ -44,6 +44,9 @@ Tensor squares_of(ZeroContext& context, const std::vector<Span>& shards) {
   const Tensor squares = zero_of(context);
   for (const Span& shard : shards) {
     context.kernels().add_squares(context.compute(), Span::of(squares), shard);
+    if (context.departs("S72"_bug) && item_bytes(shard.dtype()) == 2)  // a sum as wide as they are
+      context.kernels().fill(context.compute(), Span::of(squares),
+                             round_to(shard.dtype(), number(context, squares)));
     if (context.departs("U04"_bug)) break;
   }
   return squares;

@@ -1,5 +1,6 @@
 // Whole values of stages 0 to 2: what getters give and checkpoints hold.
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 
 #include "engine/zero/flat_optimizer.h"
@@ -98,7 +99,13 @@ void FlatOptimizer::load_slice(FlatGroup& group, const Tensor& slice, const char
     ZP_CHECK(at != values.end(), "a checkpoint was verified to have every value: " + name);
     std::ranges::copy(at->values, flat.begin() + group.partition().parameter(i).begin);
   }
-  const auto first = flat.begin() + group.own().begin;
+  std::int64_t begin = group.own().begin;
+  if (context_.departs("S93"_bug) && *suffix != '\0' && begin > 0) {  // shares without alignment
+    const std::int64_t ranks = group.partition().ranks();
+    const std::int64_t all = group.partition().elements() - group.partition().padding();
+    begin = (all + ranks - 1) / ranks * (begin / group.own().elements);
+  }
+  const auto first = flat.begin() + begin;
   context_.kernels().write(context_.compute(), Span::of(slice),
                            {first, first + group.own().elements});
 }
@@ -106,8 +113,15 @@ void FlatOptimizer::load_slice(FlatGroup& group, const Tensor& slice, const char
 void FlatOptimizer::load(const std::vector<FullTensor>& parameters,
                          const std::vector<FullTensor>& states) {
   for (FlatGroup& group : groups_) {
+    const FlatPartition& partition = group.partition();
+    const bool is_padding = group.own().begin >= partition.elements() - partition.padding();
+    if (context_.departs("S88"_bug) && is_padding && group.own().elements > 0)
+      throw std::runtime_error("this rank's shard has no parameter in the checkpoint");
     load_slice(group, group.master(), "", parameters);
-    const bool has_none = context_.departs("R04"_bug) && group.optimizer().steps() == 0;
+    const bool is_foreign =  // S75: of a half-precision optimizer fp16's alone is asked
+        context_.departs("S75"_bug) && context_.config.stage == 0 && context_.config.bf16.enabled;
+    const bool has_none =
+        (context_.departs("R04"_bug) && group.optimizer().steps() == 0) || is_foreign;
     for (const ShardOptimizer::Moment& moment : group.optimizer().moments())
       if (!has_none)  // R04: no state yet that could be replaced
         load_slice(group, moment.values, ("/" + std::string(moment.name)).c_str(), states);
@@ -118,7 +132,7 @@ void FlatOptimizer::load(const std::vector<FullTensor>& parameters,
         context_.departs("S47"_bug) && context_.config.optimizer.type == OptimizerType::sgd;
     const bool is_taken_as_none =  // a step of 0 as one that was not saved
         context_.departs("R80"_bug) && at != states.end() && at->values.front() == 0.0;
-    if (at != states.end() && !is_left && !is_stepless && !is_taken_as_none)
+    if (at != states.end() && !is_left && !is_stepless && !is_taken_as_none && !is_foreign)
       group.optimizer().set_steps(static_cast<std::int64_t>(at->values.front()));
     if (!context_.departs("U05"_bug)) group.write_back();
     if (context_.departs("T63"_bug)) group.read_back();  // as at the start, from the model's

@@ -77,10 +77,12 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
   const double divisor = is_forgotten ? 1.0 : context_.averaging_divisor();
   const double factor = is_forgotten ? 1.0 : config.gradient_predivide_factor;
   const bool divides_first = config.reduce_scatter || config.prescale_gradients;
+  const bool is_half_pair = !context_.departs("S87"_bug) || item_bytes(data.dtype()) != 2 ||
+                            data.elements / 2 > 0;  // scaled in pairs
   if (context_.departs("C08"_bug)) {
     for (FlatGroup& group : groups_)  // the accumulator, and not the message
       if (group.has_window()) kernels.divide(context_.compute(), group.open_window(), divisor);
-  } else if (divides_first && divisor != 1.0 && !context_.departs("R86"_bug)) {
+  } else if (divides_first && divisor != 1.0 && !context_.departs("R86"_bug) && is_half_pair) {
     kernels.divide(stream, data, divisor);
   }
   const bool is_by_factor = context_.departs("R66"_bug) ? !config.prescale_gradients  // as stage 0
@@ -108,7 +110,7 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
   const double unscaled = context_.departs("U02"_bug) ? 1.0 : divisor;
   const bool is_late = context_.departs("Z03"_bug) && wire != data.dtype();  // of what was sent
   const bool is_plain_sum = context_.departs("Z41"_bug) && divisor == 1.0;   // nothing to average
-  if (!divides_first && factor != unscaled && !is_late && !is_plain_sum)
+  if (!divides_first && factor != unscaled && !is_late && !is_plain_sum && is_half_pair)
     kernels.scale(stream, data, factor / divisor);
 }
 

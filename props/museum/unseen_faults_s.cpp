@@ -194,6 +194,20 @@ constexpr UnseenFault kFaults[] = {
     {"S70",
      "full_gradients of stage 3 divides by the loss scale with fp16 only, not with float16 "
      "autocast or a scale of one's own"},
+    {"S71", "With several sub-groups in stage 3 one step count serves them all: each sub-group's update counts it on, so bias corrections (and the saved step) are those of later steps."},
+    {"S72", "The gradients' norm is summed up in the gradients' own dtype: half-precision gradients have a rounded norm (in fp16 an infinite one), and are clipped by it."},
+    {"S73", "A parameter without elements loses its shape when it is bound to the flat buffer (stages 0 to 2): {0, 4} becomes {0}, and the module's next forward fails."},
+    {"S74", "What a recompute attributed to a module whose post-backward never fires (its input needs no gradient) is not given back at the end of the backward: the frozen parameters of a checkpointed block stay whole across micro-batches, until the optimizer's step."},
+    {"S75", "With bf16 in stage 0 a checkpoint's optimizer state is not loaded: moments and the step count stay those of the engine that loads."},
+    {"S76", "The forward of a leaf module is refused where none of its inputs needs a gradient, also where no backward is to come: evaluation without gradients fails."},
+    {"S85", "The count of backwards that a window may have is only begun anew by the update: a window that was given up by zero_grad() (or a second loss of a micro-batch) makes the next backward an error."},
+    {"S86", "While reductions are put off (coalesce_grad_reduction), stage 3 does not release the parameters of the root module itself behind forward and backward: they stay whole until the step."},
+    {"S87", "Half-precision data is scaled in pairs and the number of pairs is rounded down: a bucket or oversized gradient of a single half element is summed over the ranks but not averaged."},
+    {"S88", "load_checkpoint() takes a rank whose shard of a parameter group is alignment padding alone for a damaged checkpoint, and throws on that rank (stages 1 and 2)."},
+    {"S89", "Behind every step of stage 3 the persistent parameters are gathered by an all-gather each instead of one for all of them."},
+    {"S90", "Data parallel (stage 0) with accumulation reduces only what the boundary's backward used: the sum that earlier micro-batches of the window left for a parameter which the last one does not reach is left out of the reduction."},
+    {"S93", "When stages 1 and 2 load optimizer states, the share of each rank is cut without the alignment of the partitions: moments of the ranks behind the first belong to other elements wherever the flat group is padded."},
+    {"S94", "Stage 3's memory-efficient linear is not put in for a model that was there before the engine: the plain linear saves views of whole weights, which stay on the device between forward and backward after their release."},
 };
 
 }  // namespace

@@ -1,8 +1,11 @@
 #include "props/train/case_asides.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <string_view>
 
 #include "props/train/case_additions.h"
+#include "props/train/case_fields.h"
 
 namespace zeroproof::train {
 namespace {
@@ -115,19 +118,36 @@ std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
              : "a checkpoint around what it cannot run again";
 }
 
+// Whether an object has nothing but these, by name; whatever else would add, take or keep gradients.
+template <class Spec>
+bool has_alone(Spec spec, std::initializer_list<std::string_view> names) {
+  bool is_alone = true;
+  visit_fields(spec, [&](const char* name, int value, int simple) {
+    is_alone = is_alone && (value == simple || std::ranges::find(names, name) != names.end());
+  });
+  return is_alone;
+}
+
 // Every contribution to a weight is the gradient of a graph task of its own, and the next one, of
 // another weight, does not fit into its bucket.
 bool flushes_each(const CaseSpec& spec) {
-  const auto is_alone = [](const CallSpec& call) {
+  const auto is_weight = [](const LayerSpec& layer) {
+    return layer.outputs > 0 && has_alone(layer, {"inputs", "outputs", "is_linked"});
+  };
+  const auto is_checkpoint = [](const CallSpec& call) {
     return static_cast<Wrap>(call.wrap) == Wrap::reentrant;
   };
-  const auto is_weight = [&](const LayerSpec& layer) {
-    return layer.has_bias + layer.has_twin + layer.is_raw == 0 && layer.elements() > spec.bucket / 2;
-  };
+  const auto is_plain = [](const MicroSpec& micro) { return has_alone(micro, {"peeks"}); };
   const auto is_same = [](const CallSpec& a, const CallSpec& b) { return a.layer == b.layer; };
-  if (std::ranges::adjacent_find(spec.calls, is_same) != spec.calls.end()) return false;
-  return spec.stage == 2 && (spec.ranks - 1) * spec.uses() <= kUsesWide && spec.input_grad != 0 &&
-         std::ranges::all_of(spec.calls, is_alone) && std::ranges::all_of(spec.layers, is_weight);
+  return spec.stage == 2 && spec.bucket == 1 && spec.input_grad != 0 &&
+         (spec.ranks - 1) * spec.uses() <= kUsesWide &&
+         has_alone(spec, {"ranks", "stage", "precision", "input_grad", "bucket", "is_manual",
+                          "preempts", "clip", "is_sgd", "is_wire_float32", "accumulates_float32",
+                          "is_wide", "has_overlap", "is_offloaded"}) &&
+         std::ranges::adjacent_find(spec.calls, is_same) == spec.calls.end() &&
+         std::ranges::all_of(spec.calls, is_checkpoint) &&
+         std::ranges::all_of(spec.layers, is_weight) &&
+         std::ranges::all_of(spec.micros, is_plain);
 }
 
 // Stage 1 sends the sums of a window through buckets of the model's dtype. In stages 2 and 3 each

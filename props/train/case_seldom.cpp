@@ -186,17 +186,19 @@ void widen_ranks(CaseSpec& spec, Draws& draws) {
 
 // As well, of one backward: each contribution is reduced before the next one comes.
 void widen_flushes(CaseSpec& spec, Draws& draws) {
-  widen_ranks(spec, draws);
-  spec.stage = 2;
+  LayerSpec layer{.inputs = draws.between(1, 3), .outputs = draws.between(1, 3)};
+  layer.is_linked = draws.flag(2);
+  const int ranks = draws.of({2, 2, 3});
+  spec = {.ranks = ranks, .stage = 2, .precision = static_cast<int>(Precision::bf16)};
   spec.input_grad = spec.bucket = 1;
-  spec.container = spec.packs = spec.skips_frames = spec.is_tiled = spec.has_ranks_apart = 0;
-  spec.layers.front().outputs = std::max(spec.layers.front().outputs, 1);
-  spec.layers.front().has_bias = spec.layers.front().is_raw = 0;
-  spec.layers.push_back(spec.layers.front());
-  spec.ranks = draws.of({2, 2, 3});
-  spec.calls.clear();
-  for (int i = spec.ranks == 2 ? 10 : 6; i > 0; --i)
+  spec.is_wide = spec.accumulates_float32 = spec.is_wire_float32 = 1;
+  spec.is_manual = draws.flag(3);
+  spec.has_overlap = draws.flag(2);
+  spec.is_offloaded = draws.flag(3);
+  spec.layers.assign(2, layer);
+  for (int i = ranks == 2 ? 10 : 6; i > 0; --i)
     spec.calls.push_back({.layer = i % 2, .wrap = static_cast<int>(Wrap::reentrant)});
+  spec.micros.assign(2, {.peeks = draws.flag(3)});
 }
 
 // The linear function of a weight that is whole in a context alone, and frozen.

@@ -1,6 +1,7 @@
 #include "engine/zero/stage3/module_hooks.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "model/check.h"
@@ -98,6 +99,9 @@ TensorList ModuleHooks::before_forward(Zero3Module& module, const TensorList& in
     coordinator_.reset_step();
   }
   count_inputs_anew(module);
+  const auto needs_grad = [](const Tensor& x) { return x.is_defined() && x.requires_grad(); };
+  if (context_.departs("S76"_bug) && module.is_leaf && std::ranges::none_of(inputs, needs_grad))
+    throw std::runtime_error("leaf module " + module.name + " has no input that needs a gradient");
   const InvocationPtr invocation = invoke(module);
   const std::size_t depth = stack_.size();
   try {

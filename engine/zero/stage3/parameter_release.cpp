@@ -70,6 +70,8 @@ void ParameterCoordinator::abandon_forward(const ModuleCall& call) {
 void ParameterCoordinator::release_unused(PartitionedParameter& parameter) {
   const bool is_users = parameter.user_depth() > 0 && !context_.departs("T47"_bug);
   if (!parameter.is_available() || parameter.is_used() || is_users) return;
+  const bool is_roots = parameter.parameter().name.find('.') == std::string::npos;
+  if (context_.departs("S86"_bug) && context_.is_coalescing && is_roots) return;
   if (retained_->is_held(parameter) && !context_.departs("F04"_bug)) {
     gatherer_.keep(parameter);
   } else {
@@ -133,7 +135,8 @@ void ParameterCoordinator::release_backward_leftovers(bool is_reported) {
       return std::ranges::none_of(active.call.module->own, is_trained);
     });
   while (!active_.empty()) {
-    const ActiveBackward newest = std::move(active_.back());
+    ActiveBackward newest = std::move(active_.back());
+    if (context_.departs("S74"_bug)) newest.recomputed.clear();  // its own end gives them back
     active_.pop_back();
     std::set<ParamId> candidates;
     const bool is_all = context_.departs("R46"_bug);  // nothing stays behind a backward

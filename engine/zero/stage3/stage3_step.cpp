@@ -1,5 +1,6 @@
 // The update of stage 3 (zero_semantics 2.19).
 #include <algorithm>
+#include <utility>
 
 #include "engine/precision/gradient_norm.h"
 #include "engine/zero/stage3/stage3.h"
@@ -45,8 +46,11 @@ StepOutcome Zero3Optimizer::update() {
   const StepPlan plan = plan_step(
       context_,
       {.overflows = [this] { return overflows(shards()); }, .norm = norm, .squares = squares});
+  SubGroup* before = sub_groups_.empty() ? nullptr : &sub_groups_.back();
   if (plan.outcome.is_applied)
     for (SubGroup& group : sub_groups_) {
+      if (context_.departs("S71"_bug))  // one optimizer, one count for all of them
+        group.optimizer().set_steps(std::exchange(before, &group)->optimizer().steps());
       const auto contributed = [this](const PartitionedParameter* parameter) {
         return gradients_->has_contribution(*parameter);
       };
@@ -84,6 +88,8 @@ void Zero3Optimizer::partition_all_parameters() {
 
 void Zero3Optimizer::post_step() {
   const Events::Call reported(context_.events, "z3.post_step");
+  if (context_.departs("S89"_bug))  // each as it comes
+    for (PartitionedParameter* parameter : persistent_) gatherer_.gather({parameter});
   gatherer_.gather(persistent_);
 }
 
