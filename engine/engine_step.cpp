@@ -126,6 +126,7 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
 void Engine::Core::zero_grad() {
   if (std::exchange(has_unreduced_gradients_, false)) context.events.mark("gradients_abandoned");
   const Events::Call call(context.events, "engine.zero_grad");
+  policy->on_zero_grad();
   if (!context.departs("X07"_bug)) has_scaled_gradients_ = false;
   if (context.departs("Z61"_bug)) is_scale_called_ = false;  // a new window begins
   if (context.departs("S27"_bug)) {  // .grad, and not what has been reduced already

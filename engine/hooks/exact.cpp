@@ -120,6 +120,8 @@ class ExactPolicy final : public HookPolicy {
     notify_return(ManagerMethod::exit_backward);
   }
 
+  void on_zero_grad() override { forget_work(); }
+
   void on_backward_begin(HookHost&) override { is_running_ = true; }
 
   void on_backward_end(HookHost& host, bool raised) override {

@@ -53,6 +53,10 @@ class HookPolicy {
   // The epilogue ran (2.6), automatic or explicit: everything added so far is reduced.
   virtual void on_epilogue(HookHost& host) = 0;
 
+  // zero_grad: of what was added so far nothing is left that an epilogue would reduce. Upstream's
+  // managers are not told.
+  virtual void on_zero_grad() {}
+
   // engine.backward entered and left. While it runs, the engine's post hook does nothing and an
   // explicit epilogue follows.
   virtual void on_backward_begin(HookHost& host) = 0;

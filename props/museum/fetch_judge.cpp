@@ -32,7 +32,7 @@ bool has_room_to_live(const CaseSpec& spec) {
   const auto keeps = [](const train::MicroSpec& micro) {
     return micro.keeps != 0 || micro.creates != 0 || micro.outstanding != 0;
   };
-  return spec.heads == 1 && spec.experts == 0 && spec.live > train::elements_of_layers(spec) &&
+  return spec.heads == 1 && spec.experts + spec.owns == 0 && spec.live > train::elements_of_layers(spec) &&
          std::ranges::none_of(spec.micros, keeps);
 }
 
@@ -41,6 +41,7 @@ bool follows_any_order(const CaseSpec& spec) {
   const auto is_frozen = [](const train::LayerSpec& layer) {
     return layer.is_frozen != 0 || layer.is_weight_frozen != 0;
   };
+  if (spec.owns != 0) return false;  // the root's fetch is that of a pass
   // Its recompute begins in the middle of a module's backward.
   const auto recomputes_late = [](const train::CallSpec& call) { return call.wrap == 2; };
   if (std::ranges::any_of(spec.calls, recomputes_late)) return false;
@@ -90,7 +91,7 @@ bool retains_graphs(const CaseSpec& spec) {
   if (std::ranges::count(spec.calls, last, &train::CallSpec::layer) > 1) return false;
   // What stays whole behind forward for its reuse is given up without having been used.
   return spec.stage == 3 && spec.heads == 2 && spec.engines == 1 && spec.ranks > 1 &&
-         spec.reuse == 0 && spec.prefetch == 0 && spec.experts == 0 && spec.reads == 0 &&
+         spec.reuse == 0 && spec.prefetch == 0 && spec.experts + spec.owns == 0 && spec.reads == 0 &&
          spec.live >= 2 * train::elements_of_layers(spec) && spec.is_tiled == 0 &&
          spec.skips_frames == 0 && std::ranges::all_of(spec.micros, is_plain) &&
          !has_checkpoints(spec);
@@ -114,7 +115,7 @@ bool is_all_persistent(const CaseSpec& spec) {
     return layer.inputs * layer.outputs <= spec.persistence && layer.outputs <= spec.persistence &&
            layer.outputs > 0;
   };
-  return spec.experts == 0 && std::ranges::all_of(spec.layers, persists);
+  return spec.experts + spec.owns == 0 && std::ranges::all_of(spec.layers, persists);
 }
 
 // A user's context gives persistent ones up, and they travel as well.
@@ -140,6 +141,7 @@ FetchJudge::FetchJudge(const CaseSpec& spec, const NameTable& names)
       spec_(spec),
       keeps_used_(spec.reuse >= CaseSpec::kManyElements || has_room_for_all(spec)),
       has_room_(has_room_for_all(spec)),
+      has_rests_(std::ranges::any_of(spec.micros, &train::MicroSpec::rests)),
       fills_bucket_(spec.prefetch > 0 && spec.live >= CaseSpec::kManyElements) {}
 
 void FetchJudge::on_event(const HookEvent& event) {
@@ -296,7 +298,7 @@ bool FetchJudge::has_travelling(NameId module) const {
 }
 
 void FetchJudge::see_call(std::string_view method) {
-  if (method == "engine.step" && !is_recording_ && finding_.empty())
+  if (method == "engine.step" && !is_recording_ && !has_rests_ && finding_.empty())
     finding_ = "a window without an order of modules, so that nothing can be gathered ahead";
   follow_mode(method);
 }

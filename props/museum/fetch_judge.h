@@ -54,6 +54,7 @@ class FetchJudge final : public EventSink {
   const train::CaseSpec& spec_;
   bool keeps_used_;                   // what is used again in a pass stays whole until then
   bool has_room_;                     // for all parameters at once, ahead of their use
+  bool has_rests_;                    // windows in which nothing runs
   bool fills_bucket_;                 // nothing else bounds what a fetch gathers ahead
   std::int64_t passed_elements_ = 0;  // of the modules before the one fetched last
   std::int64_t of_fetched_ = 0;       // and of that one

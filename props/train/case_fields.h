@@ -94,6 +94,7 @@ void visit_fields(MicroSpec& spec, Field field) {
   field("overflow_kind", spec.overflow_kind, 0);
   field("freezes", spec.freezes, 0);
   field("keeps_dimension", spec.keeps_dimension, 0);
+  field("rests", spec.rests, 0);
 }
 
 // What every training has: ranks, calls of engines, their buckets, precision and prefetching.
@@ -182,6 +183,7 @@ void visit_special_fields(CaseSpec& spec, Field& field) {
   field("brims", spec.brims, 0);
   field("grown", spec.grown, 0);
   field("packs", spec.packs, 0);
+  field("owns", spec.owns, 0);
   field("first_stage", spec.first_stage, -1);
 }
 

@@ -92,11 +92,9 @@ std::string interrupt_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const bool is_with_second = interrupt == Interrupt::other || interrupt == Interrupt::joined ||
                               interrupt == Interrupt::steps;
   const bool is_alone_in_window = spec.accumulation == 1 && micro.repeats + micro.outstanding == 0;
-  // Of engines in turns the second one has no other backward in a block of backwards alone.
-  const auto block = static_cast<Block>(micro.block);
-  const bool is_only = spec.takes_turns != 0 && (block == Block::coalesced_backwards ||
-                                                 block == Block::no_sync_backwards);
-  if (interrupt == Interrupt::breaks && !(is_of_second && is_alone_in_window && !is_only))
+  // What the second one had before would be cleared with it.
+  const bool is_first = micro.aborts + micro.aborts_on_loss == 0 || micro.is_uncleared == 0;
+  if (interrupt == Interrupt::breaks && !(is_of_second && is_alone_in_window && is_first))
     return "no backward of a second engine";
   if (!is_with_second && !is_of_second) return spec.engines == 1 ? "" : "whose turn it is";
   return spec.engines == 2 && spec.is_manual == 0 && spec.is_unmanaged == 0

@@ -127,6 +127,7 @@ struct MicroSpec {
   int aborts_at_weight = 0;  // 1: what `aborts` says throws is a hook of that layer's weight
   int freezes = 0;           // k: meanwhile the parameters of layer k - 1 need no gradient
   int keeps_dimension = 0;   // 1: its losses have a dimension, of one element
+  int rests = 0;       // nothing comes of it: neither a forward nor a backward, and then its step
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -235,6 +236,7 @@ struct CaseSpec {
   int grown = 0;     // autocast: its GradScaler grows in the k-th good step from the beginning on
   int packs = 0;   // 1: the layers are in a container, too, which nobody calls; 2: the first one's
                    // weight is that of a module of another class, too
+  int owns = 0;    // the root has a weight of its own, 1: which it uses before all calls, 2: behind
   int tensor = 1;  // so many times `ranks`: each in a tensor-parallel group of so many, all of
                    // which train the same
 
@@ -245,6 +247,8 @@ struct CaseSpec {
   // The second weight of a layer: a name that begins with another and ends as an optimizer state.
   static constexpr const char* kTwin = "weight_twin/step";
   static constexpr const char* kExperts = "experts";  // the name of their module
+  static constexpr const char* kOwn = "own";          // of the root, and its elements
+  static constexpr int kOwnElements = 3;
   static constexpr const char* kReader = "reader";    // and of what reads late
   static constexpr const char* kAside = "aside";      // modules without parameters, and a number
 

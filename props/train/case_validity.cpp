@@ -14,6 +14,7 @@
 #include "props/train/case_options.h"
 #include "props/train/case_orders.h"
 #include "props/train/case_refusals.h"
+#include "props/train/case_root.h"
 #include "props/train/case_saves.h"
 #include "props/train/case_shape.h"
 #include "props/train/case_spec.h"
@@ -30,7 +31,7 @@ constexpr std::string (*kRules[])(const CaseSpec& spec) = {
     change_problem, option_problem, update_problem,  need_problem,   storage_problem,
     end_problem,    mode_problem,   save_problem,    input_problem,  turn_problem,
     manner_problem, order_problem,  world_problem,   detour_problem, shortage_problem,
-    habit_problem};
+    habit_problem,  root_problem};
 
 // Contributions that have a bit of their own (model/baseline/exact_data.h).
 int significand_bits(Precision precision) {

@@ -41,6 +41,10 @@ GeneratedModel::GeneratedModel(const ModelOptions& options, bool is_truth)
     : spec_(*options.spec), options_(options), is_truth_(is_truth) {
   nn::InitStream init(options.seed);
   add_layers(init);
+  if (spec_.owns != 0) {
+    const Shape sizes{1, CaseSpec::kOwnElements};
+    own_ = &register_parameter(CaseSpec::kOwn, init.kaiming(sizes, sizes.back(), DType::float32));
+  }
   if (spec_.reads_late != 0) {
     const Reading reading = reading_of(spec_, layers_, seen_);
     const bool is_tied = spec_.registers == CaseSpec::kTied;
@@ -196,6 +200,7 @@ TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const
   const bool holds = spec_.holds != 0 && !next_.is_unread;
   const Tensor held = holds ? reading_of(spec_, layers_, seen_).read() : Tensor();
   TensorList h = run_expert(ag, inputs);
+  if (spec_.owns == 1) h = with_own(ag, h);
   if (!holds) h = with_read(ag, h);
   for (std::size_t begin = 0; begin + heads < calls.size();) {
     std::size_t end = begin + 1;
@@ -208,6 +213,7 @@ TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const
     begin = end;
   }
   if (holds) h = reading_of(spec_, layers_, seen_).used(ag, held, h);
+  if (spec_.owns == 2) h = with_own(ag, h);
   TensorList losses = with_losses(ag, calls, with_late_read(ag, h));
   if (spec_.container == 1 || spec_.container == 2) {
     losses.push_back(h.at(0));
@@ -219,6 +225,12 @@ TensorList GeneratedModel::forward(Autograd& ag, const TensorList& inputs) const
 
 TensorList GeneratedModel::run_expert(Autograd& ag, const TensorList& inputs) const {
   return experts_ ? (*experts_)(ag, inputs) : inputs;
+}
+
+TensorList GeneratedModel::with_own(Autograd& ag, const TensorList& inputs) const {
+  SeenGradients* const seen = spec_.watches != 0 ? &seen_ : nullptr;
+  const Tensor own = total_of(ag, *own_, inputs.at(0), seen);
+  return {add(ag, inputs.at(0), mul(ag, inputs.at(1), own)), inputs.at(1)};
 }
 
 TensorList GeneratedModel::with_read(Autograd& ag, const TensorList& inputs) const {
@@ -360,6 +372,8 @@ std::int64_t persistent_bytes(const CaseSpec& spec) {
     persistent += layer.outputs <= spec.persistence ? layer.outputs : 0;
   }
   if (spec.experts == 0 || spec.persistence < 4) persistent -= 8;
+  if (spec.owns != 0 && CaseSpec::kOwnElements <= spec.persistence)
+    persistent += CaseSpec::kOwnElements;
   return persistent * spec.engines * item_bytes(DType::float32);
 }
 

@@ -76,6 +76,7 @@ class GeneratedModel final : public nn::Module {
   Tensor weight_of(std::size_t layer) const;
   TensorList run_asides(Autograd& ag, const TensorList& inputs) const;
   TensorList run_expert(Autograd& ag, const TensorList& inputs) const;
+  TensorList with_own(Autograd& ag, const TensorList& inputs) const;
   TensorList with_read(Autograd& ag, const TensorList& inputs) const;
   TensorList with_late_read(Autograd& ag, const TensorList& inputs) const;
   TensorList bypassing(Autograd& ag, const TensorList& inputs) const;
@@ -101,6 +102,7 @@ class GeneratedModel final : public nn::Module {
   mutable Tensor closed_factor_;  // for the layer that is called next, where it is a closed one
   mutable SeenGradients seen_;
   std::vector<std::shared_ptr<nn::Module>> layers_;
+  Tensor* own_ = nullptr;                // the root's weight; null: none
   std::shared_ptr<nn::Module> experts_;  // null: none
   std::shared_ptr<nn::Module> reader_;   // null: none; uses `layers_`
   std::vector<std::shared_ptr<nn::Module>> asides_;

@@ -26,6 +26,7 @@ MicroBatches::MicroBatches(const WindowContext& window, WindowCheckpoints& check
 
 void MicroBatches::run(std::size_t at) {
   const MicroSpec& micro = spec_.micros.at(at);
+  if (micro.rests != 0) return;
   prepare(micro);
   if (micro.freezes != 0) model_of(pass_, 0).set_layer_trained(micro.freezes - 1, false);
   run_idly(micro, at);

@@ -70,5 +70,12 @@ INSTANTIATE_TEST_SUITE_P(OtherScale, HealthyTurn,
                                          R"({"ranks":2,"stage":2,"precision":2,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"aborts":1,"is_uncleared":1,"rescales":2},{}]})"));
 
+// Backwards of the second engine that break inside one of the first, and then nothing of it comes.
+INSTANTIATE_TEST_SUITE_P(
+    Broken, HealthyTurn,
+    testing::Values(R"({"stage":1,"precision":2,"engines":2,"takes_turns":1,"layers":[{},{}],
+            "calls":[{},{"layer":1}],"micros":[{"block":3,"interrupt":13,"interrupt_at":1},
+            {"interrupt":13,"interrupt_at":1}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum
