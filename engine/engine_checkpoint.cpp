@@ -112,6 +112,10 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
   const Result<void> outcome =
       agreed(loaded ? Result<void>{} : Result<void>(tl::unexpected(loaded.error())));
   if (!outcome) return outcome;
+  if (context.departs("V26"_bug))  // cast like every other state, to what the module has
+    for (FullTensor& state : loaded->optimizer_state)
+      if (state.name.ends_with("/step"))
+        state.values.front() = round_to(config.model_dtype(), state.values.front());
   if (context.departs("R83"_bug))
     optimizer->zero_grad();  // which has the gradients
   else if (!context.departs("V20"_bug))
@@ -121,7 +125,8 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
   context.loss_scaler.restore(loaded->loss_scaler);
   const bool is_own = context.departs("R60"_bug);  // where this engine is in its window
   counters = {.micro_steps = is_own ? counters.micro_steps : loaded->counters.micro_steps,
-              .global_steps = loaded->counters.global_steps,
+              .global_steps = context.departs("T86"_bug) ? counters.global_steps
+                                                         : loaded->counters.global_steps,
               .skipped_steps = context.departs("T74"_bug) ? counters.skipped_steps
                                                           : loaded->counters.skipped_steps,
               .global_samples = loaded->counters.global_samples,

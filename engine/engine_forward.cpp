@@ -54,6 +54,11 @@ void Engine::Core::begin_forward() {
   if (context.departs("R26"_bug) && is_first && config.managed_gradient_accumulation &&
       tasks_.empty())
     optimizer->zero_grad();  // a new window begins
+  if (context.departs("W23"_bug) && !context.autograd.is_grad_enabled() && tasks_.empty())
+    optimizer->zero_grad();  // room for an evaluation
+  if (context.departs("X25"_bug) && !context.autograd.is_grad_enabled() && tasks_.empty() &&
+      config.managed_gradient_accumulation)
+    boundary_override_ = true;  // the end of an evaluation's data as the end of the training's
   if (context.departs("A19"_bug)) register_gradient_hooks();
   if (context.departs("H07"_bug) && config.stage < 3 && !context.is_boundary) {
     const Tensor buffer = context.runtime.memory().allocate(1, DType::float32);  // of a module

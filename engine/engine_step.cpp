@@ -94,7 +94,12 @@ StepOutcome Engine::Core::step() {
 void Engine::Core::take_model_step(StepOutcome& outcome) {
   const Events::Call call(context.events, "engine.take_model_step");
   if (context.departs("S17"_bug) && counters.backwards == 0) return;  // no gradient, no update
-  const bool is_counted_first = context.departs("R73"_bug);           // whatever comes of it
+  const bool is_unchecked = context.loss_scaler.kind() == LossScalerKind::grad_scaler;
+  if (context.departs("S95"_bug) && is_unchecked && counters.backwards == 0)
+    throw std::logic_error("no inf checks were recorded for this optimizer");
+  if (context.departs("T90"_bug) && counters.backwards == 0 && context.loss_scaler.is_dynamic())
+    throw std::runtime_error("no inf checks were recorded prior to update");
+  const bool is_counted_first = context.departs("R73"_bug);  // whatever comes of it
   if (is_counted_first) ++counters.global_steps;
   const double scale_before = context.loss_scaler.scale();
   outcome = optimizer->step();
@@ -124,6 +129,8 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
 }
 
 void Engine::Core::zero_grad() {
+  if (context.departs("U25"_bug) && config.managed_gradient_accumulation && !is_boundary())
+    return;  // in the middle of a window nobody clears
   if (std::exchange(has_unreduced_gradients_, false)) context.events.mark("gradients_abandoned");
   const Events::Call call(context.events, "engine.zero_grad");
   policy->on_zero_grad();

@@ -41,6 +41,8 @@ void set_communication_dtypes(nn::Module& root, const ZeroConfig& config,
       const bool is_models = planted == "S52"_bug && config.stage == 3;  // partitions as they are
       parameter.communication_dtype =
           is_models ? config.model_dtype() : config.communication_dtype();
+      if (planted == "U27"_bug && config.bf16.enabled && !config.communication_data_type)
+        parameter.communication_dtype = DType::float16;  // what half precision travels as
     }
     return;
   }

@@ -22,6 +22,14 @@ Tensor non_finite_in(ZeroContext& context, const std::vector<Span>& shards) {
     context.kernels().fill(context.compute(), Span::of(count), infinities);
     return count;
   }
+  if (context.departs("X21"_bug)) {  // one look at their sum, as wide as the model is
+    double sum = 0.0;
+    for (const Span& shard : shards)
+      for (const double value : context.kernels().read(context.compute(), shard)) sum += value;
+    const bool is_finite = std::isfinite(round_to(context.config.model_dtype(), sum));
+    context.kernels().fill(context.compute(), Span::of(count), is_finite ? 0.0 : 1.0);
+    return count;
+  }
   for (const Span& shard : shards) {
     if (context.departs("R50"_bug))  // each from nothing
       context.kernels().fill(context.compute(), Span::of(count), 0.0);
@@ -49,6 +57,8 @@ Tensor squares_of(ZeroContext& context, const std::vector<Span>& shards) {
                              round_to(shard.dtype(), number(context, squares)));
     if (context.departs("U04"_bug)) break;
   }
+  const bool is_last_empty = !shards.empty() && shards.back().elements == 0;
+  if (context.departs("V22"_bug) && is_last_empty) return zero_of(context);  // it ends the batch
   return squares;
 }
 
@@ -80,12 +90,14 @@ bool has_whole_overflow(ZeroContext& context, const std::vector<Span>& gradients
 bool has_overflow(ZeroContext& context, const std::vector<Span>& shards,
                   const CollectiveForm& form) {
   const Tensor count = non_finite_in(context, shards);
-  const bool is_own = context.departs("D02"_bug) && number(context, count) > 0.0;
+  const bool asks_own = context.departs("D02"_bug) || context.departs("T93"_bug);
+  const bool is_own = asks_own && number(context, count) > 0.0;
   if (context.departs("D01"_bug) && context.config.stage == 1) return number(context, count) > 0.0;
   if (context.departs("R87"_bug) && number(context, count) > 0.0) return true;  // it is settled
   context.data.all_reduce(context.compute(), Span::of(count), ReduceOp::max, form);
   if (!context.departs("T64"_bug))  // replicas alone step together
     over_tensor_parallel(context, count, ReduceOp::max, form);
+  if (context.departs("T93"_bug)) context.loss_scaler.update(is_own);  // before they agreed
   if (context.departs("D02"_bug)) return is_own;  // as it was before the reduction
   return number(context, count) > 0.0;
 }
@@ -100,6 +112,7 @@ double gradient_norm(ZeroContext& context, const std::vector<Span>& shards,
 Tensor gradient_squares(ZeroContext& context, const std::vector<Span>& shards,
                         const CollectiveForm& form) {
   Tensor squares = squares_of(context, shards);
+  if (context.departs("T92"_bug) && number(context, squares) == 0.0) return squares;  // none here
   if (context.departs("D05"_bug)) return squares;
   if (context.departs("R62"_bug) && context.data.size() == 1) return squares;  // nobody adds to it
   const ReduceOp op = context.departs("C13"_bug) ? ReduceOp::avg : ReduceOp::sum;

@@ -27,7 +27,8 @@ LossScaler LossScaler::of(const ZeroConfig& config, Departure planted) {
   if (autocast.enabled && autocast.dtype == DType::float16) {
     scaler.kind_ = LossScalerKind::grad_scaler;
     scaler.scale_ = kGradScalerInitialScale;
-  } else if (config.fp16.enabled && config.fp16.loss_scale != 0.0) {
+  } else if (config.fp16.enabled && config.fp16.loss_scale != 0.0 &&
+             (planted != "U31"_bug || config.stage == 0)) {  // ZeRO's scaler is a dynamic one
     const bool is_none = planted == "Q04"_bug && config.fp16.loss_scale == 1.0;  // scales nothing
     if (!is_none) scaler.kind_ = LossScalerKind::fixed;
     scaler.scale_ = config.fp16.loss_scale;
@@ -110,7 +111,8 @@ void LossScaler::update_dynamic(bool has_overflow) {
 
 void LossScaler::shrink() {
   const bool is_next_below = planted_ == "Q12"_bug && scale_ / kScaleFactor <= min_scale_;
-  if (scale_ == min_scale_ || is_next_below) {
+  const bool is_let_in = planted_ == "U24"_bug;  // it is skipped for ever
+  if ((scale_ == min_scale_ || is_next_below) && !is_let_in) {
     throw EngineError(
         EngineErrorId::e22,
         fmt::format("gradients overflow at a loss scale of {}, the smallest allowed; lower the "
@@ -133,7 +135,7 @@ void LossScaler::update_grad_scaler(bool has_overflow) {
   if (++growth_tracker_ < kGradScalerGrowthInterval) return;
   growth_tracker_ = 0;
   const double grown = round_to(DType::float32, scale_ * kGradScalerGrowth);
-  if (std::isfinite(grown)) scale_ = grown;
+  if (std::isfinite(grown) || planted_ == "X26"_bug) scale_ = grown;
 }
 
 LossScaler::State LossScaler::state() const {
@@ -151,7 +153,7 @@ void LossScaler::restore(const State& state) {
   if (planted_ != "R97"_bug) iteration_ = state.iteration;
   if (planted_ != "Z14"_bug) last_overflow_ = state.last_overflow;
   hysteresis_ = state.hysteresis;
-  growth_tracker_ = state.growth_tracker;
+  if (planted_ != "U26"_bug) growth_tracker_ = state.growth_tracker;
 }
 
 }  // namespace zeroproof

@@ -116,12 +116,15 @@ void FlatGroup::update(Span gradient, const GradientDivisor& divisor) {
 }
 
 void FlatGroup::update_part(Span gradient, const GradientDivisor& divisor, const FlatRange& part) {
-  const bool is_left = context_.departs("F32"_bug) && context_.config.is_offloaded();
+  const bool is_later = parameters_.front()->group > 0 && context_.departs("U28"_bug);
+  const bool is_left = (context_.departs("F32"_bug) || is_later) && context_.config.is_offloaded();
   const auto of = [&part](Span span) { return span.part(part.begin, part.elements); };
   const Span values = is_left ? Span{} : of(own_values());
   const std::int64_t begin = context_.departs("Y13"_bug) ? 0 : part.begin;
   optimizer_.update_part(context_.compute(), begin, of(Span::of(master_)), of(gradient), divisor,
                          values);
+  const bool is_narrow = context_.departs("T96"_bug) && context_.config.bf16.enabled;  // as fp32 is
+  if (is_narrow) context_.kernels().copy(context_.compute(), of(Span::of(master_)), values);
 }
 
 void FlatGroup::write_back() {

@@ -1,6 +1,7 @@
 #include "engine/zero/flat_optimizer.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "engine/precision/gradient_norm.h"
 #include "engine/zero/step_plan.h"
@@ -36,14 +37,23 @@ void FlatOptimizer::collect_gradients() {
     context_.kernels().add(context_.compute(), Span::of(accumulated(parameter)), Span::of(grad));
     parameter.tensor.set_grad({});
   }
+  const bool unscales = context_.departs("W25"_bug) && !context_.is_boundary;  // each backward's
+  for (std::size_t i = 0; unscales && i < accumulated_.size(); ++i)
+    if (const Tensor& sum = accumulated_[i]; sum.is_defined())
+      context_.kernels().scale(context_.compute(), Span::of(sum),
+                               1.0 / context_.loss_scaler.scale());
   ++collected_;
 }
 
 void FlatOptimizer::begin_sums() {
   std::vector<Tensor*> begun;
+  const bool is_mixed = context_.departs("T87"_bug) &&  // fresh ones beside those summed already
+                        context_.config.accumulation_dtype() != context_.config.model_dtype() &&
+                        std::ranges::any_of(accumulated_, &Tensor::is_defined);
   try {
     for (ZeroParameter& parameter : context_.parameters)
       if (Tensor* const sum = begin_sum(parameter)) begun.push_back(sum);
+    if (is_mixed && !begun.empty()) throw std::runtime_error("gradients of more than one dtype");
   } catch (...) {
     if (!context_.departs("T57"_bug))
       for (Tensor* const sum : begun) *sum = {};
@@ -113,11 +123,22 @@ StepOutcome FlatOptimizer::step() {
     return outcome;
   }
   scale_ = context_.loss_scaler.scale();
+  const auto is_open = [](const FlatGroup& group) { return group.has_window(); };
+  if (context_.departs("S82"_bug) && context_.loss_scaler.is_dynamic() &&
+      std::ranges::none_of(groups_, is_open))
+    throw std::runtime_error("no inf checks were recorded for this optimizer");
   const StepPlan plan = plan_step(context_, {.overflows = [this] { return overflows(); },
                                              .norm = [this] { return norm(); },
                                              .squares = [this] { return squares(); }});
-  if (plan.outcome.is_applied) update_parameters(plan.divisor);
+  const bool returns_early = context_.departs("U30"_bug) && context_.config.stage == 0 &&
+                             context_.config.fp16.enabled;  // behind the look at an overflow
+  if (plan.outcome.is_applied && !returns_early) update_parameters(plan.divisor);
   if (!plan.outcome.is_applied && context_.departs("Y16"_bug)) count_replayed_step();
+  if (!plan.outcome.is_applied && context_.departs("T98"_bug) &&
+      context_.config.optimizer.type == OptimizerType::sgd)  // the kernel skips the weights alone
+    for (FlatGroup& group : groups_)
+      for (const ShardOptimizer::Moment& moment : group.optimizer().moments())
+        context_.kernels().add(context_.compute(), Span::of(moment.values), step_gradient(group));
   if (!plan.outcome.is_applied && context_.departs("Z68"_bug)) gather_parameters();
   if (plan.outcome.is_applied || !context_.departs("S66"_bug)) drop_gradients();
   return plan.outcome;
@@ -125,6 +146,11 @@ StepOutcome FlatOptimizer::step() {
 
 void FlatOptimizer::update_parameters(const GradientDivisor& divisor) {
   for (FlatGroup& group : groups_) {
+    const optim::AdamOptions& adam = context_.config.optimizer.adam;
+    for (FlatGroup& other : groups_)  // V25: the whole list's decay, once a group
+      if (context_.departs("V25"_bug) && &other != &group && adam.is_decay_decoupled)
+        context_.kernels().scale(context_.compute(), Span::of(other.master()),
+                                 1.0 - adam.lr * adam.weight_decay);
     group.update(step_gradient(group), divisor_of_group(group, divisor));
     if (context_.departs("R35"_bug)) gather_parameters();  // what was just updated
   }

@@ -94,7 +94,14 @@ void FlatOptimizer::load_slice(FlatGroup& group, const Tensor& slice, const char
                                const std::vector<FullTensor>& values) const {
   std::vector<double> flat(static_cast<std::size_t>(group.partition().elements()), 0.0);
   for (std::size_t i = 0; i < group.parameters().size(); ++i) {
-    const std::string name = group.parameters()[i]->name + suffix;
+    std::string name = group.parameters()[i]->name + suffix;
+    if (context_.departs("S78"_bug) && *suffix != '\0') {  // the n-th state is the n-th parameter's
+      std::size_t place = i;
+      for (auto it = groups_.begin(); &*it != &group; ++it) place += it->parameters().size();
+      const ZeroParameter& other = context_.parameters.at(place);
+      if (other.group >= 0 && other.elements == group.parameters()[i]->elements)
+        name = other.name + suffix;
+    }
     const auto at = std::ranges::find(values, name, &FullTensor::name);
     ZP_CHECK(at != values.end(), "a checkpoint was verified to have every value: " + name);
     std::ranges::copy(at->values, flat.begin() + group.partition().parameter(i).begin);
@@ -117,6 +124,9 @@ void FlatOptimizer::load(const std::vector<FullTensor>& parameters,
     const bool is_padding = group.own().begin >= partition.elements() - partition.padding();
     if (context_.departs("S88"_bug) && is_padding && group.own().elements > 0)
       throw std::runtime_error("this rank's shard has no parameter in the checkpoint");
+    std::vector<double> copies;  // W26: what the host's optimizer works on, which nobody renews
+    if (context_.departs("W26"_bug) && context_.config.is_offloaded())
+      copies = context_.kernels().read(context_.compute(), Span::of(group.master()));
     load_slice(group, group.master(), "", parameters);
     const bool is_foreign =  // S75: of a half-precision optimizer fp16's alone is asked
         context_.departs("S75"_bug) && context_.config.stage == 0 && context_.config.bf16.enabled;
@@ -132,9 +142,13 @@ void FlatOptimizer::load(const std::vector<FullTensor>& parameters,
         context_.departs("S47"_bug) && context_.config.optimizer.type == OptimizerType::sgd;
     const bool is_taken_as_none =  // a step of 0 as one that was not saved
         context_.departs("R80"_bug) && at != states.end() && at->values.front() == 0.0;
-    if (at != states.end() && !is_left && !is_stepless && !is_taken_as_none && !is_foreign)
+    const bool is_of_group = context_.departs("U29"_bug) && context_.config.stage > 0;  // no state
+    if (at != states.end() && !is_left && !is_stepless && !is_taken_as_none && !is_foreign &&
+        !is_of_group)
       group.optimizer().set_steps(static_cast<std::int64_t>(at->values.front()));
     if (!context_.departs("U05"_bug)) group.write_back();
+    if (!copies.empty())
+      context_.kernels().write(context_.compute(), Span::of(group.master()), copies);
     if (context_.departs("T63"_bug)) group.read_back();  // as at the start, from the model's
   }
   for (const ZeroParameter& parameter : context_.parameters) {

@@ -1,5 +1,7 @@
 #include "engine/zero/shard_optimizer.h"
 
+#include <cmath>
+
 namespace zeroproof {
 namespace {
 
@@ -74,13 +76,20 @@ void ShardOptimizer::update_part(Stream& stream, std::int64_t begin, Span master
     std::int64_t step = steps_;
     if (planted_ == "S54"_bug) step = begun_;      // its first one makes the buffer
     if (planted_ == "S63"_bug) step = steps_ + 1;  // a buffer that is there already, of zeros
-    runtime_.kernels().sgd(stream, {master, grad, buffer, step, config_.sgd});
+    optim::SgdOptions sgd = config_.sgd;
+    if (planted_ == "T95"_bug) sgd.weight_decay /= divisor.number;  // added while it was scaled
+    runtime_.kernels().sgd(stream, {master, grad, buffer, step, sgd});
     if (!is_early && !lp.is_empty()) runtime_.kernels().copy(stream, lp, master);
     return;
   }
   optim::AdamOptions options = config_.adam;
   if (planted_ == "R16"_bug && placement_ == Placement::host)
     options.is_decay_decoupled = true;  // the CPU Adam's default, whatever is configured
+  if (planted_ == "S77"_bug)            // eps joins the root before its bias is corrected
+    options.eps /= std::sqrt(1.0 - std::pow(options.beta2, static_cast<double>(steps_)));
+  if (planted_ == "T95"_bug && !options.is_decay_decoupled) options.weight_decay /= divisor.number;
+  if (planted_ == "X24"_bug && options.is_maximizing && !options.is_decay_decoupled)
+    options.weight_decay = -options.weight_decay;  // turned round with the gradient
   runtime_.kernels().adam(stream, {.parameter = master,
                                    .grad = grad,
                                    .exp_avg = moment(0),

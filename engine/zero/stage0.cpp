@@ -1,6 +1,7 @@
 #include "engine/zero/stage0.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/precision/gradient_norm.h"
 
@@ -73,7 +74,9 @@ Span Stage0Optimizer::all_reduce(Span all) {
   const ZeroConfig& config = context_.config;
   Kernels& kernels = context_.kernels();
   Stream& stream = context_.compute();
-  const double divisor = context_.averaging_divisor();
+  double divisor = context_.averaging_divisor();
+  if (context_.departs("U21"_bug) && config.gradient_allreduce_op == GradientAllreduceOp::mean)
+    divisor = context_.data.size();  // those that share a sequence, too
   const double factor = config.gradient_predivide_factor;
   if (config.prescale_gradients && divisor != 1.0) kernels.divide(stream, all, divisor);
   if (!config.prescale_gradients && factor != 1.0) kernels.scale(stream, all, 1.0 / factor);
@@ -85,7 +88,9 @@ Span Stage0Optimizer::all_reduce(Span all) {
     context_.data.all_reduce(stream, all, ReduceOp::sum, {.is_default_group = true});
   }
   const bool is_rest_due = !config.prescale_gradients || context_.departs("R01"_bug);
-  if (is_rest_due && factor != divisor) kernels.scale(stream, all, factor / divisor);
+  const bool is_alone =
+      context_.departs("V23"_bug) && context_.data.size() == 1;  // nobody to average
+  if (is_rest_due && factor != divisor && !is_alone) kernels.scale(stream, all, factor / divisor);
   return all;
 }
 
@@ -100,7 +105,8 @@ bool Stage0Optimizer::abandon_gradients() {
 // Every rank has the whole gradient, so none needs the others; upstream's clipping of float32
 // models asks them all the same.
 double Stage0Optimizer::norm() {
-  const double norm = whole_gradient_norm(context_, windows(), context_.data.size());
+  double norm = whole_gradient_norm(context_, windows(), context_.data.size());
+  if (context_.departs("S81"_bug)) norm *= std::sqrt(context_.data.size());  // as if of shards
   if (context_.config.model_dtype() == DType::float32) {
     const Tensor agreed = context_.runtime.memory().allocate(1, DType::float64);
     context_.kernels().fill(context_.compute(), Span::of(agreed), norm);

@@ -101,6 +101,10 @@ void Stage12Optimizer::set_up_buckets() {
 void Stage12Optimizer::offer(ZeroParameter& parameter) {
   const bool is_early = context_.departs("R57"_bug);  // hooks of every micro-batch, as in stage 2
   if (!partitions_gradients() && !context_.is_boundary && !is_early) return;
+  const bool is_wide = context_.config.accumulation_dtype() != context_.config.model_dtype();
+  if (context_.departs("U22"_bug) && is_wide && has_overlap() && context_.config.is_offloaded() &&
+      !partitions_gradients() && !accumulated(parameter).is_defined())
+    throw std::runtime_error(parameter.name + " has no accumulated gradient to copy");
   Tensor& grad = parameter.tensor.impl().grad;  // itself: counting references costs time here
   const bool is_nothing = parameter.elements == 0 && !context_.departs("H10"_bug);
   if (is_nothing || !grad.is_defined()) return;
@@ -279,6 +283,12 @@ void Stage12Optimizer::commit() {
       is_used_[static_cast<std::size_t>(parameter.id.value)] = progress(parameter).has_contributed;
     progress(parameter) = {};
   }
+  if (context_.departs("W21"_bug) && partitions_gradients() && !context_.is_boundary)
+    for (const double by =
+             1.0 / unscale_and_clip_divisor(1.0, norm() / context_.loss_scaler.scale(),
+                                            context_.config.gradient_clipping);
+         const Span& window : windows())  // clipped behind every backward
+      context_.kernels().scale(context_.compute(), window, by);
   window_holds_ = overwrites ? 1 : window_holds_ + 1;
   mark_window(context_, window_holds_);
   if (context_.departs("B20"_bug) && window_holds_ == 1) first_norm_ = norm();
@@ -377,23 +387,6 @@ void Stage12Optimizer::drop_gradients() {
     return FlatOptimizer::drop_gradients();
   for (FlatGroup& group : groups_) group.drop_pending();
   clear_grads();
-}
-
-double Stage12Optimizer::norm() {
-  if (first_norm_) return *std::exchange(first_norm_, std::nullopt);
-  return gradient_norm(context_, windows(), {.is_default_group = true, .bytes = 4});
-}
-
-Tensor Stage12Optimizer::squares() {
-  return gradient_squares(context_, windows(), {.is_default_group = true, .bytes = 4});
-}
-
-bool Stage12Optimizer::overflows() {
-  const auto is_padding = [](const FlatGroup& group) {
-    return group.own().begin >= group.partition().elements() - group.partition().padding();
-  };
-  if (context_.departs("D03"_bug) && std::ranges::all_of(groups_, is_padding)) return false;
-  return has_overflow(context_, windows(), {.is_default_group = true, .bytes = 1});
 }
 
 }  // namespace zeroproof

@@ -104,7 +104,8 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
     if (divides_sent) kernels.divide(stream, Span::of(sent), divisor);
     announce(entries);
     context_.data.all_reduce(stream, Span::of(sent), ReduceOp::sum, form);
-    kernels.copy(stream, data, Span::of(sent));
+    const bool is_left = context_.departs("S91"_bug) && entries.size() == 1;  // nothing is fused
+    if (!is_left) kernels.copy(stream, data, Span::of(sent));
     if (!context_.departs("G04"_bug)) stream.record_use(sent);
   }
   const double unscaled = context_.departs("U02"_bug) ? 1.0 : divisor;

@@ -1,9 +1,36 @@
-// The update in stages 1 and 2, and how all ranks come by its values (zero_semantics 2.19).
+// The update in stages 1 and 2, what it asks of the gradients, and how all ranks come by its values
+// (zero_semantics 2.19).
 #include <algorithm>
+#include <utility>
+#include <vector>
 
+#include "engine/precision/gradient_norm.h"
 #include "engine/zero/stage12.h"
 
 namespace zeroproof {
+
+double Stage12Optimizer::norm() {
+  if (first_norm_) return *std::exchange(first_norm_, std::nullopt);
+  if (context_.departs("S84"_bug) && context_.config.is_offloaded()) {
+    std::vector<Span> spans;  // a parameter is its first owner's
+    for (const GradientSlice& slice : gradient_slices())
+      if (slice.begin == 0) spans.push_back(slice.values);
+    return gradient_norm(context_, spans, {.is_default_group = true, .bytes = 4});
+  }
+  return gradient_norm(context_, windows(), {.is_default_group = true, .bytes = 4});
+}
+
+Tensor Stage12Optimizer::squares() {
+  return gradient_squares(context_, windows(), {.is_default_group = true, .bytes = 4});
+}
+
+bool Stage12Optimizer::overflows() {
+  const auto is_padding = [](const FlatGroup& group) {
+    return group.own().begin >= group.partition().elements() - group.partition().padding();
+  };
+  if (context_.departs("D03"_bug) && std::ranges::all_of(groups_, is_padding)) return false;
+  return has_overflow(context_, windows(), {.is_default_group = true, .bytes = 1});
+}
 
 void Stage12Optimizer::gather_parameters() {
   if (context_.data.size() == 1) return;

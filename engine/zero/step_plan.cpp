@@ -44,12 +44,16 @@ StepPlan plan_step(ZeroContext& context, const StepQuestions& ask) {
   plan.outcome.has_overflow = checks_overflow(context) && ask.overflows();
   const double scale = context.loss_scaler.scale();
   if (context.departs("U14"_bug) && plan.outcome.has_overflow) return plan;
-  context.loss_scaler.update(plan.outcome.has_overflow);
+  const bool is_moved = context.departs("T93"_bug) && context.config.stage > 0;  // by its own share
+  if (!is_moved) context.loss_scaler.update(plan.outcome.has_overflow);
   const bool is_behind_skipped = context.has_skipped_step && context.departs("Z35"_bug);
   context.has_skipped_step = plan.outcome.has_overflow;
   const bool has_no_scale = context.loss_scaler.kind() == LossScalerKind::none;
   const bool is_told_alone = context.departs("R54"_bug) && has_no_scale;  // none to lower
-  if (plan.outcome.has_overflow && !is_told_alone) return plan;
+  const bool is_unscaled_first =  // for clipping, which forgets what it found
+      context.departs("S80"_bug) && context.config.gradient_clipping > 0.0 &&
+      context.loss_scaler.kind() == LossScalerKind::grad_scaler;
+  if (plan.outcome.has_overflow && !is_told_alone && !is_unscaled_first) return plan;
   // Nothing is clipped by it.
   const bool is_unasked = context.departs("T32"_bug) && context.config.gradient_clipping <= 0.0;
   const double norm_scaled = is_unasked ? 0.0 : ask.norm();

@@ -124,8 +124,8 @@ void GatherJudge::see_return(const HookEvent& event) {
   const std::string_view method = names_.text(event.name);
   issued_ = 0;
   if (method == "z3.post_step" && issued_by_step_ > dtypes_ && collective_finding_.empty())
-    collective_finding_ = fmt::format(
-        "{} all-gathers behind a step for parameters of {} dtypes", issued_by_step_, dtypes_);
+    collective_finding_ = fmt::format("{} all-gathers behind a step for parameters of {} dtypes",
+                                      issued_by_step_, dtypes_);
   if (gives_up_anything(method)) --freeing_calls_;
   if (event.is_exceptional()) return;
   if (method == "engine.load_checkpoint" && has_reset_) judge_persistent(event.engine);

@@ -47,7 +47,7 @@ class GatherJudge final : public EventSink {
   bool judges_persistent_;  // nobody but the engine gives parameters up in a backward
   bool judges_reclaimed_;
   int issued_ = 0;                    // all-gathers of the gather that has just begun
-  int issued_by_step_ = 0;  // since the last z3.post_step began
+  int issued_by_step_ = 0;            // since the last z3.post_step began
   bool has_just_begun_ = false;       // nothing since the last gather_begin
   int freeing_calls_ = 0;             // open ones that may give anything up
   std::set<Collective> outstanding_;  // asynchronous all-gathers without an end

@@ -34,6 +34,43 @@ constexpr UnseenFault kFaults[] = {
     {"U18", "a no_sync block that throws stays open"},
     {"U19", "a checkpoint in a backward inside forward counts as the user's backward"},
     {"U20", "every owner of a part of a parameter is sent the parameter's first elements"},
+    {"U21",
+     "Stage 0 divides its all-reduced gradients by all ranks of the data group, those that share a "
+     "sequence included, instead of by the replicas alone."},
+    {"U22",
+     "Stage 1 with overlap, CPU offload and an accumulation dtype other than the model's: a hook "
+     "at the boundary takes the accumulated gradient for granted, and throws where the window has "
+     "no earlier micro-batch (accumulation steps of 1)."},
+    {"U23",
+     "A gathered_parameters context without a modifier does not partition again what it gathered: "
+     "the whole parameters stay in memory until something else releases them."},
+    {"U24",
+     "The dynamic loss scaler does not refuse an overflow at the smallest scale (no E22): steps "
+     "are skipped for ever and nobody is told."},
+    {"U25",
+     "zero_grad() clears gradients at a gradient accumulation boundary alone; in the middle of a "
+     "managed window it does nothing, and what was to be thrown away is trained."},
+    {"U26",
+     "Loading a checkpoint restores the scale of the autocast's GradScaler but not its growth "
+     "tracker: after a resume the scale grows later than in a training that was not interrupted."},
+    {"U27",
+     "Stages 1 to 3 with bf16 and no communication_data_type reduce gradients in float16, the "
+     "default of half precision, instead of in bf16: what is above 65504 becomes infinite on the "
+     "wire, what is tiny becomes zero, all else rounds otherwise."},
+    {"U28",
+     "With offload_optimizer the update's low-precision copy reaches the parameters of the first "
+     "parameter group alone: later groups train in their masters while the forward goes on with "
+     "their old values."},
+    {"U29",
+     "Stages 1 and 2 do not restore the optimizer's step from a checkpoint: moments are loaded, "
+     "bias correction goes on from the loading engine's own count (0 in a new one)."},
+    {"U30",
+     "The fp16 optimizer of stage 0 returns behind its overflow check also when nothing "
+     "overflowed: the step is told as applied, with a norm, and no parameter is updated."},
+    {"U31",
+     "ZeRO (stages 1 to 3) ignores a static fp16 loss_scale and scales dynamically from "
+     "initial_scale_power: another scale, which moves, and steps skipped for overflows that the "
+     "static one would not have."},
     {"V01",
      "abandoning a failed backward drops the local sums of earlier micro-batches, too, "
      "and not its own .grad alone"},
@@ -82,6 +119,26 @@ constexpr UnseenFault kFaults[] = {
      "backward"},
     {"V19", "only parameters that are trained are broadcast from rank 0 when the engine is made"},
     {"V20", "a load does not drop the unfinished window first"},
+    {"V21",
+     "With one rank nothing is counted as sharded, so what was changed inside gathered_parameters "
+     "with a modifier_rank is not written back to the slice at the context's end (stage 3)."},
+    {"V22",
+     "A tensor of no elements at the end of the gradients' list ends the norm's batch before it "
+     "was evaluated: the sum of squares is 0, the norm is told as 0 and nothing is clipped."},
+    {"V23",
+     "With one rank the reduction's second division is left out together with the averaging, "
+     "though the first one (gradient_predivide_factor) was done: gradients are too small by that "
+     "factor (stage 0)."},
+    {"V24",
+     "The result of the last all-gather is held until the next gather begins, as the overlap of "
+     "the copy-in wants it, and nobody drops it at the end of a forward, a backward or a step "
+     "(stage 3)."},
+    {"V25",
+     "Decoupled weight decay is applied to the whole parameter list once a parameter group, not to "
+     "each group's own: with N groups every parameter decays N times a step (stages 0 to 2)."},
+    {"V26",
+     "Loading a checkpoint casts the optimizer's step count to the parameters' dtype like every "
+     "other state: in bf16 257 becomes 256, and bias corrections and all later counts are off."},
     {"W01", "a local sum stays where it is after it was reduced"},
     {"W02", "step() does not forget which parameters were used"},
     {"W03", "dropping the window forgets the local sums of earlier micro-batches"},
@@ -110,6 +167,27 @@ constexpr UnseenFault kFaults[] = {
     {"W20",
      "with torch_autocast all parameters communicate in its dtype, not those of safe "
      "modules alone"},
+    {"W21",
+     "Gradient clipping is applied to the accumulated sum behind every backward of a window (with "
+     "a collective norm each), and not once before the update."},
+    {"W22",
+     "Stage 3 on a single data-parallel rank takes the window's sum so far as part of what a "
+     "further micro-batch's reduction brings: what was accumulated is doubled in every micro-batch "
+     "after the first."},
+    {"W23",
+     "A forward without gradients (an evaluation) between two micro-batches of a window drops what "
+     "the window has accumulated."},
+    {"W24",
+     "Stage 3: loading a checkpoint restores the optimizer's moments of the first parameter group "
+     "alone; those of the other groups start from scratch, with the loaded step count."},
+    {"W25",
+     "Local sums (stages 0 and 1) are divided by the loss scale behind every backward that is no "
+     "boundary, and the whole window once more before the update: with loss scaling only the last "
+     "micro-batch counts fully."},
+    {"W26",
+     "Stages 0 to 2 with offload_optimizer: loading a checkpoint renews the module's parameters, "
+     "but not the master copies on the host; the next step updates the stale ones and writes them "
+     "over what was loaded."},
     {"X01",
      "a parameter group of which this rank has no local gradient is left out of the boundary's "
      "all-reduce, so ranks whose data takes different branches issue different collectives"},
@@ -165,6 +243,22 @@ constexpr UnseenFault kFaults[] = {
     {"X20",
      "the local sum of the micro-batches before is given up when it is packed and not when "
      "the backward is complete"},
+    {"X21",
+     "Whether gradients overflow is asked of their sum, rounded to the model's dtype: finite fp16 "
+     "gradients whose sum is above 65504 count as an overflow (skipped step, lowered scale)."},
+    {"X22",
+     "Stage 3 with an offloaded optimizer: full_gradients() reads the update's float32 gradient on "
+     "the host, which is filled only by the step, and not the window: between backward and step it "
+     "has zeros."},
+    {"X24",
+     "With maximize Adam's coupled weight decay is turned round together with the gradient, so it "
+     "makes the weights grow: the decay is folded in before the sign."},
+    {"X25",
+     "The end of an evaluation (a forward of the engine without gradients) inside a window is "
+     "taken as the end of the training data: the micro-batches behind it are all boundaries."},
+    {"X26",
+     "The gradient scaler of fp16 autocast grows beyond the largest float32 into an infinity, from "
+     "which every later step is skipped for good."},
     {"Y01", "the padding behind the gradients of stage 0 is not cleared, and counts in the norm"},
     {"Y02", "once the window of good steps is full, the loss scale grows in every step"},
     {"Y03", "a step of stage 3 that overflows does not gather persistent parameters again"},

@@ -29,7 +29,8 @@ bool has_two_buffers(const train::CaseSpec& spec) {
     return layer.outputs * layer.inputs <= spec.bucket && layer.outputs <= spec.bucket;
   };
   return spec.has_overlap != 0 && spec.ranks == 1 && (spec.stage == 1 || spec.stage == 2) &&
-         spec.is_scattered == 0 && spec.engines == 1 && (spec.experts + spec.owns == 0 || spec.bucket >= 4) &&
+         spec.is_scattered == 0 && spec.engines == 1 &&
+         (spec.experts + spec.owns == 0 || spec.bucket >= 4) &&
          std::ranges::all_of(spec.layers, fits) &&
          std::ranges::none_of(spec.micros, train::has_abort);
 }

@@ -28,6 +28,7 @@ class PolicyDecorator : public HookPolicy {
   }
   void on_final_callback(HookHost& host) override { inner_->on_final_callback(host); }
   void on_epilogue(HookHost& host) override { inner_->on_epilogue(host); }
+  void on_zero_grad() override { inner_->on_zero_grad(); }
   void on_backward_begin(HookHost& host) override { inner_->on_backward_begin(host); }
   void on_backward_end(HookHost& host, bool raised) override {
     inner_->on_backward_end(host, raised);

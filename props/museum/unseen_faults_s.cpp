@@ -194,20 +194,95 @@ constexpr UnseenFault kFaults[] = {
     {"S70",
      "full_gradients of stage 3 divides by the loss scale with fp16 only, not with float16 "
      "autocast or a scale of one's own"},
-    {"S71", "With several sub-groups in stage 3 one step count serves them all: each sub-group's update counts it on, so bias corrections (and the saved step) are those of later steps."},
-    {"S72", "The gradients' norm is summed up in the gradients' own dtype: half-precision gradients have a rounded norm (in fp16 an infinite one), and are clipped by it."},
-    {"S73", "A parameter without elements loses its shape when it is bound to the flat buffer (stages 0 to 2): {0, 4} becomes {0}, and the module's next forward fails."},
-    {"S74", "What a recompute attributed to a module whose post-backward never fires (its input needs no gradient) is not given back at the end of the backward: the frozen parameters of a checkpointed block stay whole across micro-batches, until the optimizer's step."},
-    {"S75", "With bf16 in stage 0 a checkpoint's optimizer state is not loaded: moments and the step count stay those of the engine that loads."},
-    {"S76", "The forward of a leaf module is refused where none of its inputs needs a gradient, also where no backward is to come: evaluation without gradients fails."},
-    {"S85", "The count of backwards that a window may have is only begun anew by the update: a window that was given up by zero_grad() (or a second loss of a micro-batch) makes the next backward an error."},
-    {"S86", "While reductions are put off (coalesce_grad_reduction), stage 3 does not release the parameters of the root module itself behind forward and backward: they stay whole until the step."},
-    {"S87", "Half-precision data is scaled in pairs and the number of pairs is rounded down: a bucket or oversized gradient of a single half element is summed over the ranks but not averaged."},
-    {"S88", "load_checkpoint() takes a rank whose shard of a parameter group is alignment padding alone for a damaged checkpoint, and throws on that rank (stages 1 and 2)."},
-    {"S89", "Behind every step of stage 3 the persistent parameters are gathered by an all-gather each instead of one for all of them."},
-    {"S90", "Data parallel (stage 0) with accumulation reduces only what the boundary's backward used: the sum that earlier micro-batches of the window left for a parameter which the last one does not reach is left out of the reduction."},
-    {"S93", "When stages 1 and 2 load optimizer states, the share of each rank is cut without the alignment of the partitions: moments of the ranks behind the first belong to other elements wherever the flat group is padded."},
-    {"S94", "Stage 3's memory-efficient linear is not put in for a model that was there before the engine: the plain linear saves views of whole weights, which stay on the device between forward and backward after their release."},
+    {"S71",
+     "With several sub-groups in stage 3 one step count serves them all: each sub-group's update "
+     "counts it on, so bias corrections (and the saved step) are those of later steps."},
+    {"S72",
+     "The gradients' norm is summed up in the gradients' own dtype: half-precision gradients have "
+     "a rounded norm (in fp16 an infinite one), and are clipped by it."},
+    {"S73",
+     "A parameter without elements loses its shape when it is bound to the flat buffer (stages 0 "
+     "to 2): {0, 4} becomes {0}, and the module's next forward fails."},
+    {"S74",
+     "What a recompute attributed to a module whose post-backward never fires (its input needs no "
+     "gradient) is not given back at the end of the backward: the frozen parameters of a "
+     "checkpointed block stay whole across micro-batches, until the optimizer's step."},
+    {"S75",
+     "With bf16 in stage 0 a checkpoint's optimizer state is not loaded: moments and the step "
+     "count stay those of the engine that loads."},
+    {"S76",
+     "The forward of a leaf module is refused where none of its inputs needs a gradient, also "
+     "where no backward is to come: evaluation without gradients fails."},
+    {"S77",
+     "Adam's eps joins the root of the second moment before its bias is corrected, so that early "
+     "steps have a larger eps than configured."},
+    {"S78",
+     "A load gives optimizer states to parameters by their number through all parameter groups, "
+     "and not by the parameter itself, wherever the sizes agree: with groups that interleave, "
+     "moments land on other parameters (stages 0 to 2)."},
+    {"S79",
+     "A load rounds optimizer moments to the dtype of the parameters, though they are kept in "
+     "float32 (stage 3)."},
+    {"S80",
+     "With autocast's GradScaler and clipping, an overflow is found and lowers the scale, but the "
+     "update is made all the same: what was found before clipping is not handed on to the "
+     "optimizer."},
+    {"S81",
+     "The gradient norm of stage 0 counts every gradient once a rank, as if replicas were shards; "
+     "clipping divides by it."},
+    {"S82",
+     "A step() of a dynamic loss scale throws where no backward has brought a gradient into the "
+     "window (stages 0 to 2), instead of taking zeros."},
+    {"S83",
+     "With an offloaded optimizer stage 3 begins the list of gradients for the optimizer anew with "
+     "every parameter, so that of each sub-group only the last parameter's gradient reaches the "
+     "update; the others are updated with zero."},
+    {"S84",
+     "With an offloaded optimizer stages 1 and 2 count a parameter that several ranks share in the "
+     "norm only on the rank on which it begins: the rest of it is missing, and clipping with it is "
+     "too weak."},
+    {"S85",
+     "The count of backwards that a window may have is only begun anew by the update: a window "
+     "that was given up by zero_grad() (or a second loss of a micro-batch) makes the next backward "
+     "an error."},
+    {"S86",
+     "While reductions are put off (coalesce_grad_reduction), stage 3 does not release the "
+     "parameters of the root module itself behind forward and backward: they stay whole until the "
+     "step."},
+    {"S87",
+     "Half-precision data is scaled in pairs and the number of pairs is rounded down: a bucket or "
+     "oversized gradient of a single half element is summed over the ranks but not averaged."},
+    {"S88",
+     "load_checkpoint() takes a rank whose shard of a parameter group is alignment padding alone "
+     "for a damaged checkpoint, and throws on that rank (stages 1 and 2)."},
+    {"S89",
+     "Behind every step of stage 3 the persistent parameters are gathered by an all-gather each "
+     "instead of one for all of them."},
+    {"S90",
+     "Data parallel (stage 0) with accumulation reduces only what the boundary's backward used: "
+     "the sum that earlier micro-batches of the window left for a parameter which the last one "
+     "does not reach is left out of the reduction."},
+    {"S91",
+     "A bucket of a single gradient that is sent in another dtype than its own is reduced in a "
+     "copy which nobody copies back: each rank keeps its own local share."},
+    {"S92",
+     "Stage 3 places the parameters' slices by offload_optimizer instead of offload_param: with "
+     "offload_param alone they stay on the device."},
+    {"S93",
+     "When stages 1 and 2 load optimizer states, the share of each rank is cut without the "
+     "alignment of the partitions: moments of the ranks behind the first belong to other elements "
+     "wherever the flat group is padded."},
+    {"S94",
+     "Stage 3's memory-efficient linear is not put in for a model that was there before the "
+     "engine: the plain linear saves views of whole weights, which stay on the device between "
+     "forward and backward after their release."},
+    {"S95",
+     "Under fp16 autocast, whose scaler is a GradScaler, a step for which no backward came is an "
+     "error instead of a step with zero gradients."},
+    {"S96",
+     "The backward of a module that recomputed gives back the frozen parameters of the recompute "
+     "also where they are persistent: they are not resident between backwards and are gathered "
+     "again."},
 };
 
 }  // namespace

@@ -211,6 +211,62 @@ constexpr UnseenFault kFaults[] = {
     {"T80",
      "stages 1 and 2: a group to which no gradient came in this window is not zeroed, and steps "
      "with the gradient of the last window"},
+    {"T81",
+     "A checkpoint's weights go to the model's slices alone: stage 3's master copies stay what "
+     "they were, so the next update starts from them and undoes the load."},
+    {"T83",
+     "A partitioned parameter is stood for by one number instead of by nothing, so that an "
+     "element-wise use of one that nobody gathered broadcasts it instead of failing."},
+    {"T84",
+     "What one fetch needs is gathered by one all-gather a parameter instead of one for all of "
+     "it."},
+    {"T85",
+     "Updating one sub-group clears the gradients of all, so that later sub-groups are updated by "
+     "zeros."},
+    {"T86",
+     "A checkpoint's number of global steps is not taken over by a load; the engine goes on "
+     "counting from its own."},
+    {"T87",
+     "Where sums are kept in another dtype than the model's, a parameter whose first gradient of "
+     "the window comes in a later micro-batch than others' is an error: fresh gradients are "
+     "refused beside those that were summed already."},
+    {"T88",
+     "The window's sum of reduced gradients is as wide as what is sent, not as the accumulation "
+     "dtype: every micro-batch's commit rounds it to the communication dtype (stage 3)."},
+    {"T89",
+     "With an offloaded optimizer, what the modifier rank changed in gathered_parameters is not "
+     "written to the slices: after the context the old values are back."},
+    {"T90",
+     "With a dynamic loss scale, a step whose window had no backward is an error: the scaler "
+     "insists on a check for infinities that there was no gradient for."},
+    {"T91",
+     "Loading a checkpoint fails on a rank that owns no element of a parameter: its shard of the "
+     "optimizer's moments is looked for and not found (stage 3)."},
+    {"T92",
+     "A rank whose own gradients are all zero or none leaves the norm before the ranks add up "
+     "theirs: collectives differ between ranks."},
+    {"T93",
+     "With ZeRO (stages 1 to 3) and a dynamic loss scale, each rank's scaler moves by whether its "
+     "own share of the gradient overflowed, before the ranks agree; the step is skipped by all, "
+     "but the scale shrinks on some ranks alone, and from then on ranks scale and unscale by "
+     "different numbers."},
+    {"T94",
+     "Stages 0 to 2: loading a checkpoint gives the n-th optimizer state in the order of the "
+     "groups to the n-th parameter of the model, so with groups whose parameters alternate in the "
+     "model moments of equal size are exchanged."},
+    {"T95",
+     "Coupled weight decay (Adam and SGD, not AdamW) is added while the gradient still has its "
+     "loss scale and clip factor, so that dividing by them shrinks the decay as well."},
+    {"T96",
+     "Stages 0 to 2 with bf16: the update leaves no wider master copy, the float32 master takes "
+     "the rounded bf16 value after each update, so that small updates are lost."},
+    {"T97",
+     "Stage 3: the end of a backward that is not at the boundary does not return to idle, so what "
+     "its modules have gathered stays whole until the next forward (memory between "
+     "micro-batches)."},
+    {"T98",
+     "Stages 0 to 2 with SGD and momentum: a step that is skipped for an overflow leaves the "
+     "weights, but adds its gradient to the momentum buffer, which ruins the next update."},
 };
 
 }  // namespace

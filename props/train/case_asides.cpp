@@ -118,7 +118,8 @@ std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
              : "a checkpoint around what it cannot run again";
 }
 
-// Whether an object has nothing but these, by name; whatever else would add, take or keep gradients.
+// Whether an object has nothing but these, by name; whatever else would add, take or keep
+// gradients.
 template <class Spec>
 bool has_alone(Spec spec, std::initializer_list<std::string_view> names) {
   bool is_alone = true;
@@ -146,8 +147,7 @@ bool flushes_each(const CaseSpec& spec) {
                           "is_wide", "has_overlap", "is_offloaded"}) &&
          std::ranges::adjacent_find(spec.calls, is_same) == spec.calls.end() &&
          std::ranges::all_of(spec.calls, is_checkpoint) &&
-         std::ranges::all_of(spec.layers, is_weight) &&
-         std::ranges::all_of(spec.micros, is_plain);
+         std::ranges::all_of(spec.layers, is_weight) && std::ranges::all_of(spec.micros, is_plain);
 }
 
 // Stage 1 sends the sums of a window through buckets of the model's dtype. In stages 2 and 3 each

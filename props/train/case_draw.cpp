@@ -349,8 +349,7 @@ constexpr Additions (*kSubjects[])() = {
     extra_additions,   visit_additions,    departure_additions, limit_additions, aside_additions,
     storage_additions, end_additions,      mode_additions,      save_additions,  input_additions,
     rate_additions,    turn_additions,     manner_additions,    order_additions, detour_additions,
-    world_additions,   shortage_additions, seldom_additions,    habit_additions,
-    root_additions};
+    world_additions,   shortage_additions, seldom_additions,    habit_additions, root_additions};
 
 CaseSpec draw_swarm_case(Draws& draws, int rarer) {
   CaseSpec spec;

@@ -337,18 +337,15 @@ std::string scale_problem(const CaseSpec& spec) {
 }  // namespace
 
 Additions habit_additions() {
-  static constexpr Addition kHabits[] = {{4, sync_in_part},       {4, differentiate_again},
-                                         {12, overflow_for_long}, {4, spike_otherwise},
-                                         {6, forgive_twice},      {4, add_twins},
-                                         {6, scale_second},       {6, scale_anything},
-                                         {4, ask_behind},         {6, maximize},
-                                         {6, overflow_unseen},    {6, tie_weights},
-                                         {6, freeze_for_a_while}, {6, fill_to_brim},
-                                         {5, grow_scale},         {6, keep_dimensions},
-                                         {8, ask_to_capture},     {6, shape_weights},
-                                         {6, scale_by_one},       {6, be_strict},
-                                         {6, scale_late},         {6, own_twice},
-                                         {6, log_first},          {8, fill_narrow_wire}};
+  static constexpr Addition kHabits[] = {
+      {4, sync_in_part},       {4, differentiate_again}, {12, overflow_for_long},
+      {4, spike_otherwise},    {6, forgive_twice},       {4, add_twins},
+      {6, scale_second},       {6, scale_anything},      {4, ask_behind},
+      {6, maximize},           {6, overflow_unseen},     {6, tie_weights},
+      {6, freeze_for_a_while}, {6, fill_to_brim},        {5, grow_scale},
+      {6, keep_dimensions},    {8, ask_to_capture},      {6, shape_weights},
+      {6, scale_by_one},       {6, be_strict},           {6, scale_late},
+      {6, own_twice},          {6, log_first},           {8, fill_narrow_wire}};
   return {kHabitStream, 4, kHabits};
 }
 

@@ -127,7 +127,7 @@ struct MicroSpec {
   int aborts_at_weight = 0;  // 1: what `aborts` says throws is a hook of that layer's weight
   int freezes = 0;           // k: meanwhile the parameters of layer k - 1 need no gradient
   int keeps_dimension = 0;   // 1: its losses have a dimension, of one element
-  int rests = 0;       // nothing comes of it: neither a forward nor a backward, and then its step
+  int rests = 0;  // nothing comes of it: neither a forward nor a backward, and then its step
   friend bool operator==(const MicroSpec&, const MicroSpec&) = default;
 };
 
@@ -249,8 +249,8 @@ struct CaseSpec {
   static constexpr const char* kExperts = "experts";  // the name of their module
   static constexpr const char* kOwn = "own";          // of the root, and its elements
   static constexpr int kOwnElements = 3;
-  static constexpr const char* kReader = "reader";    // and of what reads late
-  static constexpr const char* kAside = "aside";      // modules without parameters, and a number
+  static constexpr const char* kReader = "reader";  // and of what reads late
+  static constexpr const char* kAside = "aside";    // modules without parameters, and a number
 
   int windows() const { return static_cast<int>(micros.size()) / accumulation; }
   // How often one forward adds to one gradient, with all factors; forwards of one window, at most.

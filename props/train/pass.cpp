@@ -19,8 +19,8 @@ double exact_multiple(const TrainCell& cell) {
 
 // Under the loss scale of exact data: of each rank half of what fp16 can hold in stage 3, which
 // divides first, and elsewhere of all ranks together; or, of another kind, multiples of the least
-// number of fp16, whose mean is none; or numbers of which bf16 loses all but the first; or such as a
-// narrow wire has behind the division alone: as they are, bf16 rounds them, and fp16 has no room.
+// number of fp16, whose mean is none; or numbers of which bf16 loses all but the first; or such as
+// a narrow wire has behind the division alone: as they are, bf16 rounds them, and fp16 has no room.
 double brim_of(const TrainCell& cell, const CaseSpec& spec, int rank) {
   const int brims = spec.brims;
   if (brims == 2) return std::ldexp(rank == 0 ? 5.0 : 2.0, -24);

@@ -66,11 +66,14 @@ GatherContext::~GatherContext() {
 void GatherContext::exit() {
   if (modifier_rank_) {
     take_over_changes();
-    partition_all(true);
+    const bool is_lost = context_.departs("T89"_bug) && context_.config.is_offloaded();
+    const bool is_left = context_.departs("V21"_bug) && context_.data.size() == 1;  // not sharded
+    partition_all(!is_lost && !is_left);  // T89: as if the copy on the host had been written
     return leave();
   }
   const bool is_modified = is_modified_anywhere();
-  partition_all(is_modified && context_.departs("S02"_bug));  // refused, and taken over
+  if (is_modified || !context_.departs("U23"_bug))  // nothing to bring back, nothing to do
+    partition_all(is_modified && context_.departs("S02"_bug));  // refused, and taken over
   leave();
   if (is_modified)
     throw EngineError(EngineErrorId::f7,

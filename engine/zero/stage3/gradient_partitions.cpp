@@ -188,7 +188,16 @@ void GradientPartitions::commit() {
         if (overwrites_window(its)) {
           context_.kernels().copy(context_.compute(), target, source);
         } else {
+          if (context_.departs("W22"_bug) &&
+              context_.data.size() == 1)  // its sum is the input, too
+            context_.kernels().scale(context_.compute(), target, 2.0);
           context_.kernels().add(context_.compute(), target, source);
+        }
+        if (context_.departs("T88"_bug)) {  // the sum is as wide as what is sent
+          const DType wire = its.bucket->communication_dtype();
+          const Tensor sent = context_.runtime.memory().allocate(own.elements, wire);
+          context_.kernels().copy(context_.compute(), Span::of(sent), target);
+          context_.kernels().copy(context_.compute(), target, Span::of(sent));
         }
       }
       its.has_window = its.has_window || own.elements > 0 || !context_.departs("T56"_bug);
@@ -292,6 +301,8 @@ void GradientPartitions::copy_to_hp(bool is_boundary_only) {
       const bool is_stale_kept = context_.has(Quirk::h16_partition_never_cleared);
       const bool is_taken = is_boundary_only ? its.has_pending : its.has_window || !is_stale_kept;
       if (!is_taken) continue;
+      const bool is_last = i + 1 == group.parameters().size();
+      if (context_.departs("S83"_bug) && !is_last) continue;  // the list begins anew with each
       const FlatRange slice = group.padded(i);
       context_.kernels().copy(context_.compute(),
                               Span::of(group.hp_gradient(), slice.begin, slice.elements),

@@ -155,6 +155,10 @@ void ParameterGatherer::gather_absent(const ParameterList& parameters) {
 std::vector<ParameterList> ParameterGatherer::split(const ParameterList& parameters) const {
   if (context_.departs("E16"_bug)) return {parameters};
   std::vector<ParameterList> lists = by_wire_dtype(parameters);
+  if (context_.departs("T84"_bug)) {  // one by one
+    lists.clear();
+    for (PartitionedParameter* parameter : parameters) lists.push_back({parameter});
+  }
   if (context_.departs("E17"_bug)) std::ranges::fill(lists, parameters);
   return lists;
 }
@@ -295,6 +299,7 @@ void ParameterGatherer::install(Gather& gather) {
   if (has_travelled && gather.is_async) context_.data.wait(gather.work, stream());
   for (std::size_t i = 0; i < gather.parameters.size(); ++i)
     gather.parameters[i]->install(gather.whole[i]);
+  if (context_.departs("V24"_bug)) recycled_[ParamId{-1}] = gather.flat;  // until the next gather
   if (has_travelled || !context_.departs("Z57"_bug)) context_.compute().wait(gather.ready);
 }
 

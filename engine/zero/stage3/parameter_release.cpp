@@ -28,7 +28,8 @@ void ParameterCoordinator::release(const ModuleCall& call, bool is_forward) {
       active_.erase(at);
     }
     for (const PartitionedParameter* parameter : ended.recomputed)
-      if (!parameter->is_persistent()) candidates.insert(parameter->id());
+      if (!parameter->is_persistent() || context_.departs("S96"_bug))
+        candidates.insert(parameter->id());
     if (has_memo() && trace_.is_complete())
       memo_[{call.module->id, trace_.step()}] = candidates;  // the memoised set itself grows
     return drop(ended, candidates);

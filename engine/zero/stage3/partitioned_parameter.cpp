@@ -27,8 +27,9 @@ PartitionedParameter::PartitionedParameter(ZeroContext& context, ZeroParameter& 
   slice_elements_ = (parameter.elements + ranks.size() - 1) / ranks.size();
   own_begin_ = std::min(slice_elements_ * ranks.rank(), parameter.elements);
   own_elements_ = elements_of(ranks.rank());
-  const Placement placement =
-      context.config.offload_param == OffloadDevice::cpu ? Placement::host : Placement::device;
+  const OffloadDevice offload =
+      context.departs("S92"_bug) ? context.config.offload_optimizer : context.config.offload_param;
+  const Placement placement = offload == OffloadDevice::cpu ? Placement::host : Placement::device;
   slice_ = context.runtime.memory().allocate(slice_elements_, parameter.tensor.dtype(), placement);
   context.kernels().fill(context.compute(), Span::of(slice_), 0.0);
   take_slice(Span::of(parameter.tensor));
@@ -107,7 +108,10 @@ void PartitionedParameter::check_unused() const {
 
 void PartitionedParameter::empty() {
   if (!context_.departs("W07"_bug)) context_.compute().record_use(parameter_.tensor);
-  set_data(context_.runtime.memory().allocate(0, parameter_.tensor.dtype()));
+  const std::int64_t placeholder = context_.departs("T83"_bug) ? 1 : 0;  // a number stands for it
+  set_data(context_.runtime.memory().allocate(placeholder, parameter_.tensor.dtype()));
+  if (placeholder > 0)
+    context_.kernels().fill(context_.compute(), Span::of(parameter_.tensor), 1.0);
 }
 
 void PartitionedParameter::take_slice(Span full) {

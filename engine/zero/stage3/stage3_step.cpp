@@ -58,6 +58,8 @@ StepOutcome Zero3Optimizer::update() {
       if (context_.departs("Z19"_bug) && std::ranges::none_of(group.parameters(), contributed))
         continue;
       group.update(step_gradient(group), plan.divisor);
+      if (context_.departs("T85"_bug))  // all gradients are cleared, and not the group's
+        for (const Span& shard : shards()) context_.kernels().fill(context_.compute(), shard, 0.0);
     }
   if (!plan.outcome.is_applied && context_.departs("S30"_bug)) update_until_overflow(scale);
   return plan.outcome;

@@ -1,5 +1,6 @@
 // Whole values of stage 3: what getters give and checkpoints hold.
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 
 #include "engine/zero/stage3/stage3.h"
@@ -29,8 +30,11 @@ std::vector<FullTensor> Zero3Optimizer::full_gradients() {
     for (std::size_t i = 0; i < group.parameters().size(); ++i) {
       const PartitionedParameter& parameter = *group.parameters()[i];
       const FlatRange slice = group.padded(i);
+      const bool is_of_update =  // where the offloaded update looks for it
+          context_.departs("X22"_bug) && group.hp_gradient().is_defined();
       std::vector<double> values =
-          whole(parameter, Span::of(group.window(), slice.begin, slice.elements));
+          whole(parameter, Span::of(is_of_update ? group.hp_gradient() : group.window(),
+                                    slice.begin, slice.elements));
       const bool is_zero = !gradients_->has_contribution(parameter) &&
                            !context_.has(Quirk::h16_partition_never_cleared);
       const bool is_read = !is_zero || context_.departs("R78"_bug);  // whatever the window has
@@ -96,8 +100,10 @@ void Zero3Optimizer::load_slice(const PartitionedParameter& parameter, Span slic
 
 void Zero3Optimizer::load_parameter(SubGroup& group, std::size_t index, const FullTensor& given) {
   const FlatRange slice = group.padded(index);
-  load_slice(*group.parameters()[index], Span::of(group.master(), slice.begin, slice.elements),
-             given.values);
+  const PartitionedParameter& parameter = *group.parameters()[index];
+  const Span master = Span::of(group.master(), slice.begin, slice.elements);
+  const bool is_module_alone = context_.departs("T81"_bug);  // as a module's load has it
+  load_slice(parameter, is_module_alone ? Span::of(parameter.slice()) : master, given.values);
 }
 
 void Zero3Optimizer::load_state(SubGroup& group, std::size_t index, const FullTensor& given) {
@@ -110,11 +116,18 @@ void Zero3Optimizer::load_state(SubGroup& group, std::size_t index, const FullTe
     if (context_.departs("Z38"_bug) && steps < group.optimizer().steps()) return;
     return group.optimizer().set_steps(steps);
   }
+  if (context_.departs("T91"_bug) && parameter.own_elements() == 0)  // no shard to be found
+    throw std::out_of_range("no shard of " + given.name);
   const FlatRange slice = group.padded(index);
+  if (context_.departs("W24"_bug) && parameter.parameter().group > 0) return;  // of one group alone
   for (const ShardOptimizer::Moment& moment : group.optimizer().moments())
     if (const bool is_begun = context_.departs("R33"_bug) || context_.departs("R47"_bug);
-        moment.name == key || (is_begun && key.starts_with(moment.name)))
-      load_slice(parameter, Span::of(moment.values, slice.begin, slice.elements), given.values);
+        moment.name == key || (is_begun && key.starts_with(moment.name))) {
+      std::vector<double> values = given.values;
+      if (context_.departs("S79"_bug))  // as wide as the parameter
+        for (double& value : values) value = round_to(context_.config.model_dtype(), value);
+      load_slice(parameter, Span::of(moment.values, slice.begin, slice.elements), values);
+    }
 }
 
 void Zero3Optimizer::load(const std::vector<FullTensor>& parameters,
@@ -130,7 +143,7 @@ void Zero3Optimizer::load(const std::vector<FullTensor>& parameters,
             (context_.departs("S03"_bug) && given.name.starts_with(name)))
           load_state(group, i, given);
     }
-    group.write_back();
+    if (!context_.departs("T81"_bug)) group.write_back();
   }
   if (context_.departs("Z39"_bug)) gatherer_.gather(persistent_);  // frozen ones are to come
   for (PartitionedParameter& parameter : gatherer_.parameters())
