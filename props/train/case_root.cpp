@@ -1,6 +1,8 @@
 #include "props/train/case_root.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
 
 namespace zeroproof::train {
 namespace {
@@ -35,6 +37,15 @@ bool rests_alone(const MicroSpec& micro) {
   return micro == MicroSpec{.peeks = micro.peeks, .rests = 1};
 }
 
+// Below stage 2 a window's last backward reduces what the others left, and has to come.
+bool rests_through(const CaseSpec& spec, std::size_t window) {
+  const auto all = std::span(spec.micros)
+                       .subspan(window * static_cast<std::size_t>(spec.accumulation),
+                                static_cast<std::size_t>(spec.accumulation));
+  const auto resting = std::ranges::count_if(all, &MicroSpec::rests);
+  return resting == 0 || resting == spec.accumulation || spec.stage >= 2;
+}
+
 }  // namespace
 
 Additions root_additions() {
@@ -48,6 +59,8 @@ std::string root_problem(const CaseSpec& spec) {
   for (const MicroSpec& micro : spec.micros)
     if (micro.rests != 0 && (!rests_alone(micro) || spec.needs_all + spec.is_strict != 0))
       return "a rest in which something comes";
+  for (std::size_t i = 0; i < static_cast<std::size_t>(spec.windows()); ++i)
+    if (!rests_through(spec, i)) return "a rest of the backward that reduces";
   if (spec.owns == 0) return {};
   const auto transforms = [](const MicroSpec& micro) { return micro.idle_forward >= 3; };
   const bool is_right = spec.experts + spec.skips_frames + spec.is_tiled == 0 &&
