@@ -18,7 +18,7 @@ std::int64_t elements_of_parameter(const CaseSpec& spec, std::string_view name) 
   name = without_engine(name);
   // Both experts are two by two.
   if (name.starts_with(train::GeneratedModel::kExperts)) return is_bias ? 2 : 4;
-  if (name == CaseSpec::kOwn) return CaseSpec::kOwnElements;
+  if (name == CaseSpec::kOwned) return CaseSpec::kOwnedElements;
   const std::optional<std::size_t> index = layer_of_name(name);
   if (!index) return 0;
   const train::LayerSpec& layer = spec.layers.at(*index);
@@ -39,7 +39,7 @@ bool is_persistent_parameter(const CaseSpec& spec, std::string_view name) {
     total += elements;
     return other == name;
   };
-  if (spec.owns != 0 && persists(CaseSpec::kOwn, CaseSpec::kOwnElements)) return true;
+  if (spec.owns != 0 && persists(CaseSpec::kOwned, CaseSpec::kOwnedElements)) return true;
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     const train::LayerSpec& layer = spec.layers[i];
     const std::string owner = module_of_layer(spec, i);

@@ -250,10 +250,6 @@ constexpr UnseenFault kFaults[] = {
      "own share of the gradient overflowed, before the ranks agree; the step is skipped by all, "
      "but the scale shrinks on some ranks alone, and from then on ranks scale and unscale by "
      "different numbers."},
-    {"T94",
-     "Stages 0 to 2: loading a checkpoint gives the n-th optimizer state in the order of the "
-     "groups to the n-th parameter of the model, so with groups whose parameters alternate in the "
-     "model moments of equal size are exchanged."},
     {"T95",
      "Coupled weight decay (Adam and SGD, not AdamW) is added while the gradient still has its "
      "loss scale and clip factor, so that dividing by them shrinks the decay as well."},

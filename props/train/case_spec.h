@@ -247,8 +247,8 @@ struct CaseSpec {
   // The second weight of a layer: a name that begins with another and ends as an optimizer state.
   static constexpr const char* kTwin = "weight_twin/step";
   static constexpr const char* kExperts = "experts";  // the name of their module
-  static constexpr const char* kOwn = "own";          // of the root, and its elements
-  static constexpr int kOwnElements = 3;
+  static constexpr const char* kOwned = "own";        // of the root, and its elements
+  static constexpr int kOwnedElements = 3;
   static constexpr const char* kReader = "reader";  // and of what reads late
   static constexpr const char* kAside = "aside";    // modules without parameters, and a number
 

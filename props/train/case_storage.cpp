@@ -152,7 +152,8 @@ Additions storage_additions() {
 
 int travelling_elements(const CaseSpec& spec) {
   int elements = spec.experts != 0 && !stays(spec, 4) ? 8 : 0;
-  if (spec.owns != 0 && !stays(spec, CaseSpec::kOwnElements)) elements += CaseSpec::kOwnElements;
+  if (spec.owns != 0 && !stays(spec, CaseSpec::kOwnedElements))
+    elements += CaseSpec::kOwnedElements;
   for (const LayerSpec& layer : spec.layers) elements += travelling_elements(spec, layer);
   return elements;
 }
@@ -198,13 +199,13 @@ std::string storage_problem(const CaseSpec& spec) {
 }
 
 int elements_of_layers(const CaseSpec& spec) {
-  int elements = spec.owns != 0 ? CaseSpec::kOwnElements : 0;
+  int elements = spec.owns != 0 ? CaseSpec::kOwnedElements : 0;
   for (const LayerSpec& layer : spec.layers) elements += layer.elements();
   return elements;
 }
 
 std::int64_t offloaded_bytes(const CaseSpec& spec) {
-  std::int64_t trained = spec.owns != 0 ? CaseSpec::kOwnElements : 0;
+  std::int64_t trained = spec.owns != 0 ? CaseSpec::kOwnedElements : 0;
   for (const LayerSpec& layer : spec.layers) {
     const int weight =
         layer.is_weight_frozen != 0 ? 0 : layer.outputs * layer.inputs * (1 + layer.has_twin);

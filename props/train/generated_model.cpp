@@ -42,8 +42,8 @@ GeneratedModel::GeneratedModel(const ModelOptions& options, bool is_truth)
   nn::InitStream init(options.seed);
   add_layers(init);
   if (spec_.owns != 0) {
-    const Shape sizes{1, CaseSpec::kOwnElements};
-    own_ = &register_parameter(CaseSpec::kOwn, init.kaiming(sizes, sizes.back(), DType::float32));
+    const Shape sizes{1, CaseSpec::kOwnedElements};
+    own_ = &register_parameter(CaseSpec::kOwned, init.kaiming(sizes, sizes.back(), DType::float32));
   }
   if (spec_.reads_late != 0) {
     const Reading reading = reading_of(spec_, layers_, seen_);
@@ -372,8 +372,8 @@ std::int64_t persistent_bytes(const CaseSpec& spec) {
     persistent += layer.outputs <= spec.persistence ? layer.outputs : 0;
   }
   if (spec.experts == 0 || spec.persistence < 4) persistent -= 8;
-  if (spec.owns != 0 && CaseSpec::kOwnElements <= spec.persistence)
-    persistent += CaseSpec::kOwnElements;
+  if (spec.owns != 0 && CaseSpec::kOwnedElements <= spec.persistence)
+    persistent += CaseSpec::kOwnedElements;
   return persistent * spec.engines * item_bytes(DType::float32);
 }
 
