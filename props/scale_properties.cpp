@@ -56,10 +56,10 @@ class DynamicScaleFollowsRule final : public Monitor {
     if (fact.kind == FactKind::step_end) end_step(fact);
     const std::string_view label = text(fact.event->name);
     if (fact.event->kind == EventKind::engine_call && label == "engine.load_checkpoint")
-      scales_.erase(fact.engine);
+      scales_[fact.engine] = {.is_loaded = true};
     if (fact.event->kind != EventKind::mark) return;
     Scale& scale = scales_[fact.engine];
-    read_configuration(label, scale);
+    if (!scale.is_loaded) read_configuration(label, scale);  // an engine may tell it late
     if (const auto overflow = mark_number(label, "overflow")) update(*overflow != 0, scale);
     if (const auto value = mark_number(label, "loss_scale")) see_scale(fact, *value, scale);
   }
@@ -71,6 +71,7 @@ class DynamicScaleFollowsRule final : public Monitor {
       append_bytes(bytes, scale.current);
       append_bytes(bytes, scale.hysteresis_left);
       append_bytes(bytes, scale.iteration - scale.last_overflow);
+      append_bytes(bytes, scale.is_loaded);
     }
   }
 
@@ -86,6 +87,7 @@ class DynamicScaleFollowsRule final : public Monitor {
     std::int64_t last_overflow = -1;
     bool is_expected = false;  // the next loss_scale mark has to be `current`
     bool has_to_raise = false;
+    bool is_loaded = false;  // what was counted before nobody knows
   };
 
   static void read_configuration(std::string_view label, Scale& scale) {

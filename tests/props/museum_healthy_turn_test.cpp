@@ -77,5 +77,14 @@ INSTANTIATE_TEST_SUITE_P(
             "calls":[{},{"layer":1}],"micros":[{"block":3,"interrupt":13,"interrupt_at":1},
             {"interrupt":13,"interrupt_at":1}]})"));
 
+// Windows to which nothing comes: before anything has run, before a load, in the middle.
+INSTANTIATE_TEST_SUITE_P(Resting, HealthyTurn,
+                         testing::Values(R"({"precision":2,"is_dynamic":1,"layers":[{}],
+            "calls":[{}],"micros":[{"rests":1},{"restores":5}]})",
+                                         R"({"stage":3,"layers":[{}],"calls":[{}],
+            "micros":[{"rests":1}]})",
+                                         R"({"ranks":2,"stage":2,"accumulation":2,"layers":[{}],
+            "calls":[{}],"micros":[{},{"rests":1}]})"));
+
 }  // namespace
 }  // namespace zeroproof::museum
