@@ -7,7 +7,8 @@
 
 namespace zeroproof::train {
 
-// In every sixth case, from a stream of its own and as far as it fits: the root has a weight.
+// In every sixth case, from a stream of its own and as far as it fits: the root has a weight of its
+// own, or a window comes to nothing.
 Additions root_additions();
 std::string root_problem(const CaseSpec& spec);
 
