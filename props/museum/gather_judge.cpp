@@ -158,8 +158,8 @@ std::vector<std::string> GatherJudge::parameters_of_module(std::string_view modu
 }
 
 // A module that ends has used its parameters, and behind initialize each is a part alone; but for
-// one that fails for want of memory before it fetches them: what it fetched in an earlier pass, whose
-// end nobody told, is taken for this one's.
+// one that fails for want of memory before it fetches them: what it fetched in an earlier pass,
+// whose end nobody told, is taken for this one's.
 void GatherJudge::see_whole(const HookEvent& event) {
   const auto runs_short = [](const train::MicroSpec& micro) { return micro.shortage != 0; };
   if (fetched_.erase(event.name) == 0 || !kept_finding_.empty()) return;
