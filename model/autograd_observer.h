@@ -24,7 +24,7 @@ class AutogradObserver {
   virtual ~AutogradObserver() = default;
   virtual void on_backward_begin(const BackwardCall&) {}    // before the graph task exists
   virtual void on_node(const Node&) {}                      // after its prehooks, before it runs
-  virtual void on_backward_end(std::exception_ptr) {}       // null when it returned
+  virtual void on_backward_end(std::exception_ptr) {}       // NOLINT: null when it returned
   virtual void on_transform_push(const TransformFrame&) {}  // it is on the stack
   virtual void on_transform_pop(const TransformFrame&) {}   // it still is
 };

@@ -20,7 +20,7 @@ struct Fingerprint {
 class StateSource {
  public:
   StateSource() = default;
-  StateSource(const Fingerprint& known) : known_(known) {}
+  StateSource(const Fingerprint& known) : known_(known) {}  // NOLINT: a shorthand
   // `world.fingerprint()`, when asked.
   template <class World>
   static StateSource of(const World& world) {
@@ -30,7 +30,7 @@ class StateSource {
     return source;
   }
 
-  operator Fingerprint() const { return take_ ? take_(world_) : known_; }
+  operator Fingerprint() const { return take_ ? take_(world_) : known_; }  // NOLINT: as above
 
  private:
   Fingerprint known_;
@@ -42,11 +42,11 @@ class StateSource {
 // choose(); those who only count do not pay for the words.
 class OptionNames {
  public:
-  OptionNames(std::span<const std::string_view> names)
+  OptionNames(std::span<const std::string_view> names)  // NOLINT: a shorthand
       : size_(names.size()), names_(names.data()) {}
   template <class Names>
   requires std::is_convertible_v<const Names&, std::span<const std::string_view>> OptionNames(
-      const Names& names)
+      const Names& names)  // NOLINT: a shorthand
       : OptionNames(std::span<const std::string_view>(names)) {}
   // `world.names_of_moves()`, which has `size` elements, when somebody looks at one.
   template <class World>

@@ -7,13 +7,13 @@ namespace zeroproof {
 namespace {
 
 Tensor zero_of(ZeroContext& context) {
-  const Tensor number = context.runtime.memory().allocate(1, DType::float64);
+  Tensor number = context.runtime.memory().allocate(1, DType::float64);
   context.kernels().fill(context.compute(), Span::of(number), 0.0);
   return number;
 }
 
 Tensor non_finite_in(ZeroContext& context, const std::vector<Span>& shards) {
-  const Tensor count = zero_of(context);
+  Tensor count = zero_of(context);
   if (context.departs("S23"_bug)) {  // infinities alone
     double infinities = 0.0;
     for (const Span& shard : shards)
@@ -49,7 +49,7 @@ void over_tensor_parallel(ZeroContext& context, const Tensor& tensor, ReduceOp o
 }
 
 Tensor squares_of(ZeroContext& context, const std::vector<Span>& shards) {
-  const Tensor squares = zero_of(context);
+  Tensor squares = zero_of(context);
   for (const Span& shard : shards) {
     context.kernels().add_squares(context.compute(), Span::of(squares), shard);
     if (context.departs("S72"_bug) && item_bytes(shard.dtype()) == 2)  // a sum as wide as they are

@@ -66,7 +66,8 @@ class Module {
   // Its own entries alone. Adding a name twice breaks an invariant.
   Tensor& register_parameter(std::string name, Tensor parameter);
   template <class Child>
-  std::shared_ptr<Child> register_module(std::string name, std::shared_ptr<Child> child) {
+  std::shared_ptr<Child> register_module(std::string name,  // NOLINT: moved on
+                                         std::shared_ptr<Child> child) {
     add_child(std::move(name), child);
     return child;
   }

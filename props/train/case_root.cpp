@@ -28,9 +28,10 @@ void rest(CaseSpec& spec, Draws& draws) {
   if (draws.one_in(2)) spec.is_dynamic = spec.has_grad_scaler = 0;
   const auto first = spec.micros;
   if (spec.windows() < 2) spec.micros.insert(spec.micros.end(), first.begin(), first.end());
-  const int window = draws.below(spec.windows());
-  for (int i = 0; i < spec.accumulation; ++i)
-    spec.micros[static_cast<std::size_t>(window * spec.accumulation + i)] = {.rests = 1};
+  const auto accumulation = static_cast<std::size_t>(spec.accumulation);
+  const auto window = static_cast<std::size_t>(draws.below(spec.windows()));
+  for (std::size_t i = 0; i < accumulation; ++i)
+    spec.micros[window * accumulation + i] = {.rests = 1};
 }
 
 bool rests_alone(const MicroSpec& micro) {

@@ -33,15 +33,15 @@ struct TrainScenario {
   std::int64_t accumulation_steps = 1;
   bool is_managed = true;
   bool is_offloaded = false;
-  bool has_overlap = false;           // overlap_comm, whatever the stage
-  bool skips_frames = false;          // stage 3 under DeepCompile, every frame skipped
-  std::string_view leaf_module = "";  // of stage 3
-  std::int64_t forwards = 1;          // of a window
-  bool has_ranks_apart = false;       // weights of their own, until engines take over rank 0's
+  bool has_overlap = false;      // overlap_comm, whatever the stage
+  bool skips_frames = false;     // stage 3 under DeepCompile, every frame skipped
+  std::string_view leaf_module;  // of stage 3
+  std::int64_t forwards = 1;     // of a window
+  bool has_ranks_apart = false;  // weights of their own, until engines take over rank 0's
   std::optional<double> custom_loss_scale = std::nullopt;
-  std::size_t parameter_groups = 1;       // what is trained, in turns
-  std::int64_t uses = 1;                  // how often one forward adds to one gradient, at most
-  std::string_view idle_parameters = "";  // those with this prefix get no gradient
+  std::size_t parameter_groups = 1;  // what is trained, in turns
+  std::int64_t uses = 1;             // how often one forward adds to one gradient, at most
+  std::string_view idle_parameters;  // those with this prefix get no gradient
 
   // Conditions that some execution of an exploration has to reach (TransformWatch).
   std::vector<std::string_view> sometimes = {};
