@@ -13,6 +13,10 @@ std::string_view without_engine(std::string_view name) {
   return name;
 }
 
+bool has_layers_alone(const CaseSpec& spec) {
+  return spec.experts + spec.owns == 0;
+}
+
 std::int64_t elements_of_parameter(const CaseSpec& spec, std::string_view name) {
   const bool is_bias = name.ends_with("bias");
   name = without_engine(name);

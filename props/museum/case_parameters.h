@@ -15,6 +15,9 @@ std::string module_of_layer(const train::CaseSpec& spec, std::size_t layer);
 // A name in events as the first engine's are.
 std::string_view without_engine(std::string_view name);
 
+// Whether all its parameters are of layers, and none of experts or the root.
+bool has_layers_alone(const train::CaseSpec& spec);
+
 // Elements of a parameter of a case by its name in events ("e1.l2.linear.bias", "l2.weight").
 std::int64_t elements_of_parameter(const train::CaseSpec& spec, std::string_view name);
 

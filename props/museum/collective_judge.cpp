@@ -1,4 +1,5 @@
 #include "props/museum/collective_judge.h"
+#include "props/museum/case_parameters.h"
 
 #include <fmt/format.h>
 
@@ -45,7 +46,7 @@ bool sends_to_owners(const train::CaseSpec& spec) {
 
 // As many as a step needs, where every part of each slice is sent by its owner.
 std::int64_t gathers_max(const train::CaseSpec& spec) {
-  if (spec.experts + spec.owns != 0) return INT64_MAX;
+  if (!has_layers_alone(spec)) return INT64_MAX;
   std::int64_t elements = 0;
   for (const train::LayerSpec& layer : spec.layers) elements += layer.elements();
   const std::int64_t slices = elements / spec.ranks + kAlignment * spec.groups;

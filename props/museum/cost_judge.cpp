@@ -21,8 +21,7 @@ std::int64_t trained_elements(const train::CaseSpec& spec) {
 // One for all that is trained, which is more than its padding.
 bool has_one_reduction(const train::CaseSpec& spec) {
   const auto is_part = [](const train::LayerSpec& layer) { return layer.is_weight_frozen != 0; };
-  return spec.stage == 0 && spec.engines == 1 && spec.groups == 1 &&
-         spec.experts + spec.owns == 0 &&
+  return spec.stage == 0 && spec.engines == 1 && spec.groups == 1 && has_layers_alone(spec) &&
          static_cast<train::Precision>(spec.precision) != train::Precision::autocast &&
          trained_elements(spec) > kPaddingMax && std::ranges::none_of(spec.layers, is_part);
 }

@@ -32,8 +32,8 @@ bool has_room_to_live(const CaseSpec& spec) {
   const auto keeps = [](const train::MicroSpec& micro) {
     return micro.keeps != 0 || micro.creates != 0 || micro.outstanding != 0;
   };
-  return spec.heads == 1 && spec.experts + spec.owns == 0 &&
-         spec.live > train::elements_of_layers(spec) && std::ranges::none_of(spec.micros, keeps);
+  return spec.heads == 1 && has_layers_alone(spec) && spec.live > train::elements_of_layers(spec) &&
+         std::ranges::none_of(spec.micros, keeps);
 }
 
 // Frozen parameters stay for a recompute's sake, an abort and tiles leave the order.
@@ -91,10 +91,10 @@ bool retains_graphs(const CaseSpec& spec) {
   if (std::ranges::count(spec.calls, last, &train::CallSpec::layer) > 1) return false;
   // What stays whole behind forward for its reuse is given up without having been used.
   return spec.stage == 3 && spec.heads == 2 && spec.engines == 1 && spec.ranks > 1 &&
-         spec.reuse == 0 && spec.prefetch == 0 && spec.experts + spec.owns == 0 &&
-         spec.reads == 0 && spec.live >= 2 * train::elements_of_layers(spec) &&
-         spec.is_tiled == 0 && spec.skips_frames == 0 &&
-         std::ranges::all_of(spec.micros, is_plain) && !has_checkpoints(spec);
+         spec.reuse == 0 && spec.prefetch == 0 && has_layers_alone(spec) && spec.reads == 0 &&
+         spec.live >= 2 * train::elements_of_layers(spec) && spec.is_tiled == 0 &&
+         spec.skips_frames == 0 && std::ranges::all_of(spec.micros, is_plain) &&
+         !has_checkpoints(spec);
 }
 
 // A context of which the end is refused.
@@ -115,7 +115,7 @@ bool is_all_persistent(const CaseSpec& spec) {
     return layer.inputs * layer.outputs <= spec.persistence && layer.outputs <= spec.persistence &&
            layer.outputs > 0;
   };
-  return spec.experts + spec.owns == 0 && std::ranges::all_of(spec.layers, persists);
+  return has_layers_alone(spec) && std::ranges::all_of(spec.layers, persists);
 }
 
 // A user's context gives persistent ones up, and they travel as well.

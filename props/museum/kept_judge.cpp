@@ -20,7 +20,7 @@ bool keeps_for_second(const CaseSpec& spec) {
   };
   const auto is_used_again = [&](const train::CallSpec& call) { return is_shared(spec, call); };
   return spec.stage == 3 && spec.engines == 1 && spec.skips_frames == 0 && spec.heads == 2 &&
-         spec.prefetch > 0 && spec.experts + spec.owns == 0 && spec.reads + spec.returns == 0 &&
+         spec.prefetch > 0 && has_layers_alone(spec) && spec.reads + spec.returns == 0 &&
          spec.granularity == 0 && spec.is_tiled == 0 && spec.needs_all == 0 &&
          !has_checkpoints(spec) && std::ranges::none_of(spec.calls, is_used_again) &&
          std::ranges::all_of(spec.micros, is_plain);

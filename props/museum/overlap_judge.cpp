@@ -1,4 +1,5 @@
 #include "props/museum/overlap_judge.h"
+#include "props/museum/case_parameters.h"
 
 #include <fmt/format.h>
 
@@ -30,8 +31,7 @@ bool has_two_buffers(const train::CaseSpec& spec) {
   };
   return spec.has_overlap != 0 && spec.ranks == 1 && (spec.stage == 1 || spec.stage == 2) &&
          spec.is_scattered == 0 && spec.engines == 1 &&
-         (spec.experts + spec.owns == 0 || spec.bucket >= 4) &&
-         std::ranges::all_of(spec.layers, fits) &&
+         (has_layers_alone(spec) || spec.bucket >= 4) && std::ranges::all_of(spec.layers, fits) &&
          std::ranges::none_of(spec.micros, train::has_abort);
 }
 

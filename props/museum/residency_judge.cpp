@@ -24,7 +24,7 @@ bool runs_once(const CaseSpec& spec) {
            gathers_while_running(micro);
   };
   return spec.engines == 1 && spec.granularity == 0 && spec.heads == 1 && spec.is_tiled == 0 &&
-         spec.reads == 0 && spec.experts + spec.owns == 0 &&
+         spec.reads == 0 && has_layers_alone(spec) &&
          std::ranges::none_of(spec.calls, is_used_again) &&
          std::ranges::none_of(spec.micros, leaves);
 }
@@ -49,7 +49,7 @@ bool uses_own_weights(const CaseSpec& spec) {
     return is_cut || static_cast<train::Bypass>(micro.has_bypass) == train::Bypass::layer;
   };
   return spec.engines == 1 && spec.granularity == 0 && spec.reads == 0 && spec.returns == 0 &&
-         spec.experts + spec.owns == 0 && !has_checkpoints(spec) &&
+         has_layers_alone(spec) && !has_checkpoints(spec) &&
          std::ranges::none_of(spec.micros, leaves) && std::ranges::none_of(spec.micros, overlaps);
 }
 

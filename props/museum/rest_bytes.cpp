@@ -1,4 +1,5 @@
 #include "props/museum/rest_bytes.h"
+#include "props/museum/case_parameters.h"
 
 #include <algorithm>
 #include <vector>
@@ -42,7 +43,7 @@ bool is_known(const train::CaseSpec& spec) {
   const bool has_one_dtype = static_cast<Precision>(spec.precision) != Precision::autocast &&
                              spec.masters == 0 && spec.accumulates_float32 == 0 &&
                              spec.is_wire_float32 + spec.is_wire_narrow == 0;
-  return has_one_dtype && spec.engines == 1 && spec.groups == 1 && spec.experts + spec.owns == 0 &&
+  return has_one_dtype && spec.engines == 1 && spec.groups == 1 && has_layers_alone(spec) &&
          spec.skips_frames == 0 && (spec.stage < 3 || spec.persistence == 0) &&
          std::ranges::none_of(spec.micros, stays);
 }

@@ -22,7 +22,7 @@ bool runs_alone(const CaseSpec& spec, const MicroSpec& all) {
   };
   const auto is_used_again = [&](const train::CallSpec& call) { return is_shared(spec, call); };
   return spec.stage == 3 && spec.ranks > 1 && spec.engines == 1 &&
-         spec.skips_frames + spec.prefetch + spec.persistence + spec.experts + spec.owns == 0 &&
+         spec.skips_frames + spec.prefetch + spec.persistence == 0 && has_layers_alone(spec) &&
          spec.reads + spec.returns + spec.granularity + spec.is_tiled + spec.needs_all == 0 &&
          spec.has_floor + spec.first_ranks + spec.reorders == 0 &&
          spec.live >= train::elements_of_layers(spec) &&

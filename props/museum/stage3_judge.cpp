@@ -23,10 +23,9 @@ bool repeats_one_pass(const CaseSpec& spec) {
     micro.peeks = micro.asks = micro.is_undivided = micro.gathers = 0;
     return micro == plain;
   };
-  return spec.engines == 1 && spec.skips_frames == 0 && spec.experts + spec.owns == 0 &&
-         spec.reads == 0 && spec.returns == 0 && spec.is_tiled == 0 && spec.needs_all == 0 &&
-         spec.has_floor == 0 && !has_checkpoints(spec) &&
-         std::ranges::all_of(spec.micros, is_plain);
+  return spec.engines == 1 && spec.skips_frames == 0 && has_layers_alone(spec) && spec.reads == 0 &&
+         spec.returns == 0 && spec.is_tiled == 0 && spec.needs_all == 0 && spec.has_floor == 0 &&
+         !has_checkpoints(spec) && std::ranges::all_of(spec.micros, is_plain);
 }
 
 bool enters_every_module(const CaseSpec& spec) {

@@ -123,10 +123,14 @@ void Zero3Optimizer::load_state(SubGroup& group, std::size_t index, const FullTe
   for (const ShardOptimizer::Moment& moment : group.optimizer().moments())
     if (const bool is_begun = context_.departs("R33"_bug) || context_.departs("R47"_bug);
         moment.name == key || (is_begun && key.starts_with(moment.name))) {
-      std::vector<double> values = given.values;
-      if (context_.departs("S79"_bug))  // as wide as the parameter
-        for (double& value : values) value = round_to(context_.config.model_dtype(), value);
-      load_slice(parameter, Span::of(moment.values, slice.begin, slice.elements), values);
+      const Span own = Span::of(moment.values, slice.begin, slice.elements);
+      if (!context_.departs("S79"_bug)) {
+        load_slice(parameter, own, given.values);
+        continue;
+      }
+      std::vector<double> values = given.values;  // as wide as the parameter
+      for (double& value : values) value = round_to(context_.config.model_dtype(), value);
+      load_slice(parameter, own, values);
     }
 }
 
