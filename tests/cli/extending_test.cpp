@@ -3,32 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
-#include <vector>
 
 #include "tests/cli/command_line.h"
+#include "tests/cli/page_blocks.h"
 
 namespace zeroproof::cli_test {
 namespace {
 
 const std::string kPage = ZP_SOURCE_DIR "/docs/EXTENDING.md";
-
-struct Block {
-  std::string language;
-  std::string text;
-};
-
-std::vector<Block> blocks_of(const std::string& page) {
-  std::vector<Block> blocks;
-  std::istringstream text(page);
-  bool is_inside = false;
-  for (std::string line; std::getline(text, line);) {
-    const bool is_fence = line.starts_with("```");
-    if (is_fence && !is_inside) blocks.push_back({line.substr(3), ""});
-    if (is_fence) is_inside = !is_inside;
-    if (!is_fence && is_inside) blocks.back().text += line + "\n";
-  }
-  return blocks;
-}
 
 // The commands of a console block, each with the output below it, in a folder with the page's
 // scenario and `binary` as zeroproof.
