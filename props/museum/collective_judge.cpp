@@ -1,5 +1,4 @@
 #include "props/museum/collective_judge.h"
-#include "props/museum/case_parameters.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +6,7 @@
 #include <utility>
 
 #include "model/dtype.h"
+#include "props/museum/case_parameters.h"
 
 namespace zeroproof::museum {
 namespace {

@@ -1,10 +1,10 @@
 #include "props/museum/rest_bytes.h"
-#include "props/museum/case_parameters.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "model/dtype.h"
+#include "props/museum/case_parameters.h"
 
 namespace zeroproof::museum {
 namespace {

@@ -49,6 +49,13 @@ inline CommandResult run_shell(const std::string& line) {
           read_file(scratch / "err")};
 }
 
+// Runs a line of shell in this folder, with `binary` as zeroproof.
+inline CommandResult run_shell_in(const ScratchFolder& folder, const std::string& line,
+                                  const std::string& binary = ZP_BINARY) {
+  return run_shell("cd " + (folder / "") + " && ln -sf " + binary +
+                   " zeroproof && PATH=" + (folder / "") + ":$PATH && " + line);
+}
+
 // Runs the command under test with these arguments, as a shell reads them.
 inline CommandResult zeroproof(const std::string& arguments) {
   return run_shell(ZP_BINARY " " + arguments);

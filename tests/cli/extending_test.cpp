@@ -18,14 +18,11 @@ std::string run_console(const std::string& console, const std::string& scenario,
                         const std::string& binary) {
   const ScratchFolder folder;
   write_file(folder / "two_steps.json", scenario);
-  run_shell("ln -s " + binary + " " + (folder / "zeroproof"));
   std::istringstream text(console);
   std::string all;
   for (std::string line; std::getline(text, line);) {
     if (!line.starts_with("$ ")) continue;
-    const CommandResult result = run_shell("cd " + (folder / "") + " && PATH=" + (folder / "") +
-                                           ":$PATH && " + line.substr(2));
-    all += line + "\n" + result.out;
+    all += line + "\n" + run_shell_in(folder, line.substr(2), binary).out;
   }
   return all;
 }

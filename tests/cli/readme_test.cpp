@@ -14,10 +14,8 @@ const std::string kTrace = "two_losses_retain__z1_fp32_w1_r0.jsonl.gz";
 // What `command` prints in a folder with zeroproof and the recording that the page replays.
 std::string printed_by(const std::string& command) {
   const ScratchFolder folder;
-  run_shell("ln -s " ZP_BINARY " " + (folder / "zeroproof"));
   run_shell("ln -s " + bundled("deepspeed-edaa7221-cuda/" + kTrace) + " " + (folder / kTrace));
-  return run_shell("cd " + (folder / "") + " && PATH=" + (folder / "") + ":$PATH && " + command)
-      .out;
+  return run_shell_in(folder, command).out;
 }
 
 // The first line of `shown` that `printed` lacks behind the lines before it; "…" stands for any.
