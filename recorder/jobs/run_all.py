@@ -1,0 +1,87 @@
+"""Runs jobs without and with the recorder, compares both, and asks `zeroproof replay`.
+
+    python run_all.py healthy                         # every job of jobs/healthy, 2 or 4 ranks
+    python run_all.py mistakes --jobs 'ddp_*' --keep traces
+    python run_all.py healthy --detail all --json rows.json
+
+The python that runs this file runs the jobs. A row says: whether exit codes, BITS lines, stdout and
+the last exception are those of the run without the recorder; what `replay` found; the seconds of
+both runs. Exit code 1: a job changed, a healthy job was accused, or a mistake was named wrongly.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from pairs import Row, compare
+from replays import judge
+from scripts import find_jobs
+
+DETAILS = ("hooks", "engine", "full")
+
+
+def run_job(job, options):
+    """The rows of one job, one a detail."""
+    details = DETAILS if options.detail == "all" else (options.detail,)
+    plain = None
+    for detail in details:
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch)
+            if options.keep:
+                folder = options.keep / (job.name if len(details) == 1 else f"{job.name}-{detail}")
+            plain, recorded, difference = compare(job, detail, folder, options.timeout, plain)
+            row = Row(job, detail, plain, recorded, difference)
+            if not row.is_skipped and options.zeroproof:
+                row.verdict = judge(options.zeroproof, folder, job.expectation)
+            yield row
+
+
+def summary(rows):
+    """One line of counts."""
+    ran = [row for row in rows if not row.is_skipped]
+    words = [f"{len(ran)} runs", f"{len(rows) - len(ran)} skipped"]
+    words.append(f"{sum(not row.difference for row in ran)} identical")
+    for word in ("clean", "accused", "named", "silent", "wrong", "unread"):
+        count = sum(row.verdict.word == word for row in ran)
+        if count:
+            words.append(f"{count} {word}")
+    return ", ".join(words)
+
+
+def parse():
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", choices=("healthy", "mistakes", "suite"))
+    parser.add_argument("--jobs", default="*", help="glob of the names of jobs")
+    parser.add_argument("--detail", default="engine", choices=(*DETAILS, "all"))
+    parser.add_argument("--keep", type=Path, help="folder that keeps the traces, one a job")
+    parser.add_argument("--json", type=Path, help="file for the rows")
+    parser.add_argument("--zeroproof", default="zeroproof", help="the command; empty: no replay")
+    parser.add_argument("--timeout", type=float, default=240, help="seconds a run may take")
+    parser.add_argument("--list", action="store_true", help="only the names")
+    return parser.parse_args()
+
+
+def main():
+    """Runs what is asked for; the exit code."""
+    options = parse()
+    jobs = find_jobs(options.kind, options.jobs)
+    if options.list:
+        print("\n".join(f"{job.name:<34} {job.purpose}" for job in jobs))
+        return 0
+    rows = []
+    for job in jobs:
+        for row in run_job(job, options):
+            rows.append(row)
+            print(row.text(), flush=True)
+            if options.json:
+                options.json.write_text(json.dumps([one.as_dict() for one in rows], indent=1))
+    print(summary(rows))
+    bad = [row for row in rows if row.is_bad]
+    return 1 if bad or not rows else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

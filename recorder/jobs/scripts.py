@@ -1,0 +1,59 @@
+"""The jobs of a folder: one for each script and each of its ARGUMENTS."""
+
+import ast
+import fnmatch
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a script: its arguments, how many ranks, what a reader should say of it."""
+
+    kind: str
+    script: Path
+    arguments: tuple
+    world: int
+    purpose: str
+    expectation: str
+
+    @property
+    def name(self):
+        """The script's name and its arguments."""
+        return "-".join([self.script.stem, *self.arguments])
+
+
+def find_jobs(kind, pattern="*"):
+    """All jobs of a kind whose names match."""
+    if kind == "suite":
+        jobs = _suite()
+    else:
+        jobs = [job for path in sorted((HERE / kind).glob("*.py")) for job in jobs_of(kind, path)]
+    return [job for job in jobs if fnmatch.fnmatch(job.name, pattern)]
+
+
+def jobs_of(kind, path):
+    """A script's jobs: its constants ARGUMENTS, WORLD and EXPECT are read, not run."""
+    tree = ast.parse(path.read_text())
+    facts = {"ARGUMENTS": ("",), "WORLD": 2, "EXPECT": ""}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in facts:
+            facts[node.targets[0].id] = ast.literal_eval(node.value)
+    purpose = (ast.get_docstring(tree) or "").splitlines()[0]
+    for words in facts["ARGUMENTS"]:
+        words = tuple(words.split())
+        world = int(words[-1]) if words[-1:] == ("4",) else facts["WORLD"]
+        yield Job(kind, path, words, world, purpose, facts["EXPECT"])
+
+
+def _suite():
+    """What record_all.py records, as jobs."""
+    from record_all import RUNS
+
+    for script, scenario, stages, worlds in RUNS:
+        for stage in stages or (None,):
+            for world in worlds:
+                words = (scenario.rpartition(":")[2], *([] if stage is None else [str(stage)]))
+                yield Job("suite", HERE / script, words, world, "", "")
