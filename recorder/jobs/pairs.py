@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 
+from forks import ForkedRank
 from replays import Verdict
 from scripts import HERE
 
@@ -28,6 +29,7 @@ class Ending:
     code: int
     output: str
     exception: str
+    errors: str = ""
 
 
 @dataclass
@@ -84,13 +86,13 @@ class Row:
         }
 
 
-def compare(job, detail, folder, timeout_s, plain=None):
+def compare(job, detail, folder, options, plain=None):
     """Both runs, and in what they differ; a run without the recorder may be given."""
-    plain = plain or run(job, None, None, timeout_s)
+    plain = plain or run(job, None, None, options)
     if all(rank.code == SKIPPED for rank in plain.ranks):
         return plain, plain, ""
     shutil.rmtree(folder, ignore_errors=True)
-    recorded = run(job, detail, folder, timeout_s)
+    recorded = run(job, detail, folder, options)
     _wait_for_guardians(folder)
     return plain, recorded, _difference(plain, recorded)
 
@@ -109,18 +111,20 @@ def _cut(value):
     return repr(text[-200:]) if isinstance(value, str) else text
 
 
-def run(job, detail, folder, timeout_s):
+def run(job, detail, folder, options):
     """All ranks of a job; without a detail, without the recorder."""
-    command = [sys.executable]
+    command = []
     if detail:
-        command += ["-m", "zeroproof_recorder", "run", "--out", str(folder), "--quiet"]
-        command += ["--detail", detail, "--program", job.script.stem]
+        command = ["-m", "zeroproof_recorder", "run", "--out", str(folder), "--quiet"]
+        command += ["--detail", detail, "--program", job.script.stem, *options.recorder.split()]
     command += [str(job.script), *job.arguments]
     began = time.monotonic()
     port = _free_port()
-    started = [_start(command, rank, job.world, port) for rank in range(job.world)]
-    deadline = began + timeout_s
-    ranks = [_end(process, deadline) for process in started]
+    environments = [_environment(rank, job.world, port) for rank in range(job.world)]
+    start = _spawn if options.spawn else ForkedRank
+    started = [start(command, env, options.timeout) for env in environments]
+    deadline = began + options.timeout
+    ranks = [_end(rank, deadline) for rank in started]
     return Run(ranks, time.monotonic() - began)
 
 
@@ -130,14 +134,19 @@ def _free_port():
         return probe.getsockname()[1]
 
 
-def _start(command, rank, world, port):
+def _environment(rank, world, port):
     env = dict(os.environ, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", DS_ACCELERATOR="cpu")
     env.update(PYTHONDONTWRITEBYTECODE="1", CUDA_VISIBLE_DEVICES="", TOKENIZERS_PARALLELISM="false")
     env["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), str(HERE), env.get("PYTHONPATH", "")])
     place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
     place.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
     env.update({key: str(value) for key, value in place.items()})
+    return env
+
+
+def _spawn(command, env, _timeout):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    command = [sys.executable, *command]
     return subprocess.Popen(command, env=env, start_new_session=True, **pipes)
 
 
@@ -147,8 +156,7 @@ def _end(process, deadline):
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         output, errors = process.communicate()
-        errors += "\nTimeoutExpired: the run was ended by run_all.py"
-    return Ending(process.returncode, _steady(output), _last_exception(errors))
+    return Ending(process.returncode, _steady(output), _last_exception(errors), errors)
 
 
 def _steady(text):

@@ -55,4 +55,46 @@ def judge(command, folder, expectation):
 
 def verdict_of(document, expectation):
     """The word for a document of `replay --json`."""
-    return Verdict(word="read")
+    kinds = {gravity: [] for gravity in ("defect", "hazard", "note")}
+    for answer in document["diagnosis"]:
+        kinds.setdefault(answer["gravity"], []).append(answer["kind"])
+    verdict = Verdict(
+        defects=_counted(kinds["defect"]),
+        hazards=_counted(kinds["hazard"]),
+        notes=_counted(kinds["note"]),
+        falsified=_counted(_falsified(document)),
+    )
+    said = [answer for answer in document["diagnosis"] if answer["gravity"] != "note"]
+    if not expectation:
+        accused = verdict.defects or verdict.falsified or document["summary"]["mismatched"]
+        verdict.word = "accused" if accused else "clean"
+        verdict.why = _first(document["diagnosis"], "defect") if accused else ""
+        return verdict
+    named = [answer for answer in said if re.search(expectation, _words(answer), re.S)]
+    wrong = [answer for answer in said if answer["gravity"] == "defect" and answer not in named]
+    verdict.word = "named" if named else "wrong" if wrong else "silent"
+    verdict.why = " ".join((named or wrong or [{"what": ""}])[0]["what"].split())[:160]
+    return verdict
+
+
+def _words(answer):
+    fields = ("gravity", "kind", "what", "parameter", "collective", "look_at")
+    return " ".join(str(answer.get(name) or "") for name in fields)
+
+
+def _first(answers, gravity):
+    return next((" ".join(a["what"].split())[:200] for a in answers if a["gravity"] == gravity), "")
+
+
+def _falsified(document):
+    for trace in document["traces"]:
+        properties = ((trace.get("levels") or {}).get("properties")) or {}
+        yield from {finding["id"] for finding in properties.get("falsified", ())}
+
+
+def _counted(words):
+    words = list(words)
+    return [
+        word if words.count(word) == 1 else f"{word} x{words.count(word)}"
+        for word in dict.fromkeys(words)
+    ]

@@ -11,13 +11,15 @@ both runs. Exit code 1: a job changed, a healthy job was accused, or a mistake w
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
 
+import forks
 from pairs import Row, compare
 from replays import judge
-from scripts import find_jobs
+from scripts import HERE, find_jobs
 
 DETAILS = ("hooks", "engine", "full")
 
@@ -31,7 +33,7 @@ def run_job(job, options):
             folder = Path(scratch)
             if options.keep:
                 folder = options.keep / (job.name if len(details) == 1 else f"{job.name}-{detail}")
-            plain, recorded, difference = compare(job, detail, folder, options.timeout, plain)
+            plain, recorded, difference = compare(job, detail, folder, options, plain)
             row = Row(job, detail, plain, recorded, difference)
             if not row.is_skipped and options.zeroproof:
                 row.verdict = judge(options.zeroproof, folder, job.expectation)
@@ -59,7 +61,10 @@ def parse():
     parser.add_argument("--keep", type=Path, help="folder that keeps the traces, one a job")
     parser.add_argument("--json", type=Path, help="file for the rows")
     parser.add_argument("--zeroproof", default="zeroproof", help="the command; empty: no replay")
-    parser.add_argument("--timeout", type=float, default=240, help="seconds a run may take")
+    parser.add_argument("--timeout", type=float, default=120, help="seconds a run may take")
+    parser.add_argument("--recorder", default="", help="more options of `zeroproof_recorder run`")
+    parser.add_argument("--spawn", action="store_true", help="a new interpreter for each rank")
+    parser.add_argument("--errors", action="store_true", help="what a changed job wrote to stderr")
     parser.add_argument("--list", action="store_true", help="only the names")
     return parser.parse_args()
 
@@ -71,11 +76,17 @@ def main():
     if options.list:
         print("\n".join(f"{job.name:<34} {job.purpose}" for job in jobs))
         return 0
+    os.environ["DS_ACCELERATOR"] = "cpu"
+    sys.path.insert(0, str(HERE.parent))
     rows = []
     for job in jobs:
+        if not options.spawn:
+            forks.preload(("torch", "torch.distributed.tensor.parallel", *job.packages))
         for row in run_job(job, options):
             rows.append(row)
             print(row.text(), flush=True)
+            if row.difference and options.errors:
+                print("\n".join(rank.errors[-3000:] for rank in row.recorded.ranks), flush=True)
             if options.json:
                 options.json.write_text(json.dumps([one.as_dict() for one in rows], indent=1))
     print(summary(rows))

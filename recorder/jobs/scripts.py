@@ -2,10 +2,20 @@
 
 import ast
 import fnmatch
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+# Words in a script, and the packages that they mean.
+PACKAGES = {
+    "engines": "deepspeed",
+    "lightning": "lightning",
+    "accelerate": "accelerate",
+    "tiny_language_models": "transformers",
+    "peft": "peft",
+    "trl": "trl",
+}
 
 
 @dataclass(frozen=True)
@@ -18,6 +28,7 @@ class Job:
     world: int
     purpose: str
     expectation: str
+    packages: tuple = ()
 
     @property
     def name(self):
@@ -28,9 +39,11 @@ class Job:
 def find_jobs(kind, pattern="*"):
     """All jobs of a kind whose names match."""
     if kind == "suite":
-        jobs = _suite()
+        jobs = list(_suite())
     else:
         jobs = [job for path in sorted((HERE / kind).glob("*.py")) for job in jobs_of(kind, path)]
+    # Jobs with few packages first: what has been imported for one job stays there.
+    jobs.sort(key=lambda job: len(job.packages))
     return [job for job in jobs if fnmatch.fnmatch(job.name, pattern)]
 
 
@@ -42,10 +55,16 @@ def jobs_of(kind, path):
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in facts:
             facts[node.targets[0].id] = ast.literal_eval(node.value)
     purpose = (ast.get_docstring(tree) or "").splitlines()[0]
+    packages = _packages(path.read_text())
     for words in facts["ARGUMENTS"]:
         words = tuple(words.split())
         world = int(words[-1]) if words[-1:] == ("4",) else facts["WORLD"]
-        yield Job(kind, path, words, world, purpose, facts["EXPECT"])
+        yield Job(kind, path, words, world, purpose, facts["EXPECT"], packages)
+
+
+def _packages(text):
+    found = [name for name in PACKAGES if re.search(rf"\b{name}\b", text)]
+    return tuple(dict.fromkeys(PACKAGES[name] for name in found))
 
 
 def _suite():
@@ -54,6 +73,7 @@ def _suite():
 
     for script, scenario, stages, worlds in RUNS:
         for stage in stages or (None,):
+            packages = ("deepspeed",) if stages else ()
             for world in worlds:
                 words = (scenario.rpartition(":")[2], *([] if stage is None else [str(stage)]))
-                yield Job("suite", HERE / script, words, world, "", "")
+                yield Job("suite", HERE / script, words, world, "", "", packages)
