@@ -122,7 +122,7 @@ class TraceCheck:
             self._take_collective(number, event)
 
     def _take_collective(self, number: int, event: dict[str, Any]) -> None:
-        key = (event.get("group"), event["cseq"])
+        key = event.get("key") or (event.get("group"), event["cseq"])
         if event["k"] == "coll.issue":
             if key in self._collectives:
                 self._find(number, f"collective {key} is issued twice")

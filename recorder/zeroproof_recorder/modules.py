@@ -25,8 +25,9 @@ class ModuleForwards:
 
     def install(self, patches: PatchBook) -> None:
         """Registers the two global hooks."""
-        patches.handle(module_hooks.register_module_forward_pre_hook(self._on_pre))
-        patches.handle(module_hooks.register_module_forward_hook(self._on_post))
+        observer = self._session.guard.observer("modules", ("module.fwd_pre", "module.fwd_post"))
+        patches.hook(module_hooks.register_module_forward_pre_hook, observer, self._on_pre)
+        patches.hook(module_hooks.register_module_forward_hook, observer, self._on_post)
 
     def _on_pre(self, module, _args):
         self._emit("module.fwd_pre", module)
@@ -48,14 +49,15 @@ class ModelFinder:
     that the part lies in, so that names are whole.
     """
 
-    def __init__(self, names: NameBook, on_model: Callable[[nn.Module], None]):
+    def __init__(self, session: Session, names: NameBook, on_model: Callable[[nn.Module], None]):
+        self._observer = session.guard.observer("models", ("param.*", "module.*"))
         self._names = names
         self._on_model = on_model
         self._ignored: set[int] = set()
 
     def install(self, patches: PatchBook) -> None:
         """Registers a global forward pre hook; it is to be installed before ModuleForwards."""
-        patches.handle(module_hooks.register_module_forward_pre_hook(self._on_pre))
+        patches.hook(module_hooks.register_module_forward_pre_hook, self._observer, self._on_pre)
 
     def _on_pre(self, module, _args):
         if id(module) in self._ignored or self._names.module(module) is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Optional
 
 import torch
 from torch.optim import optimizer as optimizer_hooks
 
+from .calls import Call
 from .patches import PatchBook
 from .session import Session
 
@@ -20,7 +20,8 @@ class StepCounter:
     optimizers inside it are not listened to.
     """
 
-    def __init__(self, on_step: Callable[[int], None]):
+    def __init__(self, session: Session, on_step: Callable[[int], None]):
+        self._observer = session.guard.observer("step_counter", ("mark",))
         self.steps = 0  # complete ones
         self._on_step = on_step
         self._leader: Optional[int] = None
@@ -28,7 +29,8 @@ class StepCounter:
 
     def install(self, patches: PatchBook) -> None:
         """Registers PyTorch's global hook behind every step of every optimizer."""
-        patches.handle(optimizer_hooks.register_optimizer_step_post_hook(self._after_step))
+        register = optimizer_hooks.register_optimizer_step_post_hook
+        patches.hook(register, self._observer, self._after_step)
 
     def _after_step(self, optimizer, _args, _kwargs) -> None:
         if self.engine_depth:
@@ -53,16 +55,16 @@ class OptimizerEvents:
 
     def install(self, patches: PatchBook) -> None:
         """Registers the global hook before a step, and replaces Optimizer.zero_grad."""
-        patches.handle(optimizer_hooks.register_optimizer_step_pre_hook(self._before_step))
-        original = torch.optim.Optimizer.zero_grad
+        guard = self._session.guard
+        steps = guard.observer("optimizer.step", ("opt.step",))
+        register = optimizer_hooks.register_optimizer_step_pre_hook
+        patches.hook(register, steps, self._before_step)
+        clears = guard.observer("optimizer.zero_grad", ("opt.zero_grad",))
+        patches.observe(torch.optim.Optimizer, "zero_grad", clears, before=self._before_zero_grad)
 
-        @functools.wraps(original)
-        def zero_grad(optimizer, *args, **kwargs):
-            if not self._counter.engine_depth:
-                self._session.emit("opt.zero_grad")
-            return original(optimizer, *args, **kwargs)
-
-        patches.set(torch.optim.Optimizer, "zero_grad", zero_grad)
+    def _before_zero_grad(self, _call: Call) -> None:
+        if not self._counter.engine_depth:
+            self._session.emit("opt.zero_grad")
 
     def _before_step(self, optimizer, _args, _kwargs) -> None:
         if not self._counter.engine_depth:

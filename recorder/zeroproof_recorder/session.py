@@ -14,6 +14,7 @@ import torch
 
 from .encoder import header, plain
 from .errors import RecorderError
+from .guard import Guard
 from .guardian import Guardian
 from .options import Options
 from .place import Place, trace_name
@@ -45,6 +46,7 @@ class Session:
     def __init__(self, options: Options, facts: dict[str, Any]):
         self.options = options
         self.facts = facts  # of the header; settled with the first write
+        self.guard = Guard(self._note_lost)
         self.is_open = False  # events are taken
         self.is_abandoned = False  # this is a forked child
         self.calls: list[GraphTaskFrame] = []  # backward calls under way, outermost first
@@ -60,6 +62,7 @@ class Session:
         self._guardian: Optional[Guardian] = None
         self._lock = threading.RLock()
         self._calls_made = 0
+        self._early_notes: list[dict[str, Any]] = []  # made before there was a spool
 
     # ---- begin and end -----------------------------------------------------------------------
 
@@ -72,6 +75,8 @@ class Session:
         except (OSError, ValueError) as error:
             raise RecorderError(f"{folder}: cannot record there: {error}") from error
         self.tell_facts()
+        for record in self._early_notes:
+            self.add(record)
         try:
             self._guardian = Guardian(self._spool.path)
         except OSError as error:
@@ -158,6 +163,14 @@ class Session:
     def note(self, text: str) -> None:
         """Leaves a line for people in the file."""
         self.add({"rec": "note", "text": text})
+
+    def _note_lost(self, text: str, observer: str, lost: list[str]) -> None:
+        """A note that also says which kinds of events are missing from now on, and why."""
+        record = {"rec": "note", "text": text, "observer": observer, "lost": list(lost)}
+        if self._spool is None:
+            self._early_notes.append(record)
+        else:
+            self.add(record)
 
     def next_call(self) -> int:
         """The number of the next backward call."""
