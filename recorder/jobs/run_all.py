@@ -22,6 +22,8 @@ from replays import judge
 from scripts import HERE, find_jobs
 
 DETAILS = ("hooks", "engine", "full")
+# Imported once, before ranks are forked: an optimizer's first step imports the compiler.
+ALWAYS_USED = ("torch", "torch._dynamo", "torch.distributed.tensor.parallel")
 
 
 def run_job(job, options):
@@ -81,7 +83,7 @@ def main():
     rows = []
     for job in jobs:
         if not options.spawn:
-            forks.preload(("torch", "torch.distributed.tensor.parallel", *job.packages))
+            forks.preload((*ALWAYS_USED, *job.packages))
         for row in run_job(job, options):
             rows.append(row)
             print(row.text(), flush=True)

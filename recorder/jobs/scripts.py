@@ -2,12 +2,11 @@
 
 import ast
 import fnmatch
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# Words in a script, and the packages that they mean.
+# Modules that a script imports, and the packages that they need.
 PACKAGES = {
     "engines": "deepspeed",
     "lightning": "lightning",
@@ -55,16 +54,23 @@ def jobs_of(kind, path):
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in facts:
             facts[node.targets[0].id] = ast.literal_eval(node.value)
     purpose = (ast.get_docstring(tree) or "").splitlines()[0]
-    packages = _packages(path.read_text())
+    packages = _packages(tree)
     for words in facts["ARGUMENTS"]:
         words = tuple(words.split())
         world = int(words[-1]) if words[-1:] == ("4",) else facts["WORLD"]
         yield Job(kind, path, words, world, purpose, facts["EXPECT"], packages)
 
 
-def _packages(text):
-    found = [name for name in PACKAGES if re.search(rf"\b{name}\b", text)]
-    return tuple(dict.fromkeys(PACKAGES[name] for name in found))
+def _packages(tree):
+    """The packages that a script imports, at any place."""
+    modules = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules.append(node.module or "")
+    found = [PACKAGES[name] for name in modules if name in PACKAGES]
+    return tuple(dict.fromkeys(found))
 
 
 def _suite():
