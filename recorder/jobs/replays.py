@@ -16,11 +16,12 @@ class Verdict:
     notes: list = field(default_factory=list)
     falsified: list = field(default_factory=list)
     why: str = ""
+    unseen: list = field(default_factory=list)
 
     def text(self):
         """As printed in a row."""
         words = [self.word]
-        for label in ("defects", "hazards", "notes", "falsified"):
+        for label in ("defects", "hazards", "notes", "falsified", "unseen"):
             if getattr(self, label):
                 words.append(f"{label} {', '.join(getattr(self, label))}")
         return "; ".join([*words, *([self.why] if self.why else [])])
@@ -34,11 +35,31 @@ class Verdict:
             "notes": self.notes,
             "falsified": self.falsified,
             "why": self.why,
+            "unseen": self.unseen,
         }
+
+
+def observers_lost(folder):
+    """Names of the observers that a note of a trace says are off, and kinds that were lost."""
+    from zeroproof_recorder.checker import read_lines
+
+    found = set()
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        for line in read_lines(path):
+            record = json.loads(line) if '"note"' in line else {}
+            if record.get("rec") == "note" and record.get("observer"):
+                found.add(record["observer"])
+    return sorted(found)
 
 
 def judge(command, folder, expectation):
     """Reads a folder; `expectation` is a pattern of what a mistake's finding must say."""
+    verdict = _replay(command, folder, expectation)
+    verdict.unseen = observers_lost(folder)
+    return verdict
+
+
+def _replay(command, folder, expectation):
     ended = subprocess.run(
         [*command.split(), "replay", "--json", str(folder)],
         capture_output=True,
@@ -88,6 +109,7 @@ def _first(answers, gravity):
 
 def _falsified(document):
     for trace in document["traces"]:
+        yield from {f"format {finding['rule']}" for finding in trace["structure"]["findings"]}
         properties = ((trace.get("levels") or {}).get("properties")) or {}
         yield from {finding["id"] for finding in properties.get("falsified", ())}
 

@@ -58,7 +58,7 @@ def parse():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kind", choices=("healthy", "mistakes", "suite"))
-    parser.add_argument("--jobs", default="*", help="glob of the names of jobs")
+    parser.add_argument("--jobs", default="*", help="globs of names, with commas between")
     parser.add_argument("--detail", default="engine", choices=(*DETAILS, "all"))
     parser.add_argument("--keep", type=Path, help="folder that keeps the traces, one a job")
     parser.add_argument("--json", type=Path, help="file for the rows")

@@ -35,15 +35,16 @@ class Job:
         return "-".join([self.script.stem, *self.arguments])
 
 
-def find_jobs(kind, pattern="*"):
-    """All jobs of a kind whose names match."""
+def find_jobs(kind, patterns="*"):
+    """All jobs of a kind whose names match one of the comma-separated globs."""
     if kind == "suite":
         jobs = list(_suite())
     else:
         jobs = [job for path in sorted((HERE / kind).glob("*.py")) for job in jobs_of(kind, path)]
     # Jobs with few packages first: what has been imported for one job stays there.
     jobs.sort(key=lambda job: len(job.packages))
-    return [job for job in jobs if fnmatch.fnmatch(job.name, pattern)]
+    globs = [word.strip() for word in patterns.split(",")]
+    return [job for job in jobs if any(fnmatch.fnmatch(job.name, glob) for glob in globs)]
 
 
 def jobs_of(kind, path):
