@@ -59,6 +59,12 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kind", choices=("healthy", "mistakes", "suite"))
     parser.add_argument("--jobs", default="*", help="globs of names, with commas between")
+    parser.add_argument(
+        "--packages",
+        default="any",
+        choices=("any", "none", "deepspeed", "others"),
+        help="only jobs that need PyTorch alone, DeepSpeed alone, or more",
+    )
     parser.add_argument("--detail", default="engine", choices=(*DETAILS, "all"))
     parser.add_argument("--keep", type=Path, help="folder that keeps the traces, one a job")
     parser.add_argument("--json", type=Path, help="file for the rows")
@@ -75,6 +81,7 @@ def main():
     """Runs what is asked for; the exit code."""
     options = parse()
     jobs = find_jobs(options.kind, options.jobs)
+    jobs = [job for job in jobs if options.packages in ("any", job.needs)]
     if options.list:
         print("\n".join(f"{job.name:<34} {job.purpose}" for job in jobs))
         return 0

@@ -30,6 +30,13 @@ class Job:
     packages: tuple = ()
 
     @property
+    def needs(self):
+        """none: PyTorch alone; deepspeed: DeepSpeed alone; others: trainers above them."""
+        if not self.packages:
+            return "none"
+        return "deepspeed" if self.packages == ("deepspeed",) else "others"
+
+    @property
     def name(self):
         """The script's name and its arguments."""
         return "-".join([self.script.stem, *self.arguments])
