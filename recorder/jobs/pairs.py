@@ -18,6 +18,7 @@ SKIPPED = 77
 PREFIX = re.compile(r"^\[rank\d+\]:\s?")
 EXCEPTION = re.compile(r"^[\w.]*(Error|Exception|Exit|Interrupt|Warning|Timeout)\b.*")
 # Ports, process ids and addresses of objects differ from run to run.
+LOST_PEER = re.compile(r"\[.*?(Connection (closed|reset) by peer|Broken pipe|Connection refused).*")
 VARYING = re.compile(r"0x[0-9a-f]+|(?<=[\]:])\d{4,5}\b|\b\d+ms\b|pid:? ?\d+|\d+\.\d+ ?s(?:econds)?\b")
 OUR_LINE = "zeroproof-recorder:"
 
@@ -68,7 +69,8 @@ class Row:
             return f"{name} {self.plain.ranks[0].output.strip()}"
         state = f"CHANGED: {self.difference}" if self.difference else "identical"
         seconds = f"{self.plain.seconds:.0f}/{self.recorded.seconds:.0f} s"
-        return f"{name} {state:<10} {seconds:<9} {self.verdict.text()}"
+        reason = f" ({self.job.reason})" if self.verdict.word == "silent" else ""
+        return f"{name} {state:<10} {seconds:<9} {self.verdict.text()}{reason}"
 
     def as_dict(self):
         """The line as JSON."""
@@ -81,6 +83,7 @@ class Row:
             "codes": [rank.code for rank in self.plain.ranks],
             "exceptions": [rank.exception for rank in self.plain.ranks],
             "difference": self.difference,
+            "reason": self.job.reason,
             "seconds": [round(self.plain.seconds, 2), round(self.recorded.seconds, 2)],
             **self.verdict.as_dict(),
         }
@@ -167,7 +170,7 @@ def _steady(text):
 def _last_exception(errors):
     lines = [PREFIX.sub("", line) for line in errors.splitlines()]
     found = [line for line in lines if EXCEPTION.match(line) and "Warning" not in line]
-    return VARYING.sub("#", found[-1]) if found else ""
+    return VARYING.sub("#", LOST_PEER.sub("a peer was lost", found[-1])) if found else ""
 
 
 def _wait_for_guardians(folder, seconds=20):

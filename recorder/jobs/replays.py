@@ -110,7 +110,10 @@ def _first(answers, gravity):
 def _falsified(document):
     for trace in document["traces"]:
         yield from {f"format {finding['rule']}" for finding in trace["structure"]["findings"]}
-        properties = ((trace.get("levels") or {}).get("properties")) or {}
+        levels = trace.get("levels") or {}
+        if (levels.get("state") or {}).get("first_mismatch"):
+            yield f"state: {levels['state']['first_mismatch']['text'][:120]}"
+        properties = levels.get("properties") or {}
         yield from {finding["id"] for finding in properties.get("falsified", ())}
 
 

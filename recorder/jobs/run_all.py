@@ -12,6 +12,7 @@ both runs. Exit code 1: a job changed, a healthy job was accused, or a mistake w
 import argparse
 import json
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -31,15 +32,17 @@ def run_job(job, options):
     details = DETAILS if options.detail == "all" else (options.detail,)
     plain = None
     for detail in details:
-        with tempfile.TemporaryDirectory() as scratch:
-            folder = Path(scratch)
-            if options.keep:
-                folder = options.keep / (job.name if len(details) == 1 else f"{job.name}-{detail}")
-            plain, recorded, difference = compare(job, detail, folder, options, plain)
-            row = Row(job, detail, plain, recorded, difference)
-            if not row.is_skipped and options.zeroproof:
-                row.verdict = judge(options.zeroproof, folder, job.expectation)
-            yield row
+        # No TemporaryDirectory: a forked rank would remove it when it ends.
+        folder = Path(tempfile.mkdtemp())
+        if options.keep:
+            folder = options.keep / (job.name if len(details) == 1 else f"{job.name}-{detail}")
+        plain, recorded, difference = compare(job, detail, folder, options, plain)
+        row = Row(job, detail, plain, recorded, difference)
+        if not row.is_skipped and options.zeroproof:
+            row.verdict = judge(options.zeroproof, folder, job.expectation)
+        if not options.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+        yield row
 
 
 def summary(rows):

@@ -28,6 +28,7 @@ class Job:
     purpose: str
     expectation: str
     packages: tuple = ()
+    reason: str = ""
 
     @property
     def needs(self):
@@ -55,9 +56,13 @@ def find_jobs(kind, patterns="*"):
 
 
 def jobs_of(kind, path):
-    """A script's jobs: its constants ARGUMENTS, WORLD and EXPECT are read, not run."""
+    """A script's jobs: its constants are read, not run.
+
+    ARGUMENTS: one job each; WORLD: ranks; EXPECT: what a finding has to say of a mistake; UNSEEN:
+    why a trace cannot show it.
+    """
     tree = ast.parse(path.read_text())
-    facts = {"ARGUMENTS": ("",), "WORLD": 2, "EXPECT": ""}
+    facts = {"ARGUMENTS": ("",), "WORLD": 2, "EXPECT": "", "UNSEEN": ""}
     for node in tree.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in facts:
             facts[node.targets[0].id] = ast.literal_eval(node.value)
@@ -66,7 +71,8 @@ def jobs_of(kind, path):
     for words in facts["ARGUMENTS"]:
         words = tuple(words.split())
         world = int(words[-1]) if words[-1:] == ("4",) else facts["WORLD"]
-        yield Job(kind, path, words, world, purpose, facts["EXPECT"], packages)
+        tail = (facts["EXPECT"], packages, facts["UNSEEN"])
+        yield Job(kind, path, words, world, purpose, *tail)
 
 
 def _packages(tree):

@@ -1,7 +1,6 @@
 """mmpretrain #702: layers that a configuration freezes are trained, as the freeze is never called.
 
-(TrainCheck: mmpretrain-702.) The trace holds what is trained; that it should not be is in the
-user's configuration, so nothing can be named without it.
+(TrainCheck: mmpretrain-702.)
 """
 
 import torch
@@ -10,6 +9,7 @@ from models import Net
 from torch.nn.parallel import DistributedDataParallel
 
 EXPECT = r"(frozen|freeze)"
+UNSEEN = "the trace holds what is trained; what should be frozen is in the user's configuration"
 
 
 class Staged(Net):
