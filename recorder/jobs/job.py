@@ -59,6 +59,9 @@ def finish(*parts):
 def _bytes_of(param):
     """The local shard of a DTensor or of a ZeRO-3 parameter; else the whole tensor."""
     local = getattr(param, "ds_tensor", param).detach()
+    if local is not param and hasattr(param, "ds_numel"):
+        left = param.ds_numel - dist.get_rank() * local.numel()
+        local = local.view(-1)[: max(0, left)]  # what follows is padding, which holds anything
     if hasattr(local, "to_local"):
         local = local.to_local()
     return local.contiguous().view(-1).view(torch.uint8).cpu().numpy().tobytes()

@@ -60,7 +60,9 @@ class Row:
     @property
     def is_bad(self):
         """The recorder changed something, or the reader was wrong."""
-        return bool(self.difference) or self.verdict.word in ("accused", "wrong", "unread")
+        is_broken = self.job.kind == "healthy" and any(rank.code for rank in self.plain.ranks)
+        wrong = self.verdict.word in ("accused", "wrong", "unread")
+        return (bool(self.difference) or is_broken or wrong) and not self.is_skipped
 
     def text(self):
         """The line as printed."""
@@ -68,6 +70,9 @@ class Row:
         if self.is_skipped:
             return f"{name} {self.plain.ranks[0].output.strip()}"
         state = f"CHANGED: {self.difference}" if self.difference else "identical"
+        failed = [rank.exception or f"exit {rank.code}" for rank in self.plain.ranks if rank.code]
+        if failed and self.job.kind == "healthy":
+            state += f", fails by itself: {failed[0][:150]}"
         seconds = f"{self.plain.seconds:.0f}/{self.recorded.seconds:.0f} s"
         reason = f" ({self.job.reason})" if self.verdict.word == "silent" else ""
         return f"{name} {state:<10} {seconds:<9} {self.verdict.text()}{reason}"

@@ -1,4 +1,4 @@
-"""minimind #853, openvla-oft #160: the forward is that of the bare module, so DDP reduces nothing.
+"""minimind #853, openvla-oft #160, sd-scripts #924: the forward is that of the bare module, so DDP reduces nothing.
 
 (TrainCheck: x-jxmnop-ddp-out-of-sync.)
 """

@@ -1,4 +1,4 @@
-"""A rank skips a batch whose loss is not finite, the other goes on; DDP waits for it."""
+"""Automodel #2468, WeatherGenerator #2718: one rank skips a batch whose loss is not finite."""
 
 import torch
 from job import batch, begin, finish

@@ -1,4 +1,4 @@
-"""fairseq #2321 kind: no wrapper, gradients averaged by hand, but weights are drawn by other seeds.
+"""Gradients are averaged by hand, but each rank drew its weights with a seed of its own.
 
 The ranks train different models with the same gradients. Needs --numbers.
 """

@@ -1,4 +1,4 @@
-"""accelerate #2440 kind: only the main process steps; the other's parameters stay as they were."""
+"""accelerate #2262: two processes, two models. Only the main process steps."""
 
 import torch
 from job import batch, begin, finish

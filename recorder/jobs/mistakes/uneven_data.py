@@ -1,4 +1,4 @@
-"""PyTorch #38174 kind: a rank has one batch fewer, ends its loop, and the other waits for it."""
+"""PyTorch #33148, #38174: a rank has one batch fewer, ends its loop, and the other waits for it."""
 
 import torch
 from job import batch, begin, finish

@@ -1,4 +1,4 @@
-"""PyTorch forum, lightning #15494: layers are unfrozen after DDP was made; DDP does not know them."""
+"""detectron2 #2486, transformers #416: layers are unfrozen after DDP was made, which knows them not."""
 
 import torch
 from job import batch, begin, finish

@@ -1,6 +1,6 @@
-"""A parameter group is left out of the optimizer that DeepSpeed is given: a head is never trained.
+"""PyTorch #14467: the optimizer lacks parameters of the model. Here the head, under DeepSpeed.
 
-transformers #16688 kind; the loss still falls, through the other layers.
+The loss still falls, through the other layers.
 """
 
 import engines

@@ -1,4 +1,4 @@
-"""accelerate #3877 kind: steps are taken at boundaries that the engine was never told of."""
+"""accelerate #3552: steps are taken at boundaries that the engine was never told of."""
 
 import engines
 import torch
