@@ -23,8 +23,15 @@ from replays import judge
 from scripts import HERE, find_jobs
 
 DETAILS = ("hooks", "engine", "full")
-# Imported once, before ranks are forked: an optimizer's first step imports the compiler.
-ALWAYS_USED = ("torch", "torch._dynamo", "torch.distributed.tensor.parallel")
+# Imported once, before ranks are forked: an optimizer's first step imports the compiler, and an
+# engine asks for its backends.
+ALWAYS_USED = (
+    "torch",
+    "torch._dynamo.testing",
+    "functorch.compile",
+    "torch.distributed.tensor.parallel",
+)
+USED_OF = {"transformers": ("transformers.trainer",), "trl": ("trl.trainer.dpo_trainer",)}
 
 
 def run_job(job, options):
@@ -93,7 +100,8 @@ def main():
     rows = []
     for job in jobs:
         if not options.spawn:
-            forks.preload((*ALWAYS_USED, *job.packages))
+            inner = [name for package in job.packages for name in USED_OF.get(package, ())]
+            forks.preload((*ALWAYS_USED, *job.packages, *inner))
         for row in run_job(job, options):
             rows.append(row)
             print(row.text(), flush=True)
