@@ -148,6 +148,7 @@ def _environment(rank, world, port):
     env["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), str(HERE), env.get("PYTHONPATH", "")])
     place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
     place.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    place.update(GROUP_RANK=0, TORCHELASTIC_RUN_ID="none")  # as torchrun: Lightning looks at it
     env.update({key: str(value) for key, value in place.items()})
     return env
 
