@@ -31,7 +31,11 @@ ALWAYS_USED = (
     "functorch.compile",
     "torch.distributed.tensor.parallel",
 )
-USED_OF = {"transformers": ("transformers.trainer",), "trl": ("trl.trainer.dpo_trainer",)}
+USED_OF = {
+    "deepspeed": ("torch._inductor.compile_fx",),
+    "transformers": ("transformers.trainer",),
+    "trl": ("trl.trainer.dpo_trainer",),
+}
 
 
 def run_job(job, options):
