@@ -65,5 +65,6 @@ with tempfile.TemporaryDirectory() as folder:
         **more,
     )
     trainer = transformers.Trainer(model=model, args=arguments, train_dataset=tiny.Texts(32))
+    trainer.remove_callback(transformers.PrinterCallback)  # it prints seconds
     trainer.train()
 finish(model)

@@ -64,5 +64,6 @@ with tempfile.TemporaryDirectory() as folder:
         train_dataset=Dataset.from_list(rows),
         processing_class=tokenizer,
     )
+    trainer.remove_callback(transformers.PrinterCallback)  # it prints seconds
     trainer.train()
 finish(model)
