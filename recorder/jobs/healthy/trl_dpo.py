@@ -12,11 +12,14 @@ kind = sys.argv[1]
 if kind != "ddp":
     import engines
 
+import pyarrow
 import tiny_language_models as tiny
 import torch
 import transformers
 from datasets import Dataset
+from datasets.table import InMemoryTable
 from tokenizers import Tokenizer, models
+from tokenizers.pre_tokenizers import Whitespace
 from trl import DPOConfig, DPOTrainer
 
 transformers.set_seed(7)
@@ -24,8 +27,6 @@ transformers.logging.set_verbosity_error()
 torch.set_num_threads(1)
 words = {word: number for number, word in enumerate(["<pad>", *(f"w{n}" for n in range(60))])}
 raw = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
-from tokenizers.pre_tokenizers import Whitespace
-
 raw.pre_tokenizer = Whitespace()
 tokenizer = transformers.PreTrainedTokenizerFast(
     tokenizer_object=raw, pad_token="<pad>", eos_token="<pad>", bos_token="<pad>"
@@ -34,6 +35,8 @@ rows = [
     {"prompt": f"w{n} w{n + 1}", "chosen": f"w{n + 2} w3", "rejected": f"w{n + 4} w5 w6"}
     for n in range(16)
 ]
+# With a name: datasets would pickle the table to make one, which some releases of pyarrow refuse.
+data = Dataset(InMemoryTable(pyarrow.Table.from_pylist(rows)), fingerprint="rows")
 more = {"use_cpu": True, "ddp_backend": "gloo"} if kind == "ddp" else {}
 if kind != "ddp":
     more["deepspeed"] = engines.configuration(
@@ -61,7 +64,7 @@ with tempfile.TemporaryDirectory() as folder:
         model=model,
         ref_model=reference,
         args=arguments,
-        train_dataset=Dataset.from_list(rows),
+        train_dataset=data,
         processing_class=tokenizer,
     )
     trainer.remove_callback(transformers.PrinterCallback)  # it prints seconds
