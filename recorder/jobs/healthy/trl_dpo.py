@@ -15,7 +15,9 @@ if kind != "ddp":
 import pyarrow
 import tiny_language_models as tiny
 import torch
+import torch.distributed as dist
 import transformers
+from accelerate import PartialState
 from datasets import Dataset
 from datasets.table import InMemoryTable
 from tokenizers import Tokenizer, models
@@ -60,6 +62,9 @@ with tempfile.TemporaryDirectory() as folder:
         seed=7,
         **more,
     )
+    if kind != "ddp":  # on the CPU accelerate does not see the group that DeepSpeed made
+        place = {"num_processes": dist.get_world_size(), "process_index": dist.get_rank()}
+        PartialState._shared_state.update(place, backend="gloo")
     trainer = DPOTrainer(
         model=model,
         ref_model=reference,
