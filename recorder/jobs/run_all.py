@@ -68,6 +68,22 @@ def summary(rows):
     return ", ".join(words)
 
 
+def read_again(options, jobs):
+    """Judges kept traces anew; the rows, whose runs are those of the file."""
+    rows = json.loads(options.again.read_text())
+    known = {job.name: job for job in jobs}
+    for row in rows:
+        if row["skipped"] or row["job"] not in known:
+            continue
+        verdict = judge(options.zeroproof, options.keep / row["job"], known[row["job"]].expectation)
+        row.update(verdict.as_dict())
+        print(f"{row['job']:<34} {verdict.text()}", flush=True)
+    (options.json or options.again).write_text(json.dumps(rows, indent=1))
+    words = [row["verdict"] for row in rows if not row["skipped"]]
+    print(", ".join(f"{words.count(word)} {word}" for word in sorted(set(words))))
+    return 1 if {"accused", "wrong", "unread"} & set(words) else 0
+
+
 def parse():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -87,6 +103,7 @@ def parse():
     parser.add_argument("--recorder", default="", help="more options of `zeroproof_recorder run`")
     parser.add_argument("--spawn", action="store_true", help="a new interpreter for each rank")
     parser.add_argument("--errors", action="store_true", help="what a changed job wrote to stderr")
+    parser.add_argument("--again", type=Path, help="rows as JSON: only read their traces again")
     parser.add_argument("--list", action="store_true", help="only the names")
     return parser.parse_args()
 
@@ -99,8 +116,10 @@ def main():
     if options.list:
         print("\n".join(f"{job.name:<34} {job.purpose}" for job in jobs))
         return 0
-    os.environ["DS_ACCELERATOR"] = "cpu"
     sys.path.insert(0, str(HERE.parent))
+    if options.again:
+        return read_again(options, jobs)
+    os.environ["DS_ACCELERATOR"] = "cpu"
     rows = []
     for job in jobs:
         if not options.spawn:

@@ -31,6 +31,7 @@ brief_none+=',object_collectives,async_collectives'
 brief_deepspeed='zero_plain-*,zero_bf16-2,zero_accumulate-[12],zero_boundary-[23],zero_checkpoint-[13]*'
 brief_deepspeed+=',zero_manual_backward-3*,zero3_gathered,zero_two_engines-3,zero_reference-3,zero_tied-2'
 brief_deepspeed+=',zero_unused-3,zero_no_sync-1'
+brief_suite='plain_job-*,ddp_job-*,fsdp2_job-*,skipped*,*-mlp-*,*exception_recovery*,*func_vmap*'
 
 pip_into() { # pip_into PYTHON OPTION... PACKAGE...
   "$1" -m pip install --quiet --no-cache-dir --disable-pip-version-check "${@:2}"
@@ -78,9 +79,10 @@ layers() { # layers CELL
 }
 
 run_cell() { # run_cell TORCH CELL
-  local python=$envs/torch-$1/bin/python name=$out/$1_$2 packages=$2 jobs='*'
+  local python=$envs/torch-$1/bin/python name=$out/$1_$2 packages=$2 jobs='*' suite='*'
   [[ $2 == none || $2 == others ]] || packages=deepspeed
   if [[ -n $brief ]]; then
+    suite=$brief_suite
     case $packages in
       none) jobs=$brief_none ;;
       deepspeed) jobs=$brief_deepspeed ;;
@@ -97,11 +99,11 @@ run_cell() { # run_cell TORCH CELL
   fi
   local code=0
   "$python" "$here/../jobs/run_all.py" healthy --packages "$packages" --jobs "$jobs" \
-    --zeroproof "${ZP_COMMAND:-zeroproof}" --json "$name-healthy.json" >"$name-healthy.txt" || code=1
+    --zeroproof "${ZP_COMMAND:-zeroproof}" --json "$name-healthy.json" --keep "$name" >"$name-healthy.txt" || code=1
   tail -n 1 "$name-healthy.txt"
   [[ $packages == others ]] && return $code
-  "$python" "$here/../jobs/run_all.py" suite --packages "$packages" --jobs "${ZP_SUITE:-*}" \
-    --zeroproof "${ZP_COMMAND:-zeroproof}" --json "$name-suite.json" >"$name-suite.txt" || true
+  "$python" "$here/../jobs/run_all.py" suite --packages "$packages" --jobs "$suite" \
+    --zeroproof "${ZP_COMMAND:-zeroproof}" --json "$name-suite.json" --keep "$name" >"$name-suite.txt" || true
   tail -n 1 "$name-suite.txt"
   grep -q CHANGED "$name-suite.txt" && code=1
   if [[ $packages == none ]]; then
