@@ -125,6 +125,7 @@ def run(job, detail, folder, options):
     if detail:
         command = ["-m", "zeroproof_recorder", "run", "--out", str(folder), "--quiet"]
         command += ["--detail", detail, "--program", job.script.stem, *options.recorder.split()]
+        command += job.recorder.split()
     command += [str(job.script), *job.arguments]
     began = time.monotonic()
     port = _free_port()

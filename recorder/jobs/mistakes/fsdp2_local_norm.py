@@ -6,6 +6,7 @@ from models import Net
 from shards import shard
 
 EXPECT = r"(clip|norm)"
+RECORDER = "--numbers"
 
 rank, _ = begin()
 torch.manual_seed(7)
