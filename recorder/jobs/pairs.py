@@ -18,7 +18,7 @@ SKIPPED = 77
 PREFIX = re.compile(r"^\[rank\d+\]:\s?")
 EXCEPTION = re.compile(r"^[\w.]*(Error|Exception|Exit|Interrupt|Warning|Timeout)\b.*")
 # Ports, process ids and addresses of objects differ from run to run.
-LOST_PEER = re.compile(r"\[.*?(Connection (closed|reset) by peer|Broken pipe|Connection refused).*")
+LOST_PEER = re.compile(r"\[.*?(Connection (closed|reset) by peer|Broken pipe|Connection refused|Timed out waiting).*")
 VARYING = re.compile(r"0x[0-9a-f]+|(?<=[\]:])\d{4,5}\b|\b\d+ms\b|pid:? ?\d+|\d+\.\d+ ?s(?:econds)?\b")
 OUR_LINE = "zeroproof-recorder:"
 
@@ -74,7 +74,8 @@ class Row:
         if failed and self.job.kind == "healthy":
             state += f", fails by itself: {failed[0][:150]}"
         seconds = f"{self.plain.seconds:.0f}/{self.recorded.seconds:.0f} s"
-        reason = f" ({self.job.reason})" if self.verdict.word == "silent" else ""
+        is_told = self.verdict.word == "silent" and self.job.reason
+        reason = f" ({self.job.reason})" if is_told else ""
         return f"{name} {state:<10} {seconds:<9} {self.verdict.text()}{reason}"
 
     def as_dict(self):
