@@ -81,9 +81,11 @@ class JobsTest(unittest.TestCase):
         self.assertEqual(len(names), len(set(names)))
 
     def test_jobs_are_found_by_name_and_sorted_by_what_they_import(self):
-        found = find_jobs("healthy", "zero_plain-[12],ddp_plain")
-        self.assertEqual([job.name for job in found], ["ddp_plain", "zero_plain-1", "zero_plain-2"])
-        self.assertEqual([job.needs for job in found], ["none", "deepspeed", "deepspeed"])
+        found = find_jobs("healthy", "accelerate*-ddp,zero_plain-[12],deepspeed_pipeline,func_grad")
+        names = ["func_grad", "deepspeed_pipeline", "zero_plain-1", "zero_plain-2"]
+        self.assertEqual([job.name for job in found], [*names, "accelerate_accumulate-ddp"])
+        needs = ["none", "deepspeed", "deepspeed", "deepspeed", "others"]
+        self.assertEqual([job.needs for job in found], needs)
 
 
 if __name__ == "__main__":
