@@ -17,9 +17,14 @@ from scripts import HERE
 SKIPPED = 77
 PREFIX = re.compile(r"^\[rank\d+\]:\s?")
 EXCEPTION = re.compile(r"^[\w.]*(Error|Exception|Exit|Interrupt|Warning|Timeout)\b.*")
+# Which error a rank gets whose peer is gone or waits for another collective is a matter of time.
+LOST_PEER = re.compile(
+    r"\[.*?(Connection (closed|reset) by peer|Broken pipe|Connection refused|Timed out waiting).*"
+)
 # Ports, process ids and addresses of objects differ from run to run.
-LOST_PEER = re.compile(r"\[.*?(Connection (closed|reset) by peer|Broken pipe|Connection refused|Timed out waiting).*")
-VARYING = re.compile(r"0x[0-9a-f]+|(?<=[\]:])\d{4,5}\b|\b\d+ms\b|pid:? ?\d+|\d+\.\d+ ?s(?:econds)?\b")
+VARYING = re.compile(
+    r"0x[0-9a-f]+|(?<=[\]:])\d{4,5}\b|\b\d+ms\b|pid:? ?\d+|\d+\.\d+ ?s(?:econds)?\b"
+)
 OUR_LINE = "zeroproof-recorder:"
 
 

@@ -8,7 +8,9 @@ from job import batch, begin, finish
 from models import Net
 from torch.nn.parallel import DistributedDataParallel
 
-EXPECT = r"(no collective|not reduced|no_reduction|never reduced|no reduction|past the wrapper|bare)"
+EXPECT = (
+    r"(no collective|not reduced|no_reduction|never reduced|no reduction|past the wrapper|bare)"
+)
 
 rank, _ = begin()
 torch.manual_seed(7)
