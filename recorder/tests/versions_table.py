@@ -1,4 +1,4 @@
-"""The table of versions from the rows of versions.sh: python versions_table.py DIR [--write PAGE]."""
+"""The table of versions from the rows of versions.sh: versions_table.py DIR [--write PAGE]."""
 
 import argparse
 import json
