@@ -142,7 +142,20 @@ class TraceReplayer {
   }
 
   void feed(const GroupRecord& record, const Record&) {
+    if (story_) story_->declare(record);
     if (properties_ && record.ranks) properties_->declare_group(record.name, *record.ranks);
+  }
+
+  void feed(const NoteRecord& record, const Record&) {
+    if (story_) story_->declare(record);
+  }
+
+  void feed(const WrapperRecord& record, const Record&) {
+    if (story_) story_->declare(record);
+  }
+
+  void feed(const OptimizerRecord& record, const Record&) {
+    if (story_) story_->declare(record);
   }
 
   template <class Other>

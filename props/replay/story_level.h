@@ -17,6 +17,7 @@
 #include "props/replay/framework.h"
 #include "props/replay/fsdp2_rules.h"
 #include "props/replay/plain_rules.h"
+#include "sim/trace/record.h"
 
 namespace zeroproof {
 
@@ -44,10 +45,14 @@ struct TraceStory {
   std::uint64_t collectives = 0;
   std::uint64_t order_hash = 0;      // of gradient hooks and of what collectives were issued for
   std::int32_t open_transforms = 0;  // functorch levels open at the end
-  std::vector<OpenCollective> open_collectives;  // the first few
-  std::vector<SeenException> exceptions;         // the first few
-  std::vector<DiagnosisMoment> last;             // the last events that mean something
-  std::vector<Diagnosis> found;                  // without files; by the rules of the framework
+  std::vector<OpenCollective> open_collectives;    // the first few
+  std::vector<SeenException> exceptions;           // the first few
+  std::vector<DiagnosisMoment> last;               // the last events that mean something
+  std::vector<Diagnosis> found;                    // without files; by the rules of the framework
+  std::vector<NoteRecord> notes;                   // what the recorder could not observe, and why
+  std::map<std::int64_t, WrapperRecord> wrappers;  // by model; the last of each
+  std::map<std::int64_t, OptimizerRecord> optimizers;  // by id; the last of each
+  std::map<std::string, GroupRecord, std::less<>> groups;
 };
 
 // Follows one file for its story. Feed it in order; memory is bounded by what is open. Not
@@ -58,6 +63,10 @@ class StoryLevel {
   StoryLevel(const HeaderRecord& header, const NameTable& names);
 
   void declare_param(std::string_view name) { ddp_.declare_param(name); }
+  void declare(const NoteRecord& note) { story_.notes.push_back(note); }
+  void declare(const WrapperRecord& wrapper) { story_.wrappers[wrapper.model] = wrapper; }
+  void declare(const OptimizerRecord& one) { story_.optimizers[one.id] = one; }
+  void declare(const GroupRecord& group) { story_.groups[group.name] = group; }
   // `line` is the event's line.
   void on_event(const HookEvent& event, std::string_view line);
   TraceStory finish(bool is_complete);
