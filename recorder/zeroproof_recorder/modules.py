@@ -63,7 +63,7 @@ class ModelFinder:
         if id(module) in self._ignored or self._names.module(module) is not None:
             return
         self._ignored.add(id(module))
-        if any(param.requires_grad for param in module.parameters()):
+        if next(module.parameters(), None) is not None:  # a frozen one too: a reference model
             self._on_model(outermost(module))
 
 

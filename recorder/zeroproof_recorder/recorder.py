@@ -18,9 +18,11 @@ from .compatibility import check_torch
 from .ddp import DdpBuckets
 from .deepspeed_engine import Engines, is_engine
 from .errors import RecorderError
+from .failures import Failures
 from .fsdp2 import Fsdp2Units, is_sharded
 from .graph_tasks import GraphTasks
 from .imports import ImportWatch
+from .model_facts import ModelFacts
 from .modules import ModelFinder, ModuleForwards
 from .names import NameBook
 from .optimizers import OptimizerEvents, StepCounter
@@ -29,8 +31,10 @@ from .parameters import ParameterHooks
 from .patches import PatchBook
 from .session import Session
 from .version import VERSION
+from .wrappers import part_in, wrapper_kind
 
 EVERYTHING = ("*",)
+_FACTS = ("wrapper", "optimizer", "numbers")
 _active: Optional[Recorder] = None
 
 
@@ -47,8 +51,12 @@ class Recorder:
         self._finds_models = finds_models
         self.session = Session(options, self._facts())
         self.names = NameBook()
+        self.names.declare = self.session.add
         self._counter = StepCounter(self.session, self._on_step)
         self._collectives = Collectives(self.session, self.names, self._on_reducer_call)
+        self._failures = Failures(self.session)
+        names = (self._counter, self._collectives.group_name)
+        self._model_facts = ModelFacts(self.session, self.names, *names)
         self._engines = Engines(self.session, self.names)
         self._ddp: list[DdpBuckets] = []
         self._lasting = PatchBook()
@@ -71,6 +79,7 @@ class Recorder:
         exits.install(self.session, self.stop, self._lasting)
         self._install("step_counter", ("mark",), self._counter.install, self._lasting)
         self._install("collectives", ("coll.*",), self._collectives.install, self._lasting)
+        self._install("exception", ("exc",), self._failures.install, self._lasting)
         engines = self.session.guard.observer("engines", ("engine.*", "opt.step"))
         name = "deepspeed.runtime.engine"
         watch = ImportWatch(name, engines, self._watch_engine_class)
@@ -108,9 +117,11 @@ class Recorder:
         if any(model is known for known in self._models):
             return
         self._models.append(model)
-        if is_engine(model) and len(self._models) == 1:
+        producer = self.session.facts["producer"]
+        if producer["framework"] == "plain":  # as long as no model has said more
+            producer["framework"] = wrapper_kind(model)
+        if is_engine(model) and model is self._first_engine():
             self.session.facts.update(self._engines.facts(model))
-            producer = self.session.facts["producer"]
             producer["deepspeed"] = getattr(sys.modules["deepspeed"], "__version__", "unknown")
         self.session.tell_facts()
         if self.session.is_open:
@@ -121,11 +132,7 @@ class Recorder:
 
     def note_failure(self, error: BaseException) -> None:
         """The last event of a job that an exception ends."""
-        self._guarded("exception", ("exc",), self._note_failure, error)
-
-    def _note_failure(self, error: BaseException) -> None:
-        message = (str(error).splitlines() or [""])[0][:400]
-        self.session.emit("exc", {"type": type(error).__name__, "message": message})
+        self._guarded("exception", ("exc",), self._failures.note, error)
 
     # ---- the recorded steps ------------------------------------------------------------------
 
@@ -162,6 +169,7 @@ class Recorder:
         session, names = self.session, self.names
         finder = ModelFinder(session, names, self._found)
         tasks = GraphTasks(session, names, self._before_backward, self._collectives.poll)
+        optimizers = OptimizerEvents(session, names, self._counter, self._model_facts)
         callback_view = functools.partial(callbacks.install, session)
         levels = functools.partial(transforms.install, session)
         autocast = functools.partial(transforms.install_autocast, session)
@@ -169,7 +177,7 @@ class Recorder:
             *([(Detail.HOOKS, "models", (), finder.install)] if self._finds_models else []),
             (Detail.HOOKS, "graph_tasks", (), tasks.install),
             (Detail.HOOKS, "callbacks", (), callback_view),
-            (Detail.HOOKS, "optimizer", (), OptimizerEvents(session, self._counter).install),
+            (Detail.HOOKS, "optimizer", (), optimizers.install),
             (Detail.HOOKS, "transforms", ("ft.*",), levels),
             (Detail.ENGINE, "checkpoints", ("ckpt.*",), Checkpoints(session, names).install),
             (Detail.ENGINE, "modules", (), ModuleForwards(session, names).install),
@@ -178,6 +186,7 @@ class Recorder:
 
     def _close_window(self) -> None:
         self._collectives.poll()
+        self._guarded("model_facts", _FACTS, self._model_facts.clear)
         self.session.is_open = False
         self._window.undo()
         self._ddp.clear()
@@ -199,6 +208,8 @@ class Recorder:
         elif is_sharded(inner):
             self._watch_units()
         self._hooks.watch(inner, number)
+        attach = self._model_facts.attach
+        self._guarded("model_facts", _FACTS, attach, model, inner, number, self._hooks.watch)
 
     def _watch_units(self) -> None:
         if self.options.detail >= Detail.ENGINE and not self._has_units:
@@ -209,11 +220,14 @@ class Recorder:
     def _inner(self, model: nn.Module, number: int) -> nn.Module:
         if is_engine(model):
             return model.module
-        if isinstance(model, nn.parallel.DistributedDataParallel):
-            self.names.name_module(model, f"ddp{number}" if number else "ddp")
-            self._ddp.append(DdpBuckets(self.session, self.names, model))
-            return model.module
-        return model
+        ddp, inner = part_in(model)
+        if ddp is not None:
+            self.names.name_module(ddp, f"ddp{number}" if number else "ddp")
+            self._ddp.append(DdpBuckets(self.session, self.names, ddp, number))
+        return inner
+
+    def _first_engine(self) -> Any:
+        return next((model for model in self._models if is_engine(model)), None)
 
     def _watch_engine_class(self) -> None:
         """An engine is noticed when it is made, and its steps are the steps that count."""
@@ -233,14 +247,20 @@ class Recorder:
         engine = call.subject
         call.token = engine.global_steps
         number = self._engines.number_of(engine)
-        self.session.emit("opt.step", {"engine": number, "gstep": call.token})
         self._counter.engine_depth += 1
+        facts = self.session.guard.observer("model_facts", _FACTS)
+        optimizer = facts.guarded(self._model_facts.before_engine_step)(engine, number)
+        fields = {"engine": number, "gstep": call.token, "optimizer": optimizer}
+        self.session.emit("opt.step", fields)
 
     def _engine_stepped(self, call: Call) -> None:
         engine, before = call.subject, call.token
         self._counter.engine_depth -= 1
-        is_first = not self._models or engine is self._models[0]
-        if is_first and engine.global_steps != before:
+        if engine.global_steps == before:
+            return
+        number = self._engines.number_of(engine)
+        self._guarded("model_facts", _FACTS, self._model_facts.after_engine_step, engine, number)
+        if self._first_engine() in (None, engine):
             self._counter.count()
 
     def _leave_engine(self) -> None:
@@ -252,6 +272,7 @@ class Recorder:
         observer = self.session.guard.observer("ddp.buckets", ("bucket.ready", "mark"))
         for buckets in self._ddp:
             observer.guarded(buckets.before_backward)()
+        self._guarded("model_facts", _FACTS, self._model_facts.before_backward)
 
     def _on_reducer_call(self, tensors: list[torch.Tensor]) -> None:
         observer = self.session.guard.observer("ddp.buckets", ("bucket.ready", "mark"))
@@ -269,6 +290,7 @@ class Recorder:
                 "deepspeed": getattr(deepspeed, "__version__", "none"),
                 "python": platform.python_version(),
                 "accelerator": "cuda" if torch.cuda.is_available() else "cpu",
+                "framework": "plain",
             },
             "program": self.options.program,
             "notes": [f"steps {self.options.steps}, detail {self.options.detail.name.lower()}"],
