@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Optional
 
-from .guard import Observer
+from .guard import Observer, is_traced
 
 Function = Callable[..., Any]
 UNKNOWN = None  # an argument that this version of the function does not have
@@ -120,7 +120,7 @@ def observed(
 
     @functools.wraps(original)
     def observed_call(*args, **kwargs):
-        if not (observer.is_on and use.is_in_use):
+        if is_traced() or not (observer.is_on and use.is_in_use):
             return original(*args, **kwargs)
         call = Call(parameters, args, kwargs)
         if first is not None:
@@ -160,7 +160,7 @@ def with_stand_in(
 
     @functools.wraps(original)
     def call_with_stand_in(*args, **kwargs):
-        if not (observer.is_on and use.is_in_use):
+        if is_traced() or not (observer.is_on and use.is_in_use):
             return original(*args, **kwargs)
         stand_in, changed = None, put(make, args, kwargs)
         if changed is not None:

@@ -8,6 +8,15 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Optional
 
+try:  # torch.compile takes this for True where it traces, so it sees nothing of an observer
+    from torch.compiler import is_dynamo_compiling as is_traced
+except ImportError:  # without PyTorch
+
+    def is_traced() -> bool:
+        """Nothing is compiled."""
+        return False
+
+
 Report = Callable[[str, str, list[str]], None]  # text, observer, lost kinds
 
 
@@ -61,7 +70,8 @@ class Observer:
         harmless = self.guarded(function)
 
         def hook(*args, **kwargs):
-            harmless(*args, **kwargs)
+            if not is_traced():
+                harmless(*args, **kwargs)
 
         return hook
 

@@ -14,6 +14,7 @@ from . import callbacks, exits, transforms
 from .calls import Call
 from .checkpoints import Checkpoints
 from .collectives import Collectives
+from .compiler import Compiler, compiled_parts
 from .compatibility import check_torch
 from .ddp import DdpBuckets
 from .deepspeed_engine import Engines, is_engine
@@ -23,7 +24,7 @@ from .fsdp2 import Fsdp2Units, is_sharded
 from .graph_tasks import GraphTasks
 from .imports import ImportWatch
 from .model_facts import ModelFacts
-from .modules import ModelFinder, ModuleForwards
+from .modules import GlobalHooks, ModelFinder, ModuleForwards
 from .names import NameBook
 from .optimizers import OptimizerEvents, StepCounter
 from .options import Detail, Options
@@ -63,6 +64,10 @@ class Recorder:
         self._window = PatchBook()
         self._models: list[nn.Module] = []  # in order of their numbers, wrappers included
         self._is_over = False
+        self._compiler = Compiler(self.session, self._before_first_compilation)
+        self._finder = ModelFinder(self.session, self.names, self._found)
+        self._hooks_of_all = GlobalHooks(self.session.guard, self._global_hooks())
+        self._compilations_seen = 0
 
     # ---- begin and end -----------------------------------------------------------------------
 
@@ -80,6 +85,7 @@ class Recorder:
         self._install("step_counter", ("mark",), self._counter.install, self._lasting)
         self._install("collectives", ("coll.*",), self._collectives.install, self._lasting)
         self._install("exception", ("exc",), self._failures.install, self._lasting)
+        self._install("compiler", (), self._compiler.install, self._lasting)
         engines = self.session.guard.observer("engines", ("engine.*", "opt.step"))
         name = "deepspeed.runtime.engine"
         watch = ImportWatch(name, engines, self._watch_engine_class)
@@ -102,7 +108,8 @@ class Recorder:
         self._is_over = True
         observer = self.session.guard.observer("end", ("end",))
         try:
-            for part in (self._close_window, self.session.close, self._lasting.undo):
+            hooks = functools.partial(self._hooks_of_all.remove, is_end=True)
+            for part in (self._close_window, hooks, self.session.close, self._lasting.undo):
                 observer.always(part)()
         finally:
             if _active is self:
@@ -155,6 +162,7 @@ class Recorder:
         session.is_open = True
         session.emit("mark", {"label": f"recorded_step:{self._counter.steps}"})
         self._collectives.declare_groups()
+        self._hooks_of_all.install(self._compiler.compilations > 0)
         for level, name, lost, part in self._parts():
             if self.options.detail >= level:
                 self._install(name, lost, part, self._window)
@@ -167,28 +175,37 @@ class Recorder:
     def _parts(self):
         """What observes while steps are recorded, in the order in which it is installed."""
         session, names = self.session, self.names
-        finder = ModelFinder(session, names, self._found)
         tasks = GraphTasks(session, names, self._before_backward, self._collectives.poll)
         optimizers = OptimizerEvents(session, names, self._counter, self._model_facts)
         callback_view = functools.partial(callbacks.install, session)
         levels = functools.partial(transforms.install, session)
         autocast = functools.partial(transforms.install_autocast, session)
         return (
-            *([(Detail.HOOKS, "models", (), finder.install)] if self._finds_models else []),
             (Detail.HOOKS, "graph_tasks", (), tasks.install),
             (Detail.HOOKS, "callbacks", (), callback_view),
             (Detail.HOOKS, "optimizer", (), optimizers.install),
             (Detail.HOOKS, "transforms", ("ft.*",), levels),
             (Detail.ENGINE, "checkpoints", ("ckpt.*",), Checkpoints(session, names).install),
-            (Detail.ENGINE, "modules", (), ModuleForwards(session, names).install),
             (Detail.FULL, "autocast", (), autocast),
         )
+
+    def _global_hooks(self) -> list[Any]:
+        """What stands at every module call, in the order in which it runs."""
+        hooks = [self._finder] if self._finds_models else []
+        hooks.append(ModuleForwards(self.session, self.names))
+        return [hook for hook in hooks if self.options.detail >= hook.detail]
+
+    def _before_first_compilation(self) -> None:
+        steps = self.options.steps
+        if not steps.is_over(self._counter.steps):
+            self._hooks_of_all.stay()
 
     def _close_window(self) -> None:
         self._collectives.poll()
         self._guarded("model_facts", _FACTS, self._model_facts.clear)
         self.session.is_open = False
         self._window.undo()
+        self._hooks_of_all.remove()
         self._ddp.clear()
 
     # ---- models ------------------------------------------------------------------------------
@@ -208,6 +225,8 @@ class Recorder:
         elif is_sharded(inner):
             self._watch_units()
         self._hooks.watch(inner, number)
+        for part in compiled_parts(model):
+            self.session.emit("mark", {"label": f"compiled_module:{part}", "engine": number})
         attach = self._model_facts.attach
         self._guarded("model_facts", _FACTS, attach, model, inner, number, self._hooks.watch)
 
@@ -269,6 +288,9 @@ class Recorder:
     # ---- DDP ---------------------------------------------------------------------------------
 
     def _before_backward(self) -> None:
+        if self._finds_models and self._compiler.compilations > self._compilations_seen:
+            self._compilations_seen = self._compiler.compilations
+            self._finder.observer.guarded(self._finder.find_all)()
         observer = self.session.guard.observer("ddp.buckets", ("bucket.ready", "mark"))
         for buckets in self._ddp:
             observer.guarded(buckets.before_backward)()
