@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
+from typing import Any, Optional
 
 import torch
 import torch.utils.checkpoint as torch_checkpoint
 from torch import nn
 
+from .calls import Call, Function, Use, observed, with_stand_in
+from .effect import names_read
+from .guard import Observer
 from .names import NameBook
 from .patches import PatchBook
 from .session import Session
 
 _STOP = "_StopRecomputationError"
-# Modules that hold a reference of their own to PyTorch's generator.
-_USERS = ("torch.distributed._composable.checkpoint_activation",)
+_LOST = ("ckpt.*",)
+_GENERATOR = "_checkpoint_without_reentrant_generator"  # how its name begins
+_DEEPSPEED = "deepspeed.runtime.activation_checkpointing.checkpointing"
 
 
 class Checkpoints:
@@ -31,43 +37,41 @@ class Checkpoints:
 
     def install(self, patches: PatchBook) -> None:
         """Replaces the forward of the reentrant Function and the generator of the other."""
-        self._watch_reentrant(torch_checkpoint.CheckpointFunction, patches)
-        deepspeed = sys.modules.get("deepspeed.runtime.activation_checkpointing.checkpointing")
+        reentrant = self._observer("reentrant")
+        self._watch_reentrant(torch_checkpoint, reentrant, patches, place=1)
+        deepspeed = sys.modules.get(_DEEPSPEED)
         if deepspeed is not None:
-            self._watch_reentrant(deepspeed.CheckpointFunction, patches)
-        name = "_checkpoint_without_reentrant_generator"
-        generator = self._generator(getattr(torch_checkpoint, name))
-        patches.set(torch_checkpoint, name, generator)
-        for user in _USERS:
-            module = sys.modules.get(user)
-            if module is not None and hasattr(module, name):
-                patches.set(module, name, generator)
+            self._watch_reentrant(deepspeed, self._observer("deepspeed"), patches, place=1)
+        self._watch_generator(self._observer("non_reentrant"), patches)
 
-    def _watch_reentrant(self, function, patches: PatchBook) -> None:
-        original = function.forward
+    def _observer(self, variant: str) -> Observer:
+        return self._session.guard.observer(f"checkpoints.{variant}", _LOST)
 
-        @functools.wraps(original)
-        def forward(ctx, run_function, *args):
-            if self._session.is_open:
-                run_function = _Region(self, run_function)
-            return original(ctx, run_function, *args)
+    def _watch_reentrant(self, module, observer: Observer, patches: PatchBook, place: int) -> None:
+        def region(function: Function) -> Function:
+            return _Region(self._session, self.label(function)).stand_in(function, observer)
 
-        patches.set(function, "forward", staticmethod(forward))
+        def make(original: Function) -> Function:
+            return with_stand_in(original, observer, patches.use, region, place=place)
 
-    def _generator(self, original):
-        @functools.wraps(original)
-        def generator(function, *args, **kwargs):
-            if not self._session.is_open:
-                yield from original(function, *args, **kwargs)
-                return
-            region = _Region(self, function)
-            inner = original(region.recompute, *args, **kwargs)
-            next(inner)
-            with region.forward_bracket():
-                yield
-            yield from inner
+        function = getattr(module, "CheckpointFunction", None)
+        patches.stand_in(function, "forward", observer, make)
 
-        return generator
+    def _watch_generator(self, observer: Observer, patches: PatchBook) -> None:
+        name = _generator_in_use()
+        if name is None:
+            observer.unobserved(f"torch.utils.checkpoint.checkpoint calls no {_GENERATOR}")
+            return
+
+        def region(function: Function) -> Function:
+            return _Region(self._session, self.label(function), 1).stand_in(function, observer)
+
+        def make(original: Function) -> Function:
+            return with_stand_in(
+                original, observer, patches.use, region, functools.partial(_Resumed, observer)
+            )
+
+        patches.stand_in(torch_checkpoint, name, observer, make)
 
     def label(self, function) -> str:
         """What a region is called: its module's name, else its function's."""
@@ -83,45 +87,93 @@ class Checkpoints:
 class _Region:
     """One call of checkpoint(): counts how often its function runs."""
 
-    def __init__(self, owner: Checkpoints, function):
-        self._session = owner._session
-        self._function = function
-        self._label = owner.label(function)
-        self._runs = 0
-
-    def __call__(self, *args, **kwargs):
-        """The function of a reentrant region: first the forward, later recomputes."""
-        if self._runs:
-            return self.recompute(*args, **kwargs)
-        with self.forward_bracket():
-            return self._function(*args, **kwargs)
-
-    def recompute(self, *args, **kwargs):
-        """Runs the function once more."""
-        with _Bracket(self._session, "ckpt.recompute", self._label, max(self._runs, 1)):
-            self._runs = max(self._runs, 1) + 1
-            return self._function(*args, **kwargs)
-
-    def forward_bracket(self) -> _Bracket:
-        """Around the forward of the region."""
-        self._runs = 1
-        return _Bracket(self._session, "ckpt.forward", self._label, 0)
-
-
-class _Bracket:
-    def __init__(self, session: Session, kind: str, label: str, run: int):
+    def __init__(self, session: Session, label: str, runs: int = 0):
         self._session = session
-        self._kind = kind
-        self._fields = {"label": label, "n": run}
+        self._label = label
+        self._runs = runs  # the forward of a non-reentrant region calls its function directly
 
-    def __enter__(self):
-        grad_mode = int(torch.is_grad_enabled())
-        self._session.emit(self._kind + "_begin", {**self._fields, "gm": grad_mode})
+    def stand_in(self, function: Function, observer: Observer) -> Function:
+        """The function: at first it is the forward of its region, then it recomputes."""
+        stand_in = observed(function, observer, Use(), self._begins, self._ends)
+        stand_in.region = self
+        return stand_in
 
-    def __exit__(self, failure, *_):
-        ended = dict(self._fields)
-        if failure is not None and failure.__name__ == _STOP:
+    def begin(self, kind: str, run: int) -> dict[str, Any]:
+        """Emits a begin; what `end` needs."""
+        fields = {"label": self._label, "n": run}
+        self._session.emit(f"{kind}_begin", {**fields, "gm": int(torch.is_grad_enabled())})
+        return {"kind": kind, **fields}
+
+    def end(self, begun: Optional[dict[str, Any]], failure: Optional[str]) -> None:
+        """Emits the end of what has begun."""
+        if begun is None:
+            return
+        ended = {"label": begun["label"], "n": begun["n"]}
+        if failure == _STOP:
             ended["early_stop"] = True
         elif failure is not None:
-            ended["exc"] = failure.__name__
-        self._session.emit(self._kind + "_end", ended)
+            ended["exc"] = failure
+        self._session.emit(begun["kind"] + "_end", ended)
+
+    def _begins(self, call: Call) -> None:
+        kind = "ckpt.recompute" if self._runs else "ckpt.forward"
+        call.token = self.begin(kind, self._runs)
+        self._runs += 1
+
+    def _ends(self, call: Call) -> None:
+        self.end(call.token, call.failure)
+
+
+class _Resumed:
+    """The generator of a non-reentrant checkpoint, which is resumed around the forward."""
+
+    def __init__(self, observer: Observer, stand_in: Function, generator: Any):
+        self._generator = generator
+        self._begin = observer.guarded(functools.partial(stand_in.region.begin, "ckpt.forward", 0))
+        self._end = observer.guarded(stand_in.region.end)
+        self._is_new = True
+        self._begun: Optional[dict[str, Any]] = None
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self.send(None)
+
+    def send(self, value: Any) -> Any:
+        """Before the forward, then after it."""
+        self._leave(None)
+        yielded = self._generator.send(value)
+        if self._is_new:
+            self._is_new = False
+            self._begun = self._begin()
+        return yielded
+
+    def throw(self, error: Any, *more: Any) -> Any:
+        """After a forward that failed."""
+        kind = error if isinstance(error, type) else type(error)
+        self._leave(kind.__name__)
+        return self._generator.throw(error, *more)
+
+    def close(self) -> None:
+        """After a forward that failed, in versions that only let the generator go."""
+        self._leave("GeneratorExit")
+        self._generator.close()
+
+    def __del__(self):
+        self._leave("GeneratorExit")
+
+    def _leave(self, failure: Optional[str]) -> None:
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            self._end(begun, failure)
+
+
+def _generator_in_use() -> Optional[str]:
+    """The innermost of PyTorch's generators that checkpoint() goes through."""
+    read: Callable[[Any], set[str]] = names_read
+    reached = {name for name in read(torch_checkpoint.checkpoint) if name.startswith(_GENERATOR)}
+    for name in sorted(reached):
+        if not reached & read(getattr(torch_checkpoint, name)):
+            return name
+    return None

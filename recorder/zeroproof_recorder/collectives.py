@@ -10,55 +10,17 @@ from typing import Any, Optional
 import torch
 import torch.distributed as dist
 
+from . import c10d
+from .calls import Call
+from .groups import Groups
 from .names import NameBook
 from .patches import PatchBook
 from .session import Session, graph_task_id
 
-# c10d's operators, by the names of torch.distributed.
-OPERATORS = {
-    "allreduce_": "all_reduce",
-    "allreduce_coalesced_": "all_reduce_coalesced",
-    "reduce_": "reduce",
-    "broadcast_": "broadcast",
-    "allgather_": "all_gather",
-    "_allgather_base_": "all_gather_into_tensor",
-    "allgather_coalesced_": "all_gather_coalesced",
-    "allgather_into_tensor_coalesced_": "all_gather_into_tensor_coalesced",
-    "reduce_scatter_": "reduce_scatter",
-    "_reduce_scatter_base_": "reduce_scatter_tensor",
-    "reduce_scatter_tensor_coalesced_": "reduce_scatter_tensor_coalesced",
-    "alltoall_": "all_to_all",
-    "alltoall_base_": "all_to_all_single",
-    "gather_": "gather",
-    "scatter_": "scatter",
-    "barrier": "barrier",
-    "monitored_barrier_": "monitored_barrier",
-    "send": "send",
-    "recv_": "recv",
-    "recv_any_source_": "recv",
-}
-# Methods of ProcessGroup that give Python a Work.
-METHODS = (
-    "allreduce",
-    "allreduce_coalesced",
-    "reduce",
-    "broadcast",
-    "allgather",
-    "_allgather_base",
-    "allgather_coalesced",
-    "allgather_into_tensor_coalesced",
-    "reduce_scatter",
-    "_reduce_scatter_base",
-    "reduce_scatter_tensor_coalesced",
-    "alltoall",
-    "alltoall_base",
-    "gather",
-    "scatter",
-    "barrier",
-    "send",
-    "recv",
-    "recv_anysource",
-)
+_LOST = ("coll.issue", "coll.complete", "bucket.ready")
+# Every call passes this key on its way to a backend, in inference mode too. It lies below autograd,
+# and a kernel there excludes no key from what runs inside.
+_KEY = "BackendSelect"
 
 
 class Ticket:
@@ -75,22 +37,24 @@ class Ticket:
 class Collectives:
     """Numbers collectives by group from the start of the process, recorded or not.
 
-    A kernel below autograd sees each c10d operator when it is called; it passes everything on as
-    it came. Completion is what ``Work.wait`` says; works that C++ waits for are asked at the next
-    event, so theirs is seen a little late.
+    A kernel sees each c10d operator when it is called, and passes everything on as it came.
+    Completion is what ``Work.wait`` says; works that C++ waits for are asked at the next event, so
+    theirs is seen a little late.
     """
 
-    def __init__(self, session: Session, names: NameBook):
+    def __init__(self, session: Session, names: NameBook, on_reducer_call: Callable[[Any], None]):
         self._session = session
         self._names = names
-        self._numbers: dict[str, int] = {}
-        self._groups: dict[str, str] = {}  # c10d's group name -> ours
-        self._names_taken: dict[str, str] = {}
-        self._undeclared: list[dict[str, Any]] = []
+        self._on_reducer_call = on_reducer_call
+        self._groups = Groups(session)
+        self._numbers: dict[str, int] = {}  # by the beginning of keys
         self._open: dict[str, Ticket] = {}  # by key, oldest first
         self._by_work: dict[int, Ticket] = {}
         self._here = threading.local()
-        self.on_reducer_call: Callable[[tuple], None] = _nothing
+        self._observer = session.guard.observer("collectives", _LOST)
+        self._works = session.guard.observer("collectives.works", ("coll.complete",))
+        self.poll = self._works.guarded(self._poll)
+        self.declare_groups = self._observer.guarded(self._groups.declare)
 
     def install(self, patches: PatchBook) -> None:
         """Registers the kernels and watches waiting. Nothing where torch has no distributed."""
@@ -98,15 +62,85 @@ class Collectives:
             return
         library = torch.library.Library("c10d", "IMPL")
         patches.then(library._destroy)
-        for operator, name in OPERATORS.items():
-            packet = getattr(torch.ops.c10d, operator, None)
-            if packet is not None:
-                kernel = self._kernel(packet.default, name)
-                library.impl(operator, kernel, "ADInplaceOrView", with_keyset=True)
+        for operator in c10d.operators():
+            library.impl(operator.key, self._kernel(operator), _KEY, with_keyset=True)
         self._watch_works(patches)
+        self._works.guarded(self._watch_functional)(patches)
 
-    def poll(self) -> None:
-        """Looks which collectives that nobody has waited for are complete."""
+    def group_name(self, group: Any) -> Optional[str]:
+        """Our name of a process group, which is declared if it is new."""
+        return self._groups.name(group)
+
+    # ---- kernels -----------------------------------------------------------------------------
+
+    def _kernel(self, operator: c10d.Operator) -> Callable[..., Any]:
+        overload, below = operator.overload, _keys_below()
+        begin = self._observer.guarded(self._begin)
+        fail, end = self._works.guarded(self._fail), self._works.guarded(self._note_work)
+
+        def kernel(keyset, *args, **kwargs):
+            ticket = begin(operator, args, kwargs)
+            try:
+                result = overload.redispatch(keyset & below, *args, **kwargs)
+            except BaseException as error:
+                fail(ticket, error)
+                raise
+            end(ticket, result)
+            return result
+
+        return kernel
+
+    def _begin(self, operator: c10d.Operator, args: tuple, kwargs: dict[str, Any]) -> Ticket:
+        self.poll()
+        if operator.key == "allreduce_" and self._is_from_reducer():
+            self._on_reducer_call(operator.pick("tensors", args, kwargs))
+        group = dist.ProcessGroup.unbox(operator.pick("process_group", args, kwargs))
+        name = self._groups.name(group)
+        start = f"{name}:p2p" if operator.is_point_to_point else name
+        number = self._numbers.get(start, 0)
+        self._numbers[start] = number + 1
+        key = f"{start}:{number}"
+        ticket = Ticket({"op": operator.name, "cseq": number, "key": key, "group": name})
+        if self._session.is_open:
+            told = {**ticket.fields, **self._told(operator, name, args, kwargs)}
+            self._session.emit("coll.issue", told)
+            self._open[key] = ticket
+        return ticket
+
+    def _told(self, operator: c10d.Operator, group: str, args: tuple, kwargs) -> dict[str, Any]:
+        """What coll.issue says beside the number."""
+        dtype = c10d.dtype_of(args)
+        told = {
+            "bytes": max((c10d.bytes_of(arg) for arg in args), default=0),
+            "dtype": None if dtype is None else str(dtype).replace("torch.", ""),
+            "async": bool(operator.pick("async_op", args, kwargs) in (None, True)),
+            "params": self._params(args),
+            "tag": operator.pick("tag", args, kwargs),
+        }
+        root = operator.pick("root_rank", args, kwargs)
+        if root is not None:
+            told["root"] = self._groups.global_rank(group, root)
+        if operator.is_point_to_point:
+            side = "dst" if operator.has("dst") else "src"
+            peer = operator.pick(side, args, kwargs)
+            told["peer"] = -1 if peer is None else self._groups.global_rank(group, peer)
+        return told
+
+    def _params(self, args) -> Optional[list[str]]:
+        """The parameters whose gradients or data are sent as they are, not in a bucket."""
+        tensors = [tensor for arg in args for tensor in c10d.tensors_in(arg)]
+        return [name for name in map(self._names.param_at, tensors) if name] or None
+
+    def _is_from_reducer(self) -> bool:
+        """C++ calls it in a graph task, and no functional collective does."""
+        here = self._here
+        is_inside = getattr(here, "depth", 0) or getattr(here, "functional", 0)
+        return not is_inside and graph_task_id() != -1
+
+    # ---- completion --------------------------------------------------------------------------
+
+    def _poll(self) -> None:
+        """Looks which collectives that Python does not wait for are complete."""
         for ticket in list(self._open.values()):
             work = ticket.work() if isinstance(ticket.work, weakref.ref) else ticket.work
             if work is None:
@@ -116,57 +150,9 @@ class Collectives:
             if not ticket.is_from_python and _is_done(work):
                 self._complete(ticket)
 
-    def declare_groups(self) -> None:
-        """Writes the records of groups that were met before the recording began."""
-        for record in self._undeclared:
-            self._session.add(record)
-        self._undeclared.clear()
-
-    def _kernel(self, operator, name: str):
-        arguments = [argument.name for argument in operator._schema.arguments]
-        at_async = arguments.index("async_op") if "async_op" in arguments else None
-        below = torch._C._after_ADInplaceOrView_keyset
-        reducer = torch.ops.c10d.allreduce_.default
-
-        def kernel(keyset, *args, **kwargs):
-            is_async = kwargs.get("async_op", True)
-            if at_async is not None and at_async < len(args):
-                is_async = args[at_async]
-            self.poll()
-            if operator is reducer and not getattr(self._here, "depth", 0) and _in_task():
-                self.on_reducer_call(args)
-            ticket = self._issue(name, args, bool(is_async))
-            try:
-                with torch._C._AutoDispatchBelowADInplaceOrView():
-                    result = operator.redispatch(keyset & below, *args, **kwargs)
-            except BaseException as error:
-                self._fail(ticket, error)
-                raise
-            self._note_work(ticket, result)
-            return result
-
-        return kernel
-
-    def _issue(self, name: str, args, is_async: bool) -> Ticket:
-        group = self._group(args)
-        number = self._numbers.get(group, 0)
-        self._numbers[group] = number + 1
-        key = f"{group}:{number}"
-        fields = {"op": name, "cseq": number, "key": key, "group": group}
-        ticket = Ticket(fields)
-        if self._session.is_open:
-            size = max((_bytes(arg) for arg in args), default=0)
-            told = {**fields, "bytes": size, "async": is_async, "params": self._params(args)}
-            self._session.emit("coll.issue", told)
-            self._open[key] = ticket
-        return ticket
-
-    def _params(self, args) -> Optional[list[str]]:
-        """The parameters whose gradients or data are sent as they are, not in a bucket."""
-        tensors = [tensor for arg in args for tensor in _tensors(arg)]
-        return [name for name in map(self._names.param_at, tensors) if name] or None
-
-    def _note_work(self, ticket: Ticket, result) -> None:
+    def _note_work(self, ticket: Optional[Ticket], result: Any) -> None:
+        if ticket is None:
+            return
         if getattr(self._here, "depth", 0):  # Python will have a Work of its own for it
             ticket.is_from_python = True
             self._here.last = ticket
@@ -179,72 +165,67 @@ class Collectives:
         if self._open.pop(ticket.fields["key"], None) is not None:
             self._session.emit("coll.complete", ticket.fields)
 
-    def _fail(self, ticket: Ticket, error: BaseException) -> None:
-        if self._open.pop(ticket.fields["key"], None) is not None:
+    def _fail(self, ticket: Optional[Ticket], error: BaseException) -> None:
+        if ticket is not None and self._open.pop(ticket.fields["key"], None) is not None:
             first_line = (str(error).splitlines() or [""])[0]
             fields = {"type": type(error).__name__, "message": first_line[:400]}
             self._session.emit("exc", {**fields, "key": ticket.fields["key"]})
 
     def _watch_works(self, patches: PatchBook) -> None:
-        group_class = dist.distributed_c10d.ProcessGroup
-        for method in METHODS:
-            if hasattr(group_class, method):
-                patches.set(group_class, method, self._method(getattr(group_class, method)))
-        work_class = dist.distributed_c10d.Work
-        original = work_class.wait
+        owner = dist.distributed_c10d.ProcessGroup
+        for method in c10d.methods_with_work():
+            patches.observe(owner, method, self._works, self._method_begins, self._method_ends)
+        work = dist.distributed_c10d.Work
+        patches.observe(work, "wait", self._works, self._waits, self._has_waited)
 
-        def wait(work, *args, **kwargs):
-            ticket = self._by_work.pop(id(work), None)
-            if ticket is None:
-                return original(work, *args, **kwargs)
-            try:
-                result = original(work, *args, **kwargs)
-            except BaseException as error:
-                self._fail(ticket, error)
-                raise
-            self._complete(ticket)
-            return result
+    def _method_begins(self, _call: Call) -> None:
+        self._here.depth = getattr(self._here, "depth", 0) + 1
+        self._here.last = None
 
-        patches.set(work_class, "wait", wait)
-
-    def _method(self, original):
+    def _method_ends(self, call: Call) -> None:
         here = self._here
+        here.depth -= 1
+        ticket, here.last = getattr(here, "last", None), None
+        if ticket is not None and call.result is not None:
+            key = id(call.result)
+            ticket.work = weakref.ref(call.result, lambda _: self._by_work.pop(key, None))
+            self._by_work[key] = ticket
 
-        def method(group, *args, **kwargs):
-            here.depth = getattr(here, "depth", 0) + 1
-            here.last = None
+    def _waits(self, call: Call) -> None:
+        call.token = self._by_work.pop(id(call.subject), None)
+
+    def _has_waited(self, call: Call) -> None:
+        if call.token is not None and call.failure is None:
+            self._complete(call.token)
+        elif call.token is not None:
+            self._fail(call.token, call.error)
+
+    # ---- functional collectives --------------------------------------------------------------
+
+    def _watch_functional(self, patches: PatchBook) -> None:
+        """Their C++ calls c10d's operators, so they are seen; here it is told who called."""
+        library = torch.library.Library("_c10d_functional", "IMPL")
+        patches.then(library._destroy)
+        for overload in c10d.functional_operators():
+            library.impl(overload, self._functional_kernel(overload), _KEY, with_keyset=True)
+
+    def _functional_kernel(self, overload: Any) -> Callable[..., Any]:
+        here, below, poll = self._here, _keys_below(), self.poll
+
+        def kernel(keyset, *args, **kwargs):
+            here.functional = getattr(here, "functional", 0) + 1
             try:
-                work = original(group, *args, **kwargs)
+                return overload.redispatch(keyset & below, *args, **kwargs)
             finally:
-                here.depth -= 1
-            ticket, here.last = here.last, None
-            if ticket is not None and work is not None:
-                key = id(work)
-                ticket.work = weakref.ref(work, lambda _: self._by_work.pop(key, None))
-                self._by_work[key] = ticket
-            return work
+                here.functional -= 1
+                poll()
 
-        return method
+        return kernel
 
-    def _group(self, args) -> str:
-        script = next(arg for arg in args if isinstance(arg, torch.ScriptObject))
-        group = dist.ProcessGroup.unbox(script)
-        name = self._groups.get(group.group_name)
-        return name if name is not None else self._meet_group(group)
 
-    def _meet_group(self, group) -> str:
-        if group is dist.group.WORLD:
-            name, ranks = "world", list(range(dist.get_world_size()))
-        else:
-            ranks = _ranks(group)
-            name = f"g{_ranks_word(ranks)}"
-            if name in self._names_taken:  # c10d's own name is the same on all ranks
-                name = f"{name}@{group.group_name}"
-        self._names_taken[name] = self._groups[group.group_name] = name
-        self._undeclared.append({"rec": "group", "name": name, "ranks": ranks})
-        if self._session.is_open:
-            self.declare_groups()
-        return name
+def _keys_below() -> Any:
+    key = getattr(torch._C.DispatchKey, _KEY)
+    return torch._C._dispatch_keyset_full_after(key)
 
 
 def _is_done(work) -> bool:
@@ -255,44 +236,3 @@ def _is_done(work) -> bool:
         return work.get_future().done()
     except RuntimeError:  # a backend without futures
         return False
-
-
-def _nothing(_args) -> None:
-    pass
-
-
-def _in_task() -> bool:
-    return graph_task_id() != -1
-
-
-def _ranks(group) -> Optional[list[int]]:
-    try:
-        return dist.get_process_group_ranks(group)
-    except (KeyError, RuntimeError, ValueError):  # a group that c10d has not registered
-        return None
-
-
-def _ranks_word(ranks: Optional[list[int]]) -> str:
-    if not ranks:
-        return "_unknown"
-    if len(ranks) > 8:
-        return f"{ranks[0]}_{ranks[-1]}x{len(ranks)}"
-    return "_".join(map(str, ranks))
-
-
-def _tensors(value) -> list[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        return [value]
-    return [item for item in value if isinstance(item, torch.Tensor)] if _is_list(value) else []
-
-
-def _is_list(value) -> bool:
-    return isinstance(value, (list, tuple))
-
-
-def _bytes(value) -> int:
-    if isinstance(value, torch.Tensor):
-        return value.numel() * value.element_size()
-    if _is_list(value):
-        return sum(_bytes(item) for item in value)
-    return 0

@@ -110,6 +110,11 @@ def _add_run(commands) -> None:
         metavar="N",
         help=f"kept in memory between two writes of the file (default {DEFAULT_BUFFER_MB})",
     )
+    run.add_argument(
+        "--numbers",
+        action="store_true",
+        help="also a hash and the norm of each parameter and gradient around each step",
+    )
     run.add_argument("--program", metavar="NAME", help="first word of file names (the script's)")
     run.add_argument("--quiet", action="store_true", help="no line at the end")
     run.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module's name")

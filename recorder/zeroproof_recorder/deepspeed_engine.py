@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import sys
-from typing import Any
+from typing import Any, Optional
 
-from .calls import CallWatch
+from .brackets import CallWatch
+from .calls import Call
 from .hook_manager import HookManager, manager_policy
 from .names import NameBook
 from .options import Detail
@@ -41,6 +41,10 @@ BF16_METHODS = (
     "clear_hp_grads",
 )
 COUNT = "count_used_parameters_in_backward"
+BOUNDARY = "set_gradient_accumulation_boundary"
+_BOUNDARY_WORDS = {True: "true", False: "false", None: "auto"}
+COUNT_MARK = "count_used_parameters"
+ZERO = ("engine.*", "bucket.*", "zmod.*", "zparam.*")
 
 
 def is_engine(model: Any) -> bool:
@@ -89,34 +93,49 @@ class Engines:
         }
 
     def _watch_classes(self, patches: PatchBook) -> None:
-        session = self._session
-        watch = CallWatch(session, patches)
-        self._watch_engine(watch)
+        session, names = self._session, self._names
+        self._watch_engine(patches)
         if session.options.detail < Detail.ENGINE:
             return
-        HookManager(session, self.number_of).install(patches)
+        parts = (
+            ("hook_manager", ("bhs.*",), HookManager(session, self.number_of)),
+            ("zero12", ZERO, Zero12(session, names, self.number_of)),
+            ("zero3", ZERO, Zero3(session, names, self.number_of, self._attached)),
+        )
+        for name, lost, part in parts:
+            session.guard.observer(name, lost).guarded(part.install)(patches)
         self._watch_count(patches)
-        Zero12(session, self._names, self.number_of).install(watch)
-        Zero3(session, self._names, self.number_of, self._attached).install(watch)
         bf16 = sys.modules.get("deepspeed.runtime.bf16_optimizer")
-        if bf16 is not None:
-            for name in BF16_METHODS:
-                watch.bracket(bf16.BF16_Optimizer, name, f"bf16.{name}", self._engine_field)
+        watch = CallWatch(session, patches, "bf16")
+        for name in BF16_METHODS:
+            owner = getattr(bf16, "BF16_Optimizer", None)
+            watch.bracket(owner, name, f"bf16.{name}", self._engine_field)
 
-    def _watch_engine(self, watch: CallWatch) -> None:
+    def _watch_engine(self, patches: PatchBook) -> None:
         owner = sys.modules["deepspeed.runtime.engine"].DeepSpeedEngine
+        watch = CallWatch(self._session, patches, "engine")
         for name in ENGINE_METHODS:
             watch.bracket(owner, name, f"engine.{name.lstrip('_')}", self._engine_fields)
+        observer = self._session.guard.observer("engine.boundary", ("mark",))
+        patches.observe(owner, BOUNDARY, observer, before=self._boundary_is_set)
 
-    def _engine_fields(self, engine, *_args, **_kwargs) -> dict[str, Any]:
+    def _boundary_is_set(self, call: Call) -> None:
+        self._mark_boundary(call.subject, call.argument("is_boundary"))
+
+    def _mark_boundary(self, engine, is_boundary: Optional[bool]) -> None:
+        fields = {"label": f"gradient_accumulation_boundary:{_BOUNDARY_WORDS[is_boundary]}"}
+        self._session.emit("mark", {**fields, "engine": self.number_of(engine)})
+
+    def _engine_fields(self, call: Call) -> dict[str, Any]:
+        engine = call.subject
         return {
             "engine": self.number_of(engine),
             "micro": engine.micro_steps,
             "gstep": engine.global_steps,
         }
 
-    def _engine_field(self, part, *_args, **_kwargs) -> dict[str, Any]:
-        return {"engine": self.number_of(part)}
+    def _engine_field(self, call: Call) -> dict[str, Any]:
+        return {"engine": self.number_of(call.subject)}
 
     def _watch_post_hook(self, engine, patches: PatchBook) -> None:
         """The optimizer keeps bound methods of the engine: they are looked up again."""
@@ -124,25 +143,22 @@ class Engines:
         for hook in list(hooks or ()):
             name = getattr(hook, "__name__", "")
             if getattr(hook, "__self__", None) is engine and name in ENGINE_METHODS:
-                patches.swap(hooks, hook, _late(engine, name))
+                patches.look_up_again(hooks, hook)
 
     def _watch_count(self, patches: PatchBook) -> None:
+        def counted(call: Call) -> None:
+            self._session.emit("mark", {"label": f"{COUNT_MARK}:{call.result}"})
+
         for name in ("stage_1_and_2", "stage3"):
             module = sys.modules.get(f"deepspeed.runtime.zero.{name}")
-            original = getattr(module, COUNT, None)
-            if original is not None:
-                patches.set(module, COUNT, self._counting(original))
-
-    def _counting(self, original):
-        @functools.wraps(original)
-        def count(parameters):
-            expected = original(parameters)
-            self._session.emit("mark", {"label": f"count_used_parameters:{expected}"})
-            return expected
-
-        return count
+            if hasattr(module, COUNT):
+                observer = self._session.guard.observer("count_used_parameters", ("mark",))
+                patches.observe(module, COUNT, observer, after=counted)
 
     def _mark_configuration(self, engine) -> None:
+        is_boundary = getattr(engine, "_is_gradient_accumulation_boundary", None)
+        if is_boundary is not None:  # set before the recorded steps
+            self._mark_boundary(engine, is_boundary)
         for word, value in _configuration(engine).items():
             self._session.emit(
                 "mark", {"label": f"{word}:{value}", "engine": self.number_of(engine)}
@@ -169,10 +185,3 @@ def _parts(engine) -> list[Any]:
     if offload is not None:
         parts += [offload, offload.get_param_coordinator()]
     return [part for part in parts if part is not None]
-
-
-def _late(engine, name: str):
-    def call(*args, **kwargs):
-        return getattr(engine, name)(*args, **kwargs)
-
-    return call

@@ -20,8 +20,9 @@ _has_fork_hook = False
 def install(session: Session, close, patches: PatchBook) -> None:
     """Calls `close` at exit; in forked children the session is forgotten."""
     global _has_fork_hook
-    atexit.register(close)
-    patches.then(lambda: atexit.unregister(close))
+    at_exit = session.guard.observer("exit", ("end",)).hook(close)
+    atexit.register(at_exit)
+    patches.then(lambda: atexit.unregister(at_exit))
     _sessions.add(session)
     patches.then(lambda: _sessions.discard(session))
     if not _has_fork_hook:  # cannot be taken back, and does nothing without a session
@@ -31,4 +32,4 @@ def install(session: Session, close, patches: PatchBook) -> None:
 
 def _forget_all() -> None:
     for session in list(_sessions):
-        session.abandon()
+        session.guard.observer("fork").guarded(session.abandon)()

@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 import torch
 
+from .guard import Observer
 from .names import NameBook
 from .session import Session, transform_on_top
 
@@ -16,8 +17,9 @@ class GraphSnapshot:
     The nodes are held until then, which changes no order: they would live as long as their graph.
     """
 
-    def __init__(self, session: Session, names: NameBook, call: int):
+    def __init__(self, session: Session, names: NameBook, call: int, observer: Observer):
         self._session = session
+        self._observer = observer
         self._names = names
         self._call = call
         self._index: dict[Any, int] = {}
@@ -92,10 +94,9 @@ class GraphSnapshot:
         emit = self._session.emit
         for index, node in enumerate(self._nodes):
             fields = {"node": index, "name": graph["nodes"][index]["name"], "call": self._call}
+            runs = self._observer.hook(lambda _, fields=fields: emit("node.exec", fields))
             try:
-                self._handles.append(
-                    node.register_prehook(lambda _, fields=fields: emit("node.exec", fields))
-                )
+                self._handles.append(node.register_prehook(runs))
             except RuntimeError:  # a node that takes no Python hook
                 graph["opaque"] = True
 

@@ -2,79 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Optional
+
 import torch
 
+from .calls import Call
+from .effect import looks_up
 from .graph import GraphSnapshot
 from .names import NameBook
 from .options import Detail
 from .patches import PatchBook
 from .session import GraphTaskFrame, Session, graph_task_id
 
+_RUN = "_engine_run_backward"
+# What follows the outputs when backward() and grad() call the engine.
 _ARGUMENTS = ("grad_tensors", "keep_graph", "create_graph", "inputs", "allow_unreachable")
 
 
 class GraphTasks:
     """Watches backward() and autograd.grad(), nested ones included."""
 
-    def __init__(self, session: Session, names: NameBook, before_outermost, at_end):
+    def __init__(
+        self,
+        session: Session,
+        names: NameBook,
+        before_outermost: Callable[[], None],
+        at_end: Callable[[], None],
+    ):
         self._session = session
         self._names = names
         self._before_outermost = before_outermost
         self._at_end = at_end
         self._has_graphs = session.options.detail >= Detail.FULL
+        self._observer = session.guard.observer("graph_tasks", ("gt.begin", "gt.end"))
+        self._observer.at_off = session.calls.clear
+        self._graphs = session.guard.observer("graphs", ("graph", "node.exec"))
 
     def install(self, patches: PatchBook) -> None:
         """Replaces the one function that all of PyTorch's Python calls go through."""
-        original = torch.autograd.graph._engine_run_backward
+        for caller in (torch.autograd.backward, torch.autograd.grad):
+            if not looks_up(caller, _RUN):
+                self._observer.unobserved(f"torch.autograd.{caller.__name__} calls no {_RUN}")
+                return
+        patches.observe(torch.autograd.graph, _RUN, self._observer, self._begins, self._ends)
 
-        def run_backward(t_outputs, *args, **kwargs):
-            if not self._session.is_open:
-                return original(t_outputs, *args, **kwargs)
-            return self._run(original, t_outputs, args, kwargs)
-
-        patches.set(torch.autograd, "_engine_run_backward", run_backward)
-        patches.set(torch.autograd.graph, "_engine_run_backward", run_backward)
-
-    def _run(self, original, outputs, args, kwargs):
+    def _begins(self, call: Call) -> None:
         session = self._session
+        if not session.is_open or session.is_muted():
+            return
         if not session.calls:
             self._before_outermost()
-        arguments = {**dict(zip(_ARGUMENTS, args)), **kwargs}
+        outputs = call.argument("t_outputs", "outputs", place=0) or ()
+        arguments = {**dict(zip(_ARGUMENTS, call.args[1:])), **call.kwargs}
         parent = session.calls[-1] if session.calls else None
         frame = GraphTaskFrame(session.next_call())
-        snapshot = self._snapshot(frame.call, outputs, arguments)
+        snapshot = self._snapshot(frame.call, outputs, arguments) if self._has_graphs else None
         session.emit("gt.begin", self._begin_fields(frame, parent, outputs, arguments))
         session.calls.append(frame)
-        failure = None
-        try:
-            return original(outputs, *args, **kwargs)
-        except BaseException as error:
-            failure = type(error).__name__
-            raise
-        finally:
-            self._end(frame, failure)
-            if snapshot:
-                snapshot.release()
+        call.token = (frame, snapshot)
 
-    def _end(self, frame: GraphTaskFrame, failure) -> None:
+    def _ends(self, call: Call) -> None:
+        if call.token is None:
+            return
+        frame, snapshot = call.token
         session = self._session
+        if snapshot is not None:
+            self._graphs.always(snapshot.release)()
         self._at_end()
         if frame in session.calls:
             session.calls.remove(frame)
-        session.emit("gt.end", {"call": frame.call, "exc": failure})
+        session.emit("gt.end", {"call": frame.call, "exc": call.failure})
 
-    def _snapshot(self, call: int, outputs, arguments):
-        if not self._has_graphs:
-            return None
-        try:
-            snapshot = GraphSnapshot(self._session, self._names, call)
-            snapshot.take(outputs, arguments.get("inputs"), arguments.get("accumulate_grad"))
-            return snapshot
-        except Exception as error:
-            self._session.note(f"graph of call {call} could not be read: {error!r}")
-            return None
+    def _snapshot(self, call: int, outputs, arguments) -> GraphSnapshot:
+        snapshot = GraphSnapshot(self._session, self._names, call, self._graphs)
+        take = self._graphs.guarded(snapshot.take)
+        take(outputs, arguments.get("inputs"), arguments.get("accumulate_grad"))
+        return snapshot
 
-    def _begin_fields(self, frame, parent, outputs, arguments):
+    def _begin_fields(self, frame, parent, outputs, arguments) -> dict[str, Any]:
         inputs = arguments.get("inputs") or ()
         return {
             "call": frame.call,
@@ -87,5 +93,5 @@ class GraphTasks:
             "inputs": [self._input_name(t) for t in inputs] or None,
         }
 
-    def _input_name(self, tensor):
+    def _input_name(self, tensor) -> Optional[str]:
         return self._names.known_param(tensor) if isinstance(tensor, torch.Tensor) else None

@@ -14,6 +14,7 @@ import torch
 
 from .encoder import header, plain
 from .errors import RecorderError
+from .guard import Guard
 from .guardian import Guardian
 from .options import Options
 from .place import Place, trace_name
@@ -45,8 +46,10 @@ class Session:
     def __init__(self, options: Options, facts: dict[str, Any]):
         self.options = options
         self.facts = facts  # of the header; settled with the first write
+        self.guard = Guard(self._note_lost)
         self.is_open = False  # events are taken
         self.is_abandoned = False  # this is a forked child
+        self.compiling_on: Optional[int] = None  # the thread on which torch.compile works
         self.calls: list[GraphTaskFrame] = []  # backward calls under way, outermost first
         self._clock = {
             "unit": "ns",
@@ -60,6 +63,7 @@ class Session:
         self._guardian: Optional[Guardian] = None
         self._lock = threading.RLock()
         self._calls_made = 0
+        self._early_notes: list[dict[str, Any]] = []  # made before there was a spool
 
     # ---- begin and end -----------------------------------------------------------------------
 
@@ -72,6 +76,8 @@ class Session:
         except (OSError, ValueError) as error:
             raise RecorderError(f"{folder}: cannot record there: {error}") from error
         self.tell_facts()
+        for record in self._early_notes:
+            self.add(record)
         try:
             self._guardian = Guardian(self._spool.path)
         except OSError as error:
@@ -114,7 +120,7 @@ class Session:
 
     def emit(self, kind: str, fields: Optional[dict[str, Any]] = None) -> None:
         """Takes one event, with the graph task and the depth of this moment."""
-        if not self.is_open:
+        if not self.is_open or (self.compiling_on is not None and self.is_muted(kind)):
             return
         gt = graph_task_id()
         calls = self.calls
@@ -133,6 +139,13 @@ class Session:
             record = packed((*event[:5], plain(fields)))
         self._put(record)
 
+    def is_muted(self, kind: str = "") -> bool:
+        """Whether this thread compiles: what happens there is no part of the job's order.
+
+        Collectives are real ones even then.
+        """
+        return self.compiling_on == _this_thread() and not kind.startswith("coll.")
+
     def emitter(self, kind: str, fields: dict[str, Any]) -> Callable[[], None]:
         """Emits always the same, for what happens often: what does not change is packed once."""
         tail = packed((kind, plain(fields)))
@@ -141,7 +154,8 @@ class Session:
         def emit_known():
             gt = graph_task_id()
             first = gt != -1 and calls and calls[-1].gt == -1
-            if first or not self.is_open or transform_on_top() is not None:
+            is_plain = self.is_open and self.compiling_on is None
+            if first or not is_plain or transform_on_top() is not None:
                 self.emit(kind, fields)
                 return
             thread = threads.get(_this_thread())
@@ -158,6 +172,14 @@ class Session:
     def note(self, text: str) -> None:
         """Leaves a line for people in the file."""
         self.add({"rec": "note", "text": text})
+
+    def _note_lost(self, text: str, observer: str, lost: list[str]) -> None:
+        """A note that also says which kinds of events are missing from now on, and why."""
+        record = {"rec": "note", "text": text, "observer": observer, "lost": list(lost)}
+        if self._spool is None:
+            self._early_notes.append(record)
+        else:
+            self.add(record)
 
     def next_call(self) -> int:
         """The number of the next backward call."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import functools
+from typing import Any
 
 import torch._functorch.eager_transforms as eager_transforms
 import torch._functorch.vmap as vmap
 from torch.amp.autocast_mode import autocast
 
+from .calls import Call
+from .guard import Observer
 from .names import dtype_word
 from .patches import PatchBook
 from .session import Session, transform_stack
@@ -20,52 +22,49 @@ _LEVELS = (
 
 
 def install(session: Session, patches: PatchBook) -> None:
-    """Watches the functions that enter and leave a level, and autocast's two ends."""
+    """Watches the functions that enter and leave a level."""
     for module, enter, leave, kind in _LEVELS:
-        if hasattr(module, enter) and hasattr(module, leave):
-            _watch_level(session, patches, module, (enter, leave), kind)
+        observer = session.guard.observer(f"transforms.{kind.lower()}", ("ft.push", "ft.pop"))
+        _watch_level(session, patches, observer, (module, enter, leave), kind)
 
 
 def install_autocast(session: Session, patches: PatchBook) -> None:
     """Emits autocast.enter and autocast.exit, those of recomputes included."""
-    enter, leave = autocast.__enter__, autocast.__exit__
+    observer = session.guard.observer("autocast", ("autocast.enter", "autocast.exit"))
 
-    @functools.wraps(enter)
-    def __enter__(self):
-        result = enter(self)
-        dtype = getattr(self, "fast_dtype", None)
-        fields = {
-            "device": str(self.device),
-            "enabled": bool(self._enabled),
-            "dtype": dtype_word(dtype) if dtype is not None else None,
-            "cache": bool(self._cache_enabled),
-        }
-        session.emit("autocast.enter", fields)
-        return result
+    def entered(call: Call) -> None:
+        if call.failure is None:
+            session.emit("autocast.enter", _autocast_fields(call.subject))
 
-    @functools.wraps(leave)
-    def __exit__(self, *failure):
-        session.emit("autocast.exit", {"device": str(self.device)})
-        return leave(self, *failure)
+    def leaves(call: Call) -> None:
+        session.emit("autocast.exit", {"device": str(call.subject.device)})
 
-    patches.set(autocast, "__enter__", __enter__)
-    patches.set(autocast, "__exit__", __exit__)
+    patches.observe(autocast, "__enter__", observer, after=entered)
+    patches.observe(autocast, "__exit__", observer, before=leaves)
 
 
-def _watch_level(session, patches: PatchBook, module, ends: tuple[str, str], kind: str) -> None:
-    enter, leave = (getattr(module, end) for end in ends)
+def _autocast_fields(region: Any) -> dict[str, Any]:
+    dtype = getattr(region, "fast_dtype", None)
+    return {
+        "device": str(region.device),
+        "enabled": bool(region._enabled),
+        "dtype": dtype_word(dtype) if dtype is not None else None,
+        "cache": bool(region._cache_enabled),
+    }
 
-    @functools.wraps(enter)
-    def push(*args, **kwargs):
-        level = enter(*args, **kwargs)
-        session.emit("ft.push", {"level": level, "kind": kind})
-        return level
 
-    @functools.wraps(leave)
-    def pop(*args, **kwargs):
+def _watch_level(
+    session: Session, patches: PatchBook, observer: Observer, ends: tuple, kind: str
+) -> None:
+    module, enter, leave = ends
+
+    def pushed(call: Call) -> None:
+        if call.failure is None:
+            session.emit("ft.push", {"level": call.result, "kind": kind})
+
+    def pops(_call: Call) -> None:
         stack = transform_stack()
         session.emit("ft.pop", {"level": stack[-1][0] if stack else -1, "kind": kind})
-        return leave(*args, **kwargs)
 
-    patches.set(module, ends[0], push)
-    patches.set(module, ends[1], pop)
+    if patches.observe(module, enter, observer, after=pushed):
+        patches.observe(module, leave, observer, before=pops)
