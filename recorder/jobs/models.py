@@ -18,6 +18,22 @@ class Mlp(nn.Module):
         return y.pow(2).mean() if self.has_loss else y
 
 
+class Net(nn.Module):
+    """An input layer, some blocks with norms, a head: eight features to four."""
+
+    def __init__(self, blocks=2, width=16):
+        super().__init__()
+        self.inp, self.head = nn.Linear(8, width), nn.Linear(width, 4)
+        self.blocks = nn.ModuleList(Block(width) for _ in range(blocks))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x):
+        h = self.inp(x)
+        for block in self.blocks:
+            h = block(h)
+        return self.head(self.norm(h))
+
+
 class Block(nn.Module):
     """A residual block."""
 
