@@ -38,6 +38,7 @@ class RunComparison {
     std::vector<CollectiveGroup> groups = collective_groups(run_);
     note_unnamed_groups(groups);
     note_cut_windows(groups);
+    note_unknown_members(groups);
     for (CollectiveGroup& group : groups)
       compare_group(std::move(group), report_.verdicts, findings);
     compare_messages(run_, report_.verdicts, findings);
@@ -49,11 +50,20 @@ class RunComparison {
   }
 
  private:
-  void note(std::string kind, std::string what, std::vector<std::int32_t> ranks,
-            std::string look_at) {
-    Diagnosis found{.kind = std::move(kind), .gravity = Gravity::note, .what = std::move(what)};
-    found.ranks = std::move(ranks);
-    found.look_at = std::move(look_at);
+  struct Note {
+    std::string kind;
+    std::string what;
+    std::vector<std::int32_t> ranks;
+    std::string rule;
+    std::string look_at;
+  };
+
+  void note(Note said) {
+    Diagnosis found{
+        .kind = std::move(said.kind), .gravity = Gravity::note, .what = std::move(said.what)};
+    found.ranks = std::move(said.ranks);
+    found.rule = std::move(said.rule);
+    found.look_at = std::move(said.look_at);
     for (const RankDump& dump : run_) found.files.push_back(dump.path);
     report_.diagnosis.push_back(std::move(found));
   }
@@ -62,10 +72,13 @@ class RunComparison {
     if (run_.size() < 2) return;
     auto away = ranks_without_file(run_);
     if (away.empty()) return;
-    std::string what = fmt::format("{} of the run {} no file among the dumps of {} ranks",
-                                   rank_words(away), "left", run_.size());
-    note("rank.no_file", std::move(what), std::move(away),
-         "whether the rank died before it could dump, or its file is somewhere else");
+    std::string what = fmt::format("{} of the run left no file among the dumps of {} ranks",
+                                   rank_words(away), run_.size());
+    note(
+        {"rank.no_file", std::move(what), std::move(away),
+         "a comparison needs the file of every rank: a rank without one may be the one that others "
+         "wait for",
+         "whether the rank died before it could dump, or its file is somewhere else"});
   }
 
   void note_unnamed_groups(const std::vector<CollectiveGroup>& groups) {
@@ -80,12 +93,12 @@ class RunComparison {
     }
     if (ranks.empty() || run_.size() < 2) return;
     std::sort(ranks.begin(), ranks.end());
-    note("dump.groups_unknown",
-         "the trace does not say in which of its groups a rank issued a collective; only ranks "
-         "that share all their groups are compared: " +
-             apart,
-         std::move(ranks),
-         "a trace of NCCL, whose slices name the group, or flight-recorder dumps");
+    note({"dump.groups_unknown",
+          "the trace does not say in which of its groups a rank issued a collective; only ranks "
+          "that share all their groups are compared: " +
+              apart,
+          std::move(ranks), "c10d counts the collectives of each group apart",
+          "a trace of NCCL, whose slices name the group, or flight-recorder dumps"});
   }
 
   // Profilers start and stop at slightly different moments.
@@ -98,23 +111,47 @@ class RunComparison {
         if (view.dump->is_window() && view.issued.size() < most) ranks.insert(view.dump->rank);
     }
     if (ranks.empty()) return;
-    note("dump.window_cut",
-         fmt::format("the window of {} holds fewer collectives than those of its peers; only the "
-                     "common part is compared",
-                     rank_words({ranks.begin(), ranks.end()})),
-         {ranks.begin(), ranks.end()},
-         "a profiler that starts and stops after a barrier, where the ends matter");
+    std::vector<std::int32_t> cut(ranks.begin(), ranks.end());
+    std::string what = fmt::format(
+        "the window of {} holds fewer collectives than those of the peers; only the common part is "
+        "compared",
+        rank_words(cut));
+    note({"dump.window_cut", std::move(what), std::move(cut),
+          "profilers of different ranks start and stop at different moments",
+          "a profiler that starts and stops after a barrier, where the ends matter"});
+  }
+
+  // Gloo's dumps name no members. A group that one rank alone uses may lack the others.
+  void note_unknown_members(const std::vector<CollectiveGroup>& groups) {
+    for (const CollectiveGroup& group : groups) {
+      if (group.size > 0 || group.views.size() != 1 || run_.size() < 2 || !group.is_named())
+        continue;
+      const GroupView& view = group.views.front();
+      if (view.dump->is_window()) continue;
+      note(
+          {"dump.members_unknown",
+           fmt::format("only rank {} issued a collective in {}, last {}; the dumps do not tell who "
+                       "else is in the group",
+                       view.dump->rank, group_words(group.name, group.desc),
+                       place_words(*view.issued.back())),
+           {view.dump->rank},
+           "all members of a group issue each of its collectives",
+           "whether the group has more members: then they never came to it"});
+    }
   }
 
   void note_unread() {
     std::uint64_t unread = 0;
     for (const RankDump& dump : run_) unread += dump.unread;
     if (unread == 0) return;
-    note("dump.collectives_unread",
-         fmt::format("{} slices record_param_comms do not name their collective and nothing else "
+    note(
+        {"dump.collectives_unread",
+         fmt::format("{} slices record_param_comms do not name their collective and no other slice "
                      "does; they are not compared",
                      unread),
-         {}, "a newer PyTorch, which writes the arguments");
+         {},
+         "old versions of PyTorch write no arguments",
+         "a newer PyTorch"});
   }
 
   const std::vector<RankDump>& run_;
@@ -129,6 +166,7 @@ void note_unpaired(std::vector<std::string> paths, DumpReport& report) {
       "not compared",
       paths.size());
   found.files = std::move(paths);
+  found.rule = "windows of different ranks are compared where they lie together in time";
   found.look_at = "whether all ranks wrote all their windows";
   report.diagnosis.push_back(std::move(found));
 }

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::int64_t kNumberMax = std::int64_t{1} << 53;
-constexpr std::size_t kCollectivesMax = 10'000'000;
+constexpr std::size_t kCollectivesMax = 2'000'000;
 
 struct WrongField {
   std::string text;

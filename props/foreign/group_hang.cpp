@@ -174,6 +174,8 @@ std::string GroupHang::without_file_words() const {
 DumpFinding GroupHang::together(const Views& waiting, const DumpedCollective& one) const {
   Diagnosis found = diagnosis("collective.stuck_together", one);
   found.ranks = ranks_of(waiting);
+  if (found.last_common && found.last_common->text.starts_with(found.collective))
+    found.last_common.reset();  // it is the one that does not complete
   found.what = fmt::format("{} in {} and none of them completes it",
                            ranks_with_verb(found.ranks, "is", "are"), place_words(one));
   found.what +=

@@ -17,7 +17,7 @@ constexpr std::string_view kNodePrefix = "autograd::engine::evaluate_function: "
 constexpr std::string_view kCallPrefix = "c10d::";
 constexpr std::string_view kComms = "record_param_comms";
 constexpr std::array<std::string_view, 4> kLibraries = {"nccl:", "gloo:", "rccl:", "xccl:"};
-constexpr std::size_t kSlicesMax = 20'000'000;
+constexpr std::size_t kSlicesMax = 4'000'000;
 
 // The operations of c10d by their dispatcher names; the rest is called as it is.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kCallNames = {

@@ -20,23 +20,19 @@ struct Fault {
 };
 struct DataEnded {};
 
-// Bytes one at a time, from a window.
+// Bytes from a window.
 class Bytes {
  public:
   explicit Bytes(ByteSource& source) : source_(source), window_(kWindowBytes, '\0') {}
 
-  // The next byte without taking it. Throws DataEnded.
-  char peek() {
+  // What the window still holds, at least one byte. Throws DataEnded.
+  std::string_view rest() {
     if (at_ == end_) fill();
-    return window_[at_];
+    return std::string_view(window_).substr(at_, end_ - at_);
   }
 
-  char take() {
-    const char c = peek();
-    ++at_;
-    return c;
-  }
-
+  char peek() { return rest().front(); }
+  void skip(std::size_t count) { at_ += count; }
   std::uint64_t offset() const { return before_ + at_; }
 
  private:
@@ -55,6 +51,23 @@ class Bytes {
   std::size_t end_ = 0;
   std::uint64_t before_ = 0;
 };
+
+// Where one of `wanted` stands; the size when none does.
+std::size_t find_any(std::string_view text, const std::array<bool, 256>& wanted) {
+  std::size_t at = 0;
+  while (at < text.size() && !wanted[static_cast<unsigned char>(text[at])]) ++at;
+  return at;
+}
+
+constexpr std::array<bool, 256> byte_set(std::string_view bytes) {
+  std::array<bool, 256> set = {};
+  for (const char c : bytes) set[static_cast<unsigned char>(c)] = true;
+  return set;
+}
+
+constexpr auto kStructure = byte_set("\"{}[]");
+constexpr auto kStringEnds = byte_set("\"\\");
+constexpr auto kScalarEnds = byte_set(" \n\t\r,]}");
 
 // Walks the outermost value. Values inside are walked by their brackets.
 class DocumentReader {
@@ -92,7 +105,7 @@ class DocumentReader {
   char next_token() {
     for (std::size_t blanks = 0; is_blank(bytes_.peek()); ++blanks) {
       if (blanks == limits_.blanks) refuse_limit("a run of blanks", limits_.blanks);
-      bytes_.take();
+      bytes_.skip(1);
     }
     return bytes_.peek();
   }
@@ -101,7 +114,7 @@ class DocumentReader {
     const char found = next_token();
     if (found != wanted)
       refuse(fmt::format("'{}' is expected, there is '{}'", wanted, printable({&found, 1})));
-    bytes_.take();
+    bytes_.skip(1);
   }
 
   // After a member or element: true where another one follows.
@@ -109,14 +122,14 @@ class DocumentReader {
     const char found = next_token();
     if (found != ',' && found != close)
       refuse(fmt::format("',' or '{}' is expected, there is '{}'", close, printable({&found, 1})));
-    bytes_.take();
+    bytes_.skip(1);
     return found == ',';
   }
 
   void read_members() {
     expect('{');
     if (next_token() == '}') {
-      bytes_.take();
+      bytes_.skip(1);
       return;
     }
     do {
@@ -132,7 +145,7 @@ class DocumentReader {
     const JsonMember wanted = sink_.wanted(key);
     const char first = next_token();
     if (wanted == JsonMember::skipped) {
-      walk_value(limits_.skipped, "a value that is not read", [](char) {});
+      walk_value({limits_.skipped, "a value that is not read"});
     } else if (wanted == JsonMember::elements && first == '[') {
       read_elements(key);
     } else {
@@ -144,7 +157,7 @@ class DocumentReader {
   void read_elements(const std::string& key) {
     expect('[');
     if (next_token() == ']') {
-      bytes_.take();
+      bytes_.skip(1);
       return;
     }
     do {
@@ -160,44 +173,66 @@ class DocumentReader {
 
   void take_value(std::size_t limit, std::string_view what) {
     text_.clear();
-    walk_value(limit, what, [this](char c) { text_ += c; });
+    walk_value({limit, what, &text_});
   }
 
-  // Passes the bytes of one value to `take`; its last byte is taken.
-  template <class Take>
-  void walk_value(std::size_t limit, std::string_view what, Take take) {
+  // A value that is being walked: its bytes are counted, and kept where `kept` is there.
+  struct Walk {
+    std::size_t limit = 0;
+    std::string_view what;
+    std::string* kept = nullptr;
     std::size_t size = 0;
-    const auto pass = [&] {
-      if (++size > limit) refuse_limit(what, limit);
-      const char c = bytes_.take();
-      take(c);
-      return c;
-    };
+  };
+
+  void pass(Walk& walk, std::size_t count) {
+    walk.size += count;
+    if (walk.size > walk.limit) refuse_limit(walk.what, walk.limit);
+    if (walk.kept != nullptr) walk.kept->append(bytes_.rest().substr(0, count));
+    bytes_.skip(count);
+  }
+
+  // The byte that ends a stretch without `ends`, not passed.
+  char pass_until(Walk& walk, const std::array<bool, 256>& ends) {
+    for (;;) {
+      const std::string_view rest = bytes_.rest();
+      const std::size_t count = find_any(rest, ends);
+      const bool is_found = count < rest.size();
+      const char found = is_found ? rest[count] : '\0';
+      pass(walk, count);
+      if (is_found) return found;
+    }
+  }
+
+  // Passes one value; its last byte is passed.
+  void walk_value(Walk walk) {
     open_.clear();
+    const char first = bytes_.peek();
+    if (first != '"' && first != '{' && first != '[') return walk_scalar(walk);
     do {
-      const char first = bytes_.peek();
-      if (first == '"')
-        walk_string(pass);
-      else if (open_.empty() && first != '{' && first != '[')
-        return walk_scalar(pass);
-      else
-        walk_bracket(pass());
+      const char c = pass_until(walk, kStructure);
+      if (c == '"') {
+        walk_string(walk);
+      } else {
+        pass(walk, 1);
+        walk_bracket(c);
+      }
     } while (!open_.empty());
   }
 
-  template <class Pass>
-  static void walk_string(const Pass& pass) {
-    pass();
-    for (char c = pass(); c != '"'; c = pass())
-      if (c == '\\') pass();
+  void walk_string(Walk& walk) {
+    pass(walk, 1);
+    while (pass_until(walk, kStringEnds) == '\\') {
+      pass(walk, 1);
+      bytes_.peek();  // an escape may lie across two windows
+      pass(walk, 1);
+    }
+    pass(walk, 1);
   }
 
-  // A number or literal at the top, which ends before what cannot belong to it.
-  template <class Pass>
-  void walk_scalar(const Pass& pass) {
-    const auto is_end = [](char c) { return is_blank(c) || c == ',' || c == ']' || c == '}'; };
-    if (is_end(bytes_.peek())) refuse("a value is expected");
-    while (!is_end(bytes_.peek())) pass();
+  // A number or literal, which ends before what cannot belong to it.
+  void walk_scalar(Walk& walk) {
+    if (kScalarEnds[static_cast<unsigned char>(bytes_.peek())]) refuse("a value is expected");
+    pass_until(walk, kScalarEnds);
   }
 
   void walk_bracket(char c) {
