@@ -145,21 +145,30 @@ class ReplayVerb final : public Verb {
   // The findings in words, the dumps of other formats, and what --policy would have done.
   Result<void> answer(Findings& findings) const {
     ReplayAnswers& answers = findings.answers;
-    std::vector<RankDump> dumps;
-    std::vector<Error> faults;
-    for (const std::string& path : dumps_) {
-      auto dump = read_rank_dump(path);
-      if (dump)
-        dumps.push_back(std::move(*dump));
-      else
-        faults.push_back(dump.error());
-    }
-    answers.dumps = compare_dumps(std::move(dumps));
-    answers.dumps.faults = std::move(faults);
+    answers.dumps = read_dumps();
     answers.diagnosis = diagnose(findings.traces);
     const auto& told = answers.dumps.diagnosis;
     answers.diagnosis.insert(answers.diagnosis.end(), told.begin(), told.end());
     return policy_.empty() ? Result<void>{} : ask_what_if(findings);
+  }
+
+  // Interrupted: what was read is listed and not compared, as a part of the ranks would mislead.
+  DumpReport read_dumps() const {
+    const auto words = std::make_shared<DumpWords>();
+    std::vector<RankDump> dumps;
+    std::vector<Error> faults;
+    for (const std::string& path : dumps_) {
+      if (was_interrupted()) break;
+      auto dump = read_rank_dump(path, words);
+      if (dump)
+        dumps.push_back(std::move(*dump));
+      else if (!was_interrupted())
+        faults.push_back(dump.error());
+    }
+    if (was_interrupted()) return {};
+    DumpReport report = compare_dumps(std::move(dumps));
+    report.faults.insert(report.faults.begin(), faults.begin(), faults.end());
+    return report;
   }
 
   Result<void> ask_what_if(Findings& findings) const {
