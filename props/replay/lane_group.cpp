@@ -163,9 +163,10 @@ class Grouper {
 
 }  // namespace
 
+// PyTorch describes the world as "default_pg", which says nothing.
 std::string LaneGroup::title() const {
-  return description.empty() || description == name ? name
-                                                    : fmt::format("{} ({})", name, description);
+  const bool says_more = !description.empty() && description != name && description != "default_pg";
+  return says_more ? fmt::format("{} ({})", name, description) : name;
 }
 
 LaneGroups lane_groups(const std::vector<RunMember>& members) {

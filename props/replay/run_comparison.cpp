@@ -39,6 +39,7 @@ class RunComparer {
     for (Diagnosis& one : messages.found) {
       if (has_cause && one.kind == "message.missing") continue;  // the ranks had parted before
       add_waits(one, waits);
+      add_exceptions(one);
       has_divergence_ = true;
       out_.found.push_back(std::move(one));
     }
