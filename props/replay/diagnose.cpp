@@ -9,7 +9,7 @@
 #include "props/replay/context_reader.h"
 #include "props/replay/finding_words.h"
 #include "props/replay/moment.h"
-#include "props/replay/rank_lockstep.h"
+#include "props/replay/rank_set.h"
 
 namespace zeroproof {
 namespace {
@@ -134,65 +134,36 @@ class Diagnoser {
 
   template <class T>
   static void merge(std::vector<T>& into, const std::vector<T>& from) {
-    for (const T& one : from)
-      if (std::find(into.begin(), into.end(), one) == into.end()) into.push_back(one);
-    std::sort(into.begin(), into.end());
-  }
-
-  void take_runs() {
-    std::map<std::string, std::vector<RankFile>> runs;
-    for (const TraceReplay& trace : report_.traces)
-      if (trace.story && trace.story->world > 1)
-        runs[trace.story->run].push_back({trace.path, &*trace.story});
-    for (auto& [run, files] : runs) {
-      std::sort(files.begin(), files.end(), [](const RankFile& a, const RankFile& b) {
-        return std::pair(a.story->rank, a.path) < std::pair(b.story->rank, b.path);
-      });
-      note_missing_files(run, files);
-      const bool has_twins =
-          std::adjacent_find(files.begin(), files.end(), [](const auto& a, const auto& b) {
-            return a.story->rank == b.story->rank;
-          }) != files.end();
-      if (files.size() < 2 || has_twins || !is_suspicious(run, files)) continue;
-      auto found = first_divergence(files);
-      if (!found) continue;
-      drafts_.insert(drafts_.begin(), Draft{.run = run, .diagnosis = std::move(*found)});
-      explained_.insert(run);
+    for (const T& one : from) {
+      const auto at = std::lower_bound(into.begin(), into.end(), one);
+      if (at == into.end() || *at != one) into.insert(at, one);
     }
   }
 
-  void note_missing_files(const std::string& run, const std::vector<RankFile>& files) {
-    std::set<std::int32_t> there;
-    for (const RankFile& file : files) there.insert(file.story->rank);
-    const std::int32_t world = files.front().story->world;
-    if (files.size() < 2 || std::cmp_greater_equal(there.size(), world)) return;
-    Diagnosis found{.kind = "rank.no_file", .gravity = Gravity::note};
-    std::vector<std::string> missing;
-    for (std::int32_t rank = 0; rank < world && missing.size() < 64; ++rank)
-      if (!there.contains(rank)) {
-        found.ranks.push_back(rank);
-        missing.push_back(std::to_string(rank));
+  // What the ranks of a run say together, its cause in front of everything else.
+  void take_runs() {
+    std::vector<Draft> compared;
+    for (const RunComparison& run : report_.runs) {
+      note_missing_files(run);
+      for (const Diagnosis& found : run.found) {
+        compared.push_back({.run = run.run, .diagnosis = found});
+        if (found.gravity == Gravity::defect) explained_.insert(run.run);
       }
-    found.what =
-        fmt::format("of {} ranks {} left no file: {}", world, missing.size(), listed(missing));
-    found.rule = "a run has a file a rank";
-    found.look_at = "whether these ranks started, and where their files are";
-    found.files = {files.front().path};
-    drafts_.push_back({.run = run, .diagnosis = std::move(found)});
+    }
+    drafts_.insert(drafts_.begin(), compared.begin(), compared.end());
   }
 
-  // Whether something says that the ranks do not agree. Reading them side by side costs as much as
-  // reading them at all.
-  bool is_suspicious(const std::string& run, const std::vector<RankFile>& files) const {
-    const TraceStory& first = *files.front().story;
-    const bool differs = std::any_of(files.begin(), files.end(), [&](const RankFile& file) {
-      const TraceStory& story = *file.story;
-      return !story.is_complete || !story.open_collectives.empty() ||
-             story.collectives != first.collectives || story.order_hash != first.order_hash;
-    });
-    return differs || std::any_of(drafts_.begin(), drafts_.end(), [&](const Draft& draft) {
-             return draft.run == run && draft.diagnosis.kind == "collective.sequence_differs";
-           });
+  void note_missing_files(const RunComparison& run) {
+    if (run.ranks.size() < 2 || std::cmp_greater_equal(run.ranks.size(), run.world)) return;
+    Diagnosis found{.kind = "rank.no_file", .gravity = Gravity::note};
+    for (std::int32_t rank = 0; rank < run.world; ++rank)
+      if (!std::binary_search(run.ranks.begin(), run.ranks.end(), rank))
+        found.ranks.push_back(rank);
+    found.what = fmt::format("of {} ranks {} left no file: {}", run.world, found.ranks.size(),
+                             rank_set(found.ranks));
+    found.rule = "a run has a file a rank";
+    found.look_at = "whether these ranks started, and where their files are";
+    drafts_.push_back({.run = run.run, .diagnosis = std::move(found)});
   }
 
   // What follows from something that has been told is not told again.
@@ -211,8 +182,9 @@ class Diagnoser {
     };
     std::vector<Draft> kept;
     for (const Draft& draft : drafts_) {
-      const bool is_told =
-          explained_.contains(draft.run) && draft.diagnosis.kind == "collective.sequence_differs";
+      const bool is_told = explained_.contains(draft.run) &&
+                           (draft.diagnosis.kind == "collective.sequence_differs" ||
+                            draft.diagnosis.kind == "collective.gather_order_differs");
       const auto cause = std::find_if(drafts_.begin(), drafts_.end(),
                                       [&](const Draft& one) { return explains(one, draft); });
       if (!is_told && cause == drafts_.end()) kept.push_back(draft);

@@ -23,7 +23,7 @@ std::string_view reason_without_monitor(const Property& property) {
 }  // namespace
 
 PropertiesLevel::PropertiesLevel(RunFacts facts, const NameTable& names)
-    : facts_(std::move(facts)), names_(&names), run_(Scope::trace, names) {}
+    : facts_(std::move(facts)), names_(&names), run_(Scope::trace, names), digest_(facts_.stage) {}
 
 void PropertiesLevel::declare_group(std::string_view name, const std::vector<std::int32_t>& ranks) {
   digest_.declare_group(name, ranks);
@@ -41,7 +41,7 @@ void PropertiesLevel::on_event(const HookEvent& event) {
 
 void PropertiesLevel::finish(bool is_complete) {
   run_.finish();
-  digest_.finish(is_complete);
+  digest_.finish(is_complete, *names_);
 }
 
 PropertiesReport PropertiesLevel::report() const {
