@@ -21,12 +21,19 @@ TraceDevice device_of(const HeaderRecord& header) {
   return is_cuda ? TraceDevice::cuda : TraceDevice::cpu;
 }
 
+bool is_of_deepspeed(const HeaderRecord& header) {
+  return std::any_of(header.producer.begin(), header.producer.end(), [](const auto& entry) {
+    return entry.first == "deepspeed" && entry.second.value_or("none") != "none";
+  });
+}
+
 RunFacts facts_of(const HeaderRecord& header) {
   return {.program = header.program,
           .dtype = header.dtype,
           .rank = header.rank,
           .world = header.world,
-          .stage = static_cast<std::int32_t>(header.stage.value_or(-1))};
+          .stage = static_cast<std::int32_t>(header.stage.value_or(-1)),
+          .is_of_deepspeed = is_of_deepspeed(header)};
 }
 
 // The levels of one trace and what feeds them.
@@ -133,7 +140,7 @@ class TraceReplayer {
   void feed(const ParamRecord& record, const Record&) {
     if (state_) state_->declare_param(record.name);
     if (properties_) properties_->declare_param(record.name);
-    if (story_) story_->declare_param(record.name);
+    if (story_) story_->declare(record);
   }
 
   void feed(const TensorRecord& record, const Record&) {
@@ -148,6 +155,7 @@ class TraceReplayer {
 
   void feed(const NoteRecord& record, const Record&) {
     if (story_) story_->declare(record);
+    if (properties_) properties_->declare(record);
   }
 
   void feed(const WrapperRecord& record, const Record&) {
@@ -155,6 +163,10 @@ class TraceReplayer {
   }
 
   void feed(const OptimizerRecord& record, const Record&) {
+    if (story_) story_->declare(record);
+  }
+
+  void feed(const NumbersRecord& record, const Record&) {
     if (story_) story_->declare(record);
   }
 
@@ -193,7 +205,7 @@ class TraceReplayer {
 }  // namespace
 
 bool TraceReplay::agrees() const {
-  return (!queue || queue->holds()) && (!state || state->matched == state->calls) &&
+  return !has_defect && (!queue || queue->holds()) && (!state || state->matched == state->calls) &&
          (!properties || !properties->is_falsified()) && structure_count == 0;
 }
 

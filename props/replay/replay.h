@@ -41,9 +41,10 @@ struct TraceReplay {
   std::vector<StructureFinding> structure;  // broken rules of the format; the first of them
   std::uint64_t structure_count = 0;
   std::optional<Error> fault;
+  bool has_defect = false;          // a diagnosis names it: see mark_defects
   std::optional<TraceStory> story;  // absent: the file could not be opened, or levels were named
 
-  bool agrees() const;  // every level that is there
+  bool agrees() const;  // every level that is there, and no defect among the diagnoses
   bool is_ok() const { return !fault && agrees(); }
 };
 
