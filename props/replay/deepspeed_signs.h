@@ -20,8 +20,7 @@ namespace zeroproof {
 class DeepSpeedSigns {
  public:
   // `names` must outlive it.
-  DeepSpeedSigns(const NameTable& names, const HeaderRecord& header)
-      : names_(names), findings_(names, 12), stage_(header.stage.value_or(-1)) {}
+  DeepSpeedSigns(const NameTable& names, const HeaderRecord& header);
 
   // `line` is the event's line.
   void on_event(const HookEvent& event, std::string_view line);
@@ -35,6 +34,8 @@ class DeepSpeedSigns {
   void on_exception(const HookEvent& event);
   void find_undefined(NameId hook, std::string_view type, const HookEvent& event);
   void on_optimizer_state(const HookEvent& event, std::string_view line);
+  void on_forward(const HookEvent& event);
+  void find_shared_loss(const HookEvent& event);
 
   const NameTable& names_;
   RuleFindings findings_;
@@ -43,9 +44,14 @@ class DeepSpeedSigns {
   std::optional<std::uint64_t> partition_lc_;
   std::int32_t backwards_ = 0;  // outermost ones since the last forward
   std::int32_t depth_ = 0;
-  NameId undefined_param_;   // whose hook got no gradient, while it runs
-  NameId open_hook_;         // parameter whose gradient hook has not returned
-  bool is_refused_ = false;  // the prologue raised: refused by design
+  NameId undefined_param_;          // whose hook got no gradient, while it runs
+  NameId open_hook_;                // parameter whose gradient hook has not returned
+  bool is_refused_ = false;         // the prologue raised: refused by design
+  bool scales_outputs_ = false;     // this release divides by the accumulation steps per output
+  double accumulation_ = 1;         // steps
+  std::int32_t open_forwards_ = 0;  // of the engine
+  bool has_forward_ = false;        // since the last backward
+  std::string module_past_engine_;  // called between an engine's forward and its backward
 };
 
 }  // namespace zeroproof

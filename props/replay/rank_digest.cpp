@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "props/replay/collective_rules.h"
@@ -17,6 +18,21 @@ constexpr std::size_t kExceptionMax = 240;  // characters
 
 // What the recorder's guardian writes into the file of a process that died (docs/RECORDING.md).
 constexpr std::string_view kKilled = "the process ended without closing its recording";
+
+// What a comparison needs, and the kind of event that it stands on.
+struct LostReason {
+  std::string_view kind;
+  std::string LostReasons::*reason;
+};
+
+constexpr std::array<LostReason, 7> kLostReasons = {
+    {{"coll.issue", &LostReasons::issues},
+     {"coll.complete", &LostReasons::completions},
+     {"param.post_acc", &LostReasons::hooks},
+     {"opt.step", &LostReasons::steps},
+     {"zparam.gather_begin", &LostReasons::parameters},
+     {"zparam.partition", &LostReasons::parameters},
+     {"bucket.flush", &LostReasons::parameters}}};
 
 bool is_decision(std::string_view label) {
   return label.starts_with("overflow:") || label.starts_with("loss_scale:") ||
@@ -80,7 +96,10 @@ void RankDigest::declare(const ParamRecord& param, NameTable& names) {
 
 void RankDigest::declare(const NoteRecord& note) {
   is_killed_ = is_killed_ || note.text.starts_with(kKilled);
-  add_lost_kinds(note, lost_);
+  for (const LostReason& one : kLostReasons)
+    for (const std::string& word : note.lost)
+      if (is_lost_kind(one.kind, word) && (lost_.*one.reason).empty())
+        lost_.*one.reason = note.text;
 }
 
 void RankDigest::declare(const WrapperRecord& wrapper) {

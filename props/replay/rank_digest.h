@@ -99,8 +99,8 @@ struct DeclaredParameters {
   std::uint64_t in_order = 0;  // chained names
 };
 
-// Event kinds that the recorder says it lost, with its reason.
-struct LostKinds {
+// Why the comparison lacks events of a kind, in the recorder's words.
+struct LostReasons {
   std::string issues;       // coll.issue; empty: not lost
   std::string completions;  // coll.complete
   std::string hooks;        // param.post_acc
@@ -172,7 +172,7 @@ class RankDigest {
   bool has_too_many_messages() const { return has_too_many_messages_; }
   const DeclaredParameters& parameters() const { return parameters_; }
   const std::optional<DigestException>& last_exception() const { return last_exception_; }
-  const LostKinds& lost() const { return lost_; }
+  const LostReasons& lost() const { return lost_; }
   // The group of the data parallelism, where every model of the rank has the same; empty: unknown.
   const std::string& data_group() const { return data_group_; }
   std::uint64_t collective_count() const { return collective_count_; }
@@ -221,7 +221,7 @@ class RankDigest {
   SequenceDigest steps_;
   DeclaredParameters parameters_;
   std::optional<DigestException> last_exception_;
-  LostKinds lost_;
+  LostReasons lost_;
   std::string data_group_;
   std::uint64_t collective_count_ = 0;
   std::uint64_t message_count_ = 0;

@@ -22,12 +22,19 @@ TraceDevice device_of(const HeaderRecord& header) {
   return is_cuda ? TraceDevice::cuda : TraceDevice::cpu;
 }
 
+bool is_of_deepspeed(const HeaderRecord& header) {
+  return std::any_of(header.producer.begin(), header.producer.end(), [](const auto& entry) {
+    return entry.first == "deepspeed" && entry.second.value_or("none") != "none";
+  });
+}
+
 RunFacts facts_of(const HeaderRecord& header) {
   return {.program = header.program,
           .dtype = header.dtype,
           .rank = header.rank,
           .world = header.world,
-          .stage = static_cast<std::int32_t>(header.stage.value_or(-1))};
+          .stage = static_cast<std::int32_t>(header.stage.value_or(-1)),
+          .is_of_deepspeed = is_of_deepspeed(header)};
 }
 
 // The levels of one trace and what feeds them.
@@ -143,7 +150,7 @@ class TraceReplayer {
   void feed(const ParamRecord& record, const Record&) {
     if (state_) state_->declare_param(record.name);
     if (properties_) properties_->declare_param(record.name);
-    if (story_) story_->declare_param(record.name);
+    if (story_) story_->declare(record);
     mutable_digest().declare(record, names_);
   }
 
@@ -161,6 +168,7 @@ class TraceReplayer {
   void feed(const NoteRecord& record, const Record&) {
     if (story_) story_->declare(record);
     mutable_digest().declare(record);
+    if (properties_) properties_->declare(record);
   }
 
   void feed(const WrapperRecord& record, const Record&) {
@@ -169,6 +177,10 @@ class TraceReplayer {
   }
 
   void feed(const OptimizerRecord& record, const Record&) {
+    if (story_) story_->declare(record);
+  }
+
+  void feed(const NumbersRecord& record, const Record&) {
     if (story_) story_->declare(record);
   }
 
@@ -225,7 +237,7 @@ class TraceReplayer {
 // The members of groups are in the digests, once for all files: a world of thousands of ranks has a
 // list of thousands in each file.
 void drop_members(TraceStory& story) {
-  for (auto& [name, group] : story.groups) group.ranks.reset();
+  for (auto& [name, group] : story.facts.groups) group.ranks.reset();
 }
 
 }  // namespace
