@@ -81,7 +81,7 @@ class Transcoder {
  private:
   [[noreturn]] void fail(std::string what) const { throw Malformed{at_, std::move(what)}; }
 
-  // The byte at `at`, or kEnd behind the last one.
+  // The byte at `at`, or kEnd after the last one.
   char peek(std::size_t ahead = 0) const {
     return at_ + ahead < text_.size() ? text_[at_ + ahead] : kEnd;
   }

@@ -43,6 +43,7 @@ Json document_with(const ConfigKey& key, const Json& value) {
   Json document = Json::object();
   if (section.starts_with("/optimizer")) document["optimizer"]["type"] = "Adam";
   if (section.ends_with(" (sgd)")) document["optimizer"]["type"] = "SGD";
+  if (key.name == "allgather_size") document["zero_optimization"] = true;  // else it is not read
   section = section.substr(0, section.find(" ("));
   document[Json::json_pointer(section)][std::string(key.name)] = value;
   return document;
