@@ -10,7 +10,7 @@ from torch import nn
 
 from .changes import ModelChanges
 from .names import NameBook, fsdp2_groups
-from .numbers import Numbers, engine_grads, plain_grad
+from .numbers import EngineGrads, Numbers, plain_grad
 from .optimizers import OptimizerBook, StepCounter, held_params
 from .session import Session
 from .wrappers import WrapperBook
@@ -83,7 +83,7 @@ class ModelFacts:
         optimizer = self.optimizers.number(engine.optimizer, number)
         if self._numbers is not None and engine.is_gradient_accumulation_boundary():
             facts = {**self._step_of(optimizer), "engine": number}
-            self._numbers.before_step(facts, params, engine_grads(engine.optimizer))
+            self._numbers.before_step(facts, params, EngineGrads(engine.optimizer))
         return optimizer
 
     def after_engine_step(self, engine: Any, number: int) -> None:

@@ -71,8 +71,10 @@ class Numbers:
         if grad_of is not None:
             tensors += [grad_of(param) for _, param in pairs]
         self._values.add(tensors)
-        names = [name for name, _ in pairs]
-        self._waiting.append(_Waiting({**facts, "params": names}, grad_of is not None))
+        facts = {**facts, "params": [name for name, _ in pairs]}
+        if getattr(grad_of, "gives_parts", False):
+            facts["partial_grads"] = True
+        self._waiting.append(_Waiting(facts, grad_of is not None))
 
 
 def held(param: torch.Tensor) -> Optional[torch.Tensor]:
@@ -89,29 +91,29 @@ def plain_grad(param: torch.Tensor) -> Optional[torch.Tensor]:
     return param.grad
 
 
-def engine_grads(optimizer: Any) -> GradOf:
+class EngineGrads:
     """The gradients of DeepSpeed's optimizers as they lie on this rank: no collective is called.
 
     Stages 1 and 2 keep the part of this rank in the parameter's mapping, stage 3 by sub-group,
     BF16_Optimizer the whole gradient beside the parameter.
     """
-    stage3: dict[int, torch.Tensor] = {}
-    if not hasattr(optimizer, "bit16_groups"):
-        averaged = getattr(optimizer, "averaged_gradients", None) or {}
-        groups = getattr(optimizer, "fp16_groups", None) or ()
-        for number, group in enumerate(groups):
-            pairs = zip(group, averaged.get(number) or ())
-            stage3.update((id(param), grad) for param, grad in pairs)
 
-    def grad_of(param: torch.Tensor) -> Optional[torch.Tensor]:
-        whole = getattr(param, "_hp_grad", None)
-        if whole is None:
-            whole = param.grad
-        if whole is not None:
-            return whole
-        return stage3[id(param)] if id(param) in stage3 else _mapped_grad(param)
+    def __init__(self, optimizer: Any):
+        self._averaged: dict[int, torch.Tensor] = {}
+        averaged = getattr(optimizer, "averaged_gradients", None)
+        self.gives_parts = averaged is not None
+        if averaged and not hasattr(optimizer, "bit16_groups"):  # stage 3
+            for number, group in enumerate(optimizer.fp16_groups):
+                pairs = zip(group, averaged.get(number) or ())
+                self._averaged.update((id(param), grad) for param, grad in pairs)
 
-    return grad_of
+    def __call__(self, param: torch.Tensor) -> Optional[torch.Tensor]:
+        for name in ("_hp_grad", "grad"):
+            whole = getattr(param, name, None)
+            if whole is not None:
+                return whole
+        part = self._averaged.get(id(param))
+        return part if part is not None else _mapped_grad(param)
 
 
 def _mapped_grad(param: torch.Tensor) -> Optional[torch.Tensor]:
