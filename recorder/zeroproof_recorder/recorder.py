@@ -182,11 +182,11 @@ class Recorder:
         autocast = functools.partial(transforms.install_autocast, session)
         return (
             (Detail.HOOKS, "graph_tasks", (), tasks.install),
-            (Detail.HOOKS, "callbacks", (), callback_view),
-            (Detail.HOOKS, "optimizer", (), optimizers.install),
+            (Detail.HOOKS, "callbacks", callbacks.LOST, callback_view),
+            (Detail.HOOKS, "optimizer", ("opt.*",), optimizers.install),
             (Detail.HOOKS, "transforms", ("ft.*",), levels),
             (Detail.ENGINE, "checkpoints", ("ckpt.*",), Checkpoints(session, names).install),
-            (Detail.FULL, "autocast", (), autocast),
+            (Detail.FULL, "autocast", ("autocast.*",), autocast),
         )
 
     def _global_hooks(self) -> list[Any]:
@@ -226,7 +226,8 @@ class Recorder:
             self._watch_units()
         self._hooks.watch(inner, number)
         for part in compiled_parts(model):
-            self.session.emit("mark", {"label": f"compiled_module:{part}", "engine": number})
+            label = f"compiled_module:{self.names.module_word(part)}"
+            self.session.emit("mark", {"label": label, "engine": number})
         attach = self._model_facts.attach
         self._guarded("model_facts", _FACTS, attach, model, inner, number, self._hooks.watch)
 
