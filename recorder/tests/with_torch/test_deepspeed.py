@@ -45,7 +45,8 @@ for stage in range(4):
         engine = make_engine(models.Checkpointed(True), stage)
         if is_recorded:
             before = hooks(engine)
-            with zeroproof_recorder.record(engine=engine, out=out, detail="full", quiet=True):
+            options = {"detail": "full", "numbers": True, "quiet": True}
+            with zeroproof_recorder.record(engine=engine, out=out, **options):
                 results.append(train(engine))
             assert hooks(engine) == before, f"stage {stage}: hooks were left behind"
         else:
@@ -121,6 +122,26 @@ class DeepspeedTest(support.RecordingTest):
         script = self.folder / "identity.py"
         script.write_text(IDENTITY)
         self.run_python(1, str(script), str(self.folder))
+        for stage in range(4):
+            with self.subTest(stage=stage):
+                records = support.read(self.trace(f"identity__z{stage}_fp32_w1_r0.jsonl.gz"))
+                self.check_facts(stage, records)
+
+    def check_facts(self, stage, records):
+        wrapper, optimizer = (
+            [r for r in records if r["rec"] == rec] for rec in ("wrapper", "optimizer")
+        )
+        self.assertEqual([(r["kind"], r["size"]) for r in wrapper], [("deepspeed", 1)])
+        self.assertEqual([(r["engine"], r["unknown"]) for r in optimizer], [(0, 0)])
+        names = {r["name"] for r in records if r["rec"] == "param"}
+        self.assertEqual(set(optimizer[0]["params"]), names)
+        numbers = [r for r in records if r["rec"] == "numbers"]
+        self.assertEqual([r["step"] for r in numbers], [0, 0, 1, 1, 2, 2])
+        for before, after in zip(numbers[::2], numbers[1::2]):
+            self.assertEqual(before.get("partial_grads", False), stage > 0)
+            self.assertNotIn(None, before["grad_hash"] + before["param_hash"])
+            self.assertNotEqual(before["param_hash"], after["param_hash"])
+        self.assertEqual(numbers[1]["param_hash"], numbers[2]["param_hash"])
 
     def test_an_engine_is_found_by_run(self):
         script = str(support.JOBS / "deepspeed_job.py")
