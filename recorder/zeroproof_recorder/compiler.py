@@ -62,10 +62,10 @@ class Compiler:
             self._session.emit("mark", {"label": "compiler.end"})
 
 
-def compiled_parts(model: torch.nn.Module) -> list[str]:
-    """The names of the modules that torch.compile has replaced."""
+def compiled_parts(model: torch.nn.Module) -> list[torch.nn.Module]:
+    """The modules that torch.compile has replaced, as they were before."""
     wrapper = _optimized_module()
-    return [name or "model" for name, part in model.named_modules() if _is_compiled(part, wrapper)]
+    return [without_wrapper(part) for part in model.modules() if _is_compiled(part, wrapper)]
 
 
 def without_wrapper(model: torch.nn.Module) -> torch.nn.Module:

@@ -226,7 +226,8 @@ class Recorder:
             self._watch_units()
         self._hooks.watch(inner, number)
         for part in compiled_parts(model):
-            self.session.emit("mark", {"label": f"compiled_module:{part}", "engine": number})
+            label = f"compiled_module:{self.names.module_word(part)}"
+            self.session.emit("mark", {"label": label, "engine": number})
         attach = self._model_facts.attach
         self._guarded("model_facts", _FACTS, attach, model, inner, number, self._hooks.watch)
 
