@@ -36,17 +36,17 @@ class ModelChanges:
         self._model = model
         self._number = number
         self._on_new = on_new
-        self._held: list[tuple[dict, dict]] = []
+        self._kept: list[Any] = []
+        self._held: list[tuple[dict, tuple[int, ...]]] = []
         self.params: list[torch.Tensor] = []
         self._used: dict[int, tuple[weakref.ref, int]] = {}
         self._walk()
 
     def look(self) -> None:
         """Declares new parameters, and marks those whose requires_grad is another now."""
-        if any(not _is_same(table, before) for table, before in self._held):
+        if any(tuple(map(id, table.values())) != held for table, held in self._held):
             self._declare_new()
-        names = self._names
-        changed = [p for p in self.params if names.told_requires_grad(p) != p.requires_grad]
+        changed = self._names.with_other_requires_grad(self.params)
         for param in changed:
             self._mark_requires_grad(param)
         if any(param.requires_grad for param in changed):
@@ -88,15 +88,9 @@ class ModelChanges:
     def _walk(self) -> None:
         modules = list(self._model.modules())
         tables = [table for module in modules for table in (module._parameters, module._modules)]
-        self._held = [(table, dict(table)) for table in tables]
+        self._held = [(table, tuple(map(id, table.values()))) for table in tables]
+        self._kept = [value for table in tables for value in table.values()]  # ids stay their own
         self.params = [p for p in self._model.parameters() if self._names.known_param(p)]
-
-
-def _is_same(table: dict[str, Any], before: dict[str, Any]) -> bool:
-    """By identity: tensors are not to be compared by value."""
-    if len(table) != len(before):
-        return False
-    return all(table.get(key) is value for key, value in before.items())
 
 
 def _is_kept(grad: Optional[torch.Tensor], used: Optional[tuple[weakref.ref, int]]) -> bool:

@@ -59,7 +59,7 @@ class ModelFacts:
 
     def before_step(self, optimizer: Any, number: int, has_closure: bool) -> None:
         """Before a step of a plain optimizer."""
-        self._look_at_all()
+        self._look_at_sharded()
         if self._numbers is not None:
             grad_of = None if has_closure else plain_grad
             self._numbers.before_step(self._step_of(number), held_params(optimizer), grad_of)
@@ -79,7 +79,7 @@ class ModelFacts:
         params = held_params(engine.optimizer) if self._session.is_open else None
         if not params:
             return None
-        self._look_at_all()
+        self._look_at_sharded()
         optimizer = self.optimizers.number(engine.optimizer, number)
         if self._numbers is not None and engine.is_gradient_accumulation_boundary():
             facts = {**self._step_of(optimizer), "engine": number}
@@ -97,9 +97,10 @@ class ModelFacts:
     def _step_of(self, optimizer: int) -> dict[str, Any]:
         return {"step": self._counter.steps, "optimizer": optimizer}
 
-    def _look_at_all(self) -> None:
-        for number, changes in self._changes.items():
-            self._look(number, changes)
+    def _look_at_sharded(self) -> None:
+        """Before a backward FSDP2 may show whole parameters: it is looked at before a step."""
+        for number in self._sharded:
+            self._look(number, self._changes[number])
 
     def _look(self, number: int, changes: ModelChanges) -> None:
         changes.look()

@@ -97,9 +97,10 @@ class NameBook:
         """Which model a parameter belongs to."""
         return self._engines.get(id(param), 0)
 
-    def told_requires_grad(self, param: torch.Tensor) -> Optional[bool]:
-        """What the trace says about requires_grad of a parameter so far; None: no word of it."""
-        return self._requires_grad.get(id(param))
+    def with_other_requires_grad(self, params: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+        """Those of which the trace says something else than what is true now."""
+        told = self._requires_grad
+        return [p for p in params if told.get(id(p), p.requires_grad) is not p.requires_grad]
 
     def tell_requires_grad(self, param: torch.Tensor) -> None:
         """The trace says now what is true now."""
