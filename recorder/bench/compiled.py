@@ -2,7 +2,7 @@
 
     python compiled.py [--steps 30] [--backend inductor]
 
-Each case runs on two ranks of gloo, without the recorder and at each detail, in a process of its own.
+Each case runs on two ranks of gloo, without the recorder and at each detail, in new processes.
 A step's time is the median after the fifth step; compilations are dynamo's count of frames.
 """
 
@@ -92,7 +92,9 @@ def main():
     for case in CASES:
         plain = None
         for detail in DETAILS:
-            said = run(case, options.backend, options.steps, detail, f"{options.out}/{case}-{detail}")
+            said = run(
+                case, options.backend, options.steps, detail, f"{options.out}/{case}-{detail}"
+            )
             plain = plain or said
             equal = "yes" if said["bits"] == plain["bits"] else "NO"
             print(

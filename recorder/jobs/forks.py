@@ -40,7 +40,7 @@ class ForkedRank:
     """One rank: a child process that runs a script as `python SCRIPT ...` would."""
 
     def __init__(self, command, env, timeout_s):
-        self._files = [tempfile.TemporaryFile("w+") for _ in range(2)]
+        self._files = [tempfile.TemporaryFile("w+") for _ in range(2)]  # noqa: SIM115
         self._code = None
         self.pid = os.fork()
         if self.pid == 0:

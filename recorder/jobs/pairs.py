@@ -17,9 +17,14 @@ from scripts import HERE
 SKIPPED = 77
 PREFIX = re.compile(r"^\[rank\d+\]:\s?")
 EXCEPTION = re.compile(r"^[\w.]*(Error|Exception|Exit|Interrupt|Warning|Timeout)\b.*")
+# Which error a rank gets whose peer is gone or waits for another collective is a matter of time.
+LOST_PEER = re.compile(
+    r"\[.*?(Connection (closed|reset) by peer|Broken pipe|Connection refused|Timed out waiting).*"
+)
 # Ports, process ids and addresses of objects differ from run to run.
-LOST_PEER = re.compile(r"\[.*?(Connection (closed|reset) by peer|Broken pipe|Connection refused).*")
-VARYING = re.compile(r"0x[0-9a-f]+|(?<=[\]:])\d{4,5}\b|\b\d+ms\b|pid:? ?\d+|\d+\.\d+ ?s(?:econds)?\b")
+VARYING = re.compile(
+    r"0x[0-9a-f]+|(?<=[\]:])\d{4,5}\b|\b\d+ms\b|pid:? ?\d+|\d+\.\d+ ?s(?:econds)?\b"
+)
 OUR_LINE = "zeroproof-recorder:"
 
 
@@ -74,7 +79,8 @@ class Row:
         if failed and self.job.kind == "healthy":
             state += f", fails by itself: {failed[0][:150]}"
         seconds = f"{self.plain.seconds:.0f}/{self.recorded.seconds:.0f} s"
-        reason = f" ({self.job.reason})" if self.verdict.word == "silent" else ""
+        is_told = self.verdict.word == "silent" and self.job.reason
+        reason = f" ({self.job.reason})" if is_told else ""
         return f"{name} {state:<10} {seconds:<9} {self.verdict.text()}{reason}"
 
     def as_dict(self):
@@ -125,6 +131,7 @@ def run(job, detail, folder, options):
     if detail:
         command = ["-m", "zeroproof_recorder", "run", "--out", str(folder), "--quiet"]
         command += ["--detail", detail, "--program", job.script.stem, *options.recorder.split()]
+        command += job.recorder.split()
     command += [str(job.script), *job.arguments]
     began = time.monotonic()
     port = _free_port()

@@ -29,6 +29,7 @@ class Job:
     expectation: str
     packages: tuple = ()
     reason: str = ""
+    recorder: str = ""
 
     @property
     def needs(self):
@@ -59,10 +60,10 @@ def jobs_of(kind, path):
     """A script's jobs: its constants are read, not run.
 
     ARGUMENTS: one job each; WORLD: ranks; EXPECT: what a finding has to say of a mistake; UNSEEN:
-    why a trace cannot show it.
+    why a trace cannot show it; RECORDER: options of `zeroproof_recorder run` that it needs.
     """
     tree = ast.parse(path.read_text())
-    facts = {"ARGUMENTS": ("",), "WORLD": 2, "EXPECT": "", "UNSEEN": ""}
+    facts = {"ARGUMENTS": ("",), "WORLD": 2, "EXPECT": "", "UNSEEN": "", "RECORDER": ""}
     for node in tree.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in facts:
             facts[node.targets[0].id] = ast.literal_eval(node.value)
@@ -71,7 +72,7 @@ def jobs_of(kind, path):
     for words in facts["ARGUMENTS"]:
         words = tuple(words.split())
         world = int(words[-1]) if words[-1:] == ("4",) else facts["WORLD"]
-        tail = (facts["EXPECT"], packages, facts["UNSEEN"])
+        tail = (facts["EXPECT"], packages, facts["UNSEEN"], facts["RECORDER"])
         yield Job(kind, path, words, world, purpose, *tail)
 
 

@@ -24,14 +24,10 @@ done
 wanted=("$@")
 
 # Jobs of a brief run, by what they need.
-brief_none='ddp_plain,ddp_static_graph,ddp_find_unused,ddp_no_sync,ddp_closure,ddp_checkpoint-*'
-brief_none+=',ddp_comm_hook-fp16,ddp_compiled-inner-aot_eager,fsdp1_plain,fsdp2_plain,fsdp2_reference'
-brief_none+=',fsdp2_accumulate,tensor_parallel,moe_all_to_all,pipeline-gpipe,batch_isend_irecv'
-brief_none+=',object_collectives,async_collectives'
-brief_deepspeed='zero_plain-*,zero_bf16-2,zero_accumulate-[12],zero_boundary-[23],zero_checkpoint-[13]*'
-brief_deepspeed+=',zero_manual_backward-3*,zero3_gathered,zero_two_engines-3,zero_reference-3,zero_tied-2'
-brief_deepspeed+=',zero_unused-3,zero_no_sync-1'
-brief_suite='plain_job-*,ddp_job-*,fsdp2_job-*,skipped*,*-mlp-*,*exception_recovery*,*func_vmap*'
+brief_none='ddp_plain,ddp_static_graph,ddp_find_unused,ddp_closure,ddp_checkpoint-*,fsdp1_plain'
+brief_none+=',fsdp2_plain,fsdp2_reference,tensor_parallel,moe_all_to_all,pipeline-gpipe,object_collectives'
+brief_deepspeed='zero_plain-*,zero_boundary-2,zero_checkpoint-3-reentrant,zero3_gathered'
+brief_suite='plain_job-*,ddp_job-ddp_mlp,fsdp2_job-fsdp2_mlp,skipped*-Mlp,*exception_recovery-[13]'
 
 pip_into() { # pip_into PYTHON OPTION... PACKAGE...
   "$1" -m pip install --quiet --no-cache-dir --disable-pip-version-check "${@:2}"

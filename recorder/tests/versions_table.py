@@ -1,14 +1,21 @@
-"""The table of versions from the rows that versions.sh left: python versions_table.py DIR [--write PAGE]."""
+"""The table of versions from the rows of versions.sh: versions_table.py DIR [--write PAGE]."""
 
 import argparse
 import json
 from pathlib import Path
 
 BEGIN, END = "<!-- versions: begin -->", "<!-- versions: end -->"
-HEAD = """\
-| PyTorch | DeepSpeed | healthy jobs | as without the recorder | accused | suite | as without | not observed |
-|---|---|---|---|---|---|---|---|
-"""
+COLUMNS = (
+    "PyTorch",
+    "DeepSpeed",
+    "healthy jobs",
+    "as without the recorder",
+    "accused",
+    "suite",
+    "as without",
+    "not observed",
+)
+HEAD = f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}\n"
 
 
 def rows_of(path):
@@ -21,13 +28,14 @@ def line(folder, cell):
     torch, deepspeed = cell.split("_", 1)
     why = folder / f"{cell}.why"
     if why.is_file():
-        return f"| {torch} | {deepspeed} | does not import: {why.read_text().strip()[:90]} | | | | | |"
+        reason = f"does not import: {why.read_text().strip()[:90]}"
+        return f"| {torch} | {deepspeed} | {reason} |{' |' * 5}"
     healthy = [row for row in rows_of(folder / f"{cell}-healthy.json") if not row["skipped"]]
     suite = [row for row in rows_of(folder / f"{cell}-suite.json") if not row["skipped"]]
     accused = sorted(row["job"] for row in healthy if row["verdict"] != "clean")
     unseen = sorted({word for row in (*healthy, *suite) for word in row["unseen"]})
     cells = [torch, deepspeed, len(healthy), _identical(healthy)]
-    cells += [", ".join(accused) or "0", len(suite), _identical(suite), ", ".join(unseen) or "–"]
+    cells += [", ".join(accused) or "0", len(suite), _identical(suite), ", ".join(unseen) or "-"]
     return f"| {' | '.join(map(str, cells))} |"
 
 

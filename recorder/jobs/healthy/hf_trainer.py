@@ -1,4 +1,4 @@
-"""transformers.Trainer over a tiny model: DDP, ZeRO-2 and ZeRO-3; accumulation, checkpoints, LoRA."""
+"""transformers.Trainer over tiny models: DDP, FSDP2, ZeRO-2, ZeRO-3; checkpoints, LoRA, experts."""
 
 import sys
 import tempfile

@@ -17,9 +17,7 @@ torch.manual_seed(7)
 mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
 net = Net()
 for block in net.blocks:
-    tp.parallelize_module(
-        block, mesh["tp"], {"a": tp.ColwiseParallel(), "b": tp.RowwiseParallel()}
-    )
+    tp.parallelize_module(block, mesh["tp"], {"a": tp.ColwiseParallel(), "b": tp.RowwiseParallel()})
 tp_ddp._pre_dp_module_transform(net)
 model = DistributedDataParallel(net, process_group=mesh["dp"].get_group())
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, foreach=False)

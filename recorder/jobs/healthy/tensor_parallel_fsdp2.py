@@ -14,9 +14,7 @@ torch.manual_seed(7)
 mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
 model = Net()
 for block in model.blocks:
-    tp.parallelize_module(
-        block, mesh["tp"], {"a": tp.ColwiseParallel(), "b": tp.RowwiseParallel()}
-    )
+    tp.parallelize_module(block, mesh["tp"], {"a": tp.ColwiseParallel(), "b": tp.RowwiseParallel()})
 shard(model, mesh["dp"])
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=False)
 for step in range(3):

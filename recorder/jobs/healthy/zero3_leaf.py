@@ -4,7 +4,7 @@ import engines
 import torch
 from engines import deepspeed
 from job import batch, begin, finish
-from models import WithLeafBlock, Block
+from models import Block, WithLeafBlock
 
 rank, _ = begin()
 torch.manual_seed(7)

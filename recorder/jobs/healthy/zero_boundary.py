@@ -1,4 +1,4 @@
-"""DeepSpeed whose caller sets the accumulation boundary and steps there only, as accelerate does."""
+"""DeepSpeed whose caller sets the boundary and steps there only, as accelerate does."""
 
 import sys
 

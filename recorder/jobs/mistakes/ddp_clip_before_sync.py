@@ -8,6 +8,7 @@ from models import Net
 from torch.nn.parallel import DistributedDataParallel
 
 EXPECT = r"(clip|norm)"
+RECORDER = "--numbers"
 
 rank, _ = begin()
 torch.manual_seed(7)

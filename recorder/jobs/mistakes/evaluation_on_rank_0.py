@@ -1,4 +1,4 @@
-"""PyTorch #54059, particleflow #233: rank 0 alone evaluates, with the wrapped model and an all-reduce in it."""
+"""PyTorch #54059, particleflow #233: rank 0 alone evaluates, with an all-reduce in it."""
 
 import torch
 import torch.distributed as dist

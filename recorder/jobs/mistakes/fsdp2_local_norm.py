@@ -1,4 +1,4 @@
-"""PyTorch #170862, AReaL #312, RLinf #1542: gradients are clipped by the norm of the local shard."""
+"""PyTorch #170862, AReaL #312, RLinf #1542: clipping uses the norm of the local shard."""
 
 import torch
 from job import batch, begin, finish
@@ -6,6 +6,7 @@ from models import Net
 from shards import shard
 
 EXPECT = r"(clip|norm)"
+RECORDER = "--numbers"
 
 rank, _ = begin()
 torch.manual_seed(7)

@@ -9,6 +9,7 @@ from job import batch, begin, finish
 from models import Net
 
 EXPECT = r"(norm.*differ|diverge|clip)"
+RECORDER = "--numbers"
 
 rank, world = begin()
 torch.manual_seed(7)

@@ -1,4 +1,4 @@
-"""detectron2 #2486, transformers #416: layers are unfrozen after DDP was made, which knows them not."""
+"""detectron2 #2486, transformers #416: layers are unfrozen after DDP was made."""
 
 import torch
 from job import batch, begin, finish
