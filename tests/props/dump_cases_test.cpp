@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
         FolderCase{"gloo_fr_hang_missing", "collective.missing", true},
         FolderCase{"gloo_fr_hang_type", "flight.COLLECTIVE_TYPE_MISMATCH", true},
         FolderCase{"gloo_fr_hang_sub", "dump.members_unknown"}),
-    [](const auto& info) { return info.param.folder; });
+    [](const auto& one) { return one.param.folder; });
 
 // One entry of a flight recorder, as NCCL writes it.
 struct Entry {
