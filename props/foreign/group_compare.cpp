@@ -129,7 +129,7 @@ class GroupComparison {
     const Meaning& reference = *std::max_element(meanings.begin(), meanings.end(), most);
     if (count_verdicts(number, reference, meanings)) return true;
     if (there.size() == group_.views.size())
-      last_common_ = dump_moment(*group_.views[there.front()].dump, *meanings.front().one, false);
+      last_common_ = {group_.views[there.front()].dump, meanings.front().one};
     return check_sums(number, place, cursors, there);
   }
 
@@ -187,7 +187,7 @@ class GroupComparison {
     const auto strange = ranks_of(odd.views);
     Diagnosis found{.kind = "flight." + verdict};
     found.rule = std::string(kSameSequenceRule);
-    found.last_common = last_common_;
+    found.last_common = last_common_.moment();
     found.gravity = group_.is_named() ? Gravity::defect : Gravity::hazard;
     found.ranks = strange;
     if (usual.size() == strange.size())  // no majority says who is right
@@ -256,7 +256,7 @@ class GroupComparison {
     if (!is_uneven(one->shape->op) || !is_everyone || sent == received) return false;
     Diagnosis found{.kind = "flight.SIZE_OR_SYNTAX_MISMATCH"};
     found.rule = std::string(kSameSequenceRule);
-    found.last_common = last_common_;
+    found.last_common = last_common_.moment();
     found.ranks = ranks_of(there);
     found.collective = place_words(*one);
     found.what = fmt::format(
@@ -272,7 +272,7 @@ class GroupComparison {
   CollectiveGroup& group_;
   FlightVerdictCounts& verdicts_;
   std::vector<DumpFinding>& findings_;
-  std::optional<DiagnosisMoment> last_common_;
+  CommonPlace last_common_;
 };
 
 }  // namespace
