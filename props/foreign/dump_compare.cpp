@@ -14,7 +14,8 @@
 namespace zeroproof {
 namespace {
 
-// The members of a run that left no file: by its groups, else by its world.
+// The members of a run that left no file: by its groups, else by its world, else the gaps between
+// the ranks that are there.
 std::vector<std::int32_t> ranks_without_file(const std::vector<RankDump>& run) {
   std::set<std::int32_t> wanted;
   std::set<const std::vector<std::int32_t>*> known;
@@ -22,8 +23,9 @@ std::vector<std::int32_t> ranks_without_file(const std::vector<RankDump>& run) {
     for (const auto& [name, group] : dump.groups)
       if (known.insert(group.members).second)
         wanted.insert(group.members->begin(), group.members->end());
-    if (dump.groups.empty() && wanted.size() < static_cast<std::size_t>(dump.world))
-      for (std::int32_t rank = 0; rank < dump.world; ++rank) wanted.insert(rank);
+    const std::int32_t ranks = std::max(dump.world, run.back().rank + 1);
+    if (dump.groups.empty() && wanted.size() < static_cast<std::size_t>(ranks))
+      for (std::int32_t rank = 0; rank < ranks; ++rank) wanted.insert(rank);
   }
   for (const RankDump& dump : run) wanted.erase(dump.rank);
   return {wanted.begin(), wanted.end()};

@@ -92,6 +92,7 @@ Result<void> refuse_dump(const std::string& path) {
 }
 
 std::int32_t rank_in_name(std::string_view path) {
+  if (path.starts_with("/dev/")) return -1;  // the number of a pipe
   const std::string_view name = path.substr(path.rfind('/') + 1);
   const auto digits_at = [&](std::size_t begin) -> std::int32_t {
     std::int64_t value = -1;

@@ -17,10 +17,16 @@
 namespace zeroproof {
 namespace {
 
-// The views that mean the same at a number.
+// The views that mean the same at a number; their states may differ.
 struct Meaning {
   const DumpedCollective* one = nullptr;
   std::vector<std::size_t> views;
+  std::map<OpState, std::size_t> states;
+
+  void add(std::size_t view, OpState state) {
+    views.push_back(view);
+    ++states[state];
+  }
 };
 
 class GroupComparison {
@@ -110,13 +116,12 @@ class GroupComparison {
     std::vector<Meaning> meanings;
     for (const std::size_t at : there) {
       const DumpedCollective& one = *group_.views[at].issued[cursors[at] + place];
-      const auto known = std::find_if(meanings.begin(), meanings.end(), [&](const Meaning& other) {
-        return other.one->shape == one.shape && other.one->state == one.state;
+      auto known = std::find_if(meanings.begin(), meanings.end(), [&](const Meaning& other) {
+        return other.one->shape == one.shape ||
+               match_shapes(*other.one->shape, *one.shape, group_.size).is_fine();
       });
-      if (known == meanings.end())
-        meanings.push_back({&one, {at}});
-      else
-        known->views.push_back(at);
+      if (known == meanings.end()) known = meanings.insert(known, {.one = &one});
+      known->add(at, one.state);
     }
     const auto most = [](const Meaning& a, const Meaning& b) {
       return a.views.size() < b.views.size();
@@ -124,7 +129,7 @@ class GroupComparison {
     const Meaning& reference = *std::max_element(meanings.begin(), meanings.end(), most);
     if (count_verdicts(number, reference, meanings)) return true;
     if (there.size() == group_.views.size())
-      last_common_ = dump_moment(*group_.views[there.front()].dump, *meanings.front().one, false);
+      last_common_ = {group_.views[there.front()].dump, meanings.front().one};
     return check_sums(number, place, cursors, there);
   }
 
@@ -134,12 +139,12 @@ class GroupComparison {
     Meaning odd;
     FlightMatch difference;
     for (const Meaning& meaning : meanings) {
-      const FlightMatch match = match_collectives(*reference.one, *meaning.one, group_.size);
-      const std::size_t pairs = meaning.views.size() - (&meaning == &reference ? 1 : 0);
-      if (pairs > 0) verdicts_[std::string(flight_verdict_name(match.verdict))] += pairs;
-      const bool is_fine =
-          match.is_fine() || match.verdict == FlightVerdict::collective_state_mismatch;
-      if (is_fine || pairs == 0) continue;
+      const FlightMatch match =
+          match_shapes(*reference.one->shape, *meaning.one->shape, group_.size);
+      const bool is_reference = &meaning == &reference;
+      count(match, meaning, is_reference ? reference.one->state : meaning.one->state,
+            is_reference ? 1 : 0);
+      if (match.is_fine() || meaning.views.size() == (is_reference ? 1U : 0U)) continue;
       if (odd.one == nullptr) {
         odd.one = meaning.one;
         difference = match;
@@ -149,6 +154,23 @@ class GroupComparison {
     if (odd.one == nullptr) return false;
     report_mismatch(number, reference, odd, difference);
     return true;
+  }
+
+  // `known`: how many of the views are the reference itself.
+  void count(const FlightMatch& match, const Meaning& meaning, OpState state, std::size_t known) {
+    if (!match.is_fine()) {
+      add_verdict(match.verdict, meaning.views.size() - known);
+      return;
+    }
+    const std::size_t same = meaning.states.at(state);
+    const bool is_undecided = is_uneven(meaning.one->shape->op);
+    add_verdict(is_undecided ? FlightVerdict::undecided : FlightVerdict::fully_matched,
+                same - known);
+    add_verdict(FlightVerdict::collective_state_mismatch, meaning.views.size() - same);
+  }
+
+  void add_verdict(FlightVerdict verdict, std::size_t pairs) {
+    if (pairs > 0) verdicts_[std::string(flight_verdict_name(verdict))] += pairs;
   }
 
   std::vector<std::int32_t> ranks_of(const std::vector<std::size_t>& views) const {
@@ -165,7 +187,7 @@ class GroupComparison {
     const auto strange = ranks_of(odd.views);
     Diagnosis found{.kind = "flight." + verdict};
     found.rule = std::string(kSameSequenceRule);
-    found.last_common = last_common_;
+    found.last_common = last_common_.moment();
     found.gravity = group_.is_named() ? Gravity::defect : Gravity::hazard;
     found.ranks = strange;
     if (usual.size() == strange.size())  // no majority says who is right
@@ -234,7 +256,7 @@ class GroupComparison {
     if (!is_uneven(one->shape->op) || !is_everyone || sent == received) return false;
     Diagnosis found{.kind = "flight.SIZE_OR_SYNTAX_MISMATCH"};
     found.rule = std::string(kSameSequenceRule);
-    found.last_common = last_common_;
+    found.last_common = last_common_.moment();
     found.ranks = ranks_of(there);
     found.collective = place_words(*one);
     found.what = fmt::format(
@@ -250,7 +272,7 @@ class GroupComparison {
   CollectiveGroup& group_;
   FlightVerdictCounts& verdicts_;
   std::vector<DumpFinding>& findings_;
-  std::optional<DiagnosisMoment> last_common_;
+  CommonPlace last_common_;
 };
 
 }  // namespace

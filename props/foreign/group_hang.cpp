@@ -21,10 +21,15 @@ bool includes(const std::vector<std::size_t>& all, const std::vector<std::size_t
 
 }  // namespace
 
+std::optional<DiagnosisMoment> CommonPlace::moment() const {
+  if (one == nullptr) return std::nullopt;
+  return dump_moment(*dump, *one, false);
+}
+
 Diagnosis GroupHang::diagnosis(std::string kind, const DumpedCollective& one) const {
   Diagnosis found{.kind = std::move(kind)};
   found.rule = std::string(kSameSequenceRule);
-  found.last_common = last_common_;
+  found.last_common = last_common_.moment();
   found.collective = place_words(one);
   return found;
 }

@@ -10,12 +10,20 @@
 
 namespace zeroproof {
 
+// The last collective that all ranks of a group share.
+struct CommonPlace {
+  const RankDump* dump = nullptr;
+  const DumpedCollective* one = nullptr;
+
+  // nullopt: there is none.
+  std::optional<DiagnosisMoment> moment() const;
+};
+
 // What the ranks of a group wait in, and for whom. All arguments must outlive it.
 class GroupHang {
  public:
-  // `last_common`: the last collective that all ranks share, as it stands when a question is asked.
-  GroupHang(const CollectiveGroup& group, const GroupState& state,
-            const std::optional<DiagnosisMoment>& last_common)
+  // `last_common` is read when a question is asked.
+  GroupHang(const CollectiveGroup& group, const GroupState& state, const CommonPlace& last_common)
       : group_(group), state_(state), last_common_(last_common) {}
 
   // Ranks that never issued this number while others wait in it, or, where that is why, ranks whose
@@ -42,7 +50,7 @@ class GroupHang {
 
   const CollectiveGroup& group_;
   const GroupState& state_;
-  const std::optional<DiagnosisMoment>& last_common_;
+  const CommonPlace& last_common_;
 };
 
 }  // namespace zeroproof

@@ -224,7 +224,7 @@ std::vector<KinetoEvents::Timed>& KinetoEvents::evidence() {
   return annotations_.size() > calls_.size() ? annotations_ : calls_;
 }
 
-// Calls do not name their group. It is clear where the rank has one group with others in it.
+// Calls do not name their group. It is clear where the rank has exactly one with others in it.
 void KinetoEvents::name_group_of_calls(std::vector<Timed>& calls) {
   std::vector<std::string> names;
   for (const auto& [name, group] : dump_.groups) {
@@ -232,11 +232,11 @@ void KinetoEvents::name_group_of_calls(std::vector<Timed>& calls) {
     const bool is_member = std::binary_search(members.begin(), members.end(), dump_.rank);
     if (is_member && members.size() > 1) names.push_back(name);
   }
-  if (names.size() > 1) return;
+  if (names.size() != 1) return;
   for (Timed& timed : calls) {
     CollectiveShape shape = *timed.collective.shape;
-    shape.group = names.empty() ? std::string(1, '0') : names.front();
-    if (!names.empty()) shape.group_desc = dump_.groups[names.front()].desc;
+    shape.group = names.front();
+    shape.group_desc = dump_.groups[names.front()].desc;
     timed.collective.shape = dump_.words->shape(std::move(shape));
     finish_message(timed.collective);
   }

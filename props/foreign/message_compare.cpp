@@ -110,6 +110,11 @@ class MessageComparison {
     return true;
   }
 
+  static bool has_finished(const RankDump& dump) {
+    return std::any_of(dump.collectives.begin(), dump.collectives.end(),
+                       [](const DumpedCollective& one) { return !one.is_waiting(); });
+  }
+
   static Diagnosis base(std::string kind, const DumpedCollective& one) {
     Diagnosis found{.kind = std::move(kind)};
     found.rule =
@@ -149,6 +154,11 @@ class MessageComparison {
         "what rank {} does after its last operation above, and whether it posts as many messages "
         "as rank {}",
         peer.rank, waiting.rank);
+    if (one->number > 1 && !has_finished(peer)) {  // dumps of active operations only
+      found.kind = "collective.not_complete";
+      found.gravity = Gravity::hazard;
+      found.what += "; its dump holds no finished operation, so it may have completed it";
+    }
     findings_.push_back({std::move(found), {peer.rank}, {waiting.rank}});
   }
 

@@ -29,7 +29,7 @@ class JsonDocumentSink {
 
 struct JsonLimits {
   std::size_t blanks = std::size_t{16} << 20;  // in a row
-  std::size_t value = std::size_t{64} << 20;   // one value or element that is given
+  std::size_t value = std::size_t{16} << 20;   // one value or element that is given
   std::size_t skipped = std::size_t{1} << 30;  // one member that is skipped
   std::size_t key = std::size_t{64} << 10;
   std::size_t depth = 256;

@@ -132,7 +132,7 @@ std::vector<HostileFile> hostile_files() {
        "more than 67108864 bytes of blank lines"},
       {"string.json.gz",
        "{ printf '{\"traceEvents\":[\"'; head -c 80M /dev/zero | tr '\\0' 'a'; } | gzip -1", 5,
-       "longer than 67108864 bytes, which is the limit"},
+       "longer than 16777216 bytes, which is the limit"},
       {"list_beside.json.gz",
        "{ printf '{\"schemaVersion\":1,\"x\":[0'; yes ',1234567' | head -c 80M | tr -d '\\n'; "
        "printf '],'; printf %s " +

@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
         FolderCase{"gloo_fr_hang_missing", "collective.missing", true},
         FolderCase{"gloo_fr_hang_type", "flight.COLLECTIVE_TYPE_MISMATCH", true},
         FolderCase{"gloo_fr_hang_sub", "dump.members_unknown"}),
-    [](const auto& info) { return info.param.folder; });
+    [](const auto& one) { return one.param.folder; });
 
 // One entry of a flight recorder, as NCCL writes it.
 struct Entry {
@@ -199,6 +199,20 @@ TEST(FlightHang, Dumps_of_active_operations_tell_nothing_by_absence) {
       {{.rank = 0, .entries = {{.number = 5, .state = "started"}}}, {.rank = 1, .entries = {}}});
   EXPECT_FALSE(report.is_falsified()) << kinds_of(report);
   EXPECT_EQ("collective.not_complete", kinds_of(report));
+}
+
+TEST(FlightHang, Dumps_of_active_messages_tell_nothing_by_absence) {
+  const DumpReport report = compare_flight(
+      {{.rank = 0, .entries = {{.name = "recv 0<-1", .number = 9, .state = "started"}}},
+       {.rank = 1, .entries = {{.name = "recv 1<-0", .number = 9, .state = "started"}}}});
+  EXPECT_EQ("collective.not_complete collective.not_complete", kinds_of(report));
+}
+
+TEST(FlightHang, A_gap_between_ranks_is_a_rank_without_a_file) {
+  const DumpReport report = compare_flight({{.rank = 0, .entries = {{}, {}}, .groups = "{}"},
+                                            {.rank = 3, .entries = {{}, {}}, .groups = "{}"}});
+  ASSERT_EQ("rank.no_file", kinds_of(report));
+  EXPECT_THAT(report.diagnosis[0].ranks, ElementsAre(1, 2));
 }
 
 TEST(FlightHang, Names_the_rank_whose_device_trails_its_peers) {
@@ -346,6 +360,15 @@ TEST(Kineto, Without_arguments_is_read_by_the_annotations_of_the_library) {
   EXPECT_EQ(4U, read_kineto(0, slices).collectives.size());
   EXPECT_EQ("dump.collectives_unread",
             kinds_of(compare_dumps({read_kineto(0, {slice("record_param_comms", 1, "")})})));
+}
+
+// Without pg_config the calls may be of several groups: a difference is no proof.
+TEST(Kineto, Without_groups_has_no_defect) {
+  const DumpReport report =
+      compare_dumps({read_kineto(0, {slice("c10d::allreduce_", 1, R"("Input Dims":[[[4]]])")}),
+                     read_kineto(1, {slice("c10d::broadcast_", 1, R"("Input Dims":[[[4]]])")})});
+  EXPECT_EQ("flight.COLLECTIVE_TYPE_MISMATCH dump.groups_unknown", kinds_of(report));
+  EXPECT_FALSE(report.is_falsified());
 }
 
 TEST(RankNumber, That_cannot_be_is_refused_with_its_name_and_value) {

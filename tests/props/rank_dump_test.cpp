@@ -249,6 +249,7 @@ TEST(RankDump, Is_told_by_its_content) {
   EXPECT_EQ(12, rank_in_name("run/rank12.json.gz"));
   EXPECT_EQ(4, rank_in_name("dump_4.pickle"));
   EXPECT_EQ(-1, rank_in_name("dump.pickle"));
+  EXPECT_EQ(-1, rank_in_name("/dev/fd/63"));
   EXPECT_EQ(16U, dump_paths(kDumps).size());
 }
 
