@@ -49,6 +49,7 @@ StoryLevel::StoryLevel(const HeaderRecord& header, const NameTable& names)
       plain_(names),
       deepspeed_(names, header),
       ledger_(names, story_.facts),
+      by_hand_(names, story_.facts),
       optimizers_(names, story_.facts),
       numbers_(names) {
   story_.rank = header.rank;
@@ -81,6 +82,7 @@ void StoryLevel::on_event(const HookEvent& event, std::string_view line) {
   finder_.on_event(event, names_);
   follow_framework(event, line);
   plain_.on_event(event);
+  by_hand_.on_event(event);
   optimizers_.on_event(event);
   numbers_.on_event(event);
   follow_collective(event);
@@ -123,14 +125,21 @@ void StoryLevel::count(const HookEvent& event) {
 void StoryLevel::follow_collective(const HookEvent& event) {
   if (event.kind == EventKind::coll_issue) {
     ++story_.collectives;
-    if (open_.size() < kOpenMax) open_.emplace(std::pair(event.group, event.index), event);
+    if (open_.size() < kOpenMax) open_.emplace(key_of(event), event);
   } else if (event.kind == EventKind::coll_complete) {
-    open_.erase({event.group, event.index});
+    open_.erase(key_of(event));
   } else if (event.kind == EventKind::exc) {
     if (story_.exceptions.size() == kShownMax) story_.exceptions.pop_back();
     story_.exceptions.push_back({event.lc, std::string(names_.text(event.name)),
                                  std::string(names_.text(event.message)), event.is_uncaught});
   }
+}
+
+StoryLevel::CollectiveKey StoryLevel::key_of(const HookEvent& event) const {
+  const std::string_view op = names_.text(event.name);
+  const bool is_between_two =
+      op.find("send") != std::string_view::npos || op.find("recv") != std::string_view::npos;
+  return {event.group, is_between_two, event.index};
 }
 
 void StoryLevel::follow_order(const HookEvent& event) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "model/event.h"
@@ -16,6 +17,7 @@
 #include "props/replay/diagnosis.h"
 #include "props/replay/framework.h"
 #include "props/replay/fsdp2_rules.h"
+#include "props/replay/hand_reductions.h"
 #include "props/replay/job_facts.h"
 #include "props/replay/numbers_digest.h"
 #include "props/replay/numbers_rules.h"
@@ -121,10 +123,15 @@ class StoryLevel {
   PlainRules plain_;
   DeepSpeedSigns deepspeed_;
   ReductionLedger ledger_;
+  HandReductions by_hand_;
   OptimizerRules optimizers_;
   NumbersRules numbers_;
-  std::map<std::pair<NameId, std::int64_t>, HookEvent> open_;  // by group and number
-  std::vector<std::uint64_t> hashes_;                          // by NameId
+  // A send or receive is numbered apart from the collectives of its group.
+  using CollectiveKey = std::tuple<NameId, bool, std::int64_t>;
+  CollectiveKey key_of(const HookEvent& event) const;
+
+  std::map<CollectiveKey, HookEvent> open_;
+  std::vector<std::uint64_t> hashes_;  // by NameId
   std::array<Recent, 8> recent_ = {};
   std::size_t next_recent_ = 0;  // events remembered so far; the oldest are overwritten
 };
