@@ -71,11 +71,7 @@ void RankDigest::declare(const ParamRecord& param, NameTable& names) {
   std::uint64_t shape = chained(hash, text_hash(param.dtype));
   for (const std::int64_t size : param.shape)
     shape = chained(shape, static_cast<std::uint64_t>(size));
-  parameters_.count += 1;
-  parameters_.names += hash;
-  parameters_.trained += chained(hash, param.requires_grad ? 1 : 2);
-  parameters_.shapes += shape;
-  parameters_.in_order = chained(parameters_.in_order, hash);
+  declared_.push_back({name, hash, shape, param.requires_grad});
 }
 
 void RankDigest::declare(const NoteRecord& note) {
@@ -87,6 +83,8 @@ void RankDigest::declare(const WrapperRecord& wrapper) {
   has_several_data_groups_ =
       has_several_data_groups_ || (!data_group_.empty() && data_group_ != wrapper.group);
   data_group_ = has_several_data_groups_ ? "" : wrapper.group;
+  has_wrapper_ = true;
+  ignored_.insert(ignored_.end(), wrapper.ignored.begin(), wrapper.ignored.end());
 }
 
 void RankDigest::add_tensor(std::string_view role, std::string_view name,
@@ -250,15 +248,17 @@ std::uint64_t RankDigest::hash_of(NameId name, const NameTable& names) {
 
 // Stage 3 sorts a bucket before it is reduced, so that its order of hooks has no meaning.
 std::uint64_t RankDigest::purpose_hash(const CollectivePurpose& purpose, const NameTable& names) {
+  const bool is_sorted_later = stage_ == 3 && purpose.is_bucket;
   std::uint64_t hash = purpose.params.size();
   for (const NameId param : purpose.params)
-    hash = stage_ == 3 ? hash + hash_of(param, names) : chained(hash, hash_of(param, names));
+    hash = is_sorted_later ? hash + hash_of(param, names) : chained(hash, hash_of(param, names));
   return hash;
 }
 
 void RankDigest::finish(bool is_complete, const NameTable& names) {
   is_complete_ = is_complete;
   confirm_completions();
+  sum_parameters(names);
   for (CollectiveLane& lane : collectives_) {
     const auto group = groups_.find(lane.group);
     if (group != groups_.end()) {
@@ -275,6 +275,20 @@ void RankDigest::finish(bool is_complete, const NameTable& names) {
   name_hashes_ = {};
   lane_of_group_ = {};
   purposes_ = {};
+}
+
+void RankDigest::sum_parameters(const NameTable& names) {
+  std::sort(ignored_.begin(), ignored_.end());
+  for (const Declared& one : declared_) {
+    if (std::binary_search(ignored_.begin(), ignored_.end(), names.text(one.name))) continue;
+    parameters_.count += 1;
+    parameters_.names += one.hash;
+    parameters_.trained += chained(one.hash, one.is_trained ? 1 : 2);
+    parameters_.shapes += one.shape;
+    parameters_.in_order = chained(parameters_.in_order, one.hash);
+  }
+  declared_ = {};
+  ignored_ = {};
 }
 
 void RankDigest::share_members(MemberTable& table) {

@@ -192,7 +192,8 @@ class TraceReplayer {
     }
     if (digest_) digest_->finish(is_complete, names_);
     count();
-    if (!is_complete) return;  // what is open is open because the end is missing
+    // What is open is open because the end is missing.
+    if (!is_complete || digest()->is_killed()) return;
     structure_->finish();
     out_.structure = structure_->findings();
     out_.structure_count = structure_->finding_count();
