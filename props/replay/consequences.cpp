@@ -125,7 +125,9 @@ std::vector<Draft> drop_consequences(std::vector<Draft> drafts,
                                      const std::set<std::string>& explained) {
   const std::vector<std::size_t> roots = roots_of(drafts);
   const auto is_told = [&](const Draft& draft) {
-    return explained.contains(draft.run) && draft.diagnosis.kind == "collective.sequence_differs";
+    return explained.contains(draft.run) &&
+           (draft.diagnosis.kind == "collective.sequence_differs" ||
+            draft.diagnosis.kind == "collective.gather_order_differs");
   };
   for (std::size_t at = 0; at < drafts.size(); ++at)
     if (roots[at] != at) mention(drafts[roots[at]], drafts[at]);

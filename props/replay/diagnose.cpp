@@ -11,7 +11,7 @@
 #include "props/replay/draft.h"
 #include "props/replay/finding_words.h"
 #include "props/replay/moment.h"
-#include "props/replay/rank_lockstep.h"
+#include "props/replay/rank_set.h"
 #include "props/replay/run_numbers.h"
 #include "props/replay/uncaught.h"
 
@@ -31,6 +31,7 @@ class Diagnoser {
   std::vector<Diagnosis> run() {
     for (std::size_t at = 0; at < report_.traces.size(); ++at) take_trace(at);
     take_runs();
+    take_numbers();
     drafts_ = drop_consequences(std::move(drafts_), explained_);
     add_context();
     std::stable_sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) {
@@ -168,81 +169,57 @@ class Diagnoser {
 
   template <class T>
   static void merge(std::vector<T>& into, const std::vector<T>& from) {
-    for (const T& one : from)
-      if (std::find(into.begin(), into.end(), one) == into.end()) into.push_back(one);
-    std::sort(into.begin(), into.end());
-  }
-
-  void take_runs() {
-    std::map<std::string, std::vector<RankFile>> runs;
-    for (const TraceReplay& trace : report_.traces)
-      if (trace.story && trace.story->world > 1)
-        runs[trace.story->run].push_back({trace.path, &*trace.story});
-    for (auto& [run, files] : runs) {
-      std::sort(files.begin(), files.end(), [](const RankFile& a, const RankFile& b) {
-        return std::pair(a.story->rank, a.path) < std::pair(b.story->rank, b.path);
-      });
-      note_missing_files(run, files);
-      const bool has_twins =
-          std::adjacent_find(files.begin(), files.end(), [](const auto& a, const auto& b) {
-            return a.story->rank == b.story->rank;
-          }) != files.end();
-      if (files.size() < 2 || has_twins) continue;
-      take_numbers(run, files);
-      if (!is_suspicious(run, files)) continue;
-      auto found = first_divergence(files);
-      if (!found) continue;
-      drafts_.insert(drafts_.begin(), Draft{.run = run, .diagnosis = std::move(*found)});
-      explained_.insert(run);
+    for (const T& one : from) {
+      const auto at = std::lower_bound(into.begin(), into.end(), one);
+      if (at == into.end() || *at != one) into.insert(at, one);
     }
   }
 
-  void note_missing_files(const std::string& run, const std::vector<RankFile>& files) {
-    std::set<std::int32_t> there;
-    for (const RankFile& file : files) there.insert(file.story->rank);
-    const std::int32_t world = files.front().story->world;
-    if (files.size() < 2 || std::cmp_greater_equal(there.size(), world)) return;
-    Diagnosis found{.kind = "rank.no_file", .gravity = Gravity::note};
-    std::vector<std::string> missing;
-    for (std::int32_t rank = 0; rank < world && missing.size() < 64; ++rank)
-      if (!there.contains(rank)) {
-        found.ranks.push_back(rank);
-        missing.push_back(std::to_string(rank));
+  // What the ranks of a run say together, its cause in front of everything else.
+  void take_runs() {
+    std::vector<Draft> compared;
+    for (const RunComparison& run : report_.runs) {
+      note_missing_files(run);
+      for (const Diagnosis& found : run.found) {
+        compared.push_back({.run = run.run, .diagnosis = found});
+        if (found.gravity == Gravity::defect) explained_.insert(run.run);
       }
-    found.what =
-        fmt::format("of {} ranks {} left no file: {}", world, missing.size(), listed(missing));
-    found.rule = "a run has a file a rank";
-    found.look_at = "whether these ranks started, and where their files are";
-    found.files = {files.front().path};
-    drafts_.push_back({.run = run, .diagnosis = std::move(found)});
+    }
+    drafts_.insert(drafts_.begin(), compared.begin(), compared.end());
   }
 
-  // Whether something says that the ranks do not agree. Reading them side by side costs as much as
-  // reading them at all.
-  bool is_suspicious(const std::string& run, const std::vector<RankFile>& files) const {
-    const TraceStory& first = *files.front().story;
-    const bool differs = std::any_of(files.begin(), files.end(), [&](const RankFile& file) {
-      const TraceStory& story = *file.story;
-      return !story.is_complete || !story.open_collectives.empty() ||
-             story.collectives != first.collectives || story.order_hash != first.order_hash;
-    });
-    return differs || std::any_of(drafts_.begin(), drafts_.end(), [&](const Draft& draft) {
-             return draft.run == run && draft.diagnosis.kind == "collective.sequence_differs";
-           });
+  void note_missing_files(const RunComparison& run) {
+    if (run.ranks.size() < 2 || std::cmp_greater_equal(run.ranks.size(), run.world)) return;
+    Diagnosis found{.kind = "rank.no_file", .gravity = Gravity::note};
+    for (std::int32_t rank = 0; rank < run.world; ++rank)
+      if (!std::binary_search(run.ranks.begin(), run.ranks.end(), rank))
+        found.ranks.push_back(rank);
+    found.what = fmt::format("of {} ranks {} left no file: {}", run.world, found.ranks.size(),
+                             rank_set(found.ranks));
+    found.rule = "a run has a file a rank";
+    found.look_at = "whether these ranks started, and where their files are";
+    drafts_.push_back({.run = run.run, .diagnosis = std::move(found)});
   }
 
   // Ranks that average their parameters now and then differ between two averages.
-  void take_numbers(const std::string& run, const std::vector<RankFile>& files) {
-    std::vector<NumbersFile> compared;
-    for (const RankFile& file : files) {
-      const std::vector<Diagnosis>& found = file.story->found;
+  void take_numbers() {
+    std::map<std::string, std::map<std::int32_t, NumbersFile>> runs;
+    for (const TraceReplay& trace : report_.traces) {
+      if (!trace.story || trace.story->numbers.steps.empty()) continue;
+      const std::vector<Diagnosis>& found = trace.story->found;
       const bool is_local = std::any_of(found.begin(), found.end(), [](const Diagnosis& one) {
         return one.kind == "ddp.local_steps";
       });
-      if (!is_local) compared.push_back({file.path, file.story});
+      if (!is_local)
+        runs[trace.story->run].try_emplace(trace.story->rank,
+                                           NumbersFile{trace.path, &*trace.story});
     }
-    for (Diagnosis& found : compare_numbers(compared))
-      drafts_.push_back({.run = run, .diagnosis = std::move(found)});
+    for (const auto& [run, files] : runs) {
+      std::vector<NumbersFile> compared;
+      for (const auto& [rank, file] : files) compared.push_back(file);
+      for (Diagnosis& found : compare_numbers(compared))
+        drafts_.push_back({.run = run, .diagnosis = std::move(found)});
+    }
   }
 
   void add_context() {
@@ -268,14 +245,6 @@ class Diagnoser {
 
 std::vector<Diagnosis> diagnose(const ReplayReport& report) {
   return Diagnoser(report).run();
-}
-
-void mark_defects(ReplayReport& report, const std::vector<Diagnosis>& diagnosis) {
-  for (TraceReplay& trace : report.traces)
-    trace.has_defect = std::any_of(diagnosis.begin(), diagnosis.end(), [&](const Diagnosis& one) {
-      return one.gravity == Gravity::defect &&
-             std::find(one.files.begin(), one.files.end(), trace.path) != one.files.end();
-    });
 }
 
 }  // namespace zeroproof

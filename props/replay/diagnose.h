@@ -12,7 +12,4 @@ namespace zeroproof {
 // side by side where they do not agree.
 std::vector<Diagnosis> diagnose(const ReplayReport& report);
 
-// A trace that a defect names is none that agrees.
-void mark_defects(ReplayReport& report, const std::vector<Diagnosis>& diagnosis);
-
 }  // namespace zeroproof

@@ -65,11 +65,12 @@ class PropertiesLevel final : public EventSink {
   // The trace is over; `is_complete`: with its end record. Call once, then `report`.
   void finish(bool is_complete);
 
-  // Properties that need other files are not_applicable here: see RunGroup.
+  // Properties that need other files are not_applicable here: see RunGroup (run_group.h).
   PropertiesReport report() const;
 
   const RunFacts& facts() const { return facts_; }
   const RankDigest& digest() const { return digest_; }
+  RankDigest& digest() { return digest_; }  // for records that only a comparison reads
 
  private:
   std::string reason_without_verdict(const Property& property) const;
@@ -81,36 +82,6 @@ class PropertiesLevel final : public EventSink {
   bool is_fsdp2_ = false;  // its units call themselves engines; ZeRO's properties are not theirs
   PropertyRun run_;
   RankDigest digest_;
-};
-
-// Compares the files of one or more runs: all ranks of a run with each other (P45, P57, P67), and
-// the gradients of stage 1-3 with those of stage 0 of the same program, dtype and world. Needs only
-// digests, so levels may go away after `add`.
-class RunGroup {
- public:
-  // `file` names the trace in findings.
-  void add(const PropertiesLevel& level, std::string_view file);
-
-  struct FileReport {
-    std::string file;
-    PropertiesReport report;  // of P26-P30, P45, P57 and P67 only; findings sit at the later file
-  };
-
-  // One per added file, in the order of adding.
-  std::vector<FileReport> compare() const;
-
- private:
-  struct Member {
-    RunFacts facts;
-    std::string file;
-    RankDigest digest;
-  };
-
-  void compare_ranks(const Member& member, PropertiesReport& report) const;
-  void compare_gradients(const Member& member, PropertiesReport& report) const;
-  const Member* baseline(const Member& of) const;
-
-  std::vector<Member> members_;
 };
 
 }  // namespace zeroproof

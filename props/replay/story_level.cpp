@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "props/replay/lost_kinds.h"
 #include "props/replay/moment.h"
+#include "props/replay/unobserved_kinds.h"
 #include "props/report/event_words.h"
 
 namespace zeroproof {
@@ -206,7 +206,7 @@ TraceStory StoryLevel::finish(bool is_complete) {
 // Rules whose events the recorder has lost are left out, and named.
 void StoryLevel::take_rules(bool is_complete) {
   const Framework framework = story_.framework;
-  const LostKinds lost(story_.facts.notes);
+  const UnobservedKinds lost(story_.facts.notes);
   std::vector<Diagnosis> found;
   const auto take = [&](std::string_view words, bool is_meant,
                         std::initializer_list<std::string_view> kinds, const auto& finish) {
