@@ -200,7 +200,29 @@ TraceStory StoryLevel::finish(bool is_complete) {
     story_.last.push_back(moment(recent_[at % recent_.size()]));
   story_.checked.collectives = story_.collectives;
   take_rules(is_complete);
+  story_.replicas = replicas();
+  drop_facts();
   return std::move(story_);
+}
+
+// Those of the group of the first model's wrapper, or of the reductions by hand.
+std::uint64_t StoryLevel::replicas() const {
+  const JobFacts& facts = story_.facts;
+  const std::string& name =
+      facts.wrappers.empty() ? facts.hand_group : facts.wrappers.begin()->second.group;
+  const auto group = facts.groups.find(name);
+  if (group == facts.groups.end() || !group->second.ranks) return 0;
+  std::uint64_t hash = 1;
+  for (const std::int32_t rank : *group->second.ranks)
+    hash = mix(hash, static_cast<std::uint64_t>(rank));
+  return hash;
+}
+
+// A run of thousands of ranks has as many stories: only what is compared later stays.
+void StoryLevel::drop_facts() {
+  story_.facts.params.clear();
+  story_.facts.optimizers.clear();
+  story_.facts.groups.clear();
 }
 
 // Rules whose events the recorder has lost are left out, and named.

@@ -67,8 +67,9 @@ struct TraceStory {
   std::vector<SeenException> exceptions;         // the first few
   std::vector<DiagnosisMoment> last;             // the last events that mean something
   std::vector<Diagnosis> found;                  // without files; by the rules of the framework
-  JobFacts facts;                                // what its records say
-  std::int64_t stage = -1;                       // of ZeRO; -1: none
+  JobFacts facts;              // what its records say, where other files are compared by it
+  std::uint64_t replicas = 0;  // hash of the ranks that hold the same replica; 0: not known
+  std::int64_t stage = -1;     // of ZeRO; -1: none
   NumbersDigest numbers;
   CheckedWork checked;
   bool ends_by_exception = false;  // the last event is one
@@ -111,6 +112,8 @@ class StoryLevel {
   void follow_collective(const HookEvent& event);
   void count(const HookEvent& event);
   void take_rules(bool is_complete);
+  std::uint64_t replicas() const;
+  void drop_facts();
   void follow_order(const HookEvent& event);
   std::uint64_t hash_of(NameId name);
   void remember(const HookEvent& event);
