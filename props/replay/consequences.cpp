@@ -52,8 +52,9 @@ bool is_subset(const std::vector<std::int32_t>& some, const std::vector<std::int
 
 // Whether the ranks that are missing at a collective or message are those that have ended.
 bool explains_absence(const Draft& cause, const Draft& draft) {
+  const std::string& kind = draft.diagnosis.kind;
   return cause.diagnosis.kind == "process.exception" && !cause.is_of_peers &&
-         draft.diagnosis.kind.ends_with(".missing") &&
+         (kind == "collective.missing" || kind == "message.missing") &&
          is_subset(draft.diagnosis.ranks, cause.diagnosis.ranks);
 }
 
