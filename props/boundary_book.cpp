@@ -25,8 +25,8 @@ std::optional<bool> BoundaryBook::is_boundary(std::int64_t micro_step) const {
   return (micro_step + 1) % steps_ == 0;
 }
 
-bool BoundaryBook::is_set_out_of_sight(std::int64_t micro_step, std::int64_t backwards) const {
-  return !has_marks_ && backwards > 1 && is_boundary(micro_step) == false;
+bool BoundaryBook::is_set_out_of_sight(std::int64_t backwards) const {
+  return !has_marks_ && steps_ > 1 && backwards > 1;
 }
 
 void BoundaryBook::append_state(std::string& bytes) const {

@@ -13,9 +13,8 @@ namespace zeroproof {
 // Where the accumulation boundaries of one engine lie (zero_semantics 2.11), as its marks tell:
 // every `gradient_accumulation_steps` micro-steps, unless the caller sets the boundary itself.
 //
-// Recorders before hooktrace 1.1 do not see the caller. There the boundary is unknown as soon as a
-// step updates the parameters between two regular boundaries after several backwards: only a
-// boundary set by hand does so.
+// Recorders before hooktrace 1.1 do not see the caller. There the boundary is unknown as soon as
+// several backwards come before one step although every micro-step should have its own.
 class BoundaryBook {
  public:
   // To be called for every mark of the engine.
@@ -31,9 +30,9 @@ class BoundaryBook {
   // nullopt: unknown.
   std::optional<bool> is_boundary(std::int64_t micro_step) const;
 
-  // A step that began with `micro_step` complete micro-steps updated the parameters although the
-  // count says otherwise, after several backwards.
-  bool is_set_out_of_sight(std::int64_t micro_step, std::int64_t backwards) const;
+  // Whether the caller may have set the boundary without a trace of it, in a window of so many
+  // backwards with one step.
+  bool is_set_out_of_sight(std::int64_t backwards) const;
 
   void append_state(std::string& bytes) const;
 

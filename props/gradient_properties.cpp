@@ -146,7 +146,7 @@ class OverwrittenGradients final : public Monitor {
     const Window window = std::exchange(windows_[fact.engine], {});
     if (window.backwards < 2 || window.is_unmanaged || window.has_later_step ||
         shape_of(window) != shape_ ||
-        boundaries_[fact.engine].is_set_out_of_sight(window.micro_step, window.backwards))
+        boundaries_[fact.engine].is_set_out_of_sight(window.backwards))
       return;
     mark_applicable();
     if (window.lost.empty()) return;

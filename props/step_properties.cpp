@@ -95,8 +95,7 @@ class UpdateAtBoundary final : public Monitor {
     }
     mark_applicable();
     const BoundaryBook& boundary = engine.boundary;
-    const bool is_unseen =
-        engine.has_updated && boundary.is_set_out_of_sight(engine.micro_step, backwards);
+    const bool is_unseen = engine.has_updated && boundary.is_set_out_of_sight(backwards);
     const std::optional<bool> is_boundary = boundary.is_boundary(engine.micro_step);
     engine.micro_step += 1;
     if (engine.has_updated) engine.global_step += 1;

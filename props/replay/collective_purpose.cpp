@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::size_t kThreadsMax = 64;
 
-CollectivePurpose used_up(std::vector<NameId>& params, bool is_certain) {
-  return {std::exchange(params, {}), is_certain};
+CollectivePurpose used_up(std::vector<NameId>& params, bool is_certain, bool is_bucket = false) {
+  return {std::exchange(params, {}), is_certain, is_bucket};
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ CollectivePurpose PurposeTracker::take(const HookEvent& issue, const NameTable& 
   if (!announced.mark.empty()) return used_up(announced.mark, true);
   if (op.starts_with("all_gather") && !announced.gather.empty())
     return used_up(announced.gather, true);
-  if (!announced.flushed.empty()) return used_up(announced.flushed, true);
+  if (!announced.flushed.empty()) return used_up(announced.flushed, true, true);
   if (op.starts_with("reduce_scatter") && !announced.released.empty())
     return used_up(announced.released, true);
   if (!announced.ready.empty()) return used_up(announced.ready, false);

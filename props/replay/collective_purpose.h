@@ -12,6 +12,7 @@ namespace zeroproof {
 struct CollectivePurpose {
   std::vector<NameId> params;  // empty: not known
   bool is_certain = false;     // ranks may be compared by it; else it is only worth showing
+  bool is_bucket = false;      // of DeepSpeed, whose stage 3 sorts it before it is reduced
 };
 
 // Follows the events of one file for what the next collective of each thread is for: its own

@@ -50,18 +50,20 @@ bool is_subset(const std::vector<std::int32_t>& some, const std::vector<std::int
   return !some.empty() && std::includes(of.begin(), of.end(), some.begin(), some.end());
 }
 
-// Whether the ranks that are missing at a collective are those that have ended.
+// Whether the ranks that are missing at a collective or message are those that have ended.
 bool explains_absence(const Draft& cause, const Draft& draft) {
+  const std::string& kind = draft.diagnosis.kind;
   return cause.diagnosis.kind == "process.exception" && !cause.is_of_peers &&
-         draft.diagnosis.kind == "collective.missing" &&
+         (kind == "collective.missing" || kind == "message.missing") &&
          is_subset(draft.diagnosis.ranks, cause.diagnosis.ranks);
 }
 
 // "Connection closed by peer" and the like say that another rank has gone or does not come.
 bool explains_peers(const Draft& cause, const Draft& draft) {
-  const bool is_cause = is_end(cause) || (cause.diagnosis.gravity == Gravity::defect &&
-                                          cause.diagnosis.kind.starts_with("collective."));
-  return draft.is_of_peers && is_cause;
+  const std::string& kind = cause.diagnosis.kind;
+  const bool is_divergence = cause.diagnosis.gravity == Gravity::defect &&
+                             (kind.starts_with("collective.") || kind.starts_with("message."));
+  return draft.is_of_peers && (is_end(cause) || is_divergence);
 }
 
 // What the exception that ends a process leaves behind.
@@ -101,27 +103,39 @@ void mention(Draft& cause, const Draft& draft) {
     cause.diagnosis.last_common = draft.diagnosis.last_common;
 }
 
+// The draft that each follows from, by index; its own index where it is a root.
+std::vector<std::size_t> roots_of(const std::vector<Draft>& drafts) {
+  std::vector<std::size_t> causes(drafts.size());
+  for (std::size_t at = 0; at < drafts.size(); ++at) {
+    const auto cause = std::find_if(drafts.begin(), drafts.end(),
+                                    [&](const Draft& one) { return explains(one, drafts[at]); });
+    causes[at] = cause == drafts.end() ? at : static_cast<std::size_t>(cause - drafts.begin());
+  }
+  std::vector<std::size_t> roots(drafts.size());
+  for (std::size_t at = 0; at < drafts.size(); ++at) {
+    std::size_t root = at;
+    for (std::size_t hops = 0; causes[root] != root && hops < drafts.size(); ++hops)
+      root = causes[root];
+    roots[at] = root;
+  }
+  return roots;
+}
+
 }  // namespace
 
 std::vector<Draft> drop_consequences(std::vector<Draft> drafts,
                                      const std::set<std::string>& explained) {
-  std::vector<std::size_t> cause_of(drafts.size(), drafts.size());
-  for (std::size_t at = 0; at < drafts.size(); ++at) {
-    const auto cause = std::find_if(drafts.begin(), drafts.end(),
-                                    [&](const Draft& one) { return explains(one, drafts[at]); });
-    cause_of[at] = static_cast<std::size_t>(cause - drafts.begin());
-  }
-  const auto has_cause = [&](std::size_t at) {
-    return cause_of[at] < drafts.size() && cause_of[cause_of[at]] != at;
-  };
+  const std::vector<std::size_t> roots = roots_of(drafts);
   const auto is_told = [&](const Draft& draft) {
-    return explained.contains(draft.run) && draft.diagnosis.kind == "collective.sequence_differs";
+    return explained.contains(draft.run) &&
+           (draft.diagnosis.kind == "collective.sequence_differs" ||
+            draft.diagnosis.kind == "collective.gather_order_differs");
   };
   for (std::size_t at = 0; at < drafts.size(); ++at)
-    if (has_cause(at)) mention(drafts[cause_of[at]], drafts[at]);
+    if (roots[at] != at) mention(drafts[roots[at]], drafts[at]);
   std::vector<Draft> kept;
   for (std::size_t at = 0; at < drafts.size(); ++at)
-    if (!is_told(drafts[at]) && !has_cause(at)) kept.push_back(std::move(drafts[at]));
+    if (roots[at] == at && !is_told(drafts[at])) kept.push_back(std::move(drafts[at]));
   return kept;
 }
 

@@ -20,6 +20,7 @@ struct Declared {
 
 Declared read_declared(const std::string& path) {
   Declared declared;
+  std::vector<std::string> ignored;
   NameTable names;
   auto reader = TraceReader::open(path, names);
   while (reader) {
@@ -28,6 +29,8 @@ Declared read_declared(const std::string& path) {
     if (const auto* param = std::get_if<ParamRecord>(&(*record)->body)) {
       declared.order.push_back(param->name);
       declared.by_name[param->name] = *param;
+    } else if (const auto* wrapper = std::get_if<WrapperRecord>(&(*record)->body)) {
+      ignored.insert(ignored.end(), wrapper->ignored.begin(), wrapper->ignored.end());
     } else if (const HookEvent* event = (*record)->event();
                event != nullptr && event->kind == EventKind::mark && !event->param.is_none()) {
       const std::string_view label = names.text(event->name);
@@ -35,6 +38,10 @@ Declared read_declared(const std::string& path) {
       if (label.starts_with("requires_grad:") && known != declared.by_name.end())
         known->second.requires_grad = label.ends_with("true");
     }
+  }
+  for (const std::string& name : ignored) {
+    declared.by_name.erase(name);
+    std::erase(declared.order, name);
   }
   return declared;
 }
@@ -69,25 +76,25 @@ struct Differences {
 }  // namespace
 
 DeclaredDifference declared_difference(const std::string& reference, const std::string& odd,
-                                       bool compares_shapes) {
+                                       bool compares_all) {
   const Declared theirs = read_declared(reference);
   const Declared mine = read_declared(odd);
   Differences found;
   for (const auto& [name, param] : theirs.by_name) {
     const auto same = mine.by_name.find(name);
     if (same == mine.by_name.end()) {
-      found.lacking.push_back(name);
+      if (compares_all) found.lacking.push_back(name);
       continue;
     }
     if (param.requires_grad != same->second.requires_grad)
       (param.requires_grad ? found.frozen : found.trained).push_back(name);
     const bool is_alike = param.shape == same->second.shape && param.dtype == same->second.dtype;
-    if (compares_shapes && !is_alike) found.reshaped.push_back(name);
+    if (compares_all && !is_alike) found.reshaped.push_back(name);
   }
   for (const auto& [name, param] : mine.by_name)
-    if (!theirs.by_name.contains(name)) found.added.push_back(name);
+    if (compares_all && !theirs.by_name.contains(name)) found.added.push_back(name);
   DeclaredDifference difference{found.text(), found.first()};
-  if (!difference.text.empty() || mine.order == theirs.order) return difference;
+  if (!compares_all || !difference.text.empty() || mine.order == theirs.order) return difference;
   std::size_t at = 0;
   const std::size_t shorter = std::min(mine.order.size(), theirs.order.size());
   while (at < shorter && mine.order[at] == theirs.order[at]) ++at;

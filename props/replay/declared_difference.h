@@ -10,7 +10,9 @@ struct DeclaredDifference {
   std::string parameter;  // the first that differs
 };
 
+// Without `compares_all` only whether a parameter is trained. Parameters that a wrapper ignores are
+// left out.
 DeclaredDifference declared_difference(const std::string& reference, const std::string& odd,
-                                       bool compares_shapes);
+                                       bool compares_all);
 
 }  // namespace zeroproof

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdio>
 #include <utility>
 
 #include "props/mark.h"
@@ -31,12 +30,14 @@ std::optional<double> state_number(std::string_view line, std::string_view key) 
 // From #7665 to #8245 each output of the engine divides by the accumulation steps; later releases
 // divide the loss, earlier ones too.
 bool scales_outputs(std::string_view version) {
-  int major = 0;
-  int minor = 0;
-  int patch = 0;
-  if (std::sscanf(std::string(version).c_str(), "%d.%d.%d", &major, &minor, &patch) < 2)
-    return false;
-  const std::array<int, 3> release = {major, minor, patch};
+  std::array<int, 3> release = {0, 0, 0};
+  const char* at = version.data();
+  const char* const end = at + version.size();
+  for (int& number : release) {
+    const auto read = std::from_chars(at, end, number);
+    if (read.ec != std::errc()) return false;
+    at = read.ptr == end ? end : read.ptr + 1;
+  }
   return release >= std::array<int, 3>{0, 18, 3} && release < std::array<int, 3>{0, 19, 6};
 }
 
@@ -103,7 +104,9 @@ void DeepSpeedSigns::on_call(const HookEvent& event) {
     findings_.begin_story(event);
     undefined_param_ = {};
   }
-  if (method == "engine.forward") ++open_forwards_;
+  if (method == "engine.forward" && open_forwards_++ == 0) ++windows_[event.engine].forwards;
+  if (method == "engine.backward") ++windows_[event.engine].backwards;
+  if (method == "engine.take_model_step") windows_[event.engine].has_updated = true;
   if (method == "grad_hook") open_hook_ = event.param;
   const bool is_telling = method == "engine.backward" || method == "engine.backward_epilogue";
   if (is_telling) findings_.tell(event);
@@ -119,6 +122,7 @@ void DeepSpeedSigns::on_return(const HookEvent& event) {
     open_forwards_ = std::max(open_forwards_ - 1, 0);
     has_forward_ = true;
   }
+  if (method == "engine.step") end_step(event);
   if (!event.is_exceptional()) {
     if (method == "grad_hook") open_hook_ = {};
     return;
@@ -214,6 +218,25 @@ void DeepSpeedSigns::on_optimizer_state(const HookEvent& event, std::string_view
        .look_at =
            "optimizer state that is made by a real step on zero gradients (stage 0 in bf16): "
            "compare with stages 1 to 3, where the counter is right"},
+      event);
+}
+
+// engine.step counts the micro-steps: several micro-batches with one call of it come to the
+// boundary later than the caller believes.
+void DeepSpeedSigns::end_step(const HookEvent& event) {
+  const Window window = std::exchange(windows_[event.engine], {});
+  const bool is_short = window.forwards > 1 && window.backwards > 1 && !window.has_updated;
+  if (!is_short || accumulation_ < 2 || event.is_exceptional()) return;
+  findings_.find(
+      {.kind = "deepspeed.step_below_boundary",
+       .gravity = Gravity::hazard,
+       .what = fmt::format("engine.step after {} micro-batches updated nothing: it counts calls of "
+                           "itself, and {} of them make an accumulation boundary",
+                           window.backwards, accumulation_),
+       .rule = "P55 step.at_boundary: a step updates exactly at the boundary",
+       .look_at =
+           "engine.step() after each micro-batch; or set_gradient_accumulation_boundary, and "
+           "a gradient_accumulation_steps that is the caller's"},
       event);
 }
 

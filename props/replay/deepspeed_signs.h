@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -36,6 +37,7 @@ class DeepSpeedSigns {
   void on_optimizer_state(const HookEvent& event, std::string_view line);
   void on_forward(const HookEvent& event);
   void find_shared_loss(const HookEvent& event);
+  void end_step(const HookEvent& event);
 
   const NameTable& names_;
   RuleFindings findings_;
@@ -44,11 +46,17 @@ class DeepSpeedSigns {
   std::optional<std::uint64_t> partition_lc_;
   std::int32_t backwards_ = 0;  // outermost ones since the last forward
   std::int32_t depth_ = 0;
-  NameId undefined_param_;          // whose hook got no gradient, while it runs
-  NameId open_hook_;                // parameter whose gradient hook has not returned
-  bool is_refused_ = false;         // the prologue raised: refused by design
-  bool scales_outputs_ = false;     // this release divides by the accumulation steps per output
-  double accumulation_ = 1;         // steps
+  NameId undefined_param_;       // whose hook got no gradient, while it runs
+  NameId open_hook_;             // parameter whose gradient hook has not returned
+  bool is_refused_ = false;      // the prologue raised: refused by design
+  bool scales_outputs_ = false;  // this release divides by the accumulation steps per output
+  double accumulation_ = 1;      // steps
+  struct Window {                // of one engine, since its last step
+    std::int32_t forwards = 0;
+    std::int32_t backwards = 0;
+    bool has_updated = false;
+  };
+  std::map<EngineId, Window> windows_;
   std::int32_t open_forwards_ = 0;  // of the engine
   bool has_forward_ = false;        // since the last backward
   std::string module_past_engine_;  // called between an engine's forward and its backward

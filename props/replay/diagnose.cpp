@@ -30,8 +30,8 @@ class Diagnoser {
 
   std::vector<Diagnosis> run() {
     for (std::size_t at = 0; at < report_.traces.size(); ++at) take_trace(at);
-    take_numbers();
     take_runs();
+    take_numbers();
     drafts_ = drop_consequences(std::move(drafts_), explained_);
     add_context();
     std::stable_sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) {
@@ -203,19 +203,23 @@ class Diagnoser {
 
   // Ranks that average their parameters now and then differ between two averages.
   void take_numbers() {
-    std::map<std::string, std::vector<NumbersFile>> runs;
+    std::map<std::string, std::map<std::int32_t, NumbersFile>> runs;
     for (const TraceReplay& trace : report_.traces) {
-      if (!trace.story || trace.story->world < 2) continue;
+      if (!trace.story || trace.story->numbers.steps.empty()) continue;
       const std::vector<Diagnosis>& found = trace.story->found;
       const bool is_local = std::any_of(found.begin(), found.end(), [](const Diagnosis& one) {
         return one.kind == "ddp.local_steps";
       });
-      if (!is_local) runs[trace.story->run].push_back({trace.path, &*trace.story});
+      if (!is_local)
+        runs[trace.story->run].try_emplace(trace.story->rank,
+                                           NumbersFile{trace.path, &*trace.story});
     }
-    for (const auto& [run, files] : runs)
-      if (files.size() > 1)
-        for (Diagnosis& found : compare_numbers(files))
-          drafts_.push_back({.run = run, .diagnosis = std::move(found)});
+    for (const auto& [run, files] : runs) {
+      std::vector<NumbersFile> compared;
+      for (const auto& [rank, file] : files) compared.push_back(file);
+      for (Diagnosis& found : compare_numbers(compared))
+        drafts_.push_back({.run = run, .diagnosis = std::move(found)});
+    }
   }
 
   void add_context() {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,8 @@ struct JobFacts {
   std::map<std::int64_t, OptimizerRecord> optimizers;  // by id
   std::map<std::string, GroupRecord, std::less<>> groups;
   std::vector<NoteRecord> notes;
+  std::set<std::string, std::less<>> hand_reduced;  // see HandReductions
+  std::string hand_group;                           // on which
   std::int32_t world = 1;
   bool tells_closures = false;  // hooktrace 1.1: opt.step stands after the closure
   bool is_of_recorder = false;  // recorded by zeroproof_recorder

@@ -32,7 +32,8 @@ bool is_ignored(std::string_view param, const WrapperRecord& wrapper) {
 bool is_replicated(std::string_view param, const JobFacts& facts, std::int64_t stage,
                    bool of_gradient) {
   const WrapperRecord* wrapper = facts.wrapper_of(param);
-  if (wrapper == nullptr || !wrapper->is_understood || wrapper->size < 2) return false;
+  if (wrapper == nullptr) return facts.hand_reduced.contains(param);
+  if (!wrapper->is_understood || wrapper->size < 2) return false;
   if (is_ignored(param, *wrapper)) return false;
   if (wrapper->kind == "ddp") return true;
   // DeepSpeed's experts differ from rank to rank; stages 1 and 2 keep gradients of their part.

@@ -33,8 +33,9 @@ struct NumbersDigest {
   void add(const NumbersRecord& record, const JobFacts& facts, std::int64_t stage);
 };
 
-// Whether all ranks of the parameter's data-parallel group hold the same values: DDP and ZeRO
-// stages 0 to 2. `of_gradient`: of its gradient before the step.
+// Whether all ranks of the parameter's data-parallel group hold the same values: DDP, ZeRO stages 0
+// to 2, and what a job without a wrapper reduces by hand. `of_gradient`: of its gradient before the
+// step.
 bool is_replicated(std::string_view param, const JobFacts& facts, std::int64_t stage,
                    bool of_gradient);
 

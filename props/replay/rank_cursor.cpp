@@ -113,7 +113,8 @@ struct RankCursor::State {
     for (const NameId param : purpose.params) words.emplace_back(names.text(param));
     out.parameter = purpose.params.empty() ? by_size(event.bytes) : listed(words, kNamesShown);
     if (purpose.is_certain) out.parameters = std::move(words);
-    if (lane.sorts_parameters) std::sort(out.parameters.begin(), out.parameters.end());
+    if (lane.sorts_buckets && purpose.is_bucket)
+      std::sort(out.parameters.begin(), out.parameters.end());
     out.place = place_of(event);
     if (!out.parameter.empty()) out.moment.text += " for " + out.parameter;
     return out;

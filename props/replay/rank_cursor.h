@@ -20,10 +20,10 @@ inline constexpr std::string_view kOptimizerStep = "optimizer step";
 struct RankLane {
   enum class Kind : std::uint8_t { collectives, messages, gradient_hooks, steps };
   Kind kind = Kind::collectives;
-  std::string group;              // collectives, messages
-  std::int32_t peer = -1;         // messages
-  bool is_send = false;           // messages
-  bool sorts_parameters = false;  // their order within one collective has no meaning
+  std::string group;           // collectives, messages
+  std::int32_t peer = -1;      // messages
+  bool is_send = false;        // messages
+  bool sorts_buckets = false;  // DeepSpeed's: their order has no meaning
 };
 
 // One event of a lane: a collective as a rank issued it, with what it was for; or a message, a

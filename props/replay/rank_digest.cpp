@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 
 #include "props/replay/collective_rules.h"
@@ -18,21 +17,6 @@ constexpr std::size_t kExceptionMax = 240;  // characters
 
 // What the recorder's guardian writes into the file of a process that died (docs/RECORDING.md).
 constexpr std::string_view kKilled = "the process ended without closing its recording";
-
-// What a comparison needs, and the kind of event that it stands on.
-struct LostReason {
-  std::string_view kind;
-  std::string LostReasons::*reason;
-};
-
-constexpr std::array<LostReason, 7> kLostReasons = {
-    {{"coll.issue", &LostReasons::issues},
-     {"coll.complete", &LostReasons::completions},
-     {"param.post_acc", &LostReasons::hooks},
-     {"opt.step", &LostReasons::steps},
-     {"zparam.gather_begin", &LostReasons::parameters},
-     {"zparam.partition", &LostReasons::parameters},
-     {"bucket.flush", &LostReasons::parameters}}};
 
 bool is_decision(std::string_view label) {
   return label.starts_with("overflow:") || label.starts_with("loss_scale:") ||
@@ -87,25 +71,20 @@ void RankDigest::declare(const ParamRecord& param, NameTable& names) {
   std::uint64_t shape = chained(hash, text_hash(param.dtype));
   for (const std::int64_t size : param.shape)
     shape = chained(shape, static_cast<std::uint64_t>(size));
-  parameters_.count += 1;
-  parameters_.names += hash;
-  parameters_.trained += chained(hash, param.requires_grad ? 1 : 2);
-  parameters_.shapes += shape;
-  parameters_.in_order = chained(parameters_.in_order, hash);
+  declared_.push_back({name, hash, shape, param.requires_grad});
 }
 
 void RankDigest::declare(const NoteRecord& note) {
   is_killed_ = is_killed_ || note.text.starts_with(kKilled);
-  for (const LostReason& one : kLostReasons)
-    for (const std::string& word : note.lost)
-      if (is_lost_kind(one.kind, word) && (lost_.*one.reason).empty())
-        lost_.*one.reason = note.text;
+  add_lost_kinds(note, lost_);
 }
 
 void RankDigest::declare(const WrapperRecord& wrapper) {
   has_several_data_groups_ =
       has_several_data_groups_ || (!data_group_.empty() && data_group_ != wrapper.group);
   data_group_ = has_several_data_groups_ ? "" : wrapper.group;
+  has_wrapper_ = true;
+  ignored_.insert(ignored_.end(), wrapper.ignored.begin(), wrapper.ignored.end());
 }
 
 void RankDigest::add_tensor(std::string_view role, std::string_view name,
@@ -269,15 +248,17 @@ std::uint64_t RankDigest::hash_of(NameId name, const NameTable& names) {
 
 // Stage 3 sorts a bucket before it is reduced, so that its order of hooks has no meaning.
 std::uint64_t RankDigest::purpose_hash(const CollectivePurpose& purpose, const NameTable& names) {
+  const bool is_sorted_later = stage_ == 3 && purpose.is_bucket;
   std::uint64_t hash = purpose.params.size();
   for (const NameId param : purpose.params)
-    hash = stage_ == 3 ? hash + hash_of(param, names) : chained(hash, hash_of(param, names));
+    hash = is_sorted_later ? hash + hash_of(param, names) : chained(hash, hash_of(param, names));
   return hash;
 }
 
 void RankDigest::finish(bool is_complete, const NameTable& names) {
   is_complete_ = is_complete;
   confirm_completions();
+  sum_parameters(names);
   for (CollectiveLane& lane : collectives_) {
     const auto group = groups_.find(lane.group);
     if (group != groups_.end()) {
@@ -294,6 +275,20 @@ void RankDigest::finish(bool is_complete, const NameTable& names) {
   name_hashes_ = {};
   lane_of_group_ = {};
   purposes_ = {};
+}
+
+void RankDigest::sum_parameters(const NameTable& names) {
+  std::sort(ignored_.begin(), ignored_.end());
+  for (const Declared& one : declared_) {
+    if (std::binary_search(ignored_.begin(), ignored_.end(), names.text(one.name))) continue;
+    parameters_.count += 1;
+    parameters_.names += one.hash;
+    parameters_.trained += chained(one.hash, one.is_trained ? 1 : 2);
+    parameters_.shapes += one.shape;
+    parameters_.in_order = chained(parameters_.in_order, one.hash);
+  }
+  declared_ = {};
+  ignored_ = {};
 }
 
 void RankDigest::share_members(MemberTable& table) {

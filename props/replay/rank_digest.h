@@ -90,7 +90,8 @@ struct DigestException {
   bool is_uncaught = false;
 };
 
-// The parameters that a rank declared, as sums of hashes that do not depend on their order.
+// The parameters that a rank declared and its wrapper reduces, as sums of hashes that do not depend
+// on their order.
 struct DeclaredParameters {
   std::uint64_t count = 0;
   std::uint64_t names = 0;
@@ -99,8 +100,8 @@ struct DeclaredParameters {
   std::uint64_t in_order = 0;  // chained names
 };
 
-// Why the comparison lacks events of a kind, in the recorder's words.
-struct LostReasons {
+// Event kinds that the recorder says it lost, with its reason.
+struct LostKinds {
   std::string issues;       // coll.issue; empty: not lost
   std::string completions;  // coll.complete
   std::string hooks;        // param.post_acc
@@ -144,6 +145,8 @@ class RankDigest {
   void set_completions_seen_early() { has_early_completions_ = true; }
   // Too many numbers are kept over all files.
   void drop_gradients();
+  // Killed: what is open at the end of the file is no fault of the recording.
+  bool is_killed() const { return is_killed_; }
 
   Framework framework() const { return framework_; }
   std::int32_t stage() const { return stage_; }
@@ -172,7 +175,9 @@ class RankDigest {
   bool has_too_many_messages() const { return has_too_many_messages_; }
   const DeclaredParameters& parameters() const { return parameters_; }
   const std::optional<DigestException>& last_exception() const { return last_exception_; }
-  const LostReasons& lost() const { return lost_; }
+  const LostKinds& lost() const { return lost_; }
+  // Whether the file says what wraps its models (hooktrace 1.1).
+  bool has_wrapper() const { return has_wrapper_; }
   // The group of the data parallelism, where every model of the rank has the same; empty: unknown.
   const std::string& data_group() const { return data_group_; }
   std::uint64_t collective_count() const { return collective_count_; }
@@ -183,6 +188,14 @@ class RankDigest {
   struct Group {
     GroupMembers members;
     std::string description;
+  };
+
+  // One declared parameter, until it is known which of them the wrapper ignores.
+  struct Declared {
+    NameId name;
+    std::uint64_t hash = 0;
+    std::uint64_t shape = 0;
+    bool is_trained = true;
   };
 
   // A work that failed is complete as well. So a completion counts once the rank has gone on, and
@@ -197,6 +210,7 @@ class RankDigest {
   void on_message(const HookEvent& event, const NameTable& names);
   void on_complete(const HookEvent& event, const NameTable& names);
   void confirm_completions();
+  void sum_parameters(const NameTable& names);
   void on_mark(const HookEvent& event, const NameTable& names);
   void on_exception(const HookEvent& event, const NameTable& names);
   void follow_window(const HookEvent& event, std::string_view name);
@@ -219,9 +233,11 @@ class RankDigest {
   SequenceDigest decisions_;
   SequenceDigest hooks_;
   SequenceDigest steps_;
+  std::vector<Declared> declared_;
+  std::vector<std::string> ignored_;
   DeclaredParameters parameters_;
   std::optional<DigestException> last_exception_;
-  LostReasons lost_;
+  LostKinds lost_;
   std::string data_group_;
   std::uint64_t collective_count_ = 0;
   std::uint64_t message_count_ = 0;
@@ -239,6 +255,7 @@ class RankDigest {
   bool has_any_source_ = false;
   bool has_too_many_messages_ = false;
   bool has_several_data_groups_ = false;
+  bool has_wrapper_ = false;
 };
 
 }  // namespace zeroproof

@@ -234,8 +234,7 @@ std::pair<std::string, std::string> ReductionLedger::cause_of(
         "calls of ddp.module(...) or of the model that was wrapped: call the wrapper"};
   if (is_any([&](NameId param) { return reduced_.contains(param); }))
     return {
-        "a second backward added to what the first had reduced; DDP reduces the first backward "
-        "after a forward only",
+        "two backwards ran over one forward, of which DistributedDataParallel reduces the first",
         "several backwards over one forward: sum the losses and call backward once"};
   const auto is_new = [&](NameId param) {
     const ParamFact* fact = facts_.find(names_.text(param));

@@ -167,8 +167,8 @@ class TraceReplayer {
 
   void feed(const NoteRecord& record, const Record&) {
     if (story_) story_->declare(record);
-    mutable_digest().declare(record);
     if (properties_) properties_->declare(record);
+    mutable_digest().declare(record);
   }
 
   void feed(const WrapperRecord& record, const Record&) {
@@ -204,7 +204,8 @@ class TraceReplayer {
     }
     if (digest_) digest_->finish(is_complete, names_);
     count();
-    if (!is_complete) return;  // what is open is open because the end is missing
+    // What is open is open because the end is missing.
+    if (!is_complete || digest()->is_killed()) return;
     structure_->finish();
     out_.structure = structure_->findings();
     out_.structure_count = structure_->finding_count();
@@ -233,12 +234,6 @@ class TraceReplayer {
   std::optional<PropertiesLevel> properties_;
   std::optional<RankDigest> digest_;  // where no properties level keeps one
 };
-
-// The members of groups are in the digests, once for all files: a world of thousands of ranks has a
-// list of thousands in each file.
-void drop_members(TraceStory& story) {
-  for (auto& [name, group] : story.facts.groups) group.ranks.reset();
-}
 
 }  // namespace
 
@@ -285,7 +280,6 @@ Result<void> Replay::add(const std::string& path) {
     group_.add(replayer.facts(), *digest, path);
     grouped_.push_back(report_.traces.size());
   }
-  if (trace.story) drop_members(*trace.story);
   report_.traces.push_back(std::move(trace));
   return {};
 }

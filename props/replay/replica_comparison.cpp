@@ -19,14 +19,12 @@ namespace {
 // adds up gradients of different parameters; stage 3 sorts each bucket first.
 struct ReplicaRule {
   Framework framework;
-  bool compares_parameters = false;
-  bool compares_shapes = false;  // false where a rank records its shard
-  bool compares_parameter_order = false;
+  // False where collectives show it, a rank records its shard, or ranks may hold other experts.
+  bool compares_names_and_shapes = false;
 };
 
-constexpr ReplicaRule kRules[] = {{Framework::ddp, true, true, true},
-                                  {Framework::fsdp2, true, false, false},
-                                  {Framework::deepspeed, true, false, false}};
+constexpr ReplicaRule kRules[] = {
+    {Framework::ddp, true}, {Framework::fsdp2, false}, {Framework::deepspeed, false}};
 
 const ReplicaRule* rule_of(const RankDigest& digest) {
   const auto at = std::find_if(std::begin(kRules), std::end(kRules), [&](const ReplicaRule& rule) {
@@ -113,11 +111,19 @@ struct DeclaredKey {
   auto operator<=>(const DeclaredKey&) const = default;
 };
 
+// Only a wrapper's record says which parameters it ignores.
+bool compares_names(const RankDigest& digest) {
+  return rule_of(digest)->compares_names_and_shapes && digest.has_wrapper();
+}
+
 DeclaredKey declared_key(const RankDigest& digest) {
-  const ReplicaRule& rule = *rule_of(digest);
   const DeclaredParameters& declared = digest.parameters();
-  return {declared.trained, rule.compares_shapes ? declared.shapes : 0,
-          rule.compares_parameter_order ? declared.in_order : 0};
+  if (!compares_names(digest)) return {declared.trained, 0, 0};
+  return {declared.trained, declared.shapes, declared.in_order};
+}
+
+bool has_same_names(const RunMember& a, const RunMember& b) {
+  return a.digest->parameters().names == b.digest->parameters().names;
 }
 
 void compare_parameters_of(const Replicas& replicas, ReplicaComparison& out) {
@@ -132,9 +138,10 @@ void compare_parameters_of(const Replicas& replicas, ReplicaComparison& out) {
         fmt::format("{} parameters", reference.front()->digest->parameters().count));
     return;
   }
-  const DeclaredDifference difference =
-      declared_difference(std::string(reference.front()->path), std::string(odd.front()->path),
-                          rule_of(*odd.front()->digest)->compares_shapes);
+  const bool by_names = compares_names(*odd.front()->digest);
+  if (!by_names && !has_same_names(*reference.front(), *odd.front())) return;
+  const DeclaredDifference difference = declared_difference(
+      std::string(reference.front()->path), std::string(odd.front()->path), by_names);
   if (difference.text.empty()) return;
   Diagnosis found = begin("ranks.parameters_differ", Gravity::defect, reference, odd);
   found.what =

@@ -133,7 +133,7 @@ class RunComparer {
     const bool compares_parameters =
         mine.digest->parameters().names == other.digest->parameters().names &&
         mine.digest->lost().parameters.empty() && other.digest->lost().parameters.empty();
-    const RankLane lane{.group = group.name, .sorts_parameters = mine.digest->stage() == 3};
+    const RankLane lane{.group = group.name, .sorts_buckets = mine.digest->stage() == 3};
     auto difference =
         first_difference({std::string(mine.path), lane}, {std::string(other.path), lane},
                          {.first_number = group.first_number,

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "props/replay/lost_kinds.h"
 #include "props/replay/moment.h"
+#include "props/replay/unobserved_kinds.h"
 #include "props/report/event_words.h"
 
 namespace zeroproof {
@@ -49,6 +49,7 @@ StoryLevel::StoryLevel(const HeaderRecord& header, const NameTable& names)
       plain_(names),
       deepspeed_(names, header),
       ledger_(names, story_.facts),
+      by_hand_(names, story_.facts),
       optimizers_(names, story_.facts),
       numbers_(names) {
   story_.rank = header.rank;
@@ -81,6 +82,7 @@ void StoryLevel::on_event(const HookEvent& event, std::string_view line) {
   finder_.on_event(event, names_);
   follow_framework(event, line);
   plain_.on_event(event);
+  by_hand_.on_event(event);
   optimizers_.on_event(event);
   numbers_.on_event(event);
   follow_collective(event);
@@ -123,14 +125,21 @@ void StoryLevel::count(const HookEvent& event) {
 void StoryLevel::follow_collective(const HookEvent& event) {
   if (event.kind == EventKind::coll_issue) {
     ++story_.collectives;
-    if (open_.size() < kOpenMax) open_.emplace(std::pair(event.group, event.index), event);
+    if (open_.size() < kOpenMax) open_.emplace(key_of(event), event);
   } else if (event.kind == EventKind::coll_complete) {
-    open_.erase({event.group, event.index});
+    open_.erase(key_of(event));
   } else if (event.kind == EventKind::exc) {
     if (story_.exceptions.size() == kShownMax) story_.exceptions.pop_back();
     story_.exceptions.push_back({event.lc, std::string(names_.text(event.name)),
                                  std::string(names_.text(event.message)), event.is_uncaught});
   }
+}
+
+StoryLevel::CollectiveKey StoryLevel::key_of(const HookEvent& event) const {
+  const std::string_view op = names_.text(event.name);
+  const bool is_between_two =
+      op.find("send") != std::string_view::npos || op.find("recv") != std::string_view::npos;
+  return {event.group, is_between_two, event.index};
 }
 
 void StoryLevel::follow_order(const HookEvent& event) {
@@ -191,13 +200,35 @@ TraceStory StoryLevel::finish(bool is_complete) {
     story_.last.push_back(moment(recent_[at % recent_.size()]));
   story_.checked.collectives = story_.collectives;
   take_rules(is_complete);
+  story_.replicas = replicas();
+  drop_facts();
   return std::move(story_);
+}
+
+// Those of the group of the first model's wrapper, or of the reductions by hand.
+std::uint64_t StoryLevel::replicas() const {
+  const JobFacts& facts = story_.facts;
+  const std::string& name =
+      facts.wrappers.empty() ? facts.hand_group : facts.wrappers.begin()->second.group;
+  const auto group = facts.groups.find(name);
+  if (group == facts.groups.end() || !group->second.ranks) return 0;
+  std::uint64_t hash = 1;
+  for (const std::int32_t rank : *group->second.ranks)
+    hash = mix(hash, static_cast<std::uint64_t>(rank));
+  return hash;
+}
+
+// A run of thousands of ranks has as many stories: only what is compared later stays.
+void StoryLevel::drop_facts() {
+  story_.facts.params.clear();
+  story_.facts.optimizers.clear();
+  story_.facts.groups.clear();
 }
 
 // Rules whose events the recorder has lost are left out, and named.
 void StoryLevel::take_rules(bool is_complete) {
   const Framework framework = story_.framework;
-  const LostKinds lost(story_.facts.notes);
+  const UnobservedKinds lost(story_.facts.notes);
   std::vector<Diagnosis> found;
   const auto take = [&](std::string_view words, bool is_meant,
                         std::initializer_list<std::string_view> kinds, const auto& finish) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "model/event.h"
@@ -16,6 +17,7 @@
 #include "props/replay/diagnosis.h"
 #include "props/replay/framework.h"
 #include "props/replay/fsdp2_rules.h"
+#include "props/replay/hand_reductions.h"
 #include "props/replay/job_facts.h"
 #include "props/replay/numbers_digest.h"
 #include "props/replay/numbers_rules.h"
@@ -65,8 +67,9 @@ struct TraceStory {
   std::vector<SeenException> exceptions;         // the first few
   std::vector<DiagnosisMoment> last;             // the last events that mean something
   std::vector<Diagnosis> found;                  // without files; by the rules of the framework
-  JobFacts facts;                                // what its records say
-  std::int64_t stage = -1;                       // of ZeRO; -1: none
+  JobFacts facts;              // what its records say, where other files are compared by it
+  std::uint64_t replicas = 0;  // hash of the ranks that hold the same replica; 0: not known
+  std::int64_t stage = -1;     // of ZeRO; -1: none
   NumbersDigest numbers;
   CheckedWork checked;
   bool ends_by_exception = false;  // the last event is one
@@ -109,6 +112,8 @@ class StoryLevel {
   void follow_collective(const HookEvent& event);
   void count(const HookEvent& event);
   void take_rules(bool is_complete);
+  std::uint64_t replicas() const;
+  void drop_facts();
   void follow_order(const HookEvent& event);
   std::uint64_t hash_of(NameId name);
   void remember(const HookEvent& event);
@@ -121,10 +126,15 @@ class StoryLevel {
   PlainRules plain_;
   DeepSpeedSigns deepspeed_;
   ReductionLedger ledger_;
+  HandReductions by_hand_;
   OptimizerRules optimizers_;
   NumbersRules numbers_;
-  std::map<std::pair<NameId, std::int64_t>, HookEvent> open_;  // by group and number
-  std::vector<std::uint64_t> hashes_;                          // by NameId
+  // A send or receive is numbered apart from the collectives of its group.
+  using CollectiveKey = std::tuple<NameId, bool, std::int64_t>;
+  CollectiveKey key_of(const HookEvent& event) const;
+
+  std::map<CollectiveKey, HookEvent> open_;
+  std::vector<std::uint64_t> hashes_;  // by NameId
   std::array<Recent, 8> recent_ = {};
   std::size_t next_recent_ = 0;  // events remembered so far; the oldest are overwritten
 };

@@ -33,6 +33,12 @@ bool is_meant(const SeenException& seen) {
   return seen.type == "SystemExit" || seen.type == "KeyboardInterrupt";
 }
 
+// The first words of a message say what it is about.
+std::string beginning_of(const std::string& message) {
+  constexpr std::size_t kLengthMax = 160;
+  return message.size() <= kLengthMax ? message : message.substr(0, kLengthMax) + "...";
+}
+
 }  // namespace
 
 std::optional<Draft> uncaught_exception(const TraceStory& story) {
@@ -46,7 +52,7 @@ std::optional<Draft> uncaught_exception(const TraceStory& story) {
                   .gravity = is_meant(seen) ? Gravity::note : Gravity::defect,
                   .ranks = {story.rank}};
   found.what = fmt::format("an exception that nothing caught ended the process: {}{}{}", seen.type,
-                           seen.message.empty() ? "" : ": ", seen.message);
+                           seen.message.empty() ? "" : ": ", beginning_of(seen.message));
   found.order = story.last;
   if (!found.order.empty()) found.order.back().is_bad = true;
   found.rule = "a job ends by itself, with exit code 0";

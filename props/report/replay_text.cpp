@@ -178,8 +178,9 @@ std::string alike_lines(const Alike& alike, const Palette& palette) {
   std::sort(ranks.begin(), ranks.end());
   const bool is_one_run = std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end();
   const std::string of = is_one_run ? ", " + rank_words(ranks) : std::string();
-  return fmt::format("{}  {} traces of {}{}  each {}\n", status_word(*alike.first, palette),
-                     alike.count, visible(alike.first->program), of, own_levels(*alike.first)) +
+  return fmt::format("{}  {} traces of {}{}  each {}  ({}, ...)\n",
+                     status_word(*alike.first, palette), alike.count, visible(alike.first->program),
+                     of, own_levels(*alike.first), visible(alike.first->path)) +
          details(*alike.first, false, palette);
 }
 

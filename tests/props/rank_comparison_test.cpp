@@ -204,11 +204,14 @@ TEST(Messages, That_never_come_are_waited_for) {
   EXPECT_THAT(all[0].what, HasSubstr("rank 0 never issued the send of message 2 to rank 1"));
 }
 
-// One rank of a DDP job: parameters with whether they are trained, and steps after each reduction.
+// One rank of a DDP job whose wrapper ignores `expert`: parameters with whether they are trained,
+// and steps after each reduction.
 std::string replica(int rank, const std::vector<std::pair<const char*, bool>>& params,
                     const std::vector<bool>& steps) {
   TraceText trace(rank, 2, kDdp);
   trace.record(R"({"rec":"group","name":"world","ranks":[0,1]})");
+  trace.record(R"({"rec":"wrapper","model":0,"kind":"ddp","class":"Net","understood":true,)"
+               R"("group":"world","size":2,"ignored":["expert"]})");
   for (const auto& [name, is_trained] : params)
     trace.record(fmt::format(
         R"({{"rec":"param","id":0,"name":"{}","shape":[4],"dtype":"float32","requires_grad":{}}})",
@@ -235,6 +238,8 @@ TEST(Replicas, Hold_the_same_parameters_and_train_the_same) {
   ASSERT_THAT(kinds_of(added), Contains("ranks.parameters_differ"));
   EXPECT_THAT(added[0].what, HasSubstr("adapter in addition"));
   EXPECT_EQ("adapter", added[0].parameter);
+  EXPECT_THAT(kinds_of(kinds_with({{"a", true}, {"expert", true}, {"b", true}})), IsEmpty())
+      << "the wrapper ignores it";
   const auto order = kinds_with({{"b", true}, {"a", true}});
   ASSERT_THAT(kinds_of(order), Contains("ranks.parameters_differ"));
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -133,7 +134,7 @@ TEST(StepRules, Name_why_no_collective_carried_the_gradients_of_a_step) {
        [](Job& job) { job.forward("a").backward(false).step().zero_grad(); }},
       {"hooks of DistributedDataParallel did not run",
        [](Job& job) { job.forward("ddp").forward("a").backward(false).step().zero_grad(); }},
-      {"second backward",
+      {"two backwards ran over one forward",
        [](Job& job) { job.forward("ddp").backward(true).backward(false).step().zero_grad(); }},
       {"made trainable after",
        [](Job& job) {
@@ -246,7 +247,8 @@ TEST(StepRules, An_optimizer_of_other_tensors_is_named) {
 TEST(StepRules, What_is_trained_and_what_is_held_are_compared) {
   const auto kinds = [](std::string_view held, std::string_view more) {
     Job job;
-    job.model().record(more).optimizer(held);
+    job.model().record(more);
+    job.optimizer(held);
     for (int step = 0; step < 2; ++step) job.backward(false).step().zero_grad();
     const auto all = diagnosis_of_texts({job.newer()});
     for (const Diagnosis& one : all) EXPECT_EQ(Gravity::hazard, one.gravity);
@@ -304,6 +306,45 @@ TEST(Ending, The_rank_that_failed_is_told_and_the_one_that_waited_is_its_consequ
   EXPECT_THAT(all[0].ranks, ElementsAre(1));
   EXPECT_THAT(all[0].what, HasSubstr("bad shape"));
   EXPECT_THAT(all[0].what, HasSubstr("Connection closed by peer"));
+}
+
+// DeepSpeed #8224: 0.18.3 to 0.19.5 divide by the accumulation steps at the engine's outputs only.
+TEST(DeepSpeedSigns, A_part_of_the_model_that_is_called_past_the_engine_is_a_hazard) {
+  const auto kinds = [](std::string_view version, int accumulation, bool is_past_engine) {
+    Job job(0, 1, fmt::format("\"deepspeed\":\"{}\"", version));
+    job.mark(fmt::format("gradient_accumulation_steps:{}", accumulation), ",\"engine\":0");
+    job.event("engine.call", -1, ",\"method\":\"engine.forward\",\"engine\":0");
+    job.forward("enc");
+    job.event("engine.return", -1, ",\"method\":\"engine.forward\",\"engine\":0");
+    if (is_past_engine) job.forward("enc");
+    return kinds_of(diagnosis(job.backward(false)));
+  };
+  EXPECT_THAT(kinds("0.18.9", 2, true), ElementsAre("deepspeed.loss_past_engine"));
+  EXPECT_THAT(kinds("0.18.9", 2, false), IsEmpty());
+  EXPECT_THAT(kinds("0.18.9", 1, true), IsEmpty());
+  EXPECT_THAT(kinds("0.19.8", 2, true), IsEmpty());
+}
+
+// accelerate #3552: engine.step counts its own calls, whatever the caller believes.
+TEST(DeepSpeedSigns, A_step_after_several_micro_batches_that_updates_nothing_is_a_hazard) {
+  const auto kinds = [](int micro_batches, bool updates) {
+    Job job(0, 1, "\"deepspeed\":\"0.19.8\"");
+    const auto bracket = [&](std::string_view method) {
+      for (const char* kind : {"engine.call", "engine.return"})
+        job.event(kind, -1, fmt::format(",\"method\":\"{}\",\"engine\":0", method));
+    };
+    job.mark("gradient_accumulation_steps:4", ",\"engine\":0");
+    for (int micro = 0; micro < micro_batches; ++micro)
+      for (const char* method : {"engine.forward", "engine.backward"}) bracket(method);
+    job.event("engine.call", -1, ",\"method\":\"engine.step\",\"engine\":0");
+    if (updates) bracket("engine.take_model_step");
+    job.event("engine.return", -1, ",\"method\":\"engine.step\",\"engine\":0");
+    const auto all = kinds_of(diagnosis(job));
+    return std::count(all.begin(), all.end(), "deepspeed.step_below_boundary");
+  };
+  EXPECT_EQ(kinds(2, false), 1);
+  EXPECT_EQ(kinds(2, true), 0);
+  EXPECT_EQ(kinds(1, false), 0);
 }
 
 TEST(NotObserved, Rules_that_need_lost_events_are_left_out_with_the_reason) {
@@ -365,6 +406,33 @@ TEST(Numbers, Replicas_are_compared_bit_for_bit) {
   const auto values = numbers_of_ranks(same, "\"0000000000000003\"");
   ASSERT_THAT(kinds_of(values), ElementsAre("numbers.replicas_differ"));
   EXPECT_THAT(values[0].what, HasSubstr("after step 1"));
+}
+
+// Without a wrapper, all-reduces of gradients by name tell that ranks hold replicas; a job that
+// averages parameters now and then lets them differ.
+TEST(Numbers, Replicas_of_a_job_that_reduces_by_hand_are_compared) {
+  const auto kinds = [](bool reduces, std::string_view value_of_rank_1) {
+    std::vector<std::string> texts;
+    for (int rank = 0; rank < 2; ++rank) {
+      Job job(rank);
+      job.record(R"({"rec":"group","name":"world","ranks":[0,1]})");
+      job.model().optimizer(R"("a.weight")");
+      for (int step = 0; step < 2; ++step) {
+        job.begin(step + 1).accumulate(step + 1, "a.weight").end(step + 1);
+        if (reduces) job.collective(step, "all_reduce", 64, "a.weight");
+        job.record(numbers(step, "before_step", "\"00000000000000aa\"",
+                           rank == 0 ? std::string_view("\"0000000000000001\"") : value_of_rank_1));
+        job.step(1);
+      }
+      texts.push_back(job.newer());
+    }
+    return kinds_of(diagnosis_of_texts(texts));
+  };
+  const std::string_view same = "\"0000000000000001\"";
+  const std::string_view other = "\"0000000000000002\"";
+  EXPECT_THAT(kinds(true, same), Not(Contains("numbers.replicas_differ")));
+  EXPECT_THAT(kinds(true, other), Contains("numbers.replicas_differ"));
+  EXPECT_THAT(kinds(false, other), Not(Contains("numbers.replicas_differ")));
 }
 
 TEST(Numbers, A_parameter_that_does_not_move_and_an_overflow_are_named) {
