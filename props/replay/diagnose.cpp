@@ -6,25 +6,19 @@
 #include <map>
 #include <set>
 
+#include "props/replay/consequences.h"
 #include "props/replay/context_reader.h"
+#include "props/replay/draft.h"
 #include "props/replay/finding_words.h"
 #include "props/replay/moment.h"
 #include "props/replay/rank_set.h"
+#include "props/replay/run_numbers.h"
+#include "props/replay/uncaught.h"
 
 namespace zeroproof {
 namespace {
 
 constexpr std::size_t kContextsMax = 64;  // places of a replay that are read again
-
-// A diagnosis on its way: what it is told of once.
-struct Draft {
-  std::string run;
-  Diagnosis diagnosis;
-  std::size_t trace = 0;       // of the first place
-  std::uint64_t lc = 0;        // of the first place; 0: none
-  std::uint64_t count = 1;     // places
-  bool wants_context = false;  // its order is not told yet
-};
 
 std::string rule_of(const Property& property) {
   return fmt::format("{} {}: {}", property.number, property.id, property.statement);
@@ -37,7 +31,7 @@ class Diagnoser {
   std::vector<Diagnosis> run() {
     for (std::size_t at = 0; at < report_.traces.size(); ++at) take_trace(at);
     take_runs();
-    drop_consequences();
+    drafts_ = drop_consequences(std::move(drafts_), explained_);
     add_context();
     std::stable_sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) {
       return a.diagnosis.gravity < b.diagnosis.gravity;
@@ -56,12 +50,16 @@ class Diagnoser {
     const TraceReplay& trace = report_.traces[at];
     if (!trace.story) return;
     take_end(at);
+    take_notes(at);
+    if (auto ended = uncaught_exception(*trace.story)) {
+      ended->trace = at;
+      add(std::move(*ended));
+    }
     for (const Diagnosis& found : trace.story->found) {
       const std::uint64_t lc = found.order.empty() ? 0 : found.order.back().lc;
       add({.run = trace.story->run, .diagnosis = found, .trace = at, .lc = lc});
     }
-    if (trace.properties)
-      for (const Finding& finding : trace.properties->falsified) take_finding(at, finding);
+    if (trace.properties) take_findings(at, *trace.properties);
     if (trace.queue && trace.queue->first_mismatch) take_queue(at);
   }
 
@@ -92,10 +90,37 @@ class Diagnoser {
     add({.run = story.run, .diagnosis = std::move(found), .trace = at, .lc = story.last_lc});
   }
 
+  // What the recorder says that it did not see.
+  void take_notes(std::size_t at) {
+    const TraceStory& story = *report_.traces[at].story;
+    for (const NoteRecord& note : story.facts.notes) {
+      if (note.observer.empty()) continue;
+      Diagnosis found{.kind = "recorder.not_observed",
+                      .gravity = Gravity::note,
+                      .what = "not observed: " + note.text,
+                      .ranks = {story.rank}};
+      found.rule = "what the recorder did not see is not judged";
+      found.look_at = note.lost.empty() ? std::string(
+                                              "docs/RECORDING.md: what is seen of each "
+                                              "framework and version")
+                                        : "rules that need " + listed(note.lost) + " are left out";
+      add({.run = story.run, .diagnosis = std::move(found), .trace = at});
+    }
+  }
+
+  // A depth that stays is told although nothing is wrong yet; other hazards of properties stand in
+  // the levels.
+  void take_findings(std::size_t at, const PropertiesReport& report) {
+    for (const Finding& finding : report.falsified) take_finding(at, finding);
+    for (const Finding& finding : report.latent)
+      if (finding.property->number == "P4") take_finding(at, finding);
+  }
+
   void take_finding(std::size_t at, const Finding& finding) {
     const FindingWords* words = finding_words(*finding.property);
     Diagnosis found{.kind = words != nullptr ? std::string(words->kind)
                                              : "property." + std::string(finding.property->id),
+                    .gravity = finding.is_latent ? Gravity::hazard : Gravity::defect,
                     .what = finding.text,
                     .ranks = {finding.rank}};
     found.rule = rule_of(*finding.property);
@@ -106,7 +131,8 @@ class Diagnoser {
          .diagnosis = std::move(found),
          .trace = at,
          .lc = finding.lc,
-         .wants_context = finding.lc > 0});
+         .wants_context = finding.lc > 0,
+         .is_after_exception = finding.is_after_exception});
   }
 
   void take_queue(std::size_t at) {
@@ -123,13 +149,21 @@ class Diagnoser {
   void add(Draft draft) {
     draft.diagnosis.files.push_back(report_.traces[draft.trace].path);
     for (Draft& known : drafts_) {
-      if (known.run != draft.run || known.diagnosis.kind != draft.diagnosis.kind) continue;
+      if (!is_same(known, draft)) continue;
       known.count += known.trace == draft.trace ? 1 : 0;
       merge(known.diagnosis.ranks, draft.diagnosis.ranks);
       merge(known.diagnosis.files, draft.diagnosis.files);
       return;
     }
     drafts_.push_back(std::move(draft));
+  }
+
+  static bool is_same(const Draft& known, const Draft& draft) {
+    return known.run == draft.run && known.diagnosis.kind == draft.diagnosis.kind &&
+           known.diagnosis.gravity == draft.diagnosis.gravity &&
+           known.is_of_peers == draft.is_of_peers &&
+           (known.diagnosis.kind != "recorder.not_observed" ||
+            known.diagnosis.what == draft.diagnosis.what);
   }
 
   template <class T>
@@ -142,6 +176,8 @@ class Diagnoser {
 
   // What the ranks of a run say together, its cause in front of everything else.
   void take_runs() {
+    std::map<std::string_view, const TraceReplay*> traces;
+    for (const TraceReplay& trace : report_.traces) traces[trace.path] = &trace;
     std::vector<Draft> compared;
     for (const RunComparison& run : report_.runs) {
       note_missing_files(run);
@@ -149,6 +185,7 @@ class Diagnoser {
         compared.push_back({.run = run.run, .diagnosis = found});
         if (found.gravity == Gravity::defect) explained_.insert(run.run);
       }
+      take_numbers(run, traces);
     }
     drafts_.insert(drafts_.begin(), compared.begin(), compared.end());
   }
@@ -166,37 +203,21 @@ class Diagnoser {
     drafts_.push_back({.run = run.run, .diagnosis = std::move(found)});
   }
 
-  // What follows from something that has been told is not told again.
-  void drop_consequences() {
-    const auto is_cause = [](const Draft& draft) {
-      return draft.diagnosis.kind == "hook.undefined_gradient" ||
-             draft.diagnosis.kind == "zero3.retained_graph_released" ||
-             draft.diagnosis.kind == "zero3.transform_unsupported" ||
-             draft.diagnosis.kind == "refused_by_design";
-    };
-    const auto explains = [&](const Draft& cause, const Draft& draft) {
-      if (!is_cause(cause) || cause.run != draft.run) return false;
-      const bool is_later = draft.trace != cause.trace || draft.lc + 64 >= cause.lc;
-      return is_later && (draft.diagnosis.kind == "backward.never_left" ||
-                          draft.diagnosis.kind == "transform.unsupported");
-    };
-    std::vector<Draft> kept;
-    for (const Draft& draft : drafts_) {
-      const bool is_told = explained_.contains(draft.run) &&
-                           (draft.diagnosis.kind == "collective.sequence_differs" ||
-                            draft.diagnosis.kind == "collective.gather_order_differs");
-      const auto cause = std::find_if(drafts_.begin(), drafts_.end(),
-                                      [&](const Draft& one) { return explains(one, draft); });
-      if (!is_told && cause == drafts_.end()) kept.push_back(draft);
-      if (!is_told && cause != drafts_.end() && draft.diagnosis.kind == "backward.never_left")
-        consequences_[{cause->run, cause->diagnosis.kind}] = draft.diagnosis.what;
+  // Ranks that average their parameters now and then differ between two averages.
+  void take_numbers(const RunComparison& run,
+                    const std::map<std::string_view, const TraceReplay*>& traces) {
+    std::vector<NumbersFile> compared;
+    for (const std::string& file : run.files) {
+      const TraceReplay& trace = *traces.at(file);
+      if (!trace.story) continue;
+      const std::vector<Diagnosis>& found = trace.story->found;
+      const bool is_local = std::any_of(found.begin(), found.end(), [](const Diagnosis& one) {
+        return one.kind == "ddp.local_steps";
+      });
+      if (!is_local) compared.push_back({trace.path, &*trace.story});
     }
-    for (Draft& draft : kept) {
-      const auto consequence = consequences_.find({draft.run, draft.diagnosis.kind});
-      if (consequence != consequences_.end())
-        draft.diagnosis.what += "; then " + consequence->second;
-    }
-    drafts_ = std::move(kept);
+    for (Diagnosis& found : compare_numbers(compared))
+      drafts_.push_back({.run = run.run, .diagnosis = std::move(found)});
   }
 
   void add_context() {
@@ -216,13 +237,27 @@ class Diagnoser {
   const ReplayReport& report_;
   std::vector<Draft> drafts_;
   std::set<std::string> explained_;  // runs whose divergence has been told
-  std::map<std::pair<std::string, std::string>, std::string> consequences_;  // by run and kind
 };
 
 }  // namespace
 
 std::vector<Diagnosis> diagnose(const ReplayReport& report) {
   return Diagnoser(report).run();
+}
+
+void mark_defects(ReplayReport& report, const std::vector<Diagnosis>& diagnosis) {
+  std::map<std::string_view, TraceReplay*> traces;
+  for (TraceReplay& trace : report.traces) traces[trace.path] = &trace;
+  for (const Diagnosis& one : diagnosis) {
+    if (one.gravity != Gravity::defect) continue;
+    for (const std::string& file : one.files) {
+      const auto at = traces.find(file);
+      if (at == traces.end() || !at->second->story) continue;
+      const std::int32_t rank = at->second->story->rank;  // a file may only be compared with
+      if (std::find(one.ranks.begin(), one.ranks.end(), rank) != one.ranks.end())
+        at->second->has_defect = true;
+    }
+  }
 }
 
 }  // namespace zeroproof

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "model/task_graph.h"
 #include "sim/trace/reader.h"
@@ -22,12 +21,19 @@ TraceDevice device_of(const HeaderRecord& header) {
   return is_cuda ? TraceDevice::cuda : TraceDevice::cpu;
 }
 
+bool is_of_deepspeed(const HeaderRecord& header) {
+  return std::any_of(header.producer.begin(), header.producer.end(), [](const auto& entry) {
+    return entry.first == "deepspeed" && entry.second.value_or("none") != "none";
+  });
+}
+
 RunFacts facts_of(const HeaderRecord& header) {
   return {.program = header.program,
           .dtype = header.dtype,
           .rank = header.rank,
           .world = header.world,
-          .stage = static_cast<std::int32_t>(header.stage.value_or(-1))};
+          .stage = static_cast<std::int32_t>(header.stage.value_or(-1)),
+          .is_of_deepspeed = is_of_deepspeed(header)};
 }
 
 // The levels of one trace and what feeds them.
@@ -143,7 +149,7 @@ class TraceReplayer {
   void feed(const ParamRecord& record, const Record&) {
     if (state_) state_->declare_param(record.name);
     if (properties_) properties_->declare_param(record.name);
-    if (story_) story_->declare_param(record.name);
+    if (story_) story_->declare(record);
     mutable_digest().declare(record, names_);
   }
 
@@ -160,6 +166,7 @@ class TraceReplayer {
 
   void feed(const NoteRecord& record, const Record&) {
     if (story_) story_->declare(record);
+    if (properties_) properties_->declare(record);
     mutable_digest().declare(record);
   }
 
@@ -169,6 +176,10 @@ class TraceReplayer {
   }
 
   void feed(const OptimizerRecord& record, const Record&) {
+    if (story_) story_->declare(record);
+  }
+
+  void feed(const NumbersRecord& record, const Record&) {
     if (story_) story_->declare(record);
   }
 
@@ -223,17 +234,20 @@ class TraceReplayer {
   std::optional<RankDigest> digest_;  // where no properties level keeps one
 };
 
-// The members of groups are in the digests, once for all files: a world of thousands of ranks has a
-// list of thousands in each file.
-void drop_members(TraceStory& story) {
-  for (auto& [name, group] : story.groups) group.ranks.reset();
+// Lists as long as the model or the world, which only the comparison of numbers reads again.
+void drop_long_facts(TraceStory& story) {
+  if (!story.numbers.steps.empty()) return;
+  story.facts.params.clear();
+  story.facts.optimizers.clear();
+  story.facts.hand_reduced.clear();
+  for (auto& [name, group] : story.facts.groups) group.ranks.reset();
 }
 
 }  // namespace
 
 bool TraceReplay::agrees() const {
-  return (!queue || queue->holds()) && (!state || state->matched == state->calls) &&
-         (!properties || !properties->is_falsified()) && structure_count == 0 && defects == 0;
+  return !has_defect && (!queue || queue->holds()) && (!state || state->matched == state->calls) &&
+         (!properties || !properties->is_falsified()) && structure_count == 0;
 }
 
 ReplaySummary ReplayReport::summary() const {
@@ -242,21 +256,6 @@ ReplaySummary ReplayReport::summary() const {
     ++(trace.fault ? summary.unreadable : trace.agrees() ? summary.ok : summary.mismatched);
   }
   return summary;
-}
-
-void mark_defects(const std::vector<Diagnosis>& diagnosis, ReplayReport& report) {
-  std::map<std::string_view, TraceReplay*> traces;
-  for (TraceReplay& trace : report.traces) traces[trace.path] = &trace;
-  for (const Diagnosis& one : diagnosis) {
-    if (one.gravity != Gravity::defect) continue;
-    for (const std::string& file : one.files) {
-      const auto at = traces.find(file);
-      if (at == traces.end() || !at->second->story) continue;
-      const std::int32_t rank = at->second->story->rank;
-      if (std::find(one.ranks.begin(), one.ranks.end(), rank) != one.ranks.end())
-        ++at->second->defects;
-    }
-  }
 }
 
 Replay::Replay(ReplayOptions options, std::function<bool()> should_stop)
@@ -274,7 +273,7 @@ Result<void> Replay::add(const std::string& path) {
     group_.add(replayer.facts(), *digest, path);
     grouped_.push_back(report_.traces.size());
   }
-  if (trace.story) drop_members(*trace.story);
+  if (trace.story) drop_long_facts(*trace.story);
   report_.traces.push_back(std::move(trace));
   return {};
 }
