@@ -42,6 +42,10 @@ struct HookEvent {
   std::int64_t index = -1;  // coll.*: cseq; bucket.ready: index; ft.*: level; ckpt.*: n
   std::int64_t numel = -1;  // zparam.gather_end, zparam.partition: of all gathered parameters
   std::int64_t bytes = -1;
+  std::int64_t optimizer = -1;           // opt.step: id of its optimizer record
+  std::int64_t grads = -1;               // opt.step: parameters that have a gradient
+  std::int32_t peer = -1;                // send, recv: the other rank; -1: any, or not recorded
+  std::int32_t root = -1;                // broadcast, reduce, gather, scatter: rank of the root
   bool is_forward = false;               // zmod.*, zparam.gather_*
   bool is_async = false;                 // coll.*
   bool is_recompute = false;             // module.fwd_*
@@ -49,6 +53,8 @@ struct HookEvent {
   bool is_grad_none = false;             // hooks that got no gradient
   bool is_persistent = false;            // zparam.status
   bool is_enabled = false;               // autocast.enter
+  bool is_closure = false;               // opt.step: written after its closure ran
+  bool is_uncaught = false;              // exc: the process ends by it
   std::int32_t active_modules = 0;       // zparam.status: modules that hold the parameter
   std::optional<BackwardState> manager;  // bhs.call: before; bhs.return: after
   std::optional<std::int64_t> argument;  // bhs.call: first argument

@@ -37,6 +37,7 @@ class NoLostWork final : public Monitor {
         return;
       case FactKind::other:
         see_flush(fact);
+        see_reduction(fact);
         return;
       default:
         return;
@@ -84,20 +85,27 @@ class NoLostWork final : public Monitor {
     for (const NameId param : fact.event->params) works->second.erase(param);
   }
 
+  // The pipeline engine reduces what its backwards left, once a step.
+  void see_reduction(const Fact& fact) {
+    const bool is_reduction = fact.event->kind == EventKind::engine_call &&
+                              text(fact.event->name) == "engine.allreduce_gradients";
+    if (is_reduction && fact.is_quiet) pending_.erase(fact.engine);
+  }
+
   void lose(EngineId engine, std::string_view before, std::uint64_t lc) {
     const auto works = pending_.find(engine);
     if (works == pending_.end()) return;
     Place first;
-    std::string lost;
+    std::vector<NameId> lost;
     for (const auto& [param, work] : works->second) {
       if (work.task >= 0) continue;
       if (lost.empty() || work.place.lc < first.lc) first = work.place;
-      lost += fmt::format("{}{}", lost.empty() ? "" : ", ", text(param));
+      lost.push_back(param);
     }
     pending_.erase(works);
     if (lost.empty()) return;
     report(first, fmt::format("no epilogue of {} followed the gradient hooks of {} before {}{}",
-                              engine_name(engine), lost, before,
+                              engine_name(engine), names_of(lost), before,
                               lc == 0 ? "" : fmt::format(" at lc {}", lc)));
   }
 

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "model/state_bytes.h"
 #include "props/monitors.h"
@@ -8,25 +11,66 @@
 namespace zeroproof {
 namespace {
 
-// P1, judged when everything that belongs to the backward has happened.
+// P1, judged when everything that belongs to the backward has happened. The pipeline engine runs
+// backwards of its own and reduces what they leave once a step, by engine.allreduce_gradients
+// outside any epilogue: in a recording a backward without epilogue waits for that until the step.
 class EpilogueExactlyOnce final : public Monitor {
  public:
   using Monitor::Monitor;
 
   void observe(const Fact& fact) override {
+    follow_reduction(fact);
+    if (fact.kind == FactKind::step_begin) report_waiting(fact.engine);
     if (fact.kind != FactKind::backward_done || !fact.tally->is_user_backward) return;
     if (fact.has_raised) return;
     mark_applicable();
     const BackwardTally& tally = *fact.tally;
     if (tally.epilogues == 1) return;
-    report(place(*fact.event),
-           fmt::format("{} of {} completed at lc {} with {} epilogues after {} gradient hooks",
-                       task_name(tally), engine_name(fact.engine), tally.end_lc, tally.epilogues,
-                       tally.works));
+    std::string what = fmt::format(
+        "{} of {} completed at lc {} with {} epilogues after {} gradient hooks", task_name(tally),
+        engine_name(fact.engine), tally.end_lc, tally.epilogues, tally.works);
+    std::vector<Missing>& waiting = waiting_[fact.engine];
+    const bool can_wait = scope() == Scope::trace && tally.epilogues == 0;
+    if (can_wait && waiting.size() < kFindingsMax)
+      waiting.push_back({place(*fact.event), std::move(what)});
+    else
+      report(place(*fact.event), std::move(what));
+  }
+
+  void finish(bool) override {
+    while (!waiting_.empty()) report_waiting(waiting_.begin()->first);
   }
 
  protected:
-  void append_memory(std::string&) const override {}
+  void append_memory(std::string& bytes) const override {
+    for (const auto& [engine, waiting] : waiting_) {
+      append_bytes(bytes, engine.value);
+      append_bytes(bytes, static_cast<std::int64_t>(waiting.size()));
+    }
+  }
+
+ private:
+  struct Missing {
+    Place place;
+    std::string what;
+  };
+
+  void follow_reduction(const Fact& fact) {
+    if (fact.kind == FactKind::epilogue_begin) is_in_epilogue_.insert(fact.engine);
+    if (fact.kind == FactKind::epilogue_end) is_in_epilogue_.erase(fact.engine);
+    const bool is_reduction = fact.event->kind == EventKind::engine_call &&
+                              text(fact.event->name) == "engine.allreduce_gradients";
+    if (is_reduction && !is_in_epilogue_.contains(fact.engine)) waiting_.erase(fact.engine);
+  }
+
+  void report_waiting(EngineId engine) {
+    const auto waiting = waiting_.extract(engine);
+    if (waiting.empty()) return;
+    for (const Missing& missing : waiting.mapped()) report(missing.place, missing.what);
+  }
+
+  std::map<EngineId, std::vector<Missing>> waiting_;
+  std::set<EngineId> is_in_epilogue_;
 };
 
 // P2: a hook after the first epilogue of its backward came too late for it.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/state_bytes.h"
+#include "props/boundary_book.h"
 #include "props/mark.h"
 #include "props/monitors.h"
 
@@ -23,8 +24,8 @@ enum class WindowShape : std::uint8_t {
 // P28, P29, P30. Stage 1/2 rebuild the averaged gradient at every boundary backward (2.16), and
 // two backwards of one micro-step are both boundary ones (2.11); stage 3 overwrites unless a
 // forward came between (2.18). So the first of two such backwards is lost, which is known when
-// the optimizer steps. An engine that keeps more says so (window_holds). An explicitly set boundary
-// cannot be seen in a recording.
+// the optimizer steps. An engine that keeps more says so (window_holds). A backward before which
+// the caller has switched the boundary off adds up; BoundaryBook says where that is unknown.
 class OverwrittenGradients final : public Monitor {
  public:
   OverwrittenGradients(const Context& context, WindowShape shape)
@@ -56,9 +57,7 @@ class OverwrittenGradients final : public Monitor {
         if (fact.event->kind == EventKind::bucket_flush)
           for (const NameId param : fact.event->params) window.flushed.insert(param);
         if (fact.method == Method::finalize_window) window.is_unmanaged = true;
-        if (fact.event->kind == EventKind::mark)
-          if (const auto holds = mark_number(text(fact.event->name), "window_holds"))
-            window.holds = static_cast<std::int32_t>(*holds);
+        if (fact.event->kind == EventKind::mark) read_mark(fact, window);
         return;
       default:
         return;
@@ -67,10 +66,15 @@ class OverwrittenGradients final : public Monitor {
 
  protected:
   void append_memory(std::string& bytes) const override {
+    for (const auto& [engine, boundary] : boundaries_) {
+      append_bytes(bytes, engine.value);
+      boundary.append_state(bytes);
+    }
     for (const auto& [engine, window] : windows_) {
       append_bytes(bytes, engine.value);
       append_bytes(bytes, (std::int64_t{window.forwards} << 32) | window.backwards);
       append_bytes(bytes, window.micro_step);
+      append_bytes(bytes, window.is_at_boundary);
       append_bytes(bytes, window.has_later_forward);
       append_bytes(bytes, window.has_forward_since);
       append_bytes(bytes, window.has_later_step);
@@ -88,6 +92,7 @@ class OverwrittenGradients final : public Monitor {
     std::int32_t forwards = 0;
     std::int32_t backwards = 0;
     std::int64_t micro_step = -1;    // of the last completed backward
+    bool is_at_boundary = true;      // that one, as far as the caller did not say otherwise
     bool has_later_forward = false;  // a forward after the first backward
     bool has_forward_since = false;  // after the last one
     bool has_later_step = false;     // a step between them that was no boundary
@@ -101,10 +106,17 @@ class OverwrittenGradients final : public Monitor {
     std::uint64_t lost_lc = 0;  // end of the backward that was overwritten
   };
 
+  void read_mark(const Fact& fact, Window& window) {
+    const std::string_view label = text(fact.event->name);
+    boundaries_[fact.engine].read_mark(label);
+    if (const auto holds = mark_number(label, "window_holds"))
+      window.holds = static_cast<std::int32_t>(*holds);
+  }
+
   void end_backward(const Fact& fact, Window& window) {
     const bool is_stage_3 = fact.method == Method::grad_epilogue_3;
-    const bool overwrites =
-        is_stage_3 ? !window.has_forward_since : window.micro_step == fact.micro_step;
+    const bool is_both_boundary = window.micro_step == fact.micro_step && window.is_at_boundary;
+    const bool overwrites = is_stage_3 ? !window.has_forward_since : is_both_boundary;
     const bool is_same = window.holds >= 0 ? window.holds <= window.backwards : overwrites;
     if (fact.has_raised) {
       window.flushed.clear();
@@ -118,6 +130,7 @@ class OverwrittenGradients final : public Monitor {
     }
     window.backwards += 1;
     window.micro_step = fact.micro_step;
+    window.is_at_boundary = boundaries_[fact.engine].forced().value_or(true);
     window.has_forward_since = false;
     window.last_lc = fact.event->lc;
     window.kept = std::move(window.flushed);
@@ -132,13 +145,12 @@ class OverwrittenGradients final : public Monitor {
   void judge(const Fact& fact) {
     const Window window = std::exchange(windows_[fact.engine], {});
     if (window.backwards < 2 || window.is_unmanaged || window.has_later_step ||
-        shape_of(window) != shape_)
+        shape_of(window) != shape_ ||
+        boundaries_[fact.engine].is_set_out_of_sight(window.backwards))
       return;
     mark_applicable();
     if (window.lost.empty()) return;
-    std::string params;
-    for (const NameId param : window.lost)
-      params += fmt::format("{}{}", params.empty() ? "" : ", ", text(param));
+    const std::string params = names_of(window.lost);
     report(window.place,
            fmt::format("the backward that ended at lc {} overwrote the gradient that the one ended "
                        "at lc {} had left for {}; the step of {} at lc {} uses only the later one",
@@ -156,6 +168,7 @@ class OverwrittenGradients final : public Monitor {
 
   WindowShape shape_;
   std::map<EngineId, Window> windows_;
+  std::map<EngineId, BoundaryBook> boundaries_;
 };
 
 // P42.

@@ -111,9 +111,13 @@ class DepthZeroAtQuiet final : public Monitor {
     const std::int32_t depth = memory.depth_seen;
     if (memory.reported == depth) return;
     memory.reported = depth;
-    report(memory.cause ? memory.cause->place : memory.last,
-           fmt::format("{} still counts {} active backward{} {}{}", engine_name(engine), depth,
-                       depth == 1 ? "" : "s", when, memory.cause ? memory.cause->text : ""));
+    std::string what =
+        fmt::format("{} still counts {} active backward{} {}{}", engine_name(engine), depth,
+                    depth == 1 ? "" : "s", when, memory.cause ? memory.cause->text : "");
+    if (memory.cause)
+      report_after_exception(memory.cause->place, std::move(what));
+    else
+      report(memory.last, std::move(what));
   }
 
   std::map<EngineId, Memory> memory_;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "model/state_bytes.h"
 
 namespace zeroproof {
@@ -24,7 +26,10 @@ std::string describe_event(const HookEvent& event, const NameTable& names) {
   std::string text(event_kind_name(event.kind));
   if (!event.name.is_none()) text += fmt::format(" {}", names.text(event.name));
   if (!event.param.is_none()) text += fmt::format(" {}", names.text(event.param));
-  for (const NameId param : event.params) text += fmt::format(" {}", names.text(param));
+  const std::size_t shown = std::min(event.params.size(), kListedNamesMax);
+  for (std::size_t at = 0; at < shown; ++at)
+    text += fmt::format(" {}", names.text(event.params[at]));
+  if (shown < event.params.size()) text += fmt::format(" and {} more", event.params.size() - shown);
   if (event.is_exceptional()) text += fmt::format(" exc {}", names.text(event.exception));
   return text;
 }
@@ -42,13 +47,13 @@ Place Monitor::place(const HookEvent& event) const {
   return {event.lc, event.rank, describe_event(event, *context_.names)};
 }
 
-void Monitor::add(const Place& where, std::string what, bool is_latent) {
+void Monitor::add(const Place& where, std::string what, bool is_latent, bool is_after_exception) {
   is_applicable_ = true;
   is_falsified_ = is_falsified_ || !is_latent;
   finding_count_ += 1;
   if (findings_.size() < kFindingsMax)
-    findings_.push_back(
-        {context_.property, where.lc, where.rank, where.event, std::move(what), is_latent});
+    findings_.push_back({context_.property, where.lc, where.rank, where.event, std::move(what),
+                         is_latent, is_after_exception});
 }
 
 Verdict Monitor::verdict() const {

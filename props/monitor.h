@@ -7,6 +7,7 @@
 
 #include "model/names.h"
 #include "props/fact.h"
+#include "props/name_list.h"
 #include "props/property.h"
 
 namespace zeroproof {
@@ -54,14 +55,24 @@ class Monitor {
   Scope scope() const { return context_.scope; }
   std::string_view text(NameId name) const { return context_.names->text(name); }
   Place place(const HookEvent& event) const;
+  // "a, b, c, d, e and 4 more".
+  template <class Ids>
+  std::string names_of(const Ids& ids) const {
+    std::vector<std::string> names;
+    for (const NameId id : ids) names.emplace_back(text(id));
+    return listed(names);
+  }
 
   // The property speaks about something that occurred.
   void mark_applicable() { is_applicable_ = true; }
   void report(const Place& where, std::string what) { add(where, std::move(what), false); }
+  void report_after_exception(const Place& where, std::string what) {
+    add(where, std::move(what), false, true);
+  }
   void report_latent(const Place& where, std::string what) { add(where, std::move(what), true); }
 
  private:
-  void add(const Place& where, std::string what, bool is_latent);
+  void add(const Place& where, std::string what, bool is_latent, bool is_after_exception = false);
 
   Context context_;
   bool is_applicable_ = false;

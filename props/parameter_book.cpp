@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::string_view kLeaf = "leaf_module:";
 constexpr std::string_view kExternal = "external_parameter:";
+constexpr std::string_view kUnnamed = "unnamed[";  // with a shape: of a model that is not watched
 constexpr std::string_view kRootModule = "model";  // recorders call it so when it has no name
 
 std::string owner_of(std::string_view param) {
@@ -49,6 +50,7 @@ void ParameterBook::apply(const HookEvent& event, Method method) {
     case EventKind::zparam_partition:
       return set(event.params, Residence::not_available);
     case EventKind::zparam_status: {
+      if (is_unnamed(event.param)) return;
       Parameter& parameter = note(event.param);
       if (event.numel != 0) parameter.residence = residence_of(names_->text(event.name));
       parameter.is_persistent = event.is_persistent;
@@ -62,6 +64,7 @@ void ParameterBook::apply(const HookEvent& event, Method method) {
       held_by_.erase(event.name);
       return;
     case EventKind::bucket_add: {
+      if (is_unnamed(event.param)) return;
       Parameter& parameter = note(event.param);
       if (event.numel >= 0) parameter.numel = event.numel;
       return;
@@ -100,8 +103,19 @@ ParameterBook::Parameter& ParameterBook::note(NameId param) {
 
 void ParameterBook::set(const std::vector<NameId>& params, Residence residence) {
   is_sharded_ = true;
-  for (const NameId param : params)
+  for (const NameId param : params) {
+    if (is_unnamed(param)) continue;
     if (Parameter& known = note(param); known.numel != 0) known.residence = residence;
+  }
+}
+
+bool ParameterBook::is_unnamed(NameId param) const {
+  return names_->text(param).starts_with(kUnnamed);
+}
+
+void ParameterBook::note_unseen_gather() {
+  for (auto& [param, known] : parameters_)
+    if (known.residence == Residence::not_available) known.residence = Residence::unknown;
 }
 
 const ParameterBook::Parameter* ParameterBook::find(NameId param) const {

@@ -16,7 +16,8 @@ namespace zeroproof {
 // Where the full values of a stage 3 parameter are (zero_semantics 3.1).
 enum class Residence : std::uint8_t { unknown, not_available, inflight, available };
 
-// The parameters of stage 3 as far as the events of one rank tell. A parameter belongs to the
+// The parameters of stage 3 as far as the events of one rank tell; those that the recording has no
+// name for are left out, since several share one word. A parameter belongs to the
 // module whose name its own begins with, or to the leaf module around that (3.7), and to those it
 // was registered with (3.8). Memory is bounded by the number of parameters and modules.
 class ParameterBook {
@@ -35,6 +36,10 @@ class ParameterBook {
   // Whether `apply` would read it; `method` is that of its name.
   static bool is_about(const HookEvent& event, Method method);
   void apply(const HookEvent& event, Method method);
+
+  // Parameters were gathered by code that the recording does not bracket: what was partitioned may
+  // be whole now.
+  void note_unseen_gather();
 
   // Whether any parameter was seen to be gathered or partitioned.
   bool is_sharded() const { return is_sharded_; }
@@ -59,6 +64,7 @@ class ParameterBook {
   Parameter& note(NameId param);
   void set(const std::vector<NameId>& params, Residence residence);
   void read_mark(const HookEvent& event);
+  bool is_unnamed(NameId param) const;
 
   const NameTable* names_;
   std::map<NameId, Parameter> parameters_;

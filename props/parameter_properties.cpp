@@ -201,8 +201,10 @@ class RegistryIsInflight final : public Monitor {
                   fact.parameters->residence(param) != Residence::available);
     if (event.kind == EventKind::zparam_gather_end)
       for (const NameId param : event.params)
-        judge(fact, param, fact.parameters->residence(param) == Residence::inflight);
+        if (fact.parameters->residence(param) != Residence::unknown)
+          judge(fact, param, fact.parameters->residence(param) == Residence::inflight);
     if (event.kind != EventKind::zparam_status || !fact.parameters->is_sharded()) return;
+    if (fact.parameters->residence(event.param) == Residence::unknown) return;
     const bool is_inflight = fact.parameters->residence(event.param) == Residence::inflight;
     judge(fact, event.param, is_inflight == (text(event.name) == "INFLIGHT"));
   }

@@ -65,6 +65,7 @@ struct Finding {
   std::string event;  // the event in a few words: "engine.call grad_hook l1.weight"
   std::string text;   // one line: what is wrong, with parameter, graph task and engine
   bool is_latent = false;
+  bool is_after_exception = false;  // it is about what an exception left behind
 };
 
 // What became of one property in one execution.

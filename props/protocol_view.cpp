@@ -60,10 +60,22 @@ std::span<const Fact> ProtocolView::apply(const HookEvent& event) {
     case EventKind::mark:
       read_mark(event);
       break;
+    case EventKind::coll_issue:
+      if (is_user_gather(event)) parameters_.note_unseen_gather();
+      add(FactKind::other, event, engine_of(event));
+      break;
     default:
       add(FactKind::other, event, engine_of(event));
   }
   return facts_;
+}
+
+// A user's gather context, or the construction of another engine. DeepSpeed's own gathers lie
+// inside its calls.
+bool ProtocolView::is_user_gather(const HookEvent& event) const {
+  const auto open = stacks_.find(event.thread);
+  const bool is_outside = tasks_.is_empty() && (open == stacks_.end() || open->second.empty());
+  return is_outside && names_->text(event.name).starts_with("all_gather");
 }
 
 Fact& ProtocolView::add(FactKind kind, const HookEvent& event, EngineId engine) {

@@ -87,6 +87,7 @@ class ProtocolView {
   void read_mark(const HookEvent& event);
   void handle_callback(const HookEvent& event);
   void drop_brackets_of(std::int64_t task);
+  bool is_user_gather(const HookEvent& event) const;
 
   EngineId engine_of(const HookEvent& event) const;
   EngineId engine_of_param(NameId param) const;

@@ -1,19 +1,21 @@
 // The optimizer step: P41, P55, P56, P60 (zero_semantics 2.11, 2.18).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "model/state_bytes.h"
-#include "props/mark.h"
+#include "props/boundary_book.h"
 #include "props/monitors.h"
 
 namespace zeroproof {
 namespace {
 
 // P55. The counters are those that calls of the engine carry; the boundary is known where
-// `mark gradient_accumulation_steps:N` stands.
+// `mark gradient_accumulation_steps:N` stands, and the recording sees who sets it by hand.
 class UpdateAtBoundary final : public Monitor {
  public:
   using Monitor::Monitor;
@@ -21,7 +23,8 @@ class UpdateAtBoundary final : public Monitor {
   void observe(const Fact& fact) override {
     if (fact.engine.is_none()) return;
     Engine& engine = engines_[fact.engine];
-    if (fact.event->kind == EventKind::mark) read_mark(text(fact.event->name), engine);
+    if (fact.event->kind == EventKind::mark) engine.boundary.read_mark(text(fact.event->name));
+    count_backward(fact, engine);
     if (fact.event->kind == EventKind::engine_call && !engine.is_stepping)
       compare_counters(fact, engine);
     if (fact.kind == FactKind::step_begin) begin(fact, engine);
@@ -33,33 +36,30 @@ class UpdateAtBoundary final : public Monitor {
   void append_memory(std::string& bytes) const override {
     for (const auto& [id, engine] : engines_) {
       append_bytes(bytes, id.value);
-      append_bytes(bytes, engine.steps);
-      append_bytes(bytes, engine.is_managed);
-      append_bytes(bytes, engine.forced.has_value() && *engine.forced);
+      engine.boundary.append_state(bytes);
+      append_bytes(bytes, engine.calls * kBackwardsMax * 2 + engine.tasks);
       append_bytes(bytes, engine.is_stepping);
       append_bytes(bytes, engine.has_updated);
     }
   }
 
  private:
+  static constexpr std::int64_t kBackwardsMax = 4;  // more make no difference
+
   struct Engine {
-    std::int64_t steps = 0;  // gradient_accumulation_steps, 0: unknown
-    bool is_managed = true;
-    std::optional<bool> forced;
+    BoundaryBook boundary;
+    std::int64_t calls = 0;        // of engine.backward since the last step
+    std::int64_t tasks = 0;        // that outputs of the engine led to, since the last step
     std::int64_t micro_step = -1;  // -1: not known
     std::int64_t global_step = -1;
     bool is_stepping = false;
     bool has_updated = false;
   };
 
-  static void read_mark(std::string_view label, Engine& engine) {
-    if (const auto steps = mark_number(label, "gradient_accumulation_steps"))
-      engine.steps = static_cast<std::int64_t>(*steps);
-    if (const auto managed = mark_number(label, "managed_gradient_accumulation"))
-      engine.is_managed = *managed != 0;
-    if (label == "gradient_accumulation_boundary:true") engine.forced = true;
-    if (label == "gradient_accumulation_boundary:false") engine.forced = false;
-    if (label == "gradient_accumulation_boundary:auto") engine.forced.reset();
+  static void count_backward(const Fact& fact, Engine& engine) {
+    if (fact.kind == FactKind::backward_end && engine.calls < kBackwardsMax) ++engine.calls;
+    const bool is_task = fact.kind == FactKind::backward_done && fact.tally->is_user_backward;
+    if (is_task && engine.tasks < kBackwardsMax) ++engine.tasks;
   }
 
   void compare_counters(const Fact& fact, Engine& engine) {
@@ -87,22 +87,26 @@ class UpdateAtBoundary final : public Monitor {
   void end(const Fact& fact, Engine& engine) {
     if (!engine.is_stepping) return;
     engine.is_stepping = false;
+    const std::int64_t backwards = std::max(engine.calls, engine.tasks);
+    engine.calls = engine.tasks = 0;
     if (fact.has_raised || engine.micro_step < 0) {
       engine.micro_step = -1;
       return;
     }
     mark_applicable();
+    const BoundaryBook& boundary = engine.boundary;
+    const bool is_unseen = engine.has_updated && boundary.is_set_out_of_sight(backwards);
+    const std::optional<bool> is_boundary = boundary.is_boundary(engine.micro_step);
     engine.micro_step += 1;
     if (engine.has_updated) engine.global_step += 1;
-    if (engine.steps <= 0 || !engine.is_managed) return;
-    const bool is_boundary = engine.forced.value_or(engine.micro_step % engine.steps == 0);
+    if (boundary.steps() <= 0 || !boundary.is_managed() || is_unseen) return;
     if (is_boundary == engine.has_updated) return;
     report(place(*fact.event),
            fmt::format("the step of {} that ended at lc {} {} the parameters at micro-step {} of "
                        "{}",
                        engine_name(fact.engine), fact.event->lc,
                        engine.has_updated ? "updated" : "did not update", engine.micro_step,
-                       engine.steps));
+                       boundary.steps()));
   }
 
   std::map<EngineId, Engine> engines_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "engine/config/config_section.h"
@@ -11,6 +12,8 @@ namespace zeroproof {
 void read_zero_optimization(const ConfigSection& document, ZeroConfig& config);
 void read_precision(const ConfigSection& document, ZeroConfig& config);
 void read_optimizer(const ConfigSection& document, ZeroConfig& config);
+
+std::string in_lower_case(std::string text);
 
 // "adam" or "sgd": which options /optimizer/params may have.
 std::string_view optimizer_family(OptimizerType type);

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
+
+#include "engine/config/converted_value.h"
 
 namespace zeroproof {
 namespace {
@@ -41,15 +44,40 @@ std::string range_text(NumberRange range) {
 
 ConfigSection ConfigSection::below(std::string_view name) const {
   const JsonValue* const value = object_->find(name);
-  ConfigSection section(value && value->kind == JsonKind::object ? *value : empty_object());
+  ConfigSection section(value && value->kind == JsonKind::object ? *value : empty_object(),
+                        *notes_);
   section.pointer_ = pointer(name);
   return section;
 }
 
-const JsonValue* ConfigSection::find(std::string_view name) const {
+bool ConfigSection::is_auto(std::string_view name) const {
   const JsonValue* const value = object_->find(name);
-  const bool is_auto = value && value->kind == JsonKind::text && value->text == "auto";
-  return is_auto ? nullptr : value;
+  return value && value->kind == JsonKind::text && value->text == "auto";
+}
+
+const JsonValue* ConfigSection::find(std::string_view name) const {
+  return is_auto(name) ? nullptr : object_->find(name);
+}
+
+void ConfigSection::note(ConfigNoteKind kind, std::string_view name, std::string text) const {
+  ConfigNote added{kind, pointer(name), std::move(text)};
+  const auto is_same = [&](const ConfigNote& known) { return known == added; };
+  if (std::ranges::none_of(*notes_, is_same)) notes_->push_back(std::move(added));
+}
+
+void ConfigSection::note_auto(std::string_view name, std::string_view became) const {
+  if (is_auto(name)) note(ConfigNoteKind::automatic, name, std::string(became));
+}
+
+bool ConfigSection::is_converted() const {
+  constexpr std::string_view kBlocks[] = {"/zero_optimization", "/fp16", "/bf16", "/bfloat16"};
+  const auto begins = [&](std::string_view block) { return pointer_.starts_with(block); };
+  return std::ranges::any_of(kBlocks, begins);
+}
+
+void ConfigSection::note_conversion(std::string_view name, const JsonValue& value,
+                                    std::string_view taken) const {
+  note(ConfigNoteKind::converted, name, fmt::format("{} taken as {}", value.described(), taken));
 }
 
 void ConfigSection::reject(std::string_view name, std::string text) const {
@@ -62,13 +90,21 @@ void ConfigSection::reject_type(std::string_view name, const JsonValue& value,
 }
 
 void ConfigSection::read(std::string_view name, bool& value) const {
+  note_auto(name, value ? "true" : "false");
   const JsonValue* const found = find(name);
   if (found == nullptr) return;
-  if (found->kind != JsonKind::boolean) reject_type(name, *found, "true or false");
-  value = found->boolean;
+  const bool is_given = found->kind == JsonKind::boolean;
+  const bool is_read = is_converted() || found->kind == JsonKind::number;
+  const std::optional<bool> taken = is_given  ? found->boolean
+                                    : is_read ? converted_switch(*found)
+                                              : std::nullopt;
+  if (!taken) reject_type(name, *found, "true or false");
+  if (!is_given) note_conversion(name, *found, *taken ? "true" : "false");
+  value = *taken;
 }
 
 void ConfigSection::read(std::string_view name, std::optional<bool>& value) const {
+  note_auto(name, "the default of its stage");
   const JsonValue* const found = find(name);
   if (found == nullptr || found->kind == JsonKind::null) return;
   bool given = false;
@@ -77,26 +113,37 @@ void ConfigSection::read(std::string_view name, std::optional<bool>& value) cons
 }
 
 void ConfigSection::read(std::string_view name, std::int64_t& value, IntegerRange range) const {
+  note_auto(name, fmt::format("{}", value));
   const JsonValue* const found = find(name);
   if (found == nullptr) return;
-  const std::optional<std::int64_t> given = found->integer;
-  if (!given || *given < range.least || *given > range.greatest) {
+  const bool is_given = found->kind == JsonKind::number;
+  const std::optional<std::int64_t> taken = is_given         ? found->integer
+                                            : is_converted() ? converted_integer(*found)
+                                                             : std::nullopt;
+  if (!taken || *taken < range.least || *taken > range.greatest) {
     reject_type(name, *found, fmt::format("a whole number, {}", range_text(range)));
   }
-  value = *given;
+  if (!is_given) note_conversion(name, *found, fmt::format("{}", *taken));
+  value = *taken;
 }
 
 void ConfigSection::read(std::string_view name, double& value, NumberRange range) const {
+  note_auto(name, fmt::format("{}", value));
   const JsonValue* const found = find(name);
   if (found == nullptr) return;
-  const double given = found->number;
-  if (found->kind != JsonKind::number || given < range.least || given > range.greatest) {
+  const bool is_given = found->kind == JsonKind::number;
+  const std::optional<double> taken = is_given         ? found->number
+                                      : is_converted() ? converted_number(*found)
+                                                       : std::nullopt;
+  if (!taken || *taken < range.least || *taken > range.greatest) {
     reject_type(name, *found, fmt::format("a finite number, {}", range_text(range)));
   }
-  value = given;
+  if (!is_given) note_conversion(name, *found, fmt::format("{}", *taken));
+  value = *taken;
 }
 
 void ConfigSection::read(std::string_view name, std::vector<std::string>& value) const {
+  note_auto(name, "none");
   const JsonValue* const found = find(name);
   if (found == nullptr) return;
   if (found->kind == JsonKind::text) {
@@ -116,6 +163,7 @@ void ConfigSection::read(std::string_view name, std::vector<std::string>& value)
 }
 
 void ConfigSection::read(std::string_view name, std::optional<DType>& value) const {
+  note_auto(name, "the dtype of the model");
   const JsonValue* const found = find(name);
   if (found == nullptr || found->kind == JsonKind::null) return;
   const auto dtype = found->kind == JsonKind::text ? dtype_by_name(found->text) : std::nullopt;
@@ -124,6 +172,7 @@ void ConfigSection::read(std::string_view name, std::optional<DType>& value) con
 }
 
 std::optional<std::string> ConfigSection::text(std::string_view name) const {
+  note_auto(name, "the default");
   const JsonValue* const found = find(name);
   if (found == nullptr || found->kind == JsonKind::null) return std::nullopt;
   if (found->kind != JsonKind::text) reject_type(name, *found, "a name");

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/config/ds_config.h"
 #include "engine/config/json_value.h"
 #include "model/dtype.h"
 
@@ -28,16 +29,25 @@ struct NumberRange {
 };
 
 // One object of the document. What is missing or "auto" leaves the default; what has the wrong
-// type or lies out of range throws RejectedValue. `document` must outlive it.
+// type or lies out of range throws RejectedValue. A note is left of what is "auto", and of what is
+// converted. `document` and `notes` must outlive it.
 class ConfigSection {
  public:
-  explicit ConfigSection(const JsonValue& document) : object_(&document) {}
+  ConfigSection(const JsonValue& document, std::vector<ConfigNote>& notes)
+      : object_(&document), notes_(&notes) {}
 
   // The object `name` in this one; empty when it is missing or null.
   ConfigSection below(std::string_view name) const;
 
   const JsonValue* find(std::string_view name) const;  // null when missing or "auto"
+  bool is_auto(std::string_view name) const;
+  bool has(std::string_view name) const { return object_->find(name) != nullptr; }
+  const std::vector<std::string>& names() const { return object_->names; }
   std::string pointer(std::string_view name) const { return json_pointer(pointer_, name); }
+  // Once for each key.
+  void note(ConfigNoteKind kind, std::string_view name, std::string text) const;
+  // Nothing unless `name` is "auto".
+  void note_auto(std::string_view name, std::string_view became) const;
   [[noreturn]] void reject(std::string_view name, std::string text) const;
 
   void read(std::string_view name, bool& value) const;
@@ -54,7 +64,12 @@ class ConfigSection {
   [[noreturn]] void reject_type(std::string_view name, const JsonValue& value,
                                 std::string_view wanted) const;
 
+  // Whether DeepSpeed checks the types of this object by pydantic, which converts texts.
+  bool is_converted() const;
+  void note_conversion(std::string_view name, const JsonValue& value, std::string_view taken) const;
+
   const JsonValue* object_;
+  std::vector<ConfigNote>* notes_;
   std::string pointer_;
 };
 

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "engine/config/hjson_text.h"
+
 namespace zeroproof {
 namespace {
 
@@ -29,6 +31,14 @@ std::string shortened(std::string text) {
   std::size_t end = kMaxDescribed - 3;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return text.substr(0, end) + "...";
+}
+
+// "3:14", both from 1, of the byte at `offset`.
+std::string place_of(std::string_view document, std::size_t offset) {
+  const std::string_view before = document.substr(0, offset);
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
+  return fmt::format("{}:{}", line, before.size() - line_begin + 1);
 }
 
 // Builds a JsonValue; the first thing wrong stops the parser and is left in `error`.
@@ -72,12 +82,14 @@ class Builder {
   }
 
   bool parse_error(std::size_t position, const std::string&, const Json::exception& exception) {
-    error = fmt::format("{}: {}", place(position), plain(exception.what()));
+    is_malformed = true;
+    error = fmt::format("{}: {}", place_after(position), plain(exception.what()));
     return false;
   }
 
   JsonValue root;
-  std::string error;  // behind "source:"; empty: none
+  std::string error;          // after "source:"; empty: none
+  bool is_malformed = false;  // the error is one of syntax
 
  private:
   bool open(JsonKind kind) {
@@ -118,12 +130,9 @@ class Builder {
     return pointer;
   }
 
-  // "3:14", both from 1. `position` counts the bytes read, the offending one included.
-  std::string place(std::size_t position) const {
-    const std::string_view read = document_.substr(0, std::max<std::size_t>(position, 1) - 1);
-    const auto line = 1 + std::count(read.begin(), read.end(), '\n');
-    const std::size_t line_begin = read.rfind('\n') + 1;  // npos + 1 is 0
-    return fmt::format("{}:{}", line, read.size() - line_begin + 1);
+  // `position` counts the bytes read, the offending one included.
+  std::string place_after(std::size_t position) const {
+    return place_of(document_, std::max<std::size_t>(position, 1) - 1);
   }
 
   // Without the library's "[json.exception.parse_error.101] parse error at line 1, column 2: ".
@@ -184,9 +193,18 @@ std::string json_pointer(std::string_view pointer, std::string_view name) {
 
 Result<JsonValue> parse_json(const std::string& text, const std::string& source) {
   Builder builder(text);
-  const bool is_read = nlohmann::json::sax_parse(text, &builder);
-  if (is_read) return std::move(builder.root);
-  return fail(ErrorCode::usage, fmt::format("{}:{}", source, builder.error));
+  if (nlohmann::json::sax_parse(text, &builder)) return std::move(builder.root);
+  if (!builder.is_malformed) return fail(ErrorCode::usage, source + ":" + builder.error);
+  const HjsonText hjson = json_of_hjson(text);
+  if (!hjson.error.empty()) {
+    return fail(ErrorCode::usage,
+                fmt::format("{}:{}; nor is it Hjson, {}: {}", source, builder.error,
+                            place_of(text, hjson.at), hjson.error));
+  }
+  Builder again(hjson.json);
+  if (nlohmann::json::sax_parse(hjson.json, &again)) return std::move(again.root);
+  const Builder& wrong = again.is_malformed ? builder : again;
+  return fail(ErrorCode::usage, source + ":" + wrong.error);
 }
 
 }  // namespace zeroproof

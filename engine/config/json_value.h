@@ -30,8 +30,8 @@ struct JsonValue {
 // `name` below `pointer`, escaped as RFC 6901 says, and without control characters.
 std::string json_pointer(std::string_view pointer, std::string_view name);
 
-// A document of at most 64 levels. The error says the line and column, or the pointer of a member
-// that is there twice.
+// A document of at most 64 levels in JSON, else in Hjson. The error says the line and column, or
+// the pointer of a member that is there twice.
 Result<JsonValue> parse_json(const std::string& text, const std::string& source);
 
 }  // namespace zeroproof

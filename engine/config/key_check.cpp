@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -10,6 +11,19 @@ namespace zeroproof {
 namespace {
 
 constexpr std::string_view kOptimizerParams = "/optimizer/params";
+
+// DeepSpeed reads these objects key by key, and does not look for others. The rest it checks.
+constexpr std::string_view kUnchecked[] = {"", "/optimizer", "/data_types", "/torch_autocast",
+                                           "/pipeline"};
+
+// Blocks that DeepSpeed takes for missing where they are null; it raises for any other.
+constexpr std::string_view kNullable[] = {"/bf16", "/optimizer/params",
+                                          "/zero_optimization/offload_optimizer",
+                                          "/zero_optimization/offload_param"};
+
+bool is_unchecked(std::string_view section) {
+  return std::ranges::find(kUnchecked, section) != std::end(kUnchecked);
+}
 
 // Whether any "enabled" in or below an object says so; none where there is no such key.
 std::optional<bool> enabled_below(const JsonValue& value) {
@@ -50,10 +64,12 @@ bool is_on(const JsonValue& value, const ConfigKey& key) {
 
 class KeyCheck {
  public:
-  KeyCheck(std::string_view optimizer, const std::string& source, std::vector<std::string>& ignored)
+  KeyCheck(std::string_view optimizer, const std::string& source, UnknownKeys unknown,
+           const KeyFindings& findings)
       : optimizer_params_(fmt::format("{} ({})", kOptimizerParams, optimizer)),
         source_(source),
-        ignored_(ignored) {}
+        unknown_(unknown),
+        findings_(findings) {}
 
   Result<void> check(const JsonValue& object, const std::string& pointer) {
     const std::string_view section = section_of(pointer);
@@ -61,8 +77,8 @@ class KeyCheck {
       const std::string& name = object.names[at];
       const std::string here = json_pointer(pointer, name);
       const ConfigKey* const key = find(section, name);
-      if (key == nullptr) return wrong(here, unknown(section, name));
-      const auto done = check_key(*key, object.values[at], here);
+      const auto done =
+          key ? check_key(*key, object.values[at], here) : check_unknown(section, name, here);
       if (!done) return done;
     }
     return {};
@@ -75,14 +91,32 @@ class KeyCheck {
     if (key.use == KeyUse::refused && is_on(value, key)) {
       return wrong(pointer, fmt::format("is {}; {}", value.described(), key.note));
     }
-    ignored_.push_back(pointer);
+    if (key.use == KeyUse::removed) {
+      return wrong(pointer,
+                   fmt::format("{}; DeepSpeed 0.19.8 has removed this and raises even where "
+                               "it is off: delete the key",
+                               key.note));
+    }
+    findings_.ignored.push_back(pointer);
     return {};
+  }
+
+  Result<void> check_unknown(std::string_view section, std::string_view name,
+                             const std::string& pointer) {
+    const std::string nearest = nearest_of(section, name);
+    if (unknown_ == UnknownKeys::note && is_unchecked(section)) {
+      findings_.notes.push_back({ConfigNoteKind::unknown, pointer, nearest});
+      return {};
+    }
+    return wrong(pointer, fmt::format("unknown key; {}",
+                                      nearest.empty() ? "docs/CONFIG.md lists all keys" : nearest));
   }
 
   Result<void> check_block(const JsonValue& value, const std::string& pointer) {
     if (value.kind == JsonKind::object) return check(value, pointer);
     const bool may_be_switch = pointer == "/zero_optimization" && value.kind == JsonKind::boolean;
-    if (may_be_switch || value.kind == JsonKind::null) return {};
+    const bool may_be_null = std::ranges::find(kNullable, pointer) != std::end(kNullable);
+    if (may_be_switch || (may_be_null && value.kind == JsonKind::null)) return {};
     return wrong(pointer, fmt::format("is {}; give an object", value.described()));
   }
 
@@ -98,12 +132,14 @@ class KeyCheck {
     return nullptr;
   }
 
-  static std::string unknown(std::string_view section, std::string_view name) {
+  // "did you mean 'stage'?", or empty where no key is near.
+  static std::string nearest_of(std::string_view section, std::string_view name) {
     std::vector<std::string_view> known;
     for (const ConfigKey& key : config_keys()) {
       if (key.section == section) known.push_back(key.name);
     }
-    return fmt::format("unknown key; {}", did_you_mean(name, known));
+    std::string nearest = did_you_mean(name, known);
+    return nearest.starts_with("did you mean") ? nearest : std::string();
   }
 
   Result<void> wrong(const std::string& pointer, std::string_view what) {
@@ -112,14 +148,16 @@ class KeyCheck {
 
   std::string optimizer_params_;
   const std::string& source_;
-  std::vector<std::string>& ignored_;
+  UnknownKeys unknown_;
+  const KeyFindings& findings_;
 };
 
 }  // namespace
 
 Result<void> check_config_keys(const JsonValue& document, std::string_view optimizer,
-                               const std::string& source, std::vector<std::string>& ignored) {
-  return KeyCheck(optimizer, source, ignored).check(document, "");
+                               const std::string& source, UnknownKeys unknown,
+                               const KeyFindings& findings) {
+  return KeyCheck(optimizer, source, unknown, findings).check(document, "");
 }
 
 }  // namespace zeroproof

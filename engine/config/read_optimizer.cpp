@@ -13,16 +13,15 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kTypes = {"Adam", "AdamW", "SGD"};
 // What DeepSpeed makes besides; in lower case.
-constexpr std::array<std::string_view, 10> kOthers = {
-    "adagrad", "lamb",    "onebitadam", "zerooneadam", "onebitlamb",
-    "muadam",  "muadamw", "musgd",      "lion",        "muon"};
-
-std::string in_lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
+constexpr std::array<std::string_view, 7> kOthers = {"adagrad", "lamb", "muadam", "muadamw",
+                                                     "musgd",   "lion", "muon"};
+// Classes of torch.optim, which DeepSpeed takes under their exact names.
+constexpr std::array<std::string_view, 10> kTorchClasses = {
+    "ASGD",  "Adadelta", "Adafactor", "Adagrad", "Adamax",
+    "LBFGS", "NAdam",    "RAdam",     "RMSprop", "Rprop"};
 
 void read_betas(const ConfigSection& params, optim::AdamOptions& adam) {
+  params.note_auto("betas", fmt::format("[{}, {}]", adam.beta1, adam.beta2));
   const JsonValue* const betas = params.find("betas");
   if (betas == nullptr) return;
   const bool is_pair = betas->kind == JsonKind::list && betas->values.size() == 2;
@@ -71,6 +70,11 @@ void read_sgd(const ConfigSection& params, optim::SgdOptions& sgd) {
 
 }  // namespace
 
+std::string in_lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
 std::string_view optimizer_family(OptimizerType type) {
   return type == OptimizerType::sgd ? "sgd" : "adam";
 }
@@ -82,9 +86,10 @@ OptimizerType read_optimizer_type(const ConfigSection& document) {
   const std::string name = in_lower_case(*type);
   if (name == "adam") return OptimizerType::adam;
   if (name == "adamw") return OptimizerType::adamw;
-  if (name == "sgd") return OptimizerType::sgd;
+  if (*type == "SGD") return OptimizerType::sgd;
   const std::string shown = optimizer.find("type")->described();
-  if (std::ranges::find(kOthers, name) != kOthers.end()) {
+  const bool is_torchs = std::ranges::find(kTorchClasses, *type) != kTorchClasses.end();
+  if (is_torchs || std::ranges::find(kOthers, name) != kOthers.end()) {
     optimizer.reject("type",
                      fmt::format("is {}, which is not modelled; use Adam, AdamW or SGD", shown));
   }

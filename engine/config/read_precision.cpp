@@ -43,17 +43,32 @@ void read_autocast(const ConfigSection& block, TorchAutocastConfig& autocast) {
   block.read("lower_precision_safe_modules", *autocast.lower_precision_safe_modules);
 }
 
+// DeepSpeed knows three names here, and not the others that its dtypes have.
+void read_communication_type(const ConfigSection& document, std::optional<DType>& value) {
+  constexpr std::string_view kName = "communication_data_type";
+  const JsonValue* const found = document.find(kName);
+  if (found != nullptr && found->kind == JsonKind::text) {
+    const std::string name = in_lower_case(found->text);
+    if (name != "fp16" && name != "bf16" && name != "fp32") {
+      document.reject(kName, fmt::format("is {}; give fp16, bf16 or fp32", found->described()));
+    }
+    value = name == "fp16" ? DType::float16 : name == "bf16" ? DType::bfloat16 : DType::float32;
+    return;
+  }
+  document.read(kName, value);
+}
+
 }  // namespace
 
 void read_precision(const ConfigSection& document, ZeroConfig& config) {
   read_fp16(document.below("fp16"), config.fp16);
   const bool is_older = document.find("bf16") == nullptr;
   if (!is_older && document.find("bfloat16") != nullptr) {
-    document.reject("bfloat16", "is given as bf16 too; keep one");
+    document.note(ConfigNoteKind::without_effect, "bfloat16", "is not read beside bf16");
   }
   read_bf16(document.below(is_older ? "bfloat16" : "bf16"), config.bf16);
   read_autocast(document.below("torch_autocast"), config.torch_autocast);
-  document.read("communication_data_type", config.communication_data_type);
+  read_communication_type(document, config.communication_data_type);
   const ConfigSection types = document.below("data_types");
   types.read("grad_accum_dtype", config.grad_accum_dtype);
   types.read("param_dtype", config.param_dtype);

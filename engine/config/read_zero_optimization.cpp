@@ -35,14 +35,29 @@ OffloadDevice read_offload(const ConfigSection& zero, std::string_view block,
   return read_device(zero.below(block));
 }
 
+// The older name and a newer one; nothing here saves a model.
+void read_model_save(const ConfigSection& zero) {
+  constexpr std::string_view kOlder = "stage3_gather_fp16_weights_on_model_save";
+  if (zero.find(kOlder) == nullptr) return;
+  for (const std::string_view newer :
+       {"stage3_gather_16bit_weights_on_model_save", "gather_16bit_weights_on_model_save"}) {
+    if (zero.find(newer) == nullptr) continue;
+    zero.reject(kOlder, fmt::format("is the older name of {}; keep one", newer));
+  }
+}
+
 void read_buckets(const ConfigSection& zero, ZeroConfig& config) {
   zero.read("contiguous_gradients", config.contiguous_gradients);
   zero.read("reduce_scatter", config.reduce_scatter);
-  zero.read("reduce_bucket_size", config.reduce_bucket_size);
+  zero.read("reduce_bucket_size", config.reduce_bucket_size, {.least = 1});
   zero.read("use_multi_rank_bucket_allreduce", config.use_multi_rank_bucket_allreduce);
   zero.read("allgather_bucket_size", config.allgather_bucket_size);
   zero.read("overlap_comm", config.overlap_comm);
   zero.read("sub_group_size", config.sub_group_size);
+  if (config.sub_group_size > 0) return;
+  config.sub_group_size = 1;
+  zero.note(ConfigNoteKind::converted, "sub_group_size",
+            "0 taken as 1: each parameter is updated alone");
 }
 
 void read_switches(const ConfigSection& zero, ZeroConfig& config) {
@@ -52,6 +67,7 @@ void read_switches(const ConfigSection& zero, ZeroConfig& config) {
   zero.read("enable_sanity_checks", config.enable_sanity_checks);
   config.offload_optimizer = read_offload(zero, "offload_optimizer", "cpu_offload");
   config.offload_param = read_offload(zero, "offload_param", "cpu_offload_param");
+  read_model_save(zero);
 }
 
 void read_parameters(const ConfigSection& zero, ZeroConfig& config) {
@@ -77,9 +93,9 @@ void read_zero_optimization(const ConfigSection& document, ZeroConfig& config) {
     return;
   }
   if (document.find("allgather_size") != nullptr) {
-    document.reject("allgather_size",
-                    "belongs to zero_optimization: true; use "
-                    "/zero_optimization/allgather_bucket_size");
+    document.note(ConfigNoteKind::without_effect, "allgather_size",
+                  "belongs to zero_optimization: true; "
+                  "/zero_optimization/allgather_bucket_size is the newer key");
   }
   const ConfigSection zero = document.below("zero_optimization");
   std::int64_t stage = 0;

@@ -125,7 +125,7 @@ Finding check_modes(const ZeroConfig& config) {
   const bool has_bf16 = config.bf16.enabled;
   if (has_fp16 && has_bf16) return "fp16 and bf16 cannot both be enabled; switch one off";
   if (config.torch_autocast.enabled && (has_fp16 || has_bf16)) {
-    return fmt::format("torch_autocast cannot be combined with {}; switch one off",
+    return fmt::format("torch_autocast together with {} is not modelled; switch one off",
                        has_fp16 ? "fp16" : "bf16");
   }
   if (config.param_dtype && *config.param_dtype != config.model_dtype()) {

@@ -5,6 +5,7 @@
 
 #include "engine/files/atomic_file.h"
 #include "props/cli/verb.h"
+#include "props/foreign/dump_format.h"
 #include "props/report/json_values.h"
 #include "sim/trace/gzip.h"
 #include "sim/trace/perfetto.h"
@@ -78,6 +79,8 @@ class ConvertVerb final : public Verb {
     }
     output_ = words_.back();
     words_.pop_back();
+    for (const std::string& word : words_)
+      if (auto dump = refuse_dump(word); !dump) return tl::unexpected(dump.error());
     const bool is_perfetto = to_.empty() ? is_perfetto_name(output_) : to_ == "perfetto";
     if (!is_perfetto && words_.size() > 1) {
       return fail(ErrorCode::usage,

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "props/cli/verb.h"
+#include "props/foreign/dump_format.h"
 #include "props/report/json_values.h"
 #include "props/report/text.h"
 
@@ -37,6 +38,8 @@ class DiffVerb final : public Verb {
 
   Result<VerbResult> run(Session& session) override {
     if (words_.size() != 2) return fail(ErrorCode::usage, "diff: name two traces");
+    for (const std::string& word : words_)
+      if (auto dump = refuse_dump(word); !dump) return tl::unexpected(dump.error());
     options_.detail = is_full_ ? TokenDetail::engine : TokenDetail::order;
     NameTable left_names;
     NameTable right_names;

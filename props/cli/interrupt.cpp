@@ -3,6 +3,8 @@
 #include <csignal>
 #include <ctime>
 
+#include "sim/trace/byte_source.h"
+
 namespace zeroproof {
 namespace {
 
@@ -35,6 +37,7 @@ void install_signal_handlers() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  set_read_stop(was_interrupted);
 }
 
 bool was_interrupted() {

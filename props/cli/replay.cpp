@@ -26,6 +26,7 @@
 #include "props/report/replay_findings.h"
 #include "props/report/replay_junit.h"
 #include "props/report/replay_text.h"
+#include "props/report/text.h"
 #include "props/zero_epilogue.h"
 
 namespace zeroproof {
@@ -45,6 +46,10 @@ Result<ReplayLevels> parse_levels(const std::vector<std::string>& words) {
   };
   return ReplayLevels{has("queue"), has("state"), has("properties")};
 }
+
+constexpr std::size_t kPageLines = 120;      // of the text, whatever was read
+constexpr std::size_t kDiagnosisLines = 40;  // of these, that other sections leave free
+constexpr std::size_t kWhatIfLines = 24;
 
 class ReplayVerb final : public Verb {
  public:
@@ -127,17 +132,20 @@ class ReplayVerb final : public Verb {
       if (!found && dumps.empty()) return tl::unexpected(found.error());
       if (found) paths.insert(paths.end(), found->begin(), found->end());
     }
-    Replay replay(*chosen, was_interrupted);
     ProgressLine progress(session.common.progress);
     ProgressView view{.task = "replay", .runs_max = paths.size()};
+    Replay replay(*chosen, [&] {
+      progress.update([&] { return view; });
+      return was_interrupted();
+    });
     for (const std::string& path : paths) {
       if (was_interrupted()) break;
       if (auto added = replay.add(path); !added) return added;
       ++view.runs;
       progress.update([&] { return view; });
     }
-    if (paths.size() > 1) progress.finish(view);
     findings.traces = replay.finish();
+    if (paths.size() > 1) progress.finish(view);
     findings.traces.is_interrupted = was_interrupted();
     return {};
   }
@@ -145,21 +153,31 @@ class ReplayVerb final : public Verb {
   // The findings in words, the dumps of other formats, and what --policy would have done.
   Result<void> answer(Findings& findings) const {
     ReplayAnswers& answers = findings.answers;
-    std::vector<RankDump> dumps;
-    std::vector<Error> faults;
-    for (const std::string& path : dumps_) {
-      auto dump = read_rank_dump(path);
-      if (dump)
-        dumps.push_back(std::move(*dump));
-      else
-        faults.push_back(dump.error());
-    }
-    answers.dumps = compare_dumps(std::move(dumps));
-    answers.dumps.faults = std::move(faults);
+    answers.dumps = read_dumps();
     answers.diagnosis = diagnose(findings.traces);
+    mark_defects(answers.diagnosis, findings.traces);
     const auto& told = answers.dumps.diagnosis;
     answers.diagnosis.insert(answers.diagnosis.end(), told.begin(), told.end());
     return policy_.empty() ? Result<void>{} : ask_what_if(findings);
+  }
+
+  // Interrupted: what was read is listed and not compared, as a part of the ranks would mislead.
+  DumpReport read_dumps() const {
+    const auto words = std::make_shared<DumpWords>();
+    std::vector<RankDump> dumps;
+    std::vector<Error> faults;
+    for (const std::string& path : dumps_) {
+      if (was_interrupted()) break;
+      auto dump = read_rank_dump(path, words);
+      if (dump)
+        dumps.push_back(std::move(*dump));
+      else if (!was_interrupted())
+        faults.push_back(dump.error());
+    }
+    if (was_interrupted()) return {};
+    DumpReport report = compare_dumps(std::move(dumps));
+    report.faults.insert(report.faults.begin(), faults.begin(), faults.end());
+    return report;
   }
 
   Result<void> ask_what_if(Findings& findings) const {
@@ -201,11 +219,13 @@ class ReplayVerb final : public Verb {
     const ReplayAnswers& answers = findings.answers;
     const bool has_dumps = !answers.dumps.dumps.empty() || !answers.dumps.faults.empty();
     if (!findings.traces.traces.empty() || (findings.schedules.empty() && !has_dumps)) {
-      text += replay_text(findings.traces, session.palette);
+      text += replay_text(findings.traces, session.terminal.columns, session.palette);
     }
     text += dumps_text(answers.dumps, session.palette);
-    text += what_if_text(answers.what_if, session.palette);
-    text += diagnosis_text(answers.diagnosis, session.terminal.columns, session.palette);
+    text += limited_lines(what_if_text(answers.what_if, session.palette), kWhatIfLines);
+    text = limited_lines(text, kPageLines - kDiagnosisLines);
+    const std::size_t left = kPageLines - 1 - line_count(text);
+    text += diagnosis_text(answers.diagnosis, session.terminal.columns, left, session.palette);
     return text + session.reproduce_line(exit_code_of(findings));
   }
 

@@ -8,6 +8,7 @@
 #include "props/cli/interrupt.h"
 #include "props/cli/show_picture.h"
 #include "props/cli/verb.h"
+#include "props/foreign/dump_format.h"
 #include "props/report/json_values.h"
 #include "props/report/text.h"
 #include "props/report/timeline.h"
@@ -70,6 +71,7 @@ class ShowVerb final : public Verb {
     if (words_.empty()) return fail(ErrorCode::usage, "show: name a trace, a folder or a schedule");
     if (auto ready = filter_.prepare(); !ready) return tl::unexpected(ready.error());
     if (picture_.is_meant(words_)) return picture_.run(words_, filter_, shows_all_, session);
+    if (auto dump = refuse_dump(words_.front()); !dump) return tl::unexpected(dump.error());
     NameTable names;
     auto reader = TraceReader::open(words_.front(), names);
     if (!reader) return tl::unexpected(reader.error());

@@ -1,13 +1,11 @@
 // `zeroproof train` and `zeroproof record`: the engine on a small model, against the baseline.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "engine/files/small_file.h"
 #include "engine/hooks/policies.h"
 #include "engine/quirk_effect.h"
 #include "engine/runtime/registry.h"
 #include "props/cli/interrupt.h"
-#include "props/cli/shell_quote.h"
+#include "props/cli/train_config.h"
 #include "props/cli/train_job.h"
 #include "props/cli/train_model.h"
 #include "props/cli/train_plant.h"
@@ -25,7 +23,6 @@ using train::TrainReport;
 
 constexpr std::uint64_t kMostRanks = 64;
 constexpr std::uint64_t kMostSteps = 1000;
-constexpr std::uint64_t kLargestConfig = 1U << 20;
 
 ExitCode exit_code_of(const TrainReport& report) {
   if (report.is_bad()) return ExitCode::falsified;
@@ -133,8 +130,7 @@ class TrainVerb final : public Verb {
     flags.add_value(
         "autograd-api", api_,
         {"API", "what the autograd offers (default full)", {"full", "none", "no_callback"}});
-    flags.add_value("ds-config", config_path_,
-                    {"FILE", "a ds_config.json in place of the built-in configuration"});
+    config_.declare(flags);
   }
 
   Result<TrainCell> read_cell() {
@@ -214,24 +210,15 @@ class TrainVerb final : public Verb {
   }
 
   Result<TrainCell> with_config(TrainCell cell) {
-    if (config_path_.empty()) return cell;
-    const auto text = read_small_file(config_path_, kLargestConfig);
-    if (!text) return tl::unexpected(text.error());
-    const auto parsed = parse_ds_config(*text, config_path_);
-    if (!parsed) return tl::unexpected(parsed.error());
-    const auto config = with_batch_sizes(*parsed, cell.world_size);
-    if (!config) return tl::unexpected(config.error());
-    ignored_ = parsed->ignored;
-    if (stage_.empty()) cell.stage = config->stage;
-    if (dtype_.empty() && config->bf16.enabled) cell.precision = train::Precision::bf16;
-    if (dtype_.empty() && config->fp16.enabled) cell.precision = train::Precision::fp16;
-    if (dtype_.empty() && config->torch_autocast.enabled)
-      cell.precision = train::Precision::autocast;
-    cell.config = *config;
+    if (auto taken =
+            config_.take(cell, {.has_stage = !stage_.empty(), .has_dtype = !dtype_.empty()});
+        !taken)
+      return tl::unexpected(taken.error());
     return cell;
   }
 
   Result<VerbResult> run_one(const TrainCell& cell, Session& session) {
+    if (const auto fits = config_.fit(cell); !fits) return tl::unexpected(fits.error());
     auto made = train::train(cell, {checks_, trace_path_});
     if (!made) return tl::unexpected(made.error());
     const auto report = std::make_shared<TrainReport>(std::move(*made));
@@ -240,11 +227,11 @@ class TrainVerb final : public Verb {
     return VerbResult{.code = exit_code_of(*report),
                       .text =
                           [this, report, &session] {
-                            return session.seed_line() + ignored_text() +
+                            return session.seed_line() + config_.text() +
                                    train_text(*report, session.palette) +
                                    session.reproduce_line(exit_code_of(*report));
                           },
-                      .json = [report] { return train_json(*report); },
+                      .json = [this, report] { return config_.in_json(train_json(*report)); },
                       .junit = [report] { return train_cases({*report}); }};
   }
 
@@ -279,12 +266,7 @@ class TrainVerb final : public Verb {
     if (cell->job && cell->job->rank() != 0)
       return quiet_result(report->is_bad() ? ExitCode::falsified : ExitCode::held, report->error,
                           session);
-    return result_of(std::move(*report), session);
-  }
-
-  std::string ignored_text() const {
-    if (ignored_.empty()) return {};
-    return fmt::format("ignored: {}\n", fmt::join(ignored_, ", "));
+    return config_.in_report(result_of(std::move(*report), session));
   }
 
   Result<VerbResult> run_cells(const TrainCell& base, Session& session) {
@@ -310,14 +292,15 @@ class TrainVerb final : public Verb {
     const ExitCode code = was_interrupted()   ? ExitCode::interrupted
                           : report->is_good() ? ExitCode::held
                                               : ExitCode::falsified;
-    return VerbResult{.code = code,
-                      .text =
-                          [this, report, code, &session] {
-                            return session.seed_line() + matrix_text(*report, session.palette) +
-                                   reproduce(*report, code, session);
-                          },
-                      .json = [report] { return matrix_json(*report); },
-                      .junit = [report] { return train_cases(report->cells); }};
+    return config_.in_report(VerbResult{.code = code,
+                                        .text =
+                                            [this, report, code, &session] {
+                                              return session.seed_line() +
+                                                     matrix_text(*report, session.palette) +
+                                                     reproduce(*report, code, session);
+                                            },
+                                        .json = [report] { return matrix_json(*report); },
+                                        .junit = [report] { return train_cases(report->cells); }});
   }
 
   // The first cell that went wrong, alone.
@@ -326,13 +309,9 @@ class TrainVerb final : public Verb {
     for (const TrainReport& cell : report.cells)
       if (exit_code_of(cell) == ExitCode::falsified)
         return fmt::format("reproduce: {} train {}{} --check-{}\n", session.program,
-                           train::flags_of(cell.cell), config_flag(),
+                           train::flags_of(cell.cell), config_.flag(),
                            checks_.has_properties ? "properties" : "baseline");
     return session.reproduce_line(code);
-  }
-
-  std::string config_flag() const {
-    return config_path_.empty() ? std::string() : " --ds-config " + shell_quote(config_path_);
   }
 
   // `--scenario all` alone: every scenario of one cell. Under --matrix a flag that was given
@@ -375,13 +354,12 @@ class TrainVerb final : public Verb {
   std::string quirks_ = "none";
   std::string plant_;
   std::string api_ = "full";
-  std::string config_path_;
   std::string trace_path_;
   std::string matrix_;
   ModelFlags model_;
   JobFlags job_;
+  ConfigFlags config_;
   train::TrainChecks checks_;
-  std::vector<std::string> ignored_;  // keys of the configuration that nothing here models
 };
 
 }  // namespace

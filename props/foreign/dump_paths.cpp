@@ -5,7 +5,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "props/foreign/dump_reader.h"
+#include "props/foreign/dump_format.h"
 
 namespace zeroproof {
 namespace {

@@ -3,16 +3,16 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <filesystem>
-#include <istream>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <streambuf>
+#include <optional>
 
 #include "props/foreign/flight_entry.h"
 #include "props/foreign/kineto_event.h"
 #include "props/foreign/pickle.h"
+#include "props/foreign/pickle_json.h"
 #include "sim/trace/byte_source.h"
+#include "sim/trace/json_document.h"
+#include "sim/trace/parse_result.h"
 
 namespace zeroproof {
 namespace {
@@ -20,282 +20,158 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kPeekedBytes = 64 << 10;
-constexpr std::size_t kPickleBytesMax = std::size_t{1} << 30;
-constexpr int kPickleDepthMax = 8;
-constexpr std::size_t kPickleEntryValuesMax = 200'000;
+constexpr std::size_t kPickleBytesMax = std::size_t{256} << 20;
+constexpr std::array<std::string_view, 5> kHeadKeys = {"version", "rank", "pg_config", "pg_status",
+                                                       "distributedInfo"};
 
-struct Unreadable {
-  std::string text;
-};
+bool is_head_key(std::string_view key) {
+  return std::find(kHeadKeys.begin(), kHeadKeys.end(), key) != kHeadKeys.end();
+}
 
-// Bytes of a source as a stream, and what went wrong below.
-class SourceBuffer final : public std::streambuf {
+// Takes the parts of a dump's document; texts it returns are errors.
+class DumpSink final : public JsonDocumentSink {
  public:
-  explicit SourceBuffer(ByteSource& source) : source_(source) {}
-  const std::string& error() const { return error_; }
+  explicit DumpSink(RankDump& dump) : dump_(dump), flight_(dump), kineto_(dump) {}
 
- protected:
-  int_type underflow() override {
-    auto got = source_.read(bytes_);
-    if (!got) error_ = got.error();
-    if (!got || *got == 0) return traits_type::eof();
-    setg(bytes_.data(), bytes_.data(), bytes_.data() + *got);
-    return traits_type::to_int_type(bytes_.front());
+  JsonMember wanted(std::string_view key) override {
+    if (key == list_key()) return JsonMember::elements;
+    return is_head_key(key) ? JsonMember::whole : JsonMember::skipped;
   }
 
- private:
-  ByteSource& source_;
-  std::string error_;
-  std::array<char, 1 << 16> bytes_ = {};
-};
-
-// Reads the document of one file: the elements of its long list are handed over and dropped.
-class DumpParser {
- public:
-  explicit DumpParser(RankDump& dump) : dump_(dump) {}
-
-  void read_json(ByteSource& source) {
-    SourceBuffer buffer(source);
-    std::istream stream(&buffer);
-    Json head;
-    try {
-      head = Json::parse(stream, [this](int depth, Json::parse_event_t event, Json& value) {
-        return on_value(depth, event, value);
-      });
-    } catch (const Json::exception& fault) {
-      throw Unreadable{buffer.error().empty() ? reason(fault) : buffer.error()};
-    }
-    if (!buffer.error().empty()) throw Unreadable{buffer.error()};
-    if (source.is_cut_short()) throw Unreadable{"the gzip stream is cut short"};
-    finish(head);
+  std::string on_value(std::string_view key, std::string_view text) override {
+    Json value = Json::parse(text, nullptr, false);
+    if (value.is_discarded()) return fmt::format("{}: no JSON", printable(key));
+    return take_member(key, std::move(value));
   }
 
-  void read_pickle_bytes(std::string_view bytes) {
-    const auto document = read_pickle(bytes);
-    if (!document) throw Unreadable{document.error()};
-    const PickleValue& root = document->values[document->root];
-    if (root.kind != PickleKind::dict) throw Unreadable{"the pickle holds no dict"};
-    Json head = Json::object();
-    for (std::size_t at = 0; at + 1 < root.items.size(); at += 2) {
-      const std::string_view key = document->values[root.items[at]].text;
-      const PickleValue& value = document->values[root.items[at + 1]];
-      if (key == "entries" && value.kind == PickleKind::list) {
-        for (const std::uint32_t item : value.items) add_entry(as_json(*document, item));
-      } else {
-        head[printable(key)] = as_json(*document, root.items[at + 1]);
-      }
-    }
-    finish(head);
-  }
-
- private:
-  // nlohmann's own words without its prefix and without the bytes, which may be anything.
-  static std::string reason(const Json::exception& fault) {
-    const std::string_view text = fault.what();
-    const std::size_t begin = text.find("] ");
-    const std::size_t end = text.find("; last read");
-    return fmt::format(
-        "no JSON: {}",
-        text.substr(begin == std::string_view::npos ? 0 : begin + 2,
-                    end == std::string_view::npos ? std::string_view::npos : end - begin - 2));
-  }
-
-  bool on_value(int depth, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::key && depth == 1) key_ = value.get<std::string>();
-    if (event == Json::parse_event_t::array_start && depth == 0) is_bare_list_ = true;
-    const bool is_element = depth == (is_bare_list_ ? 1 : 2);
-    if (event != Json::parse_event_t::object_end || !is_element) return true;
-    if (is_bare_list_ || key_ == "traceEvents") {
+  std::string on_element(std::string_view, std::string_view text) override {
+    if (is_kineto() && !KinetoEvents::is_of_interest(text)) {
       ++dump_.events;
-      kineto_.add(value);
-      return false;
+      return {};
     }
-    if (key_ != "entries") return true;
-    add_entry(value);
-    return false;
+    const Json value = Json::parse(text, nullptr, false);
+    if (value.is_discarded()) return place() + ": no JSON";
+    return take_element(value);
   }
 
-  void add_entry(const Json& value) {
-    auto entry = flight_entry(value);
-    if (!entry) throw Unreadable{fmt::format("/entries/{}: {}", dump_.events, entry.error())};
+  std::string take_member(std::string_view key, Json value) {
+    if (key != list_key()) head_[std::string(key)] = std::move(value);
+    return {};
+  }
+
+  std::string take_element(const Json& value) {
+    auto taken = is_kineto() ? kineto_.add(value) : flight_.add(value);
+    if (!taken) return fmt::format("{}: {}", place(), taken.error());
     ++dump_.events;
-    dump_.collectives.push_back(std::move(*entry));
+    return {};
   }
 
-  void finish(const Json& head) {
-    if (dump_.format == DumpFormat::kineto) {
-      kineto_.finish(dump_);
-      if (head.is_object()) take_kineto_head(head, dump_);
-      return;
-    }
-    if (!head.is_object()) throw Unreadable{"no flight-recorder dump: the document is no object"};
-    take_flight_head(head, dump_);
+  std::string finish() {
+    const auto finished = is_kineto() ? kineto_.finish(head_) : flight_.finish(head_);
+    return finished ? std::string() : finished.error();
   }
 
-  static std::string printable(std::string_view text) {
-    return Json(text).dump(-1, ' ', true, Json::error_handler_t::replace).size() == text.size() + 2
-               ? std::string(text)
-               : std::string("?");
-  }
+  std::string_view list_key() const { return is_kineto() ? "traceEvents" : "entries"; }
 
-  // Shared and self-containing values end at a depth and a number.
-  Json as_json(const PickleDocument& document, std::uint32_t index) {
-    values_left_ = kPickleEntryValuesMax;
-    return as_json(document, index, kPickleDepthMax);
-  }
-
-  Json as_json(const PickleDocument& document, std::uint32_t index, int depth) {
-    if (depth == 0 || values_left_ == 0)
-      throw Unreadable{"a value of the pickle is nested too deeply"};
-    --values_left_;
-    const PickleValue& value = document.values[index];
-    switch (value.kind) {
-      case PickleKind::none:
-        return nullptr;
-      case PickleKind::boolean:
-        return value.integer != 0;
-      case PickleKind::integer:
-        return value.integer;
-      case PickleKind::number:
-        return value.number;
-      case PickleKind::text:
-        return std::string(value.text);
-      case PickleKind::list: {
-        Json list = Json::array();
-        for (const std::uint32_t item : value.items)
-          list.push_back(as_json(document, item, depth - 1));
-        return list;
-      }
-      case PickleKind::dict:
-        break;
-    }
-    Json dict = Json::object();
-    for (std::size_t at = 0; at + 1 < value.items.size(); at += 2) {
-      const PickleValue& key = document.values[value.items[at]];
-      const std::string name =
-          key.kind == PickleKind::text ? std::string(key.text) : fmt::format("{}", key.integer);
-      dict[name] = as_json(document, value.items[at + 1], depth - 1);
-    }
-    return dict;
-  }
+ private:
+  bool is_kineto() const { return dump_.format == DumpFormat::kineto; }
+  std::string place() const { return fmt::format("/{}/{}", list_key(), dump_.events); }
 
   RankDump& dump_;
+  FlightEntries flight_;
   KinetoEvents kineto_;
-  std::string key_;
-  bool is_bare_list_ = false;
-  std::size_t values_left_ = 0;
+  Json head_ = Json::object();
 };
 
-std::string read_all(ByteSource& source) {
+tl::expected<std::string, std::string> read_all(ByteSource& source) {
   std::string bytes;
   std::array<char, 1 << 16> piece = {};
   for (;;) {
     const auto got = source.read(piece);
-    if (!got) throw Unreadable{got.error()};
+    if (!got) return tl::unexpected(got.error());
     if (*got == 0) return bytes;
     bytes.append(piece.data(), *got);
-    if (bytes.size() > kPickleBytesMax) throw Unreadable{"the pickle is larger than 1 GiB"};
+    if (bytes.size() > kPickleBytesMax)
+      return tl::unexpected(
+          fmt::format("the pickle is longer than {} bytes, which is the limit", kPickleBytesMax));
   }
 }
 
-Result<RankDump> read_dump(const std::string& path, DumpFormat format, ByteSource& source) {
-  RankDump dump{.path = path, .format = format};
-  try {
-    DumpParser parser(dump);
-    if (format == DumpFormat::flight_recorder_pickle)
-      parser.read_pickle_bytes(read_all(source));
-    else
-      parser.read_json(source);
-  } catch (const Unreadable& fault) {
-    return fail(ErrorCode::unreadable, fmt::format("{}: {}; dump it again", path, fault.text));
+std::string read_pickle_document(ByteSource& source, DumpSink& sink) {
+  const auto bytes = read_all(source);
+  if (!bytes) return bytes.error();
+  const auto document = read_pickle(*bytes);
+  if (!document) return document.error();
+  const PickleValue& root = document->values[document->root];
+  if (root.kind != PickleKind::dict) return "the pickle holds no dict";
+  for (std::size_t at = 0; at + 1 < root.items.size(); at += 2) {
+    const std::string_view key = document->values[root.items[at]].text;
+    const PickleValue& value = document->values[root.items[at + 1]];
+    const bool is_list = key == sink.list_key() && value.kind == PickleKind::list;
+    if (!is_list && sink.wanted(key) == JsonMember::skipped) continue;
+    const std::vector<std::uint32_t> one = {root.items[at + 1]};
+    for (const std::uint32_t item : is_list ? value.items : one) {
+      auto converted = pickle_json(*document, item);
+      if (!converted) return converted.error();
+      std::string fault =
+          is_list ? sink.take_element(*converted) : sink.take_member(key, std::move(*converted));
+      if (!fault.empty()) return fault;
+    }
   }
-  if (dump.rank < 0) dump.rank = rank_in_name(path);
-  return dump;
+  return {};
 }
 
-std::string first_bytes(ByteSource& source) {
-  std::string bytes(kPeekedBytes, '\0');
-  std::size_t size = 0;
-  while (size < bytes.size()) {
-    const auto got = source.read({bytes.data() + size, bytes.size() - size});
-    if (!got || *got == 0) break;
-    size += *got;
+std::string read_document(ByteSource& source, RankDump& dump) {
+  DumpSink sink(dump);
+  std::string fault;
+  if (dump.format == DumpFormat::flight_recorder_pickle) {
+    fault = read_pickle_document(source, sink);
+    if (fault.empty() && source.is_cut_short()) fault = "the gzip stream is cut short";
+  } else if (const auto end = read_json_document(source, sink)) {
+    dump.is_truncated = end->is_truncated || source.is_cut_short();
+  } else {
+    fault = end.error();
   }
-  bytes.resize(size);
-  return bytes;
+  return fault.empty() ? sink.finish() : fault;
+}
+
+Result<RankDump> read_dump(const std::string& path, DumpFormat format, ByteSource& source,
+                           std::shared_ptr<DumpWords> words) {
+  RankDump dump{.path = path, .format = format, .rank = rank_in_name(path)};
+  dump.words = words ? std::move(words) : std::make_shared<DumpWords>();
+  const std::string fault = read_document(source, dump);
+  if (fault.empty()) return dump;
+  return fail(ErrorCode::unreadable, fmt::format("{}: {}; dump it again", path, fault));
+}
+
+tl::unexpected<Error> no_dump(const std::string& path) {
+  return fail(ErrorCode::unreadable,
+              fmt::format("{}: neither a flight-recorder dump nor a Kineto trace", path));
 }
 
 }  // namespace
 
-std::string_view dump_format_name(DumpFormat format) {
-  constexpr std::array<std::string_view, 3> kNames = {"flight_recorder_json",
-                                                      "flight_recorder_pickle", "kineto"};
-  return kNames[static_cast<std::size_t>(format)];
-}
-
-std::optional<DumpFormat> dump_format_of(std::string_view first) {
-  if (starts_like_pickle(first)) return DumpFormat::flight_recorder_pickle;
-  const std::size_t begin = first.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos || (first[begin] != '{' && first[begin] != '['))
-    return std::nullopt;
-  const auto has = [&](std::string_view word) {
-    return first.find(word) != std::string_view::npos;
-  };
-  const std::string_view line = first.substr(begin, first.find('\n', begin) - begin);
-  if (line.find("\"rec\"") != std::string_view::npos) return std::nullopt;  // hooktrace
-  if (has("\"traceEvents\"") || (first[begin] == '[' && has("\"ph\""))) return DumpFormat::kineto;
-  const bool is_flight = has("\"entries\"") || has("\"pg_config\"") ||
-                         has("\"comm_lib_version\"") || has("\"nccl_version\"");
-  return is_flight ? std::optional(DumpFormat::flight_recorder_json) : std::nullopt;
-}
-
-std::optional<DumpFormat> dump_format_of_file(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
-  auto source = open_file_source(path);
-  return source ? dump_format_of(first_bytes(**source)) : std::nullopt;
-}
-
-Result<RankDump> read_rank_dump(const std::string& path) {
+Result<RankDump> read_rank_dump(const std::string& path, std::shared_ptr<DumpWords> words) {
   const auto format = dump_format_of_file(path);
   auto source = open_file_source(path);
-  if (!format || !source)
-    return fail(
-        ErrorCode::unreadable,
-        fmt::format("{}: {}", path,
-                    source ? "neither a flight-recorder dump nor a Kineto trace" : source.error()));
-  return read_dump(path, *format, **source);
+  if (!source) return fail(ErrorCode::unreadable, fmt::format("{}: {}", path, source.error()));
+  if (!format) return no_dump(path);
+  return read_dump(path, *format, **source, std::move(words));
 }
 
 Result<RankDump> read_rank_dump_bytes(std::string_view bytes, const std::string& name) {
   auto peeked = open_memory_source(bytes);
-  const auto format = peeked ? dump_format_of(first_bytes(**peeked)) : std::nullopt;
-  auto source = open_memory_source(bytes);
-  if (!format || !source)
-    return fail(ErrorCode::unreadable,
-                fmt::format("{}: neither a flight-recorder dump nor a Kineto trace", name));
-  return read_dump(name, *format, **source);
-}
-
-std::int32_t rank_in_name(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  const auto digits_at = [&](std::size_t begin) -> std::int32_t {
-    std::int64_t value = -1;
-    for (std::size_t at = begin; at < name.size() && name[at] >= '0' && name[at] <= '9'; ++at)
-      value = std::max<std::int64_t>(value, 0) * 10 + (name[at] - '0');
-    return value > 1'000'000 ? -1 : static_cast<std::int32_t>(value);
-  };
-  const std::size_t word = name.rfind("rank");
-  if (word != std::string_view::npos) {
-    const std::size_t begin = word + 4;
-    const bool has_separator = begin < name.size() && (name[begin] == '_' || name[begin] == '-');
-    const std::int32_t rank = digits_at(begin + (has_separator ? 1 : 0));
-    if (rank >= 0) return rank;
+  std::string first(kPeekedBytes, '\0');
+  std::size_t size = 0;
+  while (peeked && size < first.size()) {
+    const auto got = (*peeked)->read({first.data() + size, first.size() - size});
+    if (!got || *got == 0) break;
+    size += *got;
   }
-  const std::string_view stem = name.substr(0, name.find('.'));
-  std::size_t begin = stem.size();
-  while (begin > 0 && stem[begin - 1] >= '0' && stem[begin - 1] <= '9') --begin;
-  return begin == stem.size() ? -1 : digits_at(begin);
+  const auto format = dump_format_of(std::string_view(first).substr(0, size));
+  auto source = open_memory_source(bytes);
+  if (!format || !source) return no_dump(name);
+  return read_dump(name, *format, **source, nullptr);
 }
 
 }  // namespace zeroproof

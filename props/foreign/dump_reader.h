@@ -1,28 +1,23 @@
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "model/result.h"
+#include "props/foreign/dump_format.h"
 #include "props/foreign/rank_dump.h"
 
 namespace zeroproof {
 
-// Whether the content is a flight-recorder dump (JSON or pickle) or a Kineto trace, plain or gzip,
-// told by its first bytes and never by its name; nullopt: something else, such as a hooktrace.
-std::optional<DumpFormat> dump_format_of_file(const std::string& path);
-std::optional<DumpFormat> dump_format_of(std::string_view first_bytes);
-
 // Reads a dump. Errors are one line `file: what is wrong; what to do`, code unreadable. Memory:
-// what the dump says about collectives and nodes; other events are dropped while reading. Pickles
-// are never executed (see pickle.h).
-Result<RankDump> read_rank_dump(const std::string& path);
+// what the dump says about collectives and nodes, and one element of its list; everything else is
+// dropped while reading. JSON that stops early is no error: `is_truncated` is set. Pickles are
+// never executed (see pickle.h). `words`: shared by the dumps of a run, or null for one of its own.
+Result<RankDump> read_rank_dump(const std::string& path,
+                                std::shared_ptr<DumpWords> words = nullptr);
 
 // The same over bytes; `name` stands for the path.
 Result<RankDump> read_rank_dump_bytes(std::string_view bytes, const std::string& name);
-
-// The rank that a file name tells: "nccl_trace_rank_3", "dump_3.pickle"; -1 when none.
-std::int32_t rank_in_name(std::string_view path);
 
 }  // namespace zeroproof

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
+
+#include "props/foreign/json_fields.h"
 
 namespace zeroproof {
 namespace {
@@ -11,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::int64_t kNumberMax = std::int64_t{1} << 53;
+constexpr std::size_t kCollectivesMax = 2'000'000;
 
 struct WrongField {
   std::string text;
@@ -36,12 +41,20 @@ std::int64_t integer_of(const Json& entry, const char* key, bool is_required) {
     if (is_required) throw WrongField{fmt::format("{} is missing", key)};
     return -1;
   }
-  if (!at->is_number_integer()) wrong(key, "an integer", *at);
-  return at->get<std::int64_t>();
+  const auto value = json_integer(*at);
+  if (!value && at->is_number_integer())
+    throw WrongField{fmt::format("{}: {} does not fit 64 bits", key, at->dump())};
+  if (!value) wrong(key, "an integer", *at);
+  return *value;
 }
 
-std::vector<std::vector<std::int64_t>> sizes_of(const Json& entry, const char* key) {
-  std::vector<std::vector<std::int64_t>> sizes;
+bool flag_of(const Json& entry, const char* key) {
+  const auto at = entry.find(key);
+  return at != entry.end() && at->is_boolean() && at->get<bool>();
+}
+
+TensorSizes sizes_of(const Json& entry, const char* key) {
+  TensorSizes sizes;
   const auto at = entry.find(key);
   if (at == entry.end() || at->is_null()) return sizes;
   if (!at->is_array()) wrong(key, "a list of sizes", *at);
@@ -49,8 +62,9 @@ std::vector<std::vector<std::int64_t>> sizes_of(const Json& entry, const char* k
     if (!tensor.is_array()) wrong(key, "a list of sizes", tensor);
     auto& one = sizes.emplace_back();
     for (const Json& size : tensor) {
-      if (!size.is_number_integer()) wrong(key, "an integer", size);
-      one.push_back(size.get<std::int64_t>());
+      const auto value = json_integer(size);
+      if (!value) wrong(key, "an integer", size);
+      one.push_back(*value);
     }
   }
   return sizes;
@@ -68,35 +82,51 @@ std::vector<std::string> words_of(const Json& entry, const char* key) {
   return words;
 }
 
-// "nccl:send 0->1": the operation and the two ends.
-void take_name(const std::string& profiling_name, DumpedCollective& out) {
-  const std::string name = profiling_name.substr(profiling_name.find(':') + 1);
-  const std::size_t blank = name.find(' ');
-  out.op = name.substr(0, blank);
-  if (!out.is_point_to_point() || blank == std::string::npos) return;
-  const char* const arrow = out.op == "send" ? "->" : "<-";
-  const std::size_t at = name.find(arrow, blank);
-  if (at == std::string::npos) throw WrongField{"profiling_name: " + profiling_name};
-  const auto number = [&](std::size_t begin, std::size_t end) {
-    std::int32_t value = -1;
-    std::from_chars(name.data() + begin, name.data() + std::min(end, name.size()), value);
-    return value;
-  };
-  const std::int32_t left = number(blank + 1, at);
-  const std::int32_t right = number(at + 2, name.size());
-  out.peer_from = out.op == "send" ? left : right;
-  out.peer_to = out.op == "send" ? right : left;
+OpState state_of(const Json& entry) {
+  const std::string word = text_of(entry, "state", false);
+  for (const OpState state : {OpState::scheduled, OpState::started, OpState::completed})
+    if (word == op_state_name(state)) return state;
+  return OpState::unknown;
 }
 
-std::string group_of(const Json& entry) {
+// "0->1" of a send, "1<-0" or "1<-?" of a receive: ranks within the group.
+void take_ends(std::string_view ends, std::string_view op, DumpedCollective& out) {
+  const std::size_t arrow = ends.find(op == "send" ? "->" : "<-");
+  if (arrow == std::string_view::npos) return;
+  const auto number = [](std::string_view text) -> std::int32_t {
+    std::int64_t value = -1;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    if (value > kRankMax)
+      throw WrongField{fmt::format("profiling_name: rank {} is above {}", value, kRankMax)};
+    return static_cast<std::int32_t>(value);
+  };
+  const std::int32_t left = number(ends.substr(0, arrow));
+  const std::int32_t right = number(ends.substr(arrow + 2));
+  out.from_rank = op == "send" ? left : right;
+  out.to_rank = op == "send" ? right : left;
+}
+
+// "nccl:send 0->1": the library, the operation and the two ends. A library's name may hold a colon.
+void take_name(const std::string& profiling_name, CollectiveShape& shape, DumpedCollective& out) {
+  const std::string_view whole = profiling_name;
+  const std::string_view name = whole.substr(whole.rfind(':') + 1);
+  const std::size_t blank = name.find(' ');
+  shape.op = name.substr(0, blank);
+  out.is_point_to_point = shape.op == "send" || shape.op == "recv";
+  if (out.is_point_to_point && blank != std::string_view::npos)
+    take_ends(name.substr(blank + 1), shape.op, out);
+}
+
+void take_group(const Json& entry, CollectiveShape& shape) {
   const auto group = entry.find("process_group");
   if (group == entry.end() || group->is_null()) {
-    const std::int64_t id = integer_of(entry, "pg_id", false);
-    return id < 0 ? "0" : fmt::format("{}", id);
+    shape.group = fmt::format("{}", std::max<std::int64_t>(integer_of(entry, "pg_id", false), 0));
+    return;
   }
   if (!group->is_array() || group->empty() || !(*group)[0].is_string())
     wrong("process_group", "a pair of strings", *group);
-  return (*group)[0].get<std::string>();
+  shape.group = (*group)[0].get<std::string>();
+  if (group->size() > 1 && (*group)[1].is_string()) shape.group_desc = (*group)[1];
 }
 
 // The innermost frame that is not PyTorch's own.
@@ -114,50 +144,121 @@ std::string frame_of(const Json& entry) {
   return {};
 }
 
-std::vector<std::int32_t> ranks_of(const Json& config) {
-  std::vector<std::int32_t> ranks;
-  const auto at = config.find("ranks");
-  if (at == config.end()) return ranks;
-  const Json list = at->is_string() ? Json::parse(at->get<std::string>(), nullptr, false) : *at;
-  if (!list.is_array()) return ranks;
-  for (const Json& rank : list)
-    if (rank.is_number_integer()) ranks.push_back(rank.get<std::int32_t>());
-  return ranks;
+DumpedCollective collective_of(const Json& entry, DumpWords& words) {
+  if (!entry.is_object()) wrong("entry", "an object", entry);
+  DumpedCollective out;
+  CollectiveShape shape;
+  take_name(text_of(entry, "profiling_name", true), shape, out);
+  take_group(entry, shape);
+  const bool is_p2p = out.is_point_to_point || flag_of(entry, "is_p2p");
+  out.is_point_to_point = is_p2p;
+  out.number = integer_of(entry, is_p2p ? "p2p_seq_id" : "collective_seq_id", true);
+  if (out.number < 0 || out.number > kNumberMax)
+    throw WrongField{fmt::format("sequence number {} is out of range", out.number)};
+  shape.input_sizes = sizes_of(entry, "input_sizes");
+  shape.output_sizes = sizes_of(entry, "output_sizes");
+  shape.input_dtypes = words_of(entry, "input_dtypes");
+  shape.output_dtypes = words_of(entry, "output_dtypes");
+  shape.frame = frame_of(entry);
+  out.state = state_of(entry);
+  out.is_retired = flag_of(entry, "retired");
+  out.shape = words.shape(std::move(shape));
+  return out;
 }
 
 }  // namespace
 
-tl::expected<DumpedCollective, std::string> flight_entry(const Json& entry) {
+std::string_view op_state_name(OpState state) {
+  constexpr std::array<std::string_view, 4> kNames = {"", "scheduled", "started", "completed"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+tl::expected<void, std::string> FlightEntries::add(const Json& entry) {
   try {
-    if (!entry.is_object()) wrong("entry", "an object", entry);
-    DumpedCollective out;
-    take_name(text_of(entry, "profiling_name", true), out);
-    out.group = group_of(entry);
-    out.number =
-        integer_of(entry, out.is_point_to_point() ? "p2p_seq_id" : "collective_seq_id", true);
-    if (out.number < 0 || out.number > kNumberMax)
-      throw WrongField{fmt::format("sequence number {} is out of range", out.number)};
-    out.input_sizes = sizes_of(entry, "input_sizes");
-    out.output_sizes = sizes_of(entry, "output_sizes");
-    out.input_dtypes = words_of(entry, "input_dtypes");
-    out.output_dtypes = words_of(entry, "output_dtypes");
-    out.state = text_of(entry, "state", false);
-    const auto retired = entry.find("retired");
-    out.is_retired = retired != entry.end() && retired->is_boolean() && retired->get<bool>();
-    out.frame = frame_of(entry);
-    return out;
+    if (dump_.collectives.size() == kCollectivesMax)
+      throw WrongField{fmt::format("more than {} entries, which is the limit", kCollectivesMax)};
+    dump_.collectives.push_back(collective_of(entry, *dump_.words));
+    if (dump_.events == 0) dump_.first_record = integer_of(entry, "record_id", false);
+    if (const std::int64_t id = integer_of(entry, "pg_id", false); id >= 0)
+      names_[fmt::format("{}", id)] = dump_.collectives.back().shape->group;
+    return {};
   } catch (const WrongField& field) {
     return tl::unexpected(field.text);
   }
 }
 
-void take_flight_head(const Json& head, RankDump& dump) {
-  const auto version = head.find("version");
-  if (version != head.end() && version->is_string()) dump.version = version->get<std::string>();
+tl::expected<void, std::string> FlightEntries::finish(const Json& head) {
+  dump_.version = json_text(head, "version");
+  const auto rank = head.find("rank");
+  if (rank != head.end() && rank->is_number_integer()) {
+    const auto value = json_integer(*rank);
+    if (!value || *value < 0 || *value > kRankMax)
+      return tl::unexpected(fmt::format("rank: {} is not from 0 to {}", rank->dump(), kRankMax));
+    dump_.rank = static_cast<std::int32_t>(*value);
+  }
   const auto config = head.find("pg_config");
-  if (config == head.end() || !config->is_object()) return;
-  for (const auto& [name, one] : config->items())
-    if (one.is_object()) dump.groups[name] = ranks_of(one);
+  if (config != head.end() && config->is_object()) take_groups(*config);
+  const auto status = head.find("pg_status");
+  if (status != head.end() && status->is_object()) take_progress(*status);
+  make_ranks_global();
+  close_batches();
+  return {};
+}
+
+// Gloo writes one nameless group "" whose ranks are not those of any group; it says nothing.
+void FlightEntries::take_groups(const Json& config) {
+  for (const auto& [name, one] : config.items()) {
+    if (!one.is_object() || name.empty()) continue;
+    auto members = json_ranks(one, "ranks");
+    if (!members.empty())
+      dump_.groups[name] = {json_text(one, "desc"), dump_.words->members(std::move(members))};
+  }
+}
+
+// Gloo counts point-to-point operations too and never says that one started: its numbers are not
+// those of collectives.
+void FlightEntries::take_progress(const Json& status) {
+  for (const auto& [id, one] : status.items()) {
+    if (!one.is_object()) continue;
+    const auto started = json_integer(one, "last_started_collective");
+    const GroupProgress progress = {json_integer(one, "last_enqueued_collective").value_or(-1),
+                                    json_integer(one, "last_completed_collective").value_or(-1)};
+    const auto name = names_.find(id);
+    const bool is_counted = !started || *started >= 0 || progress.completed <= 0;
+    if (!is_counted || progress.enqueued < progress.completed) continue;
+    if (name != names_.end())
+      dump_.progress[name->second] = progress;
+    else if (names_.empty() || dump_.groups.contains(id))
+      dump_.progress[id] = progress;
+  }
+}
+
+// NCCL follows a coalesced batch by its last entry, `coalesced`; the entries of its operations stay
+// "scheduled" for ever.
+void FlightEntries::close_batches() {
+  std::vector<DumpedCollective>& all = dump_.collectives;
+  for (std::size_t end = 0; end < all.size(); ++end) {
+    const DumpedCollective& last = all[end];
+    if (last.shape->op != "coalesced") continue;
+    for (std::size_t at = end; at-- > 0;) {
+      DumpedCollective& one = all[at];
+      if (one.shape->group != last.shape->group) continue;
+      if (one.number != last.number || one.is_point_to_point != last.is_point_to_point) break;
+      one.state = last.state;
+      one.is_retired = last.is_retired;
+    }
+  }
+}
+
+void FlightEntries::make_ranks_global() {
+  for (DumpedCollective& one : dump_.collectives) {
+    const auto group = dump_.groups.find(one.shape->group);
+    if (!one.is_point_to_point || group == dump_.groups.end()) continue;
+    const auto& members = *group->second.members;
+    for (std::int32_t* rank : {&one.from_rank, &one.to_rank})
+      if (*rank >= 0 && static_cast<std::size_t>(*rank) < members.size())
+        *rank = members[static_cast<std::size_t>(*rank)];
+  }
 }
 
 }  // namespace zeroproof

@@ -6,6 +6,8 @@
 #include <bit>
 #include <optional>
 
+#include "sim/trace/byte_source.h"
+
 namespace zeroproof {
 namespace {
 
@@ -44,6 +46,8 @@ enum Opcode : unsigned char {
 };
 
 constexpr std::uint64_t kProtocolMax = 5;
+constexpr std::size_t kValuesMax = 8'000'000;  // 64 bytes each; a dump of 2,000 entries has 500,000
+constexpr std::size_t kStepsBetweenStops = 1 << 16;
 
 // Why a well-known opcode is refused.
 std::string_view danger(unsigned char opcode) {
@@ -73,8 +77,8 @@ class PickleMachine {
   explicit PickleMachine(std::string_view bytes) : bytes_(bytes) {}
 
   PickleDocument run() {
-    while (!step()) {
-    }
+    for (std::size_t steps = 1; !step(); ++steps)
+      if (steps % kStepsBetweenStops == 0 && is_read_stopped()) refuse("reading was interrupted");
     const std::uint32_t root = pop();
     return {std::move(values_), root};
   }
@@ -262,6 +266,8 @@ class PickleMachine {
   }
 
   void push(PickleValue value) {
+    if (values_.size() == kValuesMax)
+      refuse(fmt::format("more than {} values, which is the limit,", kValuesMax));
     stack_.push_back(static_cast<std::uint32_t>(values_.size()));
     values_.push_back(std::move(value));
   }

@@ -28,18 +28,13 @@ void DdpRules::on_event(const HookEvent& event, std::string_view line) {
       if (depth_ > 0 && --depth_ == 0) end_backward(event);
       break;
     case EventKind::bucket_ready:
-      tells_last_ = tells_last_ || line.find("\"last\":") != std::string_view::npos;
-      has_last_ = line.find("\"last\":true") != std::string_view::npos;
-      on_bucket(event);
+      on_bucket(event, line);
       break;
     case EventKind::param_post_acc:
       on_gradient(event);
       break;
     case EventKind::exc:
       on_exception(event);
-      break;
-    case EventKind::opt_step:
-      on_step(event);
       break;
     case EventKind::mark:
       if (names_.text(event.name) == "ddp.no_sync") is_next_unsynced_ = true;
@@ -50,36 +45,54 @@ void DdpRules::on_event(const HookEvent& event, std::string_view line) {
 }
 
 void DdpRules::begin_backward(const HookEvent& event) {
-  root_ = event.graph_task;
   is_unsynced_ = std::exchange(is_next_unsynced_, false);
-  next_bucket_ = 0;
-  has_last_ = false;
-  launched_.clear();
+  reducers_.clear();
   arrived_.clear();
   findings_.begin_story(event);
 }
 
-void DdpRules::on_bucket(const HookEvent& event) {
-  has_buckets_ever_ = true;
-  unsynced_lc_ = 0;
+void DdpRules::on_bucket(const HookEvent& event, std::string_view line) {
+  Reducer& reducer = reducers_[event.engine];
+  reducer.tells_last = reducer.tells_last || line.find("\"last\":") != std::string_view::npos;
+  reducer.has_last = reducer.has_last || line.find("\"last\":true") != std::string_view::npos;
   findings_.tell({event.rank, event.lc,
                   fmt::format("bucket {} launched ({} bytes)", event.index, event.bytes)});
-  if (event.index != next_bucket_)
+  if (event.index != reducer.next_bucket)
     findings_.find(
-        {.kind = event.index < next_bucket_ ? "ddp.bucket_twice" : "ddp.bucket_order",
+        {.kind = event.index < reducer.next_bucket ? "ddp.bucket_twice" : "ddp.bucket_order",
          .what = fmt::format("bucket {} was launched where bucket {} was due", event.index,
-                             next_bucket_),
+                             reducer.next_bucket),
          .rule = std::string(kOrderRule),
          .look_at = "whether ranks use different parameters or rebuilt their buckets at different "
                     "iterations"},
         event);
-  next_bucket_ = event.index + 1;
-  for (const NameId param : event.params) launched_.insert(param);
+  reducer.next_bucket = event.index + 1;
+  launch(reducer, event);
+}
+
+// A bucket leaves after its last gradient. Unused parameters are ready without one where DDP looks
+// for them.
+void DdpRules::launch(Reducer& reducer, const HookEvent& event) {
+  for (const NameId param : event.params) {
+    if (arrived_.contains(param))
+      reducer.launched.insert(param);
+    else
+      reducer.is_mapped = reducer.is_mapped && finds_unused(event.engine);
+  }
+}
+
+bool DdpRules::finds_unused(EngineId engine) const {
+  const auto wrapper = facts_.wrappers.find(std::max(engine.value, 0));
+  return wrapper != facts_.wrappers.end() && wrapper->second.finds_unused &&
+         !wrapper->second.has_static_graph;
 }
 
 void DdpRules::on_gradient(const HookEvent& event) {
   arrived_.insert(event.param);
-  if (!launched_.contains(event.param)) return;
+  const auto late = std::find_if(reducers_.begin(), reducers_.end(), [&](const auto& entry) {
+    return entry.second.is_mapped && entry.second.launched.contains(event.param);
+  });
+  if (late == reducers_.end()) return;
   const std::string param(names_.text(event.param));
   findings_.find(
       {.kind = "ddp.ready_twice",
@@ -94,19 +107,19 @@ void DdpRules::on_gradient(const HookEvent& event) {
 }
 
 void DdpRules::end_backward(const HookEvent& event) {
-  if (is_unsynced_) {
-    if (!event.is_exceptional()) unsynced_lc_ = event.lc;
-    return;
-  }
-  const bool is_short = has_buckets_ever_ && (next_bucket_ == 0 || (tells_last_ && !has_last_));
-  if (event.is_exceptional() || !is_short) return;
-  const std::vector<std::string> missing = unready_params();
+  if (is_unsynced_ || event.is_exceptional()) return;
+  for (const auto& [engine, reducer] : reducers_) judge_end(reducer, event);
+}
+
+void DdpRules::judge_end(const Reducer& reducer, const HookEvent& event) {
+  if (!reducer.is_mapped || !reducer.tells_last || reducer.has_last) return;
+  const std::vector<std::string> missing = unready_params(reducer);
   findings_.find(
-      {.kind = next_bucket_ == 0 ? "ddp.no_reduction" : "ddp.buckets_incomplete",
+      {.kind = "ddp.buckets_incomplete",
        .what = fmt::format(
            "the backward ended with {} of its buckets launched; no gradient came "
            "for {}",
-           next_bucket_ == 0 ? std::string("none") : fmt::format("{}", next_bucket_),
+           reducer.next_bucket,
            missing.empty() ? "parameters that the trace does not name" : listed(missing)),
        .rule = std::string(kCompleteRule),
        .look_at = "outputs of the model that the loss does not use; "
@@ -115,12 +128,12 @@ void DdpRules::end_backward(const HookEvent& event) {
       event);
 }
 
-std::vector<std::string> DdpRules::unready_params() const {
+std::vector<std::string> DdpRules::unready_params(const Reducer& reducer) const {
   std::vector<std::string> missing;
-  for (const std::string& param : declared_) {
+  for (const auto& [param, fact] : facts_.params) {
     const NameId id = names_.find(param);
-    if (id.is_none() || (!arrived_.contains(id) && !launched_.contains(id)))
-      missing.push_back(param);
+    const bool is_ready = arrived_.contains(id) || reducer.launched.contains(id);
+    if (fact.requires_grad && (id.is_none() || !is_ready)) missing.push_back(param);
   }
   return missing;
 }
@@ -144,21 +157,6 @@ void DdpRules::on_exception(const HookEvent& event) {
          .look_at = "outputs that the loss does not use, several forwards before a backward; "
                     "find_unused_parameters=True if parameters are left out on purpose"},
         event);
-}
-
-void DdpRules::on_step(const HookEvent& event) {
-  if (unsynced_lc_ == 0) return;
-  findings_.find(
-      {.kind = "ddp.step_without_sync",
-       .what = fmt::format("the optimizer stepped with gradients of the backward that ended at lc "
-                           "{} under no_sync: they are those of this rank alone",
-                           unsynced_lc_),
-       .rule = "DDP: the last backward before a step runs outside no_sync, so that what was "
-               "accumulated is reduced",
-       .look_at = "the condition of no_sync(): it must be off for the boundary micro-batch, in "
-                  "forward too"},
-      event);
-  unsynced_lc_ = 0;
 }
 
 }  // namespace zeroproof

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
+#include "props/mark.h"
 #include "props/replay/moment.h"
 
 namespace zeroproof {
@@ -25,7 +27,27 @@ std::optional<double> state_number(std::string_view line, std::string_view key) 
   return error == std::errc() ? std::optional(value) : std::nullopt;
 }
 
+// From #7665 to #8245 each output of the engine divides by the accumulation steps; later releases
+// divide the loss, earlier ones too.
+bool scales_outputs(std::string_view version) {
+  std::array<int, 3> release = {0, 0, 0};
+  const char* at = version.data();
+  const char* const end = at + version.size();
+  for (int& number : release) {
+    const auto read = std::from_chars(at, end, number);
+    if (read.ec != std::errc()) return false;
+    at = read.ptr == end ? end : read.ptr + 1;
+  }
+  return release >= std::array<int, 3>{0, 18, 3} && release < std::array<int, 3>{0, 19, 6};
+}
+
 }  // namespace
+
+DeepSpeedSigns::DeepSpeedSigns(const NameTable& names, const HeaderRecord& header)
+    : names_(names), findings_(names, 12), stage_(header.stage.value_or(-1)) {
+  for (const auto& [key, value] : header.producer)
+    if (key == "deepspeed" && value) scales_outputs_ = scales_outputs(*value);
+}
 
 void DeepSpeedSigns::on_event(const HookEvent& event, std::string_view line) {
   switch (event.kind) {
@@ -42,7 +64,15 @@ void DeepSpeedSigns::on_event(const HookEvent& event, std::string_view line) {
       if (depth_++ == 0) {
         ++backwards_;
         findings_.tell(event);
+        find_shared_loss(event);
       }
+      break;
+    case EventKind::module_fwd_pre:
+      on_forward(event);
+      break;
+    case EventKind::mark:
+      accumulation_ = mark_number(names_.text(event.name), "gradient_accumulation_steps")
+                          .value_or(accumulation_);
       break;
     case EventKind::gt_end:
       if (depth_ > 0) --depth_;
@@ -74,6 +104,9 @@ void DeepSpeedSigns::on_call(const HookEvent& event) {
     findings_.begin_story(event);
     undefined_param_ = {};
   }
+  if (method == "engine.forward" && open_forwards_++ == 0) ++windows_[event.engine].forwards;
+  if (method == "engine.backward") ++windows_[event.engine].backwards;
+  if (method == "engine.take_model_step") windows_[event.engine].has_updated = true;
   if (method == "grad_hook") open_hook_ = event.param;
   const bool is_telling = method == "engine.backward" || method == "engine.backward_epilogue";
   if (is_telling) findings_.tell(event);
@@ -85,6 +118,11 @@ void DeepSpeedSigns::on_gradient(const HookEvent& event) {
 
 void DeepSpeedSigns::on_return(const HookEvent& event) {
   const std::string_view method = names_.text(event.name);
+  if (method == "engine.forward") {
+    open_forwards_ = std::max(open_forwards_ - 1, 0);
+    has_forward_ = true;
+  }
+  if (method == "engine.step") end_step(event);
   if (!event.is_exceptional()) {
     if (method == "grad_hook") open_hook_ = {};
     return;
@@ -180,6 +218,50 @@ void DeepSpeedSigns::on_optimizer_state(const HookEvent& event, std::string_view
        .look_at =
            "optimizer state that is made by a real step on zero gradients (stage 0 in bf16): "
            "compare with stages 1 to 3, where the counter is right"},
+      event);
+}
+
+// engine.step counts the micro-steps: several micro-batches with one call of it come to the
+// boundary later than the caller believes.
+void DeepSpeedSigns::end_step(const HookEvent& event) {
+  const Window window = std::exchange(windows_[event.engine], {});
+  const bool is_short = window.forwards > 1 && window.backwards > 1 && !window.has_updated;
+  if (!is_short || accumulation_ < 2 || event.is_exceptional()) return;
+  findings_.find(
+      {.kind = "deepspeed.step_below_boundary",
+       .gravity = Gravity::hazard,
+       .what = fmt::format("engine.step after {} micro-batches updated nothing: it counts calls of "
+                           "itself, and {} of them make an accumulation boundary",
+                           window.backwards, accumulation_),
+       .rule = "P55 step.at_boundary: a step updates exactly at the boundary",
+       .look_at =
+           "engine.step() after each micro-batch; or set_gradient_accumulation_boundary, and "
+           "a gradient_accumulation_steps that is the caller's"},
+      event);
+}
+
+void DeepSpeedSigns::on_forward(const HookEvent& event) {
+  const bool is_past_engine = has_forward_ && open_forwards_ == 0 && depth_ == 0;
+  if (is_past_engine && module_past_engine_.empty()) module_past_engine_ = names_.text(event.name);
+}
+
+// A part of the model that a loss reaches past the engine's outputs: where those divide by the
+// accumulation steps, this part's share of the gradient is not divided.
+void DeepSpeedSigns::find_shared_loss(const HookEvent& event) {
+  const std::string module = std::exchange(module_past_engine_, {});
+  has_forward_ = false;
+  if (module.empty() || !scales_outputs_ || accumulation_ < 2) return;
+  findings_.find(
+      {.kind = "deepspeed.loss_past_engine",
+       .gravity = Gravity::hazard,
+       .what = fmt::format("module {} ran outside engine.forward between a forward of the engine "
+                           "and its backward: what the loss takes from it is not divided by the {} "
+                           "accumulation steps",
+                           module, accumulation_),
+       .rule = "P19 grads.scaled_once: the accumulation steps divide every gradient exactly once",
+       .look_at = "calls of engine.module or of parts of it for an auxiliary loss: return that "
+                  "output from the engine's forward, divide the auxiliary loss yourself, or use "
+                  "DeepSpeed 0.19.6 or later (#8245)"},
       event);
 }
 

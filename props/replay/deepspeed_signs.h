@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,8 +21,7 @@ namespace zeroproof {
 class DeepSpeedSigns {
  public:
   // `names` must outlive it.
-  DeepSpeedSigns(const NameTable& names, const HeaderRecord& header)
-      : names_(names), findings_(names, 12), stage_(header.stage.value_or(-1)) {}
+  DeepSpeedSigns(const NameTable& names, const HeaderRecord& header);
 
   // `line` is the event's line.
   void on_event(const HookEvent& event, std::string_view line);
@@ -35,6 +35,9 @@ class DeepSpeedSigns {
   void on_exception(const HookEvent& event);
   void find_undefined(NameId hook, std::string_view type, const HookEvent& event);
   void on_optimizer_state(const HookEvent& event, std::string_view line);
+  void on_forward(const HookEvent& event);
+  void find_shared_loss(const HookEvent& event);
+  void end_step(const HookEvent& event);
 
   const NameTable& names_;
   RuleFindings findings_;
@@ -43,9 +46,20 @@ class DeepSpeedSigns {
   std::optional<std::uint64_t> partition_lc_;
   std::int32_t backwards_ = 0;  // outermost ones since the last forward
   std::int32_t depth_ = 0;
-  NameId undefined_param_;   // whose hook got no gradient, while it runs
-  NameId open_hook_;         // parameter whose gradient hook has not returned
-  bool is_refused_ = false;  // the prologue raised: refused by design
+  NameId undefined_param_;       // whose hook got no gradient, while it runs
+  NameId open_hook_;             // parameter whose gradient hook has not returned
+  bool is_refused_ = false;      // the prologue raised: refused by design
+  bool scales_outputs_ = false;  // this release divides by the accumulation steps per output
+  double accumulation_ = 1;      // steps
+  struct Window {                // of one engine, since its last step
+    std::int32_t forwards = 0;
+    std::int32_t backwards = 0;
+    bool has_updated = false;
+  };
+  std::map<EngineId, Window> windows_;
+  std::int32_t open_forwards_ = 0;  // of the engine
+  bool has_forward_ = false;        // since the last backward
+  std::string module_past_engine_;  // called between an engine's forward and its backward
 };
 
 }  // namespace zeroproof

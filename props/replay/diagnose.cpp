@@ -6,25 +6,19 @@
 #include <map>
 #include <set>
 
+#include "props/replay/consequences.h"
 #include "props/replay/context_reader.h"
+#include "props/replay/draft.h"
 #include "props/replay/finding_words.h"
 #include "props/replay/moment.h"
-#include "props/replay/rank_lockstep.h"
+#include "props/replay/rank_set.h"
+#include "props/replay/run_numbers.h"
+#include "props/replay/uncaught.h"
 
 namespace zeroproof {
 namespace {
 
 constexpr std::size_t kContextsMax = 64;  // places of a replay that are read again
-
-// A diagnosis on its way: what it is told of once.
-struct Draft {
-  std::string run;
-  Diagnosis diagnosis;
-  std::size_t trace = 0;       // of the first place
-  std::uint64_t lc = 0;        // of the first place; 0: none
-  std::uint64_t count = 1;     // places
-  bool wants_context = false;  // its order is not told yet
-};
 
 std::string rule_of(const Property& property) {
   return fmt::format("{} {}: {}", property.number, property.id, property.statement);
@@ -37,7 +31,8 @@ class Diagnoser {
   std::vector<Diagnosis> run() {
     for (std::size_t at = 0; at < report_.traces.size(); ++at) take_trace(at);
     take_runs();
-    drop_consequences();
+    take_numbers();
+    drafts_ = drop_consequences(std::move(drafts_), explained_);
     add_context();
     std::stable_sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) {
       return a.diagnosis.gravity < b.diagnosis.gravity;
@@ -56,12 +51,16 @@ class Diagnoser {
     const TraceReplay& trace = report_.traces[at];
     if (!trace.story) return;
     take_end(at);
+    take_notes(at);
+    if (auto ended = uncaught_exception(*trace.story)) {
+      ended->trace = at;
+      add(std::move(*ended));
+    }
     for (const Diagnosis& found : trace.story->found) {
       const std::uint64_t lc = found.order.empty() ? 0 : found.order.back().lc;
       add({.run = trace.story->run, .diagnosis = found, .trace = at, .lc = lc});
     }
-    if (trace.properties)
-      for (const Finding& finding : trace.properties->falsified) take_finding(at, finding);
+    if (trace.properties) take_findings(at, *trace.properties);
     if (trace.queue && trace.queue->first_mismatch) take_queue(at);
   }
 
@@ -92,10 +91,37 @@ class Diagnoser {
     add({.run = story.run, .diagnosis = std::move(found), .trace = at, .lc = story.last_lc});
   }
 
+  // What the recorder says that it did not see.
+  void take_notes(std::size_t at) {
+    const TraceStory& story = *report_.traces[at].story;
+    for (const NoteRecord& note : story.facts.notes) {
+      if (note.observer.empty()) continue;
+      Diagnosis found{.kind = "recorder.not_observed",
+                      .gravity = Gravity::note,
+                      .what = "not observed: " + note.text,
+                      .ranks = {story.rank}};
+      found.rule = "what the recorder did not see is not judged";
+      found.look_at = note.lost.empty() ? std::string(
+                                              "docs/RECORDING.md: what is seen of each "
+                                              "framework and version")
+                                        : "rules that need " + listed(note.lost) + " are left out";
+      add({.run = story.run, .diagnosis = std::move(found), .trace = at});
+    }
+  }
+
+  // A depth that stays is told although nothing is wrong yet; other hazards of properties stand in
+  // the levels.
+  void take_findings(std::size_t at, const PropertiesReport& report) {
+    for (const Finding& finding : report.falsified) take_finding(at, finding);
+    for (const Finding& finding : report.latent)
+      if (finding.property->number == "P4") take_finding(at, finding);
+  }
+
   void take_finding(std::size_t at, const Finding& finding) {
     const FindingWords* words = finding_words(*finding.property);
     Diagnosis found{.kind = words != nullptr ? std::string(words->kind)
                                              : "property." + std::string(finding.property->id),
+                    .gravity = finding.is_latent ? Gravity::hazard : Gravity::defect,
                     .what = finding.text,
                     .ranks = {finding.rank}};
     found.rule = rule_of(*finding.property);
@@ -106,7 +132,8 @@ class Diagnoser {
          .diagnosis = std::move(found),
          .trace = at,
          .lc = finding.lc,
-         .wants_context = finding.lc > 0});
+         .wants_context = finding.lc > 0,
+         .is_after_exception = finding.is_after_exception});
   }
 
   void take_queue(std::size_t at) {
@@ -123,7 +150,7 @@ class Diagnoser {
   void add(Draft draft) {
     draft.diagnosis.files.push_back(report_.traces[draft.trace].path);
     for (Draft& known : drafts_) {
-      if (known.run != draft.run || known.diagnosis.kind != draft.diagnosis.kind) continue;
+      if (!is_same(known, draft)) continue;
       known.count += known.trace == draft.trace ? 1 : 0;
       merge(known.diagnosis.ranks, draft.diagnosis.ranks);
       merge(known.diagnosis.files, draft.diagnosis.files);
@@ -132,99 +159,67 @@ class Diagnoser {
     drafts_.push_back(std::move(draft));
   }
 
+  static bool is_same(const Draft& known, const Draft& draft) {
+    return known.run == draft.run && known.diagnosis.kind == draft.diagnosis.kind &&
+           known.diagnosis.gravity == draft.diagnosis.gravity &&
+           known.is_of_peers == draft.is_of_peers &&
+           (known.diagnosis.kind != "recorder.not_observed" ||
+            known.diagnosis.what == draft.diagnosis.what);
+  }
+
   template <class T>
   static void merge(std::vector<T>& into, const std::vector<T>& from) {
-    for (const T& one : from)
-      if (std::find(into.begin(), into.end(), one) == into.end()) into.push_back(one);
-    std::sort(into.begin(), into.end());
-  }
-
-  void take_runs() {
-    std::map<std::string, std::vector<RankFile>> runs;
-    for (const TraceReplay& trace : report_.traces)
-      if (trace.story && trace.story->world > 1)
-        runs[trace.story->run].push_back({trace.path, &*trace.story});
-    for (auto& [run, files] : runs) {
-      std::sort(files.begin(), files.end(), [](const RankFile& a, const RankFile& b) {
-        return std::pair(a.story->rank, a.path) < std::pair(b.story->rank, b.path);
-      });
-      note_missing_files(run, files);
-      const bool has_twins =
-          std::adjacent_find(files.begin(), files.end(), [](const auto& a, const auto& b) {
-            return a.story->rank == b.story->rank;
-          }) != files.end();
-      if (files.size() < 2 || has_twins || !is_suspicious(run, files)) continue;
-      auto found = first_divergence(files);
-      if (!found) continue;
-      drafts_.insert(drafts_.begin(), Draft{.run = run, .diagnosis = std::move(*found)});
-      explained_.insert(run);
+    for (const T& one : from) {
+      const auto at = std::lower_bound(into.begin(), into.end(), one);
+      if (at == into.end() || *at != one) into.insert(at, one);
     }
   }
 
-  void note_missing_files(const std::string& run, const std::vector<RankFile>& files) {
-    std::set<std::int32_t> there;
-    for (const RankFile& file : files) there.insert(file.story->rank);
-    const std::int32_t world = files.front().story->world;
-    if (files.size() < 2 || std::cmp_greater_equal(there.size(), world)) return;
-    Diagnosis found{.kind = "rank.no_file", .gravity = Gravity::note};
-    std::vector<std::string> missing;
-    for (std::int32_t rank = 0; rank < world && missing.size() < 64; ++rank)
-      if (!there.contains(rank)) {
-        found.ranks.push_back(rank);
-        missing.push_back(std::to_string(rank));
+  // What the ranks of a run say together, its cause in front of everything else.
+  void take_runs() {
+    std::vector<Draft> compared;
+    for (const RunComparison& run : report_.runs) {
+      note_missing_files(run);
+      for (const Diagnosis& found : run.found) {
+        compared.push_back({.run = run.run, .diagnosis = found});
+        if (found.gravity == Gravity::defect) explained_.insert(run.run);
       }
-    found.what =
-        fmt::format("of {} ranks {} left no file: {}", world, missing.size(), listed(missing));
+    }
+    drafts_.insert(drafts_.begin(), compared.begin(), compared.end());
+  }
+
+  void note_missing_files(const RunComparison& run) {
+    if (run.ranks.size() < 2 || std::cmp_greater_equal(run.ranks.size(), run.world)) return;
+    Diagnosis found{.kind = "rank.no_file", .gravity = Gravity::note};
+    for (std::int32_t rank = 0; rank < run.world; ++rank)
+      if (!std::binary_search(run.ranks.begin(), run.ranks.end(), rank))
+        found.ranks.push_back(rank);
+    found.what = fmt::format("of {} ranks {} left no file: {}", run.world, found.ranks.size(),
+                             rank_set(found.ranks));
     found.rule = "a run has a file a rank";
     found.look_at = "whether these ranks started, and where their files are";
-    found.files = {files.front().path};
-    drafts_.push_back({.run = run, .diagnosis = std::move(found)});
+    drafts_.push_back({.run = run.run, .diagnosis = std::move(found)});
   }
 
-  // Whether something says that the ranks do not agree. Reading them side by side costs as much as
-  // reading them at all.
-  bool is_suspicious(const std::string& run, const std::vector<RankFile>& files) const {
-    const TraceStory& first = *files.front().story;
-    const bool differs = std::any_of(files.begin(), files.end(), [&](const RankFile& file) {
-      const TraceStory& story = *file.story;
-      return !story.is_complete || !story.open_collectives.empty() ||
-             story.collectives != first.collectives || story.order_hash != first.order_hash;
-    });
-    return differs || std::any_of(drafts_.begin(), drafts_.end(), [&](const Draft& draft) {
-             return draft.run == run && draft.diagnosis.kind == "collective.sequence_differs";
-           });
-  }
-
-  // What follows from something that has been told is not told again.
-  void drop_consequences() {
-    const auto is_cause = [](const Draft& draft) {
-      return draft.diagnosis.kind == "hook.undefined_gradient" ||
-             draft.diagnosis.kind == "zero3.retained_graph_released" ||
-             draft.diagnosis.kind == "zero3.transform_unsupported" ||
-             draft.diagnosis.kind == "refused_by_design";
-    };
-    const auto explains = [&](const Draft& cause, const Draft& draft) {
-      if (!is_cause(cause) || cause.run != draft.run) return false;
-      const bool is_later = draft.trace != cause.trace || draft.lc + 64 >= cause.lc;
-      return is_later && (draft.diagnosis.kind == "backward.never_left" ||
-                          draft.diagnosis.kind == "transform.unsupported");
-    };
-    std::vector<Draft> kept;
-    for (const Draft& draft : drafts_) {
-      const bool is_told =
-          explained_.contains(draft.run) && draft.diagnosis.kind == "collective.sequence_differs";
-      const auto cause = std::find_if(drafts_.begin(), drafts_.end(),
-                                      [&](const Draft& one) { return explains(one, draft); });
-      if (!is_told && cause == drafts_.end()) kept.push_back(draft);
-      if (!is_told && cause != drafts_.end() && draft.diagnosis.kind == "backward.never_left")
-        consequences_[{cause->run, cause->diagnosis.kind}] = draft.diagnosis.what;
+  // Ranks that average their parameters now and then differ between two averages.
+  void take_numbers() {
+    std::map<std::string, std::map<std::int32_t, NumbersFile>> runs;
+    for (const TraceReplay& trace : report_.traces) {
+      if (!trace.story || trace.story->numbers.steps.empty()) continue;
+      const std::vector<Diagnosis>& found = trace.story->found;
+      const bool is_local = std::any_of(found.begin(), found.end(), [](const Diagnosis& one) {
+        return one.kind == "ddp.local_steps";
+      });
+      if (!is_local)
+        runs[trace.story->run].try_emplace(trace.story->rank,
+                                           NumbersFile{trace.path, &*trace.story});
     }
-    for (Draft& draft : kept) {
-      const auto consequence = consequences_.find({draft.run, draft.diagnosis.kind});
-      if (consequence != consequences_.end())
-        draft.diagnosis.what += "; then " + consequence->second;
+    for (const auto& [run, files] : runs) {
+      std::vector<NumbersFile> compared;
+      for (const auto& [rank, file] : files) compared.push_back(file);
+      for (Diagnosis& found : compare_numbers(compared))
+        drafts_.push_back({.run = run, .diagnosis = std::move(found)});
     }
-    drafts_ = std::move(kept);
   }
 
   void add_context() {
@@ -244,7 +239,6 @@ class Diagnoser {
   const ReplayReport& report_;
   std::vector<Draft> drafts_;
   std::set<std::string> explained_;  // runs whose divergence has been told
-  std::map<std::pair<std::string, std::string>, std::string> consequences_;  // by run and kind
 };
 
 }  // namespace

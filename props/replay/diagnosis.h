@@ -30,7 +30,8 @@ struct DiagnosisMoment {
 struct DiagnosisWait {
   std::int32_t rank = 0;
   std::vector<std::int32_t> for_ranks;
-  std::string text;  // "all_reduce number 4 of group world"
+  std::string text;                 // "all_reduce number 4 of group world"
+  std::vector<std::int32_t> ranks;  // all that wait there, `rank` first; empty: only `rank`
 };
 
 // One answer in words: what happened, on which rank, in which order, what rule it broke, what to

@@ -11,9 +11,8 @@ constexpr std::string_view kManual =
     "for "
     "each backward, or use engine.backward";
 constexpr std::string_view kAborted =
-    "the exception that left a backward: after it rebuild the engine, or use a DeepSpeed with "
-    "#8245, "
-    "which recovers; zero_grad alone does not";
+    "the exception that left a backward: rebuild the engine after it; no release of DeepSpeed up "
+    "to 0.19.8 recovers, and zero_grad alone does not help";
 constexpr std::string_view kReentrant =
     "reentrant checkpoints under loss.backward(): use_reentrant=False, engine.backward(loss), or "
     "DeepSpeed 0.18.5 and later";

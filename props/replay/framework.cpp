@@ -1,11 +1,19 @@
 #include "props/replay/framework.h"
 
 #include <array>
+#include <optional>
 
 namespace zeroproof {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"plain", "ddp", "fsdp2", "deepspeed"};
+constexpr std::array<std::string_view, 7> kNames = {"plain", "ddp",     "fsdp2",  "deepspeed",
+                                                    "fsdp1", "dtensor", "unknown"};
+
+std::optional<Framework> find_framework(std::string_view name) {
+  for (std::size_t at = 0; at < kNames.size(); ++at)
+    if (name == kNames[at]) return static_cast<Framework>(at);
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -13,15 +21,25 @@ std::string_view framework_name(Framework framework) {
   return kNames[static_cast<std::size_t>(framework)];
 }
 
+// DeepSpeed's version is in the header of every job that has imported it: another library may have.
 FrameworkFinder::FrameworkFinder(const HeaderRecord& header) {
+  bool is_told = false;
   for (const auto& [key, value] : header.producer) {
-    const bool is_used = value && !value->empty() && *value != "none";
-    if (key == "deepspeed" && is_used) settle(Framework::deepspeed);
-    if (key != "framework" || !value) continue;
-    for (std::size_t at = 0; at < kNames.size(); ++at)
-      if (*value == kNames[at]) settle(static_cast<Framework>(at));
+    const auto named = key == "framework" && value ? find_framework(*value) : std::nullopt;
+    if (named && *named != Framework::plain) settle(*named);
+    is_told = is_told || named.has_value();
   }
+  for (const auto& [key, value] : header.producer)
+    if (key == "deepspeed" && !is_told && value && !value->empty() && *value != "none")
+      settle(Framework::deepspeed);
   if (header.stage) settle(Framework::deepspeed);
+}
+
+void FrameworkFinder::on_wrapper(const WrapperRecord& wrapper) {
+  const auto named = find_framework(wrapper.kind);
+  if (!named || is_wrapped_) return;
+  is_wrapped_ = true;
+  settle(*named);
 }
 
 void FrameworkFinder::look_at(const HookEvent& event, const NameTable& names) {

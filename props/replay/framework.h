@@ -9,17 +9,20 @@
 namespace zeroproof {
 
 // Whose design a recorded job promises.
-enum class Framework { plain, ddp, fsdp2, deepspeed };
+enum class Framework { plain, ddp, fsdp2, deepspeed, fsdp1, dtensor, unknown };
 
-// "plain", "ddp", "fsdp2", "deepspeed".
+// "plain", "ddp", "fsdp2", "deepspeed", "fsdp1", "dtensor", "unknown".
 std::string_view framework_name(Framework framework);
 
-// Tells the framework by the header (producer.framework, producer.deepspeed, stage) and, where that
-// says nothing, by the first event that only one of them writes.
+// Tells the framework by what wraps the first model, by the header (producer.framework, stage, else
+// producer.deepspeed), and where neither says anything, by the first event that only one of them
+// writes.
 class FrameworkFinder {
  public:
   explicit FrameworkFinder(const HeaderRecord& header);
 
+  // A job that wraps a model after others is of the wrapper's framework.
+  void on_wrapper(const WrapperRecord& wrapper);
   void on_event(const HookEvent& event, const NameTable& names) {
     if (!is_certain_) look_at(event, names);
   }
@@ -31,6 +34,7 @@ class FrameworkFinder {
 
   Framework framework_ = Framework::plain;
   bool is_certain_ = false;
+  bool is_wrapped_ = false;  // a wrapper record said it
 };
 
 }  // namespace zeroproof

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "props/replay/moment.h"
 
 namespace zeroproof {
@@ -12,6 +15,11 @@ constexpr std::string_view kFinalRule =
 constexpr std::string_view kPostRule =
     "FSDP2: every unit that was unsharded for the backward is resharded and reduced by its "
     "post-backward, or by the final callback";
+
+// The recorder's word for a parameter of a model that it does not watch.
+bool is_unnamed(std::string_view param) {
+  return param.starts_with("unnamed[");
+}
 
 }  // namespace
 
@@ -40,16 +48,17 @@ void Fsdp2Rules::on_event(const HookEvent& event, std::string_view line) {
       break;
     case EventKind::zparam_gather_begin:
     case EventKind::zparam_gather_end:
-      for (const NameId param : event.params) sharded_.erase(param);
-      break;
     case EventKind::zparam_partition:
-      sharded_.insert(event.params.begin(), event.params.end());
+      on_gather_or_partition(event);
       break;
     case EventKind::coll_issue:
       on_collective(event);
       break;
     case EventKind::param_post_acc:
       on_gradient(event);
+      break;
+    case EventKind::opt_step:
+      on_step(event);
       break;
     default:
       break;
@@ -59,19 +68,22 @@ void Fsdp2Rules::on_event(const HookEvent& event, std::string_view line) {
 void Fsdp2Rules::on_unit(std::string_view moment, const std::string& unit, const HookEvent& event) {
   tell(event, fmt::format("{} of {}", moment, unit.empty() ? "the root" : unit));
   if (moment == "pre_backward") {
-    has_pre_backward_ = true;
-    awaited_.insert(unit);
+    if (roots_[event.engine].has_nested_final) find_nested_final(event);
+    roots_[event.engine].begun_in.insert(event.graph_task);
+    awaited_.insert({event.engine, unit});
   } else if (moment == "post_backward") {
+    if (roots_[event.engine].has_nested_final && depth_ > 0) find_nested_final(event);
     ++open_post_backwards_;
-    awaited_.erase(unit);
+    awaited_.erase({event.engine, unit});
   } else if (moment == "final_callback") {
-    on_final(event);
+    on_final(unit, event);
   }
 }
 
 // The words of recordings that watch from outside.
 void Fsdp2Rules::on_mark(const HookEvent& event) {
   const std::string_view label = names_.text(event.name);
+  if (label == "fsdp2.no_sync") next_unsynced_.insert(event.engine);
   if (label.starts_with("pre_bwd:")) on_unit("pre_backward", std::string(label.substr(8)), event);
   if (label.starts_with("post_bwd:")) {
     on_unit("post_backward", std::string(label.substr(9)), event);
@@ -81,43 +93,77 @@ void Fsdp2Rules::on_mark(const HookEvent& event) {
   if (label == "final-") is_in_final_ = false;
 }
 
+void Fsdp2Rules::on_gather_or_partition(const HookEvent& event) {
+  const bool is_partition = event.kind == EventKind::zparam_partition;
+  for (const NameId param : event.params) {
+    if (is_unnamed(names_.text(param))) continue;
+    if (is_partition)
+      sharded_.insert(param);
+    else
+      sharded_.erase(param);
+  }
+}
+
 void Fsdp2Rules::begin_backward(const HookEvent& event) {
-  root_ = event.graph_task;
-  finals_ = 0;
-  has_pre_backward_ = false;
-  awaited_.clear();
+  finals_.clear();
+  roots_.clear();
+  unsynced_ = std::exchange(next_unsynced_, {});
   findings_.begin_story(event);
 }
 
-void Fsdp2Rules::on_final(const HookEvent& event) {
+void Fsdp2Rules::on_final(const std::string& unit, const HookEvent& event) {
   is_in_final_ = true;
-  ++finals_;
-  if (depth_ > 1)
-    findings_.find(
-        {.kind = "fsdp2.final_callback_in_nested_task",
-         .what =
-             fmt::format("the root's final callback ran at the end of nested graph task {}, while "
-                         "the backward that owns it still had work",
-                         event.graph_task.value),
-         .rule = std::string(kFinalRule),
-         .look_at = "fully_shard(model) on the root itself: with inner units only, the first "
-                    "pre-backward inside a reentrant checkpoint takes the callback; or "
-                    "use_reentrant=False"},
-        event);
-  if (finals_ > 1 && depth_ == 1)
+  Root& root = roots_[event.engine];
+  root.has_final = true;
+  if (depth_ > 1) {
+    root.nested_final = event;
+    root.has_nested_final = true;
+    const bool has_begun_outside =
+        std::any_of(root.begun_in.begin(), root.begun_in.end(),
+                    [&](GraphTaskId task) { return task != event.graph_task; });
+    if (has_begun_outside) find_nested_final(event);
+    return;
+  }
+  if (++finals_[{event.engine, unit}] == 2)
     findings_.find({.kind = "fsdp2.final_callback_twice",
-                    .what = "the root's final callback ran twice in one backward",
+                    .what = fmt::format("the final callback of {} ran twice in one backward",
+                                        unit.empty() ? "the root" : unit),
                     .rule = std::string(kFinalRule),
-                    .look_at = "several roots in one loss: shard their common parent"},
+                    .look_at = "a backward that was started inside a hook or inside a callback of "
+                               "another one"},
                    event);
 }
 
+// A backward that lies in the nested task as a whole ends there by right.
+void Fsdp2Rules::find_nested_final(const HookEvent& at) {
+  Root& root = roots_[at.engine];
+  root.has_nested_final = false;
+  findings_.find(
+      {.kind = "fsdp2.final_callback_in_nested_task",
+       .what =
+           fmt::format("the root's final callback ran at the end of nested graph task {}, while "
+                       "the backward that owns it still had work",
+                       root.nested_final.graph_task.value),
+       .rule = std::string(kFinalRule),
+       .look_at = "fully_shard(model) on the root itself: with inner units only, the first "
+                  "pre-backward inside a reentrant checkpoint takes the callback; or "
+                  "use_reentrant=False"},
+      root.nested_final);
+}
+
+// Tensor and sequence parallelism reduce-scatter too, on groups of their own.
 void Fsdp2Rules::on_collective(const HookEvent& event) {
   const std::string_view op = names_.text(event.name);
   tell(event, collective_words(event, names_));
-  const bool is_reduction = op.find("reduce_scatter") != std::string_view::npos;
-  const bool is_allowed = depth_ == 0 || open_post_backwards_ > 0 || is_in_final_;
-  if (!is_reduction || is_allowed || !has_pre_backward_) return;
+  if (op.find("reduce_scatter") == std::string_view::npos) return;
+  if (is_in_unit()) {
+    reducing_groups_.insert(event.group);
+    return;
+  }
+  if (depth_ == 0) shared_groups_.insert(event.group);
+  const bool is_of_units =
+      reducing_groups_.contains(event.group) && !shared_groups_.contains(event.group);
+  if (depth_ == 0 || !is_of_units || roots_.empty()) return;
   findings_.find({.kind = "fsdp2.reduction_outside_post_backward",
                   .what = fmt::format("{} was issued outside any post-backward",
                                       collective_words(event, names_)),
@@ -129,7 +175,7 @@ void Fsdp2Rules::on_collective(const HookEvent& event) {
 
 void Fsdp2Rules::on_gradient(const HookEvent& event) {
   // Hooks of a sharded gradient run inside the post-backward that made it.
-  if (open_post_backwards_ > 0 || is_in_final_ || !sharded_.contains(event.param)) return;
+  if (is_in_unit() || depth_ == 0 || !sharded_.contains(event.param)) return;
   const std::string param(names_.text(event.param));
   findings_.find(
       {.kind = "fsdp2.use_after_reshard",
@@ -142,8 +188,13 @@ void Fsdp2Rules::on_gradient(const HookEvent& event) {
 }
 
 void Fsdp2Rules::end_backward(const HookEvent& event) {
-  if (event.is_exceptional() || !has_pre_backward_) return;
-  if (finals_ == 0)
+  last_end_ = event;
+  if (event.is_exceptional()) {
+    awaited_.clear();
+    return;
+  }
+  for (const auto& [engine, root] : roots_) {
+    if (root.begun_in.empty() || root.has_final) continue;
     findings_.find(
         {.kind = "fsdp2.no_final_callback",
          .what = "the backward ended without the root's final callback: gradients were not "
@@ -152,17 +203,42 @@ void Fsdp2Rules::end_backward(const HookEvent& event) {
          .look_at = "an exception in an earlier backward that left the callback flag set "
                     "(reset by a newer PyTorch), or a backward started inside a forward"},
         event);
-  if (finals_ > 0 && !awaited_.empty()) {
-    const std::vector<std::string> units(awaited_.begin(), awaited_.end());
-    findings_.find(
-        {.kind = "fsdp2.unit_not_resharded",
-         .what = fmt::format("no post-backward came for {}: it stays unsharded and its gradient "
-                             "unreduced",
-                             listed(units)),
-         .rule = std::string(kPostRule),
-         .look_at = "outputs of the unit that the loss does not use"},
-        event);
+    awaited_.clear();  // a consequence
   }
+}
+
+// A backward that is finalised by hand reduces the rest of its units after the graph task.
+void Fsdp2Rules::on_step(const HookEvent& event) {
+  find_not_resharded(event);
+  if (unsynced_.erase(event.engine) == 0) return;
+  findings_.find(
+      {.kind = "fsdp2.step_without_sync",
+       .what = fmt::format("the optimizer stepped although the backward that ended at lc {} ran "
+                           "without gradient synchronisation: its gradients are not reduced",
+                           last_end_.lc),
+       .rule = "FSDP2: the last backward before a step reduces what was accumulated",
+       .look_at = "set_requires_gradient_sync(...): it must be on for the last micro-batch"},
+      event);
+}
+
+void Fsdp2Rules::find_not_resharded(const HookEvent& at) {
+  std::vector<std::string> units;
+  for (const auto& [engine, unit] : std::exchange(awaited_, {})) units.push_back(unit);
+  if (units.empty()) return;
+  findings_.find(
+      {.kind = "fsdp2.unit_not_resharded",
+       .what = fmt::format("no post-backward came for {}: it stays unsharded and its gradient "
+                           "unreduced",
+                           listed(units)),
+       .rule = std::string(kPostRule),
+       .look_at = "outputs of the unit that the loss does not use; with manual finalisation, a "
+                  "missing finalize_backward()"},
+      at);
+}
+
+void Fsdp2Rules::finish(bool is_complete, std::vector<Diagnosis>& out) {
+  if (is_complete && depth_ == 0) find_not_resharded(last_end_);
+  findings_.take(out);
 }
 
 void Fsdp2Rules::tell(const HookEvent& event, std::string text) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/event.h"
@@ -16,8 +17,8 @@ namespace zeroproof {
 
 // What FSDP2 promises (autograd_semantics 19): a unit is unsharded before its gradients form, its
 // reduce-scatter belongs to its post-backward, every unit that saw a pre-backward sees a
-// post-backward, and the root's final callback runs once a backward, in the outermost task, after
-// all of that and before a step. Feed the events of one rank in order.
+// post-backward before the step, and the final callback of each root runs once a backward, at the
+// end of the task in which the backward of that root began. Feed the events of one rank in order.
 class Fsdp2Rules {
  public:
   // `names` must outlive it.
@@ -25,28 +26,47 @@ class Fsdp2Rules {
 
   // `line` is the event's line.
   void on_event(const HookEvent& event, std::string_view line);
-  void finish(std::vector<Diagnosis>& out) { findings_.take(out); }
+  // `is_complete`: the file has its end, so that what is missing is missing.
+  void finish(bool is_complete, std::vector<Diagnosis>& out);
 
  private:
+  // The final callbacks of one model in the backward that runs.
+  struct Root {
+    std::set<GraphTaskId> begun_in;  // tasks with a pre-backward
+    HookEvent nested_final;
+    bool has_nested_final = false;
+    bool has_final = false;
+  };
+  using UnitKey = std::pair<EngineId, std::string>;
+
   void on_unit(std::string_view moment, const std::string& unit, const HookEvent& event);
   void on_mark(const HookEvent& event);
+  void on_gather_or_partition(const HookEvent& event);
   void on_collective(const HookEvent& event);
   void on_gradient(const HookEvent& event);
   void begin_backward(const HookEvent& event);
   void end_backward(const HookEvent& event);
-  void on_final(const HookEvent& event);
+  void on_final(const std::string& unit, const HookEvent& event);
+  void find_nested_final(const HookEvent& at);
+  void on_step(const HookEvent& event);
+  void find_not_resharded(const HookEvent& at);
   void tell(const HookEvent& event, std::string text);
+  bool is_in_unit() const { return open_post_backwards_ > 0 || is_in_final_; }
 
   const NameTable& names_;
   RuleFindings findings_;
-  std::set<NameId> sharded_;       // gathered once, partitioned since
-  std::set<std::string> awaited_;  // pre-backward without post-backward
+  std::set<NameId> sharded_;          // gathered once, partitioned since
+  std::set<UnitKey> awaited_;         // pre-backward without post-backward
+  std::map<EngineId, Root> roots_;    // of the backward that runs
+  std::map<UnitKey, int> finals_;     // of the backward that runs, by root
+  std::set<NameId> reducing_groups_;  // on which units reduce-scatter
+  std::set<NameId> shared_groups_;    // on which something else does too
   std::int32_t depth_ = 0;
   std::int32_t open_post_backwards_ = 0;
-  std::int32_t finals_ = 0;
   bool is_in_final_ = false;
-  bool has_pre_backward_ = false;
-  GraphTaskId root_;
+  std::set<EngineId> next_unsynced_;  // models that a mark excludes from the next backward
+  std::set<EngineId> unsynced_;       // of the backward that runs, or of the last one
+  HookEvent last_end_;                // of an outermost backward
 };
 
 }  // namespace zeroproof

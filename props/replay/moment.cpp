@@ -1,7 +1,6 @@
 #include "props/replay/moment.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "props/report/event_words.h"
 
@@ -41,13 +40,6 @@ std::string with_article(std::string_view words) {
   const bool has_vowel =
       !words.empty() && std::string_view("aeiou").find(words[0]) != std::string_view::npos;
   return fmt::format("{} {}", has_vowel ? "an" : "a", words);
-}
-
-std::string listed(const std::vector<std::string>& words, std::size_t shown_max) {
-  if (words.size() <= shown_max) return fmt::format("{}", fmt::join(words, ", "));
-  const std::vector<std::string> shown(words.begin(),
-                                       words.begin() + static_cast<std::ptrdiff_t>(shown_max));
-  return fmt::format("{} and {} more", fmt::join(shown, ", "), words.size() - shown_max);
 }
 
 }  // namespace zeroproof

@@ -6,6 +6,7 @@
 
 #include "model/event.h"
 #include "model/names.h"
+#include "props/name_list.h"
 #include "props/replay/diagnosis.h"
 
 namespace zeroproof {
@@ -22,8 +23,5 @@ std::string_view line_text(std::string_view line, std::string_view key);
 
 // "an all_reduce", "a broadcast".
 std::string with_article(std::string_view words);
-
-// "a, b, c and 4 more".
-std::string listed(const std::vector<std::string>& words, std::size_t shown_max = 6);
 
 }  // namespace zeroproof

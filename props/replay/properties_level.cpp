@@ -1,11 +1,15 @@
 #include "props/replay/properties_level.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "props/replay/unobserved_kinds.h"
 
 namespace zeroproof {
 namespace {
 
 constexpr std::string_view kNoEngine = "the trace has no engine";
+constexpr std::string_view kOtherFramework = "the job runs FSDP2, whose rules are its own";
 constexpr std::string_view kExploreScope = "explore scope";
 constexpr std::string_view kTrainScope = "train scope: needs the numbers of `zeroproof train`";
 constexpr std::string_view kAccessScope = "access scope: needs the memory accesses of streams";
@@ -23,7 +27,7 @@ std::string_view reason_without_monitor(const Property& property) {
 }  // namespace
 
 PropertiesLevel::PropertiesLevel(RunFacts facts, const NameTable& names)
-    : facts_(std::move(facts)), names_(&names), run_(Scope::trace, names) {}
+    : facts_(std::move(facts)), names_(&names), run_(Scope::trace, names), digest_(facts_.stage) {}
 
 void PropertiesLevel::declare_group(std::string_view name, const std::vector<std::int32_t>& ranks) {
   digest_.declare_group(name, ranks);
@@ -35,13 +39,15 @@ void PropertiesLevel::add_tensor(std::string_view role, std::string_view name,
 }
 
 void PropertiesLevel::on_event(const HookEvent& event) {
-  run_.on_event(event);
+  if (event.kind == EventKind::engine_call && facts_.stage < 0)
+    is_fsdp2_ = is_fsdp2_ || names_->text(event.name).starts_with("fsdp2.");
+  if (!is_fsdp2_) run_.on_event(event);
   digest_.on_event(event, *names_);
 }
 
 void PropertiesLevel::finish(bool is_complete) {
   run_.finish();
-  digest_.finish(is_complete);
+  digest_.finish(is_complete, *names_);
 }
 
 PropertiesReport PropertiesLevel::report() const {
@@ -51,15 +57,43 @@ PropertiesReport PropertiesLevel::report() const {
     const auto verdict = std::find_if(verdicts.begin(), verdicts.end(), [&](const Verdict& one) {
       return one.property == &property;
     });
-    if (!run_.view().has_engine()) {
-      report.not_applicable.push_back({&property, std::string(kNoEngine)});
+    if (std::string reason = reason_without_verdict(property); !reason.empty()) {
+      report.not_applicable.push_back({&property, std::move(reason)});
     } else if (verdict == verdicts.end()) {
       report.not_applicable.push_back({&property, std::string(reason_without_monitor(property))});
     } else {
       report.add(*verdict);
     }
   }
+  if (facts_.is_of_deepspeed) soften_depth(report);
   return report;
+}
+
+// DeepSpeed enters a backward once for each forward whose outputs a loss joins, and leaves it once.
+// The depth that stays does no harm by itself: what it does shows as a missing epilogue.
+void PropertiesLevel::soften_depth(PropertiesReport& report) {
+  if (report.is_falsified("P1") || report.is_falsified("P7") || report.is_falsified("P12")) return;
+  const auto first = std::stable_partition(
+      report.falsified.begin(), report.falsified.end(), [](const Finding& finding) {
+        return finding.property->number != "P4" || finding.is_after_exception;
+      });
+  for (auto finding = first; finding != report.falsified.end(); ++finding) {
+    finding->is_latent = true;
+    report.latent.push_back(std::move(*finding));
+  }
+  report.falsified.erase(first, report.falsified.end());
+}
+
+bool PropertiesReport::is_falsified(std::string_view number) const {
+  return std::any_of(falsified.begin(), falsified.end(),
+                     [&](const Finding& finding) { return finding.property->number == number; });
+}
+
+// Empty: the property is judged.
+std::string PropertiesLevel::reason_without_verdict(const Property& property) const {
+  if (is_fsdp2_) return std::string(kOtherFramework);
+  if (!run_.view().has_engine()) return std::string(kNoEngine);
+  return notes_.empty() ? std::string() : UnobservedKinds(notes_).reason(kinds_needed(property.number));
 }
 
 void PropertiesReport::add(const Verdict& verdict) {

@@ -12,6 +12,7 @@
 #include "props/property.h"
 #include "props/registry.h"
 #include "props/replay/rank_digest.h"
+#include "sim/trace/record.h"
 
 namespace zeroproof {
 
@@ -21,7 +22,8 @@ struct RunFacts {
   std::string dtype;
   std::int32_t rank = 0;
   std::int32_t world = 1;
-  std::int32_t stage = -1;  // -1: the header has none
+  std::int32_t stage = -1;       // -1: the header has none
+  bool is_of_deepspeed = false;  // recorded from DeepSpeed itself
 };
 
 // A property that was not judged.
@@ -38,6 +40,7 @@ struct PropertiesReport {
   std::vector<NotApplicable> not_applicable;
 
   bool is_falsified() const { return !falsified.empty(); }
+  bool is_falsified(std::string_view number) const;
   void add(const Verdict& verdict);
 
   // Takes over what a comparison found: falsified wins over held, held over not_applicable.
@@ -53,6 +56,8 @@ class PropertiesLevel final : public EventSink {
 
   void declare_param(std::string_view name) { run_.declare_param(name); }
   void declare_group(std::string_view name, const std::vector<std::int32_t>& ranks);
+  // What the recorder could not observe: properties that need it are not_applicable.
+  void declare(const NoteRecord& note) { notes_.push_back(note); }
   // `values` null: there is no such tensor.
   void add_tensor(std::string_view role, std::string_view name, const std::vector<double>* values);
   void on_event(const HookEvent& event) override;
@@ -60,47 +65,23 @@ class PropertiesLevel final : public EventSink {
   // The trace is over; `is_complete`: with its end record. Call once, then `report`.
   void finish(bool is_complete);
 
-  // Properties that need other files are not_applicable here: see RunGroup.
+  // Properties that need other files are not_applicable here: see RunGroup (run_group.h).
   PropertiesReport report() const;
 
   const RunFacts& facts() const { return facts_; }
   const RankDigest& digest() const { return digest_; }
+  RankDigest& digest() { return digest_; }  // for records that only a comparison reads
 
  private:
+  std::string reason_without_verdict(const Property& property) const;
+  static void soften_depth(PropertiesReport& report);
+
   RunFacts facts_;
   const NameTable* names_;
+  std::vector<NoteRecord> notes_;
+  bool is_fsdp2_ = false;  // its units call themselves engines; ZeRO's properties are not theirs
   PropertyRun run_;
   RankDigest digest_;
-};
-
-// Compares the files of one or more runs: all ranks of a run with each other (P45, P57, P67), and
-// the gradients of stage 1-3 with those of stage 0 of the same program, dtype and world. Needs only
-// digests, so levels may go away after `add`.
-class RunGroup {
- public:
-  // `file` names the trace in findings.
-  void add(const PropertiesLevel& level, std::string_view file);
-
-  struct FileReport {
-    std::string file;
-    PropertiesReport report;  // of P26-P30, P45, P57 and P67 only; findings sit at the later file
-  };
-
-  // One per added file, in the order of adding.
-  std::vector<FileReport> compare() const;
-
- private:
-  struct Member {
-    RunFacts facts;
-    std::string file;
-    RankDigest digest;
-  };
-
-  void compare_ranks(const Member& member, PropertiesReport& report) const;
-  void compare_gradients(const Member& member, PropertiesReport& report) const;
-  const Member* baseline(const Member& of) const;
-
-  std::vector<Member> members_;
 };
 
 }  // namespace zeroproof

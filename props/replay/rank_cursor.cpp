@@ -1,15 +1,22 @@
 #include "props/replay/rank_cursor.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "props/replay/collective_purpose.h"
+#include "props/replay/collective_rules.h"
 #include "props/replay/moment.h"
 #include "props/report/event_words.h"
 
 namespace zeroproof {
 namespace {
 
-constexpr std::size_t kHooksMax = 1 << 16;
+constexpr std::size_t kNamesShown = 4;
+constexpr std::size_t kRecentMax = 8;
+constexpr std::string_view kGradientHook = "gradient hook";
 
 std::int64_t element_bytes(std::string_view dtype) {
   if (dtype == "float64" || dtype == "fp64" || dtype == "int64") return 8;
@@ -19,118 +26,135 @@ std::int64_t element_bytes(std::string_view dtype) {
 
 }  // namespace
 
-bool IssuedCollective::is_same(const IssuedCollective& other) const {
-  const bool has_parameters = !parameter.empty() && !other.parameter.empty();
-  return op == other.op && bytes == other.bytes &&
-         (!has_parameters || parameter == other.parameter);
-}
-
-std::string IssuedCollective::words() const {
+std::string LaneItem::words() const {
   std::string text = op;
   if (bytes >= 0) text += fmt::format(" of {} bytes", bytes);
+  if (root >= 0) text += fmt::format(" with root {}", root);
   if (!parameter.empty()) text += fmt::format(" for {}", parameter);
   return text;
 }
 
 struct RankCursor::State {
+  RankLane lane;
   NameTable names;
   std::optional<TraceReader> reader;
-  std::map<NameId, std::string> members;  // of groups
-  std::set<std::string, std::less<>> params;
-  std::map<std::int64_t, std::vector<std::string>> sizes;  // parameters by their bytes
+  PurposeTracker purposes;
+  std::map<std::int64_t, std::vector<NameId>> sizes;       // parameters by their bytes
   std::map<std::int32_t, std::vector<NameId>> open_hooks;  // by thread: parameters of grad_hook
-  std::vector<DiagnosisMoment> hooks;
-  std::string marked;    // the parameter that the last mark names, until the next collective
-  std::string bucketed;  // of the bucket that was announced last
-  DiagnosisMoment last;
+  std::uint64_t collectives = 0;
+  std::uint64_t events = 0;
+  std::array<HookEvent, kRecentMax> recent;  // the last events, by number
   bool is_at_end = false;
 
   void declare(const ParamRecord& param) {
-    params.insert(param.name);
+    const NameId name = names.intern(param.name);
+    purposes.declare_param(name);
     std::int64_t bytes = element_bytes(param.dtype);
     for (const std::int64_t size : param.shape) bytes *= size;
-    sizes[bytes].push_back(param.name);
-  }
-
-  void declare(const GroupRecord& group) {
-    if (group.ranks)
-      members[names.intern(group.name)] = fmt::format("{}", fmt::join(*group.ranks, ","));
+    sizes[bytes].push_back(name);
   }
 
   template <class Other>
   void declare(const Other&) {}
 
+  // The item that the event is, if it is one of the lane.
+  std::optional<LaneItem> take(const HookEvent& event) {
+    const bool is_issue = event.kind == EventKind::coll_issue;
+    const bool is_message = is_issue && is_point_to_point(names.text(event.name));
+    CollectivePurpose purpose;
+    if (is_issue && !is_message) purpose = purposes.take(event, names);
+    follow(event);
+    const std::uint64_t before = collectives;
+    if (is_issue && !is_message) ++collectives;
+    if (!is_of_lane(event, is_issue, is_message)) return std::nullopt;
+    LaneItem item = is_issue ? issued(event, purpose) : other(event);
+    item.collectives = before;
+    return item;
+  }
+
+  bool is_of_lane(const HookEvent& event, bool is_issue, bool is_message) const {
+    switch (lane.kind) {
+      case RankLane::Kind::collectives:
+        return is_issue && !is_message && names.text(event.group) == lane.group;
+      case RankLane::Kind::messages:
+        return is_message && names.text(event.group) == lane.group && event.peer == lane.peer &&
+               (names.text(event.name) == "send") == lane.is_send;
+      case RankLane::Kind::gradient_hooks:
+        return event.kind == EventKind::param_post_acc;
+      case RankLane::Kind::steps:
+        return event.kind == EventKind::opt_step;
+    }
+    return false;
+  }
+
   void follow(const HookEvent& event) {
-    const std::string_view name = names.text(event.name);
-    switch (event.kind) {
-      case EventKind::engine_call:
-        if (name == "grad_hook") open_hooks[event.thread].push_back(event.param);
-        break;
-      case EventKind::engine_return:
-        if (name == "grad_hook" && !open_hooks[event.thread].empty())
-          open_hooks[event.thread].pop_back();
-        break;
-      case EventKind::mark:
-        take_mark(name);
-        break;
-      case EventKind::bucket_ready:
-      case EventKind::bucket_flush:
-        take_bucket(event);
-        break;
-      case EventKind::param_post_acc:
-        if (hooks.size() < kHooksMax)
-          hooks.push_back({event.rank, event.lc, std::string(names.text(event.param))});
-        break;
-      default:
-        break;
-    }
-    if (!event_words(event, names).is_detail || event.kind == EventKind::mark)
-      last = moment_of(event, names);
+    if (event.kind == EventKind::engine_call || event.kind == EventKind::engine_return)
+      follow_hook(event);
+    purposes.on_event(event, names);
   }
 
-  // "reduce:l1.bias": the user said what comes.
-  void take_mark(std::string_view label) {
-    const std::string_view word = label.substr(label.rfind(':') + 1);
-    if (params.contains(word)) marked = word;
+  void follow_hook(const HookEvent& event) {
+    if (names.text(event.name) != "grad_hook") return;
+    auto& open = open_hooks[event.thread];
+    if (event.kind == EventKind::engine_call)
+      open.push_back(event.param);
+    else if (!open.empty())
+      open.pop_back();
   }
 
-  void take_bucket(const HookEvent& event) {
+  LaneItem issued(const HookEvent& event, const CollectivePurpose& purpose) {
+    LaneItem out{.op = std::string(names.text(event.name)),
+                 .group = std::string(names.text(event.group)),
+                 .number = event.index,
+                 .bytes = event.bytes,
+                 .root = event.root,
+                 .moment = moment_of(event, names)};
     std::vector<std::string> words;
-    for (const NameId param : event.params) words.emplace_back(names.text(param));
-    bucketed = listed(words, 4);
-  }
-
-  std::string parameter_of(const HookEvent& event) {
-    if (!event.param.is_none()) return std::string(names.text(event.param));
-    if (!event.params.empty()) {
-      std::vector<std::string> words;
-      for (const NameId param : event.params) words.emplace_back(names.text(param));
-      return listed(words, 4);
-    }
-    if (!marked.empty()) return std::exchange(marked, {});
-    if (!bucketed.empty()) return std::exchange(bucketed, {});
-    const auto fitting = sizes.find(event.bytes);
-    const bool is_unique = fitting != sizes.end() && fitting->second.size() == 1;
-    return is_unique ? fitting->second.front() : std::string();
-  }
-
-  IssuedCollective issued(const HookEvent& event) {
-    IssuedCollective out{.op = std::string(names.text(event.name)),
-                         .group = std::string(names.text(event.group)),
-                         .number = event.index,
-                         .bytes = event.bytes,
-                         .parameter = parameter_of(event),
-                         .moment = moment_of(event, names),
-                         .before = last};
-    const auto known = members.find(event.group);
-    out.members = known == members.end() ? out.group : known->second;
-    const auto& hook = open_hooks[event.thread];
-    if (!hook.empty() && !hook.back().is_none())
-      out.place = fmt::format("in the hook of {}", names.text(hook.back()));
-    else if (!event.graph_task.is_none())
-      out.place = fmt::format("in graph task {}", event.graph_task.value);
+    for (const NameId param : purpose.params) words.emplace_back(names.text(param));
+    out.parameter = purpose.params.empty() ? by_size(event.bytes) : listed(words, kNamesShown);
+    if (purpose.is_certain) out.parameters = std::move(words);
+    if (lane.sorts_buckets && purpose.is_bucket)
+      std::sort(out.parameters.begin(), out.parameters.end());
+    out.place = place_of(event);
     if (!out.parameter.empty()) out.moment.text += " for " + out.parameter;
     return out;
+  }
+
+  LaneItem other(const HookEvent& event) const {
+    LaneItem out{.moment = moment_of(event, names)};
+    out.op = lane.kind == RankLane::Kind::steps ? kOptimizerStep : kGradientHook;
+    if (!event.param.is_none()) {
+      out.parameter = names.text(event.param);
+      out.parameters = {out.parameter};
+    }
+    return out;
+  }
+
+  // The only parameter of that size.
+  std::string by_size(std::int64_t bytes) const {
+    const auto fitting = sizes.find(bytes);
+    const bool is_unique = fitting != sizes.end() && fitting->second.size() == 1;
+    return is_unique ? std::string(names.text(fitting->second.front())) : std::string();
+  }
+
+  std::string place_of(const HookEvent& event) {
+    const auto& hook = open_hooks[event.thread];
+    if (!hook.empty() && !hook.back().is_none())
+      return fmt::format("in the hook of {}", names.text(hook.back()));
+    if (!event.graph_task.is_none()) return fmt::format("in graph task {}", event.graph_task.value);
+    return {};
+  }
+
+  // Words are made for the one moment that is asked for: they cost more than reading an event.
+  DiagnosisMoment last() const {
+    DiagnosisMoment moment;
+    for (std::uint64_t back = 1; back <= std::min<std::uint64_t>(events, kRecentMax); ++back) {
+      const HookEvent& event = recent[(events - back) % kRecentMax];
+      if (back == 1) moment = moment_of(event, names);
+      if (event.kind == EventKind::mark || !event_words(event, names).is_detail)
+        return moment_of(event, names);
+    }
+    return moment;
   }
 };
 
@@ -138,15 +162,16 @@ RankCursor::RankCursor(std::unique_ptr<State> state) : state_(std::move(state)) 
 RankCursor::RankCursor(RankCursor&&) noexcept = default;
 RankCursor::~RankCursor() = default;
 
-Result<RankCursor> RankCursor::open(const std::string& path) {
+Result<RankCursor> RankCursor::open(const std::string& path, RankLane lane) {
   auto state = std::make_unique<State>();
   auto reader = TraceReader::open(path, state->names);
   if (!reader) return tl::unexpected(reader.error());
+  state->lane = std::move(lane);
   state->reader.emplace(std::move(*reader));
   return RankCursor(std::move(state));
 }
 
-std::optional<IssuedCollective> RankCursor::next() {
+std::optional<LaneItem> RankCursor::next() {
   while (!state_->is_at_end) {
     const auto record = state_->reader->next();
     if (!record || *record == nullptr) break;
@@ -155,24 +180,19 @@ std::optional<IssuedCollective> RankCursor::next() {
       std::visit([&](const auto& body) { state_->declare(body); }, (*record)->body);
       continue;
     }
-    if (event->kind != EventKind::coll_issue) {
-      state_->follow(*event);
-      continue;
-    }
-    IssuedCollective out = state_->issued(*event);
-    state_->last = out.moment;
-    return out;
+    state_->recent[state_->events++ % kRecentMax] = *event;
+    if (auto item = state_->take(*event)) return item;
   }
   state_->is_at_end = true;
   return std::nullopt;
 }
 
-std::vector<DiagnosisMoment> RankCursor::take_hooks() {
-  return std::exchange(state_->hooks, {});
+DiagnosisMoment RankCursor::last() const {
+  return state_->last();
 }
 
-const DiagnosisMoment& RankCursor::last() const {
-  return state_->last;
+std::uint64_t RankCursor::events() const {
+  return state_->events;
 }
 
 }  // namespace zeroproof

@@ -2,16 +2,26 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "model/event.h"
 #include "model/names.h"
+#include "props/replay/collective_purpose.h"
+#include "props/replay/framework.h"
 #include "props/replay/sequence_digest.h"
+#include "sim/trace/record.h"
 
 namespace zeroproof {
+
+// The ranks of a group, ascending as recorded; one object for all files that agree on them.
+using GroupMembers = std::shared_ptr<const std::vector<std::int32_t>>;
+using MemberTable = std::set<GroupMembers, bool (*)(const GroupMembers&, const GroupMembers&)>;
+MemberTable make_member_table();
 
 // How the backwards since the last optimizer step relate to its forwards; the property that a
 // wrong gradient falsifies.
@@ -25,12 +35,88 @@ struct GradientWindow {
   std::string_view property_number() const;
 };
 
-// What is kept of one rank's trace for comparison with other files. Gradients are kept up to
-// kValuesMax numbers, and only those formed before the first optimizer step: afterwards the
-// parameters need not be equal (the inner optimizers of stage 0 and 1-3 count differently).
+// Collectives or messages that were issued and of which no completion was seen, in their order.
+class OpenNumbers {
+ public:
+  struct Item {
+    std::int64_t number = 0;
+    std::uint64_t lc = 0;
+    NameId op;
+    std::int64_t bytes = -1;
+  };
+
+  void add(const Item& item);
+  // A group completes in its order: every earlier number is complete, too.
+  void complete(std::int64_t number);
+
+  std::int64_t completed() const { return completed_; }  // the highest number; -1: none
+  const Item* first() const { return items_.empty() ? nullptr : &items_.front(); }
+  bool contains(std::int64_t number) const;
+  std::size_t memory_bytes() const { return items_.capacity() * sizeof(Item); }
+
+ private:
+  std::vector<Item> items_;
+  std::int64_t completed_ = -1;
+};
+
+// What one rank issued on one group.
+struct CollectiveLane {
+  std::string group;           // as the rank calls it
+  std::string description;     // of the group; may be empty
+  GroupMembers members;        // null: unknown
+  SequenceDigest operations;   // operation, root and, where ranks agree on it, size
+  std::uint64_t purposes = 0;  // chained: what each was for
+  std::int64_t first_number = -1;
+  std::int64_t joined = -1;  // the highest number whose completion proves that all ranks issued it
+  OpenNumbers open;
+  std::string open_text;  // of the first open one
+};
+
+// What one rank sent to, or received from, one other rank on one group.
+struct MessageLane {
+  std::string group;
+  std::int32_t peer = -1;
+  bool is_send = false;
+  std::uint64_t count = 0;
+  std::uint64_t sizes = 0;  // sum of hashes: messages of several tags have no common order
+  OpenNumbers open;
+  std::string open_text;
+};
+
+// An exception that the recording saw.
+struct DigestException {
+  std::uint64_t lc = 0;
+  std::string text;  // "RuntimeError: ..."; its beginning
+  bool is_uncaught = false;
+};
+
+// The parameters that a rank declared and its wrapper reduces, as sums of hashes that do not depend
+// on their order.
+struct DeclaredParameters {
+  std::uint64_t count = 0;
+  std::uint64_t names = 0;
+  std::uint64_t trained = 0;   // names with whether they need a gradient
+  std::uint64_t shapes = 0;    // names with shapes and types
+  std::uint64_t in_order = 0;  // chained names
+};
+
+// Event kinds that the recorder says it lost, with its reason.
+struct LostKinds {
+  std::string issues;       // coll.issue; empty: not lost
+  std::string completions;  // coll.complete
+  std::string hooks;        // param.post_acc
+  std::string steps;        // opt.step
+  std::string parameters;   // the announcements that say what a collective is for
+};
+
+// What is kept of one rank's trace for comparison with other files: hashes, at most about 3 KB a
+// group, and never the events. Gradients are kept up to kValuesMax numbers, and only those formed
+// before the first optimizer step: afterwards the parameters need not be equal (the inner
+// optimizers of stage 0 and 1-3 count differently).
 class RankDigest {
  public:
   static constexpr std::size_t kValuesMax = std::size_t{1} << 20;
+  static constexpr std::size_t kMessageLanesMax = 256;
 
   struct Gradient {
     std::string name;
@@ -39,30 +125,122 @@ class RankDigest {
     std::uint64_t lc = 0;  // of the last event before it
   };
 
-  void declare_group(std::string_view name, const std::vector<std::int32_t>& ranks);
+  // `stage`: ZeRO's, -1 without.
+  explicit RankDigest(std::int32_t stage = -1) : stage_(stage) {}
+
+  void declare_group(std::string_view name, const std::vector<std::int32_t>& ranks,
+                     std::string_view description = {});
+  void declare(const ParamRecord& param, NameTable& names);
+  void declare(const NoteRecord& note);
+  void declare(const WrapperRecord& wrapper);
   void add_tensor(std::string_view role, std::string_view name, const std::vector<double>* values);
   void on_event(const HookEvent& event, const NameTable& names);
-  void finish(bool is_complete) { is_complete_ = is_complete; }
+  // `names` of the events; once, after the last of them.
+  void finish(bool is_complete, const NameTable& names);
 
+  // One object for equal member lists; with what other files have.
+  void share_members(MemberTable& table);
+  void set_framework(Framework framework) { framework_ = framework; }
+  // On a device a wait ends before the work does, so that a completion proves nothing about peers.
+  void set_completions_seen_early() { has_early_completions_ = true; }
+  // Too many numbers are kept over all files.
+  void drop_gradients();
+  // Killed: what is open at the end of the file is no fault of the recording.
+  bool is_killed() const { return is_killed_; }
+
+  Framework framework() const { return framework_; }
+  std::int32_t stage() const { return stage_; }
   // False for a trace that ends early: what it has is compared, that it ends is not.
   bool is_complete() const { return is_complete_; }
+  // Whether what was open at `lc` may have kept the rank from going on: it was killed, its file
+  // ends early, or an exception came later.
+  bool may_have_waited_since(std::uint64_t lc) const {
+    return !is_complete_ || is_killed_ || (last_exception_ && last_exception_->lc > lc);
+  }
   bool is_truncated_by_cap() const { return is_over_cap_; }
   std::uint64_t parameters_hash() const { return parameters_hash_; }
   const std::vector<Gradient>& gradients() const { return gradients_; }
+  std::size_t values_kept() const { return values_kept_; }
   const SequenceDigest& gathers() const { return gathers_; }
   // Overflows, loss scales and updates, as marks tell them.
   const SequenceDigest& decisions() const { return decisions_; }
-  // By the ranks of the groups that issued them: "0,1".
-  const std::map<std::string, SequenceDigest>& collectives() const { return collectives_; }
+  const SequenceDigest& hooks() const { return hooks_; }
+  // Optimizer steps, each with the number of collectives before it.
+  const SequenceDigest& steps() const { return steps_; }
+  const std::vector<CollectiveLane>& collectives() const { return collectives_; }
+  const std::vector<MessageLane>& messages() const { return messages_; }
+  bool has_early_completions() const { return has_early_completions_; }
+  bool has_peers() const { return has_peers_; }
+  bool has_any_source() const { return has_any_source_; }
+  bool has_too_many_messages() const { return has_too_many_messages_; }
+  const DeclaredParameters& parameters() const { return parameters_; }
+  const std::optional<DigestException>& last_exception() const { return last_exception_; }
+  const LostKinds& lost() const { return lost_; }
+  // Whether the file says what wraps its models (hooktrace 1.1).
+  bool has_wrapper() const { return has_wrapper_; }
+  // The group of the data parallelism, where every model of the rank has the same; empty: unknown.
+  const std::string& data_group() const { return data_group_; }
+  std::uint64_t collective_count() const { return collective_count_; }
+  std::uint64_t message_count() const { return message_count_; }
+  std::size_t memory_bytes() const;
 
  private:
+  struct Group {
+    GroupMembers members;
+    std::string description;
+  };
+
+  // One declared parameter, until it is known which of them the wrapper ignores.
+  struct Declared {
+    NameId name;
+    std::uint64_t hash = 0;
+    std::uint64_t shape = 0;
+    bool is_trained = true;
+  };
+
+  // A work that failed is complete as well. So a completion counts once the rank has gone on, and
+  // not if an exception comes first.
+  struct Completion {
+    std::size_t lane = 0;
+    std::int64_t number = 0;
+    bool joins_all_ranks = false;
+  };
+
+  void on_issue(const HookEvent& event, const NameTable& names);
+  void on_message(const HookEvent& event, const NameTable& names);
+  void on_complete(const HookEvent& event, const NameTable& names);
+  void confirm_completions();
+  void sum_parameters(const NameTable& names);
+  void on_mark(const HookEvent& event, const NameTable& names);
+  void on_exception(const HookEvent& event, const NameTable& names);
   void follow_window(const HookEvent& event, std::string_view name);
+  std::size_t collective_lane(NameId group, const NameTable& names);  // its index
+  MessageLane* message_lane(const HookEvent& event, const NameTable& names);
+  std::uint64_t hash_of(NameId name, const NameTable& names);
+  std::uint64_t purpose_hash(const CollectivePurpose& purpose, const NameTable& names);
   std::string_view property_number() const;
 
-  std::map<std::string, std::string, std::less<>> group_ranks_;
-  std::map<std::string, SequenceDigest> collectives_;
+  std::int32_t stage_ = -1;
+  Framework framework_ = Framework::plain;
+  std::map<std::string, Group, std::less<>> groups_;
+  std::vector<CollectiveLane> collectives_;
+  std::vector<MessageLane> messages_;
+  std::vector<std::int32_t> lane_of_group_;  // by NameId; -1: none yet
+  std::vector<Completion> unconfirmed_;
+  std::vector<std::uint64_t> name_hashes_;  // by NameId
+  PurposeTracker purposes_;
   SequenceDigest gathers_;
   SequenceDigest decisions_;
+  SequenceDigest hooks_;
+  SequenceDigest steps_;
+  std::vector<Declared> declared_;
+  std::vector<std::string> ignored_;
+  DeclaredParameters parameters_;
+  std::optional<DigestException> last_exception_;
+  LostKinds lost_;
+  std::string data_group_;
+  std::uint64_t collective_count_ = 0;
+  std::uint64_t message_count_ = 0;
   std::vector<Gradient> gradients_;
   std::size_t values_kept_ = 0;
   std::uint64_t parameters_hash_ = 0;
@@ -71,6 +249,13 @@ class RankDigest {
   bool has_stepped_ = false;
   bool is_over_cap_ = false;
   bool is_complete_ = false;
+  bool is_killed_ = false;
+  bool has_early_completions_ = false;
+  bool has_peers_ = false;
+  bool has_any_source_ = false;
+  bool has_too_many_messages_ = false;
+  bool has_several_data_groups_ = false;
+  bool has_wrapper_ = false;
 };
 
 }  // namespace zeroproof

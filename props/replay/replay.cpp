@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "model/task_graph.h"
 #include "sim/trace/reader.h"
@@ -21,12 +22,19 @@ TraceDevice device_of(const HeaderRecord& header) {
   return is_cuda ? TraceDevice::cuda : TraceDevice::cpu;
 }
 
+bool is_of_deepspeed(const HeaderRecord& header) {
+  return std::any_of(header.producer.begin(), header.producer.end(), [](const auto& entry) {
+    return entry.first == "deepspeed" && entry.second.value_or("none") != "none";
+  });
+}
+
 RunFacts facts_of(const HeaderRecord& header) {
   return {.program = header.program,
           .dtype = header.dtype,
           .rank = header.rank,
           .world = header.world,
-          .stage = static_cast<std::int32_t>(header.stage.value_or(-1))};
+          .stage = static_cast<std::int32_t>(header.stage.value_or(-1)),
+          .is_of_deepspeed = is_of_deepspeed(header)};
 }
 
 // The levels of one trace and what feeds them.
@@ -47,7 +55,9 @@ class TraceReplayer {
   }
 
   bool was_stopped() const { return was_stopped_; }
-  const PropertiesLevel* properties() const { return properties_ ? &*properties_ : nullptr; }
+  // Of the file, whichever levels were asked for; null where it could not be opened.
+  const RankDigest* digest() const { return properties_ ? &properties_->digest() : own_digest(); }
+  const RunFacts& facts() const { return facts_; }
 
  private:
   Result<void> fault(Error error) {
@@ -59,7 +69,12 @@ class TraceReplayer {
     structure_.emplace(names_);
     if (options_.has_story) story_.emplace(header, names_);
     if (options_.levels.has_queue) queue_.emplace(device_of(header));
-    if (options_.levels.has_properties) properties_.emplace(facts_of(header), names_);
+    facts_ = facts_of(header);
+    if (options_.levels.has_properties)
+      properties_.emplace(facts_, names_);
+    else
+      digest_.emplace(facts_.stage);
+    if (device_of(header) == TraceDevice::cuda) mutable_digest().set_completions_seen_early();
     return options_.levels.has_state ? make_state(header) : Result<void>{};
   }
 
@@ -117,6 +132,8 @@ class TraceReplayer {
     if (queue_) queue_->on_event(event);
     if (state_) state_->on_event(event);
     if (properties_) properties_->on_event(event);
+    if (digest_) digest_->on_event(event, names_);
+    if (event.kind == EventKind::gt_begin) ++out_.counts.backwards;
   }
 
   void feed(const GraphRecord& record, const Record& line) {
@@ -133,7 +150,8 @@ class TraceReplayer {
   void feed(const ParamRecord& record, const Record&) {
     if (state_) state_->declare_param(record.name);
     if (properties_) properties_->declare_param(record.name);
-    if (story_) story_->declare_param(record.name);
+    if (story_) story_->declare(record);
+    mutable_digest().declare(record, names_);
   }
 
   void feed(const TensorRecord& record, const Record&) {
@@ -142,7 +160,28 @@ class TraceReplayer {
   }
 
   void feed(const GroupRecord& record, const Record&) {
-    if (properties_ && record.ranks) properties_->declare_group(record.name, *record.ranks);
+    if (story_) story_->declare(record);
+    if (record.ranks)
+      mutable_digest().declare_group(record.name, *record.ranks, record.description);
+  }
+
+  void feed(const NoteRecord& record, const Record&) {
+    if (story_) story_->declare(record);
+    if (properties_) properties_->declare(record);
+    mutable_digest().declare(record);
+  }
+
+  void feed(const WrapperRecord& record, const Record&) {
+    if (story_) story_->declare(record);
+    mutable_digest().declare(record);
+  }
+
+  void feed(const OptimizerRecord& record, const Record&) {
+    if (story_) story_->declare(record);
+  }
+
+  void feed(const NumbersRecord& record, const Record&) {
+    if (story_) story_->declare(record);
   }
 
   template <class Other>
@@ -153,35 +192,54 @@ class TraceReplayer {
     if (!out_.fault && reader.truncation()) {
       out_.fault = {ErrorCode::unreadable, *reader.truncation()};
     }
-    if (story_) out_.story = story_->finish(is_complete);
+    if (story_) {
+      out_.story = story_->finish(is_complete);
+      mutable_digest().set_framework(out_.story->framework);
+    }
     if (queue_) out_.queue = queue_->finish();
     if (state_) out_.state = state_->finish();
     if (properties_) {
       properties_->finish(is_complete);
       out_.properties = properties_->report();
     }
-    if (!is_complete) return;  // what is open is open because the end is missing
+    if (digest_) digest_->finish(is_complete, names_);
+    count();
+    // What is open is open because the end is missing.
+    if (!is_complete || digest()->is_killed()) return;
     structure_->finish();
     out_.structure = structure_->findings();
     out_.structure_count = structure_->finding_count();
   }
 
+  RankDigest& mutable_digest() { return properties_ ? properties_->digest() : *digest_; }
+  const RankDigest* own_digest() const { return digest_ ? &*digest_ : nullptr; }
+
+  void count() {
+    const RankDigest& seen = *digest();
+    out_.counts.collectives = seen.collective_count();
+    out_.counts.messages = seen.message_count();
+    out_.counts.hooks = seen.hooks().size();
+    out_.counts.steps = seen.steps().size();
+  }
+
   const ReplayOptions& options_;
   TraceReplay& out_;
   NameTable names_;
+  RunFacts facts_;
   bool was_stopped_ = false;
   std::optional<StructureCheck> structure_;
   std::optional<StoryLevel> story_;
   std::optional<QueueLevel> queue_;
   std::optional<StateLevel> state_;
   std::optional<PropertiesLevel> properties_;
+  std::optional<RankDigest> digest_;  // where no properties level keeps one
 };
 
 }  // namespace
 
 bool TraceReplay::agrees() const {
   return (!queue || queue->holds()) && (!state || state->matched == state->calls) &&
-         (!properties || !properties->is_falsified()) && structure_count == 0;
+         (!properties || !properties->is_falsified()) && structure_count == 0 && defects == 0;
 }
 
 ReplaySummary ReplayReport::summary() const {
@@ -190,6 +248,21 @@ ReplaySummary ReplayReport::summary() const {
     ++(trace.fault ? summary.unreadable : trace.agrees() ? summary.ok : summary.mismatched);
   }
   return summary;
+}
+
+void mark_defects(const std::vector<Diagnosis>& diagnosis, ReplayReport& report) {
+  std::map<std::string_view, TraceReplay*> traces;
+  for (TraceReplay& trace : report.traces) traces[trace.path] = &trace;
+  for (const Diagnosis& one : diagnosis) {
+    if (one.gravity != Gravity::defect) continue;
+    for (const std::string& file : one.files) {
+      const auto at = traces.find(file);
+      if (at == traces.end() || !at->second->story) continue;
+      const std::int32_t rank = at->second->story->rank;
+      if (std::find(one.ranks.begin(), one.ranks.end(), rank) != one.ranks.end())
+        ++at->second->defects;
+    }
+  }
 }
 
 Replay::Replay(ReplayOptions options, std::function<bool()> should_stop)
@@ -203,8 +276,8 @@ Result<void> Replay::add(const std::string& path) {
     report_.is_interrupted = true;
     return {};
   }
-  if (trace.properties) {
-    group_.add(*replayer.properties(), path);
+  if (const RankDigest* digest = replayer.digest()) {
+    group_.add(replayer.facts(), *digest, path);
     grouped_.push_back(report_.traces.size());
   }
   report_.traces.push_back(std::move(trace));
@@ -214,8 +287,11 @@ Result<void> Replay::add(const std::string& path) {
 ReplayReport Replay::finish() {
   const auto compared = group_.compare();
   for (std::size_t i = 0; i < compared.size(); ++i) {
-    report_.traces[grouped_[i]].properties->merge(compared[i].report);
+    auto& properties = report_.traces[grouped_[i]].properties;
+    if (properties) properties->merge(compared[i].report);
   }
+  report_.digest_bytes = group_.memory_bytes();
+  if (options_.has_story) report_.runs = group_.compare_runs(should_stop_);
   return std::move(report_);
 }
 

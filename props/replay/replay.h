@@ -10,6 +10,7 @@
 #include "model/result.h"
 #include "props/replay/properties_level.h"
 #include "props/replay/queue_level.h"
+#include "props/replay/run_group.h"
 #include "props/replay/state_level.h"
 #include "props/replay/story_level.h"
 #include "sim/trace/structure_check.h"
@@ -29,6 +30,15 @@ struct ReplayOptions {
   std::optional<PolicyMode> mode;  // nullopt: as recorded
 };
 
+// What one file holds for the rules to look at.
+struct TraceCounts {
+  std::uint64_t collectives = 0;
+  std::uint64_t messages = 0;
+  std::uint64_t backwards = 0;  // graph tasks
+  std::uint64_t hooks = 0;      // gradients that were accumulated
+  std::uint64_t steps = 0;      // of optimizers
+};
+
 // What one trace showed. A level that was not asked for, or never started, is absent. After a
 // fault the levels speak about what stood before it.
 struct TraceReplay {
@@ -42,8 +52,10 @@ struct TraceReplay {
   std::uint64_t structure_count = 0;
   std::optional<Error> fault;
   std::optional<TraceStory> story;  // absent: the file could not be opened, or levels were named
+  TraceCounts counts;
+  std::size_t defects = 0;  // diagnoses that show on this file's rank; see mark_defects
 
-  bool agrees() const;  // every level that is there
+  bool agrees() const;  // every level that is there, and no defect
   bool is_ok() const { return !fault && agrees(); }
 };
 
@@ -56,16 +68,21 @@ struct ReplaySummary {
 
 struct ReplayReport {
   std::vector<TraceReplay> traces;  // in the order of adding
+  std::vector<RunComparison> runs;  // of several ranks; with a story only
+  std::size_t digest_bytes = 0;     // kept of all files for their comparison
   bool is_interrupted = false;
 
   ReplaySummary summary() const;
 };
 
+// Counts for each trace the defects of `diagnosis` that name its file and its rank.
+void mark_defects(const std::vector<Diagnosis>& diagnosis, ReplayReport& report);
+
 // Replays traces one after the other, each file read once, all levels in the same pass, and
 // compares the files of one run with each other at the end. Not thread-safe.
 class Replay {
  public:
-  // `should_stop` is asked now and then; may be empty.
+  // `should_stop` is asked every few thousand records; may be empty.
   explicit Replay(ReplayOptions options, std::function<bool()> should_stop = {});
 
   // Policy and mode of the state level: those of the options, else those of the trace's header,

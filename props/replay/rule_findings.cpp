@@ -16,12 +16,17 @@ void RuleFindings::tell(const HookEvent& event) {
   if (story_.size() < story_max_) story_.push_back(moment_of(event, names_));
 }
 
+std::vector<DiagnosisMoment> RuleFindings::story_until(const HookEvent& at) const {
+  std::vector<DiagnosisMoment> order = story_;
+  order.push_back(moment_of(at, names_));
+  order.back().is_bad = true;
+  return order;
+}
+
 void RuleFindings::find(Diagnosis diagnosis, const HookEvent& at) {
   if (!kinds_.insert(diagnosis.kind).second) return;
   diagnosis.ranks = {at.rank};
-  diagnosis.order = story_;
-  diagnosis.order.push_back(moment_of(at, names_));
-  diagnosis.order.back().is_bad = true;
+  diagnosis.order = story_until(at);
   found_.push_back(std::move(diagnosis));
 }
 

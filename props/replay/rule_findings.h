@@ -24,6 +24,9 @@ class RuleFindings {
   void tell(DiagnosisMoment moment);
   void tell(const HookEvent& event);
 
+  // The story so far with `at` as its bad end.
+  std::vector<DiagnosisMoment> story_until(const HookEvent& at) const;
+
   // `at` is the bad moment.
   void find(Diagnosis diagnosis, const HookEvent& at);
 

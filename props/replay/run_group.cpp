@@ -1,10 +1,14 @@
+#include "props/replay/run_group.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "props/replay/gradient_compare.h"
-#include "props/replay/properties_level.h"
+#include "props/replay/rank_set.h"
 
 namespace zeroproof {
 namespace {
@@ -13,72 +17,128 @@ bool is_same_program(const RunFacts& a, const RunFacts& b) {
   return a.program == b.program && a.dtype == b.dtype && a.world == b.world;
 }
 
-bool is_same_run(const RunFacts& a, const RunFacts& b) {
-  return is_same_program(a, b) && a.stage == b.stage;
-}
+// One sequence of every rank of a run; the index is that of the rank's member.
+struct Sequence {
+  const Property* property = nullptr;
+  std::string name;  // "group world", "gathers"
+  std::vector<const SequenceDigest*> digests;
 
-// Whether `ranks` ("0,1", or the name of a group whose ranks are unknown) may contain `rank`.
-bool has_rank(const std::string& ranks, std::int32_t rank) {
-  if (ranks.find_first_not_of("0123456789,") != std::string::npos) return true;
-  return fmt::format(",{},", ranks).find(fmt::format(",{},", rank)) != std::string::npos;
-}
-
-struct Side {
-  const RunFacts& facts;
-  const RankDigest& digest;
-  const std::string& file;
+  bool is_empty() const {
+    return std::all_of(digests.begin(), digests.end(),
+                       [](const SequenceDigest* one) { return one->size() == 0; });
+  }
 };
 
-// nullopt: the two sequences agree as far as both are known.
-std::optional<Finding> compare(const SequenceDigest& mine, const SequenceDigest& other,
-                               const Side& me, const Side& him, const Property* property) {
-  Finding finding{property, 0, me.facts.rank, {}, {}, false};
-  const auto difference = mine.first_difference(other);
-  if (difference && difference->mine != nullptr) {
-    finding.lc = difference->mine->lc;
-    finding.event = difference->mine->text;
-    finding.text =
-        fmt::format("number {} on rank {} is a {} at lc {}, on rank {} a {} at lc {} ({})",
-                    difference->index, me.facts.rank, difference->mine->text, difference->mine->lc,
-                    him.facts.rank, difference->other->text, difference->other->lc, him.file);
-    return finding;
+// The ranks whose sequence most ranks have; the lowest of them stands for all.
+std::size_t reference_of(const std::vector<const SequenceDigest*>& digests) {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::pair<std::size_t, std::size_t>> votes;
+  for (std::size_t at = 0; at < digests.size(); ++at) {
+    auto& [count, first] = votes[{digests[at]->size(), digests[at]->hash()}];
+    if (count++ == 0) first = at;
   }
-  if (difference) {
-    finding.text =
-        fmt::format("ranks {} and {} differ between number {} and number {} ({})", me.facts.rank,
-                    him.facts.rank, difference->index, difference->index_end - 1, him.file);
-    return finding;
+  std::pair<std::size_t, std::size_t> best = {0, 0};
+  for (const auto& [content, vote] : votes)
+    if (vote.first > best.first || (vote.first == best.first && vote.second < best.second))
+      best = vote;
+  return best.second;
+}
+
+// What a rank's entry is, where the digest kept it.
+std::string entry_words(const SequenceDigest& digest, std::uint64_t index, std::uint64_t lc) {
+  const std::string_view text = digest.text(index);
+  return text.empty() ? fmt::format("at lc {}", lc) : fmt::format("{} at lc {}", text, lc);
+}
+
+std::string difference_text(const Sequence& sequence, const SequenceDigest& mine,
+                            const SequenceDigest& other, std::int32_t rank, std::int32_t other_rank,
+                            const SequenceDigest::Difference& at) {
+  if (at.is_exact())
+    return fmt::format("number {} on rank {} ({}, {}) is not that of rank {} ({})", at.index, rank,
+                       sequence.name, entry_words(mine, at.index, at.lc), other_rank,
+                       entry_words(other, at.index, at.other_lc));
+  return fmt::format("ranks {} and {} differ between number {} and number {} of {}", rank,
+                     other_rank, at.index, at.index_end - 1, sequence.name);
+}
+
+// One finding for each rank that has one, by its index.
+using RankFindings = std::vector<std::pair<std::size_t, Finding>>;
+
+void settle(const Property* property, RankFindings findings,
+            std::vector<PropertiesReport>& reports) {
+  std::vector<bool> has_finding(reports.size());
+  for (auto& [at, finding] : findings) {
+    if (!has_finding[at]) reports[at].falsified.push_back(std::move(finding));
+    has_finding[at] = true;
   }
-  const bool is_mine_short = mine.size() < other.size();
-  const bool is_excused = is_mine_short ? !me.digest.is_complete() : !him.digest.is_complete();
-  if (mine.size() == other.size() || is_excused) return std::nullopt;
-  finding.text = fmt::format("rank {} issues {}, rank {} issues {} ({})", me.facts.rank,
-                             mine.size(), him.facts.rank, other.size(), him.file);
+  for (std::size_t at = 0; at < reports.size(); ++at)
+    if (!has_finding[at]) reports[at].held.push_back(property);
+}
+
+// Whether ranks may differ in length: the shorter recording was cut, or no rank waits in what the
+// longer one has more.
+bool is_length_excused(const RunMember& shorter, const CollectiveLane* longer) {
+  return !shorter.digest->is_complete() || (longer != nullptr && longer->open.first() == nullptr);
+}
+
+// `mine` against the reference; nullopt: they agree as far as both are known.
+std::optional<Finding> compare(const Sequence& sequence, std::size_t mine, std::size_t other,
+                               const std::vector<RunMember>& members, bool is_excused) {
+  const SequenceDigest& a = *sequence.digests[mine];
+  const SequenceDigest& b = *sequence.digests[other];
+  Finding finding{sequence.property, 0, members[mine].rank, {}, {}, false};
+  if (const auto at = a.first_difference(b)) {
+    finding.lc = at->lc;
+    finding.event = sequence.name;
+    finding.text = difference_text(sequence, a, b, members[mine].rank, members[other].rank, *at);
+  } else if (a.size() != b.size() && !is_excused) {
+    finding.text = fmt::format("rank {} has {} of {}, rank {} has {}", members[mine].rank, a.size(),
+                               sequence.name, members[other].rank, b.size());
+  } else {
+    return std::nullopt;
+  }
+  finding.text += fmt::format(" ({})", members[other].path);
   return finding;
 }
 
-void settle(PropertiesReport& report, const Property* property, std::optional<Finding> finding) {
-  if (finding)
-    report.falsified.push_back(std::move(*finding));
-  else
-    report.held.push_back(property);
+RankFindings sequence_findings(const Sequence& sequence, const std::vector<RunMember>& members) {
+  RankFindings findings;
+  const std::size_t reference = reference_of(sequence.digests);
+  for (std::size_t at = 0; at < members.size(); ++at) {
+    const bool is_short = sequence.digests[at]->size() < sequence.digests[reference]->size();
+    const bool is_cut = !members[is_short ? at : reference].digest->is_complete();
+    if (auto finding = compare(sequence, at, reference, members, is_cut))
+      findings.push_back({at, std::move(*finding)});
+  }
+  return findings;
 }
 
-std::optional<Finding> compare_collectives(const Side& me, const Side& him) {
-  std::set<std::string> keys;
-  for (const Side* side : {&me, &him})
-    for (const auto& [ranks, sequence] : side->digest.collectives())
-      if (has_rank(ranks, me.facts.rank) && has_rank(ranks, him.facts.rank)) keys.insert(ranks);
-  const SequenceDigest none;
-  for (const std::string& ranks : keys) {
-    const auto mine = me.digest.collectives().find(ranks);
-    const auto other = him.digest.collectives().find(ranks);
-    auto finding = compare(mine == me.digest.collectives().end() ? none : mine->second,
-                           other == him.digest.collectives().end() ? none : other->second, me, him,
-                           find_property("P45"));
-    if (finding) return finding;
+RankFindings collective_findings(const LaneGroups& lanes, const std::vector<RunMember>& members) {
+  RankFindings findings;
+  static const SequenceDigest kNone;
+  for (const LaneGroup& group : lanes.groups) {
+    if (group.agrees() || group.first_number >= 0) continue;  // windows that begin apart
+    Sequence sequence{find_property("P45"), "group " + group.name, {}};
+    sequence.digests.resize(members.size(), &kNone);
+    for (const LaneSeat& seat : group.seats)
+      if (seat.lane != nullptr) sequence.digests[seat.member] = &seat.lane->operations;
+    const LaneSeat& reference = group.seats[group.classes.front().seats.front()];
+    for (const LaneSeat& seat : group.seats) {
+      const bool is_short = seat.size() < reference.size();
+      const LaneSeat& shorter = is_short ? seat : reference;
+      const bool is_excused =
+          is_length_excused(members[shorter.member], (is_short ? reference : seat).lane);
+      if (auto finding = compare(sequence, seat.member, reference.member, members, is_excused))
+        findings.push_back({seat.member, std::move(*finding)});
+    }
   }
-  return std::nullopt;
+  return findings;
+}
+
+std::vector<const SequenceDigest*> digests_of(const std::vector<RunMember>& members,
+                                              const SequenceDigest& (RankDigest::*of)() const) {
+  std::vector<const SequenceDigest*> digests;
+  for (const RunMember& member : members) digests.push_back(&(member.digest->*of)());
+  return digests;
 }
 
 std::optional<std::string> describe_difference(const RankDigest::Gradient& mine,
@@ -102,60 +162,135 @@ std::optional<std::string> describe_difference(const RankDigest::Gradient& mine,
 
 }  // namespace
 
+std::string run_word(const RunFacts& facts) {
+  return fmt::format("{} stage {} {} {}", facts.program, facts.stage, facts.dtype, facts.world);
+}
+
 void RunGroup::add(const PropertiesLevel& level, std::string_view file) {
-  members_.push_back({level.facts(), std::string(file), level.digest()});
+  add(level.facts(), level.digest(), file);
+}
+
+void RunGroup::add(RunFacts facts, RankDigest digest, std::string_view file) {
+  digest.share_members(tables_);
+  if (values_kept_ + digest.values_kept() > kValuesMax) digest.drop_gradients();
+  values_kept_ += digest.values_kept();
+  std::string run = run_word(facts);
+  members_.push_back({std::move(facts), std::string(file), std::move(run), std::move(digest)});
+}
+
+std::size_t RunGroup::memory_bytes() const {
+  std::size_t bytes = 0;
+  for (const Member& member : members_)
+    bytes += sizeof(Member) + member.digest.memory_bytes() + member.file.capacity();
+  return bytes;
 }
 
 std::vector<RunGroup::FileReport> RunGroup::compare() const {
   std::vector<FileReport> reports;
+  std::map<const Member*, std::size_t> places;
   for (const Member& member : members_) {
-    FileReport one{member.file, {}};
-    if (member.facts.stage >= 0) {
-      compare_ranks(member, one.report);
-      compare_gradients(member, one.report);
-    }
-    reports.push_back(std::move(one));
+    places[&member] = reports.size();
+    FileReport& one = reports.emplace_back(FileReport{member.file, {}});
+    if (member.facts.stage >= 0) compare_gradients(member, one.report);
+  }
+  for (const Members& run : runs()) {
+    if (run.front()->facts.stage < 0) continue;
+    std::vector<PropertiesReport> compared = compare_ranks(run);
+    for (std::size_t at = 0; at < run.size(); ++at)
+      reports[places.at(run[at])].report.merge(compared[at]);
   }
   return reports;
 }
 
-// Every rank is compared with the lowest one, so that a difference is told once.
-void RunGroup::compare_ranks(const Member& member, PropertiesReport& report) const {
-  const Member* first = nullptr;
-  bool has_other = false;
-  for (const Member& one : members_) {
-    if (!is_same_run(one.facts, member.facts)) continue;
-    if (first == nullptr || one.facts.rank < first->facts.rank) first = &one;
-    has_other = has_other || one.facts.rank != member.facts.rank;
+std::vector<RunComparison> RunGroup::compare_runs(const std::function<bool()>& should_stop) const {
+  std::vector<RunComparison> all;
+  for (const Members& run : runs()) {
+    if (run.size() < 2) continue;
+    RunComparison compared;
+    if (has_twins(run))
+      compared.skipped.push_back(
+          fmt::format("{} files of one run have the same rank: name the files of one run, or keep "
+                      "runs in folders of their own",
+                      run.size()));
+    else
+      compared = compare_run(run_members(run), should_stop);
+    compared.run = run.front()->run;
+    compared.world = run.front()->facts.world;
+    all.push_back(std::move(compared));
   }
+  return all;
+}
+
+// Files of one word, by the folder too where a rank would be there twice.
+std::vector<RunGroup::Members> RunGroup::runs() const {
+  std::map<std::string, Members> by_word;
+  for (const Member& member : members_) by_word[member.run].push_back(&member);
+  std::vector<Members> all;
+  for (auto& [word, members] : by_word) {
+    std::stable_sort(members.begin(), members.end(), [](const Member* a, const Member* b) {
+      return std::tie(a->facts.rank, a->file) < std::tie(b->facts.rank, b->file);
+    });
+    if (!has_twins(members)) {
+      all.push_back(std::move(members));
+      continue;
+    }
+    std::map<std::string, Members> by_folder;
+    for (const Member* member : members)
+      by_folder[member->file.substr(0, member->file.rfind('/') + 1)].push_back(member);
+    for (auto& [folder, one] : by_folder) all.push_back(std::move(one));
+  }
+  return all;
+}
+
+bool RunGroup::has_twins(const Members& run) {
+  return std::adjacent_find(run.begin(), run.end(), [](const Member* a, const Member* b) {
+           return a->facts.rank == b->facts.rank;
+         }) != run.end();
+}
+
+std::vector<RunMember> RunGroup::run_members(const Members& run) {
+  std::vector<RunMember> members;
+  for (const Member* member : run)
+    members.push_back({&member->digest, member->facts.rank, member->file});
+  return members;
+}
+
+std::vector<PropertiesReport> RunGroup::compare_ranks(const Members& run) {
   const Property* collectives = find_property("P45");
   const Property* gathers = find_property("P67");
-  const Property* decisions = find_property("P57");
-  if (!has_other) {
-    const std::string reason =
-        member.facts.world == 1 ? "one rank" : "needs the traces of other ranks";
-    report.not_applicable.push_back({collectives, reason});
-    report.not_applicable.push_back({gathers, reason});
-    return;
+  std::vector<PropertiesReport> reports(run.size());
+  const auto skip = [&](const Property* property, const std::string& reason) {
+    for (PropertiesReport& report : reports) report.not_applicable.push_back({property, reason});
+  };
+  if (run.size() < 2 || has_twins(run)) {
+    const std::string reason = run.size() > 1                  ? "two files of one rank"
+                               : run.front()->facts.world == 1 ? "one rank"
+                                                               : "needs the traces of other ranks";
+    skip(collectives, reason);
+    skip(gathers, reason);
+    return reports;
   }
-  const Side me{member.facts, member.digest, member.file};
-  const Side him{first->facts, first->digest, first->file};
-  settle(report, collectives, compare_collectives(me, him));
-  if (member.digest.gathers().size() == 0 && first->digest.gathers().size() == 0)
-    report.not_applicable.push_back({gathers, "no parameter is gathered"});
+  const std::vector<RunMember> members = run_members(run);
+  const LaneGroups lanes = lane_groups(members);
+  if (lanes.groups.empty() && !lanes.skipped.empty())
+    skip(collectives, lanes.skipped.front());
   else
-    settle(report, gathers,
-           zeroproof::compare(member.digest.gathers(), first->digest.gathers(), me, him, gathers));
-  if (member.digest.decisions().size() > 0 || first->digest.decisions().size() > 0)
-    settle(report, decisions,
-           zeroproof::compare(member.digest.decisions(), first->digest.decisions(), me, him,
-                              decisions));
+    settle(collectives, collective_findings(lanes, members), reports);
+  const Sequence gathered = {gathers, "gathers", digests_of(members, &RankDigest::gathers)};
+  if (gathered.is_empty())
+    skip(gathers, "no parameter is gathered");
+  else
+    settle(gathers, sequence_findings(gathered, members), reports);
+  const Sequence decided = {find_property("P57"), "decisions",
+                            digests_of(members, &RankDigest::decisions)};
+  if (!decided.is_empty()) settle(decided.property, sequence_findings(decided, members), reports);
+  return reports;
 }
 
 const RunGroup::Member* RunGroup::baseline(const Member& of) const {
   for (const Member& one : members_)
-    if (is_same_program(one.facts, of.facts) && one.facts.stage == 0 &&
-        one.facts.rank == of.facts.rank)
+    if (one.facts.stage == 0 && one.facts.rank == of.facts.rank &&
+        is_same_program(one.facts, of.facts))
       return &one;
   return nullptr;
 }

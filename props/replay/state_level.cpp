@@ -29,15 +29,16 @@ struct StateLevel::Impl {
         finder(event_names),
         driver(rules, policy_mode, event_names) {}
 
-  // What an optimizer's method that ended wrote to `epilogue_ran` (zero_semantics 2.18).
-  std::optional<bool> epilogue_flag_written(const HookEvent& event) const {
+  // zero_semantics 2.18. Stages 1 and 2 set the flag where they reduce, which stage 1 does at a
+  // boundary only; an engine that sets it in every epilogue shows it in its next state.
+  std::optional<EpilogueWrite> epilogue_flag_written(const HookEvent& event) const {
     if (event.kind != EventKind::engine_return || event.is_exceptional()) return std::nullopt;
     const std::string_view method = names.text(event.name);
-    if (method == "z12.backward_epilogue" || method == "z3.backward_epilogue" ||
-        method == "epilogue") {
-      return true;
-    }
-    if (method == "z3.step" || method == "z3.zero_grad") return false;
+    if (method == "z12.independent_gradient_partition_epilogue" ||
+        method == "z3.backward_epilogue" || method == "epilogue")
+      return EpilogueWrite::set;
+    if (method == "z12.backward_epilogue") return EpilogueWrite::possible;
+    if (method == "z3.step" || method == "z3.zero_grad") return EpilogueWrite::cleared;
     return std::nullopt;
   }
 
@@ -52,15 +53,13 @@ struct StateLevel::Impl {
     if (is_beginning_in_the_middle(event)) driver.begin_in_the_middle();
     const EngineId engine = finder.find(event);
     Window& window = windows[event.thread];
-    const std::optional<bool> epilogue_ran = epilogue_flag_written(event);
-    if (epilogue_ran && window.open_calls == 0) {
-      return driver.set_epilogue_ran(engine, *epilogue_ran);
-    }
+    const std::optional<EpilogueWrite> written = epilogue_flag_written(event);
+    if (written && window.open_calls == 0) return driver.write_epilogue_ran(engine, *written);
     const bool is_call = event.kind == EventKind::bhs_call;
     const bool is_return = event.kind == EventKind::bhs_return;
-    if (!is_call && !is_return && !epilogue_ran) return;
+    if (!is_call && !is_return && !written) return;
     if (is_return && window.open_calls == 0) return;  // its call lies before the recording
-    window.entries.push_back({event, engine, epilogue_ran});
+    window.entries.push_back({event, engine, written});
     if (is_call) ++window.open_calls;
     if (is_return) --window.open_calls;
     if (window.open_calls > 0) return;

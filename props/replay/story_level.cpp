@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "props/replay/moment.h"
+#include "props/replay/unobserved_kinds.h"
 #include "props/report/event_words.h"
 
 namespace zeroproof {
@@ -43,23 +44,59 @@ bool is_telling(EventKind kind) {
 StoryLevel::StoryLevel(const HeaderRecord& header, const NameTable& names)
     : names_(names),
       finder_(header),
-      ddp_(names),
+      ddp_(names, story_.facts),
       fsdp2_(names),
       plain_(names),
-      deepspeed_(names, header) {
+      deepspeed_(names, header),
+      ledger_(names, story_.facts),
+      by_hand_(names, story_.facts),
+      optimizers_(names, story_.facts),
+      numbers_(names) {
   story_.rank = header.rank;
   story_.world = header.world;
+  story_.stage = header.stage.value_or(-1);
+  story_.facts.world = header.world;
+  story_.facts.tells_closures = header.version[1] >= 1;
+  for (const auto& [key, value] : header.producer)
+    if (key == "tool")
+      story_.facts.is_of_recorder = value.value_or("").starts_with("zeroproof-rec");
   story_.run = fmt::format("{} stage {} {} {}", header.program, header.stage.value_or(-1),
                            header.dtype, header.world);
+}
+
+void StoryLevel::declare(const WrapperRecord& wrapper) {
+  finder_.on_wrapper(wrapper);
+  story_.facts.wrappers[wrapper.model] = wrapper;
+}
+
+void StoryLevel::declare(const NumbersRecord& numbers) {
+  ++story_.checked.numbers;
+  story_.numbers.add(numbers, story_.facts, story_.stage);
+  numbers_.on_numbers(numbers);
 }
 
 void StoryLevel::on_event(const HookEvent& event, std::string_view line) {
   story_.last_lc = event.lc;
   story_.open_transforms = event.transforms;
+  story_.ends_by_exception = event.kind == EventKind::exc;
   finder_.on_event(event, names_);
+  follow_framework(event, line);
+  plain_.on_event(event);
+  by_hand_.on_event(event);
+  optimizers_.on_event(event);
+  numbers_.on_event(event);
+  follow_collective(event);
+  follow_order(event);
+  count(event);
+  if (is_telling(event.kind)) remember(event);
+}
+
+// A framework that shows late has been followed from the beginning.
+void StoryLevel::follow_framework(const HookEvent& event, std::string_view line) {
   switch (finder_.framework()) {
     case Framework::ddp:
       ddp_.on_event(event, line);
+      ledger_.on_event(event);
       break;
     case Framework::fsdp2:
       fsdp2_.on_event(event, line);
@@ -68,26 +105,41 @@ void StoryLevel::on_event(const HookEvent& event, std::string_view line) {
       deepspeed_.on_event(event, line);
       break;
     case Framework::plain:
-      ddp_.on_event(event, line);  // the framework shows late: its rules have seen the beginning
+      ddp_.on_event(event, line);
+      ledger_.on_event(event);
       fsdp2_.on_event(event, line);
       break;
+    case Framework::fsdp1:
+    case Framework::dtensor:
+    case Framework::unknown:
+      break;
   }
-  plain_.on_event(event);
-  follow_collective(event);
-  follow_order(event);
-  if (is_telling(event.kind)) remember(event);
+}
+
+void StoryLevel::count(const HookEvent& event) {
+  if (event.kind == EventKind::param_post_acc) story_.facts.has_begun = true;
+  if (event.kind == EventKind::opt_step) ++story_.checked.steps;
+  if (event.kind == EventKind::gt_begin && event.parent_call < 0) ++story_.checked.backwards;
 }
 
 void StoryLevel::follow_collective(const HookEvent& event) {
   if (event.kind == EventKind::coll_issue) {
     ++story_.collectives;
-    if (open_.size() < kOpenMax) open_.emplace(std::pair(event.group, event.index), event);
+    if (open_.size() < kOpenMax) open_.emplace(key_of(event), event);
   } else if (event.kind == EventKind::coll_complete) {
-    open_.erase({event.group, event.index});
-  } else if (event.kind == EventKind::exc && story_.exceptions.size() < kShownMax) {
-    story_.exceptions.push_back(
-        {event.lc, std::string(names_.text(event.name)), std::string(names_.text(event.message))});
+    open_.erase(key_of(event));
+  } else if (event.kind == EventKind::exc) {
+    if (story_.exceptions.size() == kShownMax) story_.exceptions.pop_back();
+    story_.exceptions.push_back({event.lc, std::string(names_.text(event.name)),
+                                 std::string(names_.text(event.message)), event.is_uncaught});
   }
+}
+
+StoryLevel::CollectiveKey StoryLevel::key_of(const HookEvent& event) const {
+  const std::string_view op = names_.text(event.name);
+  const bool is_between_two =
+      op.find("send") != std::string_view::npos || op.find("recv") != std::string_view::npos;
+  return {event.group, is_between_two, event.index};
 }
 
 void StoryLevel::follow_order(const HookEvent& event) {
@@ -146,11 +198,69 @@ TraceStory StoryLevel::finish(bool is_complete) {
   const std::size_t first = next_recent_ > recent_.size() ? next_recent_ - recent_.size() : 0;
   for (std::size_t at = first; at < next_recent_; ++at)
     story_.last.push_back(moment(recent_[at % recent_.size()]));
-  if (story_.framework == Framework::ddp) ddp_.finish(story_.found);
-  if (story_.framework == Framework::fsdp2) fsdp2_.finish(story_.found);
-  if (story_.framework == Framework::deepspeed) deepspeed_.finish(story_.found);
-  if (story_.framework != Framework::deepspeed) plain_.finish(story_.found);
+  story_.checked.collectives = story_.collectives;
+  take_rules(is_complete);
+  story_.replicas = replicas();
+  drop_facts();
   return std::move(story_);
+}
+
+// Those of the group of the first model's wrapper, or of the reductions by hand.
+std::uint64_t StoryLevel::replicas() const {
+  const JobFacts& facts = story_.facts;
+  const std::string& name =
+      facts.wrappers.empty() ? facts.hand_group : facts.wrappers.begin()->second.group;
+  const auto group = facts.groups.find(name);
+  if (group == facts.groups.end() || !group->second.ranks) return 0;
+  std::uint64_t hash = 1;
+  for (const std::int32_t rank : *group->second.ranks)
+    hash = mix(hash, static_cast<std::uint64_t>(rank));
+  return hash;
+}
+
+// A run of thousands of ranks has as many stories: only what is compared later stays.
+void StoryLevel::drop_facts() {
+  story_.facts.params.clear();
+  story_.facts.optimizers.clear();
+  story_.facts.groups.clear();
+}
+
+// Rules whose events the recorder has lost are left out, and named.
+void StoryLevel::take_rules(bool is_complete) {
+  const Framework framework = story_.framework;
+  const UnobservedKinds lost(story_.facts.notes);
+  std::vector<Diagnosis> found;
+  const auto take = [&](std::string_view words, bool is_meant,
+                        std::initializer_list<std::string_view> kinds, const auto& finish) {
+    found.clear();
+    finish();
+    if (!is_meant) return;
+    const std::string reason = lost.reason(kinds);
+    if (reason.empty()) {
+      story_.checked.rules.emplace_back(words);
+      story_.found.insert(story_.found.end(), found.begin(), found.end());
+    } else {
+      story_.checked.left_out.push_back(fmt::format("{}: {}", words, reason));
+    }
+  };
+  const bool has_steps = story_.checked.steps > 0;
+  take("buckets of DDP", framework == Framework::ddp,
+       {"bucket.ready", "param.post_acc", "gt.begin", "gt.end"}, [&] { ddp_.finish(found); });
+  take("reduction before each step", framework == Framework::ddp && has_steps,
+       {"bucket.ready", "param.post_acc", "gt.begin", "gt.end", "coll.issue", "opt.step", "mark"},
+       [&] { ledger_.finish(found); });
+  take("units of FSDP2", framework == Framework::fsdp2,
+       {"engine.call", "engine.return", "gt.begin", "gt.end", "zparam.partition",
+        "zparam.gather_begin"},
+       [&] { fsdp2_.finish(is_complete, found); });
+  take("calls of DeepSpeed", framework == Framework::deepspeed,
+       {"engine.call", "engine.return", "gt.begin", "gt.end"}, [&] { deepspeed_.finish(found); });
+  take("callbacks of autograd", framework != Framework::deepspeed,
+       {"cb.queue", "cb.begin", "gt.begin", "gt.end"}, [&] { plain_.finish(found); });
+  take("what optimizers hold", has_steps && !story_.facts.optimizers.empty(),
+       {"param.post_acc", "opt.step", "mark"}, [&] { optimizers_.finish(found); });
+  take("numbers of each step", story_.checked.numbers > 0, {"gt.begin", "gt.end"},
+       [&] { numbers_.finish(found); });
 }
 
 }  // namespace zeroproof

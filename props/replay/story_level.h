@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "model/event.h"
@@ -16,7 +17,14 @@
 #include "props/replay/diagnosis.h"
 #include "props/replay/framework.h"
 #include "props/replay/fsdp2_rules.h"
+#include "props/replay/hand_reductions.h"
+#include "props/replay/job_facts.h"
+#include "props/replay/numbers_digest.h"
+#include "props/replay/numbers_rules.h"
+#include "props/replay/optimizer_rules.h"
 #include "props/replay/plain_rules.h"
+#include "props/replay/reduction_ledger.h"
+#include "sim/trace/record.h"
 
 namespace zeroproof {
 
@@ -31,6 +39,17 @@ struct SeenException {
   std::uint64_t lc = 0;
   std::string type;
   std::string message;
+  bool is_uncaught = false;  // nothing caught it: the recording says so
+};
+
+// What was looked at in one file, for the line that says what "ok" means.
+struct CheckedWork {
+  std::uint64_t backwards = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t collectives = 0;
+  std::uint64_t numbers = 0;          // records
+  std::vector<std::string> rules;     // "order of buckets", by framework, in words
+  std::vector<std::string> left_out;  // "order of buckets: not observed: ..."
 };
 
 // What one file tells beyond the levels: how it ended, and what its framework's design forbids.
@@ -48,6 +67,12 @@ struct TraceStory {
   std::vector<SeenException> exceptions;         // the first few
   std::vector<DiagnosisMoment> last;             // the last events that mean something
   std::vector<Diagnosis> found;                  // without files; by the rules of the framework
+  JobFacts facts;              // what its records say, where other files are compared by it
+  std::uint64_t replicas = 0;  // hash of the ranks that hold the same replica; 0: not known
+  std::int64_t stage = -1;     // of ZeRO; -1: none
+  NumbersDigest numbers;
+  CheckedWork checked;
+  bool ends_by_exception = false;  // the last event is one
 };
 
 // Follows one file for its story. Feed it in order; memory is bounded by what is open. Not
@@ -57,7 +82,12 @@ class StoryLevel {
   // `names` must outlive it.
   StoryLevel(const HeaderRecord& header, const NameTable& names);
 
-  void declare_param(std::string_view name) { ddp_.declare_param(name); }
+  void declare(const ParamRecord& param) { story_.facts.declare(param); }
+  void declare(const NoteRecord& note) { story_.facts.notes.push_back(note); }
+  void declare(const WrapperRecord& wrapper);
+  void declare(const OptimizerRecord& one) { story_.facts.optimizers[one.id] = one; }
+  void declare(const GroupRecord& group) { story_.facts.groups[group.name] = group; }
+  void declare(const NumbersRecord& numbers);
   // `line` is the event's line.
   void on_event(const HookEvent& event, std::string_view line);
   TraceStory finish(bool is_complete);
@@ -78,7 +108,12 @@ class StoryLevel {
   };
 
   DiagnosisMoment moment(const Recent& slot) const;
+  void follow_framework(const HookEvent& event, std::string_view line);
   void follow_collective(const HookEvent& event);
+  void count(const HookEvent& event);
+  void take_rules(bool is_complete);
+  std::uint64_t replicas() const;
+  void drop_facts();
   void follow_order(const HookEvent& event);
   std::uint64_t hash_of(NameId name);
   void remember(const HookEvent& event);
@@ -90,8 +125,16 @@ class StoryLevel {
   Fsdp2Rules fsdp2_;
   PlainRules plain_;
   DeepSpeedSigns deepspeed_;
-  std::map<std::pair<NameId, std::int64_t>, HookEvent> open_;  // by group and number
-  std::vector<std::uint64_t> hashes_;                          // by NameId
+  ReductionLedger ledger_;
+  HandReductions by_hand_;
+  OptimizerRules optimizers_;
+  NumbersRules numbers_;
+  // A send or receive is numbered apart from the collectives of its group.
+  using CollectiveKey = std::tuple<NameId, bool, std::int64_t>;
+  CollectiveKey key_of(const HookEvent& event) const;
+
+  std::map<CollectiveKey, HookEvent> open_;
+  std::vector<std::uint64_t> hashes_;  // by NameId
   std::array<Recent, 8> recent_ = {};
   std::size_t next_recent_ = 0;  // events remembered so far; the oldest are overwritten
 };

@@ -16,7 +16,10 @@ Json diagnosis_json(const Diagnosis& one) {
   for (const DiagnosisMoment& moment : one.order) order.push_back(moment_json(moment));
   Json waits = Json::array();
   for (const DiagnosisWait& wait : one.waits)
-    waits.push_back({{"rank", wait.rank}, {"for", wait.for_ranks}, {"in", wait.text}});
+    waits.push_back({{"rank", wait.rank},
+                     {"ranks", wait.ranks.empty() ? std::vector{wait.rank} : wait.ranks},
+                     {"for", wait.for_ranks},
+                     {"in", wait.text}});
   const auto text = [](const std::string& word) {
     return word.empty() ? Json(nullptr) : Json(word);
   };

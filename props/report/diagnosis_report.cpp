@@ -1,10 +1,11 @@
 #include "props/report/diagnosis_report.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
+#include "props/replay/rank_set.h"
 #include "props/report/text.h"
 
 namespace zeroproof {
@@ -14,11 +15,23 @@ constexpr std::size_t kLabelWidth = 10;
 constexpr std::size_t kWhereWidth = 16;
 constexpr std::size_t kOthersMax = 3;
 constexpr std::size_t kShownMax = 12;  // entries of the text; the JSON has all
+constexpr std::size_t kMomentsMax = 16;
+constexpr std::size_t kWaitsMax = 4;
+constexpr std::size_t kDumpsShown = 24;  // one by one
+constexpr std::size_t kWhatColumns = 700;
+constexpr std::size_t kHeadingsMax = 8;  // lines for entries that are only named, and the last one
 
 std::string ranks_text(const std::vector<std::int32_t>& ranks) {
-  if (ranks.empty()) return {};
-  if (ranks.size() == 1) return fmt::format(" on rank {}", ranks.front());
-  return fmt::format(" on ranks {}", fmt::join(ranks, ", "));
+  return ranks.empty() ? std::string() : " on " + rank_words(ranks);
+}
+
+// "ranks 0–16 wait for rank 17 in all_reduce number 4 of group world".
+std::string wait_text(const DiagnosisWait& wait) {
+  const bool has_several = wait.ranks.size() > 1;
+  const std::string who = wait.ranks.empty() ? rank_words({wait.rank}) : rank_words(wait.ranks);
+  std::string text = fmt::format("{} wait{}", who, has_several ? "" : "s");
+  if (!wait.for_ranks.empty()) text += " for " + rank_words(wait.for_ranks);
+  return fmt::format("{} in {}", text, wait.text);
 }
 
 std::string paragraph(std::string_view label, std::string_view text, std::size_t columns) {
@@ -53,11 +66,23 @@ std::string gravity_word(Gravity gravity, const Palette& palette) {
   return gravity == Gravity::hazard ? palette.notice(word) : word;
 }
 
+std::string waits_text(const std::vector<DiagnosisWait>& waits, std::size_t columns) {
+  std::string text;
+  const std::size_t shown = std::min(waits.size(), kWaitsMax);
+  for (std::size_t at = 0; at < shown; ++at)
+    text += paragraph("waits", wait_text(waits[at]), columns);
+  if (waits.size() > shown)
+    text += paragraph(
+        "", fmt::format("and {} more places where ranks wait: see --json", waits.size() - shown),
+        columns);
+  return text;
+}
+
 std::string entry_text(const Diagnosis& one, std::size_t number, std::size_t columns,
                        const Palette& palette) {
   std::string text = fmt::format("  {}. {} {}{}\n", number, gravity_word(one.gravity, palette),
                                  palette.title(one.kind), ranks_text(one.ranks));
-  text += paragraph("what", one.what, columns);
+  text += paragraph("what", elided(one.what, kWhatColumns), columns);
   if (!one.parameter.empty()) text += paragraph("parameter", one.parameter, columns);
   if (one.last_common)
     text += paragraph(
@@ -67,18 +92,12 @@ std::string entry_text(const Diagnosis& one, std::size_t number, std::size_t col
                                                           one.last_common->lc)
                                             : std::string()),
         columns);
-  for (std::size_t at = 0; at < one.order.size(); ++at)
+  const std::size_t moments = std::min(one.order.size(), kMomentsMax);
+  for (std::size_t at = 0; at < moments; ++at)
     text += moment_lines(one.order[at], at == 0, columns);
-  for (const DiagnosisWait& wait : one.waits)
-    text += paragraph(
-        "waits",
-        fmt::format("rank {} waits{} in {}", wait.rank,
-                    wait.for_ranks.empty()
-                        ? std::string()
-                        : fmt::format(" for rank{} {}", wait.for_ranks.size() > 1 ? "s" : "",
-                                      fmt::join(wait.for_ranks, ", ")),
-                    wait.text),
-        columns);
+  if (one.order.size() > moments)
+    text += paragraph("", fmt::format("{} more: see --json", one.order.size() - moments), columns);
+  text += waits_text(one.waits, columns);
   text += paragraph("rule", one.rule, columns);
   text += paragraph("look at", one.look_at, columns);
   if (!one.files.empty())
@@ -103,6 +122,44 @@ std::string others_text(const Diagnosis& first, const std::vector<Diagnosis>& al
   return text;
 }
 
+// What a reader does after reading.
+std::string next_line(const Diagnosis& first, std::size_t columns) {
+  if (first.gravity != Gravity::defect || first.files.empty()) return {};
+  std::string text;
+  const std::string words = fmt::format(
+      "begin with entry 1: what follows may be its consequence. `zeroproof show {}` prints the "
+      "events around it",
+      first.files.back());
+  for (const std::string& line : wrapped_lines(visible(words), columns > 30 ? columns - 6 : 24))
+    text += fmt::format("{}{}\n", padded(text.empty() ? "next" : "", 6), line);
+  return text;
+}
+
+// Dumps of one format that have equally many collectives, in one line.
+std::string grouped_dumps(const DumpReport& report, const Palette& palette) {
+  std::map<std::string, std::vector<std::int32_t>> ranks;
+  for (std::size_t at = 0; at < report.dumps.size(); ++at)
+    ranks[fmt::format("{}: {} collectives", dump_format_name(report.dumps[at].format),
+                      report.collectives[at])]
+        .push_back(report.dumps[at].rank);
+  std::string text;
+  for (auto& [words, same] : ranks) {
+    std::sort(same.begin(), same.end());
+    same.erase(std::unique(same.begin(), same.end()), same.end());
+    text += fmt::format("{}  {} each, {}\n", palette.good("read      "), words, rank_words(same));
+  }
+  return limited_lines(text, kDumpsShown);
+}
+
+std::string dump_line(const DumpReport& report, std::size_t at, const Palette& palette) {
+  const RankDump& dump = report.dumps[at];
+  std::string text = fmt::format("{}  {}  {}, rank {}: {} collectives", palette.good("read      "),
+                                 visible(dump.path), dump_format_name(dump.format), dump.rank,
+                                 report.collectives[at]);
+  if (report.nodes[at] > 0) text += fmt::format(", {} autograd nodes", report.nodes[at]);
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string_view gravity_name(Gravity gravity) {
@@ -111,34 +168,36 @@ std::string_view gravity_name(Gravity gravity) {
 }
 
 std::string diagnosis_text(const std::vector<Diagnosis>& all, std::size_t columns,
-                           const Palette& palette) {
+                           std::size_t lines_max, const Palette& palette) {
   if (all.empty()) return {};
   std::string text = palette.title("diagnosis") + "\n";
   std::vector<std::string> told;  // kinds: the first of each in full, the others by their files
-  std::size_t number = 0;
+  std::string headings;           // of entries for which no lines are left
   for (const Diagnosis& one : all) {
     if (std::find(told.begin(), told.end(), one.kind) != told.end()) continue;
     told.push_back(one.kind);
-    if (++number > kShownMax) continue;
-    text += entry_text(one, number, columns, palette);
-    text += others_text(one, all);
+    const std::string entry =
+        entry_text(one, told.size(), columns, palette) + others_text(one, all);
+    const bool has_room = line_count(text) + line_count(entry) + kHeadingsMax <= lines_max;
+    if (told.size() == 1 || (told.size() <= kShownMax && headings.empty() && has_room))
+      text += entry;
+    else
+      headings += entry.substr(0, entry.find('\n') + 1);
   }
-  if (number > kShownMax) text += fmt::format("  {} more: --json has all\n", number - kShownMax);
-  return text;
+  text = limited_lines(text, lines_max - kHeadingsMax) + limited_lines(headings, kHeadingsMax - 1);
+  return text + next_line(all.front(), columns);
 }
 
 std::string dumps_text(const DumpReport& report, const Palette& palette) {
   std::string text;
-  for (std::size_t at = 0; at < report.dumps.size(); ++at) {
-    const RankDump& dump = report.dumps[at];
-    text += fmt::format("{}  {}  {}, rank {}: {} collectives", palette.good("read      "),
-                        visible(dump.path), dump_format_name(dump.format), dump.rank,
-                        report.collectives[at]);
-    if (report.nodes[at] > 0) text += fmt::format(", {} autograd nodes", report.nodes[at]);
-    text += "\n";
-  }
+  if (report.dumps.size() > kDumpsShown)
+    text = grouped_dumps(report, palette);
+  else
+    for (std::size_t at = 0; at < report.dumps.size(); ++at) text += dump_line(report, at, palette);
+  std::string faults;
   for (const Error& fault : report.faults)
-    text += fmt::format("{}  {}\n", palette.bad("UNREADABLE"), visible(fault.text));
+    faults += fmt::format("{}  {}\n", palette.bad("UNREADABLE"), visible(fault.text));
+  text += limited_lines(faults, kDumpsShown);
   if (report.dumps.size() < 2) return text;
   std::string verdicts;
   for (const auto& [name, count] : report.verdicts) verdicts += fmt::format(" {} {}", name, count);

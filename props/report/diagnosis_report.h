@@ -20,11 +20,12 @@ struct ReplayAnswers {
 };
 
 // The block "diagnosis": for each entry what, order, rule and what to look at. Empty when there is
-// nothing to say. No line is longer than `columns`, names aside.
+// nothing to say. No line is longer than `columns`, names aside; at most `lines_max` lines, the
+// first entries in full.
 std::string diagnosis_text(const std::vector<Diagnosis>& all, std::size_t columns,
-                           const Palette& palette);
+                           std::size_t lines_max, const Palette& palette);
 
-// One line a dump.
+// One line a dump; of many dumps a line a format.
 std::string dumps_text(const DumpReport& report, const Palette& palette);
 
 // What the policy would have done, a paragraph a trace.

@@ -16,6 +16,7 @@ namespace {
 constexpr std::int64_t kSecond_ns = 1'000'000'000;
 constexpr std::int64_t kRedrawPeriod_ns = kSecond_ns / 10;
 constexpr std::int64_t kLinePeriod_ns = 5 * kSecond_ns;
+constexpr std::int64_t kFirstLine_ns = 2 * kSecond_ns;
 
 std::int64_t steady_now_ns() {
   const auto since_boot = std::chrono::steady_clock::now().time_since_epoch();
@@ -74,7 +75,7 @@ ProgressLine::ProgressLine(ProgressMode mode, ProgressOutput output)
       redraws_(mode == ProgressMode::automatic && output_.facts.can_redraw()),
       start_ns_(output_.now_ns()),
       now_ns_(start_ns_),
-      next_ns_(start_ns_ + (redraws_ ? kRedrawPeriod_ns : kLinePeriod_ns)) {}
+      next_ns_(start_ns_ + (redraws_ ? kRedrawPeriod_ns : kFirstLine_ns)) {}
 
 bool ProgressLine::is_due() {
   if (mode_ == ProgressMode::none || has_finished_) return false;

@@ -13,7 +13,7 @@ namespace zeroproof {
 
 enum class ProgressMode {
   automatic,  // redraws on a terminal, lines otherwise
-  lines,      // a line every five seconds
+  lines,      // a line after two seconds and every five
   none,       // nothing at all
 };
 
@@ -45,8 +45,8 @@ struct ProgressOutput {
 // stderr and the steady clock.
 ProgressOutput standard_error_output();
 
-// Talks about a long run: at most ten redraws a second on a terminal, else a line every five
-// seconds, and a last line in the end. Not thread-safe.
+// Talks about a long run: at most ten redraws a second on a terminal, else a line after two seconds
+// and every five, and a last line in the end. Not thread-safe.
 class ProgressLine {
  public:
   explicit ProgressLine(ProgressMode mode, ProgressOutput output = standard_error_output());

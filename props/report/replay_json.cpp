@@ -50,6 +50,27 @@ Json structure_json(const TraceReplay& trace) {
   return {{"count", trace.structure_count}, {"findings", findings}};
 }
 
+Json counts_json(const TraceCounts& counts) {
+  return {{"collectives", counts.collectives},
+          {"messages", counts.messages},
+          {"backwards", counts.backwards},
+          {"gradients", counts.hooks},
+          {"steps", counts.steps}};
+}
+
+Json checked_json(const TraceReplay& trace) {
+  if (!trace.story) return nullptr;
+  return {{"rules", trace.story->checked.rules}, {"left_out", trace.story->checked.left_out}};
+}
+
+Json run_json(const RunComparison& run) {
+  return {{"run", run.run},
+          {"world", run.world},
+          {"ranks", run.ranks},
+          {"compared", run.checked},
+          {"not_compared", run.skipped}};
+}
+
 Json trace_json(const TraceReplay& trace) {
   Json levels = Json::object();
   if (trace.queue) levels["queue"] = queue_json(*trace.queue);
@@ -62,6 +83,8 @@ Json trace_json(const TraceReplay& trace) {
           {"status", status},
           {"error", error},
           {"events", trace.events},
+          {"counts", counts_json(trace.counts)},
+          {"checked", checked_json(trace)},
           {"framework", trace.story ? Json(framework_name(trace.story->framework)) : Json(nullptr)},
           {"structure", structure_json(trace)},
           {"levels", levels}};
@@ -92,6 +115,8 @@ std::string replay_json(const ReplayReport& report, const std::vector<ScheduleRe
                    {"interrupted", report.is_interrupted},
                    {"traces", Json::array()}};
   for (const TraceReplay& trace : report.traces) document["traces"].push_back(trace_json(trace));
+  document["runs"] = Json::array();
+  for (const RunComparison& run : report.runs) document["runs"].push_back(run_json(run));
   for (const ScheduleReplay& schedule : schedules) {
     document["schedules"].push_back(schedule_json(schedule));
   }

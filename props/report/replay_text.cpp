@@ -1,16 +1,31 @@
 #include "props/report/replay_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <vector>
 
+#include "props/replay/rank_set.h"
 #include "props/report/text.h"
 
 namespace zeroproof {
 namespace {
 
 constexpr std::size_t kStructureLinesMax = 3;
+constexpr std::size_t kTracesShown = 24;  // one by one; more are told in groups
+constexpr std::size_t kTableLines = 38;
+constexpr std::size_t kRunsShown = 6;
+constexpr std::size_t kFindingColumns = 480;  // of one finding's text
+constexpr std::size_t kLabelWidth = 14;
+constexpr std::size_t kRulesLines = 6;
+constexpr std::size_t kRunLines = 9;
+
+std::string counted(std::uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
 
 struct Totals {
   std::int64_t tasks = 0;
@@ -21,8 +36,14 @@ struct Totals {
   std::size_t held = 0;
   std::size_t falsified = 0;
   std::size_t latent = 0;
+  TraceCounts seen;
 
   void add(const TraceReplay& trace) {
+    seen.collectives += trace.counts.collectives;
+    seen.messages += trace.counts.messages;
+    seen.backwards += trace.counts.backwards;
+    seen.hooks += trace.counts.hooks;
+    seen.steps += trace.counts.steps;
     if (trace.queue) {
       tasks += trace.queue->graph_tasks;
       tasks_matched += trace.queue->matched;
@@ -46,10 +67,23 @@ struct Totals {
     if (held + falsified + latent > 0) words.push_back(properties_text());
     std::string line;
     for (const std::string& word : words) line += (line.empty() ? "" : "  ") + word;
-    return line.empty() ? "nothing to compare" : line;
+    return line.empty() ? seen_text() : line;
   }
 
  private:
+  // What the rules of frameworks and the comparison of ranks had to look at.
+  std::string seen_text() const {
+    const std::pair<std::uint64_t, std::string_view> kinds[] = {{seen.collectives, "collective"},
+                                                                {seen.messages, "message"},
+                                                                {seen.backwards, "backward"},
+                                                                {seen.hooks, "gradient"},
+                                                                {seen.steps, "step"}};
+    std::string text;
+    for (const auto& [count, what] : kinds)
+      if (count > 0) text += (text.empty() ? "" : ", ") + counted(count, what);
+    return text.empty() ? "nothing to compare" : text;
+  }
+
   std::string properties_text() const {
     std::string words = fmt::format("properties {} held", held);
     if (latent > 0) words += fmt::format(", {} latent", latent);
@@ -63,7 +97,7 @@ std::string finding_line(std::string_view word, const Finding& finding) {
                                      : fmt::format(" on rank {}", finding.rank);
   if (!finding.event.empty()) where += fmt::format(" ({})", finding.event);
   return fmt::format("    {} {} {}{}: {}\n", word, finding.property->number, finding.property->id,
-                     where, visible(finding.text));
+                     where, elided(visible(finding.text), kFindingColumns));
 }
 
 std::string structure_lines(const TraceReplay& trace, const Palette& palette) {
@@ -122,20 +156,144 @@ std::string summary_line(const ReplayReport& report, const Totals& totals, const
                      report.is_interrupted ? " (interrupted)" : "", totals.levels_text());
 }
 
+std::string own_levels(const TraceReplay& trace) {
+  Totals own;
+  own.add(trace);
+  return own.levels_text();
+}
+
+std::string trace_lines(const TraceReplay& trace, bool has_latent, const Palette& palette) {
+  return fmt::format("{}  {}  {}\n", status_word(trace, palette), visible(trace.path),
+                     own_levels(trace)) +
+         details(trace, has_latent, palette);
+}
+
+// Traces of one run that are alike, in one line.
+struct Alike {
+  const TraceReplay* first = nullptr;
+  std::size_t count = 0;
+  std::vector<std::int32_t> ranks;
+};
+
+std::string alike_lines(const Alike& alike, const Palette& palette) {
+  if (alike.count == 1) return trace_lines(*alike.first, false, palette);
+  std::vector<std::int32_t> ranks = alike.ranks;
+  std::sort(ranks.begin(), ranks.end());
+  const bool is_one_run = std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end();
+  const std::string of = is_one_run ? ", " + rank_words(ranks) : std::string();
+  return fmt::format("{}  {} traces of {}{}  each {}  ({}, ...)\n",
+                     status_word(*alike.first, palette), alike.count, visible(alike.first->program),
+                     of, own_levels(*alike.first), visible(alike.first->path)) +
+         details(*alike.first, false, palette);
+}
+
+// Findings first, since lines may be left out.
+std::string grouped_table(const ReplayReport& report, const Palette& palette) {
+  std::map<std::string, Alike> groups;
+  std::vector<const Alike*> order;
+  for (const TraceReplay& trace : report.traces) {
+    const std::string looks =
+        fmt::format("{}\n{}\n{}\n{}", trace.program, own_levels(trace),
+                    status_word(trace, Palette()), trace.story ? trace.story->run : trace.path);
+    Alike& alike = groups[looks];
+    if (alike.count++ == 0) {
+      alike.first = &trace;
+      order.push_back(&alike);
+    }
+    if (trace.story) alike.ranks.push_back(trace.story->rank);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const Alike* a, const Alike* b) {
+    const auto is_good = [](const Alike* one) { return one->first->is_ok(); };
+    return is_good(a) < is_good(b);
+  });
+  std::string text;
+  for (const Alike* alike : order) text += alike_lines(*alike, palette);
+  return limited_lines(text, kTableLines);
+}
+
+std::string labelled(std::string_view label, const std::string& text, std::size_t columns) {
+  const std::size_t width = columns > kLabelWidth + 20 ? columns - kLabelWidth : 20;
+  std::string out;
+  for (const std::string& line : wrapped_lines(visible(text), width))
+    out += fmt::format("{}{}\n", padded(out.empty() ? label : "", kLabelWidth), line);
+  return out;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, "; "));
+}
+
+// What was compared across the ranks of each run, and what could not be.
+std::string runs_text(const ReplayReport& report, std::size_t columns) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const RunComparison& run : report.runs) {
+    if (shown++ == kRunsShown) break;
+    const std::string who = run.ranks.empty() ? run.run : rank_words(run.ranks);
+    if (!run.checked.empty())
+      text += labelled("compared", fmt::format("{}: {}", who, joined(run.checked)), columns);
+    for (const std::string& one : run.skipped) text += labelled("not compared", one, columns);
+  }
+  if (report.runs.size() > kRunsShown)
+    text += labelled(
+        "compared",
+        fmt::format("the ranks of {} more runs: see --json", report.runs.size() - kRunsShown),
+        columns);
+  return text;
+}
+
+// The ranks of all traces that say the same, by what they say; most ranks first.
+std::vector<std::pair<std::string, std::vector<std::int32_t>>> by_words(
+    const ReplayReport& report,
+    const std::function<std::vector<std::string>(const TraceReplay&)>& words_of) {
+  std::map<std::string, std::vector<std::int32_t>> ranks;
+  for (const TraceReplay& trace : report.traces)
+    if (trace.story)
+      for (const std::string& words : words_of(trace)) ranks[words].push_back(trace.story->rank);
+  std::vector<std::pair<std::string, std::vector<std::int32_t>>> all;
+  for (auto& [words, of] : ranks) {
+    std::sort(of.begin(), of.end());
+    of.erase(std::unique(of.begin(), of.end()), of.end());
+    all.emplace_back(words, std::move(of));
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+  return all;
+}
+
+// Which rules of the framework were applied, and which could not be.
+std::string rules_text(const ReplayReport& report, std::size_t columns) {
+  const auto rules_of = [](const TraceReplay& trace) {
+    const std::vector<std::string>& rules = trace.story->checked.rules;
+    return rules.empty() ? std::vector<std::string>{}
+                         : std::vector{fmt::format("{}: {}", framework_name(trace.story->framework),
+                                                   joined(rules))};
+  };
+  const auto left_out_of = [](const TraceReplay& trace) { return trace.story->checked.left_out; };
+  std::string text;
+  for (const auto& [words, ranks] : by_words(report, rules_of))
+    text += labelled("checked", words, columns);
+  text = limited_lines(text, kRulesLines);
+  std::string left_out;
+  for (const auto& [words, ranks] : by_words(report, left_out_of))
+    left_out += labelled("not checked", fmt::format("{}: {}", rank_words(ranks), words), columns);
+  return text + limited_lines(left_out, kRulesLines);
+}
+
 }  // namespace
 
-std::string replay_text(const ReplayReport& report, const Palette& palette) {
-  std::string text;
+std::string replay_text(const ReplayReport& report, std::size_t columns, const Palette& palette) {
+  std::string table;
   Totals totals;
-  for (const TraceReplay& trace : report.traces) {
-    Totals own;
-    own.add(trace);
-    totals.add(trace);
-    text += fmt::format("{}  {}  {}\n", status_word(trace, palette), visible(trace.path),
-                        own.levels_text());
-    text += details(trace, report.traces.size() == 1, palette);
-  }
-  return text + summary_line(report, totals, palette);
+  for (const TraceReplay& trace : report.traces) totals.add(trace);
+  if (report.traces.size() > kTracesShown)
+    table = grouped_table(report, palette);
+  else
+    for (const TraceReplay& trace : report.traces)
+      table += trace_lines(trace, report.traces.size() == 1, palette);
+  const std::string summary = summary_line(report, totals, palette);
+  return limited_lines(table, kTableLines) + summary + rules_text(report, columns) +
+         limited_lines(runs_text(report, columns), kRunLines);
 }
 
 }  // namespace zeroproof

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "props/replay/replay.h"
@@ -7,7 +8,10 @@
 
 namespace zeroproof {
 
-// The report for people: a line a trace, findings below theirs, a summary. Lines end with '\n'.
-std::string replay_text(const ReplayReport& report, const Palette& palette);
+// The report for people: a line a trace with its findings below, a summary, and for each run what
+// was compared across its ranks. Of more than two dozen traces those that are alike share a line;
+// at most kReplayTextLines lines. Lines end with '\n'.
+inline constexpr std::size_t kReplayTextLines = 60;
+std::string replay_text(const ReplayReport& report, std::size_t columns, const Palette& palette);
 
 }  // namespace zeroproof

@@ -65,6 +65,19 @@ std::vector<std::string> wrapped_lines(std::string_view text, std::size_t width)
   return lines;
 }
 
+std::size_t line_count(std::string_view text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+std::string limited_lines(const std::string& text, std::size_t lines_max) {
+  const std::size_t lines = line_count(text);
+  if (lines <= lines_max) return text;
+  std::size_t end = 0;
+  for (std::size_t line = 0; line + 1 < lines_max; ++line) end = text.find('\n', end) + 1;
+  return text.substr(0, end) +
+         fmt::format("... {} more lines: see --json\n", lines - lines_max + 1);
+}
+
 std::string short_count(std::uint64_t count) {
   if (count < 1000) return fmt::to_string(count);
   static constexpr std::string_view kUnits = "kMGTPE";

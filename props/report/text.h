@@ -22,6 +22,13 @@ std::string visible(std::string_view text);
 // Lines of at most `width` columns, broken at blanks where there are any.
 std::vector<std::string> wrapped_lines(std::string_view text, std::size_t width);
 
+// The first `lines_max` lines; where lines are left out, the last of them says how many and where
+// they are: "... 37 more lines: see --json".
+std::string limited_lines(const std::string& text, std::size_t lines_max);
+
+// How many lines `text` has.
+std::size_t line_count(std::string_view text);
+
 // "999", "12.4k", "120k", "3.1M", "50G".
 std::string short_count(std::uint64_t count);
 

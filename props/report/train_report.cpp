@@ -73,6 +73,7 @@ Json cell_json(const TrainReport& report) {
     json["worst"] = nullptr;
   }
   json["steps"] = report.steps;
+  if (report.skipped_steps > 0) json["skipped_steps"] = report.skipped_steps;
   json["status"] = train::status_name(report.status);
   json["refused"] = report.refusal.empty() ? Json() : Json(report.refusal);
   json["error"] = report.error.empty() ? Json() : Json(report.error);
@@ -161,6 +162,14 @@ std::vector<std::string> notes_of(const TrainReport& report) {
   return scenario ? train::quirk_notes(**scenario, report.cell) : std::vector<std::string>();
 }
 
+// An update that no step made is not compared.
+std::string skipped_text(const TrainReport& report) {
+  if (report.skipped_steps == 0) return {};
+  const bool is_all = report.skipped_steps == report.steps;
+  return fmt::format("  {} of {} steps skipped for an overflow{}\n", report.skipped_steps,
+                     report.steps, is_all ? ": no update was compared; give more --steps" : "");
+}
+
 }  // namespace
 
 std::string train_text(const TrainReport& report, const Palette& palette) {
@@ -174,6 +183,7 @@ std::string train_text(const TrainReport& report, const Palette& palette) {
                           report.comparison.values);
     if (report.loss_scale) text += fmt::format("; loss scale {}", *report.loss_scale);
     text += fmt::format("; at most {} bytes on the device\n", report.peak_bytes);
+    text += skipped_text(report);
   }
   text += properties_text(report);
   if (!report.is_compared) return text;

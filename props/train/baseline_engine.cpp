@@ -283,15 +283,17 @@ void BaselineEngine::update(Trained& trained, const Tensor& gradient, double fac
                      ops_.cast(trained.master, trained.parameter.dtype()));
 }
 
+// Moments are there from the beginning, as in the engines: zeros until a step is applied.
 void BaselineEngine::append_state(const Trained& trained, const std::string& prefix,
                                   WindowValues& values) const {
   const std::string name = prefix + trained.name;
   values.states.push_back({name + "/step", {}, {static_cast<double>(trained.steps)}});
   const auto add = [&](const char* moment, const Tensor& tensor) {
-    if (tensor.is_defined()) values.states.push_back(full(name + moment, tensor));
+    const Tensor fresh = Tensor::full(trained.parameter.sizes(), 0.0, config_.master_dtype());
+    values.states.push_back(full(name + moment, tensor.is_defined() ? tensor : fresh));
   };
   if (config_.optimizer.type == OptimizerType::sgd) {
-    add("/momentum_buffer", trained.momentum_buffer);
+    if (config_.optimizer.sgd.momentum != 0.0) add("/momentum_buffer", trained.momentum_buffer);
     return;
   }
   add("/exp_avg", trained.adam.exp_avg);

@@ -24,10 +24,11 @@ std::string saying(const Json& whole, const Pointer& key, const Json& value) {
   return document.dump();
 }
 
+// Of no type that DeepSpeed would convert.
 std::vector<Json> wrong_values(const Json& value) {
-  if (value.is_boolean()) return {1, "true", Json::array(), nullptr};
-  if (value.is_number_integer()) return {value.get<double>() + 0.5, "1", true, Json::array({1})};
-  return {"0.5", true, Json::array({0.5}), nullptr};
+  if (value.is_boolean()) return {2, "maybe", Json::array(), nullptr};
+  if (value.is_number_integer()) return {value.get<double>() + 0.5, "1.5", true, Json::array({1})};
+  return {"half", true, Json::array({0.5}), nullptr};
 }
 
 Json another_value(const Json& value) {

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <vector>
 
+#include "engine/config/ds_config.h"
 #include "engine/files/small_file.h"
 #include "engine/hooks/policies.h"
 #include "model/nearest_name.h"
@@ -159,10 +160,13 @@ class SettingsReader {
   Result<void> take_config() {
     const auto text = read_small_file(case_.config_path, kLargestConfig);
     if (!text) return tl::unexpected(text.error());
-    const auto parsed = parse_ds_config(*text, case_.config_path);
-    if (!parsed) return tl::unexpected(parsed.error());
-    const auto config = with_batch_sizes(*parsed, cell_.world_size);
-    if (!config) return tl::unexpected(config.error());
+    const auto document = read_ds_config(*text, case_.config_path, UnknownKeys::note);
+    if (!document) return tl::unexpected(document.error());
+    const int stage = settings_.contains("stage") ? cell_.stage : kDocumentsStage;
+    const auto run = run_config_of(*document, cell_.world_size, stage);
+    if (!run)
+      return fail(run.error().code, fmt::format("{}: {}", case_.config_path, run.error().text));
+    const ZeroConfig* const config = &run->config;
     if (!settings_.contains("stage")) cell_.stage = config->stage;
     if (!settings_.contains("dtype")) {
       if (config->bf16.enabled) cell_.precision = Precision::bf16;

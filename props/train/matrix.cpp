@@ -6,6 +6,7 @@
 
 #include "model/check.h"
 #include "props/registry.h"
+#include "props/train/configured_scenario.h"
 
 namespace zeroproof::train {
 namespace {
@@ -149,7 +150,7 @@ MatrixReport run_matrix(const std::vector<TrainCell>& cells, const MatrixOptions
     if (options.should_stop && options.should_stop()) break;
     const auto scenario = find_scenario(cell.scenario);
     ZP_CHECK(scenario.has_value(), "matrix_cells() takes scenarios of the catalogue");
-    report.add(train(**scenario, cell, options.checks));
+    report.add(train(configured(**scenario, cell), cell, options.checks));
     if (options.on_cell) options.on_cell(report.cells.size());
   }
   return report;

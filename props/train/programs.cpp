@@ -4,6 +4,7 @@
 #include "model/check.h"
 #include "model/functions.h"
 #include "props/train/models.h"
+#include "props/train/scenario.h"
 
 namespace zeroproof::train {
 namespace {
@@ -41,6 +42,13 @@ void pass_alone(Pass& pass) {
 
 void plain_window(Pass& pass) {
   pass_and_step(pass);
+}
+
+void accumulating_window(Pass& pass) {
+  const TrainScenario& scenario = pass.scenario();
+  const auto micro_batches = static_cast<int>(scenario.accumulation_steps);
+  repeat(pass, micro_batches, scenario.is_managed ? pass_and_step : pass_alone);
+  if (!scenario.is_managed) pass.step();
 }
 
 void non_scalar_window(Pass& pass) {
@@ -163,6 +171,11 @@ void two_forwards_window(Pass& pass) {
   pass.differentiate(first);
   pass.differentiate(second);
   pass.step();
+}
+
+// One micro-batch, whatever a configuration accumulates.
+void one_pass_window(Pass& pass) {
+  pass_and_step(pass);
 }
 
 void two_passes_window(Pass& pass) {

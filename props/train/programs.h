@@ -7,6 +7,9 @@ namespace zeroproof::train {
 
 // Forward, backward, step.
 void plain_window(Pass& pass);
+// As many micro-batches as the scenario has accumulation steps; without managed accumulation one
+// step at their end.
+void accumulating_window(Pass& pass);
 void non_scalar_window(Pass& pass);
 void separate_loss_window(Pass& pass);
 void container_window(Pass& pass);
@@ -21,6 +24,7 @@ void chained_engines_window(Pass& pass);
 // Several backwards a step.
 void two_losses_window(Pass& pass);
 void two_forwards_window(Pass& pass);
+void one_pass_window(Pass& pass);
 void two_passes_window(Pass& pass);
 void four_passes_window(Pass& pass);
 void unmanaged_window(Pass& pass);

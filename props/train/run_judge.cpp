@@ -1,5 +1,7 @@
 #include "props/train/run_judge.h"
 
+#include "props/replay/run_group.h"
+
 namespace zeroproof::train {
 
 RunJudge::RunJudge(const TrainScenario& scenario, const TrainCell& cell) {

@@ -60,6 +60,9 @@ TrainReport report_of(const TrainScenario& scenario, const TrainCell& cell, cons
   report.cell = cell;
   const RankRun& first = run.ranks.front();
   report.steps = static_cast<std::int64_t>(first.windows.size());
+  report.skipped_steps = std::ranges::count_if(first.windows, [](const WindowValues& window) {
+    return !window.outcomes.empty() && window.outcomes.front().has_overflow;
+  });
   report.live_bytes = first.memory.live_bytes;
   report.peak_bytes = first.memory.peak_bytes;
   if (cell.precision == Precision::fp16) report.loss_scale = first.loss_scale;

@@ -24,7 +24,7 @@ std::vector<TrainScenario> accumulation_scenarios() {
        .summary = "two forwards, then their backwards, then one step",
        .window = two_forwards_window,
        .forwards = 2},
-      {.name = "gas1", .summary = "a window of one micro-batch", .window = plain_window},
+      {.name = "gas1", .summary = "a window of one micro-batch", .window = one_pass_window},
       {.name = "gas2",
        .summary = "a window of two micro-batches",
        .window = two_passes_window,

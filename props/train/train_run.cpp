@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "props/train/baseline_target.h"
+#include "props/train/configured_scenario.h"
 #include "props/train/gathered_ranks.h"
 #include "props/train/rank_trace.h"
 #include "props/train/run_judge.h"
@@ -129,15 +130,16 @@ std::string_view status_name(CellStatus status) {
 namespace {
 
 Result<TrainReport> train_here(const TrainCell& cell, const TrainOptions& options) {
-  const auto scenario = find_scenario(cell.scenario);
-  if (!scenario) return tl::unexpected(scenario.error());
-  if (!options.trace_path.empty() && is_applicable(**scenario, cell)) {
-    auto recorded = record(**scenario, cell, options.trace_path);
+  const auto named = find_scenario(cell.scenario);
+  if (!named) return tl::unexpected(named.error());
+  const TrainScenario scenario = configured(**named, cell);
+  if (!options.trace_path.empty() && is_applicable(scenario, cell)) {
+    auto recorded = record(scenario, cell, options.trace_path);
     const TrainChecks& checks = options.checks;
     const bool is_over = !recorded || (cell.job && recorded->status == CellStatus::failed);
     if (is_over || !(checks.has_baseline || checks.has_properties)) return recorded;
   }
-  return train(**scenario, cell, options.checks);
+  return train(scenario, cell, options.checks);
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ struct TrainReport {
   Comparison comparison;
   std::optional<double> loss_scale;  // after the last step, of fp16
   std::int64_t steps = 0;            // optimizer steps that were run
+  std::int64_t skipped_steps = 0;    // of these, by the first engine for an overflow
   std::int64_t live_bytes = 0;       // of the device at the end, of rank 0
   std::int64_t peak_bytes = 0;
   // Of all ranks together. Absent when nothing was checked; without checks of properties only

@@ -126,7 +126,8 @@ def block_s(training, batches):
 class Measurement:
     """Blocks of steps with and without the recorder, in pairs."""
 
-    def __init__(self, training, batches, detail):
+    def __init__(self, training, batches, detail, has_numbers=False):
+        self._has_numbers = has_numbers
         self.on, self.off, self.ratios, self.write_s = [], [], [], []
         self.events = 0
         self._training, self._batches, self._detail = training, batches, detail
@@ -143,7 +144,8 @@ class Measurement:
 
     def _add_recorded(self):
         with tempfile.TemporaryDirectory() as out:
-            options = {"out": out, "detail": self._detail, "quiet": True, **self._training.watched}
+            options = {"out": out, "detail": self._detail, "numbers": self._has_numbers}
+            options.update(quiet=True, **self._training.watched)
             with zeroproof_recorder.record(**options) as recording:
                 self._training.step(self._batches[0])  # finds its threads and pages
                 self.on.append(block_s(self._training, self._batches))
@@ -181,6 +183,7 @@ def main():
     parser.add_argument("--steps", type=int, default=4, help="steps in a block")
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--length", type=int, default=256)
+    parser.add_argument("--numbers", action="store_true", help="record them too")
     options = parser.parse_args()
     torch.set_num_threads(1)
     os.environ.setdefault("DS_ACCELERATOR", "cpu")
@@ -198,7 +201,7 @@ def main():
         name = "plain PyTorch" if engine == "none" else f"DeepSpeed stage {engine}"
         block_s(training, batches)
         for detail in levels:
-            measurement = Measurement(training, batches, detail)
+            measurement = Measurement(training, batches, detail, options.numbers)
             for pair in range(options.pairs):
                 measurement.add_pair(pair % 2 == 0)
             measurement.report(name)

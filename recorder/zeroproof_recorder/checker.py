@@ -45,6 +45,19 @@ KINDS = {
     "exc": ("type",),
     "mark": ("label",),
 }
+# The fields that each record but an event must have.
+RECORDS = {
+    "thread": ("th", "name", "main"),
+    "param": ("id", "name", "shape", "dtype"),
+    "group": ("name",),
+    "note": ("text",),
+    "wrapper": ("model", "kind"),
+    "optimizer": ("id", "params"),
+    "numbers": ("step", "when", "params"),
+}
+# Lists that have an entry for each of the params of a numbers record.
+NUMBERS = ("grad_hash", "param_hash", "grad_norm", "param_norm")
+MAJOR = 1
 
 
 class TraceCheck:
@@ -59,6 +72,7 @@ class TraceCheck:
         self._times: dict[int, int] = {}
         self._calls: list[int] = []
         self._params: set[str] = set()
+        self._optimizers: set[int] = set()
         self._collectives: set[tuple] = set()
 
     def read(self, lines: Iterable[str]) -> None:
@@ -80,6 +94,8 @@ class TraceCheck:
         if number == 1:
             if kind != "header" or record.get("format") != "hooktrace":
                 self._find(number, "no header of a hooktrace")
+            elif record.get("version", [0])[0] != MAJOR:
+                self._find(number, f"version {record.get('version')}, not {MAJOR}.x")
             return
         if kind == "end":
             self.is_complete = True
@@ -87,11 +103,26 @@ class TraceCheck:
                 self._find(number, f"counts {self.events} events, {self.records} records")
             return
         self.records += 1
-        if kind == "param":
-            self._params.add(record["name"])
-        elif kind == "ev":
+        if kind == "ev":
             self.events += 1
             self._take_event(number, record)
+            return
+        missing = [name for name in RECORDS.get(kind, ()) if name not in record]
+        if missing:
+            self._find(number, f"{kind} lacks {', '.join(missing)}")
+        elif kind == "param":
+            self._params.add(record["name"])
+        elif kind == "optimizer":
+            self._optimizers.add(record["id"])
+        elif kind == "numbers":
+            self._take_numbers(number, record)
+
+    def _take_numbers(self, number: int, record: dict[str, Any]) -> None:
+        if record["when"] not in ("before_step", "after_step"):
+            self._find(number, f"numbers {record['when']}: before_step or after_step")
+        for name in NUMBERS:
+            if len(record.get(name, record["params"])) != len(record["params"]):
+                self._find(number, f"numbers: {name} has not one entry a parameter")
 
     def _take_event(self, number: int, event: dict[str, Any]) -> None:
         missing = [name for name in EVENT_FIELDS if name not in event]
@@ -118,6 +149,8 @@ class TraceCheck:
                 self._calls.remove(event["call"])
         elif kind == "param.post_acc" and self._params and event["param"] not in self._params:
             self._find(number, f"parameter {event['param']} was not declared")
+        elif kind == "opt.step" and event.get("optimizer", -1) not in {*self._optimizers, -1}:
+            self._find(number, f"optimizer {event['optimizer']} was not declared")
         elif kind.startswith("coll."):
             self._take_collective(number, event)
 

@@ -67,6 +67,10 @@ class Collectives:
         self._watch_works(patches)
         self._works.guarded(self._watch_functional)(patches)
 
+    def group_name(self, group: Any) -> Optional[str]:
+        """Our name of a process group, which is declared if it is new."""
+        return self._groups.name(group)
+
     # ---- kernels -----------------------------------------------------------------------------
 
     def _kernel(self, operator: c10d.Operator) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from .errors import RecorderError
 from .options import DEFAULT_BUFFER_MB, DEFAULT_FOLDER, Detail
 from .version import VERSION
 
+RANK_OPTIONS = ("--local_rank", "--local-rank")
 EXAMPLES = """\
 examples:
   python -m zeroproof_recorder run train.py --epochs 1
@@ -30,7 +31,11 @@ exit codes: run: those of the script; 2 usage; check: 0 sound, 1 findings, 5 unr
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Runs one command; its exit code."""
     parser = _parser()
-    options = parser.parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    of_launcher = _taken_from_front(given)
+    options = parser.parse_args(given)
+    if options.command == "run":  # a launcher gives them to what it starts
+        options.arguments = of_launcher + options.arguments
     try:
         if options.command == "check":
             from .checker import check_paths
@@ -44,6 +49,16 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     except RecorderError as error:
         print(f"zeroproof-recorder: {error}", file=sys.stderr)
         return 2
+
+
+def _taken_from_front(arguments: list[str]) -> list[str]:
+    """What deepspeed and torch.distributed.launch put before the script's own arguments."""
+    taken: list[str] = []
+    while arguments and arguments[0].split("=")[0] in RANK_OPTIONS:
+        count = 1 if "=" in arguments[0] else 2
+        taken += arguments[:count]
+        del arguments[:count]
+    return taken
 
 
 def _recover(folder: Path) -> int:
@@ -109,6 +124,11 @@ def _add_run(commands) -> None:
         default=DEFAULT_BUFFER_MB,
         metavar="N",
         help=f"kept in memory between two writes of the file (default {DEFAULT_BUFFER_MB})",
+    )
+    run.add_argument(
+        "--numbers",
+        action="store_true",
+        help="also a hash and the norm of each parameter and gradient around each step",
     )
     run.add_argument("--program", metavar="NAME", help="first word of file names (the script's)")
     run.add_argument("--quiet", action="store_true", help="no line at the end")

@@ -11,17 +11,18 @@ from .session import Session
 
 # The reducer tells its buckets only as zeros of their size: not asked above this many elements.
 MAX_MAPPED_NUMEL = 64 * 1024 * 1024
-# Buckets are laid out anew once, after the first backward.
-MAPPED_BACKWARDS = 2
+# Buckets are laid out anew once: before the second backward, with a static graph before the third.
+MAPPED_BACKWARDS = 3
 
 
 class DdpBuckets:
     """Emits bucket.ready just before the all-reduce by which the reducer launches a bucket."""
 
-    def __init__(self, session: Session, names: NameBook, wrapper):
+    def __init__(self, session: Session, names: NameBook, wrapper, engine: int):
         self._session = session
         self._names = names
         self._wrapper = wrapper
+        self._engine = engine
         self._buckets: list[list[str]] = []
         self._backwards = 0
         self._next = 0
@@ -30,7 +31,7 @@ class DdpBuckets:
         """Outside of every graph task, where the reducer can be asked."""
         self._next = 0
         if not self._wrapper.require_backward_grad_sync:
-            self._session.emit("mark", {"label": "ddp.no_sync"})
+            self._session.emit("mark", {"label": "ddp.no_sync", "engine": self._engine})
             return
         self._backwards += 1
         if self._backwards <= MAPPED_BACKWARDS:

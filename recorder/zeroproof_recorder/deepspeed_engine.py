@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Optional
 
 from .brackets import CallWatch
 from .calls import Call
@@ -41,6 +41,8 @@ BF16_METHODS = (
     "clear_hp_grads",
 )
 COUNT = "count_used_parameters_in_backward"
+BOUNDARY = "set_gradient_accumulation_boundary"
+_BOUNDARY_WORDS = {True: "true", False: "false", None: "auto"}
 COUNT_MARK = "count_used_parameters"
 ZERO = ("engine.*", "bucket.*", "zmod.*", "zparam.*")
 
@@ -114,6 +116,15 @@ class Engines:
         watch = CallWatch(self._session, patches, "engine")
         for name in ENGINE_METHODS:
             watch.bracket(owner, name, f"engine.{name.lstrip('_')}", self._engine_fields)
+        observer = self._session.guard.observer("engine.boundary", ("mark",))
+        patches.observe(owner, BOUNDARY, observer, before=self._boundary_is_set)
+
+    def _boundary_is_set(self, call: Call) -> None:
+        self._mark_boundary(call.subject, call.argument("is_boundary"))
+
+    def _mark_boundary(self, engine, is_boundary: Optional[bool]) -> None:
+        fields = {"label": f"gradient_accumulation_boundary:{_BOUNDARY_WORDS[is_boundary]}"}
+        self._session.emit("mark", {**fields, "engine": self.number_of(engine)})
 
     def _engine_fields(self, call: Call) -> dict[str, Any]:
         engine = call.subject
@@ -145,6 +156,9 @@ class Engines:
                 patches.observe(module, COUNT, observer, after=counted)
 
     def _mark_configuration(self, engine) -> None:
+        is_boundary = getattr(engine, "_is_gradient_accumulation_boundary", None)
+        if is_boundary is not None:  # set before the recorded steps
+            self._mark_boundary(engine, is_boundary)
         for word, value in _configuration(engine).items():
             self._session.emit(
                 "mark", {"label": f"{word}:{value}", "engine": self.number_of(engine)}

@@ -96,7 +96,7 @@ def header(rank: int, world: int, clock: dict[str, Any], facts: dict[str, Option
     return {
         "rec": "header",
         "format": "hooktrace",
-        "version": [1, 0],
+        "version": [1, 1],
         "rank": rank,
         "world": world,
         "clock": clock,

@@ -49,7 +49,7 @@ class GraphTasks:
 
     def _begins(self, call: Call) -> None:
         session = self._session
-        if not session.is_open:
+        if not session.is_open or session.is_muted():
             return
         if not session.calls:
             self._before_outermost()

@@ -42,6 +42,7 @@ class Options:
     detail: Detail = Detail.ENGINE
     buffer_mb: int = DEFAULT_BUFFER_MB
     is_quiet: bool = False
+    has_numbers: bool = False  # hashes and norms of parameters and gradients around each step
 
     def __post_init__(self):
         if not 1 <= self.buffer_mb <= 2048:

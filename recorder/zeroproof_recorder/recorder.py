@@ -14,14 +14,17 @@ from . import callbacks, exits, transforms
 from .calls import Call
 from .checkpoints import Checkpoints
 from .collectives import Collectives
+from .compiler import Compiler, compiled_parts
 from .compatibility import check_torch
 from .ddp import DdpBuckets
 from .deepspeed_engine import Engines, is_engine
 from .errors import RecorderError
+from .failures import Failures
 from .fsdp2 import Fsdp2Units, is_sharded
 from .graph_tasks import GraphTasks
 from .imports import ImportWatch
-from .modules import ModelFinder, ModuleForwards
+from .model_facts import ModelFacts
+from .modules import GlobalHooks, ModelFinder, ModuleForwards
 from .names import NameBook
 from .optimizers import OptimizerEvents, StepCounter
 from .options import Detail, Options
@@ -29,8 +32,10 @@ from .parameters import ParameterHooks
 from .patches import PatchBook
 from .session import Session
 from .version import VERSION
+from .wrappers import part_in, wrapper_kind
 
 EVERYTHING = ("*",)
+_FACTS = ("wrapper", "optimizer", "numbers")
 _active: Optional[Recorder] = None
 
 
@@ -47,14 +52,22 @@ class Recorder:
         self._finds_models = finds_models
         self.session = Session(options, self._facts())
         self.names = NameBook()
+        self.names.declare = self.session.add
         self._counter = StepCounter(self.session, self._on_step)
         self._collectives = Collectives(self.session, self.names, self._on_reducer_call)
+        self._failures = Failures(self.session)
+        names = (self._counter, self._collectives.group_name)
+        self._model_facts = ModelFacts(self.session, self.names, *names)
         self._engines = Engines(self.session, self.names)
         self._ddp: list[DdpBuckets] = []
         self._lasting = PatchBook()
         self._window = PatchBook()
         self._models: list[nn.Module] = []  # in order of their numbers, wrappers included
         self._is_over = False
+        self._compiler = Compiler(self.session, self._before_first_compilation)
+        self._finder = ModelFinder(self.session, self.names, self._found)
+        self._hooks_of_all = GlobalHooks(self.session.guard, self._global_hooks())
+        self._compilations_seen = 0
 
     # ---- begin and end -----------------------------------------------------------------------
 
@@ -71,6 +84,8 @@ class Recorder:
         exits.install(self.session, self.stop, self._lasting)
         self._install("step_counter", ("mark",), self._counter.install, self._lasting)
         self._install("collectives", ("coll.*",), self._collectives.install, self._lasting)
+        self._install("exception", ("exc",), self._failures.install, self._lasting)
+        self._install("compiler", (), self._compiler.install, self._lasting)
         engines = self.session.guard.observer("engines", ("engine.*", "opt.step"))
         name = "deepspeed.runtime.engine"
         watch = ImportWatch(name, engines, self._watch_engine_class)
@@ -93,7 +108,8 @@ class Recorder:
         self._is_over = True
         observer = self.session.guard.observer("end", ("end",))
         try:
-            for part in (self._close_window, self.session.close, self._lasting.undo):
+            hooks = functools.partial(self._hooks_of_all.remove, is_end=True)
+            for part in (self._close_window, hooks, self.session.close, self._lasting.undo):
                 observer.always(part)()
         finally:
             if _active is self:
@@ -108,9 +124,11 @@ class Recorder:
         if any(model is known for known in self._models):
             return
         self._models.append(model)
-        if is_engine(model) and len(self._models) == 1:
+        producer = self.session.facts["producer"]
+        if producer["framework"] == "plain":  # as long as no model has said more
+            producer["framework"] = wrapper_kind(model)
+        if is_engine(model) and model is self._first_engine():
             self.session.facts.update(self._engines.facts(model))
-            producer = self.session.facts["producer"]
             producer["deepspeed"] = getattr(sys.modules["deepspeed"], "__version__", "unknown")
         self.session.tell_facts()
         if self.session.is_open:
@@ -121,11 +139,7 @@ class Recorder:
 
     def note_failure(self, error: BaseException) -> None:
         """The last event of a job that an exception ends."""
-        self._guarded("exception", ("exc",), self._note_failure, error)
-
-    def _note_failure(self, error: BaseException) -> None:
-        message = (str(error).splitlines() or [""])[0][:400]
-        self.session.emit("exc", {"type": type(error).__name__, "message": message})
+        self._guarded("exception", ("exc",), self._failures.note, error)
 
     # ---- the recorded steps ------------------------------------------------------------------
 
@@ -148,6 +162,7 @@ class Recorder:
         session.is_open = True
         session.emit("mark", {"label": f"recorded_step:{self._counter.steps}"})
         self._collectives.declare_groups()
+        self._hooks_of_all.install(self._compiler.compilations > 0)
         for level, name, lost, part in self._parts():
             if self.options.detail >= level:
                 self._install(name, lost, part, self._window)
@@ -160,26 +175,37 @@ class Recorder:
     def _parts(self):
         """What observes while steps are recorded, in the order in which it is installed."""
         session, names = self.session, self.names
-        finder = ModelFinder(session, names, self._found)
         tasks = GraphTasks(session, names, self._before_backward, self._collectives.poll)
+        optimizers = OptimizerEvents(session, names, self._counter, self._model_facts)
         callback_view = functools.partial(callbacks.install, session)
         levels = functools.partial(transforms.install, session)
         autocast = functools.partial(transforms.install_autocast, session)
         return (
-            *([(Detail.HOOKS, "models", (), finder.install)] if self._finds_models else []),
             (Detail.HOOKS, "graph_tasks", (), tasks.install),
-            (Detail.HOOKS, "callbacks", (), callback_view),
-            (Detail.HOOKS, "optimizer", (), OptimizerEvents(session, self._counter).install),
+            (Detail.HOOKS, "callbacks", callbacks.LOST, callback_view),
+            (Detail.HOOKS, "optimizer", ("opt.*",), optimizers.install),
             (Detail.HOOKS, "transforms", ("ft.*",), levels),
             (Detail.ENGINE, "checkpoints", ("ckpt.*",), Checkpoints(session, names).install),
-            (Detail.ENGINE, "modules", (), ModuleForwards(session, names).install),
-            (Detail.FULL, "autocast", (), autocast),
+            (Detail.FULL, "autocast", ("autocast.*",), autocast),
         )
+
+    def _global_hooks(self) -> list[Any]:
+        """What stands at every module call, in the order in which it runs."""
+        hooks = [self._finder] if self._finds_models else []
+        hooks.append(ModuleForwards(self.session, self.names))
+        return [hook for hook in hooks if self.options.detail >= hook.detail]
+
+    def _before_first_compilation(self) -> None:
+        steps = self.options.steps
+        if not steps.is_over(self._counter.steps):
+            self._hooks_of_all.stay()
 
     def _close_window(self) -> None:
         self._collectives.poll()
+        self._guarded("model_facts", _FACTS, self._model_facts.clear)
         self.session.is_open = False
         self._window.undo()
+        self._hooks_of_all.remove()
         self._ddp.clear()
 
     # ---- models ------------------------------------------------------------------------------
@@ -199,6 +225,11 @@ class Recorder:
         elif is_sharded(inner):
             self._watch_units()
         self._hooks.watch(inner, number)
+        for part in compiled_parts(model):
+            label = f"compiled_module:{self.names.module_word(part)}"
+            self.session.emit("mark", {"label": label, "engine": number})
+        attach = self._model_facts.attach
+        self._guarded("model_facts", _FACTS, attach, model, inner, number, self._hooks.watch)
 
     def _watch_units(self) -> None:
         if self.options.detail >= Detail.ENGINE and not self._has_units:
@@ -209,11 +240,14 @@ class Recorder:
     def _inner(self, model: nn.Module, number: int) -> nn.Module:
         if is_engine(model):
             return model.module
-        if isinstance(model, nn.parallel.DistributedDataParallel):
-            self.names.name_module(model, f"ddp{number}" if number else "ddp")
-            self._ddp.append(DdpBuckets(self.session, self.names, model))
-            return model.module
-        return model
+        ddp, inner = part_in(model)
+        if ddp is not None:
+            self.names.name_module(ddp, f"ddp{number}" if number else "ddp")
+            self._ddp.append(DdpBuckets(self.session, self.names, ddp, number))
+        return inner
+
+    def _first_engine(self) -> Any:
+        return next((model for model in self._models if is_engine(model)), None)
 
     def _watch_engine_class(self) -> None:
         """An engine is noticed when it is made, and its steps are the steps that count."""
@@ -233,14 +267,20 @@ class Recorder:
         engine = call.subject
         call.token = engine.global_steps
         number = self._engines.number_of(engine)
-        self.session.emit("opt.step", {"engine": number, "gstep": call.token})
         self._counter.engine_depth += 1
+        facts = self.session.guard.observer("model_facts", _FACTS)
+        optimizer = facts.guarded(self._model_facts.before_engine_step)(engine, number)
+        fields = {"engine": number, "gstep": call.token, "optimizer": optimizer}
+        self.session.emit("opt.step", fields)
 
     def _engine_stepped(self, call: Call) -> None:
         engine, before = call.subject, call.token
         self._counter.engine_depth -= 1
-        is_first = not self._models or engine is self._models[0]
-        if is_first and engine.global_steps != before:
+        if engine.global_steps == before:
+            return
+        number = self._engines.number_of(engine)
+        self._guarded("model_facts", _FACTS, self._model_facts.after_engine_step, engine, number)
+        if self._first_engine() in (None, engine):
             self._counter.count()
 
     def _leave_engine(self) -> None:
@@ -249,9 +289,13 @@ class Recorder:
     # ---- DDP ---------------------------------------------------------------------------------
 
     def _before_backward(self) -> None:
+        if self._finds_models and self._compiler.compilations > self._compilations_seen:
+            self._compilations_seen = self._compiler.compilations
+            self._finder.observer.guarded(self._finder.find_all)()
         observer = self.session.guard.observer("ddp.buckets", ("bucket.ready", "mark"))
         for buckets in self._ddp:
             observer.guarded(buckets.before_backward)()
+        self._guarded("model_facts", _FACTS, self._model_facts.before_backward)
 
     def _on_reducer_call(self, tensors: list[torch.Tensor]) -> None:
         observer = self.session.guard.observer("ddp.buckets", ("bucket.ready", "mark"))
@@ -269,6 +313,7 @@ class Recorder:
                 "deepspeed": getattr(deepspeed, "__version__", "none"),
                 "python": platform.python_version(),
                 "accelerator": "cuda" if torch.cuda.is_available() else "cpu",
+                "framework": "plain",
             },
             "program": self.options.program,
             "notes": [f"steps {self.options.steps}, detail {self.options.detail.name.lower()}"],

@@ -31,6 +31,7 @@ def record(
     program: Optional[str] = None,
     buffer_mb: int = DEFAULT_BUFFER_MB,
     quiet: bool = False,
+    numbers: bool = False,
 ) -> Iterator[Recorder]:
     """Records what happens in the block, in one file a rank under `out`.
 
@@ -44,6 +45,7 @@ def record(
         program: first word of the file names; the script's name if None.
         buffer_mb: size of what is kept between two writes of the file.
         quiet: no line on stderr at the end.
+        numbers: also a hash and the norm of each parameter and gradient around each step.
 
     Everything is taken away again when the block ends, however it ends.
     """
@@ -55,6 +57,7 @@ def record(
         detail=Detail.of(detail),
         buffer_mb=buffer_mb,
         is_quiet=quiet,
+        has_numbers=numbers,
     )
     recording = Recorder(options, finds_models=model is None and engine is None)
     for watched in (engine, model):
@@ -63,6 +66,8 @@ def record(
     recording.start()
     try:
         yield recording
+    except GeneratorExit:  # a block that was entered by hand, and forgotten
+        raise
     except BaseException as error:
         recording.note_failure(error)
         raise

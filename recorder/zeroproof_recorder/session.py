@@ -49,6 +49,7 @@ class Session:
         self.guard = Guard(self._note_lost)
         self.is_open = False  # events are taken
         self.is_abandoned = False  # this is a forked child
+        self.compiling_on: Optional[int] = None  # the thread on which torch.compile works
         self.calls: list[GraphTaskFrame] = []  # backward calls under way, outermost first
         self._clock = {
             "unit": "ns",
@@ -119,7 +120,7 @@ class Session:
 
     def emit(self, kind: str, fields: Optional[dict[str, Any]] = None) -> None:
         """Takes one event, with the graph task and the depth of this moment."""
-        if not self.is_open:
+        if not self.is_open or (self.compiling_on is not None and self.is_muted(kind)):
             return
         gt = graph_task_id()
         calls = self.calls
@@ -138,6 +139,13 @@ class Session:
             record = packed((*event[:5], plain(fields)))
         self._put(record)
 
+    def is_muted(self, kind: str = "") -> bool:
+        """Whether this thread compiles: what happens there is no part of the job's order.
+
+        Collectives are real ones even then.
+        """
+        return self.compiling_on == _this_thread() and not kind.startswith("coll.")
+
     def emitter(self, kind: str, fields: dict[str, Any]) -> Callable[[], None]:
         """Emits always the same, for what happens often: what does not change is packed once."""
         tail = packed((kind, plain(fields)))
@@ -146,7 +154,8 @@ class Session:
         def emit_known():
             gt = graph_task_id()
             first = gt != -1 and calls and calls[-1].gt == -1
-            if first or not self.is_open or transform_on_top() is not None:
+            is_plain = self.is_open and self.compiling_on is None
+            if first or not is_plain or transform_on_top() is not None:
                 self.emit(kind, fields)
                 return
             thread = threads.get(_this_thread())

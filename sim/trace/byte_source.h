@@ -23,10 +23,23 @@ class ByteSource {
 
 using ByteSourceResult = tl::expected<std::unique_ptr<ByteSource>, std::string>;
 
-// A regular file, pipe or device; gzip is recognised by its first bytes and inflated.
+// A regular file, pipe or device; gzip is recognised by its first bytes and inflated. A pipe or
+// device can be opened once; a second time is an error that says so.
 ByteSourceResult open_file_source(const std::string& path);
 
 // Bytes that outlive the source, plain or gzip.
 ByteSourceResult open_memory_source(std::string_view bytes);
+
+// The first `count` bytes, or all of a shorter file, inflated. The bytes of a pipe or device are
+// not lost: the next open_file_source of that path begins with them.
+tl::expected<std::string, std::string> peek_file(const std::string& path, std::size_t count);
+
+// From here on every source asks `should_stop` between pieces, and several times a second while a
+// pipe gives nothing, and ends with an error once it is true. For the flag of a signal handler; any
+// reading thread may call it. Null (the default): never.
+void set_read_stop(bool (*should_stop)());
+
+// What `should_stop` says now.
+bool is_read_stopped();
 
 }  // namespace zeroproof

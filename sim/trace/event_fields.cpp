@@ -7,7 +7,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::size_t kFieldCount = static_cast<std::size_t>(EventField::ret) + 1;
+constexpr std::size_t kFieldCount = static_cast<std::size_t>(EventField::uncaught) + 1;
 constexpr std::size_t kKindCount = static_cast<std::size_t>(EventKind::mark) + 1;
 static_assert(kFieldCount <= 64, "bit() needs a wider word");
 
@@ -20,8 +20,9 @@ constexpr std::array<std::string_view, kFieldCount> kFieldNames = {
     "node",       "index",     "cseq",    "level",   "n",         "numel",
     "live_numel", "bytes",     "forward", "async",   "recompute", "early_stop",
     "none",       "grad_none", "persist", "enabled", "active",    "micro_step_id",
-    "state",      "args",      "ret"};
-static_assert(kFieldNames.back() == "ret");
+    "state",      "args",      "ret",     "peer",    "root",      "optimizer",
+    "grads",      "closure",   "uncaught"};
+static_assert(kFieldNames.back() == "uncaught");
 
 using FieldTable = WordTable<EventField, 256>;
 using KindTable = WordTable<EventKind, 256>;
@@ -87,17 +88,19 @@ constexpr std::array<EventShape, kKindCount> kShapes = {{
     {K::bucket_add, F::dtype, F::none, bits(F::param), bits(F::dtype, F::group, F::numel)},
     {K::bucket_flush, F::dtype, F::none, 0, bits(F::params, F::dtype, F::group, F::numel)},
     {K::bucket_ready, F::none, F::index, bits(F::index), bits(F::params, F::bytes)},
-    {K::coll_issue, F::op, F::cseq, bits(F::op, F::cseq), bits(F::group, F::bytes, F::async_op)},
+    {K::coll_issue, F::op, F::cseq, bits(F::op, F::cseq),
+     bits(F::group, F::bytes, F::async_op, F::params, F::peer, F::root)},
     {K::coll_complete, F::op, F::cseq, bits(F::op, F::cseq), bits(F::group, F::bytes, F::async_op)},
     {K::bhs_call, F::method, F::none, bits(F::method), bits(F::state, F::args)},
     {K::bhs_return, F::method, F::none, bits(F::method), bits(F::state, F::ret, F::exc)},
     {K::engine_call, F::method, F::index, bits(F::method),
      bits(F::micro, F::gstep, F::param, F::params, F::numel, F::index)},
     {K::engine_return, F::method, F::none, bits(F::method), bits(F::param, F::exc)},
-    {K::opt_step, F::none, F::none, 0, bits(F::params, F::gstep)},
+    {K::opt_step, F::none, F::none, 0,
+     bits(F::params, F::gstep, F::optimizer, F::grads, F::closure)},
     {K::opt_zero_grad, F::none, F::none, 0, bits(F::params, F::gstep)},
     {K::opt_state, F::none, F::none, 0, bits(F::param, F::gstep)},
-    {K::exc, F::type, F::none, bits(F::type), bits(F::message)},
+    {K::exc, F::type, F::none, bits(F::type), bits(F::message, F::uncaught)},
     {K::mark, F::label, F::none, bits(F::label), bits(F::param, F::params, F::numel)},
 }};
 

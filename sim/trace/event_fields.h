@@ -60,6 +60,12 @@ enum class EventField : std::uint8_t {
   state,
   args,
   ret,
+  peer,
+  root,
+  optimizer,
+  grads,
+  closure,
+  uncaught,
 };
 
 EventField event_field_of(std::string_view key);

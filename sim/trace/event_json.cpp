@@ -115,6 +115,10 @@ void EventLine::write_numbers() {
   if (shape_.index != F::none) put_count(shape_.index, event_.index);
   put_count(has(F::live_numel) ? F::live_numel : F::numel, event_.numel);
   put_count(F::bytes, event_.bytes);
+  put_count(F::peer, event_.peer);
+  put_count(F::root, event_.root);
+  put_count(F::optimizer, event_.optimizer);
+  put_count(F::grads, event_.grads);
   if (event_.active_modules != 0 || has(F::active)) put(F::active, event_.active_modules);
 }
 
@@ -126,6 +130,8 @@ void EventLine::write_flags() {
   put_flag(F::early_stop, event_.is_early_stop);
   put_flag(has(F::grad_none) ? F::grad_none : F::none_grad, event_.is_grad_none);
   put_flag(F::persist, event_.is_persistent);
+  put_flag(F::closure, event_.is_closure);
+  put_flag(F::uncaught, event_.is_uncaught);
 }
 
 void EventLine::write_manager() {

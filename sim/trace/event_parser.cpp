@@ -38,6 +38,8 @@ std::string_view expected_of(F field) {
     case F::grad_none:
     case F::persist:
     case F::enabled:
+    case F::closure:
+    case F::uncaught:
       return "true or false";
     case F::params:
       return "an array of strings";
@@ -163,6 +165,14 @@ bool EventLine::take_number(F field, const JsonLineValue& value) {
       return set(event_.global_step, value, kAny);
     case F::node:
       return set(event_.node, value, kAny);
+    case F::peer:
+      return set(event_.peer, value, -1);
+    case F::root:
+      return set(event_.root, value, 0);
+    case F::optimizer:
+      return set(event_.optimizer, value, 0);
+    case F::grads:
+      return set(event_.grads, value, 0);
     case F::bytes:
       return set(event_.bytes, value, 0);
     case F::active:
@@ -207,6 +217,12 @@ bool EventLine::take_flag(F field, const JsonLineValue& value) {
       return true;
     case F::enabled:
       event_.is_enabled = value.boolean;
+      return true;
+    case F::closure:
+      event_.is_closure = value.boolean;
+      return true;
+    case F::uncaught:
+      event_.is_uncaught = value.boolean;
       return true;
     case F::ret:
       event_.returned = value.boolean;

@@ -63,6 +63,10 @@ class FieldReader {
 
   template <class T>
   bool assign(std::size_t at, std::optional<T>& out) const {
+    if (values_[at].kind == JsonLineKind::null) {
+      out.reset();
+      return true;
+    }
     return assign(at, out.emplace());
   }
 

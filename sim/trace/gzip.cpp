@@ -24,6 +24,8 @@ class GzipSource final : public ByteSource {
   GzipSource& operator=(const GzipSource&) = delete;
 
   tl::expected<std::size_t, std::string> read(std::span<char> out) override {
+    // A few compressed bytes may become megabytes, so the sources below are asked too seldom.
+    if (is_read_stopped()) return tl::unexpected(std::string("reading was interrupted"));
     stream_.next_out = reinterpret_cast<Bytef*>(out.data());
     stream_.avail_out = static_cast<uInt>(std::min<std::size_t>(out.size(), 1U << 30));
     const auto room = stream_.avail_out;

@@ -16,12 +16,23 @@ std::string too_long(std::size_t max_line_bytes) {
                      max_line_bytes);
 }
 
+std::string too_blank(std::size_t max_bytes) {
+  return fmt::format("more than {} bytes of blank lines in a row, which is the limit; remove them",
+                     max_bytes);
+}
+
 }  // namespace
 
 LineReader::LineReader(std::unique_ptr<ByteSource> source, std::size_t max_line_bytes)
     : source_(std::move(source)),
       max_line_bytes_(max_line_bytes),
       window_(kFirstWindowBytes + kJsonPadding) {}
+
+bool LineReader::has_too_many_blanks(std::string_view line) {
+  const bool is_blank = line.find_first_not_of(" \t\r") == std::string_view::npos;
+  blank_bytes_ = is_blank ? blank_bytes_ + line.size() + 1 : 0;
+  return blank_bytes_ > max_line_bytes_;
+}
 
 // Makes room behind the unread bytes and reads into it; false at the end of the source.
 tl::expected<bool, std::string> LineReader::fill() {
@@ -47,6 +58,7 @@ tl::expected<std::optional<LineReader::Line>, std::string> LineReader::next() {
       const auto size = static_cast<std::size_t>(static_cast<const char*>(found) - from);
       if (size > max_line_bytes_) return tl::unexpected(too_long(max_line_bytes_));
       begin_ += size + 1;
+      if (has_too_many_blanks({from, size})) return tl::unexpected(too_blank(max_line_bytes_));
       return Line{std::string_view(from, size), true};
     }
     searched = end_ - begin_;

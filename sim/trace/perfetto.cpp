@@ -15,6 +15,7 @@
 #include "sim/trace/json_object.h"
 #include "sim/trace/kineto_args.h"
 #include "sim/trace/order_token.h"
+#include "sim/trace/point_to_point.h"
 #include "sim/trace/slices.h"
 
 namespace zeroproof {
@@ -234,7 +235,8 @@ void RankExport::add_collective(const HookEvent& event) {
   const std::string_view group = event.group.is_none() ? "world" : names_.text(event.group);
   JsonObject object = start_full(event.kind == EventKind::coll_issue ? "b" : "e", event, "coll");
   object.set("name", names_.text(event.name));
-  object.set("id", fmt::format("{}:{}:{}", event.rank, group, event.index)).close();
+  const std::string_view apart = is_point_to_point(names_.text(event.name)) ? ":p2p" : "";
+  object.set("id", fmt::format("{}:{}{}:{}", event.rank, group, apart, event.index)).close();
 }
 
 // One track a parameter. Gathers of one that is gathered already change nothing.

@@ -80,6 +80,8 @@ struct TensorRecord {
 struct GroupRecord {
   std::string name;
   std::optional<std::vector<std::int32_t>> ranks;
+  std::string description;  // PyTorch's group_desc: "EXPERT_MODEL_PARALLEL_GROUP"
+  std::string backend;      // "gloo", "nccl"
   friend bool operator==(const GroupRecord&, const GroupRecord&) = default;
 };
 
@@ -87,8 +89,55 @@ struct GraphRecord {
   GraphSnapshot graph;
 };
 
+// What wraps one model of the job; a later record of the same model replaces the earlier one.
+struct WrapperRecord {
+  std::int64_t model = 0;
+  std::string kind;        // "ddp", "fsdp1", "fsdp2", "dtensor", "deepspeed", "unknown"
+  std::string class_name;  // Python's, written "class"
+  std::string group;       // of its data parallelism
+  std::string comm_hook;
+  std::string reason;  // why it is not understood
+  std::vector<std::string> ignored;
+  std::int64_t size = 1;  // ranks of `group`
+  std::optional<std::int64_t> trainable;
+  std::optional<std::int64_t> frozen;
+  bool is_understood = true;
+  bool has_static_graph = false;
+  bool finds_unused = false;
+  friend bool operator==(const WrapperRecord&, const WrapperRecord&) = default;
+};
+
+// What an optimizer holds; a later record of the same id replaces the earlier one.
+struct OptimizerRecord {
+  std::int64_t id = 0;
+  std::string class_name;  // Python's, written "class"
+  std::vector<std::string> params;
+  std::int64_t unknown = 0;  // tensors that belong to no recorded model
+  std::int64_t frozen = 0;   // parameters that need no gradient
+  std::optional<std::int64_t> engine;
+  friend bool operator==(const OptimizerRecord&, const OptimizerRecord&) = default;
+};
+
+// Hashes and norms of parameters and gradients around one step, `params[i]` with each list's [i];
+// nullopt: there was no such tensor. An empty list was not recorded.
+struct NumbersRecord {
+  std::int64_t step = 0;
+  bool is_after_step = false;  // written "when": "before_step" or "after_step"
+  std::int64_t optimizer = -1;
+  std::int64_t engine = -1;
+  std::vector<std::string> params;
+  std::vector<std::optional<std::string>> grad_hashes;  // 16 hexadecimal digits
+  std::vector<std::optional<std::string>> param_hashes;
+  std::vector<std::optional<double>> grad_norms;
+  std::vector<std::optional<double>> param_norms;
+  std::vector<std::string> bad;  // names with a value that is not finite
+  friend bool operator==(const NumbersRecord&, const NumbersRecord&) = default;
+};
+
 struct NoteRecord {
   std::string text;
+  std::string observer;           // the part of the recorder that does not observe
+  std::vector<std::string> lost;  // kinds, or `word.*`, of which this file may lack events
   friend bool operator==(const NoteRecord&, const NoteRecord&) = default;
 };
 
@@ -105,7 +154,8 @@ struct UnknownRecord {
 };
 
 using RecordBody = std::variant<HookEvent, HeaderRecord, ThreadRecord, ParamRecord, TensorRecord,
-                                GroupRecord, GraphRecord, NoteRecord, EndRecord, UnknownRecord>;
+                                GroupRecord, GraphRecord, WrapperRecord, OptimizerRecord,
+                                NumbersRecord, NoteRecord, EndRecord, UnknownRecord>;
 
 // One line of a trace. `line` holds its bytes without the newline and everything that `body` has
 // no member for; it is valid until the reader moves on.

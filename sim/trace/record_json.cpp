@@ -73,6 +73,32 @@ void append_node(const GraphNode& node, std::string& out) {
   object.close();
 }
 
+// An empty list stands for an absent one, an absent element is null.
+template <class T, class Append>
+void append_optionals(std::string_view name, const std::vector<std::optional<T>>& values,
+                      JsonObject& object, const Append& append) {
+  if (values.empty()) return;
+  std::string& out = object.key(name);
+  out += '[';
+  for (const std::optional<T>& value : values) {
+    if (out.back() != '[') out += ',';
+    value ? append(*value, out) : static_cast<void>(out += "null");
+  }
+  out += ']';
+}
+
+void append_hashes(std::string_view name, const std::vector<std::optional<std::string>>& values,
+                   JsonObject& object) {
+  append_optionals(name, values, object,
+                   [](std::string_view value, std::string& out) { append_json(value, out); });
+}
+
+void append_norms(std::string_view name, const std::vector<std::optional<double>>& values,
+                  JsonObject& object) {
+  append_optionals(name, values, object,
+                   [](double value, std::string& out) { append_json_number(value, false, out); });
+}
+
 }  // namespace
 
 void append_json_line(const HeaderRecord& record, std::string& out) {
@@ -134,7 +160,8 @@ void append_json_line(const GroupRecord& record, std::string& out) {
   JsonObject object(out);
   object.set("rec", std::string_view("group")).set("name", record.name);
   if (record.ranks) object.set("ranks", *record.ranks);
-  object.close();
+  object.set_unless_empty("desc", record.description);
+  object.set_unless_empty("backend", record.backend).close();
   out += '\n';
 }
 
@@ -157,9 +184,49 @@ void append_json_line(const GraphRecord& record, std::string& out) {
   out += '\n';
 }
 
+void append_json_line(const WrapperRecord& record, std::string& out) {
+  JsonObject object(out);
+  object.set("rec", std::string_view("wrapper")).set("model", record.model);
+  object.set("kind", record.kind).set_unless_empty("class", record.class_name);
+  object.set_unless_empty("group", record.group).set("size", record.size);
+  object.set("understood", record.is_understood).set_unless_empty("reason", record.reason);
+  object.set("static_graph", record.has_static_graph).set("find_unused", record.finds_unused);
+  object.set_unless_empty("comm_hook", record.comm_hook);
+  if (record.trainable) object.set("trainable", *record.trainable);
+  if (record.frozen) object.set("frozen", *record.frozen);
+  object.set_unless_empty("ignored", record.ignored).close();
+  out += '\n';
+}
+
+void append_json_line(const OptimizerRecord& record, std::string& out) {
+  JsonObject object(out);
+  object.set("rec", std::string_view("optimizer")).set("id", record.id);
+  object.set_unless_empty("class", record.class_name).set("params", record.params);
+  object.set("unknown", record.unknown).set("frozen", record.frozen);
+  if (record.engine) object.set("engine", *record.engine);
+  object.close();
+  out += '\n';
+}
+
+void append_json_line(const NumbersRecord& record, std::string& out) {
+  JsonObject object(out);
+  object.set("rec", std::string_view("numbers")).set("step", record.step);
+  object.set("when", std::string_view(record.is_after_step ? "after_step" : "before_step"));
+  object.set("optimizer", record.optimizer).set("engine", record.engine);
+  object.set("params", record.params);
+  append_hashes("grad_hash", record.grad_hashes, object);
+  append_hashes("param_hash", record.param_hashes, object);
+  append_norms("grad_norm", record.grad_norms, object);
+  append_norms("param_norm", record.param_norms, object);
+  object.set_unless_empty("bad", record.bad).close();
+  out += '\n';
+}
+
 void append_json_line(const NoteRecord& record, std::string& out) {
   JsonObject object(out);
-  object.set("rec", std::string_view("note")).set("text", record.text).close();
+  object.set("rec", std::string_view("note")).set("text", record.text);
+  object.set_unless_empty("observer", record.observer);
+  object.set_unless_empty("lost", record.lost).close();
   out += '\n';
 }
 

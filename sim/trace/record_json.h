@@ -7,7 +7,7 @@
 
 namespace zeroproof {
 
-// Each appends one line of hooktrace 1.0, newline included. Reading it back gives an equal
+// Each appends one line of hooktrace 1.1, newline included. Reading it back gives an equal
 // record; strings that are no UTF-8 and, of an event's transform stack, all but its height are
 // the exceptions. An unknown record has no content to write: pass its line through instead.
 
@@ -17,6 +17,9 @@ void append_json_line(const ParamRecord& record, std::string& out);
 void append_json_line(const TensorRecord& record, std::string& out);
 void append_json_line(const GroupRecord& record, std::string& out);
 void append_json_line(const GraphRecord& record, std::string& out);
+void append_json_line(const WrapperRecord& record, std::string& out);
+void append_json_line(const OptimizerRecord& record, std::string& out);
+void append_json_line(const NumbersRecord& record, std::string& out);
 void append_json_line(const NoteRecord& record, std::string& out);
 void append_json_line(const EndRecord& record, std::string& out);
 

@@ -118,11 +118,50 @@ ParseResult parse(Values values, TensorRecord& out) {
 
 ParseResult parse(Values values, GroupRecord& out) {
   FieldReader fields("group", values, 0);
-  return fields.need("name", out.name).want("ranks", out.ranks).result();
+  fields.need("name", out.name).want("ranks", out.ranks);
+  return fields.want("desc", out.description).want("backend", out.backend).result();
 }
 
 ParseResult parse(Values values, NoteRecord& out) {
-  return FieldReader("note", values, 0).need("text", out.text).result();
+  FieldReader fields("note", values, 0);
+  fields.need("text", out.text).want("observer", out.observer).want("lost", out.lost);
+  return fields.result();
+}
+
+ParseResult parse(Values values, WrapperRecord& out) {
+  FieldReader fields("wrapper", values, 0);
+  fields.need("model", out.model).need("kind", out.kind).want("class", out.class_name);
+  fields.want("group", out.group).want("size", out.size).want("comm_hook", out.comm_hook);
+  fields.want("understood", out.is_understood).want("reason", out.reason);
+  fields.want("static_graph", out.has_static_graph).want("find_unused", out.finds_unused);
+  fields.want("trainable", out.trainable).want("frozen", out.frozen);
+  return fields.want("ignored", out.ignored).result();
+}
+
+ParseResult parse(Values values, OptimizerRecord& out) {
+  FieldReader fields("optimizer", values, 0);
+  fields.need("id", out.id).want("class", out.class_name).want("params", out.params);
+  fields.want("unknown", out.unknown).want("frozen", out.frozen);
+  return fields.want("engine", out.engine).result();
+}
+
+ParseResult parse(Values values, NumbersRecord& out) {
+  FieldReader fields("numbers", values, 0);
+  std::string when;
+  fields.need("step", out.step).need("when", when).need("params", out.params);
+  fields.want("optimizer", out.optimizer).want("engine", out.engine).want("bad", out.bad);
+  fields.want("grad_hash", out.grad_hashes).want("param_hash", out.param_hashes);
+  fields.want("grad_norm", out.grad_norms).want("param_norm", out.param_norms);
+  out.is_after_step = when == "after_step";
+  if (!out.is_after_step && when != "before_step")
+    fields.fail_with(fmt::format("numbers: \"when\" is \"{}\", expected before_step or after_step",
+                                 printable(when)));
+  for (const std::size_t size : {out.grad_hashes.size(), out.param_hashes.size(),
+                                 out.grad_norms.size(), out.param_norms.size()})
+    if (size != 0 && size != out.params.size())
+      fields.fail_with(
+          fmt::format("numbers: a list of {} beside {} params", size, out.params.size()));
+  return fields.result();
 }
 
 ParseResult parse(Values values, EndRecord& out) {
@@ -152,6 +191,9 @@ ParseResult RecordParser::parse(std::string_view line, Record& record) {
   if (type == "param") return parse_as<ParamRecord>(*values, record);
   if (type == "thread") return parse_as<ThreadRecord>(*values, record);
   if (type == "group") return parse_as<GroupRecord>(*values, record);
+  if (type == "wrapper") return parse_as<WrapperRecord>(*values, record);
+  if (type == "optimizer") return parse_as<OptimizerRecord>(*values, record);
+  if (type == "numbers") return parse_as<NumbersRecord>(*values, record);
   if (type == "note") return parse_as<NoteRecord>(*values, record);
   if (type == "header") return parse_as<HeaderRecord>(*values, record);
   if (type == "end") return parse_as<EndRecord>(*values, record);

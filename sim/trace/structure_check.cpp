@@ -4,6 +4,8 @@
 
 #include <iterator>
 
+#include "sim/trace/point_to_point.h"
+
 namespace zeroproof {
 
 bool StructureCheck::IssuedNumbers::contains(std::int64_t number) const {
@@ -116,7 +118,8 @@ void StructureCheck::check_transform(const HookEvent& event) {
 }
 
 void StructureCheck::check_collective(const HookEvent& event) {
-  IssuedNumbers& issued = issued_[event.group];
+  IssuedNumbers& issued =
+      issued_[{event.group, is_point_to_point(names_.text(event.name))}];
   const bool is_known = issued.contains(event.index);
   if (event.kind == EventKind::coll_issue) {
     if (is_known) {

@@ -112,6 +112,115 @@ TEST(BadPath, Names_the_path_and_exits_with_5) {
   EXPECT_EQ(5, device.exit_code);
 }
 
+// Shell commands that write one hostile file, and what the answer names.
+struct HostileFile {
+  std::string name;
+  std::string producer;  // prints the file
+  int exit_code = 5;
+  std::string expected;  // part of stdout
+};
+
+std::vector<HostileFile> hostile_files() {
+  const std::string blanks = "head -c 80M /dev/zero | tr '\\0' ' '";
+  const std::string slices =
+      "'{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"c10d::allreduce_\",\"ts\":1}]'";
+  return {
+      {"blanks.json.gz", blanks + " | gzip -1", 5, "longer than 67108864 bytes"},
+      {"blanks_inside.json.gz", "{ printf '{\"entries\":['; " + blanks + "; } | gzip -1", 5,
+       "longer than 16777216 bytes, which is the limit"},
+      {"blank_lines.jsonl.gz", "head -c 80M /dev/zero | tr '\\0' '\\n' | gzip -1", 5,
+       "more than 67108864 bytes of blank lines"},
+      {"string.json.gz",
+       "{ printf '{\"traceEvents\":[\"'; head -c 80M /dev/zero | tr '\\0' 'a'; } | gzip -1", 5,
+       "longer than 16777216 bytes, which is the limit"},
+      {"list_beside.json.gz",
+       "{ printf '{\"schemaVersion\":1,\"x\":[0'; yes ',1234567' | head -c 80M | tr -d '\\n'; "
+       "printf '],'; printf %s " +
+           slices + " | cut -c2-; printf '}'; } | gzip -1",
+       0, "kineto, rank 0: 1 collective"},
+      {"deep.json", "printf '{\"entries\":['; head -c 1M /dev/zero | tr '\\0' '['", 5,
+       "nested deeper than 256 levels"},
+      {"cut_rank_0.json", "printf %s " + slices, 5, "truncated"},
+      {"rank.json", "printf '{\"traceEvents\":[],\"distributedInfo\":{\"rank\":99999999999}}'", 5,
+       "rank 99999999999 is not from 0 to 1048575"},
+  };
+}
+
+// Under a sanitizer the address space is reserved and cannot be limited.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr const char* kMemoryLimit = "";
+#else
+constexpr const char* kMemoryLimit = "ulimit -v 800000; ";
+#endif
+
+TEST(HostileFile, Is_read_or_refused_in_bounded_memory) {
+  for (const HostileFile& hostile : hostile_files()) {
+    const ScratchFolder scratch;
+    const std::string path = scratch / hostile.name;
+    ASSERT_EQ(0, run_shell("{ " + hostile.producer + "; } > " + path).exit_code) << hostile.name;
+    const CommandResult result = run_shell(kMemoryLimit + std::string(ZP_BINARY " replay ") + path);
+    EXPECT_EQ(hostile.exit_code, result.exit_code) << hostile.name << result.out << result.err;
+    EXPECT_NE(std::string::npos, result.out.find(hostile.expected))
+        << hostile.name << ": " << result.out << result.err;
+  }
+}
+
+// `timeout` sends the signal after a second and kills after ten: 137 would mean that it was
+// ignored.
+TEST(Interrupt, Ends_any_read_soon) {
+  const ScratchFolder scratch;
+  const std::string pipe = scratch / "pipe";
+  ASSERT_EQ(0, run_shell("mkfifo " + pipe).exit_code);
+  const std::string endless = "{ printf '{\"traceEvents\":[{}'; yes ',{}'; } 2>/dev/null | ";
+  const std::string held = "{ printf '{\"traceEvents\":['; sleep 3; } | ";
+  const std::string stopped = "timeout --preserve-status -k 10 -s ";
+  for (const std::string signal : {"INT", "TERM"}) {
+    const std::string command = stopped + signal + " 1 " ZP_BINARY " ";
+    EXPECT_EQ(130, run_shell(command + "replay " + pipe).exit_code) << signal;
+    EXPECT_EQ(130, run_shell(command + "show " + pipe).exit_code) << signal;
+    EXPECT_EQ(130, run_shell(endless + command + "replay /dev/stdin").exit_code) << signal;
+    EXPECT_EQ(130, run_shell(held + command + "replay /dev/stdin").exit_code) << signal;
+  }
+}
+
+TEST(Pipe, Is_read_once_whatever_comes_out_of_it) {
+  const std::string dumps = ZP_SOURCE_DIR "/tests/data/dumps/";
+  for (const std::string name :
+       {"fr_ok_rank_0.json", "fr_ok_rank_0.pickle", "kineto_ok_rank_0.json.gz"}) {
+    const CommandResult result =
+        run_shell("cat " + dumps + name + " | " ZP_BINARY " replay /dev/stdin");
+    EXPECT_EQ(0, result.exit_code) << result.out << result.err;
+    EXPECT_NE(std::string::npos, result.out.find("/dev/stdin")) << result.out;
+  }
+  const ScratchFolder scratch;
+  write_file(scratch / "a.jsonl", kHeader + kThread + kMark + kEnd);
+  const CommandResult trace =
+      run_shell("cat " + (scratch / "a.jsonl") + " | " ZP_BINARY " replay /dev/stdin");
+  EXPECT_EQ(0, trace.exit_code) << trace.out << trace.err;
+  const CommandResult twice =
+      run_shell("cat " + (scratch / "a.jsonl") + " | " ZP_BINARY " diff /dev/stdin /dev/stdin");
+  EXPECT_EQ(5, twice.exit_code);
+  EXPECT_NE(std::string::npos, twice.err.find("was read already")) << twice.err;
+}
+
+TEST(Dump, Is_named_by_the_verbs_that_read_hooktraces) {
+  const ScratchFolder scratch;
+  const std::pair<std::string, std::string> cases[] = {
+      {"fr_ok_rank_0.json", "a flight-recorder dump (JSON)"},
+      {"fr_ok_rank_0.pickle", "a flight-recorder dump (pickle)"},
+      {"kineto_ok_rank_0.json.gz", "a Kineto trace (torch.profiler)"}};
+  for (const auto& [name, words] : cases) {
+    const std::string path = ZP_SOURCE_DIR "/tests/data/dumps/" + name;
+    for (const std::string& line : {"show " + path, "diff " + path + " " + path,
+                                    "convert " + path + " " + (scratch / "out.jsonl")}) {
+      const CommandResult result = zeroproof(line);
+      EXPECT_EQ(5, result.exit_code) << line;
+      EXPECT_NE(std::string::npos, result.err.find(words)) << line << result.err;
+      EXPECT_NE(std::string::npos, result.err.find("zeroproof replay")) << result.err;
+    }
+  }
+}
+
 TEST(BadScenario, Names_the_json_pointer_and_exits_with_2) {
   const ScratchFolder scratch;
   const std::string head = R"({"schema":"zeroproof.scenario/1","id":"x","title":"t",)";

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/config/config_keys.h"
+#include "engine/config/ds_config.h"
 #include "tests/fuzz/ds_config_input.h"
 
 namespace zeroproof {
@@ -42,6 +43,7 @@ Json document_with(const ConfigKey& key, const Json& value) {
   Json document = Json::object();
   if (section.starts_with("/optimizer")) document["optimizer"]["type"] = "Adam";
   if (section.ends_with(" (sgd)")) document["optimizer"]["type"] = "SGD";
+  if (key.name == "allgather_size") document["zero_optimization"] = true;  // else it is not read
   section = section.substr(0, section.find(" ("));
   document[Json::json_pointer(section)][std::string(key.name)] = value;
   return document;
@@ -53,6 +55,32 @@ std::string pointer_of(const ConfigKey& key) {
 
 Result<ParsedConfig> parse(const Json& document) {
   return parse_ds_config(document.dump(), "in");
+}
+
+// "kind pointer text" each; those of "auto" only where the row lists some.
+std::vector<std::string> noted(const std::vector<ConfigNote>& notes, bool has_auto) {
+  std::vector<std::string> lines;
+  for (const ConfigNote& note : notes)
+    if (has_auto || note.kind != ConfigNoteKind::automatic)
+      lines.push_back(
+          fmt::format("{} {} {}", config_note_kind_name(note.kind), note.pointer, note.text));
+  return lines;
+}
+
+TEST(ZeroConfig, Notes_what_each_row_says) {
+  for (const Json& row : rows()) {
+    SCOPED_TRACE(row.at("name").get<std::string>());
+    const auto document = read_ds_config(text_of(row), "ds.json", UnknownKeys::note);
+    if (!document) continue;
+    const auto notes = row.value("notes", std::vector<std::string>());
+    if (row.contains("strict")) {
+      const auto strict = read_ds_config(text_of(row), "ds.json", UnknownKeys::refuse);
+      ASSERT_FALSE(strict);
+      expect_part(strict.error().text, row["strict"]);
+    } else {
+      EXPECT_EQ(noted(document->notes, !notes.empty()), notes);
+    }
+  }
 }
 
 TEST(ZeroConfig, Judges_each_document_as_its_row_says) {
@@ -99,6 +127,19 @@ TEST(ZeroConfig, Ignores_each_key_that_is_not_modelled_and_refuses_what_would_ch
   }
 }
 
+TEST(ZeroConfig, Refuses_each_removed_key_whatever_its_value) {
+  for (const ConfigKey& key : config_keys()) {
+    SCOPED_TRACE(pointer_of(key));
+    if (key.use != KeyUse::removed) continue;
+    for (const bool value : {false, true}) {
+      const auto parsed = parse(document_with(key, value));
+      ASSERT_FALSE(parsed);
+      expect_part(parsed.error().text, fmt::format("in: {}: {}; DeepSpeed 0.19.8 has removed this",
+                                                   pointer_of(key), key.note));
+    }
+  }
+}
+
 TEST(ZeroConfig, Names_the_nearest_key_for_each_that_is_misspelled) {
   for (const ConfigKey& key : config_keys()) {
     SCOPED_TRACE(pointer_of(key));
@@ -106,7 +147,7 @@ TEST(ZeroConfig, Names_the_nearest_key_for_each_that_is_misspelled) {
     const Json::json_pointer at(pointer_of(key));
     document[at.parent_pointer()].erase(std::string(key.name));
     document[at.parent_pointer()][fmt::format("{}_", key.name)] = true;
-    const auto parsed = parse(document);
+    const auto parsed = read_ds_config(document.dump(), "in", UnknownKeys::refuse);
     ASSERT_FALSE(parsed);
     expect_part(parsed.error().text,
                 fmt::format("{}_: unknown key; did you mean '{}'?", pointer_of(key), key.name));

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "engine/config/ds_config.h"
 #include "engine/zero_config.h"
 #include "model/check.h"
 
@@ -22,6 +23,13 @@ inline void read_any_config(const std::string& bytes) {
   ZP_CHECK(valid || is_line(valid.error()), "an error is one line");
   const auto sized = with_batch_sizes(*parsed, 3);
   ZP_CHECK(sized || is_line(sized.error()), "an error is one line");
+  const auto document = read_ds_config(bytes, "input", UnknownKeys::note);
+  ZP_CHECK(document, "what parses without notes parses with them");
+  for (const ConfigNote& note : document->notes)
+    ZP_CHECK(note.text.find('\n') == std::string::npos, "a note is one line");
+  const auto run = run_config_of(*document, 3);
+  ZP_CHECK(run || is_line(run.error()), "an error is one line");
+  ZP_CHECK(!run || validate(run->config), "what is run is valid");
 }
 
 }  // namespace zeroproof

@@ -150,7 +150,7 @@ TEST(Diagnosis, Of_a_collective_that_one_rank_of_three_has_in_excess) {
 
 TEST(Diagnosis, Of_gradients_that_form_in_another_order) {
   const auto job = [](int rank, std::string_view first, std::string_view second) {
-    TraceText trace(rank, 2);
+    TraceText trace(rank, 2, "\"deepspeed\":\"0.18.9\"", ",\"stage\":2");
     trace.record(R"({"rec":"group","name":"world","ranks":[0,1]})");
     trace.begin(1).accumulate(1, first).accumulate(1, second).end(1);
     return trace.collective(0, "all_reduce", 16, "both").text();

@@ -79,6 +79,17 @@ TEST(ProgressLine, Writes_a_line_every_five_seconds_elsewhere) {
   }
 }
 
+TEST(ProgressLine, Writes_the_first_line_after_two_seconds) {
+  Rig rig;
+  ProgressLine progress(ProgressMode::lines, rig.output(false));
+  rig.now_ns += 1'999 * kMillisecond_ns;
+  progress.update([] { return ProgressView{.task = "replay"}; });
+  EXPECT_TRUE(rig.written.empty());
+  rig.now_ns += kMillisecond_ns;
+  progress.update([] { return ProgressView{.task = "replay"}; });
+  EXPECT_EQ(1U, rig.written.size());
+}
+
 TEST(ProgressLine, Does_not_redraw_on_a_dumb_terminal) {
   Rig rig;
   ProgressOutput output = rig.output(true);

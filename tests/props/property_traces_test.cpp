@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "props/replay/properties_level.h"
+#include "props/replay/run_group.h"
 #include "sim/trace/reader.h"
 
 namespace zeroproof {
@@ -144,7 +144,7 @@ TEST(PropertyTraces, Find_a_collective_that_only_one_rank_changes) {
                                 },
                             .tensor = {}});
   ASSERT_EQ(numbers_of(report.falsified), std::set<std::string>{"P45"});
-  EXPECT_NE(report.falsified.front().text.find("number 6 on rank 1"), std::string::npos)
+  EXPECT_NE(report.falsified.front().text.find("number 4 on rank 1 (group g0_1"), std::string::npos)
       << report.falsified.front().text;
 }
 
@@ -215,34 +215,6 @@ TEST(PropertyTraces, Do_not_compare_what_started_from_other_parameters) {
                    [](const NotApplicable& entry) { return entry.property->number == "P26"; });
   ASSERT_NE(skipped, report.not_applicable.end());
   EXPECT_NE(skipped->reason.find("parameters differ"), std::string::npos);
-}
-
-TEST(SequenceDigest, Locates_a_difference_beyond_what_it_keeps) {
-  SequenceDigest mine;
-  SequenceDigest other;
-  const std::uint64_t wrong = 300'000;
-  for (std::uint64_t index = 0; index < 2'000'000; ++index) {
-    mine.add(index, index % 3 == 0 ? "a" : "b");
-    other.add(index, index == wrong ? "c" : index % 3 == 0 ? "a" : "b");
-  }
-  EXPECT_FALSE(mine.first_difference(mine));
-  const auto difference = mine.first_difference(other);
-  ASSERT_TRUE(difference);
-  EXPECT_EQ(difference->mine, nullptr);
-  EXPECT_LE(difference->index, wrong);
-  EXPECT_GT(difference->index_end, wrong);
-  EXPECT_LE(difference->index_end - difference->index, 8192U);
-}
-
-TEST(SequenceDigest, Takes_a_prefix_for_equal) {
-  SequenceDigest mine;
-  SequenceDigest other;
-  for (std::uint64_t index = 0; index < 9000; ++index) {
-    if (index < 7000) mine.add(index, "a");
-    other.add(index, "a");
-  }
-  EXPECT_FALSE(mine.first_difference(other));
-  EXPECT_FALSE(other.first_difference(mine));
 }
 
 }  // namespace

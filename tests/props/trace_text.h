@@ -81,6 +81,23 @@ class TraceText {
   int records_ = 0;
 };
 
+// The texts as files, one a rank.
+inline std::vector<std::string> written(const std::vector<std::string>& texts) {
+  std::vector<std::string> paths;
+  for (std::size_t at = 0; at < texts.size(); ++at) {
+    paths.push_back(scratch_path(fmt::format("rank{}.jsonl", at)));
+    std::ofstream(paths.back(), std::ios::binary) << texts[at];
+  }
+  return paths;
+}
+
+// The report about these texts together.
+inline ReplayReport replayed(const std::vector<std::string>& texts) {
+  Replay replay({.has_story = true});
+  for (const std::string& path : written(texts)) (void)replay.add(path);
+  return replay.finish();
+}
+
 // What replay says about these files together.
 inline std::vector<Diagnosis> diagnosis_of(const std::vector<std::string>& paths) {
   Replay replay({.has_story = true});
@@ -89,12 +106,7 @@ inline std::vector<Diagnosis> diagnosis_of(const std::vector<std::string>& paths
 }
 
 inline std::vector<Diagnosis> diagnosis_of_texts(const std::vector<std::string>& texts) {
-  std::vector<std::string> paths;
-  for (std::size_t at = 0; at < texts.size(); ++at) {
-    paths.push_back(scratch_path(fmt::format("rank{}.jsonl", at)));
-    std::ofstream(paths.back(), std::ios::binary) << texts[at];
-  }
-  return diagnosis_of(paths);
+  return diagnosis_of(written(texts));
 }
 
 inline std::vector<std::string> kinds_of(const std::vector<Diagnosis>& all) {

@@ -189,6 +189,12 @@ HookEvent any_event(NameTable& names, std::uint64_t lc) {
   if (has(F::state)) out.manager = any_manager();
   if (has(F::args)) out.argument = any_count();
   if (has(F::ret)) out.returned = maybe();
+  if (has(F::peer)) out.peer = any(0, 9);
+  if (has(F::root)) out.root = any(0, 9);
+  if (has(F::optimizer)) out.optimizer = any(0, 9);
+  if (has(F::grads)) out.grads = any(0, 99);
+  out.is_closure = has(F::closure);
+  out.is_uncaught = has(F::uncaught);
   return out;
 }
 
@@ -213,6 +219,44 @@ Record read_back(const std::string& line, NameTable& names) {
   return copy;
 }
 
+std::vector<std::string> any_words() {
+  return *rc::gen::container<std::vector<std::string>>(rc::gen::exec(any_text));
+}
+
+WrapperRecord any_wrapper() {
+  WrapperRecord out{.model = any_count(), .kind = any_text(), .class_name = any_text()};
+  out.group = any_text();
+  out.comm_hook = any_text();
+  out.reason = any_text();
+  out.ignored = any_words();
+  out.size = any_count();
+  if (maybe()) out.trainable = any_count();
+  if (maybe()) out.frozen = any_count();
+  out.is_understood = maybe();
+  out.has_static_graph = maybe();
+  out.finds_unused = maybe();
+  return out;
+}
+
+OptimizerRecord any_optimizer() {
+  OptimizerRecord out{.id = any_count(), .class_name = any_text(), .params = any_words()};
+  out.unknown = any_count();
+  out.frozen = any_count();
+  if (maybe()) out.engine = any_count();
+  return out;
+}
+
+NumbersRecord any_numbers() {
+  NumbersRecord out{.step = any_count(), .is_after_step = maybe(), .optimizer = any(0, 9)};
+  out.params = {any_text(), any_text()};
+  if (maybe()) out.grad_hashes = {any_text(), std::nullopt};
+  if (maybe()) out.param_hashes = {std::nullopt, any_text()};
+  if (maybe()) out.grad_norms = {0.1, std::nullopt};
+  if (maybe()) out.param_norms = {std::nullopt, 1e300};
+  out.bad = any_words();
+  return out;
+}
+
 template <class T>
 void survives(const T& record) {
   std::string line;
@@ -226,7 +270,7 @@ void survives(const T& record) {
 
 RC_GTEST_PROP(TraceWriter, Records_survive_writing_and_reading, ()) {
   const auto count = [] { return static_cast<std::uint64_t>(any_count()); };
-  switch (any(0, 6)) {
+  switch (any(0, 9)) {
     case 0:
       return survives(ThreadRecord{any(0, 99), any_text(), maybe()});
     case 1:
@@ -234,12 +278,18 @@ RC_GTEST_PROP(TraceWriter, Records_survive_writing_and_reading, ()) {
     case 2:
       return survives(any_tensor());
     case 3: {
-      GroupRecord group{any_text(), std::nullopt};
+      GroupRecord group{any_text(), std::nullopt, any_text(), any_text()};
       if (maybe()) group.ranks = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 99));
       return survives(group);
     }
     case 4:
-      return survives(NoteRecord{any_text()});
+      return survives(NoteRecord{any_text(), any_text(), any_words()});
+    case 5:
+      return survives(any_wrapper());
+    case 6:
+      return survives(any_optimizer());
+    case 7:
+      return survives(any_numbers());
     default:
       return survives(EndRecord{count(), count()});
   }

@@ -1,0 +1,79 @@
+#include "props/foreign/pickle_json.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace zeroproof {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kDepthMax = 8;
+constexpr std::size_t kValuesMax = 200'000;
+
+struct TooLarge {};
+
+class PickleConverter {
+ public:
+  explicit PickleConverter(const PickleDocument& document) : document_(document) {}
+
+  Json convert(std::uint32_t index, int depth) {
+    if (depth == 0 || values_left_ == 0) throw TooLarge{};
+    --values_left_;
+    const PickleValue& value = document_.values[index];
+    switch (value.kind) {
+      case PickleKind::none:
+        return nullptr;
+      case PickleKind::boolean:
+        return value.integer != 0;
+      case PickleKind::integer:
+        return value.integer;
+      case PickleKind::number:
+        return value.number;
+      case PickleKind::text:
+        return std::string(value.text);
+      case PickleKind::list:
+        return list(value, depth);
+      case PickleKind::dict:
+        break;
+    }
+    return dict(value, depth);
+  }
+
+ private:
+  Json list(const PickleValue& value, int depth) {
+    Json list = Json::array();
+    for (const std::uint32_t item : value.items) list.push_back(convert(item, depth - 1));
+    return list;
+  }
+
+  Json dict(const PickleValue& value, int depth) {
+    Json dict = Json::object();
+    for (std::size_t at = 0; at + 1 < value.items.size(); at += 2) {
+      const PickleValue& key = document_.values[value.items[at]];
+      const std::string name =
+          key.kind == PickleKind::text ? std::string(key.text) : fmt::format("{}", key.integer);
+      dict[name] = convert(value.items[at + 1], depth - 1);
+    }
+    return dict;
+  }
+
+  const PickleDocument& document_;
+  std::size_t values_left_ = kValuesMax;
+};
+
+}  // namespace
+
+tl::expected<Json, std::string> pickle_json(const PickleDocument& document, std::uint32_t index) {
+  try {
+    return PickleConverter(document).convert(index, kDepthMax);
+  } catch (const TooLarge&) {
+    return tl::unexpected(
+        fmt::format("a value of the pickle is nested deeper than {} levels or holds more than {} "
+                    "values",
+                    kDepthMax, kValuesMax));
+  }
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/event.h"
+#include "model/names.h"
+#include "props/replay/diagnosis.h"
+#include "props/replay/rule_findings.h"
+#include "sim/trace/record.h"
+
+namespace zeroproof {
+
+// What the numbers of one rank say: parameters that do not move, values that are not finite and
+// where they began. Feed the events and number records of one rank in order.
+class NumbersRules {
+ public:
+  // `names` must outlive it.
+  explicit NumbersRules(const NameTable& names) : names_(names), findings_(names, 8) {}
+
+  void on_event(const HookEvent& event);
+  void on_numbers(const NumbersRecord& record);
+  void finish(std::vector<Diagnosis>& out);
+
+ private:
+  struct Motion {  // of one parameter
+    std::optional<std::string> before;
+    std::uint64_t steps = 0;  // with a gradient that is not zero
+    bool has_moved = false;
+  };
+
+  void before_step(const NumbersRecord& record);
+  void after_step(const NumbersRecord& record);
+  void find_bad_gradient(const NumbersRecord& record);
+  void find_bad_parameter(const NumbersRecord& record);
+  void find_still();
+  std::string first_formed(const std::vector<std::string>& params) const;
+
+  const NameTable& names_;
+  RuleFindings findings_;
+  std::map<std::string, Motion, std::less<>> motions_;
+  std::vector<NameId> formed_;  // gradients of the last backward, in order
+  HookEvent last_;              // for the place of a record, which has none
+  std::int32_t depth_ = 0;
+  std::uint64_t overflows_ = 0;  // steps with a gradient that is not finite
+  std::string overflow_text_;
+  HookEvent overflow_at_;
+};
+
+}  // namespace zeroproof
