@@ -21,9 +21,10 @@ EXCEPTION = re.compile(r"^[\w.]*(Error|Exception|Exit|Interrupt|Warning|Timeout)
 LOST_PEER = re.compile(
     r"\[.*?(Connection (closed|reset) by peer|Broken pipe|Connection refused|Timed out waiting).*"
 )
-# Ports, process ids and addresses of objects differ from run to run.
+# Ports, process ids, addresses of objects and memory in use differ from run to run.
 VARYING = re.compile(
     r"0x[0-9a-f]+|(?<=[\]:])\d{4,5}\b|\b\d+ms\b|pid:? ?\d+|\d+\.\d+ ?s(?:econds)?\b"
+    r"|\d+(?:\.\d+)? ?(?:GB|%)"
 )
 OUR_LINE = "zeroproof-recorder:"
 
@@ -65,9 +66,13 @@ class Row:
     @property
     def is_bad(self):
         """The recorder changed something, or the reader was wrong."""
-        is_broken = self.job.kind == "healthy" and any(rank.code for rank in self.plain.ranks)
         wrong = self.verdict.word in ("accused", "wrong", "unread")
-        return (bool(self.difference) or is_broken or wrong) and not self.is_skipped
+        return bool(self.difference) or (wrong and not self.is_skipped)
+
+    @property
+    def fails_by_itself(self):
+        """A healthy job ends with an error without the recorder: versions that do not fit."""
+        return self.job.kind == "healthy" and any(rank.code for rank in self.plain.ranks)
 
     def text(self):
         """The line as printed."""
@@ -76,7 +81,7 @@ class Row:
             return f"{name} {self.plain.ranks[0].output.strip()}"
         state = f"CHANGED: {self.difference}" if self.difference else "identical"
         failed = [rank.exception or f"exit {rank.code}" for rank in self.plain.ranks if rank.code]
-        if failed and self.job.kind == "healthy":
+        if self.fails_by_itself:
             state += f", fails by itself: {failed[0][:150]}"
         seconds = f"{self.plain.seconds:.0f}/{self.recorded.seconds:.0f} s"
         is_told = self.verdict.word == "silent" and self.job.reason

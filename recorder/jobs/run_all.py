@@ -61,7 +61,7 @@ def summary(rows):
     ran = [row for row in rows if not row.is_skipped]
     words = [f"{len(ran)} runs", f"{len(rows) - len(ran)} skipped"]
     words.append(f"{sum(not row.difference for row in ran)} identical")
-    for word in ("clean", "accused", "named", "silent", "wrong", "unread"):
+    for word in ("clean", "accused", "fails by itself", "named", "silent", "wrong", "unread"):
         count = sum(row.verdict.word == word for row in ran)
         if count:
             words.append(f"{count} {word}")
@@ -103,6 +103,9 @@ def parse():
     parser.add_argument("--recorder", default="", help="more options of `zeroproof_recorder run`")
     parser.add_argument("--spawn", action="store_true", help="a new interpreter for each rank")
     parser.add_argument("--errors", action="store_true", help="what a changed job wrote to stderr")
+    parser.add_argument(
+        "--may-fail", action="store_true", help="a job may fail without the recorder too"
+    )
     parser.add_argument("--again", type=Path, help="rows as JSON: only read their traces again")
     parser.add_argument("--list", action="store_true", help="only the names")
     return parser.parse_args()
@@ -127,6 +130,8 @@ def main():
             forks.preload((*ALWAYS_USED, *job.packages, *inner))
         for row in run_job(job, options):
             rows.append(row)
+            if row.fails_by_itself and options.may_fail:
+                row.verdict.word = "fails by itself"
             print(row.text(), flush=True)
             if row.difference and options.errors:
                 print("\n".join(rank.errors[-3000:] for rank in row.recorded.ranks), flush=True)

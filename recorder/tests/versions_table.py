@@ -10,6 +10,7 @@ COLUMNS = (
     "DeepSpeed",
     "healthy jobs",
     "as without the recorder",
+    "fail by themselves",
     "accused",
     "suite",
     "as without",
@@ -29,13 +30,21 @@ def line(folder, cell):
     why = folder / f"{cell}.why"
     if why.is_file():
         reason = f"does not import: {why.read_text().strip()[:90]}"
-        return f"| {torch} | {deepspeed} | {reason} |{' |' * 5}"
+        return f"| {torch} | {deepspeed} | {reason} |{' |' * 6}"
     healthy = [row for row in rows_of(folder / f"{cell}-healthy.json") if not row["skipped"]]
     suite = [row for row in rows_of(folder / f"{cell}-suite.json") if not row["skipped"]]
-    accused = sorted(row["job"] for row in healthy if row["verdict"] != "clean")
+    failing = [row for row in healthy if any(row["codes"])]
+    accused = sorted(row["job"] for row in healthy if row["verdict"] == "accused")
+    accused = [job for job in accused if job not in {row["job"] for row in failing}]
     unseen = sorted({word for row in (*healthy, *suite) for word in row["unseen"]})
     cells = [torch, deepspeed, len(healthy), _identical(healthy)]
-    cells += [", ".join(accused) or "0", len(suite), _identical(suite), ", ".join(unseen) or "-"]
+    cells += [
+        len(failing),
+        ", ".join(accused) or "0",
+        len(suite),
+        _identical(suite),
+        ", ".join(unseen) or "-",
+    ]
     return f"| {' | '.join(map(str, cells))} |"
 
 
