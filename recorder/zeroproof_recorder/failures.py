@@ -39,7 +39,10 @@ class Failures:
 
         It is taken between recorded steps too: it is how the job ended.
         """
-        if error is None or error is self._last:
+        if error is None:
+            return
+        hide_frames(error)
+        if error is self._last:
             return
         self._last = error
         fields = described(error)

@@ -94,13 +94,10 @@ def _options(options: argparse.Namespace) -> Options:
 
 def _show_as_python_does(error: BaseException, is_module: bool) -> None:
     """Python comes to show the error when all our callers are left: their frames go then."""
-    from .failures import hide_frames
-
     shown = sys.excepthook
 
     def excepthook(kind, value, traceback):
         if value is error:
-            hide_frames(value)
             traceback = _frames_of_script(traceback, is_module)
             value = value.with_traceback(traceback)
         shown(kind, value, traceback)

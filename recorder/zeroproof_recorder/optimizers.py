@@ -18,6 +18,9 @@ from .session import Session
 # Where DeepSpeed's optimizers keep the parameters of the model, each with its groups in a list.
 _MODEL_GROUPS = ("bit16_groups", "fp16_groups", "bf16_groups")
 
+# So many calls of zero_grad without a step, where anything was compiled, are told in a note.
+UNSEEN_STEPS = 3
+
 
 class StepCounter:
     """Counts the steps of the optimizer that steps first; an engine's steps count instead.
@@ -111,6 +114,8 @@ class OptimizerEvents:
         self._names = names
         self._counter = counter
         self._facts = facts  # told before and after each step: ModelFacts
+        self._cleared: dict[int, int] = {}  # by optimizer without a step: calls of zero_grad
+        self._stepped: set[int] = set()
 
     def install(self, patches: PatchBook) -> None:
         """Registers the hook before a step, asks for word after it, and watches zero_grad."""
@@ -131,11 +136,23 @@ class OptimizerEvents:
             first = next(owner.parameters(), None)
             if first is None or self._names.known_param(first) is None:
                 return
+        elif id(owner) not in self._stepped:
+            self._count_cleared(owner)
         self._session.emit("opt.zero_grad")
+
+    def _count_cleared(self, optimizer: Any) -> None:
+        """A compiled step calls no hook: only that the optimizer is used can be seen."""
+        count = self._cleared[id(optimizer)] = self._cleared.get(id(optimizer), 0) + 1
+        if count == UNSEEN_STEPS and _has_compiled():
+            name = type(optimizer).__name__
+            text = f"no step of {name} is seen: a compiled step is not recorded and not counted"
+            note = {"rec": "note", "text": text, "observer": "optimizer.step", "lost": ["opt.step"]}
+            self._session.add(note)
 
     def _before_step(self, optimizer, args, kwargs) -> None:
         if self._counter.engine_depth or is_nested_step(optimizer):
             return
+        self._stepped.add(id(optimizer))
         has_closure = closure_of(args, kwargs) is not None
         number = self._facts.optimizers.number(optimizer)
         self._facts.before_step(optimizer, number, has_closure)
@@ -210,6 +227,11 @@ def _stepping() -> Iterator[Any]:
             if optimizer is not None:
                 yield optimizer
         frame = frame.f_back
+
+
+def _has_compiled() -> bool:
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return bool(dynamo is not None and dynamo.counters.get("stats"))
 
 
 def _rates(optimizer: Any) -> Optional[list[float]]:

@@ -66,6 +66,8 @@ def record(
     recording.start()
     try:
         yield recording
+    except GeneratorExit:  # a block that was entered by hand, and forgotten
+        raise
     except BaseException as error:
         recording.note_failure(error)
         raise

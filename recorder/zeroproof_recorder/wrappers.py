@@ -9,6 +9,7 @@ from typing import Any, Optional
 import torch
 from torch import nn
 
+from .compiler import without_wrapper
 from .deepspeed_engine import is_engine
 from .names import fsdp2_groups
 from .session import Session
@@ -95,8 +96,7 @@ def part_in(model: nn.Module) -> tuple[Optional[nn.Module], nn.Module]:
 
     A model that torch.compile has wrapped has the names of the model that it was.
     """
-    while type(model).__name__ == "OptimizedModule" and hasattr(model, "_orig_mod"):
-        model = model._orig_mod
+    model = without_wrapper(model)
     ddp = _find_ddp(model)
     if ddp is not model:
         return ddp, model

@@ -41,18 +41,16 @@ def hooks(engine):
 
 for stage in range(4):
     expected = None
-    for detail in (None, "hooks", "engine", "full"):
+    for detail in (None, *sys.argv[2:]):
         torch.manual_seed(7)
         engine = make_engine(models.Checkpointed(True), stage)
         if detail is None:
             expected = train(engine)
             continue
         before = hooks(engine)
-        program = f"{detail}{stage}"
-        recording = zeroproof_recorder.record(
-            engine=engine, out=out, detail=detail, quiet=True, program=program
-        )
-        with recording:
+        options = {"detail": "full", "numbers": True} if detail == "numbers" else {"detail": detail}
+        options["program"] = "identity" if detail == "numbers" else f"{detail}{stage}"
+        with zeroproof_recorder.record(engine=engine, out=out, quiet=True, **options):
             found = train(engine)
         assert hooks(engine) == before, f"stage {stage}, {detail}: hooks were left behind"
         assert found == expected, f"stage {stage}, {detail}: numbers differ"
@@ -125,12 +123,37 @@ class DeepspeedTest(support.RecordingTest):
     def test_numbers_are_bitwise_equal_and_hooks_are_put_back(self):
         script = self.folder / "identity.py"
         script.write_text(IDENTITY)
-        self.run_python(2, str(script), str(self.folder))
+        self.run_python(2, str(script), str(self.folder), "hooks", "engine", "full")
         traces = list(self.folder.glob("*.jsonl.gz"))
         self.assertEqual(len(traces), 4 * 3 * 2)
         for path in traces:
             notes = [r["text"] for r in support.read(path) if r["rec"] == "note"]
             self.assertFalse([text for text in notes if "failed" in text or "not obs" in text])
+
+    def test_facts_and_numbers_change_nothing(self):
+        script = self.folder / "identity.py"
+        script.write_text(IDENTITY)
+        self.run_python(1, str(script), str(self.folder), "numbers")
+        for stage in range(4):
+            with self.subTest(stage=stage):
+                records = support.read(self.trace(f"identity__z{stage}_fp32_w1_r0.jsonl.gz"))
+                self.check_facts(stage, records)
+
+    def check_facts(self, stage, records):
+        wrapper, optimizer = (
+            [r for r in records if r["rec"] == rec] for rec in ("wrapper", "optimizer")
+        )
+        self.assertEqual([(r["kind"], r["size"]) for r in wrapper], [("deepspeed", 1)])
+        self.assertEqual([(r["engine"], r["unknown"]) for r in optimizer], [(0, 0)])
+        names = {r["name"] for r in records if r["rec"] == "param"}
+        self.assertEqual(set(optimizer[0]["params"]), names)
+        numbers = [r for r in records if r["rec"] == "numbers"]
+        self.assertEqual([r["step"] for r in numbers], [0, 0, 1, 1, 2, 2])
+        for before, after in zip(numbers[::2], numbers[1::2]):
+            self.assertEqual(before.get("partial_grads", False), stage > 0)
+            self.assertNotIn(None, before["grad_hash"] + before["param_hash"])
+            self.assertNotEqual(before["param_hash"], after["param_hash"])
+        self.assertEqual(numbers[1]["param_hash"], numbers[2]["param_hash"])
 
     def test_an_engine_is_found_by_run(self):
         script = str(support.JOBS / "deepspeed_job.py")

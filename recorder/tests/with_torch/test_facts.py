@@ -127,6 +127,25 @@ class OptimizerTest(FactsTest):
         steps = self.events(self.record(body), "opt.step")
         self.assertEqual([s["optimizer"] for s in steps], [0, 0, 1])
 
+    def test_a_compiled_step_is_said_not_to_be_seen(self):
+        self.addCleanup(torch._dynamo.reset)
+        self.addCleanup(torch._dynamo.utils.counters.clear)
+        model = models.Mlp()
+        optimizer = torch.optim.Adam(model.parameters(), lr=torch.tensor(0.1))
+        step = torch.compile(optimizer.step, backend="eager")
+
+        def body():
+            for number in range(4):
+                model(batch(number)).backward()
+                step()
+                optimizer.zero_grad()
+
+        records = self.record(body)
+        notes = [r for r in self.of(records, "note") if r.get("lost") == ["opt.step"]]
+        seen = len(self.events(records, "opt.step"))
+        self.assertEqual(len(notes), 0 if seen else 1)
+        self.assertIn(seen, (0, 4))
+
     def test_a_rate_in_a_tensor_is_told(self):
         model = models.Mlp()
         optimizer = torch.optim.SGD(model.parameters(), lr=torch.tensor(0.5))

@@ -13,20 +13,27 @@ import zeroproof_recorder
 
 # How a script fails, its exit code, and the forms of recording it is tried under.
 ENDINGS = {
-    "exception": ("raise ValueError('two' + chr(10) + 'lines')", 1, ("run", "block", "module")),
-    "exit": ("sys.exit(3)", 3, ("run", "block")),
+    "exception": ("raise ValueError('two' + chr(10) + 'lines')", 1, ("run", "module")),
+    "exit": ("sys.exit(3)", 3, ("run",)),
     "interrupt": ("raise KeyboardInterrupt", -2, ("run",)),
     "in a hook": (
         "import torch; x = torch.ones(2, requires_grad=True); x.register_hook(lambda g: 1 / 0); "
         "x.sum().backward()",
         1,
-        ("run", "call"),
+        ("run", "block", "call"),
     ),
     "in a step": (
         "import torch; torch.optim.SGD([torch.ones(1)], lr=0.1).step(lambda: 1 / 0)",
         1,
-        ("run", "block"),
+        ("run",),
     ),
+}
+TYPES = {
+    "exception": "ValueError",
+    "exit": "SystemExit",
+    "interrupt": "KeyboardInterrupt",
+    "in a hook": "ZeroDivisionError",
+    "in a step": "ZeroDivisionError",
 }
 SCRIPT = """
 import sys
@@ -56,7 +63,8 @@ IN_CALLBACK = """
 import os
 if os.environ.get("TRACE"):
     import zeroproof_recorder
-    zeroproof_recorder.record(out=os.environ["TRACE"], quiet=True).__enter__()
+    recorded = zeroproof_recorder.record(out=os.environ["TRACE"], quiet=True)
+    recorded.__enter__()
 outer()
 """
 
@@ -85,6 +93,12 @@ class FailureTest(support.RecordingTest):
             with self.subTest(error=error):
                 body = mock.Mock(side_effect=error)
                 self.assertEqual(self.exceptions(body, type(error)), expected)
+
+    def test_a_block_that_is_forgotten_has_no_exception(self):
+        entered = zeroproof_recorder.record(out=self.folder, quiet=True)
+        entered.__enter__()
+        del entered
+        self.assertEqual(self.told(), [])
 
     def test_what_ends_a_thread(self):
         with zeroproof_recorder.record(out=self.folder, quiet=True), mock.patch("sys.stderr"):
@@ -126,6 +140,7 @@ class FailureTest(support.RecordingTest):
                     self.assertEqual(self.run_python(*recorded, **variables), expected)
                     (found,) = self.told_in("traces")
                     self.assertTrue(found["uncaught"])
+                    self.assertEqual(found["type"], TYPES[name])
 
     def told_in(self, folder):
         (path,) = (self.folder / folder).glob("*.gz")
