@@ -12,7 +12,7 @@ from .compiler import compiled_autograd_is_on
 from .patches import PatchBook
 from .session import Session
 
-_LOST = ("cb.queue", "cb.begin", "cb.end")
+LOST = ("cb.queue", "cb.begin", "cb.end")
 
 
 class EngineView:
@@ -34,7 +34,7 @@ class Callbacks:
 
     def __init__(self, session: Session):
         self._session = session
-        self._observer = session.guard.observer("callbacks", _LOST)
+        self._observer = session.guard.observer("callbacks", LOST)
         self._queued = 0
 
     def view(self, engine: Any, use: Use) -> EngineView:
@@ -68,7 +68,7 @@ class Callbacks:
 def install(session: Session, patches: PatchBook) -> None:
     """Callbacks that C++ queues by itself (DDP's) are not seen."""
     if compiled_autograd_is_on():  # it knows the engine by its class
-        observer = session.guard.observer("callbacks", _LOST)
+        observer = session.guard.observer("callbacks", LOST)
         observer.unobserved("compiled autograd is on")
         return
     patches.view(torch.autograd.Variable, "_execution_engine", Callbacks(session).view)

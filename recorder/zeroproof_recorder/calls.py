@@ -115,29 +115,38 @@ def observed(
     `after` runs however the call ended. An exception of the original goes on as it is.
     """
     parameters = Parameters(original)
-    first = observer.guarded(before) if before else None
-    last = observer.guarded(after) if after else None
 
     @functools.wraps(original)
     def observed_call(*args, **kwargs):
         if is_traced() or not (observer.is_on and use.is_in_use):
             return original(*args, **kwargs)
         call = Call(parameters, args, kwargs)
-        if first is not None:
-            first(call)
-        if last is None:
-            return original(*args, **kwargs)
+        if before is not None:
+            try:
+                before(call)
+            except Exception as error:
+                observer.failed(error)
         try:
-            call.result = result = original(*args, **kwargs)
+            result = original(*args, **kwargs)
         except BaseException as error:
             call.error = error
-            last(call)
+            finish(call)
             call.error = None  # the frame that holds the call is in the error's traceback
             raise
-        last(call)
+        if after is not None and observer.is_on:
+            call.result = result
+            try:
+                after(call)
+            except Exception as error:
+                observer.failed(error)
         return result
 
+    finish = observer.guarded(after) if after is not None else _nothing
     return observed_call
+
+
+def _nothing(_call: Call) -> None:
+    pass
 
 
 def with_stand_in(

@@ -44,10 +44,7 @@ class Observer:
             try:
                 return function(*args, **kwargs)
             except Exception as error:
-                if _is_of_job(error):
-                    raise
-                self.switch_off(error)
-                return None
+                return self.failed(error)
 
         return harmless
 
@@ -58,22 +55,27 @@ class Observer:
             try:
                 return function(*args, **kwargs)
             except Exception as error:
-                if _is_of_job(error):
-                    raise
-                self.switch_off(error)
-                return None
+                return self.failed(error)
 
         return harmless
 
     def hook(self, function: Callable[..., Any]) -> Callable[..., None]:
         """The function as a hook for PyTorch, which takes a result for a replacement."""
-        harmless = self.guarded(function)
 
-        def hook(*args, **kwargs):
-            if not is_traced():
-                harmless(*args, **kwargs)
+        def hook(*args):
+            if self.is_on and not is_traced():
+                try:
+                    function(*args)
+                except Exception as error:
+                    self.failed(error)
 
         return hook
+
+    def failed(self, error: Exception) -> None:
+        """What to do in place of passing an exception on; those of the job do go on."""
+        if _is_of_job(error):
+            raise error
+        self.switch_off(error)
 
     def switch_off(self, error: BaseException) -> None:
         """Ends this observer, and says so once."""

@@ -182,11 +182,11 @@ class Recorder:
         autocast = functools.partial(transforms.install_autocast, session)
         return (
             (Detail.HOOKS, "graph_tasks", (), tasks.install),
-            (Detail.HOOKS, "callbacks", (), callback_view),
-            (Detail.HOOKS, "optimizer", (), optimizers.install),
+            (Detail.HOOKS, "callbacks", callbacks.LOST, callback_view),
+            (Detail.HOOKS, "optimizer", ("opt.*",), optimizers.install),
             (Detail.HOOKS, "transforms", ("ft.*",), levels),
             (Detail.ENGINE, "checkpoints", ("ckpt.*",), Checkpoints(session, names).install),
-            (Detail.FULL, "autocast", (), autocast),
+            (Detail.FULL, "autocast", ("autocast.*",), autocast),
         )
 
     def _global_hooks(self) -> list[Any]:

@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from zeroproof_recorder.checker import TraceCheck
 from zeroproof_recorder.command import main
@@ -78,6 +80,15 @@ class CommandTest(unittest.TestCase):
         code, _, err = self.call("run", "--detail", "everything", "x.py")
         self.assertEqual(code, 2)
         self.assertIn("hooks", err)
+
+    def test_what_a_launcher_puts_first_goes_to_the_script(self):
+        seen = []
+        fake = types.ModuleType("zeroproof_recorder.launch")
+        fake.launch = lambda options: seen.append([options.script, *options.arguments]) or 0
+        with mock.patch.dict(sys.modules, {"zeroproof_recorder.launch": fake}):
+            for first in (["--local_rank=1"], ["--local-rank=1"], ["--local_rank", "1"]):
+                self.assertEqual(self.call(*first, "run", "x.py", "--lr", "1")[0], 0)
+                self.assertEqual(seen.pop(), ["x.py", *first, "--lr", "1"])
 
     def test_check_reads_folders(self):
         with tempfile.TemporaryDirectory() as folder:

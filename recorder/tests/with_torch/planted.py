@@ -20,7 +20,7 @@ from job import batch, begin
 from torch.distributed.fsdp import fully_shard
 
 import zeroproof_recorder
-from zeroproof_recorder import guard
+from zeroproof_recorder import calls, guard
 
 HAS_DEEPSPEED = importlib.util.find_spec("deepspeed") is not None
 if HAS_DEEPSPEED:
@@ -39,23 +39,40 @@ class Plant:
         self.calls = Counter()
 
     def __enter__(self):
-        self._original = guard.Observer.guarded
-        plant, original = self, self._original
-
-        def guarded(observer, function):
-            def counted(*args, **kwargs):
-                plant.calls[observer.name] += 1
-                if observer.name == plant.name:
-                    raise Planted("the\nobserver")
-                return function(*args, **kwargs)
-
-            return original(observer, counted)
-
-        guard.Observer.guarded = guarded
+        self._undo, observed = [], calls.observed
+        for name in ("guarded", "hook"):
+            self._replace(guard.Observer, name, self._method(getattr(guard.Observer, name)))
+        for module in [m for n, m in sys.modules.items() if n.startswith("zeroproof_recorder.")]:
+            if getattr(module, "observed", None) is observed:
+                self._replace(module, "observed", self._observed(observed))
         return self
 
     def __exit__(self, *_):
-        guard.Observer.guarded = self._original
+        for owner, name, before in reversed(self._undo):
+            setattr(owner, name, before)
+
+    def _replace(self, owner, name, value):
+        self._undo.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, value)
+
+    def _method(self, original):
+        return lambda observer, function: original(observer, self._counted(observer, function))
+
+    def _observed(self, original):
+        def observed(function, observer, use, before=None, after=None):
+            before, after = (part and self._counted(observer, part) for part in (before, after))
+            return original(function, observer, use, before, after)
+
+        return observed
+
+    def _counted(self, observer, function):
+        def counted(*args, **kwargs):
+            self.calls[observer.name] += 1
+            if observer.name == self.name:
+                raise Planted("the\nobserver")
+            return function(*args, **kwargs)
+
+        return counted
 
 
 def plain(order):

@@ -37,6 +37,13 @@ def _hears_ctrl_c():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def free_port():
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 def events(path):
     """The events of a trace."""
     return [record for record in read(path) if record["rec"] == "ev"]
@@ -73,9 +80,7 @@ class RecordingTest(unittest.TestCase):
         if "\n" in code_or_script:
             script = self.folder / "script.py"
             script.write_text(code_or_script)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         started = []
         for rank in range(world):
             env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(world), LOCAL_RANK=str(rank))

@@ -9,6 +9,33 @@ import torch
 HAS_FSDP2_ON_CPU = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7)
 
 
+EVERY_WAY = """
+import torch
+import torch.distributed as dist
+from job import begin
+
+rank, _ = begin()
+pair = dist.new_group([0, 1], group_desc="pair")
+peer = 1 - rank
+x = torch.ones(4)
+dist.all_reduce(x)
+if rank == 0:
+    dist.send(x, peer, tag=5)
+    dist.recv(x, peer)
+else:
+    dist.recv(x, peer, tag=5)
+    dist.send(x, peer)
+work = [dist.isend(x, peer, group=pair), dist.irecv(torch.empty(4), peer, group=pair)]
+[each.wait() for each in work]
+with torch.inference_mode():
+    dist.broadcast(x, 1)
+name = dist.group.WORLD.group_name
+y = torch.ops._c10d_functional.all_reduce(x, "sum", name)
+torch.ops._c10d_functional.wait_tensor(y)
+dist.reduce_scatter_tensor(torch.empty(2), x)
+"""
+
+
 class DistributedTest(support.RecordingTest):
     def job(self, script, *arguments, world, codes=None):
         program = arguments[0] if arguments else "job"
@@ -50,6 +77,35 @@ class DistributedTest(support.RecordingTest):
         self.assertEqual(marks, ["mark ddp.no_sync", "ready 0", "mark ddp.no_sync", "ready 0"])
 
     @unittest.skipUnless(HAS_FSDP2_ON_CPU, "this PyTorch's FSDP2 needs CUDA")
+    def test_collectives_are_seen_however_they_are_called(self):
+        self.run_job(EVERY_WAY, world=2, run=("--program", "every"))
+        for rank in (0, 1):
+            path = self.trace(f"every__w2_r{rank}.jsonl.gz")
+            issued = [e for e in support.events(path) if e["k"] == "coll.issue"]
+            proper = [(e["key"], e["op"], e.get("root")) for e in issued if "peer" not in e]
+            self.assertEqual(
+                [each for each in proper if each[0].startswith("world")][-4:],
+                [
+                    ("world:0", "all_reduce", None),
+                    ("world:1", "broadcast", 1),
+                    ("world:2", "all_reduce", None),
+                    ("world:3", "reduce_scatter_tensor", None),
+                ],
+            )
+            apart = [(e["key"], e["op"], e["peer"], e["tag"]) for e in issued if "peer" in e]
+            first = ("send", "recv") if rank == 0 else ("recv", "send")
+            expected = [
+                ("world:p2p:0", first[0], 1 - rank, 5),
+                ("world:p2p:1", first[1], 1 - rank, 0),
+                ("g0_1:p2p:0", "send", 1 - rank, 0),
+                ("g0_1:p2p:1", "recv", 1 - rank, 0),
+            ]
+            self.assertEqual(apart, expected)
+            keys = {e["key"] for e in support.events(path) if e["k"] == "coll.complete"}
+            self.assertEqual({e["key"] for e in issued} - keys, set())
+            groups = {r["name"]: r for r in support.read(path) if r["rec"] == "group"}
+            self.assertEqual((groups["g0_1"]["desc"], groups["world"]["backend"]), ("pair", "gloo"))
+
     def test_fsdp2_units(self):
         for world in (1, 2):
             with self.subTest(world=world):

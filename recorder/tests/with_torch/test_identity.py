@@ -67,7 +67,7 @@ def surroundings():
         torch.autograd.graph._engine_run_backward,
         torch.autograd.Variable._execution_engine,
         torch.utils.checkpoint.CheckpointFunction.forward,
-        torch.utils.checkpoint._checkpoint_without_reentrant_generator,
+        {name: part for name, part in vars(torch.utils.checkpoint).items() if "generator" in name},
         torch.optim.Optimizer.zero_grad,
         torch.amp.autocast.__enter__,
         torch._functorch.eager_transforms._grad_increment_nesting,
@@ -77,7 +77,7 @@ def surroundings():
         dict(module._global_forward_hooks),
         dict(optimizer._global_optimizer_pre_hooks),
         dict(optimizer._global_optimizer_post_hooks),
-        torch._C._dispatch_has_kernel_for_dispatch_key("c10d::allreduce_", "ADInplaceOrView"),
+        torch._C._dispatch_has_kernel_for_dispatch_key("c10d::allreduce_", "BackendSelect"),
     ]
 
 
