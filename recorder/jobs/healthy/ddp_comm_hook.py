@@ -31,4 +31,5 @@ for step in range(5):
     optimizer.zero_grad()
     model(batch(step, rank, width=8)).pow(2).mean().backward()
     optimizer.step()
+torch.distributed.barrier()  # the group must not go while its threads still hold a callback
 finish(model)

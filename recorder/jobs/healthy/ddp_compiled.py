@@ -13,11 +13,11 @@ need(torch_version=(2, 7))
 rank, _ = begin(240)
 torch.manual_seed(7)
 order, backend = sys.argv[1:3]
-net = Net(3)
+net = Net(3, width=256)  # more than the first bucket, which the compiler wants to be the smallest
 if order == "inner":
-    model = DistributedDataParallel(torch.compile(net, backend=backend), bucket_cap_mb=2 / 1024)
+    model = DistributedDataParallel(torch.compile(net, backend=backend), bucket_cap_mb=1)
 else:
-    model = torch.compile(DistributedDataParallel(net, bucket_cap_mb=2 / 1024), backend=backend)
+    model = torch.compile(DistributedDataParallel(net, bucket_cap_mb=1), backend=backend)
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-2)
 for step in range(5):
     optimizer.zero_grad()
