@@ -87,10 +87,12 @@ Diagnosis told(const NumbersFile& first, const NumbersFile& file, const Differen
                   .ranks = {first.story->rank, file.story->rank},
                   .files = {first.path, file.path},
                   .parameter = params.size() == 1 ? params.front() : std::string()};
-  found.what = fmt::format("{} the {} of {} {} on ranks {} and {}; up to there they are equal",
-                           when, is_grads ? "gradients" : "values",
+  const std::string_view since =
+      difference.at == 0 ? ", from the first record on" : "; up to there they are equal";
+  found.what = fmt::format("{} the {} of {} differ bit for bit on ranks {} and {}{}", when,
+                           is_grads ? "gradients" : "values",
                            params.empty() ? std::string("the replicas") : listed(params),
-                           "differ bit for bit", first.story->rank, file.story->rank);
+                           first.story->rank, file.story->rank, since);
   found.rule = is_grads ? "data parallelism: the gradient that a step uses is the same on every "
                           "replica"
                         : "data parallelism: replicas begin equal and stay equal";
