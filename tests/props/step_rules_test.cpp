@@ -54,6 +54,14 @@ TEST(StepRules, Name_why_no_collective_carried_the_gradients_of_a_step) {
   }
 }
 
+// A wrapper around a part of the model: the rest is in no bucket from the beginning.
+TEST(StepRules, Parameters_beside_a_wrapped_part_are_not_those_of_DDP) {
+  Job job = ddp_job();
+  for (int step = 0; step < 2; ++step)
+    job.forward("ddp").backward(true, R"("b.bias","b.weight")").step().zero_grad();
+  EXPECT_THAT(diagnosis(job), IsEmpty());
+}
+
 TEST(StepRules, A_communication_hook_that_reduces_nothing_is_named) {
   const auto job_with = [](bool has_collective) {
     Job job;
