@@ -165,7 +165,7 @@ class ReplayVerb final : public Verb {
     answers.dumps = compare_dumps(std::move(dumps));
     answers.dumps.faults = std::move(faults);
     answers.diagnosis = diagnose(findings.traces);
-    mark_defects(answers.diagnosis, findings.traces);
+    mark_defects(findings.traces, answers.diagnosis);
     const auto& told = answers.dumps.diagnosis;
     answers.diagnosis.insert(answers.diagnosis.end(), told.begin(), told.end());
     return policy_.empty() ? Result<void>{} : ask_what_if(findings);

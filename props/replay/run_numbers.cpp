@@ -157,6 +157,15 @@ bool is_sharded_job(const TraceStory& story) {
   });
 }
 
+// Ranks that hold the same replica: those of the group of the first model's wrapper.
+std::vector<std::int32_t> replica_ranks(const TraceStory& story) {
+  for (const auto& [model, wrapper] : story.facts.wrappers) {
+    const auto group = story.facts.groups.find(wrapper.group);
+    if (group != story.facts.groups.end() && group->second.ranks) return *group->second.ranks;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<Diagnosis> compare_numbers(const std::vector<NumbersFile>& files) {
@@ -166,9 +175,9 @@ std::vector<Diagnosis> compare_numbers(const std::vector<NumbersFile>& files) {
     if (auto found = local_clipping(files)) all.push_back(std::move(*found));
     return all;
   }
-  std::map<std::uint64_t, const NumbersFile*> firsts;  // by replica group
+  std::map<std::vector<std::int32_t>, const NumbersFile*> firsts;  // by replica group
   for (const NumbersFile& file : files) {
-    const auto [first, is_first] = firsts.try_emplace(file.story->replicas, &file);
+    const auto [first, is_first] = firsts.try_emplace(replica_ranks(*file.story), &file);
     if (is_first) continue;
     const auto difference = first_difference(digest_of(*first->second), digest_of(file));
     if (difference) all.push_back(told(*first->second, file, *difference));

@@ -58,6 +58,11 @@ Json counts_json(const TraceCounts& counts) {
           {"steps", counts.steps}};
 }
 
+Json checked_json(const TraceReplay& trace) {
+  if (!trace.story) return nullptr;
+  return {{"rules", trace.story->checked.rules}, {"left_out", trace.story->checked.left_out}};
+}
+
 Json run_json(const RunComparison& run) {
   return {{"run", run.run},
           {"world", run.world},
@@ -78,8 +83,8 @@ Json trace_json(const TraceReplay& trace) {
           {"status", status},
           {"error", error},
           {"events", trace.events},
-          {"defects", trace.defects},
           {"counts", counts_json(trace.counts)},
+          {"checked", checked_json(trace)},
           {"framework", trace.story ? Json(framework_name(trace.story->framework)) : Json(nullptr)},
           {"structure", structure_json(trace)},
           {"levels", levels}};

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -15,10 +16,12 @@ namespace {
 
 constexpr std::size_t kStructureLinesMax = 3;
 constexpr std::size_t kTracesShown = 24;  // one by one; more are told in groups
-constexpr std::size_t kTableLines = 44;
+constexpr std::size_t kTableLines = 38;
 constexpr std::size_t kRunsShown = 6;
 constexpr std::size_t kFindingColumns = 480;  // of one finding's text
 constexpr std::size_t kLabelWidth = 14;
+constexpr std::size_t kRulesLines = 6;
+constexpr std::size_t kRunLines = 9;
 
 std::string counted(std::uint64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
@@ -239,6 +242,44 @@ std::string runs_text(const ReplayReport& report, std::size_t columns) {
   return text;
 }
 
+// The ranks of all traces that say the same, by what they say; most ranks first.
+std::vector<std::pair<std::string, std::vector<std::int32_t>>> by_words(
+    const ReplayReport& report,
+    const std::function<std::vector<std::string>(const TraceReplay&)>& words_of) {
+  std::map<std::string, std::vector<std::int32_t>> ranks;
+  for (const TraceReplay& trace : report.traces)
+    if (trace.story)
+      for (const std::string& words : words_of(trace)) ranks[words].push_back(trace.story->rank);
+  std::vector<std::pair<std::string, std::vector<std::int32_t>>> all;
+  for (auto& [words, of] : ranks) {
+    std::sort(of.begin(), of.end());
+    of.erase(std::unique(of.begin(), of.end()), of.end());
+    all.emplace_back(words, std::move(of));
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+  return all;
+}
+
+// Which rules of the framework were applied, and which could not be.
+std::string rules_text(const ReplayReport& report, std::size_t columns) {
+  const auto rules_of = [](const TraceReplay& trace) {
+    const std::vector<std::string>& rules = trace.story->checked.rules;
+    return rules.empty() ? std::vector<std::string>{}
+                         : std::vector{fmt::format("{}: {}", framework_name(trace.story->framework),
+                                                   joined(rules))};
+  };
+  const auto left_out_of = [](const TraceReplay& trace) { return trace.story->checked.left_out; };
+  std::string text;
+  for (const auto& [words, ranks] : by_words(report, rules_of))
+    text += labelled("checked", words, columns);
+  text = limited_lines(text, kRulesLines);
+  std::string left_out;
+  for (const auto& [words, ranks] : by_words(report, left_out_of))
+    left_out += labelled("not checked", fmt::format("{}: {}", rank_words(ranks), words), columns);
+  return text + limited_lines(left_out, kRulesLines);
+}
+
 }  // namespace
 
 std::string replay_text(const ReplayReport& report, std::size_t columns, const Palette& palette) {
@@ -251,8 +292,8 @@ std::string replay_text(const ReplayReport& report, std::size_t columns, const P
     for (const TraceReplay& trace : report.traces)
       table += trace_lines(trace, report.traces.size() == 1, palette);
   const std::string summary = summary_line(report, totals, palette);
-  return limited_lines(table, kTableLines) + summary +
-         limited_lines(runs_text(report, columns), kReplayTextLines - kTableLines - 1);
+  return limited_lines(table, kTableLines) + summary + rules_text(report, columns) +
+         limited_lines(runs_text(report, columns), kRunLines);
 }
 
 }  // namespace zeroproof

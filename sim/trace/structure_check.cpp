@@ -116,7 +116,8 @@ void StructureCheck::check_transform(const HookEvent& event) {
 }
 
 void StructureCheck::check_collective(const HookEvent& event) {
-  IssuedNumbers& issued = issued_[event.group];
+  const std::string_view op = names_.text(event.name);
+  IssuedNumbers& issued = issued_[{event.group, op == "send" || op == "recv"}];
   const bool is_known = issued.contains(event.index);
   if (event.kind == EventKind::coll_issue) {
     if (is_known) {

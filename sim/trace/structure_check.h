@@ -68,7 +68,8 @@ class StructureCheck {
   std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> last_time_ns_;  // rank, thread
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int64_t>> transforms_;
   std::multiset<std::int64_t> open_calls_;
-  std::map<NameId, IssuedNumbers> issued_;
+  // By group; send and recv are numbered apart from collectives.
+  std::map<std::pair<NameId, bool>, IssuedNumbers> issued_;
   std::set<std::string, std::less<>> params_;
   std::vector<StructureFinding> findings_;
   std::uint64_t finding_count_ = 0;

@@ -38,7 +38,7 @@ Judged judged(const std::string& job) {
   }
   Judged all{.report = replay.finish()};
   const std::vector<Diagnosis> diagnosis = diagnose(all.report);
-  mark_defects(diagnosis, all.report);
+  mark_defects(all.report, diagnosis);
   for (const Diagnosis& one : diagnosis)
     if (one.gravity == Gravity::defect) all.defects.push_back(one.kind);
   return all;

@@ -315,7 +315,7 @@ TEST(LostKinds, Switch_the_comparison_off_with_the_reason) {
   const ReplayReport report = replayed({job(0, 16, false), job(1, 32, true)});
   ASSERT_EQ(1U, report.runs.size());
   EXPECT_THAT(report.runs[0].skipped,
-              Contains(HasSubstr("rank 1: the observer of collectives failed")));
+              Contains(HasSubstr("rank 1: not observed: the observer of collectives failed")));
 }
 
 }  // namespace
