@@ -242,7 +242,9 @@ std::pair<std::string, std::string> ReductionLedger::cause_of(
     return {fmt::format("the communication hook {} issued no collective",
                         facts_.wrapper_of(names_.text(left.front()))->comm_hook),
             "the communication hook: it has to return a future of the reduced bucket"};
-  if (inner_calls_.contains(model) && !outer_calls_.contains(model))
+  const WrapperRecord* wrapper = facts_.wrapper_of(names_.text(left.front()));
+  const std::int64_t wrapped = wrapper == nullptr ? model : wrapper->model;
+  if (inner_calls_.contains(model) && !outer_calls_.contains(wrapped))
     return {
         "the forward ran on the module inside, past DistributedDataParallel, whose reducer was "
         "therefore not prepared",

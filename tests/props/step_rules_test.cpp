@@ -54,6 +54,22 @@ TEST(StepRules, Name_why_no_collective_carried_the_gradients_of_a_step) {
   }
 }
 
+// A frozen reference that is met first has number 0 and the prefix; the policy has bare names.
+TEST(StepRules, The_wrapper_of_bare_names_is_that_of_the_model_without_a_prefix) {
+  Job job;
+  job.record(R"({"rec":"group","name":"world","ranks":[0,1]})");
+  job.record(
+      R"({"rec":"param","id":9,"name":"model0.a.weight","shape":[4,4],"dtype":"float32","requires_grad":false})");
+  job.model();
+  job.record(
+      R"({"rec":"wrapper","model":1,"kind":"ddp","class":"DistributedDataParallel","understood":true,"group":"world","size":2})");
+  job.optimizer(kAll);
+  for (int step = 0; step < 2; ++step) job.forward("ddp1").backward(false).step().zero_grad();
+  const auto all = diagnosis(job);
+  ASSERT_THAT(kinds_of(all), ElementsAre("ddp.step_without_reduction"));
+  EXPECT_THAT(all[0].what, HasSubstr("hooks of DistributedDataParallel did not run"));
+}
+
 // A wrapper around a part of the model: the rest is in no bucket from the beginning.
 TEST(StepRules, Parameters_beside_a_wrapped_part_are_not_those_of_DDP) {
   Job job = ddp_job();
