@@ -123,16 +123,14 @@ std::string others_text(const Diagnosis& first, const std::vector<Diagnosis>& al
   return text;
 }
 
-// What a reader does after reading.
-std::string next_line(const Diagnosis& first, std::size_t columns) {
+// What a reader does after reading. The command stands on a line of its own, to be pasted; dumps
+// have no clock, and `show` does not read them.
+std::string next_text(const Diagnosis& first) {
   if (first.gravity != Gravity::defect || first.files.empty()) return {};
-  std::string text;
-  const std::string words = fmt::format(
-      "begin with entry 1: what follows may be its consequence. `zeroproof show {}` prints the "
-      "events around it",
-      first.files.back());
-  for (const std::string& line : wrapped_lines(visible(words), columns > 30 ? columns - 6 : 24))
-    text += fmt::format("{}{}\n", padded(text.empty() ? "next" : "", 6), line);
+  const bool is_trace = std::any_of(first.order.begin(), first.order.end(),
+                                    [](const DiagnosisMoment& moment) { return moment.lc > 0; });
+  std::string text = "next  begin with entry 1: what follows may be its consequence\n";
+  if (is_trace) text += fmt::format("      zeroproof show {}\n", visible(first.files.back()));
   return text;
 }
 
@@ -187,8 +185,7 @@ std::string diagnosis_text(const std::vector<Diagnosis>& all, std::size_t column
       headings += entry.substr(0, entry.find('\n') + 1);
   }
   return limited_lines(text, lines_max - kHeadingsMax - kNextMax) +
-         limited_lines(headings, kHeadingsMax) +
-         limited_lines(next_line(all.front(), columns), kNextMax);
+         limited_lines(headings, kHeadingsMax) + limited_lines(next_text(all.front()), kNextMax);
 }
 
 std::string dumps_text(const DumpReport& report, const Palette& palette) {
