@@ -155,7 +155,7 @@ class ReplayVerb final : public Verb {
     ReplayAnswers& answers = findings.answers;
     answers.dumps = read_dumps();
     answers.diagnosis = diagnose(findings.traces);
-    mark_defects(answers.diagnosis, findings.traces);
+    mark_defects(findings.traces, answers.diagnosis);
     const auto& told = answers.dumps.diagnosis;
     answers.diagnosis.insert(answers.diagnosis.end(), told.begin(), told.end());
     return policy_.empty() ? Result<void>{} : ask_what_if(findings);

@@ -71,7 +71,8 @@ std::vector<Dumps> by_run(Dumps dumps) {
   if (are_many && are_all_alone && ranks_of(dumps).size() == dumps.size())
     return {std::move(dumps)};
   std::vector<Dumps> runs;
-  for (auto& [name, run] : named) {
+  for (auto& entry : named) {
+    Dumps& run = entry.second;  // clang 14 cannot capture a structured binding
     const auto joined = std::find_if(runs.begin(), runs.end(), [&](const Dumps& other) {
       return complete_each_other(other, run);
     });

@@ -42,8 +42,4 @@ const CollectiveRule& collective_rule(std::string_view op) {
   return at == kRules.end() ? kUnknown : *at;
 }
 
-bool is_point_to_point(std::string_view op) {
-  return op == "send" || op == "recv";
-}
-
 }  // namespace zeroproof

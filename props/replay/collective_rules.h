@@ -16,7 +16,4 @@ struct CollectiveRule {
 // The rule of an operation, by PyTorch's name. An unknown operation has no rule beyond its name.
 const CollectiveRule& collective_rule(std::string_view op);
 
-// send and recv: they pair two ranks and are no collective.
-bool is_point_to_point(std::string_view op);
-
 }  // namespace zeroproof

@@ -50,20 +50,20 @@ bool is_subset(const std::vector<std::int32_t>& some, const std::vector<std::int
   return !some.empty() && std::includes(of.begin(), of.end(), some.begin(), some.end());
 }
 
-// Whether the ranks that are missing at a collective or message are those that have ended.
+// Whether the ranks that are missing at a collective are those that have ended.
 bool explains_absence(const Draft& cause, const Draft& draft) {
-  const std::string& kind = draft.diagnosis.kind;
   return cause.diagnosis.kind == "process.exception" && !cause.is_of_peers &&
-         (kind == "collective.missing" || kind == "message.missing") &&
+         (draft.diagnosis.kind == "collective.missing" ||
+          draft.diagnosis.kind == "message.missing") &&
          is_subset(draft.diagnosis.ranks, cause.diagnosis.ranks);
 }
 
 // "Connection closed by peer" and the like say that another rank has gone or does not come.
 bool explains_peers(const Draft& cause, const Draft& draft) {
-  const std::string& kind = cause.diagnosis.kind;
-  const bool is_divergence = cause.diagnosis.gravity == Gravity::defect &&
-                             (kind.starts_with("collective.") || kind.starts_with("message."));
-  return draft.is_of_peers && (is_end(cause) || is_divergence);
+  const bool is_cause = is_end(cause) || (cause.diagnosis.gravity == Gravity::defect &&
+                                          (cause.diagnosis.kind.starts_with("collective.") ||
+                                           cause.diagnosis.kind.starts_with("message.")));
+  return draft.is_of_peers && is_cause;
 }
 
 // What the exception that ends a process leaves behind.

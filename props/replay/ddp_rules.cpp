@@ -82,9 +82,11 @@ void DdpRules::launch(Reducer& reducer, const HookEvent& event) {
 }
 
 bool DdpRules::finds_unused(EngineId engine) const {
-  const auto wrapper = facts_.wrappers.find(std::max(engine.value, 0));
-  return wrapper != facts_.wrappers.end() && wrapper->second.finds_unused &&
-         !wrapper->second.has_static_graph;
+  return std::any_of(facts_.wrappers.begin(), facts_.wrappers.end(), [&](const auto& entry) {
+    const WrapperRecord& wrapper = entry.second;
+    const bool is_meant = engine.is_none() ? wrapper.kind == "ddp" : entry.first == engine.value;
+    return is_meant && wrapper.finds_unused && !wrapper.has_static_graph;
+  });
 }
 
 void DdpRules::on_gradient(const HookEvent& event) {

@@ -31,7 +31,6 @@ class Diagnoser {
   std::vector<Diagnosis> run() {
     for (std::size_t at = 0; at < report_.traces.size(); ++at) take_trace(at);
     take_runs();
-    take_numbers();
     drafts_ = drop_consequences(std::move(drafts_), explained_);
     add_context();
     std::stable_sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) {
@@ -177,6 +176,8 @@ class Diagnoser {
 
   // What the ranks of a run say together, its cause in front of everything else.
   void take_runs() {
+    std::map<std::string_view, const TraceReplay*> traces;
+    for (const TraceReplay& trace : report_.traces) traces[trace.path] = &trace;
     std::vector<Draft> compared;
     for (const RunComparison& run : report_.runs) {
       note_missing_files(run);
@@ -184,6 +185,7 @@ class Diagnoser {
         compared.push_back({.run = run.run, .diagnosis = found});
         if (found.gravity == Gravity::defect) explained_.insert(run.run);
       }
+      take_numbers(run, traces);
     }
     drafts_.insert(drafts_.begin(), compared.begin(), compared.end());
   }
@@ -202,24 +204,20 @@ class Diagnoser {
   }
 
   // Ranks that average their parameters now and then differ between two averages.
-  void take_numbers() {
-    std::map<std::string, std::map<std::int32_t, NumbersFile>> runs;
-    for (const TraceReplay& trace : report_.traces) {
-      if (!trace.story || trace.story->numbers.steps.empty()) continue;
+  void take_numbers(const RunComparison& run,
+                    const std::map<std::string_view, const TraceReplay*>& traces) {
+    std::vector<NumbersFile> compared;
+    for (const std::string& file : run.files) {
+      const TraceReplay& trace = *traces.at(file);
+      if (!trace.story) continue;
       const std::vector<Diagnosis>& found = trace.story->found;
       const bool is_local = std::any_of(found.begin(), found.end(), [](const Diagnosis& one) {
         return one.kind == "ddp.local_steps";
       });
-      if (!is_local)
-        runs[trace.story->run].try_emplace(trace.story->rank,
-                                           NumbersFile{trace.path, &*trace.story});
+      if (!is_local) compared.push_back({trace.path, &*trace.story});
     }
-    for (const auto& [run, files] : runs) {
-      std::vector<NumbersFile> compared;
-      for (const auto& [rank, file] : files) compared.push_back(file);
-      for (Diagnosis& found : compare_numbers(compared))
-        drafts_.push_back({.run = run, .diagnosis = std::move(found)});
-    }
+    for (Diagnosis& found : compare_numbers(compared))
+      drafts_.push_back({.run = run.run, .diagnosis = std::move(found)});
   }
 
   void add_context() {
@@ -245,6 +243,21 @@ class Diagnoser {
 
 std::vector<Diagnosis> diagnose(const ReplayReport& report) {
   return Diagnoser(report).run();
+}
+
+void mark_defects(ReplayReport& report, const std::vector<Diagnosis>& diagnosis) {
+  std::map<std::string_view, TraceReplay*> traces;
+  for (TraceReplay& trace : report.traces) traces[trace.path] = &trace;
+  for (const Diagnosis& one : diagnosis) {
+    if (one.gravity != Gravity::defect) continue;
+    for (const std::string& file : one.files) {
+      const auto at = traces.find(file);
+      if (at == traces.end() || !at->second->story) continue;
+      const std::int32_t rank = at->second->story->rank;  // a file may only be compared with
+      if (std::find(one.ranks.begin(), one.ranks.end(), rank) != one.ranks.end())
+        at->second->has_defect = true;
+    }
+  }
 }
 
 }  // namespace zeroproof

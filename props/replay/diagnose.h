@@ -12,4 +12,7 @@ namespace zeroproof {
 // side by side where they do not agree.
 std::vector<Diagnosis> diagnose(const ReplayReport& report);
 
+// A trace whose rank a defect names does not agree.
+void mark_defects(ReplayReport& report, const std::vector<Diagnosis>& diagnosis);
+
 }  // namespace zeroproof

@@ -1,7 +1,11 @@
 #include "props/replay/job_facts.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <utility>
 
 namespace zeroproof {
@@ -26,6 +30,16 @@ std::int64_t width_of(std::string_view dtype) {
   return 4;
 }
 
+// The number of a model that stands before the names of its parameters.
+std::optional<std::int64_t> prefix_of(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  std::int64_t number = 0;
+  const char* end = name.data() + name.size();
+  const auto read = std::from_chars(name.data() + kPrefix.size(), end, number);
+  const bool has_number = read.ec == std::errc() && read.ptr != end && *read.ptr == '.';
+  return has_number ? std::optional(number) : std::nullopt;
+}
+
 }  // namespace
 
 void JobFacts::declare(const ParamRecord& param) {
@@ -42,9 +56,16 @@ const ParamFact* JobFacts::find(std::string_view param) const {
   return known == params.end() ? nullptr : &known->second;
 }
 
+// One model has names without a prefix: that of whose number no name begins.
 const WrapperRecord* JobFacts::wrapper_of(std::string_view param) const {
-  const auto known = wrappers.find(model_of(param));
-  return known == wrappers.end() ? nullptr : &known->second;
+  const auto own = prefix_of(param);
+  const auto wrapper = std::find_if(wrappers.begin(), wrappers.end(), [&](const auto& entry) {
+    if (own) return entry.first == *own;
+    const std::string prefix = fmt::format("{}{}.", kPrefix, entry.first);
+    const auto first = params.lower_bound(prefix);
+    return first == params.end() || !first->first.starts_with(prefix);
+  });
+  return wrapper == wrappers.end() ? nullptr : &wrapper->second;
 }
 
 std::int64_t JobFacts::group_size(std::string_view group) const {
@@ -54,12 +75,7 @@ std::int64_t JobFacts::group_size(std::string_view group) const {
 }
 
 std::int64_t model_of(std::string_view name) {
-  if (!name.starts_with(kPrefix)) return 0;
-  std::int64_t number = 0;
-  const char* end = name.data() + name.size();
-  const auto read = std::from_chars(name.data() + kPrefix.size(), end, number);
-  const bool has_number = read.ec == std::errc() && read.ptr != end && *read.ptr == '.';
-  return has_number ? number : 0;
+  return prefix_of(name).value_or(0);
 }
 
 }  // namespace zeroproof

@@ -1,16 +1,27 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "props/replay/rank_digest.h"
 #include "sim/trace/record.h"
 
 namespace zeroproof {
 
-// Whether a note's `lost` word, "coll.issue" or "coll.*", means this kind of event.
-bool is_lost_word_for(std::string_view word, std::string_view kind);
+// The event kinds that a file can no longer be trusted to hold, as its notes say.
+class LostKinds {
+ public:
+  explicit LostKinds(const std::vector<NoteRecord>& notes) : notes_(notes) {}
 
-// Adds what a note says is lost, with its text as the reason.
-void add_lost_kinds(const NoteRecord& note, LostKinds& lost);
+  // Why one of these kinds is lost; empty when the file has all of them.
+  std::string reason(std::initializer_list<std::string_view> kinds) const;
+  std::string reason(const std::vector<std::string_view>& kinds) const;
+
+ private:
+  const std::vector<NoteRecord>& notes_;
+};
+
+// What the trace profile needs to judge a property, by its number: "P42".
+std::vector<std::string_view> kinds_needed(std::string_view property);
 
 }  // namespace zeroproof

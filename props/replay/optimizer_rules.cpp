@@ -129,7 +129,14 @@ void OptimizerRules::find_other_parameters() {
   find_unheld(unheld);
 }
 
-void OptimizerRules::find_unheld(const std::vector<std::string>& unheld) {
+// A model that no optimizer knows at all may be one that the job only computes with.
+void OptimizerRules::find_unheld(const std::vector<std::string>& all_unheld) {
+  std::set<std::int64_t> models;  // of which an optimizer holds a part
+  for (const auto& [id, record] : facts_.optimizers)
+    for (const std::string& param : record.params) models.insert(model_of(param));
+  std::vector<std::string> unheld;
+  for (const std::string& param : all_unheld)
+    if (models.contains(model_of(param))) unheld.push_back(param);
   const auto steady = std::find_if(optimizers_.begin(), optimizers_.end(), [](const auto& entry) {
     return entry.second.steps >= kStepsMin;
   });

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "props/replay/unobserved_kinds.h"
+#include "props/replay/lost_kinds.h"
 
 namespace zeroproof {
 namespace {
@@ -93,7 +93,7 @@ bool PropertiesReport::is_falsified(std::string_view number) const {
 std::string PropertiesLevel::reason_without_verdict(const Property& property) const {
   if (is_fsdp2_) return std::string(kOtherFramework);
   if (!run_.view().has_engine()) return std::string(kNoEngine);
-  return notes_.empty() ? std::string() : UnobservedKinds(notes_).reason(kinds_needed(property.number));
+  return notes_.empty() ? std::string() : LostKinds(notes_).reason(kinds_needed(property.number));
 }
 
 void PropertiesReport::add(const Verdict& verdict) {

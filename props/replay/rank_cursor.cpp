@@ -10,6 +10,7 @@
 #include "props/replay/collective_rules.h"
 #include "props/replay/moment.h"
 #include "props/report/event_words.h"
+#include "sim/trace/point_to_point.h"
 
 namespace zeroproof {
 namespace {

@@ -8,6 +8,7 @@
 #include "props/replay/collective_rules.h"
 #include "props/replay/lost_kinds.h"
 #include "props/replay/moment.h"
+#include "sim/trace/point_to_point.h"
 
 namespace zeroproof {
 namespace {
@@ -76,7 +77,7 @@ void RankDigest::declare(const ParamRecord& param, NameTable& names) {
 
 void RankDigest::declare(const NoteRecord& note) {
   is_killed_ = is_killed_ || note.text.starts_with(kKilled);
-  add_lost_kinds(note, lost_);
+  if (!note.lost.empty()) notes_.push_back(note);
 }
 
 void RankDigest::declare(const WrapperRecord& wrapper) {
@@ -259,6 +260,13 @@ void RankDigest::finish(bool is_complete, const NameTable& names) {
   is_complete_ = is_complete;
   confirm_completions();
   sum_parameters(names);
+  const LostKinds lost(notes_);
+  lost_ = {.issues = lost.reason({"coll.issue"}),
+           .completions = lost.reason({"coll.complete"}),
+           .hooks = lost.reason({"param.post_acc"}),
+           .steps = lost.reason({"opt.step"}),
+           .parameters = lost.reason({"zparam.gather_begin", "zparam.partition", "bucket.flush"})};
+  notes_ = {};
   for (CollectiveLane& lane : collectives_) {
     const auto group = groups_.find(lane.group);
     if (group != groups_.end()) {

@@ -100,9 +100,10 @@ struct DeclaredParameters {
   std::uint64_t in_order = 0;  // chained names
 };
 
-// Event kinds that the recorder says it lost, with its reason.
-struct LostKinds {
-  std::string issues;       // coll.issue; empty: not lost
+// Why event kinds are lost that a comparison needs, as the notes of the file say; empty: they are
+// not lost.
+struct LostReasons {
+  std::string issues;       // coll.issue
   std::string completions;  // coll.complete
   std::string hooks;        // param.post_acc
   std::string steps;        // opt.step
@@ -175,7 +176,7 @@ class RankDigest {
   bool has_too_many_messages() const { return has_too_many_messages_; }
   const DeclaredParameters& parameters() const { return parameters_; }
   const std::optional<DigestException>& last_exception() const { return last_exception_; }
-  const LostKinds& lost() const { return lost_; }
+  const LostReasons& lost() const { return lost_; }
   // Whether the file says what wraps its models (hooktrace 1.1).
   bool has_wrapper() const { return has_wrapper_; }
   // The group of the data parallelism, where every model of the rank has the same; empty: unknown.
@@ -237,7 +238,8 @@ class RankDigest {
   std::vector<std::string> ignored_;
   DeclaredParameters parameters_;
   std::optional<DigestException> last_exception_;
-  LostKinds lost_;
+  std::vector<NoteRecord> notes_;  // those that say what is lost
+  LostReasons lost_;
   std::string data_group_;
   std::uint64_t collective_count_ = 0;
   std::uint64_t message_count_ = 0;

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "props/replay/collective_rules.h"
+#include "sim/trace/point_to_point.h"
 
 namespace zeroproof {
 namespace {

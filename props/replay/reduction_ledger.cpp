@@ -24,6 +24,13 @@ bool is_carrying(std::string_view op) {
   });
 }
 
+// Added to the model, or made trainable, after the recording began.
+bool is_new(const JobFacts& facts, const std::set<NameId>& unfrozen, std::string_view name,
+            NameId param) {
+  const ParamFact* fact = facts.find(name);
+  return unfrozen.contains(param) || (fact != nullptr && (fact->is_late || !fact->requires_grad));
+}
+
 // What the recorder calls the wrapper of a model.
 bool is_wrapper_name(std::string_view module) {
   constexpr std::string_view kDdp = "ddp";
@@ -194,6 +201,14 @@ bool ReductionLedger::is_replica(NameId param) const {
 }
 
 std::vector<NameId> ReductionLedger::unreduced_of(const HookEvent& step) const {
+  std::set<std::int64_t> with_buckets;  // models of which buckets hold parameters
+  for (const NameId param : in_buckets_) with_buckets.insert(model_of(names_.text(param)));
+  // A wrapper inside a larger model leaves the parameters around it alone: they are in no bucket
+  // from the beginning.
+  const auto is_outside = [&](NameId param) {
+    return with_buckets.contains(model_of(names_.text(param))) && !in_buckets_.contains(param) &&
+           !is_new(facts_, unfrozen_, names_.text(param), param);
+  };
   const auto optimizer = facts_.optimizers.find(step.optimizer);
   std::set<NameId> held;
   if (optimizer != facts_.optimizers.end())
@@ -204,7 +219,7 @@ std::vector<NameId> ReductionLedger::unreduced_of(const HookEvent& step) const {
     // In a recording without wrapper records only buckets and no_sync tell what DDP reduces.
     const bool is_told =
         !facts_.wrappers.empty() || entry.is_unsynced || in_buckets_.contains(param);
-    if (is_used && is_told && is_replica(param)) left.push_back(param);
+    if (is_used && is_told && is_replica(param) && !is_outside(param)) left.push_back(param);
   }
   if (left.empty() || carried_bytes_ == 0) return left;
   const bool is_carried = is_hooked(left) || carried_bytes_ * kCompressionMax >= bytes_of(left);
@@ -227,7 +242,9 @@ std::pair<std::string, std::string> ReductionLedger::cause_of(
     return {fmt::format("the communication hook {} issued no collective",
                         facts_.wrapper_of(names_.text(left.front()))->comm_hook),
             "the communication hook: it has to return a future of the reduced bucket"};
-  if (inner_calls_.contains(model) && !outer_calls_.contains(model))
+  const WrapperRecord* wrapper = facts_.wrapper_of(names_.text(left.front()));
+  const std::int64_t wrapped = wrapper == nullptr ? model : wrapper->model;
+  if (inner_calls_.contains(model) && !outer_calls_.contains(wrapped))
     return {
         "the forward ran on the module inside, past DistributedDataParallel, whose reducer was "
         "therefore not prepared",
@@ -236,12 +253,7 @@ std::pair<std::string, std::string> ReductionLedger::cause_of(
     return {
         "two backwards ran over one forward, of which DistributedDataParallel reduces the first",
         "several backwards over one forward: sum the losses and call backward once"};
-  const auto is_new = [&](NameId param) {
-    const ParamFact* fact = facts_.find(names_.text(param));
-    return unfrozen_.contains(param) ||
-           (fact != nullptr && (fact->is_late || !fact->requires_grad));
-  };
-  if (is_any(is_new))
+  if (is_any([&](NameId param) { return is_new(facts_, unfrozen_, names_.text(param), param); }))
     return {
         "no bucket holds what is added or made trainable after DistributedDataParallel was made",
         "adapters that are added, and parameters that are unfrozen, after wrapping: do it "

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "model/task_graph.h"
 #include "sim/trace/reader.h"
@@ -235,11 +234,20 @@ class TraceReplayer {
   std::optional<RankDigest> digest_;  // where no properties level keeps one
 };
 
+// Lists as long as the model or the world, which only the comparison of numbers reads again.
+void drop_long_facts(TraceStory& story) {
+  if (!story.numbers.steps.empty()) return;
+  story.facts.params.clear();
+  story.facts.optimizers.clear();
+  story.facts.hand_reduced.clear();
+  for (auto& [name, group] : story.facts.groups) group.ranks.reset();
+}
+
 }  // namespace
 
 bool TraceReplay::agrees() const {
-  return (!queue || queue->holds()) && (!state || state->matched == state->calls) &&
-         (!properties || !properties->is_falsified()) && structure_count == 0 && defects == 0;
+  return !has_defect && (!queue || queue->holds()) && (!state || state->matched == state->calls) &&
+         (!properties || !properties->is_falsified()) && structure_count == 0;
 }
 
 ReplaySummary ReplayReport::summary() const {
@@ -248,21 +256,6 @@ ReplaySummary ReplayReport::summary() const {
     ++(trace.fault ? summary.unreadable : trace.agrees() ? summary.ok : summary.mismatched);
   }
   return summary;
-}
-
-void mark_defects(const std::vector<Diagnosis>& diagnosis, ReplayReport& report) {
-  std::map<std::string_view, TraceReplay*> traces;
-  for (TraceReplay& trace : report.traces) traces[trace.path] = &trace;
-  for (const Diagnosis& one : diagnosis) {
-    if (one.gravity != Gravity::defect) continue;
-    for (const std::string& file : one.files) {
-      const auto at = traces.find(file);
-      if (at == traces.end() || !at->second->story) continue;
-      const std::int32_t rank = at->second->story->rank;
-      if (std::find(one.ranks.begin(), one.ranks.end(), rank) != one.ranks.end())
-        ++at->second->defects;
-    }
-  }
 }
 
 Replay::Replay(ReplayOptions options, std::function<bool()> should_stop)
@@ -280,6 +273,7 @@ Result<void> Replay::add(const std::string& path) {
     group_.add(replayer.facts(), *digest, path);
     grouped_.push_back(report_.traces.size());
   }
+  if (trace.story) drop_long_facts(*trace.story);
   report_.traces.push_back(std::move(trace));
   return {};
 }

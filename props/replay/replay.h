@@ -51,11 +51,11 @@ struct TraceReplay {
   std::vector<StructureFinding> structure;  // broken rules of the format; the first of them
   std::uint64_t structure_count = 0;
   std::optional<Error> fault;
+  bool has_defect = false;          // a diagnosis names it: see mark_defects
   std::optional<TraceStory> story;  // absent: the file could not be opened, or levels were named
   TraceCounts counts;
-  std::size_t defects = 0;  // diagnoses that show on this file's rank; see mark_defects
 
-  bool agrees() const;  // every level that is there, and no defect
+  bool agrees() const;  // every level that is there, and no defect among the diagnoses
   bool is_ok() const { return !fault && agrees(); }
 };
 
@@ -74,9 +74,6 @@ struct ReplayReport {
 
   ReplaySummary summary() const;
 };
-
-// Counts for each trace the defects of `diagnosis` that name its file and its rank.
-void mark_defects(const std::vector<Diagnosis>& diagnosis, ReplayReport& report);
 
 // Replays traces one after the other, each file read once, all levels in the same pass, and
 // compares the files of one run with each other at the end. Not thread-safe.

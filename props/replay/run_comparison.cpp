@@ -27,7 +27,10 @@ class RunComparer {
       : members_(members), should_stop_(should_stop) {}
 
   RunComparison run() {
-    for (const RunMember& member : members_) out_.ranks.push_back(member.rank);
+    for (const RunMember& member : members_) {
+      out_.ranks.push_back(member.rank);
+      out_.files.emplace_back(member.path);
+    }
     const LaneGroups lanes = lane_groups(members_);
     out_.skipped = lanes.skipped;
     const RankWaits waits(members_, lanes.groups);

@@ -14,7 +14,8 @@ namespace zeroproof {
 struct RunComparison {
   std::string run;  // the word of TraceStory::run
   std::int32_t world = 1;
-  std::vector<std::int32_t> ranks;   // those with a file, ascending
+  std::vector<std::int32_t> ranks;   // those with a file, ascending; none where a rank has two
+  std::vector<std::string> files;    // of these ranks
   std::vector<Diagnosis> found;      // a cause before what follows from it
   std::vector<std::string> checked;  // "31 collectives a rank on ranks 0–3, 2 groups"
   std::vector<std::string> skipped;  // what could not be compared, and why

@@ -87,10 +87,12 @@ Diagnosis told(const NumbersFile& first, const NumbersFile& file, const Differen
                   .ranks = {first.story->rank, file.story->rank},
                   .files = {first.path, file.path},
                   .parameter = params.size() == 1 ? params.front() : std::string()};
-  found.what = fmt::format("{} the {} of {} {} on ranks {} and {}; up to there they are equal",
-                           when, is_grads ? "gradients" : "values",
+  const std::string_view since =
+      difference.at == 0 ? ", from the first record on" : "; up to there they are equal";
+  found.what = fmt::format("{} the {} of {} differ bit for bit on ranks {} and {}{}", when,
+                           is_grads ? "gradients" : "values",
                            params.empty() ? std::string("the replicas") : listed(params),
-                           "differ bit for bit", first.story->rank, file.story->rank);
+                           first.story->rank, file.story->rank, since);
   found.rule = is_grads ? "data parallelism: the gradient that a step uses is the same on every "
                           "replica"
                         : "data parallelism: replicas begin equal and stay equal";
@@ -155,6 +157,15 @@ bool is_sharded_job(const TraceStory& story) {
   });
 }
 
+// Ranks that hold the same replica: those of the group of the first model's wrapper.
+std::vector<std::int32_t> replica_ranks(const TraceStory& story) {
+  for (const auto& [model, wrapper] : story.facts.wrappers) {
+    const auto group = story.facts.groups.find(wrapper.group);
+    if (group != story.facts.groups.end() && group->second.ranks) return *group->second.ranks;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<Diagnosis> compare_numbers(const std::vector<NumbersFile>& files) {
@@ -164,9 +175,9 @@ std::vector<Diagnosis> compare_numbers(const std::vector<NumbersFile>& files) {
     if (auto found = local_clipping(files)) all.push_back(std::move(*found));
     return all;
   }
-  std::map<std::uint64_t, const NumbersFile*> firsts;  // by replica group
+  std::map<std::vector<std::int32_t>, const NumbersFile*> firsts;  // by replica group
   for (const NumbersFile& file : files) {
-    const auto [first, is_first] = firsts.try_emplace(file.story->replicas, &file);
+    const auto [first, is_first] = firsts.try_emplace(replica_ranks(*file.story), &file);
     if (is_first) continue;
     const auto difference = first_difference(digest_of(*first->second), digest_of(file));
     if (difference) all.push_back(told(*first->second, file, *difference));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "props/exploration_status.h"
@@ -38,6 +39,8 @@ Schedule expecting(Schedule schedule, const std::vector<Verdict>& verdicts) {
 
 bool is_schedule_word(const std::string& word) {
   if (is_schedule_text(word)) return true;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(word, error)) return false;  // a pipe can be read once
   std::ifstream file(word, std::ios::binary);
   char start[16] = {};
   file.read(start, sizeof start);

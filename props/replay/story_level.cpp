@@ -2,21 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "props/replay/lost_kinds.h"
 #include "props/replay/moment.h"
-#include "props/replay/unobserved_kinds.h"
 #include "props/report/event_words.h"
+#include "sim/trace/point_to_point.h"
 
 namespace zeroproof {
 namespace {
 
 constexpr std::size_t kOpenMax = 4096;
 constexpr std::size_t kShownMax = 8;
-
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-  constexpr std::uint64_t kMultiplier = 0x9e3779b97f4a7c15U;
-  hash = (hash ^ value) * kMultiplier;
-  return hash ^ (hash >> 29);
-}
 
 // Kinds that a reader wants to see as "what it did last".
 bool is_telling(EventKind kind) {
@@ -86,7 +81,6 @@ void StoryLevel::on_event(const HookEvent& event, std::string_view line) {
   optimizers_.on_event(event);
   numbers_.on_event(event);
   follow_collective(event);
-  follow_order(event);
   count(event);
   if (is_telling(event.kind)) remember(event);
 }
@@ -136,33 +130,7 @@ void StoryLevel::follow_collective(const HookEvent& event) {
 }
 
 StoryLevel::CollectiveKey StoryLevel::key_of(const HookEvent& event) const {
-  const std::string_view op = names_.text(event.name);
-  const bool is_between_two =
-      op.find("send") != std::string_view::npos || op.find("recv") != std::string_view::npos;
-  return {event.group, is_between_two, event.index};
-}
-
-void StoryLevel::follow_order(const HookEvent& event) {
-  const bool is_hook = event.kind == EventKind::param_post_acc;
-  if (is_hook) story_.order_hash = mix(story_.order_hash, hash_of(event.param));
-  if (event.kind != EventKind::coll_issue) return;
-  story_.order_hash =
-      mix(mix(story_.order_hash, hash_of(event.name)), static_cast<std::uint64_t>(event.bytes));
-  for (const NameId param : event.params)
-    story_.order_hash = mix(story_.order_hash, hash_of(param));
-}
-
-// By text, so that files can be compared.
-std::uint64_t StoryLevel::hash_of(NameId name) {
-  if (name.is_none()) return 0;
-  const auto at = static_cast<std::size_t>(name.value);
-  if (at >= hashes_.size()) hashes_.resize(names_.size());
-  if (hashes_[at] == 0) {
-    std::uint64_t hash = 1;
-    for (const char byte : names_.text(name)) hash = mix(hash, static_cast<unsigned char>(byte));
-    hashes_[at] = hash | 1;
-  }
-  return hashes_[at];
+  return {event.group, is_point_to_point(names_.text(event.name)), event.index};
 }
 
 // Only what the words of a moment need: copying whole events would cost as much as reading them.
@@ -200,35 +168,13 @@ TraceStory StoryLevel::finish(bool is_complete) {
     story_.last.push_back(moment(recent_[at % recent_.size()]));
   story_.checked.collectives = story_.collectives;
   take_rules(is_complete);
-  story_.replicas = replicas();
-  drop_facts();
   return std::move(story_);
-}
-
-// Those of the group of the first model's wrapper, or of the reductions by hand.
-std::uint64_t StoryLevel::replicas() const {
-  const JobFacts& facts = story_.facts;
-  const std::string& name =
-      facts.wrappers.empty() ? facts.hand_group : facts.wrappers.begin()->second.group;
-  const auto group = facts.groups.find(name);
-  if (group == facts.groups.end() || !group->second.ranks) return 0;
-  std::uint64_t hash = 1;
-  for (const std::int32_t rank : *group->second.ranks)
-    hash = mix(hash, static_cast<std::uint64_t>(rank));
-  return hash;
-}
-
-// A run of thousands of ranks has as many stories: only what is compared later stays.
-void StoryLevel::drop_facts() {
-  story_.facts.params.clear();
-  story_.facts.optimizers.clear();
-  story_.facts.groups.clear();
 }
 
 // Rules whose events the recorder has lost are left out, and named.
 void StoryLevel::take_rules(bool is_complete) {
   const Framework framework = story_.framework;
-  const UnobservedKinds lost(story_.facts.notes);
+  const LostKinds lost(story_.facts.notes);
   std::vector<Diagnosis> found;
   const auto take = [&](std::string_view words, bool is_meant,
                         std::initializer_list<std::string_view> kinds, const auto& finish) {

@@ -61,15 +61,13 @@ struct TraceStory {
   bool is_complete = false;
   std::uint64_t last_lc = 0;
   std::uint64_t collectives = 0;
-  std::uint64_t order_hash = 0;      // of gradient hooks and of what collectives were issued for
-  std::int32_t open_transforms = 0;  // functorch levels open at the end
+  std::int32_t open_transforms = 0;              // functorch levels open at the end
   std::vector<OpenCollective> open_collectives;  // the first few
   std::vector<SeenException> exceptions;         // the first few
   std::vector<DiagnosisMoment> last;             // the last events that mean something
   std::vector<Diagnosis> found;                  // without files; by the rules of the framework
-  JobFacts facts;              // what its records say, where other files are compared by it
-  std::uint64_t replicas = 0;  // hash of the ranks that hold the same replica; 0: not known
-  std::int64_t stage = -1;     // of ZeRO; -1: none
+  JobFacts facts;                                // what its records say
+  std::int64_t stage = -1;                       // of ZeRO; -1: none
   NumbersDigest numbers;
   CheckedWork checked;
   bool ends_by_exception = false;  // the last event is one
@@ -112,10 +110,6 @@ class StoryLevel {
   void follow_collective(const HookEvent& event);
   void count(const HookEvent& event);
   void take_rules(bool is_complete);
-  std::uint64_t replicas() const;
-  void drop_facts();
-  void follow_order(const HookEvent& event);
-  std::uint64_t hash_of(NameId name);
   void remember(const HookEvent& event);
 
   const NameTable& names_;
@@ -134,7 +128,6 @@ class StoryLevel {
   CollectiveKey key_of(const HookEvent& event) const;
 
   std::map<CollectiveKey, HookEvent> open_;
-  std::vector<std::uint64_t> hashes_;  // by NameId
   std::array<Recent, 8> recent_ = {};
   std::size_t next_recent_ = 0;  // events remembered so far; the oldest are overwritten
 };

@@ -19,7 +19,8 @@ constexpr std::size_t kMomentsMax = 16;
 constexpr std::size_t kWaitsMax = 4;
 constexpr std::size_t kDumpsShown = 24;  // one by one
 constexpr std::size_t kWhatColumns = 700;
-constexpr std::size_t kHeadingsMax = 8;  // lines for entries that are only named, and the last one
+constexpr std::size_t kHeadingsMax = 5;  // lines for entries that are only named
+constexpr std::size_t kNextMax = 3;      // lines for what to do next
 
 std::string ranks_text(const std::vector<std::int32_t>& ranks) {
   return ranks.empty() ? std::string() : " on " + rank_words(ranks);
@@ -122,16 +123,14 @@ std::string others_text(const Diagnosis& first, const std::vector<Diagnosis>& al
   return text;
 }
 
-// What a reader does after reading.
-std::string next_line(const Diagnosis& first, std::size_t columns) {
+// What a reader does after reading. The command stands on a line of its own, to be pasted; dumps
+// have no clock, and `show` does not read them.
+std::string next_text(const Diagnosis& first) {
   if (first.gravity != Gravity::defect || first.files.empty()) return {};
-  std::string text;
-  const std::string words = fmt::format(
-      "begin with entry 1: what follows may be its consequence. `zeroproof show {}` prints the "
-      "events around it",
-      first.files.back());
-  for (const std::string& line : wrapped_lines(visible(words), columns > 30 ? columns - 6 : 24))
-    text += fmt::format("{}{}\n", padded(text.empty() ? "next" : "", 6), line);
+  const bool is_trace = std::any_of(first.order.begin(), first.order.end(),
+                                    [](const DiagnosisMoment& moment) { return moment.lc > 0; });
+  std::string text = "next  begin with entry 1: what follows may be its consequence\n";
+  if (is_trace) text += fmt::format("      zeroproof show {}\n", visible(first.files.back()));
   return text;
 }
 
@@ -178,14 +177,15 @@ std::string diagnosis_text(const std::vector<Diagnosis>& all, std::size_t column
     told.push_back(one.kind);
     const std::string entry =
         entry_text(one, told.size(), columns, palette) + others_text(one, all);
-    const bool has_room = line_count(text) + line_count(entry) + kHeadingsMax <= lines_max;
+    const bool has_room =
+        line_count(text) + line_count(entry) + kHeadingsMax + kNextMax <= lines_max;
     if (told.size() == 1 || (told.size() <= kShownMax && headings.empty() && has_room))
       text += entry;
     else
       headings += entry.substr(0, entry.find('\n') + 1);
   }
-  text = limited_lines(text, lines_max - kHeadingsMax) + limited_lines(headings, kHeadingsMax - 1);
-  return text + next_line(all.front(), columns);
+  return limited_lines(text, lines_max - kHeadingsMax - kNextMax) +
+         limited_lines(headings, kHeadingsMax) + limited_lines(next_text(all.front()), kNextMax);
 }
 
 std::string dumps_text(const DumpReport& report, const Palette& palette) {

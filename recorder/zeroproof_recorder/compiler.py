@@ -30,6 +30,7 @@ class Compiler:
         self._session = session
         self._before_first = before_first
         self._observer = session.guard.observer("compiler", _LOST)
+        self._observer.at_off = self._unmute
         self._depth = 0
         self.compilations = 0
 
@@ -60,6 +61,9 @@ class Compiler:
         if self._depth == 0 and self._session.compiling_on is not None:
             self._session.compiling_on = None
             self._session.emit("mark", {"label": "compiler.end"})
+
+    def _unmute(self) -> None:
+        self._session.compiling_on = None
 
 
 def compiled_parts(model: torch.nn.Module) -> list[torch.nn.Module]:

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -20,7 +19,7 @@ namespace {
 
 constexpr int kPollMilliseconds = 200;
 
-std::atomic<bool (*)()> g_should_stop = nullptr;
+bool (*g_should_stop)() = nullptr;  // set before any other thread starts
 
 std::string system_error(std::string_view what) {
   return fmt::format("{}: {}", what, std::strerror(errno));
@@ -174,8 +173,7 @@ void set_read_stop(bool (*should_stop)()) {
 }
 
 bool is_read_stopped() {
-  bool (*const should_stop)() = g_should_stop;
-  return should_stop != nullptr && should_stop();
+  return g_should_stop != nullptr && g_should_stop();
 }
 
 }  // namespace zeroproof

@@ -93,6 +93,25 @@ TEST(ManyRanks, That_wait_for_one_are_told_as_a_set) {
   EXPECT_LE(lines_of(report, all), 90U);
 }
 
+// Whatever was found, the page has an end.
+TEST(ManyRanks, Are_told_in_a_limited_number_of_lines) {
+  ReplayReport report = replayed_ranks({});
+  for (std::size_t at = 0; at < report.traces.size(); ++at)
+    report.traces[at].program = fmt::format("program {}", at);
+  EXPECT_LE(line_count(replay_text(report, 80, Palette())), kReplayTextLines);
+  std::vector<Diagnosis> all;
+  for (int at = 0; at < 300; ++at) {
+    all.push_back({.kind = fmt::format("kind.{}", at), .what = std::string(3000, 'x')});
+    for (int rank = 0; rank < 100; ++rank) {
+      all.back().order.push_back({rank, 1, "a moment", false});
+      all.back().waits.push_back({.rank = rank, .for_ranks = {0}, .text = "a collective"});
+    }
+  }
+  const std::string text = diagnosis_text(all, 80, 60, Palette());
+  EXPECT_LE(line_count(text), 60U);
+  EXPECT_THAT(text, HasSubstr("kind.0"));
+}
+
 TEST(ManyRanks, Without_the_file_of_one_are_told_so) {
   const auto all = diagnose(replayed_ranks({}, kOdd));
   ASSERT_THAT(kinds_of(all), ElementsAre("rank.no_file"));

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/props/trace_text.h"
+#include "tests/props/job_text.h"
 
 namespace zeroproof {
 namespace {
@@ -17,105 +17,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-// A recording of hooktrace 1.1 of a model of two matrices and a bias.
-class Job : public TraceText {
- public:
-  explicit Job(int rank = 0, int world = 2,
-               std::string_view producer = "\"tool\":\"zeroproof-recorder 0.1\"")
-      : TraceText(rank, world, producer) {}
-
-  Job& model() {
-    for (const char* name : {"a.weight", "b.weight"})
-      record(
-          fmt::format("{{\"rec\":\"param\",\"id\":0,\"name\":\"{}\",\"shape\":[4,4],\"dtype\":"
-                      "\"float32\",\"requires_grad\":true}}",
-                      name));
-    record(
-        R"({"rec":"param","id":2,"name":"b.bias","shape":[4],"dtype":"float32","requires_grad":true})");
-    return *this;
-  }
-  Job& ddp(std::string_view more = "") {
-    record(
-        fmt::format("{{\"rec\":\"wrapper\",\"model\":0,\"kind\":\"ddp\",\"class\":"
-                    "\"DistributedDataParallel\",\"understood\":true,\"group\":\"world\","
-                    "\"size\":2,\"static_graph\":false,\"find_unused\":false,\"trainable\":3,"
-                    "\"frozen\":0{}}}",
-                    more));
-    return *this;
-  }
-  Job& optimizer(std::string_view params, int unknown = 0) {
-    record(
-        fmt::format("{{\"rec\":\"optimizer\",\"id\":0,\"class\":\"SGD\",\"params\":[{}],"
-                    "\"unknown\":{},\"frozen\":0}}",
-                    params, unknown));
-    return *this;
-  }
-  Job& forward(std::string_view module) {
-    event("module.fwd_pre", -1, fmt::format(",\"module\":\"{}\"", module));
-    event("module.fwd_post", -1, fmt::format(",\"module\":\"{}\"", module));
-    return *this;
-  }
-  Job& mark(std::string_view label, std::string_view more = "") {
-    event("mark", -1, fmt::format(",\"label\":\"{}\"{}", label, more));
-    return *this;
-  }
-  Job& backward(bool is_reduced, std::string_view params = R"("b.bias","b.weight","a.weight")") {
-    const int task = ++tasks_;
-    begin(task);
-    for (const char* name : {"b.bias", "b.weight", "a.weight"}) accumulate(task, name);
-    if (is_reduced) reduce(task, params);
-    end(task);
-    return *this;
-  }
-  Job& reduce(int task, std::string_view params) {
-    const int bytes = (params.find("a.weight") != std::string_view::npos ? 64 : 0) +
-                      (params.find("b.weight") != std::string_view::npos ? 64 : 0) +
-                      (params.find("b.bias") != std::string_view::npos ? 16 : 0);
-    event("bucket.ready", task,
-          fmt::format(",\"index\":0,\"bytes\":{},\"params\":[{}],\"last\":true", bytes, params));
-    return all_reduce(bytes);
-  }
-  Job& all_reduce(int bytes, std::string_view op = "all_reduce") {
-    const std::string key =
-        fmt::format(",\"op\":\"{}\",\"cseq\":{},\"group\":\"world\",\"key\":\"world:{}\"", op,
-                    number_, number_);
-    ++number_;
-    event("coll.issue", -1, fmt::format("{},\"bytes\":{},\"async\":false", key, bytes));
-    event("coll.complete", -1, key);
-    return *this;
-  }
-  Job& step(int grads = 3) {
-    event("opt.step", -1, fmt::format(",\"engine\":0,\"optimizer\":0,\"grads\":{}", grads));
-    return *this;
-  }
-  Job& zero_grad() {
-    event("opt.zero_grad", -1);
-    return *this;
-  }
-  std::string newer(bool is_complete = true) const {
-    std::string all = text(is_complete);
-    all.replace(all.find("[1,0]"), 5, "[1,1]");
-    return all;
-  }
-
- private:
-  int tasks_ = 0;
-  int number_ = 0;
-};
-
-constexpr std::string_view kAll = R"("a.weight","b.weight","b.bias")";
-
-Job ddp_job() {
-  Job job;
-  job.record(R"({"rec":"group","name":"world","ranks":[0,1]})");
-  job.model().ddp().optimizer(kAll);
-  return job;
-}
-
-std::vector<Diagnosis> diagnosis(const Job& job) {
-  return diagnosis_of_texts({job.newer()});
-}
 
 TEST(StepRules, A_reduced_step_is_right) {
   Job job = ddp_job();
@@ -151,6 +52,30 @@ TEST(StepRules, Name_why_no_collective_carried_the_gradients_of_a_step) {
     EXPECT_EQ(Gravity::defect, all[0].gravity);
     EXPECT_TRUE(all[0].order.back().is_bad);
   }
+}
+
+// A frozen reference that is met first has number 0 and the prefix; the policy has bare names.
+TEST(StepRules, The_wrapper_of_bare_names_is_that_of_the_model_without_a_prefix) {
+  Job job;
+  job.record(R"({"rec":"group","name":"world","ranks":[0,1]})");
+  job.record(
+      R"({"rec":"param","id":9,"name":"model0.a.weight","shape":[4,4],"dtype":"float32","requires_grad":false})");
+  job.model();
+  job.record(
+      R"({"rec":"wrapper","model":1,"kind":"ddp","class":"DistributedDataParallel","understood":true,"group":"world","size":2})");
+  job.optimizer(kAll);
+  for (int step = 0; step < 2; ++step) job.forward("ddp1").backward(false).step().zero_grad();
+  const auto all = diagnosis(job);
+  ASSERT_THAT(kinds_of(all), ElementsAre("ddp.step_without_reduction"));
+  EXPECT_THAT(all[0].what, HasSubstr("hooks of DistributedDataParallel did not run"));
+}
+
+// A wrapper around a part of the model: the rest is in no bucket from the beginning.
+TEST(StepRules, Parameters_beside_a_wrapped_part_are_not_those_of_DDP) {
+  Job job = ddp_job();
+  for (int step = 0; step < 2; ++step)
+    job.forward("ddp").backward(true, R"("b.bias","b.weight")").step().zero_grad();
+  EXPECT_THAT(diagnosis(job), IsEmpty());
 }
 
 TEST(StepRules, A_communication_hook_that_reduces_nothing_is_named) {
@@ -361,125 +286,6 @@ TEST(NotObserved, Rules_that_need_lost_events_are_left_out_with_the_reason) {
   EXPECT_THAT(kinds_of(diagnosis(job_with("bucket.*"))), ElementsAre("recorder.not_observed"));
   EXPECT_THAT(kinds_of(diagnosis(job_with("ckpt.*"))),
               ElementsAre("ddp.step_without_reduction", "recorder.not_observed"));
-}
-
-std::string numbers(int step, std::string_view when, std::string_view grads,
-                    std::string_view params, std::string_view norm = "1.0",
-                    std::string_view bad = "") {
-  return fmt::format(
-      "{{\"rec\":\"numbers\",\"step\":{},\"when\":\"{}\",\"optimizer\":0,\"params\":[\"a.weight\"],"
-      "\"grad_hash\":[{}],\"param_hash\":[{}],\"grad_norm\":[{}],\"param_norm\":[1.0],\"bad\":[{}]}"
-      "}",
-      step, when, grads, params, norm, bad);
-}
-
-std::vector<Diagnosis> numbers_of_ranks(std::string_view gradient, std::string_view value) {
-  std::vector<std::string> texts;
-  for (int rank = 0; rank < 2; ++rank) {
-    Job job(rank);
-    job.record(R"({"rec":"group","name":"world","ranks":[0,1]})");
-    job.model().ddp().optimizer(kAll);
-    for (int step = 0; step < 2; ++step) {
-      const bool is_odd = rank == 1 && step == 1;
-      job.forward("ddp").backward(true);
-      job.record(numbers(step, "before_step", is_odd ? gradient : "\"00000000000000aa\"",
-                         fmt::format("\"000000000000000{}\"", step)));
-      job.step();
-      job.record(
-          numbers(step, "after_step", "null",
-                  is_odd ? std::string(value) : fmt::format("\"000000000000000{}\"", step + 1)));
-      job.zero_grad();
-    }
-    texts.push_back(job.newer());
-  }
-  return diagnosis_of_texts(texts);
-}
-
-TEST(Numbers, Replicas_are_compared_bit_for_bit) {
-  const std::string same = "\"00000000000000aa\"";
-  const std::string value = "\"0000000000000002\"";
-  EXPECT_THAT(numbers_of_ranks(same, value), IsEmpty());
-  const auto gradients = numbers_of_ranks("\"00000000000000ab\"", value);
-  ASSERT_THAT(kinds_of(gradients), ElementsAre("numbers.gradients_not_reduced"));
-  EXPECT_EQ("a.weight", gradients[0].parameter);
-  EXPECT_THAT(gradients[0].what, HasSubstr("before step 1"));
-  const auto values = numbers_of_ranks(same, "\"0000000000000003\"");
-  ASSERT_THAT(kinds_of(values), ElementsAre("numbers.replicas_differ"));
-  EXPECT_THAT(values[0].what, HasSubstr("after step 1"));
-}
-
-// Without a wrapper, all-reduces of gradients by name tell that ranks hold replicas; a job that
-// averages parameters now and then lets them differ.
-TEST(Numbers, Replicas_of_a_job_that_reduces_by_hand_are_compared) {
-  const auto kinds = [](bool reduces, std::string_view value_of_rank_1) {
-    std::vector<std::string> texts;
-    for (int rank = 0; rank < 2; ++rank) {
-      Job job(rank);
-      job.record(R"({"rec":"group","name":"world","ranks":[0,1]})");
-      job.model().optimizer(R"("a.weight")");
-      for (int step = 0; step < 2; ++step) {
-        job.begin(step + 1).accumulate(step + 1, "a.weight").end(step + 1);
-        if (reduces) job.collective(step, "all_reduce", 64, "a.weight");
-        job.record(numbers(step, "before_step", "\"00000000000000aa\"",
-                           rank == 0 ? std::string_view("\"0000000000000001\"") : value_of_rank_1));
-        job.step(1);
-      }
-      texts.push_back(job.newer());
-    }
-    return kinds_of(diagnosis_of_texts(texts));
-  };
-  const std::string_view same = "\"0000000000000001\"";
-  const std::string_view other = "\"0000000000000002\"";
-  EXPECT_THAT(kinds(true, same), Not(Contains("numbers.replicas_differ")));
-  EXPECT_THAT(kinds(true, other), Contains("numbers.replicas_differ"));
-  EXPECT_THAT(kinds(false, other), Not(Contains("numbers.replicas_differ")));
-}
-
-TEST(Numbers, A_parameter_that_does_not_move_and_an_overflow_are_named) {
-  const auto kinds = [](bool moves, std::string_view norm, bool is_bad_after) {
-    Job job;
-    job.model().optimizer(kAll);
-    for (int step = 0; step < 3; ++step) {
-      const std::string hash = fmt::format("\"000000000000000{}\"", moves ? step : 0);
-      job.backward(false);
-      job.record(numbers(step, "before_step", "\"00000000000000aa\"", hash, norm,
-                         norm == "null" ? "\"a.weight\"" : ""));
-      job.step();
-      if (is_bad_after)
-        job.record(
-            numbers(step, "after_step", "null", "\"00000000000000ff\"", "null", "\"a.weight\""));
-      job.zero_grad();
-    }
-    return kinds_of(diagnosis(job));
-  };
-  EXPECT_THAT(kinds(true, "1.0", false), IsEmpty());
-  EXPECT_THAT(kinds(false, "0.0", false), IsEmpty());
-  EXPECT_THAT(kinds(false, "1.0", false), ElementsAre("numbers.parameter_still"));
-  EXPECT_THAT(kinds(true, "null", false), ElementsAre("numbers.gradient_not_finite"));
-  EXPECT_THAT(kinds(true, "null", true), Contains("numbers.parameter_not_finite"));
-}
-
-TEST(Numbers, Shards_that_are_clipped_by_their_own_norm_are_named) {
-  const auto kinds = [](std::string_view norm_of_rank_1) {
-    std::vector<std::string> texts;
-    for (int rank = 0; rank < 2; ++rank) {
-      Job job(rank);
-      job.record(R"({"rec":"group","name":"world","ranks":[0,1]})");
-      job.model();
-      job.record(
-          R"({"rec":"wrapper","model":0,"kind":"fsdp2","class":"FSDPNet","understood":true,"group":"world","size":2})");
-      for (int step = 0; step < 2; ++step) {
-        job.record(numbers(step, "before_step", fmt::format("\"00000000000000a{}\"", rank),
-                           fmt::format("\"000000000000000{}\"", step),
-                           rank == 0 ? std::string_view("0.1") : norm_of_rank_1));
-        job.step();
-      }
-      texts.push_back(job.newer());
-    }
-    return kinds_of(diagnosis_of_texts(texts));
-  };
-  EXPECT_THAT(kinds("0.1"), ElementsAre("numbers.clipped_by_local_norm"));
-  EXPECT_THAT(kinds("0.2"), Not(Contains("numbers.clipped_by_local_norm")));
 }
 
 }  // namespace

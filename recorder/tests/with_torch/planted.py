@@ -20,7 +20,7 @@ from job import batch, begin
 from torch.distributed.fsdp import fully_shard
 
 import zeroproof_recorder
-from zeroproof_recorder import calls, guard
+from zeroproof_recorder import calls, guard, recorder  # all of it, before anything is planted
 
 HAS_DEEPSPEED = importlib.util.find_spec("deepspeed") is not None
 if HAS_DEEPSPEED:
@@ -39,6 +39,7 @@ class Plant:
         self.calls = Counter()
 
     def __enter__(self):
+        assert recorder.__name__ in sys.modules
         self._undo, observed = [], calls.observed
         for name in ("guarded", "hook"):
             self._replace(guard.Observer, name, self._method(getattr(guard.Observer, name)))
@@ -140,9 +141,9 @@ def recorded(part, folder, name=None):
     """A part of the job under the recorder, and what the recorder said of it."""
     with Plant(name) as plant, contextlib.redirect_stderr(io.StringIO()) as stderr:
         recording = zeroproof_recorder.record(out=folder, detail="full", quiet=True, program="p")
-        with recording as recorder:
+        with recording as running:
             result = run(part)
-        path = recorder.session.path
+        path = running.session.path
     lines = [line for line in stderr.getvalue().splitlines() if "zeroproof-recorder" in line]
     notes = [r for r in _records(path) if r["rec"] == "note" and r.get("observer") == name]
     Path(path).unlink(missing_ok=True)
