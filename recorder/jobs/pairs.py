@@ -16,7 +16,7 @@ from scripts import HERE
 
 SKIPPED = 77
 PREFIX = re.compile(r"^\[rank\d+\]:\s?")
-EXCEPTION = re.compile(r"^[\w.]*(Error|Exception|Exit|Interrupt|Warning|Timeout)\b.*")
+EXCEPTION = re.compile(r"^[\w.]*(Error|Exception|Exit|Interrupt|Warning|Timeout)\b(?! \(\d+:).*")
 # Which error a rank gets whose peer is gone or waits for another collective is a matter of time.
 LOST_PEER = re.compile(
     r"\[.*?(Connection (closed|reset) by peer|Broken pipe|Connection refused|Timed out waiting).*"
