@@ -178,6 +178,7 @@ tl::expected<void, std::string> FlightEntries::add(const Json& entry) {
     if (dump_.collectives.size() == kCollectivesMax)
       throw WrongField{fmt::format("more than {} entries, which is the limit", kCollectivesMax)};
     dump_.collectives.push_back(collective_of(entry, *dump_.words));
+    number_batch(entry);
     if (dump_.events == 0) dump_.first_record = integer_of(entry, "record_id", false);
     if (const std::int64_t id = integer_of(entry, "pg_id", false); id >= 0)
       names_[fmt::format("{}", id)] = dump_.collectives.back().shape->group;
@@ -231,6 +232,20 @@ void FlightEntries::take_progress(const Json& status) {
     else if (names_.empty() || dump_.groups.contains(id))
       dump_.progress[id] = progress;
   }
+}
+
+// A batch of sends and receives ends by an entry that PyTorch 2.11 does not call point to point:
+// its collective number is that of the collective before it.
+void FlightEntries::number_batch(const Json& entry) {
+  std::vector<DumpedCollective>& all = dump_.collectives;
+  DumpedCollective& last = all.back();
+  if (last.shape->op != "coalesced" || last.is_point_to_point || all.size() < 2) return;
+  const DumpedCollective& member = all[all.size() - 2];
+  const std::int64_t number = integer_of(entry, "p2p_seq_id", false);
+  const bool is_same_group = member.shape->group == last.shape->group;
+  if (!is_same_group || !member.is_point_to_point || member.number != number) return;
+  last.is_point_to_point = true;
+  last.number = number;
 }
 
 // NCCL follows a coalesced batch by its last entry, `coalesced`; the entries of its operations stay

@@ -25,6 +25,7 @@ class FlightEntries {
   void take_groups(const nlohmann::json& config);
   void take_progress(const nlohmann::json& status);
   void make_ranks_global();
+  void number_batch(const nlohmann::json& entry);
   void close_batches();
 
   RankDump& dump_;
