@@ -13,7 +13,6 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::size_t kOpenMax = 64;
 constexpr std::size_t kExceptionMax = 240;  // characters
 
 // What the recorder's guardian writes into the file of a process that died (docs/RECORDING.md).
@@ -34,29 +33,11 @@ std::string open_words(const OpenNumbers::Item& item, std::string_view group,
 
 }  // namespace
 
-MemberTable make_member_table() {
-  return MemberTable([](const GroupMembers& a, const GroupMembers& b) { return *a < *b; });
-}
-
 std::string_view GradientWindow::property_number() const {
   if (backwards <= 1) return "P26";
   if (has_later_step) return "P27";
   if (forwards <= 1) return "P28";
   return has_later_forward ? "P30" : "P29";
-}
-
-void OpenNumbers::add(const Item& item) {
-  if (items_.size() < kOpenMax) items_.push_back(item);
-}
-
-void OpenNumbers::complete(std::int64_t number) {
-  completed_ = std::max(completed_, number);
-  std::erase_if(items_, [&](const Item& item) { return item.number <= completed_; });
-}
-
-bool OpenNumbers::contains(std::int64_t number) const {
-  return std::any_of(items_.begin(), items_.end(),
-                     [&](const Item& item) { return item.number == number; });
 }
 
 void RankDigest::declare_group(std::string_view name, const std::vector<std::int32_t>& ranks,

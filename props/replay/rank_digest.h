@@ -12,16 +12,13 @@
 #include "model/event.h"
 #include "model/names.h"
 #include "props/replay/collective_purpose.h"
+#include "props/replay/digest_facts.h"
 #include "props/replay/framework.h"
+#include "props/replay/rank_lanes.h"
 #include "props/replay/sequence_digest.h"
 #include "sim/trace/record.h"
 
 namespace zeroproof {
-
-// The ranks of a group, ascending as recorded; one object for all files that agree on them.
-using GroupMembers = std::shared_ptr<const std::vector<std::int32_t>>;
-using MemberTable = std::set<GroupMembers, bool (*)(const GroupMembers&, const GroupMembers&)>;
-MemberTable make_member_table();
 
 // How the backwards since the last optimizer step relate to its forwards; the property that a
 // wrong gradient falsifies.
@@ -33,81 +30,6 @@ struct GradientWindow {
 
   // "P26" … "P30".
   std::string_view property_number() const;
-};
-
-// Collectives or messages that were issued and of which no completion was seen, in their order.
-class OpenNumbers {
- public:
-  struct Item {
-    std::int64_t number = 0;
-    std::uint64_t lc = 0;
-    NameId op;
-    std::int64_t bytes = -1;
-  };
-
-  void add(const Item& item);
-  // A group completes in its order: every earlier number is complete, too.
-  void complete(std::int64_t number);
-
-  std::int64_t completed() const { return completed_; }  // the highest number; -1: none
-  const Item* first() const { return items_.empty() ? nullptr : &items_.front(); }
-  bool contains(std::int64_t number) const;
-  std::size_t memory_bytes() const { return items_.capacity() * sizeof(Item); }
-
- private:
-  std::vector<Item> items_;
-  std::int64_t completed_ = -1;
-};
-
-// What one rank issued on one group.
-struct CollectiveLane {
-  std::string group;           // as the rank calls it
-  std::string description;     // of the group; may be empty
-  GroupMembers members;        // null: unknown
-  SequenceDigest operations;   // operation, root and, where ranks agree on it, size
-  std::uint64_t purposes = 0;  // chained: what each was for
-  std::int64_t first_number = -1;
-  std::int64_t joined = -1;  // the highest number whose completion proves that all ranks issued it
-  OpenNumbers open;
-  std::string open_text;  // of the first open one
-};
-
-// What one rank sent to, or received from, one other rank on one group.
-struct MessageLane {
-  std::string group;
-  std::int32_t peer = -1;
-  bool is_send = false;
-  std::uint64_t count = 0;
-  std::uint64_t sizes = 0;  // sum of hashes: messages of several tags have no common order
-  OpenNumbers open;
-  std::string open_text;
-};
-
-// An exception that the recording saw.
-struct DigestException {
-  std::uint64_t lc = 0;
-  std::string text;  // "RuntimeError: ..."; its beginning
-  bool is_uncaught = false;
-};
-
-// The parameters that a rank declared and its wrapper reduces, as sums of hashes that do not depend
-// on their order.
-struct DeclaredParameters {
-  std::uint64_t count = 0;
-  std::uint64_t names = 0;
-  std::uint64_t trained = 0;   // names with whether they need a gradient
-  std::uint64_t shapes = 0;    // names with shapes and types
-  std::uint64_t in_order = 0;  // chained names
-};
-
-// Why event kinds are lost that a comparison needs, as the notes of the file say; empty: they are
-// not lost.
-struct LostReasons {
-  std::string issues;       // coll.issue
-  std::string completions;  // coll.complete
-  std::string hooks;        // param.post_acc
-  std::string steps;        // opt.step
-  std::string parameters;   // the announcements that say what a collective is for
 };
 
 // What is kept of one rank's trace for comparison with other files: hashes, at most about 3 KB a

@@ -328,6 +328,13 @@ constexpr Oddity kOddities[] = {
 };
 static_assert(std::size(kOddities) == kOddConfigs);
 
+// communication_data_type has names of its own; another dtype keeps its name, and is refused.
+std::string_view wire_name(DType dtype) {
+  if (dtype == DType::float16) return "fp16";
+  if (dtype == DType::bfloat16) return "bf16";
+  return dtype == DType::float32 ? "fp32" : dtype_name(dtype);
+}
+
 }  // namespace
 
 std::string config_document(const ZeroConfig& config) {
@@ -346,7 +353,7 @@ std::string config_document(const ZeroConfig& config) {
                {"torch_autocast", autocast_document(config.torch_autocast)},
                {"optimizer", optimizer_document(config.optimizer)}};
   if (config.communication_data_type)
-    json["communication_data_type"] = dtype_name(*config.communication_data_type);
+    json["communication_data_type"] = wire_name(*config.communication_data_type);
   Json types = Json::object();
   if (config.grad_accum_dtype) types["grad_accum_dtype"] = dtype_name(*config.grad_accum_dtype);
   if (config.param_dtype) types["param_dtype"] = dtype_name(*config.param_dtype);

@@ -118,8 +118,7 @@ void StructureCheck::check_transform(const HookEvent& event) {
 }
 
 void StructureCheck::check_collective(const HookEvent& event) {
-  IssuedNumbers& issued =
-      issued_[{event.group, is_point_to_point(names_.text(event.name))}];
+  IssuedNumbers& issued = issued_[{event.group, is_point_to_point(names_.text(event.name))}];
   const bool is_known = issued.contains(event.index);
   if (event.kind == EventKind::coll_issue) {
     if (is_known) {

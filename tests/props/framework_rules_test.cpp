@@ -52,8 +52,8 @@ TEST(DdpRules, Backwards_that_lead_to_no_bucket_are_those_of_other_losses) {
 
 TEST(Framework, A_wrapper_counts_more_than_the_version_of_an_imported_library) {
   TraceText trace(0, 1, R"("torch":"2.15","deepspeed":"0.19.8")");
-  trace.record(
-      R"({"rec":"wrapper","model":0,"kind":"ddp","class":"DistributedDataParallel","understood":true,"group":"world","size":1})");
+  trace.record(R"({"rec":"wrapper","model":0,"kind":"ddp","class":"DistributedDataParallel",)"
+               R"("understood":true,"group":"world","size":1})");
   trace.begin(1).accumulate(1, "a").bucket(1, 1, "\"a\"", true).end(1);
   EXPECT_THAT(kinds(trace), Contains("ddp.bucket_order"));
 }

@@ -23,8 +23,8 @@ class Job : public TraceText {
           fmt::format("{{\"rec\":\"param\",\"id\":0,\"name\":\"{}\",\"shape\":[4,4],\"dtype\":"
                       "\"float32\",\"requires_grad\":true}}",
                       name));
-    record(
-        R"({"rec":"param","id":2,"name":"b.bias","shape":[4],"dtype":"float32","requires_grad":true})");
+    record(R"({"rec":"param","id":2,"name":"b.bias","shape":[4],"dtype":"float32",)"
+           R"("requires_grad":true})");
     return *this;
   }
   Job& ddp(std::string_view more = "") {

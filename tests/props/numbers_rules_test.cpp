@@ -119,8 +119,8 @@ TEST(Numbers, Shards_that_are_clipped_by_their_own_norm_are_named) {
       Job job(rank);
       job.record(R"({"rec":"group","name":"world","ranks":[0,1]})");
       job.model();
-      job.record(
-          R"({"rec":"wrapper","model":0,"kind":"fsdp2","class":"FSDPNet","understood":true,"group":"world","size":2})");
+      job.record(R"({"rec":"wrapper","model":0,"kind":"fsdp2","class":"FSDPNet","understood":true,)"
+                 R"("group":"world","size":2})");
       for (int step = 0; step < 2; ++step) {
         job.record(numbers(step, "before_step", fmt::format("\"00000000000000a{}\"", rank),
                            fmt::format("\"000000000000000{}\"", step),

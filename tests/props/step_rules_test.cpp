@@ -58,11 +58,11 @@ TEST(StepRules, Name_why_no_collective_carried_the_gradients_of_a_step) {
 TEST(StepRules, The_wrapper_of_bare_names_is_that_of_the_model_without_a_prefix) {
   Job job;
   job.record(R"({"rec":"group","name":"world","ranks":[0,1]})");
-  job.record(
-      R"({"rec":"param","id":9,"name":"model0.a.weight","shape":[4,4],"dtype":"float32","requires_grad":false})");
+  job.record(R"({"rec":"param","id":9,"name":"model0.a.weight","shape":[4,4],"dtype":"float32",)"
+             R"("requires_grad":false})");
   job.model();
-  job.record(
-      R"({"rec":"wrapper","model":1,"kind":"ddp","class":"DistributedDataParallel","understood":true,"group":"world","size":2})");
+  job.record(R"({"rec":"wrapper","model":1,"kind":"ddp","class":"DistributedDataParallel",)"
+             R"("understood":true,"group":"world","size":2})");
   job.optimizer(kAll);
   for (int step = 0; step < 2; ++step) job.forward("ddp1").backward(false).step().zero_grad();
   const auto all = diagnosis(job);
@@ -180,7 +180,8 @@ TEST(StepRules, What_is_trained_and_what_is_held_are_compared) {
     return kinds_of(all);
   };
   const std::string unused =
-      R"({"rec":"param","id":3,"name":"c.weight","shape":[4,4],"dtype":"float32","requires_grad":true})";
+      R"({"rec":"param","id":3,"name":"c.weight","shape":[4,4],"dtype":"float32",)"
+      R"("requires_grad":true})";
   EXPECT_THAT(kinds(kAll, unused), IsEmpty());
   EXPECT_THAT(kinds(R"("a.weight","b.weight","b.bias","c.weight")", unused),
               ElementsAre("optimizer.never_trained"));
@@ -189,10 +190,10 @@ TEST(StepRules, What_is_trained_and_what_is_held_are_compared) {
 
 TEST(StepRules, A_model_of_which_only_vectors_are_trained_is_named) {
   Job job;
-  job.record(
-      R"({"rec":"param","id":0,"name":"a.weight","shape":[4,4],"dtype":"float32","requires_grad":false})");
-  job.record(
-      R"({"rec":"param","id":1,"name":"norm.weight","shape":[4],"dtype":"float32","requires_grad":true})");
+  job.record(R"({"rec":"param","id":0,"name":"a.weight","shape":[4,4],"dtype":"float32",)"
+             R"("requires_grad":false})");
+  job.record(R"({"rec":"param","id":1,"name":"norm.weight","shape":[4],"dtype":"float32",)"
+             R"("requires_grad":true})");
   job.optimizer(R"("norm.weight")");
   for (int step = 0; step < 2; ++step)
     job.begin(step + 1).accumulate(step + 1, "norm.weight").end(step + 1), job.step(1).zero_grad();
