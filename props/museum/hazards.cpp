@@ -21,7 +21,7 @@ struct Hazard {
 std::string_view reason_of(Quirk quirk, std::string_view policy) {
   switch (quirk) {
     case Quirk::h1_abort_leaks_state:
-      return policy == "pr8245" ? "#8245 mends it" : "";
+      return policy == "deepspeed-pr8245" ? "#8245 mends it" : "";
     case Quirk::h2_callback_once_per_forward:
       return "the policy is so by itself";
     case Quirk::h7_autocast_clips_scaled:
@@ -57,7 +57,7 @@ std::string quirks_below(Quirk quirk) {
 std::vector<Entry> make_hazards() {
   static std::deque<Hazard> hazards;
   std::vector<Entry> entries;
-  for (const std::string_view policy : {"pr7886", "pr8245"})
+  for (const std::string_view policy : {"deepspeed-0.18.7", "deepspeed-pr8245"})
     for (const QuirkInfo& info : quirk_catalogue()) {
       Hazard& made = hazards.emplace_back();
       made.id = std::string(info.id) + "@" + std::string(policy);

@@ -270,8 +270,10 @@ struct Version {
   bool resets_at_first_enter;
   bool recovers_at_reset;
 };
-constexpr Version kVersions[] = {
-    {"pr7780", false, false}, {"pr7886", true, false}, {"pr8245", true, true}, {"x2", true, false}};
+constexpr Version kVersions[] = {{"deepspeed-0.18.5", false, false},
+                                 {"deepspeed-0.18.7", true, false},
+                                 {"deepspeed-pr8245", true, true},
+                                 {"x2", true, false}};
 
 ManagerRules rules_of(const char* policy) {
   const std::unique_ptr<HookPolicy> made = (*find_policy(policy))->make();
