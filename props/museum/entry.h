@@ -67,7 +67,7 @@ std::vector<const Entry*> named_entries();
 // Of these, or the canary; null: there is none.
 const Entry* find_entry(std::string_view id);
 
-// Hazards of zero_semantics 9 under the policies of upstream, "h16@deepspeed-pr8245": the quirk
+// Hazards of zero_semantics 9 under the policies of upstream, "h16@deepspeed-0.19.6": the quirk
 // under that policy, against the policy alone. Hunted by `museum --hazards`. Static.
 const std::vector<Entry>& hazards();
 

@@ -43,7 +43,8 @@ TEST_P(HookPolicyCost, Of_exact_has_no_expected_set_query) {
 }
 
 TEST_P(HookPolicyCost, Of_counting_once_a_phase_is_linear) {
-  for (const char* policy : {"deepspeed-0.18.3", "deepspeed-0.18.7", "deepspeed-pr8245", "x2"}) {
+  for (const char* policy :
+       {"deepspeed-0.18.3", "deepspeed-0.18.7", "deepspeed-0.19.6", "deepspeed-pr8245", "x2"}) {
     const Cost cost = cost_of(policy, GetParam());
     EXPECT_EQ(cost.expected_set_queries, 1U) << policy;
     EXPECT_EQ(cost.membership_queries, GetParam()) << policy;

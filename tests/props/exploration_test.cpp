@@ -11,6 +11,7 @@
 #include "props/registry.h"
 #include "props/scenario_reduction.h"
 #include "tests/props/explored.h"
+#include "tests/props/test_word.h"
 
 namespace zeroproof {
 namespace {
@@ -83,8 +84,8 @@ INSTANTIATE_TEST_SUITE_P(Builtin, EveryScenario, ::testing::ValuesIn([] {
 // policy, mode, scenario -> numbers of the properties that some order falsifies.
 Json falsified_by_upstream() {
   Json rows = Json::array();
-  for (const char* policy :
-       {"deepspeed-0.18.3", "deepspeed-0.18.5", "deepspeed-0.18.7", "deepspeed-pr8245", "x2"}) {
+  for (const char* policy : {"deepspeed-0.18.3", "deepspeed-0.18.5", "deepspeed-0.18.7",
+                             "deepspeed-0.19.6", "deepspeed-pr8245", "x2"}) {
     for (const PolicyMode mode : {PolicyMode::graph_task_callback, PolicyMode::count_fallback}) {
       for (const ScenarioFile& file : builtin_scenarios()) {
         ExplorationOptions options = options_for(file.id, policy);
@@ -184,9 +185,13 @@ INSTANTIATE_TEST_SUITE_P(Of, Findings,
                                            FindingCase{"S5", "deepspeed-0.18.7", kCallback},
                                            FindingCase{"S7b", "deepspeed-0.18.7", kCallback},
                                            FindingCase{"S8", "deepspeed-0.18.7", kCallback},
-                                           FindingCase{"S18", "deepspeed-pr8245", kFallback}),
+                                           FindingCase{"S18", "deepspeed-pr8245", kFallback},
+                                           FindingCase{"S20", "deepspeed-0.19.6", kCallback},
+                                           FindingCase{"S21", "deepspeed-0.19.6", kCallback},
+                                           FindingCase{"S7", "deepspeed-0.19.6", kCallback}),
                          [](const auto& one) {
-                           return std::string(one.param.scenario) + "_" + one.param.policy;
+                           return test_word(std::string(one.param.scenario) + "_" +
+                                            one.param.policy);
                          });
 
 TEST(Minimising, Reduces_the_reentrant_checkpoint_to_its_core) {
