@@ -73,6 +73,7 @@ void Fsdp2Rules::on_unit(std::string_view moment, const std::string& unit, const
     awaited_.insert({event.engine, unit});
   } else if (moment == "post_backward") {
     if (roots_[event.engine].has_nested_final && backward_.depth() > 0) find_nested_final(event);
+    if (backward_.depth() == 0) finalized_by_hand_.insert(event.engine);
     ++open_post_backwards_;
     awaited_.erase({event.engine, unit});
   } else if (moment == "final_callback") {
@@ -107,6 +108,7 @@ void Fsdp2Rules::begin_backward(const HookEvent& event) {
   finals_.clear();
   roots_.clear();
   stepped_unsynced_.clear();
+  finalized_by_hand_.clear();
   findings_.begin_story(event);
 }
 
@@ -209,9 +211,9 @@ void Fsdp2Rules::end_backward(const HookEvent& event) {
 // A backward that is finalised by hand reduces the rest of its units after the graph task.
 void Fsdp2Rules::on_step(const HookEvent& event) {
   find_not_resharded(event);
-  const bool is_new =
-      backward_.is_unsynced(event.engine) && stepped_unsynced_.insert(event.engine).second;
-  if (!is_new) return;
+  const bool is_reduced =
+      !backward_.is_unsynced(event.engine) || finalized_by_hand_.contains(event.engine);
+  if (is_reduced || !stepped_unsynced_.insert(event.engine).second) return;
   findings_.find(
       {.kind = "fsdp2.step_without_sync",
        .what = fmt::format("the optimizer stepped although the backward that ended at lc {} ran "

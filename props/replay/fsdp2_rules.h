@@ -66,6 +66,7 @@ class Fsdp2Rules {
   std::set<NameId> shared_groups_;    // on which something else does too
   std::int32_t open_post_backwards_ = 0;
   bool is_in_final_ = false;
+  std::set<EngineId> finalized_by_hand_;  // models whose post-backwards came after the backward
   std::set<EngineId> stepped_unsynced_;  // models reported since the last backward began
   HookEvent last_end_;                   // of an outermost backward
 };
