@@ -23,6 +23,8 @@ struct GlobalState {
   LinearFunction linear;  // empty: linear() itself
   // Calls of any engine's backward under way: their loss was divided by the accumulation steps.
   std::int32_t managed_backwards = 0;
+  // The accumulation steps that divided the loss of the innermost of them; none: undivided.
+  std::optional<double> managed_divisor;
   std::optional<bool> checkpoint_early_stop;  // overrides what a checkpoint itself says (rule K6)
 };
 
