@@ -5,6 +5,9 @@ import os
 from hazard import control, inputs, main, make, result, step
 
 
+WORLD = 2
+
+
 def work():
     rank = int(os.environ["RANK"])
     for overlaps in (False, True):
@@ -22,4 +25,4 @@ def work():
         )
 
 
-main(work, world=2)
+main(work, WORLD)
