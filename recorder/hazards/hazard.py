@@ -106,9 +106,9 @@ def control(number, case, observed, expected):
     _say(number, "control" if observed == expected else "fails", case, observed, expected)
 
 
-def may_crash(number, case, expected):
-    """Before a case that may end the process by a signal: cases.py then says so of this case."""
-    _say(number, "may crash", case, "no end", expected)
+def may_crash(number, case, observed, expected):
+    """Before a case that may end the process by a signal: cases.py then reports `observed` of it."""
+    _say(number, "may crash", case, observed, expected)
 
 
 def not_run(number, case, reason, expected):

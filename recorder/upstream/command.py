@@ -14,6 +14,7 @@ import forks
 import hazards
 import manager
 import page
+import programs
 import suite
 from changes import report
 from digest import Digest, known_versions, path_of, read_digest, version_to_compare
@@ -21,6 +22,7 @@ from digest import Digest, known_versions, path_of, read_digest, version_to_comp
 PARTS = {
     "hazards": hazards.record,
     "manager": manager.record,
+    "programs": programs.record,
     "suite": suite.record,
 }
 USED = (
