@@ -22,6 +22,7 @@ SKIPPED = 77
 TIMEOUT_S = 180
 USED = ("torch", "torch._dynamo", "deepspeed")
 
+
 def run_ranks(script, world):
     """Runs a script on forked ranks; the worst exit code, rank 0's stdout, all of stderr."""
     with socket.socket() as probe:
@@ -81,7 +82,10 @@ def cases_of_export(zeroproof, hazard, properties, arguments):
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "exported.py"
         made = subprocess.run(
-            [zeroproof, *name.split(), "--out", str(script)], capture_output=True, text=True, cwd=TREE
+            [zeroproof, *name.split(), "--out", str(script)],
+            capture_output=True,
+            text=True,
+            cwd=TREE,
         )
         if made.returncode:
             return [crash(hazard, name, made.returncode, made.stderr)]

@@ -4,7 +4,6 @@ import os
 
 from hazard import control, inputs, main, make, result, step
 
-
 WORLD = 2
 
 

@@ -26,4 +26,6 @@ def record(digest, out, zeroproof):
             if case:
                 value = f"{case.word}: observed {case.observed}; expected {case.expected}"
                 digest.add("hazards.case", f"{case.hazard} ({case.case})", value)
-                print(f"hazard {case.hazard} {case.word} ({case.case})", file=sys.stderr, flush=True)
+                print(
+                    f"hazard {case.hazard} {case.word} ({case.case})", file=sys.stderr, flush=True
+                )

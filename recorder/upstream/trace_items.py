@@ -74,7 +74,11 @@ def _step(before, after):
         return f"becomes {after}"
     if after is None or before is None:
         return "is cleared" if after is None else "is set"
-    return "becomes 0" if after == 0 else f"{after - before:+d}" if abs(after - before) == 1 else "changes"
+    return (
+        "becomes 0"
+        if after == 0
+        else f"{after - before:+d}" if abs(after - before) == 1 else "changes"
+    )
 
 
 def resting_state(events):
