@@ -1,6 +1,7 @@
 """The suite of recorder/jobs on the installed releases, as items of a digest."""
 
 import argparse
+import re
 import sys
 import time
 
@@ -10,6 +11,7 @@ from scripts import find_jobs
 from trace_items import collectives, norms, order_items, read_records, resting_state, transitions
 
 TIMEOUT_S = 180
+COUNT = re.compile(r" x\d+$")  # a finding of both ranks is one
 
 
 def record(digest, out, zeroproof, only="*", seconds=TIMEOUT_S):
@@ -28,7 +30,7 @@ def record(digest, out, zeroproof, only="*", seconds=TIMEOUT_S):
 
 
 def _add_run(digest, name, run, folder, zeroproof):
-    endings = [f"exit {rank.code} {rank.exception}"[:200] for rank in run.ranks]
+    endings = [f"exit {rank.code} {rank.exception}"[:120] for rank in run.ranks]
     digest.add("suite.ending", name, " / ".join(dict.fromkeys(endings)))
     if zeroproof:
         digest.add("suite.replay", name, _said(judge(zeroproof, folder, "")))
@@ -39,7 +41,8 @@ def _add_run(digest, name, run, folder, zeroproof):
 
 
 def _said(verdict):
-    return verdict.text()[:300]
+    kinds = (verdict.word, *verdict.defects, *verdict.hazards, *verdict.notes, *verdict.falsified)
+    return ", ".join(dict.fromkeys(COUNT.sub("", kind) for kind in kinds))
 
 
 def _add_trace(digest, place, records, previous):

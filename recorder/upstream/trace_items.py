@@ -32,6 +32,12 @@ def read_records(path):
                 return
 
 
+def settled(tokens):
+    """Stage 3 gives parameters back in the order of a set, which is another one in every run."""
+    for is_part, run in itertools.groupby(tokens, lambda token: token.startswith("part:")):
+        yield from sorted(run) if is_part else run
+
+
 def order_items(name, events):
     """One line a stretch; a stretch that came before says which it equals."""
     known, count = {}, {}
@@ -40,7 +46,7 @@ def order_items(name, events):
             continue
         count[kind] = count.get(kind, 0) + 1
         label = f"{kind} {count[kind]}"
-        text = " ".join(tokens)
+        text = " ".join(settled(tokens))
         yield f"{name} {label}", f"= {known[text]}" if text in known else text
         known.setdefault(text, label)
 
