@@ -21,7 +21,7 @@ namespace zeroproof {
 
 // How our engine runs what DeepSpeed ran.
 struct EngineBehaviour {
-  std::string policy = "pr7886";
+  std::string policy = "deepspeed-0.18.7";
   Quirks quirks = Quirks::upstream();
 };
 

@@ -11,6 +11,7 @@ namespace zeroproof {
 namespace {
 
 constexpr std::uint64_t kRecordsBetweenStopRequests = 4096;
+constexpr const char* kUnrecordedPolicy = "deepspeed-0.18.7";  // of a header that names none
 
 TraceDevice device_of(const HeaderRecord& header) {
   const bool is_cuda =
@@ -81,7 +82,7 @@ class TraceReplayer {
   Result<void> make_state(const HeaderRecord& header) {
     const bool is_recorded = options_.policy.empty() && !header.policy.empty();
     const std::string policy = is_recorded               ? header.policy
-                               : options_.policy.empty() ? "pr7886"
+                               : options_.policy.empty() ? kUnrecordedPolicy
                                                          : options_.policy;
     PolicyMode mode = options_.mode.value_or(PolicyMode::graph_task_callback);
     if (!options_.mode && !header.mode.empty()) {
@@ -91,7 +92,7 @@ class TraceReplayer {
     }
     const auto info = find_policy(policy);
     if (is_recorded && info && !(*info)->has_manager) {  // it has no calls to compare
-      out_.state = StateReport{.policy = policy, .mode = mode};
+      out_.state = StateReport{.policy = std::string((*info)->id), .mode = mode};
       return {};
     }
     const bool is_script = !header.policy.empty() && !header.stage;

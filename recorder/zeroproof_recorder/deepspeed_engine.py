@@ -7,7 +7,8 @@ from typing import Any, Optional
 
 from .brackets import CallWatch
 from .calls import Call
-from .hook_manager import HookManager, manager_policy
+from .hook_manager import HookManager
+from .manager_policy import manager_policy
 from .names import NameBook
 from .options import Detail
 from .patches import PatchBook

@@ -1,5 +1,5 @@
-// #7665 (V0): counts once, counts down, runs the epilogue at zero. Its whole state is {rem, H, d}:
-// no callback, no flags, no reset at forward.
+// DeepSpeed 0.18.3 and 0.18.4 (#7665): counts once, counts down, runs the epilogue at zero. Its
+// whole state is {rem, H, d}: no callback, no flags, no reset at forward.
 #include <algorithm>
 
 #include "engine/hooks/policies.h"
@@ -70,7 +70,7 @@ class CountdownPolicy final : public HookPolicy {
 
 }  // namespace
 
-std::unique_ptr<HookPolicy> make_pr7665() {
+std::unique_ptr<HookPolicy> make_deepspeed_0_18_3() {
   return std::make_unique<CountdownPolicy>();
 }
 
