@@ -1,0 +1,39 @@
+"""The conformance programs on the installed PyTorch, as items of a digest."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from trace_items import order_items, read_records
+
+SCRIPT = Path(__file__).resolve().parents[1] / "programs" / "record.py"
+
+
+def record(digest, out, zeroproof):
+    """Records all programs in a process of their own, and asks `zeroproof conform`."""
+    command = [sys.executable, "-W", "ignore", str(SCRIPT), str(out)]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    for line in ended.stdout.splitlines():
+        name, _, ending = line.partition(" ")
+        digest.add("programs.ending", name, ending)
+    for path in sorted(out.glob("*.jsonl.gz")):
+        events = [record for record in read_records(path) if record["rec"] == "ev"]
+        for label, text in order_items("", events):
+            digest.add("programs.order", f"{path.name.split('.')[0]}{label}", text)
+    if zeroproof:
+        _conform(digest, out, zeroproof)
+    print(f"programs: {len(list(out.glob('*.jsonl.gz')))}", file=sys.stderr, flush=True)
+
+
+def _conform(digest, out, zeroproof):
+    command = [zeroproof, "conform", str(out), "--json", "--progress", "none"]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    try:
+        document = json.loads(ended.stdout)
+    except ValueError:
+        digest.add("programs.conform", "all", f"exit {ended.returncode}: {ended.stderr[-200:]}")
+        return
+    for one in document["programs"]:
+        detail = f": {one['detail']}" if one["status"] != "agreed" else ""
+        digest.add("programs.conform", one["program"], one["status"] + detail)
