@@ -226,7 +226,7 @@ class RefreshBeforeReenter final : public Monitor {
 
 // P12. The flag is not in the manager's state; it shows when the post hook outside
 // engine.backward returns without running the epilogue, after an engine.backward that raised.
-// Without such a call the hook has another reason (N1).
+// Without such a call, or where the depth ended the hook (0.19.6), it has another reason (N1).
 class NotRunningAtQuiet final : public Monitor {
  public:
   using Monitor::Monitor;
@@ -237,7 +237,9 @@ class NotRunningAtQuiet final : public Monitor {
       has_run_[fact.engine] = false;
     const auto inside = has_run_.find(fact.engine);
     if (inside == has_run_.end()) return;
-    if (fact.kind == FactKind::epilogue_begin) inside->second = true;
+    const bool is_mark = fact.event->kind == EventKind::mark;
+    const bool is_skipped = is_mark && text(fact.event->name) == "manual_epilogue_skipped";
+    if (fact.kind == FactKind::epilogue_begin || is_skipped) inside->second = true;
     if (fact.kind != FactKind::post_hook_end) return;
     mark_applicable();
     if (!inside->second && !fact.has_raised && aborted_.contains(fact.engine))
