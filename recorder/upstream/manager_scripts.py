@@ -241,14 +241,11 @@ def _version():
     return importlib.import_module("deepspeed").__version__
 
 
-def has_manager():
-    """Releases before 0.18.5 have none."""
-    return hasattr(importlib.import_module(MODULE), "BackwardHookStateManager")
-
-
 def write_scripts(folder, scripts):
-    """All scripts of both modes; their paths."""
+    """All scripts of both modes; their paths. Releases before 0.18.5 have no manager and no script."""
     folder.mkdir(parents=True, exist_ok=True)
+    if not hasattr(importlib.import_module(MODULE), "BackwardHookStateManager"):
+        return
     for mode in MODES:
         for seed in range(FIRST_SEED, FIRST_SEED + scripts):
             yield write_script(folder, mode, seed)
