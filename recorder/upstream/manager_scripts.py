@@ -13,7 +13,7 @@ import time
 
 from fake_autograd import FakeAutograd
 
-from zeroproof_recorder.hook_manager import manager_policy
+from zeroproof_recorder.manager_policy import manager_policy
 
 MODULE = "deepspeed.runtime.base_optimizer"
 MODES = {"callback": "graph_task_callback", "fallback": "count_fallback"}
