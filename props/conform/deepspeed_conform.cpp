@@ -189,7 +189,7 @@ void compare_rank(const DeepspeedRecording& recorded, const DeepspeedRecording& 
   RankComparison comparison(recorded, ours, outcome);
   auto mismatch = comparison.run();
   if (!mismatch) return;
-  const KnownDifference* known = find_known_difference(recorded.header);
+  const KnownDifference* known = find_known_difference(recorded);
   const bool is_known = known && known->at == mismatch->at;
   if (is_known && known->is_surplus) {
     if (auto rest = comparison.run_without(known->at)) {
@@ -209,10 +209,12 @@ bool is_settled(const ConformOutcome& outcome) {
 
 }  // namespace
 
-const KnownDifference* find_known_difference(const HeaderRecord& recorded) {
+const KnownDifference* find_known_difference(const DeepspeedRecording& recorded) {
+  const HeaderRecord& header = recorded.header;
   for (const KnownDifference& known : known_differences())
-    if (known.scenario == recorded.program && known.stage == recorded.stage &&
-        (known.dtype.empty() || known.dtype == recorded.dtype))
+    if (known.scenario == header.program && known.stage == header.stage &&
+        known.releases.contains(recorded.release) &&
+        (known.dtype.empty() || known.dtype == header.dtype))
       return &known;
   return nullptr;
 }

@@ -13,6 +13,7 @@ struct KnownDifference {
   std::string scenario;
   int stage = 0;
   std::string dtype;        // empty: any
+  ReleaseRange releases;    // of DeepSpeed
   std::string at;           // the recorded token or tensor of the first difference
   bool is_surplus = false;  // the token alone is too much there: everything else has to agree
   std::string reason;       // one sentence
@@ -20,7 +21,7 @@ struct KnownDifference {
 
 // Of deepspeed_differences.json, in its order.
 const std::vector<KnownDifference>& known_differences();
-const KnownDifference* find_known_difference(const HeaderRecord& recorded);
+const KnownDifference* find_known_difference(const DeepspeedRecording& recorded);
 
 // All ranks of one run of our engine on the recorded scenario, parameters and inputs. Errors of
 // engines and models are part of the recordings. Throws MissingTensor.
