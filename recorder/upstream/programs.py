@@ -7,15 +7,16 @@ from pathlib import Path
 
 from trace_items import order_items, read_records
 
-SCRIPT = Path(__file__).resolve().parents[1] / "programs" / "record.py"
+RECORDER = Path(__file__).resolve().parents[1]
 ENDINGS = "endings.txt"
 
 
 def record(out, _zeroproof):
     """Records all programs in a process of their own; how each ended is in endings.txt."""
     out.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-W", "ignore", str(SCRIPT), str(out)]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    command = [sys.executable, "-W", "ignore", "-m", "programs.record", str(out.resolve())]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    ended = subprocess.run(command, cwd=RECORDER, **pipes)
     (out / ENDINGS).write_text(ended.stdout)
     print(f"programs: {len(ended.stdout.splitlines())}", file=sys.stderr, flush=True)
 
