@@ -3,7 +3,7 @@
 import gc
 
 import torch
-from registry import program, sq
+from .registry import program, sq
 
 
 @program(

@@ -1,7 +1,7 @@
 """Autocast: casts, their cache, and checkpoints within."""
 
 import torch
-from registry import program, sq
+from .registry import program, sq
 
 
 @program(

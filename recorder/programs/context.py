@@ -3,11 +3,11 @@
 import platform
 
 import torch
-from graph_snapshot import snapshot
-from probes import dtype_name, flat, graph_task, transforms
+from .graph_snapshot import snapshot
+from .probes import dtype_name, flat, graph_task, transforms
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-from trace_writer import Trace
+from .trace_writer import Trace
 
 
 class Context:
@@ -22,6 +22,8 @@ class Context:
         producer = {"tool": "recorder/programs", "torch": torch.__version__}
         producer.update(python=platform.python_version(), device=device, cuda=torch.version.cuda)
         header = {"producer": producer, "program": program.name, "desc": program.purpose}
+        if program.order:
+            header["expect"] = list(program.order)
         self.trace = Trace({**header, "dtype": dtype, "seed": program.seed})
 
     # ---- events

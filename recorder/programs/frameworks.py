@@ -4,8 +4,8 @@ import contextlib
 import tempfile
 
 import torch
-from probes import graph_task
-from registry import program, sq
+from .probes import graph_task
+from .registry import program, sq
 from torch import nn
 
 

@@ -3,9 +3,9 @@
 import gc
 
 import torch
-from probes import node_seq
-from callbacks import where_hooks_run
-from registry import program, sq
+from .probes import node_seq
+from .callbacks import where_hooks_run
+from .registry import program, sq
 
 
 @program(

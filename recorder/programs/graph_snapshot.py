@@ -1,7 +1,7 @@
 """The autograd graph before a backward, and hooks that say in which order its nodes run."""
 
 import torch
-from probes import is_transforming, node_seq
+from .probes import is_transforming, node_seq
 
 
 class _Nodes:

@@ -1,7 +1,7 @@
 """Wraps what PyTorch runs for a backward, a transform or autocast; quiet while no program runs."""
 
 import torch
-from probes import dtype_name, graph_task, transforms
+from .probes import dtype_name, graph_task, transforms
 
 _ARGUMENTS = ("grad_tensors", "keep_graph", "create_graph", "inputs", "allow_unreachable")
 _NESTINGS = (

@@ -1,7 +1,7 @@
 """Hooks of modules, hooks over several gradients, which node will execute."""
 
 import torch
-from registry import program, sq
+from .registry import program, sq
 from torch import nn
 
 

@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from registry import program, sq
+from .registry import program, sq
 
 
 @program(

@@ -1,7 +1,7 @@
 """What PyTorch tells of itself through private functions; each has an answer where one is missing."""
 
 import torch
-from trace_writer import number
+from .trace_writer import number
 
 
 def graph_task():

@@ -1,6 +1,6 @@
-"""Records the conformance programs: python record.py OUT [--only P01,P22] [--device cpu]
+"""Records the conformance programs: python -m programs.record OUT [--only P01,P22] [--device cpu]
 
-One trace a program. `zeroproof conform OUT` runs its own autograd on the same programs.
+Run it in the folder recorder/. One trace a program. `zeroproof conform OUT` runs its own autograd on the same programs.
 """
 
 import argparse
@@ -11,9 +11,9 @@ import warnings
 from pathlib import Path
 
 import torch
-from context import Context
-from instruments import Instruments
-from registry import PROGRAMS
+from .context import Context
+from .instruments import Instruments
+from .registry import PROGRAMS, torch_version
 
 MODULES = (
     "plain_graphs",
@@ -25,13 +25,14 @@ MODULES = (
     "autocast",
     "frameworks",
     "further_rules",
+    "autograd_additions",
 )
 
 
 def load():
     """All programs, in the order of their numbers: a program's seed is its place."""
     for name in MODULES:
-        importlib.import_module(name)
+        importlib.import_module(f".{name}", __package__)
     return PROGRAMS
 
 
@@ -65,7 +66,8 @@ def record(out, only=(), device="cpu", dtype="float64"):
     instruments.install()
     for program in load():
         is_wanted = not only or program.name.startswith(tuple(only))
-        if is_wanted and (program.needs != "cuda" or device.startswith("cuda")):
+        has_device = program.needs != "cuda" or device.startswith("cuda")
+        if is_wanted and has_device and torch_version() >= program.since:
             yield program, run(program, instruments, out, device, dtype)
 
 

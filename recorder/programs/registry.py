@@ -17,17 +17,19 @@ class Program:
     purpose: str
     run: Callable
     seed: int
+    order: tuple  # tokens that the rules foretell, where they are written down
+    since: tuple  # the first PyTorch that has what the program is about
     has_graph: bool  # a snapshot of the graph before each backward
     needs: str  # dist, cuda or nothing
 
 
-def program(name, purpose, nodes=True, needs=""):
+def program(name, purpose, order="", nodes=True, needs="", since=()):
     """Registers the function below under `name`."""
 
     def register(function):
-        text = " ".join(purpose.split())
-        seed = FIRST_SEED + len(PROGRAMS)
-        PROGRAMS.append(Program(name, text, function, seed, nodes, needs))
+        text, seed = " ".join(purpose.split()), FIRST_SEED + len(PROGRAMS)
+        words = tuple(order.split())
+        PROGRAMS.append(Program(name, text, function, seed, words, since, nodes, needs))
         return function
 
     return register

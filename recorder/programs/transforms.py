@@ -1,8 +1,8 @@
 """Transforms of torch.func over modules and custom Functions."""
 
 import torch
-from probes import transforms
-from registry import program, sq
+from .probes import transforms
+from .registry import program, sq
 from torch import nn
 
 

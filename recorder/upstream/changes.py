@@ -26,7 +26,7 @@ PLACES_SHOWN = 4
 FOLLOWS = ("suite.order", "suite.rest", "suite.collectives", "suite.numbers", "suite.replay")
 WHOLE = ("hazards.case", "suite.ending", "suite.replay", "suite.rest", "programs.ending")
 WHOLE += ("manager.script", "manager.replay", "programs.conform")
-MODULES = re.compile(r"(?<=[:,])[\w.]+\.(?=\w)")
+MODULES = re.compile(r"(?<=[:,])[A-Za-z_][\w.]*\.(?=[A-Za-z_])")
 
 
 def changes(old, new):

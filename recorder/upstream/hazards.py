@@ -5,27 +5,24 @@ import subprocess
 import sys
 from pathlib import Path
 
-from table import parse_case
+from table import read_cases
 
 SCRIPT = Path(__file__).resolve().parents[1] / "hazards" / "cases.py"
+TABLE = "hazards.txt"
 
 
-def record(digest, out, zeroproof):
-    """Runs recorder/hazards; a case is an item, its value the word and what was observed."""
+def record(out, zeroproof):
+    """Runs recorder/hazards, and keeps its table."""
     out.mkdir(parents=True, exist_ok=True)
-    table = out / "hazards.txt"
+    command = [sys.executable, "-W", "ignore", str(SCRIPT), "--table", str(out / TABLE), "--write"]
     environment = dict(os.environ, ZP_ZEROPROOF=zeroproof)
-    with subprocess.Popen(
-        [sys.executable, "-W", "ignore", str(SCRIPT), "--table", str(table), "--write"],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         for line in process.stdout:
-            case = parse_case(line.rstrip("\n"))
-            if case:
-                value = f"{case.word}: observed {case.observed}; expected {case.expected}"
-                digest.add("hazards.case", f"{case.hazard} ({case.case})", value)
-                print(
-                    f"hazard {case.hazard} {case.word} ({case.case})", file=sys.stderr, flush=True
-                )
+            print(line.partition(": observed")[0].rstrip(), file=sys.stderr, flush=True)
+
+
+def read(digest, out, _zeroproof):
+    """A case is an item, its value the word and what was observed."""
+    for case in read_cases(out / TABLE):
+        value = f"{case.word}: observed {case.observed}; expected {case.expected}"
+        digest.add("hazards.case", f"{case.hazard} ({case.case})", value)

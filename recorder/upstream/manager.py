@@ -11,12 +11,19 @@ from trace_items import read_records, transitions
 SCRIPTS = 20
 
 
-def record(digest, out, zeroproof):
-    """Writes and reads the scripts of both modes."""
-    if not manager_scripts.has_manager():
+def record(out, _zeroproof):
+    """Writes the scripts of both modes, where this release has a manager."""
+    written = list(manager_scripts.write_scripts(out, SCRIPTS))
+    print(f"manager scripts: {len(written)}", file=sys.stderr, flush=True)
+
+
+def read(digest, out, zeroproof):
+    """What the manager did in each script."""
+    paths = sorted(out.glob("*.jsonl.gz"))
+    if not paths:
         digest.add("manager.script", "all", "this release has no BackwardHookStateManager")
         return
-    for path in manager_scripts.write_scripts(out, SCRIPTS):
+    for path in paths:
         events = [record for record in read_records(path) if record["rec"] == "ev"]
         name = path.name.split(".")[0].removeprefix("manager_")
         digest.add("manager.script", name, _summary(events))
@@ -24,7 +31,6 @@ def record(digest, out, zeroproof):
             digest.add("manager.state", f"{name.split('_')[0]} {text}")
     if zeroproof:
         digest.add("manager.replay", "all", judge(zeroproof, out, "").text()[:300])
-    print(f"manager scripts: {2 * SCRIPTS}", file=sys.stderr, flush=True)
 
 
 def _summary(events):

@@ -10,12 +10,14 @@ import importlib
 import json
 import random
 import time
+import types
 
 from fake_autograd import FakeAutograd
 
-from zeroproof_recorder.hook_manager import manager_policy
+from zeroproof_recorder.manager_policy import manager_policy
 
 MODULE = "deepspeed.runtime.base_optimizer"
+ENGINE = "deepspeed.runtime.engine"
 MODES = {"callback": "graph_task_callback", "fallback": "count_fallback"}
 FIRST_SEED = 1000
 ATTRIBUTES = (
@@ -102,13 +104,34 @@ def _watched(manager, name, method, trace):
     return call
 
 
+def stand_in_engine(manager, epilogue):
+    """What DeepSpeed's hook after a backward reads of an engine, without a model."""
+
+    class Optimizer(importlib.import_module(MODULE).ZeROOptimizer):
+        def needs_scaler(self):
+            return False
+
+    optimizer = object.__new__(Optimizer)
+    optimizer._backward_hook_state = manager
+    return types.SimpleNamespace(
+        optimizer=optimizer,
+        amp_enabled=lambda: False,
+        torch_autocast_z0_gradscaler=None,
+        _manual_backward_expected=True,
+        _running_engine_backward=False,
+        _backward_epilogue=epilogue,
+    )
+
+
 class Script:
-    """Drives one manager as engine and optimizer do."""
+    """Drives one manager as engine and optimizer do; the hook after a backward is DeepSpeed's own."""
 
     def __init__(self, manager, autograd, trace, seed):
+        self._after_backward = importlib.import_module(ENGINE).DeepSpeedEngine._backward_post_hook
+        self._engine = stand_in_engine(manager, lambda: self._epilogue("auto"))
         self._manager, self._autograd, self._trace = manager, autograd, trace
         self._random = random.Random(seed)
-        self._calls, self._expected, self._in_engine = 0, 0, False
+        self._calls, self._expected = 0, 0
         manager.register_grad_acc_post_hook(self._post_hook)
 
     def run(self, statements):
@@ -135,14 +158,14 @@ class Script:
 
     def _engine_backward(self):
         self._trace.emit("engine.call", method="backward")
-        self._in_engine = True
+        self._engine._running_engine_backward = True
         try:
             with self._task():
                 self._prologue()
                 self._hooks(self._random.randint(1, 4), self._random.choice((0, 0, 1)))
             self._epilogue("backward")
         finally:
-            self._in_engine = False
+            self._engine._running_engine_backward = False
         self._trace.emit("engine.return", method="backward")
 
     def _task(self):
@@ -161,8 +184,7 @@ class Script:
         self._trace.emit("engine.return", method="epilogue")
 
     def _post_hook(self):
-        if not self._in_engine:
-            self._epilogue("auto")
+        self._after_backward(self._engine)
 
     def _hooks(self, count, nested):
         """Hooks of a phase; behind the first one, perhaps a recomputed phase in a task of its own."""
@@ -241,14 +263,11 @@ def _version():
     return importlib.import_module("deepspeed").__version__
 
 
-def has_manager():
-    """Releases before 0.18.5 have none."""
-    return hasattr(importlib.import_module(MODULE), "BackwardHookStateManager")
-
-
 def write_scripts(folder, scripts):
-    """All scripts of both modes; their paths."""
+    """All scripts of both modes; their paths. Releases before 0.18.5 have no manager and no script."""
     folder.mkdir(parents=True, exist_ok=True)
+    if not hasattr(importlib.import_module(MODULE), "BackwardHookStateManager"):
+        return
     for mode in MODES:
         for seed in range(FIRST_SEED, FIRST_SEED + scripts):
             yield write_script(folder, mode, seed)

@@ -7,14 +7,23 @@ from pathlib import Path
 
 from trace_items import order_items, read_records
 
-SCRIPT = Path(__file__).resolve().parents[1] / "programs" / "record.py"
+RECORDER = Path(__file__).resolve().parents[1]
+ENDINGS = "endings.txt"
 
 
-def record(digest, out, zeroproof):
-    """Records all programs in a process of their own, and asks `zeroproof conform`."""
-    command = [sys.executable, "-W", "ignore", str(SCRIPT), str(out)]
-    ended = subprocess.run(command, capture_output=True, text=True)
-    for line in ended.stdout.splitlines():
+def record(out, _zeroproof):
+    """Records all programs in a process of their own; how each ended is in endings.txt."""
+    out.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-W", "ignore", "-m", "programs.record", str(out.resolve())]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    ended = subprocess.run(command, cwd=RECORDER, **pipes)
+    (out / ENDINGS).write_text(ended.stdout)
+    print(f"programs: {len(ended.stdout.splitlines())}", file=sys.stderr, flush=True)
+
+
+def read(digest, out, zeroproof):
+    """What endings and traces say, and `zeroproof conform`."""
+    for line in (out / ENDINGS).read_text().splitlines():
         name, _, ending = line.partition(" ")
         digest.add("programs.ending", name, ending)
     for path in sorted(out.glob("*.jsonl.gz")):
@@ -23,7 +32,6 @@ def record(digest, out, zeroproof):
             digest.add("programs.order", f"{path.name.split('.')[0]}{label}", text)
     if zeroproof:
         _conform(digest, out, zeroproof)
-    print(f"programs: {len(list(out.glob('*.jsonl.gz')))}", file=sys.stderr, flush=True)
 
 
 def _conform(digest, out, zeroproof):

@@ -6,6 +6,7 @@
 #                             without: that of V, or else the newest one before V
 #   --parts P,...             of suite, programs, manager and hazards
 #   --write                   writes the digest of V into tests/data/upstream
+#   --again                   only reads again what an earlier run left in $ZP_OUT
 #   --page                    writes the differences into docs/UPSTREAM.md, between its markers
 # $ZP_COMMAND: a built zeroproof. $ZP_ENVS: folder of environments. $ZP_OUT: folder for what is recorded.
 # Exit code 0: no difference; 1: differences; 2: usage; 77: no such release can be installed here.
@@ -18,8 +19,8 @@ while (($# > 0)); do
     --deepspeed) deepspeed=${2:-}; shift ;;
     --torch) torch=${2:-}; shift ;;
     --against | --parts) rest+=("$1" "${2:-}"); shift ;;
-    --write | --page) rest+=("$1") ;;
-    *) echo "upstream knows --deepspeed, --torch, --against, --parts, --write and --page, not '$1'" >&2; exit 2 ;;
+    --again | --write | --page) rest+=("$1") ;;
+    *) echo "upstream knows --deepspeed, --torch, --against, --parts, --again, --write and --page, not '$1'" >&2; exit 2 ;;
   esac
   (($# > 0)) && shift
 done
@@ -36,4 +37,4 @@ mkdir -p "$TORCH_EXTENSIONS_DIR"
 why=$("$envs/torch-$torch/bin/python" -W ignore -c 'import deepspeed' 2>&1) ||
   { echo "upstream: DeepSpeed $deepspeed cannot be imported with PyTorch $torch: ${why##*$'\n'}"; exit 77; }
 exec "$envs/torch-$torch/bin/python" -W ignore "$here/command.py" --out "${ZP_OUT:-$(mktemp -d)}" \
-  --zeroproof "${ZP_COMMAND:-zeroproof}" ${rest[@]+"${rest[@]}"}
+  --zeroproof "${ZP_COMMAND-zeroproof}" ${rest[@]+"${rest[@]}"}

@@ -126,9 +126,9 @@ std::string document() {
   return text + what_deepspeed_did(releases);
 }
 
-// Those that are a quirk, and those that a policy has by itself.
+// Those that are a quirk, those that a policy has by itself, and N7, which PyTorch asserts.
 std::set<std::string> known_ids() {
-  std::set<std::string> ids = {"N1", "N2", "N3"};
+  std::set<std::string> ids = {"N1", "N2", "N3", "N7"};
   for (const QuirkInfo& info : quirk_catalogue()) ids.insert(upper(std::string(info.id)));
   return ids;
 }
