@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <map>
 
+#include "engine/hooks/policies.h"
 #include "engine/runtime/host/host_world.h"
 #include "props/conform/program_run.h"
+#include "props/conform/recording.h"
 #include "sim/trace/reader.h"
 
 namespace zeroproof {
@@ -190,9 +192,9 @@ void compare_rank(const DeepspeedRecording& recorded, const DeepspeedRecording& 
   auto mismatch = comparison.run();
   if (!mismatch) return;
   const KnownDifference* known = find_known_difference(recorded);
-  const bool is_known = known && known->at == mismatch->at;
+  const bool is_known = known && std::ranges::count(known->at, mismatch->at) > 0;
   if (is_known && known->is_surplus) {
-    if (auto rest = comparison.run_without(known->at)) {
+    if (auto rest = comparison.run_without(mismatch->at)) {
       outcome.status = rest->status;
       outcome.detail = fmt::format("rank {}, {}", recorded.header.rank, rest->detail);
       return;
@@ -214,7 +216,8 @@ const KnownDifference* find_known_difference(const DeepspeedRecording& recorded)
   for (const KnownDifference& known : known_differences())
     if (known.scenario == header.program && known.stage == header.stage &&
         known.releases.contains(recorded.release) &&
-        (known.dtype.empty() || known.dtype == header.dtype))
+        (known.dtype.empty() || known.dtype == header.dtype) &&
+        (known.accelerator.empty() || known.accelerator == recorded_version(header, "accelerator")))
       return &known;
   return nullptr;
 }
@@ -239,6 +242,20 @@ std::vector<DeepspeedRecording> run_as_recorded(const std::vector<DeepspeedRecor
   std::vector<DeepspeedRecording> recordings;
   for (DeepspeedNotes& taken : notes) recordings.push_back(std::move(taken.recording));
   return recordings;
+}
+
+EngineBehaviour recorded_behaviour(const DeepspeedRecording& recorded) {
+  EngineBehaviour behaviour;
+  if (recorded.release == Release{}) return behaviour;
+  for (const PolicyInfo& policy : policy_catalogue()) {
+    if (!policy.releases || policy.releases->first > recorded.release) continue;
+    behaviour.policy = policy.id;
+  }
+  return behaviour;
+}
+
+ConformOutcome conform_deepspeed(const std::vector<DeepspeedRecording>& ranks) {
+  return conform_deepspeed(ranks, recorded_behaviour(ranks.at(0)));
 }
 
 ConformOutcome conform_deepspeed(const std::vector<DeepspeedRecording>& ranks,

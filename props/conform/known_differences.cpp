@@ -25,6 +25,11 @@ Release release_of(const Json& entry, const char* key, Release otherwise) {
   return *release;
 }
 
+std::vector<std::string> places_of(const Json& at) {
+  if (at.is_array()) return at.get<std::vector<std::string>>();
+  return {at.get<std::string>()};
+}
+
 struct Differences {
   std::vector<std::pair<std::string, Release>> changes;  // name, first release
   std::vector<KnownDifference> known;
@@ -41,8 +46,9 @@ Differences parse_differences(std::string_view text) {
         {.scenario = entry.at("scenario").get<std::string>(),
          .stage = entry.at("stage").get<int>(),
          .dtype = entry.value("dtype", std::string()),
+         .accelerator = entry.value("accelerator", std::string()),
          .releases = {release_of(entry, "since", {}), release_of(entry, "until", kAny)},
-         .at = entry.at("at").get<std::string>(),
+         .at = places_of(entry.at("at")),
          .is_surplus = entry.value("surplus", false),
          .reason = entry.at("reason").get<std::string>()});
   return all;

@@ -111,7 +111,12 @@ std::int32_t ProtocolEngine::count_expected_hooks() {
 // zero_semantics 2.8. `scale()` is never called by these programs, so a needed scaler is E2.
 void ProtocolEngine::run_post_hook() {
   const EngineCallScope scope(log_, call_event("engine.backward_post_hook"));
-  if (setup_.policy->is_backward_running() || setup_.policy->skips_manual_epilogue()) return;
+  if (setup_.policy->is_backward_running()) return;
+  if (setup_.policy->skips_manual_epilogue()) {
+    HookEvent mark = log_.make(EventKind::mark, "manual_epilogue_skipped");
+    mark.engine = setup_.id;
+    return log_.write(std::move(mark));
+  }
   if (setup_.spec->requires_scale) {
     log_.raise("RuntimeError", "Loss scaling is required (E2)");
   }

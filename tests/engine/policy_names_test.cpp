@@ -72,7 +72,9 @@ TEST(PolicyCatalogue, Has_ranges_of_releases_in_order_that_do_not_overlap) {
     if (!info.releases) continue;
     EXPECT_EQ(info.id, "deepspeed-" + info.releases->first.text());
     EXPECT_LE(info.releases->first, info.releases->last);
-    if (!ranges.empty()) EXPECT_LT(ranges.back().last, info.releases->first) << info.id;
+    if (!ranges.empty()) {
+      EXPECT_LT(ranges.back().last, info.releases->first) << info.id;
+    }
     ranges.push_back(*info.releases);
   }
   EXPECT_EQ(ranges.size(), 4U);

@@ -179,8 +179,7 @@ TEST_P(Regression, H8_remains_in_manual_backwards_since_engine_backward_divides_
     Rank rank(config, one.quirks, {2});
     rank.engines[0]->set_gradient_accumulation_boundary(true);
     const Tensor inside = rank.loss(0, 2.0);
-    const Tensor beside =
-        (*rank.models[0])(rank.autograd, {Tensor::full({2}, 2.0, DType::float32)}).at(0);
+    const Tensor beside = (*rank.models[0])(rank.autograd, Tensor::full({2}, 2.0, DType::float32));
     const Tensor loss = add(rank.autograd, inside, beside);
     if (one.is_manual) {
       rank.autograd.backward(loss);

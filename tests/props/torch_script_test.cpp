@@ -91,7 +91,7 @@ TEST(ExportTarget, Takes_a_schedule_and_one_property) {
       "zps1:S2:N=4,falsified=P2+P7,latitude=any_topological,mode=graph_task_callback,policy="
       "deepspeed-0.18.3:"
       "0:"
-      "3x0:89e916f5";
+      "3x0:ca4e63da";
   EXPECT_EQ("deepspeed-0.18.3", target_of(token).policy);
   const ExportTarget one = target_of(token, {.property = "P7"});
   ASSERT_EQ(1U, one.claims.size());
