@@ -35,6 +35,11 @@ TensorList parameters_of(const ProgramRun& c) {
   return parameters;
 }
 
+bool has_all_gradients(const TensorList& parameters) {
+  return std::ranges::all_of(parameters,
+                             [](const Tensor& parameter) { return parameter.grad().is_defined(); });
+}
+
 void ddp(ProgramRun& c) {
   constexpr std::int64_t kElementsMax = 12;
   Autograd& ag = c.autograd();
@@ -50,11 +55,6 @@ void ddp(ProgramRun& c) {
     ag.backward(sq(ag, reducer.forward(net, x)));
     c.mark("final_after_backward", has_all_gradients(parameters));
   }
-}
-
-bool has_all_gradients(const TensorList& parameters) {
-  return std::ranges::all_of(parameters,
-                             [](const Tensor& parameter) { return parameter.grad().is_defined(); });
 }
 
 void ddp_manual_finalization(ProgramRun& c) {
