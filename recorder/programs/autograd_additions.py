@@ -3,7 +3,7 @@
 import contextlib
 
 import torch
-from registry import program, sq
+from .registry import program, sq
 from torch.utils.checkpoint import checkpoint
 
 

@@ -3,9 +3,9 @@
 import contextlib
 
 import torch
-from autograd_additions import refused
-from frameworks import process_group
-from registry import program, sq
+from .autograd_additions import refused
+from .frameworks import process_group
+from .registry import program, sq
 from torch import nn
 
 

@@ -26,6 +26,7 @@ MODULES = (
     "frameworks",
     "further_rules",
     "autograd_additions",
+    "framework_additions",
 )
 
 

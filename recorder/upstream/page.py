@@ -1,16 +1,32 @@
-"""The last result of `./zp upstream` on docs/UPSTREAM.md, between its markers."""
+"""The marked sections of docs/UPSTREAM.md: the last result, and what changed between known releases."""
 
+import itertools
 from pathlib import Path
 
+from changes import report
+from digest import known_versions, path_of, read_digest
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "UPSTREAM.md"
-BEGIN, END = "<!-- upstream: begin -->", "<!-- upstream: end -->"
 
 
 def write(header, against, lines):
-    """Replaces the marked section."""
-    text = PAGE.read_text()
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
+    """Replaces both sections."""
+    result = _differences(f"{header}, against {against or 'nothing: no release is known'}", lines)
+    known = [read_digest(path_of(version)) for version in known_versions()]
+    pairs = [
+        _differences(f"{new.header}, against {old.header}", list(report(old, new)))
+        for old, new in itertools.pairwise(known)
+    ]
+    text = _replaced(PAGE.read_text(), "last", result)
+    PAGE.write_text(_replaced(text, "known", "\n\n".join(pairs)))
+
+
+def _differences(title, lines):
     shown = "\n".join(lines) or "no difference"
-    section = f"{BEGIN}\n\n{header}, against {against}:\n\n```\n{shown}\n```\n\n{END}"
-    PAGE.write_text(before + section + after)
+    return f"{title}:\n\n```\n{shown}\n```"
+
+
+def _replaced(text, name, section):
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n\n{section}\n\n{end}{rest.split(end)[1]}"
