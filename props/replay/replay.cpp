@@ -11,7 +11,8 @@ namespace zeroproof {
 namespace {
 
 constexpr std::uint64_t kRecordsBetweenStopRequests = 4096;
-constexpr const char* kUnrecordedPolicy = "deepspeed-0.18.7";  // of a header that names none
+constexpr const char* kUnrecordedPolicy = "deepspeed-0.18.7";  // of a header without the key
+constexpr std::string_view kNoPolicy = "none";  // a DeepSpeed before the hook bookkeeping
 
 TraceDevice device_of(const HeaderRecord& header) {
   const bool is_cuda =
@@ -89,6 +90,10 @@ class TraceReplayer {
       const auto recorded = policy_mode_of(header.mode);
       if (!recorded) return header_fault(recorded.error());
       mode = *recorded;
+    }
+    if (is_recorded && policy == kNoPolicy) {  // no calls were recorded
+      out_.state = StateReport{.policy = policy, .mode = mode};
+      return {};
     }
     const auto info = find_policy(policy);
     if (is_recorded && info && !(*info)->has_manager) {  // it has no calls to compare
