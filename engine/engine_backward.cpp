@@ -1,6 +1,8 @@
 // engine.backward, the gradient hooks and the epilogue (zero_semantics 1.4, 2.6 to 2.10).
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "engine/engine_core.h"
 #include "model/check.h"
@@ -8,6 +10,20 @@
 
 namespace zeroproof {
 namespace {
+
+// What divides the loss of an engine.backward, while it runs.
+class ManagedDivisor {
+ public:
+  ManagedDivisor(GlobalState& global, std::optional<double> divisor)
+      : global_(global), outer_(std::exchange(global.managed_divisor, divisor)) {}
+  ~ManagedDivisor() { global_.managed_divisor = outer_; }
+  ManagedDivisor(const ManagedDivisor&) = delete;
+  ManagedDivisor& operator=(const ManagedDivisor&) = delete;
+
+ private:
+  GlobalState& global_;
+  std::optional<double> outer_;
+};
 
 constexpr const char* kCallbackLabel =
     ":BackwardHookStateManager.queue_post_backward_callback._run_post_backward";
@@ -57,7 +73,7 @@ Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& argum
       !context.has(Quirk::h10_stale_boundary_before_prologue))
     refresh_boundary();
   const Tensor differentiated =
-      scaled(loss, divides_at_outputs() ? loss_scale : loss_scale * gas_factor);
+      scaled(loss, divides_managed_loss() ? loss_scale * gas_factor : loss_scale);
   run_backward(differentiated, arguments);
   if (context.departs("R03"_bug)) return differentiated.detach();  // with the loss scale
   if (context.departs("R13"_bug)) {  // what was differentiated, and not what the caller gave
@@ -71,6 +87,8 @@ Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& argum
 
 void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arguments) {
   GlobalState& global = context.autograd.global();
+  const ManagedDivisor divisor(global,
+                               arguments.scale_wrt_gas ? std::optional(gas()) : std::nullopt);
   ++running_;
   ++global.managed_backwards;
   policy->on_backward_begin(*this);
@@ -186,13 +204,28 @@ double Engine::Core::leaf_factor() const {
   if (context.autograd.global().managed_backwards > 0) {
     const bool is_undivided = is_running() && scales_wrt_gas_ && is_before_prologue &&
                               context.has(Quirk::h22_explicit_epilogue_without_prologue);
-    return is_undivided ? gas() : 1.0;
+    return is_undivided ? gas() : factor_in_managed_backward();
   }
   if (!context.departs("S50"_bug)) refuse_manual_backward();  // the outputs' hooks do it
   const bool is_forgotten =
       is_before_prologue && context.has(Quirk::h26_hooks_before_prologue_recounted);
   const bool is_left = context.departs("Z54"_bug) && !scales_wrt_gas_;  // by a managed one before
   return is_forgotten || is_left ? 1.0 : 1.0 / gas();
+}
+
+// A loss of several engines is divided by the steps of the one whose backward() runs; the others
+// have their own. N6 leaves it at that, and H8 divides elsewhere.
+double Engine::Core::factor_in_managed_backward() const {
+  const std::optional<double> divisor = context.autograd.global().managed_divisor;
+  const bool is_left =
+      context.has(Quirk::n6_divides_by_running_engine) || context.has(Quirk::h8_divides_at_outputs);
+  return divisor && !is_left ? *divisor / gas() : 1.0;
+}
+
+bool Engine::Core::divides_at_outputs() const {
+  if (!context.has(Quirk::h8_divides_at_outputs)) return false;
+  if (!context.has(Quirk::n6_divides_by_running_engine)) return scales_wrt_gas_;
+  return context.autograd.global().managed_backwards == 0;  // the loss is not divided already
 }
 
 // --- HookHost ----------------------------------------------------------------------------------
@@ -324,6 +357,7 @@ void Engine::Core::on_graph_task_begin(GraphTaskId task, bool) {
                     .is_transform = is_in_transform(),
                     .has_prologue = !tasks_.empty() && tasks_.back().has_prologue});
   if (tasks_.back().is_transform) return;
+  if (!has_leaf_hooks_ && factor_in_managed_backward() != 1.0) register_gradient_hooks();
   context.has_nested_task = context.has_nested_task || (tasks_.size() > 1 && !is_nested_in_one);
   policy->on_graph_task_begin(*this, task);
 }

@@ -160,11 +160,12 @@ void Engine::Core::register_root_hooks() {
 // Gradients are divided where they arrive, unless nothing ever has to be (H8 divides at outputs).
 void Engine::Core::register_gradient_hooks() {
   if (!context.departs("W12"_bug)) remove_gradient_hooks();
-  const bool has_factor = has_leaf_factor();
+  has_leaf_hooks_ = !context.has(Quirk::h8_divides_at_outputs) &&
+                    (has_leaf_factor() || (is_exact() && !supports_manual_backward()));
   for (ZeroParameter& parameter : context.parameters) {
     if (parameter.group < 0 || !parameter.requires_grad) continue;  // R19 has frozen ones in groups
     if (context.departs("R88"_bug) && !optimizer->has_gradient_hook(parameter)) continue;
-    if (!divides_at_outputs() && (has_factor || (is_exact() && !supports_manual_backward())))
+    if (has_leaf_hooks_)
       gradient_handles_.push_back(parameter.tensor.register_hook(
           [this](const Tensor& grad) { return on_leaf_gradient(grad); }));
     if (optimizer->has_gradient_hook(parameter))

@@ -116,6 +116,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void on_observed_gradient(ZeroParameter& parameter);
   Tensor on_leaf_gradient(const Tensor& grad);
   double leaf_factor() const;
+  double factor_in_managed_backward() const;
 
   void begin_forward();
   TensorList run_module(const TensorList& inputs);
@@ -141,11 +142,17 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool is_zero() const { return optimizer->is_zero(); }
   bool is_exact() const { return options.policy == "exact"; }
   bool supports_manual_backward() const;
-  // Whether leaf_factor() is ever other than one.
+  // Whether leaf_factor() is ever other than one, as far as it is known now.
   bool has_leaf_factor() const {
-    return gas() != 1.0 || context.loss_scaler.kind() != LossScalerKind::none;
+    return gas() != 1.0 || context.loss_scaler.kind() != LossScalerKind::none ||
+           factor_in_managed_backward() != 1.0;
   }
-  bool divides_at_outputs() const { return context.has(Quirk::h8_divides_at_outputs); }
+  // H8 divides at outputs. With N6, as since 0.19.6, engine.backward divides its loss itself.
+  bool divides_managed_loss() const {
+    return !context.has(Quirk::h8_divides_at_outputs) ||
+           context.has(Quirk::n6_divides_by_running_engine);
+  }
+  bool divides_at_outputs() const;
   bool is_in_transform() const {
     return context.autograd.local().transforms != nullptr && !context.departs("A33"_bug);
   }
@@ -159,6 +166,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   Counters captured_;                   // what one such iteration adds
   std::vector<HookHandle> handles_;
   std::vector<HookHandle> gradient_handles_;
+  bool has_leaf_hooks_ = false;                    // one of them is on_leaf_gradient()
   const bool is_quiet_ = !context.events.is_on();  // nobody records, nothing injects faults
   bool has_unreduced_gradients_ = false;           // of hooks since the last epilogue
   std::vector<OpenTask> tasks_;

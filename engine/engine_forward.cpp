@@ -137,7 +137,7 @@ Tensor Engine::Core::on_output_gradient(const std::shared_ptr<ForwardRecord>& re
     prologue(record->graph);
   }
   const Events::Call call(context.events, "engine.backward_prologue_per_tensor");
-  const bool divides = divides_at_outputs() && scales_wrt_gas_ && gas() != 1.0;
+  const bool divides = divides_at_outputs() && gas() != 1.0;
   const bool is_divided_again =
       context.departs("C03"_bug) && context.autograd.global().managed_backwards > 0;
   if (is_divided_again && !is_running() && gas() != 1.0 && grad.is_defined())

@@ -34,6 +34,12 @@ bool is_fp16_autocast(const QuirkSetting& it) {
 bool is_dynamic(const QuirkSetting& it) {
   return is_fp16_autocast(it) || (it.config.fp16.enabled && it.config.fp16.loss_scale == 0.0);
 }
+bool is_unmanaged_offload(const QuirkSetting& it) {
+  return it.config.is_offloaded() && !it.config.managed_gradient_accumulation;
+}
+bool accumulates_wide(const QuirkSetting& it) {
+  return it.config.has_float32_partition();
+}
 bool accumulates(const QuirkSetting& it) {
   return it.config.gradient_accumulation_steps > 1;
 }
@@ -48,6 +54,28 @@ bool is_upstream_policy(const QuirkSetting& it) {
 }
 
 constexpr const char* kExactAlone = "under policy exact alone; the others are so by themselves";
+
+// What releases after 0.19.5 brought.
+Needs needs_of_regression(Quirk quirk) {
+  switch (quirk) {
+    case Quirk::n4_overflow_keeps_scale:
+      return {.first_stage = 1, .option = "with float16 autocast", .has_option = is_fp16_autocast};
+    case Quirk::n5_zero_grad_keeps_partition:
+      return {.first_stage = 1,
+              .last_stage = 2,
+              .option = "with a 16-bit model that accumulates in float32",
+              .has_option = accumulates_wide};
+    case Quirk::n6_divides_by_running_engine:
+      return {.first_stage = 1};
+    case Quirk::n8_unmanaged_offload_repeats:
+      return {.first_stage = 1,
+              .last_stage = 2,
+              .option = "with offload_optimizer and unmanaged accumulation",
+              .has_option = is_unmanaged_offload};
+    default:
+      return {};
+  }
+}
 
 Needs needs_of_scaling(Quirk quirk) {
   switch (quirk) {
@@ -67,7 +95,7 @@ Needs needs_of_scaling(Quirk quirk) {
               .option = "with gradient_accumulation_steps above 1",
               .has_option = accumulates};
     default:
-      return {};
+      return needs_of_regression(quirk);
   }
 }
 

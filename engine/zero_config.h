@@ -104,6 +104,10 @@ struct ZeroConfig {
   DType model_dtype() const;
   DType accumulation_dtype() const { return grad_accum_dtype.value_or(model_dtype()); }
   DType master_dtype() const;  // zero_semantics 6.2
+  // A 16-bit model whose gradients accumulate in float32.
+  bool has_float32_partition() const {
+    return accumulation_dtype() == DType::float32 && model_dtype() != DType::float32;
+  }
   // Of gradients on the wire, where autocast does not say otherwise (6.1).
   DType communication_dtype() const { return communication_data_type.value_or(model_dtype()); }
   bool is_offloaded() const { return offload_optimizer == OffloadDevice::cpu; }

@@ -7,6 +7,7 @@
 #include "model/autocast/cast_cache.h"
 #include "model/rng.h"
 #include "model/tensor.h"
+#include "model/torch_release.h"
 
 namespace zeroproof {
 
@@ -18,11 +19,14 @@ using LinearFunction =
 
 // What PyTorch keeps once a process, whatever the thread; compare LocalState.
 struct GlobalState {
+  TorchRelease release;  // whose behaviour is modelled
   Rng rng;
   CastCache cast_cache;
   LinearFunction linear;  // empty: linear() itself
   // Calls of any engine's backward under way: their loss was divided by the accumulation steps.
   std::int32_t managed_backwards = 0;
+  // The accumulation steps that divided the loss of the innermost of them; none: undivided.
+  std::optional<double> managed_divisor;
   std::optional<bool> checkpoint_early_stop;  // overrides what a checkpoint itself says (rule K6)
 };
 

@@ -53,14 +53,17 @@ constexpr std::array kRules = {
     Rule{"P25", [](const TrainFacts& f) { return is_one_of(f, {"separate_loss"}); }},
     Rule{"P26",
          [](const TrainFacts& f) {
-           return f.gradient_accumulation_steps == 1 && f.forwards == 1 &&
-                  !is_one_of(f, {"two_losses"});
+           return is_one_of(f, {"cleared"}) || (f.gradient_accumulation_steps == 1 &&
+                                                f.forwards == 1 && !is_one_of(f, {"two_losses"}));
          }},
     Rule{"P27",
          [](const TrainFacts& f) { return f.gradient_accumulation_steps > 1 && f.is_managed; }},
     Rule{"P28", [](const TrainFacts& f) { return is_one_of(f, {"two_losses"}); }},
     Rule{"P29", [](const TrainFacts& f) { return is_one_of(f, {"fwd_fwd_bwd_bwd"}); }},
-    Rule{"P31", [](const TrainFacts& f) { return is_one_of(f, {"unused"}); }},
+    Rule{"P31",
+         [](const TrainFacts& f) {
+           return is_one_of(f, {"unused", "unmanaged_offload"});
+         }},
     Rule{"P32",
          [](const TrainFacts& f) {
            return is_one_of(f, {"unused", "alternating", "offload"}) &&

@@ -21,7 +21,8 @@ bool has_overflow(ZeroContext& context, const std::vector<Span>& shards,
 bool has_whole_overflow(ZeroContext& context, const std::vector<Span>& gradients);
 
 // The L2 norm of the whole gradient as it is, still scaled; collective in the same way. Sums in
-// double. A norm that is not finite is -1, as upstream: it makes the clip factor 1.
+// double. A norm that is not finite is -1, as upstream: the step is skipped (step_plan.h), and a
+// captured one is not clipped.
 double gradient_norm(ZeroContext& context, const std::vector<Span>& shards,
                      const CollectiveForm& form);
 

@@ -264,11 +264,13 @@ void Stage12Optimizer::gradient_epilogue() {
 void Stage12Optimizer::commit() {
   const bool has_no_accumulator = context_.departs("B04"_bug) && context_.config.is_offloaded() &&
                                   context_.config.gradient_accumulation_steps == 1;
-  const bool overwrites =
-      has_no_accumulator || (context_.has(Quirk::h4_boundary_overwrites_average) && was_boundary_);
+  const bool rebuilds_average =
+      context_.has(Quirk::h4_boundary_overwrites_average) && !keeps_partition();
+  const bool overwrites = has_no_accumulator || (rebuilds_average && was_boundary_);
   const bool is_upstream_offload =
-      context_.config.is_offloaded() && (context_.has(Quirk::h15_offload_never_cleared) ||
-                                         context_.has(Quirk::h21_offload_copies_boundary_only));
+      context_.config.is_offloaded() &&
+      (context_.has(Quirk::h15_offload_never_cleared) ||
+       context_.has(Quirk::h21_offload_copies_boundary_only) || repeats_unused());
   for (FlatGroup& group : groups_) {
     if (overwrites) group.drop_window();
     if (is_upstream_offload) {
@@ -371,23 +373,6 @@ void Stage12Optimizer::refuse_unused() const {
                         parameter.name +
                             " had no gradient in this window; use it, freeze it, or "
                             "set ignore_unused_parameters: true");
-}
-
-void Stage12Optimizer::zero_grad() {
-  const Events::Call call(context_.events, "z12.zero_grad");
-  const bool is_left = context_.departs("R72"_bug);  // what waits in the buckets
-  if (!context_.has(Quirk::h1_abort_leaks_state) && !is_left) abandon_gradients();
-  FlatOptimizer::zero_grad();
-}
-
-// Upstream clears neither the CPU accumulators nor what the optimizer reads (H15).
-void Stage12Optimizer::drop_gradients() {
-  window_holds_ = 0;
-  if (!context_.departs("W02"_bug)) is_used_.assign(is_used_.size(), false);
-  if (!context_.config.is_offloaded() || !context_.has(Quirk::h15_offload_never_cleared))
-    return FlatOptimizer::drop_gradients();
-  for (FlatGroup& group : groups_) group.drop_pending();
-  clear_grads();
 }
 
 }  // namespace zeroproof

@@ -74,6 +74,9 @@ class Stage12Optimizer final : public FlatOptimizer {
   void update_in_parts(FlatGroup& group, const GradientDivisor& of_all);
   void gather_part(const FlatGroup& group, const FlatRange& part);
   void commit_as_upstream_offload(FlatGroup& group);
+  void drop_local_sums();
+  bool keeps_partition() const;
+  bool repeats_unused() const;
   void refuse_twice(const IpgBucket& bucket);
   void refuse_unused() const;
 

@@ -181,8 +181,9 @@ Span Stage12Optimizer::step_gradient(FlatGroup& group) {
   return Span::of(boundary_copies_[index]);
 }
 
-// Upstream's CPU offload (zero_semantics 2.18a): accumulators that nobody clears (H15), and a copy
-// for the optimizer of what fires at the boundary alone (H21).
+// Upstream's CPU offload (zero_semantics 2.18a): accumulators that nobody clears (H15), a copy
+// for the optimizer of what fires at the boundary alone (H21), and slices that only a use in the
+// window begins anew (N8).
 void Stage12Optimizer::commit_as_upstream_offload(FlatGroup& group) {
   Kernels& kernels = context_.kernels();
   Stream& stream = context_.compute();
@@ -200,7 +201,10 @@ void Stage12Optimizer::commit_as_upstream_offload(FlatGroup& group) {
     if (owned.elements == 0 || !progress(*group.parameters()[i]).has_contributed) continue;
     const std::int64_t begin = owned.begin - group.own().begin;
     const Span sum = window.part(begin, owned.elements);
-    const bool is_first = context_.has(Quirk::h15_offload_never_cleared) && micro_ == 0;
+    const auto id = static_cast<std::size_t>(group.parameters()[i]->id.value);
+    const bool is_first = context_.has(Quirk::h15_offload_never_cleared)
+                              ? micro_ == 0
+                              : repeats_unused() && !is_used_[id];
     if (is_first) {
       kernels.copy(stream, sum, pending.part(begin, owned.elements));
     } else {

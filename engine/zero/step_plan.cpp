@@ -33,6 +33,23 @@ bool checks_overflow(const ZeroContext& context) {
   return checks_bf16 || context.loss_scaler.kind() != LossScalerKind::none;
 }
 
+// A step whose gradients nobody has looked at, and whose norm is not finite, can be neither clipped
+// nor applied; 0.19.8 skips it too, the releases before apply it as it is. bf16 may ask for that.
+bool rejects_norm(const ZeroContext& context, double norm) {
+  const Bf16Config& bf16 = context.config.bf16;
+  const bool is_looked_at = checks_overflow(context) || context.departs("T46"_bug);
+  const bool is_scaled = context.loss_scaler.kind() != LossScalerKind::none;
+  const bool is_wanted = bf16.enabled && !bf16.check_grad_overflow;
+  const bool is_older = context.is_upstream() && !context.has(Quirk::n4_overflow_keeps_scale);
+  return norm < 0.0 && !is_looked_at && !is_scaled && !is_wanted && !is_older;
+}
+
+// N4: upstream returns before the GradScaler learns of the overflow.
+bool keeps_scale_after_overflow(const ZeroContext& context) {
+  return context.config.stage > 0 && context.has(Quirk::n4_overflow_keeps_scale) &&
+         context.loss_scaler.kind() == LossScalerKind::grad_scaler;
+}
+
 bool steps_by_group(const ZeroContext& context) {
   return context.config.stage > 0 && context.has(Quirk::h7_autocast_clips_scaled) &&
          context.loss_scaler.kind() == LossScalerKind::grad_scaler;
@@ -45,7 +62,8 @@ StepPlan plan_step(ZeroContext& context, const StepQuestions& ask) {
   const double scale = context.loss_scaler.scale();
   if (context.departs("U14"_bug) && plan.outcome.has_overflow) return plan;
   const bool is_moved = context.departs("T93"_bug) && context.config.stage > 0;  // by its own share
-  if (!is_moved) context.loss_scaler.update(plan.outcome.has_overflow);
+  const bool is_kept = plan.outcome.has_overflow && keeps_scale_after_overflow(context);
+  if (!is_moved && !is_kept) context.loss_scaler.update(plan.outcome.has_overflow);
   const bool is_behind_skipped = context.has_skipped_step && context.departs("Z35"_bug);
   context.has_skipped_step = plan.outcome.has_overflow;
   const bool has_no_scale = context.loss_scaler.kind() == LossScalerKind::none;
@@ -57,6 +75,10 @@ StepPlan plan_step(ZeroContext& context, const StepQuestions& ask) {
   // Nothing is clipped by it.
   const bool is_unasked = context.departs("T32"_bug) && context.config.gradient_clipping <= 0.0;
   const double norm_scaled = is_unasked ? 0.0 : ask.norm();
+  if (rejects_norm(context, norm_scaled)) {
+    plan.outcome.has_overflow = context.has_skipped_step = true;
+    return plan;
+  }
   const double used =
       context.has(Quirk::h6_unscale_with_updated_scale) ? context.loss_scaler.scale() : scale;
   // With H6 stage 3 tells the norm by the updated scale as well.

@@ -26,21 +26,27 @@ struct StepQuestions {
 // Whether the host has to know of infinities before it can take a step.
 bool checks_overflow(const ZeroContext& context);
 
-// Overflow, the loss scale's next value, the norm, the divisor, in this order. E22 from the loss
-// scale, which then has not changed. While an iteration is captured: norm and divisor on the
-// device, and no overflow.
+// Overflow, the loss scale's next value, the norm, the divisor, in this order. A norm that is not
+// finite counts as overflow. E22 from the loss scale, which then has not changed. While an
+// iteration is captured: norm and divisor on the device, and no overflow.
 StepPlan plan_step(ZeroContext& context, const StepQuestions& ask);
+
+// N4: an overflow leaves the loss scale as it is.
+bool keeps_scale_after_overflow(const ZeroContext& context);
 
 // H7: upstream's GradScaler under stages 1 to 3.
 bool steps_by_group(const ZeroContext& context);
 
 // H7: each group decides about itself, on this rank alone, and moves the scale for the next one;
-// what is clipped is scaled. `norm` is that of the scaled gradients.
+// what is clipped is scaled. With N4 a norm that is not finite skips the step on all ranks before.
+// `norm` is that of the scaled gradients; -1 where it is not finite.
 template <class Groups, class GradientOf>
 StepOutcome step_each_alone(ZeroContext& context, Groups& groups, GradientOf gradient_of,
                             double norm) {
   StepOutcome outcome;
   LossScaler& scaler = context.loss_scaler;
+  outcome.has_overflow = norm < 0.0 && keeps_scale_after_overflow(context);
+  if (outcome.has_overflow) return outcome;
   outcome.grad_norm = norm / scaler.scale();
   const double clip = unscale_and_clip_divisor(1.0, norm, context.config.gradient_clipping);
   for (auto& group : groups) {

@@ -36,6 +36,8 @@ std::string_view reason_of(Quirk quirk) {
       return "no leaf module runs twice in a generated backward";
     case Quirk::h25_counts_idle_leaf_modules:
       return "the engine refuses a manual backward where hooks have to be counted";
+    case Quirk::n6_divides_by_running_engine:
+      return "the engines of a generated case accumulate alike";
     default:
       return "";
   }

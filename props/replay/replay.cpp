@@ -68,11 +68,12 @@ class TraceReplayer {
 
   Result<void> make_levels(const HeaderRecord& header) {
     structure_.emplace(names_);
-    if (options_.has_story) story_.emplace(header, names_);
+    job_ = JobFacts(header);
+    if (options_.has_story) story_.emplace(header, names_, job_);
     if (options_.levels.has_queue) queue_.emplace(device_of(header));
     facts_ = facts_of(header);
     if (options_.levels.has_properties)
-      properties_.emplace(facts_, names_);
+      properties_.emplace(facts_, names_, job_);
     else
       digest_.emplace(facts_.stage);
     if (device_of(header) == TraceDevice::cuda) mutable_digest().set_completions_seen_early();
@@ -133,6 +134,7 @@ class TraceReplayer {
 
   void feed(const HookEvent& event, const Record& line) {
     ++out_.events;
+    job_.has_begun = job_.has_begun || event.kind == EventKind::param_post_acc;
     if (story_) story_->on_event(event, line.line);
     if (queue_) queue_->on_event(event);
     if (state_) state_->on_event(event);
@@ -155,7 +157,7 @@ class TraceReplayer {
   void feed(const ParamRecord& record, const Record&) {
     if (state_) state_->declare_param(record.name);
     if (properties_) properties_->declare_param(record.name);
-    if (story_) story_->declare(record);
+    job_.declare(record);
     mutable_digest().declare(record, names_);
   }
 
@@ -164,24 +166,12 @@ class TraceReplayer {
     properties_->add_tensor(record.role, record.name, record.values ? &*record.values : nullptr);
   }
 
-  void feed(const GroupRecord& record, const Record&) {
-    if (story_) story_->declare(record);
-    if (record.ranks)
-      mutable_digest().declare_group(record.name, *record.ranks, record.description);
-  }
-
-  void feed(const NoteRecord& record, const Record&) {
-    if (story_) story_->declare(record);
-    if (properties_) properties_->declare(record);
-    mutable_digest().declare(record);
-  }
+  void feed(const GroupRecord& record, const Record&) { job_.declare(record); }
+  void feed(const NoteRecord& record, const Record&) { job_.declare(record); }
+  void feed(const OptimizerRecord& record, const Record&) { job_.declare(record); }
 
   void feed(const WrapperRecord& record, const Record&) {
-    if (story_) story_->declare(record);
-    mutable_digest().declare(record);
-  }
-
-  void feed(const OptimizerRecord& record, const Record&) {
+    job_.declare(record);
     if (story_) story_->declare(record);
   }
 
@@ -207,8 +197,9 @@ class TraceReplayer {
       properties_->finish(is_complete);
       out_.properties = properties_->report();
     }
-    if (digest_) digest_->finish(is_complete, names_);
+    if (digest_) digest_->finish(is_complete, names_, job_);
     count();
+    if (out_.story) out_.story->facts = std::move(job_);
     // What is open is open because the end is missing.
     if (!is_complete || digest()->is_killed()) return;
     structure_->finish();
@@ -231,6 +222,7 @@ class TraceReplayer {
   TraceReplay& out_;
   NameTable names_;
   RunFacts facts_;
+  JobFacts job_;
   bool was_stopped_ = false;
   std::optional<StructureCheck> structure_;
   std::optional<StoryLevel> story_;

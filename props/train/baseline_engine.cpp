@@ -113,6 +113,14 @@ void BaselineEngine::clear_grads() const {
   for (const Trained& trained : trained_) trained.parameter.set_grad({});
 }
 
+void BaselineEngine::scale_grads(double factor) const {
+  if (factor == 1.0) return;
+  for (const Trained& trained : trained_) {
+    const Tensor grad = trained.parameter.grad();
+    if (grad.is_defined()) trained.parameter.set_grad(scaled(ops_, grad, factor, grad.dtype()));
+  }
+}
+
 void BaselineEngine::reduce(const std::vector<LocalSums>& ranks) {
   for (std::size_t i = 0; i < trained_.size(); ++i) {
     TensorList of_ranks;
@@ -228,7 +236,8 @@ std::vector<FullTensor> BaselineEngine::full_parameters() const {
 bool BaselineEngine::overflows() const {
   const bool checks_bf16 = config_.bf16.enabled && config_.bf16.check_grad_overflow &&
                            (config_.stage == 1 || config_.stage == 2);
-  if (!needs_scaler() && !checks_bf16) return false;
+  const bool is_unasked = config_.bf16.enabled && !config_.bf16.check_grad_overflow;
+  if (!needs_scaler() && !checks_bf16) return !is_unasked && norm() < 0.0;
   return !std::ranges::all_of(window_, is_finite);
 }
 
@@ -266,7 +275,7 @@ double BaselineEngine::norm() const {
   for (const Tensor& gradient : window_)
     for (const double value : gradient.values()) squares += value * value;
   const double norm = std::sqrt(squares * replicas_);
-  return std::isfinite(norm) ? norm : -1.0;  // as upstream: nothing is clipped
+  return std::isfinite(norm) ? norm : -1.0;
 }
 
 void BaselineEngine::update(Trained& trained, const Tensor& gradient, double factor) {

@@ -43,6 +43,7 @@ class BaselineEngine {
   // Adds what .grad holds to `sums`, in the accumulation dtype, and takes it away.
   void collect(LocalSums& sums) const;
   void clear_grads() const;
+  void scale_grads(double factor) const;
 
   // One reduction: the local sums of every rank, in their order. Joins the window.
   void reduce(const std::vector<LocalSums>& ranks);

@@ -47,10 +47,13 @@ Tensor BaselineTarget::backward(std::size_t engine, const Tensor& loss,
                                 const BackwardArguments& arguments) {
   const double factor = arguments.scale_wrt_gas ? accumulation_factor(engine) : 1.0;
   const Tensor root = mul(autograd_, loss, engines_[engine].loss_scale() * factor);
-  run_backward([&] {
-    autograd_.backward(root, {.create_graph = arguments.create_graph,
-                              .retain_graph = arguments.retain_graph || arguments.create_graph});
-  });
+  run_backward(
+      [&] {
+        autograd_.backward(root,
+                           {.create_graph = arguments.create_graph,
+                            .retain_graph = arguments.retain_graph || arguments.create_graph});
+      },
+      arguments.scale_wrt_gas ? std::optional(engine) : std::nullopt);
   const GradMode disabled(autograd_, false);
   return mul(autograd_, loss, factor);
 }
@@ -69,22 +72,26 @@ void BaselineTarget::tensor_backward(const TensorList& roots, const TensorList& 
     const GradMode disabled(autograd_, false);
     given.push_back(mul(autograd_, grad, factor));
   }
-  run_backward([&] { autograd_.backward(roots, given, {.retain_graph = retain_graph}); });
+  run_backward([&] { autograd_.backward(roots, given, {.retain_graph = retain_graph}); }, 0);
 }
 
 // Of a backward that throws, nothing stays.
-void BaselineTarget::run_backward(const std::function<void()>& backward) {
+void BaselineTarget::run_backward(const std::function<void()>& backward,
+                                  std::optional<std::size_t> divided_by) {
   try {
     backward();
   } catch (...) {
     for (const BaselineEngine& engine : engines_) engine.clear_grads();
     throw;
   }
-  finish_backward();
+  finish_backward(divided_by);
 }
 
-void BaselineTarget::finish_backward() {
+// What belongs to other engines than the one that divided has steps of its own.
+void BaselineTarget::finish_backward(std::optional<std::size_t> divided_by) {
   for (std::size_t engine = 0; engine < engines_.size(); ++engine) {
+    if (divided_by)
+      engines_[engine].scale_grads(accumulation_factor(engine) / accumulation_factor(*divided_by));
     Window& window = windows_[engine];
     ++window.backwards;
     engines_[engine].collect(window.sums);

@@ -67,8 +67,9 @@ class BaselineTarget final : public TrainTarget {
 
   double accumulation_factor(std::size_t engine) const;
   bool has_gradient(std::size_t engine, std::size_t trained) const;
-  void run_backward(const std::function<void()>& backward);
-  void finish_backward();
+  // The loss of `backward` is divided by the accumulation steps of `divided_by`; none: undivided.
+  void run_backward(const std::function<void()>& backward, std::optional<std::size_t> divided_by);
+  void finish_backward(std::optional<std::size_t> divided_by);
   bool reduces_now(std::size_t engine) const;
   void close(Window& window);
 

@@ -114,8 +114,8 @@ void EngineTarget::add_engine(ModelKind kind) {
   if (options_.models) options_.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
   EngineOptions of_engine = engine_options(scenario_, cell_, index);
   if (has_groups(scenario_)) of_engine.parameter_groups = dealt(*modules_.back(), scenario_);
-  auto engine =
-      Engine::initialize(autograd_, *modules_.back(), config_, runtime_, std::move(of_engine));
+  auto engine = Engine::initialize(autograd_, *modules_.back(), config_of(scenario_, cell_, index),
+                                   runtime_, std::move(of_engine));
   if (!engine) throw ConfigurationRefused(engine.error().text);
   engines_.push_back(std::move(*engine));
   if (scenario_.spec && scenario_.spec->registers == 1) register_external();

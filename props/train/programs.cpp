@@ -158,6 +158,20 @@ void chained_engines_window(Pass& pass) {
   }
 }
 
+// One loss of two engines in every micro-batch. The second engine would accumulate longer; its
+// window ends with the first one's.
+void shared_loss_window(Pass& pass) {
+  Autograd& ag = pass.autograd();
+  for (int micro = 0; micro < 2; ++micro) {
+    pass.target().set_boundary(1, micro == 1);
+    const TensorList inputs = pass.next_inputs();
+    const Tensor first = pass.target().forward(0, inputs).at(0);
+    const Tensor second = pass.target().forward(1, inputs).at(0);
+    pass.differentiate(add(ag, first, second));
+    pass.step();
+  }
+}
+
 void two_losses_window(Pass& pass) {
   const TensorList losses = pass.target().forward(0, pass.next_inputs());
   pass.differentiate(losses.at(0), true);
@@ -203,6 +217,25 @@ void alternating_window(Pass& pass) {
     pass.differentiate(pass.target().forward(0, pass.next_inputs()).at(micro));
     pass.step();
   }
+}
+
+// The second head takes part in every second window alone; the others leave it where it is (N8).
+void unmanaged_skipping_window(Pass& pass) {
+  const bool uses_second = pass.step_number() % 2 == 0;
+  for (int micro = 0; micro < 2; ++micro) {
+    const TensorList losses = pass.target().forward(0, pass.next_inputs());
+    const Tensor sum = add(pass.autograd(), losses.at(0), losses.at(1));
+    pass.differentiate(uses_second ? sum : losses.at(0));
+  }
+  pass.step();
+}
+
+// zero_grad drops the first backward; the second one alone is stepped with (N5).
+void cleared_window(Pass& pass) {
+  pass.differentiate(pass.forward());
+  pass.target().zero_grad(0);
+  pass.differentiate(pass.forward());
+  pass.step();
 }
 
 // The first forward's tiles ran; its own backward never does. The next step is clean.

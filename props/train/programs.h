@@ -21,6 +21,7 @@ void forgotten_scale_window(Pass& pass);
 // Several engines.
 void two_engines_window(Pass& pass);
 void chained_engines_window(Pass& pass);
+void shared_loss_window(Pass& pass);
 // Several backwards a step.
 void two_losses_window(Pass& pass);
 void two_forwards_window(Pass& pass);
@@ -30,6 +31,8 @@ void four_passes_window(Pass& pass);
 void unmanaged_window(Pass& pass);
 void coalesced_window(Pass& pass);
 void alternating_window(Pass& pass);
+void unmanaged_skipping_window(Pass& pass);
+void cleared_window(Pass& pass);
 void tiled_after_abort_window(Pass& pass);
 // A function transform through the engine, between two ordinary steps' worth of training.
 void func_grad_window(Pass& pass);

@@ -282,11 +282,39 @@ std::vector<TrainScenario> further_scenarios() {
            .is_in_matrix = false}};
 }
 
+// What shows the defects of releases after 0.19.5, outside the matrix.
+std::vector<TrainScenario> regression_scenarios() {
+  return {{.name = "cleared",
+           .summary = "zero_grad between two backwards; the second one counts (N5)",
+           .window = cleared_window,
+           .accumulates_float32 = true,
+           .forwards = 2,
+           .is_in_matrix = false},
+          {.name = "shared_loss_gas_2_4",
+           .summary = "one loss of two engines that accumulate 2 and 4 micro-batches (N6)",
+           .window = shared_loss_window,
+           .models = {Kind::mlp, Kind::mlp},
+           .accumulation_steps = 2,
+           .forwards = 2,
+           .is_in_matrix = false,
+           .second_accumulation_steps = 4},
+          {.name = "unmanaged_offload",
+           .summary = "unmanaged, optimizer on the CPU; a head that every second window skips (N8)",
+           .window = unmanaged_skipping_window,
+           .models = {Kind::two_losses},
+           .accumulation_steps = 2,
+           .is_managed = false,
+           .is_offloaded = true,
+           .forwards = 2,
+           .uses = 2,
+           .is_in_matrix = false}};
+}
+
 std::vector<TrainScenario> make_catalogue() {
   std::vector<TrainScenario> all;
-  for (auto part :
-       {call_scenarios(), model_scenarios(), accumulation_scenarios(), transform_scenarios(),
-        transform_level_scenarios(), tiled_scenarios(), further_scenarios()})
+  for (auto part : {call_scenarios(), model_scenarios(), accumulation_scenarios(),
+                    transform_scenarios(), transform_level_scenarios(), tiled_scenarios(),
+                    further_scenarios(), regression_scenarios()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

@@ -33,11 +33,12 @@ struct TrainScenario {
   std::int64_t accumulation_steps = 1;
   bool is_managed = true;
   bool is_offloaded = false;
-  bool has_overlap = false;      // overlap_comm, whatever the stage
-  bool skips_frames = false;     // stage 3 under DeepCompile, every frame skipped
-  std::string_view leaf_module;  // of stage 3
-  std::int64_t forwards = 1;     // of a window
-  bool has_ranks_apart = false;  // weights of their own, until engines take over rank 0's
+  bool has_overlap = false;          // overlap_comm, whatever the stage
+  bool skips_frames = false;         // stage 3 under DeepCompile, every frame skipped
+  bool accumulates_float32 = false;  // whatever the model's dtype
+  std::string_view leaf_module;      // of stage 3
+  std::int64_t forwards = 1;         // of a window
+  bool has_ranks_apart = false;      // weights of their own, until engines take over rank 0's
   std::optional<double> custom_loss_scale = std::nullopt;
   std::size_t parameter_groups = 1;  // what is trained, in turns
   std::int64_t uses = 1;             // how often one forward adds to one gradient, at most
@@ -54,6 +55,7 @@ struct TrainScenario {
   bool has_engine_backward = true;
   bool has_tensor_backward = true;
   bool is_in_matrix = true;
+  std::int32_t second_accumulation_steps = 0;  // of the second engine; 0: as the first
 
   const std::vector<ModelKind>& truth_models() const { return truth.empty() ? models : truth; }
   // The engine of the last model owns the loss.
@@ -81,8 +83,8 @@ bool is_configuration_refused(const TrainScenario& scenario, const TrainCell& ce
 // Unmanaged accumulation below stage 2: nothing is reduced before step().
 bool reduces_in_step(const ZeroConfig& config);
 
-// What the engines of a cell are configured with.
-ZeroConfig config_of(const TrainScenario& scenario, const TrainCell& cell);
+// What an engine of a cell is configured with.
+ZeroConfig config_of(const TrainScenario& scenario, const TrainCell& cell, std::size_t engine = 0);
 
 // One sentence for each quirk that can change nothing in the cell; none where all of upstream's
 // were asked for.

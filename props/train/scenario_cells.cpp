@@ -52,19 +52,23 @@ bool scales_dynamically(const TrainCell& cell) {
 bool forgets_scale(const TrainScenario& scenario, const TrainCell& cell) {
   if (scenario.name == "non_scalar") return is_manual(cell);
   if (scenario.window == two_engines_window) return !is_manual(cell);
+  if (scenario.window == shared_loss_window) return true;
   return scenario.name == "chained_engines";
 }
 
 }  // namespace
 
-ZeroConfig config_of(const TrainScenario& scenario, const TrainCell& cell) {
+ZeroConfig config_of(const TrainScenario& scenario, const TrainCell& cell, std::size_t engine) {
   ZeroConfig config = cell.config.value_or(built_in_config(cell));
   if (scenario.spec) return config;
   config.stage = cell.stage;
   config.gradient_accumulation_steps = scenario.accumulation_steps;
+  if (engine == 1 && scenario.second_accumulation_steps > 0)
+    config.gradient_accumulation_steps = scenario.second_accumulation_steps;
   config.managed_gradient_accumulation = scenario.is_managed;
   if (scenario.is_offloaded) config.offload_optimizer = OffloadDevice::cpu;
   if (scenario.has_overlap) config.overlap_comm = true;
+  if (scenario.accumulates_float32) config.grad_accum_dtype = DType::float32;
   config.fp16.enabled = cell.precision == Precision::fp16;
   config.bf16.enabled = cell.precision == Precision::bf16;
   config.torch_autocast.enabled = cell.precision == Precision::autocast;

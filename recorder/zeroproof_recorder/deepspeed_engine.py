@@ -32,6 +32,7 @@ ENGINE_METHODS = (
     "scale",
     "buffered_allreduce_fallback",
     "coalesce_grad_reduction",
+    "load_checkpoint",  # its counters are those of the file
 )
 BF16_METHODS = (
     "backward_prologue",

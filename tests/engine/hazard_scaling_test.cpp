@@ -250,6 +250,12 @@ TEST(QuirkEffect, Is_missing_where_the_stage_or_an_option_is_another) {
             "has no effect here: it shows with overlap_comm");
   EXPECT_EQ(why(Quirk::h20_any_forward_resets_step, {.stage = 2}), "");
   EXPECT_NE(why(Quirk::h20_any_forward_resets_step, {.stage = 2}, "deepspeed-0.18.7"), "");
+  EXPECT_EQ(why(Quirk::n5_zero_grad_keeps_partition, {.stage = 3}),
+            "has no effect in stage 3: it is of stages 1 to 2");
+  EXPECT_EQ(why(Quirk::n5_zero_grad_keeps_partition, {.stage = 2}),
+            "has no effect here: it shows with a 16-bit model that accumulates in float32");
+  EXPECT_EQ(why(Quirk::n8_unmanaged_offload_repeats, {.stage = 2}),
+            "has no effect here: it shows with offload_optimizer and unmanaged accumulation");
   EXPECT_EQ(notes_on(Quirks::parse("h3,h16,h1").value(), {.config = {.stage = 2}}),
             (std::vector<std::string>{"quirk h3 (micro_step_counts_forwards) has no effect in "
                                       "stage 2: it is of stage 3",

@@ -13,7 +13,7 @@
 namespace zeroproof {
 namespace {
 
-enum class Scaler { fixed, dynamic, grad_scaler, custom, external };
+enum class Scaler { fixed, dynamic, grad_scaler, custom, external, none, bf16 };
 
 struct Case {
   int stage = 0;
@@ -34,6 +34,10 @@ ZeroConfig config_of(const Case& one) {
       break;
     case Scaler::custom:
     case Scaler::external:
+    case Scaler::none:
+      break;
+    case Scaler::bf16:
+      config.bf16 = {.enabled = true};
       break;
   }
   return config;
@@ -93,10 +97,45 @@ TEST_P(Overflow, On_one_rank_skips_the_step_of_all) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const int stage : {0, 1, 2, 3})
-    for (const Scaler scaler :
-         {Scaler::fixed, Scaler::dynamic, Scaler::grad_scaler, Scaler::custom, Scaler::external})
+    for (const Scaler scaler : {Scaler::fixed, Scaler::dynamic, Scaler::grad_scaler, Scaler::custom,
+                                Scaler::external, Scaler::none, Scaler::bf16})
       all.push_back({stage, scaler});
   return all;
+}
+
+// What becomes of an infinite gradient that has no scaler.
+struct Unscaled {
+  const char* what;
+  bool checks_bf16;
+  const char* quirks;
+  bool is_skipped;
+};
+
+TEST(OverflowWithoutScaler, Is_applied_where_it_is_asked_for_and_by_older_releases) {
+  constexpr Unscaled kCases[] = {
+      {"bf16 that is checked", true, "none", true},
+      {"bf16 that is not", false, "none", false},
+      {"0.19.8", true, "deepspeed-0.19.8", true},
+      {"0.19.7", true, "deepspeed-0.19.7", false},
+  };
+  for (const Unscaled& one : kCases) {
+    SCOPED_TRACE(one.what);
+    HostWorld world({});
+    const CpuOps ops;
+    Autograd autograd(ops);
+    MlpModel model;
+    ZeroConfig config{.stage = 3, .gradient_clipping = 1.0};
+    config.bf16 = {.enabled = true, .check_grad_overflow = one.checks_bf16};
+    auto engine = Engine::initialize(autograd, model, config, world.runtime(0),
+                                     {.quirks = *Quirks::parse(one.quirks)})
+                      .value();
+    const Tensor loss = engine->forward(ops.cast(filled({2, 4}, 0.1), DType::bfloat16));
+    loss.register_hook([](const Tensor& grad) {
+      return Tensor::full(grad.sizes(), std::numeric_limits<double>::infinity(), grad.dtype());
+    });
+    engine->backward(loss);
+    EXPECT_EQ(engine->step().has_overflow, one.is_skipped);
+  }
 }
 
 // An external scale is the caller's to move, between windows, over whatever the configuration says.

@@ -27,7 +27,11 @@ TEST(Quirks, Are_one_a_hazard_in_the_order_of_their_numbers) {
   std::set<std::string_view> names;
   for (std::size_t at = 0; at < catalogue.size(); ++at) {
     EXPECT_EQ(static_cast<std::size_t>(catalogue[at].quirk), at);
-    EXPECT_EQ(catalogue[at].id, fmt::format("h{}", at + 1));
+    const bool is_hazard = catalogue[at].quirk < Quirk::n4_overflow_keeps_scale;
+    EXPECT_EQ(catalogue[at].id.front(), is_hazard ? 'h' : 'n');
+    if (is_hazard) {
+      EXPECT_EQ(catalogue[at].id, fmt::format("h{}", at + 1));
+    }
     names.insert(catalogue[at].name);
   }
   EXPECT_EQ(names.size(), catalogue.size());
@@ -48,7 +52,50 @@ TEST(Quirks, Say_their_effect_in_one_sentence) {
 TEST(Quirks, Upstream_is_all_but_that_of_a_proposal) {
   const Quirks upstream = Quirks::upstream();
   for (const QuirkInfo& info : quirk_catalogue()) {
-    EXPECT_EQ(upstream.has(info.quirk), info.id != "h23") << info.id;
+    const bool is_hazard = info.id.starts_with("h");
+    EXPECT_EQ(upstream.has(info.quirk), is_hazard && info.id != "h23") << info.id;
+  }
+}
+
+struct ReleaseRow {
+  const char* release;
+  const char* lacks;  // of H1 to H26
+  const char* has;    // of N4 to N8
+};
+
+// docs/HAZARDS.md has what each of them did.
+TEST(Quirks, Of_a_release_are_those_of_its_range) {
+  constexpr ReleaseRow kRows[] = {
+      {"deepspeed-0.18.9", "h23", "none"},      {"deepspeed-0.19.2", "h23", "none"},
+      {"deepspeed-0.19.5", "h23", "n8"},        {"deepspeed-0.19.6", "h22,h23", "n6,n8"},
+      {"deepspeed-0.19.7", "h22,h23", "n6,n8"}, {"deepspeed-0.19.8", "h22,h23", "n4,n5,n6,n8"},
+  };
+  for (const ReleaseRow& row : kRows) {
+    SCOPED_TRACE(row.release);
+    const Quirks quirks = *Quirks::parse(row.release);
+    const Quirks lacks = *Quirks::parse(row.lacks);
+    const Quirks has = *Quirks::parse(row.has);
+    for (const QuirkInfo& info : quirk_catalogue()) {
+      const bool is_expected =
+          info.id.starts_with("h") ? !lacks.has(info.quirk) : has.has(info.quirk);
+      EXPECT_EQ(quirks.has(info.quirk), is_expected) << info.id;
+    }
+    EXPECT_TRUE(quirks.is_upstream());
+    EXPECT_EQ(Quirks::parse(quirks.text())->text(), quirks.text());
+  }
+}
+
+// What every release has makes an engine upstream's; with one of these quirks less it is ours.
+TEST(Quirks, Are_upstreams_where_no_quirk_of_every_release_is_missing) {
+  EXPECT_TRUE(Quirks::upstream().is_upstream());
+  EXPECT_FALSE(Quirks().is_upstream());
+  for (const QuirkInfo& missing : quirk_catalogue()) {
+    Quirks others;
+    for (const QuirkInfo& info : quirk_catalogue())
+      if (info.quirk != missing.quirk) others.add(info.quirk);
+    const bool is_in_each = missing.releases && missing.releases->first == kStudiedReleases.first &&
+                            missing.releases->last == kStudiedReleases.last;
+    EXPECT_EQ(others.is_upstream(), !is_in_each) << missing.id;
   }
 }
 
@@ -82,7 +129,7 @@ TEST(Quirks, Have_words_for_none_and_for_all_of_upstream) {
   EXPECT_TRUE(Quirks::parse("none")->is_empty());
   EXPECT_EQ(Quirks().text(), "none");
   EXPECT_EQ(Quirks::parse("upstream")->text(), Quirks::upstream().text());
-  EXPECT_EQ(members(*Quirks::parse("upstream,h23")).size(), std::size_t{kQuirks});
+  EXPECT_EQ(members(*Quirks::parse("upstream,h23,n4,n5,n6,n8")).size(), std::size_t{kQuirks});
 }
 
 struct BadText {
@@ -96,10 +143,14 @@ TEST(Quirks, Name_the_nearest_for_an_unknown_word) {
       {"h16,partition_never_cleard", "did you mean 'partition_never_cleared'?"},
       {"upstrem", "did you mean 'upstream'?"},
       {"h27", "unknown quirk 'h27'"},
+      {"n7", "unknown quirk 'n7'"},
       {"", "an empty quirk"},
       {"h1,,h2", "an empty quirk"},
       {"h1,", "an empty quirk"},
       {"none,h1", "'none' stands alone"},
+      {"deepspeed-0.18.3", "the hazards of DeepSpeed 0.18.3 are not known: give a release from"},
+      {"h1,deepspeed-0.20.0", "from 0.18.9 to 0.19.8"},
+      {"deepspeed-latest", "is no release of DeepSpeed"},
   };
   for (const BadText& bad : kBad) {
     SCOPED_TRACE(bad.text);

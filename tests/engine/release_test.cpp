@@ -25,7 +25,7 @@ TEST(Release, Refuses_what_is_none_and_names_it) {
        {"", "deepspeed-", "0.19", "0.19.", "0.19.6.1", "0.19.x", "0.-1.6", "pr7886"}) {
     const auto parsed = Release::parse(text);
     ASSERT_FALSE(parsed) << text;
-    EXPECT_NE(parsed.error().message.find("'" + std::string(text) + "'"), std::string::npos);
+    EXPECT_NE(parsed.error().text.find("'" + std::string(text) + "'"), std::string::npos);
   }
 }
 
