@@ -1,4 +1,5 @@
 // replay, explore, verify, diff and convert on real input.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <tinyxml2.h>
 
@@ -43,6 +44,42 @@ TEST(Replay, Takes_the_policy_from_the_header_unless_one_is_named) {
   const CommandResult whatif = zeroproof("replay --mode graph_task_callback " + script);
   EXPECT_EQ(1, whatif.exit_code) << whatif.out;
   EXPECT_EQ(2, zeroproof("replay --policy exact " + script).exit_code);
+}
+
+// Stage 1 reduces at boundaries alone, stage 3's step clears the epilogue's flag, and a coalesced
+// block sets it after its backwards.
+TEST(Replay, Derives_every_manager_call_of_a_recording_of_ours) {
+  for (const char* scenario : {"gas2", "coalesced", "unmanaged"}) {
+    for (const char* stage : {"1", "2", "3"}) {
+      const ScratchFolder scratch;
+      zeroproof(
+          fmt::format("record --scenario {} --stage {} --backward tensor --trace {} "
+                      "--policy deepspeed-0.19.6",
+                      scenario, stage, scratch / "run.jsonl"));
+      const Json found =
+          Json::parse(zeroproof("replay --json --levels state " + (scratch / "")).out);
+      ASSERT_FALSE(found["traces"].empty()) << scenario << " " << stage;
+      for (const Json& trace : found["traces"]) {
+        const Json& state = trace["levels"]["state"];
+        EXPECT_GT(state["calls"], 0) << scenario << " " << stage;
+        EXPECT_EQ(state["calls"], state["matched"]) << scenario << " " << stage << state;
+      }
+    }
+  }
+}
+
+// What the recorder writes for a DeepSpeed before the hook bookkeeping.
+TEST(Replay, Has_no_state_level_for_a_header_without_a_policy) {
+  const ScratchFolder scratch;
+  write_file(scratch / "old.jsonl",
+             R"({"rec":"header","format":"hooktrace","version":[1,0],"rank":0,"world":1,)"
+             R"("clock":{"unit":"ns","mono0":1,"unix0":2},"producer":{"tool":"test"},)"
+             R"("program":"old","policy":"none"})"
+             "\n");
+  const CommandResult result = zeroproof("replay --json --levels state " + (scratch / "old.jsonl"));
+  const Json trace = Json::parse(result.out)["traces"][0];
+  EXPECT_EQ("none", trace["levels"]["state"]["policy"]) << trace;
+  EXPECT_EQ(0, trace["levels"]["state"]["calls"]);
 }
 
 TEST(Replay, Of_all_bundled_traces_repeats_byte_for_byte) {
