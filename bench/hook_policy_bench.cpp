@@ -1,5 +1,6 @@
 // Nanoseconds a hook of each policy: called directly, in registration order, expected-set
-// queries included, events to a null sink. pr7780 counts in every hook: the quadratic case.
+// queries included, events to a null sink. deepspeed-0.18.5 counts in every hook: the quadratic
+// case.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

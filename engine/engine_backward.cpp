@@ -104,10 +104,12 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
     if (context.departs("H12a"_bug)) throw;              // the flags stay as they are
     const bool is_inner = global.managed_backwards > 1;  // another engine's is around it
     if (!is_inner || !context.departs("Z22"_bug)) --global.managed_backwards;
-    if (context.has(Quirk::h1_abort_leaks_state)) throw;
+    const bool is_leaking = context.has(Quirk::h1_abort_leaks_state);
+    if (is_leaking && is_exact()) throw;
     if (context.departs("H12b"_bug)) epilogue();
-    policy->on_backward_end(*this, true);
+    policy->on_backward_end(*this, true);  // upstream's policies know whether they leave their mark
     running_ = policy->is_backward_running() ? running_ : running_ - 1;
+    if (is_leaking) throw;
     if (!is_zero() && !context.departs("Q08"_bug)) abandon_gradients();
     throw;
   }
@@ -272,7 +274,7 @@ std::int32_t Engine::Core::count_expected_hooks() {
 // zero_semantics 2.8.
 void Engine::Core::run_post_hook() {
   const Events::Call call(context.events, "engine.backward_post_hook");
-  if (is_in_transform() || is_running()) return;
+  if (is_in_transform() || is_running() || policy->skips_manual_epilogue()) return;
   const bool is_others = context.autograd.global().managed_backwards > 0;
   if (context.departs("A27"_bug) && is_others) return;
   const bool is_once = is_exact() && context.has(Quirk::h2_callback_once_per_forward);
@@ -298,7 +300,7 @@ void Engine::Core::abandon_gradients() {
   if (context.departs("Z40"_bug)) has_scaled_gradients_ = false;  // of those before it, too
   if (context.departs("R10"_bug)) count_backward();               // it had begun
   const bool is_restartable = optimizer->abandon_gradients();
-  if (options.policy != "pr8245" || is_restartable) return;
+  if (!policy->demands_restart() || is_restartable) return;
   must_restart_ = true;
   throw EngineError(EngineErrorId::e23,
                     "An aborted backward already contributed gradients: they cannot be taken back; "

@@ -51,6 +51,7 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
               .fallback_rule = options.fallback_rule,
               .departure = options.departure},
       policy(make(options)) {
+  context.policy = policy.get();
   register_parameters();
   if (context.events.is_on()) manager_events = std::make_unique<ManagerEvents>(context.events);
   policy->set_observer(manager_events.get());

@@ -141,6 +141,7 @@ void Engine::Core::zero_grad() {
     return;
   }
   optimizer->zero_grad();
+  ran_epilogue_ = false;           // or the next forward would count a micro-step (2.18)
   if (context.departs("S38"_bug))  // the window begins anew
     counters.micro_steps -= counters.micro_steps % config.gradient_accumulation_steps;
 }

@@ -8,6 +8,7 @@
 #include "model/autograd_error.h"
 #include "model/check.h"
 #include "model/functions.h"
+#include "model/node_creation.h"
 #include "model/tensor_impl.h"
 
 namespace zeroproof {
@@ -100,6 +101,7 @@ Edge gradient_edge(Autograd& autograd, const Tensor& tensor) {
   if (auto node = find_accumulate_grad(tensor)) return own_edge(autograd, std::move(node), 0);
   auto node = std::make_shared<AccumulateGrad>(autograd, tensor);
   tensor.impl().accumulate_grad = node;
+  tell_node_creation(autograd, *node);
   return {std::move(node), 0};
 }
 

@@ -69,6 +69,22 @@ Edge task_root(Autograd& autograd, std::vector<Edge> roots, TensorList& grads) {
   return {std::move(node), 0};
 }
 
+// Why the buffers cannot be had; null when they can.
+const char* buffers_refusal(const GradThread& thread, const Node& node, bool is_anomaly_enabled) {
+  if (!thread.current_task)
+    return "input_grad_buffers can only be accessed while autograd is executing backward()";
+  if (node.has_post_hooks())
+    return "input_grad_buffers does not support post-hooks on the producing autograd node because "
+           "directly accumulated gradients are returned as None and cannot be observed or replaced "
+           "by those hooks";
+  if (thread.current_node != &node)
+    return "input_grad_buffers can only be accessed from the currently executing autograd.Function "
+           "backward()";
+  if (thread.current_task->options().local.is_grad_enabled)
+    return "input_grad_buffers does not support create_graph=True";
+  return is_anomaly_enabled ? "input_grad_buffers does not support anomaly detection" : nullptr;
+}
+
 }  // namespace
 
 Autograd::Autograd(const Ops& ops, AutogradObserver* observer)
@@ -122,6 +138,10 @@ TensorList Autograd::run(const BackwardCall& call, TensorList grads) {
 
 // Rule G4, up to the point where the root is ready.
 std::shared_ptr<GraphTask> Autograd::start(const BackwardCall& call, TensorList grads) {
+  if (thread().has_exposed_buffer)
+    throw AutogradError(
+        "Calling backward or grad reentrantly after accessing a non-None ctx.input_grad_buffers "
+        "entry is not supported");
   std::vector<Edge> roots = root_edges(*this, call.roots);
   for (std::size_t i = 0; i < roots.size(); ++i)
     validate_grad(*this, *roots[i].node, roots[i].slot, grads[i]);
@@ -199,6 +219,21 @@ void Autograd::queue_callback(std::function<void()> callback) {
     throw AutogradError("Final callbacks can only be installed during backward pass.");
   }
   thread().current_task->callbacks().push_back(std::move(callback));
+}
+
+TensorList Autograd::input_grad_buffers(const Node& node) {
+  if (const char* refusal = buffers_refusal(thread(), node, is_anomaly_enabled_))
+    throw AutogradError(refusal);
+  TensorList buffers;
+  for (const Edge& edge : node.next_edges()) {
+    buffers.emplace_back();
+    if (!edge.is_valid()) continue;
+    const GraphTask::NodeState& state = *thread().current_task->find(*edge.node);
+    if (!state.has_grads || !is_writable_buffer(state.grads[edge.slot])) continue;
+    buffers.back() = state.grads[edge.slot];
+    thread().has_exposed_buffer = true;
+  }
+  return buffers;
 }
 
 bool Autograd::will_execute(const Node& node) const {

@@ -81,6 +81,11 @@ class Autograd {
   // none is.
   void queue_callback(std::function<void()> callback);
 
+  // What the slots that `node` is about to deliver to have gathered so far, one an edge, where it
+  // may be added to in place (ctx.input_grad_buffers); undefined elsewhere. For the node that runs.
+  // A nested backward is refused once one was given out. AutogradError for a misuse.
+  TensorList input_grad_buffers(const Node& node);
+
   // None outside nodes, hooks and callbacks.
   GraphTaskId current_graph_task() const {
     const GraphTask* task = running_->current_task;

@@ -6,6 +6,8 @@
 #include "model/accumulate_grad.h"
 #include "model/autograd.h"
 #include "model/autograd_error.h"
+#include "model/check.h"
+#include "model/node_creation.h"
 #include "model/op.h"
 #include "model/tensor_impl.h"
 #include "model/transforms/layer.h"
@@ -42,6 +44,8 @@ class CustomFunctionNode final : public Node {
     return outputs;
   }
 
+  TensorList input_grad_buffers() const { return autograd().input_grad_buffers(*this); }
+
   // What the caller gets for outputs as forward returned them. One that is no tensor or not
   // differentiable takes up a slot of the node all the same.
   TensorList attach(const TensorList& plain) {
@@ -58,6 +62,7 @@ class CustomFunctionNode final : public Node {
         add_input_metadata(Tensor::full({}, 0.0));
       }
     }
+    declare_grad_dtypes();
     return outputs;
   }
 
@@ -76,6 +81,19 @@ class CustomFunctionNode final : public Node {
   }
 
  private:
+  void declare_grad_dtypes() {
+    if (!context_.output_grad_dtypes_) return;
+    const auto& declared = *context_.output_grad_dtypes_;
+    if (declared.size() != is_differentiable_.size())
+      throw AutogradError(
+          "set_output_grad_dtype expected the number of declarations to match the number of "
+          "outputs: the Function returned " +
+          std::to_string(is_differentiable_.size()) + " values but " +
+          std::to_string(declared.size()) + " declarations were provided");
+    for (std::size_t i = 0; i < declared.size(); ++i)
+      if (is_differentiable_[i]) set_grad_dtype(static_cast<std::uint32_t>(i), declared[i]);
+  }
+
   static Tensor zeros_of(const InputMetadata& metadata) {
     return Tensor::full(metadata.sizes, 0.0, metadata.dtype).on(metadata.device);
   }
@@ -90,6 +108,17 @@ TensorList FunctionContext::saved_tensors() const {
   TensorList tensors;
   for (const SavedTensor& saved : saved_) tensors.push_back(saved.unpack(node_.lock()));
   return tensors;
+}
+
+TensorList FunctionContext::input_grad_buffers() const {
+  const auto node = std::dynamic_pointer_cast<CustomFunctionNode>(node_.lock());
+  ZP_CHECK(node, "a context without a node has no input_grad_buffers");
+  return node->input_grad_buffers();
+}
+
+void FunctionContext::set_output_grad_dtype(std::vector<std::optional<DType>> dtypes) {
+  if (output_grad_dtypes_) throw AutogradError("set_output_grad_dtype can only be called once");
+  output_grad_dtypes_ = std::move(dtypes);
 }
 
 const std::any& FunctionContext::attribute(const std::string& name) const {
@@ -120,6 +149,7 @@ TensorList apply_at_level(Autograd& ag, const CustomFunction& function, const Te
   if (!is_differentiable) return plain;
   TensorList outputs = node->attach(plain);
   node->keep_saved(plain, outputs);
+  tell_node_creation(ag, *node);
   return outputs;
 }
 

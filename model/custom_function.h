@@ -28,6 +28,13 @@ class FunctionContext {
   // Undefined gradients of outputs reach backward as zeros unless this is off.
   void set_materialize_grads(bool is_on) { materializes_grads_ = is_on; }
 
+  // In backward: see Autograd::input_grad_buffers(); one an input.
+  TensorList input_grad_buffers() const;
+
+  // In forward, once: the dtype that the gradient of each output arrives in; none for whatever it
+  // comes in. Without the call it is the output's own.
+  void set_output_grad_dtype(std::vector<std::optional<DType>> dtypes);
+
   // Attributes, as Python's ctx takes them. Reading one that was never set throws AutogradError,
   // PyTorch's AttributeError.
   void set(const std::string& name, std::any value) { attributes_[name] = std::move(value); }
@@ -47,6 +54,7 @@ class FunctionContext {
   std::vector<SavedTensor> saved_;
   std::optional<TensorList> given_;  // saved tensors, where somebody else kept them
   std::map<std::string, std::any> attributes_;
+  std::optional<std::vector<std::optional<DType>>> output_grad_dtypes_;
   bool materializes_grads_ = true;
   std::string function_name_;
   std::weak_ptr<Node> node_;

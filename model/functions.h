@@ -57,6 +57,8 @@ Tensor transpose(Autograd& ag, const Tensor& x, std::int64_t dim, std::int64_t o
 Tensor movedim(Autograd& ag, const Tensor& x, std::int64_t from, std::int64_t to);
 // Of a contiguous tensor.
 Tensor view(Autograd& ag, const Tensor& x, const Shape& sizes);
+// The same under another node name: PyTorch's for a view that nothing else sees the base of.
+Tensor unsafe_view(Autograd& ag, const Tensor& x, const Shape& sizes);
 // Of any tensor, copied first if need be.
 Tensor reshape(Autograd& ag, const Tensor& x, const Shape& sizes);
 Tensor unsqueeze(Autograd& ag, const Tensor& x, std::int64_t dim);

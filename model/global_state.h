@@ -7,6 +7,7 @@
 #include "model/autocast/cast_cache.h"
 #include "model/rng.h"
 #include "model/tensor.h"
+#include "model/torch_release.h"
 
 namespace zeroproof {
 
@@ -18,6 +19,7 @@ using LinearFunction =
 
 // What PyTorch keeps once a process, whatever the thread; compare LocalState.
 struct GlobalState {
+  TorchRelease release;  // whose behaviour is modelled
   Rng rng;
   CastCache cast_cache;
   LinearFunction linear;  // empty: linear() itself

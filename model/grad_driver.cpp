@@ -126,7 +126,7 @@ void Autograd::run_one(GradThread& worker) {
   const std::shared_ptr<GraphTask> task = next.task.lock();
   if (!task || task->is_complete()) return;  // left over from a failed task (rule F1)
   const Holding running(running_, &worker);
-  const NodeScope scope(worker, *task);
+  const NodeScope scope(worker, *task, *next.node);
   try {
     if (next.node->device().is_cpu()) {
       evaluate(task, *next.node);

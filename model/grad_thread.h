@@ -34,12 +34,14 @@ struct GradThread {
   std::vector<StreamIndex> streams;  // current one of each accelerator; missing ones are 0
   std::shared_ptr<Queue> queue = std::make_shared<Queue>();
 
-  GraphTask* current_task = nullptr;  // of the node or callback that runs here (rule G1)
-  bool is_checkpoint_valid = true;    // no task it works for was given inputs (rule K2)
-  bool is_in_node = false;            // in the middle of one: cannot take another
-  std::int32_t drives = 0;            // graph tasks it waits for
-  std::int32_t nested_drives = 0;     // of them, started by what it ran itself (rule R4)
-  std::int32_t total_depth = 0;       // reentrant depth of the innermost of these
+  GraphTask* current_task = nullptr;   // of the node or callback that runs here (rule G1)
+  const Node* current_node = nullptr;  // null in a callback
+  bool has_exposed_buffer = false;     // the node got one of input_grad_buffers()
+  bool is_checkpoint_valid = true;     // no task it works for was given inputs (rule K2)
+  bool is_in_node = false;             // in the middle of one: cannot take another
+  std::int32_t drives = 0;             // graph tasks it waits for
+  std::int32_t nested_drives = 0;      // of them, started by what it ran itself (rule R4)
+  std::int32_t total_depth = 0;        // reentrant depth of the innermost of these
 
   GradThread() = default;
   GradThread(const GradThread&) = delete;
@@ -53,11 +55,13 @@ struct GradThread {
 // What a thread is while it runs a node of `task`, and again what it was before.
 class NodeScope {
  public:
-  NodeScope(GradThread& worker, GraphTask& task)
+  NodeScope(GradThread& worker, GraphTask& task, const Node& node)
       : worker_(worker),
         local_(task.options().local),
         local_before_(std::exchange(worker.local, &local_)),
         task_(std::exchange(worker.current_task, &task)),
+        node_(std::exchange(worker.current_node, &node)),
+        has_exposed_buffer_(std::exchange(worker.has_exposed_buffer, false)),
         is_in_node_(std::exchange(worker.is_in_node, true)),
         is_checkpoint_valid_(worker.is_checkpoint_valid) {
     if (task.is_limited()) worker.is_checkpoint_valid = false;
@@ -65,6 +69,8 @@ class NodeScope {
   ~NodeScope() {
     worker_.local = local_before_;
     worker_.current_task = task_;
+    worker_.current_node = node_;
+    worker_.has_exposed_buffer = has_exposed_buffer_;
     worker_.is_in_node = is_in_node_;
     worker_.is_checkpoint_valid = is_checkpoint_valid_;
   }
@@ -76,6 +82,8 @@ class NodeScope {
   LocalState local_;  // a copy: what a hook leaves behind, the next node does not see
   LocalState* local_before_;
   GraphTask* task_;
+  const Node* node_;
+  bool has_exposed_buffer_;
   bool is_in_node_;
   bool is_checkpoint_valid_;
 };

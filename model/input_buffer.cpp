@@ -23,15 +23,18 @@ bool is_expandable(const Shape& from, const Shape& to) {
 
 }  // namespace
 
+bool is_writable_buffer(const Tensor& slot) {
+  return slot.is_defined() && slot.use_count() == 1 && !slot.wrapper() &&
+         slot.impl().storage.use_count() == 1 && slot.is_contiguous();
+}
+
 void add_to_buffer(Autograd& autograd, Tensor& slot, Tensor grad) {
   if (!grad.is_defined()) return;
   if (!slot.is_defined()) {
     slot = std::move(grad);
     return;
   }
-  const bool is_unshared = slot.use_count() == 1 && slot.impl().storage.use_count() == 1 &&
-                           !slot.wrapper() && !grad.wrapper();
-  if (!autograd.is_grad_enabled() && is_unshared && slot.is_contiguous()) {
+  if (!autograd.is_grad_enabled() && !grad.wrapper() && is_writable_buffer(slot)) {
     autograd.ops().add_in_place(slot, grad);
   } else {
     slot = add(autograd, slot, grad);
@@ -50,7 +53,7 @@ void validate_grad(Autograd& autograd, const Node& target, std::uint32_t slot, T
     }
     grad = sum_to(autograd, grad, expected.sizes);
   }
-  if (grad.dtype() != expected.dtype) grad = to(autograd, grad, expected.dtype);
+  if (!expected.takes(grad.dtype())) grad = to(autograd, grad, *expected.grad_dtype);
 }
 
 }  // namespace zeroproof

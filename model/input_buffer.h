@@ -4,6 +4,9 @@
 
 namespace zeroproof {
 
+// Whether what a slot has so far may be written over: no one else can see it.
+bool is_writable_buffer(const Tensor& slot);
+
 // Adds a gradient to what a slot has so far (rule E4): in place where nobody else can see it.
 // An undefined gradient adds nothing.
 void add_to_buffer(Autograd& autograd, Tensor& slot, Tensor grad);

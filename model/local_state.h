@@ -24,6 +24,12 @@ struct SavedTensorHookFrame {
   std::shared_ptr<const SavedTensorHookFrame> below;
 };
 
+// Those who see every node that a thread makes; all of them do, the outermost first.
+struct NodeCreationHookFrame {
+  std::function<void(Node& node)> hook;
+  std::shared_ptr<const NodeCreationHookFrame> below;
+};
+
 // Whether operations on one kind of device cast their inputs, and to what.
 struct AutocastSetting {
   bool is_enabled = false;
@@ -48,8 +54,9 @@ struct AutocastState {
 struct LocalState {
   bool is_grad_enabled = true;
   AutocastState autocast;
-  std::shared_ptr<const TransformFrame> transforms;                // innermost; null: none
-  std::shared_ptr<const SavedTensorHookFrame> saved_tensor_hooks;  // innermost; null: none
+  std::shared_ptr<const TransformFrame> transforms;                  // innermost; null: none
+  std::shared_ptr<const SavedTensorHookFrame> saved_tensor_hooks;    // innermost; null: none
+  std::shared_ptr<const NodeCreationHookFrame> node_creation_hooks;  // innermost; null: none
 };
 
 }  // namespace zeroproof

@@ -36,7 +36,7 @@ void Node::add_next_edge(Edge edge) {
 
 std::uint32_t Node::add_input_metadata(const Tensor& output) {
   const Device device = output.device();
-  input_metadata_.push_back({output.sizes(), output.dtype(), device});
+  input_metadata_.push_back({.sizes = output.sizes(), .dtype = output.dtype(), .device = device});
   if (device_.is_cpu() && !device.is_cpu()) {
     device_ = device;
     stream_ = autograd_.current_stream(device);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -27,8 +28,11 @@ struct Edge {
 // What a gradient that arrives at a slot has to look like; taken when the node is made (E5, A6).
 struct InputMetadata {
   Shape sizes;
-  DType dtype = DType::float64;
+  DType dtype = DType::float64;  // of the output
   Device device = {};
+  std::optional<DType> grad_dtype = dtype;  // none: whatever it comes in
+
+  bool takes(DType grad) const { return !grad_dtype || grad == *grad_dtype; }
 };
 
 // One function of the backward graph. Made by operations, owned by the tensors and nodes behind
@@ -68,6 +72,10 @@ class Node : public std::enable_shared_from_this<Node> {
   const std::vector<InputMetadata>& input_metadata() const { return input_metadata_; }
   // Takes it from one of the node's outputs; returns the slot.
   std::uint32_t add_input_metadata(const Tensor& output);
+  // Gradients that arrive at the slot are cast to it; none: they stay what they are.
+  void set_grad_dtype(std::uint32_t slot, std::optional<DType> dtype) {
+    input_metadata_[slot].grad_dtype = dtype;
+  }
   // Of its first output on an accelerator, and the stream that was current there then (Q3, Q7).
   Device device() const { return device_; }
   StreamIndex stream() const { return stream_; }

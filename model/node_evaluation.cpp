@@ -34,7 +34,7 @@ void run_posthooks(const Node& node, TensorList& grad_inputs, const TensorList& 
 // The usual case, in which nothing is left to validate.
 bool fits(const Tensor& grad, const std::vector<InputMetadata>& slots, std::uint32_t slot) {
   const TensorImpl& impl = grad.impl();
-  return slot < slots.size() && impl.dtype == slots[slot].dtype && impl.sizes == slots[slot].sizes;
+  return slot < slots.size() && slots[slot].takes(impl.dtype) && impl.sizes == slots[slot].sizes;
 }
 
 void validate_outputs(Autograd& autograd, const Node& node, TensorList& outputs) {
@@ -144,6 +144,7 @@ void Autograd::finish(GraphTask& task) {
     GradThread& worker = thread();
     *worker.local = task.options().local;
     const Holding streams(worker.streams, task.options().caller_streams);
+    const Holding no_node(worker.current_node, static_cast<const Node*>(nullptr));
     for (std::size_t i = 0; i < callbacks.size(); ++i) {
       const std::function<void()> callback = callbacks[i];
       callback();

@@ -7,6 +7,7 @@
 #include "model/autocast/casts.h"
 #include "model/autograd.h"
 #include "model/autograd_error.h"
+#include "model/node_creation.h"
 #include "model/tensor_impl.h"
 #include "model/transforms/layer.h"
 
@@ -26,11 +27,12 @@ std::shared_ptr<OpNode> make_node(Autograd& ag, const Op& op, const TensorList& 
   return node;
 }
 
-void attach(const Op& op, const std::shared_ptr<OpNode>& node, TensorList& outputs) {
+void attach(Autograd& ag, const Op& op, const std::shared_ptr<OpNode>& node, TensorList& outputs) {
   if (!node) return;
   for (Tensor& output : outputs) output = with_grad_fn(std::move(output), node);
-  if (!op.saves_output) return;
-  for (const Tensor& output : outputs) node->save_output(output);
+  if (op.saves_output)
+    for (const Tensor& output : outputs) node->save_output(output);
+  tell_node_creation(ag, *node);
 }
 
 TensorList compute(Autograd& ag, const Op& op, const TensorList& inputs, const OpArgs& args) {
@@ -68,7 +70,7 @@ TensorList apply_grad_layer(Autograd& ag, const Op& op, const TransformFrame& fr
     outputs = apply_layers(ag, op, inputs, args);
   }
   for (Tensor& output : outputs) output = wrap(frame, output);
-  attach(op, node, outputs);
+  attach(ag, op, node, outputs);
   return outputs;
 }
 
@@ -115,7 +117,7 @@ TensorList apply_layers(Autograd& ag, const Op& op, const TensorList& inputs, co
     check_no_live_wrapper(op, inputs);
     const auto node = make_node(ag, op, inputs, args);
     TensorList outputs = compute(ag, op, inputs, args);
-    attach(op, node, outputs);
+    attach(ag, op, node, outputs);
     return outputs;
   }
   const std::shared_ptr<const TransformFrame> frame = ag.local().transforms;

@@ -330,7 +330,7 @@ Result<ExplorationOptions> options_of(const Schedule& schedule) {
   options.seed = schedule.seed;
   for (const auto& [key, value] : schedule.settings) {
     if (key == "policy") {
-      options.policy = value;
+      options.policy = policy_id(value);
     } else if (key == "mode") {
       const auto mode = policy_mode_of(value);
       if (!mode) return tl::unexpected(mode.error());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "model/state_bytes.h"
 #include "props/monitors.h"
@@ -224,23 +225,27 @@ class RefreshBeforeReenter final : public Monitor {
 };
 
 // P12. The flag is not in the manager's state; it shows when the post hook outside
-// engine.backward returns without running the epilogue.
+// engine.backward returns without running the epilogue, after an engine.backward that raised.
+// Without such a call, or where the depth ended the hook (0.19.6), it has another reason (N1).
 class NotRunningAtQuiet final : public Monitor {
  public:
   using Monitor::Monitor;
 
   void observe(const Fact& fact) override {
+    if (fact.kind == FactKind::backward_end) note_end(fact);
     if (fact.kind == FactKind::post_hook_begin && !fact.is_in_backward)
       has_run_[fact.engine] = false;
     const auto inside = has_run_.find(fact.engine);
     if (inside == has_run_.end()) return;
-    if (fact.kind == FactKind::epilogue_begin) inside->second = true;
+    const bool is_mark = fact.event->kind == EventKind::mark;
+    const bool is_skipped = is_mark && text(fact.event->name) == "manual_epilogue_skipped";
+    if (fact.kind == FactKind::epilogue_begin || is_skipped) inside->second = true;
     if (fact.kind != FactKind::post_hook_end) return;
     mark_applicable();
-    if (!inside->second && !fact.has_raised)
+    if (!inside->second && !fact.has_raised && aborted_.contains(fact.engine))
       report(place(*fact.event),
-             fmt::format("the post hook of {} ran no epilogue at lc {}: the engine believes it is "
-                         "inside engine.backward",
+             fmt::format("the post hook of {} ran no epilogue at lc {}: the engine takes it for a "
+                         "part of the engine.backward that raised",
                          engine_name(fact.engine), fact.event->lc));
     has_run_.erase(inside);
   }
@@ -251,10 +256,19 @@ class NotRunningAtQuiet final : public Monitor {
       append_bytes(bytes, engine.value);
       append_bytes(bytes, has_run);
     }
+    for (const EngineId engine : aborted_) append_bytes(bytes, engine.value);
   }
 
  private:
+  void note_end(const Fact& fact) {
+    if (fact.has_raised)
+      aborted_.insert(fact.engine);
+    else
+      aborted_.erase(fact.engine);
+  }
+
   std::map<EngineId, bool> has_run_;
+  std::set<EngineId> aborted_;  // their last engine.backward raised
 };
 
 // P14. Only the manager's own methods write its counters; the epilogue flag also belongs to the

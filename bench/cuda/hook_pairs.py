@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What hooks cost in the real step: `exact` and `pr7780` in turns, at 147, 1,023 and 8,187 parameters.
+"""What hooks cost in the real step: `exact` and `deepspeed-0.18.5` in turns, at 147, 1,023 and 8,187 parameters.
 
   bench/cuda/hook_pairs.py ZEROPROOF [--turns 2] [--limit-s 300]
 
-M267, and the small decoder with as many layers as it takes, in stage 2 on one GPU. pr7780 counts the used parameters in
+M267, and the small decoder with as many layers as it takes, in stage 2 on one GPU. deepspeed-0.18.5 counts the used parameters in
 every hook, so its work grows with their square. Prints the medians of both in turns, the spread of the same version, and
-the count of checks. At 8,187 a step of pr7780 takes two minutes: one step behind another, in one turn. Exit code 1 where
+the count of checks. At 8,187 a step of deepspeed-0.18.5 takes two minutes: one step behind another, in one turn. Exit code 1 where
 a run failed.
 """
 import argparse
@@ -13,7 +13,7 @@ import json
 import subprocess
 import sys
 
-POLICIES = ("exact", "pr7780")
+POLICIES = ("exact", "deepspeed-0.18.5")
 MODELS = [
     (147, ["--model", "m267", "--batch", "8", "--length", "1024", "--steps", "40", "--warmup", "20"], None),
     (1023, ["--model", "tiny", "--layers", "170", "--batch", "1", "--length", "64", "--steps", "20", "--warmup", "8"], None),
@@ -54,7 +54,7 @@ def main():
         for _ in range(turns or options.turns):
             for policy in POLICIES:
                 times[policy].append(median_ms(options, flags, policy))
-        if None in times["exact"] + times["pr7780"]:
+        if None in times["exact"] + times["deepspeed-0.18.5"]:
             failed = True
             continue
         print(line_of(parameters, times), flush=True)

@@ -52,6 +52,9 @@ class HookPolicy {
 
   // The epilogue ran (2.6), automatic or explicit: everything added so far is reduced.
   virtual void on_epilogue(HookHost& host) = 0;
+  // Upstream's `epilogue_ran_this_backward` as its optimizers write it (2.18): set where the
+  // epilogue of the partitions ran, cleared by stage 3's step and zero_grad.
+  virtual void set_epilogue_ran(bool /*ran*/) {}
 
   // zero_grad: of what was added so far nothing is left that an epilogue would reduce. Upstream's
   // managers are not told.
@@ -62,9 +65,13 @@ class HookPolicy {
   virtual void on_backward_begin(HookHost& host) = 0;
   virtual void on_backward_end(HookHost& host, bool raised) = 0;
   virtual bool is_backward_running() const = 0;
+  // Outside engine.backward the engine's post hook returns at once and runs no epilogue (0.19.6).
+  virtual bool skips_manual_epilogue() const { return false; }
 
-  // optimizer.step must refuse: a backward is incomplete (#8245).
+  // optimizer.step must refuse: a backward is incomplete (the branch of #8245).
   virtual bool refuses_step() const = 0;
+  // Gradients of an aborted backward that cannot be taken back end the run (the same branch).
+  virtual bool demands_restart() const { return false; }
 
   // Sees the manager's methods where the policy has them. Null for none; must outlive the calls.
   virtual void set_observer(ManagerObserver* observer) = 0;

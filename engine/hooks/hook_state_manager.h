@@ -36,8 +36,9 @@ class ManagerObserver {
 
 // Where the upstream versions of the manager differ (zero_semantics 1.6).
 struct ManagerRules {
-  bool first_enter_resets_counters = false;      // #7886
-  bool reset_recovers_aborted_backward = false;  // #8245: reset clears d and rem and reports it
+  bool first_enter_resets_counters = false;  // 0.18.7
+  // The branch of #8245: reset clears d and rem and reports it.
+  bool reset_recovers_aborted_backward = false;
 };
 
 // Upstream's hook-state manager as an exact state machine (zero_semantics 1.2 and 1.3).

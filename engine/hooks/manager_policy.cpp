@@ -33,16 +33,23 @@ void ManagerPolicy::after_gradient(HookHost& host, bool refresh_count) {
 }
 
 void ManagerPolicy::on_epilogue(HookHost&) {
-  manager_.set_epilogue_ran(true);
   manager_.exit_backward();
 }
 
 void ManagerPolicy::on_backward_begin(HookHost&) {
-  is_running_ = true;
+  running_ = rules_.running_mark == RunningMark::counted ? running_ + 1 : 1;
 }
 
 void ManagerPolicy::on_backward_end(HookHost&, bool raised) {
-  if (!raised || rules_.restores_running_after_exception) is_running_ = false;
+  if (rules_.running_mark == RunningMark::counted) {
+    --running_;
+  } else if (!raised || rules_.running_mark == RunningMark::restored) {
+    running_ = 0;
+  }
+}
+
+bool ManagerPolicy::skips_manual_epilogue() const {
+  return rules_.skips_epilogue_above_depth_one && manager_.state().active_depth > 1;
 }
 
 bool ManagerPolicy::refuses_step() const {
@@ -51,7 +58,7 @@ bool ManagerPolicy::refuses_step() const {
 
 void ManagerPolicy::append_state(std::string& bytes) const {
   append_bytes(bytes, manager_.state());
-  append_bytes(bytes, is_running_);
+  append_bytes(bytes, running_);
 }
 
 }  // namespace zeroproof

@@ -1,19 +1,29 @@
 #pragma once
 
+#include <cstdint>
+
 #include "engine/hooks/hook_policy.h"
 #include "engine/hooks/hook_state_manager.h"
 
 namespace zeroproof {
 
+// How engine.backward marks that it runs.
+enum class RunningMark {
+  left_by_exception,  // a flag, set and cleared without a finally
+  restored,           // a flag, cleared in every exit: #8135, the branch of #8245
+  counted,            // a count of calls, each taken back in every exit: 0.19.6
+};
+
 // Where the clients of the manager differ between the upstream versions.
 struct ManagerPolicyRules {
   ManagerRules manager;
-  bool counts_in_every_hook = false;              // #7780; later once a phase (#7886)
-  bool restores_running_after_exception = false;  // #8245, #8135
+  bool counts_in_every_hook = false;  // 0.18.5; later once a phase (0.18.7)
+  RunningMark running_mark = RunningMark::left_by_exception;
+  bool skips_epilogue_above_depth_one = false;  // outside engine.backward: 0.19.6
   PrologueRule prologue = PrologueRule::once_per_forward;
 };
 
-// The upstream policies that stand on the hook-state manager: #7780 and its successors.
+// The upstream policies that stand on the hook-state manager: 0.18.5 and its successors.
 // The body of a gradient hook is zero_semantics 1.4.
 class ManagerPolicy final : public HookPolicy {
  public:
@@ -33,8 +43,11 @@ class ManagerPolicy final : public HookPolicy {
   void on_epilogue(HookHost& host) override;
   void on_backward_begin(HookHost& host) override;
   void on_backward_end(HookHost& host, bool raised) override;
-  bool is_backward_running() const override { return is_running_; }
+  bool is_backward_running() const override { return running_ > 0; }
+  bool skips_manual_epilogue() const override;
   bool refuses_step() const override;
+  bool demands_restart() const override { return rules_.manager.reset_recovers_aborted_backward; }
+  void set_epilogue_ran(bool ran) override { manager_.set_epilogue_ran(ran); }
   void set_observer(ManagerObserver* observer) override { manager_.set_observer(observer); }
   BackwardState state() const override { return manager_.state(); }
   void append_state(std::string& bytes) const override;
@@ -42,7 +55,7 @@ class ManagerPolicy final : public HookPolicy {
  private:
   HookStateManager manager_;
   ManagerPolicyRules rules_;
-  bool is_running_ = false;
+  std::int32_t running_ = 0;  // calls of engine.backward that are marked
 };
 
 }  // namespace zeroproof

@@ -9,7 +9,7 @@ namespace zeroproof {
 std::unique_ptr<HookPolicy> make_x2() {
   return std::make_unique<ManagerPolicy>(ManagerPolicyRules{
       .manager = {.first_enter_resets_counters = true},
-      .restores_running_after_exception = true,
+      .running_mark = RunningMark::restored,
       .prologue = PrologueRule::once_per_graph_task,
   });
 }

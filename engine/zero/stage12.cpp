@@ -257,6 +257,7 @@ void Stage12Optimizer::gradient_epilogue() {
   is_ready_ = false;
   hook_work_ = HookWork::unknown;
   ++backwards_;
+  context_.set_epilogue_ran(true);
 }
 
 // What is pending joins the window; local sums that were part of it are done with.

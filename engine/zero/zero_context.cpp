@@ -1,5 +1,7 @@
 #include "engine/zero/zero_context.h"
 
+#include "engine/hooks/hook_policy.h"
+
 namespace zeroproof {
 
 double ZeroContext::averaging_divisor() const {
@@ -10,6 +12,10 @@ double ZeroContext::averaging_divisor() const {
            static_cast<double>(runtime.group(GroupKind::sequence).size());
   return static_cast<double>(runtime.group(GroupKind::data).size()) /
          static_cast<double>(runtime.group(GroupKind::sequence).size());
+}
+
+void ZeroContext::set_epilogue_ran(bool ran) const {
+  if (policy != nullptr) policy->set_epilogue_ran(ran);
 }
 
 }  // namespace zeroproof

@@ -14,6 +14,8 @@
 
 namespace zeroproof {
 
+class HookPolicy;
+
 // What the parts of one engine share; the engine owns it and keeps the flags.
 struct ZeroContext {
   Autograd& autograd;
@@ -30,6 +32,8 @@ struct ZeroContext {
   bool skips_frames = false;  // all frames of a compiled module run eagerly (section 5)
   FallbackRule fallback_rule = FallbackRule::per_graph;
   Departure departure = {};  // planted, one at most
+
+  HookPolicy* policy = nullptr;  // the engine's; none where a part stands alone
 
   bool is_boundary = true;         // of the optimizer: is this micro-batch the window's last?
   bool is_coalescing = false;      // inside coalesce_grad_reduction
@@ -53,6 +57,9 @@ struct ZeroContext {
   bool has(Quirk quirk) const { return quirks.has(quirk); }
   // Upstream's ways that are no hazard of their own come with all of them (Quirks::upstream).
   bool is_upstream() const { return quirks.is_upstream(); }
+
+  // Tells the policy what upstream's optimizers write to `epilogue_ran_this_backward` (2.18).
+  void set_epilogue_ran(bool ran) const;
 
   // What a sum over the data group is divided by: ranks / sequence-parallel degree; 1 for "sum".
   double averaging_divisor() const;

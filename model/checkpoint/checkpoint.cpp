@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "model/autograd.h"
+#include "model/checkpoint/checkpoint_context.h"
 #include "model/checkpoint/checkpoint_frame.h"
 #include "model/checkpoint/forward_state.h"
 #include "model/custom_function.h"
@@ -88,8 +89,16 @@ TensorList checkpoint_non_reentrant(Autograd& ag, CheckpointBody body, const Ten
   options.stops_early = ag.global().checkpoint_early_stop.value_or(options.stops_early);
   const auto frame = std::make_shared<CheckpointFrame>(ag, std::move(body), inputs, options);
   if (!frame->is_recording()) return frame->body()(inputs);
-  const SavedTensorHooksScope hooks(ag, frame->forward_hooks());
-  TensorList outputs = frame->body()(inputs);
+  TensorList outputs;
+  {
+    const SavedTensorHooksScope hooks(ag, frame->forward_hooks());
+    const CheckpointContext& context = frame->contexts().forward;
+    if (!run_inside(context, [&] { outputs = frame->body()(inputs); }))
+      throw AutogradError(
+          "torch.utils.checkpoint: the forward context provided by context_fn suppressed an "
+          "exception raised during the checkpointed forward. This is not supported because "
+          "checkpoint cannot return a value for a failed forward.");
+  }
   frame->complete_forward();
   return outputs;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
 
@@ -22,8 +23,23 @@ enum class CheckpointKind : std::uint8_t {
 
 enum class DeterminismCheck : std::uint8_t { none, metadata };
 
+// What surrounds the body: a context manager of Python's. `exit` gets what the body threw, or null,
+// and says whether it goes no further; StopRecomputation among it.
+struct CheckpointContext {
+  std::function<void()> enter;
+  std::function<bool(std::exception_ptr error)> exit;
+};
+
+struct CheckpointContexts {
+  CheckpointContext forward;
+  CheckpointContext recompute;  // entered anew by each recompute
+};
+
 struct CheckpointOptions {
   bool preserves_rng_state = true;
+  // Non-reentrant only; called once a forward, empty for none. A forward context that stops an
+  // exception leaves nothing to return: AutogradError.
+  std::function<CheckpointContexts()> contexts = {};
   // Non-reentrant only (rules K6, K10).
   bool stops_early = true;
   DeterminismCheck determinism_check = DeterminismCheck::metadata;

@@ -7,6 +7,7 @@
 
 #include "model/autograd.h"
 #include "model/check.h"
+#include "model/checkpoint/checkpoint_context.h"
 #include "model/custom_function.h"
 
 namespace zeroproof {
@@ -19,8 +20,8 @@ Tensor recording_leaf() {
   return leaf;
 }
 
-// PyTorch's throw-away Function: its node saves the inputs like any other node would, which is
-// how a surrounding checkpoint gets to see them (rules K4, K9).
+// The throw-away Function of PyTorch before 2.12: its node saves the inputs like any other node
+// would, which is how a surrounding checkpoint gets to see them (rules K4, K9).
 CustomFunction input_saver(FunctionContext*& context) {
   return {.name = "_NoopSaveInputsBackward",
           .backward = [](FunctionContext&, const TensorList&) -> TensorList {
@@ -51,10 +52,31 @@ CheckpointFrame::CheckpointFrame(Autograd& autograd, CheckpointBody body, const 
     : autograd_(autograd),
       body_(std::move(body)),
       options_(options),
+      is_recording_(autograd.is_grad_enabled()),
       state_(autograd, inputs, options.preserves_rng_state) {
+  if (options.contexts) contexts_ = options.contexts();
+  save_inputs(inputs);
+}
+
+void CheckpointFrame::save_inputs(const TensorList& inputs) {
+  if (autograd_.global().release.has(TorchChange::checkpoint_inputs_without_node)) {
+    if (is_recording_)
+      for (const Tensor& input : inputs) inputs_.emplace_back(autograd_, input, false);
+    return;
+  }
   TensorList saved = {recording_leaf()};
   saved.insert(saved.end(), inputs.begin(), inputs.end());
-  inputs_ = apply_function(autograd, input_saver(inputs_context_), saved)[0];
+  input_keeper_ = apply_function(autograd_, input_saver(input_context_), saved)[0];
+}
+
+// A surrounding region recomputes first.
+TensorList CheckpointFrame::saved_inputs() const {
+  TensorList inputs;
+  for (const SavedTensor& saved : inputs_) inputs.push_back(saved.unpack(nullptr));
+  if (!input_context_) return inputs;
+  inputs = input_context_->saved_tensors();
+  inputs.erase(inputs.begin());
+  return inputs;
 }
 
 SavedTensorHooks CheckpointFrame::forward_hooks() {
@@ -91,8 +113,7 @@ CheckpointFrame::RecomputeId CheckpointFrame::current_recompute() {
 }
 
 void CheckpointFrame::recompute(RecomputeId id) {
-  TensorList inputs = inputs_context_->saved_tensors();  // a surrounding region recomputes first
-  inputs.erase(inputs.begin());
+  const TensorList inputs = saved_inputs();
   recomputes_[id].saved = 0;
   try {
     const SavedTensorHooksScope hooks(
@@ -101,7 +122,12 @@ void CheckpointFrame::recompute(RecomputeId id) {
                         [](const std::shared_ptr<void>& tensor) {
                           return *static_cast<const Tensor*>(tensor.get());
                         }});
-    state_.run_again(body_, inputs);
+    state_.run_again(
+        [this](const TensorList& arguments) {
+          run_inside(contexts_.recompute, [&] { body_(arguments); });
+          return TensorList{};
+        },
+        inputs);
   } catch (const StopRecomputation&) {
   }
   recomputes_[id].is_done = true;

@@ -16,16 +16,18 @@ namespace zeroproof {
 class FunctionContext;
 
 // One call of a non-reentrant checkpoint (rules K4 to K11). What its graph saves are holders that
-// a recompute fills; the graph owns them and they own the frame. The frame owns the region's
-// inputs, as saved tensors of whatever surrounds the region.
+// a recompute fills; the graph owns them and they own the frame. The frame keeps the region's
+// inputs, as saved tensors of whatever surrounds the region: in older releases of PyTorch those of
+// a node, now its own.
 class CheckpointFrame : public std::enable_shared_from_this<CheckpointFrame> {
  public:
   CheckpointFrame(Autograd& autograd, CheckpointBody body, const TensorList& inputs,
                   const CheckpointOptions& options);
 
   // False when grad mode was off.
-  bool is_recording() const { return inputs_.grad_fn() != nullptr; }
+  bool is_recording() const { return is_recording_; }
   const CheckpointBody& body() const { return body_; }
+  const CheckpointContexts& contexts() const { return contexts_; }
 
   // What the body's forward runs under.
   SavedTensorHooks forward_hooks();
@@ -59,6 +61,8 @@ class CheckpointFrame : public std::enable_shared_from_this<CheckpointFrame> {
     bool is_done = false;
   };
 
+  void save_inputs(const TensorList& inputs);
+  TensorList saved_inputs() const;
   std::shared_ptr<void> pack(const Tensor& tensor);
   Tensor unpack(Holder& holder);
   RecomputeId current_recompute();
@@ -70,9 +74,12 @@ class CheckpointFrame : public std::enable_shared_from_this<CheckpointFrame> {
   Autograd& autograd_;
   CheckpointBody body_;
   CheckpointOptions options_;
+  bool is_recording_;
   ForwardState state_;
-  Tensor inputs_;                              // its grad_fn keeps them
-  FunctionContext* inputs_context_ = nullptr;  // of that grad_fn
+  CheckpointContexts contexts_;
+  std::vector<SavedTensor> inputs_;
+  Tensor input_keeper_;                       // in older releases: its grad_fn keeps the inputs
+  FunctionContext* input_context_ = nullptr;  // of that grad_fn
   std::vector<Saved> saved_;
   std::map<RecomputeId, Recompute> recomputes_;
   std::int64_t next_outside_ = RecomputeId::none().value - 1;

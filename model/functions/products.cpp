@@ -203,6 +203,11 @@ Tensor matmul_of(Autograd& ag, Inputs in) {
   throw AutogradError("matmul: only vectors, matrices and batches of matrices are multiplied here");
 }
 
+Tensor unflatten(Autograd& ag, const Tensor& product, const Shape& sizes) {
+  const bool is_unsafe = ag.global().release.has(TorchChange::linear_unflattens_by_unsafe_view);
+  return is_unsafe ? unsafe_view(ag, product, sizes) : view(ag, product, sizes);
+}
+
 // Rule N5: a 3-D input is flattened first, a vector becomes a matrix of one row.
 Tensor linear_of(Autograd& ag, Inputs in) {
   const Tensor& x = in[0];
@@ -212,7 +217,7 @@ Tensor linear_of(Autograd& ag, Inputs in) {
   if (sizes.size() == 3 && bias.is_defined() && x.is_contiguous()) {
     const Tensor flat = view(ag, x, {sizes[0] * sizes[1], sizes[2]});
     const Tensor product = addmm(ag, bias, flat, t(ag, weight));
-    return view(ag, product, {sizes[0], sizes[1], weight.sizes()[0]});
+    return unflatten(ag, product, {sizes[0], sizes[1], weight.sizes()[0]});
   }
   const Tensor transposed = t(ag, weight);
   if (sizes.size() == 2)

@@ -108,6 +108,12 @@ const Op kView = {
     .jvp = [](Autograd& ag, Inputs, Inputs tangents, Inputs,
               Args args) { return TensorList{reshape(ag, tangents[0], args.sizes)}; }};
 
+const Op kUnsafeView = [] {
+  Op op = kView;
+  op.name = "UnsafeViewBackward0";
+  return op;
+}();
+
 const Op kUnsqueeze = {
     .name = "UnsqueezeBackward0",
     .forward =
@@ -300,6 +306,10 @@ Tensor transpose(Autograd& ag, const Tensor& x, std::int64_t dim, std::int64_t o
 
 Tensor view(Autograd& ag, const Tensor& x, const Shape& sizes) {
   return apply_one(ag, kView, {x}, {.sizes = sizes});
+}
+
+Tensor unsafe_view(Autograd& ag, const Tensor& x, const Shape& sizes) {
+  return apply_one(ag, kUnsafeView, {x}, {.sizes = sizes});
 }
 
 Tensor reshape(Autograd& ag, const Tensor& x, const Shape& sizes) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <optional>
 #include <set>
 
 #include "props/cli/interrupt.h"
@@ -38,29 +40,43 @@ class ConformVerb final : public Verb {
       if (!paths) return tl::unexpected(paths.error());
       for (const std::string& path : *paths) {
         if (was_interrupted()) break;
-        if (auto added = add(path, options, *report); !added) return tl::unexpected(added.error());
+        add(path, options, *report);
       }
     }
+    if (auto some = check_some_compared(*report); !some) return tl::unexpected(some.error());
     return result_of(session, report);
   }
 
  private:
-  // Of a training run all ranks together, at the first of its traces.
-  Result<void> add(const std::string& path, const ConformOptions& options, ConformReport& report) {
+  // One damaged or missing file does not keep the others from being compared.
+  void add(const std::string& path, const ConformOptions& options, ConformReport& report) {
+    auto outcome = compare(path, options);
+    if (!outcome) {
+      report.outcomes.push_back({.path = path,
+                                 .program = std::filesystem::path(path).filename(),
+                                 .status = ConformStatus::incomplete,
+                                 .detail = outcome.error().text});
+    } else if (*outcome) {
+      report.outcomes.push_back(std::move(**outcome));
+    }
+  }
+
+  // Of a training run all ranks together, at the first of its traces; none at the others.
+  Result<std::optional<ConformOutcome>> compare(const std::string& path,
+                                                const ConformOptions& options) {
     const auto is_training = is_training_trace(path);
     if (!is_training) return tl::unexpected(is_training.error());
-    Result<ConformOutcome> outcome;
-    if (*is_training) {
-      const auto ranks = rank_paths(path);
-      if (!ranks) return tl::unexpected(ranks.error());
-      if (!runs_.insert(ranks->front()).second) return {};
-      outcome = conform_deepspeed(*ranks);
-    } else {
-      outcome = conform(path, options);
-    }
-    if (!outcome) return tl::unexpected(outcome.error());
-    report.outcomes.push_back(std::move(*outcome));
-    return {};
+    if (!*is_training) return conform(path, options);
+    const auto ranks = rank_paths(path);
+    if (!ranks) return tl::unexpected(ranks.error());
+    if (!runs_.insert(ranks->front()).second) return std::nullopt;
+    return conform_deepspeed(*ranks);
+  }
+
+  static Result<void> check_some_compared(const ConformReport& report) {
+    const std::size_t incomplete = report.count(ConformStatus::incomplete);
+    if (incomplete == 0 || incomplete < report.outcomes.size()) return {};
+    return fail(ErrorCode::unreadable, report.outcomes.front().detail);
   }
 
   static ExitCode exit_code_of(const ConformReport& report) {
@@ -68,7 +84,8 @@ class ConformVerb final : public Verb {
     if (report.count(ConformStatus::collective_mismatch) > 0) return ExitCode::falsified;
     if (report.count(ConformStatus::value_mismatch) > 0) return ExitCode::falsified;
     if (was_interrupted()) return ExitCode::interrupted;
-    const bool is_whole = report.count(ConformStatus::unknown) == 0 && !report.outcomes.empty();
+    const bool is_whole = report.count(ConformStatus::unknown) == 0 &&
+                          report.count(ConformStatus::incomplete) == 0 && !report.outcomes.empty();
     return is_whole ? ExitCode::held : ExitCode::inconclusive;
   }
 

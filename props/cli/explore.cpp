@@ -13,6 +13,7 @@
 #include "props/cli/finding_files.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
+#include "props/cli/policy_flag.h"
 #include "props/cli/shell_quote.h"
 #include "props/cli/verb.h"
 #include "props/exploration_status.h"
@@ -31,13 +32,10 @@ constexpr std::uint64_t kRandomExecutions = 10'000;  // without --budget
 class ExploreVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    std::vector<std::string_view> policies;
-    for (const PolicyInfo& info : policy_catalogue()) policies.push_back(info.id);
-    policies.push_back("all");
     flags.add_words(scenarios_, {"SCENARIO",
                                  "ids (see list scenarios), *.json files, scenarios of train, or "
                                  "all"});
-    flags.add_value("policy", policy_, {"NAME", "hook policy (default exact), or all", policies});
+    add_policy_flag(flags, policy_, "hook policy (default exact), or all", true);
     flags.add_value("mode", mode_,
                     {"MODE",
                      "graph_task_callback (default) or count_fallback",

@@ -10,6 +10,7 @@
 #include "engine/files/atomic_file.h"
 #include "model/check.h"
 #include "props/cli/folder.h"
+#include "props/cli/policy_flag.h"
 #include "props/cli/python_check.h"
 #include "props/cli/verb.h"
 #include "props/export/export_target.h"
@@ -20,9 +21,6 @@ namespace zeroproof {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr const char* kVersions[][2] = {
-    {"pr7665", "0.18.3"}, {"pr7780", "0.18.5"}, {"pr7886", "0.18.7 to 0.19.x"}};
 
 class ExportVerb final : public Verb {
  public:
@@ -35,8 +33,7 @@ class ExportVerb final : public Verb {
                     {"NAME",
                      "deepspeed (default), ddp, fsdp2; torch is ddp",
                      {"deepspeed", "ddp", "fsdp2", "torch"}});
-    flags.add_value("policy", policy_,
-                    {"NAME", "claim what this policy breaks in PyTorch's order, minimised"});
+    add_policy_flag(flags, policy_, "claim what this policy breaks in PyTorch's order, minimised");
     flags.add_value("mode", mode_,
                     {"MODE",
                      "graph_task_callback or count_fallback",
@@ -104,8 +101,8 @@ class ExportVerb final : public Verb {
   std::string note(const Session& session) const {
     std::string text = fmt::format("Written by: {} {}\n", session.program, session.arguments);
     if (!target_.policy.empty()) text += fmt::format("Policy {}.", target_.policy);
-    for (const auto& [policy, versions] : kVersions)
-      if (target_.policy == policy) text += fmt::format(" It is that of DeepSpeed {}.", versions);
+    if (const auto info = find_policy(target_.policy); info && (*info)->releases)
+      text += fmt::format(" It is that of DeepSpeed {}.", (*info)->releases_text());
     if (target_.is_minimized) text += " Minimised: nothing more can be dropped.";
     return text + "\n";
   }

@@ -39,10 +39,18 @@ class HelpFormat final : public CLI::Formatter {
   std::string make_footer(const CLI::App* app) const override { return app->get_footer() + "\n"; }
 };
 
-CLI::Validator one_of(std::vector<std::string> allowed) {
+using Canonical = std::function<Result<std::string>(const std::string&)>;
+
+CLI::Validator one_of(std::vector<std::string> allowed, Canonical canonical) {
   return CLI::Validator(
-      [allowed = std::move(allowed)](std::string& value) {
+      [allowed = std::move(allowed), canonical = std::move(canonical)](std::string& value) {
         if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return std::string();
+        if (canonical) {
+          auto spelling = canonical(value);
+          if (!spelling) return spelling.error().text;
+          value = std::move(*spelling);
+          return std::string();
+        }
         const std::vector<std::string_view> known(allowed.begin(), allowed.end());
         return fmt::format("unknown value '{}': {}", value, did_you_mean(value, known));
       },
@@ -99,7 +107,7 @@ void Flags::add_value(std::string_view name, std::string& value, const FlagHelp&
   if (help.allowed.empty()) return;
   std::vector<std::string> allowed(help.allowed.begin(), help.allowed.end());
   model_->allowed[dashed(name)] = allowed;
-  option->check(one_of(std::move(allowed)));
+  option->transform(one_of(std::move(allowed), help.canonical));
 }
 
 void Flags::add_list(std::string_view name, std::vector<std::string>& values,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,11 +16,12 @@ class App;
 namespace zeroproof {
 
 // What the help says about a flag. `value` names its argument; `allowed` lists the legal ones
-// when they are few.
+// when they are few. `canonical` turns other spellings into a legal one, or says what is wrong.
 struct FlagHelp {
   std::string_view value;
   std::string_view text;
   std::vector<std::string_view> allowed = {};
+  std::function<Result<std::string>(const std::string&)> canonical = {};
 };
 
 // One flag as completion needs it.

@@ -45,6 +45,8 @@ Json policies() {
     Json modes = {policy_mode_name(PolicyMode::graph_task_callback)};
     if (info.can_count) modes.push_back(policy_mode_name(PolicyMode::count_fallback));
     list.push_back({{"id", info.id},
+                    {"releases", info.releases ? info.releases_text() : "none"},
+                    {"former_id", info.former_id},
                     {"description", info.description},
                     {"source", info.source},
                     {"modes", modes}});
@@ -117,14 +119,21 @@ Json verbs() {
 struct Section {
   std::string_view name;
   Json (*make)();
+  bool shows_source = false;  // in the text, too
 };
 
 constexpr std::array kSections = {
-    Section{"scenarios", scenarios},   Section{"policies", policies},
+    Section{"scenarios", scenarios},   Section{"policies", policies, true},
     Section{"properties", properties}, Section{"schedulers", schedulers},
     Section{"runtimes", all_runtimes}, Section{"verbs", verbs},
     Section{"museum", museum_entries},
 };
+
+bool is_shown(std::string_view section, std::string_view key) {
+  const auto at = std::ranges::find(kSections, section, &Section::name);
+  const bool is_source_shown = at != kSections.end() && at->shows_source;
+  return key != "scopes" && key != "former_id" && (key != "source" || is_source_shown);
+}
 
 std::string cell(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -138,7 +147,7 @@ std::string section_text(const std::string& name, const Json& entries, const Pal
   for (const Json& entry : entries) {
     auto& row = rows.emplace_back();
     for (const auto& [key, value] : entry.items()) {
-      if (key != "source" && key != "scopes") row.push_back(cell(value));
+      if (is_shown(name, key)) row.push_back(cell(value));
     }
   }
   return palette.title(name) + "\n" + table_text(rows);

@@ -38,7 +38,7 @@ class MuseumVerb final : public Verb {
          "all)"});
     flags.add_switch("quick", is_quick_, "tier 1 alone, fewer cases, nothing minimised");
     flags.add_switch("hazards", has_hazards_,
-                     "upstream's hazards (h3@pr7886, …) in place of the catalogue");
+                     "upstream's hazards (h3@deepspeed-0.18.7, …) in place of the catalogue");
     flags.add_switch("matrix", has_matrix_, "which property catches what, and what it alone does");
     flags.add_value("without", without_,
                     {"LIST", "properties that are not judged: P26,R7; any other one then counts"});

@@ -9,6 +9,7 @@
 #include "model/nearest_name.h"
 #include "props/cli/explore_zero_epilogue.h"
 #include "props/cli/interrupt.h"
+#include "props/cli/policy_flag.h"
 #include "props/cli/replay_engine.h"
 #include "props/cli/shell_quote.h"
 #include "props/cli/verb.h"
@@ -54,17 +55,13 @@ constexpr std::size_t kWhatIfLines = 24;
 class ReplayVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    std::vector<std::string_view> policies;
-    for (const PolicyInfo& info : policy_catalogue()) policies.push_back(info.id);
     flags.add_words(
         words_,
         {"TRACE",
          "traces, flight-recorder dumps, Kineto traces, folders of them, or one schedule (*.zps, "
          "zps1:..., *.zpe, zpe1...)"});
-    flags.add_value(
-        "policy", policy_,
-        {"NAME", "drive the state level with this policy, and say what it would have done",
-         policies});
+    add_policy_flag(flags, policy_,
+                    "drive the state level with this policy, and say what it would have done");
     flags.add_value("mode", mode_,
                     {"MODE",
                      "graph_task_callback or count_fallback",

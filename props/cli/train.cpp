@@ -5,6 +5,7 @@
 #include "engine/quirk_effect.h"
 #include "engine/runtime/registry.h"
 #include "props/cli/interrupt.h"
+#include "props/cli/policy_flag.h"
 #include "props/cli/train_config.h"
 #include "props/cli/train_job.h"
 #include "props/cli/train_model.h"
@@ -120,9 +121,7 @@ class TrainVerb final : public Verb {
   }
 
   void declare_engine(Flags& flags) {
-    std::vector<std::string_view> policies;
-    for (const PolicyInfo& info : policy_catalogue()) policies.push_back(info.id);
-    flags.add_value("policy", policy_, {"NAME", "hook policy (default exact)", policies});
+    add_policy_flag(flags, policy_, "hook policy (default exact)");
     flags.add_value("quirks", quirks_,
                     {"LIST",
                      "upstream hazards to switch on: h3,n5, deepspeed-0.19.8, upstream (default "

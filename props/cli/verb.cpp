@@ -21,7 +21,7 @@ constexpr std::array kVerbs = {
              make_replay},
     VerbInfo{"explore",
              "searches the orders of a scenario: of its hooks, or of the engine in the simulator",
-             "  zeroproof explore S2b --policy pr7886\n"
+             "  zeroproof explore S2b --policy deepspeed-0.18.7\n"
              "  zeroproof explore all --policy all --latitude any_topological\n"
              "  zeroproof explore mine.json --scheduler random --budget 10000x --seed 7\n"
              "  zeroproof explore zero_epilogue --set P=2 --set N=10 --no-reduction\n"
@@ -73,14 +73,15 @@ constexpr std::array kVerbs = {
         "  zeroproof train --matrix pairwise --json\n",
         make_train},
     VerbInfo{"export", "turns a scenario or finding into a PyTorch or DeepSpeed script",
-             "  zeroproof export --torch S2 --policy pr7665 --out s2.py\n"
-             "  zeroproof export --torch S5 --policy pr7886 --stage 2 --world-size 2\n"
+             "  zeroproof export --torch S2 --policy deepspeed-0.18.3 --out s2.py\n"
+             "  zeroproof export --torch S5 --policy deepspeed-0.18.7 --stage 2 --world-size 2\n"
              "  zeroproof export --torch S2 --framework ddp --find-unused-parameters\n",
              make_export},
-    VerbInfo{"record", "trains and writes hooktrace files that replay reads",
-             "  zeroproof record --scenario reentrant --stage 3 --trace run.jsonl.gz\n"
-             "  zeroproof record --policy pr7886 --quirks upstream --trace upstream.jsonl\n",
-             make_record},
+    VerbInfo{
+        "record", "trains and writes hooktrace files that replay reads",
+        "  zeroproof record --scenario reentrant --stage 3 --trace run.jsonl.gz\n"
+        "  zeroproof record --policy deepspeed-0.18.7 --quirks upstream --trace upstream.jsonl\n",
+        make_record},
 };
 
 }  // namespace

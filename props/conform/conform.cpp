@@ -162,8 +162,9 @@ void compare(const ConformProgram& program, const Recording& recorded,
 }  // namespace
 
 std::string_view conform_status_name(ConformStatus status) {
-  constexpr std::array<std::string_view, 6> kNames = {
-      "agreed", "order_mismatch", "collective_mismatch", "value_mismatch", "explained", "unknown"};
+  constexpr std::array<std::string_view, 7> kNames = {
+      "agreed",    "order_mismatch", "collective_mismatch", "value_mismatch",
+      "explained", "unknown",        "incomplete"};
   return kNames[static_cast<std::size_t>(status)];
 }
 

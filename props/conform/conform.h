@@ -17,8 +17,9 @@ enum class ConformStatus {
   order_mismatch,
   collective_mismatch,  // of a training run: another operation, size or place
   value_mismatch,
-  explained,  // differs as it has to: deepspeed_differences.json says why
-  unknown,    // no port of the program yet
+  explained,   // differs as it has to: deepspeed_differences.json says why
+  unknown,     // no port of the program yet
+  incomplete,  // the trace of a rank is missing or damaged
 };
 
 std::string_view conform_status_name(ConformStatus status);

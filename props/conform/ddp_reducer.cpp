@@ -105,7 +105,10 @@ Tensor DdpReducer::forward(const nn::Module& module, const Tensor& input) {
   if (autograd_.is_grad_enabled()) {
     if (is_synced && needs_finalize_)
       throw AutogradError(
-          "Expected to have finished reduction in the prior iteration before starting a new one.");
+          options_.needs_manual_finalization
+              ? "Expected to have finalized the prior backward pass before starting a new one."
+              : "Expected to have finished reduction in the prior iteration before starting a new "
+                "one.");
     if (!needs_finalize_) rebuild_buckets();
   }
   const Tensor output = module(autograd_, input);
@@ -194,8 +197,25 @@ void DdpReducer::mark_ready(std::size_t parameter) {
   const std::size_t before = next_bucket_;
   while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0)
     launch(next_bucket_++);
-  if (next_bucket_ != before && next_bucket_ == buckets_.size())
+  const bool is_last = next_bucket_ != before && next_bucket_ == buckets_.size();
+  if (is_last && !options_.needs_manual_finalization)
     autograd_.queue_callback([this] { finalize(); });
+}
+
+bool DdpReducer::should_finalize_after_backward() const {
+  return options_.needs_manual_finalization && will_rebuild();
+}
+
+void DdpReducer::finalize_backward() {
+  if (!options_.needs_manual_finalization)
+    throw AutogradError(
+        "finalize_backward() called but manual backward finalization is not required.");
+  if (!needs_finalize_)
+    throw AutogradError(
+        "finalize_backward() called but no gradient reduction requires finalization.");
+  if (next_bucket_ != buckets_.size())
+    throw AutogradError("finalize_backward() called before all DDP buckets were ready.");
+  finalize();
 }
 
 void DdpReducer::copy_to_bucket(std::size_t parameter) {

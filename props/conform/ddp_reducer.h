@@ -16,6 +16,7 @@ struct DdpOptions {
   std::int64_t bucket_bytes_cap = std::int64_t{25} << 20;  // also of the first bucket
   bool finds_unused = false;
   bool is_static_graph = false;
+  bool needs_manual_finalization = false;  // no callback finishes the backward
 };
 
 // DistributedDataParallel's reducer in a world of one (autograd_semantics section 18): which hooks
@@ -36,6 +37,11 @@ class DdpReducer {
   // The module's forward, ready for one backward. AutogradError when the backward before left
   // buckets unreduced; the backward throws it when a parameter is ready twice.
   Tensor forward(const nn::Module& module, const Tensor& input);
+
+  // Manual finalization: whether this backward has to return before finalize_backward().
+  bool should_finalize_after_backward() const;
+  // Writes the reduced buckets to the gradients. AutogradError before all of them were launched.
+  void finalize_backward();
 
   // no_sync(): off, gradients only accumulate. Returns what it was.
   bool set_sync(bool is_on) { return std::exchange(is_sync_on_, is_on); }

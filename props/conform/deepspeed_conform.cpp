@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <map>
 
+#include "engine/hooks/policies.h"
 #include "engine/runtime/host/host_world.h"
 #include "props/conform/program_run.h"
+#include "props/conform/recording.h"
 #include "sim/trace/reader.h"
 
 namespace zeroproof {
@@ -189,10 +191,10 @@ void compare_rank(const DeepspeedRecording& recorded, const DeepspeedRecording& 
   RankComparison comparison(recorded, ours, outcome);
   auto mismatch = comparison.run();
   if (!mismatch) return;
-  const KnownDifference* known = find_known_difference(recorded.header);
-  const bool is_known = known && known->at == mismatch->at;
+  const KnownDifference* known = find_known_difference(recorded);
+  const bool is_known = known && std::ranges::count(known->at, mismatch->at) > 0;
   if (is_known && known->is_surplus) {
-    if (auto rest = comparison.run_without(known->at)) {
+    if (auto rest = comparison.run_without(mismatch->at)) {
       outcome.status = rest->status;
       outcome.detail = fmt::format("rank {}, {}", recorded.header.rank, rest->detail);
       return;
@@ -209,10 +211,13 @@ bool is_settled(const ConformOutcome& outcome) {
 
 }  // namespace
 
-const KnownDifference* find_known_difference(const HeaderRecord& recorded) {
+const KnownDifference* find_known_difference(const DeepspeedRecording& recorded) {
+  const HeaderRecord& header = recorded.header;
   for (const KnownDifference& known : known_differences())
-    if (known.scenario == recorded.program && known.stage == recorded.stage &&
-        (known.dtype.empty() || known.dtype == recorded.dtype))
+    if (known.scenario == header.program && known.stage == header.stage &&
+        known.releases.contains(recorded.release) &&
+        (known.dtype.empty() || known.dtype == header.dtype) &&
+        (known.accelerator.empty() || known.accelerator == recorded_version(header, "accelerator")))
       return &known;
   return nullptr;
 }
@@ -237,6 +242,20 @@ std::vector<DeepspeedRecording> run_as_recorded(const std::vector<DeepspeedRecor
   std::vector<DeepspeedRecording> recordings;
   for (DeepspeedNotes& taken : notes) recordings.push_back(std::move(taken.recording));
   return recordings;
+}
+
+EngineBehaviour recorded_behaviour(const DeepspeedRecording& recorded) {
+  EngineBehaviour behaviour;
+  if (recorded.release == Release{}) return behaviour;
+  for (const PolicyInfo& policy : policy_catalogue()) {
+    if (!policy.releases || policy.releases->first > recorded.release) continue;
+    behaviour.policy = policy.id;
+  }
+  return behaviour;
+}
+
+ConformOutcome conform_deepspeed(const std::vector<DeepspeedRecording>& ranks) {
+  return conform_deepspeed(ranks, recorded_behaviour(ranks.at(0)));
 }
 
 ConformOutcome conform_deepspeed(const std::vector<DeepspeedRecording>& ranks,

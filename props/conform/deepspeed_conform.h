@@ -12,27 +12,35 @@ namespace zeroproof {
 struct KnownDifference {
   std::string scenario;
   int stage = 0;
-  std::string dtype;        // empty: any
-  std::string at;           // the recorded token or tensor of the first difference
-  bool is_surplus = false;  // the token alone is too much there: everything else has to agree
-  std::string reason;       // one sentence
+  std::string dtype;            // empty: any
+  std::string accelerator;      // of the recorded run; empty: any
+  ReleaseRange releases;        // of DeepSpeed
+  std::vector<std::string> at;  // recorded tokens or tensors, one of them the first difference
+  bool is_surplus = false;      // the token alone is too much there: everything else has to agree
+  std::string reason;           // one sentence
 };
 
 // Of deepspeed_differences.json, in its order.
 const std::vector<KnownDifference>& known_differences();
-const KnownDifference* find_known_difference(const HeaderRecord& recorded);
+const KnownDifference* find_known_difference(const DeepspeedRecording& recorded);
 
 // All ranks of one run of our engine on the recorded scenario, parameters and inputs. Errors of
 // engines and models are part of the recordings. Throws MissingTensor.
 std::vector<DeepspeedRecording> run_as_recorded(const std::vector<DeepspeedRecording>& ranks,
                                                 const EngineBehaviour& behaviour);
 
-// The same, compared; by default under the upstream policy: order tokens and collectives have to be
-// equal on every rank; gradients, outputs and final parameters equal to 1e-5, or 2e-2 in bf16.
-// Upstream releases parameters in the order of a Python set, which is that of addresses: where one
-// release follows on another, any order is right, and the outcome is marked as a race.
+// What the recorded release of DeepSpeed does: the newest policy for a release without one, and
+// that of 0.18.7 for a commit without a release.
+EngineBehaviour recorded_behaviour(const DeepspeedRecording& recorded);
+
+// The same, compared; by default under the policy of the recorded release: order tokens and
+// collectives have to be equal on every rank; gradients, outputs and final parameters equal to
+// 1e-5, or 2e-2 in bf16. Upstream releases parameters in the order of a Python set, which is that
+// of addresses: where one release follows on another, any order is right, and the outcome is marked
+// as a race.
+ConformOutcome conform_deepspeed(const std::vector<DeepspeedRecording>& ranks);
 ConformOutcome conform_deepspeed(const std::vector<DeepspeedRecording>& ranks,
-                                 const EngineBehaviour& behaviour = {});
+                                 const EngineBehaviour& behaviour);
 
 // Whether `path` is a trace of a training run; an error for a file that is no trace.
 Result<bool> is_training_trace(const std::string& path);

@@ -131,6 +131,22 @@ class TwoLosses final : public RecordedModule {
   std::shared_ptr<nn::Linear> hb_;
 };
 
+class Tied final : public RecordedModule {
+ public:
+  explicit Tied(const DeepspeedModelOptions& options)
+      : RecordedModule(options), l_(linear("l")), head_(linear("head")) {}
+
+ protected:
+  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
+    const Tensor once = tanh(ag, (*l_)(ag, inputs.at(0)));
+    return {mean_square(ag, (*head_)(ag, tanh(ag, (*l_)(ag, once))))};
+  }
+
+ private:
+  std::shared_ptr<nn::Linear> l_;
+  std::shared_ptr<nn::Linear> head_;
+};
+
 class Unused final : public RecordedModule {
  public:
   explicit Unused(const DeepspeedModelOptions& options)
@@ -295,10 +311,14 @@ std::shared_ptr<nn::Module> make_deepspeed_model(DeepspeedModel kind,
       return std::make_shared<Checkpointed>(options, CheckpointKind::non_reentrant, false);
     case DeepspeedModel::reentrant_frozen:
       return std::make_shared<Checkpointed>(options, CheckpointKind::reentrant, true);
+    case DeepspeedModel::non_reentrant_frozen:
+      return std::make_shared<Checkpointed>(options, CheckpointKind::non_reentrant, true);
     case DeepspeedModel::two_losses:
       return std::make_shared<TwoLosses>(options);
     case DeepspeedModel::unused:
       return std::make_shared<Unused>(options);
+    case DeepspeedModel::tied:
+      return std::make_shared<Tied>(options);
     case DeepspeedModel::tiled:
       return std::make_shared<Tiled>(options);
     case DeepspeedModel::undefined_grad:

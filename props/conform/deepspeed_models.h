@@ -19,8 +19,10 @@ enum class DeepspeedModel : std::uint8_t {
   reentrant,
   non_reentrant,
   reentrant_frozen,
+  non_reentrant_frozen,
   two_losses,  // {loss a, loss b}
   unused,
+  tied,  // one layer twice
   tiled,
   undefined_grad,
   raising,  // its first backward throws train::Injected

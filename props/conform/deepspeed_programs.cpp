@@ -13,7 +13,7 @@ constexpr int kSteps = 3;  // the recorder's default
 using Backward = std::function<void(DeepspeedRun&, const Tensor&)>;
 
 void backward_of_engine(DeepspeedRun& run, const Tensor& loss) {
-  run.engine().backward(loss);
+  run.backward(loss);
 }
 
 void backward_of_tensor(DeepspeedRun& run, const Tensor& loss) {
@@ -54,12 +54,46 @@ void two_losses_retain(DeepspeedRun& run) {
   for (int i = 0; i < kSteps; ++i) {
     run.mark("iter_" + std::to_string(i));
     const TensorList losses = run.engine().forward(TensorList{run.data()});
-    run.engine().backward(losses.at(0), {.retain_graph = true});
+    run.backward(losses.at(0), {.retain_graph = true});
     run.mark("between_losses");
-    run.engine().backward(losses.at(1));
+    run.backward(losses.at(1));
     if (i == 0) run.compare_grads("it0");
     run.step();
   }
+}
+
+// Python's sum() begins with 0.
+void two_losses_sum(DeepspeedRun& run) {
+  run.add_engine(DeepspeedModel::two_losses);
+  Autograd& ag = run.autograd();
+  for (int i = 0; i < kSteps; ++i) {
+    run.mark("iter_" + std::to_string(i));
+    const TensorList losses = run.engine().forward(TensorList{run.data()});
+    const Tensor loss = add(ag, add(ag, losses.at(0), 0.0), losses.at(1));
+    run.dump("output", "loss" + std::to_string(i), loss);
+    ag.backward(loss);
+    if (i == 0) run.compare_grads("it0");
+    run.step();
+  }
+}
+
+void accumulation(DeepspeedRun& run) {
+  run.set_accumulation_steps(2);
+  run.add_engine(DeepspeedModel::mlp);
+  for (int i = 0; i < 4; ++i) {
+    run.mark("micro_" + std::to_string(i));
+    run.backward(run.engine().forward(run.data()));
+    if (i == 1) run.compare_grads("micro1");
+    run.step();
+  }
+}
+
+void zero_grad_between(DeepspeedRun& run) {
+  run.add_engine(DeepspeedModel::mlp);
+  run.backward(run.engine().forward(run.data()));
+  run.write(EventKind::opt_zero_grad);
+  run.engine().zero_grad();
+  train_on(run, 2, backward_of_engine, "after");
 }
 
 void non_scalar(DeepspeedRun& run) {
@@ -97,7 +131,7 @@ void two_engines(DeepspeedRun& run) {
 void exception_recovery(DeepspeedRun& run) {
   run.add_engine(DeepspeedModel::raising);
   const Tensor x = run.data();
-  const bool is_through = run.guarded([&] { run.engine().backward(run.engine().forward(x)); });
+  const bool is_through = run.guarded([&] { run.backward(run.engine().forward(x)); });
   if (is_through) run.mark("no_exception");
   run.mark("user_zero_grad");
   run.guarded([&] { run.engine().zero_grad(); });
@@ -140,25 +174,30 @@ TensorList vmap_grad_of(Autograd& ag, const func::Function& forward, const Tenso
   return func::vmap(ag, func::grad(ag, forward))({x});
 }
 
-constexpr std::array<DeepspeedProgram, 18> kPrograms = {{
+constexpr std::array<DeepspeedProgram, 23> kPrograms = {{
     {"mlp", plain<DeepspeedModel::mlp>},
     {"ckpt_reentrant", plain<DeepspeedModel::reentrant>},
     {"ckpt_nonreentrant", plain<DeepspeedModel::non_reentrant>},
     {"ckpt_reentrant_manual", manual<DeepspeedModel::reentrant>},
+    {"frozen_ckpt_nonreentrant", plain<DeepspeedModel::non_reentrant_frozen>},
     {"frozen_ckpt_reentrant", plain<DeepspeedModel::reentrant_frozen>},
     {"tiled_loss", plain<DeepspeedModel::tiled>},
     {"two_losses_retain", two_losses_retain},
+    {"two_losses_sum_manual", two_losses_sum},
     {"manual_backward", manual<DeepspeedModel::mlp>},
     {"non_scalar", non_scalar},
+    {"gas2", accumulation},
     {"func_grad", transformed<grad_of>},
     {"func_grad_and_value", transformed<grad_and_value_of>},
     {"func_jacrev", transformed<jacrev_of>},
     {"func_vmap_grad", transformed<vmap_grad_of>},
+    {"shared_weights", plain<DeepspeedModel::tied>},
     {"unused_params", plain<DeepspeedModel::unused>},
     {"undefined_grad", plain<DeepspeedModel::undefined_grad>},
     {"two_engines", two_engines},
     {"leaf_module", leaf_module},
     {"exception_recovery", exception_recovery},
+    {"zero_grad_between", zero_grad_between},
 }};
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <variant>
 
+#include "props/conform/recording.h"
 #include "sim/trace/order_token.h"
 #include "sim/trace/reader.h"
 
@@ -14,6 +15,11 @@ namespace {
 bool is_compared(EventKind kind) {
   return kind != EventKind::engine_call && kind != EventKind::engine_return &&
          kind != EventKind::bhs_call && kind != EventKind::bhs_return;
+}
+
+Result<Release> recorded_release(const HeaderRecord& header) {
+  const auto text = recorded_version(header, "deepspeed");
+  return text ? Release::parse(*text) : Release{};
 }
 
 }  // namespace
@@ -48,6 +54,12 @@ Result<DeepspeedRecording> read_deepspeed_recording(const std::string& path) {
   if (!reader) return tl::unexpected(reader.error());
   DeepspeedRecording recording;
   recording.header = reader->header();
+  const auto release = recorded_release(recording.header);
+  if (!release) return fail(ErrorCode::unreadable, path + ": " + release.error().text);
+  const auto torch = recorded_torch(recording.header);
+  if (!torch) return fail(ErrorCode::unreadable, path + ": " + torch.error().text);
+  recording.release = *release;
+  recording.torch = *torch;
   while (true) {
     const auto record = reader->next();
     if (!record) return tl::unexpected(record.error());

@@ -5,9 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/release.h"
 #include "model/event.h"
 #include "model/names.h"
 #include "model/result.h"
+#include "model/torch_release.h"
 #include "sim/trace/record.h"
 
 namespace zeroproof {
@@ -27,6 +29,8 @@ struct CollectiveCall {
 // What one rank of a training run left behind: a trace of DeepSpeed's, or one of our engine's.
 struct DeepspeedRecording {
   HeaderRecord header;
+  Release release;                  // of DeepSpeed; 0.0.0 of a commit without one
+  TorchRelease torch;               // what it ran on
   std::vector<std::string> tokens;  // section 11 of docs/TRACE_FORMAT.md without e+, s+ and e-
   std::vector<CollectiveCall> collectives;
   std::vector<ParamRecord> parameters;

@@ -4,6 +4,8 @@
 
 #include "engine/engine_error.h"
 #include "model/autograd_error.h"
+#include "model/functions.h"
+#include "props/conform/deepspeed_changes.h"
 #include "props/conform/program_run.h"
 
 namespace zeroproof {
@@ -64,7 +66,9 @@ DeepspeedRun::DeepspeedRun(const DeepspeedRecording& recorded, DeepspeedNotes& n
       runtime_(runtime),
       behaviour_(behaviour),
       config_(deepspeed_config(recorded.header)),
-      autograd_(runtime.ops(), &notes.models) {}
+      autograd_(runtime.ops(), &notes.models) {
+  autograd_.global().release = recorded.torch;
+}
 
 Tensor DeepspeedRun::tensor_of(const TensorRecord& record, DType dtype) const {
   if (!record.values || !record.shape ||
@@ -114,6 +118,34 @@ void DeepspeedRun::add_engine(DeepspeedModel kind, const std::string& name,
     if (!engine) throw std::runtime_error(engine.error().text);
     engines_.push_back({module, std::move(*engine)});
   });
+}
+
+// From 0.19.6 on, a loss that was divided, also by one, registers its graph task when its gradient
+// comes, and queues a callback that forgets the registration.
+void DeepspeedRun::backward(const Tensor& loss, const BackwardArguments& arguments,
+                            std::size_t index) {
+  if (!behaves(DeepspeedChange::tracks_graph_of_backward, recorded_.release)) {
+    engine(index).backward(loss, arguments);
+    return;
+  }
+  const Tensor tracked = div(autograd_, loss, 1.0);
+  tracked.register_hook([this](const Tensor&) {
+    queue_tracker_callback();
+    return Tensor();
+  });
+  engine(index).backward(tracked, arguments);
+}
+
+void DeepspeedRun::queue_tracker_callback() {
+  Journal& journal = notes_.journal;
+  const std::string label =
+      fmt::format("{}:_EngineBackwardGraphTracker.register_current_graph.<lambda>",
+                  journal.take_callback_number());
+  autograd_.queue_callback([&journal, label] {
+    journal.write(EventKind::cb_begin, label);
+    journal.write(EventKind::cb_end, label);
+  });
+  journal.write(EventKind::cb_queue, label);
 }
 
 void DeepspeedRun::paused(const std::function<void()>& body) {

@@ -21,7 +21,7 @@ namespace zeroproof {
 
 // How our engine runs what DeepSpeed ran.
 struct EngineBehaviour {
-  std::string policy = "pr7886";
+  std::string policy = "deepspeed-0.18.7";
   Quirks quirks = Quirks::upstream();
 };
 
@@ -63,7 +63,15 @@ class DeepspeedRun {
   // The next recorded input, in the model's dtype. Throws RecordingEnds.
   Tensor data();
 
+  // Of engines that are added after it.
+  void set_accumulation_steps(std::int64_t steps) { config_.gradient_accumulation_steps = steps; }
+
+  // engine.backward, with what the recorded release of DeepSpeed does around it.
+  void backward(const Tensor& loss, const BackwardArguments& arguments = {},
+                std::size_t engine = 0);
+
   void mark(std::string_view label) { notes_.journal.write(EventKind::mark, label); }
+  void write(EventKind kind) { notes_.journal.write(kind, {}); }
   // An exception becomes an event; false when one passed.
   bool guarded(const std::function<void()>& body);
   void dump(std::string_view role, const std::string& name, const Tensor& value);
@@ -80,6 +88,7 @@ class DeepspeedRun {
     std::unique_ptr<Engine> engine;
   };
 
+  void queue_tracker_callback();
   Tensor parameter(const std::string& name) const;
   Tensor tensor_of(const TensorRecord& record, DType dtype) const;
   void dump_parameters(Trained& trained);

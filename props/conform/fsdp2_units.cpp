@@ -84,10 +84,19 @@ void Fsdp2Units::post_backward(Unit& unit) {
 
 void Fsdp2Units::finish() {
   report_("final+");
-  for (const auto& unit : units_)
-    if (unit->state != State::post_backward) post_backward(*unit);
+  for (const auto& unit : units_) {
+    if (unit->state == State::post_backward) continue;
+    unit->is_pending = is_manual_;
+    if (!is_manual_) post_backward(*unit);
+  }
   reset();
   report_("final-");
+}
+
+void Fsdp2Units::finalize_backward() {
+  for (auto unit = units_.rbegin(); unit != units_.rend(); ++unit)
+    if (std::exchange((*unit)->is_pending, false)) post_backward(**unit);
+  reset();
 }
 
 void Fsdp2Units::reset() {

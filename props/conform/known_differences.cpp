@@ -1,29 +1,76 @@
+#include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "model/check.h"
+#include "props/conform/deepspeed_changes.h"
 #include "props/conform/deepspeed_conform.h"
 #include "props/conform/deepspeed_differences.h"
 
 namespace zeroproof {
 namespace {
 
-std::vector<KnownDifference> parse_differences(std::string_view text) {
-  std::vector<KnownDifference> all;
-  const nlohmann::json document = nlohmann::json::parse(text);
-  for (const nlohmann::json& entry : document.at("differences"))
-    all.push_back({.scenario = entry.at("scenario").get<std::string>(),
-                   .stage = entry.at("stage").get<int>(),
-                   .dtype = entry.value("dtype", std::string()),
-                   .at = entry.at("at").get<std::string>(),
-                   .is_surplus = entry.value("surplus", false),
-                   .reason = entry.at("reason").get<std::string>()});
+using Json = nlohmann::json;
+
+// The names of deepspeed_differences.json.
+constexpr std::array kChangeNames = {
+    std::pair(DeepspeedChange::tracks_graph_of_backward,
+              std::string_view("tracks_graph_of_backward")),
+};
+
+Release release_of(const Json& entry, const char* key, Release otherwise) {
+  if (!entry.contains(key)) return otherwise;
+  const auto release = Release::parse(entry.at(key).get<std::string>());
+  ZP_CHECK(release, "deepspeed_differences.json names a release");
+  return *release;
+}
+
+std::vector<std::string> places_of(const Json& at) {
+  if (at.is_array()) return at.get<std::vector<std::string>>();
+  return {at.get<std::string>()};
+}
+
+struct Differences {
+  std::vector<std::pair<std::string, Release>> changes;  // name, first release
+  std::vector<KnownDifference> known;
+};
+
+Differences parse_differences(std::string_view text) {
+  constexpr Release kAny = {99999, 0, 0};
+  Differences all;
+  const Json document = Json::parse(text);
+  for (const Json& entry : document.at("changes"))
+    all.changes.emplace_back(entry.at("change").get<std::string>(), release_of(entry, "since", {}));
+  for (const Json& entry : document.at("differences"))
+    all.known.push_back(
+        {.scenario = entry.at("scenario").get<std::string>(),
+         .stage = entry.at("stage").get<int>(),
+         .dtype = entry.value("dtype", std::string()),
+         .accelerator = entry.value("accelerator", std::string()),
+         .releases = {release_of(entry, "since", {}), release_of(entry, "until", kAny)},
+         .at = places_of(entry.at("at")),
+         .is_surplus = entry.value("surplus", false),
+         .reason = entry.at("reason").get<std::string>()});
   return all;
+}
+
+const Differences& differences() {
+  static const Differences kAll = parse_differences(deepspeed_differences_json());
+  return kAll;
 }
 
 }  // namespace
 
 const std::vector<KnownDifference>& known_differences() {
-  static const std::vector<KnownDifference> kAll = parse_differences(deepspeed_differences_json());
-  return kAll;
+  return differences().known;
+}
+
+bool behaves(DeepspeedChange change, Release release) {
+  for (const auto& [key, name] : kChangeNames)
+    for (const auto& [known, since] : differences().changes)
+      if (key == change && known == name) return release >= since;
+  ZP_CHECK(false, "deepspeed_differences.json lacks a change");
+  return false;
 }
 
 }  // namespace zeroproof

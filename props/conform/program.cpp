@@ -17,6 +17,9 @@ std::vector<ConformProgram> gather() {
            autocast_programs(),
            module_programs(),
            framework_programs(),
+           buffer_programs(),
+           checkpoint_context_programs(),
+           graph_api_programs(),
        })
     programs.insert(programs.end(), group.begin(), group.end());
   std::sort(programs.begin(), programs.end(),

@@ -8,8 +8,9 @@
 
 namespace zeroproof {
 
-// How many programs autograd_semantics section 24 has.
-inline constexpr int kProgramsSpecified = 98;
+// How many programs there are: 98 of autograd_semantics section 24, and 14 about what PyTorch added
+// after 2.11.
+inline constexpr int kProgramsSpecified = 112;
 
 // Our port of one recorded program. `name` is the header's.
 struct ConformProgram {
@@ -33,5 +34,8 @@ std::span<const ConformProgram> transform_programs();
 std::span<const ConformProgram> autocast_programs();
 std::span<const ConformProgram> module_programs();
 std::span<const ConformProgram> framework_programs();
+std::span<const ConformProgram> buffer_programs();
+std::span<const ConformProgram> checkpoint_context_programs();
+std::span<const ConformProgram> graph_api_programs();
 
 }  // namespace zeroproof

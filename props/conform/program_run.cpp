@@ -26,6 +26,7 @@ ProgramRun::ProgramRun(const Recording& recorded, DType dtype)
     : recorded_(recorded), dtype_(dtype), device_(device_of(recorded.header)) {
   recording_.header.program = recorded.header.program;
   autograd_.set_next_sequence_nr(kFirstSequenceNr);
+  autograd_.global().release = recorded.torch;
 }
 
 Tensor ProgramRun::recorded_tensor(const std::string& role, const std::string& name) const {
@@ -83,11 +84,12 @@ void ProgramRun::observe(const std::string& name, const Tensor& leaf) {
 }
 
 Tensor ProgramRun::ckpt(const std::string& label, CheckpointKind kind,
-                        std::function<Tensor(const Tensor&)> body, const Tensor& input) {
+                        std::function<Tensor(const Tensor&)> body, const Tensor& input,
+                        const CheckpointOptions& options) {
   const auto observed = [this, label, body = std::move(body)](const TensorList& inputs) {
     return run_body(label, body, inputs[0]);
   };
-  return checkpoint(autograd_, kind, observed, {input})[0];
+  return checkpoint(autograd_, kind, observed, {input}, options)[0];
 }
 
 TensorList ProgramRun::run_body(const std::string& label,
@@ -172,16 +174,17 @@ void ProgramRun::queue(const std::string& label, std::function<void()> then) {
 }
 
 void ProgramRun::guarded(const std::function<void()>& body) {
+  const auto note = [this](const std::exception& error) {
+    HookEvent caught = event(EventKind::exc, exception_type(std::current_exception()));
+    caught.message = names_.intern(error.what());
+    send(caught);
+  };
   try {
     body();
   } catch (const AutogradError& error) {
-    HookEvent caught = event(EventKind::exc, "RuntimeError");
-    caught.message = names_.intern(error.what());
-    send(caught);
+    note(error);
   } catch (const ValueError& error) {
-    HookEvent caught = event(EventKind::exc, "ValueError");
-    caught.message = names_.intern(error.what());
-    send(caught);
+    note(error);
   }
 }
 
@@ -268,6 +271,10 @@ std::string exception_type(const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const ValueError&) {
     return "ValueError";
+  } catch (const StopRecomputation&) {
+    return "_StopRecomputationError";
+  } catch (const CheckpointError&) {
+    return "CheckpointError";
   } catch (const AutogradError&) {
     return "RuntimeError";
   } catch (...) {

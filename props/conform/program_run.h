@@ -70,7 +70,8 @@ class ProgramRun final : private AutogradObserver {
   // A checkpoint whose body makes events: of a forward the first time that a body of this label
   // runs, of a recompute after that.
   Tensor ckpt(const std::string& label, CheckpointKind kind,
-              std::function<Tensor(const Tensor&)> body, const Tensor& input);
+              std::function<Tensor(const Tensor&)> body, const Tensor& input,
+              const CheckpointOptions& options = {});
 
   void mark(std::string_view label);
   void mark(std::string_view label, bool fact);  // "label:True"

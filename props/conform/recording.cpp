@@ -15,12 +15,26 @@ void RecordingSink::on_event(const HookEvent& event) {
     recording_.tokens.push_back(std::move(token));
 }
 
+std::optional<std::string> recorded_version(const HeaderRecord& header, std::string_view package) {
+  for (const auto& [key, value] : header.producer)
+    if (key == package) return value;
+  return std::nullopt;
+}
+
+Result<TorchRelease> recorded_torch(const HeaderRecord& header) {
+  const auto text = recorded_version(header, "torch");
+  return text ? TorchRelease::parse(*text) : TorchRelease();
+}
+
 Result<Recording> read_recording(const std::string& path) {
   NameTable names;
   auto reader = TraceReader::open(path, names);
   if (!reader) return tl::unexpected(reader.error());
   Recording recording;
   recording.header = reader->header();
+  const auto torch = recorded_torch(recording.header);
+  if (!torch) return fail(ErrorCode::unreadable, path + ": " + torch.error().text);
+  recording.torch = *torch;
   RecordingSink sink(recording, names);
   while (true) {
     const auto record = reader->next();

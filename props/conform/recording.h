@@ -1,13 +1,16 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "model/event.h"
 #include "model/names.h"
 #include "model/result.h"
+#include "model/torch_release.h"
 #include "sim/trace/record.h"
 
 namespace zeroproof {
@@ -17,6 +20,7 @@ struct Recording {
   using TensorKey = std::pair<std::string, std::string>;  // role, name
 
   HeaderRecord header;
+  TorchRelease torch;
   std::vector<std::string> tokens;          // docs/TRACE_FORMAT.md section 11
   std::vector<std::string> executed_nodes;  // names, over all calls; empty when not recorded
   std::map<TensorKey, TensorRecord> tensors;
@@ -33,6 +37,12 @@ class RecordingSink final : public EventSink {
   Recording& recording_;
   const NameTable& names_;
 };
+
+// What the header says about `package`; none when it says nothing.
+std::optional<std::string> recorded_version(const HeaderRecord& header, std::string_view package);
+
+// The newest release for a header that names none.
+Result<TorchRelease> recorded_torch(const HeaderRecord& header);
 
 // Code unreadable, one line, for a file that is no complete trace.
 Result<Recording> read_recording(const std::string& path);

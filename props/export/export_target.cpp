@@ -60,8 +60,9 @@ Result<Request> request_of(const std::string& word, const ExportTargetOptions& o
     request.explore.scenario = word;
   }
   if (!options.policy.empty()) {
-    if (options.policy != request.explore.policy) request.promised.clear();
-    request.explore.policy = options.policy;
+    const std::string policy = policy_id(options.policy);
+    if (policy != request.explore.policy) request.promised.clear();
+    request.explore.policy = policy;
     request.has_policy = true;
   }
   if (options.mode) request.explore.mode = *options.mode;

@@ -132,6 +132,7 @@ class DeepSpeedEngine(Engine):
             "gradient_accumulation_steps": GAS,
             "zero_allow_untested_optimizer": True,
             "zero_force_ds_cpu_optimizer": False,
+            "gradient_clipping": 0.0,  # 0.19 clips by 1.0 where nothing is said
             "zero_optimization": {"stage": STAGE, "overlap_comm": OVERLAP_COMM, **ZERO},
             "steps_per_print": 10**9,
             **({"fp16": {"enabled": True, "loss_scale": 8}} if REQUIRES_SCALE else {}),

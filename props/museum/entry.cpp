@@ -2,9 +2,20 @@
 
 #include <algorithm>
 
+#include "engine/hooks/policies.h"
 #include "model/check.h"
 
 namespace zeroproof::museum {
+namespace {
+
+// "h16@pr7886" and "h16@deepspeed-0.19.2" mean the hazard under the policy that behaves so.
+std::string canonical_id(std::string_view id) {
+  const std::size_t at = id.find('@');
+  if (at == std::string_view::npos) return std::string(id);
+  return std::string(id.substr(0, at + 1)) + policy_id(id.substr(at + 1));
+}
+
+}  // namespace
 
 const CatalogueRow& Entry::row() const {
   static constexpr CatalogueRow kOfNoCatalogue{.id = "U", .slug = "further", .tier = 0};
@@ -54,9 +65,10 @@ std::vector<const Entry*> named_entries() {
 }
 
 const Entry* find_entry(std::string_view id) {
-  if (id == canary().id) return &canary();
+  const std::string canonical = canonical_id(id);
+  if (canonical == canary().id) return &canary();
   for (const Entry* entry : named_entries())
-    if (entry->id == id) return entry;
+    if (entry->id == canonical) return entry;
   return nullptr;
 }
 

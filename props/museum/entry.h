@@ -67,8 +67,8 @@ std::vector<const Entry*> named_entries();
 // Of these, or the canary; null: there is none.
 const Entry* find_entry(std::string_view id);
 
-// Hazards of zero_semantics 9 under the policies of upstream, "h16@pr8245": the quirk under that
-// policy, against the policy alone. Hunted by `museum --hazards`. Static.
+// Hazards of zero_semantics 9 under the policies of upstream, "h16@deepspeed-0.19.6": the quirk
+// under that policy, against the policy alone. Hunted by `museum --hazards`. Static.
 const std::vector<Entry>& hazards();
 
 // The cell with the entry's fault in it. `entry` null: the healthy engine.

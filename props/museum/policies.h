@@ -28,13 +28,16 @@ class PolicyDecorator : public HookPolicy {
   }
   void on_final_callback(HookHost& host) override { inner_->on_final_callback(host); }
   void on_epilogue(HookHost& host) override { inner_->on_epilogue(host); }
+  void set_epilogue_ran(bool ran) override { inner_->set_epilogue_ran(ran); }
   void on_zero_grad() override { inner_->on_zero_grad(); }
   void on_backward_begin(HookHost& host) override { inner_->on_backward_begin(host); }
   void on_backward_end(HookHost& host, bool raised) override {
     inner_->on_backward_end(host, raised);
   }
   bool is_backward_running() const override { return inner_->is_backward_running(); }
+  bool skips_manual_epilogue() const override { return inner_->skips_manual_epilogue(); }
   bool refuses_step() const override { return inner_->refuses_step(); }
+  bool demands_restart() const override { return inner_->demands_restart(); }
   void set_observer(ManagerObserver* observer) override { inner_->set_observer(observer); }
   BackwardState state() const override { return inner_->state(); }
   void append_state(std::string& bytes) const override { inner_->append_state(bytes); }

@@ -22,10 +22,10 @@ constexpr std::string_view kCompleteRule =
 void DdpRules::on_event(const HookEvent& event, std::string_view line) {
   switch (event.kind) {
     case EventKind::gt_begin:
-      if (depth_++ == 0) begin_backward(event);
+      if (backward_.begins()) begin_backward(event);
       break;
     case EventKind::gt_end:
-      if (depth_ > 0 && --depth_ == 0) end_backward(event);
+      if (backward_.ends()) end_backward(event);
       break;
     case EventKind::bucket_ready:
       on_bucket(event, line);
@@ -36,16 +36,12 @@ void DdpRules::on_event(const HookEvent& event, std::string_view line) {
     case EventKind::exc:
       on_exception(event);
       break;
-    case EventKind::mark:
-      if (names_.text(event.name) == "ddp.no_sync") is_next_unsynced_ = true;
-      break;
     default:
       break;
   }
 }
 
 void DdpRules::begin_backward(const HookEvent& event) {
-  is_unsynced_ = std::exchange(is_next_unsynced_, false);
   reducers_.clear();
   arrived_.clear();
   findings_.begin_story(event);
@@ -109,7 +105,7 @@ void DdpRules::on_gradient(const HookEvent& event) {
 }
 
 void DdpRules::end_backward(const HookEvent& event) {
-  if (is_unsynced_ || event.is_exceptional()) return;
+  if (backward_.is_unsynced() || event.is_exceptional()) return;
   for (const auto& [engine, reducer] : reducers_) judge_end(reducer, event);
 }
 

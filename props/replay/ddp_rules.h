@@ -11,6 +11,7 @@
 #include "model/names.h"
 #include "props/replay/diagnosis.h"
 #include "props/replay/job_facts.h"
+#include "props/replay/outermost_backward.h"
 #include "props/replay/rule_findings.h"
 
 namespace zeroproof {
@@ -24,9 +25,9 @@ namespace zeroproof {
 // speaks about the older layout, and what depends on the layout is not judged.
 class DdpRules {
  public:
-  // Both must outlive it.
-  DdpRules(const NameTable& names, const JobFacts& facts)
-      : names_(names), facts_(facts), findings_(names, 12) {}
+  // All must outlive it; `backward` has seen the event that the rules see.
+  DdpRules(const NameTable& names, const JobFacts& facts, const OutermostBackward& backward)
+      : names_(names), facts_(facts), backward_(backward), findings_(names, 12) {}
 
   // `line` is the event's line.
   void on_event(const HookEvent& event, std::string_view line);
@@ -54,12 +55,10 @@ class DdpRules {
 
   const NameTable& names_;
   const JobFacts& facts_;
+  const OutermostBackward& backward_;
   RuleFindings findings_;
   std::map<EngineId, Reducer> reducers_;
   std::set<NameId> arrived_;  // gradients of this backward
-  std::int32_t depth_ = 0;    // open graph tasks
-  bool is_unsynced_ = false;  // this backward runs under no_sync
-  bool is_next_unsynced_ = false;
 };
 
 }  // namespace zeroproof

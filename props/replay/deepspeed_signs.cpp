@@ -43,8 +43,9 @@ bool scales_outputs(std::string_view version) {
 
 }  // namespace
 
-DeepSpeedSigns::DeepSpeedSigns(const NameTable& names, const HeaderRecord& header)
-    : names_(names), findings_(names, 12), stage_(header.stage.value_or(-1)) {
+DeepSpeedSigns::DeepSpeedSigns(const NameTable& names, const HeaderRecord& header,
+                               const OutermostBackward& backward)
+    : names_(names), backward_(backward), findings_(names, 12), stage_(header.stage.value_or(-1)) {
   for (const auto& [key, value] : header.producer)
     if (key == "deepspeed" && value) scales_outputs_ = scales_outputs(*value);
 }
@@ -61,11 +62,10 @@ void DeepSpeedSigns::on_event(const HookEvent& event, std::string_view line) {
       on_gradient(event);
       break;
     case EventKind::gt_begin:
-      if (depth_++ == 0) {
-        ++backwards_;
-        findings_.tell(event);
-        find_shared_loss(event);
-      }
+      if (!backward_.begins()) break;
+      ++backwards_;
+      findings_.tell(event);
+      find_shared_loss(event);
       break;
     case EventKind::module_fwd_pre:
       on_forward(event);
@@ -75,11 +75,10 @@ void DeepSpeedSigns::on_event(const HookEvent& event, std::string_view line) {
                           .value_or(accumulation_);
       break;
     case EventKind::gt_end:
-      if (depth_ > 0) --depth_;
       on_task_end(event);
       break;
     case EventKind::zparam_partition:
-      if (depth_ == 0) break;
+      if (backward_.depth() == 0) break;
       if (!partition_lc_) partition_lc_ = event.lc;
       for (const NameId param : event.params)
         if (partitioned_.size() < kPartitionedMax) partitioned_.emplace_back(names_.text(param));
@@ -186,7 +185,7 @@ void DeepSpeedSigns::on_exception(const HookEvent& event) {
   const NameId hook = std::exchange(open_hook_, NameId{});
   const bool is_none =
       names_.text(event.message).find("'NoneType' object") != std::string_view::npos;
-  if (!hook.is_none() && is_none && depth_ == 0)
+  if (!hook.is_none() && is_none && backward_.depth() == 0)
     find_undefined(hook, names_.text(event.name), event);
   if (!std::exchange(is_refused_, false)) return;
   findings_.find(
@@ -241,7 +240,7 @@ void DeepSpeedSigns::end_step(const HookEvent& event) {
 }
 
 void DeepSpeedSigns::on_forward(const HookEvent& event) {
-  const bool is_past_engine = has_forward_ && open_forwards_ == 0 && depth_ == 0;
+  const bool is_past_engine = has_forward_ && open_forwards_ == 0 && backward_.depth() == 0;
   if (is_past_engine && module_past_engine_.empty()) module_past_engine_ = names_.text(event.name);
 }
 

@@ -11,6 +11,7 @@
 #include "model/event.h"
 #include "model/names.h"
 #include "props/replay/diagnosis.h"
+#include "props/replay/outermost_backward.h"
 #include "props/replay/rule_findings.h"
 #include "sim/trace/record.h"
 
@@ -20,8 +21,9 @@ namespace zeroproof {
 // shape of the events, never by the name of the program. Feed the events of one rank in order.
 class DeepSpeedSigns {
  public:
-  // `names` must outlive it.
-  DeepSpeedSigns(const NameTable& names, const HeaderRecord& header);
+  // `names` and `backward` must outlive it; `backward` has seen the event that the signs see.
+  DeepSpeedSigns(const NameTable& names, const HeaderRecord& header,
+                 const OutermostBackward& backward);
 
   // `line` is the event's line.
   void on_event(const HookEvent& event, std::string_view line);
@@ -40,12 +42,12 @@ class DeepSpeedSigns {
   void end_step(const HookEvent& event);
 
   const NameTable& names_;
+  const OutermostBackward& backward_;
   RuleFindings findings_;
   std::int64_t stage_;
   std::vector<std::string> partitioned_;  // since the last forward, inside a backward
   std::optional<std::uint64_t> partition_lc_;
-  std::int32_t backwards_ = 0;  // outermost ones since the last forward
-  std::int32_t depth_ = 0;
+  std::int32_t backwards_ = 0;   // outermost ones since the last forward
   NameId undefined_param_;       // whose hook got no gradient, while it runs
   NameId open_hook_;             // parameter whose gradient hook has not returned
   bool is_refused_ = false;      // the prologue raised: refused by design

@@ -26,10 +26,10 @@ bool is_unnamed(std::string_view param) {
 void Fsdp2Rules::on_event(const HookEvent& event, std::string_view line) {
   switch (event.kind) {
     case EventKind::gt_begin:
-      if (depth_++ == 0) begin_backward(event);
+      if (backward_.begins()) begin_backward(event);
       break;
     case EventKind::gt_end:
-      if (depth_ > 0 && --depth_ == 0) end_backward(event);
+      if (backward_.ends()) end_backward(event);
       break;
     case EventKind::engine_call: {
       const std::string_view method = names_.text(event.name);
@@ -72,7 +72,8 @@ void Fsdp2Rules::on_unit(std::string_view moment, const std::string& unit, const
     roots_[event.engine].begun_in.insert(event.graph_task);
     awaited_.insert({event.engine, unit});
   } else if (moment == "post_backward") {
-    if (roots_[event.engine].has_nested_final && depth_ > 0) find_nested_final(event);
+    if (roots_[event.engine].has_nested_final && backward_.depth() > 0) find_nested_final(event);
+    if (backward_.depth() == 0) finalized_by_hand_.insert(event.engine);
     ++open_post_backwards_;
     awaited_.erase({event.engine, unit});
   } else if (moment == "final_callback") {
@@ -83,7 +84,6 @@ void Fsdp2Rules::on_unit(std::string_view moment, const std::string& unit, const
 // The words of recordings that watch from outside.
 void Fsdp2Rules::on_mark(const HookEvent& event) {
   const std::string_view label = names_.text(event.name);
-  if (label == "fsdp2.no_sync") next_unsynced_.insert(event.engine);
   if (label.starts_with("pre_bwd:")) on_unit("pre_backward", std::string(label.substr(8)), event);
   if (label.starts_with("post_bwd:")) {
     on_unit("post_backward", std::string(label.substr(9)), event);
@@ -107,7 +107,8 @@ void Fsdp2Rules::on_gather_or_partition(const HookEvent& event) {
 void Fsdp2Rules::begin_backward(const HookEvent& event) {
   finals_.clear();
   roots_.clear();
-  unsynced_ = std::exchange(next_unsynced_, {});
+  stepped_unsynced_.clear();
+  finalized_by_hand_.clear();
   findings_.begin_story(event);
 }
 
@@ -115,7 +116,7 @@ void Fsdp2Rules::on_final(const std::string& unit, const HookEvent& event) {
   is_in_final_ = true;
   Root& root = roots_[event.engine];
   root.has_final = true;
-  if (depth_ > 1) {
+  if (backward_.depth() > 1) {
     root.nested_final = event;
     root.has_nested_final = true;
     const bool has_begun_outside =
@@ -160,10 +161,10 @@ void Fsdp2Rules::on_collective(const HookEvent& event) {
     reducing_groups_.insert(event.group);
     return;
   }
-  if (depth_ == 0) shared_groups_.insert(event.group);
+  if (backward_.depth() == 0) shared_groups_.insert(event.group);
   const bool is_of_units =
       reducing_groups_.contains(event.group) && !shared_groups_.contains(event.group);
-  if (depth_ == 0 || !is_of_units || roots_.empty()) return;
+  if (backward_.depth() == 0 || !is_of_units || roots_.empty()) return;
   findings_.find({.kind = "fsdp2.reduction_outside_post_backward",
                   .what = fmt::format("{} was issued outside any post-backward",
                                       collective_words(event, names_)),
@@ -175,7 +176,7 @@ void Fsdp2Rules::on_collective(const HookEvent& event) {
 
 void Fsdp2Rules::on_gradient(const HookEvent& event) {
   // Hooks of a sharded gradient run inside the post-backward that made it.
-  if (is_in_unit() || depth_ == 0 || !sharded_.contains(event.param)) return;
+  if (is_in_unit() || backward_.depth() == 0 || !sharded_.contains(event.param)) return;
   const std::string param(names_.text(event.param));
   findings_.find(
       {.kind = "fsdp2.use_after_reshard",
@@ -210,7 +211,9 @@ void Fsdp2Rules::end_backward(const HookEvent& event) {
 // A backward that is finalised by hand reduces the rest of its units after the graph task.
 void Fsdp2Rules::on_step(const HookEvent& event) {
   find_not_resharded(event);
-  if (unsynced_.erase(event.engine) == 0) return;
+  const bool is_reduced =
+      !backward_.is_unsynced(event.engine) || finalized_by_hand_.contains(event.engine);
+  if (is_reduced || !stepped_unsynced_.insert(event.engine).second) return;
   findings_.find(
       {.kind = "fsdp2.step_without_sync",
        .what = fmt::format("the optimizer stepped although the backward that ended at lc {} ran "
@@ -237,12 +240,12 @@ void Fsdp2Rules::find_not_resharded(const HookEvent& at) {
 }
 
 void Fsdp2Rules::finish(bool is_complete, std::vector<Diagnosis>& out) {
-  if (is_complete && depth_ == 0) find_not_resharded(last_end_);
+  if (is_complete && backward_.depth() == 0) find_not_resharded(last_end_);
   findings_.take(out);
 }
 
 void Fsdp2Rules::tell(const HookEvent& event, std::string text) {
-  if (depth_ > 0) findings_.tell({event.rank, event.lc, std::move(text)});
+  if (backward_.depth() > 0) findings_.tell({event.rank, event.lc, std::move(text)});
 }
 
 }  // namespace zeroproof

@@ -11,6 +11,7 @@
 #include "model/event.h"
 #include "model/names.h"
 #include "props/replay/diagnosis.h"
+#include "props/replay/outermost_backward.h"
 #include "props/replay/rule_findings.h"
 
 namespace zeroproof {
@@ -21,8 +22,9 @@ namespace zeroproof {
 // end of the task in which the backward of that root began. Feed the events of one rank in order.
 class Fsdp2Rules {
  public:
-  // `names` must outlive it.
-  explicit Fsdp2Rules(const NameTable& names) : names_(names), findings_(names, 14) {}
+  // Both must outlive it; `backward` has seen the event that the rules see.
+  Fsdp2Rules(const NameTable& names, const OutermostBackward& backward)
+      : names_(names), backward_(backward), findings_(names, 14) {}
 
   // `line` is the event's line.
   void on_event(const HookEvent& event, std::string_view line);
@@ -54,6 +56,7 @@ class Fsdp2Rules {
   bool is_in_unit() const { return open_post_backwards_ > 0 || is_in_final_; }
 
   const NameTable& names_;
+  const OutermostBackward& backward_;
   RuleFindings findings_;
   std::set<NameId> sharded_;          // gathered once, partitioned since
   std::set<UnitKey> awaited_;         // pre-backward without post-backward
@@ -61,12 +64,11 @@ class Fsdp2Rules {
   std::map<UnitKey, int> finals_;     // of the backward that runs, by root
   std::set<NameId> reducing_groups_;  // on which units reduce-scatter
   std::set<NameId> shared_groups_;    // on which something else does too
-  std::int32_t depth_ = 0;
   std::int32_t open_post_backwards_ = 0;
   bool is_in_final_ = false;
-  std::set<EngineId> next_unsynced_;  // models that a mark excludes from the next backward
-  std::set<EngineId> unsynced_;       // of the backward that runs, or of the last one
-  HookEvent last_end_;                // of an outermost backward
+  std::set<EngineId> finalized_by_hand_;  // models whose post-backwards came after the backward
+  std::set<EngineId> stepped_unsynced_;  // models reported since the last backward began
+  HookEvent last_end_;                   // of an outermost backward
 };
 
 }  // namespace zeroproof

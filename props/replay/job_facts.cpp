@@ -42,6 +42,12 @@ std::optional<std::int64_t> prefix_of(std::string_view name) {
 
 }  // namespace
 
+JobFacts::JobFacts(const HeaderRecord& header)
+    : world(header.world), tells_closures(header.version[1] >= 1) {
+  for (const auto& [key, value] : header.producer)
+    if (key == "tool") is_of_recorder = value.value_or("").starts_with("zeroproof-rec");
+}
+
 void JobFacts::declare(const ParamRecord& param) {
   ParamFact fact{
       .model = model_of(param.name), .requires_grad = param.requires_grad, .is_late = has_begun};

@@ -34,7 +34,14 @@ struct JobFacts {
   bool is_of_recorder = false;  // recorded by zeroproof_recorder
   bool has_begun = false;       // a gradient has formed
 
+  JobFacts() = default;
+  explicit JobFacts(const HeaderRecord& header);
+
   void declare(const ParamRecord& param);
+  void declare(const NoteRecord& note) { notes.push_back(note); }
+  void declare(const WrapperRecord& wrapper) { wrappers[wrapper.model] = wrapper; }
+  void declare(const OptimizerRecord& optimizer) { optimizers[optimizer.id] = optimizer; }
+  void declare(const GroupRecord& group) { groups[group.name] = group; }
 
   // Null when no record describes it.
   const ParamFact* find(std::string_view param) const;

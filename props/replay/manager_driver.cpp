@@ -64,19 +64,9 @@ void ManagerDriver::drive(const std::vector<ManagerEntry>& entries) {
   entries_ = nullptr;
 }
 
-void ManagerDriver::write_epilogue_ran(EngineId engine, EpilogueWrite written) {
+void ManagerDriver::set_epilogue_ran(EngineId engine, bool ran) {
   if (adopts_ && !managers_.contains(engine)) return;  // the first call tells
-  const bool is_known = written != EpilogueWrite::possible;
-  if (is_known) manager(engine).set_epilogue_ran(written == EpilogueWrite::set);
-  if (is_known)
-    is_epilogue_possible_.erase(engine);
-  else if (!manager(engine).state().ran_epilogue_this_backward)
-    is_epilogue_possible_.insert(engine);
-}
-
-void ManagerDriver::adopt_epilogue_ran(const ManagerEntry& call) {
-  if (is_epilogue_possible_.erase(call.engine) == 0 || !call.event.manager) return;
-  manager(call.engine).set_epilogue_ran(call.event.manager->ran_epilogue_this_backward);
+  manager(engine).set_epilogue_ran(ran);
 }
 
 void ManagerDriver::begin_in_the_middle() {
@@ -92,7 +82,6 @@ void ManagerDriver::drive_next_call() {
     throw Diverged{};
   }
   current_task_ = call.event.graph_task;
-  adopt_epilogue_ran(call);
   invoke(*method, manager(call.engine), call.event);
 }
 
@@ -131,7 +120,7 @@ void ManagerDriver::consume_post_hook() {
     if (is_call(*entry)) {
       drive_next_call();
     } else {
-      write_epilogue_ran(entry->engine, *entry->written);
+      set_epilogue_ran(entry->engine, *entry->epilogue_ran);
       ++position_;
     }
   }

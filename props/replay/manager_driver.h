@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -16,19 +15,12 @@
 
 namespace zeroproof {
 
-// What an optimizer's method that ended did to the flag `epilogue_ran`.
-enum class EpilogueWrite : std::uint8_t {
-  set,
-  cleared,
-  possible,  // it may have set the flag: the next recorded state tells
-};
-
 // One recorded event that concerns a manager: bhs.call, bhs.return, or an optimizer's method that
 // writes `epilogue_ran`.
 struct ManagerEntry {
   HookEvent event;
   EngineId engine;
-  std::optional<EpilogueWrite> written;
+  std::optional<bool> epilogue_ran;  // what the optimizer wrote
 };
 
 // Runs one outermost recorded manager call against our managers. Inside the post hook the
@@ -43,7 +35,7 @@ class ManagerDriver final : private HookHost, private ManagerObserver {
   void drive(const std::vector<ManagerEntry>& entries);
 
   // An optimizer wrote the flag outside any manager call.
-  void write_epilogue_ran(EngineId engine, EpilogueWrite written);
+  void set_epilogue_ran(EngineId engine, bool ran);
 
   // What happened up to here was not recorded: each manager starts anew, with the state that its
   // first recorded call found.
@@ -63,7 +55,6 @@ class ManagerDriver final : private HookHost, private ManagerObserver {
   void invoke(ManagerMethod method, HookStateManager& manager, const HookEvent& call);
   void consume_post_hook();
   HookStateManager& manager(EngineId engine);
-  void adopt_epilogue_ran(const ManagerEntry& call);
   const ManagerEntry* next_entry() const;
   void mismatch(const HookEvent& event, std::string text);
   bool compare_states(const HookEvent& event, const BackwardState& derived, const char* when);
@@ -84,7 +75,6 @@ class ManagerDriver final : private HookHost, private ManagerObserver {
   PolicyMode mode_;
   const NameTable& names_;
   std::map<EngineId, std::unique_ptr<HookStateManager>> managers_;
-  std::set<EngineId> is_epilogue_possible_;  // engines whose flag the next state tells
   bool adopts_ = false;
   const std::vector<ManagerEntry>* entries_ = nullptr;
   std::size_t position_ = 0;

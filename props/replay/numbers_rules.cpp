@@ -22,13 +22,11 @@ const T* entry(const std::vector<std::optional<T>>& values, std::size_t at) {
 void NumbersRules::on_event(const HookEvent& event) {
   switch (event.kind) {
     case EventKind::gt_begin:
-      if (depth_++ == 0) {
-        formed_.clear();
-        findings_.begin_story(event);
-      }
+      if (!backward_.begins()) break;
+      formed_.clear();
+      findings_.begin_story(event);
       break;
     case EventKind::gt_end:
-      if (depth_ > 0) --depth_;
       last_ = event;
       break;
     case EventKind::param_post_acc:

@@ -10,6 +10,7 @@
 #include "model/event.h"
 #include "model/names.h"
 #include "props/replay/diagnosis.h"
+#include "props/replay/outermost_backward.h"
 #include "props/replay/rule_findings.h"
 #include "sim/trace/record.h"
 
@@ -19,8 +20,9 @@ namespace zeroproof {
 // where they began. Feed the events and number records of one rank in order.
 class NumbersRules {
  public:
-  // `names` must outlive it.
-  explicit NumbersRules(const NameTable& names) : names_(names), findings_(names, 8) {}
+  // Both must outlive it; `backward` has seen the event that the rules see.
+  NumbersRules(const NameTable& names, const OutermostBackward& backward)
+      : names_(names), backward_(backward), findings_(names, 8) {}
 
   void on_event(const HookEvent& event);
   void on_numbers(const NumbersRecord& record);
@@ -41,11 +43,11 @@ class NumbersRules {
   std::string first_formed(const std::vector<std::string>& params) const;
 
   const NameTable& names_;
+  const OutermostBackward& backward_;
   RuleFindings findings_;
   std::map<std::string, Motion, std::less<>> motions_;
-  std::vector<NameId> formed_;  // gradients of the last backward, in order
-  HookEvent last_;              // for the place of a record, which has none
-  std::int32_t depth_ = 0;
+  std::vector<NameId> formed_;   // gradients of the last backward, in order
+  HookEvent last_;               // for the place of a record, which has none
   std::uint64_t overflows_ = 0;  // steps with a gradient that is not finite
   std::string overflow_text_;
   HookEvent overflow_at_;

@@ -165,6 +165,9 @@ void OptimizerRules::find_untrained() {
       if (is_trainable && !trained_.contains(names_.find(param))) untrained.push_back(param);
     }
     if (untrained.empty() || untrained.size() == record->second.params.size()) continue;
+    // A gradient that the job computes and assigns itself (zero-bubble schedules) fires no hook.
+    const std::size_t hooked = record->second.params.size() - untrained.size();
+    if (optimizer.grads_max > static_cast<std::int64_t>(hooked)) continue;
     findings_.find(
         {.kind = "optimizer.never_trained",
          .gravity = Gravity::hazard,

@@ -26,12 +26,12 @@ std::string_view reason_without_monitor(const Property& property) {
 
 }  // namespace
 
-PropertiesLevel::PropertiesLevel(RunFacts facts, const NameTable& names)
-    : facts_(std::move(facts)), names_(&names), run_(Scope::trace, names), digest_(facts_.stage) {}
-
-void PropertiesLevel::declare_group(std::string_view name, const std::vector<std::int32_t>& ranks) {
-  digest_.declare_group(name, ranks);
-}
+PropertiesLevel::PropertiesLevel(RunFacts facts, const NameTable& names, const JobFacts& job)
+    : facts_(std::move(facts)),
+      names_(&names),
+      job_(&job),
+      run_(Scope::trace, names),
+      digest_(facts_.stage) {}
 
 void PropertiesLevel::add_tensor(std::string_view role, std::string_view name,
                                  const std::vector<double>* values) {
@@ -47,7 +47,7 @@ void PropertiesLevel::on_event(const HookEvent& event) {
 
 void PropertiesLevel::finish(bool is_complete) {
   run_.finish();
-  digest_.finish(is_complete, *names_);
+  digest_.finish(is_complete, *names_, *job_);
 }
 
 PropertiesReport PropertiesLevel::report() const {
@@ -93,7 +93,8 @@ bool PropertiesReport::is_falsified(std::string_view number) const {
 std::string PropertiesLevel::reason_without_verdict(const Property& property) const {
   if (is_fsdp2_) return std::string(kOtherFramework);
   if (!run_.view().has_engine()) return std::string(kNoEngine);
-  return notes_.empty() ? std::string() : LostKinds(notes_).reason(kinds_needed(property.number));
+  if (job_->notes.empty()) return {};
+  return LostKinds(job_->notes).reason(kinds_needed(property.number));
 }
 
 void PropertiesReport::add(const Verdict& verdict) {

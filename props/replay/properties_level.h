@@ -11,6 +11,7 @@
 #include "model/names.h"
 #include "props/property.h"
 #include "props/registry.h"
+#include "props/replay/job_facts.h"
 #include "props/replay/rank_digest.h"
 #include "sim/trace/record.h"
 
@@ -51,13 +52,11 @@ struct PropertiesReport {
 // bounded by what is open, plus a digest for RunGroup whose caps rank_digest.h states.
 class PropertiesLevel final : public EventSink {
  public:
-  // `names` holds the names of the events and must outlive the level.
-  PropertiesLevel(RunFacts facts, const NameTable& names);
+  // `names` holds the names of the events, `job` what the records say: also what the recorder could
+  // not observe, so that properties which need it are not_applicable. Both must outlive the level.
+  PropertiesLevel(RunFacts facts, const NameTable& names, const JobFacts& job);
 
   void declare_param(std::string_view name) { run_.declare_param(name); }
-  void declare_group(std::string_view name, const std::vector<std::int32_t>& ranks);
-  // What the recorder could not observe: properties that need it are not_applicable.
-  void declare(const NoteRecord& note) { notes_.push_back(note); }
   // `values` null: there is no such tensor.
   void add_tensor(std::string_view role, std::string_view name, const std::vector<double>* values);
   void on_event(const HookEvent& event) override;
@@ -78,7 +77,7 @@ class PropertiesLevel final : public EventSink {
 
   RunFacts facts_;
   const NameTable* names_;
-  std::vector<NoteRecord> notes_;
+  const JobFacts* job_;
   bool is_fsdp2_ = false;  // its units call themselves engines; ZeRO's properties are not theirs
   PropertyRun run_;
   RankDigest digest_;

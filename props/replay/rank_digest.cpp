@@ -40,12 +40,6 @@ std::string_view GradientWindow::property_number() const {
   return has_later_forward ? "P30" : "P29";
 }
 
-void RankDigest::declare_group(std::string_view name, const std::vector<std::int32_t>& ranks,
-                               std::string_view description) {
-  const auto members = std::make_shared<const std::vector<std::int32_t>>(ranks);
-  groups_.insert_or_assign(std::string(name), Group{members, std::string(description)});
-}
-
 void RankDigest::declare(const ParamRecord& param, NameTable& names) {
   const NameId name = names.intern(param.name);
   purposes_.declare_param(name);
@@ -54,19 +48,6 @@ void RankDigest::declare(const ParamRecord& param, NameTable& names) {
   for (const std::int64_t size : param.shape)
     shape = chained(shape, static_cast<std::uint64_t>(size));
   declared_.push_back({name, hash, shape, param.requires_grad});
-}
-
-void RankDigest::declare(const NoteRecord& note) {
-  is_killed_ = is_killed_ || note.text.starts_with(kKilled);
-  if (!note.lost.empty()) notes_.push_back(note);
-}
-
-void RankDigest::declare(const WrapperRecord& wrapper) {
-  has_several_data_groups_ =
-      has_several_data_groups_ || (!data_group_.empty() && data_group_ != wrapper.group);
-  data_group_ = has_several_data_groups_ ? "" : wrapper.group;
-  has_wrapper_ = true;
-  ignored_.insert(ignored_.end(), wrapper.ignored.begin(), wrapper.ignored.end());
 }
 
 void RankDigest::add_tensor(std::string_view role, std::string_view name,
@@ -237,21 +218,58 @@ std::uint64_t RankDigest::purpose_hash(const CollectivePurpose& purpose, const N
   return hash;
 }
 
-void RankDigest::finish(bool is_complete, const NameTable& names) {
+void RankDigest::finish(bool is_complete, const NameTable& names, const JobFacts& job) {
   is_complete_ = is_complete;
   confirm_completions();
-  sum_parameters(names);
-  const LostKinds lost(notes_);
+  sum_parameters(names, job);
+  take_lost(job.notes);
+  take_wrappers(job);
+  describe_lanes(names, job);
+  name_hashes_ = {};
+  lane_of_group_ = {};
+  purposes_ = {};
+}
+
+void RankDigest::sum_parameters(const NameTable& names, const JobFacts& job) {
+  std::set<std::string_view> ignored;
+  for (const auto& [model, wrapper] : job.wrappers)
+    ignored.insert(wrapper.ignored.begin(), wrapper.ignored.end());
+  for (const Declared& one : declared_) {
+    if (ignored.contains(names.text(one.name))) continue;
+    parameters_.count += 1;
+    parameters_.names += one.hash;
+    parameters_.trained += chained(one.hash, one.is_trained ? 1 : 2);
+    parameters_.shapes += one.shape;
+    parameters_.in_order = chained(parameters_.in_order, one.hash);
+  }
+  declared_ = {};
+}
+
+void RankDigest::take_lost(const std::vector<NoteRecord>& notes) {
+  is_killed_ = std::any_of(notes.begin(), notes.end(),
+                           [](const NoteRecord& note) { return note.text.starts_with(kKilled); });
+  const LostKinds lost(notes);
   lost_ = {.issues = lost.reason({"coll.issue"}),
            .completions = lost.reason({"coll.complete"}),
            .hooks = lost.reason({"param.post_acc"}),
            .steps = lost.reason({"opt.step"}),
            .parameters = lost.reason({"zparam.gather_begin", "zparam.partition", "bucket.flush"})};
-  notes_ = {};
+}
+
+void RankDigest::take_wrappers(const JobFacts& job) {
+  has_wrapper_ = !job.wrappers.empty();
+  if (!has_wrapper_) return;
+  const std::string& group = job.wrappers.begin()->second.group;
+  const bool is_one = std::all_of(job.wrappers.begin(), job.wrappers.end(),
+                                  [&](const auto& entry) { return entry.second.group == group; });
+  if (is_one) data_group_ = group;
+}
+
+void RankDigest::describe_lanes(const NameTable& names, const JobFacts& job) {
   for (CollectiveLane& lane : collectives_) {
-    const auto group = groups_.find(lane.group);
-    if (group != groups_.end()) {
-      lane.members = group->second.members;
+    const auto group = job.groups.find(lane.group);
+    if (group != job.groups.end() && group->second.ranks) {
+      lane.members = std::make_shared<const std::vector<std::int32_t>>(*group->second.ranks);
       lane.description = group->second.description;
     }
     if (const OpenNumbers::Item* first = lane.open.first())
@@ -260,24 +278,6 @@ void RankDigest::finish(bool is_complete, const NameTable& names) {
   for (MessageLane& lane : messages_)
     if (const OpenNumbers::Item* first = lane.open.first())
       lane.open_text = open_words(*first, lane.group, names);
-  groups_.clear();
-  name_hashes_ = {};
-  lane_of_group_ = {};
-  purposes_ = {};
-}
-
-void RankDigest::sum_parameters(const NameTable& names) {
-  std::sort(ignored_.begin(), ignored_.end());
-  for (const Declared& one : declared_) {
-    if (std::binary_search(ignored_.begin(), ignored_.end(), names.text(one.name))) continue;
-    parameters_.count += 1;
-    parameters_.names += one.hash;
-    parameters_.trained += chained(one.hash, one.is_trained ? 1 : 2);
-    parameters_.shapes += one.shape;
-    parameters_.in_order = chained(parameters_.in_order, one.hash);
-  }
-  declared_ = {};
-  ignored_ = {};
 }
 
 void RankDigest::share_members(MemberTable& table) {

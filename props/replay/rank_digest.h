@@ -14,6 +14,7 @@
 #include "props/replay/collective_purpose.h"
 #include "props/replay/digest_facts.h"
 #include "props/replay/framework.h"
+#include "props/replay/job_facts.h"
 #include "props/replay/rank_lanes.h"
 #include "props/replay/sequence_digest.h"
 #include "sim/trace/record.h"
@@ -51,15 +52,11 @@ class RankDigest {
   // `stage`: ZeRO's, -1 without.
   explicit RankDigest(std::int32_t stage = -1) : stage_(stage) {}
 
-  void declare_group(std::string_view name, const std::vector<std::int32_t>& ranks,
-                     std::string_view description = {});
   void declare(const ParamRecord& param, NameTable& names);
-  void declare(const NoteRecord& note);
-  void declare(const WrapperRecord& wrapper);
   void add_tensor(std::string_view role, std::string_view name, const std::vector<double>* values);
   void on_event(const HookEvent& event, const NameTable& names);
-  // `names` of the events; once, after the last of them.
-  void finish(bool is_complete, const NameTable& names);
+  // `names` of the events and `job` of the other records; once, after the last of them.
+  void finish(bool is_complete, const NameTable& names, const JobFacts& job);
 
   // One object for equal member lists; with what other files have.
   void share_members(MemberTable& table);
@@ -108,11 +105,6 @@ class RankDigest {
   std::size_t memory_bytes() const;
 
  private:
-  struct Group {
-    GroupMembers members;
-    std::string description;
-  };
-
   // One declared parameter, until it is known which of them the wrapper ignores.
   struct Declared {
     NameId name;
@@ -133,7 +125,10 @@ class RankDigest {
   void on_message(const HookEvent& event, const NameTable& names);
   void on_complete(const HookEvent& event, const NameTable& names);
   void confirm_completions();
-  void sum_parameters(const NameTable& names);
+  void sum_parameters(const NameTable& names, const JobFacts& job);
+  void take_lost(const std::vector<NoteRecord>& notes);
+  void take_wrappers(const JobFacts& job);
+  void describe_lanes(const NameTable& names, const JobFacts& job);
   void on_mark(const HookEvent& event, const NameTable& names);
   void on_exception(const HookEvent& event, const NameTable& names);
   void follow_window(const HookEvent& event, std::string_view name);
@@ -145,7 +140,6 @@ class RankDigest {
 
   std::int32_t stage_ = -1;
   Framework framework_ = Framework::plain;
-  std::map<std::string, Group, std::less<>> groups_;
   std::vector<CollectiveLane> collectives_;
   std::vector<MessageLane> messages_;
   std::vector<std::int32_t> lane_of_group_;  // by NameId; -1: none yet
@@ -157,10 +151,8 @@ class RankDigest {
   SequenceDigest hooks_;
   SequenceDigest steps_;
   std::vector<Declared> declared_;
-  std::vector<std::string> ignored_;
   DeclaredParameters parameters_;
   std::optional<DigestException> last_exception_;
-  std::vector<NoteRecord> notes_;  // those that say what is lost
   LostReasons lost_;
   std::string data_group_;
   std::uint64_t collective_count_ = 0;
@@ -178,7 +170,6 @@ class RankDigest {
   bool has_peers_ = false;
   bool has_any_source_ = false;
   bool has_too_many_messages_ = false;
-  bool has_several_data_groups_ = false;
   bool has_wrapper_ = false;
 };
 

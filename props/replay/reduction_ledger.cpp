@@ -43,10 +43,10 @@ bool is_wrapper_name(std::string_view module) {
 void ReductionLedger::on_event(const HookEvent& event) {
   switch (event.kind) {
     case EventKind::gt_begin:
-      if (depth_++ == 0) begin_backward(event);
+      if (backward_.begins()) begin_backward(event);
       break;
     case EventKind::gt_end:
-      if (depth_ > 0 && --depth_ == 0) end_backward(event);
+      if (backward_.ends()) end_backward(event);
       break;
     case EventKind::bucket_ready:
       on_bucket(event);
@@ -75,7 +75,6 @@ void ReductionLedger::on_event(const HookEvent& event) {
 }
 
 void ReductionLedger::begin_backward(const HookEvent& event) {
-  is_unsynced_ = std::exchange(is_next_unsynced_, false);
   has_unmapped_bucket_ = false;
   arrived_.clear();
   story_.begin_story(event);
@@ -83,7 +82,7 @@ void ReductionLedger::begin_backward(const HookEvent& event) {
 
 void ReductionLedger::end_backward(const HookEvent& event) {
   backward_lc_ = event.lc;
-  settle_closure(!is_unsynced_ && !arrived_.empty());
+  settle_closure(!backward_.is_unsynced() && !arrived_.empty());
   if (!has_unmapped_bucket_) return;
   for (const NameId param : arrived_) open_.erase(param);
 }
@@ -117,22 +116,22 @@ void ReductionLedger::on_gradient(const HookEvent& event) {
   if (event.is_grad_none) return;
   if (open_.empty()) carried_bytes_ = 0;
   arrived_.insert(event.param);
-  open_[event.param].is_unsynced = is_unsynced_;
+  open_[event.param].is_unsynced = backward_.is_unsynced();
 }
 
 void ReductionLedger::on_collective(const HookEvent& event) {
   const std::string_view op = names_.text(event.name);
   if (!is_carrying(op) || facts_.group_size(names_.text(event.group)) < 2) return;
-  if (depth_ > 0) story_.tell(event);
+  if (backward_.depth() > 0) story_.tell(event);
   if (std::exchange(announced_bytes_, -1) == event.bytes) return;  // that of the bucket
   for (const NameId param : event.params) open_.erase(param);
   carried_bytes_ += std::max<std::int64_t>(event.bytes, 1);
-  const bool averages = depth_ == 0 && op.find("reduce") != std::string_view::npos;
+  const bool averages = backward_.depth() == 0 && op.find("reduce") != std::string_view::npos;
   if (averages) averaged_bytes_ += std::max<std::int64_t>(event.bytes, 0);
 }
 
 void ReductionLedger::on_forward(const HookEvent& event) {
-  if (depth_ > 0) return;  // a recompute
+  if (backward_.depth() > 0) return;  // a recompute
   const std::string_view module = names_.text(event.name);
   if (!is_wrapper_name(module))
     inner_calls_.insert(model_of(module));
@@ -141,9 +140,7 @@ void ReductionLedger::on_forward(const HookEvent& event) {
 }
 
 void ReductionLedger::on_mark(const HookEvent& event) {
-  const std::string_view label = names_.text(event.name);
-  if (label == "ddp.no_sync") is_next_unsynced_ = true;
-  if (label == "requires_grad:true") unfrozen_.insert(event.param);
+  if (names_.text(event.name) == "requires_grad:true") unfrozen_.insert(event.param);
 }
 
 void ReductionLedger::on_zero_grad() {

@@ -12,6 +12,7 @@
 #include "model/names.h"
 #include "props/replay/diagnosis.h"
 #include "props/replay/job_facts.h"
+#include "props/replay/outermost_backward.h"
 #include "props/replay/rule_findings.h"
 #include "props/replay/unreduced_steps.h"
 
@@ -23,9 +24,9 @@ namespace zeroproof {
 // rank in order.
 class ReductionLedger {
  public:
-  // Both must outlive it.
-  ReductionLedger(const NameTable& names, const JobFacts& facts)
-      : names_(names), facts_(facts), story_(names, 12) {}
+  // All must outlive it; `backward` has seen the event that the ledger sees.
+  ReductionLedger(const NameTable& names, const JobFacts& facts, const OutermostBackward& backward)
+      : names_(names), facts_(facts), backward_(backward), story_(names, 12) {}
 
   void on_event(const HookEvent& event);
   void finish(std::vector<Diagnosis>& out);
@@ -56,6 +57,7 @@ class ReductionLedger {
 
   const NameTable& names_;
   const JobFacts& facts_;
+  const OutermostBackward& backward_;
   RuleFindings story_;
   UnreducedSteps steps_without_;
   std::map<NameId, Entry> open_;
@@ -65,15 +67,12 @@ class ReductionLedger {
   std::set<NameId> arrived_;            // gradients of the backward that runs
   std::set<std::int64_t> outer_calls_;  // models whose wrapper ran a forward since the last step
   std::set<std::int64_t> inner_calls_;  // models of which a part did
-  std::int32_t depth_ = 0;              // open graph tasks
-  bool is_unsynced_ = false;            // the backward that runs, under no_sync
-  bool is_next_unsynced_ = false;
-  bool has_unmapped_bucket_ = false;   // in the backward that runs
-  bool is_closure_possible_ = false;   // the last step may stand before its own backward
-  std::uint64_t backward_lc_ = 0;      // end of the last backward
-  std::int64_t announced_bytes_ = -1;  // of a bucket whose collective comes next
-  std::int64_t carried_bytes_ = 0;     // since the ledger was empty, buckets left out
-  std::int64_t averaged_bytes_ = 0;    // by reductions after the last step and before a gradient
+  bool has_unmapped_bucket_ = false;    // in the backward that runs
+  bool is_closure_possible_ = false;    // the last step may stand before its own backward
+  std::uint64_t backward_lc_ = 0;       // end of the last backward
+  std::int64_t announced_bytes_ = -1;   // of a bucket whose collective comes next
+  std::int64_t carried_bytes_ = 0;      // since the ledger was empty, buckets left out
+  std::int64_t averaged_bytes_ = 0;     // by reductions after the last step and before a gradient
   std::uint64_t steps_ = 0;
 };
 

@@ -11,6 +11,8 @@ namespace zeroproof {
 namespace {
 
 constexpr std::uint64_t kRecordsBetweenStopRequests = 4096;
+constexpr const char* kUnrecordedPolicy = "deepspeed-0.18.7";  // of a header without the key
+constexpr std::string_view kNoPolicy = "none";  // a DeepSpeed before the hook bookkeeping
 
 TraceDevice device_of(const HeaderRecord& header) {
   const bool is_cuda =
@@ -66,11 +68,12 @@ class TraceReplayer {
 
   Result<void> make_levels(const HeaderRecord& header) {
     structure_.emplace(names_);
-    if (options_.has_story) story_.emplace(header, names_);
+    job_ = JobFacts(header);
+    if (options_.has_story) story_.emplace(header, names_, job_);
     if (options_.levels.has_queue) queue_.emplace(device_of(header));
     facts_ = facts_of(header);
     if (options_.levels.has_properties)
-      properties_.emplace(facts_, names_);
+      properties_.emplace(facts_, names_, job_);
     else
       digest_.emplace(facts_.stage);
     if (device_of(header) == TraceDevice::cuda) mutable_digest().set_completions_seen_early();
@@ -80,7 +83,7 @@ class TraceReplayer {
   Result<void> make_state(const HeaderRecord& header) {
     const bool is_recorded = options_.policy.empty() && !header.policy.empty();
     const std::string policy = is_recorded               ? header.policy
-                               : options_.policy.empty() ? "pr7886"
+                               : options_.policy.empty() ? kUnrecordedPolicy
                                                          : options_.policy;
     PolicyMode mode = options_.mode.value_or(PolicyMode::graph_task_callback);
     if (!options_.mode && !header.mode.empty()) {
@@ -88,9 +91,13 @@ class TraceReplayer {
       if (!recorded) return header_fault(recorded.error());
       mode = *recorded;
     }
+    if (is_recorded && policy == kNoPolicy) {  // no calls were recorded
+      out_.state = StateReport{.policy = policy, .mode = mode};
+      return {};
+    }
     const auto info = find_policy(policy);
     if (is_recorded && info && !(*info)->has_manager) {  // it has no calls to compare
-      out_.state = StateReport{.policy = policy, .mode = mode};
+      out_.state = StateReport{.policy = std::string((*info)->id), .mode = mode};
       return {};
     }
     const bool is_script = !header.policy.empty() && !header.stage;
@@ -127,6 +134,7 @@ class TraceReplayer {
 
   void feed(const HookEvent& event, const Record& line) {
     ++out_.events;
+    job_.has_begun = job_.has_begun || event.kind == EventKind::param_post_acc;
     if (story_) story_->on_event(event, line.line);
     if (queue_) queue_->on_event(event);
     if (state_) state_->on_event(event);
@@ -149,7 +157,7 @@ class TraceReplayer {
   void feed(const ParamRecord& record, const Record&) {
     if (state_) state_->declare_param(record.name);
     if (properties_) properties_->declare_param(record.name);
-    if (story_) story_->declare(record);
+    job_.declare(record);
     mutable_digest().declare(record, names_);
   }
 
@@ -158,24 +166,12 @@ class TraceReplayer {
     properties_->add_tensor(record.role, record.name, record.values ? &*record.values : nullptr);
   }
 
-  void feed(const GroupRecord& record, const Record&) {
-    if (story_) story_->declare(record);
-    if (record.ranks)
-      mutable_digest().declare_group(record.name, *record.ranks, record.description);
-  }
-
-  void feed(const NoteRecord& record, const Record&) {
-    if (story_) story_->declare(record);
-    if (properties_) properties_->declare(record);
-    mutable_digest().declare(record);
-  }
+  void feed(const GroupRecord& record, const Record&) { job_.declare(record); }
+  void feed(const NoteRecord& record, const Record&) { job_.declare(record); }
+  void feed(const OptimizerRecord& record, const Record&) { job_.declare(record); }
 
   void feed(const WrapperRecord& record, const Record&) {
-    if (story_) story_->declare(record);
-    mutable_digest().declare(record);
-  }
-
-  void feed(const OptimizerRecord& record, const Record&) {
+    job_.declare(record);
     if (story_) story_->declare(record);
   }
 
@@ -201,8 +197,9 @@ class TraceReplayer {
       properties_->finish(is_complete);
       out_.properties = properties_->report();
     }
-    if (digest_) digest_->finish(is_complete, names_);
+    if (digest_) digest_->finish(is_complete, names_, job_);
     count();
+    if (out_.story) out_.story->facts = std::move(job_);
     // What is open is open because the end is missing.
     if (!is_complete || digest()->is_killed()) return;
     structure_->finish();
@@ -225,6 +222,7 @@ class TraceReplayer {
   TraceReplay& out_;
   NameTable names_;
   RunFacts facts_;
+  JobFacts job_;
   bool was_stopped_ = false;
   std::optional<StructureCheck> structure_;
   std::optional<StoryLevel> story_;

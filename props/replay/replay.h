@@ -83,8 +83,8 @@ class Replay {
   explicit Replay(ReplayOptions options, std::function<bool()> should_stop = {});
 
   // Policy and mode of the state level: those of the options, else those of the trace's header,
-  // else pr7886 with graph-task callbacks. Errors are faults of the trace, except code usage: the
-  // options themselves cannot work.
+  // else deepspeed-0.18.7 with graph-task callbacks. Errors are faults of the trace, except code
+  // usage: the options themselves cannot work.
   Result<void> add(const std::string& path);
 
   ReplayReport finish();

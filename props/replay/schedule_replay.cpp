@@ -54,8 +54,10 @@ Result<ScheduleReplay> replay_schedule(const std::string& word,
   if (!schedule) return tl::unexpected(schedule.error());
   ScheduleReplay replay{.source = word};
   replay.expected = take_expectation(*schedule);
-  if (!options.policy.empty() && options.policy != schedule->settings["policy"]) {
-    schedule->settings["policy"] = options.policy;
+  std::string& policy = schedule->settings["policy"];
+  policy = policy_id(policy);
+  if (!options.policy.empty() && policy_id(options.policy) != policy) {
+    policy = policy_id(options.policy);
     replay.expected.reset();
   }
   if (options.mode && policy_mode_name(*options.mode) != schedule->settings["mode"]) {

@@ -1,7 +1,10 @@
 #include "props/replay/state_level.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "engine/hooks/manager_policy.h"
@@ -12,11 +15,34 @@
 namespace zeroproof {
 namespace {
 
+// zero_semantics 2.18. The epilogue of the partitions sets the flag. Stage 1 runs it at a boundary
+// alone, and a coalesced block after its backwards: their own epilogues leave the flag as it is.
+struct EpilogueWrite {
+  std::string_view method;
+  bool ran;
+};
+
+constexpr std::array kEpilogueWrites = {
+    EpilogueWrite{"z12.independent_gradient_partition_epilogue", true},
+    EpilogueWrite{"z3.independent_gradient_partition_epilogue", true},
+    EpilogueWrite{"epilogue", true},  // of a simulated engine
+    EpilogueWrite{"z3.pre_step", false},
+    EpilogueWrite{"z3.step", false},
+    EpilogueWrite{"z3.zero_grad", false},
+};
+
 // The outermost manager call that is open on one thread.
 struct Window {
   std::vector<ManagerEntry> entries;
   int open_calls = 0;
 };
+
+std::vector<std::string_view> policies_with_manager() {
+  std::vector<std::string_view> ids;
+  for (const PolicyInfo& info : policy_catalogue())
+    if (info.has_manager) ids.push_back(info.id);
+  return ids;
+}
 
 }  // namespace
 
@@ -29,17 +55,12 @@ struct StateLevel::Impl {
         finder(event_names),
         driver(rules, policy_mode, event_names) {}
 
-  // zero_semantics 2.18. Stages 1 and 2 set the flag where they reduce, which stage 1 does at a
-  // boundary only; an engine that sets it in every epilogue shows it in its next state.
-  std::optional<EpilogueWrite> epilogue_flag_written(const HookEvent& event) const {
+  // What a method of an optimizer that ended wrote to `epilogue_ran`; nothing for most.
+  std::optional<bool> epilogue_flag_written(const HookEvent& event) const {
     if (event.kind != EventKind::engine_return || event.is_exceptional()) return std::nullopt;
     const std::string_view method = names.text(event.name);
-    if (method == "z12.independent_gradient_partition_epilogue" ||
-        method == "z3.backward_epilogue" || method == "epilogue")
-      return EpilogueWrite::set;
-    if (method == "z12.backward_epilogue") return EpilogueWrite::possible;
-    if (method == "z3.step" || method == "z3.zero_grad") return EpilogueWrite::cleared;
-    return std::nullopt;
+    const auto at = std::ranges::find(kEpilogueWrites, method, &EpilogueWrite::method);
+    return at == kEpilogueWrites.end() ? std::nullopt : std::optional(at->ran);
   }
 
   // A recorder says so where it begins with another optimizer step than the first, or goes on
@@ -53,8 +74,8 @@ struct StateLevel::Impl {
     if (is_beginning_in_the_middle(event)) driver.begin_in_the_middle();
     const EngineId engine = finder.find(event);
     Window& window = windows[event.thread];
-    const std::optional<EpilogueWrite> written = epilogue_flag_written(event);
-    if (written && window.open_calls == 0) return driver.write_epilogue_ran(engine, *written);
+    const std::optional<bool> written = epilogue_flag_written(event);
+    if (written && window.open_calls == 0) return driver.set_epilogue_ran(engine, *written);
     const bool is_call = event.kind == EventKind::bhs_call;
     const bool is_return = event.kind == EventKind::bhs_return;
     if (!is_call && !is_return && !written) return;
@@ -82,13 +103,13 @@ Result<StateLevel> StateLevel::make(std::string_view policy, PolicyMode mode,
   if (!(*info)->has_manager) {
     return fail(ErrorCode::usage,
                 fmt::format("policy '{}' has no hook-state manager that recorded calls could "
-                            "drive: use pr7780, pr7886, pr8245 or x2",
-                            policy));
+                            "drive: use {}",
+                            (*info)->id, fmt::join(policies_with_manager(), ", ")));
   }
   const std::unique_ptr<HookPolicy> made = (*info)->make();
   const auto* manager_policy = static_cast<const ManagerPolicy*>(made.get());
-  return StateLevel(
-      std::make_unique<Impl>(std::string(policy), manager_policy->rules().manager, mode, names));
+  return StateLevel(std::make_unique<Impl>(std::string((*info)->id),
+                                           manager_policy->rules().manager, mode, names));
 }
 
 StateLevel::StateLevel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

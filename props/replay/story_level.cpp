@@ -36,37 +36,29 @@ bool is_telling(EventKind kind) {
 
 }  // namespace
 
-StoryLevel::StoryLevel(const HeaderRecord& header, const NameTable& names)
+StoryLevel::StoryLevel(const HeaderRecord& header, const NameTable& names, JobFacts& facts)
     : names_(names),
+      facts_(facts),
       finder_(header),
-      ddp_(names, story_.facts),
-      fsdp2_(names),
+      backward_(names),
+      ddp_(names, facts, backward_),
+      fsdp2_(names, backward_),
       plain_(names),
-      deepspeed_(names, header),
-      ledger_(names, story_.facts),
-      by_hand_(names, story_.facts),
-      optimizers_(names, story_.facts),
-      numbers_(names) {
+      deepspeed_(names, header, backward_),
+      ledger_(names, facts, backward_),
+      by_hand_(names, facts),
+      optimizers_(names, facts),
+      numbers_(names, backward_) {
   story_.rank = header.rank;
   story_.world = header.world;
   story_.stage = header.stage.value_or(-1);
-  story_.facts.world = header.world;
-  story_.facts.tells_closures = header.version[1] >= 1;
-  for (const auto& [key, value] : header.producer)
-    if (key == "tool")
-      story_.facts.is_of_recorder = value.value_or("").starts_with("zeroproof-rec");
   story_.run = fmt::format("{} stage {} {} {}", header.program, header.stage.value_or(-1),
                            header.dtype, header.world);
 }
 
-void StoryLevel::declare(const WrapperRecord& wrapper) {
-  finder_.on_wrapper(wrapper);
-  story_.facts.wrappers[wrapper.model] = wrapper;
-}
-
 void StoryLevel::declare(const NumbersRecord& numbers) {
-  ++story_.checked.numbers;
-  story_.numbers.add(numbers, story_.facts, story_.stage);
+  has_numbers_ = true;
+  story_.numbers.add(numbers, facts_, story_.stage);
   numbers_.on_numbers(numbers);
 }
 
@@ -74,14 +66,15 @@ void StoryLevel::on_event(const HookEvent& event, std::string_view line) {
   story_.last_lc = event.lc;
   story_.open_transforms = event.transforms;
   story_.ends_by_exception = event.kind == EventKind::exc;
+  has_steps_ = has_steps_ || event.kind == EventKind::opt_step;
   finder_.on_event(event, names_);
+  backward_.on_event(event);
   follow_framework(event, line);
   plain_.on_event(event);
   by_hand_.on_event(event);
   optimizers_.on_event(event);
   numbers_.on_event(event);
   follow_collective(event);
-  count(event);
   if (is_telling(event.kind)) remember(event);
 }
 
@@ -108,12 +101,6 @@ void StoryLevel::follow_framework(const HookEvent& event, std::string_view line)
     case Framework::unknown:
       break;
   }
-}
-
-void StoryLevel::count(const HookEvent& event) {
-  if (event.kind == EventKind::param_post_acc) story_.facts.has_begun = true;
-  if (event.kind == EventKind::opt_step) ++story_.checked.steps;
-  if (event.kind == EventKind::gt_begin && event.parent_call < 0) ++story_.checked.backwards;
 }
 
 void StoryLevel::follow_collective(const HookEvent& event) {
@@ -166,7 +153,6 @@ TraceStory StoryLevel::finish(bool is_complete) {
   const std::size_t first = next_recent_ > recent_.size() ? next_recent_ - recent_.size() : 0;
   for (std::size_t at = first; at < next_recent_; ++at)
     story_.last.push_back(moment(recent_[at % recent_.size()]));
-  story_.checked.collectives = story_.collectives;
   take_rules(is_complete);
   return std::move(story_);
 }
@@ -174,7 +160,7 @@ TraceStory StoryLevel::finish(bool is_complete) {
 // Rules whose events the recorder has lost are left out, and named.
 void StoryLevel::take_rules(bool is_complete) {
   const Framework framework = story_.framework;
-  const LostKinds lost(story_.facts.notes);
+  const LostKinds lost(facts_.notes);
   std::vector<Diagnosis> found;
   const auto take = [&](std::string_view words, bool is_meant,
                         std::initializer_list<std::string_view> kinds, const auto& finish) {
@@ -189,10 +175,9 @@ void StoryLevel::take_rules(bool is_complete) {
       story_.checked.left_out.push_back(fmt::format("{}: {}", words, reason));
     }
   };
-  const bool has_steps = story_.checked.steps > 0;
   take("buckets of DDP", framework == Framework::ddp,
        {"bucket.ready", "param.post_acc", "gt.begin", "gt.end"}, [&] { ddp_.finish(found); });
-  take("reduction before each step", framework == Framework::ddp && has_steps,
+  take("reduction before each step", framework == Framework::ddp && has_steps_,
        {"bucket.ready", "param.post_acc", "gt.begin", "gt.end", "coll.issue", "opt.step", "mark"},
        [&] { ledger_.finish(found); });
   take("units of FSDP2", framework == Framework::fsdp2,
@@ -203,9 +188,9 @@ void StoryLevel::take_rules(bool is_complete) {
        {"engine.call", "engine.return", "gt.begin", "gt.end"}, [&] { deepspeed_.finish(found); });
   take("callbacks of autograd", framework != Framework::deepspeed,
        {"cb.queue", "cb.begin", "gt.begin", "gt.end"}, [&] { plain_.finish(found); });
-  take("what optimizers hold", has_steps && !story_.facts.optimizers.empty(),
+  take("what optimizers hold", has_steps_ && !facts_.optimizers.empty(),
        {"param.post_acc", "opt.step", "mark"}, [&] { optimizers_.finish(found); });
-  take("numbers of each step", story_.checked.numbers > 0, {"gt.begin", "gt.end"},
+  take("numbers of each step", has_numbers_, {"gt.begin", "gt.end"},
        [&] { numbers_.finish(found); });
 }
 

@@ -22,6 +22,7 @@
 #include "props/replay/numbers_digest.h"
 #include "props/replay/numbers_rules.h"
 #include "props/replay/optimizer_rules.h"
+#include "props/replay/outermost_backward.h"
 #include "props/replay/plain_rules.h"
 #include "props/replay/reduction_ledger.h"
 #include "sim/trace/record.h"
@@ -42,12 +43,8 @@ struct SeenException {
   bool is_uncaught = false;  // nothing caught it: the recording says so
 };
 
-// What was looked at in one file, for the line that says what "ok" means.
+// Which rules looked at one file, for the line that says what "ok" means.
 struct CheckedWork {
-  std::uint64_t backwards = 0;
-  std::uint64_t steps = 0;
-  std::uint64_t collectives = 0;
-  std::uint64_t numbers = 0;          // records
   std::vector<std::string> rules;     // "order of buckets", by framework, in words
   std::vector<std::string> left_out;  // "order of buckets: not observed: ..."
 };
@@ -66,7 +63,7 @@ struct TraceStory {
   std::vector<SeenException> exceptions;         // the first few
   std::vector<DiagnosisMoment> last;             // the last events that mean something
   std::vector<Diagnosis> found;                  // without files; by the rules of the framework
-  JobFacts facts;                                // what its records say
+  JobFacts facts;                                // what its records say; see Replay
   std::int64_t stage = -1;                       // of ZeRO; -1: none
   NumbersDigest numbers;
   CheckedWork checked;
@@ -77,14 +74,10 @@ struct TraceStory {
 // thread-safe.
 class StoryLevel {
  public:
-  // `names` must outlive it.
-  StoryLevel(const HeaderRecord& header, const NameTable& names);
+  // `names` and `facts` must outlive it; `facts` has each record before the level sees it.
+  StoryLevel(const HeaderRecord& header, const NameTable& names, JobFacts& facts);
 
-  void declare(const ParamRecord& param) { story_.facts.declare(param); }
-  void declare(const NoteRecord& note) { story_.facts.notes.push_back(note); }
-  void declare(const WrapperRecord& wrapper);
-  void declare(const OptimizerRecord& one) { story_.facts.optimizers[one.id] = one; }
-  void declare(const GroupRecord& group) { story_.facts.groups[group.name] = group; }
+  void declare(const WrapperRecord& wrapper) { finder_.on_wrapper(wrapper); }
   void declare(const NumbersRecord& numbers);
   // `line` is the event's line.
   void on_event(const HookEvent& event, std::string_view line);
@@ -108,12 +101,13 @@ class StoryLevel {
   DiagnosisMoment moment(const Recent& slot) const;
   void follow_framework(const HookEvent& event, std::string_view line);
   void follow_collective(const HookEvent& event);
-  void count(const HookEvent& event);
   void take_rules(bool is_complete);
   void remember(const HookEvent& event);
 
   const NameTable& names_;
+  JobFacts& facts_;
   FrameworkFinder finder_;
+  OutermostBackward backward_;
   TraceStory story_;
   DdpRules ddp_;
   Fsdp2Rules fsdp2_;
@@ -129,6 +123,8 @@ class StoryLevel {
 
   std::map<CollectiveKey, HookEvent> open_;
   std::array<Recent, 8> recent_ = {};
+  bool has_steps_ = false;
+  bool has_numbers_ = false;
   std::size_t next_recent_ = 0;  // events remembered so far; the oldest are overwritten
 };
 

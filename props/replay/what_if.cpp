@@ -84,7 +84,8 @@ class DrivenEngine final : public HookHost {
   void queue_callback() override { ++queued_; }
   std::int32_t count_expected_hooks() override { return counter_.expected({task_, id_}); }
   void run_post_hook() override {
-    if (!policy_->is_backward_running()) run_epilogue(true);
+    if (policy_->is_backward_running() || policy_->skips_manual_epilogue()) return;
+    run_epilogue(true);
   }
   void abandon_gradients() override {
     abandoned_ = unreduced_;
@@ -355,7 +356,7 @@ void add_verdict(WhatIfReport& report) {
 
 Result<WhatIfReport> what_if(const std::string& path, const std::string& policy, PolicyMode mode) {
   if (const auto made = make_policy(policy, mode); !made) return tl::unexpected(made.error());
-  WhatIfReport report{.path = path, .policy = policy, .mode = mode};
+  WhatIfReport report{.path = path, .policy = policy_id(policy), .mode = mode};
   NameTable names;
   HookCounter counter;
   const auto counted = read_events(path, names, [&](const HookEvent& event, EngineId engine) {

@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "props/conform/program.h"
 #include "props/report/json_values.h"
 
 namespace zeroproof {
@@ -15,19 +14,20 @@ using Json = nlohmann::ordered_json;
 std::string status_text(const ConformOutcome& outcome, const Palette& palette) {
   const std::string word = fmt::format("{:<19}", conform_status_name(outcome.status));
   if (outcome.status == ConformStatus::agreed) return palette.good(word);
-  const bool is_notice =
-      outcome.status == ConformStatus::unknown || outcome.status == ConformStatus::explained;
+  const bool is_notice = outcome.status == ConformStatus::unknown ||
+                         outcome.status == ConformStatus::explained ||
+                         outcome.status == ConformStatus::incomplete;
   return is_notice ? palette.notice(word) : palette.bad(word);
 }
 
 std::string summary_text(const ConformReport& report) {
   return fmt::format(
       "{} runs: {} agreed, {} explained, {} order_mismatch, {} collective_mismatch, "
-      "{} value_mismatch, {} unknown\n",
+      "{} value_mismatch, {} unknown, {} incomplete\n",
       report.outcomes.size(), report.count(ConformStatus::agreed),
       report.count(ConformStatus::explained), report.count(ConformStatus::order_mismatch),
       report.count(ConformStatus::collective_mismatch), report.count(ConformStatus::value_mismatch),
-      report.count(ConformStatus::unknown));
+      report.count(ConformStatus::unknown), report.count(ConformStatus::incomplete));
 }
 
 Json summary_json(const ConformReport& report) {
@@ -38,7 +38,8 @@ Json summary_json(const ConformReport& report) {
           {"order_mismatch", report.count(ConformStatus::order_mismatch)},
           {"collective_mismatch", report.count(ConformStatus::collective_mismatch)},
           {"value_mismatch", report.count(ConformStatus::value_mismatch)},
-          {"unknown", report.count(ConformStatus::unknown)}};
+          {"unknown", report.count(ConformStatus::unknown)},
+          {"incomplete", report.count(ConformStatus::incomplete)}};
 }
 
 }  // namespace
@@ -58,11 +59,12 @@ std::string conform_text(const ConformReport& report, const Palette& palette) {
     text += '\n';
   }
   text += summary_text(report);
-  if (report.count(ConformStatus::unknown) > 0) {
-    text += fmt::format(
-        "inconclusive: {} of {} programs are ported; nothing is known about the others\n",
-        conform_programs().size(), kProgramsSpecified);
-  }
+  if (report.count(ConformStatus::unknown) > 0)
+    text += fmt::format("inconclusive: {} of {} runs are of programs without a port\n",
+                        report.count(ConformStatus::unknown), report.outcomes.size());
+  if (report.count(ConformStatus::incomplete) > 0)
+    text += fmt::format("inconclusive: {} of {} runs lack a trace of one of their ranks\n",
+                        report.count(ConformStatus::incomplete), report.outcomes.size());
   return text;
 }
 
@@ -89,7 +91,8 @@ std::vector<JUnitCase> conform_cases(const ConformReport& report) {
     JUnitOutcome verdict = JUnitOutcome::failed;
     if (outcome.status == ConformStatus::agreed || outcome.status == ConformStatus::explained)
       verdict = JUnitOutcome::passed;
-    if (outcome.status == ConformStatus::unknown) verdict = JUnitOutcome::skipped;
+    if (outcome.status == ConformStatus::unknown || outcome.status == ConformStatus::incomplete)
+      verdict = JUnitOutcome::skipped;
     cases.push_back({outcome.path, outcome.program, verdict, outcome.detail});
   }
   return cases;

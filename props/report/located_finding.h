@@ -18,7 +18,7 @@ struct LocatedFinding {
   std::string source;     // where the rule comes from
   FindingLevel level = FindingLevel::error;
   std::string text;     // one line: what is wrong
-  std::string subject;  // what was looked at: "S2 pr7665 any_topological N=4"
+  std::string subject;  // what was looked at: "S2 deepspeed-0.18.3 any_topological N=4"
   std::string file;     // path as the user named it
   std::uint64_t line = 0;
   std::uint64_t lc = 0;  // of the event

@@ -29,7 +29,7 @@ std::string page_of(std::string_view title, const std::string& body) {
   return html_document(title, web_file("report.css"), body);
 }
 
-// "findings/S2-pr7665-graph_task_callback-any_topological-N4.html"
+// "findings/S2-deepspeed-0.18.3-graph_task_callback-any_topological-N4.html"
 std::string path_of(const ExplorationOptions& options) {
   return fmt::format("findings/{}-{}-{}-{}-N{}.html",
                      std::filesystem::path(options.scenario).stem().string(), options.policy,

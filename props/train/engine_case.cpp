@@ -131,10 +131,11 @@ class SettingsReader {
   }
 
   void set_policy(const std::string& value) {
-    std::vector<std::string_view> known;
-    for (const PolicyInfo& info : policy_catalogue()) known.push_back(info.id);
-    word<int>("policy", value, known);
-    cell_.policy = value;
+    const auto info = find_policy(value);
+    if (info)
+      cell_.policy = (*info)->id;
+    else
+      problem_ = info.error().text;
   }
 
   void set_faults(const std::string& value) {

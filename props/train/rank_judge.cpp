@@ -16,13 +16,11 @@ RunFacts run_facts(const TrainScenario& scenario, const TrainCell& cell, std::in
 }  // namespace
 
 RankJudge::RankJudge(const TrainScenario& scenario, const TrainCell& cell, std::int32_t rank)
-    : level_(run_facts(scenario, cell, rank), names_),
+    : level_(run_facts(scenario, cell, rank), names_, job_),
       journal_(*this, names_, rank),
       models_(journal_, cell.stage == 0) {
-  for (const GroupRecord& group : world_groups(cell.world_size))
-    level_.declare_group(group.name, *group.ranks);
-  for (const GroupRecord& group : groups_within(cell, rank))
-    level_.declare_group(group.name, *group.ranks);
+  for (const GroupRecord& group : world_groups(cell.world_size)) job_.declare(group);
+  for (const GroupRecord& group : groups_within(cell, rank)) job_.declare(group);
   for (const ParamRecord& param : declared_params(scenario, cell)) level_.declare_param(param.name);
 }
 

@@ -41,6 +41,7 @@ class RankJudge final : private EventSink {
   }
 
   NameTable names_;
+  JobFacts job_;
   PropertiesLevel level_;
   StreamOrderCheck streams_;
   Journal journal_;

@@ -34,4 +34,5 @@ def work():
         )
 
 
-main(work)
+if __name__ == "__main__":
+    main(work)

@@ -33,43 +33,63 @@ def window(engine, backward):
 
 def mixed(engine):
     x = inputs(1)
-    engine.backward(engine(x, "b") + engine.module(x, "a"))
+    return engine(x, "b") + engine.module(x, "a")
 
 
 def repeated(engine):
     first, second = engine(inputs(0.5))
-    engine.backward((first + second).sum())
+    return (first + second).sum()
+
+
+def by_engine(loss_of):
+    """The loss, and the engine's own backward of it."""
+    return lambda engine: engine.backward(loss_of(engine))
+
+
+def by_hand(loss_of):
+    """The loss, and its own backward."""
+    return lambda engine: loss_of(engine).backward()
 
 
 def after_undivided(engine):
     engine(inputs(1)).backward()
 
 
-def work():
-    result(
-        "H8",
-        "(a) engine(x) + engine.module(x), GAS 2, stage 2",
-        window(make(2, gas=2), mixed),
-        1.0,
-    )
-    result(
-        "H8",
-        "(b) one tensor returned twice, GAS 2, stage 2",
-        window(make(2, Twice(), gas=2), repeated),
-        1.0,
-    )
+def chained_window(backward_of):
+    """What the first engine applies of a loss that the second made of its output."""
     first, second = make(2, Vector(), gas=2), make(2, Vector(), gas=2)
 
-    def chained(_):
-        second.backward(second(first(inputs(1))).sum())
+    def backward(_):
+        backward_of(second)(second(first(inputs(1))).sum())
         step(second)
 
-    result(
-        "H8",
-        "(c) one engine reads what another wrote, GAS 2, stage 2",
-        window(first, chained),
-        1.0,
-    )
+    return window(first, backward)
+
+
+def work():
+    for word, call in (("engine.backward", by_engine), ("loss.backward", by_hand)):
+        result(
+            "H8",
+            f"(a) {word}, engine(x) + engine.module(x), GAS 2, stage 2",
+            window(make(2, gas=2), call(mixed)),
+            1.0,
+        )
+        result(
+            "H8",
+            f"(b) {word}, one tensor returned twice, GAS 2, stage 2",
+            window(make(2, Twice(), gas=2), call(repeated)),
+            1.0,
+        )
+    for word, call in (
+        ("engine.backward", lambda engine: engine.backward),
+        ("loss.backward", lambda _: torch.Tensor.backward),
+    ):
+        result(
+            "H8",
+            f"(c) {word}, one engine reads what another wrote, GAS 2, stage 2",
+            chained_window(call),
+            1.0,
+        )
     engine = make(2, gas=2)
     engine.backward(engine(inputs(0)), scale_wrt_gas=False)
     step(engine)

@@ -4,6 +4,8 @@ import os
 
 from hazard import control, inputs, main, make, result, step
 
+WORLD = 2
+
 
 def work():
     rank = int(os.environ["RANK"])
@@ -22,4 +24,4 @@ def work():
         )
 
 
-main(work, world=2)
+main(work, WORLD)

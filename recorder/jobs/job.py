@@ -28,12 +28,19 @@ def batch(step, rank=0, rows=2, width=4):
 
 def need(*modules, torch_version=(2, 4)):
     """Ends with exit code 77 and one line where a package or a version is missing."""
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    missing = [name for name in modules if not _is_there(name)]
     if missing:
         _skip(f"{', '.join(missing)} not installed")
     version = tuple(int(word) for word in torch.__version__.split(".")[:2])
     if version < torch_version:
         _skip(f"PyTorch {'.'.join(map(str, torch_version))} needed, this is {torch.__version__}")
+
+
+def _is_there(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # nor is its parent
+        return False
 
 
 def _skip(reason):

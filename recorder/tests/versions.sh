@@ -9,7 +9,7 @@
 # ZP_OUT: folder for the rows as JSON (a temporary one). Exit code 0: every cell held.
 set -uo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
-envs=${ZP_ENVS:-$HOME/.cache/zeroproof/envs}
+source "$here/../environments.sh"
 out=${ZP_OUT:-$(mktemp -d)}
 brief= make_only= write=
 while [[ ${1:-} == --* ]]; do
@@ -28,26 +28,6 @@ brief_none='ddp_plain,ddp_static_graph,ddp_find_unused,ddp_closure,ddp_checkpoin
 brief_none+=',fsdp2_plain,fsdp2_reference,tensor_parallel,moe_all_to_all,pipeline-gpipe,object_collectives'
 brief_deepspeed='zero_plain-*,zero_boundary-2,zero_checkpoint-3-reentrant,zero3_gathered'
 brief_suite='plain_job-*,ddp_job-ddp_mlp,fsdp2_job-fsdp2_mlp,skipped*-Mlp,*exception_recovery-[13]'
-
-pip_into() { # pip_into PYTHON OPTION... PACKAGE...
-  "$1" -m pip install --quiet --no-cache-dir --disable-pip-version-check "${@:2}"
-}
-
-make_torch() { # make_torch TORCH NUMPY
-  local home=$envs/torch-$1
-  [[ -x $home/bin/python ]] && "$home/bin/python" -c 'import torch, numpy' 2>/dev/null && return
-  echo "making $home" >&2
-  "${ZP_PYTHON:-python3.11}" -m venv "$home" || return
-  pip_into "$home/bin/python" "torch==$1" "$2" setuptools wheel packaging psutil py-cpuinfo hjson \
-    msgpack einops tqdm pydantic ninja
-}
-
-make_deepspeed() { # make_deepspeed TORCH VERSION: a layer for PYTHONPATH; no operator is built
-  [[ -d $envs/ds-$2/deepspeed ]] && return
-  echo "making $envs/ds-$2" >&2
-  DS_BUILD_OPS=0 DS_ACCELERATOR=cpu pip_into "$envs/torch-$1/bin/python" --no-deps \
-    --no-build-isolation --target "$envs/ds-$2" "deepspeed==$2"
-}
 
 make_others() { # make_others TORCH
   [[ -d $envs/others/transformers ]] && return

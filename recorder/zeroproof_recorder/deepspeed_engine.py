@@ -7,7 +7,8 @@ from typing import Any, Optional
 
 from .brackets import CallWatch
 from .calls import Call
-from .hook_manager import HookManager, manager_policy
+from .hook_manager import HookManager
+from .manager_policy import manager_policy
 from .names import NameBook
 from .options import Detail
 from .patches import PatchBook
@@ -31,6 +32,7 @@ ENGINE_METHODS = (
     "scale",
     "buffered_allreduce_fallback",
     "coalesce_grad_reduction",
+    "load_checkpoint",  # its counters are those of the file
 )
 BF16_METHODS = (
     "backward_prologue",

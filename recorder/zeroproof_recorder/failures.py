@@ -16,10 +16,10 @@ _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Failures:
-    """Emits ``exc`` with ``uncaught``, once an exception.
+    """Emits ``exc``, once an exception: with ``uncaught`` where it ends the job.
 
-    The hooks of sys and threading see what ends a thread, or ends a job that began its recording
-    without a ``with`` block. What they show stays as it was.
+    The hooks of sys and threading see what ends a job that began its recording without a ``with``
+    block, or ends a thread, after which the job goes on. What they show stays as it was.
     """
 
     def __init__(self, session: Session):
@@ -31,10 +31,10 @@ class Failures:
         observer = self._session.guard.observer("exception", ("exc",))
         seen = observer.guarded(lambda _kind, error, _traceback: self.note(error))
         _stand_before(sys, "excepthook", seen, patches)
-        ended = observer.guarded(lambda args: self.note(args.exc_value))
+        ended = observer.guarded(lambda args: self.note(args.exc_value, ends_job=False))
         _stand_before(threading, "excepthook", ended, patches)
 
-    def note(self, error: Optional[BaseException]) -> None:
+    def note(self, error: Optional[BaseException], ends_job: bool = True) -> None:
         """The event, unless the exception has one already or is a successful exit.
 
         It is taken between recorded steps too: it is how the job ended.
@@ -51,7 +51,7 @@ class Failures:
         session = self._session
         was_open, session.is_open = session.is_open, True
         try:
-            session.emit("exc", {**fields, "uncaught": True})
+            session.emit("exc", {**fields, "uncaught": True} if ends_job else fields)
         finally:
             session.is_open = was_open
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 import torch
 
 # Words of 8 bytes that are hashed at a time: what a hash needs beside the tensor is this much.
 CHUNK = 1 << 20
+# Smaller tensors are hashed together, up to twice as many words at a time: starting a kernel takes
+# longer than adding what is in them.
+SMALL = 1 << 18
 _MASK = (1 << 64) - 1
 
 Value = tuple[Optional[str], Optional[float]]  # hash in hexadecimal digits, norm
@@ -21,21 +25,24 @@ class Fingerprints:
     def __init__(self):
         self._hashes: list[Optional[torch.Tensor]] = []
         self._norms: list[Optional[torch.Tensor]] = []
+        self._sizes: list[int] = []  # in elements
 
     def add(self, tensors: Sequence[Optional[torch.Tensor]]) -> None:
         """Computes both of each tensor; None where there is no tensor or none that can be read."""
         with torch.no_grad(), torch._C.DisableTorchFunction():
             plain = [readable(tensor) for tensor in tensors]
-            self._hashes += [None if tensor is None else _hash(tensor) for tensor in plain]
+            self._hashes += _hashes(plain)
             self._norms += _norms(plain)
+            self._sizes += [0 if tensor is None else tensor.numel() for tensor in plain]
 
     def fetch(self) -> list[Value]:
         """All values, in the order in which they were added."""
         with torch.no_grad(), torch._C.DisableTorchFunction():
             values = _on_host([*self._hashes, *map(_as_bits, self._norms)])
         count = len(self._hashes)
-        self._hashes, self._norms = [], []
-        return list(zip(map(_hex, values[:count]), map(_as_float, values[count:])))
+        hashes = [_hex(total, size) for total, size in zip(values[:count], self._sizes)]
+        self._hashes, self._norms, self._sizes = [], [], []
+        return list(zip(hashes, map(_as_float, values[count:])))
 
 
 class Weights:
@@ -74,17 +81,56 @@ def readable(tensor: Optional[torch.Tensor]) -> Optional[torch.Tensor]:
 # ---- the hash ----------------------------------------------------------------------------------
 
 
-def _hash(tensor: torch.Tensor) -> torch.Tensor:
-    """The sum of word times weight, modulo 2^64: no order of the sum can change it."""
-    flat = tensor.contiguous().view(-1)
-    width = max(8 // flat.element_size(), 1)  # elements of a word
-    seed = _signed(flat.numel() * 0x9E3779B97F4A7C15)
-    total = torch.full((), seed, dtype=torch.int64, device=flat.device)
+def _hashes(tensors: Sequence[Optional[torch.Tensor]]) -> list[Optional[torch.Tensor]]:
+    """Of each tensor the sum of word times weight, modulo 2^64: no order of the sum changes it."""
+    hashes: list[Optional[torch.Tensor]] = [None] * len(tensors)
+    small: dict[torch.device, list[tuple[int, torch.Tensor]]] = {}
+    for place, tensor in enumerate(tensors):
+        if tensor is None:
+            continue
+        flat = tensor.contiguous().view(-1)
+        width = max(8 // flat.element_size(), 1)  # elements of a word
+        if flat.device.type != "cpu" and 0 < flat.numel() <= SMALL * width:
+            small.setdefault(flat.device, []).append((place, _words(flat, width)))
+        else:
+            hashes[place] = _sum(flat, width)
+    for device, members in small.items():
+        for together in _batches(members):
+            sums = _sums([words for _, words in together], _weights.on(device))
+            for (place, _), total in zip(together, sums):
+                hashes[place] = total
+    return hashes
+
+
+def _sum(flat: torch.Tensor, width: int) -> torch.Tensor:
+    total = torch.zeros((), dtype=torch.int64, device=flat.device)
     weights = _weights.on(flat.device)
     for number, start in enumerate(range(0, flat.numel(), CHUNK * width)):
         words = _words(flat[start : start + CHUNK * width], width)
         total = total + _dot(words, weights[: words.numel()]) * _chunk_weight(number)
     return total
+
+
+def _batches(members: list[tuple[int, torch.Tensor]]) -> Iterator[list[tuple[int, torch.Tensor]]]:
+    """Parts of at most 2 * SMALL words."""
+    batch: list[tuple[int, torch.Tensor]] = []
+    size = 0
+    for place, words in members:
+        if size + words.numel() > 2 * SMALL:
+            yield batch
+            batch, size = [], 0
+        batch.append((place, words))
+        size += words.numel()
+    yield batch
+
+
+def _sums(parts: list[torch.Tensor], weights: torch.Tensor) -> Sequence[torch.Tensor]:
+    """`_sum` of several tensors of one chunk each: differences of one running sum, which wraps."""
+    products = torch._foreach_mul(parts, [weights[: part.numel()] for part in parts])
+    running = torch.cumsum(torch.cat(products), 0)
+    last = [end - 1 for end in itertools.accumulate(part.numel() for part in parts)]
+    at_ends = running[torch.tensor(last, device="cpu").to(running.device)]
+    return torch.diff(at_ends, prepend=at_ends.new_zeros(1)).unbind()
 
 
 def _words(part: torch.Tensor, width: int) -> torch.Tensor:
@@ -163,8 +209,9 @@ def _on_host(values: Sequence[Optional[torch.Tensor]]) -> list[Optional[int]]:
     return found
 
 
-def _hex(bits: Optional[int]) -> Optional[str]:
-    return None if bits is None else f"{bits & _MASK:016x}"
+def _hex(total: Optional[int], size: int) -> Optional[str]:
+    """The size begins the sum, so that zeros of two sizes differ."""
+    return None if total is None else f"{total + size * 0x9E3779B97F4A7C15 & _MASK:016x}"
 
 
 def _as_float(bits: Optional[int]) -> Optional[float]:

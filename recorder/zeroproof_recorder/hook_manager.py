@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from .calls import Call
 from .patches import PatchBook
@@ -34,25 +34,6 @@ _ATTRIBUTES_BEFORE_MANAGER = (
 )
 
 State = Callable[[Any], tuple]
-
-
-def manager_policy() -> Optional[str]:
-    """Which version of upstream's bookkeeping this DeepSpeed has; None if it is another one.
-
-    Found by what the manager has, under the name of the change that made it.
-    """
-    module = _module()
-    manager = getattr(module, "BackwardHookStateManager", None)
-    if manager is None:
-        optimizer = getattr(module, "ZeROOptimizer", None)
-        return "pr7665" if hasattr(optimizer, "enter_backward") else "none"
-    if not hasattr(manager, "should_refresh_expected_hook_count"):
-        return "pr7780"
-    try:
-        says_whether_complete = manager().reset_for_new_step() is not None
-    except Exception:  # made or reset in another way: not one that zeroproof knows
-        return None
-    return "pr8245" if says_whether_complete else "pr7886"
 
 
 class HookManager:

@@ -83,7 +83,16 @@ def held(param: torch.Tensor) -> Optional[torch.Tensor]:
     if part is None:
         return param
     status = getattr(getattr(part, "status", None), "name", "AVAILABLE")
-    return part if status == "AVAILABLE" else None
+    return without_padding(param, part) if status == "AVAILABLE" else None
+
+
+def without_padding(param: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
+    """A rank's part without the padding behind the last element, which holds anything."""
+    group = getattr(param, "ds_process_group", None)
+    if group is None or not hasattr(param, "ds_numel"):
+        return part
+    left = param.ds_numel - torch.distributed.get_rank(group) * part.numel()
+    return part.reshape(-1)[: max(left, 0)] if left < part.numel() else part
 
 
 def plain_grad(param: torch.Tensor) -> Optional[torch.Tensor]:
@@ -105,7 +114,9 @@ class EngineGrads:
         if averaged and not hasattr(optimizer, "bit16_groups"):  # stage 3
             for number, group in enumerate(optimizer.fp16_groups):
                 pairs = zip(group, averaged.get(number) or ())
-                self._averaged.update((id(param), grad) for param, grad in pairs)
+                self._averaged.update(
+                    (id(param), without_padding(param, grad)) for param, grad in pairs
+                )
 
     def __call__(self, param: torch.Tensor) -> Optional[torch.Tensor]:
         for name in ("_hp_grad", "grad"):

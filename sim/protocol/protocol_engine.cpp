@@ -71,7 +71,10 @@ void ProtocolEngine::run_epilogue(bool is_automatic) {
   const EngineCallScope scope(log_, call_event("engine.backward_epilogue"));
   outcome_.epilogues.push_back({.is_automatic = is_automatic, .works_before = outcome_.works});
   outcome_.unreduced.clear();
-  { const EngineCallScope of_optimizer(log_, call_event("epilogue")); }  // replay reads it as such
+  {
+    const EngineCallScope of_optimizer(log_, call_event("epilogue"));  // replay reads it as such
+    setup_.policy->set_epilogue_ran(true);
+  }
   setup_.policy->on_epilogue(*this);
 }
 
@@ -109,6 +112,11 @@ std::int32_t ProtocolEngine::count_expected_hooks() {
 void ProtocolEngine::run_post_hook() {
   const EngineCallScope scope(log_, call_event("engine.backward_post_hook"));
   if (setup_.policy->is_backward_running()) return;
+  if (setup_.policy->skips_manual_epilogue()) {
+    HookEvent mark = log_.make(EventKind::mark, "manual_epilogue_skipped");
+    mark.engine = setup_.id;
+    return log_.write(std::move(mark));
+  }
   if (setup_.spec->requires_scale) {
     log_.raise("RuntimeError", "Loss scaling is required (E2)");
   }

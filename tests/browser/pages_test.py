@@ -224,7 +224,7 @@ class Pages(unittest.TestCase):
 
     def test_shows_the_order_of_a_schedule(self):
         out = os.path.join(self.folder, "found")
-        found = zeroproof("explore", "S2", "--policy", "pr7665", "--out", out, code=1)
+        found = zeroproof("explore", "S2", "--policy", "deepspeed-0.18.3", "--out", out, code=1)
         schedule = found.splitlines()[-1].split()[-1]
         self.open(self.page("schedule", schedule))
         self.assertEqual(self.facts()["findings"], "2")
@@ -232,9 +232,9 @@ class Pages(unittest.TestCase):
         self.assertIn(schedule, self.text("#reproduce"))
         self.assertTrue(self.browser.run("document.getElementById('by-time').disabled"), "it has no clock")
         self.shoot("schedule")
-        self.open(os.path.join(out, "S2-pr7665-P2.html"))
+        self.open(os.path.join(out, "S2-deepspeed-0.18.3-P2.html"))
         self.assertIn("P2", self.text("#findings"))
-        self.browser.visit(os.path.join(out, "S2-pr7665-P2.svg"))
+        self.browser.visit(os.path.join(out, "S2-deepspeed-0.18.3-P2.svg"))
         self.assertEqual(self.browser.run("document.querySelectorAll('.bad-ring').length"), 1)
         self.shoot("chart")
 

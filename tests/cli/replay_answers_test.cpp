@@ -70,10 +70,10 @@ TEST(Dumps, That_are_damaged_get_one_line_and_exit_code_5) {
 TEST(WhatIf, Of_a_policy_without_a_manager_is_answered) {
   const std::string trace =
       bundled("deepspeed-edaa7221-cuda/ckpt_reentrant_manual__z1_fp32_w2_r0.jsonl.gz");
-  const CommandResult lost = zeroproof("replay --json --policy pr7665 " + trace);
+  const CommandResult lost = zeroproof("replay --json --policy deepspeed-0.18.3 " + trace);
   EXPECT_EQ(1, lost.exit_code) << lost.err;
   const Json report = Json::parse(lost.out)["what_if"][0];
-  EXPECT_EQ("pr7665", report["policy"]);
+  EXPECT_EQ("deepspeed-0.18.3", report["policy"]);
   EXPECT_GT(report["early_epilogues"], 0);
   EXPECT_FALSE(report["missed"].empty());
   const CommandResult held = zeroproof("replay --policy exact " + trace);
@@ -84,12 +84,15 @@ TEST(WhatIf, Of_a_policy_without_a_manager_is_answered) {
 TEST(Export, Writes_a_checked_script_and_says_how_to_run_it) {
   const ScratchFolder scratch;
   const std::string path = scratch / "s2.py";
-  const CommandResult result = zeroproof("export --torch S2 --policy pr7665 --out " + path);
+  const CommandResult result =
+      zeroproof("export --torch S2 --policy deepspeed-0.18.3 --out " + path);
   EXPECT_EQ(0, result.exit_code) << result.err;
   EXPECT_NE(std::string::npos, result.out.find("claims P7: "));
   EXPECT_NE(std::string::npos, read_file(path).find("class Model_e(torch.nn.Module):"));
   // Without --out the script itself is the result.
-  EXPECT_EQ(0U, zeroproof("export --torch S2 --policy pr7665").out.find("#!/usr/bin/env python3"));
+  EXPECT_EQ(
+      0U,
+      zeroproof("export --torch S2 --policy deepspeed-0.18.3").out.find("#!/usr/bin/env python3"));
 }
 
 // Without the framework the script says so and exits with 77, as a test that is skipped does.
@@ -123,9 +126,10 @@ TEST(Export, Reproduces_on_pytorch) {
 }
 
 TEST(Export, Refuses_with_one_line) {
-  for (const char* words : {"S99 --torch", "S2", "S2 --torch --stage 4", "S2 --torch --property P7",
-                            "S2 --torch --policy pr7665 --property P3", "S2 S3 --torch",
-                            "S2 --torch --framework ddp --policy pr7665", "S2 --torch --gas 0"}) {
+  for (const char* words :
+       {"S99 --torch", "S2", "S2 --torch --stage 4", "S2 --torch --property P7",
+        "S2 --torch --policy deepspeed-0.18.3 --property P3", "S2 S3 --torch",
+        "S2 --torch --framework ddp --policy deepspeed-0.18.3", "S2 --torch --gas 0"}) {
     const CommandResult result = zeroproof(std::string("export ") + words);
     EXPECT_EQ(2, result.exit_code) << words << result.err;
     EXPECT_TRUE(result.out.empty()) << words;

@@ -32,7 +32,8 @@ TEST(Sarif, Of_replay_names_the_line_of_each_finding) {
 TEST(Sarif, Of_explore_and_of_the_common_models) {
   const ScratchFolder scratch;
   for (const std::string words :
-       {"explore S2 --policy pr7665", "explore zero_epilogue --set P=2 --set N=3 --set defect=M1",
+       {"explore S2 --policy deepspeed-0.18.3",
+        "explore zero_epilogue --set P=2 --set N=3 --set defect=M1",
         "explore hook_order --set P=2 --set N=3 --set stage=2 --set defect=lost_hook",
         "explore two_losses --stage 2 --quirks h4 --budget 20x --no-minimize"}) {
     const CommandResult run =
@@ -46,7 +47,7 @@ TEST(Sarif, Of_explore_and_of_the_common_models) {
 
 TEST(Annotations, Are_there_when_github_runs_the_command) {
   const ScratchFolder scratch;
-  const std::string command = ZP_BINARY " explore S2 --policy pr7665 --progress none";
+  const std::string command = ZP_BINARY " explore S2 --policy deepspeed-0.18.3 --progress none";
   const std::string github =
       "GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=" + (scratch / "summary.md") + " ";
   const CommandResult plain = run_shell("env -u GITHUB_ACTIONS " + command);
@@ -97,9 +98,9 @@ TEST(Show, Says_what_a_truncated_trace_held) {
 
 TEST(Explore, Draws_its_findings_into_the_folder) {
   const ScratchFolder scratch;
-  zeroproof("explore S2 --policy pr7665 --out " + (scratch / "o"));
+  zeroproof("explore S2 --policy deepspeed-0.18.3 --out " + (scratch / "o"));
   for (const std::string number : {"P2", "P7"}) {
-    const std::string base = scratch / ("o/S2-pr7665-" + number);
+    const std::string base = scratch / ("o/S2-deepspeed-0.18.3-" + number);
     EXPECT_EQ(0U, read_file(base + ".svg").find("<svg "));
     EXPECT_EQ(0U, read_file(base + ".html").find("<!doctype html>"));
   }

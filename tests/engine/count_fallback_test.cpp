@@ -123,21 +123,30 @@ TEST_P(CountFallback, Reproduces_the_golden_table) {
   EXPECT_EQ(run(GetParam().program, GetParam().policy), GetParam().golden);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Rows, CountFallback,
-    testing::Values(
-        Row{Program::plain, "pr7665", "a4 n1"}, Row{Program::plain, "pr7780", "a4 n4"},
-        Row{Program::plain, "pr7886", "a4 n1"}, Row{Program::plain, "pr8245", "a4 n1"},
-        Row{Program::reentrant, "pr7665", "a2 n2"},
-        Row{Program::reentrant, "pr7780", "a2,a3,a4 n4"},
-        Row{Program::reentrant, "pr7886", "a2,a3,a4 n3"},
-        Row{Program::reentrant, "pr8245", "a2,a3,a4 n3"}, Row{Program::pre_user, "pr7665", "a5 n3"},
-        Row{Program::pre_user, "pr7780", "a3,a4,a5 n5"}, Row{Program::pre_user, "pr7886", "a5 n2"},
-        Row{Program::bypass, "pr7665", "a4 n1"}, Row{Program::bypass, "pr7780", "a4 n4"},
-        Row{Program::bypass, "pr7886", "none n2"}, Row{Program::bypass, "pr8245", "none n2"},
-        Row{Program::idle_leaf, "pr7665", "none n1"}, Row{Program::idle_leaf, "pr7780", "none n4"},
-        Row{Program::idle_leaf, "pr7886", "none n1"},
-        Row{Program::idle_leaf, "pr8245", "none n1"}));
+INSTANTIATE_TEST_SUITE_P(Rows, CountFallback,
+                         testing::Values(Row{Program::plain, "deepspeed-0.18.3", "a4 n1"},
+                                         Row{Program::plain, "deepspeed-0.18.5", "a4 n4"},
+                                         Row{Program::plain, "deepspeed-0.18.7", "a4 n1"},
+                                         Row{Program::plain, "deepspeed-0.19.6", "a4 n1"},
+                                         Row{Program::plain, "deepspeed-pr8245", "a4 n1"},
+                                         Row{Program::reentrant, "deepspeed-0.18.3", "a2 n2"},
+                                         Row{Program::reentrant, "deepspeed-0.18.5", "a2,a3,a4 n4"},
+                                         Row{Program::reentrant, "deepspeed-0.18.7", "a2,a3,a4 n3"},
+                                         Row{Program::reentrant, "deepspeed-0.19.6", "a2,a3,a4 n3"},
+                                         Row{Program::reentrant, "deepspeed-pr8245", "a2,a3,a4 n3"},
+                                         Row{Program::pre_user, "deepspeed-0.18.3", "a5 n3"},
+                                         Row{Program::pre_user, "deepspeed-0.18.5", "a3,a4,a5 n5"},
+                                         Row{Program::pre_user, "deepspeed-0.18.7", "a5 n2"},
+                                         Row{Program::bypass, "deepspeed-0.18.3", "a4 n1"},
+                                         Row{Program::bypass, "deepspeed-0.18.5", "a4 n4"},
+                                         Row{Program::bypass, "deepspeed-0.18.7", "none n2"},
+                                         Row{Program::bypass, "deepspeed-0.19.6", "none n2"},
+                                         Row{Program::bypass, "deepspeed-pr8245", "none n2"},
+                                         Row{Program::idle_leaf, "deepspeed-0.18.3", "none n1"},
+                                         Row{Program::idle_leaf, "deepspeed-0.18.5", "none n4"},
+                                         Row{Program::idle_leaf, "deepspeed-0.18.7", "none n1"},
+                                         Row{Program::idle_leaf, "deepspeed-0.19.6", "none n1"},
+                                         Row{Program::idle_leaf, "deepspeed-pr8245", "none n1"}));
 
 TEST(CountFallback, Exact_refuses_instead_of_counting) {
   EXPECT_THROW(run(Program::plain, "exact"), EngineError);

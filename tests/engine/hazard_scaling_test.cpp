@@ -249,7 +249,7 @@ TEST(QuirkEffect, Is_missing_where_the_stage_or_an_option_is_another) {
   EXPECT_EQ(why(Quirk::h19_reuse_waits_current_stream, {.stage = 2}),
             "has no effect here: it shows with overlap_comm");
   EXPECT_EQ(why(Quirk::h20_any_forward_resets_step, {.stage = 2}), "");
-  EXPECT_NE(why(Quirk::h20_any_forward_resets_step, {.stage = 2}, "pr7886"), "");
+  EXPECT_NE(why(Quirk::h20_any_forward_resets_step, {.stage = 2}, "deepspeed-0.18.7"), "");
   EXPECT_EQ(why(Quirk::n5_zero_grad_keeps_partition, {.stage = 3}),
             "has no effect in stage 3: it is of stages 1 to 2");
   EXPECT_EQ(why(Quirk::n5_zero_grad_keeps_partition, {.stage = 2}),
@@ -267,17 +267,18 @@ TEST(QuirkEffect, Of_a_proposal_needs_the_policy_of_the_proposal) {
   const Quirks quirks = only(Quirk::h23_stale_callback_flag_retained);
   EXPECT_TRUE(check_quirks(quirks, "exact"));
   EXPECT_TRUE(check_quirks(quirks, "x2"));
-  EXPECT_TRUE(check_quirks(Quirks::upstream(), "pr7886"));
+  EXPECT_TRUE(check_quirks(Quirks::upstream(), "deepspeed-0.18.7"));
   HostWorld world({});
   const CpuOps ops;
   Autograd ag(ops);
   MlpModel model;
   const auto engine = Engine::initialize(ag, model, {.stage = 2}, world.runtime(0),
-                                         {.policy = "pr7886", .quirks = quirks});
+                                         {.policy = "deepspeed-0.18.7", .quirks = quirks});
   ASSERT_FALSE(engine);
   EXPECT_EQ(engine.error().code, ErrorCode::usage);
-  EXPECT_NE(engine.error().text.find("h23 (stale_callback_flag_retained) under policy pr7886"),
-            std::string::npos)
+  EXPECT_NE(
+      engine.error().text.find("h23 (stale_callback_flag_retained) under policy deepspeed-0.18.7"),
+      std::string::npos)
       << engine.error().text;
 }
 

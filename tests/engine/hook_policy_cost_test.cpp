@@ -43,7 +43,8 @@ TEST_P(HookPolicyCost, Of_exact_has_no_expected_set_query) {
 }
 
 TEST_P(HookPolicyCost, Of_counting_once_a_phase_is_linear) {
-  for (const char* policy : {"pr7665", "pr7886", "pr8245", "x2"}) {
+  for (const char* policy :
+       {"deepspeed-0.18.3", "deepspeed-0.18.7", "deepspeed-0.19.6", "deepspeed-pr8245", "x2"}) {
     const Cost cost = cost_of(policy, GetParam());
     EXPECT_EQ(cost.expected_set_queries, 1U) << policy;
     EXPECT_EQ(cost.membership_queries, GetParam()) << policy;
@@ -51,7 +52,7 @@ TEST_P(HookPolicyCost, Of_counting_once_a_phase_is_linear) {
 }
 
 TEST_P(HookPolicyCost, Of_counting_in_every_hook_is_quadratic) {
-  const Cost cost = cost_of("pr7780", GetParam());
+  const Cost cost = cost_of("deepspeed-0.18.5", GetParam());
   EXPECT_EQ(cost.expected_set_queries, GetParam());
   EXPECT_EQ(cost.membership_queries, GetParam() * GetParam());
 }

@@ -264,14 +264,17 @@ struct ManagerCommand : rc::state::Command<Table, Rig> {
   Step step;
 };
 
-// What 1.6 says of the three versions, and which policy file must have these rules.
+// What 1.6 says of the versions, and which policy file must have these rules.
 struct Version {
   const char* policy;
   bool resets_at_first_enter;
   bool recovers_at_reset;
 };
-constexpr Version kVersions[] = {
-    {"pr7780", false, false}, {"pr7886", true, false}, {"pr8245", true, true}, {"x2", true, false}};
+constexpr Version kVersions[] = {{"deepspeed-0.18.5", false, false},
+                                 {"deepspeed-0.18.7", true, false},
+                                 {"deepspeed-0.19.6", true, false},
+                                 {"deepspeed-pr8245", true, true},
+                                 {"x2", true, false}};
 
 ManagerRules rules_of(const char* policy) {
   const std::unique_ptr<HookPolicy> made = (*find_policy(policy))->make();
@@ -288,18 +291,20 @@ void behaves_like_the_table(const Version& version) {
   rc::state::check(start, rig, rc::state::gen::execOneOfWithArgs<ManagerCommand>());
 }
 
-RC_GTEST_PROP(HookStateManager, Of_pr7780_behaves_like_the_table, ()) {
+RC_GTEST_PROP(HookStateManager, Of_deepspeed_0_18_5_behaves_like_the_table, ()) {
   behaves_like_the_table(kVersions[0]);
 }
-RC_GTEST_PROP(HookStateManager, Of_pr7886_behaves_like_the_table, ()) {
+RC_GTEST_PROP(HookStateManager, Of_deepspeed_0_18_7_behaves_like_the_table, ()) {
   behaves_like_the_table(kVersions[1]);
 }
-RC_GTEST_PROP(HookStateManager, Of_pr8245_behaves_like_the_table, ()) {
+RC_GTEST_PROP(HookStateManager, Of_deepspeed_0_19_6_behaves_like_the_table, ()) {
   behaves_like_the_table(kVersions[2]);
 }
-
-RC_GTEST_PROP(HookStateManager, Of_x2_behaves_like_the_table, ()) {
+RC_GTEST_PROP(HookStateManager, Of_deepspeed_pr8245_behaves_like_the_table, ()) {
   behaves_like_the_table(kVersions[3]);
+}
+RC_GTEST_PROP(HookStateManager, Of_x2_behaves_like_the_table, ()) {
+  behaves_like_the_table(kVersions[4]);
 }
 
 TEST(HookStateManager, Unregistered_runs_no_post_hook) {

@@ -125,6 +125,9 @@ void add_shapes(Cases& cases) {
       {"transpose", {{2, 3, 2}}, [](auto& ag, X x) { return transpose(ag, x[0], 0, 2); }});
   cases.push_back({"movedim", {{2, 3, 2}}, [](auto& ag, X x) { return movedim(ag, x[0], 0, 2); }});
   cases.push_back({"view", {m}, [](auto& ag, X x) { return view(ag, x[0], {2, 6}); }});
+  cases.push_back({"unsafe_view", {m}, [](auto& ag, X x) {
+                     return unsafe_view(ag, x[0], {2, 6});
+                   }});
   cases.push_back({"reshape", {m}, [](auto& ag, X x) { return reshape(ag, t(ag, x[0]), {2, 6}); }});
   cases.push_back({"unsqueeze", {m}, [](auto& ag, X x) { return unsqueeze(ag, x[0], 1); }});
   cases.push_back({"squeeze", {{3, 1, 2}}, [](auto& ag, X x) { return squeeze(ag, x[0], 1); }});

@@ -90,6 +90,11 @@ std::vector<TransformCase> shape_cases() {
        [](A& ag, const L& x) {
          return L{view(ag, x[0], {3, 2})};
        }},
+      {"unsafe_view",
+       {{2, 3}},
+       [](A& ag, const L& x) {
+         return L{unsafe_view(ag, x[0], {3, 2})};
+       }},
       {"reshape", {{2, 3}}, [](A& ag, const L& x) { return L{reshape(ag, t(ag, x[0]), {6})}; }},
       {"unsqueeze", {{2}}, [](A& ag, const L& x) { return L{unsqueeze(ag, x[0], 1)}; }},
       {"squeeze", {{2, 1}}, [](A& ag, const L& x) { return L{squeeze(ag, x[0], 1)}; }},

@@ -223,7 +223,7 @@ PEER_ROW(test_zero_activation_checkpoint_lifecycle,
 PEER_ROW(test_zero_activation_checkpoint_lifecycle,
          test_step_after_aborted_backward_requires_restart) {
   Twin other = twin;
-  if (other.options.policy == "exact") other.options.policy = "pr8245";
+  if (other.options.policy == "exact") other.options.policy = "deepspeed-pr8245";
   each("stage", std::array{2, 3}, [&](int stage) {
     on_ranks(2, other, [&](Rank& rank) {
       ZeroConfig config = base_config(stage);

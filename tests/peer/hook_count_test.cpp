@@ -41,7 +41,7 @@ std::size_t count_calls(const Recording& recording, std::size_t begin) {
 // The policy that upstream has counts once; ours does without.
 PEER_ROW(TestHookCountRegression, test_non_reentrant_single_count_call) {
   each("stage", std::array{1, 2, 3}, [&](int stage) {
-    for (const std::string& policy : {twin.options.policy, std::string("pr7886")})
+    for (const std::string& policy : {twin.options.policy, std::string("deepspeed-0.18.7")})
       within(policy, [&] {
         Twin here = twin;
         here.options.policy = policy;

@@ -22,9 +22,9 @@ constexpr double kFloat32Tolerance = 1e-5;
 
 using Recordings = std::vector<DeepspeedRecording>;
 
-std::set<std::vector<std::string>> bundled_runs() {
+std::set<std::vector<std::string>> runs_in(const std::string& folder) {
   std::set<std::vector<std::string>> runs;
-  const auto paths = trace_paths(kFolder);
+  const auto paths = trace_paths(folder);
   EXPECT_TRUE(paths);
   for (const std::string& path : *paths) {
     const auto ranks = rank_paths(path);
@@ -44,6 +44,9 @@ Recordings read(const std::vector<std::string>& paths) {
   return ranks;
 }
 
+// Of releases, one folder a release.
+constexpr const char* kReleases = ZP_SOURCE_DIR "/tests/data/conform";
+
 // Both ranks of a run in float32.
 Recordings read(const std::string& scenario, int stage) {
   const std::string run =
@@ -53,6 +56,9 @@ Recordings read(const std::string& scenario, int stage) {
 
 // --- the upstream policy -----------------------------------------------------------------------
 
+constexpr std::size_t kRunsOfRelease = 56;  // of 0.19.8
+constexpr std::size_t kScenarios = 23;      // that have a port
+
 struct Bundled {
   Recordings ranks;
   ConformOutcome outcome;
@@ -61,32 +67,79 @@ struct Bundled {
 const std::vector<Bundled>& bundled() {
   static const std::vector<Bundled> kAll = [] {
     std::vector<Bundled> all;
-    for (const auto& paths : bundled_runs()) {
-      all.push_back({read(paths), {}});
-      all.back().outcome = conform_deepspeed(all.back().ranks);
-    }
+    for (const char* folder : {kFolder, kReleases})
+      for (const auto& paths : runs_in(folder)) {
+        all.push_back({read(paths), {}});
+        all.back().outcome = conform_deepspeed(all.back().ranks);
+      }
     return all;
   }();
   return kAll;
 }
 
-TEST(EngineConform, Agrees_with_every_bundled_run_of_DeepSpeed_or_says_why_not) {
+// The bundled runs of a release; 0.0.0: of a commit without one.
+std::vector<const Bundled*> bundled_of(Release release) {
+  std::vector<const Bundled*> runs;
+  for (const Bundled& run : bundled())
+    if (run.ranks.at(0).release == release) runs.push_back(&run);
+  return runs;
+}
+
+std::set<std::string> programs_of(const std::vector<const Bundled*>& runs) {
   std::set<std::string> programs;
+  for (const Bundled* run : runs) programs.insert(run->ranks.at(0).header.program);
+  return programs;
+}
+
+TEST(EngineConform, Agrees_with_every_bundled_run_of_DeepSpeed_or_says_why_not) {
   for (const Bundled& run : bundled()) {
-    programs.insert(run.ranks.at(0).header.program);
     EXPECT_TRUE(run.outcome.status == ConformStatus::agreed ||
                 run.outcome.status == ConformStatus::explained)
         << run.outcome.program << ": " << run.outcome.detail;
     EXPECT_LT(0U, run.outcome.tokens);
   }
-  EXPECT_EQ(17U, programs.size());
-  EXPECT_EQ(140U, bundled().size());
+  EXPECT_EQ(140U, bundled_of({}).size());
+  EXPECT_EQ(17U, programs_of(bundled_of({})).size());
+  EXPECT_EQ(kRunsOfRelease, bundled_of({0, 19, 8}).size());
+  EXPECT_EQ(kScenarios, programs_of(bundled_of({0, 19, 8})).size());
+}
+
+TEST(EngineConform, Runs_each_recording_under_the_policy_of_its_release) {
+  const std::map<Release, std::string> policies = {
+      {{0, 0, 0}, "deepspeed-0.18.7"},  {{0, 18, 3}, "deepspeed-0.18.3"},
+      {{0, 18, 6}, "deepspeed-0.18.5"}, {{0, 19, 5}, "deepspeed-0.18.7"},
+      {{0, 19, 8}, "deepspeed-0.19.6"}, {{0, 25, 0}, "deepspeed-0.19.6"},
+  };
+  DeepspeedRecording recorded;
+  for (const auto& [release, policy] : policies) {
+    recorded.release = release;
+    EXPECT_EQ(policy, recorded_behaviour(recorded).policy) << release.text();
+  }
+}
+
+// The table of deepspeed_differences.json says from which release on engine.backward queues its
+// own callback.
+TEST(EngineConform, Queues_the_callback_of_the_tracker_from_0_19_6_on) {
+  std::size_t with_callback = 0;
+  for (const Bundled* run : bundled_of({0, 19, 8})) {
+    const auto is_tracker = [](const std::string& token) {
+      return token.find("_EngineBackwardGraphTracker") != std::string::npos;
+    };
+    Recordings ranks = run->ranks;
+    const bool is_agreed = run->outcome.status == ConformStatus::agreed;
+    if (!is_agreed || std::ranges::none_of(ranks.at(0).tokens, is_tracker)) continue;
+    ++with_callback;
+    for (DeepspeedRecording& rank : ranks) rank.release = {0, 19, 5};
+    EXPECT_EQ(ConformStatus::order_mismatch, conform_deepspeed(ranks).status)
+        << run->outcome.program;
+  }
+  EXPECT_LT(20U, with_callback);
 }
 
 TEST(EngineConform, Explains_no_run_that_agrees) {
   std::map<const KnownDifference*, int> uses;
   for (const Bundled& run : bundled()) {
-    const KnownDifference* known = find_known_difference(run.ranks.at(0).header);
+    const KnownDifference* known = find_known_difference(run.ranks.at(0));
     if (!known) continue;
     ++uses[known];
     EXPECT_EQ(ConformStatus::explained, run.outcome.status) << run.outcome.program;
@@ -102,7 +155,9 @@ TEST(EngineConform, Accepts_any_order_of_releases_where_upstream_has_none) {
   std::set<std::string> races;
   for (const Bundled& run : bundled())
     if (run.outcome.is_race) races.insert(run.ranks.at(0).header.program);
-  EXPECT_EQ((std::set<std::string>{"frozen_ckpt_reentrant", "leaf_module"}), races);
+  const std::set<std::string> expected = {"frozen_ckpt_nonreentrant", "frozen_ckpt_reentrant",
+                                          "leaf_module"};
+  EXPECT_EQ(expected, races);
 }
 
 TEST(EngineConform, Sees_each_kind_of_difference) {

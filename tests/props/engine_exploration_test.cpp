@@ -119,8 +119,8 @@ TEST(EngineExploration, Hazards_that_depend_on_the_order_of_nodes_are_found_and_
     const char* stage;
   };
   for (const Hazard& hazard :
-       {Hazard{"quirks", "h1", "engine", "2"}, Hazard{"policy", "pr7665", "tensor", "1"},
-        Hazard{"policy", "pr7665", "tensor", "2"}}) {
+       {Hazard{"quirks", "h1", "engine", "2"}, Hazard{"policy", "deepspeed-0.18.3", "tensor", "1"},
+        Hazard{"policy", "deepspeed-0.18.3", "tensor", "2"}}) {
     CaseSettings settings = {
         {"stage", hazard.stage}, {"backward", hazard.backward}, {"nodes", "shared"}};
     const EngineExplorationReport exact = explored(case_with("exception", settings), 20);

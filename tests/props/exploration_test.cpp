@@ -11,6 +11,7 @@
 #include "props/registry.h"
 #include "props/scenario_reduction.h"
 #include "tests/props/explored.h"
+#include "tests/props/test_word.h"
 
 namespace zeroproof {
 namespace {
@@ -83,7 +84,8 @@ INSTANTIATE_TEST_SUITE_P(Builtin, EveryScenario, ::testing::ValuesIn([] {
 // policy, mode, scenario -> numbers of the properties that some order falsifies.
 Json falsified_by_upstream() {
   Json rows = Json::array();
-  for (const char* policy : {"pr7665", "pr7780", "pr7886", "pr8245", "x2"}) {
+  for (const char* policy : {"deepspeed-0.18.3", "deepspeed-0.18.5", "deepspeed-0.18.7",
+                             "deepspeed-0.19.6", "deepspeed-pr8245", "x2"}) {
     for (const PolicyMode mode : {PolicyMode::graph_task_callback, PolicyMode::count_fallback}) {
       for (const ScenarioFile& file : builtin_scenarios()) {
         ExplorationOptions options = options_for(file.id, policy);
@@ -176,20 +178,24 @@ constexpr auto kCallback = PolicyMode::graph_task_callback;
 constexpr auto kFallback = PolicyMode::count_fallback;
 
 INSTANTIATE_TEST_SUITE_P(Of, Findings,
-                         ::testing::Values(FindingCase{"S2", "pr7665", kCallback},
-                                           FindingCase{"S14", "pr7665", kFallback},
-                                           FindingCase{"S2", "pr7780", kFallback},
-                                           FindingCase{"S3", "pr7780", kFallback},
-                                           FindingCase{"S5", "pr7886", kCallback},
-                                           FindingCase{"S7b", "pr7886", kCallback},
-                                           FindingCase{"S8", "pr7886", kCallback},
-                                           FindingCase{"S18", "pr8245", kFallback}),
+                         ::testing::Values(FindingCase{"S2", "deepspeed-0.18.3", kCallback},
+                                           FindingCase{"S14", "deepspeed-0.18.3", kFallback},
+                                           FindingCase{"S2", "deepspeed-0.18.5", kFallback},
+                                           FindingCase{"S3", "deepspeed-0.18.5", kFallback},
+                                           FindingCase{"S5", "deepspeed-0.18.7", kCallback},
+                                           FindingCase{"S7b", "deepspeed-0.18.7", kCallback},
+                                           FindingCase{"S8", "deepspeed-0.18.7", kCallback},
+                                           FindingCase{"S18", "deepspeed-pr8245", kFallback},
+                                           FindingCase{"S20", "deepspeed-0.19.6", kCallback},
+                                           FindingCase{"S21", "deepspeed-0.19.6", kCallback},
+                                           FindingCase{"S7", "deepspeed-0.19.6", kCallback}),
                          [](const auto& one) {
-                           return std::string(one.param.scenario) + "_" + one.param.policy;
+                           return test_word(std::string(one.param.scenario) + "_" +
+                                            one.param.policy);
                          });
 
 TEST(Minimising, Reduces_the_reentrant_checkpoint_to_its_core) {
-  ExplorationOptions options = options_for("S2", "pr7665");
+  ExplorationOptions options = options_for("S2", "deepspeed-0.18.3");
   options.minimizes = true;
   const auto report = explore_scenario(options).value();
   const auto early = std::find_if(report.findings.begin(), report.findings.end(),
@@ -201,7 +207,7 @@ TEST(Minimising, Reduces_the_reentrant_checkpoint_to_its_core) {
 }
 
 TEST(Minimising, Shrinks_a_widened_finding_like_the_one_of_the_file) {
-  ExplorationOptions options = options_for("S5", "pr7886");
+  ExplorationOptions options = options_for("S5", "deepspeed-0.18.7");
   options.minimizes = true;
   const auto at_four = explore_scenario(options).value();
   options.params = 8;

@@ -19,7 +19,7 @@ LocatedFindings two_findings() {
                         .statement = "the epilogue runs after the last gradient hook",
                         .source = "#7665",
                         .text = "100% wrong,\nreally: yes"};
-  broken.subject = "S2 pr7665";
+  broken.subject = "S2 deepspeed-0.18.3";
   broken.file = "props/scenarios/S 2.json";
   broken.reproduce = "replay zps1:S2:x";
   LocatedFinding latent{.rule = "state.queued_flag_is_backed", .number = "P8", .text = "stale"};
@@ -34,11 +34,13 @@ LocatedFindings two_findings() {
 TEST(Annotations, Escape_as_the_runner_decodes) {
   EXPECT_EQ(github_annotations(two_findings()),
             "::error file=props/scenarios/S 2.json,line=1,title=P2 epilogue.once_after_last_hook"
-            "::S2 pr7665: 100%25 wrong,\\x0areally: yes%0Areproduce: zeroproof replay zps1:S2:x\n"
+            "::S2 deepspeed-0.18.3: 100%25 wrong,\\x0areally: yes%0Areproduce: zeroproof replay "
+            "zps1:S2:x\n"
             "::warning file=/tmp/a%2Cb%3Ac.jsonl,line=12,title=P8 state.queued_flag_is_backed"
             "::stale\n"
             "::error file=props/scenarios/S 2.json,line=1,title=P2 epilogue.once_after_last_hook"
-            "::S2 pr7665: 100%25 wrong,\\x0areally: yes%0Areproduce: zeroproof replay zps1:S2:x\n");
+            "::S2 deepspeed-0.18.3: 100%25 wrong,\\x0areally: yes%0Areproduce: zeroproof replay "
+            "zps1:S2:x\n");
   EXPECT_EQ(github_annotations({}), "");
 }
 
@@ -65,9 +67,9 @@ TEST(Sarif, Is_this_for_two_rules) {
     "message": {"text": "100% wrong,\\x0areally: yes"},
     "locations": [{"physicalLocation": {
         "artifactLocation": {"uri": "props/scenarios/S%202.json"}, "region": {"startLine": 1}},
-      "logicalLocations": [{"fullyQualifiedName": "S2 pr7665"}]}],
+      "logicalLocations": [{"fullyQualifiedName": "S2 deepspeed-0.18.3"}]}],
     "partialFingerprints": {
-      "zeroproofFinding/v1": "epilogue.once_after_last_hook S2 pr7665 -1 0"},
+      "zeroproofFinding/v1": "epilogue.once_after_last_hook S2 deepspeed-0.18.3 -1 0"},
     "properties": {"reproduce": "zeroproof replay zps1:S2:x"}})");
   EXPECT_EQ(run["results"][0], first) << run["results"][0].dump(1);
   const Json& second = run["results"][1];

@@ -159,6 +159,23 @@ TEST(Fsdp2Rules, A_step_needs_the_synchronisation_of_its_own_model) {
   EXPECT_THAT(kinds_with(0, 0), ElementsAre("fsdp2.step_without_sync"));
 }
 
+// Several backwards without reduction, then finalize_backward().
+TEST(Fsdp2Rules, A_step_may_follow_a_reduction_by_hand) {
+  const auto kinds_with = [](bool is_finalised) {
+    Units units;
+    units.event("mark", -1, ",\"label\":\"fsdp2.no_sync\",\"engine\":0");
+    units.begin(1);
+    units.unit(1, "pre_backward", "l1").unit(1, "post_backward", "l1");
+    units.unit(1, "final_callback", "model");
+    units.end(1);
+    if (is_finalised) units.unit(-1, "post_backward", "l1");
+    units.event("opt.step", -1, ",\"engine\":0");
+    return kinds(units);
+  };
+  EXPECT_THAT(kinds_with(true), IsEmpty());
+  EXPECT_THAT(kinds_with(false), ElementsAre("fsdp2.step_without_sync"));
+}
+
 // Sequence parallelism reduce-scatters between the units, on a group of its own.
 TEST(Fsdp2Rules, Reductions_on_other_groups_are_not_those_of_units) {
   const auto kinds_with = [](std::string_view group) {

@@ -9,6 +9,7 @@
 
 #include "props/scenario.h"
 #include "sim/protocol/world.h"
+#include "tests/props/test_word.h"
 
 namespace zeroproof {
 namespace {
@@ -25,11 +26,15 @@ std::vector<GoldenCase> load_golden_cases() {
   std::vector<GoldenCase> cases;
   const auto document = nlohmann::json::parse(file);
   for (const auto& row : document.at("rows")) {
-    for (const char* policy : {"pr7665", "pr7780", "pr7886", "pr8245"}) {
+    for (const char* policy :
+         {"deepspeed-0.18.3", "deepspeed-0.18.5", "deepspeed-0.18.7", "deepspeed-pr8245"}) {
       cases.push_back({row.at("scenario"), row.at("mode"), policy, row.at(policy)});
     }
-    // Derived by hand from #7886's field and what X2 changes (zero_semantics 1.6).
-    cases.push_back({row.at("scenario"), row.at("mode"), "x2", row.value("x2", row.at("pr7886"))});
+    // Derived by hand from 0.18.7's field and what the policy changes (docs/POLICIES.md).
+    for (const char* policy : {"deepspeed-0.19.6", "x2"}) {
+      cases.push_back({row.at("scenario"), row.at("mode"), policy,
+                       row.value(policy, row.at("deepspeed-0.18.7"))});
+    }
   }
   return cases;
 }
@@ -45,7 +50,8 @@ std::string epilogues_text(const EngineOutcome& outcome) {
 // The outcome in the words of one expected field, so that a mismatch shows both.
 std::string actual_field(const std::string& expected, const EngineOutcome& outcome) {
   const BackwardState& state = outcome.state;
-  if (expected == "running") return outcome.is_backward_running ? "running" : "not running";
+  if (expected == "running" || expected == "stopped")
+    return outcome.is_backward_running ? "running" : "stopped";
   if (expected.starts_with("lost:")) {
     return fmt::format("lost:{}", fmt::join(outcome.unreduced, ","));
   }
@@ -90,9 +96,9 @@ TEST_P(GoldenTable, Is_reproduced_by_the_policy) {
 INSTANTIATE_TEST_SUITE_P(Rows, GoldenTable, testing::ValuesIn(load_golden_cases()),
                          [](const auto& case_of) {
                            const GoldenCase& row = case_of.param;
-                           return fmt::format(
-                               "{}_{}_{}", row.scenario, row.policy,
-                               row.mode == "count_fallback" ? "fallback" : "callback");
+                           return test_word(
+                               fmt::format("{}_{}_{}", row.scenario, row.policy,
+                                           row.mode == "count_fallback" ? "fallback" : "callback"));
                          });
 
 }  // namespace

@@ -70,9 +70,10 @@ TEST(JobRecordings, Mistakes_are_named_and_their_files_do_not_agree) {
 
 TEST(JobRecordings, What_was_checked_is_counted) {
   const Judged all = judged("ddp_right");
-  const CheckedWork& checked = all.report.traces.at(0).story->checked;
-  EXPECT_EQ(checked.steps, 4U);
-  EXPECT_EQ(checked.backwards, 4U);
+  const TraceReplay& trace = all.report.traces.at(0);
+  const CheckedWork& checked = trace.story->checked;
+  EXPECT_EQ(trace.counts.steps, 4U);
+  EXPECT_EQ(trace.counts.backwards, 4U);
   EXPECT_THAT(checked.rules, Contains("reduction before each step"));
   EXPECT_THAT(checked.left_out, IsEmpty());
 }

@@ -234,7 +234,7 @@ std::string outline(const std::string& chart) {
 }
 
 TEST(Svg, Draws_a_finding_as_it_is_printed_here) {
-  ExplorationOptions options{.scenario = "S2b", .policy = "pr7665"};
+  ExplorationOptions options{.scenario = "S2b", .policy = "deepspeed-0.18.3"};
   const auto report = explore_scenario(options);
   ASSERT_TRUE(report);
   ASSERT_FALSE(report->findings.empty());

@@ -22,7 +22,7 @@ struct Edits {
   std::function<void(TensorRecord&)> tensor;
 };
 
-void feed(TraceReader& reader, PropertiesLevel& level, const Edits& edits) {
+void feed(TraceReader& reader, PropertiesLevel& level, JobFacts& job, const Edits& edits) {
   bool has_end = false;
   for (;;) {
     const auto record = reader.next();
@@ -36,7 +36,7 @@ void feed(TraceReader& reader, PropertiesLevel& level, const Edits& edits) {
     } else if (const auto* param = std::get_if<ParamRecord>(&body)) {
       level.declare_param(param->name);
     } else if (const auto* group = std::get_if<GroupRecord>(&body)) {
-      if (group->ranks) level.declare_group(group->name, *group->ranks);
+      job.declare(*group);
     } else if (const auto* tensor = std::get_if<TensorRecord>(&body)) {
       TensorRecord edited = *tensor;
       if (edits.tensor) edits.tensor(edited);
@@ -56,13 +56,14 @@ PropertiesReport replay(const std::string& name, RunGroup& group, const Edits& e
   EXPECT_TRUE(reader) << reader.error().text;
   if (!reader) return {};
   const HeaderRecord& header = reader->header();
+  JobFacts job(header);
   PropertiesLevel level({.program = header.program,
                          .dtype = header.dtype,
                          .rank = header.rank,
                          .world = header.world,
                          .stage = static_cast<std::int32_t>(header.stage.value_or(-1))},
-                        names);
-  feed(*reader, level, edits);
+                        names, job);
+  feed(*reader, level, job, edits);
   group.add(level, name);
   return level.report();
 }
@@ -161,13 +162,14 @@ TEST(PropertyTraces, Find_gathers_in_another_order) {
 
 TEST(PropertyTraces, Find_a_loss_scale_that_only_one_rank_changes) {
   const auto decide = [](const std::string& label) {
+    static const JobFacts no_records;
     NameTable names;
     PropertiesLevel level({.program = "p",
                            .dtype = "fp16",
                            .rank = label == "loss_scale:8" ? 0 : 1,
                            .world = 2,
                            .stage = 2},
-                          names);
+                          names, no_records);
     HookEvent event;
     event.kind = EventKind::mark;
     event.lc = 1;

@@ -170,11 +170,11 @@ TEST(StepRules, An_optimizer_of_other_tensors_is_named) {
 }
 
 TEST(StepRules, What_is_trained_and_what_is_held_are_compared) {
-  const auto kinds = [](std::string_view held, std::string_view more) {
+  const auto kinds = [](std::string_view held, std::string_view more, int grads = 3) {
     Job job;
     job.model().record(more);
     job.optimizer(held);
-    for (int step = 0; step < 2; ++step) job.backward(false).step().zero_grad();
+    for (int step = 0; step < 2; ++step) job.backward(false).step(grads).zero_grad();
     const auto all = diagnosis_of_texts({job.newer()});
     for (const Diagnosis& one : all) EXPECT_EQ(Gravity::hazard, one.gravity);
     return kinds_of(all);
@@ -186,6 +186,8 @@ TEST(StepRules, What_is_trained_and_what_is_held_are_compared) {
   EXPECT_THAT(kinds(R"("a.weight","b.weight","b.bias","c.weight")", unused),
               ElementsAre("optimizer.never_trained"));
   EXPECT_THAT(kinds(R"("a.weight","b.weight")", unused), ElementsAre("optimizer.trained_not_held"));
+  // The job computed the fourth gradient itself and assigned it.
+  EXPECT_THAT(kinds(R"("a.weight","b.weight","b.bias","c.weight")", unused, 4), IsEmpty());
 }
 
 TEST(StepRules, A_model_of_which_only_vectors_are_trained_is_named) {

@@ -35,7 +35,7 @@ class EventList {
   NameTable names;
 };
 
-// pr7665 on a reentrant checkpoint: the epilogue runs in the outer task's second hook.
+// deepspeed-0.18.3 on a reentrant checkpoint: the epilogue runs in the outer task's second hook.
 EventList reentrant_story() {
   EventList list;
   list.add(EventKind::engine_call, "engine.forward");

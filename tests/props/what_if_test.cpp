@@ -26,7 +26,7 @@ WhatIfReport under(const std::string& name, const std::string& policy,
 
 // The job whose manual backward over a reentrant checkpoint motivated #7780.
 TEST(WhatIf, Pr7665_loses_what_a_reentrant_checkpoint_recomputes) {
-  const WhatIfReport report = under("ckpt_reentrant_manual__z1_fp32_w2_r0", "pr7665");
+  const WhatIfReport report = under("ckpt_reentrant_manual__z1_fp32_w2_r0", "deepspeed-0.18.3");
   ASSERT_TRUE(report.is_applicable());
   EXPECT_GT(report.early_epilogues, 0U);
   EXPECT_THAT(report.lines, Contains(HasSubstr("too early")));
@@ -35,7 +35,8 @@ TEST(WhatIf, Pr7665_loses_what_a_reentrant_checkpoint_recomputes) {
 }
 
 TEST(WhatIf, Later_policies_keep_the_same_job_whole) {
-  for (const char* policy : {"pr7780", "pr7886", "pr8245", "x2", "exact"}) {
+  for (const char* policy :
+       {"deepspeed-0.18.5", "deepspeed-0.18.7", "deepspeed-pr8245", "x2", "exact"}) {
     const WhatIfReport report = under("ckpt_reentrant_manual__z1_fp32_w2_r0", policy);
     EXPECT_THAT(report.missed, IsEmpty()) << policy;
     EXPECT_EQ(0U, report.early_epilogues) << policy;
@@ -44,7 +45,7 @@ TEST(WhatIf, Later_policies_keep_the_same_job_whole) {
 }
 
 TEST(WhatIf, Engine_backward_hides_the_difference) {
-  const WhatIfReport report = under("ckpt_reentrant__z1_fp32_w2_r0", "pr7665");
+  const WhatIfReport report = under("ckpt_reentrant__z1_fp32_w2_r0", "deepspeed-0.18.3");
   ASSERT_TRUE(report.is_applicable());
   EXPECT_THAT(report.missed, IsEmpty());
 }
@@ -65,7 +66,7 @@ TEST(WhatIf, Names_a_policy_that_does_not_exist) {
 TEST(WhatIf, Under_the_recorded_policy_is_what_was_recorded) {
   for (const char* name : {"mlp__z2_fp32_w2_r0", "ckpt_reentrant_manual__z2_fp32_w2_r0",
                            "tiled_loss__z1_fp32_w1_r0", "two_engines__z1_fp32_w1_r0"}) {
-    const WhatIfReport report = under(name, "pr7886");
+    const WhatIfReport report = under(name, "deepspeed-0.18.7");
     NameTable names;
     auto reader = TraceReader::open(recorded(name), names);
     ASSERT_TRUE(reader.has_value());

@@ -252,6 +252,7 @@ void Zero3Optimizer::reduce_gradients() {
     gradients_->add(parameter->parameter(), false);
   gradients_->flush_all();
   gradients_->commit();
+  context_.set_epilogue_ran(true);
 }
 
 void Zero3Optimizer::backward_epilogue() {
@@ -277,6 +278,7 @@ void Zero3Optimizer::finalize_unmanaged() {}
 
 void Zero3Optimizer::zero_grad() {
   const Events::Call reported(context_.events, "z3.zero_grad");
+  context_.set_epilogue_ran(false);
   if (!context_.has(Quirk::h1_abort_leaks_state)) gradients_->drop_backward();
   for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
   if (context_.departs("S08"_bug)) coordinator_.retained_graphs()->clear();  // a fresh start

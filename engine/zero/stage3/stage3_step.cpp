@@ -10,7 +10,10 @@ namespace zeroproof {
 
 StepOutcome Zero3Optimizer::step() {
   const Events::Call reported(context_.events, "z3.step");
-  { const Events::Call pre_step(context_.events, "z3.pre_step"); }
+  {
+    const Events::Call pre_step(context_.events, "z3.pre_step");
+    context_.set_epilogue_ran(false);
+  }
   partition_all_parameters();
   gradients_->prepare_update();
   const StepOutcome outcome = update_or_refuse();

@@ -9,6 +9,7 @@ import torch
 from job import batch
 
 import zeroproof_recorder
+from zeroproof_recorder import fingerprints
 from zeroproof_recorder.fingerprints import CHUNK, Fingerprints
 
 
@@ -50,6 +51,17 @@ class FingerprintTest(unittest.TestCase):
         different += [torch.zeros(size) for size in (1, 2, 3)]
         found = hashes(*different)
         self.assertEqual(len(set(found)), len(different))
+
+    def test_tensors_that_a_device_hashes_together_have_their_own_hashes(self):
+        sizes = [1, 8, fingerprints.SMALL, *([fingerprints.SMALL - 1] * 3)]
+        words = [torch.full((size,), -size, dtype=torch.int64) for size in sizes]
+        weights = fingerprints.Weights().on(torch.device("cpu"))
+        found = []
+        for batch_of in fingerprints._batches(list(enumerate(words))):
+            self.assertLessEqual(sum(part.numel() for _, part in batch_of), 2 * fingerprints.SMALL)
+            found += fingerprints._sums([part for _, part in batch_of], weights)
+        alone = [fingerprints._sum(part, 1) for part in words]
+        self.assertEqual(list(map(int, found)), list(map(int, alone)))
 
     def test_every_kind_of_tensor(self):
         value = some(6, 5)

@@ -27,7 +27,7 @@ std::string judge(RowBody body, const Twin& twin);
 std::map<std::string, RowBody>& rows();
 bool add_row(const std::string& name, RowBody body);
 
-// A twin from what the table says: "h4", "pr7665", "rule: after_forward" (of the eager
+// A twin from what the table says: "h4", "deepspeed-0.18.3", "rule: after_forward" (of the eager
 // fallback), "fault: lost_reduction", or "" for a sound one.
 Twin twin_of(const std::string& breaks_with);
 

@@ -66,7 +66,8 @@ constexpr const char* kHead =
     "epilogues, gradients, lives of parameters; tier 2: what is around it), and ours of the same\n"
     "name. Ours run on host ranks and compare with a plain data-parallel trainer\n"
     "(`tests/peer/support/ddp.h`). Every row also fails with what the last column names: a quirk\n"
-    "(`h4`: engine/quirks.h), a policy (`pr7665`), a rule of the eager fallback, or a fault: "
+    "(`h4`: engine/quirks.h), a policy (`deepspeed-0.18.3`), a rule of the eager fallback, or a "
+    "fault: "
     "below\n"
     "the engine (`lost_...`: tests/peer/support/faulty_runtime.h) or in the row's own condition.\n"
     "`PeerRows.Each_row_fails_with_what_breaks_it` runs them all.\n\n";
