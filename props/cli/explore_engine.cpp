@@ -106,7 +106,7 @@ void EngineExplore::declare(Flags& flags) {
       {"WHO", "engine: engine.backward (default) or tensor.backward", {"engine", "tensor"}});
   flags.add_value("data", data_, {"MODE", "engine: exact (default) or real", {"exact", "real"}});
   flags.add_value("steps", steps_, {"N", "engine: optimizer steps (default 3)"});
-  flags.add_value("quirks", quirks_, {"LIST", "engine: upstream hazards: h3,h16, upstream"});
+  flags.add_value("quirks", quirks_, {"LIST", "engine: upstream hazards: h3,n5, deepspeed-0.19.8"});
   flags.add_value("autograd-api", api_,
                   {"API", "engine: full (default)", {"full", "none", "no_callback"}});
   flags.add_value("ds-config", config_path_, {"FILE", "engine: a ds_config.json"});

@@ -123,7 +123,9 @@ class TrainVerb final : public Verb {
   void declare_engine(Flags& flags) {
     add_policy_flag(flags, policy_, "hook policy (default exact)");
     flags.add_value("quirks", quirks_,
-                    {"LIST", "upstream hazards to switch on: h3,h16, upstream (default none)"});
+                    {"LIST",
+                     "upstream hazards to switch on: h3,n5, deepspeed-0.19.8, upstream (default "
+                     "none)"});
     flags.add_value("plant", plant_,
                     {"ID", "a fault of the museum in every engine, with its quirks and policy"});
     flags.add_value(
