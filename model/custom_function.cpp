@@ -6,7 +6,6 @@
 #include "model/accumulate_grad.h"
 #include "model/autograd.h"
 #include "model/autograd_error.h"
-#include "model/check.h"
 #include "model/node_creation.h"
 #include "model/op.h"
 #include "model/tensor_impl.h"
@@ -110,9 +109,13 @@ TensorList FunctionContext::saved_tensors() const {
   return tensors;
 }
 
+// A Function that runs under vmap has no node of its own.
 TensorList FunctionContext::input_grad_buffers() const {
   const auto node = std::dynamic_pointer_cast<CustomFunctionNode>(node_.lock());
-  ZP_CHECK(node, "a context without a node has no input_grad_buffers");
+  if (!node)
+    throw AutogradError(
+        "input_grad_buffers can only be accessed from the currently executing autograd.Function "
+        "backward()");
   return node->input_grad_buffers();
 }
 
