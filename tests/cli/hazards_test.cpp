@@ -204,9 +204,9 @@ TEST(Hazards, Recorded_of_a_release_are_cases_of_a_row_with_a_symptom) {
     for (const HazardCase& one : release.cases) {
       EXPECT_NE(one.word, "unreadable") << release.header << "\n" << one.line;
       EXPECT_TRUE(std::ranges::find(ids, one.hazard) != ids.end()) << one.line;
-      if (one.word == "CONFIRMED")
-        EXPECT_FALSE(one.line.ends_with("expected " + one.observed) || one.observed.empty())
-            << one.line;
+      if (one.word != "CONFIRMED") continue;
+      EXPECT_FALSE(one.observed.empty()) << one.line;
+      EXPECT_FALSE(one.line.ends_with("expected " + one.observed)) << one.line;
     }
 }
 
