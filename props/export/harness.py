@@ -130,6 +130,7 @@ class DeepSpeedEngine(Engine):
         config = {
             "train_micro_batch_size_per_gpu": 1,
             "gradient_accumulation_steps": GAS,
+            "gradient_clipping": 0.0,
             "zero_allow_untested_optimizer": True,
             "zero_force_ds_cpu_optimizer": False,
             "gradient_clipping": 0.0,  # 0.19 clips by 1.0 where nothing is said

@@ -47,8 +47,8 @@ def read(digest, out, zeroproof):
 
 
 def _said(verdict):
-    kinds = (verdict.word, *verdict.defects, *verdict.hazards, *verdict.notes, *verdict.falsified)
-    return ", ".join(dict.fromkeys(COUNT.sub("", kind) for kind in kinds))
+    kinds = (*verdict.defects, *verdict.hazards, *verdict.notes, *verdict.falsified)
+    return ", ".join([verdict.word, *sorted({COUNT.sub("", kind) for kind in kinds})])
 
 
 def _add_trace(digest, place, records, previous):

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <regex>
 #include <sstream>
 
@@ -60,7 +61,7 @@ std::vector<HazardRelease> read_hazard_releases() {
 
 std::string hazard_cell(const std::string& hazard, const std::vector<HazardRelease>& releases) {
   std::size_t confirmed = 0, absent = 0, not_run = 0, cases = 0;
-  std::vector<std::string> different;
+  std::map<std::string, std::size_t> different;  // cases by what they observed
   for (const HazardCase& one : releases.back().cases) {
     if (one.hazard != hazard || one.word == "control") continue;
     ++cases;
@@ -70,11 +71,12 @@ std::string hazard_cell(const std::string& hazard, const std::vector<HazardRelea
     if (one.observed == first_symptom(one, releases))
       ++confirmed;
     else
-      different.push_back(fmt::format("different: {} ({})", one.observed, one.name));
+      ++different[one.observed];
   }
   if (cases == not_run) return "not run";
   std::vector<std::string> words{counted("confirmed", confirmed, cases)};
-  words.insert(words.end(), different.begin(), different.end());
+  for (const auto& [observed, count] : different)
+    words.push_back(counted(fmt::format("different ({})", observed), count, cases));
   words.push_back(counted("absent", absent, cases));
   words.push_back(counted("not run", not_run, cases));
   std::erase(words, "");

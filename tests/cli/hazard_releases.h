@@ -26,7 +26,7 @@ struct HazardRelease {
 // The tables tests/data/hazards/deepspeed-*.txt, the oldest release first.
 std::vector<HazardRelease> read_hazard_releases();
 
-// What the last of `releases` does: "confirmed", "absent", "different: 3.0", "not run" or a
+// What the last of `releases` does: "confirmed", "absent", "different (3.0)", "not run" or a
 // mixture. A case is different where it shows another value than in the first release that confirms
 // it.
 std::string hazard_cell(const std::string& hazard, const std::vector<HazardRelease>& releases);
