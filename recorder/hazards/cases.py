@@ -1,4 +1,4 @@
-"""Runs hazard scripts and says of each case whether the installed DeepSpeed shows it: see run.sh."""
+"""Runs hazard scripts and reports of each case whether this DeepSpeed shows it: see run.sh."""
 
 import argparse
 import importlib.metadata

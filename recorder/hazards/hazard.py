@@ -107,7 +107,7 @@ def control(number, case, observed, expected):
 
 
 def may_crash(number, case, observed, expected):
-    """Before a case that may end the process by a signal: cases.py then reports `observed` of it."""
+    """Before a case that a signal may end: cases.py then reports `observed` of it."""
     _say(number, "may crash", case, observed, expected)
 
 

@@ -1,4 +1,4 @@
-"""N2: engine.backward of a loss that sums two forwards takes the epilogue from later manual ones."""
+"""N2: after engine.backward of a sum of two forwards, no manual backward gets an epilogue."""
 
 from hazard import control, inputs, main, make, result, step, step_or_error
 

@@ -1,1 +1,1 @@
-"""Small programs whose hook order follows from rules: what `zeroproof conform` compares itself with."""
+"""Small programs whose hook order follows from rules; `zeroproof conform` runs them, too."""

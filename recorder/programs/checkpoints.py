@@ -57,7 +57,8 @@ def p26(c):
 
 @program(
     "P27_ckpt_nested_reentrant",
-    """outer reentrant checkpoint whose body is tanh o l2 o inner reentrant checkpoint(tanh o l1)""",
+    """outer reentrant checkpoint whose body is tanh o l2 o inner reentrant checkpoint(tanh o
+    l1)""",
 )
 def p27(c):
     m = c.watch(c.model(l1=c.lin(4, 5), l2=c.lin(5, 2)), fwd=True)
@@ -137,7 +138,8 @@ def p32(c):
 
 @program(
     "P33_ckpt_nonreentrant_tied",
-    """P31 with use_reentrant=False: one graph task, one firing per parameter, after both regions""",
+    """P31 with use_reentrant=False: one graph task, one firing per parameter, after both
+    regions""",
 )
 def p33(c):
     m = c.watch(c.model(l=c.lin(4, 4)))

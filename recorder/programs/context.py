@@ -109,7 +109,7 @@ class Context:
         return whole
 
     def watch(self, module, acc=True, th=False, fwd=False, bwd=False, dump=True):
-        """Observes parameters; `fwd`, `bwd`: True or names of modules whose hooks are events too."""
+        """Observes parameters; `fwd`, `bwd`: True or names of modules whose hooks are events."""
         for name, param in module.named_parameters():
             if dump:
                 self.dump("param", name, param)
@@ -143,7 +143,7 @@ class Context:
     # ---- hooks
 
     def hook(self, tensor, label, fn=None, keep=None):
-        """A tensor hook that is an event, and then `fn` of the gradient; `keep` collects gradients."""
+        """A tensor hook that is an event, then `fn` of the gradient; `keep` collects gradients."""
 
         def event(grad):
             gm = int(torch.is_grad_enabled())

@@ -1,4 +1,4 @@
-"""What PyTorch tells of itself through private functions; each has an answer where one is missing."""
+"""What PyTorch's private functions tell; each has an answer where the function is missing."""
 
 import torch
 from .trace_writer import number
@@ -28,7 +28,7 @@ def is_transforming():
 
 
 def node_seq(node):
-    """The sequence number; -1 for that of every AccumulateGrad, None where there is no such number."""
+    """The sequence number; -1 for that of every AccumulateGrad, None where there is none."""
     try:
         seq = node._sequence_nr()
     except (AttributeError, RuntimeError):

@@ -1,6 +1,7 @@
 """Records the conformance programs: python -m programs.record OUT [--only P01,P22] [--device cpu]
 
-Run it in the folder recorder/. One trace a program. `zeroproof conform OUT` runs its own autograd on the same programs.
+Run it in the folder recorder/. One trace a program. `zeroproof conform OUT` runs its own autograd
+on the same programs.
 """
 
 import argparse
@@ -25,6 +26,7 @@ MODULES = (
     "autocast",
     "frameworks",
     "further_rules",
+    "training_steps",
     "autograd_additions",
     "framework_additions",
 )

@@ -65,7 +65,7 @@ def _differences(kind, name, before, after):
 
 
 def _words(kind, value):
-    """Tokens or parts of a list; names of parameters without their modules, so that places agree."""
+    """Tokens or parts of a list; parameters without their modules, so that places agree."""
     if kind.endswith(".order"):
         return [MODULES.sub("", word) for word in value.split()]
     return value.split("; " if kind == "suite.numbers" else ", ")
@@ -76,7 +76,7 @@ def _short(text, limit=140):
 
 
 def _pieces(before, after):
-    """Each stretch that differs: removed words after -, added ones after +, behind their neighbour."""
+    """Each stretch that differs: the word before it, removed words after -, added ones after +."""
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag != "equal":

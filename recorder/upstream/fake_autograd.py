@@ -1,4 +1,4 @@
-"""Graph tasks and final callbacks without autograd: what DeepSpeed's hook manager asks PyTorch for."""
+"""Graph tasks and final callbacks without autograd, as DeepSpeed's hook manager asks for them."""
 
 import contextlib
 import types

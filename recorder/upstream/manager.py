@@ -39,4 +39,5 @@ def _summary(events):
     epilogues = sum(e["k"] == "engine.call" and e["method"] == "epilogue" for e in events)
     digest = hashlib.sha256(json.dumps(states).encode()).hexdigest()[:12]
     depth = states[-1]["backward_active_depth"] if states and states[-1] else 0
-    return f"{len(states) // 2} calls, {epilogues} epilogues, depth {depth} at the end, states {digest}"
+    counts = f"{len(states) // 2} calls, {epilogues} epilogues"
+    return f"{counts}, depth {depth} at the end, states {digest}"

@@ -124,7 +124,7 @@ def stand_in_engine(manager, epilogue):
 
 
 class Script:
-    """Drives one manager as engine and optimizer do; the hook after a backward is DeepSpeed's own."""
+    """Drives a manager as engine and optimizer do; the hook after a backward is DeepSpeed's own."""
 
     def __init__(self, manager, autograd, trace, seed):
         self._after_backward = importlib.import_module(ENGINE).DeepSpeedEngine._backward_post_hook
@@ -187,7 +187,7 @@ class Script:
         self._after_backward(self._engine)
 
     def _hooks(self, count, nested):
-        """Hooks of a phase; behind the first one, perhaps a recomputed phase in a task of its own."""
+        """Hooks of a phase; then perhaps those of a recomputed phase in a task of its own."""
         self._expected = count + self._random.randint(0, 1)
         for number in range(count):
             self._hook(number)
@@ -264,7 +264,7 @@ def _version():
 
 
 def write_scripts(folder, scripts):
-    """All scripts of both modes; their paths. Releases before 0.18.5 have no manager and no script."""
+    """The paths of all scripts, of both modes; releases before 0.18.5 have no manager."""
     folder.mkdir(parents=True, exist_ok=True)
     if not hasattr(importlib.import_module(MODULE), "BackwardHookStateManager"):
         return

@@ -1,4 +1,4 @@
-"""The marked sections of docs/UPSTREAM.md: the last result, and what changed between known releases."""
+"""The marked sections of docs/UPSTREAM.md: the last result, and changes between known releases."""
 
 import itertools
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Events of a trace as order tokens (docs/TRACE_FORMAT.md, section 11), without numbers of collectives."""
+"""Events as order tokens (docs/TRACE_FORMAT.md, section 11), without numbers of collectives."""
 
 import re
 
@@ -51,7 +51,7 @@ FLAGS = {
     "gt.end": ("exc",),
     "ckpt.recompute_end": ("early_stop", "exc"),
 }
-# Of the engine's own calls, those that a backward is bracketed by: every other is a matter of style.
+# Of the engine's own calls, those that bracket a backward.
 ENGINE_CALLS = ("engine.backward_prologue", "engine.backward_epilogue")
 # A callback is called by its own name: which one of the job it was, and who made it, is left out.
 CALLBACK = re.compile(r"^\d+:|#\d+$|[\w<>.]+\.(?=\w)")

@@ -1,4 +1,4 @@
-"""A loss that is computed and differentiated tile by tile inside the forward (ALST's tiled loss)."""
+"""A loss that is computed and differentiated tile by tile inside the forward, as ALST does."""
 
 import sys
 

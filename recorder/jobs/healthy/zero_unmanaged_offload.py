@@ -1,4 +1,4 @@
-"""DeepSpeed that leaves accumulation to the user, with an offloaded optimizer: windows of 2 and 3."""
+"""Accumulation that the user manages, with an offloaded optimizer: windows of 2 and 3."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""ZenFlow: the important columns of a gradient are applied at once, the others later on the host."""
+"""ZenFlow: the important columns of a gradient are applied at once, others later on the host."""
 
 import sys
 
