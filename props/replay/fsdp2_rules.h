@@ -67,8 +67,8 @@ class Fsdp2Rules {
   std::int32_t open_post_backwards_ = 0;
   bool is_in_final_ = false;
   std::set<EngineId> finalized_by_hand_;  // models whose post-backwards came after the backward
-  std::set<EngineId> stepped_unsynced_;  // models reported since the last backward began
-  HookEvent last_end_;                   // of an outermost backward
+  std::set<EngineId> stepped_unsynced_;   // models reported since the last backward began
+  HookEvent last_end_;                    // of an outermost backward
 };
 
 }  // namespace zeroproof

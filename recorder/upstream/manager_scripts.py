@@ -14,22 +14,14 @@ import types
 
 from fake_autograd import FakeAutograd
 
+from zeroproof_recorder.encoder import MANAGER_STATE
 from zeroproof_recorder.manager_policy import manager_policy
 
 MODULE = "deepspeed.runtime.base_optimizer"
 ENGINE = "deepspeed.runtime.engine"
 MODES = {"callback": "graph_task_callback", "fallback": "count_fallback"}
 FIRST_SEED = 1000
-ATTRIBUTES = (
-    "remaining_grad_acc_hooks",
-    "backward_active_depth",
-    "backward_seen_this_step",
-    "epilogue_ran_this_backward",
-    "hooks_fired_this_backward",
-    "max_expected_hooks_seen",
-    "post_backward_callback_queued",
-    "post_backward_callback_graph_task_id",
-)
+ATTRIBUTES = tuple(name for name in MANAGER_STATE if not name.startswith("len("))
 WATCHED = (
     "run_grad_acc_post_hooks",
     "enter_backward",

@@ -1,5 +1,6 @@
 // The golden table of zero_semantics 1.7 with tensors: without the final-callback API the upstream
 // policies count hooks, and run their epilogues too early, too often or never.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
@@ -9,33 +10,10 @@
 #include "model/cpu_ops.h"
 #include "model/custom_function.h"
 #include "model/functions.h"
+#include "tests/engine/epilogue_log.h"
 
 namespace zeroproof {
 namespace {
-
-// "a2,a3,a4 n3": an epilogue after so many gradient hooks each, and how often hooks were counted.
-class EpilogueLog final : public EventSink {
- public:
-  explicit EpilogueLog(const NameTable& names) : names_(names) {}
-
-  void on_event(const HookEvent& event) override {
-    const std::string_view name = names_.text(event.name);
-    if (event.kind == EventKind::mark && name.starts_with("count_used_parameters")) ++counts_;
-    if (event.kind != EventKind::engine_call) return;
-    if (name == "grad_hook") ++hooks_;
-    if (name == "engine.backward_epilogue")
-      epilogues_ += (epilogues_.empty() ? "a" : ",a") + std::to_string(hooks_);
-  }
-  std::string text() const {
-    return (epilogues_.empty() ? "none" : epilogues_) + " n" + std::to_string(counts_);
-  }
-
- private:
-  const NameTable& names_;
-  std::string epilogues_;
-  int hooks_ = 0;
-  int counts_ = 0;
-};
 
 enum class Program { plain, reentrant, pre_user, bypass, idle_leaf };
 
@@ -108,7 +86,7 @@ std::string run(Program program, const std::string& policy) {
   Tensor loss = engine->forward(x);
   if (program == Program::bypass) loss = add(ag, loss, sum(ag, model.factor(4)));
   ag.backward(loss);
-  return log.text();
+  return fmt::format("{} n{}", log.epilogues(), log.counts());  // "a2,a3,a4 n3"
 }
 
 struct Row {
