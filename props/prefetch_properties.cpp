@@ -123,12 +123,15 @@ class PrefetchBounded final : public Monitor {
       live_limit_ = static_cast<std::int64_t>(*size);
   }
 
-  // Of the engine's own.
+  // Of the engine's own, as far as is known: after a gather that no event describes it is not.
   std::int64_t live(const Fact& fact) const {
     std::int64_t elements = 0;
-    for (const auto& [param, known] : fact.parameters->all())
-      if (known.residence != Residence::not_available && !is_of_another(param, fact.engine))
-        elements += std::max<std::int64_t>(known.numel, 0);
+    for (const auto& [param, known] : fact.parameters->all()) {
+      const bool is_live = known.residence != Residence::not_available &&
+                           known.residence != Residence::unknown &&
+                           !is_of_another(param, fact.engine);
+      if (is_live) elements += std::max<std::int64_t>(known.numel, 0);
+    }
     return elements;
   }
 

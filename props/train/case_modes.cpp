@@ -33,7 +33,8 @@ void fail_among_manual(CaseSpec& spec, Draws& draws) {
 
 void read_configuration(CaseSpec& spec, Draws& draws) {
   spec.is_read = draws.between(1, 1 + kReadingParts);
-  spec.bucket = std::max(spec.bucket, 1);  // a document with 0 is refused, as by DeepSpeed 0.19.6
+  spec.bucket = std::max(spec.bucket, 1);        // 0 is refused, as by DeepSpeed 0.19.6
+  spec.sub_group = std::max(spec.sub_group, 1);  // 0 is read as 1
   if (draws.one_in(2)) spec.refuses = draws.between(1, kRefusedConfigs);
   spec.accepts = draws.flag(3);
 }
@@ -73,8 +74,8 @@ std::string mode_problem(const CaseSpec& spec) {
       spec.is_read > 1 + kReadingParts || spec.refuses < 0 || spec.refuses > kRefusedConfigs ||
       !is_flag(spec.accepts))
     return "a number out of range";
-  if (spec.is_read != 0 && spec.bucket == 0)
-    return "a reduce_bucket_size that documents cannot have";
+  if (spec.is_read != 0 && (spec.bucket == 0 || spec.sub_group == 0))
+    return "a size of 0 that no document keeps";
   if (spec.engines > 1 && spec.is_tiled != 0) return "tiles whose loss is one of two";
   if (spec.counts_nothing != 0 && (spec.is_manual != 0 || spec.stage == 0 || spec.engines > 1))
     return "nobody who counts";
