@@ -1,4 +1,4 @@
-// What drops the gradients of a window in stages 1 and 2, and which of upstream's outlive it.
+// Stages 1 and 2 drop the gradients of a window; upstream keeps some of them (H15, N5, N8).
 #include "engine/zero/stage12.h"
 
 namespace zeroproof {

@@ -33,15 +33,17 @@ bool checks_overflow(const ZeroContext& context) {
   return checks_bf16 || context.loss_scaler.kind() != LossScalerKind::none;
 }
 
-// A step whose gradients nobody has looked at, and whose norm is not finite, can be neither clipped
-// nor applied; 0.19.8 skips it too, the releases before apply it as it is. bf16 may ask for that.
+// A step whose norm is not finite can be neither clipped nor applied. 0.19.8 skips it too; earlier
+// releases apply it as it is. A loss scale, or bf16 in stages 1 and 2, has its own overflow check;
+// bf16 without check_grad_overflow asks for the step.
 bool rejects_norm(const ZeroContext& context, double norm) {
-  const Bf16Config& bf16 = context.config.bf16;
-  const bool is_looked_at = checks_overflow(context) || context.departs("T46"_bug);
+  const ZeroConfig& config = context.config;
+  const bool has_own_check = config.stage == 1 || config.stage == 2;
+  const bool is_left_to_bf16 =
+      config.bf16.enabled && (has_own_check || !config.bf16.check_grad_overflow);
   const bool is_scaled = context.loss_scaler.kind() != LossScalerKind::none;
-  const bool is_wanted = bf16.enabled && !bf16.check_grad_overflow;
   const bool is_older = context.is_upstream() && !context.has(Quirk::n4_overflow_keeps_scale);
-  return norm < 0.0 && !is_looked_at && !is_scaled && !is_wanted && !is_older;
+  return norm < 0.0 && !is_left_to_bf16 && !is_scaled && !is_older;
 }
 
 // N4: upstream returns before the GradScaler learns of the overflow.
