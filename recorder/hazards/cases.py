@@ -4,7 +4,6 @@ import argparse
 import importlib.metadata
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ TREE = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(HERE.parent / "jobs")]
 
 import forks
+import pairs
 from table import Case, differences, parse_case, read_cases, table_of
 
 SKIPPED = 77
@@ -25,16 +25,9 @@ USED = ("torch", "torch._dynamo", "deepspeed")
 
 def run_ranks(script, world):
     """Runs a script on forked ranks; the worst exit code, rank 0's stdout, all of stderr."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    place = {"WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1"}
-    place.update(MASTER_PORT=port, CUDA_VISIBLE_DEVICES="", GLOO_SOCKET_IFNAME="lo")
-    environment = dict(os.environ, OMP_NUM_THREADS="1", **{k: str(v) for k, v in place.items()})
+    port = pairs.free_port()
     ranks = [
-        forks.ForkedRank(
-            [str(script)], dict(environment, RANK=str(rank), LOCAL_RANK=str(rank)), TIMEOUT_S
-        )
+        forks.ForkedRank([str(script)], pairs.environment(rank, world, port), TIMEOUT_S)
         for rank in range(world)
     ]
     texts = [rank.communicate(TIMEOUT_S) for rank in ranks]

@@ -112,7 +112,7 @@ def compare(job, detail, folder, options, plain=None):
         return plain, plain, ""
     shutil.rmtree(folder, ignore_errors=True)
     recorded = run(job, detail, folder, options)
-    _wait_for_guardians(folder)
+    wait_for_guardians(folder)
     return plain, recorded, _difference(plain, recorded)
 
 
@@ -139,8 +139,8 @@ def run(job, detail, folder, options):
         command += job.recorder.split()
     command += [str(job.script), *job.arguments]
     began = time.monotonic()
-    port = _free_port()
-    environments = [_environment(rank, job.world, port) for rank in range(job.world)]
+    port = free_port()
+    environments = [environment(rank, job.world, port) for rank in range(job.world)]
     start = _spawn if options.spawn else ForkedRank
     started = [start(command, env, options.timeout) for env in environments]
     deadline = began + options.timeout
@@ -148,13 +148,15 @@ def run(job, detail, folder, options):
     return Run(ranks, time.monotonic() - began)
 
 
-def _free_port():
+def free_port():
+    """A port of this host that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
-def _environment(rank, world, port):
+def environment(rank, world, port):
+    """The variables of one rank, as torchrun sets them, for gloo on the CPU."""
     env = dict(os.environ, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", DS_ACCELERATOR="cpu")
     env.update(PYTHONDONTWRITEBYTECODE="1", CUDA_VISIBLE_DEVICES="", TOKENIZERS_PARALLELISM="false")
     env["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), str(HERE), env.get("PYTHONPATH", "")])
@@ -191,7 +193,8 @@ def _last_exception(errors):
     return VARYING.sub("#", LOST_PEER.sub("a peer was lost", found[-1])) if found else ""
 
 
-def _wait_for_guardians(folder, seconds=20):
+def wait_for_guardians(folder, seconds=20):
+    """Returns once no process completes a recording of the folder, or after `seconds`."""
     deadline = time.monotonic() + seconds
     while list(folder.glob(".*.spool")) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -5,16 +5,31 @@ import torch.nn.functional as F
 from .registry import program, sq
 
 
+def around_first_layer(c, reentrant):
+    """The loss of l2 over a checkpoint of tanh and l1."""
+    m = c.watch(c.model(l1=c.lin(4, 5), l2=c.lin(5, 2)), fwd=True)
+    x = c.tensor(3, 4, name="x", rg=True)
+    h = c.ckpt("c", lambda t: torch.tanh(m.l1(t)), x, reentrant=reentrant)
+    sq(m.l2(h)).backward()
+
+
+def nested(c, reentrant):
+    """The loss of a checkpoint of tanh and l2 over a checkpoint of tanh and l1."""
+    m = c.watch(c.model(l1=c.lin(4, 5), l2=c.lin(5, 2)), fwd=True)
+
+    def outer(t):
+        h = c.ckpt("i", lambda u: torch.tanh(m.l1(u)), t, reentrant=reentrant)
+        return torch.tanh(m.l2(h))
+
+    sq(c.ckpt("o", outer, c.tensor(3, 4, name="x", rg=True), reentrant=reentrant)).backward()
+
+
 @program(
     "P23_ckpt_reentrant",
     """x leaf requires grad; h = reentrant checkpoint(tanh o l1)(x); loss = sq(l2(h))""",
 )
 def p23(c):
-    m = c.watch(c.model(l1=c.lin(4, 5), l2=c.lin(5, 2)), fwd=True)
-    h = c.ckpt(
-        "c", lambda t: torch.tanh(m.l1(t)), c.tensor(3, 4, name="x", rg=True), reentrant=True
-    )
-    sq(m.l2(h)).backward()
+    around_first_layer(c, reentrant=True)
 
 
 @program(
@@ -25,11 +40,7 @@ def p23(c):
     weight""",
 )
 def p24(c):
-    m = c.watch(c.model(l1=c.lin(4, 5), l2=c.lin(5, 2)), fwd=True)
-    h = c.ckpt(
-        "c", lambda t: torch.tanh(m.l1(t)), c.tensor(3, 4, name="x", rg=True), reentrant=False
-    )
-    sq(m.l2(h)).backward()
+    around_first_layer(c, reentrant=False)
 
 
 @program(
@@ -61,13 +72,7 @@ def p26(c):
     l1)""",
 )
 def p27(c):
-    m = c.watch(c.model(l1=c.lin(4, 5), l2=c.lin(5, 2)), fwd=True)
-
-    def outer(t):
-        h = c.ckpt("i", lambda u: torch.tanh(m.l1(u)), t, reentrant=True)
-        return torch.tanh(m.l2(h))
-
-    sq(c.ckpt("o", outer, c.tensor(3, 4, name="x", rg=True), reentrant=True)).backward()
+    nested(c, reentrant=True)
 
 
 @program(
@@ -76,13 +81,7 @@ def p27(c):
     frames; the original inner frame recomputes when its own saved tensor is needed""",
 )
 def p28(c):
-    m = c.watch(c.model(l1=c.lin(4, 5), l2=c.lin(5, 2)), fwd=True)
-
-    def outer(t):
-        h = c.ckpt("i", lambda u: torch.tanh(m.l1(u)), t, reentrant=False)
-        return torch.tanh(m.l2(h))
-
-    sq(c.ckpt("o", outer, c.tensor(3, 4, name="x", rg=True), reentrant=False)).backward()
+    nested(c, reentrant=False)
 
 
 @program(

@@ -25,7 +25,7 @@ def record(out, _zeroproof, only="*", seconds=TIMEOUT_S):
         name = f"{job.name.replace('_job', '')}-w{job.world}"
         began = time.monotonic()
         run = pairs.run(job, "engine" if job.packages else "full", out / name, options)
-        pairs._wait_for_guardians(out / name)
+        pairs.wait_for_guardians(out / name)
         told = [f"exit {rank.code} {rank.exception}"[:120].strip() for rank in run.ranks]
         endings.append(f"{name}{SEPARATOR}{' / '.join(dict.fromkeys(told))}")
         took = time.monotonic() - began
