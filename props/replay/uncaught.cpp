@@ -36,7 +36,8 @@ bool is_meant(const SeenException& seen) {
 // The first words of a message say what it is about.
 std::string beginning_of(const std::string& message) {
   constexpr std::size_t kLengthMax = 160;
-  return message.size() <= kLengthMax ? message : message.substr(0, kLengthMax) + "...";
+  const bool is_cut = message.size() > kLengthMax;
+  return fmt::format("{}{}", std::string_view(message).substr(0, kLengthMax), is_cut ? "..." : "");
 }
 
 }  // namespace
