@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/departure.h"
 #include "engine/engine_error.h"
 #include "engine/fallback_rule.h"
 #include "engine/full_tensor.h"
@@ -32,7 +31,6 @@ struct EngineOptions {
   bool has_callback_api = true;  // --autograd-api no_callback: policies count instead
   Quirks quirks = {};
   // For harnesses that plant faults: one in the engine's own code, and a decorator of its policy.
-  Departure departure = {};
   std::function<std::unique_ptr<HookPolicy>(std::unique_ptr<HookPolicy>)> decorate_policy = {};
   // Parameters in groups; empty: one group of all that require a gradient.
   std::vector<TensorList> parameter_groups = {};

@@ -105,11 +105,9 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   };
 
   void register_parameters();
-  void share_parameters();
   void register_root_hooks();
   void register_gradient_hooks();
   void remove_gradient_hooks();
-  void mark_unseen_unused();
   void on_hook(const std::function<void()>& work);
   void run_observed_callback(const std::string& label);
   void on_gradient_slowly(ZeroParameter& parameter);
@@ -131,10 +129,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void epilogue();
   void count_backward();
   void take_model_step(StepOutcome& outcome);
-  void refresh_boundary() {
-    if (context.departs("B12"_bug) && !is_step_running_) return;  // a copy that nobody tells
-    context.is_boundary = is_boundary();
-  }
+  void refresh_boundary();
 
   std::vector<ParameterGroup> parameter_groups() const;
   Result<void> agreed(Result<void> result);
@@ -153,9 +148,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
            context.has(Quirk::n6_divides_by_running_engine);
   }
   bool divides_at_outputs() const;
-  bool is_in_transform() const {
-    return context.autograd.local().transforms != nullptr && !context.departs("A33"_bug);
-  }
+  bool is_in_transform() const;
   bool is_running() const { return running_ > 0; }
 
   std::string capture_obstacle() const;
@@ -178,18 +171,8 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool has_scaled_gradients_ = false;  // the window has some
   bool is_configuration_told_ = false;
   bool is_no_sync_ = false;
-  TensorList last_outputs_;              // for S39 of the planted faults alone
-  StepOutcome last_outcome_;             // for R11 of the planted faults alone
-  bool was_no_sync_in_forward_ = false;  // for S20 of the planted faults alone
-  // For A22, A24 and B27 of the catalogue alone: armed by a forward, twice so, in a coalesced
-  // block.
-  bool is_armed_ = false;
-  bool is_armed_twice_ = false;
-  bool is_in_block_ = false;
   bool is_step_running_ = false;
-  std::optional<double> last_norm_;         // for R02 of the planted faults alone
-  std::int64_t micro_batch_backwards_ = 0;  // since the last call of step, for R06 alone
-  bool must_restart_ = false;               // E23
+  bool must_restart_ = false;  // E23
   std::optional<bool> boundary_override_;
 };
 

@@ -53,7 +53,6 @@ class FlatGroup {
   void update_part(Span gradient, const GradientDivisor& divisor, const FlatRange& part);
   // Low-precision values from the master weights: the rank's slice of flat().
   void write_back();
-  void read_back();
 
  private:
   Span own_values() const { return Span::of(flat_, own_.begin, own_.elements); }
@@ -69,7 +68,6 @@ class FlatGroup {
   Tensor pending_;
   bool has_window_ = false;
   bool has_pending_ = false;
-  bool is_first_window_ = true;  // for B05 of the catalogue alone
 };
 
 }  // namespace zeroproof

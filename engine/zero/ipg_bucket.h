@@ -64,8 +64,6 @@ class IpgBucket {
 
   // Before the reduction reads: the reduction stream waits for every stream that wrote.
   void order_before_reduction();
-  // T09 of the planted faults alone: finish_reduction() keeps this event.
-  void note_reduced();
   // The entries are reduced, on the reduction stream; the other buffer is next.
   void finish_reduction();
   void clear();  // forgets what it has
@@ -76,8 +74,7 @@ class IpgBucket {
  private:
   struct Buffer {
     Tensor values;
-    StreamEvent reduced;         // its last reduction is done behind this
-    StreamEvent reduced_before;  // the one before, for G12 of the catalogue alone
+    StreamEvent reduced;  // its last reduction is done behind this
   };
 
   void fill_entry(ZeroParameter& parameter) {
@@ -93,8 +90,8 @@ class IpgBucket {
   }
   StreamIndex current_producer() const;
   Stream& producer();
+  void note_reduced();
   Tensor reducible(const ZeroParameter& parameter, const Tensor& grad) const;
-  void check_on_side_stream(Stream& stream, const Span& target);
 
   ZeroContext& context_;
   DType communication_dtype_;
@@ -112,7 +109,6 @@ class IpgBucket {
   std::vector<Entry> entry_places_;  // more than one a parameter with H13 only
   std::size_t entry_count_ = 0;      // of them in use
   TensorList oversized_;
-  TensorList kept_;                     // H02 of the catalogue: copies of those that nobody takes
   std::vector<std::int32_t> places_;    // by ParamId: its entry; -1: none
   std::vector<StreamIndex> producers_;  // streams that wrote since the last reduction
 };

@@ -5,8 +5,7 @@ namespace zeroproof {
 
 void Stage12Optimizer::zero_grad() {
   const Events::Call call(context_.events, "z12.zero_grad");
-  const bool is_left = context_.departs("R72"_bug);  // what waits in the buckets
-  if (!context_.has(Quirk::h1_abort_leaks_state) && !is_left) abandon_gradients();
+  if (!context_.has(Quirk::h1_abort_leaks_state)) abandon_gradients();
   if (!keeps_partition()) return FlatOptimizer::zero_grad();
   drop_local_sums();
   clear_grads();
@@ -32,7 +31,7 @@ bool Stage12Optimizer::repeats_unused() const {
 // Upstream clears neither the CPU accumulators nor what the optimizer reads (H15, N8).
 void Stage12Optimizer::drop_gradients() {
   window_holds_ = 0;
-  if (!context_.departs("W02"_bug)) is_used_.assign(is_used_.size(), false);
+  is_used_.assign(is_used_.size(), false);
   const bool is_kept = context_.has(Quirk::h15_offload_never_cleared) || repeats_unused();
   if (!context_.config.is_offloaded() || !is_kept) return FlatOptimizer::drop_gradients();
   for (FlatGroup& group : groups_) group.drop_pending();

@@ -81,7 +81,7 @@ void Device::clear() {
 }
 
 void Device::note_memory(const Tensor& tensor) {
-  if (!settings_.has_planted()) return;
+  if (!settings_.has_defects()) return;
   std::erase_if(memory_noted_, [](const auto& storage) { return storage.expired(); });
   memory_noted_.push_back(tensor.impl().storage);
 }

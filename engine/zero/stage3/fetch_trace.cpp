@@ -7,14 +7,14 @@
 
 namespace zeroproof {
 
-void FetchTrace::restart(bool forgets_fetches) {
+void FetchTrace::restart() {
   if (mode_ == TraceMode::invalid) {
     mode_ = TraceMode::record;
   } else {
     mode_ = TraceMode::complete;
   }
   queue_.assign(order_.begin(), order_.end());
-  if (forgets_fetches) std::ranges::fill(fetched_for_, kNever);
+  std::ranges::fill(fetched_for_, kNever);
   step_ = 0;
 }
 
@@ -22,7 +22,6 @@ void FetchTrace::construct_order() {
   order_.clear();
   for (std::size_t step = 0; step < modules_.size(); ++step) {
     ParameterList used = modules_[step]->parameters();
-    if (!used.empty() && used.front()->departs("Z45"_bug)) used = modules_[step]->own;
     std::ranges::sort(used, {}, [](const PartitionedParameter* p) { return p->id(); });
     for (PartitionedParameter* parameter : used)
       order_.push_back({parameter, static_cast<std::int64_t>(step)});

@@ -29,8 +29,7 @@ class FetchTrace {
   std::int64_t step() const { return step_; }
 
   // The root's forward begins: INVALID -> RECORD -> COMPLETE.
-  // X12: what was fetched for in the last step counts in the next.
-  void restart(bool forgets_fetches = true);
+  void restart();
   // Makes the order of parameters out of that of modules; before the restart that completes it.
   void construct_order();
 
@@ -47,9 +46,6 @@ class FetchTrace {
   void take_for(const ParameterList& needed);
   bool is_queue_empty() const { return queue_.empty(); }
   PartitionedParameter& take_next();
-  // Faults of the catalogue: back to the first step (F24); no queue (F21).
-  void rewind() { step_ = 0; }
-  void drop_queue() { queue_.clear(); }
   // Whether the use after `step` was taken from the queue already.
   bool is_fetched_beyond(const PartitionedParameter& parameter, std::int64_t step) const {
     return fetched_for(parameter) > step;

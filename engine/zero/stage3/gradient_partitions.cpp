@@ -47,13 +47,9 @@ void GradientPartitions::add(const ZeroParameter& parameter, bool is_from_leaf_m
   const Quirk repeats = is_from_leaf_module ? Quirk::h24_leaf_bucketed_per_backward
                                             : Quirk::h13_param_once_per_backward;
   // .grad has added up what came since.
-  const bool is_doubled = context_.departs("A13"_bug) && context_.config.torch_autocast.enabled;
-  if (bucket.holds(parameter) && !context_.has(repeats) && !is_doubled) return;
+  if (bucket.holds(parameter) && !context_.has(repeats)) return;
   if (bucket.is_full_for(parameter.elements) && !bucket.is_empty()) flush(bucket);
   if (!parameter.is_gradient_ready) return;
-  if (context_.departs("Q63"_bug))  // one bucket at a time, of the dtype that comes
-    for (auto& [name, other] : buckets_)
-      if (&other != &bucket && !other.is_empty()) flush(other);
   const Tensor& grad = parameter.tensor.impl().grad;  // counts no references
   if (!grad.is_defined()) give_zeros(*known.parameter, is_from_leaf_module);
   bucket.add(parameter, *known.parameter);
@@ -78,16 +74,11 @@ void GradientPartitions::flush_all() {
   std::vector<GradientBucket*> order;
   for (auto& [name, bucket] : buckets_)
     if (!bucket.is_empty()) order.push_back(&bucket);
-  const bool is_hashed = context_.departs("E05"_bug) && context_.data.group().rank() % 2 == 1;
-  if (is_hashed) std::ranges::reverse(order);
   for (GradientBucket* const bucket : order) flush(*bucket);
 }
 
 void GradientPartitions::flush(GradientBucket& bucket) {
   report_flush(bucket);
-  for (PartitionedParameter* parameter : bucket.parameters())
-    if (Tensor& fused = parameter->fused_grad(); fused.is_defined())  // and nothing else counts
-      parameter->parameter().tensor.set_grad(std::exchange(fused, {}));
   check(bucket);
   bucket.order_before(reducer_.stream());
   const ParameterList& parameters = bucket.take_all();
@@ -145,25 +136,21 @@ void GradientPartitions::partition(const ParameterList& parameters, const Tensor
     }
     its.has_pending = true;
     offset += parameter->slice_elements();
-    const bool is_drained_by_last = context_.departs("G15"_bug) && parameter != parameters.back();
-    if (!is_drained_by_last) stream.record_use(parameter->parameter().tensor.grad());
+    stream.record_use(parameter->parameter().tensor.grad());
     parameter->parameter().tensor.set_grad({});
   }
-  if (is_read || !context_.departs("T18"_bug)) stream.record_use(slices);
+  stream.record_use(slices);
 }
 
 // A parameter that comes again after a flush of the same backward: upstream copies while the
 // window counts no earlier micro-step (H13).
 bool GradientPartitions::overwrites_pending() const {
-  if (context_.departs("A18"_bug)) return true;
   if (!context_.has(Quirk::h13_param_once_per_backward)) return false;
   return context_.has(Quirk::h3_micro_step_counts_forwards) ? micro_step_ == 0
                                                             : completed_backwards_ == 0;
 }
 
 bool GradientPartitions::overwrites_window(const State& its) const {
-  if (context_.departs("A03"_bug) && context_.has_nested_task) return false;
-  if (context_.departs("B23"_bug) && context_.config.is_offloaded()) return true;
   const bool is_first = context_.has(Quirk::h3_micro_step_counts_forwards)
                             ? micro_step_ == 0
                             : completed_backwards_ == 0;
@@ -176,7 +163,7 @@ void GradientPartitions::await_reductions() {
 }
 
 void GradientPartitions::commit() {
-  if (context_.is_boundary || !context_.departs("X13"_bug)) await_reductions();
+  await_reductions();
   for (SubGroup& group : sub_groups_)
     for (std::size_t i = 0; i < group.parameters().size(); ++i) {
       State& its = state(*group.parameters()[i]);
@@ -188,19 +175,10 @@ void GradientPartitions::commit() {
         if (overwrites_window(its)) {
           context_.kernels().copy(context_.compute(), target, source);
         } else {
-          if (context_.departs("W22"_bug) &&
-              context_.data.size() == 1)  // its sum is the input, too
-            context_.kernels().scale(context_.compute(), target, 2.0);
           context_.kernels().add(context_.compute(), target, source);
         }
-        if (context_.departs("T88"_bug)) {  // the sum is as wide as what is sent
-          const DType wire = its.bucket->communication_dtype();
-          const Tensor sent = context_.runtime.memory().allocate(own.elements, wire);
-          context_.kernels().copy(context_.compute(), Span::of(sent), target);
-          context_.kernels().copy(context_.compute(), target, Span::of(sent));
-        }
       }
-      its.has_window = its.has_window || own.elements > 0 || !context_.departs("T56"_bug);
+      its.has_window = true;
     }
   const bool copies_now = context_.has(Quirk::h21_offload_copies_boundary_only) &&
                           context_.config.managed_gradient_accumulation && context_.is_boundary;
@@ -212,21 +190,12 @@ void GradientPartitions::commit() {
                                                                            : completed_backwards_);
 }
 
-void GradientPartitions::clear_buckets() {
-  for (auto& [name, bucket] : buckets_) bucket.clear();
-  for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
-}
-
 void GradientPartitions::drop_backward() {
   for (auto& [name, bucket] : buckets_) bucket.clear();
   for (State& its : states_) {
-    if (context_.departs("Z74"_bug) && its.has_pending) its.has_window = false;
-    const bool is_begun = context_.departs("Z46"_bug) && its.has_window;
-    its.has_pending = its.has_pending && is_begun;
-    if (its.parameter) its.parameter->fused_grad() = {};
+    its.has_pending = false;
   }
   for (SubGroup& group : sub_groups_) group.close_pending(reducer_.stream());
-  if (context_.departs("R68"_bug)) return;  // the buckets had them
   for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
 }
 
@@ -271,16 +240,9 @@ void GradientPartitions::finish_update() {
 }
 
 void GradientPartitions::prepare_update() {
-  const bool is_left = context_.departs("U16"_bug) && context_.config.is_offloaded();
-  if (!context_.has(Quirk::h16_partition_never_cleared) && !is_left)
+  if (!context_.has(Quirk::h16_partition_never_cleared))
     for (SubGroup& group : sub_groups_) {
-      const auto has_come = [this](const auto* parameter) { return state(*parameter).has_window; };
-      if (context_.departs("R55"_bug) && std::ranges::any_of(group.parameters(), has_come))
-        continue;  // it has this window's gradient
       for (std::size_t i = 0; i < group.parameters().size(); ++i) {
-        const auto came = [this](const auto* it) { return state(*it).has_window; };
-        const bool is_idle = std::ranges::none_of(group.parameters(), came);
-        if (context_.departs("R64"_bug) && is_idle) continue;  // nothing came for any of it
         if (state(*group.parameters()[i]).has_window) continue;
         const FlatRange slice = group.padded(i);
         context_.kernels().fill(context_.compute(),
@@ -301,8 +263,6 @@ void GradientPartitions::copy_to_hp(bool is_boundary_only) {
       const bool is_stale_kept = context_.has(Quirk::h16_partition_never_cleared);
       const bool is_taken = is_boundary_only ? its.has_pending : its.has_window || !is_stale_kept;
       if (!is_taken) continue;
-      const bool is_last = i + 1 == group.parameters().size();
-      if (context_.departs("S83"_bug) && !is_last) continue;  // the list begins anew with each
       const FlatRange slice = group.padded(i);
       context_.kernels().copy(context_.compute(),
                               Span::of(group.hp_gradient(), slice.begin, slice.elements),

@@ -44,7 +44,6 @@ class GradientPartitions {
   void give_zeros(const PartitionedParameter& parameter, bool is_from_leaf_module) const;
   // E19, E20.
   void flush_all();
-  void clear_buckets();  // what is in them is lost
   // What is computed from here on finds all reductions done.
   void await_reductions();
   // The backward is complete.
@@ -65,10 +64,6 @@ class GradientPartitions {
   void finish_update();
   bool has_contribution(const PartitionedParameter& parameter) const {
     return state(parameter).has_window;
-  }
-  // H14 of the catalogue: the window counts as begun, whatever it holds.
-  void pretend_window() {
-    for (State& its : states_) its.has_window = true;
   }
   // Managed offload takes over what fires at the boundary (H21); here: everything active.
   void copy_to_hp(bool is_boundary_only);

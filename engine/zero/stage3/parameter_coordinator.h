@@ -43,11 +43,6 @@ class ParameterCoordinator {
   void invalidate_trace();
   // The module uses it from now on (3.8). A complete order does not know of that.
   void add_external(Zero3Module& module, PartitionedParameter& parameter);
-  // Faults of the catalogue: the position in the trace is lost (F24), or the queue of its steps
-  // (F21); a module's backward is never seen to end (F18).
-  void drop_queue() { trace_.drop_queue(); }
-  void rewind_trace() { trace_.rewind(); }
-  void lose(const ModuleCall& call);
 
   // A graph task around fetches and releases of backwards. What one that keeps its graph releases
   // is kept for the next (3.11); the outermost one's end settles what is left of that.
@@ -76,11 +71,7 @@ class ParameterCoordinator {
   std::vector<ActiveBackward>::iterator find_active(const ModuleCall& call);
   void attribute_to_recompute(PartitionedParameter& parameter);
   void prefetch(bool is_forward);
-  void prefetch_as_in_forward(const ParameterList& needed);
   bool is_recomputing() const;
-  bool departs_in_recompute(const ParameterList& needed);
-  void run_another_tile(const ParameterList& needed);
-  void take_from_pool(const ModuleCall& call);
   void gather_async(const ParameterList& parameters, bool is_forward);
   std::int64_t live_elements() const;
 
@@ -100,11 +91,7 @@ class ParameterCoordinator {
   std::set<std::int64_t> passed_;            // graphs that those did not keep
   std::vector<ActiveBackward> active_;       // by their first fetch
   std::map<std::pair<std::int32_t, std::int64_t>, std::set<ParamId>> memo_;  // H17
-  std::set<ParamId> flagged_;        // F09 of the catalogue: gathered ahead once
-  std::set<std::int32_t> pooled_;    // F11: modules whose recompute has one of its buffers
-  std::set<ParamId> gathered_late_;  // F10 of the catalogue: ahead, in a recompute
-  std::int64_t counted_live_ = 0;    // upstream's count of live elements
-  bool has_lost_trace_ = false;      // for R30 of the planted faults alone
+  std::int64_t counted_live_ = 0;  // upstream's count of live elements
 };
 
 }  // namespace zeroproof

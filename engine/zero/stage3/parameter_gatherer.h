@@ -40,7 +40,6 @@ class ParameterGatherer {
   bool is_inflight(const PartitionedParameter& parameter) const {
     return inflight_.contains(parameter.id());
   }
-  bool departs(Departure planted) const { return context_.departs(planted); }
   // Elements of parameters that are whole; of those and of what is in flight.
   std::int64_t available_elements() const;
   std::int64_t live_elements() const;
@@ -58,9 +57,6 @@ class ParameterGatherer {
 
   std::vector<ParameterList> split(const ParameterList& parameters) const;
   void gather_absent(const ParameterList& parameters);
-  void gather_verbatim(const ParameterList& parameters);
-  Tensor flat_for(const Gather& gather, std::int64_t elements, bool& is_recycled);
-  Span source_of(const PartitionedParameter& parameter);
   std::shared_ptr<Gather> start(ParameterList parameters, bool is_async);
   void issue(Gather& gather);
   void assemble(Gather& gather);
@@ -83,9 +79,7 @@ class ParameterGatherer {
   std::deque<PartitionedParameter> parameters_;  // by ParamId
   std::map<const TensorImpl*, PartitionedParameter*> by_tensor_;
   std::map<ParamId, std::shared_ptr<Gather>> inflight_;
-  std::map<ParamId, Tensor> copies_;    // F28 of the catalogue: secondary slices
-  std::map<ParamId, Tensor> recycled_;  // G10 of the catalogue: by the first parameter
-  std::deque<StreamEvent> finished_;    // gathers that the device may not have run yet
+  std::deque<StreamEvent> finished_;  // gathers that the device may not have run yet
 };
 
 }  // namespace zeroproof

@@ -65,10 +65,6 @@ class PartitionedParameter {
   // Of a module that is fetched as one, with all below it (3.7): experts, as a rule.
   bool is_of_leaf_module() const { return is_of_leaf_module_; }
   void set_of_leaf_module(bool is_of_one) { is_of_leaf_module_ = is_of_one; }
-  // B16 of the catalogue: the sum of what was added past .grad; undefined for nothing.
-  Tensor& fused_grad() { return fused_grad_; }
-  bool fuses_grad() const { return context_.departs("B16"_bug); }
-  bool departs(Departure planted) const { return context_.departs(planted); }
   // How many gathered_parameters contexts have it.
   int user_depth() const { return user_depth_; }
   void set_user_depth(int depth) { user_depth_ = depth; }
@@ -112,7 +108,6 @@ class PartitionedParameter {
   bool is_persistent_ = false;
   bool is_external_ = false;
   bool is_of_leaf_module_ = false;
-  Tensor fused_grad_;
   int user_depth_ = 0;
   ParameterClaims* owner_ = nullptr;
 };
