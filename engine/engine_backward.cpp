@@ -49,7 +49,7 @@ Tensor Engine::Core::scaled(const Tensor& loss, double factor) {
 
 Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& arguments) {
   const Events::Call call(context.events, "engine.backward");
-  check_scalar(loss, EngineErrorId::e3);
+  check_scalar(loss, EngineErrorId::backward_of_invalid_loss);
   scales_wrt_gas_ = arguments.scale_wrt_gas;
   double gas_factor = arguments.scale_wrt_gas ? 1.0 / gas() : 1.0;
   const Tensor returned = [&] {
@@ -102,7 +102,7 @@ bool Engine::Core::is_in_transform() const {
 
 Tensor Engine::Core::scale(const Tensor& loss) {
   const Events::Call call(context.events, "engine.scale");
-  check_scalar(loss, EngineErrorId::e4);
+  check_scalar(loss, EngineErrorId::scale_of_invalid_loss);
   Tensor result = scaled(loss, context.loss_scaler.scale());
   is_scale_called_ = true;
   return result;
@@ -132,13 +132,13 @@ Result<void> Engine::Core::override_loss_scale(double loss_scale) {
 // The hook path: what needs no thought comes first, and by tail calls.
 void Engine::Core::on_gradient(ZeroParameter& parameter) {
   has_unreduced_gradients_ = true;
-  if (is_quiet_ && policy->is_settled(context.autograd.current_graph_task())) [[likely]]
+  if (has_no_observer_ && policy->can_skip_policy(context.autograd.current_graph_task())) [[likely]]
     return optimizer->add_gradient(parameter);
   on_gradient_slowly(parameter);
 }
 
 void Engine::Core::on_gradient_slowly(ZeroParameter& parameter) {
-  if (!is_quiet_) return on_observed_gradient(parameter);
+  if (!has_no_observer_) return on_observed_gradient(parameter);
   const bool refreshes = policy->before_gradient(*this);
   optimizer->add_gradient(parameter);
   policy->after_gradient(*this, refreshes);
@@ -248,7 +248,7 @@ void Engine::Core::run_post_hook() {
   const bool is_once = is_exact() && context.has(Quirk::h2_callback_once_per_forward);
   if (is_once && ran_epilogue_) return;
   if (needs_scaler() && !is_scale_called_) {
-    throw EngineError(EngineErrorId::e2,
+    throw EngineError(EngineErrorId::backward_without_loss_scaling,
                       "Loss scaling is required here (scale " +
                           std::to_string(context.loss_scaler.scale()) +
                           "): call engine.scale(loss).backward() or engine.backward(loss)");
@@ -265,7 +265,7 @@ void Engine::Core::abandon_gradients() {
   const bool is_restartable = optimizer->abandon_gradients();
   if (!policy->demands_restart() || is_restartable) return;
   must_restart_ = true;
-  throw EngineError(EngineErrorId::e23,
+  throw EngineError(EngineErrorId::incomplete_backward,
                     "An aborted backward already contributed gradients: they cannot be taken back; "
                     "restart from a checkpoint");
 }

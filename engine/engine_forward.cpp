@@ -126,7 +126,7 @@ void Engine::Core::prologue(std::int64_t graph) {
 
 void Engine::Core::refuse_manual_backward() const {
   if (supports_manual_backward() || is_running()) return;
-  throw EngineError(EngineErrorId::e1,
+  throw EngineError(EngineErrorId::manual_backward_unsupported,
                     "Direct calls to tensor.backward() are not supported here (ZeRO stage " +
                         std::to_string(config.stage) +
                         (options.has_count_apis ? "" : ", without the autograd's count API") +

@@ -84,7 +84,7 @@ void IpgBucket::add(const ZeroParameter& parameter, const Tensor& grad) {
   kernels_.add(producer(), target, Span::of(grad));
 }
 
-void IpgBucket::renew(const ZeroParameter& parameter, const Tensor& grad) {
+void IpgBucket::rebind_grad(const ZeroParameter& parameter, const Tensor& grad) {
   const Entry& entry = entry_places_.at(static_cast<std::size_t>(place_of(parameter)));
   if (values(entry).tensor == &grad.impl()) return;  // added in place
   oversized_.at(static_cast<std::size_t>(entry.oversized)) = reducible(parameter, grad);
@@ -110,13 +110,13 @@ void IpgBucket::order_before_reduction() {
   for (const StreamIndex index : producers_) reduction.wait(context_.runtime.user_stream(index));
 }
 
-void IpgBucket::note_reduced() {
+void IpgBucket::record_reduction_event() {
   buffers_[index_].reduced = context_.reduction().record();
 }
 
 void IpgBucket::finish_reduction() {
   if (context_.config.has_overlap_comm()) {
-    note_reduced();
+    record_reduction_event();
     index_ = 1 - index_;
   }
   clear();

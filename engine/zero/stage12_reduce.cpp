@@ -7,7 +7,7 @@
 
 namespace zeroproof {
 
-void Stage12Optimizer::flush(IpgBucket& target) {
+void Stage12Optimizer::reduce_bucket(IpgBucket& target) {
   if (target.is_empty()) return;
   if (context_.events.is_on()) {
     std::vector<NameId> params;
@@ -21,7 +21,7 @@ void Stage12Optimizer::flush(IpgBucket& target) {
     average(target);
   }
   if (context_.has(Quirk::h13_param_once_per_backward)) refuse_twice(target);
-  take_owned(target);
+  accumulate_owned_partition(target);
   has_flushed_ = true;
   target.finish_reduction();
 }
@@ -103,7 +103,7 @@ void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target,
   }
 }
 
-void Stage12Optimizer::take_owned(const IpgBucket& target) {
+void Stage12Optimizer::accumulate_owned_partition(const IpgBucket& target) {
   for (const IpgBucket::Entry& entry : target.entries()) {
     ZeroParameter& parameter = *entry.parameter;
     progress(parameter).is_reduced = true;
@@ -122,15 +122,16 @@ void Stage12Optimizer::take_owned(const IpgBucket& target) {
 void Stage12Optimizer::refuse_twice(const IpgBucket& target) {
   for (const IpgBucket::Entry& entry : target.entries()) {
     if (progress(*entry.parameter).is_reduced)
-      throw EngineError(EngineErrorId::e18, "the gradient of " + entry.parameter->name +
-                                                " has already been reduced in this backward");
+      throw EngineError(EngineErrorId::gradient_reduced_twice,
+                        "the gradient of " + entry.parameter->name +
+                            " has already been reduced in this backward");
     progress(*entry.parameter).is_reduced = true;
   }
 }
 
 // What the step reads: with H21 only what fired at the boundary got there.
 Span Stage12Optimizer::step_gradient(FlatGroup& group) {
-  if (boundary_copies_.empty()) return group.open_window();
+  if (boundary_copies_.empty()) return group.add_to_accumulator();
   const auto index = static_cast<std::size_t>(
       std::ranges::find_if(groups_, [&](const FlatGroup& it) { return &it == &group; }) -
       groups_.begin());
@@ -146,11 +147,11 @@ void Stage12Optimizer::commit_as_upstream_offload(FlatGroup& group) {
   if (context_.has(Quirk::h21_offload_copies_boundary_only) && boundary_copies_.empty())
     for (const FlatGroup& each : groups_) {
       boundary_copies_.push_back(context_.runtime.memory().allocate(
-          each.own().elements, each.window().dtype(), Placement::host));
+          each.own().elements, each.grad_accumulator().dtype(), Placement::host));
       kernels.fill(stream, Span::of(boundary_copies_.back()), 0.0);
     }
   if (!group.has_pending()) return;
-  const Span window = group.open_window();
+  const Span window = group.add_to_accumulator();
   const Span pending = group.open_pending();
   for (std::size_t i = 0; i < group.parameters().size(); ++i) {
     const FlatRange owned = intersect(group.partition().parameter(i), group.own());

@@ -10,15 +10,15 @@
 namespace zeroproof {
 
 double Stage12Optimizer::norm() {
-  return gradient_norm(context_, windows(), {.is_default_group = true, .bytes = 4});
+  return gradient_norm(context_, grad_accumulators(), {.is_default_group = true, .bytes = 4});
 }
 
 Tensor Stage12Optimizer::squares() {
-  return gradient_squares(context_, windows(), {.is_default_group = true, .bytes = 4});
+  return gradient_squares(context_, grad_accumulators(), {.is_default_group = true, .bytes = 4});
 }
 
 bool Stage12Optimizer::overflows() {
-  return has_overflow(context_, windows(), {.is_default_group = true, .bytes = 1});
+  return has_overflow(context_, grad_accumulators(), {.is_default_group = true, .bytes = 1});
 }
 
 void Stage12Optimizer::gather_parameters() {

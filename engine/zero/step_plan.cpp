@@ -56,16 +56,16 @@ bool steps_by_group(const ZeroContext& context) {
          context.loss_scaler.kind() == LossScalerKind::grad_scaler;
 }
 
-StepPlan plan_step(ZeroContext& context, const StepQuestions& ask) {
-  if (context.is_captured()) return plan_captured(context, ask.squares());
+StepPlan plan_step(ZeroContext& context, const GradientStats& stats) {
+  if (context.is_captured()) return plan_captured(context, stats.squares());
   StepPlan plan;
-  plan.outcome.has_overflow = checks_overflow(context) && ask.overflows();
+  plan.outcome.has_overflow = checks_overflow(context) && stats.overflows();
   const double scale = context.loss_scaler.scale();
   const bool is_kept = plan.outcome.has_overflow && keeps_scale_after_overflow(context);
   if (!is_kept) context.loss_scaler.update(plan.outcome.has_overflow);
   if (plan.outcome.has_overflow) return plan;
   // Nothing is clipped by it.
-  const double norm_scaled = ask.norm();
+  const double norm_scaled = stats.norm();
   if (rejects_norm(context, norm_scaled)) {
     plan.outcome.has_overflow = true;
     return plan;

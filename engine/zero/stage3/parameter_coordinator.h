@@ -23,7 +23,8 @@ class ParameterCoordinator {
   // All must outlive it.
   ParameterCoordinator(ZeroContext& context, ParameterGatherer& gatherer);
 
-  // The root's forward begins (3.5). F5 where ranks recorded different orders.
+  // The root's forward begins (3.5). fetch_order_differs_between_ranks where ranks recorded
+  // different orders.
   void reset_step();
   // Follows or records the order; what leaves it invalidates it.
   void visit(Zero3Module& module);
@@ -38,7 +39,7 @@ class ParameterCoordinator {
   // Whatever is whole without a use: gathered ahead for something that did not come. Persistent
   // and external ones stay. Upstream has no such thing.
   void release_all_unused();
-  // Everything, persistent and external ones too; F4 when one is still there.
+  // Everything, persistent and external ones too; parameter_not_released when one is still there.
   void release_and_reset_all();
   void invalidate_trace();
   // The module uses it from now on (3.8). A complete order does not know of that.

@@ -184,7 +184,7 @@ void Zero3Optimizer::backward_prologue(std::int64_t graph) {
 
 void Zero3Optimizer::add_gradient(ZeroParameter& parameter) {
   if (context_.is_coalescing) return;
-  if (parameter.tensor.impl().grad.is_defined() && gradients_->take(parameter)) return;
+  if (parameter.tensor.impl().grad.is_defined() && gradients_->try_append_fast(parameter)) return;
   gradients_->add(parameter, false);
 }
 
@@ -269,7 +269,7 @@ std::vector<GradientSlice> Zero3Optimizer::gradient_slices() const {
       const FlatRange own = group.own(i);
       if (own.elements == 0) continue;
       slices.push_back({parameter.id(), parameter.own_begin(),
-                        Span::of(group.window(), own.begin, own.elements)});
+                        Span::of(group.grad_accumulator(), own.begin, own.elements)});
     }
   return slices;
 }

@@ -29,7 +29,7 @@ std::vector<FullTensor> Zero3Optimizer::full_gradients() {
       const PartitionedParameter& parameter = *group.parameters()[i];
       const FlatRange slice = group.padded(i);
       std::vector<double> values =
-          whole(parameter, Span::of(group.window(), slice.begin, slice.elements));
+          whole(parameter, Span::of(group.grad_accumulator(), slice.begin, slice.elements));
       const bool is_zero = !gradients_->has_contribution(parameter) &&
                            !context_.has(Quirk::h16_partition_never_cleared);
       for (double& value : values) value = !is_zero ? value / scale : 0.0;
