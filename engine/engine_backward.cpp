@@ -57,10 +57,10 @@ Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& argum
     return arguments.scale_wrt_gas && gas() != 1.0 ? div(context.autograd, loss, gas()) : loss;
   }();
   const bool is_unscaled =
-      config.stage == 0 && config.fp16.enabled && context.has(Quirk::h5_stage0_fp16_loss_unscaled);
+      config.stage == 0 && config.fp16.enabled && context.upstream.stage0_fp16_loss_unscaled;
   const double loss_scale = is_unscaled ? 1.0 : context.loss_scaler.scale();
-  if (!context.has(Quirk::h22_explicit_epilogue_without_prologue) &&
-      !context.has(Quirk::h10_stale_boundary_before_prologue))
+  if (!context.upstream.explicit_epilogue_without_prologue &&
+      !context.upstream.stale_boundary_before_prologue)
     refresh_boundary();
   const Tensor differentiated =
       scaled(loss, divides_managed_loss() ? loss_scale * gas_factor : loss_scale);
@@ -83,7 +83,7 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
     epilogue();
   } catch (...) {
     --global.managed_backwards;
-    const bool is_leaking = context.has(Quirk::h1_abort_leaks_state);
+    const bool is_leaking = context.upstream.abort_leaks_state;
     if (is_leaking && is_exact()) throw;
     policy->on_backward_end(*this, true);  // upstream's policies know whether they leave their mark
     running_ = policy->is_backward_running() ? running_ : running_ - 1;
@@ -109,7 +109,7 @@ Tensor Engine::Core::scale(const Tensor& loss) {
 }
 
 bool Engine::Core::needs_scaler() const {
-  return context.loss_scaler.is_needed(!context.has(Quirk::h9_static_scale_needs_no_scaler));
+  return context.loss_scaler.is_needed(!context.upstream.static_scale_needs_no_scaler);
 }
 
 // What is in the window already has to be unscaled by the scale that it got.
@@ -170,18 +170,17 @@ Tensor Engine::Core::on_leaf_gradient(const Tensor& grad) {
 double Engine::Core::leaf_factor() const {
   const bool is_pre_user = !tasks_.empty() ? tasks_.back().is_pre_user : context.is_inside_forward;
   if (is_pre_user) {
-    if (context.has(Quirk::h10_stale_boundary_before_prologue)) return 1.0;
+    if (context.upstream.stale_boundary_before_prologue) return 1.0;
     return context.loss_scaler.scale() / gas();
   }
   const bool is_before_prologue = !tasks_.empty() && !tasks_.back().has_prologue;
   if (context.autograd.global().managed_backwards > 0) {
     const bool is_undivided = is_running() && scales_wrt_gas_ && is_before_prologue &&
-                              context.has(Quirk::h22_explicit_epilogue_without_prologue);
+                              context.upstream.explicit_epilogue_without_prologue;
     return is_undivided ? gas() : factor_in_managed_backward();
   }
   refuse_manual_backward();
-  const bool is_forgotten =
-      is_before_prologue && context.has(Quirk::h26_hooks_before_prologue_recounted);
+  const bool is_forgotten = is_before_prologue && context.upstream.hooks_before_prologue_recounted;
   return is_forgotten ? 1.0 : 1.0 / gas();
 }
 
@@ -190,13 +189,13 @@ double Engine::Core::leaf_factor() const {
 double Engine::Core::factor_in_managed_backward() const {
   const std::optional<double> divisor = context.autograd.global().managed_divisor;
   const bool is_left =
-      context.has(Quirk::n6_divides_by_running_engine) || context.has(Quirk::h8_divides_at_outputs);
+      context.upstream.divides_by_running_engine || context.upstream.divides_at_outputs;
   return divisor && !is_left ? *divisor / gas() : 1.0;
 }
 
 bool Engine::Core::divides_at_outputs() const {
-  if (!context.has(Quirk::h8_divides_at_outputs)) return false;
-  if (!context.has(Quirk::n6_divides_by_running_engine)) return scales_wrt_gas_;
+  if (!context.upstream.divides_at_outputs) return false;
+  if (!context.upstream.divides_by_running_engine) return scales_wrt_gas_;
   return context.autograd.global().managed_backwards == 0;  // the loss is not divided already
 }
 
@@ -245,7 +244,7 @@ std::int32_t Engine::Core::count_expected_hooks() {
 void Engine::Core::run_post_hook() {
   const Events::Call call(context.events, "engine.backward_post_hook");
   if (is_in_transform() || is_running() || policy->skips_manual_epilogue()) return;
-  const bool is_once = is_exact() && context.has(Quirk::h2_callback_once_per_forward);
+  const bool is_once = is_exact() && context.upstream.callback_once_per_forward;
   if (is_once && ran_epilogue_) return;
   if (needs_scaler() && !is_scale_called_) {
     throw EngineError(EngineErrorId::backward_without_loss_scaling,
@@ -258,7 +257,7 @@ void Engine::Core::run_post_hook() {
 }
 
 void Engine::Core::abandon_gradients() {
-  if (context.has(Quirk::h1_abort_leaks_state)) return;
+  if (context.upstream.abort_leaks_state) return;
   context.events.mark("gradients_abandoned");
   has_unreduced_gradients_ = false;
   is_scale_called_ = false;
@@ -316,7 +315,7 @@ void Engine::Core::on_graph_task_end(GraphTaskId task, bool raised) {
   tasks_.pop_back();
   // A backward that fails before any hook of ours has had its scale all the same: the next one
   // needs another.
-  const bool is_left = context.has(Quirk::h1_abort_leaks_state);
+  const bool is_left = context.upstream.abort_leaks_state;
   if (raised && is_users && !is_left) is_scale_called_ = false;
   if (!is_transform) policy->on_graph_task_end(*this, task, raised);
 }

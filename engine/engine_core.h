@@ -144,8 +144,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   }
   // H8 divides at outputs. With N6, as since 0.19.6, engine.backward divides its loss itself.
   bool divides_managed_loss() const {
-    return !context.has(Quirk::h8_divides_at_outputs) ||
-           context.has(Quirk::n6_divides_by_running_engine);
+    return !context.upstream.divides_at_outputs || context.upstream.divides_by_running_engine;
   }
   bool divides_at_outputs() const;
   bool is_in_transform() const;

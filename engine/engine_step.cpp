@@ -51,7 +51,7 @@ StepOutcome Engine::Core::step() {
     throw EngineError(EngineErrorId::step_inside_no_sync,
                       "step() inside no_sync or coalesce_grad_reduction");
   // Stage 0 has a policy that nobody asks, and backwards of its own alone. H1 leaves them running.
-  const bool is_inside = is_exact() && is_running() && !context.has(Quirk::h1_abort_leaks_state);
+  const bool is_inside = is_exact() && is_running() && !context.upstream.abort_leaks_state;
   if (must_restart_ || is_inside || (is_zero() && policy->refuses_step())) {
     throw EngineError(EngineErrorId::incomplete_backward,
                       "step() in the middle of a backward, or with an aborted backward: its "

@@ -49,8 +49,7 @@ Stream& IpgBucket::producer() {
   if (index != 0 && device_.is_cpu()) stream.wait(compute_);
   const Buffer& buffer = buffers_[index_];
   const StreamEvent reduced = buffer.reduced;
-  if (!reduced.is_none() && !context_.has(Quirk::h19_reuse_waits_current_stream))
-    stream.wait(reduced);
+  if (!reduced.is_none() && !context_.upstream.reuse_waits_current_stream) stream.wait(reduced);
   return stream;
 }
 
@@ -104,7 +103,7 @@ void IpgBucket::order_before_reduction() {
   if (!context_.config.has_overlap_comm()) return;
   Stream& reduction = context_.reduction();
   const StreamIndex current = context_.autograd.current_stream(context_.runtime.device());
-  if (context_.has(Quirk::h19_reuse_waits_current_stream))
+  if (context_.upstream.reuse_waits_current_stream)
     context_.runtime.user_stream(current).wait(reduction);
   if (producers_.empty()) producers_.push_back(current);
   for (const StreamIndex index : producers_) reduction.wait(context_.runtime.user_stream(index));

@@ -71,7 +71,7 @@ Stage12Optimizer::HookWork Stage12Optimizer::known_hook_work() const {
   if (!has_no_observer_) return HookWork::unknown;
   if (!is_offered_by_hooks_) return HookWork::none;
   const bool takes = partitions_gradients() && context_.config.contiguous_gradients &&
-                     !context_.has(Quirk::h13_param_once_per_backward);
+                     !context_.upstream.param_once_per_backward;
   return takes ? HookWork::append : HookWork::add;
 }
 
@@ -98,7 +98,7 @@ void Stage12Optimizer::add_to_bucket(ZeroParameter& parameter) {
   const bool is_nothing = parameter.elements == 0;
   if (is_nothing || !grad.is_defined()) return;
   IpgBucket& target = bucket(parameter);
-  const bool is_once = context_.has(Quirk::h13_param_once_per_backward);
+  const bool is_once = context_.upstream.param_once_per_backward;
   const bool joins = !is_once && target.holds(parameter);
   if (!joins && target.is_full_for(parameter.elements)) reduce_bucket(target);
   if (!parameter.is_gradient_ready) {
@@ -173,8 +173,7 @@ void Stage12Optimizer::reduce_gradients() {
 // Local sums in the order of their groups, then what every reduction ends with.
 void Stage12Optimizer::reduce_sums() {
   set_up_buckets();
-  const bool is_left_to_hooks =
-      has_overlap() && context_.has(Quirk::h14_overlap_boundary_hooks_only);
+  const bool is_left_to_hooks = has_overlap() && context_.upstream.overlap_boundary_hooks_only;
   for (FlatGroup& group : groups_) {
     for (ZeroParameter* parameter : group.parameters()) {
       if (!accumulated(*parameter).is_defined() || progress(*parameter).is_sum_taken) continue;
@@ -210,13 +209,12 @@ void Stage12Optimizer::gradient_epilogue() {
 
 // What is pending joins the window; local sums that were part of it are done with.
 void Stage12Optimizer::commit() {
-  const bool rebuilds_average =
-      context_.has(Quirk::h4_boundary_overwrites_average) && !keeps_partition();
+  const bool rebuilds_average = context_.upstream.boundary_overwrites_average && !keeps_partition();
   const bool overwrites = rebuilds_average && was_boundary_;
   const bool is_upstream_offload =
       context_.config.is_offloaded() &&
-      (context_.has(Quirk::h15_offload_never_cleared) ||
-       context_.has(Quirk::h21_offload_copies_boundary_only) || repeats_unused());
+      (context_.upstream.offload_never_cleared || context_.upstream.offload_copies_boundary_only ||
+       repeats_unused());
   for (FlatGroup& group : groups_) {
     if (overwrites) group.clear_accumulator();
     if (is_upstream_offload) {
@@ -262,7 +260,7 @@ void Stage12Optimizer::visit_state(StateVisitor& visitor) const {
   FlatOptimizer::visit_state(visitor);
   for (const IpgBucket& bucket : buckets_) bucket.visit_state(visitor);
   const auto bit = [](bool is_set, int place) { return std::uint64_t{is_set} << place; };
-  const bool was_boundary = was_boundary_ && context_.has(Quirk::h4_boundary_overwrites_average);
+  const bool was_boundary = was_boundary_ && context_.upstream.boundary_overwrites_average;
   visitor.number(bit(is_ready_, 0) | bit(has_flushed_, 1) | bit(was_boundary, 2));
   // Eight flags a word.
   static_assert(std::has_unique_object_representations_v<Progress>);

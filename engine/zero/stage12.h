@@ -81,7 +81,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   enum class HookWork : std::uint8_t {
     unknown,  // buckets are not set up, or somebody watches
     none,     // gradients are collected at the end
-    take,     // IpgBucket::take, where it can
+    append,   // IpgBucket::try_append_fast, where it can
     add,
   };
   HookWork known_hook_work() const;

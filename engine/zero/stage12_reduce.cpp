@@ -20,7 +20,7 @@ void Stage12Optimizer::reduce_bucket(IpgBucket& target) {
     const Events::Call call(context_.events, "z12.average_tensor");
     average(target);
   }
-  if (context_.has(Quirk::h13_param_once_per_backward)) refuse_twice(target);
+  if (context_.upstream.param_once_per_backward) refuse_twice(target);
   accumulate_owned_partition(target);
   has_flushed_ = true;
   target.finish_reduction();
@@ -144,7 +144,7 @@ Span Stage12Optimizer::step_gradient(FlatGroup& group) {
 void Stage12Optimizer::commit_as_upstream_offload(FlatGroup& group) {
   Kernels& kernels = context_.kernels();
   Stream& stream = context_.compute();
-  if (context_.has(Quirk::h21_offload_copies_boundary_only) && boundary_copies_.empty())
+  if (context_.upstream.offload_copies_boundary_only && boundary_copies_.empty())
     for (const FlatGroup& each : groups_) {
       boundary_copies_.push_back(context_.runtime.memory().allocate(
           each.own().elements, each.grad_accumulator().dtype(), Placement::host));
@@ -159,9 +159,8 @@ void Stage12Optimizer::commit_as_upstream_offload(FlatGroup& group) {
     const std::int64_t begin = owned.begin - group.own().begin;
     const Span sum = window.part(begin, owned.elements);
     const auto id = static_cast<std::size_t>(group.parameters()[i]->id.value);
-    const bool is_first = context_.has(Quirk::h15_offload_never_cleared)
-                              ? micro_ == 0
-                              : repeats_unused() && !is_used_[id];
+    const bool is_first =
+        context_.upstream.offload_never_cleared ? micro_ == 0 : repeats_unused() && !is_used_[id];
     if (is_first) {
       kernels.copy(stream, sum, pending.part(begin, owned.elements));
     } else {

@@ -35,7 +35,7 @@ void Stage12Optimizer::gather_parameters() {
 // gathers at once behind the update, and so do the faults that gather_parameters() has.
 bool Stage12Optimizer::gathers_in_parts() const {
   return has_overlap() && context_.data.size() > 1 && !context_.config.is_offloaded() &&
-         !context_.is_upstream();
+         !context_.upstream.all;
 }
 
 void Stage12Optimizer::update_parameters(const GradientDivisor& divisor) {

@@ -44,10 +44,10 @@ void GradientPartitions::add(const ZeroParameter& parameter, bool is_from_leaf_m
   const State& known = state_of(parameter.id);
   if (known.sub_group == nullptr || parameter.elements == 0) return;
   GradientBucket& bucket = *known.bucket;
-  const Quirk repeats = is_from_leaf_module ? Quirk::h24_leaf_bucketed_per_backward
-                                            : Quirk::h13_param_once_per_backward;
+  const bool may_repeat = is_from_leaf_module ? context_.upstream.leaf_bucketed_per_backward
+                                              : context_.upstream.param_once_per_backward;
   // .grad has added up what came since.
-  if (bucket.holds(parameter) && !context_.has(repeats)) return;
+  if (bucket.holds(parameter) && !may_repeat) return;
   if (bucket.is_full_for(parameter.elements) && !bucket.is_empty()) reduce_bucket(bucket);
   if (!parameter.is_gradient_ready) return;
   const Tensor& grad = parameter.tensor.impl().grad;  // counts no references
@@ -61,7 +61,7 @@ void GradientPartitions::add(const ZeroParameter& parameter, bool is_from_leaf_m
 void GradientPartitions::give_zeros(const PartitionedParameter& parameter,
                                     bool is_from_leaf_module) const {
   const Tensor& tensor = parameter.parameter().tensor;
-  const bool is_late = context_.has(Quirk::h24_leaf_bucketed_per_backward);
+  const bool is_late = context_.upstream.leaf_bucketed_per_backward;
   if (is_from_leaf_module && !parameter.is_available() && !is_late)
     refuse_size(parameter, tensor.numel());
   const Shape sizes = is_from_leaf_module ? tensor.sizes() : parameter.parameter().sizes;
@@ -145,17 +145,16 @@ void GradientPartitions::partition(const ParameterList& parameters, const Tensor
 // A parameter that comes again after a flush of the same backward: upstream copies while the
 // window counts no earlier micro-step (H13).
 bool GradientPartitions::overwrites_pending() const {
-  if (!context_.has(Quirk::h13_param_once_per_backward)) return false;
-  return context_.has(Quirk::h3_micro_step_counts_forwards) ? micro_step_ == 0
-                                                            : completed_backwards_ == 0;
+  if (!context_.upstream.param_once_per_backward) return false;
+  return context_.upstream.micro_step_counts_forwards ? micro_step_ == 0
+                                                      : completed_backwards_ == 0;
 }
 
 bool GradientPartitions::overwrites_window(const State& its) const {
-  const bool is_first = context_.has(Quirk::h3_micro_step_counts_forwards)
-                            ? micro_step_ == 0
-                            : completed_backwards_ == 0;
-  if (!its.has_accumulated) return is_first || !context_.has(Quirk::h16_partition_never_cleared);
-  return context_.has(Quirk::h3_micro_step_counts_forwards) && is_first;
+  const bool is_first =
+      context_.upstream.micro_step_counts_forwards ? micro_step_ == 0 : completed_backwards_ == 0;
+  if (!its.has_accumulated) return is_first || !context_.upstream.partition_never_cleared;
+  return context_.upstream.micro_step_counts_forwards && is_first;
 }
 
 void GradientPartitions::await_reductions() {
@@ -180,14 +179,14 @@ void GradientPartitions::commit() {
       }
       its.has_accumulated = true;
     }
-  const bool copies_now = context_.has(Quirk::h21_offload_copies_boundary_only) &&
+  const bool copies_now = context_.upstream.offload_copies_boundary_only &&
                           context_.config.managed_gradient_accumulation && context_.is_boundary;
   if (copies_now) copy_to_hp(true);
   for (State& its : states_) its.has_pending = false;
   for (SubGroup& group : sub_groups_) group.close_pending(reducer_.stream());
   ++completed_backwards_;
-  mark_window(context_, context_.has(Quirk::h3_micro_step_counts_forwards) ? micro_step_ + 1
-                                                                           : completed_backwards_);
+  mark_window(context_, context_.upstream.micro_step_counts_forwards ? micro_step_ + 1
+                                                                     : completed_backwards_);
 }
 
 void GradientPartitions::drop_backward() {
@@ -236,13 +235,13 @@ void GradientPartitions::on_forward_begin(bool ran_epilogue) {
 
 // An offloaded gradient that nobody clears is there for the next update (H16).
 void GradientPartitions::finish_update() {
-  if (context_.has(Quirk::h16_partition_never_cleared) || !context_.config.is_offloaded()) return;
+  if (context_.upstream.partition_never_cleared || !context_.config.is_offloaded()) return;
   for (SubGroup& group : sub_groups_)
     context_.kernels().fill(context_.compute(), Span::of(group.hp_gradient()), 0.0);
 }
 
 void GradientPartitions::prepare_update() {
-  if (!context_.has(Quirk::h16_partition_never_cleared))
+  if (!context_.upstream.partition_never_cleared)
     for (SubGroup& group : sub_groups_) {
       for (std::size_t i = 0; i < group.parameters().size(); ++i) {
         if (state(*group.parameters()[i]).has_accumulated) continue;
@@ -252,7 +251,7 @@ void GradientPartitions::prepare_update() {
                                 0.0);
       }
     }
-  const bool is_copied = context_.has(Quirk::h21_offload_copies_boundary_only) &&
+  const bool is_copied = context_.upstream.offload_copies_boundary_only &&
                          context_.config.managed_gradient_accumulation;
   if (!is_copied) copy_to_hp(false);
 }
@@ -263,7 +262,7 @@ void GradientPartitions::copy_to_hp(bool is_boundary_only) {
   for (SubGroup& group : sub_groups_)
     for (std::size_t i = 0; i < group.parameters().size(); ++i) {
       const State& its = state(*group.parameters()[i]);
-      const bool is_stale_kept = context_.has(Quirk::h16_partition_never_cleared);
+      const bool is_stale_kept = context_.upstream.partition_never_cleared;
       const bool is_taken =
           is_boundary_only ? its.has_pending : its.has_accumulated || !is_stale_kept;
       if (!is_taken) continue;

@@ -31,7 +31,7 @@ Tensor GradientReducer::reduce(const ParameterList& parameters, DType dtype) {
 // Upstream forgets the sequence-parallel ranks on the reduce-scatter path (H18).
 double GradientReducer::divisor() const {
   const bool has_correction =
-      !context_.config.reduce_scatter || !context_.has(Quirk::h18_no_sequence_correction);
+      !context_.config.reduce_scatter || !context_.upstream.no_sequence_correction;
   return has_correction ? context_.averaging_divisor() : static_cast<double>(context_.data.size());
 }
 

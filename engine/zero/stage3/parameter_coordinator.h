@@ -81,8 +81,8 @@ class ParameterCoordinator {
   void drop(const ActiveBackward& active, const std::set<ParamId>& releasable);
   void release_unused(PartitionedParameter& parameter);
   void report(EventKind kind, const Zero3Module& module, bool is_forward) const;
-  bool knows_modules_alone() const { return context_.is_upstream(); }
-  bool has_memo() const { return context_.has(Quirk::h17_release_memo_forever); }
+  bool knows_modules_alone() const { return context_.upstream.all; }
+  bool has_memo() const { return context_.upstream.release_memo_forever; }
 
   ZeroContext& context_;
   ParameterGatherer& gatherer_;

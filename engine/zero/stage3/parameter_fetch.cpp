@@ -78,7 +78,7 @@ void ParameterCoordinator::invalidate_trace() {
 
 void ParameterCoordinator::add_external(Zero3Module& module, PartitionedParameter& parameter) {
   const bool is_new = Zero3Modules::add_external(module, parameter);
-  if (is_new && trace_.is_complete() && !context_.is_upstream()) invalidate_trace();
+  if (is_new && trace_.is_complete() && !context_.upstream.all) invalidate_trace();
 }
 
 void ParameterCoordinator::fetch(const ModuleCall& call, bool is_forward) {

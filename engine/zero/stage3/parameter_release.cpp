@@ -116,7 +116,7 @@ void ParameterCoordinator::release_backward_leftovers(bool is_reported) {
       if (!parameter->is_persistent()) candidates.insert(parameter->id());
     drop(newest, candidates);
   }
-  if (!context_.is_upstream()) release_all_unused();
+  if (!context_.upstream.all) release_all_unused();
 }
 
 void ParameterCoordinator::begin_task(GraphTaskId task, bool keeps_graph) {
@@ -145,7 +145,7 @@ void ParameterCoordinator::release_and_reset_all() {
   const Events::Call reported(context_.events, "coord.release_and_reset_all");
   gatherer_.wait_all();
   retained_->clear();
-  if (!context_.has(Quirk::h1_abort_leaks_state)) active_.clear();
+  if (!context_.upstream.abort_leaks_state) active_.clear();
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     parameter.clear_uses();
     if (parameter.is_available()) gatherer_.partition(parameter);
