@@ -36,10 +36,6 @@ std::vector<ParameterGroup> Engine::Core::parameter_groups() const {
     if (groups.size() <= group) groups.resize(group + 1);
     groups[group].parameters.push_back(parameter.name);
   }
-  const OptimizerConfig& used = config.optimizer;
-  const bool is_sgd = used.type == OptimizerType::sgd && !context.departs("R25"_bug);
-  for (ParameterGroup& group : groups)
-    group.hyper_parameters["lr"] = is_sgd ? used.sgd.lr : used.adam.lr;
   return groups;
 }
 
@@ -72,6 +68,10 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                                    .global_steps = counters.global_steps,
                                    .skipped_steps = counters.skipped_steps,
                                    .global_samples = counters.global_samples}};
+  learning_rates.save(state);
+  if (context.departs("R25"_bug))  // Adam's, whatever the optimizer is
+    for (ParameterGroup& group : state.groups)
+      group.hyper_parameters["lr"] = config.optimizer.adam.lr;
   if (context.departs("T35"_bug))  // a window that has begun is not kept
     state.counters.micro_steps -= counters.micro_steps % config.gradient_accumulation_steps;
   if (context.departs("T73"_bug))  // as the module has them
@@ -108,6 +108,9 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
   for (const ParameterGroup& group : parameter_groups()) wanted.groups.push_back(group.parameters);
 
   auto loaded = kept(folder, given, wanted);
+  if (loaded && given.restores_scheduler)
+    if (auto fits = learning_rates.check(*loaded, folder); !fits)
+      loaded = tl::unexpected(fits.error());
   if (context.departs("T52"_bug) && loaded) context.loss_scaler.restore(loaded->loss_scaler);
   const Result<void> outcome =
       agreed(loaded ? Result<void>{} : Result<void>(tl::unexpected(loaded.error())));
@@ -121,6 +124,8 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
   else if (!context.departs("V20"_bug))
     zero_grad();  // of a window that was never trained
   optimizer->load(loaded->parameters, loaded->optimizer_state);
+  learning_rates.restore(*loaded, given.restores_scheduler);
+  optimizer->set_rates(learning_rates.groups());
   if (context.departs("W04"_bug)) loaded->loss_scaler.hysteresis = config.fp16.hysteresis;
   context.loss_scaler.restore(loaded->loss_scaler);
   const bool is_own = context.departs("R60"_bug);  // where this engine is in its window

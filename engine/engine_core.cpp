@@ -9,6 +9,7 @@
 #include "engine/zero/stages.h"
 #include "engine/zero/zero3_api.h"
 #include "model/check.h"
+#include "model/usage_error.h"
 
 namespace zeroproof {
 namespace {
@@ -23,6 +24,12 @@ std::unique_ptr<HookPolicy> make_named(const EngineOptions& options) {
 std::unique_ptr<HookPolicy> make(const EngineOptions& options) {
   auto policy = make_named(options);
   return options.decorate_policy ? options.decorate_policy(std::move(policy)) : std::move(policy);
+}
+
+LearningRates rates_of(const ZeroConfig& config, const EngineOptions& options) {
+  auto rates = LearningRates::make(config, options.parameter_groups.size());
+  ZP_CHECK(rates, "initialize() has made them before");
+  return std::move(*rates);
 }
 
 std::unique_ptr<ZeroOptimizer> make_optimizer(ZeroContext& context) {
@@ -50,13 +57,15 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
               .skips_frames = options.skips_frames,
               .fallback_rule = options.fallback_rule,
               .departure = options.departure},
-      policy(make(options)) {
+      policy(make(options)),
+      learning_rates(rates_of(config, options)) {
   context.policy = policy.get();
   register_parameters();
   if (context.events.is_on()) manager_events = std::make_unique<ManagerEvents>(context.events);
   policy->set_observer(manager_events.get());
   register_root_hooks();
   optimizer = make_optimizer(context);
+  optimizer->set_rates(learning_rates.groups());
   if (context.departs("S34"_bug) && config.stage < 3) share_parameters();
   register_gradient_hooks();
   if (auto* zero3 = dynamic_cast<Zero3Api*>(optimizer.get())) {
@@ -133,7 +142,7 @@ void Engine::Core::share_parameters() {
 ZeroParameter& Engine::Core::parameter(const Tensor& tensor) {
   const auto at = std::ranges::find_if(
       context.parameters, [&](const ZeroParameter& it) { return it.tensor.is_same(tensor); });
-  ZP_CHECK(at != context.parameters.end(), "the tensor is a parameter of the engine's module");
+  require(at != context.parameters.end(), "the tensor is not a parameter of this engine's module");
   return *at;
 }
 

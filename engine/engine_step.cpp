@@ -108,6 +108,10 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
                       .loss_scale = context.loss_scaler.scale()});
   const bool keeps_skipped = context.departs("S66"_bug) && config.stage < 3;  // no step, no reset
   if (!outcome.has_overflow || !keeps_skipped) optimizer->zero_grad();
+  if (!outcome.has_overflow && learning_rates.has_schedule()) {
+    learning_rates.step();
+    optimizer->set_rates(learning_rates.groups());
+  }
   ran_epilogue_ = false;
   if (outcome.is_applied || !context.departs("Y20"_bug)) has_scaled_gradients_ = false;
   if (context.departs("V06"_bug)) boundary_override_.reset();  // it was for this window

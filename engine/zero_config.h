@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/schedule/scheduler_config.h"
 #include "model/dtype.h"
-#include "model/optim/adam.h"
-#include "model/optim/sgd.h"
+#include "model/optim/options.h"
 #include "model/result.h"
 
 namespace zeroproof {
@@ -98,6 +98,7 @@ struct ZeroConfig {
   Bf16Config bf16;
   TorchAutocastConfig torch_autocast;
   OptimizerConfig optimizer;
+  std::optional<SchedulerConfig> scheduler;  // none: the learning rate stays
 
   bool has_overlap_comm() const { return overlap_comm.value_or(stage == 3); }
   // Of the parameters in the module: bf16, fp16 or float32.

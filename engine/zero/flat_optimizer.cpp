@@ -168,6 +168,12 @@ GradientDivisor FlatOptimizer::divisor_of_group(FlatGroup& group, const Gradient
   return {.number = unscale_and_clip_divisor(scale_, norm, clip)};
 }
 
+void FlatOptimizer::set_rates(const std::vector<GroupRates>& groups) {
+  for (FlatGroup& group : groups_)
+    group.optimizer().set_rates(
+        groups.at(static_cast<std::size_t>(group.parameters().front()->group)));
+}
+
 void FlatOptimizer::count_replayed_step() {
   for (FlatGroup& group : groups_) group.optimizer().count_replayed_step();
 }

@@ -67,7 +67,7 @@ class CudaWorld {
  public:
   using Program = std::function<void(Runtime& runtime)>;
 
-  // CheckFailed for more ranks than GPUs, or degrees that do not divide. RuntimeFault where NCCL
+  // UsageError for more ranks than GPUs, or degrees that do not divide. RuntimeFault where NCCL
   // does not connect them.
   CudaWorld(const CudaWorldOptions& options, const Gpus& gpus);
   ~CudaWorld();

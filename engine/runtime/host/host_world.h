@@ -45,14 +45,15 @@ class HostWorld {
  public:
   using Program = std::function<void(Runtime& runtime)>;
 
-  // CheckFailed for degrees that do not divide, or observers or a job of another number of ranks.
+  // UsageError for degrees that do not divide, or observers or a job of another number of ranks.
   explicit HostWorld(const HostWorldOptions& options);
   ~HostWorld();
   HostWorld(const HostWorld&) = delete;
   HostWorld& operator=(const HostWorld&) = delete;
 
   int world_size() const { return static_cast<int>(runtimes_.size()); }
-  // For the thread of its rank; or for any one thread while nothing runs. Not of another process.
+  // For the thread of its rank; or for any one thread while nothing runs. UsageError for a rank of
+  // another process.
   Runtime& runtime(int rank);
 
   // Runs `program` once a rank, each on its own thread, and waits for all; a world of one runs on
