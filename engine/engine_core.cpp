@@ -23,7 +23,9 @@ std::unique_ptr<HookPolicy> make_named(const EngineOptions& options) {
 
 std::unique_ptr<HookPolicy> make(const EngineOptions& options) {
   auto policy = make_named(options);
-  return options.decorate_policy ? options.decorate_policy(std::move(policy)) : std::move(policy);
+  if (options.decorate_policy) policy = options.decorate_policy(std::move(policy));
+  require(policy != nullptr, "decorate_policy gave no policy back");
+  return policy;
 }
 
 LearningRates rates_of(const ZeroConfig& config, const EngineOptions& options) {

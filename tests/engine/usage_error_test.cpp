@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "engine/engine.h"
+#include "engine/hooks/hook_policy.h"
 #include "engine/runtime/host/host_world.h"
 #include "model/autograd_error.h"
 #include "model/cpu_ops.h"
@@ -91,6 +92,15 @@ const Mistake kMistakes[] = {
     {"a parameter twice",
      [](World& world) { world.model.register_parameter("scale", trainable({1}, 0.0)); },
      "'scale' is there already"},
+    {"a policy that is lost",
+     [](World& world) {
+       EngineOptions options;
+       options.decorate_policy = [](std::unique_ptr<HookPolicy>) {
+         return std::unique_ptr<HookPolicy>();
+       };
+       (void)Engine::initialize(world.autograd, world.model, {}, world.runtime, options);
+     },
+     "decorate_policy gave no policy back"},
     {"a step inside no_sync",
      [](World&) {
        World ddp(0);
