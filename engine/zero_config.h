@@ -38,22 +38,22 @@ struct TorchAutocastConfig {
   bool enabled = false;
   DType dtype = DType::bfloat16;
   // Class names; missing: the default list (zero_semantics 6.1).
-  std::optional<std::vector<std::string>> lower_precision_safe_modules;
+  std::optional<std::vector<std::string>> lower_precision_safe_modules = {};
 };
 
 struct LeafModuleConfig {
-  std::vector<std::string> classes;
-  std::vector<std::string> names;
-  std::vector<std::string> name_suffixes;
+  std::vector<std::string> classes = {};
+  std::vector<std::string> names = {};
+  std::vector<std::string> name_suffixes = {};
 };
 
 enum class OptimizerType : std::uint8_t { adam, adamw, sgd };
 
 struct OptimizerConfig {
   OptimizerType type = OptimizerType::adam;
-  bool is_torch_class = false;  // torch_adam: not the CPU Adam that offload wants (E16)
-  optim::AdamOptions adam;      // adam and adamw
-  optim::SgdOptions sgd;
+  bool is_torch_class = false;   // torch_adam: not the CPU Adam that offload wants (E16)
+  optim::AdamOptions adam = {};  // adam and adamw
+  optim::SgdOptions sgd = {};
 };
 
 // What ds_config.json says, under its own names; the defaults are zero_semantics 2.0. Sizes are in
@@ -65,7 +65,7 @@ struct ZeroConfig {
   bool contiguous_gradients = true;
   bool reduce_scatter = true;
   bool use_multi_rank_bucket_allreduce = true;
-  std::optional<bool> overlap_comm;  // default: on for stage 3 alone
+  std::optional<bool> overlap_comm = {};  // default: on for stage 3 alone
   bool ignore_unused_parameters = true;
   bool round_robin_gradients = false;
   std::int64_t sub_group_size = 1'000'000'000;
@@ -81,7 +81,7 @@ struct ZeroConfig {
   std::int64_t stage3_max_live_parameters = 1'000'000'000;
   std::int64_t stage3_max_reuse_distance = 1'000'000'000;
   std::int64_t stage3_module_granularity_threshold = 0;
-  LeafModuleConfig leaf_module;
+  LeafModuleConfig leaf_module = {};
 
   std::int64_t train_micro_batch_size_per_gpu = 1;
   std::int64_t gradient_accumulation_steps = 1;
@@ -90,15 +90,15 @@ struct ZeroConfig {
   bool prescale_gradients = false;
   double gradient_predivide_factor = 1.0;
   GradientAllreduceOp gradient_allreduce_op = GradientAllreduceOp::mean;
-  std::optional<DType> communication_data_type;
-  std::optional<DType> grad_accum_dtype;  // data_types.grad_accum_dtype; default: the model's
-  std::optional<DType> param_dtype;       // data_types.param_dtype: must be the model's
+  std::optional<DType> communication_data_type = {};
+  std::optional<DType> grad_accum_dtype = {};  // data_types.grad_accum_dtype; default: the model's
+  std::optional<DType> param_dtype = {};       // data_types.param_dtype: must be the model's
 
-  Fp16Config fp16;
-  Bf16Config bf16;
-  TorchAutocastConfig torch_autocast;
-  OptimizerConfig optimizer;
-  std::optional<SchedulerConfig> scheduler;  // none: the learning rate stays
+  Fp16Config fp16 = {};
+  Bf16Config bf16 = {};
+  TorchAutocastConfig torch_autocast = {};
+  OptimizerConfig optimizer = {};
+  std::optional<SchedulerConfig> scheduler = {};  // none: the learning rate stays
 
   bool has_overlap_comm() const { return overlap_comm.value_or(stage == 3); }
   // Of the parameters in the module: bf16, fp16 or float32.

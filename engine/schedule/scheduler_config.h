@@ -29,9 +29,9 @@ struct OneCycleOptions {
   GroupValues cycle_max_lr = 0.0;
   double decay_lr_rate = 0.0;
   double cycle_first_step_size = 2000.0;
-  std::optional<double> cycle_second_step_size;  // default: that of the first half
-  double cycle_first_stair_count = 0.0;          // 0: no stairs
-  std::optional<double> cycle_second_stair_count;
+  std::optional<double> cycle_second_step_size = {};  // default: that of the first half
+  double cycle_first_stair_count = 0.0;               // 0: no stairs
+  std::optional<double> cycle_second_stair_count = {};
   double decay_step_size = 0.0;  // 0: no decay
   bool cycle_momentum = true;
   GroupValues cycle_min_mom = 0.8;
@@ -47,8 +47,8 @@ struct Warmup {
 // The learning rate rises to a greatest value and stays there.
 struct WarmupLrOptions {
   GroupValues warmup_min_lr = 0.0;
-  std::optional<GroupValues> warmup_max_lr;  // default: what each group has
-  Warmup warmup;
+  std::optional<GroupValues> warmup_max_lr = {};  // default: what each group has
+  Warmup warmup = {};
 };
 
 // The same, and then a straight line down to the least value.
@@ -56,7 +56,7 @@ struct WarmupDecayLrOptions {
   double total_num_steps = 0.0;
   GroupValues warmup_min_lr = 0.0;
   std::optional<GroupValues> warmup_max_lr = 1e-3;  // null: what each group has
-  Warmup warmup;
+  Warmup warmup = {};
 };
 
 // Ratios of the learning rate that each group has: a warmup, then half a cosine.
@@ -64,7 +64,7 @@ struct WarmupCosineLrOptions {
   double total_num_steps = 0.0;
   double warmup_min_ratio = 0.0;
   double cos_min_ratio = 1e-4;
-  Warmup warmup;
+  Warmup warmup = {};
 };
 
 using ScheduleOptions = std::variant<LrRangeTestOptions, OneCycleOptions, WarmupLrOptions,
@@ -72,7 +72,7 @@ using ScheduleOptions = std::variant<LrRangeTestOptions, OneCycleOptions, Warmup
 
 // The section /scheduler of ds_config.json. Plain data.
 struct SchedulerConfig {
-  ScheduleOptions options;
+  ScheduleOptions options = {};
   // The iteration that a training goes on from; -1: from the beginning.
   std::int64_t last_batch_iteration = -1;
 };

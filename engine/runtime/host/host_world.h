@@ -28,13 +28,13 @@ struct RankObservers {
 
 struct HostWorldOptions {
   int world_size = 1;
-  ParallelDegrees degrees;
-  std::int64_t timeout_ms = 60'000;         // of a rank that waits for others in a collective
-  Device device;                            // where buffers count as living, on every rank
-  bool is_poisoned = true;                  // what the contract calls garbage is NaN, else zeros
-  std::int64_t capacity_bytes = INT64_MAX;  // of each rank's device, and of its host memory
-  std::vector<RankObservers> observers;     // empty, or one for each rank; must outlive the world
-  std::shared_ptr<Job> job;                 // null: every rank is a thread of this process
+  ParallelDegrees degrees = {};
+  std::int64_t timeout_ms = 60'000;           // of a rank that waits for others in a collective
+  Device device = {};                         // where buffers count as living, on every rank
+  bool is_poisoned = true;                    // what the contract calls garbage is NaN, else zeros
+  std::int64_t capacity_bytes = INT64_MAX;    // of each rank's device, and of its host memory
+  std::vector<RankObservers> observers = {};  // empty, or one for each rank; must outlive the world
+  std::shared_ptr<Job> job = {};              // null: every rank is a thread of this process
 };
 
 // Ranks as threads of this process, with collectives through shared memory: every interface of
