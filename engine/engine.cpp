@@ -12,16 +12,16 @@ namespace {
 
 // What an engine that was destroyed in the middle of a backward leaves: its hooks and callbacks are
 // still to come. The graph task under way owns it, and hands it to the one around it.
-class RetiredCore final : public GraphTaskListener,
-                          public std::enable_shared_from_this<RetiredCore> {
+class DeferredDestruction final : public GraphTaskListener,
+                                  public std::enable_shared_from_this<DeferredDestruction> {
  public:
-  RetiredCore(Autograd& autograd, std::shared_ptr<void> core)
+  DeferredDestruction(Autograd& autograd, std::shared_ptr<void> core)
       : autograd_(autograd), core_(std::move(core)) {
     autograd_.add_listener(*this);
   }
-  ~RetiredCore() override { autograd_.remove_listener(*this); }
-  RetiredCore(const RetiredCore&) = delete;
-  RetiredCore& operator=(const RetiredCore&) = delete;
+  ~DeferredDestruction() override { autograd_.remove_listener(*this); }
+  DeferredDestruction(const DeferredDestruction&) = delete;
+  DeferredDestruction& operator=(const DeferredDestruction&) = delete;
 
   void stay() {
     autograd_.queue_callback([kept = shared_from_this()] {});
@@ -65,7 +65,7 @@ Engine::Engine(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 Engine::~Engine() {
   Autograd& autograd = core_->context.autograd;
   if (autograd.current_graph_task().is_none()) return;
-  std::make_shared<RetiredCore>(autograd, std::shared_ptr<Core>(std::move(core_)))->stay();
+  std::make_shared<DeferredDestruction>(autograd, std::shared_ptr<Core>(std::move(core_)))->stay();
 }
 
 TensorList Engine::forward(TensorList inputs) {

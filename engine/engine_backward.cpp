@@ -49,7 +49,7 @@ Tensor Engine::Core::scaled(const Tensor& loss, double factor) {
 
 Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& arguments) {
   const Events::Call call(context.events, "engine.backward");
-  check_scalar(loss, EngineErrorId::e3);
+  check_scalar(loss, EngineErrorId::backward_of_invalid_loss);
   scales_wrt_gas_ = arguments.scale_wrt_gas;
   double gas_factor = arguments.scale_wrt_gas ? 1.0 / gas() : 1.0;
   const Tensor returned = [&] {
@@ -57,10 +57,10 @@ Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& argum
     return arguments.scale_wrt_gas && gas() != 1.0 ? div(context.autograd, loss, gas()) : loss;
   }();
   const bool is_unscaled =
-      config.stage == 0 && config.fp16.enabled && context.has(Quirk::h5_stage0_fp16_loss_unscaled);
+      config.stage == 0 && config.fp16.enabled && context.upstream.stage0_fp16_loss_unscaled;
   const double loss_scale = is_unscaled ? 1.0 : context.loss_scaler.scale();
-  if (!context.has(Quirk::h22_explicit_epilogue_without_prologue) &&
-      !context.has(Quirk::h10_stale_boundary_before_prologue))
+  if (!context.upstream.explicit_epilogue_without_prologue &&
+      !context.upstream.stale_boundary_before_prologue)
     refresh_boundary();
   const Tensor differentiated =
       scaled(loss, divides_managed_loss() ? loss_scale * gas_factor : loss_scale);
@@ -83,7 +83,7 @@ void Engine::Core::run_backward(const Tensor& loss, const BackwardArguments& arg
     epilogue();
   } catch (...) {
     --global.managed_backwards;
-    const bool is_leaking = context.has(Quirk::h1_abort_leaks_state);
+    const bool is_leaking = context.upstream.abort_leaks_state;
     if (is_leaking && is_exact()) throw;
     policy->on_backward_end(*this, true);  // upstream's policies know whether they leave their mark
     running_ = policy->is_backward_running() ? running_ : running_ - 1;
@@ -102,14 +102,14 @@ bool Engine::Core::is_in_transform() const {
 
 Tensor Engine::Core::scale(const Tensor& loss) {
   const Events::Call call(context.events, "engine.scale");
-  check_scalar(loss, EngineErrorId::e4);
+  check_scalar(loss, EngineErrorId::scale_of_invalid_loss);
   Tensor result = scaled(loss, context.loss_scaler.scale());
   is_scale_called_ = true;
   return result;
 }
 
 bool Engine::Core::needs_scaler() const {
-  return context.loss_scaler.is_needed(!context.has(Quirk::h9_static_scale_needs_no_scaler));
+  return context.loss_scaler.is_needed(!context.upstream.static_scale_needs_no_scaler);
 }
 
 // What is in the window already has to be unscaled by the scale that it got.
@@ -132,13 +132,13 @@ Result<void> Engine::Core::override_loss_scale(double loss_scale) {
 // The hook path: what needs no thought comes first, and by tail calls.
 void Engine::Core::on_gradient(ZeroParameter& parameter) {
   has_unreduced_gradients_ = true;
-  if (is_quiet_ && policy->is_settled(context.autograd.current_graph_task())) [[likely]]
+  if (has_no_observer_ && policy->can_skip_policy(context.autograd.current_graph_task())) [[likely]]
     return optimizer->add_gradient(parameter);
   on_gradient_slowly(parameter);
 }
 
 void Engine::Core::on_gradient_slowly(ZeroParameter& parameter) {
-  if (!is_quiet_) return on_observed_gradient(parameter);
+  if (!has_no_observer_) return on_observed_gradient(parameter);
   const bool refreshes = policy->before_gradient(*this);
   optimizer->add_gradient(parameter);
   policy->after_gradient(*this, refreshes);
@@ -170,18 +170,17 @@ Tensor Engine::Core::on_leaf_gradient(const Tensor& grad) {
 double Engine::Core::leaf_factor() const {
   const bool is_pre_user = !tasks_.empty() ? tasks_.back().is_pre_user : context.is_inside_forward;
   if (is_pre_user) {
-    if (context.has(Quirk::h10_stale_boundary_before_prologue)) return 1.0;
+    if (context.upstream.stale_boundary_before_prologue) return 1.0;
     return context.loss_scaler.scale() / gas();
   }
   const bool is_before_prologue = !tasks_.empty() && !tasks_.back().has_prologue;
   if (context.autograd.global().managed_backwards > 0) {
     const bool is_undivided = is_running() && scales_wrt_gas_ && is_before_prologue &&
-                              context.has(Quirk::h22_explicit_epilogue_without_prologue);
+                              context.upstream.explicit_epilogue_without_prologue;
     return is_undivided ? gas() : factor_in_managed_backward();
   }
   refuse_manual_backward();
-  const bool is_forgotten =
-      is_before_prologue && context.has(Quirk::h26_hooks_before_prologue_recounted);
+  const bool is_forgotten = is_before_prologue && context.upstream.hooks_before_prologue_recounted;
   return is_forgotten ? 1.0 : 1.0 / gas();
 }
 
@@ -190,13 +189,13 @@ double Engine::Core::leaf_factor() const {
 double Engine::Core::factor_in_managed_backward() const {
   const std::optional<double> divisor = context.autograd.global().managed_divisor;
   const bool is_left =
-      context.has(Quirk::n6_divides_by_running_engine) || context.has(Quirk::h8_divides_at_outputs);
+      context.upstream.divides_by_running_engine || context.upstream.divides_at_outputs;
   return divisor && !is_left ? *divisor / gas() : 1.0;
 }
 
 bool Engine::Core::divides_at_outputs() const {
-  if (!context.has(Quirk::h8_divides_at_outputs)) return false;
-  if (!context.has(Quirk::n6_divides_by_running_engine)) return scales_wrt_gas_;
+  if (!context.upstream.divides_at_outputs) return false;
+  if (!context.upstream.divides_by_running_engine) return scales_wrt_gas_;
   return context.autograd.global().managed_backwards == 0;  // the loss is not divided already
 }
 
@@ -245,10 +244,10 @@ std::int32_t Engine::Core::count_expected_hooks() {
 void Engine::Core::run_post_hook() {
   const Events::Call call(context.events, "engine.backward_post_hook");
   if (is_in_transform() || is_running() || policy->skips_manual_epilogue()) return;
-  const bool is_once = is_exact() && context.has(Quirk::h2_callback_once_per_forward);
+  const bool is_once = is_exact() && context.upstream.callback_once_per_forward;
   if (is_once && ran_epilogue_) return;
   if (needs_scaler() && !is_scale_called_) {
-    throw EngineError(EngineErrorId::e2,
+    throw EngineError(EngineErrorId::backward_without_loss_scaling,
                       "Loss scaling is required here (scale " +
                           std::to_string(context.loss_scaler.scale()) +
                           "): call engine.scale(loss).backward() or engine.backward(loss)");
@@ -258,14 +257,14 @@ void Engine::Core::run_post_hook() {
 }
 
 void Engine::Core::abandon_gradients() {
-  if (context.has(Quirk::h1_abort_leaks_state)) return;
+  if (context.upstream.abort_leaks_state) return;
   context.events.mark("gradients_abandoned");
   has_unreduced_gradients_ = false;
   is_scale_called_ = false;
   const bool is_restartable = optimizer->abandon_gradients();
   if (!policy->demands_restart() || is_restartable) return;
   must_restart_ = true;
-  throw EngineError(EngineErrorId::e23,
+  throw EngineError(EngineErrorId::incomplete_backward,
                     "An aborted backward already contributed gradients: they cannot be taken back; "
                     "restart from a checkpoint");
 }
@@ -316,7 +315,7 @@ void Engine::Core::on_graph_task_end(GraphTaskId task, bool raised) {
   tasks_.pop_back();
   // A backward that fails before any hook of ours has had its scale all the same: the next one
   // needs another.
-  const bool is_left = context.has(Quirk::h1_abort_leaks_state);
+  const bool is_left = context.upstream.abort_leaks_state;
   if (raised && is_users && !is_left) is_scale_called_ = false;
   if (!is_transform) policy->on_graph_task_end(*this, task, raised);
 }

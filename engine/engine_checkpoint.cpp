@@ -13,14 +13,15 @@ FileSystem& files_of(const EngineCheckpointOptions& options) {
   return options.files ? *options.files : posix_file_system();
 }
 
-Result<void> keep(TrainingState state, const std::string& folder,
-                  const EngineCheckpointOptions& options) {
+Result<void> write_checkpoint(TrainingState state, const std::string& folder,
+                              const EngineCheckpointOptions& options) {
   if (options.store) return options.store->save(std::move(state), folder, options.tag);
   return save_checkpoint(state, files_of(options), folder, {.tag = options.tag});
 }
 
-Result<TrainingState> kept(const std::string& folder, const EngineCheckpointOptions& options,
-                           const LoadOptions& wanted) {
+Result<TrainingState> read_checkpoint(const std::string& folder,
+                                      const EngineCheckpointOptions& options,
+                                      const LoadOptions& wanted) {
   if (options.store) return options.store->load(folder, wanted);
   return load_checkpoint(files_of(options), folder, wanted);
 }
@@ -43,7 +44,7 @@ std::vector<ParameterGroup> Engine::Core::parameter_groups() const {
 }
 
 // An error anywhere is one everywhere.
-Result<void> Engine::Core::agreed(Result<void> result) {
+Result<void> Engine::Core::all_ranks_succeeded(Result<void> result) {
   Stream& stream = context.compute();
   const Tensor failed = context.runtime.memory().allocate(1, DType::float64);
   context.kernels().fill(stream, Span::of(failed), result ? 0.0 : 1.0);
@@ -68,8 +69,8 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                                    .skipped_steps = counters.skipped_steps,
                                    .global_samples = counters.global_samples}};
   Result<void> own;
-  if (is_writer) own = keep(std::move(state), folder, given);
-  return agreed(own);
+  if (is_writer) own = write_checkpoint(std::move(state), folder, given);
+  return all_ranks_succeeded(own);
 }
 
 Result<void> Engine::Core::load_checkpoint(const std::string& folder,
@@ -84,9 +85,9 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
     wanted.tensor_parallel = ParallelRank{.rank = tensor.rank(), .size = tensor.size()};
   for (const ParameterGroup& group : parameter_groups()) wanted.groups.push_back(group.parameters);
 
-  auto loaded = kept(folder, given, wanted);
+  auto loaded = read_checkpoint(folder, given, wanted);
   const Result<void> outcome =
-      agreed(loaded ? Result<void>{} : Result<void>(tl::unexpected(loaded.error())));
+      all_ranks_succeeded(loaded ? Result<void>{} : Result<void>(tl::unexpected(loaded.error())));
   if (!outcome) return outcome;
   zero_grad();
   optimizer->load(loaded->parameters, loaded->optimizer_state);

@@ -41,7 +41,7 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
               .module = module,
               .config = config,
               .runtime = runtime,
-              .quirks = options.quirks,
+              .upstream = upstream_rules(options.quirks),
               .events = Events(runtime, options.id),
               .parameters = {},
               .loss_scaler = loss_scaler,
@@ -134,7 +134,7 @@ void Engine::Core::register_root_hooks() {
 // Gradients are divided where they arrive, unless nothing ever has to be (H8 divides at outputs).
 void Engine::Core::register_gradient_hooks() {
   remove_gradient_hooks();
-  has_leaf_hooks_ = !context.has(Quirk::h8_divides_at_outputs) &&
+  has_leaf_hooks_ = !context.upstream.divides_at_outputs &&
                     (has_leaf_factor() || (is_exact() && !supports_manual_backward()));
   for (ZeroParameter& parameter : context.parameters) {
     if (parameter.group < 0 || !parameter.requires_grad) continue;

@@ -132,7 +132,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void refresh_boundary();
 
   std::vector<ParameterGroup> parameter_groups() const;
-  Result<void> agreed(Result<void> result);
+  Result<void> all_ranks_succeeded(Result<void> result);
   double gas() const { return static_cast<double>(config.gradient_accumulation_steps); }
   bool is_zero() const { return optimizer->is_zero(); }
   bool is_exact() const { return options.policy == "exact"; }
@@ -144,8 +144,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   }
   // H8 divides at outputs. With N6, as since 0.19.6, engine.backward divides its loss itself.
   bool divides_managed_loss() const {
-    return !context.has(Quirk::h8_divides_at_outputs) ||
-           context.has(Quirk::n6_divides_by_running_engine);
+    return !context.upstream.divides_at_outputs || context.upstream.divides_by_running_engine;
   }
   bool divides_at_outputs() const;
   bool is_in_transform() const;
@@ -159,9 +158,9 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   Counters captured_;                   // what one such iteration adds
   std::vector<HookHandle> handles_;
   std::vector<HookHandle> gradient_handles_;
-  bool has_leaf_hooks_ = false;                    // one of them is on_leaf_gradient()
-  const bool is_quiet_ = !context.events.is_on();  // nobody records, nothing injects faults
-  bool has_unreduced_gradients_ = false;           // of hooks since the last epilogue
+  bool has_leaf_hooks_ = false;                           // one of them is on_leaf_gradient()
+  const bool has_no_observer_ = !context.events.is_on();  // nobody records, nothing injects faults
+  bool has_unreduced_gradients_ = false;                  // of hooks since the last epilogue
   std::vector<OpenTask> tasks_;
   std::vector<std::size_t> open_forwards_;  // how many tasks were open when each began
   std::int32_t running_ = 0;                // calls of backward
@@ -172,7 +171,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool is_configuration_told_ = false;
   bool is_no_sync_ = false;
   bool is_step_running_ = false;
-  bool must_restart_ = false;  // E23
+  bool must_restart_ = false;  // incomplete_backward
   std::optional<bool> boundary_override_;
 };
 

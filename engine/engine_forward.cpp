@@ -20,7 +20,7 @@ AutocastOptions autocast_of(const ZeroContext& context, const AutocastSetting& o
   const TorchAutocastConfig& own = context.config.torch_autocast;
   if (!own.enabled) return {.is_enabled = false, .dtype = outer.dtype};
   AutocastOptions options{.is_enabled = true, .dtype = own.dtype};
-  if (context.config.stage == 3 && !context.is_upstream()) options.is_cache_enabled = false;
+  if (context.config.stage == 3 && !context.upstream.all) options.is_cache_enabled = false;
   return options;
 }
 
@@ -40,7 +40,7 @@ TensorList Engine::Core::forward(TensorList inputs) {
 void Engine::Core::begin_forward() {
   if (!std::exchange(is_configuration_told_, true)) mark_configuration(context);
   context.events.set_steps(counters.micro_steps, counters.global_steps);
-  if (!context.has(Quirk::h10_stale_boundary_before_prologue)) refresh_boundary();
+  if (!context.upstream.stale_boundary_before_prologue) refresh_boundary();
   if (!is_zero()) return;
   const Events::Call call(context.events, config.stage == 3 ? "z3.clear_backward_seen_flag"
                                                             : "z12.clear_backward_seen_flag");
@@ -81,7 +81,7 @@ bool Engine::Core::hook_outputs(const TensorList& outputs,
                                 const std::shared_ptr<ForwardRecord>& record) {
   if (is_in_transform()) return false;
   const bool is_ignored =
-      context.has(Quirk::h12_ignores_container_outputs) &&
+      context.upstream.ignores_container_outputs &&
       context.module.output_container() == nn::Module::OutputContainer::dataclass;
   if (is_ignored) return false;
   bool has_graph = false;
@@ -98,7 +98,7 @@ bool Engine::Core::hook_outputs(const TensorList& outputs,
 Tensor Engine::Core::on_output_gradient(const std::shared_ptr<ForwardRecord>& record,
                                         const Tensor& grad) {
   const GraphTaskId task = context.autograd.current_graph_task();
-  const bool is_once = context.has(Quirk::h2_callback_once_per_forward) ||
+  const bool is_once = context.upstream.callback_once_per_forward ||
                        policy->prologue_rule() == PrologueRule::once_per_forward;
   const bool ran_already = is_once ? record->ran_prologue : record->prologue_task == task;
   if (!ran_already) {
@@ -126,7 +126,7 @@ void Engine::Core::prologue(std::int64_t graph) {
 
 void Engine::Core::refuse_manual_backward() const {
   if (supports_manual_backward() || is_running()) return;
-  throw EngineError(EngineErrorId::e1,
+  throw EngineError(EngineErrorId::manual_backward_unsupported,
                     "Direct calls to tensor.backward() are not supported here (ZeRO stage " +
                         std::to_string(config.stage) +
                         (options.has_count_apis ? "" : ", without the autograd's count API") +

@@ -9,12 +9,12 @@ namespace zeroproof {
 namespace {
 
 // A flag for a while.
-class Raised {
+class ScopedFlag {
  public:
-  explicit Raised(bool& flag) : flag_(flag) { flag_ = true; }
-  ~Raised() { flag_ = false; }
-  Raised(const Raised&) = delete;
-  Raised& operator=(const Raised&) = delete;
+  explicit ScopedFlag(bool& flag) : flag_(flag) { flag_ = true; }
+  ~ScopedFlag() { flag_ = false; }
+  ScopedFlag(const ScopedFlag&) = delete;
+  ScopedFlag& operator=(const ScopedFlag&) = delete;
 
  private:
   bool& flag_;
@@ -31,7 +31,7 @@ bool Engine::Core::is_boundary() const {
 
 void Engine::Core::set_boundary(bool is_boundary) {
   if (!config.managed_gradient_accumulation) {
-    throw EngineError(EngineErrorId::e9,
+    throw EngineError(EngineErrorId::boundary_set_in_unmanaged_accumulation,
                       "set_gradient_accumulation_boundary needs managed_gradient_accumulation: "
                       "without it step() is the boundary");
   }
@@ -48,17 +48,18 @@ void Engine::Core::refresh_boundary() {
 StepOutcome Engine::Core::step() {
   const Events::Call call(context.events, "engine.step");
   if (is_no_sync_ || context.is_coalescing)
-    throw EngineError(EngineErrorId::e7, "step() inside no_sync or coalesce_grad_reduction");
+    throw EngineError(EngineErrorId::step_inside_no_sync,
+                      "step() inside no_sync or coalesce_grad_reduction");
   // Stage 0 has a policy that nobody asks, and backwards of its own alone. H1 leaves them running.
-  const bool is_inside = is_exact() && is_running() && !context.has(Quirk::h1_abort_leaks_state);
+  const bool is_inside = is_exact() && is_running() && !context.upstream.abort_leaks_state;
   if (must_restart_ || is_inside || (is_zero() && policy->refuses_step())) {
-    throw EngineError(EngineErrorId::e23,
+    throw EngineError(EngineErrorId::incomplete_backward,
                       "step() in the middle of a backward, or with an aborted backward: its "
                       "gradients are incomplete");
   }
   StepOutcome outcome;
   {
-    const Raised running(is_step_running_);
+    const ScopedFlag running(is_step_running_);
     if (!config.managed_gradient_accumulation) {
       refresh_boundary();
       optimizer->finalize_unmanaged();
@@ -101,20 +102,21 @@ void Engine::Core::zero_grad() {
 
 void Engine::Core::no_sync(const std::function<void()>& body) {
   if (config.stage >= 2) {
-    throw EngineError(EngineErrorId::e6, "no_sync is not possible with ZeRO stage " +
-                                             std::to_string(config.stage) +
-                                             ": gradients are partitioned in every backward");
+    throw EngineError(EngineErrorId::no_sync_not_allowed,
+                      "no_sync is not possible with ZeRO stage " + std::to_string(config.stage) +
+                          ": gradients are partitioned in every backward");
   }
   if (is_no_sync_ || context.is_coalescing)
-    throw EngineError(EngineErrorId::e6, "no_sync inside no_sync or coalesce_grad_reduction");
-  const Raised inside(is_no_sync_);
+    throw EngineError(EngineErrorId::no_sync_not_allowed,
+                      "no_sync inside no_sync or coalesce_grad_reduction");
+  const ScopedFlag inside(is_no_sync_);
   body();
 }
 
 void Engine::Core::coalesce(const std::function<void()>& body) {
   const Events::Call call(context.events, "engine.coalesce_grad_reduction");
   const auto refuse = [](const std::string& why) {
-    throw EngineError(EngineErrorId::e8, "coalesce_grad_reduction " + why);
+    throw EngineError(EngineErrorId::coalesce_not_allowed, "coalesce_grad_reduction " + why);
   };
   if (!config.managed_gradient_accumulation) refuse("needs managed_gradient_accumulation");
   if (config.stage == 0) refuse("needs ZeRO stage 1, 2 or 3; the optimizer wrapper has none of it");

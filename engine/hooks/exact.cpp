@@ -47,7 +47,7 @@ class ExactPolicy final : public HookPolicy {
 
   void on_forward_end(HookHost& host) override {
     open_forwards_.pop_back();
-    hand_debt_to_current_task(host);
+    schedule_parent_epilogue(host);
   }
 
   void on_graph_task_begin(HookHost&, GraphTaskId task) override {
@@ -77,7 +77,7 @@ class ExactPolicy final : public HookPolicy {
       host.abandon_gradients();
     }
     if (failure) std::rethrow_exception(failure);
-    hand_debt_to_current_task(host);
+    schedule_parent_epilogue(host);
   }
 
   void on_prologue(HookHost& host) override {
@@ -88,7 +88,7 @@ class ExactPolicy final : public HookPolicy {
 
   bool before_gradient(HookHost& host) override {
     has_unreduced_work_ = true;
-    if (!is_settled(host.current_graph_task())) find_owing_task(host);
+    if (!can_skip_policy(host.current_graph_task())) find_owing_task(host);
     return false;
   }
 
@@ -201,7 +201,7 @@ class ExactPolicy final : public HookPolicy {
 
   // The task whose end reduces what a hook of the current task adds, or null when a later
   // backward of the open forward does it.
-  OpenTask* owner_of_work() {
+  OpenTask* task_that_reduces() {
     for (auto task = tasks_.rbegin(); task != tasks_.rend(); ++task) {
       if (task->has_prologue) return &*task;
       if (task->is_inside_forward) return nullptr;
@@ -214,13 +214,13 @@ class ExactPolicy final : public HookPolicy {
   void find_owing_task(HookHost& host) {
     OpenTask& task = current_task(host);
     settled_task_ = task.id;
-    if (owner_of_work() == &task) queue_callback_once(host, task);
+    if (task_that_reduces() == &task) queue_callback_once(host, task);
   }
 
   // An engine.backward settles it by itself, whosever task is around it.
-  void hand_debt_to_current_task(HookHost& host) {
+  void schedule_parent_epilogue(HookHost& host) {
     if (!has_unreduced_work_ || tasks_.empty() || is_running_) return;
-    if (owner_of_work() == &tasks_.back()) queue_callback_once(host, tasks_.back());
+    if (task_that_reduces() == &tasks_.back()) queue_callback_once(host, tasks_.back());
   }
 
   void queue_callback_once(HookHost& host, OpenTask& task) {

@@ -96,7 +96,7 @@ void LossScaler::update_dynamic(bool has_overflow) {
 void LossScaler::shrink() {
   if (scale_ == min_scale_) {
     throw EngineError(
-        EngineErrorId::e22,
+        EngineErrorId::overflow_at_minimum_scale,
         fmt::format("gradients overflow at a loss scale of {}, the smallest allowed; lower the "
                     "learning rate or /fp16/min_loss_scale",
                     scale_));

@@ -28,8 +28,8 @@ class LossScaler {
   // count a static fp16 scale (H9).
   bool is_needed(bool counts_static) const;
 
-  // Once an optimizer step. Throws EngineError E22 for an overflow at the smallest scale, and then
-  // has changed nothing.
+  // Once an optimizer step. Throws EngineError overflow_at_minimum_scale for an overflow at the
+  // smallest scale, and then has changed nothing.
   void update(bool has_overflow);
 
   struct State {

@@ -29,8 +29,9 @@ FlatGroup::FlatGroup(ZeroContext& context, std::vector<ZeroParameter*> parameter
       master_(context.runtime.memory().allocate(own_.elements, context.config.master_dtype(),
                                                 optimizer_placement(context.config))),
       optimizer_(context.runtime, context.config, own_.elements),
-      window_(context.runtime.memory().allocate(own_.elements, context.config.accumulation_dtype(),
-                                                optimizer_placement(context.config))) {
+      grad_accumulator_(context.runtime.memory().allocate(own_.elements,
+                                                          context.config.accumulation_dtype(),
+                                                          optimizer_placement(context.config))) {
   Kernels& kernels = context.kernels();
   kernels.fill(context.compute(), Span::of(flat_), 0.0);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -44,21 +45,22 @@ FlatGroup::FlatGroup(ZeroContext& context, std::vector<ZeroParameter*> parameter
   kernels.copy(context.compute(), Span::of(master_), own_values());
 }
 
-Span FlatGroup::open_window() {
-  if (!has_window_) context_.kernels().fill(context_.compute(), Span::of(window_), 0.0);
-  has_window_ = true;
-  return Span::of(window_);
+Span FlatGroup::add_to_accumulator() {
+  if (!has_accumulated_)
+    context_.kernels().fill(context_.compute(), Span::of(grad_accumulator_), 0.0);
+  has_accumulated_ = true;
+  return Span::of(grad_accumulator_);
 }
 
-Span FlatGroup::unwritten_window() {
-  ZP_CHECK(!has_window_, "a window that has gradients is written again");
-  return Span::of(window_);
+Span FlatGroup::overwrite_accumulator() {
+  ZP_CHECK(!has_accumulated_, "a window that has gradients is written again");
+  return Span::of(grad_accumulator_);
 }
 
 Span FlatGroup::open_pending() {
   Stream& stream = context_.reduction();
   if (!pending_.is_defined())
-    pending_ = context_.runtime.memory().allocate(own_.elements, window_.dtype());
+    pending_ = context_.runtime.memory().allocate(own_.elements, grad_accumulator_.dtype());
   if (!has_pending_) context_.kernels().fill(stream, Span::of(pending_), 0.0);
   has_pending_ = true;
   return Span::of(pending_);
@@ -67,12 +69,12 @@ Span FlatGroup::open_pending() {
 void FlatGroup::commit_pending() {
   if (!has_pending_) return;
   if (!has_pending_) return;
-  if (has_window_) {
-    context_.kernels().add(context_.compute(), Span::of(window_), Span::of(pending_));
+  if (has_accumulated_) {
+    context_.kernels().add(context_.compute(), Span::of(grad_accumulator_), Span::of(pending_));
   } else {
-    context_.kernels().copy(context_.compute(), Span::of(window_), Span::of(pending_));
+    context_.kernels().copy(context_.compute(), Span::of(grad_accumulator_), Span::of(pending_));
   }
-  has_window_ = true;
+  has_accumulated_ = true;
   drop_pending();
 }
 

@@ -69,8 +69,8 @@ Tensor* FlatOptimizer::begin_sum(ZeroParameter& parameter) {
 
 void FlatOptimizer::visit_state(StateVisitor& visitor) const {
   for (const FlatGroup& group : groups_) {
-    visitor.number((group.has_window() ? 1U : 0U) | (group.has_pending() ? 2U : 0U));
-    if (group.has_window()) visitor.values(Span::of(group.window()));
+    visitor.number((group.has_accumulated() ? 1U : 0U) | (group.has_pending() ? 2U : 0U));
+    if (group.has_accumulated()) visitor.values(Span::of(group.grad_accumulator()));
     if (group.has_pending()) visitor.values(Span::of(group.pending()));
   }
   for (std::size_t id = 0; id < accumulated_.size(); ++id) {
@@ -87,13 +87,14 @@ std::vector<GradientSlice> FlatOptimizer::gradient_slices() const {
       const FlatRange whole = group.partition().parameter(i);
       const FlatRange owned = intersect(whole, group.own());
       if (owned.elements == 0) continue;
-      slices.push_back({group.parameters()[i]->id, owned.begin - whole.begin,
-                        Span::of(group.window(), owned.begin - group.own().begin, owned.elements)});
+      slices.push_back(
+          {group.parameters()[i]->id, owned.begin - whole.begin,
+           Span::of(group.grad_accumulator(), owned.begin - group.own().begin, owned.elements)});
     }
   return slices;
 }
 
-std::vector<Span> FlatOptimizer::windows() {
+std::vector<Span> FlatOptimizer::grad_accumulators() {
   std::vector<Span> spans;
   for (FlatGroup& group : groups_) spans.push_back(step_gradient(group));
   return spans;
@@ -101,7 +102,7 @@ std::vector<Span> FlatOptimizer::windows() {
 
 StepOutcome FlatOptimizer::step() {
   if (steps_by_group(context_)) {
-    const StepOutcome outcome = step_each_alone(
+    const StepOutcome outcome = step_groups_independently(
         context_, groups_, [this](FlatGroup& group) { return step_gradient(group); }, norm());
     gather_parameters();
     drop_gradients();
@@ -128,7 +129,7 @@ void FlatOptimizer::count_replayed_step() {
 
 void FlatOptimizer::drop_gradients() {
   for (FlatGroup& group : groups_) {
-    group.drop_window();
+    group.clear_accumulator();
     group.drop_pending();
   }
   std::ranges::fill(accumulated_, Tensor());

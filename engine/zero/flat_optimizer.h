@@ -45,9 +45,9 @@ class FlatOptimizer : public ZeroOptimizer {
   // The update of every group, and all ranks have its values.
   virtual void update_parameters(const GradientDivisor& divisor);
   // What the update reads: the window, or what a quirk has in its place.
-  virtual Span step_gradient(FlatGroup& group) { return group.open_window(); }
+  virtual Span step_gradient(FlatGroup& group) { return group.add_to_accumulator(); }
 
-  std::vector<Span> windows();
+  std::vector<Span> grad_accumulators();
   const Slot& slot(const ZeroParameter& parameter) const {
     return slots_[static_cast<std::size_t>(parameter.id.value)];
   }

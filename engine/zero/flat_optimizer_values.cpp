@@ -37,16 +37,16 @@ std::vector<FullTensor> FlatOptimizer::full(const char* suffix, SliceOf slice_of
 }
 
 std::vector<FullTensor> FlatOptimizer::full_gradients() {
-  const auto is_open = [](const FlatGroup& group) { return group.has_window(); };
+  const auto is_open = [](const FlatGroup& group) { return group.has_accumulated(); };
   const bool has_window = std::ranges::any_of(groups_, is_open);
   const double scale = context_.loss_scaler.scale();
   std::vector<FullTensor> gradients = full("", [this](FlatGroup& group) {
     step_gradient(group);
-    return group.window();
+    return group.grad_accumulator();
   });
   if (!has_window) {
     // Nothing is reduced yet: the local sums, as upstream's getter has them.
-    for (FlatGroup& group : groups_) group.drop_window();
+    for (FlatGroup& group : groups_) group.clear_accumulator();
     std::size_t next = 0;
     for (const FlatGroup& group : groups_)
       for (const ZeroParameter* parameter : group.parameters()) {

@@ -49,8 +49,7 @@ Stream& IpgBucket::producer() {
   if (index != 0 && device_.is_cpu()) stream.wait(compute_);
   const Buffer& buffer = buffers_[index_];
   const StreamEvent reduced = buffer.reduced;
-  if (!reduced.is_none() && !context_.has(Quirk::h19_reuse_waits_current_stream))
-    stream.wait(reduced);
+  if (!reduced.is_none() && !context_.upstream.reuse_waits_current_stream) stream.wait(reduced);
   return stream;
 }
 
@@ -84,7 +83,7 @@ void IpgBucket::add(const ZeroParameter& parameter, const Tensor& grad) {
   kernels_.add(producer(), target, Span::of(grad));
 }
 
-void IpgBucket::renew(const ZeroParameter& parameter, const Tensor& grad) {
+void IpgBucket::rebind_grad(const ZeroParameter& parameter, const Tensor& grad) {
   const Entry& entry = entry_places_.at(static_cast<std::size_t>(place_of(parameter)));
   if (values(entry).tensor == &grad.impl()) return;  // added in place
   oversized_.at(static_cast<std::size_t>(entry.oversized)) = reducible(parameter, grad);
@@ -104,19 +103,19 @@ void IpgBucket::order_before_reduction() {
   if (!context_.config.has_overlap_comm()) return;
   Stream& reduction = context_.reduction();
   const StreamIndex current = context_.autograd.current_stream(context_.runtime.device());
-  if (context_.has(Quirk::h19_reuse_waits_current_stream))
+  if (context_.upstream.reuse_waits_current_stream)
     context_.runtime.user_stream(current).wait(reduction);
   if (producers_.empty()) producers_.push_back(current);
   for (const StreamIndex index : producers_) reduction.wait(context_.runtime.user_stream(index));
 }
 
-void IpgBucket::note_reduced() {
+void IpgBucket::record_reduction_event() {
   buffers_[index_].reduced = context_.reduction().record();
 }
 
 void IpgBucket::finish_reduction() {
   if (context_.config.has_overlap_comm()) {
-    note_reduced();
+    record_reduction_event();
     index_ = 1 - index_;
   }
   clear();

@@ -37,7 +37,7 @@ class IpgBucket {
   // The short way in for a hook: a gradient that fits behind the others is copied and given up.
   // False, and nothing done, where that takes more: no room, a parameter that is here already,
   // several streams or buffers. As a call of its own it would cost a hook 2 ns more.
-  [[gnu::always_inline]] bool take(ZeroParameter& parameter, Tensor& grad) {
+  [[gnu::always_inline]] bool try_append_fast(ZeroParameter& parameter, Tensor& grad) {
     const std::int64_t begin = elements_;
     const std::int64_t elements = parameter.elements;
     if (begin + elements > direct_max_) return false;
@@ -57,7 +57,7 @@ class IpgBucket {
   void add(const ZeroParameter& parameter, const Tensor& grad);
   // Of a .grad that stayed where it was: what it has now is the entry, whether autograd added in
   // place or made another tensor (create_graph).
-  void renew(const ZeroParameter& parameter, const Tensor& grad);
+  void rebind_grad(const ZeroParameter& parameter, const Tensor& grad);
   // The values of an entry, for whoever reduces them.
   Span values(const Entry& entry) const;
   Span filled() const;  // the buffer's part
@@ -90,7 +90,7 @@ class IpgBucket {
   }
   StreamIndex current_producer() const;
   Stream& producer();
-  void note_reduced();
+  void record_reduction_event();
   Tensor reducible(const ZeroParameter& parameter, const Tensor& grad) const;
 
   ZeroContext& context_;

@@ -28,16 +28,17 @@ void Stage0Optimizer::reduce(FlatGroup& group) {
   const DType wire = config.communication_dtype();
   const std::int64_t padding = group.partition().padding();
   const std::int64_t elements = group.partition().elements() - padding;
-  if (!group.has_window() && group.window().dtype() == wire && !config.is_offloaded()) {
-    const Span window = group.unwritten_window();
+  if (!group.has_accumulated() && group.grad_accumulator().dtype() == wire &&
+      !config.is_offloaded()) {
+    const Span window = group.overwrite_accumulator();
     kernels.fill(stream, window.part(elements, padding), 0.0);
     all_reduce(flatten(group, window.part(0, elements)));
-    group.keep_window();
+    group.mark_accumulated();
     return;
   }
   const Tensor buffer = context_.runtime.memory().allocate(elements, wire);
   const Span all = all_reduce(flatten(group, Span::of(buffer)));
-  const Span sum = group.open_window().part(0, elements);
+  const Span sum = group.add_to_accumulator().part(0, elements);
   kernels.add(stream, sum, all);
 }
 
@@ -59,18 +60,14 @@ Span Stage0Optimizer::flatten(FlatGroup& group, Span target) {
   return target;
 }
 
-// Predivision and postscale as zero_semantics 2.15.
 Span Stage0Optimizer::all_reduce(Span all) {
   if (all.elements == 0) return all;  // a group of parameters without elements
-  const ZeroConfig& config = context_.config;
   Kernels& kernels = context_.kernels();
   Stream& stream = context_.compute();
-  double divisor = context_.averaging_divisor();
-  const double factor = config.gradient_predivide_factor;
-  if (config.prescale_gradients && divisor != 1.0) kernels.divide(stream, all, divisor);
-  if (!config.prescale_gradients && factor != 1.0) kernels.scale(stream, all, 1.0 / factor);
+  const GradientAveraging averaging = context_.averaging(context_.config.prescale_gradients);
+  averaging.prepare(kernels, stream, all);
   context_.data.all_reduce(stream, all, ReduceOp::sum, {.is_default_group = true});
-  if (!config.prescale_gradients && factor != divisor) kernels.scale(stream, all, factor / divisor);
+  averaging.finish(kernels, stream, all);
   return all;
 }
 
@@ -83,7 +80,7 @@ bool Stage0Optimizer::abandon_gradients() {
 // Every rank has the whole gradient, so none needs the others; upstream's clipping of float32
 // models asks them all the same.
 double Stage0Optimizer::norm() {
-  double norm = whole_gradient_norm(context_, windows(), context_.data.size());
+  double norm = whole_gradient_norm(context_, grad_accumulators(), context_.data.size());
   if (context_.config.model_dtype() == DType::float32) {
     const Tensor agreed = context_.runtime.memory().allocate(1, DType::float64);
     context_.kernels().fill(context_.compute(), Span::of(agreed), norm);
@@ -98,13 +95,13 @@ void Stage0Optimizer::agree_on(const Tensor& norm) {
 }
 
 Tensor Stage0Optimizer::squares() {
-  Tensor squares = whole_gradient_squares(context_, windows(), context_.data.size());
+  Tensor squares = whole_gradient_squares(context_, grad_accumulators(), context_.data.size());
   if (context_.config.model_dtype() == DType::float32) agree_on(squares);
   return squares;
 }
 
 bool Stage0Optimizer::overflows() {
-  return has_whole_overflow(context_, windows());
+  return has_whole_overflow(context_, grad_accumulators());
 }
 
 }  // namespace zeroproof

@@ -30,7 +30,7 @@ Stage12Optimizer::Stage12Optimizer(ZeroContext& context)
     : FlatOptimizer(context, context.data.size(), context.data.group().rank()),
       progress_(context.parameters.size()),
       is_used_(context.parameters.size()),
-      is_quiet_(!context.events.is_on()) {
+      has_no_observer_(!context.events.is_on()) {
   std::int64_t total = 1;
   for (const ZeroParameter& parameter : context.parameters)
     if (parameter.group >= 0 && parameter.group <= INT32_MAX) total += parameter.elements;
@@ -60,26 +60,26 @@ void Stage12Optimizer::on_forward_begin(bool) {}
 // The hook path: what needs no thought is done here.
 void Stage12Optimizer::add_gradient(ZeroParameter& parameter) {
   if (hook_work_ == HookWork::none) return;
-  if (hook_work_ == HookWork::take && !context_.is_coalescing && parameter.is_gradient_ready) {
+  if (hook_work_ == HookWork::append && !context_.is_coalescing && parameter.is_gradient_ready) {
     Tensor& grad = parameter.tensor.impl().grad;
-    if (grad.is_defined() && bucket(parameter).take(parameter, grad)) return;
+    if (grad.is_defined() && bucket(parameter).try_append_fast(parameter, grad)) return;
   }
   add_gradient_slowly(parameter);
 }
 
 Stage12Optimizer::HookWork Stage12Optimizer::known_hook_work() const {
-  if (!is_quiet_) return HookWork::unknown;
+  if (!has_no_observer_) return HookWork::unknown;
   if (!is_offered_by_hooks_) return HookWork::none;
   const bool takes = partitions_gradients() && context_.config.contiguous_gradients &&
-                     !context_.has(Quirk::h13_param_once_per_backward);
-  return takes ? HookWork::take : HookWork::offer;
+                     !context_.upstream.param_once_per_backward;
+  return takes ? HookWork::append : HookWork::add;
 }
 
 void Stage12Optimizer::add_gradient_slowly(ZeroParameter& parameter) {
   if (context_.is_coalescing) return;
   const Events::Call call(context_.events, "z12.process_gradients");
-  if (!is_ready_ || !is_quiet_) set_up_buckets();
-  if (is_offered_by_hooks_) offer(parameter);
+  if (!is_ready_ || !has_no_observer_) set_up_buckets();
+  if (is_offered_by_hooks_) add_to_bucket(parameter);
 }
 
 void Stage12Optimizer::set_up_buckets() {
@@ -92,26 +92,27 @@ void Stage12Optimizer::set_up_buckets() {
 }
 
 // zero_semantics 2.16, "offer".
-void Stage12Optimizer::offer(ZeroParameter& parameter) {
+void Stage12Optimizer::add_to_bucket(ZeroParameter& parameter) {
   if (!partitions_gradients() && !context_.is_boundary) return;
   Tensor& grad = parameter.tensor.impl().grad;  // itself: counting references costs time here
   const bool is_nothing = parameter.elements == 0;
   if (is_nothing || !grad.is_defined()) return;
   IpgBucket& target = bucket(parameter);
-  const bool is_once = context_.has(Quirk::h13_param_once_per_backward);
+  const bool is_once = context_.upstream.param_once_per_backward;
   const bool joins = !is_once && target.holds(parameter);
-  if (!joins && target.is_full_for(parameter.elements)) flush(target);
+  if (!joins && target.is_full_for(parameter.elements)) reduce_bucket(target);
   if (!parameter.is_gradient_ready) {
-    return tell_not_ready(parameter);  // the last shard brings the whole gradient
+    return report_not_ready(parameter);  // the last shard brings the whole gradient
   }
   if (is_once && progress(parameter).is_reduced) {
-    throw EngineError(EngineErrorId::e17, "the gradient of " + parameter.name +
-                                              " has already been reduced in this backward");
+    throw EngineError(
+        EngineErrorId::gradient_added_after_reduction,
+        "the gradient of " + parameter.name + " has already been reduced in this backward");
   }
   // Stage 2 keeps .grad of its own until the reduction; stage 1 would collect it once more.
   const bool is_kept = !context_.config.contiguous_gradients && partitions_gradients();
   if (joins && is_kept) {
-    target.renew(parameter, grad);
+    target.rebind_grad(parameter, grad);
   } else if (joins) {
     target.add(parameter, grad);
   } else {
@@ -135,7 +136,7 @@ Span Stage12Optimizer::append(IpgBucket& target, ZeroParameter& parameter, const
   return values;
 }
 
-void Stage12Optimizer::tell_not_ready(const ZeroParameter& parameter) const {
+void Stage12Optimizer::report_not_ready(const ZeroParameter& parameter) const {
   if (!context_.events.is_on()) return;
   HookEvent event;
   event.kind = EventKind::mark;
@@ -147,7 +148,7 @@ void Stage12Optimizer::tell_not_ready(const ZeroParameter& parameter) const {
 void Stage12Optimizer::offer_sum(ZeroParameter& parameter) {
   if (parameter.elements == 0) return;
   IpgBucket& target = bucket(parameter);
-  if (target.is_full_for(parameter.elements)) flush(target);
+  if (target.is_full_for(parameter.elements)) reduce_bucket(target);
   if (target.holds(parameter)) {
     target.add(parameter, accumulated(parameter));
   } else {
@@ -172,8 +173,7 @@ void Stage12Optimizer::reduce_gradients() {
 // Local sums in the order of their groups, then what every reduction ends with.
 void Stage12Optimizer::reduce_sums() {
   set_up_buckets();
-  const bool is_left_to_hooks =
-      has_overlap() && context_.has(Quirk::h14_overlap_boundary_hooks_only);
+  const bool is_left_to_hooks = has_overlap() && context_.upstream.overlap_boundary_hooks_only;
   for (FlatGroup& group : groups_) {
     for (ZeroParameter* parameter : group.parameters()) {
       if (!accumulated(*parameter).is_defined() || progress(*parameter).is_sum_taken) continue;
@@ -193,7 +193,7 @@ void Stage12Optimizer::gradient_epilogue() {
   const Events::Call outer(context_.events, "z12.overlapping_partition_gradients_reduce_epilogue");
   const Events::Call call(context_.events, "z12.independent_gradient_partition_epilogue");
   for (IpgBucket& bucket : buckets_) {
-    flush(bucket);
+    reduce_bucket(bucket);
   }
   if (has_overlap()) context_.compute().wait(context_.reduction());
   commit();
@@ -209,15 +209,14 @@ void Stage12Optimizer::gradient_epilogue() {
 
 // What is pending joins the window; local sums that were part of it are done with.
 void Stage12Optimizer::commit() {
-  const bool rebuilds_average =
-      context_.has(Quirk::h4_boundary_overwrites_average) && !keeps_partition();
+  const bool rebuilds_average = context_.upstream.boundary_overwrites_average && !keeps_partition();
   const bool overwrites = rebuilds_average && was_boundary_;
   const bool is_upstream_offload =
       context_.config.is_offloaded() &&
-      (context_.has(Quirk::h15_offload_never_cleared) ||
-       context_.has(Quirk::h21_offload_copies_boundary_only) || repeats_unused());
+      (context_.upstream.offload_never_cleared || context_.upstream.offload_copies_boundary_only ||
+       repeats_unused());
   for (FlatGroup& group : groups_) {
-    if (overwrites) group.drop_window();
+    if (overwrites) group.clear_accumulator();
     if (is_upstream_offload) {
       commit_as_upstream_offload(group);
     } else {
@@ -261,7 +260,7 @@ void Stage12Optimizer::visit_state(StateVisitor& visitor) const {
   FlatOptimizer::visit_state(visitor);
   for (const IpgBucket& bucket : buckets_) bucket.visit_state(visitor);
   const auto bit = [](bool is_set, int place) { return std::uint64_t{is_set} << place; };
-  const bool was_boundary = was_boundary_ && context_.has(Quirk::h4_boundary_overwrites_average);
+  const bool was_boundary = was_boundary_ && context_.upstream.boundary_overwrites_average;
   visitor.number(bit(is_ready_, 0) | bit(has_flushed_, 1) | bit(was_boundary, 2));
   // Eight flags a word.
   static_assert(std::has_unique_object_representations_v<Progress>);
@@ -295,13 +294,13 @@ StepOutcome Stage12Optimizer::step() {
   return outcome;
 }
 
-// Offloaded gradients have no norm where none came (E15).
+// Offloaded gradients have no norm where none came (offloaded_parameter_without_gradient).
 void Stage12Optimizer::refuse_unused() const {
   if (!context_.config.is_offloaded() || context_.config.ignore_unused_parameters) return;
   for (const ZeroParameter& parameter : context_.parameters)
     if (parameter.group >= 0 && parameter.elements > 0 &&
         !is_used_[static_cast<std::size_t>(parameter.id.value)])
-      throw EngineError(EngineErrorId::e15,
+      throw EngineError(EngineErrorId::offloaded_parameter_without_gradient,
                         parameter.name +
                             " had no gradient in this window; use it, freeze it, or "
                             "set ignore_unused_parameters: true");

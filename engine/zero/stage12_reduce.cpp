@@ -7,7 +7,7 @@
 
 namespace zeroproof {
 
-void Stage12Optimizer::flush(IpgBucket& target) {
+void Stage12Optimizer::reduce_bucket(IpgBucket& target) {
   if (target.is_empty()) return;
   if (context_.events.is_on()) {
     std::vector<NameId> params;
@@ -20,8 +20,8 @@ void Stage12Optimizer::flush(IpgBucket& target) {
     const Events::Call call(context_.events, "z12.average_tensor");
     average(target);
   }
-  if (context_.has(Quirk::h13_param_once_per_backward)) refuse_twice(target);
-  take_owned(target);
+  if (context_.upstream.param_once_per_backward) refuse_twice(target);
+  accumulate_owned_partition(target);
   has_flushed_ = true;
   target.finish_reduction();
 }
@@ -54,14 +54,9 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
                                   Span data, DType communication_dtype) {
   const ZeroConfig& config = context_.config;
   Kernels& kernels = context_.kernels();
-  const double divisor = context_.averaging_divisor();
-  const double factor = config.gradient_predivide_factor;
-  const bool divides_first = config.reduce_scatter || config.prescale_gradients;
-  if (divides_first && divisor != 1.0) {
-    kernels.divide(stream, data, divisor);
-  }
-  if (!divides_first && factor != 1.0) kernels.scale(stream, data, 1.0 / factor);
-
+  const GradientAveraging averaging =
+      context_.averaging(config.reduce_scatter || config.prescale_gradients);
+  averaging.prepare(kernels, stream, data);
   const bool has_sequence = context_.runtime.group(GroupKind::sequence).size() > 1;
   const DType wire = has_sequence ? DType::float32 : communication_dtype;
   const CollectiveForm form{.is_default_group = true};
@@ -76,13 +71,13 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
     kernels.copy(stream, data, Span::of(sent));
     stream.record_use(sent);
   }
-  if (!divides_first && factor != divisor) kernels.scale(stream, data, factor / divisor);
+  averaging.finish(kernels, stream, data);
 }
 
 // One reduce for each piece that one rank owns; the others need not get it.
 void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target) {
-  const double divisor = context_.averaging_divisor();
-  if (divisor != 1.0) context_.kernels().divide(stream, target.filled(), divisor);
+  const auto averaging = GradientAveraging::before(context_.averaging_divisor());
+  averaging.prepare(context_.kernels(), stream, target.filled());
   context_.data.together([&] {
     for (const IpgBucket::Entry& entry : target.entries()) reduce_to_owners(stream, target, entry);
   });
@@ -103,7 +98,7 @@ void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target,
   }
 }
 
-void Stage12Optimizer::take_owned(const IpgBucket& target) {
+void Stage12Optimizer::accumulate_owned_partition(const IpgBucket& target) {
   for (const IpgBucket::Entry& entry : target.entries()) {
     ZeroParameter& parameter = *entry.parameter;
     progress(parameter).is_reduced = true;
@@ -122,15 +117,16 @@ void Stage12Optimizer::take_owned(const IpgBucket& target) {
 void Stage12Optimizer::refuse_twice(const IpgBucket& target) {
   for (const IpgBucket::Entry& entry : target.entries()) {
     if (progress(*entry.parameter).is_reduced)
-      throw EngineError(EngineErrorId::e18, "the gradient of " + entry.parameter->name +
-                                                " has already been reduced in this backward");
+      throw EngineError(EngineErrorId::gradient_reduced_twice,
+                        "the gradient of " + entry.parameter->name +
+                            " has already been reduced in this backward");
     progress(*entry.parameter).is_reduced = true;
   }
 }
 
 // What the step reads: with H21 only what fired at the boundary got there.
 Span Stage12Optimizer::step_gradient(FlatGroup& group) {
-  if (boundary_copies_.empty()) return group.open_window();
+  if (boundary_copies_.empty()) return group.add_to_accumulator();
   const auto index = static_cast<std::size_t>(
       std::ranges::find_if(groups_, [&](const FlatGroup& it) { return &it == &group; }) -
       groups_.begin());
@@ -143,14 +139,14 @@ Span Stage12Optimizer::step_gradient(FlatGroup& group) {
 void Stage12Optimizer::commit_as_upstream_offload(FlatGroup& group) {
   Kernels& kernels = context_.kernels();
   Stream& stream = context_.compute();
-  if (context_.has(Quirk::h21_offload_copies_boundary_only) && boundary_copies_.empty())
+  if (context_.upstream.offload_copies_boundary_only && boundary_copies_.empty())
     for (const FlatGroup& each : groups_) {
       boundary_copies_.push_back(context_.runtime.memory().allocate(
-          each.own().elements, each.window().dtype(), Placement::host));
+          each.own().elements, each.grad_accumulator().dtype(), Placement::host));
       kernels.fill(stream, Span::of(boundary_copies_.back()), 0.0);
     }
   if (!group.has_pending()) return;
-  const Span window = group.open_window();
+  const Span window = group.add_to_accumulator();
   const Span pending = group.open_pending();
   for (std::size_t i = 0; i < group.parameters().size(); ++i) {
     const FlatRange owned = intersect(group.partition().parameter(i), group.own());
@@ -158,9 +154,8 @@ void Stage12Optimizer::commit_as_upstream_offload(FlatGroup& group) {
     const std::int64_t begin = owned.begin - group.own().begin;
     const Span sum = window.part(begin, owned.elements);
     const auto id = static_cast<std::size_t>(group.parameters()[i]->id.value);
-    const bool is_first = context_.has(Quirk::h15_offload_never_cleared)
-                              ? micro_ == 0
-                              : repeats_unused() && !is_used_[id];
+    const bool is_first =
+        context_.upstream.offload_never_cleared ? micro_ == 0 : repeats_unused() && !is_used_[id];
     if (is_first) {
       kernels.copy(stream, sum, pending.part(begin, owned.elements));
     } else {

@@ -10,15 +10,15 @@
 namespace zeroproof {
 
 double Stage12Optimizer::norm() {
-  return gradient_norm(context_, windows(), {.is_default_group = true, .bytes = 4});
+  return gradient_norm(context_, grad_accumulators(), {.is_default_group = true, .bytes = 4});
 }
 
 Tensor Stage12Optimizer::squares() {
-  return gradient_squares(context_, windows(), {.is_default_group = true, .bytes = 4});
+  return gradient_squares(context_, grad_accumulators(), {.is_default_group = true, .bytes = 4});
 }
 
 bool Stage12Optimizer::overflows() {
-  return has_overflow(context_, windows(), {.is_default_group = true, .bytes = 1});
+  return has_overflow(context_, grad_accumulators(), {.is_default_group = true, .bytes = 1});
 }
 
 void Stage12Optimizer::gather_parameters() {
@@ -35,7 +35,7 @@ void Stage12Optimizer::gather_parameters() {
 // gathers at once behind the update, and so do the faults that gather_parameters() has.
 bool Stage12Optimizer::gathers_in_parts() const {
   return has_overlap() && context_.data.size() > 1 && !context_.config.is_offloaded() &&
-         !context_.is_upstream();
+         !context_.upstream.all;
 }
 
 void Stage12Optimizer::update_parameters(const GradientDivisor& divisor) {

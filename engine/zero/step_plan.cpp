@@ -41,37 +41,37 @@ bool rejects_norm(const ZeroContext& context, double norm) {
   const bool is_left_to_bf16 =
       config.bf16.enabled && (has_own_check || !config.bf16.check_grad_overflow);
   const bool is_scaled = context.loss_scaler.kind() != LossScalerKind::none;
-  const bool is_older = context.is_upstream() && !context.has(Quirk::n4_overflow_keeps_scale);
+  const bool is_older = context.upstream.all && !context.upstream.overflow_keeps_scale;
   return norm < 0.0 && !is_left_to_bf16 && !is_scaled && !is_older;
 }
 
 // N4: upstream returns before the GradScaler learns of the overflow.
 bool keeps_scale_after_overflow(const ZeroContext& context) {
-  return context.config.stage > 0 && context.has(Quirk::n4_overflow_keeps_scale) &&
+  return context.config.stage > 0 && context.upstream.overflow_keeps_scale &&
          context.loss_scaler.kind() == LossScalerKind::grad_scaler;
 }
 
 bool steps_by_group(const ZeroContext& context) {
-  return context.config.stage > 0 && context.has(Quirk::h7_autocast_clips_scaled) &&
+  return context.config.stage > 0 && context.upstream.autocast_clips_scaled &&
          context.loss_scaler.kind() == LossScalerKind::grad_scaler;
 }
 
-StepPlan plan_step(ZeroContext& context, const StepQuestions& ask) {
-  if (context.is_captured()) return plan_captured(context, ask.squares());
+StepPlan plan_step(ZeroContext& context, const GradientStats& stats) {
+  if (context.is_captured()) return plan_captured(context, stats.squares());
   StepPlan plan;
-  plan.outcome.has_overflow = checks_overflow(context) && ask.overflows();
+  plan.outcome.has_overflow = checks_overflow(context) && stats.overflows();
   const double scale = context.loss_scaler.scale();
   const bool is_kept = plan.outcome.has_overflow && keeps_scale_after_overflow(context);
   if (!is_kept) context.loss_scaler.update(plan.outcome.has_overflow);
   if (plan.outcome.has_overflow) return plan;
   // Nothing is clipped by it.
-  const double norm_scaled = ask.norm();
+  const double norm_scaled = stats.norm();
   if (rejects_norm(context, norm_scaled)) {
     plan.outcome.has_overflow = true;
     return plan;
   }
   const double used =
-      context.has(Quirk::h6_unscale_with_updated_scale) ? context.loss_scaler.scale() : scale;
+      context.upstream.unscale_with_updated_scale ? context.loss_scaler.scale() : scale;
   // With H6 stage 3 tells the norm by the updated scale as well.
   plan.outcome.grad_norm = norm_scaled / (context.config.stage == 3 ? used : scale);
   plan.outcome.is_applied = true;

@@ -3,9 +3,10 @@
 #include "engine/events.h"
 #include "engine/fallback_rule.h"
 #include "engine/precision/loss_scaler.h"
-#include "engine/quirks.h"
 #include "engine/runtime/runtime.h"
+#include "engine/upstream_rules.h"
 #include "engine/zero/communicator.h"
+#include "engine/zero/gradient_averaging.h"
 #include "engine/zero/zero_parameter.h"
 #include "engine/zero_config.h"
 #include "model/autograd.h"
@@ -21,7 +22,7 @@ struct ZeroContext {
   nn::Module& module;
   const ZeroConfig& config;
   Runtime& runtime;
-  Quirks quirks;
+  UpstreamRules upstream;
   Events events;
   ZeroParameters parameters;
   LossScaler loss_scaler;
@@ -48,15 +49,14 @@ struct ZeroContext {
   Stream& reduction() const {
     return config.has_overlap_comm() ? runtime.stream(StreamRole::reduction) : compute();
   }
-  bool has(Quirk quirk) const { return quirks.has(quirk); }
-  // Upstream's ways that are no hazard of their own come with all of them (Quirks::upstream).
-  bool is_upstream() const { return quirks.is_upstream(); }
 
   // Tells the policy what upstream's optimizers write to `epilogue_ran_this_backward` (2.18).
   void set_epilogue_ran(bool ran) const;
 
   // What a sum over the data group is divided by: ranks / sequence-parallel degree; 1 for "sum".
   double averaging_divisor() const;
+  // Of an all-reduce: before the sum, or around it by /gradient_predivide_factor.
+  GradientAveraging averaging(bool is_before) const;
 };
 
 }  // namespace zeroproof

@@ -7,7 +7,7 @@ namespace zeroproof::hook_order {
 
 Tensor DeviceMemory::allocate(std::int64_t elements, DType dtype, Placement) {
   device_.count();
-  Tensor tensor = Tensor::full({elements}, Board::kGarbage, dtype);
+  Tensor tensor = Tensor::full({elements}, CollectiveTable::kGarbage, dtype);
   device_.note_memory(tensor);
   return tensor;
 }
@@ -88,7 +88,8 @@ void Device::note_memory(const Tensor& tensor) {
 
 void Device::scramble_memory() {
   for (const auto& noted : memory_noted_)
-    if (const auto storage = noted.lock()) std::ranges::fill(storage->elements, Board::kGarbage);
+    if (const auto storage = noted.lock())
+      std::ranges::fill(storage->elements, CollectiveTable::kGarbage);
 }
 
 void Device::look_for_race(std::uint32_t stream, const Cells& target, const Cells& source) {

@@ -35,14 +35,15 @@ class FetchTrace {
 
   // Whether the module that runs now is the one that the order has here; true unless complete.
   bool expects(const Zero3Module& module) const;
-  // F9 unless recording.
+  // fetch_bookkeeping_out_of_order unless recording.
   void record(Zero3Module& module);
-  // Forgets all; F9 when there is nothing to forget. The next restart records anew.
+  // Forgets all; fetch_bookkeeping_out_of_order when there is nothing to forget. The next restart
+  // records anew.
   void invalidate();
   void advance() { ++step_; }
 
   // The queue of the running step. `take_for` removes what the module needs and was not taken
-  // ahead; F2 when something else comes.
+  // ahead; fetch_order_changed when something else comes.
   void take_for(const ParameterList& needed);
   bool is_queue_empty() const { return queue_.empty(); }
   PartitionedParameter& take_next();

@@ -36,7 +36,7 @@ void GatherContext::enter() {
   for (const PartitionedParameter* parameter : parameters_)
     if (parameter->user_depth() > 0) overlapping += " " + std::to_string(parameter->id().value);
   if (!overlapping.empty())
-    throw EngineError(EngineErrorId::f6,
+    throw EngineError(EngineErrorId::gather_contexts_overlap,
                       "nested contexts cannot overlap parameters; gathered already:" + overlapping);
   gatherer_.gather(parameters_);
   for (PartitionedParameter* parameter : parameters_) parameter->set_user_depth(1);
@@ -65,7 +65,7 @@ void GatherContext::exit() {
   partition_all(false);
   leave();
   if (is_modified)
-    throw EngineError(EngineErrorId::f7,
+    throw EngineError(EngineErrorId::modified_without_modifier_rank,
                       "in-place modification of gathered parameters without modifier_rank: name "
                       "the rank whose changes all ranks are to take over");
 }
@@ -74,7 +74,7 @@ void GatherContext::take_over_changes() {
   for (const PartitionedParameter* parameter : parameters_) {
     const Tensor& tensor = parameter->parameter().tensor;
     if (parameter->is_available() && tensor.device() == context_.runtime.device()) continue;
-    throw EngineError(EngineErrorId::f8,
+    throw EngineError(EngineErrorId::gathered_parameter_left_device,
                       parameter->parameter().name +
                           " is no longer on the accelerator; its changes cannot be broadcast");
   }

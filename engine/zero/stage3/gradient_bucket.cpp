@@ -33,7 +33,7 @@ void GradientBucket::note_producer() {
 void GradientBucket::order_before(Stream& reduction) const {
   const StreamIndex current = context_.autograd.current_stream(context_.runtime.device());
   reduction.wait(context_.runtime.user_stream(current));
-  if (context_.has(Quirk::h19_reuse_waits_current_stream)) return;
+  if (context_.upstream.reuse_waits_current_stream) return;
   for (const StreamIndex stream : producers_)
     if (stream != current) reduction.wait(context_.runtime.user_stream(stream));
 }

@@ -34,7 +34,7 @@ class GradientBucket {
   }
   // The short way in for a hook: false, and nothing done, where that takes more: no room, a
   // parameter that is here already, several streams.
-  bool take(const ZeroParameter& whole, PartitionedParameter& partitioned) {
+  bool try_append_fast(const ZeroParameter& whole, PartitionedParameter& partitioned) {
     const std::int64_t elements = elements_ + whole.elements;
     if (elements > direct_max_ || holds(whole)) return false;
     if (parameters_.size() == parameters_.capacity()) return false;

@@ -91,7 +91,7 @@ void ModuleHooks::Invocation::forget() const noexcept {
 TensorList ModuleHooks::before_forward(Zero3Module& module, const TensorList& inputs) {
   if (stack_.empty()) ++forwards_;
   if (module.is_root) {
-    if (!context_.has(Quirk::h1_abort_leaks_state)) settle_earlier_backwards();
+    if (!context_.upstream.abort_leaks_state) settle_earlier_backwards();
     coordinator_.reset_step();
   }
   const InvocationPtr invocation = invoke(module);
@@ -162,7 +162,7 @@ void ModuleHooks::abandon_down_to(std::size_t depth) {
 // another module, or stays until a user's context gives it up, is empty in the reader's backward.
 bool ModuleHooks::stays_for_reader(const PartitionedParameter& parameter) const {
   if (!parameter.is_available()) return false;
-  if (context_.is_upstream() || parameter.is_external()) return true;
+  if (context_.upstream.all || parameter.is_external()) return true;
   return contains(stack_.back()->call.module->parameters(), &parameter);
 }
 

@@ -66,8 +66,8 @@ class ModuleHooks {
   void before_backward(Invocation& invocation);
   void after_input(Invocation& invocation, std::int32_t level);
   void release_backward(Invocation& invocation);
-  bool leaks_stack() const { return context_.has(Quirk::h11_module_stack_leaks); }
-  bool counts_in_module() const { return context_.is_upstream(); }
+  bool leaks_stack() const { return context_.upstream.module_stack_leaks; }
+  bool counts_in_module() const { return context_.upstream.all; }
 
   ZeroContext& context_;
   Zero3Modules& modules_;

@@ -23,7 +23,8 @@ class ParameterCoordinator {
   // All must outlive it.
   ParameterCoordinator(ZeroContext& context, ParameterGatherer& gatherer);
 
-  // The root's forward begins (3.5). F5 where ranks recorded different orders.
+  // The root's forward begins (3.5). fetch_order_differs_between_ranks where ranks recorded
+  // different orders.
   void reset_step();
   // Follows or records the order; what leaves it invalidates it.
   void visit(Zero3Module& module);
@@ -38,7 +39,7 @@ class ParameterCoordinator {
   // Whatever is whole without a use: gathered ahead for something that did not come. Persistent
   // and external ones stay. Upstream has no such thing.
   void release_all_unused();
-  // Everything, persistent and external ones too; F4 when one is still there.
+  // Everything, persistent and external ones too; parameter_not_released when one is still there.
   void release_and_reset_all();
   void invalidate_trace();
   // The module uses it from now on (3.8). A complete order does not know of that.
@@ -80,8 +81,8 @@ class ParameterCoordinator {
   void drop(const ActiveBackward& active, const std::set<ParamId>& releasable);
   void release_unused(PartitionedParameter& parameter);
   void report(EventKind kind, const Zero3Module& module, bool is_forward) const;
-  bool knows_modules_alone() const { return context_.is_upstream(); }
-  bool has_memo() const { return context_.has(Quirk::h17_release_memo_forever); }
+  bool knows_modules_alone() const { return context_.upstream.all; }
+  bool has_memo() const { return context_.upstream.release_memo_forever; }
 
   ZeroContext& context_;
   ParameterGatherer& gatherer_;

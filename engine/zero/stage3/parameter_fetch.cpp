@@ -57,7 +57,7 @@ void ParameterCoordinator::broadcast_check(std::vector<double> values, const cha
   const Work work = context_.data.broadcast(stream, Span::of(data), 0, {.is_default_group = true});
   context_.data.group().wait(work, stream);
   if (elements == 0 || context_.kernels().read(stream, Span::of(data)) == values) return;
-  throw EngineError(EngineErrorId::f5,
+  throw EngineError(EngineErrorId::fetch_order_differs_between_ranks,
                     std::string("the recorded order of ") + what + " differs from that of rank 0");
 }
 
@@ -78,14 +78,14 @@ void ParameterCoordinator::invalidate_trace() {
 
 void ParameterCoordinator::add_external(Zero3Module& module, PartitionedParameter& parameter) {
   const bool is_new = Zero3Modules::add_external(module, parameter);
-  if (is_new && trace_.is_complete() && !context_.is_upstream()) invalidate_trace();
+  if (is_new && trace_.is_complete() && !context_.upstream.all) invalidate_trace();
 }
 
 void ParameterCoordinator::fetch(const ModuleCall& call, bool is_forward) {
   report(EventKind::zmod_fetch, *call.module, is_forward);
   if (!is_forward) {
     activate(call);
-    retained_->reclaim(call);
+    retained_->restore_cached(call);
   }
   const ParameterList needed = call.module->parameters();
   gather_async(needed, is_forward);

@@ -58,7 +58,7 @@ ParameterGatherer::ParameterGatherer(ZeroContext& context) : context_(context) {
 // What fails on the way leaves nothing in flight; what is queued keeps its memory, and is waited
 // for by whoever uses the parameters that came before.
 template <class Act>
-void ParameterGatherer::or_give_up(const Gather& gather, Act act) {
+void ParameterGatherer::abort_gather_on_throw(const Gather& gather, Act act) {
   try {
     act();
   } catch (...) {
@@ -115,7 +115,7 @@ void ParameterGatherer::gather_async(const ParameterList& parameters, bool is_fo
     const std::shared_ptr<Gather> gather = start(list, true);
     for (const PartitionedParameter* parameter : list)
       if (!inflight_.emplace(parameter->id(), gather).second)
-        throw EngineError(EngineErrorId::f9,
+        throw EngineError(EngineErrorId::fetch_bookkeeping_out_of_order,
                           parameter->parameter().name + " is in the registry of gathers already");
   });
 }
@@ -155,7 +155,7 @@ std::shared_ptr<ParameterGatherer::Gather> ParameterGatherer::start(ParameterLis
   for (PartitionedParameter* parameter : gather->parameters) parameter->begin_gather();
   // Upstream's direct gathers have no such shortcut.
   if (context_.data.size() == 1 && is_async) return gather;
-  or_give_up(*gather, [&] { issue(*gather); });
+  abort_gather_on_throw(*gather, [&] { issue(*gather); });
   return gather;
 }
 
@@ -202,7 +202,7 @@ void ParameterGatherer::wait_all() {
 }
 
 // Of one that has not travelled nobody misses what has no room.
-void ParameterGatherer::settle_all() {
+void ParameterGatherer::wait_all_or_drop_unissued() {
   while (!inflight_.empty()) {
     const std::shared_ptr<Gather> gather = inflight_.begin()->second;
     try {
@@ -223,7 +223,7 @@ void ParameterGatherer::limit_outstanding() {
 void ParameterGatherer::finish(Gather& gather) {
   // All at once: what fails on the way must not leave a part of them in flight for ever.
   for (const PartitionedParameter* parameter : gather.parameters) inflight_.erase(parameter->id());
-  or_give_up(gather, [&] { install(gather); });
+  abort_gather_on_throw(gather, [&] { install(gather); });
   report(EventKind::zparam_gather_end, gather.parameters, false);
 }
 
@@ -286,9 +286,9 @@ void ParameterGatherer::partition(PartitionedParameter& parameter, bool has_been
   tell_partition(parameter);
 }
 
-void ParameterGatherer::keep(PartitionedParameter& parameter) {
+void ParameterGatherer::cache_whole(PartitionedParameter& parameter) {
   ZP_CHECK(!is_inflight(parameter), "a parameter in flight is not partitioned");
-  parameter.keep();
+  parameter.cache_whole();
   tell_partition(parameter);
 }
 
@@ -297,10 +297,10 @@ void ParameterGatherer::tell_partition(PartitionedParameter& parameter) const {
   if (parameter.elements() > 0) report(EventKind::zparam_partition, {&parameter}, false);
 }
 
-void ParameterGatherer::reclaim(const ParameterList& parameters) {
+void ParameterGatherer::restore_cached(const ParameterList& parameters) {
   if (parameters.empty()) return;
   report(EventKind::zparam_gather_begin, parameters, false);
-  for (PartitionedParameter* parameter : parameters) parameter->reclaim();
+  for (PartitionedParameter* parameter : parameters) parameter->restore_cached();
   report(EventKind::zparam_gather_end, parameters, false);
 }
 

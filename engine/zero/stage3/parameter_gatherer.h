@@ -28,14 +28,14 @@ class ParameterGatherer {
   // Until it is whole; all that travelled with it are. Nothing for one that is not in flight.
   void wait(PartitionedParameter& parameter);
   void wait_all();
-  void settle_all();  // the same where nobody uses them
+  void wait_all_or_drop_unissued();  // the same where nobody uses them
   // Both at once, outside the fetches of modules; those in flight are waited for.
   void gather(const ParameterList& parameters);
   void partition(PartitionedParameter& parameter, bool has_been_updated = false);
   // A partition that leaves the values where they are, and a gather that finds them there: events
   // say the same of both, and no collective follows.
-  void keep(PartitionedParameter& parameter);
-  void reclaim(const ParameterList& parameters);
+  void cache_whole(PartitionedParameter& parameter);
+  void restore_cached(const ParameterList& parameters);
 
   bool is_inflight(const PartitionedParameter& parameter) const {
     return inflight_.contains(parameter.id());
@@ -68,7 +68,7 @@ class ParameterGatherer {
   void tell_partition(PartitionedParameter& parameter) const;
   void tell_abandoned(const PartitionedParameter& parameter) const;
   template <class Act>
-  void or_give_up(const Gather& gather, Act act);
+  void abort_gather_on_throw(const Gather& gather, Act act);
   Tensor assemble(const Gather& gather, const PartitionedParameter& parameter,
                   std::int64_t offset) const;
   void limit_outstanding();

@@ -12,8 +12,9 @@ void ParameterCoordinator::release(const ModuleCall& call, bool is_forward) {
   ActiveBackward ended{.call = call};
   if (!is_forward) {
     if (active_.empty())
-      throw EngineError(EngineErrorId::f3, "the backward of " + call.module->name +
-                                               " ended, but no module's backward is under way");
+      throw EngineError(
+          EngineErrorId::release_outside_backward,
+          "the backward of " + call.module->name + " ended, but no module's backward is under way");
     const auto at = find_active(call);
     if (at == active_.end() && !knows_modules_alone()) return;
     if (at != active_.end()) {
@@ -59,7 +60,7 @@ void ParameterCoordinator::release_unused(PartitionedParameter& parameter) {
   const bool is_users = parameter.user_depth() > 0;
   if (!parameter.is_available() || parameter.is_used() || is_users) return;
   if (retained_->is_held(parameter)) {
-    gatherer_.keep(parameter);
+    gatherer_.cache_whole(parameter);
   } else {
     gatherer_.partition(parameter);
   }
@@ -115,7 +116,7 @@ void ParameterCoordinator::release_backward_leftovers(bool is_reported) {
       if (!parameter->is_persistent()) candidates.insert(parameter->id());
     drop(newest, candidates);
   }
-  if (!context_.is_upstream()) release_all_unused();
+  if (!context_.upstream.all) release_all_unused();
 }
 
 void ParameterCoordinator::begin_task(GraphTaskId task, bool keeps_graph) {
@@ -134,7 +135,7 @@ void ParameterCoordinator::end_task(GraphTaskId task, bool raised) {
 }
 
 void ParameterCoordinator::release_all_unused() {
-  gatherer_.settle_all();
+  gatherer_.wait_all_or_drop_unissued();
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     if (!parameter.is_persistent() && !parameter.is_external()) release_unused(parameter);
   }
@@ -144,12 +145,12 @@ void ParameterCoordinator::release_and_reset_all() {
   const Events::Call reported(context_.events, "coord.release_and_reset_all");
   gatherer_.wait_all();
   retained_->clear();
-  if (!context_.has(Quirk::h1_abort_leaks_state)) active_.clear();
+  if (!context_.upstream.abort_leaks_state) active_.clear();
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     parameter.clear_uses();
     if (parameter.is_available()) gatherer_.partition(parameter);
     if (!parameter.is_partitioned())
-      throw EngineError(EngineErrorId::f4,
+      throw EngineError(EngineErrorId::parameter_not_released,
                         parameter.parameter().name + " was expected to be released");
   }
   counted_live_ = 0;

@@ -58,7 +58,7 @@ std::int32_t PartitionedParameter::count_using_modules() const {
 
 void PartitionedParameter::begin_gather() {
   ZP_CHECK(is_partitioned(), "a gather starts from a partitioned parameter");
-  if (is_kept_) drop_kept();
+  if (is_cached_) evict_cached();
   status_ = ZeroParamStatus::inflight;
 }
 
@@ -79,29 +79,30 @@ void PartitionedParameter::partition(bool has_been_updated) {
   status_ = ZeroParamStatus::not_available;
 }
 
-void PartitionedParameter::keep() {
+void PartitionedParameter::cache_whole() {
   check_unused();
-  is_kept_ = true;
+  is_cached_ = true;
   status_ = ZeroParamStatus::not_available;
 }
 
-void PartitionedParameter::reclaim() {
-  ZP_CHECK(is_kept_, "what is reclaimed was kept");
-  is_kept_ = false;
+void PartitionedParameter::restore_cached() {
+  ZP_CHECK(is_cached_, "what is reclaimed was kept");
+  is_cached_ = false;
   status_ = ZeroParamStatus::available;
 }
 
-void PartitionedParameter::drop_kept() {
-  ZP_CHECK(is_kept_, "what is dropped was kept");
-  is_kept_ = false;
+void PartitionedParameter::evict_cached() {
+  ZP_CHECK(is_cached_, "what is dropped was kept");
+  is_cached_ = false;
   empty();
 }
 
 void PartitionedParameter::check_unused() const {
   ZP_CHECK(is_available(), "only a whole parameter is partitioned");
   if (is_used())
-    throw EngineError(EngineErrorId::f1, "cannot free parameter " + parameter_.name +
-                                             ": a module that uses it is still under way");
+    throw EngineError(
+        EngineErrorId::parameter_freed_while_used,
+        "cannot free parameter " + parameter_.name + ": a module that uses it is still under way");
 }
 
 void PartitionedParameter::empty() {

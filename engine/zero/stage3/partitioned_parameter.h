@@ -74,17 +74,18 @@ class PartitionedParameter {
 
   // Partitioned, though its values are still there: a retained graph may need them again. Whether
   // it is changes nothing but memory, unless that graph reclaims them.
-  bool is_kept() const { return is_kept_; }
+  bool is_kept() const { return is_cached_; }
   // available -> not_available, and back without a gather; or giving the memory back after all.
-  void keep();
-  void reclaim();
-  void drop_kept();
+  void cache_whole();
+  void restore_cached();
+  void evict_cached();
 
   // The transitions of 3.1. `full` is flat, of at least elements(), in the parameter's dtype.
   void begin_gather();
   void give_up_gather();  // it failed: partitioned again, unless it is installed already
   void install(const Tensor& full);
-  // F1 while a module uses it. With `has_been_updated` the slice takes the whole values over.
+  // parameter_freed_while_used while a module uses it. With `has_been_updated` the slice takes the
+  // whole values over.
   void partition(bool has_been_updated);
   // The slice from whole values, whatever the status.
   void take_slice(Span full);
@@ -104,7 +105,7 @@ class PartitionedParameter {
   std::int64_t own_begin_ = 0;
   std::int64_t own_elements_ = 0;
   std::vector<ParameterUse> uses_;
-  bool is_kept_ = false;
+  bool is_cached_ = false;
   bool is_persistent_ = false;
   bool is_external_ = false;
   bool is_of_leaf_module_ = false;

@@ -30,7 +30,7 @@ bool RetainedGraphs::admit(const PartitionedParameter& parameter) {
   return true;
 }
 
-void RetainedGraphs::reclaim(const ModuleCall& call) {
+void RetainedGraphs::restore_cached(const ModuleCall& call) {
   if (holders_.empty()) return;
   ParameterList kept;
   for (PartitionedParameter* parameter : call.module->parameters()) {
@@ -40,7 +40,7 @@ void RetainedGraphs::reclaim(const ModuleCall& call) {
     if (std::ranges::any_of(at->second, is_it)) kept.push_back(parameter);
   }
   std::ranges::sort(kept, {}, [](const PartitionedParameter* p) { return p->id(); });
-  gatherer_.reclaim(kept);
+  gatherer_.restore_cached(kept);
 }
 
 std::int64_t RetainedGraphs::kept_elements_max() const {
@@ -58,7 +58,7 @@ void RetainedGraphs::drop_holders(IsEnded is_ended) {
     std::erase_if(at->second, is_ended);
     PartitionedParameter& parameter = gatherer_.of(at->first);
     const bool is_held = !at->second.empty();
-    if (!is_held && parameter.is_kept()) parameter.drop_kept();
+    if (!is_held && parameter.is_kept()) parameter.evict_cached();
     at = is_held ? std::next(at) : holders_.erase(at);
   }
 }

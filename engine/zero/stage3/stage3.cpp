@@ -123,7 +123,7 @@ std::int32_t Zero3Optimizer::extra_expected_hooks() const {
   auto& self = const_cast<Zero3Optimizer&>(*this);  // lookups only
   const auto runs = [this](const PartitionedParameter* parameter) {
     if (parameter->parameter().group < 0) return false;
-    if (context_.has(Quirk::h25_counts_idle_leaf_modules)) return true;
+    if (context_.upstream.counts_idle_leaf_modules) return true;
     const auto node = find_accumulate_grad(parameter->parameter().tensor);
     return node && context_.autograd.will_execute(*node);
   };
@@ -172,7 +172,7 @@ std::int64_t Zero3Optimizer::on_forward_end(bool has_graph) {
   if (fallback_) return fallback_->end_forward(has_graph).value_or(-1);
   const Autograd& autograd = context_.autograd;
   const bool has_backward = autograd.is_grad_enabled() && !autograd.local().transforms;
-  if (!context_.is_upstream() && !has_backward && hooks_->stack_depth() == 0)
+  if (!context_.upstream.all && !has_backward && hooks_->stack_depth() == 0)
     coordinator_.release_all_unused();
   return -1;
 }
@@ -184,7 +184,7 @@ void Zero3Optimizer::backward_prologue(std::int64_t graph) {
 
 void Zero3Optimizer::add_gradient(ZeroParameter& parameter) {
   if (context_.is_coalescing) return;
-  if (parameter.tensor.impl().grad.is_defined() && gradients_->take(parameter)) return;
+  if (parameter.tensor.impl().grad.is_defined() && gradients_->try_append_fast(parameter)) return;
   gradients_->add(parameter, false);
 }
 
@@ -238,7 +238,7 @@ bool Zero3Optimizer::abandon_gradients() {
   gradients_->drop_backward();
   // Where an epilogue failed, no end of a graph task gives back what it would have.
   if (graph_tasks_ == 0 && !fallback_) coordinator_.release_backward_leftovers(false);
-  return context_.quirks.is_empty() || !has_crossed;
+  return context_.upstream.none || !has_crossed;
 }
 
 // The update itself takes over everything active (2.14).
@@ -247,7 +247,7 @@ void Zero3Optimizer::finalize_unmanaged() {}
 void Zero3Optimizer::zero_grad() {
   const Events::Call reported(context_.events, "z3.zero_grad");
   context_.set_epilogue_ran(false);
-  if (!context_.has(Quirk::h1_abort_leaks_state)) gradients_->drop_backward();
+  if (!context_.upstream.abort_leaks_state) gradients_->drop_backward();
   for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
   std::ranges::fill(coalesced_, Tensor());
   gradients_->start_window();
@@ -269,7 +269,7 @@ std::vector<GradientSlice> Zero3Optimizer::gradient_slices() const {
       const FlatRange own = group.own(i);
       if (own.elements == 0) continue;
       slices.push_back({parameter.id(), parameter.own_begin(),
-                        Span::of(group.window(), own.begin, own.elements)});
+                        Span::of(group.grad_accumulator(), own.begin, own.elements)});
     }
   return slices;
 }
@@ -286,8 +286,8 @@ void Zero3Optimizer::on_graph_task_end(GraphTaskId task, bool raised) {
   has_failed_task_ = raised || has_failed_task_;
   if (--graph_tasks_ > 0) return;
   const bool has_failed = std::exchange(has_failed_task_, false);
-  const bool is_failed = has_failed && !context_.has(Quirk::h1_abort_leaks_state);
-  const bool is_transform = is_transform_task_ && !context_.is_upstream();
+  const bool is_failed = has_failed && !context_.upstream.abort_leaks_state;
+  const bool is_transform = is_transform_task_ && !context_.upstream.all;
   if (is_failed || is_transform) coordinator_.release_backward_leftovers(false);
 }
 

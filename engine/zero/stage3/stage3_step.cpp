@@ -24,7 +24,8 @@ StepOutcome Zero3Optimizer::step() {
   return outcome;
 }
 
-// Every rank refuses a loss scale (E22) alike, and then persistent parameters are whole again.
+// Every rank refuses a loss scale (overflow_at_minimum_scale) alike, and then persistent parameters
+// are whole again.
 StepOutcome Zero3Optimizer::update_or_refuse() {
   try {
     return update();
@@ -40,7 +41,7 @@ StepOutcome Zero3Optimizer::update() {
     return gradient_norm(context_, shards(), {.is_default_group = true});
   };
   if (steps_by_group(context_))
-    return step_each_alone(
+    return step_groups_independently(
         context_, sub_groups_, [this](SubGroup& group) { return step_gradient(group); }, norm());
   const auto squares = [this] {
     return gradient_squares(context_, shards(), {.is_default_group = true});
@@ -80,7 +81,8 @@ bool Zero3Optimizer::overflows(const std::vector<Span>& shards) {
 }
 
 Span Zero3Optimizer::step_gradient(SubGroup& group) const {
-  return Span::of(group.hp_gradient().is_defined() ? group.hp_gradient() : group.window());
+  return Span::of(group.hp_gradient().is_defined() ? group.hp_gradient()
+                                                   : group.grad_accumulator());
 }
 
 std::vector<Span> Zero3Optimizer::shards() {

@@ -22,9 +22,9 @@ SubGroup::SubGroup(ZeroContext& context, ParameterList parameters)
   Memory& memory = context.runtime.memory();
   master_ = memory.allocate(elements_, config.master_dtype(), optimizer_placement(config));
   const DType summed = config.accumulation_dtype();
-  window_ = memory.allocate(elements_, summed, optimizer_placement(config));
+  grad_accumulator_ = memory.allocate(elements_, summed, optimizer_placement(config));
   Kernels& kernels = context.kernels();
-  kernels.fill(context.compute(), Span::of(window_), 0.0);
+  kernels.fill(context.compute(), Span::of(grad_accumulator_), 0.0);
   if (config.is_offloaded()) {
     hp_gradient_ = memory.allocate(elements_, config.master_dtype(), Placement::host);
     kernels.fill(context.compute(), Span::of(hp_gradient_), 0.0);
