@@ -12,16 +12,16 @@ namespace {
 
 // What an engine that was destroyed in the middle of a backward leaves: its hooks and callbacks are
 // still to come. The graph task under way owns it, and hands it to the one around it.
-class RetiredCore final : public GraphTaskListener,
-                          public std::enable_shared_from_this<RetiredCore> {
+class DeferredDestruction final : public GraphTaskListener,
+                                  public std::enable_shared_from_this<DeferredDestruction> {
  public:
-  RetiredCore(Autograd& autograd, std::shared_ptr<void> core)
+  DeferredDestruction(Autograd& autograd, std::shared_ptr<void> core)
       : autograd_(autograd), core_(std::move(core)) {
     autograd_.add_listener(*this);
   }
-  ~RetiredCore() override { autograd_.remove_listener(*this); }
-  RetiredCore(const RetiredCore&) = delete;
-  RetiredCore& operator=(const RetiredCore&) = delete;
+  ~DeferredDestruction() override { autograd_.remove_listener(*this); }
+  DeferredDestruction(const DeferredDestruction&) = delete;
+  DeferredDestruction& operator=(const DeferredDestruction&) = delete;
 
   void stay() {
     autograd_.queue_callback([kept = shared_from_this()] {});
@@ -37,50 +37,25 @@ class RetiredCore final : public GraphTaskListener,
   std::shared_ptr<void> core_;
 };
 
-// Q02 of the planted faults: E14 looks at stage 2 alone.
-Result<void> validate_unscaled(ZeroConfig config) {
-  config.prescale_gradients = false;
-  config.gradient_predivide_factor = 1.0;
-  return validate(config);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Module& module,
                                                    const ZeroConfig& config, Runtime& runtime,
                                                    const EngineOptions& options) {
-  const bool is_overwritten = options.departure == "T12"_bug && options.custom_loss_scale;
-  const bool is_unasked = options.departure == "Q02"_bug && config.stage == 3;
-  if (const auto valid = is_unasked ? validate_unscaled(config) : validate(config);
-      !valid && !is_overwritten)
-    return tl::unexpected(valid.error());
-  if (options.departure == "Q14"_bug && config.allgather_bucket_size % 2 != 0)  // in any stage
-    return fail(ErrorCode::usage, fmt::format("E11: allgather_bucket_size must be a multiple of "
-                                              "nccl_start_alignment_factor, 2; "
-                                              "/zero_optimization/allgather_bucket_size is {}",
-                                              config.allgather_bucket_size));
+  if (const auto valid = validate(config); !valid) return tl::unexpected(valid.error());
   const auto policy = find_policy(options.policy);
   if (!policy) return tl::unexpected(policy.error());
   if (const auto fits = check_quirks(options.quirks, options.policy); !fits)
     return tl::unexpected(fits.error());
   // Before anything of the model is taken over: it stays as it is for whoever mends this.
-  const bool is_late = options.departure == "Q19"_bug;  // looked up when the leaves are set
-  if (config.stage == 3 && !is_late)
-    if (const auto known = check_leaf_classes(config.leaf_module, module, options.departure);
-        !known)
+  if (config.stage == 3)
+    if (const auto known = check_leaf_classes(config.leaf_module, module); !known)
       return tl::unexpected(known.error());
-  LossScaler scaler = LossScaler::of(config, options.departure);
-  const bool is_configured =  // by the document, which comes first
-      options.departure == "S68"_bug && scaler.kind() == LossScalerKind::fixed;
-  if (options.custom_loss_scale && !is_configured)
-    if (const auto set = scaler.set_custom(*options.custom_loss_scale);
-        !set && options.departure != "T06"_bug)
+  LossScaler scaler = LossScaler::of(config);
+  if (options.custom_loss_scale)
+    if (const auto set = scaler.set_custom(*options.custom_loss_scale); !set)
       return tl::unexpected(set.error());
   auto core = std::make_unique<Core>(autograd, module, config, runtime, options, scaler);
-  if (config.stage == 3 && is_late)
-    if (const auto known = check_leaf_classes(config.leaf_module, module, options.departure);
-        !known)
-      return tl::unexpected(known.error());
   return std::make_unique<Engine>(std::move(core));
 }
 
@@ -90,7 +65,7 @@ Engine::Engine(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 Engine::~Engine() {
   Autograd& autograd = core_->context.autograd;
   if (autograd.current_graph_task().is_none()) return;
-  std::make_shared<RetiredCore>(autograd, std::shared_ptr<Core>(std::move(core_)))->stay();
+  std::make_shared<DeferredDestruction>(autograd, std::shared_ptr<Core>(std::move(core_)))->stay();
 }
 
 TensorList Engine::forward(TensorList inputs) {
@@ -113,8 +88,6 @@ void Engine::zero_grad() {
   core_->zero_grad();
 }
 bool Engine::is_gradient_accumulation_boundary() const {
-  const ZeroContext& context = core_->context;
-  if (context.departs("S58"_bug)) return context.is_boundary;  // of the last micro-batch
   return core_->is_boundary();
 }
 void Engine::set_gradient_accumulation_boundary(bool is_boundary) {
@@ -141,7 +114,6 @@ void Engine::gathered_parameters(const TensorList& parameters, std::optional<int
   core_->optimizer->gathered_parameters(parameters, modifier_rank, body);
 }
 void Engine::set_gradient_ready(const Tensor& parameter, bool is_ready) {
-  if (core_->context.departs("A10"_bug)) return;  // nothing is ever marked
   core_->parameter(parameter).is_gradient_ready = is_ready;
 }
 void Engine::release_gathered_parameters() {

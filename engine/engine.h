@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/departure.h"
 #include "engine/engine_error.h"
 #include "engine/fallback_rule.h"
 #include "engine/full_tensor.h"
@@ -28,11 +27,11 @@ struct EngineOptions {
   EngineId id = EngineId{0};     // in events; tells the engines of one process apart
   std::string name = {};         // goes before the names of parameters and modules in events
   std::string policy = "exact";  // engine/hooks/policies.h
-  bool has_count_apis = true;    // --autograd-api none: manual backward is refused (E1)
+  bool has_count_apis =
+      true;  // --autograd-api none: manual backward is refused (manual_backward_unsupported)
   bool has_callback_api = true;  // --autograd-api no_callback: policies count instead
   Quirks quirks = {};
   // For harnesses that plant faults: one in the engine's own code, and a decorator of its policy.
-  Departure departure = {};
   std::function<std::unique_ptr<HookPolicy>(std::unique_ptr<HookPolicy>)> decorate_policy = {};
   // Parameters in groups; empty: one group of all that require a gradient.
   std::vector<TensorList> parameter_groups = {};
@@ -84,10 +83,11 @@ class Engine {
   Tensor forward(const Tensor& input) { return forward(TensorList{input}).at(0); }
 
   // Differentiates the loss, reduces, and returns the loss, divided by the accumulation steps
-  // unless told otherwise (2.9). E3.
+  // unless told otherwise (2.9). backward_of_invalid_loss.
   Tensor backward(const Tensor& loss, const BackwardArguments& arguments = {});
-  // The loss to differentiate by hand; needed where needs_scaler() says so (2.10). E4.
-  // `retain_graph` is DeepSpeed's (#8045); here stage 3 sees for itself which backward retains.
+  // The loss to differentiate by hand; needed where needs_scaler() says so (2.10).
+  // scale_of_invalid_loss. `retain_graph` is DeepSpeed's (#8045); here stage 3 sees for itself
+  // which backward retains.
   Tensor scale(const Tensor& loss, bool retain_graph = false);
   bool needs_scaler() const;
   // The caller's own loss scale (upstream's external one) from the next forward on, in place of
@@ -95,11 +95,13 @@ class Engine {
   // positive and finite, and while the window has gradients that another one scaled.
   Result<void> override_loss_scale(double loss_scale);
 
-  // One optimizer step at a boundary; counts micro-steps elsewhere (2.11). E7, E23.
+  // One optimizer step at a boundary; counts micro-steps elsewhere (2.11). step_inside_no_sync,
+  // incomplete_backward.
   StepOutcome step();
   void zero_grad();
   bool is_gradient_accumulation_boundary() const;
-  void set_gradient_accumulation_boundary(bool is_boundary);  // E9
+  void set_gradient_accumulation_boundary(
+      bool is_boundary);  // boundary_set_in_unmanaged_accumulation
 
   // Captures one iteration, from its forwards to the step of a boundary, and takes that step: what
   // the host does while `iteration` runs, hooks too, it does this once; what the device does is
@@ -113,12 +115,14 @@ class Engine {
   // waits for the device.
   double replayed_grad_norm() const;
 
-  // Runs `body` without reducing (2.12, E6), or reducing once at its end (2.13, E8).
+  // Runs `body` without reducing (2.12, no_sync_not_allowed), or reducing once at its end (2.13,
+  // coalesce_not_allowed).
   void no_sync(const std::function<void()>& body);
   void coalesce_grad_reduction(const std::function<void()>& body);
 
   // A forward or backward between the two must not be under way. `modifier_rank`: whose changes
-  // all ranks take over; none: nobody changes anything (3.9, F6 to F8).
+  // all ranks take over; none: nobody changes anything (3.9, gather_contexts_overlap to
+  // gathered_parameter_left_device).
   void gathered_parameters(const TensorList& parameters, std::optional<int> modifier_rank,
                            const std::function<void()>& body);
   // A tiled computation has more of this gradient to come in the same backward (2.16).

@@ -14,7 +14,7 @@ namespace zeroproof {
 namespace {
 
 std::unique_ptr<HookPolicy> make_named(const EngineOptions& options) {
-  if (options.policy == "exact") return make_exact(options.quirks, options.departure);
+  if (options.policy == "exact") return make_exact(options.quirks);
   auto made = make_policy(options.policy, PolicyMode::graph_task_callback);
   ZP_CHECK(made.has_value(), "initialize() has looked the policy up");
   return std::move(*made);
@@ -41,15 +41,14 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
               .module = module,
               .config = config,
               .runtime = runtime,
-              .quirks = options.quirks,
+              .upstream = upstream_rules(options.quirks),
               .events = Events(runtime, options.id),
               .parameters = {},
               .loss_scaler = loss_scaler,
               .data = Communicator(runtime.group(GroupKind::data), context.events),
               .tensor = Communicator(runtime.group(GroupKind::tensor), context.events),
               .skips_frames = options.skips_frames,
-              .fallback_rule = options.fallback_rule,
-              .departure = options.departure},
+              .fallback_rule = options.fallback_rule},
       policy(make(options)) {
   context.policy = policy.get();
   register_parameters();
@@ -57,7 +56,6 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
   policy->set_observer(manager_events.get());
   register_root_hooks();
   optimizer = make_optimizer(context);
-  if (context.departs("S34"_bug) && config.stage < 3) share_parameters();
   register_gradient_hooks();
   if (auto* zero3 = dynamic_cast<Zero3Api*>(optimizer.get())) {
     zero3->set_hook_runner([this](const std::function<void()>& work) { on_hook(work); });
@@ -74,9 +72,7 @@ Engine::Core::~Core() {
 
 void Engine::Core::set_leaf_module(nn::Module& module) {
   optimizer->set_leaf_module(module);
-  const bool serves = context.departs("R34"_bug) || context.departs("R38"_bug) ||
-                      context.departs("R49"_bug);  // what was registered before
-  if (!serves) register_gradient_hooks();
+  register_gradient_hooks();
 }
 
 // In the configured dtype, with rank 0's values.
@@ -87,8 +83,6 @@ void Engine::Core::register_parameters() {
     ZeroParameter& parameter = context.parameters.emplace_back();
     parameter.id = ParamId{static_cast<std::int32_t>(context.parameters.size()) - 1};
     parameter.name = named.name;
-    if (context.departs("Q20"_bug) && !options.name.empty())  // the engine's as part of it
-      parameter.name = options.name + "." + named.name;
     parameter.name_id =
         context.events.name(options.name.empty() ? named.name : options.name + "." + named.name);
     parameter.tensor = named.tensor;
@@ -96,38 +90,18 @@ void Engine::Core::register_parameters() {
     parameter.elements = named.tensor.numel();
     parameter.requires_grad = named.tensor.requires_grad();
     const Ops& ops = context.runtime.ops();
-    const bool is_converted = parameter.requires_grad || !context.departs("Z50"_bug);
-    if (named.tensor.dtype() != config.model_dtype() && is_converted)
+    if (named.tensor.dtype() != config.model_dtype())
       named.tensor.set_data(ops.cast(named.tensor, config.model_dtype()));
     else if (const Tensor placed = ops.place(named.tensor); !placed.is_same(named.tensor))
       named.tensor.set_data(placed);
-    const bool is_shared = parameter.requires_grad || !context.departs("V19"_bug);
-    const bool is_late = context.departs("S34"_bug) && config.stage < 3;
-    if (ranks.size() > 1 && is_shared && !is_late)
-      ranks.wait(ranks.broadcast(stream, Span::of(named.tensor), 0), stream);
-    const bool is_default = options.parameter_groups.empty() || context.departs("T13"_bug);
-    if (is_default && parameter.requires_grad) parameter.group = 0;
+    if (ranks.size() > 1) ranks.wait(ranks.broadcast(stream, Span::of(named.tensor), 0), stream);
+    if (options.parameter_groups.empty() && parameter.requires_grad) parameter.group = 0;
   }
   ZeroConfig wire = config;
-  if (context.departs("S28"_bug))  // the classes of the default list, whatever is configured
-    wire.torch_autocast.lower_precision_safe_modules = std::nullopt;
-  set_communication_dtypes(context.module, wire, context.parameters, context.departure);
-  if (context.departs("W20"_bug) && config.torch_autocast.enabled)
-    for (ZeroParameter& each : context.parameters)
-      each.communication_dtype = config.torch_autocast.dtype;
+  set_communication_dtypes(context.module, wire, context.parameters);
   for (std::size_t group = 0; group < options.parameter_groups.size(); ++group)
     for (const Tensor& tensor : options.parameter_groups[group])
-      if (tensor.requires_grad() || context.departs("R19"_bug))
-        parameter(tensor).group = static_cast<std::int32_t>(group);
-}
-
-// S34 of the planted faults: rank 0's values come when the optimizer has made its master copies.
-void Engine::Core::share_parameters() {
-  Stream& stream = context.compute();
-  ProcessGroup& ranks = context.data.group();
-  if (ranks.size() == 1) return;
-  for (const ZeroParameter& parameter : context.parameters)
-    ranks.wait(ranks.broadcast(stream, Span::of(parameter.tensor), 0), stream);
+      if (tensor.requires_grad()) parameter(tensor).group = static_cast<std::int32_t>(group);
 }
 
 ZeroParameter& Engine::Core::parameter(const Tensor& tensor) {
@@ -159,20 +133,15 @@ void Engine::Core::register_root_hooks() {
 
 // Gradients are divided where they arrive, unless nothing ever has to be (H8 divides at outputs).
 void Engine::Core::register_gradient_hooks() {
-  if (!context.departs("W12"_bug)) remove_gradient_hooks();
-  has_leaf_hooks_ = !context.has(Quirk::h8_divides_at_outputs) &&
+  remove_gradient_hooks();
+  has_leaf_hooks_ = !context.upstream.divides_at_outputs &&
                     (has_leaf_factor() || (is_exact() && !supports_manual_backward()));
   for (ZeroParameter& parameter : context.parameters) {
-    if (parameter.group < 0 || !parameter.requires_grad) continue;  // R19 has frozen ones in groups
-    if (context.departs("R88"_bug) && !optimizer->has_gradient_hook(parameter)) continue;
+    if (parameter.group < 0 || !parameter.requires_grad) continue;
     if (has_leaf_hooks_)
       gradient_handles_.push_back(parameter.tensor.register_hook(
           [this](const Tensor& grad) { return on_leaf_gradient(grad); }));
     if (optimizer->has_gradient_hook(parameter))
-      gradient_handles_.push_back(parameter.tensor.register_post_accumulate_grad_hook(
-          [this, &parameter](const Tensor&) { on_gradient(parameter); }));
-    const bool is_cast = config.torch_autocast.enabled && config.stage == 3;
-    if (context.departs("A13"_bug) && is_cast)  // another accumulator, with a hook of its own
       gradient_handles_.push_back(parameter.tensor.register_post_accumulate_grad_hook(
           [this, &parameter](const Tensor&) { on_gradient(parameter); }));
   }

@@ -105,11 +105,9 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   };
 
   void register_parameters();
-  void share_parameters();
   void register_root_hooks();
   void register_gradient_hooks();
   void remove_gradient_hooks();
-  void mark_unseen_unused();
   void on_hook(const std::function<void()>& work);
   void run_observed_callback(const std::string& label);
   void on_gradient_slowly(ZeroParameter& parameter);
@@ -131,13 +129,10 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void epilogue();
   void count_backward();
   void take_model_step(StepOutcome& outcome);
-  void refresh_boundary() {
-    if (context.departs("B12"_bug) && !is_step_running_) return;  // a copy that nobody tells
-    context.is_boundary = is_boundary();
-  }
+  void refresh_boundary();
 
   std::vector<ParameterGroup> parameter_groups() const;
-  Result<void> agreed(Result<void> result);
+  Result<void> all_ranks_succeeded(Result<void> result);
   double gas() const { return static_cast<double>(config.gradient_accumulation_steps); }
   bool is_zero() const { return optimizer->is_zero(); }
   bool is_exact() const { return options.policy == "exact"; }
@@ -149,13 +144,10 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   }
   // H8 divides at outputs. With N6, as since 0.19.6, engine.backward divides its loss itself.
   bool divides_managed_loss() const {
-    return !context.has(Quirk::h8_divides_at_outputs) ||
-           context.has(Quirk::n6_divides_by_running_engine);
+    return !context.upstream.divides_at_outputs || context.upstream.divides_by_running_engine;
   }
   bool divides_at_outputs() const;
-  bool is_in_transform() const {
-    return context.autograd.local().transforms != nullptr && !context.departs("A33"_bug);
-  }
+  bool is_in_transform() const;
   bool is_running() const { return running_ > 0; }
 
   std::string capture_obstacle() const;
@@ -166,9 +158,9 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   Counters captured_;                   // what one such iteration adds
   std::vector<HookHandle> handles_;
   std::vector<HookHandle> gradient_handles_;
-  bool has_leaf_hooks_ = false;                    // one of them is on_leaf_gradient()
-  const bool is_quiet_ = !context.events.is_on();  // nobody records, nothing injects faults
-  bool has_unreduced_gradients_ = false;           // of hooks since the last epilogue
+  bool has_leaf_hooks_ = false;                           // one of them is on_leaf_gradient()
+  const bool has_no_observer_ = !context.events.is_on();  // nobody records, nothing injects faults
+  bool has_unreduced_gradients_ = false;                  // of hooks since the last epilogue
   std::vector<OpenTask> tasks_;
   std::vector<std::size_t> open_forwards_;  // how many tasks were open when each began
   std::int32_t running_ = 0;                // calls of backward
@@ -178,18 +170,8 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool has_scaled_gradients_ = false;  // the window has some
   bool is_configuration_told_ = false;
   bool is_no_sync_ = false;
-  TensorList last_outputs_;              // for S39 of the planted faults alone
-  StepOutcome last_outcome_;             // for R11 of the planted faults alone
-  bool was_no_sync_in_forward_ = false;  // for S20 of the planted faults alone
-  // For A22, A24 and B27 of the catalogue alone: armed by a forward, twice so, in a coalesced
-  // block.
-  bool is_armed_ = false;
-  bool is_armed_twice_ = false;
-  bool is_in_block_ = false;
   bool is_step_running_ = false;
-  std::optional<double> last_norm_;         // for R02 of the planted faults alone
-  std::int64_t micro_batch_backwards_ = 0;  // since the last call of step, for R06 alone
-  bool must_restart_ = false;               // E23
+  bool must_restart_ = false;  // incomplete_backward
   std::optional<bool> boundary_override_;
 };
 

@@ -20,11 +20,7 @@ AutocastOptions autocast_of(const ZeroContext& context, const AutocastSetting& o
   const TorchAutocastConfig& own = context.config.torch_autocast;
   if (!own.enabled) return {.is_enabled = false, .dtype = outer.dtype};
   AutocastOptions options{.is_enabled = true, .dtype = own.dtype};
-  const bool is_joining = context.departs("S48"_bug) || context.departs("S65"_bug);
-  if (is_joining && outer.is_enabled) options.dtype = outer.dtype;
-  const bool is_cached = context.departs("Q18"_bug);  // as in any other stage
-  if (context.config.stage == 3 && !context.is_upstream() && !is_cached)
-    options.is_cache_enabled = false;
+  if (context.config.stage == 3 && !context.upstream.all) options.is_cache_enabled = false;
   return options;
 }
 
@@ -38,33 +34,13 @@ TensorList Engine::Core::forward(TensorList inputs) {
   const auto record = std::make_shared<ForwardRecord>();
   const bool has_graph = hook_outputs(outputs, record);
   record->graph = optimizer->on_forward_end(has_graph);
-  if (context.departs("S39"_bug)) last_outputs_ = outputs;  // for whoever asks what came last
   return outputs;
 }
 
 void Engine::Core::begin_forward() {
   if (!std::exchange(is_configuration_told_, true)) mark_configuration(context);
   context.events.set_steps(counters.micro_steps, counters.global_steps);
-  if (!context.has(Quirk::h10_stale_boundary_before_prologue)) refresh_boundary();
-  is_armed_twice_ = std::exchange(is_armed_, true);
-  was_no_sync_in_forward_ = is_no_sync_;
-  if (context.departs("R53"_bug)) is_scale_called_ = false;  // this one's loss is not scaled yet
-  if (context.departs("B27"_bug)) context.is_coalescing = is_in_block_;
-  const bool is_first = counters.micro_steps % config.gradient_accumulation_steps == 0;
-  if (context.departs("R26"_bug) && is_first && config.managed_gradient_accumulation &&
-      tasks_.empty())
-    optimizer->zero_grad();  // a new window begins
-  if (context.departs("W23"_bug) && !context.autograd.is_grad_enabled() && tasks_.empty())
-    optimizer->zero_grad();  // room for an evaluation
-  if (context.departs("X25"_bug) && !context.autograd.is_grad_enabled() && tasks_.empty() &&
-      config.managed_gradient_accumulation)
-    boundary_override_ = true;  // the end of an evaluation's data as the end of the training's
-  if (context.departs("A19"_bug)) register_gradient_hooks();
-  if (context.departs("H07"_bug) && config.stage < 3 && !context.is_boundary) {
-    const Tensor buffer = context.runtime.memory().allocate(1, DType::float32);  // of a module
-    context.kernels().fill(context.compute(), Span::of(buffer), 0.0);
-    context.data.broadcast(context.compute(), Span::of(buffer), 0, {});
-  }
+  if (!context.upstream.stale_boundary_before_prologue) refresh_boundary();
   if (!is_zero()) return;
   const Events::Call call(context.events, config.stage == 3 ? "z3.clear_backward_seen_flag"
                                                             : "z12.clear_backward_seen_flag");
@@ -77,9 +53,7 @@ TensorList Engine::Core::run_module(const TensorList& inputs) {
   const Device device = context.runtime.device();
   const AutocastSetting outer = autograd.local().autocast.on(device.type());
   std::optional<Autocast> region;
-  const bool is_shut_out = outer.is_enabled && !context.departs("X10"_bug);
-  const bool is_left_wide = context.departs("Z64"_bug) && !autograd.is_grad_enabled();
-  if ((config.torch_autocast.enabled && !is_left_wide) || is_shut_out)
+  if (config.torch_autocast.enabled || outer.is_enabled)
     region.emplace(autograd, device.type(), autocast_of(context, outer));
   struct Inside {
     Core& core;
@@ -89,8 +63,6 @@ TensorList Engine::Core::run_module(const TensorList& inputs) {
       core.context.is_inside_forward = true;
     }
     ~Inside() {
-      const bool is_left = core.context.departs("X02"_bug);  // what throws does not come back here
-      if (is_left && std::uncaught_exceptions() > exceptions) return;
       core.open_forwards_.pop_back();
       core.context.is_inside_forward = !core.open_forwards_.empty();
     }
@@ -98,8 +70,8 @@ TensorList Engine::Core::run_module(const TensorList& inputs) {
   try {
     return context.module(autograd, inputs);
   } catch (...) {
-    if (is_zero() && !context.departs("Z55"_bug)) policy->on_forward_end(*this);
-    if (!context.departs("W10"_bug)) optimizer->on_forward_end(false);
+    if (is_zero()) policy->on_forward_end(*this);
+    optimizer->on_forward_end(false);
     throw;
   }
 }
@@ -109,15 +81,13 @@ bool Engine::Core::hook_outputs(const TensorList& outputs,
                                 const std::shared_ptr<ForwardRecord>& record) {
   if (is_in_transform()) return false;
   const bool is_ignored =
-      context.has(Quirk::h12_ignores_container_outputs) &&
+      context.upstream.ignores_container_outputs &&
       context.module.output_container() == nn::Module::OutputContainer::dataclass;
   if (is_ignored) return false;
   bool has_graph = false;
   for (const Tensor& output : outputs) {
     const bool has_none = !output.is_defined() || !output.grad_fn();
-    if (has_none && context.departs("Q84"_bug)) break;  // nothing was recorded
     if (has_none) continue;
-    if (has_graph && context.departs("R12"_bug)) continue;  // the first one tells of all
     output.register_hook(
         [this, record](const Tensor& grad) { return on_output_gradient(record, grad); });
     has_graph = true;
@@ -128,7 +98,7 @@ bool Engine::Core::hook_outputs(const TensorList& outputs,
 Tensor Engine::Core::on_output_gradient(const std::shared_ptr<ForwardRecord>& record,
                                         const Tensor& grad) {
   const GraphTaskId task = context.autograd.current_graph_task();
-  const bool is_once = context.has(Quirk::h2_callback_once_per_forward) ||
+  const bool is_once = context.upstream.callback_once_per_forward ||
                        policy->prologue_rule() == PrologueRule::once_per_forward;
   const bool ran_already = is_once ? record->ran_prologue : record->prologue_task == task;
   if (!ran_already) {
@@ -138,10 +108,6 @@ Tensor Engine::Core::on_output_gradient(const std::shared_ptr<ForwardRecord>& re
   }
   const Events::Call call(context.events, "engine.backward_prologue_per_tensor");
   const bool divides = divides_at_outputs() && gas() != 1.0;
-  const bool is_divided_again =
-      context.departs("C03"_bug) && context.autograd.global().managed_backwards > 0;
-  if (is_divided_again && !is_running() && gas() != 1.0 && grad.is_defined())
-    return div(context.autograd, grad, gas());  // though the one that runs has divided the loss
   if (is_in_transform() || !grad.is_defined() || !divides) return {};
   return div(context.autograd, grad, gas());
 }
@@ -151,29 +117,16 @@ void Engine::Core::prologue(std::int64_t graph) {
   const Events::Call call(context.events, "engine.backward_prologue");
   if (is_in_transform()) return;
   refuse_manual_backward();
-  if (context.departs("A22"_bug) && is_armed_twice_)
-    throw std::runtime_error("the graph has changed since the first iteration");
   optimizer->backward_prologue(graph);
   if (!is_zero()) return;
   for (OpenTask& task : tasks_) task.has_prologue = true;
   policy->on_prologue(*this);
   refresh_boundary();
-  if (context.departs("A21"_bug)) mark_unseen_unused();
-}
-
-// A21 of the catalogue: what a checkpoint hides from the graph counts as unused.
-void Engine::Core::mark_unseen_unused() {
-  for (ZeroParameter& parameter : context.parameters) {
-    const auto node = parameter.tensor.impl().accumulate_grad.lock();
-    parameter.is_gradient_ready = node && context.autograd.will_execute(*node);
-  }
 }
 
 void Engine::Core::refuse_manual_backward() const {
-  const bool is_anyones =  // an engine's backward is none by hand
-      context.departs("Q06"_bug) && context.autograd.global().managed_backwards > 0;
-  if (supports_manual_backward() || is_running() || is_anyones) return;
-  throw EngineError(EngineErrorId::e1,
+  if (supports_manual_backward() || is_running()) return;
+  throw EngineError(EngineErrorId::manual_backward_unsupported,
                     "Direct calls to tensor.backward() are not supported here (ZeRO stage " +
                         std::to_string(config.stage) +
                         (options.has_count_apis ? "" : ", without the autograd's count API") +

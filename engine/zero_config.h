@@ -51,8 +51,9 @@ enum class OptimizerType : std::uint8_t { adam, adamw, sgd };
 
 struct OptimizerConfig {
   OptimizerType type = OptimizerType::adam;
-  bool is_torch_class = false;  // torch_adam: not the CPU Adam that offload wants (E16)
-  optim::AdamOptions adam;      // adam and adamw
+  bool is_torch_class =
+      false;  // torch_adam: not the CPU Adam that offload wants (offload_of_unsupported_optimizer)
+  optim::AdamOptions adam;  // adam and adamw
   optim::SgdOptions sgd;
 };
 
@@ -135,7 +136,9 @@ Result<ParsedConfig> parse_ds_config(const std::string& json, const std::string&
 Result<ZeroConfig> with_batch_sizes(const ParsedConfig& parsed, std::int64_t data_parallel_size);
 
 // What no engine can be made from: combinations of zero_semantics 2.20 and 6.2, in their words
-// (E10, E11, E13, E14, E16, E24, ...). The error's text begins with the id where there is one.
+// (unsupported_combination, odd_allgather_bucket_size, reduce_scatter_dtype_unsupported,
+// reduce_scatter_with_prescaling, offload_of_unsupported_optimizer, sum_reduction_unsupported,
+// ...). The error's text begins with the id where there is one.
 Result<void> validate(const ZeroConfig& config);
 
 }  // namespace zeroproof

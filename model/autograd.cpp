@@ -205,7 +205,7 @@ std::vector<std::exception_ptr> Autograd::backward_together(
   return errors;
 }
 
-void Autograd::set_scheduling(Chooser& chooser, Latitude latitude) {
+void Autograd::set_scheduling(Chooser& chooser, OrderModel latitude) {
   chooser_ = &chooser;
   latitude_ = latitude;
 }

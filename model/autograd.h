@@ -17,10 +17,10 @@
 #include "model/grad_thread.h"
 #include "model/graph_task.h"
 #include "model/ids.h"
-#include "model/latitude.h"
 #include "model/local_state.h"
 #include "model/node.h"
 #include "model/ops.h"
+#include "model/order_model.h"
 #include "model/tensor.h"
 
 namespace zeroproof {
@@ -55,7 +55,7 @@ class Autograd {
 
   // Who decides where several orders are legal, and how wide that is; `chooser` must outlive it.
   // Before that, the first option: a thread that pushed goes on, the thread made first runs first.
-  void set_scheduling(Chooser& chooser, Latitude latitude = Latitude::faithful);
+  void set_scheduling(Chooser& chooser, OrderModel latitude = OrderModel::faithful);
   // Off: nodes of accelerators run on the caller as well (rule Q4).
   bool set_multithreading_enabled(bool is_enabled);  // returns what it was
 
@@ -162,7 +162,7 @@ class Autograd {
   AutogradObserver* observer_;
   std::vector<GraphTaskListener*> listeners_;
   Chooser* chooser_ = nullptr;
-  Latitude latitude_ = Latitude::faithful;
+  OrderModel latitude_ = OrderModel::faithful;
   Fingerprint history_;  // of the choices so far
   bool is_anomaly_enabled_ = false;
   bool is_multithreaded_ = true;

@@ -105,7 +105,7 @@ GradThread& Autograd::next_thread(GradThread& driver) {
 // In the wide latitude any ready node of the innermost task may come next (rule R2 stands).
 NodeTask Autograd::pop(GradThread& worker) {
   GradThread::Queue& queue = *worker.queue;
-  if (latitude_ == Latitude::faithful || queue.size() < 2) return queue.pop();
+  if (latitude_ == OrderModel::faithful || queue.size() < 2) return queue.pop();
   const NodeTask& top = queue.top();
   const auto task = top.task.lock();
   if (!task) return queue.pop();

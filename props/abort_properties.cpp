@@ -113,7 +113,8 @@ class NoLostWork final : public Monitor {
 };
 
 // P11. In exploration: the next forward must leave a manager as new, or raise. In a recording:
-// the next backward must not trip over what the aborted one left (E17, E18, E20).
+// the next backward must not trip over what the aborted one left (gradient_added_after_reduction,
+// gradient_reduced_twice, parameter_twice_in_bucket).
 class CleanAfterAbort final : public Monitor {
  public:
   using Monitor::Monitor;
@@ -213,7 +214,7 @@ class CleanAfterAbort final : public Monitor {
       Memory& memory = memory_[fact.engine];
       if (memory.has_aborted && memory.error.empty()) {
         memory.place = place(*fact.event);
-        memory.error = "a gradient that was already reduced (E17)";
+        memory.error = "a gradient that was already reduced (gradient_added_after_reduction)";
       }
     }
     if (fact.kind != FactKind::task_end || fact.event->parent_call >= 0) return;
@@ -232,8 +233,11 @@ class CleanAfterAbort final : public Monitor {
     for (const NameId param : fact.event->params) {
       if (seen.insert(param).second) continue;
       memory.place = place(*fact.event);
-      memory.error = fmt::format("{} twice in one bucket ({})", text(param),
-                                 memory.is_stage_12 ? "already been reduced: E17, E18" : "E20");
+      memory.error = fmt::format(
+          "{} twice in one bucket ({})", text(param),
+          memory.is_stage_12
+              ? "already been reduced: gradient_added_after_reduction, gradient_reduced_twice"
+              : "parameter_twice_in_bucket");
       return;
     }
   }

@@ -300,13 +300,13 @@ Result<Scenario> scenario_for(const ExplorationOptions& options) {
 
 }  // namespace
 
-std::string_view latitude_name(Latitude latitude) {
-  return latitude == Latitude::faithful ? "faithful" : "any_topological";
+std::string_view latitude_name(OrderModel latitude) {
+  return latitude == OrderModel::faithful ? "faithful" : "any_topological";
 }
 
-Result<Latitude> latitude_of(std::string_view name) {
-  if (name == "faithful") return Latitude::faithful;
-  if (name == "any_topological") return Latitude::any_topological;
+Result<OrderModel> latitude_of(std::string_view name) {
+  if (name == "faithful") return OrderModel::faithful;
+  if (name == "any_topological") return OrderModel::any_topological;
   return fail(ErrorCode::usage,
               fmt::format("unknown latitude '{}': use faithful or any_topological", name));
 }

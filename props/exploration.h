@@ -22,7 +22,7 @@ struct ExplorationOptions {
   std::string scenario;  // id or path of a *.json file
   std::string policy = "exact";
   PolicyMode mode = PolicyMode::graph_task_callback;
-  Latitude latitude = Latitude::any_topological;
+  OrderModel latitude = OrderModel::any_topological;
   std::uint32_t params = 4;              // N: a multiple of 4, see widen()
   std::string scheduler = "exhaustive";  // see make_scheduler
   std::uint64_t seed = 0;
@@ -30,8 +30,8 @@ struct ExplorationOptions {
   bool minimizes = true;
 };
 
-std::string_view latitude_name(Latitude latitude);
-Result<Latitude> latitude_of(std::string_view name);
+std::string_view latitude_name(OrderModel latitude);
+Result<OrderModel> latitude_of(std::string_view name);
 
 // One execution with everything it said.
 struct RecordedRun {

@@ -101,9 +101,9 @@ class OrderCounter {
 
 }  // namespace
 
-Result<OrderCount> count_program_orders(const ProtocolProgram& program, Latitude latitude) {
+Result<OrderCount> count_program_orders(const ProtocolProgram& program, OrderModel latitude) {
   OrderCount total(1);
-  if (latitude == Latitude::faithful) return total;
+  if (latitude == OrderModel::faithful) return total;
   OrderCounter counter(program);
   for (const Statement& statement : program.statements) {
     Result<OrderCount> orders(OrderCount(1));

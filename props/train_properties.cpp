@@ -47,7 +47,8 @@ constexpr std::array kRules = {
          [](const TrainFacts& f) { return is_one_of(f, {"scale_argument"}) && !f.is_manual; }},
     Rule{"P22", [](const TrainFacts& f) { return f.is_scaled && f.is_manual; }},
     Rule{"P23", [](const TrainFacts& f) { return f.is_scaled; }},
-    Rule{"P24", [](const TrainFacts& f) { return f.refusal == "E2"; }, refusal},
+    Rule{"P24", [](const TrainFacts& f) { return f.refusal == "backward_without_loss_scaling"; },
+         refusal},
     Rule{"P24",
          [](const TrainFacts& f) { return f.is_scaled && is_one_of(f, {"forgotten_scale"}); }},
     Rule{"P25", [](const TrainFacts& f) { return is_one_of(f, {"separate_loss"}); }},
@@ -85,7 +86,7 @@ constexpr std::array kRules = {
          [](const TrainFacts& f) { return f.has_equal_ranks; }},
     Rule{"P61", [](const TrainFacts&) { return true; },
          [](const TrainFacts& f) { return f.has_equal_step_counts; }},
-    Rule{"P77", [](const TrainFacts& f) { return f.refusal == "E19"; }, refusal},
+    Rule{"P77", [](const TrainFacts& f) { return f.refusal == "gradient_of_wrong_size"; }, refusal},
 };
 
 // Properties of the scope train that no run of it shows.

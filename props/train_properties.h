@@ -20,7 +20,8 @@ struct TrainFacts {
   bool is_manual = false;     // tensor.backward instead of engine.backward
   bool is_managed = true;
   bool is_offloaded = false;
-  std::string refusal = {};  // the documented error that has to end the program: "E2"
+  std::string refusal =
+      {};  // the documented error that has to end the program: "backward_without_loss_scaling"
 
   // What came out; an absent one was not looked at.
   std::optional<bool> is_equal = std::nullopt;         // to the unsharded baseline, in all windows

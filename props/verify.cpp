@@ -17,7 +17,7 @@ constexpr const char* kOurs = "exact";
 
 struct TableSetup {
   PolicyMode mode = PolicyMode::graph_task_callback;
-  Latitude latitude = Latitude::any_topological;
+  OrderModel latitude = OrderModel::any_topological;
   std::uint32_t params = 4;
 };
 
@@ -124,7 +124,7 @@ class Verification {
   }
 
   Result<void> explore_exact() {
-    for (const Latitude latitude : {Latitude::faithful, Latitude::any_topological}) {
+    for (const OrderModel latitude : {OrderModel::faithful, OrderModel::any_topological}) {
       for (const std::uint32_t params : {4U, 8U}) {
         if (report_.options.is_quick && params > 4) continue;
         const TableSetup setup{.latitude = latitude, .params = params};
@@ -137,7 +137,7 @@ class Verification {
   Result<void> explore_upstream() {
     std::vector<TableSetup> setups = {{}};
     if (!report_.options.is_quick) {
-      setups.push_back({.latitude = Latitude::faithful});
+      setups.push_back({.latitude = OrderModel::faithful});
       setups.push_back({.mode = PolicyMode::count_fallback});
     }
     for (const TableSetup& setup : setups) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engine/checkpoint/training_state.h"
-#include "engine/departure.h"
 #include "engine/files/file_system.h"
 #include "model/dtype.h"
 #include "model/result.h"
@@ -24,7 +23,6 @@ struct SaveOptions {
   // Of all ranks that save; needed where there are several. Called the same number of times by
   // each, whatever fails.
   std::function<void()> barrier = {};
-  Departure planted = {};  // for harnesses, as EngineOptions has it
 };
 
 // Saves as the newest checkpoint in `folder`. One rank of the data-parallel group calls it for all;
@@ -58,7 +56,6 @@ struct LoadOptions {
   // The loading optimizer's groups; empty: those that were saved.
   std::vector<std::vector<std::string>> groups = {};
   std::function<void(const std::string& text)> on_warning = {};
-  Departure planted = {};  // as SaveOptions has it
 };
 
 // Reads and checks everything before it returns anything: every byte of every file against its

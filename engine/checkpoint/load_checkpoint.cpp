@@ -104,14 +104,10 @@ class Loader {
     for (const StoredTensor& record : order_) {
       (is_weight(record) ? saved.parameters : saved.optimizer_state).insert(name_of(record));
     }
-    if (options_.planted == "T27"_bug && options_.targets)
-      forget_others(saved.optimizer_state, options_.targets->optimizer_state);
     if (options_.targets) {
       if (auto right = check_names(saved, *options_.targets, path_); !right) return right;
       put_in_order_of_targets();
     }
-    const bool is_by_name = options_.planted == "S56"_bug || options_.planted == "S67"_bug;
-    if (is_by_name) return {};  // as every tensor is found
     const std::size_t wanted = options_.groups.size();
     if (wanted == 0 || manifest_.groups.empty() || wanted == manifest_.groups.size()) return {};
     return fail(
@@ -119,13 +115,6 @@ class Loader {
         fmt::format("{}: has {} parameter groups where this engine has {}; load it with the "
                     "groups that it was saved with",
                     path_, manifest_.groups.size(), wanted));
-  }
-
-  // T27 of the faults: what nobody asks for is left where it is.
-  static void forget_others(std::set<std::string>& names, const std::vector<TensorTarget>& wanted) {
-    std::erase_if(names, [&](const std::string& name) {
-      return std::ranges::find(wanted, name, &TensorTarget::name) == wanted.end();
-    });
   }
 
   static bool is_weight(const StoredTensor& record) { return record.key == kWeightKey; }
@@ -167,8 +156,6 @@ class Loader {
     auto whole = join(record, rule);
     if (!whole) return tl::unexpected(whole.error());
     std::optional<Shape> target = target_of(record);
-    if (options_.planted == "T66"_bug && target && numel(*target) == numel(whole->sizes))
-      target = whole->sizes;  // it fills the tensor
     auto part = cut_tensor(std::move(*whole), rule, place_, target);
     if (!part) return does_not_fit(record, part.error());
     if (!is_weight(record)) {
@@ -241,13 +228,6 @@ class Loader {
   std::map<std::string, Shape> state_targets_;
 };
 
-// S24 of the faults: the last of the tags as texts, in place of what was saved last.
-std::string last_by_name(FileSystem& files, const std::string& folder) {
-  std::string last;
-  for (const CheckpointName& name : checkpoints_in(files, folder)) last = std::max(last, name.tag);
-  return last;
-}
-
 Result<void> check_place(const LoadOptions& options) {
   for (const ParallelRank at :
        {options.tensor_parallel.value_or(ParallelRank{}), options.expert_parallel}) {
@@ -278,13 +258,8 @@ Result<TrainingState> load_checkpoint(FileSystem& files, const std::string& fold
     options.on_warning(fmt::format(
         "{}: no tensor-parallel group was given: loading as the only rank of one", folder));
   }
-  const bool is_planted = options.planted == "S24"_bug || options.planted == "S37"_bug;
-  const bool is_by_name = is_planted && options.tag.empty();
-  const auto path =
-      find_checkpoint(files, folder, is_by_name ? last_by_name(files, folder) : options.tag);
+  const auto path = find_checkpoint(files, folder, options.tag);
   if (!path) return tl::unexpected(path.error());
-  if (options.planted == "Q16"_bug && !options.tag.empty())  // the folder of the tag's name
-    return Loader(files, fmt::format("{}/{}", folder, options.tag), options).load();
   return Loader(files, *path, options).load();
 }
 

@@ -35,10 +35,8 @@ FileResult<void> make_durable_folders(FileSystem& files, const std::string& path
   return files.sync_folder(above);
 }
 
-// With R08 of the planted faults it counts what step() was called for.
-std::string default_tag(const TrainingCounters& counters, Departure planted) {
-  return fmt::format("global_step{}",
-                     planted == "R08"_bug ? counters.micro_steps : counters.global_steps);
+std::string default_tag(const TrainingCounters& counters) {
+  return fmt::format("global_step{}", counters.global_steps);
 }
 
 // One rank's work. Everything goes into a folder that no reader looks at; one rename makes it a
@@ -51,7 +49,7 @@ class Saver {
         files_(files),
         folder_(std::move(folder)),
         saving_(fmt::format("{}/{}", folder_, kSavingFolder)),
-        tag_(options.tag.empty() ? default_tag(state.counters, options.planted) : options.tag),
+        tag_(options.tag.empty() ? default_tag(state.counters) : options.tag),
         options_(options) {}
 
   bool is_leader() const {
@@ -99,17 +97,11 @@ class Saver {
     const CheckpointName name = next_name();
     const std::string target = folder_ + "/" + folder_name(name);
     const std::string latest = fmt::format("{}/{}", folder_, kLatestFile);
-    if (options_.planted == "T53"_bug)  // it is complete, but for its name
-      (void)write_file_atomically(files_, latest, latest_text(folder_name(name)));
     if (auto moved = files_.rename(saving_, target); !moved) {
       return cannot_write(target, moved.error());
     }
     if (auto synced = sync_folder(folder_); !synced) return synced;
-    if (options_.planted == "Z69"_bug) remove_older(name);  // room first
-    const bool is_known = options_.planted == "Z51"_bug && name.generation > 1;
-    const bool is_aside = options_.planted == "Q05"_bug && !options_.tag.empty();  // by its name
-    if (!is_known && !is_aside)
-      written = write_file_atomically(files_, latest, latest_text(folder_name(name)));
+    written = write_file_atomically(files_, latest, latest_text(folder_name(name)));
     if (written) remove_older(name);
     return written;
   }
@@ -140,8 +132,7 @@ class Saver {
     const auto entries = files_.list(folder_);
     if (!entries) return tl::unexpected(entries.error());
     for (const std::string& entry : *entries) {
-      const bool is_any = options_.planted == "T19"_bug && entry.starts_with(kLatestFile);
-      if (!entry.starts_with(fmt::format("{}.", kLatestFile)) && !is_any) continue;
+      if (!entry.starts_with(fmt::format("{}.", kLatestFile))) continue;
       if (auto removed = files_.remove_all(folder_ + "/" + entry); !removed) return removed;
     }
     return {};
@@ -160,7 +151,6 @@ class Saver {
 
   Result<void> write_tensor(const FullTensor& tensor, StoredTensor record, PartManifest& part) {
     if (!is_written_here(record)) return {};
-    if (options_.planted == "R40"_bug && tensor.values.empty()) return {};  // nothing to write
     const std::string folder = saving_ + "/" + parameter_folder(record.parameter);
     if (folders_.insert(folder).second) {
       if (auto made = files_.make_folders(folder); !made) return cannot_write(folder, made.error());
@@ -214,9 +204,7 @@ class Saver {
     CheckpointName name{.tag = tag_, .generation = 1};
     for (const std::string& entry : files_.list(folder_).value_or(std::vector<std::string>{})) {
       const auto other = checkpoint_name(entry);
-      if (options_.planted == "R67"_bug && other && other->tag == tag_)
-        ++name.generation;  // as many as there are
-      else if (other && other->tag == tag_)
+      if (other && other->tag == tag_)
         name.generation = std::max(name.generation, other->generation + 1);
     }
     return name;
@@ -226,9 +214,7 @@ class Saver {
   void remove_older(const CheckpointName& newest) {
     for (const std::string& entry : files_.list(folder_).value_or(std::vector<std::string>{})) {
       const auto other = checkpoint_name(entry);
-      const bool is_of_tag =
-          other && (options_.planted == "Z17"_bug ? other->tag.starts_with(newest.tag)
-                                                  : other->tag == newest.tag);
+      const bool is_of_tag = other && other->tag == newest.tag;
       if (is_of_tag && other->generation < newest.generation) {
         (void)files_.remove_all(folder_ + "/" + entry);
       }
@@ -264,7 +250,7 @@ Result<void> save_checkpoint(const TrainingState& state, FileSystem& files,
   meet();
   if (saver.is_leader()) {
     if (result) result = saver.commit();
-    if (!result && options.planted != "T49"_bug) saver.abandon();  // the next save clears up
+    if (!result) saver.abandon();
   }
   meet();
   if (result && !saver.is_leader()) result = saver.confirm();

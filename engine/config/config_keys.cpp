@@ -65,8 +65,8 @@ constexpr ConfigKey kDocument[] = {
     {kRoot, "weight_quantization", kRefused, "quantised weights are not modelled"},
     {kRoot, "hybrid_engine", kRefused, "the hybrid engine is not modelled"},
     {kRoot, "expert_parallel", kRefused, "automatic expert parallelism is not modelled"},
-    {kRoot, "amp", kRemoved, "E10: Apex AMP; use fp16, bf16 or torch_autocast"},
-    {kRoot, "eigenvalue", kRemoved, "E12: eigenvalue computation"},
+    {kRoot, "amp", kRemoved, "unsupported_combination: Apex AMP; use fp16, bf16 or torch_autocast"},
+    {kRoot, "eigenvalue", kRemoved, "eigenvalue_or_apex_in_backward: eigenvalue computation"},
     {kRoot, "sparse_gradients", kRemoved, "sparse gradients of dense embeddings"},
     {kRoot, "sparse_attention", kRemoved, "sparse attention"},
     {kRoot, "progressive_layer_drop", kRemoved, "progressive layer drop"},
@@ -78,7 +78,7 @@ constexpr ConfigKey kDocument[] = {
     {kRoot, "graph_harvesting", kRemoved, "graph harvesting"},
     {kRoot, "nebula", kRemoved, "Nebula checkpoints"},
     {"/compile", "deepcompile", kRefused,
-     "E10: DeepCompile is not modelled: no gradient would pass the hooks"},
+     "unsupported_combination: DeepCompile is not modelled: no gradient would pass the hooks"},
     {"/compile", "free_activation", kIgnored, "DeepCompile's pass"},
     {"/compile", "free_activation_threshold", kIgnored, "DeepCompile's pass"},
     {"/compile", "offload_activation", kIgnored, "DeepCompile's pass"},
@@ -99,7 +99,8 @@ constexpr ConfigKey kDocument[] = {
     {"/compile", "enabled", kRemoved, "an older switch of torch.compile"},
     {"/compile", "backend", kRemoved, "an older option of torch.compile"},
     {"/compile", "kwargs", kRemoved, "an older option of torch.compile"},
-    {"/pipeline", "stages", kRefused, "E10: not supported with pipeline parallelism", "1"},
+    {"/pipeline", "stages", kRefused,
+     "unsupported_combination: not supported with pipeline parallelism", "1"},
     {"/pipeline", "partition", kIgnored, "pipeline parallelism"},
     {"/pipeline", "seed_layers", kIgnored, "pipeline parallelism"},
     {"/pipeline", "activation_checkpoint_interval", kIgnored, "pipeline parallelism"},
@@ -160,7 +161,7 @@ constexpr ConfigKey kPrecision[] = {
     {kAdam, "maximize", kModelled, "step uphill"},
     {kAdam, "amsgrad", kRefused, "AMSGrad is not modelled"},
     {kAdam, "max_grad_norm", kRefused,
-     "E25: max_grad_norm is no option of an optimizer; use "
+     "max_grad_norm_in_optimizer: max_grad_norm is no option of an optimizer; use "
      "/gradient_clipping"},
     {kAdam, "bias_correction", kModelled, "must be true"},
     {kAdam, "fp32_optimizer_states", kIgnored, "bf16_optimizer_states says it"},
@@ -176,7 +177,7 @@ constexpr ConfigKey kPrecision[] = {
     {kSgd, "nesterov", kModelled, "Nesterov's momentum"},
     {kSgd, "maximize", kModelled, "step uphill"},
     {kSgd, "max_grad_norm", kRefused,
-     "E25: max_grad_norm is no option of an optimizer; use "
+     "max_grad_norm_in_optimizer: max_grad_norm is no option of an optimizer; use "
      "/gradient_clipping"},
     {kSgd, "fused", kIgnored, "which kernel"},
     {kSgd, "foreach", kIgnored, "which kernel"},

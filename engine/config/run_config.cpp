@@ -9,7 +9,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::int64_t kLeastAllgather = 2;  // E11: a multiple of two
+constexpr std::int64_t kLeastAllgather = 2;  // odd_allgather_bucket_size: a multiple of two
 
 // One for each of the three sizes that the document leaves open.
 void note_batch_sizes(const DsConfig& document, std::int64_t ranks, RunConfig& run) {

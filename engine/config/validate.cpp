@@ -64,13 +64,13 @@ Finding check_numbers(const ZeroConfig& config) {
   return {};
 }
 
-// E11: slices begin on multiples of two elements.
+// odd_allgather_bucket_size: slices begin on multiples of two elements.
 Finding check_allgather(const ZeroConfig& config) {
   if (config.stage != 1 && config.stage != 2) return {};
   const std::int64_t size = config.allgather_bucket_size;
   if (size % 2 != 0) {
     return fmt::format(
-        "E11: allgather_bucket_size must be a multiple of "
+        "odd_allgather_bucket_size: allgather_bucket_size must be a multiple of "
         "nccl_start_alignment_factor, 2; /zero_optimization/allgather_bucket_size "
         "is {}",
         size);
@@ -83,7 +83,8 @@ Finding check_accumulation(const ZeroConfig& config) {
   if (config.managed_gradient_accumulation || !config.has_overlap_comm()) return {};
   if (config.stage >= 2) return {};
   return fmt::format(
-      "E10: managed_gradient_accumulation: false supports overlap_comm only with "
+      "unsupported_combination: managed_gradient_accumulation: false supports overlap_comm only "
+      "with "
       "ZeRO stage 2 and 3; /zero_optimization/stage is {}: switch one of them off",
       config.stage);
 }
@@ -91,16 +92,18 @@ Finding check_accumulation(const ZeroConfig& config) {
 Finding check_reduction(const ZeroConfig& config) {
   const bool is_mean = config.gradient_allreduce_op == GradientAllreduceOp::mean;
   if (!is_mean && config.stage == 3) {
-    return "E24: gradient_allreduce_op: sum is not supported with ZeRO stage 3; use mean";
+    return "sum_reduction_unsupported: gradient_allreduce_op: sum is not supported with ZeRO stage "
+           "3; use mean";
   }
   if (!config.reduce_scatter || config.stage < 2) return {};
   if (config.stage == 2 && config.communication_dtype() == DType::float64) {
-    return "E13: reduce_scatter with ZeRO stage 2 communicates in fp16, bf16 or fp32, not float64";
+    return "reduce_scatter_dtype_unsupported: reduce_scatter with ZeRO stage 2 communicates in "
+           "fp16, bf16 or fp32, not float64";
   }
   const bool is_plain = config.gradient_predivide_factor == 1.0 && !config.prescale_gradients;
   if (is_plain || (config.stage == 2 && !is_mean)) return {};
   return fmt::format(
-      "E14: reduce_scatter with ZeRO stage {} supports neither "
+      "reduce_scatter_with_prescaling: reduce_scatter with ZeRO stage {} supports neither "
       "gradient_predivide_factor ({}) nor prescale_gradients ({}); switch "
       "reduce_scatter off",
       config.stage, config.gradient_predivide_factor, config.prescale_gradients);
@@ -116,7 +119,8 @@ Finding check_offload(const ZeroConfig& config) {
     return "/zero_optimization/offload_optimizer is valid only with stages 1, 2 and 3, not 0";
   }
   if (has_cpu_adam(config) || !config.zero_force_ds_cpu_optimizer) return {};
-  return "E16: offload_optimizer wants the CPU Adam (Adam or AdamW without torch_adam); change "
+  return "offload_of_unsupported_optimizer: offload_optimizer wants the CPU Adam (Adam or AdamW "
+         "without torch_adam); change "
          "/optimizer/type, or set zero_force_ds_cpu_optimizer: false";
 }
 

@@ -30,9 +30,8 @@ struct OpenTask {
 
 class ExactPolicy final : public HookPolicy {
  public:
-  ExactPolicy(const Quirks& quirks, Departure departure)
-      : departure_(departure),
-        forgets_at_forward_(quirks.has(Quirk::h20_any_forward_resets_step)),
+  ExactPolicy(const Quirks& quirks)
+      : forgets_at_forward_(quirks.has(Quirk::h20_any_forward_resets_step)),
         forgets_at_forward_alone_(quirks.has(Quirk::h23_stale_callback_flag_retained)) {}
 
   PrologueRule prologue_rule() const override { return PrologueRule::once_per_graph_task; }
@@ -48,7 +47,7 @@ class ExactPolicy final : public HookPolicy {
 
   void on_forward_end(HookHost& host) override {
     open_forwards_.pop_back();
-    hand_debt_to_current_task(host);
+    schedule_parent_epilogue(host);
   }
 
   void on_graph_task_begin(HookHost&, GraphTaskId task) override {
@@ -62,26 +61,23 @@ class ExactPolicy final : public HookPolicy {
   void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) override {
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a thread nest");
     // Stages that reduce from .grad at the end have no hooks that would tell of work.
-    const bool may_leave_work = has_unreduced_work_ || tasks_.back().has_failed_inside ||
-                                (tasks_.back().has_prologue && departure_ != "W08"_bug);
+    const bool may_leave_work =
+        has_unreduced_work_ || tasks_.back().has_failed_inside || tasks_.back().has_prologue;
     std::exception_ptr failure;  // of an observer: what ended has ended all the same
     try {
-      const bool is_inner = departure_ == "R56"_bug && tasks_.size() > 1;  // the one around it does
-      const bool is_owed = is_inner || departure_ == "R63"_bug;            // its epilogue would
-      if (raised && !is_owed) leave(tasks_.back());
+      if (raised) leave(tasks_.back());
     } catch (...) {
       failure = std::current_exception();
     }
     tasks_.pop_back();
     settled_task_ = kNotSettled;
-    if (raised && may_leave_work && !tasks_.empty())
-      tasks_.back().has_failed_inside = departure_ != "T26"_bug;
-    if (raised && may_leave_work && (tasks_.empty() || departure_ == "Z05"_bug)) {
+    if (raised && may_leave_work && !tasks_.empty()) tasks_.back().has_failed_inside = true;
+    if (raised && may_leave_work && tasks_.empty()) {
       forget_work();
       host.abandon_gradients();
     }
     if (failure) std::rethrow_exception(failure);
-    if (departure_ != "Z06"_bug) hand_debt_to_current_task(host);
+    schedule_parent_epilogue(host);
   }
 
   void on_prologue(HookHost& host) override {
@@ -92,7 +88,7 @@ class ExactPolicy final : public HookPolicy {
 
   bool before_gradient(HookHost& host) override {
     has_unreduced_work_ = true;
-    if (!is_settled(host.current_graph_task())) find_owing_task(host);
+    if (!can_skip_policy(host.current_graph_task())) find_owing_task(host);
     return false;
   }
 
@@ -102,21 +98,18 @@ class ExactPolicy final : public HookPolicy {
     OpenTask& task = current_task(host);
     task.is_callback_queued = false;
     if (is_running_) return;  // engine.backward runs the epilogue itself
-    const bool is_unannounced_left = departure_ == "V17"_bug;
-    if (!task.has_prologue && (is_unannounced_left || !has_unreduced_work_)) return;
-    if (departure_ == "R70"_bug && !has_unreduced_work_) return;  // no hook has told of work
+    if (!task.has_prologue && !has_unreduced_work_) return;
     enter(task);  // for hooks that no prologue announced
     host.run_post_hook();
   }
 
   void on_epilogue(HookHost&) override {
-    if (!is_running_ || departure_ != "R37"_bug) forget_work();  // its own callback does it
+    forget_work();
     // An explicit epilogue settles every backward of engine.backward, an automatic one its task's.
     if (!is_running_ && !tasks_.empty()) return leave(tasks_.back());
     notify_call(ManagerMethod::exit_backward);
     for (OpenTask& task : tasks_) task.has_prologue = false;
-    const bool is_one_alone = departure_ == "X09"_bug && pending_epilogues_ > 0;
-    pending_epilogues_ = is_one_alone ? pending_epilogues_ - 1 : 0;
+    pending_epilogues_ = 0;
     notify_return(ManagerMethod::exit_backward);
   }
 
@@ -125,19 +118,18 @@ class ExactPolicy final : public HookPolicy {
   void on_backward_begin(HookHost&) override { is_running_ = true; }
 
   void on_backward_end(HookHost& host, bool raised) override {
-    is_running_ = departure_ == "R92"_bug && !tasks_.empty();  // what is around it settles it
+    is_running_ = false;
     if (!raised || !tasks_.empty()) return;
     pending_epilogues_ = 0;
     if (has_unreduced_work_) {
       forget_work();
-      if (departure_ != "Z67"_bug) host.abandon_gradients();
+      host.abandon_gradients();
     }
   }
 
   bool is_backward_running() const override { return is_running_; }
   // Upstream takes the step, without what H23 left behind.
   bool refuses_step() const override {
-    if (departure_ == "W09"_bug && !tasks_.empty()) return false;
     return pending_epilogues_ > 0 && !forgets_at_forward_alone_;
   }
   void set_observer(ManagerObserver* observer) override { observer_ = observer; }
@@ -209,14 +201,11 @@ class ExactPolicy final : public HookPolicy {
 
   // The task whose end reduces what a hook of the current task adds, or null when a later
   // backward of the open forward does it.
-  OpenTask* owner_of_work() {
+  OpenTask* task_that_reduces() {
     for (auto task = tasks_.rbegin(); task != tasks_.rend(); ++task) {
       if (task->has_prologue) return &*task;
-      const bool is_outer = task != tasks_.rbegin();
-      const bool owes_itself = is_outer && departure_ == "Z23"_bug;
-      if (task->is_inside_forward) return owes_itself ? &tasks_.back() : nullptr;
+      if (task->is_inside_forward) return nullptr;
     }
-    if (departure_ == "Q45"_bug && !tasks_.empty()) return &tasks_.back();  // where it arises
     return tasks_.empty() ? nullptr : &tasks_.front();
   }
 
@@ -225,13 +214,13 @@ class ExactPolicy final : public HookPolicy {
   void find_owing_task(HookHost& host) {
     OpenTask& task = current_task(host);
     settled_task_ = task.id;
-    if (owner_of_work() == &task) queue_callback_once(host, task);
+    if (task_that_reduces() == &task) queue_callback_once(host, task);
   }
 
   // An engine.backward settles it by itself, whosever task is around it.
-  void hand_debt_to_current_task(HookHost& host) {
+  void schedule_parent_epilogue(HookHost& host) {
     if (!has_unreduced_work_ || tasks_.empty() || is_running_) return;
-    if (owner_of_work() == &tasks_.back()) queue_callback_once(host, tasks_.back());
+    if (task_that_reduces() == &tasks_.back()) queue_callback_once(host, tasks_.back());
   }
 
   void queue_callback_once(HookHost& host, OpenTask& task) {
@@ -259,7 +248,6 @@ class ExactPolicy final : public HookPolicy {
   bool has_unreduced_work_ = false;
   bool is_running_ = false;
   bool has_queued_since_forward_ = false;
-  const Departure departure_;
   const bool forgets_at_forward_;        // H20
   const bool forgets_at_forward_alone_;  // H23
   ManagerObserver* observer_ = nullptr;
@@ -271,8 +259,8 @@ std::unique_ptr<HookPolicy> make_exact() {
   return make_exact(Quirks());
 }
 
-std::unique_ptr<HookPolicy> make_exact(const Quirks& quirks, Departure departure) {
-  return std::make_unique<ExactPolicy>(quirks, departure);
+std::unique_ptr<HookPolicy> make_exact(const Quirks& quirks) {
+  return std::make_unique<ExactPolicy>(quirks);
 }
 
 }  // namespace zeroproof

@@ -26,7 +26,7 @@ class HookHost {
   virtual std::int32_t count_expected_hooks() = 0;
 
   // Runs the engine's post hook (2.8), which runs the epilogue. Throws what the user would see,
-  // e.g. E2; policies let it pass.
+  // e.g. backward_without_loss_scaling; policies let it pass.
   virtual void run_post_hook() = 0;
 
   // The gradients added since the last epilogue belong to a backward that failed: drop them and

@@ -45,7 +45,7 @@ class HookPolicy {
   virtual bool before_gradient(HookHost& host) = 0;
   virtual void after_gradient(HookHost& host, bool refresh_count) = 0;
   // Whether both would change nothing now: the hook path then leaves them out.
-  bool is_settled(GraphTaskId task) const { return task == settled_task_; }
+  bool can_skip_policy(GraphTaskId task) const { return task == settled_task_; }
 
   // A callback queued by this policy runs; its task is current.
   virtual void on_final_callback(HookHost& host) = 0;

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "engine/departure.h"
 #include "engine/hooks/hook_policy.h"
 #include "engine/quirks.h"
 #include "engine/release.h"
@@ -57,6 +56,6 @@ std::unique_ptr<HookPolicy> make_deepspeed_pr8245();
 std::unique_ptr<HookPolicy> make_x2();
 std::unique_ptr<HookPolicy> make_exact();
 // With H20 or H23, the only ones that are a policy's; the upstream policies are as they are.
-std::unique_ptr<HookPolicy> make_exact(const Quirks& quirks, Departure departure = {});
+std::unique_ptr<HookPolicy> make_exact(const Quirks& quirks);
 
 }  // namespace zeroproof

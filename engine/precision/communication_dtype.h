@@ -1,6 +1,5 @@
 #pragma once
 
-#include "engine/departure.h"
 #include "engine/zero/zero_parameter.h"
 #include "engine/zero_config.h"
 #include "model/nn/module.h"
@@ -12,6 +11,6 @@ namespace zeroproof {
 // own, by exact class; the parameter's own dtype for all others. A tied parameter is safe when one
 // of its owners is. Upstream's flag is a process's; this one is the engine's.
 void set_communication_dtypes(nn::Module& root, const ZeroConfig& config,
-                              ZeroParameters& parameters, Departure planted = {});
+                              ZeroParameters& parameters);
 
 }  // namespace zeroproof

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "engine/departure.h"
 #include "engine/zero_config.h"
 
 namespace zeroproof {
@@ -15,7 +14,7 @@ enum class LossScalerKind : std::uint8_t { none, fixed, dynamic, external, custo
 class LossScaler {
  public:
   LossScaler() = default;  // none: factor 1
-  static LossScaler of(const ZeroConfig& config, Departure planted = {});
+  static LossScaler of(const ZeroConfig& config);
   // A factor that replaces whatever the configuration says; overflow does not move it. A custom
   // one comes with the engine's options and stays; an external one is the caller's to set again
   // before any forward (upstream's override). An error unless it is positive and finite.
@@ -29,8 +28,8 @@ class LossScaler {
   // count a static fp16 scale (H9).
   bool is_needed(bool counts_static) const;
 
-  // Once an optimizer step. Throws EngineError E22 for an overflow at the smallest scale, and then
-  // has changed nothing.
+  // Once an optimizer step. Throws EngineError overflow_at_minimum_scale for an overflow at the
+  // smallest scale, and then has changed nothing.
   void update(bool has_overflow);
 
   struct State {
@@ -61,7 +60,6 @@ class LossScaler {
   std::int64_t iteration_ = 0;
   std::int64_t last_overflow_ = -1;
   std::int64_t growth_tracker_ = 0;
-  Departure planted_;
 };
 
 }  // namespace zeroproof

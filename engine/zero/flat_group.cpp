@@ -23,16 +23,15 @@ FlatGroup::FlatGroup(ZeroContext& context, std::vector<ZeroParameter*> parameter
                      int rank)
     : context_(context),
       parameters_(std::move(parameters)),
-      partition_(sizes_of(parameters_), ranks,
-                 context.departs("S49"_bug) ? 1 : kNcclStartAlignment),  // equal shares alone
+      partition_(sizes_of(parameters_), ranks, kNcclStartAlignment),
       own_(partition_.slice(rank)),
       flat_(context.runtime.memory().allocate(partition_.elements(), context.config.model_dtype())),
       master_(context.runtime.memory().allocate(own_.elements, context.config.master_dtype(),
                                                 optimizer_placement(context.config))),
-      optimizer_(context.runtime, context.config, own_.elements, context.departure),
-      window_(context.runtime.memory().allocate(
-          own_.elements, context.config.accumulation_dtype(),
-          context.departs("Y17"_bug) ? Placement::device : optimizer_placement(context.config))) {
+      optimizer_(context.runtime, context.config, own_.elements),
+      grad_accumulator_(context.runtime.memory().allocate(own_.elements,
+                                                          context.config.accumulation_dtype(),
+                                                          optimizer_placement(context.config))) {
   Kernels& kernels = context.kernels();
   kernels.fill(context.compute(), Span::of(flat_), 0.0);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -40,32 +39,28 @@ FlatGroup::FlatGroup(ZeroContext& context, std::vector<ZeroParameter*> parameter
     const FlatRange range = partition_.parameter(i);
     kernels.copy(context.compute(), Span::of(flat_, range.begin, range.elements),
                  Span::of(parameter.tensor));
-    const bool is_vector = context.departs("S73"_bug) && parameter.elements == 0;  // a flat one
-    const Shape sizes = is_vector ? Shape{0} : parameter.sizes;
+    const Shape sizes = parameter.sizes;
     parameter.tensor.set_data(flat_.as_strided(sizes, contiguous_strides(sizes), range.begin));
   }
   kernels.copy(context.compute(), Span::of(master_), own_values());
 }
 
-Span FlatGroup::open_window() {
-  const bool is_stale = context_.departs("T80"_bug) && context_.config.stage > 0;
-  if (!has_window_ && !is_stale)
-    context_.kernels().fill(context_.compute(), Span::of(window_), 0.0);
-  has_window_ = true;
-  return Span::of(window_);
+Span FlatGroup::add_to_accumulator() {
+  if (!has_accumulated_)
+    context_.kernels().fill(context_.compute(), Span::of(grad_accumulator_), 0.0);
+  has_accumulated_ = true;
+  return Span::of(grad_accumulator_);
 }
 
-Span FlatGroup::unwritten_window() {
-  ZP_CHECK(!has_window_, "a window that has gradients is written again");
-  return Span::of(window_);
+Span FlatGroup::overwrite_accumulator() {
+  ZP_CHECK(!has_accumulated_, "a window that has gradients is written again");
+  return Span::of(grad_accumulator_);
 }
 
 Span FlatGroup::open_pending() {
-  Stream& stream = context_.departs("V05"_bug) ? context_.compute() : context_.reduction();
+  Stream& stream = context_.reduction();
   if (!pending_.is_defined())
-    pending_ = context_.runtime.memory().allocate(own_.elements, context_.departs("R90"_bug)
-                                                                     ? context_.config.model_dtype()
-                                                                     : window_.dtype());
+    pending_ = context_.runtime.memory().allocate(own_.elements, grad_accumulator_.dtype());
   if (!has_pending_) context_.kernels().fill(stream, Span::of(pending_), 0.0);
   has_pending_ = true;
   return Span::of(pending_);
@@ -73,36 +68,26 @@ Span FlatGroup::open_pending() {
 
 void FlatGroup::commit_pending() {
   if (!has_pending_) return;
-  const bool is_offloaded = context_.config.is_offloaded();
-  if (is_offloaded && context_.departs("B23"_bug)) has_window_ = false;  // assigned, not added
-  if (is_offloaded && context_.departs("B06"_bug) && has_window_ && !context_.is_boundary)
-    has_pending_ = false;  // added on the device, not written back
-  if (is_offloaded && context_.departs("B05"_bug) && std::exchange(is_first_window_, false))
-    has_window_ = true;  // whatever the buffer holds
   if (!has_pending_) return;
-  if (has_window_) {
-    context_.kernels().add(context_.compute(), Span::of(window_), Span::of(pending_));
+  if (has_accumulated_) {
+    context_.kernels().add(context_.compute(), Span::of(grad_accumulator_), Span::of(pending_));
   } else {
-    context_.kernels().copy(context_.compute(), Span::of(window_), Span::of(pending_));
+    context_.kernels().copy(context_.compute(), Span::of(grad_accumulator_), Span::of(pending_));
   }
-  has_window_ = true;
+  has_accumulated_ = true;
   drop_pending();
 }
 
 void FlatGroup::drop_pending() {
   has_pending_ = false;
   if (pending_.is_defined()) context_.reduction().record_use(pending_);
-  const bool is_for_next = context_.departs("Z29"_bug) && context_.config.has_overlap_comm();
-  if (is_for_next && !context_.is_boundary) return;  // the next micro-batch reduces into it
   pending_ = {};
 }
 
 void FlatGroup::add_owned(Span target, std::size_t index, Span source) const {
   const FlatRange owned = intersect(partition_.parameter(index), own_);
   if (owned.elements == 0) {
-    if (!context_.departs("B08"_bug) || source.is_empty()) return;
-    const std::int64_t some = std::min(source.elements, target.elements);  // another's gradient
-    return context_.kernels().add(context_.reduction(), target.part(0, some), source.part(0, some));
+    return;
   }
   const std::int64_t within = owned.begin - partition_.parameter(index).begin;
   Stream& stream = context_.reduction();
@@ -116,23 +101,15 @@ void FlatGroup::update(Span gradient, const GradientDivisor& divisor) {
 }
 
 void FlatGroup::update_part(Span gradient, const GradientDivisor& divisor, const FlatRange& part) {
-  const bool is_later = parameters_.front()->group > 0 && context_.departs("U28"_bug);
-  const bool is_left = (context_.departs("F32"_bug) || is_later) && context_.config.is_offloaded();
   const auto of = [&part](Span span) { return span.part(part.begin, part.elements); };
-  const Span values = is_left ? Span{} : of(own_values());
-  const std::int64_t begin = context_.departs("Y13"_bug) ? 0 : part.begin;
+  const Span values = of(own_values());
+  const std::int64_t begin = part.begin;
   optimizer_.update_part(context_.compute(), begin, of(Span::of(master_)), of(gradient), divisor,
                          values);
-  const bool is_narrow = context_.departs("T96"_bug) && context_.config.bf16.enabled;  // as fp32 is
-  if (is_narrow) context_.kernels().copy(context_.compute(), of(Span::of(master_)), values);
 }
 
 void FlatGroup::write_back() {
   context_.kernels().copy(context_.compute(), own_values(), Span::of(master_));
-}
-
-void FlatGroup::read_back() {
-  context_.kernels().copy(context_.compute(), Span::of(master_), own_values());
 }
 
 }  // namespace zeroproof

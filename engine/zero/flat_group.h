@@ -24,15 +24,15 @@ class FlatGroup {
   ShardOptimizer& optimizer() { return optimizer_; }
 
   // The gradient of the window so far: the rank's slice, in the accumulation dtype.
-  const Tensor& window() const { return window_; }
-  bool has_window() const { return has_window_; }
+  const Tensor& grad_accumulator() const { return grad_accumulator_; }
+  bool has_accumulated() const { return has_accumulated_; }
   // Zeros first, if the window has nothing yet.
-  Span open_window();
+  Span add_to_accumulator();
   // The window that has nothing yet, to be written from its first element to its last, and the word
   // that this was done.
-  Span unwritten_window();
-  void keep_window() { has_window_ = true; }
-  void drop_window() { has_window_ = false; }
+  Span overwrite_accumulator();
+  void mark_accumulated() { has_accumulated_ = true; }
+  void clear_accumulator() { has_accumulated_ = false; }
 
   // What the running backward has reduced; joins the window when it is complete, and gives its
   // memory back then: a forward has its activations there.
@@ -53,7 +53,6 @@ class FlatGroup {
   void update_part(Span gradient, const GradientDivisor& divisor, const FlatRange& part);
   // Low-precision values from the master weights: the rank's slice of flat().
   void write_back();
-  void read_back();
 
  private:
   Span own_values() const { return Span::of(flat_, own_.begin, own_.elements); }
@@ -65,11 +64,10 @@ class FlatGroup {
   Tensor flat_;
   Tensor master_;
   ShardOptimizer optimizer_;
-  Tensor window_;
+  Tensor grad_accumulator_;
   Tensor pending_;
-  bool has_window_ = false;
+  bool has_accumulated_ = false;
   bool has_pending_ = false;
-  bool is_first_window_ = true;  // for B05 of the catalogue alone
 };
 
 }  // namespace zeroproof

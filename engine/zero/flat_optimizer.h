@@ -45,12 +45,9 @@ class FlatOptimizer : public ZeroOptimizer {
   // The update of every group, and all ranks have its values.
   virtual void update_parameters(const GradientDivisor& divisor);
   // What the update reads: the window, or what a quirk has in its place.
-  virtual Span step_gradient(FlatGroup& group) { return group.open_window(); }
+  virtual Span step_gradient(FlatGroup& group) { return group.add_to_accumulator(); }
 
-  // `divisor`, which is that of all groups; with S25 of the planted faults what a group alone has.
-  GradientDivisor divisor_of_group(FlatGroup& group, const GradientDivisor& divisor);
-
-  std::vector<Span> windows();
+  std::vector<Span> grad_accumulators();
   const Slot& slot(const ZeroParameter& parameter) const {
     return slots_[static_cast<std::size_t>(parameter.id.value)];
   }
@@ -71,11 +68,8 @@ class FlatOptimizer : public ZeroOptimizer {
   void load_slice(FlatGroup& group, const Tensor& slice, const char* suffix,
                   const std::vector<FullTensor>& values) const;
 
-  std::vector<Slot> slots_;     // by ParamId
-  std::int64_t collected_ = 0;  // backwards; for B22 of the catalogue alone
-  TensorList accumulated_;      // by ParamId: local sums that are not reduced yet
-  mutable Tensor whole_;        // for Z66 of the planted faults alone
-  double scale_ = 1.0;          // of this step's gradients; for S25 of the planted faults alone
+  std::vector<Slot> slots_;  // by ParamId
+  TensorList accumulated_;   // by ParamId: local sums that are not reduced yet
 };
 
 }  // namespace zeroproof

@@ -18,7 +18,6 @@ std::vector<double> FlatOptimizer::whole(const FlatGroup& group, const Tensor& s
   const Tensor all = memory.allocate(group.partition().elements(), slice.dtype());
   ProcessGroup& ranks = context_.data.group();
   ranks.wait(ranks.all_gather(stream, Span::of(all), Span::of(own)), stream);
-  if (context_.departs("Z66"_bug)) whole_ = all;  // for the next call
   return context_.kernels().read(stream, Span::of(all));
 }
 
@@ -38,24 +37,22 @@ std::vector<FullTensor> FlatOptimizer::full(const char* suffix, SliceOf slice_of
 }
 
 std::vector<FullTensor> FlatOptimizer::full_gradients() {
-  const auto is_open = [](const FlatGroup& group) { return group.has_window(); };
-  const bool has_window = context_.departs("Z20"_bug) ? std::ranges::all_of(groups_, is_open)
-                                                      : std::ranges::any_of(groups_, is_open);
+  const auto is_open = [](const FlatGroup& group) { return group.has_accumulated(); };
+  const bool has_window = std::ranges::any_of(groups_, is_open);
   const double scale = context_.loss_scaler.scale();
   std::vector<FullTensor> gradients = full("", [this](FlatGroup& group) {
     step_gradient(group);
-    return group.window();
+    return group.grad_accumulator();
   });
   if (!has_window) {
     // Nothing is reduced yet: the local sums, as upstream's getter has them.
-    if (!context_.departs("X03"_bug))
-      for (FlatGroup& group : groups_) group.drop_window();
+    for (FlatGroup& group : groups_) group.clear_accumulator();
     std::size_t next = 0;
     for (const FlatGroup& group : groups_)
       for (const ZeroParameter* parameter : group.parameters()) {
         const Tensor& sum = accumulated(*parameter);
         if (sum.is_defined()) gradients[next].values = sum.values();
-        if (sum.is_defined() || !context_.departs("T05"_bug)) ++next;
+        ++next;
       }
   }
   for (FullTensor& gradient : gradients)
@@ -95,23 +92,11 @@ void FlatOptimizer::load_slice(FlatGroup& group, const Tensor& slice, const char
   std::vector<double> flat(static_cast<std::size_t>(group.partition().elements()), 0.0);
   for (std::size_t i = 0; i < group.parameters().size(); ++i) {
     std::string name = group.parameters()[i]->name + suffix;
-    if (context_.departs("S78"_bug) && *suffix != '\0') {  // the n-th state is the n-th parameter's
-      std::size_t place = i;
-      for (auto it = groups_.begin(); &*it != &group; ++it) place += it->parameters().size();
-      const ZeroParameter& other = context_.parameters.at(place);
-      if (other.group >= 0 && other.elements == group.parameters()[i]->elements)
-        name = other.name + suffix;
-    }
     const auto at = std::ranges::find(values, name, &FullTensor::name);
     ZP_CHECK(at != values.end(), "a checkpoint was verified to have every value: " + name);
     std::ranges::copy(at->values, flat.begin() + group.partition().parameter(i).begin);
   }
   std::int64_t begin = group.own().begin;
-  if (context_.departs("S93"_bug) && *suffix != '\0' && begin > 0) {  // shares without alignment
-    const std::int64_t ranks = group.partition().ranks();
-    const std::int64_t all = group.partition().elements() - group.partition().padding();
-    begin = (all + ranks - 1) / ranks * (begin / group.own().elements);
-  }
   const auto first = flat.begin() + begin;
   context_.kernels().write(context_.compute(), Span::of(slice),
                            {first, first + group.own().elements});
@@ -120,44 +105,22 @@ void FlatOptimizer::load_slice(FlatGroup& group, const Tensor& slice, const char
 void FlatOptimizer::load(const std::vector<FullTensor>& parameters,
                          const std::vector<FullTensor>& states) {
   for (FlatGroup& group : groups_) {
-    const FlatPartition& partition = group.partition();
-    const bool is_padding = group.own().begin >= partition.elements() - partition.padding();
-    if (context_.departs("S88"_bug) && is_padding && group.own().elements > 0)
-      throw std::runtime_error("this rank's shard has no parameter in the checkpoint");
-    std::vector<double> copies;  // W26: what the host's optimizer works on, which nobody renews
-    if (context_.departs("W26"_bug) && context_.config.is_offloaded())
-      copies = context_.kernels().read(context_.compute(), Span::of(group.master()));
     load_slice(group, group.master(), "", parameters);
-    const bool is_foreign =  // S75: of a half-precision optimizer fp16's alone is asked
-        context_.departs("S75"_bug) && context_.config.stage == 0 && context_.config.bf16.enabled;
-    const bool has_none =
-        (context_.departs("R04"_bug) && group.optimizer().steps() == 0) || is_foreign;
     for (const ShardOptimizer::Moment& moment : group.optimizer().moments())
-      if (!has_none)  // R04: no state yet that could be replaced
-        load_slice(group, moment.values, ("/" + std::string(moment.name)).c_str(), states);
+      load_slice(group, moment.values, ("/" + std::string(moment.name)).c_str(), states);
     const std::string step = group.parameters().front()->name + "/step";
     const auto at = std::ranges::find(states, step, &FullTensor::name);
-    const bool is_left = context_.departs("W13"_bug) && &group != &groups_.front();
-    const bool is_stepless =  // a momentum is all that SGD keeps
-        context_.departs("S47"_bug) && context_.config.optimizer.type == OptimizerType::sgd;
-    const bool is_taken_as_none =  // a step of 0 as one that was not saved
-        context_.departs("R80"_bug) && at != states.end() && at->values.front() == 0.0;
-    const bool is_of_group = context_.departs("U29"_bug) && context_.config.stage > 0;  // no state
-    if (at != states.end() && !is_left && !is_stepless && !is_taken_as_none && !is_foreign &&
-        !is_of_group)
+    if (at != states.end())
       group.optimizer().set_steps(static_cast<std::int64_t>(at->values.front()));
-    if (!context_.departs("U05"_bug)) group.write_back();
-    if (!copies.empty())
-      context_.kernels().write(context_.compute(), Span::of(group.master()), copies);
-    if (context_.departs("T63"_bug)) group.read_back();  // as at the start, from the model's
+    group.write_back();
   }
   for (const ZeroParameter& parameter : context_.parameters) {
-    if (slot(parameter).group != nullptr || context_.departs("Y15"_bug)) continue;
+    if (slot(parameter).group != nullptr) continue;
     const auto at = std::ranges::find(parameters, parameter.name, &FullTensor::name);
     ZP_CHECK(at != parameters.end(), "a checkpoint was verified to have " + parameter.name);
     context_.kernels().write(context_.compute(), Span::of(parameter.tensor), at->values);
   }
-  if (!context_.departs("T43"_bug)) gather_parameters();  // each rank has read its own
+  gather_parameters();
   drop_gradients();
 }
 

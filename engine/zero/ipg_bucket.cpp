@@ -21,8 +21,7 @@ IpgBucket::IpgBucket(ZeroContext& context, DType communication_dtype, std::int64
 
 void IpgBucket::set_up() {
   if (!context_.config.contiguous_gradients) return;
-  const std::size_t count =
-      context_.config.has_overlap_comm() || context_.departs("T29"_bug) ? 2 : 1;
+  const std::size_t count = context_.config.has_overlap_comm() ? 2 : 1;
   for (std::size_t i = 0; i < count; ++i)
     if (!buffers_[i].values.is_defined())
       buffers_[i].values =
@@ -31,22 +30,12 @@ void IpgBucket::set_up() {
 }
 
 bool IpgBucket::is_full_for(std::int64_t elements) const {
-  const std::int64_t room = context_.departs("T20"_bug) ? elements_max_ - 1 : elements_max_;
-  return elements_ > 0 && elements_ + elements > room;
+  return elements_ > 0 && elements_ + elements > elements_max_;
 }
 
-// With G05 of the catalogue every second gradient of a bucket has a stream of its own.
 StreamIndex IpgBucket::current_producer() const {
   if (!device_.is_cpu()) return context_.autograd.current_stream(device_);
-  return context_.departs("G05"_bug) && has_overlap_ && entry_count_ % 2 == 0 ? 1 : 0;
-}
-
-// G07 of the catalogue: a hook works on the stream that was current when it was registered.
-void IpgBucket::check_on_side_stream(Stream& stream, const Span& target) {
-  if (!context_.departs("G07"_bug) || !has_overlap_) return;
-  Stream& side = context_.runtime.user_stream(1);
-  side.wait(stream);
-  kernels_.scale(side, target, 1.0);
+  return 0;
 }
 
 // The stream that writes now. Before its first write it waits until the buffer's last reduction
@@ -55,16 +44,12 @@ Stream& IpgBucket::producer() {
   const StreamIndex index = current_producer();
   Stream& stream = index == 0 ? compute_ : context_.runtime.user_stream(index);
   if (!has_overlap_) return stream;
-  if (context_.departs("G11"_bug) && entry_count_ == 1) return stream;  // handed out before hooks
   if (std::ranges::find(producers_, index) != producers_.end()) return stream;
   producers_.push_back(index);
-  if (context_.departs("G03"_bug)) stream.wait(context_.reduction());  // for all of it
   if (index != 0 && device_.is_cpu()) stream.wait(compute_);
   const Buffer& buffer = buffers_[index_];
-  const StreamEvent reduced = context_.departs("G12"_bug) ? buffer.reduced_before : buffer.reduced;
-  const bool is_unordered = context_.departs("G01"_bug);
-  if (!reduced.is_none() && !context_.has(Quirk::h19_reuse_waits_current_stream) && !is_unordered)
-    stream.wait(reduced);
+  const StreamEvent reduced = buffer.reduced;
+  if (!reduced.is_none() && !context_.upstream.reuse_waits_current_stream) stream.wait(reduced);
   return stream;
 }
 
@@ -77,13 +62,10 @@ Span IpgBucket::append(ZeroParameter& parameter, const Tensor& grad) {
   if (is_contiguous_ && parameter.elements <= capacity_) {
     const Span target = Span::of(buffers_[index_].values, begin, parameter.elements);
     kernels_.copy(stream, target, source);
-    check_on_side_stream(stream, target);
     return target;
   }
   entry_places_[entry_count_ - 1].oversized = static_cast<std::int32_t>(oversized_.size());
   oversized_.push_back(reducible(parameter, grad));
-  if (!is_contiguous_ && context_.departs("H02"_bug))
-    kept_.push_back(context_.runtime.memory().allocate(parameter.elements, grad.dtype()));
   return Span::of(oversized_.back(), 0, parameter.elements);
 }
 
@@ -101,7 +83,7 @@ void IpgBucket::add(const ZeroParameter& parameter, const Tensor& grad) {
   kernels_.add(producer(), target, Span::of(grad));
 }
 
-void IpgBucket::renew(const ZeroParameter& parameter, const Tensor& grad) {
+void IpgBucket::rebind_grad(const ZeroParameter& parameter, const Tensor& grad) {
   const Entry& entry = entry_places_.at(static_cast<std::size_t>(place_of(parameter)));
   if (values(entry).tensor == &grad.impl()) return;  // added in place
   oversized_.at(static_cast<std::size_t>(entry.oversized)) = reducible(parameter, grad);
@@ -121,22 +103,19 @@ void IpgBucket::order_before_reduction() {
   if (!context_.config.has_overlap_comm()) return;
   Stream& reduction = context_.reduction();
   const StreamIndex current = context_.autograd.current_stream(context_.runtime.device());
-  if (context_.has(Quirk::h19_reuse_waits_current_stream))
+  if (context_.upstream.reuse_waits_current_stream)
     context_.runtime.user_stream(current).wait(reduction);
   if (producers_.empty()) producers_.push_back(current);
-  if (context_.departs("G05"_bug)) producers_.resize(1);
   for (const StreamIndex index : producers_) reduction.wait(context_.runtime.user_stream(index));
 }
 
-void IpgBucket::note_reduced() {
-  buffers_[index_].reduced_before = buffers_[index_].reduced;
+void IpgBucket::record_reduction_event() {
   buffers_[index_].reduced = context_.reduction().record();
 }
 
 void IpgBucket::finish_reduction() {
   if (context_.config.has_overlap_comm()) {
-    if (context_.departs("G02"_bug)) index_ = 0;  // the bucket's reset comes before the exchange
-    if (!context_.departs("T09"_bug)) note_reduced();
+    record_reduction_event();
     index_ = 1 - index_;
   }
   clear();
@@ -144,12 +123,11 @@ void IpgBucket::finish_reduction() {
 
 // An oversized gradient is in use up to here by whatever the reduction queued.
 void IpgBucket::clear() {
-  if (has_overlap_ && !context_.departs("Z11"_bug))
+  if (has_overlap_)
     for (const Tensor& oversized : oversized_) context_.reduction().record_use(oversized);
   for (const Entry& entry : entries()) place_of(*entry.parameter) = -1;
   entry_count_ = 0;
-  const bool is_kept = context_.departs("Z65"_bug) && is_contiguous_;  // as the buffers are
-  if (!is_kept) oversized_.clear();
+  oversized_.clear();
   producers_.clear();
   elements_ = 0;
 }

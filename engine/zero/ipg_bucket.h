@@ -37,7 +37,7 @@ class IpgBucket {
   // The short way in for a hook: a gradient that fits behind the others is copied and given up.
   // False, and nothing done, where that takes more: no room, a parameter that is here already,
   // several streams or buffers. As a call of its own it would cost a hook 2 ns more.
-  [[gnu::always_inline]] bool take(ZeroParameter& parameter, Tensor& grad) {
+  [[gnu::always_inline]] bool try_append_fast(ZeroParameter& parameter, Tensor& grad) {
     const std::int64_t begin = elements_;
     const std::int64_t elements = parameter.elements;
     if (begin + elements > direct_max_) return false;
@@ -57,15 +57,13 @@ class IpgBucket {
   void add(const ZeroParameter& parameter, const Tensor& grad);
   // Of a .grad that stayed where it was: what it has now is the entry, whether autograd added in
   // place or made another tensor (create_graph).
-  void renew(const ZeroParameter& parameter, const Tensor& grad);
+  void rebind_grad(const ZeroParameter& parameter, const Tensor& grad);
   // The values of an entry, for whoever reduces them.
   Span values(const Entry& entry) const;
   Span filled() const;  // the buffer's part
 
   // Before the reduction reads: the reduction stream waits for every stream that wrote.
   void order_before_reduction();
-  // T09 of the planted faults alone: finish_reduction() keeps this event.
-  void note_reduced();
   // The entries are reduced, on the reduction stream; the other buffer is next.
   void finish_reduction();
   void clear();  // forgets what it has
@@ -76,8 +74,7 @@ class IpgBucket {
  private:
   struct Buffer {
     Tensor values;
-    StreamEvent reduced;         // its last reduction is done behind this
-    StreamEvent reduced_before;  // the one before, for G12 of the catalogue alone
+    StreamEvent reduced;  // its last reduction is done behind this
   };
 
   void fill_entry(ZeroParameter& parameter) {
@@ -93,8 +90,8 @@ class IpgBucket {
   }
   StreamIndex current_producer() const;
   Stream& producer();
+  void record_reduction_event();
   Tensor reducible(const ZeroParameter& parameter, const Tensor& grad) const;
-  void check_on_side_stream(Stream& stream, const Span& target);
 
   ZeroContext& context_;
   DType communication_dtype_;
@@ -112,7 +109,6 @@ class IpgBucket {
   std::vector<Entry> entry_places_;  // more than one a parameter with H13 only
   std::size_t entry_count_ = 0;      // of them in use
   TensorList oversized_;
-  TensorList kept_;                     // H02 of the catalogue: copies of those that nobody takes
   std::vector<std::int32_t> places_;    // by ParamId: its entry; -1: none
   std::vector<StreamIndex> producers_;  // streams that wrote since the last reduction
 };

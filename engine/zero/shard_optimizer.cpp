@@ -12,10 +12,8 @@ std::vector<std::string_view> moment_names(const OptimizerConfig& config) {
 }
 
 // An update reads a narrower gradient exactly; only what happens to it before is rounded to it.
-bool is_read_as_it_is(const OptimizerConfig& config, const GradientDivisor& divisor,
-                      Departure planted) {
-  const bool decays_gradient =
-      config.adam.weight_decay != 0.0 && !config.adam.is_decay_decoupled && planted != "Z16"_bug;
+bool is_read_as_it_is(const OptimizerConfig& config, const GradientDivisor& divisor) {
+  const bool decays_gradient = config.adam.weight_decay != 0.0 && !config.adam.is_decay_decoupled;
   return divisor.is_one() && config.type != OptimizerType::sgd && !decays_gradient;
 }
 
@@ -25,13 +23,9 @@ Placement optimizer_placement(const ZeroConfig& config) {
   return config.is_offloaded() ? Placement::host : Placement::device;
 }
 
-ShardOptimizer::ShardOptimizer(Runtime& runtime, const ZeroConfig& config, std::int64_t elements,
-                               Departure planted)
-    : runtime_(runtime),
-      config_(config.optimizer),
-      placement_(optimizer_placement(config)),
-      planted_(planted) {
-  const DType own_dtype = planted == "T59"_bug ? config.model_dtype() : config.master_dtype();
+ShardOptimizer::ShardOptimizer(Runtime& runtime, const ZeroConfig& config, std::int64_t elements)
+    : runtime_(runtime), config_(config.optimizer), placement_(optimizer_placement(config)) {
+  const DType own_dtype = config.master_dtype();
   const DType state_dtype = config.bf16.optimizer_states ? DType::bfloat16 : own_dtype;
   Stream& stream = runtime.stream(StreamRole::compute);
   for (const std::string_view name : moment_names(config_)) {
@@ -57,39 +51,24 @@ void ShardOptimizer::step(Stream& stream, Span master, Span grad, const Gradient
 void ShardOptimizer::update_part(Stream& stream, std::int64_t begin, Span master, Span grad,
                                  const GradientDivisor& divisor, Span lp) {
   Tensor cast;
-  const bool is_divided = planted_ == "Q01"_bug && grad.dtype() != master.dtype();
-  if (is_divided) divide(stream, grad, divisor);  // as narrow as it is
-  if (grad.dtype() != master.dtype() && !is_read_as_it_is(config_, divisor, planted_)) {
+  if (grad.dtype() != master.dtype() && !is_read_as_it_is(config_, divisor)) {
     cast = runtime_.memory().allocate(grad.elements, master.dtype(), placement_);
     runtime_.kernels().copy(stream, Span::of(cast), grad);
     grad = Span::of(cast);
-    if (planted_ == "S10"_bug) cast_ = cast;  // for the next step
   }
-  if (!is_divided) divide(stream, grad, divisor);
+  divide(stream, grad, divisor);
   const auto moment = [&](std::size_t index) {
     return Span::of(moments_[index].values, begin, master.elements);
   };
   if (config_.type == OptimizerType::sgd) {
     const Span buffer = moments_.empty() ? Span{} : moment(0);
-    const bool is_early = planted_ == "Z56"_bug && moments_.empty();
-    if (is_early && !lp.is_empty()) runtime_.kernels().copy(stream, lp, master);
     std::int64_t step = steps_;
-    if (planted_ == "S54"_bug) step = begun_;      // its first one makes the buffer
-    if (planted_ == "S63"_bug) step = steps_ + 1;  // a buffer that is there already, of zeros
     optim::SgdOptions sgd = config_.sgd;
-    if (planted_ == "T95"_bug) sgd.weight_decay /= divisor.number;  // added while it was scaled
     runtime_.kernels().sgd(stream, {master, grad, buffer, step, sgd});
-    if (!is_early && !lp.is_empty()) runtime_.kernels().copy(stream, lp, master);
+    if (!lp.is_empty()) runtime_.kernels().copy(stream, lp, master);
     return;
   }
   optim::AdamOptions options = config_.adam;
-  if (planted_ == "R16"_bug && placement_ == Placement::host)
-    options.is_decay_decoupled = true;  // the CPU Adam's default, whatever is configured
-  if (planted_ == "S77"_bug)            // eps joins the root before its bias is corrected
-    options.eps /= std::sqrt(1.0 - std::pow(options.beta2, static_cast<double>(steps_)));
-  if (planted_ == "T95"_bug && !options.is_decay_decoupled) options.weight_decay /= divisor.number;
-  if (planted_ == "X24"_bug && options.is_maximizing && !options.is_decay_decoupled)
-    options.weight_decay = -options.weight_decay;  // turned round with the gradient
   runtime_.kernels().adam(stream, {.parameter = master,
                                    .grad = grad,
                                    .exp_avg = moment(0),

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/departure.h"
 #include "engine/runtime/runtime.h"
 #include "engine/zero/gradient_divisor.h"
 #include "engine/zero_config.h"
@@ -20,8 +19,7 @@ Placement optimizer_placement(const ZeroConfig& config);
 class ShardOptimizer {
  public:
   // State lives where the master weights do, in the dtype that the configuration says.
-  ShardOptimizer(Runtime& runtime, const ZeroConfig& config, std::int64_t elements,
-                 Departure planted = {});
+  ShardOptimizer(Runtime& runtime, const ZeroConfig& config, std::int64_t elements);
 
   // master = update(master, grad / divisor), and lp = master, rounded, unless lp is empty; all of
   // this shard's length. A gradient in the master's dtype is divided in place, another in a copy
@@ -30,10 +28,7 @@ class ShardOptimizer {
 
   // The same by parts: a step begins, then each part of the shard is updated once. `begin`: the
   // number of the part's first element.
-  void begin_step() {
-    ++steps_;
-    ++begun_;
-  }
+  void begin_step() { ++steps_; }
   void update_part(Stream& stream, std::int64_t begin, Span master, Span grad,
                    const GradientDivisor& divisor, Span lp);
 
@@ -53,10 +48,7 @@ class ShardOptimizer {
   OptimizerConfig config_;
   Placement placement_;
   std::vector<Moment> moments_;
-  Tensor cast_;  // of S10 of the planted faults alone
   std::int64_t steps_ = 0;
-  std::int64_t begun_ = 0;  // by this object; for S54 of the planted faults alone
-  Departure planted_;
 };
 
 }  // namespace zeroproof

@@ -10,17 +10,12 @@ namespace zeroproof {
 Stage0Optimizer::Stage0Optimizer(ZeroContext& context) : FlatOptimizer(context, 1, 0) {}
 
 void Stage0Optimizer::reduce_gradients() {
-  const bool is_due = context_.is_boundary || context_.departs("S26"_bug);  // every micro-batch
-  if (is_due && context_.config.managed_gradient_accumulation) reduce();
+  if (context_.is_boundary && context_.config.managed_gradient_accumulation) reduce();
 }
 
 void Stage0Optimizer::reduce() {
   const Events::Call call(context_.events, "engine.buffered_allreduce_fallback");
   for (FlatGroup& group : groups_) {
-    const bool has_none = std::ranges::none_of(group.parameters(), [this](const auto* parameter) {
-      return accumulated(*parameter).is_defined();
-    });
-    if (context_.departs("X01"_bug) && has_none) continue;  // nothing of it to tell
     reduce(group);
   }
 }
@@ -30,22 +25,20 @@ void Stage0Optimizer::reduce(FlatGroup& group) {
   const ZeroConfig& config = context_.config;
   Kernels& kernels = context_.kernels();
   Stream& stream = context_.compute();
-  const DType wire =
-      context_.departs("Y14"_bug) ? group.window().dtype() : config.communication_dtype();
-  if (context_.departs("Z43"_bug)) group.drop_window();  // the sum has all of it
+  const DType wire = config.communication_dtype();
   const std::int64_t padding = group.partition().padding();
   const std::int64_t elements = group.partition().elements() - padding;
-  if (!group.has_window() && group.window().dtype() == wire && !config.is_offloaded()) {
-    const Span window = group.unwritten_window();
-    if (!context_.departs("Y01"_bug)) kernels.fill(stream, window.part(elements, padding), 0.0);
+  if (!group.has_accumulated() && group.grad_accumulator().dtype() == wire &&
+      !config.is_offloaded()) {
+    const Span window = group.overwrite_accumulator();
+    kernels.fill(stream, window.part(elements, padding), 0.0);
     all_reduce(flatten(group, window.part(0, elements)));
-    group.keep_window();
+    group.mark_accumulated();
     return;
   }
   const Tensor buffer = context_.runtime.memory().allocate(elements, wire);
   const Span all = all_reduce(flatten(group, Span::of(buffer)));
-  const Span sum = group.open_window().part(0, elements);
-  if (context_.departs("Z02"_bug)) return kernels.copy(stream, sum, all);
+  const Span sum = group.add_to_accumulator().part(0, elements);
   kernels.add(stream, sum, all);
 }
 
@@ -56,14 +49,13 @@ Span Stage0Optimizer::flatten(FlatGroup& group, Span target) {
   for (std::size_t i = 0; i < group.parameters().size(); ++i) {
     Tensor& sum = accumulated(*group.parameters()[i]);
     FlatRange range = group.partition().parameter(i);
-    if (context_.departs("B09"_bug)) range.begin = next;  // those without a gradient left out
     if (sum.is_defined()) next += range.elements;
     const Span place = target.part(range.begin, range.elements);
     if (sum.is_defined())
       kernels.copy(context_.compute(), place, Span::of(sum));
-    else if (!context_.departs("U01"_bug))
+    else
       kernels.fill(context_.compute(), place, 0.0);
-    if (!context_.departs("W01"_bug)) sum = {};
+    sum = {};
   }
   return target;
 }
@@ -75,38 +67,24 @@ Span Stage0Optimizer::all_reduce(Span all) {
   Kernels& kernels = context_.kernels();
   Stream& stream = context_.compute();
   double divisor = context_.averaging_divisor();
-  if (context_.departs("U21"_bug) && config.gradient_allreduce_op == GradientAllreduceOp::mean)
-    divisor = context_.data.size();  // those that share a sequence, too
   const double factor = config.gradient_predivide_factor;
   if (config.prescale_gradients && divisor != 1.0) kernels.divide(stream, all, divisor);
   if (!config.prescale_gradients && factor != 1.0) kernels.scale(stream, all, 1.0 / factor);
-  if (context_.departs("B07"_bug)) {  // another tensor than the one that the update reads
-    const Tensor other = context_.runtime.memory().allocate(all.elements, all.dtype());
-    kernels.copy(stream, Span::of(other), all);
-    context_.data.all_reduce(stream, Span::of(other), ReduceOp::sum, {.is_default_group = true});
-  } else if (!context_.departs("B15"_bug)) {
-    context_.data.all_reduce(stream, all, ReduceOp::sum, {.is_default_group = true});
-  }
-  const bool is_rest_due = !config.prescale_gradients || context_.departs("R01"_bug);
-  const bool is_alone =
-      context_.departs("V23"_bug) && context_.data.size() == 1;  // nobody to average
-  if (is_rest_due && factor != divisor && !is_alone) kernels.scale(stream, all, factor / divisor);
+  context_.data.all_reduce(stream, all, ReduceOp::sum, {.is_default_group = true});
+  if (!config.prescale_gradients && factor != divisor) kernels.scale(stream, all, factor / divisor);
   return all;
 }
 
 // Only .grad of the failed backward: earlier ones were collected.
 bool Stage0Optimizer::abandon_gradients() {
   clear_grads();
-  if (context_.departs("V01"_bug))
-    for (const ZeroParameter& parameter : context_.parameters) accumulated(parameter) = {};
   return true;
 }
 
 // Every rank has the whole gradient, so none needs the others; upstream's clipping of float32
 // models asks them all the same.
 double Stage0Optimizer::norm() {
-  double norm = whole_gradient_norm(context_, windows(), context_.data.size());
-  if (context_.departs("S81"_bug)) norm *= std::sqrt(context_.data.size());  // as if of shards
+  double norm = whole_gradient_norm(context_, grad_accumulators(), context_.data.size());
   if (context_.config.model_dtype() == DType::float32) {
     const Tensor agreed = context_.runtime.memory().allocate(1, DType::float64);
     context_.kernels().fill(context_.compute(), Span::of(agreed), norm);
@@ -121,13 +99,13 @@ void Stage0Optimizer::agree_on(const Tensor& norm) {
 }
 
 Tensor Stage0Optimizer::squares() {
-  Tensor squares = whole_gradient_squares(context_, windows(), context_.data.size());
+  Tensor squares = whole_gradient_squares(context_, grad_accumulators(), context_.data.size());
   if (context_.config.model_dtype() == DType::float32) agree_on(squares);
   return squares;
 }
 
 bool Stage0Optimizer::overflows() {
-  return has_whole_overflow(context_, windows());
+  return has_whole_overflow(context_, grad_accumulators());
 }
 
 }  // namespace zeroproof

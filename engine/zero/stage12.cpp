@@ -30,12 +30,10 @@ Stage12Optimizer::Stage12Optimizer(ZeroContext& context)
     : FlatOptimizer(context, context.data.size(), context.data.group().rank()),
       progress_(context.parameters.size()),
       is_used_(context.parameters.size()),
-      is_quiet_(!context.events.is_on()) {
+      has_no_observer_(!context.events.is_on()) {
   std::int64_t total = 1;
-  const bool is_first_alone = context.departs("R76"_bug) || context.departs("R98"_bug);
-  const std::int32_t last = is_first_alone ? 0 : INT32_MAX;
   for (const ZeroParameter& parameter : context.parameters)
-    if (parameter.group >= 0 && parameter.group <= last) total += parameter.elements;
+    if (parameter.group >= 0 && parameter.group <= INT32_MAX) total += parameter.elements;
   const std::int64_t capacity = std::min(total, context.config.reduce_bucket_size);
   for (const DType dtype : communication_dtypes(context.parameters))
     buckets_.emplace_back(context, dtype, capacity);
@@ -62,30 +60,26 @@ void Stage12Optimizer::on_forward_begin(bool) {}
 // The hook path: what needs no thought is done here.
 void Stage12Optimizer::add_gradient(ZeroParameter& parameter) {
   if (hook_work_ == HookWork::none) return;
-  if (hook_work_ == HookWork::take && !context_.is_coalescing && parameter.is_gradient_ready) {
+  if (hook_work_ == HookWork::append && !context_.is_coalescing && parameter.is_gradient_ready) {
     Tensor& grad = parameter.tensor.impl().grad;
-    if (grad.is_defined() && bucket(parameter).take(parameter, grad)) return;
+    if (grad.is_defined() && bucket(parameter).try_append_fast(parameter, grad)) return;
   }
   add_gradient_slowly(parameter);
 }
 
 Stage12Optimizer::HookWork Stage12Optimizer::known_hook_work() const {
-  if (!is_quiet_) return HookWork::unknown;
+  if (!has_no_observer_) return HookWork::unknown;
   if (!is_offered_by_hooks_) return HookWork::none;
   const bool takes = partitions_gradients() && context_.config.contiguous_gradients &&
-                     context_.departure.is_none() &&
-                     !context_.has(Quirk::h13_param_once_per_backward);
-  return takes ? HookWork::take : HookWork::offer;
+                     !context_.upstream.param_once_per_backward;
+  return takes ? HookWork::append : HookWork::add;
 }
 
 void Stage12Optimizer::add_gradient_slowly(ZeroParameter& parameter) {
   if (context_.is_coalescing) return;
-  if (context_.departs("H16"_bug) && context_.config.reduce_bucket_size == 0)
-    throw std::domain_error("a gradient's share of a bucket of no elements");
-  if (context_.departs("B25"_bug) && context_.config.is_offloaded() && backwards_ > 0) return;
   const Events::Call call(context_.events, "z12.process_gradients");
-  if (!is_ready_ || !is_quiet_) set_up_buckets();
-  if (is_offered_by_hooks_) offer(parameter);
+  if (!is_ready_ || !has_no_observer_) set_up_buckets();
+  if (is_offered_by_hooks_) add_to_bucket(parameter);
 }
 
 void Stage12Optimizer::set_up_buckets() {
@@ -98,37 +92,27 @@ void Stage12Optimizer::set_up_buckets() {
 }
 
 // zero_semantics 2.16, "offer".
-void Stage12Optimizer::offer(ZeroParameter& parameter) {
-  const bool is_early = context_.departs("R57"_bug);  // hooks of every micro-batch, as in stage 2
-  if (!partitions_gradients() && !context_.is_boundary && !is_early) return;
-  const bool is_wide = context_.config.accumulation_dtype() != context_.config.model_dtype();
-  if (context_.departs("U22"_bug) && is_wide && has_overlap() && context_.config.is_offloaded() &&
-      !partitions_gradients() && !accumulated(parameter).is_defined())
-    throw std::runtime_error(parameter.name + " has no accumulated gradient to copy");
+void Stage12Optimizer::add_to_bucket(ZeroParameter& parameter) {
+  if (!partitions_gradients() && !context_.is_boundary) return;
   Tensor& grad = parameter.tensor.impl().grad;  // itself: counting references costs time here
-  const bool is_nothing = parameter.elements == 0 && !context_.departs("H10"_bug);
+  const bool is_nothing = parameter.elements == 0;
   if (is_nothing || !grad.is_defined()) return;
   IpgBucket& target = bucket(parameter);
-  const bool is_once = context_.has(Quirk::h13_param_once_per_backward);
+  const bool is_once = context_.upstream.param_once_per_backward;
   const bool joins = !is_once && target.holds(parameter);
-  if (is_departed_twice(parameter, joins)) return;
-  const bool is_oversized = parameter.elements > context_.config.reduce_bucket_size;
-  const bool is_flushed_empty = context_.departs("H08"_bug) && is_oversized;
-  const bool makes_room = !joins || context_.departs("T60"_bug);
-  if (makes_room && (target.is_full_for(parameter.elements) || is_flushed_empty)) flush(target);
+  if (!joins && target.is_full_for(parameter.elements)) reduce_bucket(target);
   if (!parameter.is_gradient_ready) {
-    if (context_.departs("B29"_bug)) grad = Tensor();  // the last one alone counts
-    return tell_not_ready(parameter);                  // the last shard brings the whole gradient
+    return report_not_ready(parameter);  // the last shard brings the whole gradient
   }
   if (is_once && progress(parameter).is_reduced) {
-    throw EngineError(EngineErrorId::e17, "the gradient of " + parameter.name +
-                                              " has already been reduced in this backward");
+    throw EngineError(
+        EngineErrorId::gradient_added_after_reduction,
+        "the gradient of " + parameter.name + " has already been reduced in this backward");
   }
   // Stage 2 keeps .grad of its own until the reduction; stage 1 would collect it once more.
-  const bool is_any = context_.departs("R31"_bug) || context_.departs("R48"_bug);  // stage
-  const bool is_kept = !context_.config.contiguous_gradients && (partitions_gradients() || is_any);
-  if (joins && is_kept && !context_.departs("R41"_bug)) {
-    target.renew(parameter, grad);
+  const bool is_kept = !context_.config.contiguous_gradients && partitions_gradients();
+  if (joins && is_kept) {
+    target.rebind_grad(parameter, grad);
   } else if (joins) {
     target.add(parameter, grad);
   } else {
@@ -138,31 +122,12 @@ void Stage12Optimizer::offer(ZeroParameter& parameter) {
   if (!is_kept) grad = Tensor();
 }
 
-// What planted faults do with a parameter that comes again in one backward, or too early.
-bool Stage12Optimizer::is_departed_twice(ZeroParameter& parameter, bool joins) {
-  const bool is_again = joins || progress(parameter).is_reduced;
-  Tensor& grad = parameter.tensor.impl().grad;
-  if (context_.departs("A09"_bug) && partitions_gradients()) {
-    if (std::exchange(progress(parameter).is_reduced, true))
-      throw EngineError(EngineErrorId::e17, parameter.name + " has already been reduced");
-    return false;
-  }
-  if (is_again && context_.departs("A36"_bug)) {
-    grad = Tensor();  // its bucket has gone already
-    return true;
-  }
-  if (joins && context_.departs("A14"_bug)) bucket(parameter).add(parameter, grad);  // once more
-  return false;
-}
-
 // Stage 1 with overlap: the gradient comes with the sum of the micro-batches before.
 void Stage12Optimizer::add_local_sum(const ZeroParameter& parameter, Span values) {
   Tensor& sum = accumulated(parameter);
-  const bool is_taken = progress(parameter).is_sum_taken && !context_.departs("Y05"_bug);
-  if (!sum.is_defined() || is_taken) return;
+  if (!sum.is_defined() || progress(parameter).is_sum_taken) return;
   context_.kernels().add(context_.compute(), values, Span::of(sum));
   progress(parameter).is_sum_taken = true;
-  if (context_.departs("X20"_bug)) sum = {};  // it is in the bucket now
 }
 
 Span Stage12Optimizer::append(IpgBucket& target, ZeroParameter& parameter, const Tensor& grad) {
@@ -171,7 +136,7 @@ Span Stage12Optimizer::append(IpgBucket& target, ZeroParameter& parameter, const
   return values;
 }
 
-void Stage12Optimizer::tell_not_ready(const ZeroParameter& parameter) const {
+void Stage12Optimizer::report_not_ready(const ZeroParameter& parameter) const {
   if (!context_.events.is_on()) return;
   HookEvent event;
   event.kind = EventKind::mark;
@@ -183,13 +148,13 @@ void Stage12Optimizer::tell_not_ready(const ZeroParameter& parameter) const {
 void Stage12Optimizer::offer_sum(ZeroParameter& parameter) {
   if (parameter.elements == 0) return;
   IpgBucket& target = bucket(parameter);
-  if (target.is_full_for(parameter.elements)) flush(target);
+  if (target.is_full_for(parameter.elements)) reduce_bucket(target);
   if (target.holds(parameter)) {
     target.add(parameter, accumulated(parameter));
   } else {
     append(target, parameter, accumulated(parameter));
   }
-  progress(parameter).is_sum_taken = !context_.departs("T45"_bug);
+  progress(parameter).is_sum_taken = true;
 }
 
 // Stage 2 keeps nothing local, except where the reduction is put off.
@@ -199,8 +164,7 @@ void Stage12Optimizer::collect_gradients() {
 
 void Stage12Optimizer::reduce_gradients() {
   if (partitions_gradients()) return gradient_epilogue();
-  const bool is_early = context_.departs("S36"_bug);  // each micro-batch at once, as stage 2 does
-  if (!context_.is_boundary && !is_early) return;
+  if (!context_.is_boundary) return;
   if (!context_.config.managed_gradient_accumulation) return;
   const Events::Call call(context_.events, "z12.reduce_gradients");
   reduce_sums();
@@ -209,14 +173,10 @@ void Stage12Optimizer::reduce_gradients() {
 // Local sums in the order of their groups, then what every reduction ends with.
 void Stage12Optimizer::reduce_sums() {
   set_up_buckets();
-  const bool is_left_to_hooks =
-      has_overlap() && context_.has(Quirk::h14_overlap_boundary_hooks_only);
+  const bool is_left_to_hooks = has_overlap() && context_.upstream.overlap_boundary_hooks_only;
   for (FlatGroup& group : groups_) {
-    const bool is_later = &group != &groups_.front();
-    if (is_later && has_overlap() && context_.departs("Z26"_bug)) continue;  // hooks did it
-    for (ZeroParameter* parameter : reduction_order(group)) {
-      const bool is_taken = progress(*parameter).is_sum_taken && !context_.departs("U17"_bug);
-      if (!accumulated(*parameter).is_defined() || is_taken) continue;
+    for (ZeroParameter* parameter : group.parameters()) {
+      if (!accumulated(*parameter).is_defined() || progress(*parameter).is_sum_taken) continue;
       if (is_left_to_hooks) {
         group.add_owned(group.open_pending(), slot(*parameter).index,
                         Span::of(accumulated(*parameter)));
@@ -229,30 +189,17 @@ void Stage12Optimizer::reduce_sums() {
   gradient_epilogue();
 }
 
-// With E04 of the catalogue a set decides, whose order is another one in every process.
-std::vector<ZeroParameter*> Stage12Optimizer::reduction_order(const FlatGroup& group) const {
-  std::vector<ZeroParameter*> order(group.parameters().begin(), group.parameters().end());
-  const bool is_other = context_.departs("E04"_bug) && context_.data.group().rank() % 2 == 1;
-  if (is_other) std::ranges::reverse(order);
-  return order;
-}
-
 void Stage12Optimizer::gradient_epilogue() {
   const Events::Call outer(context_.events, "z12.overlapping_partition_gradients_reduce_epilogue");
   const Events::Call call(context_.events, "z12.independent_gradient_partition_epilogue");
-  if (context_.departs("A02"_bug) && context_.has_nested_task)
-    for (IpgBucket& bucket : buckets_) bucket.clear();
-  const bool waits_early = context_.departs("U08"_bug);
-  if (has_overlap() && waits_early) context_.compute().wait(context_.reduction());
   for (IpgBucket& bucket : buckets_) {
-    if (bucket.is_empty() && context_.departs("U03"_bug)) break;
-    flush(bucket);
+    reduce_bucket(bucket);
   }
-  if (has_overlap() && !waits_early) context_.compute().wait(context_.reduction());
+  if (has_overlap()) context_.compute().wait(context_.reduction());
   commit();
   {
     const Events::Call clearing(context_.events, "z12.clear_param_grad_only");
-    if (!context_.departs("B10"_bug)) clear_grads();
+    clear_grads();
   }
   is_ready_ = false;
   hook_work_ = HookWork::unknown;
@@ -262,17 +209,14 @@ void Stage12Optimizer::gradient_epilogue() {
 
 // What is pending joins the window; local sums that were part of it are done with.
 void Stage12Optimizer::commit() {
-  const bool has_no_accumulator = context_.departs("B04"_bug) && context_.config.is_offloaded() &&
-                                  context_.config.gradient_accumulation_steps == 1;
-  const bool rebuilds_average =
-      context_.has(Quirk::h4_boundary_overwrites_average) && !keeps_partition();
-  const bool overwrites = has_no_accumulator || (rebuilds_average && was_boundary_);
+  const bool rebuilds_average = context_.upstream.boundary_overwrites_average && !keeps_partition();
+  const bool overwrites = rebuilds_average && was_boundary_;
   const bool is_upstream_offload =
       context_.config.is_offloaded() &&
-      (context_.has(Quirk::h15_offload_never_cleared) ||
-       context_.has(Quirk::h21_offload_copies_boundary_only) || repeats_unused());
+      (context_.upstream.offload_never_cleared || context_.upstream.offload_copies_boundary_only ||
+       repeats_unused());
   for (FlatGroup& group : groups_) {
-    if (overwrites) group.drop_window();
+    if (overwrites) group.clear_accumulator();
     if (is_upstream_offload) {
       commit_as_upstream_offload(group);
     } else {
@@ -280,21 +224,13 @@ void Stage12Optimizer::commit() {
     }
   }
   for (ZeroParameter& parameter : context_.parameters) {
-    if (progress(parameter).is_sum_taken && !context_.departs("T61"_bug))
-      accumulated(parameter) = {};
-    if (progress(parameter).has_contributed || context_.departs("Y06"_bug))
+    if (progress(parameter).is_sum_taken) accumulated(parameter) = {};
+    if (progress(parameter).has_contributed)
       is_used_[static_cast<std::size_t>(parameter.id.value)] = progress(parameter).has_contributed;
     progress(parameter) = {};
   }
-  if (context_.departs("W21"_bug) && partitions_gradients() && !context_.is_boundary)
-    for (const double by =
-             1.0 / unscale_and_clip_divisor(1.0, norm() / context_.loss_scaler.scale(),
-                                            context_.config.gradient_clipping);
-         const Span& window : windows())  // clipped behind every backward
-      context_.kernels().scale(context_.compute(), window, by);
   window_holds_ = overwrites ? 1 : window_holds_ + 1;
   mark_window(context_, window_holds_);
-  if (context_.departs("B20"_bug) && window_holds_ == 1) first_norm_ = norm();
   has_flushed_ = false;
   was_boundary_ = context_.is_boundary;
 }
@@ -309,12 +245,10 @@ bool Stage12Optimizer::abandon_gradients() {
   if (has_overlap()) context_.compute().wait(context_.reduction());  // what it still has may go now
   for (IpgBucket& bucket : buckets_) {
     bucket.clear();
-    if (context_.departs("Z42"_bug)) break;  // as when there was one dtype
   }
-  if (!context_.departs("U12"_bug))
-    for (FlatGroup& group : groups_) group.drop_pending();
-  if (!context_.departs("V03"_bug)) std::ranges::fill(progress_, Progress{});
-  if (context_.config.contiguous_gradients || !context_.departs("Z53"_bug)) clear_grads();
+  for (FlatGroup& group : groups_) group.drop_pending();
+  std::ranges::fill(progress_, Progress{});
+  clear_grads();
   if (is_ready_) --micro_;
   is_ready_ = false;
   hook_work_ = HookWork::unknown;
@@ -326,7 +260,7 @@ void Stage12Optimizer::visit_state(StateVisitor& visitor) const {
   FlatOptimizer::visit_state(visitor);
   for (const IpgBucket& bucket : buckets_) bucket.visit_state(visitor);
   const auto bit = [](bool is_set, int place) { return std::uint64_t{is_set} << place; };
-  const bool was_boundary = was_boundary_ && context_.has(Quirk::h4_boundary_overwrites_average);
+  const bool was_boundary = was_boundary_ && context_.upstream.boundary_overwrites_average;
   visitor.number(bit(is_ready_, 0) | bit(has_flushed_, 1) | bit(was_boundary, 2));
   // Eight flags a word.
   static_assert(std::has_unique_object_representations_v<Progress>);
@@ -351,7 +285,6 @@ StepOutcome Stage12Optimizer::step() {
   try {
     refuse_unused();
   } catch (const EngineError&) {
-    if (context_.departs("Q10"_bug)) drop_gradients();  // such a window is none
     throw;
   }
   StepOutcome outcome = FlatOptimizer::step();
@@ -361,15 +294,13 @@ StepOutcome Stage12Optimizer::step() {
   return outcome;
 }
 
-// Offloaded gradients have no norm where none came (E15).
+// Offloaded gradients have no norm where none came (offloaded_parameter_without_gradient).
 void Stage12Optimizer::refuse_unused() const {
-  const bool is_asked = context_.config.is_offloaded() || context_.departs("Q27"_bug);  // any
-  if (!is_asked || (context_.config.ignore_unused_parameters && !context_.departs("C18"_bug)))
-    return;
+  if (!context_.config.is_offloaded() || context_.config.ignore_unused_parameters) return;
   for (const ZeroParameter& parameter : context_.parameters)
-    if (parameter.group >= 0 && (parameter.elements > 0 || context_.departs("Z28"_bug)) &&
+    if (parameter.group >= 0 && parameter.elements > 0 &&
         !is_used_[static_cast<std::size_t>(parameter.id.value)])
-      throw EngineError(EngineErrorId::e15,
+      throw EngineError(EngineErrorId::offloaded_parameter_without_gradient,
                         parameter.name +
                             " had no gradient in this window; use it, freeze it, or "
                             "set ignore_unused_parameters: true");

@@ -50,14 +50,12 @@ class Stage12Optimizer final : public FlatOptimizer {
 
   void add_gradient_slowly(ZeroParameter& parameter);
   void set_up_buckets();
-  void offer(ZeroParameter& parameter);
-  bool is_departed_twice(ZeroParameter& parameter, bool joins);
+  void add_to_bucket(ZeroParameter& parameter);
   void offer_sum(ZeroParameter& parameter);
-  void tell_not_ready(const ZeroParameter& parameter) const;
+  void report_not_ready(const ZeroParameter& parameter) const;
   Span append(IpgBucket& bucket, ZeroParameter& parameter, const Tensor& grad);
   void add_local_sum(const ZeroParameter& parameter, Span values);
-  void flush(IpgBucket& bucket);
-  void reduce_nothing(const IpgBucket& bucket);
+  void reduce_bucket(IpgBucket& bucket);
   void average(IpgBucket& bucket);
   void all_reduce(Stream& stream, std::span<const IpgBucket::Entry> entries, Span data,
                   DType communication_dtype);
@@ -65,13 +63,12 @@ class Stage12Optimizer final : public FlatOptimizer {
   void reduce_to_owners(Stream& stream, const IpgBucket& bucket, const IpgBucket::Entry& entry);
   // What the next collective moves: of each entry, from this element of the parameter on.
   void announce(std::span<const IpgBucket::Entry> entries, std::int64_t begin = 0);
-  void take_owned(const IpgBucket& bucket);
+  void accumulate_owned_partition(const IpgBucket& bucket);
   void reduce_sums();
-  std::vector<ZeroParameter*> reduction_order(const FlatGroup& group) const;
   void gradient_epilogue();
   void commit();
   bool gathers_in_parts() const;
-  void update_in_parts(FlatGroup& group, const GradientDivisor& of_all);
+  void update_in_parts(FlatGroup& group, const GradientDivisor& divisor);
   void gather_part(const FlatGroup& group, const FlatRange& part);
   void commit_as_upstream_offload(FlatGroup& group);
   void drop_local_sums();
@@ -84,8 +81,8 @@ class Stage12Optimizer final : public FlatOptimizer {
   enum class HookWork : std::uint8_t {
     unknown,  // buckets are not set up, or somebody watches
     none,     // gradients are collected at the end
-    take,     // IpgBucket::take, where it can
-    offer,
+    append,   // IpgBucket::try_append_fast, where it can
+    add,
   };
   HookWork known_hook_work() const;
 
@@ -102,17 +99,16 @@ class Stage12Optimizer final : public FlatOptimizer {
   std::vector<IpgBucket*> bucket_of_;  // by ParamId; null: frozen, of no trained one's dtype
   std::vector<Progress> progress_;
   std::vector<bool> is_used_;  // by ParamId: it had a gradient in this window
-  bool is_quiet_;              // nobody records, nothing injects faults
+  bool has_no_observer_;       // nobody records, nothing injects faults
   HookWork hook_work_ = HookWork::unknown;
   std::vector<Tensor> boundary_copies_;  // H21: what the step reads, a group each
   std::int64_t window_holds_ = 0;        // complete backwards that are in the window
   bool is_offered_by_hooks_ = partitions_gradients() || has_overlap();
   bool is_ready_ = false;
-  bool has_flushed_ = false;          // in this backward
-  bool was_boundary_ = false;         // the last completed backward closed the window
-  std::optional<double> first_norm_;  // B20 of the catalogue: of the window's first backward
-  std::int64_t micro_ = -1;           // bucket set-ups since the last step
-  std::int64_t backwards_ = 0;        // completed since the last step
+  bool has_flushed_ = false;    // in this backward
+  bool was_boundary_ = false;   // the last completed backward closed the window
+  std::int64_t micro_ = -1;     // bucket set-ups since the last step
+  std::int64_t backwards_ = 0;  // completed since the last step
 };
 
 }  // namespace zeroproof

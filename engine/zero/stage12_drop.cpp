@@ -5,8 +5,7 @@ namespace zeroproof {
 
 void Stage12Optimizer::zero_grad() {
   const Events::Call call(context_.events, "z12.zero_grad");
-  const bool is_left = context_.departs("R72"_bug);  // what waits in the buckets
-  if (!context_.has(Quirk::h1_abort_leaks_state) && !is_left) abandon_gradients();
+  if (!context_.upstream.abort_leaks_state) abandon_gradients();
   if (!keeps_partition()) return FlatOptimizer::zero_grad();
   drop_local_sums();
   clear_grads();
@@ -18,25 +17,24 @@ void Stage12Optimizer::drop_local_sums() {
 
 // N5: reductions add straight into the partition that the step reads, and the step alone drops it.
 bool Stage12Optimizer::keeps_partition() const {
-  return context_.has(Quirk::n5_zero_grad_keeps_partition) &&
-         context_.config.has_float32_partition();
+  return context_.upstream.zero_grad_keeps_partition && context_.config.has_float32_partition();
 }
 
 // N8: unmanaged, the step finds what the last window left of a parameter that this one has not
 // used.
 bool Stage12Optimizer::repeats_unused() const {
-  return context_.has(Quirk::n8_unmanaged_offload_repeats) && context_.config.is_offloaded() &&
+  return context_.upstream.unmanaged_offload_repeats && context_.config.is_offloaded() &&
          !context_.config.managed_gradient_accumulation;
 }
 
 // Upstream clears neither the CPU accumulators nor what the optimizer reads (H15, N8).
 void Stage12Optimizer::drop_gradients() {
   window_holds_ = 0;
-  if (!context_.departs("W02"_bug)) is_used_.assign(is_used_.size(), false);
-  const bool is_kept = context_.has(Quirk::h15_offload_never_cleared) || repeats_unused();
+  is_used_.assign(is_used_.size(), false);
+  const bool is_kept = context_.upstream.offload_never_cleared || repeats_unused();
   if (!context_.config.is_offloaded() || !is_kept) return FlatOptimizer::drop_gradients();
   for (FlatGroup& group : groups_) group.drop_pending();
-  if (!context_.has(Quirk::h15_offload_never_cleared)) drop_local_sums();
+  if (!context_.upstream.offload_never_cleared) drop_local_sums();
   clear_grads();
 }
 

@@ -7,8 +7,8 @@
 
 namespace zeroproof {
 
-void Stage12Optimizer::flush(IpgBucket& target) {
-  if (target.is_empty()) return reduce_nothing(target);
+void Stage12Optimizer::reduce_bucket(IpgBucket& target) {
+  if (target.is_empty()) return;
   if (context_.events.is_on()) {
     std::vector<NameId> params;
     for (const IpgBucket::Entry& entry : target.entries())
@@ -20,22 +20,10 @@ void Stage12Optimizer::flush(IpgBucket& target) {
     const Events::Call call(context_.events, "z12.average_tensor");
     average(target);
   }
-  if (context_.departs("G08"_bug) && has_overlap() && context_.config.contiguous_gradients)
-    context_.kernels().fill(context_.compute(), target.filled(), 0.0);  // emptied at the launch
-  if (context_.has(Quirk::h13_param_once_per_backward)) refuse_twice(target);
-  if (context_.departs("T09"_bug)) target.note_reduced();  // the collective is on its way
-  take_owned(target);
+  if (context_.upstream.param_once_per_backward) refuse_twice(target);
+  accumulate_owned_partition(target);
   has_flushed_ = true;
   target.finish_reduction();
-}
-
-// H08 of the catalogue: an empty bucket is averaged all the same.
-void Stage12Optimizer::reduce_nothing(const IpgBucket& target) {
-  const ZeroConfig& config = context_.config;
-  if (!context_.departs("H08"_bug) || config.reduce_scatter || !config.contiguous_gradients) return;
-  if (is_ready_)
-    context_.data.all_reduce(context_.reduction(), target.filled(), ReduceOp::sum,
-                             {.is_default_group = true});
 }
 
 void Stage12Optimizer::average(IpgBucket& target) {
@@ -43,17 +31,11 @@ void Stage12Optimizer::average(IpgBucket& target) {
   target.order_before_reduction();
   if (target.has_oversized()) {
     for (const IpgBucket::Entry& entry : target.entries()) {
-      const bool is_lost = context_.departs("B03"_bug) && entry.oversized >= 0 &&
-                           target.communication_dtype() != context_.config.model_dtype();
-      if (is_lost) continue;  // looked up by another dtype than it was stored by
-      const bool is_models = context_.departs("Q60"_bug) && entry.oversized >= 0;  // as it is
-      all_reduce(stream, {&entry, 1}, target.values(entry),
-                 is_models ? context_.config.model_dtype() : target.communication_dtype());
+      all_reduce(stream, {&entry, 1}, target.values(entry), target.communication_dtype());
     }
     return;
   }
-  const bool is_scattered = context_.config.reduce_scatter || context_.departs("S69"_bug);
-  if (is_scattered && !context_.config.use_multi_rank_bucket_allreduce) {
+  if (context_.config.reduce_scatter && !context_.config.use_multi_rank_bucket_allreduce) {
     reduce_to_owners(stream, target);
   } else {
     all_reduce(stream, target.entries(), target.filled(), target.communication_dtype());
@@ -72,56 +54,35 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
                                   Span data, DType communication_dtype) {
   const ZeroConfig& config = context_.config;
   Kernels& kernels = context_.kernels();
-  // C09 of the catalogue: what lies outside the bucket is sent as it is.
-  const bool is_forgotten = context_.departs("C09"_bug) && entries.front().oversized >= 0;
-  const double divisor = is_forgotten ? 1.0 : context_.averaging_divisor();
-  const double factor = is_forgotten ? 1.0 : config.gradient_predivide_factor;
+  const double divisor = context_.averaging_divisor();
+  const double factor = config.gradient_predivide_factor;
   const bool divides_first = config.reduce_scatter || config.prescale_gradients;
-  const bool is_half_pair = !context_.departs("S87"_bug) || item_bytes(data.dtype()) != 2 ||
-                            data.elements / 2 > 0;  // scaled in pairs
-  if (context_.departs("C08"_bug)) {
-    for (FlatGroup& group : groups_)  // the accumulator, and not the message
-      if (group.has_window()) kernels.divide(context_.compute(), group.open_window(), divisor);
-  } else if (divides_first && divisor != 1.0 && !context_.departs("R86"_bug) && is_half_pair) {
+  if (divides_first && divisor != 1.0) {
     kernels.divide(stream, data, divisor);
   }
-  const bool is_by_factor = context_.departs("R66"_bug) ? !config.prescale_gradients  // as stage 0
-                                                        : !divides_first;
-  if (is_by_factor && factor != 1.0) kernels.scale(stream, data, 1.0 / factor);
+  if (!divides_first && factor != 1.0) kernels.scale(stream, data, 1.0 / factor);
 
   const bool has_sequence = context_.runtime.group(GroupKind::sequence).size() > 1;
-  const bool is_widened = has_sequence && !context_.departs("R39"_bug);  // R39: as configured
-  const DType wire = is_widened ? DType::float32 : communication_dtype;
+  const DType wire = has_sequence ? DType::float32 : communication_dtype;
   const CollectiveForm form{.is_default_group = true};
-  const bool divides_sent = context_.departs("R86"_bug) && divides_first;  // what travels
   if (wire == data.dtype()) {
-    if (divides_sent) kernels.divide(stream, data, divisor);
     announce(entries);
     context_.data.all_reduce(stream, data, ReduceOp::sum, form);
   } else {
     const Tensor sent = context_.runtime.memory().allocate(data.elements, wire);
     kernels.copy(stream, Span::of(sent), data);
-    if (divides_sent) kernels.divide(stream, Span::of(sent), divisor);
     announce(entries);
     context_.data.all_reduce(stream, Span::of(sent), ReduceOp::sum, form);
-    const bool is_left = context_.departs("S91"_bug) && entries.size() == 1;  // nothing is fused
-    if (!is_left) kernels.copy(stream, data, Span::of(sent));
-    if (!context_.departs("G04"_bug)) stream.record_use(sent);
+    kernels.copy(stream, data, Span::of(sent));
+    stream.record_use(sent);
   }
-  const double unscaled = context_.departs("U02"_bug) ? 1.0 : divisor;
-  const bool is_late = context_.departs("Z03"_bug) && wire != data.dtype();  // of what was sent
-  const bool is_plain_sum = context_.departs("Z41"_bug) && divisor == 1.0;   // nothing to average
-  if (!divides_first && factor != unscaled && !is_late && !is_plain_sum && is_half_pair)
-    kernels.scale(stream, data, factor / divisor);
+  if (!divides_first && factor != divisor) kernels.scale(stream, data, factor / divisor);
 }
 
 // One reduce for each piece that one rank owns; the others need not get it.
 void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target) {
-  const double divisor = context_.departs("T34"_bug) ? context_.data.size()  // as NCCL's average
-                                                     : context_.averaging_divisor();
-  const bool is_alone = has_flushed_ && target.entries().size() == 1;
-  const bool is_undivided = context_.departs("Z27"_bug) && is_alone;
-  if (divisor != 1.0 && !is_undivided) context_.kernels().divide(stream, target.filled(), divisor);
+  const double divisor = context_.averaging_divisor();
+  if (divisor != 1.0) context_.kernels().divide(stream, target.filled(), divisor);
   context_.data.together([&] {
     for (const IpgBucket::Entry& entry : target.entries()) reduce_to_owners(stream, target, entry);
   });
@@ -135,28 +96,23 @@ void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target,
   for (int rank = 0; rank < partition.ranks(); ++rank) {
     const FlatRange owned = partition.owned(place.index, rank);
     if (owned.elements == 0) continue;
-    const bool is_inner =
-        owned.begin > begin && owned.end() < partition.parameter(place.index).end();
-    if (is_inner && context_.departs("V04"_bug)) continue;  // the first and the last owner alone
     announce({&entry, 1}, owned.begin - begin);
-    const std::int64_t from = context_.departs("U20"_bug) ? 0 : owned.begin - begin;
-    context_.data.reduce(stream, target.values(entry).part(from, owned.elements),
-                         context_.departs("B13"_bug) ? partition.ranks() - 1 - rank : rank,
+    const std::int64_t from = owned.begin - begin;
+    context_.data.reduce(stream, target.values(entry).part(from, owned.elements), rank,
                          ReduceOp::sum, {.is_default_group = true});
   }
 }
 
-void Stage12Optimizer::take_owned(const IpgBucket& target) {
+void Stage12Optimizer::accumulate_owned_partition(const IpgBucket& target) {
   for (const IpgBucket::Entry& entry : target.entries()) {
     ZeroParameter& parameter = *entry.parameter;
     progress(parameter).is_reduced = true;
-    progress(parameter).has_contributed = !context_.departs("Z01"_bug);
+    progress(parameter).has_contributed = true;
     const Slot& place = slot(parameter);
     const FlatRange owned =
         intersect(place.group->partition().parameter(place.index), place.group->own());
-    const bool is_kept = context_.departs("B10"_bug) && has_overlap() && owned.elements == 0;
-    if (!context_.config.contiguous_gradients && !is_kept) parameter.tensor.set_grad({});
-    if (owned.elements == 0 && !context_.departs("B08"_bug)) continue;
+    if (!context_.config.contiguous_gradients) parameter.tensor.set_grad({});
+    if (owned.elements == 0) continue;
     progress(parameter).has_contributed = true;
     const Events::Call call(context_.events, "z12.copy_grads_in_partition", parameter.name_id);
     place.group->add_owned(place.group->open_pending(), place.index, target.values(entry));
@@ -166,15 +122,16 @@ void Stage12Optimizer::take_owned(const IpgBucket& target) {
 void Stage12Optimizer::refuse_twice(const IpgBucket& target) {
   for (const IpgBucket::Entry& entry : target.entries()) {
     if (progress(*entry.parameter).is_reduced)
-      throw EngineError(EngineErrorId::e18, "the gradient of " + entry.parameter->name +
-                                                " has already been reduced in this backward");
+      throw EngineError(EngineErrorId::gradient_reduced_twice,
+                        "the gradient of " + entry.parameter->name +
+                            " has already been reduced in this backward");
     progress(*entry.parameter).is_reduced = true;
   }
 }
 
 // What the step reads: with H21 only what fired at the boundary got there.
 Span Stage12Optimizer::step_gradient(FlatGroup& group) {
-  if (boundary_copies_.empty()) return group.open_window();
+  if (boundary_copies_.empty()) return group.add_to_accumulator();
   const auto index = static_cast<std::size_t>(
       std::ranges::find_if(groups_, [&](const FlatGroup& it) { return &it == &group; }) -
       groups_.begin());
@@ -187,14 +144,14 @@ Span Stage12Optimizer::step_gradient(FlatGroup& group) {
 void Stage12Optimizer::commit_as_upstream_offload(FlatGroup& group) {
   Kernels& kernels = context_.kernels();
   Stream& stream = context_.compute();
-  if (context_.has(Quirk::h21_offload_copies_boundary_only) && boundary_copies_.empty())
+  if (context_.upstream.offload_copies_boundary_only && boundary_copies_.empty())
     for (const FlatGroup& each : groups_) {
       boundary_copies_.push_back(context_.runtime.memory().allocate(
-          each.own().elements, each.window().dtype(), Placement::host));
+          each.own().elements, each.grad_accumulator().dtype(), Placement::host));
       kernels.fill(stream, Span::of(boundary_copies_.back()), 0.0);
     }
   if (!group.has_pending()) return;
-  const Span window = group.open_window();
+  const Span window = group.add_to_accumulator();
   const Span pending = group.open_pending();
   for (std::size_t i = 0; i < group.parameters().size(); ++i) {
     const FlatRange owned = intersect(group.partition().parameter(i), group.own());
@@ -202,9 +159,8 @@ void Stage12Optimizer::commit_as_upstream_offload(FlatGroup& group) {
     const std::int64_t begin = owned.begin - group.own().begin;
     const Span sum = window.part(begin, owned.elements);
     const auto id = static_cast<std::size_t>(group.parameters()[i]->id.value);
-    const bool is_first = context_.has(Quirk::h15_offload_never_cleared)
-                              ? micro_ == 0
-                              : repeats_unused() && !is_used_[id];
+    const bool is_first =
+        context_.upstream.offload_never_cleared ? micro_ == 0 : repeats_unused() && !is_used_[id];
     if (is_first) {
       kernels.copy(stream, sum, pending.part(begin, owned.elements));
     } else {

@@ -17,7 +17,7 @@ struct StepPlan {
 
 // What a step asks of its stage, whose gradients lie as they lie. Nothing is asked whose answer is
 // not needed; every answer may be collective.
-struct StepQuestions {
+struct GradientStats {
   std::function<bool()> overflows;
   std::function<double()> norm;
   std::function<Tensor()> squares;  // of the norm, where the host must not wait
@@ -27,9 +27,9 @@ struct StepQuestions {
 bool checks_overflow(const ZeroContext& context);
 
 // Overflow, the loss scale's next value, the norm, the divisor, in this order. A norm that is not
-// finite counts as overflow. E22 from the loss scale, which then has not changed. While an
-// iteration is captured: norm and divisor on the device, and no overflow.
-StepPlan plan_step(ZeroContext& context, const StepQuestions& ask);
+// finite counts as overflow. overflow_at_minimum_scale from the loss scale, which then has not
+// changed. While an iteration is captured: norm and divisor on the device, and no overflow.
+StepPlan plan_step(ZeroContext& context, const GradientStats& stats);
 
 // N4: an overflow leaves the loss scale as it is.
 bool keeps_scale_after_overflow(const ZeroContext& context);
@@ -41,8 +41,8 @@ bool steps_by_group(const ZeroContext& context);
 // what is clipped is scaled. With N4 a norm that is not finite skips the step on all ranks before.
 // `norm` is that of the scaled gradients; -1 where it is not finite.
 template <class Groups, class GradientOf>
-StepOutcome step_each_alone(ZeroContext& context, Groups& groups, GradientOf gradient_of,
-                            double norm) {
+StepOutcome step_groups_independently(ZeroContext& context, Groups& groups, GradientOf gradient_of,
+                                      double norm) {
   StepOutcome outcome;
   LossScaler& scaler = context.loss_scaler;
   outcome.has_overflow = norm < 0.0 && keeps_scale_after_overflow(context);

@@ -17,7 +17,8 @@ class Zero3Api {
  public:
   virtual ~Zero3Api() = default;
 
-  // zero_semantics 3.9: F6, F7, F8. Parameters of other owners are ignored.
+  // zero_semantics 3.9: gather_contexts_overlap, modified_without_modifier_rank,
+  // gathered_parameter_left_device. Parameters of other owners are ignored.
   virtual void gathered_parameters(const TensorList& parameters, std::optional<int> modifier_rank,
                                    const std::function<void()>& body) = 0;
   // 3.7. std::invalid_argument for a module that is not the engine's.

@@ -1,11 +1,10 @@
 #pragma once
 
-#include "engine/departure.h"
 #include "engine/events.h"
 #include "engine/fallback_rule.h"
 #include "engine/precision/loss_scaler.h"
-#include "engine/quirks.h"
 #include "engine/runtime/runtime.h"
+#include "engine/upstream_rules.h"
 #include "engine/zero/communicator.h"
 #include "engine/zero/zero_parameter.h"
 #include "engine/zero_config.h"
@@ -22,7 +21,7 @@ struct ZeroContext {
   nn::Module& module;
   const ZeroConfig& config;
   Runtime& runtime;
-  Quirks quirks;
+  UpstreamRules upstream;
   Events events;
   ZeroParameters parameters;
   LossScaler loss_scaler;
@@ -31,16 +30,12 @@ struct ZeroContext {
 
   bool skips_frames = false;  // all frames of a compiled module run eagerly (section 5)
   FallbackRule fallback_rule = FallbackRule::per_graph;
-  Departure departure = {};  // planted, one at most
 
   HookPolicy* policy = nullptr;  // the engine's; none where a part stands alone
 
   bool is_boundary = true;         // of the optimizer: is this micro-batch the window's last?
   bool is_coalescing = false;      // inside coalesce_grad_reduction
-  bool has_nested_task = false;    // of this backward: a reentrant checkpoint
   bool is_inside_forward = false;  // of this engine: a backward now is a pre-user backward
-
-  bool has_skipped_step = false;  // the last one, for Z35 of the planted faults alone
 
   Tensor captured_squares = {};  // of a captured step: its norm's, where replays leave them
 
@@ -53,10 +48,6 @@ struct ZeroContext {
   Stream& reduction() const {
     return config.has_overlap_comm() ? runtime.stream(StreamRole::reduction) : compute();
   }
-  bool departs(Departure planted) const { return departure == planted; }
-  bool has(Quirk quirk) const { return quirks.has(quirk); }
-  // Upstream's ways that are no hazard of their own come with all of them (Quirks::upstream).
-  bool is_upstream() const { return quirks.is_upstream(); }
 
   // Tells the policy what upstream's optimizers write to `epilogue_ran_this_backward` (2.18).
   void set_epilogue_ran(bool ran) const;

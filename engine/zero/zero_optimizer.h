@@ -41,7 +41,7 @@ class ZeroOptimizer {
   // The rest of the epilogue (2.6, step 3).
   virtual void backward_epilogue() {}
   // A backward failed: what it added is dropped, what earlier ones of the window added stays.
-  // False when upstream could not tell them apart any more (#8245, E23).
+  // False when upstream could not tell them apart any more (#8245, incomplete_backward).
   virtual bool abandon_gradients() = 0;
 
   // The gradients of the window and of the running backward: what of them is where.

@@ -205,7 +205,7 @@ void compare_rank(const DeepspeedRecording& recorded, const DeepspeedRecording& 
                                is_known ? ": " + known->reason : "");
 }
 
-bool is_settled(const ConformOutcome& outcome) {
+bool can_skip_policy(const ConformOutcome& outcome) {
   return outcome.status == ConformStatus::agreed || outcome.status == ConformStatus::explained;
 }
 
@@ -268,7 +268,7 @@ ConformOutcome conform_deepspeed(const std::vector<DeepspeedRecording>& ranks,
   }
   outcome.status = ConformStatus::agreed;
   const std::vector<DeepspeedRecording> ours = run_as_recorded(ranks, behaviour);
-  for (std::size_t rank = 0; rank < ranks.size() && is_settled(outcome); ++rank)
+  for (std::size_t rank = 0; rank < ranks.size() && can_skip_policy(outcome); ++rank)
     compare_rank(ranks[rank], ours[rank], outcome);
   return outcome;
 }

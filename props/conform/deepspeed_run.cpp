@@ -14,12 +14,12 @@ namespace {
 // Upstream's own words of zero_semantics 2.20 and 3.14.
 bool is_assertion(EngineErrorId id) {
   switch (id) {
-    case EngineErrorId::e3:
-    case EngineErrorId::e4:
-    case EngineErrorId::e17:
-    case EngineErrorId::e18:
-    case EngineErrorId::e20:
-    case EngineErrorId::f3:
+    case EngineErrorId::backward_of_invalid_loss:
+    case EngineErrorId::scale_of_invalid_loss:
+    case EngineErrorId::gradient_added_after_reduction:
+    case EngineErrorId::gradient_reduced_twice:
+    case EngineErrorId::parameter_twice_in_bucket:
+    case EngineErrorId::release_outside_backward:
       return true;
     default:
       return false;

@@ -59,7 +59,7 @@ bool ends_in_disorder(const CaseSpec& spec, const train::CellRun& run) {
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
     const std::exception_ptr& error = run.ranks[rank].error;
     const auto refusal = error ? train::engine_error_of(error) : std::nullopt;
-    const bool is_refused = refusal == EngineErrorId::f5;
+    const bool is_refused = refusal == EngineErrorId::fetch_order_differs_between_ranks;
     if (is_refused != train::refuses_order(spec, static_cast<int>(rank))) return false;
     if (refusal && !is_refused) return false;
   }

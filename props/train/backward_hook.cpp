@@ -108,7 +108,8 @@ void BackwardHook::break_second(int call) {
 }
 
 bool BackwardHook::refuses_step(const MicroSpec& micro) {
-  const EngineErrorId id = micro.block != 0 ? EngineErrorId::e7 : EngineErrorId::e23;
+  const EngineErrorId id =
+      micro.block != 0 ? EngineErrorId::step_inside_no_sync : EngineErrorId::incomplete_backward;
   return !engines_ || is_refused_with(id, [&] { engines_->engine(0).step(); });
 }
 

@@ -62,7 +62,8 @@ Tensor BaselineTarget::backward(std::size_t engine, const Tensor& loss,
 void BaselineTarget::tensor_backward(const TensorList& roots, const TensorList& grads,
                                      bool retain_graph) {
   const bool has_forgotten = engines_.size() == 1 && needs_scaler(0) && !windows_[0].is_scaled;
-  if (has_forgotten) throw EngineError(EngineErrorId::e2, "the baseline's rule");
+  if (has_forgotten)
+    throw EngineError(EngineErrorId::backward_without_loss_scaling, "the baseline's rule");
   windows_[0].is_scaled = false;
   const double factor = accumulation_factor(0);
   TensorList given;

@@ -27,7 +27,8 @@ class BaselineTarget final : public TrainTarget {
   TensorList forward(std::size_t engine, const TensorList& inputs) override;
   Tensor backward(std::size_t engine, const Tensor& loss,
                   const BackwardArguments& arguments) override;
-  // E2 for one engine that has to scale, and was not asked to since the last backward (2.20).
+  // backward_without_loss_scaling for one engine that has to scale, and was not asked to since the
+  // last backward (2.20).
   void tensor_backward(const TensorList& roots, const TensorList& grads,
                        bool retain_graph) override;
   bool needs_scaler(std::size_t engine) override;

@@ -85,22 +85,26 @@ enum class Outstanding : std::uint8_t {
 // What an engine refuses, in the words of zero_semantics 2.20.
 enum class Misuse : std::uint8_t {
   none,
-  step_in_block,    // E7
-  no_sync,          // E6: with partitioned gradients, or nested
-  coalesce,         // E8: in stage 0, unmanaged, or nested
-  loss_of_vector,   // E3 and, where losses are scaled, E4
-  set_boundary,     // E9: unmanaged
-  unscaled_manual,  // E2
+  step_in_block,    // step_inside_no_sync
+  no_sync,          // no_sync_not_allowed: with partitioned gradients, or nested
+  coalesce,         // coalesce_not_allowed: in stage 0, unmanaged, or nested
+  loss_of_vector,   // backward_of_invalid_loss and, where losses are scaled, scale_of_invalid_loss
+  set_boundary,     // boundary_set_in_unmanaged_accumulation: unmanaged
+  unscaled_manual,  // backward_without_loss_scaling
   loss_scale,       // of zero
   late_loss_scale,  // fp16: another one than that of the window's gradients
-  manual_backward,  // E1: in stage 0, or where the autograd counts nothing
+  manual_backward,  // manual_backward_unsupported: in stage 0, or where the autograd counts nothing
   unfed_leaf,       // stage 3: a leaf module whose input needs no gradient
-  moved_weight,     // F8: one that all ranks take over leaves the device meanwhile
-  unscaled_again,   // E2 behind E4: what was refused a scale has none
-  unscaled_second,  // E2 of the second engine, by a backward of the first
+  moved_weight,    // gathered_parameter_left_device: one that all ranks take over leaves the device
+                   // meanwhile
+  unscaled_again,  // backward_without_loss_scaling behind scale_of_invalid_loss: what was refused a
+                   // scale has none
+  unscaled_second,  // backward_without_loss_scaling of the second engine, by a backward of the
+                    // first
   capture,          // of an iteration, where no device can capture: nothing of it runs
   past_manual,      // as manual_backward, of a loss that no output of the engine is in
-  others_loss       // E1 in stage 0: the second engine's backward of the first one's loss
+  others_loss  // manual_backward_unsupported in stage 0: the second engine's backward of the first
+               // one's loss
 };
 
 // What the user does with engines where most programs do not (`detour_at`).

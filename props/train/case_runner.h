@@ -16,9 +16,9 @@ namespace zeroproof::train {
 
 // Something that one execution of a case showed and no execution may.
 struct CaseFinding {
-  // "deadlock" and so on of the world; "E3" for an error of the engine that is not documented
-  // there, "error" for another; "different" from the baseline, "ranks_differ", "host_differs"; or
-  // the number of a property. Findings of one kind count as the same.
+  // "deadlock" and so on of the world; "backward_of_invalid_loss" for an error of the engine that
+  // is not documented there, "error" for another; "different" from the baseline, "ranks_differ",
+  // "host_differs"; or the number of a property. Findings of one kind count as the same.
   std::string kind;
   std::string text;
   int rank = -1;           // -1: several, or unknown

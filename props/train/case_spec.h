@@ -305,8 +305,8 @@ inline bool gathers_while_running(const MicroSpec& micro) {
          interrupt == Interrupt::forward;
 }
 
-// A manual backward that is refused while it runs: at its end, because nobody scaled its loss (E2),
-// or where it reaches the engine (E1).
+// A manual backward that is refused while it runs: at its end, because nobody scaled its loss
+// (backward_without_loss_scaling), or where it reaches the engine (manual_backward_unsupported).
 inline bool is_manual_misuse(Misuse misuse) {
   return misuse == Misuse::unscaled_manual || misuse == Misuse::unscaled_again ||
          misuse == Misuse::manual_backward || misuse == Misuse::unscaled_second ||

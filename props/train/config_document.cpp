@@ -117,28 +117,28 @@ constexpr Refusal kRefusals[] = {
      }},
     {"", [](ZeroConfig& config) { config.gradient_clipping = -1.0; }},
     {"", [](ZeroConfig& config) { config.gradient_predivide_factor = 0.0; }},
-    {"E11",
+    {"odd_allgather_bucket_size",
      [](ZeroConfig& config) {
        set_stage(config, 2);
        config.allgather_bucket_size = 7;
      }},
-    {"E10",
+    {"unsupported_combination",
      [](ZeroConfig& config) {
        set_stage(config, 1);
        config.managed_gradient_accumulation = false;
        config.overlap_comm = true;
      }},
-    {"E24",
+    {"sum_reduction_unsupported",
      [](ZeroConfig& config) {
        set_stage(config, 3);
        config.gradient_allreduce_op = GradientAllreduceOp::sum;
      }},
-    {"E14",
+    {"reduce_scatter_with_prescaling",
      [](ZeroConfig& config) {
        set_stage(config, 3);
        config.gradient_predivide_factor = 2.0;
      }},
-    {"E14",
+    {"reduce_scatter_with_prescaling",
      [](ZeroConfig& config) {
        set_stage(config, 2);
        config.prescale_gradients = true;
@@ -153,7 +153,7 @@ constexpr Refusal kRefusals[] = {
        set_stage(config, 0);
        config.offload_optimizer = OffloadDevice::cpu;
      }},
-    {"E16",
+    {"offload_of_unsupported_optimizer",
      [](ZeroConfig& config) {
        set_stage(config, 1);
        config.offload_optimizer = OffloadDevice::cpu;
@@ -178,7 +178,7 @@ constexpr Refusal kRefusals[] = {
        set_stage(config, 2);
        config.param_dtype = DType::bfloat16;
      }},
-    {"E13",
+    {"reduce_scatter_dtype_unsupported",
      [](ZeroConfig& config) {
        set_stage(config, 2);
        config.communication_data_type = DType::float64;
@@ -200,7 +200,7 @@ constexpr Refusal kRefusals[] = {
     {"", [](ZeroConfig& config) { config.gradient_clipping = kInfinity; }},
     {"", [](ZeroConfig& config) { config.gradient_predivide_factor = kInfinity; }},
     {"", [](ZeroConfig& config) { config.gradient_predivide_factor = -1.0; }},
-    {"E11",
+    {"odd_allgather_bucket_size",
      [](ZeroConfig& config) {
        set_stage(config, 1);
        config.allgather_bucket_size = 7;
@@ -210,18 +210,18 @@ constexpr Refusal kRefusals[] = {
        set_stage(config, 2);
        config.allgather_bucket_size = 0;
      }},
-    {"E10",
+    {"unsupported_combination",
      [](ZeroConfig& config) {
        set_stage(config, 0);
        config.managed_gradient_accumulation = false;
        config.overlap_comm = true;
      }},
-    {"E14",
+    {"reduce_scatter_with_prescaling",
      [](ZeroConfig& config) {
        set_stage(config, 2);
        config.gradient_predivide_factor = 2.0;
      }},
-    {"E14",
+    {"reduce_scatter_with_prescaling",
      [](ZeroConfig& config) {
        set_stage(config, 3);
        config.prescale_gradients = true;
@@ -231,7 +231,7 @@ constexpr Refusal kRefusals[] = {
        set_stage(config, 1);
        config.offload_param = OffloadDevice::cpu;
      }},
-    {"E16",
+    {"offload_of_unsupported_optimizer",
      [](ZeroConfig& config) {
        set_stage(config, 3);
        config.offload_optimizer = OffloadDevice::cpu;

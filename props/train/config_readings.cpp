@@ -140,7 +140,7 @@ constexpr RefusedDocument kRefusedDocuments[] = {
     {R"({"optimizer":{"type":"SGD","params":{"betas":[0.5,0.5]}}})", "/optimizer/params/betas"},
     {R"({"zero_optimization":{"stage":1e40}})", "/zero_optimization/stage"},
     {R"({"sparse_gradients":true})", "/sparse_gradients"},
-    {R"({"amp":{"enabled":true}})", "/amp: E10"},
+    {R"({"amp":{"enabled":true}})", "/amp: unsupported_combination"},
     {R"({"pipeline":{"stages":2}})", "/pipeline/stages"},
     {R"({"tensor_parallel":{"autotp_size":2}})", "/tensor_parallel/autotp_size"},
     {R"({"compile":{"deepcompile":true}})", "/compile/deepcompile"},

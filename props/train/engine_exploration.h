@@ -54,7 +54,8 @@ struct EngineExplorationReport {
   EngineExplorationOptions options;
   ExploreEnd end = ExploreEnd::exhausted;
   std::string divergence;  // one line when diverged
-  std::string refusal;     // "E1": what every execution was refused with, as documented
+  std::string refusal;  // "manual_backward_unsupported": what every execution was refused with, as
+                        // documented
   std::uint64_t executions = 0;
   std::uint64_t events = 0;   // decisions and seam calls
   std::uint64_t choices = 0;  // with two or more options

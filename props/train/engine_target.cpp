@@ -88,7 +88,7 @@ EngineTarget::EngineTarget(const TrainScenario& scenario, const TrainCell& cell,
       config_(config_of(scenario, cell)),
       autograd_(runtime.ops(), options.autograd) {
   if (short_) autograd_.add_listener(*short_);
-  if (options.order) autograd_.set_scheduling(*options.order, Latitude::any_topological);
+  if (options.order) autograd_.set_scheduling(*options.order, OrderModel::any_topological);
   for (const ModelKind kind : scenario.models) add_engine(kind);
 }
 
@@ -240,7 +240,9 @@ bool EngineTarget::try_step(std::size_t engine) {
     step(engine);
     return true;
   } catch (const EngineError& error) {
-    if (error.id() != EngineErrorId::e15 && error.id() != EngineErrorId::e22) throw;
+    if (error.id() != EngineErrorId::offloaded_parameter_without_gradient &&
+        error.id() != EngineErrorId::overflow_at_minimum_scale)
+      throw;
   }
   return false;
 }

@@ -21,22 +21,23 @@ bool has_other_block(const CaseSpec& spec) {
 bool refuses_step(Engine& engine, const CaseSpec& spec) {
   const auto step = [&] { engine.step(); };
   const auto in_other = [&] { engine.coalesce_grad_reduction(step); };
-  return is_refused_with(EngineErrorId::e7, in_block(engine, spec, step)) &&
-         (!has_other_block(spec) || is_refused_with(EngineErrorId::e7, in_other));
+  return is_refused_with(EngineErrorId::step_inside_no_sync, in_block(engine, spec, step)) &&
+         (!has_other_block(spec) || is_refused_with(EngineErrorId::step_inside_no_sync, in_other));
 }
 
 bool refuses_no_sync(Engine& engine, const CaseSpec& spec) {
   const auto inner = [&] { engine.no_sync([] {}); };
-  if (spec.stage >= 2) return is_refused_with(EngineErrorId::e6, inner);
+  if (spec.stage >= 2) return is_refused_with(EngineErrorId::no_sync_not_allowed, inner);
   const auto in_other = [&] { engine.coalesce_grad_reduction(inner); };
-  return is_refused_with(EngineErrorId::e6, [&] { engine.no_sync(inner); }) &&
-         (!has_other_block(spec) || is_refused_with(EngineErrorId::e6, in_other));
+  return is_refused_with(EngineErrorId::no_sync_not_allowed, [&] { engine.no_sync(inner); }) &&
+         (!has_other_block(spec) || is_refused_with(EngineErrorId::no_sync_not_allowed, in_other));
 }
 
 bool refuses_coalesce(Engine& engine, const CaseSpec& spec) {
   const auto inner = [&] { engine.coalesce_grad_reduction([] {}); };
-  if (spec.stage == 0 || spec.is_unmanaged != 0) return is_refused_with(EngineErrorId::e8, inner);
-  return is_refused_with(EngineErrorId::e8, in_block(engine, spec, inner));
+  if (spec.stage == 0 || spec.is_unmanaged != 0)
+    return is_refused_with(EngineErrorId::coalesce_not_allowed, inner);
+  return is_refused_with(EngineErrorId::coalesce_not_allowed, in_block(engine, spec, inner));
 }
 
 bool refuses_vector(Engine& engine, const CaseSpec& spec) {
@@ -48,13 +49,17 @@ bool refuses_vector(Engine& engine, const CaseSpec& spec) {
   const auto no_graph = [&] {
     return Tensor::full({}, 1.0, model_dtype(static_cast<Precision>(spec.precision)));
   };
-  return is_refused_with(EngineErrorId::e3, [&] { engine.backward(vector()); }) &&
-         is_refused_with(EngineErrorId::e3, [&] { engine.backward(no_graph()); }) &&
-         is_refused_with(EngineErrorId::e3, [&] { engine.backward(Tensor()); }) &&
+  return is_refused_with(EngineErrorId::backward_of_invalid_loss,
+                         [&] { engine.backward(vector()); }) &&
+         is_refused_with(EngineErrorId::backward_of_invalid_loss,
+                         [&] { engine.backward(no_graph()); }) &&
+         is_refused_with(EngineErrorId::backward_of_invalid_loss,
+                         [&] { engine.backward(Tensor()); }) &&
          (!engine.needs_scaler() ||
-          (is_refused_with(EngineErrorId::e4, [&] { engine.scale(vector()); }) &&
-           is_refused_with(EngineErrorId::e4, [&] { engine.scale(no_graph()); }) &&
-           is_refused_with(EngineErrorId::e4, [&] { engine.scale(Tensor()); })));
+          (is_refused_with(EngineErrorId::scale_of_invalid_loss, [&] { engine.scale(vector()); }) &&
+           is_refused_with(EngineErrorId::scale_of_invalid_loss,
+                           [&] { engine.scale(no_graph()); }) &&
+           is_refused_with(EngineErrorId::scale_of_invalid_loss, [&] { engine.scale(Tensor()); })));
 }
 
 // On every rank, as whoever calls `module.to(device)` there.
@@ -62,7 +67,7 @@ bool refuses_moved_weight(Engine& engine) {
   TensorList weights;
   for (const nn::NamedParameter& named : engine.module().named_parameters())
     if (weights.empty()) weights.push_back(named.tensor);
-  return is_refused_with(EngineErrorId::f8, [&] {
+  return is_refused_with(EngineErrorId::gathered_parameter_left_device, [&] {
     engine.gathered_parameters(weights, 0, [&] {
       const Tensor& weight = weights.front();
       const Device away = weight.device().is_cpu() ? Device::cuda(0) : Device::cpu();
@@ -108,17 +113,17 @@ bool is_refused(Engine& engine, const CaseSpec& spec, Misuse misuse,
     case Misuse::loss_of_vector:
       return refuses_vector(engine, spec);
     case Misuse::set_boundary:
-      return is_refused_with(EngineErrorId::e9,
+      return is_refused_with(EngineErrorId::boundary_set_in_unmanaged_accumulation,
                              [&] { engine.set_gradient_accumulation_boundary(true); }) &&
-             is_refused_with(EngineErrorId::e9,
+             is_refused_with(EngineErrorId::boundary_set_in_unmanaged_accumulation,
                              [&] { engine.set_gradient_accumulation_boundary(false); });
     case Misuse::unscaled_manual:
-      return is_refused_with(EngineErrorId::e2, differentiate_unscaled);
+      return is_refused_with(EngineErrorId::backward_without_loss_scaling, differentiate_unscaled);
     case Misuse::unscaled_again:
       return refuses_vector(engine, spec) &&
-             is_refused_with(EngineErrorId::e2, differentiate_unscaled);
+             is_refused_with(EngineErrorId::backward_without_loss_scaling, differentiate_unscaled);
     case Misuse::manual_backward:
-      return is_refused_with(EngineErrorId::e1, differentiate_unscaled);
+      return is_refused_with(EngineErrorId::manual_backward_unsupported, differentiate_unscaled);
     case Misuse::loss_scale:
       return !engine.override_loss_scale(0.0);
     case Misuse::late_loss_scale:

@@ -109,7 +109,7 @@ void forgotten_scale_window(Pass& pass) {
     try {
       pass.target().tensor_backward({loss}, {}, false);
     } catch (const EngineError& error) {
-      if (error.id() != EngineErrorId::e2) throw;
+      if (error.id() != EngineErrorId::backward_without_loss_scaling) throw;
       was_refused = true;
     }
     pass.target().zero_grad(0);

@@ -30,7 +30,7 @@ void judge_errors(const TrainScenario& scenario, const CellRun& run, TrainReport
     report.error += fmt::format(" (but rank {}: {})", other, theirs ? text_of(theirs) : "went on");
     return;
   }
-  if (id == EngineErrorId::e1 && run.ranks[rank].has_changed_gradients) {
+  if (id == EngineErrorId::manual_backward_unsupported && run.ranks[rank].has_changed_gradients) {
     report.error += " (but a gradient had changed by then)";
     return;
   }

@@ -100,13 +100,17 @@ bool reduces_in_step(const ZeroConfig& config) {
 
 std::optional<EngineErrorId> expected_refusal(const TrainScenario& scenario,
                                               const TrainCell& cell) {
-  if (scenario.name == "coalesced" && cell.stage == 0) return EngineErrorId::e8;
-  if (scenario.name == "non_scalar" && !is_manual(cell)) return EngineErrorId::e3;
+  if (scenario.name == "coalesced" && cell.stage == 0) return EngineErrorId::coalesce_not_allowed;
+  if (scenario.name == "non_scalar" && !is_manual(cell))
+    return EngineErrorId::backward_of_invalid_loss;
   const bool has_apis = cell.api == AutogradApi::full ||
                         (cell.api == AutogradApi::no_callback && cell.policy != "exact");
-  if (has_manual_engine(scenario, cell) && (cell.stage == 0 || !has_apis)) return EngineErrorId::e1;
-  if (scales_dynamically(cell) && forgets_scale(scenario, cell)) return EngineErrorId::e2;
-  if (scenario.name == "leaf_without_grad" && cell.stage == 3) return EngineErrorId::e19;
+  if (has_manual_engine(scenario, cell) && (cell.stage == 0 || !has_apis))
+    return EngineErrorId::manual_backward_unsupported;
+  if (scales_dynamically(cell) && forgets_scale(scenario, cell))
+    return EngineErrorId::backward_without_loss_scaling;
+  if (scenario.name == "leaf_without_grad" && cell.stage == 3)
+    return EngineErrorId::gradient_of_wrong_size;
   return std::nullopt;
 }
 

@@ -24,7 +24,7 @@ std::string_view status_name(CellStatus status);
 struct TrainReport {
   TrainCell cell;
   CellStatus status = CellStatus::equal;
-  std::string refusal;  // "E1"; of a cell that was refused
+  std::string refusal;  // "manual_backward_unsupported"; of a cell that was refused
   std::string error;    // why it is refused, failed or differs; one line
   bool is_compared = false;
   Comparison comparison;

@@ -37,8 +37,8 @@ class TrainTarget {
   // Where the program stands; the step() that follows for the same engine takes none, and collects
   // the values. Nothing of the engine may come between them.
   virtual void step_early(std::size_t) {}
-  // The same, unless it is refused because a parameter has no gradient (E15): false, and nothing
-  // has changed.
+  // The same, unless it is refused because a parameter has no gradient
+  // (offloaded_parameter_without_gradient): false, and nothing has changed.
   virtual bool try_step(std::size_t engine) {
     step(engine);
     return true;

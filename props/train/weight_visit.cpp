@@ -182,12 +182,13 @@ class WeightVisit {
   // Every rank is told, and nothing has changed.
   void change_unannounced(const std::vector<nn::NamedParameter>& named) {
     const bool changes = pass_.target().rank() == spec_.ranks - 1;
-    const bool is_refused = !engines_ || is_refused_with(EngineErrorId::f7, [&] {
-      in_context(named, std::nullopt, [&] {
-        if (changes && (pass_.step_number() % 2 == 0 || !turn_round(named)))
-          for (const nn::NamedParameter& parameter : named) set_all(parameter.tensor, 8.0);
-      });
-    });
+    const bool is_refused =
+        !engines_ || is_refused_with(EngineErrorId::modified_without_modifier_rank, [&] {
+          in_context(named, std::nullopt, [&] {
+            if (changes && (pass_.step_number() % 2 == 0 || !turn_round(named)))
+              for (const nn::NamedParameter& parameter : named) set_all(parameter.tensor, 8.0);
+          });
+        });
     record_number(pass_, "a change is refused", is_refused ? 1.0 : 0.0);
   }
 
@@ -217,8 +218,8 @@ class WeightVisit {
       in_context(inner, std::nullopt, [&] { look_at(inner); });
       const std::int64_t whole = whole_elements(pass_);
       if (!is_refused)
-        is_refused =
-            is_refused_with(EngineErrorId::f6, [&] { in_context(named, std::nullopt, [] {}); });
+        is_refused = is_refused_with(EngineErrorId::gather_contexts_overlap,
+                                     [&] { in_context(named, std::nullopt, [] {}); });
       is_refused = is_refused && whole_elements(pass_) == whole;
       look_at(outer);
     });

@@ -45,7 +45,7 @@ void WindowMisuses::run_and_clear(Misuse misuse) {
 bool WindowMisuses::refuses_unscaled_second() {
   const TensorList losses = forwards_.run_unscaled();
   if (!window_.engines) return true;
-  return is_refused_with(EngineErrorId::e2,
+  return is_refused_with(EngineErrorId::backward_without_loss_scaling,
                          [&] { window_.engines->engine(0).backward(losses.front()); });
 }
 
@@ -53,7 +53,8 @@ bool WindowMisuses::refuses_unscaled_second() {
 bool WindowMisuses::refuses_others_loss() {
   const Tensor loss = forwards_.run(MicroSpec()).front();
   if (!window_.engines) return true;
-  return is_refused_with(EngineErrorId::e1, [&] { window_.engines->engine(1).backward(loss); });
+  return is_refused_with(EngineErrorId::manual_backward_unsupported,
+                         [&] { window_.engines->engine(1).backward(loss); });
 }
 
 // The engine sees it by its gradients alone.
@@ -61,7 +62,7 @@ bool WindowMisuses::refuses_past_manual() {
   Pass& pass = window_.pass;
   const TensorList inputs = window_.pass.next_inputs();
   if (!window_.engines) return true;
-  return is_refused_with(EngineErrorId::e1, [&] {
+  return is_refused_with(EngineErrorId::manual_backward_unsupported, [&] {
     const Tensor loss = model_of(pass, 0).bypass(pass.autograd(), inputs);
     pass.target().tensor_backward({loss}, {}, false);
   });
@@ -75,7 +76,7 @@ bool WindowMisuses::refuses_unfed_leaf() {
   if (!window_.engines) return true;
   Engine& engine = window_.engines->engine(0);
   const Tensor loss = engine.forward(inputs).at(0);
-  return is_refused_with(EngineErrorId::e19, [&] { engine.backward(loss); });
+  return is_refused_with(EngineErrorId::gradient_of_wrong_size, [&] { engine.backward(loss); });
 }
 
 void WindowMisuses::misscale(int misscales) {

@@ -7,7 +7,7 @@ namespace zeroproof::hook_order {
 
 Tensor DeviceMemory::allocate(std::int64_t elements, DType dtype, Placement) {
   device_.count();
-  Tensor tensor = Tensor::full({elements}, Board::kGarbage, dtype);
+  Tensor tensor = Tensor::full({elements}, CollectiveTable::kGarbage, dtype);
   device_.note_memory(tensor);
   return tensor;
 }
@@ -81,14 +81,15 @@ void Device::clear() {
 }
 
 void Device::note_memory(const Tensor& tensor) {
-  if (!settings_.has_planted()) return;
+  if (!settings_.has_defects()) return;
   std::erase_if(memory_noted_, [](const auto& storage) { return storage.expired(); });
   memory_noted_.push_back(tensor.impl().storage);
 }
 
 void Device::scramble_memory() {
   for (const auto& noted : memory_noted_)
-    if (const auto storage = noted.lock()) std::ranges::fill(storage->elements, Board::kGarbage);
+    if (const auto storage = noted.lock())
+      std::ranges::fill(storage->elements, CollectiveTable::kGarbage);
 }
 
 void Device::look_for_race(std::uint32_t stream, const Cells& target, const Cells& source) {

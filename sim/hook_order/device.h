@@ -79,7 +79,7 @@ class Device final : public Runtime {
   }
   void complete(std::uint32_t stream);  // its collective
   void clear();                         // the next execution begins
-  // Where something is planted, memory may be read before it is written: it must hold the same.
+  // With a defect, memory may be read before it is written: it must hold the same.
   void note_memory(const Tensor& tensor);
   void scramble_memory();
 

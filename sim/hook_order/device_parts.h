@@ -8,7 +8,7 @@
 
 #include "engine/runtime/runtime.h"
 #include "model/tensor_impl.h"
-#include "sim/hook_order/board.h"
+#include "sim/hook_order/collective_table.h"
 
 namespace zeroproof::hook_order {
 
@@ -16,8 +16,8 @@ class Device;
 
 // Where the work of a rank goes, and what is counted.
 struct Surroundings {
-  Board& board;
-  Facts& facts;
+  CollectiveTable& board;
+  IncrementalHash& facts;
   std::uint64_t events = 0;  // seam calls, and decisions of whoever explores
 };
 
@@ -52,7 +52,7 @@ struct QueuedWork {
 class DeviceStream final : public Stream {
  public:
   using Stream::wait;
-  DeviceStream(Device& device, Board& board, std::uint32_t index)
+  DeviceStream(Device& device, CollectiveTable& board, std::uint32_t index)
       : device_(device), board_(board), index_(index) {}
 
   StreamId id() const override { return StreamId{static_cast<std::int32_t>(index_)}; }
@@ -95,7 +95,7 @@ class DeviceStream final : public Stream {
   static std::uint64_t hash_of(const QueuedWork& work);
 
   Device& device_;
-  Board& board_;
+  CollectiveTable& board_;
   std::uint32_t index_;  // of the rank's streams
   struct Replaced {
     const double* begin = nullptr;

@@ -44,7 +44,7 @@ struct Settings {
   Defect defect = Defect::none;
 
   bool is_any_order() const { return order == Order::any; }
-  bool has_planted() const { return defect != Defect::none || !quirks.is_empty(); }
+  bool has_defects() const { return defect != Defect::none || !quirks.is_empty(); }
 };
 
 // Words "P=2", "N=8", "B=", "K=", "E=", "stage=1|2|3", "order=any|same", "overlap=0|1",

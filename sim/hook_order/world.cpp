@@ -328,7 +328,7 @@ Fingerprint World::fingerprint() const {
     const auto rank = static_cast<std::size_t>(std::countr_zero(stale_));
     digests_[rank] = ranks_[rank]->digest();
   }
-  Facts all = facts_;
+  IncrementalHash all = facts_;
   all.add(std::uint64_t{5} << 60, violated_.bits());
   for (const Fingerprint& digest : digests_) all.add_all(digest);
   return all.sum();

@@ -107,8 +107,8 @@ class World final : private BackwardObserver {
   std::string who_waits() const;
 
   Settings settings_;
-  Facts facts_;
-  Board board_;
+  IncrementalHash facts_;
+  CollectiveTable board_;
   Surroundings surroundings_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<Rank>> ranks_;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/ids.h"
-#include "model/latitude.h"
+#include "model/order_model.h"
 
 namespace zeroproof {
 

@@ -128,8 +128,9 @@ class TopologicalSchedule final : public TaskSchedule {
 
 }  // namespace
 
-std::unique_ptr<TaskSchedule> make_task_schedule(const GraphTaskProgram& task, Latitude latitude) {
-  if (latitude == Latitude::faithful) return std::make_unique<FaithfulSchedule>(task);
+std::unique_ptr<TaskSchedule> make_task_schedule(const GraphTaskProgram& task,
+                                                 OrderModel latitude) {
+  if (latitude == OrderModel::faithful) return std::make_unique<FaithfulSchedule>(task);
   return std::make_unique<TopologicalSchedule>(task);
 }
 

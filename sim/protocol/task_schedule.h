@@ -34,6 +34,6 @@ class TaskSchedule {
   virtual void run(std::size_t node) = 0;
 };
 
-std::unique_ptr<TaskSchedule> make_task_schedule(const GraphTaskProgram& task, Latitude latitude);
+std::unique_ptr<TaskSchedule> make_task_schedule(const GraphTaskProgram& task, OrderModel latitude);
 
 }  // namespace zeroproof

@@ -19,7 +19,7 @@ namespace zeroproof {
 struct ProtocolSetup {
   std::string policy = "exact";
   PolicyMode mode = PolicyMode::graph_task_callback;
-  Latitude latitude = Latitude::faithful;
+  OrderModel latitude = OrderModel::faithful;
 };
 
 // Runs a protocol program once, from the beginning, as a function of the chooser only: the

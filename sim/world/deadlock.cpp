@@ -18,7 +18,7 @@ struct Obstacle {
 // The collective at the head of a stream, and who is not there.
 Obstacle obstacle_of(const StreamWork& work, RankTask& task) {
   Obstacle obstacle;
-  const Meeting& meeting = *work.meeting;
+  const Rendezvous& meeting = *work.meeting;
   std::vector<int> ranks;
   for (int kind = 0; kind < kGroupKinds; ++kind) {
     auto& group = static_cast<SimGroup&>(task.runtime().group(static_cast<GroupKind>(kind)));

@@ -14,7 +14,7 @@ class SimStreams;
 // Where memory of a rank with a late compute stream finds its streams; nothing once they are gone.
 struct LateDevice {
   SimStreams* streams = nullptr;
-  bool waits_before_first_use = true;  // false: a planted bug of stream-ordered memory
+  bool waits_before_first_use = true;  // false: memory that is handed out too early
 };
 
 // Elements on which a late compute stream works: whoever looks at them waits until it has caught

@@ -29,22 +29,23 @@ std::string Part::description() const {
   return content.empty() ? text : text + ")";
 }
 
-bool Meeting::is_ready() const {
+bool Rendezvous::is_ready() const {
   return std::ranges::all_of(parts, [](const auto& part) { return part && part->is_at_head; });
 }
 
 MeetingPoint::MeetingPoint(std::string name, std::size_t size, bool has_garbage)
     : name_(std::move(name)), size_(size), has_garbage_(has_garbage) {}
 
-Meeting& MeetingPoint::call(std::size_t rank, std::int64_t sequence,
-                            const host::Collective& collective, std::vector<ContentPart> content) {
+Rendezvous& MeetingPoint::call(std::size_t rank, std::int64_t sequence,
+                               const host::Collective& collective,
+                               std::vector<ContentPart> content) {
   raise_if_failed();
   while (first_ + static_cast<std::int64_t>(meetings_.size()) <= sequence) {
-    meetings_.push_back(std::make_unique<Meeting>());
+    meetings_.push_back(std::make_unique<Rendezvous>());
     meetings_.back()->sequence = first_ + static_cast<std::int64_t>(meetings_.size()) - 1;
     meetings_.back()->parts.resize(size_);
   }
-  Meeting& meeting = *meetings_[static_cast<std::size_t>(sequence - first_)];
+  Rendezvous& meeting = *meetings_[static_cast<std::size_t>(sequence - first_)];
   ZP_CHECK(!meeting.parts[rank], "a rank called the same collective twice");
   Part part{collective, std::move(content), HeldSpan(collective.input),
             HeldSpan(collective.output)};
@@ -61,7 +62,7 @@ Meeting& MeetingPoint::call(std::size_t rank, std::int64_t sequence,
   return meeting;
 }
 
-std::optional<std::size_t> MeetingPoint::run(Meeting& meeting) {
+std::optional<std::size_t> MeetingPoint::run(Rendezvous& meeting) {
   if (meeting.has_run) return std::nullopt;
   meeting.has_run = true;
   std::optional<std::size_t> gone;
@@ -81,7 +82,7 @@ std::optional<std::size_t> MeetingPoint::run(Meeting& meeting) {
   return gone;
 }
 
-void MeetingPoint::complete(Meeting& meeting, std::size_t rank) {
+void MeetingPoint::complete(Rendezvous& meeting, std::size_t rank) {
   meeting.parts[rank]->is_complete = true;
   while (!meetings_.empty() && std::ranges::all_of(meetings_.front()->parts, [](const auto& part) {
     return part && part->is_complete;

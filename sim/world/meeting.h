@@ -26,7 +26,7 @@ struct Part {
 };
 
 // One collective of a group: everybody's call with this sequence number.
-struct Meeting {
+struct Rendezvous {
   std::int64_t sequence = 0;
   std::vector<std::optional<Part>> parts;
   bool has_run = false;
@@ -41,11 +41,11 @@ class MeetingPoint {
 
   // The call of one rank; an error where it differs from what another rank calls at this number.
   // The group has failed from then on.
-  Meeting& call(std::size_t rank, std::int64_t sequence, const host::Collective& collective,
-                std::vector<ContentPart> content = {});
+  Rendezvous& call(std::size_t rank, std::int64_t sequence, const host::Collective& collective,
+                   std::vector<ContentPart> content = {});
   // Does the work of all, the first time; or says which rank's memory has been freed meanwhile.
-  std::optional<std::size_t> run(Meeting& meeting);
-  void complete(Meeting& meeting, std::size_t rank);
+  std::optional<std::size_t> run(Rendezvous& meeting);
+  void complete(Rendezvous& meeting, std::size_t rank);
 
   void fail(const std::string& text, bool is_abort);
   const std::string& failure() const { return failure_; }  // empty for none
@@ -58,7 +58,7 @@ class MeetingPoint {
   std::string name_;
   std::size_t size_;
   bool has_garbage_;
-  std::deque<std::unique_ptr<Meeting>> meetings_;  // from first_ on
+  std::deque<std::unique_ptr<Rendezvous>> meetings_;  // from first_ on
   std::int64_t first_ = 0;
   std::vector<double> scratch_;
   std::string failure_;

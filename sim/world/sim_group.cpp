@@ -24,7 +24,7 @@ Work SimGroup::issue(Stream& stream, const host::Collective& collective) {
   raise_if_failed();
   const auto sequence = static_cast<std::int64_t>(completions_.size());
   const auto member = static_cast<std::size_t>(rank());
-  Meeting* meeting = nullptr;
+  Rendezvous* meeting = nullptr;
   try {
     meeting = &point_->call(member, sequence, collective, std::exchange(content_, {}));
   } catch (const RuntimeFault& fault) {

@@ -23,7 +23,7 @@ struct StreamWork {
   std::function<bool()> run = {};        // of kernel; false: its memory was gone
   std::shared_ptr<Storage> memory = {};  // of keep: not to be freed before (record_stream)
   MeetingPoint* point = nullptr;         // of collective
-  Meeting* meeting = nullptr;
+  Rendezvous* meeting = nullptr;
   std::size_t member = 0;
 };
 

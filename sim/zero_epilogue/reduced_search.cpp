@@ -119,9 +119,9 @@ ReducedCounts add_safety(ReducedResult& result, const Ranks& ranks, Until until,
 ReducedResult search_reduced(const Ranks& ranks, Until until,
                              const std::function<bool()>& should_stop) {
   ReducedResult result;
-  // Where a defect was planted, the violation is looked for first, and may settle the verdict.
-  const bool is_planted = ranks.rules().settings().defect != Defect::none;
-  if (is_planted && until == Until::first_finding) {
+  // With a defect, the violation is looked for first, and may settle the verdict.
+  const bool has_defect = ranks.rules().settings().defect != Defect::none;
+  if (has_defect && until == Until::first_finding) {
     result.counts = result.shortest = add_safety(result, ranks, until, should_stop);
     if (!result.findings.is_empty()) return result;
   }

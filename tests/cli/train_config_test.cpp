@@ -152,8 +152,9 @@ TEST(TrainConfig, Refuses_what_does_not_fit_the_scenario_as_misuse) {
           "overlap_comm": true}})",
       "--scenario unmanaged");
   EXPECT_EQ(2, result.exit_code);
-  EXPECT_NE(std::string::npos, result.err.find("ds.json: with --scenario unmanaged and the flags: "
-                                               "E10: managed_gradient_accumulation"))
+  EXPECT_NE(std::string::npos,
+            result.err.find("ds.json: with --scenario unmanaged and the flags: "
+                            "unsupported_combination: managed_gradient_accumulation"))
       << result.err;
 }
 

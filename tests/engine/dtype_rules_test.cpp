@@ -170,8 +170,9 @@ TEST(DtypeRules, Together_admit_exactly_what_the_rows_admit) {
                       (!has_fp16 || (is_offloaded && is_cpu_class)) &&       // 4
                       (!has_bf16 || (has_states && !is_offloaded) ||         // 5
                        (is_offloaded && is_cpu_class));
-    const bool offload = !is_offloaded || (is_zero && (is_cpu_class ||  // E16
-                                                       !config.zero_force_ds_cpu_optimizer));
+    const bool offload =
+        !is_offloaded || (is_zero && (is_cpu_class ||  // offload_of_unsupported_optimizer
+                                      !config.zero_force_ds_cpu_optimizer));
     EXPECT_EQ(validate(config).has_value(), rows && offload) << bits;
     if (rows && offload) ++admitted;
   }
@@ -194,7 +195,7 @@ TEST(DtypeRules, Sizes_built_by_hand_are_checked_as_well) {
   config = {};
   config.stage = 2;
   config.communication_data_type = DType::float64;
-  expect_refused(config, "E13: reduce_scatter with ZeRO stage 2");
+  expect_refused(config, "reduce_scatter_dtype_unsupported: reduce_scatter with ZeRO stage 2");
   config.reduce_scatter = false;
   EXPECT_TRUE(validate(config));
   config = {};

@@ -125,7 +125,7 @@ TEST(LossScaler, Names_the_scale_when_it_cannot_shrink_E22) {
     scaler.update(true);
     FAIL() << "no error";
   } catch (const EngineError& error) {
-    EXPECT_EQ(error.id(), EngineErrorId::e22);
+    EXPECT_EQ(error.id(), EngineErrorId::overflow_at_minimum_scale);
     EXPECT_NE(std::string(error.what()).find("1.5"), std::string::npos) << error.what();
   }
 }

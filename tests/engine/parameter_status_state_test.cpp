@@ -127,7 +127,7 @@ struct Install : StatusCommand {
   void show(std::ostream& os) const override { os << "install(" << first << ")"; }
 };
 
-// In use it is refused, and nothing has changed (F1).
+// In use it is refused, and nothing has changed (parameter_freed_while_used).
 struct Leave : StatusCommand {
   enum class Way { partition, partition_updated, keep };
   Way way = *rc::gen::element(Way::partition, Way::partition_updated, Way::keep);

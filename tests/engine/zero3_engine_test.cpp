@@ -227,7 +227,8 @@ TEST(Zero3, Fetches_a_leaf_module_at_once) {
   }
 }
 
-// Its hook runs when the output's gradient comes, before anything is gathered (E19).
+// Its hook runs when the output's gradient comes, before anything is gathered
+// (gradient_of_wrong_size).
 TEST(Zero3, Refuses_a_leaf_module_whose_input_needs_no_gradient) {
   HostWorld world({.world_size = 2});
   world.run([](Runtime& runtime) {
@@ -241,7 +242,7 @@ TEST(Zero3, Refuses_a_leaf_module_whose_input_needs_no_gradient) {
       engine->backward(loss);
       FAIL();
     } catch (const EngineError& error) {
-      EXPECT_EQ(error.id(), EngineErrorId::e19);
+      EXPECT_EQ(error.id(), EngineErrorId::gradient_of_wrong_size);
     }
     expect_all_partitioned(*engine);
   });

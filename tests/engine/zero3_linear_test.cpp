@@ -134,7 +134,7 @@ EngineErrorId error_of(const std::function<void()>& body) {
     return error.id();
   }
   ADD_FAILURE() << "no error";
-  return EngineErrorId::e1;
+  return EngineErrorId::manual_backward_unsupported;
 }
 
 using GatherProgram = std::function<void(Engine& engine, const TensorList& parameters, int rank)>;
@@ -170,7 +170,7 @@ TEST(GatherContext, Takes_over_the_changes_of_the_modifier_rank) {
 TEST(GatherContext, Refuses_overlapping_contexts_and_restores_everything) {
   with_engine(false, [](Engine& engine, const TensorList& parameters, int) {
     engine.gathered_parameters({parameters[0], parameters[1]}, std::nullopt, [&] {
-      EXPECT_EQ(EngineErrorId::f6, error_of([&] {
+      EXPECT_EQ(EngineErrorId::gather_contexts_overlap, error_of([&] {
                   engine.gathered_parameters({parameters[2], parameters[1]}, std::nullopt, [] {});
                 }));
       EXPECT_EQ(parameters[2].numel(), 0);
@@ -187,7 +187,7 @@ TEST(GatherContext, Refuses_overlapping_contexts_and_restores_everything) {
 
 TEST(GatherContext, Notices_changes_that_no_rank_stands_for) {
   with_engine(true, [](Engine& engine, const TensorList& parameters, int rank) {
-    EXPECT_EQ(EngineErrorId::f7, error_of([&] {
+    EXPECT_EQ(EngineErrorId::modified_without_modifier_rank, error_of([&] {
                 engine.gathered_parameters(parameters, std::nullopt, [&] {
                   if (rank == 2) parameters[0].impl().storage->elements.at(0) = 5.0;
                 });

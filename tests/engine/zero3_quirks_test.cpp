@@ -104,13 +104,13 @@ EngineErrorId error_of(const Program& program, Quirks quirks) {
   } catch (const EngineError& error) {
     return error.id();
   }
-  return EngineErrorId::e1;  // none
+  return EngineErrorId::manual_backward_unsupported;  // none
 }
 
 // Both uses of a tied weight are segments of their own.
 TEST(Zero3Quirks, H13_refuses_a_parameter_that_comes_twice) {
   const auto outcome = [](Quirks quirks) {
-    EngineErrorId id = EngineErrorId::e1;
+    EngineErrorId id = EngineErrorId::manual_backward_unsupported;
     HostWorld world({});
     const CpuOps ops;
     Autograd ag(ops);
@@ -132,8 +132,9 @@ TEST(Zero3Quirks, H13_refuses_a_parameter_that_comes_twice) {
     }
     return id;
   };
-  EXPECT_EQ(outcome({}), EngineErrorId::e1);
-  EXPECT_EQ(outcome(only(Quirk::h13_param_once_per_backward)), EngineErrorId::e20);
+  EXPECT_EQ(outcome({}), EngineErrorId::manual_backward_unsupported);
+  EXPECT_EQ(outcome(only(Quirk::h13_param_once_per_backward)),
+            EngineErrorId::parameter_twice_in_bucket);
 }
 
 TEST(Zero3Quirks, H24_refuses_two_backwards_of_a_leaf_module_in_one_flush) {
@@ -148,8 +149,9 @@ TEST(Zero3Quirks, H24_refuses_two_backwards_of_a_leaf_module_in_one_flush) {
     };
     return error_of(program, quirks);
   };
-  EXPECT_EQ(outcome({}), EngineErrorId::e1);
-  EXPECT_EQ(outcome(only(Quirk::h24_leaf_bucketed_per_backward)), EngineErrorId::e20);
+  EXPECT_EQ(outcome({}), EngineErrorId::manual_backward_unsupported);
+  EXPECT_EQ(outcome(only(Quirk::h24_leaf_bucketed_per_backward)),
+            EngineErrorId::parameter_twice_in_bucket);
 }
 
 TEST(Zero3Quirks, Zero_grad_begins_the_window_again) {

@@ -79,10 +79,10 @@ TEST_F(Zero3Trace, Refuses_what_its_state_has_no_place_for) {
     } catch (const EngineError& error) {
       return error.id();
     }
-    return EngineErrorId::e1;
+    return EngineErrorId::manual_backward_unsupported;
   };
-  EXPECT_EQ(EngineErrorId::f9, id([&] { trace.invalidate(); }));
-  EXPECT_EQ(EngineErrorId::f9, id([&] { trace.record(module); }));
+  EXPECT_EQ(EngineErrorId::fetch_bookkeeping_out_of_order, id([&] { trace.invalidate(); }));
+  EXPECT_EQ(EngineErrorId::fetch_bookkeeping_out_of_order, id([&] { trace.record(module); }));
   trace.restart();
   module.own.push_back(&stage3().gatherer().parameters().front());
   trace.record(module);
@@ -92,8 +92,8 @@ TEST_F(Zero3Trace, Refuses_what_its_state_has_no_place_for) {
   FetchTrace another(2);
   another.restart();
   another.restart();
-  EXPECT_EQ(EngineErrorId::f2, id([&] { another.take_for(module.own); }));
-  EXPECT_EQ(EngineErrorId::f1, id([&] {
+  EXPECT_EQ(EngineErrorId::fetch_order_changed, id([&] { another.take_for(module.own); }));
+  EXPECT_EQ(EngineErrorId::parameter_freed_while_used, id([&] {
               PartitionedParameter& parameter = *module.own.front();
               stage3().gatherer().gather({&parameter});
               parameter.add_use({.module = 1});

@@ -151,7 +151,7 @@ struct NetworkRun {
   explicit NetworkRun(const Parameters& random, const std::vector<bool>& is_frozen,
                       bool has_checkpoints, const Steps& steps, Chooser* chooser = nullptr)
       : parameters(random.copy()) {
-    if (chooser) ag.set_scheduling(*chooser, Latitude::any_topological);
+    if (chooser) ag.set_scheduling(*chooser, OrderModel::any_topological);
     const TensorList leaves = parameters.all();
     for (std::size_t i = 1; i < leaves.size(); ++i) leaves[i].set_requires_grad(!is_frozen[i]);
     const Tensor out = Network(ag, parameters, has_checkpoints).run(steps);

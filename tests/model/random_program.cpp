@@ -298,7 +298,7 @@ void TaskRecorder::on_backward_end(std::exception_ptr) {
 ProgramRun::ProgramRun(const Program& program, Chooser* chooser)
     : program_(program), autograd_(ops_, &recorder_) {
   recorder_.attach(autograd_);
-  if (chooser) autograd_.set_scheduling(*chooser, Latitude::any_topological);
+  if (chooser) autograd_.set_scheduling(*chooser, OrderModel::any_topological);
   for (const LeafSpec& leaf : program_.leaves) {
     tensors_.push_back(Tensor::of({1.0 * leaf.value, leaf.value + 1.0}, {2}));
     tensors_.back().set_requires_grad(!leaf.is_frozen);

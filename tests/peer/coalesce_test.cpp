@@ -218,7 +218,7 @@ PEER_ROW(TestCoalesceZero3LeafModule, test_leaf_module_n1) {
     const Tensor x = Tensor::full({1, 4}, 1.0, DType::bfloat16);
     require_throws(
         [&] { engine->coalesce_grad_reduction([&] { engine->backward(engine->forward(x)); }); },
-        "E19");
+        "gradient_of_wrong_size");
   });
 }
 
@@ -299,7 +299,7 @@ PEER_ROW(TestCoalesceFailureModes, test_step_inside_context_raises) {
       Engined engine = rank.engine(make_sums(), coalesce_config(stage));
       const auto body = [&] {
         run_engine(rank, engine, exact_loop(DType::bfloat16), {0, 0, 0});
-        require_throws([&] { engine->step(); }, "E7");
+        require_throws([&] { engine->step(); }, "step_inside_no_sync");
       };
       if (twin.has_fault("no context")) return body();
       engine->coalesce_grad_reduction(body);
@@ -311,7 +311,7 @@ PEER_ROW(TestCoalesceFailureModes, test_step_inside_context_raises) {
 PEER_ROW(TestCoalesceFailureModes, test_existing_no_sync_still_blocked_for_zero2) {
   on_ranks(1, twin, [&](Rank& rank) {
     Engined engine = rank.engine(make_sums(), coalesce_config(twin.has_fault("stage 1") ? 1 : 2));
-    require_throws([&] { engine->no_sync([] {}); }, "E6");
+    require_throws([&] { engine->no_sync([] {}); }, "no_sync_not_allowed");
     require_throws([&] { engine->no_sync([] {}); }, "ZeRO stage");
   });
 }

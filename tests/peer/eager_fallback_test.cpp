@@ -245,7 +245,7 @@ PEER_ROW(test_z3_eager_fallback, test_gathered_parameters_rejects_partial_overla
     scene.gathered({kA, kB}, [&] {
       const std::vector<std::string> inner =
           twin.has_fault("no overlap") ? std::vector{kC} : std::vector{kB, kC};
-      require_throws([&] { scene.gathered(inner, [] {}); }, "F6");
+      require_throws([&] { scene.gathered(inner, [] {}); }, "gather_contexts_overlap");
       require(scene.parameter(kC).is_partitioned() && scene.parameter(kC).user_depth() == 0,
               "the third is as it was");
       require(scene.parameter(kB).user_depth() == 1, "the second, too");

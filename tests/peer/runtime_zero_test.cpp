@@ -80,7 +80,7 @@ PEER_ROW(TestGatheredParametersAllRanksErrorOnModification, test) {
                                           Span::of(tensor), 0.0);
           });
         },
-        "F7");
+        "modified_without_modifier_rank");
     require(parameter.is_partitioned() && parameter.user_depth() == 0, "partitioned all the same");
     engine->gathered_parameters({tensor}, std::nullopt, [&] {
       for (const double value : tensor.values()) require(value != 0.0, "nothing has changed");

@@ -21,7 +21,7 @@ void is_refused_without_scale(Rank& rank, const ZeroConfig& config) {
   Engined engine = rank.engine(make_stack({}), config);
   const Place place{rank.rank(), 0, 0};
   const Tensor loss = engine->forward(batch_of(place, 4, DType::float16)).at(0);
-  require_throws([&] { rank.ag.backward(loss); }, "E2");
+  require_throws([&] { rank.ag.backward(loss); }, "backward_without_loss_scaling");
   engine->zero_grad();
   run_engine(rank, engine, {}, place);
   Ddp ddp(make_stack({}), {.ranks = rank.ranks(), .dtype = DType::float16, .loss_scale = 256.0});
@@ -120,8 +120,9 @@ PEER_ROW(TestZeroUserBackwardWithScale, test_scale_validates_scalar_loss) {
       Engined engine = rank.engine(make_stack({.has_loss = false}), fp16_config(stage));
       Tensor output = engine->forward(batch_of({rank.rank(), 0, 0}, 4, DType::float16)).at(0);
       if (twin.has_fault("a scalar loss")) output = sum(rank.ag, output);
-      require_throws([&] { engine->scale(output); }, "E4");
-      require_throws([&] { engine->scale(Tensor::full({}, 1.0, DType::float16)); }, "E4");
+      require_throws([&] { engine->scale(output); }, "scale_of_invalid_loss");
+      require_throws([&] { engine->scale(Tensor::full({}, 1.0, DType::float16)); },
+                     "scale_of_invalid_loss");
     });
   });
 }

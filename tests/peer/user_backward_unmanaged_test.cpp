@@ -100,7 +100,8 @@ PEER_ROW(TestUnmanagedGradientAccumulation, test_set_gradient_accumulation_bound
     on_ranks(2, twin, [&](Rank& rank) {
       const bool is_managed = twin.has_fault("a managed engine");
       Engined engine = rank.engine(make_stack({}), windows_of(stage, 4, is_managed));
-      require_throws([&] { engine->set_gradient_accumulation_boundary(true); }, "E9");
+      require_throws([&] { engine->set_gradient_accumulation_boundary(true); },
+                     "boundary_set_in_unmanaged_accumulation");
     });
   });
 }
@@ -172,7 +173,8 @@ PEER_ROW(TestUnmanagedGradientAccumulationOverlapCommValidation,
     ZeroConfig config = windows_of(stage, 2, twin.has_fault("a managed engine"));
     config.overlap_comm = true;
     const auto valid = validate(config);
-    require(!valid && valid.error().text.find("E10") == 0, "E10");
+    require(!valid && valid.error().text.find("unsupported_combination") == 0,
+            "unsupported_combination");
   });
 }
 

@@ -87,7 +87,7 @@ TEST(EngineExploration, Pct_states_its_bound) {
 TEST(EngineExploration, A_cell_that_is_refused_as_documented_holds) {
   const EngineExplorationReport report =
       explored(case_with("plain", {{"stage", "0"}, {"backward", "tensor"}}), 2);
-  EXPECT_EQ("E1", report.refusal);
+  EXPECT_EQ("manual_backward_unsupported", report.refusal);
   EXPECT_EQ(ExplorationStatus::held, status_of(report)) << text_of(report);
 }
 

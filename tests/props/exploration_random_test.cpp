@@ -134,7 +134,7 @@ class RandomProgram {
 
 RC_GTEST_PROP(RandomPrograms, Hold_every_property_under_exact_in_every_order, ()) {
   const Scenario scenario = RandomProgram().build();
-  for (const Latitude latitude : {Latitude::faithful, Latitude::any_topological}) {
+  for (const OrderModel latitude : {OrderModel::faithful, OrderModel::any_topological}) {
     ExplorationOptions options;
     options.latitude = latitude;
     options.minimizes = false;

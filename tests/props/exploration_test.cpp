@@ -48,10 +48,10 @@ void expect_exact_holds(const ExplorationOptions& options) {
 }
 
 TEST_P(EveryScenario, Holds_under_exact_in_both_latitudes) {
-  for (const Latitude latitude : {Latitude::faithful, Latitude::any_topological}) {
+  for (const OrderModel latitude : {OrderModel::faithful, OrderModel::any_topological}) {
     for (const std::uint32_t params : {4U, 8U}) {
       const bool is_slow = GetParam() == "S16" || GetParam() == "S19";
-      if (params == 8 && is_slow && latitude == Latitude::any_topological) continue;
+      if (params == 8 && is_slow && latitude == OrderModel::any_topological) continue;
       ExplorationOptions options = options_for(GetParam(), "exact");
       options.latitude = latitude;
       options.params = params;

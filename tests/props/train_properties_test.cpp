@@ -50,14 +50,17 @@ TEST(TrainProperties, Judge_ranks_and_counts_by_their_own_facts) {
 }
 
 TEST(TrainProperties, Judge_refusals_orders_and_returned_losses_where_a_run_has_them) {
-  TrainFacts facts{.scenario = "two_engines", .stage = 2, .is_scaled = true, .refusal = "E2"};
+  TrainFacts facts{.scenario = "two_engines",
+                   .stage = 2,
+                   .is_scaled = true,
+                   .refusal = "backward_without_loss_scaling"};
   EXPECT_TRUE(numbers(facts, Status::held).empty());
   facts.was_refused = true;
   EXPECT_EQ(numbers(facts, Status::held), std::set<std::string>{"P24"});
   facts.was_refused = false;
   facts.has_equal_orders = false;
   EXPECT_EQ(numbers(facts, Status::falsified), (std::set<std::string>{"P24", "P38"}));
-  TrainFacts leaf{.scenario = "leaf_without_grad", .stage = 3, .refusal = "E19"};
+  TrainFacts leaf{.scenario = "leaf_without_grad", .stage = 3, .refusal = "gradient_of_wrong_size"};
   leaf.was_refused = true;
   EXPECT_EQ(numbers(leaf, Status::held), std::set<std::string>{"P77"});
   TrainFacts argument{.scenario = "scale_argument", .stage = 1, .gradient_accumulation_steps = 2};

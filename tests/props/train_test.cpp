@@ -167,7 +167,7 @@ TEST(Train, Without_the_count_api_only_managed_backward_works) {
         const bool is_refused = backward == BackwardKind::tensor;
         EXPECT_EQ(is_refused ? CellStatus::refused : CellStatus::equal, report.status)
             << train_text(report, Palette());
-        EXPECT_EQ(is_refused ? "E1" : "", report.refusal);
+        EXPECT_EQ(is_refused ? "manual_backward_unsupported" : "", report.refusal);
       }
 }
 

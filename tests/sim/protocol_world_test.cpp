@@ -78,7 +78,7 @@ struct Ran {
   std::vector<EngineOutcome> outcomes;
   Fingerprint end;
 
-  Ran(const ProtocolProgram& program, Latitude latitude, Chooser& chooser) {
+  Ran(const ProtocolProgram& program, OrderModel latitude, Chooser& chooser) {
     const ProtocolSetup setup{.latitude = latitude};
     ProtocolWorld world(program, setup, names, events);
     world.run(chooser);
@@ -100,11 +100,11 @@ constexpr auto kLeaf = NodeKind::accumulate;
 TEST(ProtocolWorld, Asks_only_where_several_nodes_are_legal) {
   const ProtocolProgram program = program_of({kLeaf, kLeaf, NodeKind::op});
   LastChooser chooser;
-  const Ran ran(program, Latitude::any_topological, chooser);
+  const Ran ran(program, OrderModel::any_topological, chooser);
   EXPECT_EQ(chooser.asked, 1);
   EXPECT_EQ(chooser.first_options, (std::vector<std::string>{"n0", "n1"}));
   LastChooser unasked;
-  const Ran faithful(program, Latitude::faithful, unasked);
+  const Ran faithful(program, OrderModel::faithful, unasked);
   EXPECT_EQ(unasked.asked, 0);
 }
 
@@ -113,9 +113,9 @@ TEST(ProtocolWorld, Is_a_function_of_the_chooser) {
   LastChooser last;
   LastChooser again;
   FirstChooser first;
-  const Ran one(program, Latitude::any_topological, last);
-  const Ran two(program, Latitude::any_topological, again);
-  const Ran other(program, Latitude::any_topological, first);
+  const Ran one(program, OrderModel::any_topological, last);
+  const Ran two(program, OrderModel::any_topological, again);
+  const Ran other(program, OrderModel::any_topological, first);
   EXPECT_TRUE(one.events.all == two.events.all);
   EXPECT_TRUE(last.states == again.states);
   EXPECT_EQ(one.hooks(), (std::vector<std::string>{"n2", "n1", "n0"}));
@@ -126,7 +126,7 @@ TEST(ProtocolWorld, Is_a_function_of_the_chooser) {
 // Without it an explorer would take two different sets of nodes left for the same state.
 TEST(ProtocolWorld, Fingerprints_the_nodes_that_are_left) {
   LastChooser chooser;
-  const Ran ran(program_of({kLeaf, kLeaf, kLeaf, kLeaf}), Latitude::any_topological, chooser);
+  const Ran ran(program_of({kLeaf, kLeaf, kLeaf, kLeaf}), OrderModel::any_topological, chooser);
   ASSERT_EQ(chooser.states.size(), 3U);
   EXPECT_NE(chooser.states[1].low, chooser.states[2].low);
 }
@@ -134,7 +134,7 @@ TEST(ProtocolWorld, Fingerprints_the_nodes_that_are_left) {
 TEST(ProtocolWorld, Drops_what_is_left_of_a_task_that_raised) {
   FirstChooser chooser;
   const ProtocolProgram program = program_of({kLeaf, NodeKind::raise, kLeaf});
-  const Ran ran(program, Latitude::any_topological, chooser);
+  const Ran ran(program, OrderModel::any_topological, chooser);
   EXPECT_EQ(ran.events.count(EventKind::param_post_acc), 1U);
   EXPECT_EQ(ran.events.count(EventKind::cb_queue), 1U);
   EXPECT_EQ(ran.events.count(EventKind::cb_begin), 0U);  // rule C6
@@ -144,7 +144,7 @@ TEST(ProtocolWorld, Drops_what_is_left_of_a_task_that_raised) {
 
 TEST(ProtocolWorld, Runs_the_callback_while_its_task_is_current) {
   FirstChooser chooser;
-  const Ran ran(program_of({kLeaf}), Latitude::faithful, chooser);
+  const Ran ran(program_of({kLeaf}), OrderModel::faithful, chooser);
   ASSERT_EQ(ran.events.count(EventKind::cb_begin), 1U);
   for (const HookEvent& event : ran.events.all) {
     if (event.kind != EventKind::cb_begin) continue;
@@ -155,7 +155,7 @@ TEST(ProtocolWorld, Runs_the_callback_while_its_task_is_current) {
 
 TEST(ProtocolWorld, Numbers_its_events_without_gaps) {
   FirstChooser chooser;
-  const Ran ran(program_of({kLeaf, NodeKind::raise}), Latitude::any_topological, chooser);
+  const Ran ran(program_of({kLeaf, NodeKind::raise}), OrderModel::any_topological, chooser);
   std::uint64_t previous = 0;
   for (const HookEvent& event : ran.events.all) {
     EXPECT_EQ(event.lc, previous + 1);

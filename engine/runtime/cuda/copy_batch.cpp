@@ -25,7 +25,7 @@ bool CopyBatch::fits_behind(const Span& to, const Span& from) const {
 
 void CopyBatch::add(cudaStream_t queue, const Span& to, const Span& from) {
   if (ranges_.empty() || queue != queue_ || !fits_behind(to, from)) {
-    gpu_->put_off([this] { run(); });  // an earlier batch goes first
+    gpu_->defer([this] { run(); });  // an earlier batch goes first
     queue_ = queue;
   }
   ranges_.push_back({strided(to).data, strided(from).data, to.bytes()});

@@ -55,7 +55,7 @@ bool CudaProducts::multiply(const Tensor& a, const Tensor& b, const Tensor& out)
     run(product, data_of(out), nullptr);
     return true;
   }
-  gpu_->put_off(
+  gpu_->defer(
       [this] {
         const Product last = *std::exchange(put_off_, std::nullopt);
         run(last, data_of(last.out), nullptr);

@@ -40,7 +40,7 @@ CudaRank::~CudaRank() {
 void CudaRank::join(host::GroupMembers members, std::shared_ptr<NcclClique> clique) {
   groups_.push_back(
       std::make_unique<NcclGroup>(std::move(members), std::move(clique), gpu_, streams_.log()));
-  if (leaves_out_collectives_) groups_.back()->leave_out();
+  if (leaves_out_collectives_) groups_.back()->set_communication_disabled();
 }
 
 std::optional<std::string> CudaRank::poll_error() {

@@ -24,7 +24,7 @@ class CudaStream final : public Stream {
 
   // For work that comes now.
   cudaStream_t native() const {
-    gpu_->catch_up();
+    gpu_->flush_deferred();
     return queue_;
   }
   cudaStream_t handle() const { return queue_; }

@@ -13,7 +13,7 @@
 #include "engine/runtime/cuda/gpu_set.h"
 #include "engine/runtime/host/rank_errors.h"
 #include "engine/runtime/process/byte_strings.h"
-#include "engine/runtime/process/gpu_seat.h"
+#include "engine/runtime/process/device_assignment.h"
 #include "engine/runtime/process/job.h"
 #include "model/check.h"
 
@@ -29,11 +29,11 @@ int gpu_count(std::string& problem) {
   return 0;
 }
 
-GpuSeat find_seat(const Launch& launch) {
+DeviceAssignment find_seat(const Launch& launch) {
   std::string problem;
   const int visible = gpu_count(problem);
   if (!problem.empty()) return {.problem = problem};
-  GpuSeat seat = gpu_seat_of(launch, visible);
+  DeviceAssignment seat = gpu_seat_of(launch, visible);
   if (!seat.problem.empty()) return seat;
   std::array<char, 256> host{};
   std::array<char, 32> address{};
@@ -70,8 +70,8 @@ Result<Gpus> Gpus::open(int count) {
 
 // All hear what each found: none goes on alone.
 Result<Gpus> Gpus::open(std::shared_ptr<Job> job) {
-  const GpuSeat mine = find_seat(job->launch());
-  std::vector<GpuSeat> seats;
+  const DeviceAssignment mine = find_seat(job->launch());
+  std::vector<DeviceAssignment> seats;
   for (const std::string& found : job->all_gather(pack({mine.device, mine.problem}))) {
     const auto parts = unpack(found).value();
     seats.push_back({.device = parts.at(0), .problem = parts.at(1)});

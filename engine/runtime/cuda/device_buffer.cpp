@@ -67,7 +67,7 @@ void DeviceBuffer::free() {
   cudaStream_t last = gpu_->compute_handle();
   for (cudaStream_t queue : users()) {
     try {
-      if (last != queue) gpu_->wait_ahead(queue, gpu_->record_ahead(last));
+      if (last != queue) gpu_->wait_ahead(queue, gpu_->record_before_deferred(last));
     } catch (...) {
       cudaStreamSynchronize(last);
     }
@@ -84,7 +84,7 @@ void DeviceBuffer::free() {
 void DeviceBuffer::give_back_captured() {
   std::vector<StreamEvent> behind;
   try {
-    for (cudaStream_t queue : users()) behind.push_back(gpu_->record_ahead(queue));
+    for (cudaStream_t queue : users()) behind.push_back(gpu_->record_before_deferred(queue));
   } catch (...) {
     return;  // it stays the graph's
   }

@@ -24,7 +24,7 @@ class DeviceBuffer final : public DeviceElements {
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   std::int64_t bytes() const { return bytes_; }
   // What is on the compute stream so far prepares the memory for its first user elsewhere.
-  void mark_ready() { ready_ = gpu_->record_ahead(gpu_->compute_handle()); }
+  void mark_ready() { ready_ = gpu_->record_before_deferred(gpu_->compute_handle()); }
   // Before work of `queue` on it.
   void use_on(cudaStream_t queue);
   std::vector<double> read(const TensorImpl& tensor) const override;

@@ -92,8 +92,8 @@ void Gpu::make_current() const {
   ZP_CUDA(cudaSetDevice(ordinal_));
 }
 
-void Gpu::put_off(std::function<void()> work, std::vector<const void*> memory) {
-  catch_up();
+void Gpu::defer(std::function<void()> work, std::vector<const void*> memory) {
+  flush_deferred();
   put_off_ = std::move(work);
   put_off_memory_ = std::move(memory);
 }
@@ -110,7 +110,7 @@ void Gpu::run_put_off() {
   work();
 }
 
-StreamEvent Gpu::record_ahead(cudaStream_t queue, std::int64_t number) {
+StreamEvent Gpu::record_before_deferred(cudaStream_t queue, std::int64_t number) {
   recycle();
   cudaEvent_t event = nullptr;
   if (spare_.empty()) {

@@ -28,7 +28,7 @@ class Gpu {
   void make_current() const;  // for the calling thread
   // For work that comes now: what was put off goes first.
   cudaStream_t queue(StreamRole role) {
-    catch_up();
+    flush_deferred();
     return handle(role);
   }
   cudaStream_t compute() { return queue(StreamRole::compute); }
@@ -39,25 +39,27 @@ class Gpu {
   // Work on the compute stream that what comes next may still join: it is queued when somebody asks
   // for a queue or an event, and keeps alive what it uses. At most one: an earlier one is queued.
   // `memory`: every Storage that it uses, or empty where nothing may go before it.
-  void put_off(std::function<void()> work, std::vector<const void*> memory = {});
+  void defer(std::function<void()> work, std::vector<const void*> memory = {});
   // What uses these alone may go before it.
   bool may_overtake(const void* storage, const void* other) const;
-  void catch_up() {
+  void flush_deferred() {
     if (put_off_) run_put_off();
   }
   void forget_put_off() { put_off_ = nullptr; }
 
   StreamEvent record(cudaStream_t queue) {
-    catch_up();
+    flush_deferred();
     ++marks_[role_of(queue)];
-    return record_ahead(queue, marks_[role_of(queue)]);
+    return record_before_deferred(queue, marks_[role_of(queue)]);
   }
   void wait(cudaStream_t queue, StreamEvent event) {
-    catch_up();
+    flush_deferred();
     wait_ahead(queue, event);
   }
   // Before what was put off: for memory that it does not use.
-  StreamEvent record_ahead(cudaStream_t queue) { return record_ahead(queue, 0); }
+  StreamEvent record_before_deferred(cudaStream_t queue) {
+    return record_before_deferred(queue, 0);
+  }
   void wait_ahead(cudaStream_t queue, StreamEvent event);
   // How many points of a queue were recorded so far; and whether the compute stream, or the host,
   // has waited for a later one: what was queued before it is over for what comes.
@@ -101,7 +103,7 @@ class Gpu {
     std::int64_t number;  // from 1 on, of the queue; 0: before what was put off
   };
 
-  StreamEvent record_ahead(cudaStream_t queue, std::int64_t number);
+  StreamEvent record_before_deferred(cudaStream_t queue, std::int64_t number);
   std::size_t role_of(cudaStream_t queue) const;
   const Mark* mark(StreamEvent event) const;  // null: complete, and recycled since
   void note_awaited(const Mark& mark);

@@ -98,12 +98,12 @@ NcclClique::~NcclClique() {
   if (!is_aborted_) end(is_dead() ? ncclCommAbort : ncclCommDestroy);
 }
 
-void NcclClique::call(int rank, NcclLanes lanes,
+void NcclClique::call(int rank, NcclChannels lanes,
                       const std::function<ncclResult_t(ncclComm_t)>& nccl) {
   Member& member = members_[static_cast<std::size_t>(rank)];
   const std::lock_guard lock(member.calls);
   if (is_aborted_) throw host::GroupAborted(reason_);
-  const bool is_narrow = lanes == NcclLanes::few && member.narrow != nullptr;
+  const bool is_narrow = lanes == NcclChannels::limited && member.narrow != nullptr;
   check(nccl(is_narrow ? member.narrow : member.communicator), "a call of NCCL");
 }
 

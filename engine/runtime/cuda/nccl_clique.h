@@ -20,7 +20,7 @@ namespace zeroproof::cuda {
 
 // How many multiprocessors a collective may take: what runs beside computation leaves it so many
 // that its matrix products, of a multiple of 128 blocks as a rule, still are there all at once.
-enum class NcclLanes : std::uint8_t { all, few };
+enum class NcclChannels : std::uint8_t { all, limited };
 
 // The NCCL communicators of a group that this process has, by rank: between its GPUs, or one with
 // other processes. NCCL ends communicators of one process together or not at all, so a clique is
@@ -43,7 +43,7 @@ class NcclClique {
 
   // A call of this rank's thread on its communicator, which nobody ends meanwhile. Throws
   // RuntimeFault for what NCCL refuses; GroupAborted after an abort, without the call.
-  void call(int rank, NcclLanes lanes, const std::function<ncclResult_t(ncclComm_t)>& nccl);
+  void call(int rank, NcclChannels lanes, const std::function<ncclResult_t(ncclComm_t)>& nccl);
   // Null: ranks of other processes, or GPUs that do not reach each other's memory.
   AddressBoard* addresses() { return addresses_ ? &*addresses_ : nullptr; }
   // What NCCL met on this rank since its last call, or the reason of an abort; none while it works.
@@ -58,8 +58,9 @@ class NcclClique {
   struct Member {
     int ordinal = 0;
     ncclComm_t communicator = nullptr;
-    ncclComm_t narrow = nullptr;  // of NcclLanes::few; null with other processes: the one above
-    std::timed_mutex calls;       // held while the rank's thread is inside NCCL
+    ncclComm_t narrow =
+        nullptr;             // of NcclChannels::limited; null with other processes: the one above
+    std::timed_mutex calls;  // held while the rank's thread is inside NCCL
   };
 
   void end(ncclResult_t (*ends)(ncclComm_t));

@@ -102,7 +102,7 @@ NcclGroup::NcclGroup(host::GroupMembers members, std::shared_ptr<NcclClique> cli
 }
 
 NcclGroup::~NcclGroup() {
-  for (cudaEvent_t event : meetings_)
+  for (cudaEvent_t event : peer_events_)
     if (event != nullptr) cudaEventDestroy(event);
 }
 
@@ -122,7 +122,7 @@ Work NcclGroup::issue(Stream& stream, const Collective& collective) {
   if (size() == 1)
     run_alone(queue, collective);
   else if (is_left_out_)
-    stand_in(queue, collective);
+    fake_collective(queue, collective);
   else
     run(queue, collective);
   const bool has_data = collective.op != CollectiveOp::barrier;
@@ -148,15 +148,15 @@ void NcclGroup::run(cudaStream_t queue, const Collective& of) {
 
 // No rank goes on on this queue before all are here.
 void NcclGroup::meet(cudaStream_t queue) {
-  clique_->call(rank(), NcclLanes::all, [&](ncclComm_t comm) {
+  clique_->call(rank(), NcclChannels::all, [&](ncclComm_t comm) {
     return ncclAllReduce(signal_.data(), signal_.data(), 1, ncclFloat32, ncclSum, comm, queue);
   });
 }
 
-NcclLanes NcclGroup::lanes_for(cudaStream_t queue, CollectiveOp op, std::size_t bytes) const {
+NcclChannels NcclGroup::lanes_for(cudaStream_t queue, CollectiveOp op, std::size_t bytes) const {
   const bool is_beside = queue != gpu_->compute_handle() && is_reduction(op);
   const bool is_middling = bytes >= kFewLanesBytesMin && bytes <= kFewLanesBytesMax;
-  return is_beside && is_middling ? NcclLanes::few : NcclLanes::all;
+  return is_beside && is_middling ? NcclChannels::limited : NcclChannels::all;
 }
 
 bool NcclGroup::is_copied(std::size_t bytes) const {
@@ -195,7 +195,7 @@ void NcclGroup::copy_from_peers(cudaStream_t queue, const std::vector<Piece>& pi
 NcclGroup::PeerAddresses NcclGroup::meet_peers(cudaStream_t queue, std::size_t place,
                                                AddressBoard::Addresses mine) {
   const bool is_captured = gpu_->is_capturing();
-  cudaEvent_t& own = meetings_[place];
+  cudaEvent_t& own = peer_events_[place];
   if (own == nullptr) ZP_CUDA(cudaEventCreateWithFlags(&own, cudaEventDisableTiming));
   if (!is_captured) ZP_CUDA(cudaEventRecord(own, queue));
   mine.push_back(own);
@@ -278,7 +278,7 @@ void NcclGroup::run_alone(cudaStream_t queue, const Collective& of) {
 }
 
 // So that what follows has numbers of the right size.
-void NcclGroup::stand_in(cudaStream_t queue, const Collective& of) {
+void NcclGroup::fake_collective(cudaStream_t queue, const Collective& of) {
   const bool is_gather = of.op == CollectiveOp::all_gather;
   if (!is_gather && of.op != CollectiveOp::reduce_scatter) return;
   const std::int64_t bytes = std::min(of.input.bytes(), of.output.bytes());

@@ -28,7 +28,7 @@ class NcclGroup final : public host::CollectiveGroup {
   void begin_batch() override { is_batching_ = true; }
   void end_batch() override;
   // From now on nothing is sent: the rank's own part stands in for what others would send.
-  void leave_out() { is_left_out_ = true; }
+  void set_communication_disabled() { is_left_out_ = true; }
   void wait(Work work, Stream& stream) override;
   bool is_completed(Work work) override;
   void abort(const std::string& reason) override;
@@ -74,16 +74,16 @@ class NcclGroup final : public host::CollectiveGroup {
   void meet(cudaStream_t queue);
   using PeerAddresses = std::vector<AddressBoard::Addresses>;
   PeerAddresses meet_peers(cudaStream_t queue, std::size_t place, AddressBoard::Addresses mine);
-  NcclLanes lanes_for(cudaStream_t queue, host::CollectiveOp op, std::size_t bytes) const;
+  NcclChannels lanes_for(cudaStream_t queue, host::CollectiveOp op, std::size_t bytes) const;
   void run_alone(cudaStream_t queue, const host::Collective& collective);
-  void stand_in(cudaStream_t queue, const host::Collective& collective);
+  void fake_collective(cudaStream_t queue, const host::Collective& collective);
 
   StreamEvent completion(Work work) const;
 
   std::shared_ptr<NcclClique> clique_;
   std::shared_ptr<Gpu> gpu_;
-  DeviceBuffer signal_;                    // of barriers
-  std::array<cudaEvent_t, 2> meetings_{};  // before and behind copies; the last ones
+  DeviceBuffer signal_;                       // of barriers
+  std::array<cudaEvent_t, 2> peer_events_{};  // before and behind copies; the last ones
   std::vector<Issued> issued_;
   std::size_t oldest_ = 0;  // that may be pending
   bool is_left_out_ = false;

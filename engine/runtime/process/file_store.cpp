@@ -72,7 +72,7 @@ Error unusable(const std::string& folder, const std::string& reason) {
 
 struct JoinedRun {
   std::string path;
-  LifeLock life;
+  LivenessLock life;
 };
 
 // What a dead run left goes; a living one is another job's.
@@ -80,7 +80,7 @@ Result<JoinedRun> begin_run(const std::string& folder) {
   FileSystem& files = posix_file_system();
   if (const std::string old = current_run(folder); !old.empty()) {
     const std::string path = folder + "/" + old;
-    if (LifeLock::is_held(life_path(path, 0)))
+    if (LivenessLock::is_held(life_path(path, 0)))
       return fail(ErrorCode::usage,
                   fmt::format("the store {}: another job is at work in it: give each a folder of "
                               "its own",
@@ -92,7 +92,7 @@ Result<JoinedRun> begin_run(const std::string& folder) {
   const std::string path = folder + "/" + name;
   if (auto made = files.make_folders(path); !made)
     return tl::unexpected(unusable(folder, made.error().reason));
-  auto life = LifeLock::take(life_path(path, 0));
+  auto life = LivenessLock::take(life_path(path, 0));
   if (!life) return tl::unexpected(unusable(folder, life.error().reason));
   if (auto named = put(folder + "/current", name); !named)
     return tl::unexpected(unusable(folder, named.error().reason));
@@ -106,8 +106,8 @@ Result<JoinedRun> find_run(const std::string& folder, const StoreMember& member,
   do {
     const std::string name = current_run(folder);
     const std::string path = folder + "/" + name;
-    if (name.empty() || !LifeLock::is_held(life_path(path, 0))) continue;
-    auto life = LifeLock::take(life_path(path, member.rank));
+    if (name.empty() || !LivenessLock::is_held(life_path(path, 0))) continue;
+    auto life = LivenessLock::take(life_path(path, member.rank));
     if (life) return JoinedRun{path, std::move(*life)};
   } while (patience.wait());
   return fail(ErrorCode::failed,
@@ -134,7 +134,8 @@ Result<std::unique_ptr<Store>> FileStore::open(const std::string& folder, const 
   return std::make_unique<FileStore>(of_id, run->path, member, std::move(run->life));
 }
 
-FileStore::FileStore(std::string folder, std::string run, const StoreMember& member, LifeLock life)
+FileStore::FileStore(std::string folder, std::string run, const StoreMember& member,
+                     LivenessLock life)
     : folder_(std::move(folder)), run_(std::move(run)), member_(member), life_(std::move(life)) {}
 
 FileStore::~FileStore() {
@@ -163,21 +164,21 @@ void FileStore::remove(const std::string& key) {
   posix_file_system().remove_all(path_of(key));
 }
 
-std::vector<Presence> FileStore::presences() {
+std::vector<PeerState> FileStore::presences() {
   FileSystem& files = posix_file_system();
-  std::vector<Presence> all(static_cast<std::size_t>(member_.size), Presence::absent);
+  std::vector<PeerState> all(static_cast<std::size_t>(member_.size), PeerState::absent);
   for (int rank = 0; rank < member_.size; ++rank) {
-    Presence& of = all[static_cast<std::size_t>(rank)];
+    PeerState& of = all[static_cast<std::size_t>(rank)];
     const std::string life = life_path(run_, rank);
     // In this order: a life appears held, so one that was there and is not held has ended.
     if (files.exists(end_path(run_, rank)))
-      of = Presence::left;
+      of = PeerState::left;
     else if (!files.exists(life))
-      of = Presence::absent;
-    else if (LifeLock::is_held(life))
-      of = Presence::here;
+      of = PeerState::absent;
+    else if (LivenessLock::is_held(life))
+      of = PeerState::here;
     else  // or it left in between
-      of = files.exists(end_path(run_, rank)) ? Presence::left : Presence::lost;
+      of = files.exists(end_path(run_, rank)) ? PeerState::left : PeerState::lost;
   }
   return all;
 }
@@ -188,7 +189,7 @@ void FileStore::leave(Milliseconds at_most) {
   put(end_path(run_, member_.rank), "");
   if (member_.rank != 0) return;
   Patience patience(at_most);
-  const auto is_here = [](Presence of) { return of == Presence::here; };
+  const auto is_here = [](PeerState of) { return of == PeerState::here; };
   while (std::ranges::any_of(presences(), is_here) && patience.wait()) continue;
 }
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/runtime/process/life_lock.h"
+#include "engine/runtime/process/liveness_lock.h"
 #include "engine/runtime/process/store.h"
 #include "model/result.h"
 
@@ -29,11 +29,11 @@ class FileStore final : public Store {
   void set(const std::string& key, std::string_view value) override;
   std::optional<std::string> wait(const std::string& key, Milliseconds at_most) override;
   void remove(const std::string& key) override;
-  std::vector<Presence> presences() override;
+  std::vector<PeerState> presences() override;
   void leave(Milliseconds at_most) override;
   std::string place() const override { return folder_; }
 
-  FileStore(std::string folder, std::string run, const StoreMember& member, LifeLock life);
+  FileStore(std::string folder, std::string run, const StoreMember& member, LivenessLock life);
 
  private:
   std::string path_of(const std::string& key) const;
@@ -42,7 +42,7 @@ class FileStore final : public Store {
   std::string folder_;  // of all runs of this id
   std::string run_;     // of this one
   StoreMember member_;
-  LifeLock life_;
+  LivenessLock life_;
   bool has_left_ = false;
 };
 

@@ -83,7 +83,7 @@ Job::Job(const Launch& launch, std::unique_ptr<Store> store, Milliseconds timeou
       store_(std::move(store)),
       timeout_(timeout),
       names_(static_cast<std::size_t>(launch.size)),
-      presences_(names_.size(), Presence::absent) {
+      presences_(names_.size(), PeerState::absent) {
   try {
     meet();
   } catch (const RuntimeFault&) {
@@ -116,7 +116,7 @@ void Job::meet() {
       if (name.empty()) missing.push_back(other);
     }
     if (missing.empty()) return;
-    look_around();
+    poll_peers();
     raise_failure();
     if (std::chrono::steady_clock::now() >= end) {
       const std::string reason =
@@ -133,7 +133,7 @@ void Job::meet() {
 void Job::watch(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     try {
-      look_around();
+      poll_peers();
     } catch (const RuntimeFault& fault) {
       note(fault.what());
     }
@@ -142,11 +142,11 @@ void Job::watch(const std::stop_token& stop) {
   }
 }
 
-void Job::look_around() {
-  std::vector<Presence> now = store_->presences();
+void Job::poll_peers() {
+  std::vector<PeerState> now = store_->presences();
   const auto failed = store_->wait(kFailed, Milliseconds{0});
   if (failed) note(*failed);
-  const auto lost = std::ranges::find(now, Presence::lost);
+  const auto lost = std::ranges::find(now, PeerState::lost);
   if (lost != now.end())
     note(
         fmt::format("{} ended without a word", process_name(static_cast<int>(lost - now.begin()))));
@@ -202,7 +202,7 @@ void Job::remove(const std::string& key) {
 std::string Job::wait_for(const Awaited& awaited) {
   const auto end = std::chrono::steady_clock::now() + timeout_;
   for (;;) {
-    const bool has_left = presence_of(awaited.rank) == Presence::left;
+    const bool has_left = presence_of(awaited.rank) == PeerState::left;
     if (auto value = store_->wait(awaited.key, kLook)) return std::move(*value);
     raise_failure();
     if (has_left)
@@ -214,7 +214,7 @@ std::string Job::wait_for(const Awaited& awaited) {
   }
 }
 
-Presence Job::presence_of(int rank) const {
+PeerState Job::presence_of(int rank) const {
   const std::lock_guard lock(mutex_);
   return presences_[static_cast<std::size_t>(rank)];
 }

@@ -81,10 +81,10 @@ class Job {
 
   void meet();
   void watch(const std::stop_token& stop);
-  void look_around();
+  void poll_peers();
   void note(const std::string& failure);
   std::string wait_for(const Awaited& awaited);
-  Presence presence_of(int rank) const;
+  PeerState presence_of(int rank) const;
   void raise_failure() const;
   std::string process_name(int rank) const;  // "rank 1 (process 812 on node7)"
 
@@ -97,7 +97,7 @@ class Job {
 
   mutable std::mutex mutex_;
   std::optional<std::string> failure_;
-  std::vector<Presence> presences_;
+  std::vector<PeerState> presences_;
   std::vector<std::weak_ptr<Listener>> listeners_;
   std::condition_variable_any stopping_;
   std::jthread watcher_;

@@ -114,7 +114,7 @@ Socket::~Socket() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-void Socket::set_patience(std::chrono::seconds at_most) {
+void Socket::set_receive_timeout(std::chrono::seconds at_most) {
   const timeval patience{.tv_sec = at_most.count(), .tv_usec = 0};
   ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }

@@ -19,7 +19,7 @@ class Socket {
   ~Socket();
 
   // How long receive() waits; for ever, if nobody says.
-  void set_patience(std::chrono::seconds at_most);
+  void set_receive_timeout(std::chrono::seconds at_most);
   // False, or none: the other end is gone or says nothing, or it was shut down.
   bool send(std::string_view message);
   std::optional<std::string> receive();

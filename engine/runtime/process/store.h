@@ -11,7 +11,7 @@ namespace zeroproof {
 
 // What became of the process of a rank: not here yet, here, gone as it should (leave), or gone
 // without a word.
-enum class Presence : std::uint8_t { absent, here, left, lost };
+enum class PeerState : std::uint8_t { absent, here, left, lost };
 
 // Where the processes of a job leave byte strings for each other, by key. A key is a path of words
 // and numbers and is set once, by one process. Thread-safe. A store that works no more, because the
@@ -27,7 +27,7 @@ class Store {
   // What nobody will ask for again.
   virtual void remove(const std::string& key) = 0;
 
-  virtual std::vector<Presence> presences() = 0;  // by rank
+  virtual std::vector<PeerState> presences() = 0;  // by rank
   // This process needs the store no more, and its end is no loss. Rank 0 keeps the store for
   // the others, and so waits for them, but no longer than that.
   virtual void leave(Milliseconds at_most) = 0;

@@ -11,7 +11,7 @@ namespace zeroproof {
 TcpServer::TcpServer(Listener listener, const StoreMember& keeper)
     : listener_(std::move(listener)),
       keeper_(keeper),
-      presences_(static_cast<std::size_t>(keeper.size), Presence::absent),
+      presences_(static_cast<std::size_t>(keeper.size), PeerState::absent),
       acceptor_([this] { accept_all(); }) {}
 
 TcpServer::~TcpServer() {
@@ -25,7 +25,7 @@ TcpServer::~TcpServer() {
 
 void TcpServer::wait_for_others(Store::Milliseconds at_most) {
   std::unique_lock lock(mutex_);
-  const auto is_empty = [this] { return std::ranges::count(presences_, Presence::here) == 0; };
+  const auto is_empty = [this] { return std::ranges::count(presences_, PeerState::here) == 0; };
   changed_.wait_for(lock, at_most, is_empty);
 }
 
@@ -59,7 +59,7 @@ TcpServer::Parts TcpServer::answer(Connection& connection, const Parts& request)
   } else if (verb == "remove" && request.size() == 2) {
     values_.erase(request[1]);
   } else if (verb == "leave" && connection.rank >= 0) {
-    presences_[static_cast<std::size_t>(connection.rank)] = Presence::left;
+    presences_[static_cast<std::size_t>(connection.rank)] = PeerState::left;
   } else {
     return {"refused", "it asks for nothing that is known"};
   }
@@ -74,9 +74,9 @@ TcpServer::Parts TcpServer::join(Connection& connection, const Parts& request) {
   const std::lock_guard lock(mutex_);
   for (int rank = 0; rank < keeper_.size; ++rank) {
     if (std::to_string(rank) != request[2]) continue;
-    Presence& presence = presences_[static_cast<std::size_t>(rank)];
-    if (presence != Presence::absent) return {"refused", "that rank has come already"};
-    presence = Presence::here;
+    PeerState& presence = presences_[static_cast<std::size_t>(rank)];
+    if (presence != PeerState::absent) return {"refused", "that rank has come already"};
+    presence = PeerState::here;
     connection.rank = rank;
     changed_.notify_all();
     return {"ok"};
@@ -97,15 +97,15 @@ TcpServer::Parts TcpServer::wait(const Parts& request) {
 TcpServer::Parts TcpServer::presences() {
   const std::lock_guard lock(mutex_);
   std::string digits;
-  for (const Presence of : presences_) digits += static_cast<char>('0' + static_cast<int>(of));
+  for (const PeerState of : presences_) digits += static_cast<char>('0' + static_cast<int>(of));
   return {"ok", digits};
 }
 
 void TcpServer::note_end(const Connection& connection) {
   if (connection.rank < 0) return;
   const std::lock_guard lock(mutex_);
-  Presence& presence = presences_[static_cast<std::size_t>(connection.rank)];
-  if (presence == Presence::here) presence = Presence::lost;
+  PeerState& presence = presences_[static_cast<std::size_t>(connection.rank)];
+  if (presence == PeerState::here) presence = PeerState::lost;
   changed_.notify_all();
 }
 

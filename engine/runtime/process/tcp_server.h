@@ -50,7 +50,7 @@ class TcpServer {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::string> values_;
-  std::vector<Presence> presences_;
+  std::vector<PeerState> presences_;
   std::list<Connection> connections_;
   std::atomic<bool> is_ending_ = false;
   std::thread acceptor_;

@@ -44,7 +44,7 @@ Result<void> TcpStore::join(Milliseconds at_most) {
                             at_most.count(), connected.error().text));
   if (!connected) return tl::unexpected(connected.error());
   life_ = std::make_unique<Socket>(std::move(*connected));
-  life_->set_patience(kPatience);
+  life_->set_receive_timeout(kPatience);
   const auto answer = ask_on(
       *life_, {"join", member_.run_id, std::to_string(member_.rank), std::to_string(member_.size)});
   if (answer && answer->front() == "ok") return {};
@@ -72,10 +72,10 @@ void TcpStore::remove(const std::string& key) {
   ask({"remove", key});
 }
 
-std::vector<Presence> TcpStore::presences() {
+std::vector<PeerState> TcpStore::presences() {
   const Parts answer = ask({"presences"});
-  std::vector<Presence> all;
-  for (const char digit : answer.back()) all.push_back(static_cast<Presence>(digit - '0'));
+  std::vector<PeerState> all;
+  for (const char digit : answer.back()) all.push_back(static_cast<PeerState>(digit - '0'));
   return all;
 }
 
@@ -118,7 +118,7 @@ Socket TcpStore::idle_connection() {
   }
   auto connected = connect_to(host_, port_, kLongestQuestion);
   if (!connected) lose();
-  connected->set_patience(kPatience);
+  connected->set_receive_timeout(kPatience);
   return std::move(*connected);
 }
 

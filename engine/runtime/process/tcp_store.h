@@ -22,7 +22,7 @@ class TcpStore final : public Store {
   void set(const std::string& key, std::string_view value) override;
   std::optional<std::string> wait(const std::string& key, Milliseconds at_most) override;
   void remove(const std::string& key) override;
-  std::vector<Presence> presences() override;
+  std::vector<PeerState> presences() override;
   void leave(Milliseconds at_most) override;
   std::string place() const override;
   int port() const { return port_; }

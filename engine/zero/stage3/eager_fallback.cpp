@@ -20,11 +20,11 @@ PartitionedParameter& EagerFallback::of(ParamId id) const {
 // A forward with nothing outstanding starts from nothing gathered.
 void EagerFallback::begin_forward() {
   if (depth_++ > 0) return;
-  if (!context_.departs("Q09"_bug)) current_.clear();
+  current_.clear();
   report("fallback.forward", next_graph_, {});
   if (context_.fallback_rule == FallbackRule::after_any_backward) return;
   release_unclaimed();
-  if (claims_.empty() || context_.departs("R71"_bug)) release_unowned();
+  if (claims_.empty()) release_unowned();
 }
 
 std::optional<EagerFallback::Graph> EagerFallback::end_forward(bool has_graph) {
@@ -33,7 +33,7 @@ std::optional<EagerFallback::Graph> EagerFallback::end_forward(bool has_graph) {
     release_unclaimed();
     return std::nullopt;
   }
-  if (!has_graph && !context_.departs("H05"_bug)) return std::nullopt;
+  if (!has_graph) return std::nullopt;
   const Graph graph = next_graph_++;
   claims_[graph] = current_;
   report("fallback.claim", graph, current_);
@@ -42,10 +42,8 @@ std::optional<EagerFallback::Graph> EagerFallback::end_forward(bool has_graph) {
 
 // A read outside any forward is a recompute's: it belongs to the backwards that have begun.
 void EagerFallback::read(PartitionedParameter& parameter) {
-  if (context_.departs("F15"_bug)) return;  // compiled code alone gathers
   const ParamId id = parameter.id();
-  const bool is_outside = depth_ == 0 && context_.departs("S09"_bug);  // guards run in a call
-  if (is_guard_evaluation_ && !is_outside) {
+  if (is_guard_evaluation_) {
     if (parameter.is_partitioned()) suppressed_.push_back(id);
     return;
   }
@@ -56,7 +54,7 @@ void EagerFallback::read(PartitionedParameter& parameter) {
     parameter.set_owner(this);
     tracked_.insert(id);
     ++gathers_;
-  } else if (!tracked_.contains(id) || context_.departs("Y19"_bug)) {
+  } else if (!tracked_.contains(id)) {
     return;
   }
   if (depth_ > 0) current_.insert(id);
@@ -67,7 +65,6 @@ void EagerFallback::read(PartitionedParameter& parameter) {
 // A graph that had its backward is none any more: a second one claims nothing.
 void EagerFallback::start_backward(Graph graph) {
   if (!claims_.contains(graph)) return;
-  if (context_.departs("V12"_bug) && !started_.empty()) return;  // its backward has begun
   started_.insert(graph);
   report("fallback.start", graph, {});
 }
@@ -79,7 +76,6 @@ void EagerFallback::end_backward() {
     report("fallback.drop", graph, claims_[graph]);
     claims_.erase(graph);
   }
-  if (context_.departs("Z71"_bug) && !claims_.empty()) return;  // the last one gives all back
   release_unclaimed();
 }
 
@@ -97,7 +93,7 @@ bool EagerFallback::keeps(PartitionedParameter& parameter, bool has_been_updated
     parameter.set_owner(nullptr);
     return false;
   }
-  if (has_been_updated && !context_.departs("Z32"_bug)) deferred_.insert(parameter.id());
+  if (has_been_updated) deferred_.insert(parameter.id());
   return true;
 }
 
@@ -111,18 +107,17 @@ void EagerFallback::forget(PartitionedParameter& parameter) {
 // What the running forward has read counts as claimed.
 bool EagerFallback::has_claim(const PartitionedParameter& parameter) const {
   const auto holds = [&](const auto& claim) { return claim.second.contains(parameter.id()); };
-  const bool is_running = depth_ > 0 && !context_.departs("Q40"_bug);
+  const bool is_running = depth_ > 0;
   return (is_running && current_.contains(parameter.id())) || std::ranges::any_of(claims_, holds);
 }
 
 void EagerFallback::release_unclaimed() {
   for (const ParamId id : std::set(tracked_)) {
     PartitionedParameter& parameter = of(id);
-    const bool is_claimed = context_.fallback_rule == FallbackRule::per_graph &&
-                            has_claim(parameter) && !context_.departs("F16"_bug);
-    const bool is_in_context = context_.fallback_rule == FallbackRule::per_graph &&
-                               parameter.user_depth() > 0 &&
-                               !context_.departs("T01"_bug);  // no graph claims it
+    const bool is_claimed =
+        context_.fallback_rule == FallbackRule::per_graph && has_claim(parameter);
+    const bool is_in_context =
+        context_.fallback_rule == FallbackRule::per_graph && parameter.user_depth() > 0;
     if (is_claimed || is_in_context) continue;
     partition(parameter);
     tracked_.erase(id);

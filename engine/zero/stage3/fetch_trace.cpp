@@ -7,14 +7,14 @@
 
 namespace zeroproof {
 
-void FetchTrace::restart(bool forgets_fetches) {
+void FetchTrace::restart() {
   if (mode_ == TraceMode::invalid) {
     mode_ = TraceMode::record;
   } else {
     mode_ = TraceMode::complete;
   }
   queue_.assign(order_.begin(), order_.end());
-  if (forgets_fetches) std::ranges::fill(fetched_for_, kNever);
+  std::ranges::fill(fetched_for_, kNever);
   step_ = 0;
 }
 
@@ -22,7 +22,6 @@ void FetchTrace::construct_order() {
   order_.clear();
   for (std::size_t step = 0; step < modules_.size(); ++step) {
     ParameterList used = modules_[step]->parameters();
-    if (!used.empty() && used.front()->departs("Z45"_bug)) used = modules_[step]->own;
     std::ranges::sort(used, {}, [](const PartitionedParameter* p) { return p->id(); });
     for (PartitionedParameter* parameter : used)
       order_.push_back({parameter, static_cast<std::int64_t>(step)});
@@ -37,14 +36,15 @@ bool FetchTrace::expects(const Zero3Module& module) const {
 
 void FetchTrace::record(Zero3Module& module) {
   if (mode_ != TraceMode::record)
-    throw EngineError(EngineErrorId::f9,
+    throw EngineError(EngineErrorId::fetch_bookkeeping_out_of_order,
                       "attempted to record module " + module.name + " outside a recording");
   modules_.push_back(&module);
 }
 
 void FetchTrace::invalidate() {
   if (mode_ == TraceMode::invalid)
-    throw EngineError(EngineErrorId::f9, "attempted to invalidate a trace that is invalid already");
+    throw EngineError(EngineErrorId::fetch_bookkeeping_out_of_order,
+                      "attempted to invalidate a trace that is invalid already");
   mode_ = TraceMode::invalid;
   modules_.clear();
   order_.clear();
@@ -64,7 +64,7 @@ void FetchTrace::take_for(const ParameterList& needed) {
     if (!contains(taken, entry.parameter)) taken.push_back(entry.parameter);
   }
   if (std::ranges::is_permutation(taken, missing)) return;
-  throw EngineError(EngineErrorId::f2,
+  throw EngineError(EngineErrorId::fetch_order_changed,
                     "tracing error at step " + std::to_string(step_) + ": the module's " +
                         std::to_string(missing.size()) +
                         " parameters are not the next ones of the recorded order");

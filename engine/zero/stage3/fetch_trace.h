@@ -29,27 +29,24 @@ class FetchTrace {
   std::int64_t step() const { return step_; }
 
   // The root's forward begins: INVALID -> RECORD -> COMPLETE.
-  // X12: what was fetched for in the last step counts in the next.
-  void restart(bool forgets_fetches = true);
+  void restart();
   // Makes the order of parameters out of that of modules; before the restart that completes it.
   void construct_order();
 
   // Whether the module that runs now is the one that the order has here; true unless complete.
   bool expects(const Zero3Module& module) const;
-  // F9 unless recording.
+  // fetch_bookkeeping_out_of_order unless recording.
   void record(Zero3Module& module);
-  // Forgets all; F9 when there is nothing to forget. The next restart records anew.
+  // Forgets all; fetch_bookkeeping_out_of_order when there is nothing to forget. The next restart
+  // records anew.
   void invalidate();
   void advance() { ++step_; }
 
   // The queue of the running step. `take_for` removes what the module needs and was not taken
-  // ahead; F2 when something else comes.
+  // ahead; fetch_order_changed when something else comes.
   void take_for(const ParameterList& needed);
   bool is_queue_empty() const { return queue_.empty(); }
   PartitionedParameter& take_next();
-  // Faults of the catalogue: back to the first step (F24); no queue (F21).
-  void rewind() { step_ = 0; }
-  void drop_queue() { queue_.clear(); }
   // Whether the use after `step` was taken from the queue already.
   bool is_fetched_beyond(const PartitionedParameter& parameter, std::int64_t step) const {
     return fetched_for(parameter) > step;

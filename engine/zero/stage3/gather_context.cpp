@@ -23,27 +23,20 @@ bool are_same(std::span<const double> values, std::span<const double> before) {
 GatherContext::GatherContext(ZeroContext& context, ParameterGatherer& gatherer,
                              const TensorList& parameters, std::optional<int> modifier_rank)
     : context_(context), gatherer_(gatherer), modifier_rank_(modifier_rank) {
-  if (context_.departs("R21"_bug) && modifier_rank_ == 0) modifier_rank_.reset();  // none is given
   for (const Tensor& tensor : parameters) {
     PartitionedParameter* parameter = gatherer.find(tensor);
-    const bool is_verbatim = context_.departs("E06"_bug);
-    if (parameter && (is_verbatim || !contains(parameters_, parameter)))
-      parameters_.push_back(parameter);
+    if (parameter && !contains(parameters_, parameter)) parameters_.push_back(parameter);
   }
-  if (!context_.departs("E06"_bug))
-    std::ranges::sort(parameters_, {}, [](const PartitionedParameter* p) { return p->id(); });
+  std::ranges::sort(parameters_, {}, [](const PartitionedParameter* p) { return p->id(); });
   enter();
 }
 
 void GatherContext::enter() {
-  if (context_.departs("T10"_bug)) gatherer_.gather(parameters_);
   std::string overlapping;
   for (const PartitionedParameter* parameter : parameters_)
-    if (parameter->user_depth() > 0 &&
-        (!context_.departs("Z77"_bug) || parameter == parameters_.front()))
-      overlapping += " " + std::to_string(parameter->id().value);
+    if (parameter->user_depth() > 0) overlapping += " " + std::to_string(parameter->id().value);
   if (!overlapping.empty())
-    throw EngineError(EngineErrorId::f6,
+    throw EngineError(EngineErrorId::gather_contexts_overlap,
                       "nested contexts cannot overlap parameters; gathered already:" + overlapping);
   gatherer_.gather(parameters_);
   for (PartitionedParameter* parameter : parameters_) parameter->set_user_depth(1);
@@ -56,27 +49,23 @@ void GatherContext::enter() {
 GatherContext::~GatherContext() {
   if (!is_entered_) return;
   try {
-    partition_all(context_.departs("Z09"_bug) && modifier_rank_.has_value());
+    partition_all(false);
   } catch (const std::exception&) {  // the exception that ends the context is the one to see
   }
-  if (context_.departs("W18"_bug)) return;
   leave();
 }
 
 void GatherContext::exit() {
   if (modifier_rank_) {
     take_over_changes();
-    const bool is_lost = context_.departs("T89"_bug) && context_.config.is_offloaded();
-    const bool is_left = context_.departs("V21"_bug) && context_.data.size() == 1;  // not sharded
-    partition_all(!is_lost && !is_left);  // T89: as if the copy on the host had been written
+    partition_all(true);
     return leave();
   }
   const bool is_modified = is_modified_anywhere();
-  if (is_modified || !context_.departs("U23"_bug))  // nothing to bring back, nothing to do
-    partition_all(is_modified && context_.departs("S02"_bug));  // refused, and taken over
+  partition_all(false);
   leave();
   if (is_modified)
-    throw EngineError(EngineErrorId::f7,
+    throw EngineError(EngineErrorId::modified_without_modifier_rank,
                       "in-place modification of gathered parameters without modifier_rank: name "
                       "the rank whose changes all ranks are to take over");
 }
@@ -85,20 +74,17 @@ void GatherContext::take_over_changes() {
   for (const PartitionedParameter* parameter : parameters_) {
     const Tensor& tensor = parameter->parameter().tensor;
     if (parameter->is_available() && tensor.device() == context_.runtime.device()) continue;
-    throw EngineError(EngineErrorId::f8,
+    throw EngineError(EngineErrorId::gathered_parameter_left_device,
                       parameter->parameter().name +
                           " is no longer on the accelerator; its changes cannot be broadcast");
   }
   Stream& stream = context_.compute();
-  const int root = context_.departs("Y09"_bug) ? 0 : *modifier_rank_;
+  const int root = *modifier_rank_;
   Work last;
-  ParameterList sent = parameters_;
-  if (context_.departs("X14"_bug))  // whole on every rank already
-    std::erase_if(sent, [](const PartitionedParameter* it) { return it->is_persistent(); });
-  for (const PartitionedParameter* parameter : sent)
+  for (const PartitionedParameter* parameter : parameters_)
     last = context_.data.broadcast(stream, Span::of(parameter->parameter().tensor), root,
                                    {.is_async = true});
-  if (!sent.empty()) context_.data.wait(last, stream);
+  if (!parameters_.empty()) context_.data.wait(last, stream);
 }
 
 // What a load or a step has given up meanwhile has nothing that could be lost.
@@ -106,15 +92,8 @@ bool GatherContext::is_modified(std::size_t index) const {
   const PartitionedParameter& parameter = *parameters_[index];
   if (!parameter.is_available()) return false;
   const std::vector<double> values = parameter.parameter().tensor.values();
-  std::span<const double> now(values);
-  std::span<const double> before(values_before_[index]);
-  if (context_.departs("T15"_bug)) {  // as if nobody wrote to what others own
-    const auto begin = static_cast<std::size_t>(parameter.own_begin());
-    const auto count = static_cast<std::size_t>(parameter.own_elements());
-    now = now.subspan(begin, count);
-    before = before.subspan(begin, count);
-  }
-  if (context_.departs("T55"_bug)) return !std::ranges::equal(now, before);
+  std::span<const double> now = values;
+  std::span<const double> before = values_before_[index];
   return !are_same(now, before);
 }
 
@@ -123,7 +102,6 @@ bool GatherContext::is_modified_anywhere() const {
   if (!context_.config.enable_sanity_checks) return false;
   bool has_changed = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i) has_changed = is_modified(i) || has_changed;
-  if (context_.departs("X15"_bug) && !has_changed) return false;  // nothing to tell anybody
   Stream& stream = context_.compute();
   const Tensor count = context_.runtime.memory().allocate(1, DType::float64);
   context_.kernels().fill(stream, Span::of(count), has_changed ? 1.0 : 0.0);
@@ -138,11 +116,8 @@ void GatherContext::partition_all(bool has_been_updated) {
   for (PartitionedParameter* parameter : parameters_) {
     if (!parameter->is_available()) continue;
     if (parameter->owner() && parameter->owner()->keeps(*parameter, has_been_updated)) continue;
-    const bool is_left = has_been_updated && context_.departs("Z30"_bug);
-    if (is_left && parameter->is_persistent()) continue;  // whole between steps anyway
     if (!parameter->is_used()) {
-      const bool is_frozen = context_.departs("T76"_bug) && parameter->parameter().group < 0;
-      gatherer_.partition(*parameter, has_been_updated && !is_frozen);  // only the trained change
+      gatherer_.partition(*parameter, has_been_updated);  // only the trained change
     } else if (has_been_updated) {
       parameter->take_slice(Span::of(parameter->parameter().tensor));
     }
@@ -151,8 +126,6 @@ void GatherContext::partition_all(bool has_been_updated) {
 
 void GatherContext::leave() {
   for (PartitionedParameter* parameter : parameters_) parameter->set_user_depth(0);
-  if (context_.departs("S13"_bug))  // nothing is gathered behind a context, not even around it
-    for (PartitionedParameter& parameter : gatherer_.parameters()) parameter.set_user_depth(0);
   is_entered_ = false;
 }
 

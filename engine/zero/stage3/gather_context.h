@@ -11,15 +11,15 @@ namespace zeroproof {
 // restored and everything partitioned either way. Collective.
 class GatherContext {
  public:
-  // F6 when one of them is in another context already; nothing changes then.
+  // gather_contexts_overlap when one of them is in another context already; nothing changes then.
   GatherContext(ZeroContext& context, ParameterGatherer& gatherer, const TensorList& parameters,
                 std::optional<int> modifier_rank);
   ~GatherContext();
   GatherContext(const GatherContext&) = delete;
   GatherContext& operator=(const GatherContext&) = delete;
 
-  // F7: with sanity checks, changes without a modifier rank; everything is partitioned by then.
-  // F8: a parameter left the device.
+  // modified_without_modifier_rank: with sanity checks, changes without a modifier rank; everything
+  // is partitioned by then. gathered_parameter_left_device: a parameter left the device.
   void exit();
 
  private:

@@ -19,10 +19,7 @@ class GradientBucket {
   DType communication_dtype() const { return communication_dtype_; }
   bool is_empty() const { return parameters_.empty(); }
   std::int64_t elements() const { return elements_; }
-  bool is_full_for(std::int64_t elements) const {
-    if (context_.departs("R18"_bug)) return elements_ >= elements_max_;  // without what comes
-    return elements_ > 0 && elements_ + elements > elements_max_;
-  }
+  bool is_full_for(std::int64_t elements) const;
   bool holds(const ZeroParameter& parameter) const { return is_held_[place(parameter)] != 0; }
   // As they came.
   const ParameterList& parameters() const { return parameters_; }
@@ -37,7 +34,7 @@ class GradientBucket {
   }
   // The short way in for a hook: false, and nothing done, where that takes more: no room, a
   // parameter that is here already, several streams.
-  bool take(const ZeroParameter& whole, PartitionedParameter& partitioned) {
+  bool try_append_fast(const ZeroParameter& whole, PartitionedParameter& partitioned) {
     const std::int64_t elements = elements_ + whole.elements;
     if (elements > direct_max_ || holds(whole)) return false;
     if (parameters_.size() == parameters_.capacity()) return false;

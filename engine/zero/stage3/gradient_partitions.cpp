@@ -14,7 +14,7 @@ namespace zeroproof {
 namespace {
 
 [[noreturn]] void refuse_size(const PartitionedParameter& parameter, std::int64_t elements) {
-  throw EngineError(EngineErrorId::e19,
+  throw EngineError(EngineErrorId::gradient_of_wrong_size,
                     "the gradient of " + parameter.parameter().name + " has " +
                         std::to_string(elements) + " elements instead of " +
                         std::to_string(parameter.elements()) +
@@ -26,7 +26,7 @@ namespace {
 GradientPartitions::GradientPartitions(ZeroContext& context, ParameterGatherer& gatherer,
                                        std::deque<SubGroup>& sub_groups)
     : context_(context),
-      is_quiet_(!context.events.is_on()),
+      has_no_observer_(!context.events.is_on()),
       reducer_(context),
       states_(gatherer.parameters().size()),
       sub_groups_(sub_groups) {
@@ -44,16 +44,12 @@ void GradientPartitions::add(const ZeroParameter& parameter, bool is_from_leaf_m
   const State& known = state_of(parameter.id);
   if (known.sub_group == nullptr || parameter.elements == 0) return;
   GradientBucket& bucket = *known.bucket;
-  const Quirk repeats = is_from_leaf_module ? Quirk::h24_leaf_bucketed_per_backward
-                                            : Quirk::h13_param_once_per_backward;
+  const bool may_repeat = is_from_leaf_module ? context_.upstream.leaf_bucketed_per_backward
+                                              : context_.upstream.param_once_per_backward;
   // .grad has added up what came since.
-  const bool is_doubled = context_.departs("A13"_bug) && context_.config.torch_autocast.enabled;
-  if (bucket.holds(parameter) && !context_.has(repeats) && !is_doubled) return;
-  if (bucket.is_full_for(parameter.elements) && !bucket.is_empty()) flush(bucket);
+  if (bucket.holds(parameter) && !may_repeat) return;
+  if (bucket.is_full_for(parameter.elements) && !bucket.is_empty()) reduce_bucket(bucket);
   if (!parameter.is_gradient_ready) return;
-  if (context_.departs("Q63"_bug))  // one bucket at a time, of the dtype that comes
-    for (auto& [name, other] : buckets_)
-      if (&other != &bucket && !other.is_empty()) flush(other);
   const Tensor& grad = parameter.tensor.impl().grad;  // counts no references
   if (!grad.is_defined()) give_zeros(*known.parameter, is_from_leaf_module);
   bucket.add(parameter, *known.parameter);
@@ -61,11 +57,11 @@ void GradientPartitions::add(const ZeroParameter& parameter, bool is_from_leaf_m
 }
 
 // Upstream's zeros of a leaf module are as large as the parameter is at that moment, which the
-// flush notices (E19), unless the real gradient runs into them before.
+// flush notices (gradient_of_wrong_size), unless the real gradient runs into them before.
 void GradientPartitions::give_zeros(const PartitionedParameter& parameter,
                                     bool is_from_leaf_module) const {
   const Tensor& tensor = parameter.parameter().tensor;
-  const bool is_late = context_.has(Quirk::h24_leaf_bucketed_per_backward);
+  const bool is_late = context_.upstream.leaf_bucketed_per_backward;
   if (is_from_leaf_module && !parameter.is_available() && !is_late)
     refuse_size(parameter, tensor.numel());
   const Shape sizes = is_from_leaf_module ? tensor.sizes() : parameter.parameter().sizes;
@@ -78,16 +74,11 @@ void GradientPartitions::flush_all() {
   std::vector<GradientBucket*> order;
   for (auto& [name, bucket] : buckets_)
     if (!bucket.is_empty()) order.push_back(&bucket);
-  const bool is_hashed = context_.departs("E05"_bug) && context_.data.group().rank() % 2 == 1;
-  if (is_hashed) std::ranges::reverse(order);
-  for (GradientBucket* const bucket : order) flush(*bucket);
+  for (GradientBucket* const bucket : order) reduce_bucket(*bucket);
 }
 
-void GradientPartitions::flush(GradientBucket& bucket) {
+void GradientPartitions::reduce_bucket(GradientBucket& bucket) {
   report_flush(bucket);
-  for (PartitionedParameter* parameter : bucket.parameters())
-    if (Tensor& fused = parameter->fused_grad(); fused.is_defined())  // and nothing else counts
-      parameter->parameter().tensor.set_grad(std::exchange(fused, {}));
   check(bucket);
   bucket.order_before(reducer_.stream());
   const ParameterList& parameters = bucket.take_all();
@@ -119,7 +110,7 @@ void GradientPartitions::check(const GradientBucket& bucket) {
     const std::int64_t elements = grad.is_defined() ? grad.numel() : 0;
     if (elements != parameter->elements()) refuse_size(*parameter, elements);
     if (!seen.insert(parameter->id()).second)
-      throw EngineError(EngineErrorId::e20,
+      throw EngineError(EngineErrorId::parameter_twice_in_bucket,
                         parameter->parameter().name + " is twice in one bucket");
   }
 }
@@ -145,30 +136,25 @@ void GradientPartitions::partition(const ParameterList& parameters, const Tensor
     }
     its.has_pending = true;
     offset += parameter->slice_elements();
-    const bool is_drained_by_last = context_.departs("G15"_bug) && parameter != parameters.back();
-    if (!is_drained_by_last) stream.record_use(parameter->parameter().tensor.grad());
+    stream.record_use(parameter->parameter().tensor.grad());
     parameter->parameter().tensor.set_grad({});
   }
-  if (is_read || !context_.departs("T18"_bug)) stream.record_use(slices);
+  stream.record_use(slices);
 }
 
 // A parameter that comes again after a flush of the same backward: upstream copies while the
 // window counts no earlier micro-step (H13).
 bool GradientPartitions::overwrites_pending() const {
-  if (context_.departs("A18"_bug)) return true;
-  if (!context_.has(Quirk::h13_param_once_per_backward)) return false;
-  return context_.has(Quirk::h3_micro_step_counts_forwards) ? micro_step_ == 0
-                                                            : completed_backwards_ == 0;
+  if (!context_.upstream.param_once_per_backward) return false;
+  return context_.upstream.micro_step_counts_forwards ? micro_step_ == 0
+                                                      : completed_backwards_ == 0;
 }
 
 bool GradientPartitions::overwrites_window(const State& its) const {
-  if (context_.departs("A03"_bug) && context_.has_nested_task) return false;
-  if (context_.departs("B23"_bug) && context_.config.is_offloaded()) return true;
-  const bool is_first = context_.has(Quirk::h3_micro_step_counts_forwards)
-                            ? micro_step_ == 0
-                            : completed_backwards_ == 0;
-  if (!its.has_window) return is_first || !context_.has(Quirk::h16_partition_never_cleared);
-  return context_.has(Quirk::h3_micro_step_counts_forwards) && is_first;
+  const bool is_first =
+      context_.upstream.micro_step_counts_forwards ? micro_step_ == 0 : completed_backwards_ == 0;
+  if (!its.has_accumulated) return is_first || !context_.upstream.partition_never_cleared;
+  return context_.upstream.micro_step_counts_forwards && is_first;
 }
 
 void GradientPartitions::await_reductions() {
@@ -176,57 +162,39 @@ void GradientPartitions::await_reductions() {
 }
 
 void GradientPartitions::commit() {
-  if (context_.is_boundary || !context_.departs("X13"_bug)) await_reductions();
+  await_reductions();
   for (SubGroup& group : sub_groups_)
     for (std::size_t i = 0; i < group.parameters().size(); ++i) {
       State& its = state(*group.parameters()[i]);
       if (!its.has_pending) continue;
       const FlatRange own = group.own(i);
       if (own.elements > 0) {
-        const Span target = Span::of(group.window(), own.begin, own.elements);
+        const Span target = Span::of(group.grad_accumulator(), own.begin, own.elements);
         const Span source = Span::of(group.pending(), own.begin, own.elements);
         if (overwrites_window(its)) {
           context_.kernels().copy(context_.compute(), target, source);
         } else {
-          if (context_.departs("W22"_bug) &&
-              context_.data.size() == 1)  // its sum is the input, too
-            context_.kernels().scale(context_.compute(), target, 2.0);
           context_.kernels().add(context_.compute(), target, source);
         }
-        if (context_.departs("T88"_bug)) {  // the sum is as wide as what is sent
-          const DType wire = its.bucket->communication_dtype();
-          const Tensor sent = context_.runtime.memory().allocate(own.elements, wire);
-          context_.kernels().copy(context_.compute(), Span::of(sent), target);
-          context_.kernels().copy(context_.compute(), target, Span::of(sent));
-        }
       }
-      its.has_window = its.has_window || own.elements > 0 || !context_.departs("T56"_bug);
+      its.has_accumulated = true;
     }
-  const bool copies_now = context_.has(Quirk::h21_offload_copies_boundary_only) &&
+  const bool copies_now = context_.upstream.offload_copies_boundary_only &&
                           context_.config.managed_gradient_accumulation && context_.is_boundary;
   if (copies_now) copy_to_hp(true);
   for (State& its : states_) its.has_pending = false;
   for (SubGroup& group : sub_groups_) group.close_pending(reducer_.stream());
   ++completed_backwards_;
-  mark_window(context_, context_.has(Quirk::h3_micro_step_counts_forwards) ? micro_step_ + 1
-                                                                           : completed_backwards_);
-}
-
-void GradientPartitions::clear_buckets() {
-  for (auto& [name, bucket] : buckets_) bucket.clear();
-  for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
+  mark_window(context_, context_.upstream.micro_step_counts_forwards ? micro_step_ + 1
+                                                                     : completed_backwards_);
 }
 
 void GradientPartitions::drop_backward() {
   for (auto& [name, bucket] : buckets_) bucket.clear();
   for (State& its : states_) {
-    if (context_.departs("Z74"_bug) && its.has_pending) its.has_window = false;
-    const bool is_begun = context_.departs("Z46"_bug) && its.has_window;
-    its.has_pending = its.has_pending && is_begun;
-    if (its.parameter) its.parameter->fused_grad() = {};
+    its.has_pending = false;
   }
   for (SubGroup& group : sub_groups_) group.close_pending(reducer_.stream());
-  if (context_.departs("R68"_bug)) return;  // the buckets had them
   for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
 }
 
@@ -240,10 +208,12 @@ void GradientPartitions::visit_state(StateVisitor& visitor) const {
     const FlatRange own = its.sub_group->own(its.index);
     const ZeroParameter& whole = its.parameter->parameter();
     const bool is_held = its.bucket->holds(whole);
-    visitor.number((its.has_window ? 1U : 0U) | (its.has_pending ? 2U : 0U) | (is_held ? 4U : 0U));
+    visitor.number((its.has_accumulated ? 1U : 0U) | (its.has_pending ? 2U : 0U) |
+                   (is_held ? 4U : 0U));
     if (is_held && whole.tensor.grad().is_defined()) visitor.values(Span::of(whole.tensor.grad()));
     if (own.elements == 0) continue;
-    if (its.has_window) visitor.values(Span::of(its.sub_group->window(), own.begin, own.elements));
+    if (its.has_accumulated)
+      visitor.values(Span::of(its.sub_group->grad_accumulator(), own.begin, own.elements));
     if (its.has_pending)
       visitor.values(Span::of(its.sub_group->pending(), own.begin, own.elements));
   }
@@ -254,7 +224,7 @@ bool GradientPartitions::has_pending() const {
 }
 
 void GradientPartitions::start_window() {
-  for (State& its : states_) its.has_window = false;
+  for (State& its : states_) its.has_accumulated = false;
   micro_step_ = 0;
   completed_backwards_ = 0;
 }
@@ -265,29 +235,23 @@ void GradientPartitions::on_forward_begin(bool ran_epilogue) {
 
 // An offloaded gradient that nobody clears is there for the next update (H16).
 void GradientPartitions::finish_update() {
-  if (context_.has(Quirk::h16_partition_never_cleared) || !context_.config.is_offloaded()) return;
+  if (context_.upstream.partition_never_cleared || !context_.config.is_offloaded()) return;
   for (SubGroup& group : sub_groups_)
     context_.kernels().fill(context_.compute(), Span::of(group.hp_gradient()), 0.0);
 }
 
 void GradientPartitions::prepare_update() {
-  const bool is_left = context_.departs("U16"_bug) && context_.config.is_offloaded();
-  if (!context_.has(Quirk::h16_partition_never_cleared) && !is_left)
+  if (!context_.upstream.partition_never_cleared)
     for (SubGroup& group : sub_groups_) {
-      const auto has_come = [this](const auto* parameter) { return state(*parameter).has_window; };
-      if (context_.departs("R55"_bug) && std::ranges::any_of(group.parameters(), has_come))
-        continue;  // it has this window's gradient
       for (std::size_t i = 0; i < group.parameters().size(); ++i) {
-        const auto came = [this](const auto* it) { return state(*it).has_window; };
-        const bool is_idle = std::ranges::none_of(group.parameters(), came);
-        if (context_.departs("R64"_bug) && is_idle) continue;  // nothing came for any of it
-        if (state(*group.parameters()[i]).has_window) continue;
+        if (state(*group.parameters()[i]).has_accumulated) continue;
         const FlatRange slice = group.padded(i);
         context_.kernels().fill(context_.compute(),
-                                Span::of(group.window(), slice.begin, slice.elements), 0.0);
+                                Span::of(group.grad_accumulator(), slice.begin, slice.elements),
+                                0.0);
       }
     }
-  const bool is_copied = context_.has(Quirk::h21_offload_copies_boundary_only) &&
+  const bool is_copied = context_.upstream.offload_copies_boundary_only &&
                          context_.config.managed_gradient_accumulation;
   if (!is_copied) copy_to_hp(false);
 }
@@ -298,15 +262,14 @@ void GradientPartitions::copy_to_hp(bool is_boundary_only) {
   for (SubGroup& group : sub_groups_)
     for (std::size_t i = 0; i < group.parameters().size(); ++i) {
       const State& its = state(*group.parameters()[i]);
-      const bool is_stale_kept = context_.has(Quirk::h16_partition_never_cleared);
-      const bool is_taken = is_boundary_only ? its.has_pending : its.has_window || !is_stale_kept;
+      const bool is_stale_kept = context_.upstream.partition_never_cleared;
+      const bool is_taken =
+          is_boundary_only ? its.has_pending : its.has_accumulated || !is_stale_kept;
       if (!is_taken) continue;
-      const bool is_last = i + 1 == group.parameters().size();
-      if (context_.departs("S83"_bug) && !is_last) continue;  // the list begins anew with each
       const FlatRange slice = group.padded(i);
       context_.kernels().copy(context_.compute(),
                               Span::of(group.hp_gradient(), slice.begin, slice.elements),
-                              Span::of(group.window(), slice.begin, slice.elements));
+                              Span::of(group.grad_accumulator(), slice.begin, slice.elements));
     }
 }
 

@@ -27,13 +27,13 @@ class GradientPartitions {
 
   // The work of a gradient hook, without an allocation as long as the bucket has room: a parameter
   // whose .grad is as complete as it will be for now. From a leaf module's hook its gradient
-  // may be missing: then it is zeros, of the size that the parameter has (E19).
+  // may be missing: then it is zeros, of the size that the parameter has (gradient_of_wrong_size).
   void add(const ZeroParameter& parameter, bool is_from_leaf_module);
   // The short way for a hook whose .grad is there: false, and nothing done, where that is not all.
-  bool take(const ZeroParameter& parameter) {
+  bool try_append_fast(const ZeroParameter& parameter) {
     const State& known = state_of(parameter.id);
-    return is_quiet_ && parameter.is_gradient_ready && known.bucket != nullptr &&
-           parameter.elements > 0 && known.bucket->take(parameter, *known.parameter);
+    return has_no_observer_ && parameter.is_gradient_ready && known.bucket != nullptr &&
+           parameter.elements > 0 && known.bucket->try_append_fast(parameter, *known.parameter);
   }
   // Whether its .grad waits in a bucket.
   bool is_held(const ZeroParameter& parameter) const {
@@ -42,9 +42,8 @@ class GradientPartitions {
   }
   // A missing .grad becomes zeros, so that all ranks reduce the same.
   void give_zeros(const PartitionedParameter& parameter, bool is_from_leaf_module) const;
-  // E19, E20.
+  // gradient_of_wrong_size, parameter_twice_in_bucket.
   void flush_all();
-  void clear_buckets();  // what is in them is lost
   // What is computed from here on finds all reductions done.
   void await_reductions();
   // The backward is complete.
@@ -64,11 +63,7 @@ class GradientPartitions {
   void prepare_update();
   void finish_update();
   bool has_contribution(const PartitionedParameter& parameter) const {
-    return state(parameter).has_window;
-  }
-  // H14 of the catalogue: the window counts as begun, whatever it holds.
-  void pretend_window() {
-    for (State& its : states_) its.has_window = true;
+    return state(parameter).has_accumulated;
   }
   // Managed offload takes over what fires at the boundary (H21); here: everything active.
   void copy_to_hp(bool is_boundary_only);
@@ -79,7 +74,7 @@ class GradientPartitions {
     PartitionedParameter* parameter = nullptr;
     GradientBucket* bucket = nullptr;
     std::size_t index = 0;
-    bool has_window = false;
+    bool has_accumulated = false;
     bool has_pending = false;
   };
 
@@ -90,7 +85,7 @@ class GradientPartitions {
   const State& state(const PartitionedParameter& parameter) const {
     return state_of(parameter.id());
   }
-  void flush(GradientBucket& bucket);
+  void reduce_bucket(GradientBucket& bucket);
   static void check(const GradientBucket& bucket);
   void partition(const ParameterList& parameters, const Tensor& slices);
   void keep_queued(const ParameterList& parameters, const Tensor& slices);
@@ -99,7 +94,7 @@ class GradientPartitions {
   void report_flush(const GradientBucket& bucket) const;
 
   ZeroContext& context_;
-  bool is_quiet_;  // nobody records, nothing injects faults
+  bool has_no_observer_;  // nobody records, nothing injects faults
   GradientReducer reducer_;
   std::map<std::string_view, GradientBucket> buckets_;  // by the dtype's name: the order of flushes
   std::vector<State> states_;                           // by ParamId

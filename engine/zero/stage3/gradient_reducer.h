@@ -24,15 +24,12 @@ class GradientReducer {
   Tensor reduce_scatter(const ParameterList& parameters, DType dtype);
   Tensor all_reduce(const ParameterList& parameters, DType dtype);
   Tensor allocate(std::int64_t elements, DType dtype);
-  Tensor recycle(std::int64_t elements, DType dtype);
   double divisor() const;
-  void depart_for_expert(Span sent);
   void limit_outstanding();
 
   ZeroContext& context_;
   std::deque<StreamEvent> outstanding_;
   TensorList buffers_;  // of the reduction that is being queued
-  Tensor recycled_;     // G13 of the catalogue: one buffer for all reductions
 };
 
 }  // namespace zeroproof

@@ -37,39 +37,31 @@ bool is_below_any(const Zero3Module& module, const std::vector<Zero3Module*>& le
   return std::any_of(leaves.begin(), leaves.end(), is_above);
 }
 
-bool is_named(const LeafModuleConfig& leaf, const std::string& name, Departure planted) {
-  const auto is_suffix = [&](const std::string& suffix) {
-    const bool is_inside = planted == "T24"_bug && name.find(suffix) != name.npos;
-    return is_inside || name.ends_with(suffix);
-  };
+bool is_named(const LeafModuleConfig& leaf, const std::string& name) {
+  const auto is_suffix = [&](const std::string& suffix) { return name.ends_with(suffix); };
   return std::ranges::find(leaf.names, name) != leaf.names.end() ||
          std::any_of(leaf.name_suffixes.begin(), leaf.name_suffixes.end(), is_suffix);
 }
 
 // Few elements a module below: one fetch for all is cheaper.
-bool is_fine_grained(const ZeroConfig& config, Zero3Modules& modules, const Zero3Module& module,
-                     Departure planted) {
+bool is_fine_grained(const ZeroConfig& config, Zero3Modules& modules, const Zero3Module& module) {
   const std::int64_t threshold = config.stage3_module_granularity_threshold;
-  const bool is_container = planted != "S64"_bug &&  // a module as any other
-                            dynamic_cast<const nn::Sequential*>(module.module) != nullptr;
+  const bool is_container = dynamic_cast<const nn::Sequential*>(module.module) != nullptr;
   if (threshold <= 0 || is_container || module.is_root) return false;
   const auto count = std::ssize(module.module->named_modules());
   const std::int64_t elements = modules.elements_below(module);
-  const std::int64_t shares = planted == "S43"_bug ? 1 : count;  // all of it, not a module's part
-  return count > 1 && elements <= kGranularElementsMax && elements / shares <= threshold;
+  return count > 1 && elements <= kGranularElementsMax && elements / count <= threshold;
 }
 
 }  // namespace
 
-Result<void> check_leaf_classes(const LeafModuleConfig& leaf, nn::Module& root, Departure planted) {
+Result<void> check_leaf_classes(const LeafModuleConfig& leaf, nn::Module& root) {
   const auto modules = root.named_modules();
   const auto is_known = [&](const std::string& name) {
     return std::ranges::any_of(modules, [&](const nn::NamedModule& named) {
       return class_name(*named.module) == last_part(name);
     });
   };
-  if (planted == "R14"_bug && std::ranges::any_of(leaf.classes, is_known))
-    return {};  // there are leaves
   for (const std::string& name : leaf.classes) {
     if (!is_known(name))
       return fail(ErrorCode::usage, "/zero_optimization/leaf_module/classes: no module of class " +
@@ -79,17 +71,15 @@ Result<void> check_leaf_classes(const LeafModuleConfig& leaf, nn::Module& root, 
   return {};
 }
 
-std::vector<Zero3Module*> configured_leaf_modules(const ZeroConfig& config, Zero3Modules& modules,
-                                                  Departure planted) {
+std::vector<Zero3Module*> configured_leaf_modules(const ZeroConfig& config, Zero3Modules& modules) {
   const LeafModuleConfig& leaf = config.leaf_module;
   std::vector<Zero3Module*> leaves;
   for (Zero3Module& module : modules.all()) {
     const auto is_class = [&](const std::string& name) {
-      return class_name(*module.module) == (planted == "R24"_bug ? name : last_part(name));
+      return class_name(*module.module) == last_part(name);
     };
     const bool is_leaf = std::any_of(leaf.classes.begin(), leaf.classes.end(), is_class) ||
-                         is_named(leaf, module.name, planted) ||
-                         is_fine_grained(config, modules, module, planted);
+                         is_named(leaf, module.name) || is_fine_grained(config, modules, module);
     if (is_leaf && !is_below_any(module, leaves)) leaves.push_back(&module);
   }
   return leaves;

@@ -52,13 +52,6 @@ CustomFunction alias_function(Autograd& ag, std::string name,
 }
 
 }  // namespace
-
-bool ModuleHooks::has_trained(const Zero3Module& module) {
-  return std::ranges::any_of(module.own, [](const PartitionedParameter* parameter) {
-    return parameter->parameter().requires_grad;
-  });
-}
-
 TensorList ModuleHooks::wrap_inputs(const InvocationPtr& invocation, const TensorList& inputs) {
   TensorList wrapped = inputs;
   for (Tensor& input : wrapped)
@@ -69,8 +62,6 @@ TensorList ModuleHooks::wrap_inputs(const InvocationPtr& invocation, const Tenso
 
 TensorList ModuleHooks::wrap_outputs(const InvocationPtr& invocation, const TensorList& outputs) {
   TensorList wrapped = outputs;
-  const Zero3Module& module = *invocation->call.module;
-  if (context_.departs("F07"_bug) && !module.own.empty() && !has_trained(module)) return wrapped;
   for (Tensor& output : wrapped)
     if (output.is_defined())
       output =
@@ -86,7 +77,6 @@ CustomFunction ModuleHooks::function_behind_input(const InvocationPtr& invocatio
       [this, &ag, invocation](const Tensor& input) {
         if (!needs_grad(input)) return;
         ++invocation->inputs[current_level(ag)];
-        count_input_in_module(*invocation);
       },
       [this, invocation](std::int32_t level) { after_input(*invocation, level); });
 }
@@ -102,11 +92,8 @@ void ModuleHooks::before_backward(Invocation& invocation) {
   if (counts_in_module() && invocation.applied_outputs <= 0) return;
   --invocation.applied_outputs;
   const Events::Call reported(context_.events, "z3.pre_backward");
-  const bool is_guarded = context_.departs("A17"_bug) || context_.departs("F17"_bug);
-  if (is_guarded && !guarded_.insert(invocation.call.module->id).second) return;
   coordinator_.visit(*invocation.call.module);
   coordinator_.fetch(invocation.call, false);
-  if (context_.departs("A34"_bug) && invocation.inputs.empty()) release_backward(invocation);
 }
 
 void ModuleHooks::after_input(Invocation& invocation, std::int32_t level) {
@@ -118,52 +105,14 @@ void ModuleHooks::after_input(Invocation& invocation, std::int32_t level) {
   if (invocation.task != task) invocation.arrived = 0;
   invocation.task = task;
   const bool is_last = ++invocation.arrived >= invocation.inputs[level];
-  if (counts_by_module() && !releases_by_module(invocation, is_last)) return;
   if (!is_last) return;
   invocation.arrived = 0;
   release_backward(invocation);
 }
 
-// F18 of the catalogue: one count of inputs a module, set to nothing by each of its forwards, or by
-// none. Where it is not at zero behind the last input, no release ever comes.
-bool ModuleHooks::counts_by_module() const {
-  return context_.departs("F18a"_bug) || context_.departs("F18b"_bug) ||
-         context_.departs("F23"_bug);
-}
-
-// F23 of the catalogue: a wrapper without parameters finds what is kept for its first child.
-std::int64_t& ModuleHooks::awaited(const Zero3Module& module) {
-  auto id = static_cast<std::size_t>(module.id);
-  const auto& all = modules_.all();
-  while (context_.departs("F23"_bug) && all[id].own.empty() && id + 1 < all.size()) ++id;
-  return awaited_[static_cast<std::int32_t>(id)];
-}
-
-void ModuleHooks::count_inputs_anew(const Zero3Module& module) {
-  if (context_.departs("F18a"_bug)) awaited_[module.id] = 0;
-}
-
-void ModuleHooks::count_input_in_module(const Invocation& invocation) {
-  if (counts_by_module()) ++awaited(*invocation.call.module);
-}
-
-bool ModuleHooks::releases_by_module(Invocation& invocation, bool is_last) {
-  const bool is_zero = --awaited(*invocation.call.module) == 0;
-  if (is_last && !is_zero) {
-    invocation.arrived = 0;
-    coordinator_.lose(invocation.call);
-  }
-  return is_zero;
-}
-
 void ModuleHooks::release_backward(Invocation& invocation) {
-  if (context_.departs("A35"_bug) && !has_trained(*invocation.call.module)) return;
   const Events::Call reported(context_.events, "z3.post_backward");
   coordinator_.release(invocation.call, false);
-  const bool is_repeated = context_.departs("F08"_bug) && invocation.call.invocation > 0 &&
-                           !invocation.call.module->own.empty() &&
-                           !has_trained(*invocation.call.module);
-  if (is_repeated) coordinator_.release(invocation.call, false);  // a hook of each use
 }
 
 }  // namespace zeroproof

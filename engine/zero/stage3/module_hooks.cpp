@@ -22,8 +22,7 @@ ModuleHooks::~ModuleHooks() {
 
 void ModuleHooks::add() {
   for (Zero3Module& module : modules_.all()) {
-    const bool is_left = context_.departs("Q37"_bug) && module.is_below_leaf;
-    if (!is_left) observe_reads(module);  // below a leaf, too: somebody else may read them (3.8)
+    observe_reads(module);  // below a leaf, too: somebody else may read them (3.8)
     if (!module.is_below_leaf) add_to(module);
   }
 }
@@ -48,10 +47,8 @@ void ModuleHooks::add_to(Zero3Module& module) {
           return forward(inputs);
         } catch (...) {
           // What is around it does the rest.
-          const bool is_left = context_.departs("Z80"_bug);
-          const bool is_all = context_.departs("S05"_bug);  // nobody catches it on the way
-          const std::size_t rest = is_all ? 0 : depth - 1;
-          if (depth > 0) abandon_down_to(is_left ? depth : rest);
+          const std::size_t rest = depth - 1;
+          if (depth > 0) abandon_down_to(rest);
           throw;
         }
       });
@@ -92,21 +89,15 @@ void ModuleHooks::Invocation::forget() const noexcept {
 }
 
 TensorList ModuleHooks::before_forward(Zero3Module& module, const TensorList& inputs) {
-  if (stack_.empty() && !context_.departs("R15"_bug)) ++forwards_;  // else one graph for all
+  if (stack_.empty()) ++forwards_;
   if (module.is_root) {
-    guarded_.clear();
-    if (!context_.has(Quirk::h1_abort_leaks_state)) settle_earlier_backwards();
+    if (!context_.upstream.abort_leaks_state) settle_earlier_backwards();
     coordinator_.reset_step();
   }
-  count_inputs_anew(module);
-  const auto needs_grad = [](const Tensor& x) { return x.is_defined() && x.requires_grad(); };
-  if (context_.departs("S76"_bug) && module.is_leaf && std::ranges::none_of(inputs, needs_grad))
-    throw std::runtime_error("leaf module " + module.name + " has no input that needs a gradient");
   const InvocationPtr invocation = invoke(module);
   const std::size_t depth = stack_.size();
   try {
     enter_forward(module, invocation);
-    if (module.is_root && context_.departs("F24"_bug)) coordinator_.rewind_trace();
     return wrap_inputs(invocation, inputs);
   } catch (...) {
     if (!leaks_stack()) abandon_down_to(depth);
@@ -116,8 +107,7 @@ TensorList ModuleHooks::before_forward(Zero3Module& module, const TensorList& in
 
 // A backward that no epilogue followed, e.g. one that did not reach the engine's outputs.
 void ModuleHooks::settle_earlier_backwards() {
-  const bool is_idle = stack_.empty() && (context_.autograd.current_graph_task().is_none() ||
-                                          context_.departs("Q38"_bug));
+  const bool is_idle = stack_.empty() && context_.autograd.current_graph_task().is_none();
   if (is_idle && coordinator_.has_active_backward()) coordinator_.release_backward_leftovers(false);
 }
 
@@ -134,22 +124,17 @@ TensorList ModuleHooks::after_forward(Zero3Module& module, const TensorList& out
   stack_.pop_back();
   // With a stack that leaks, what is on top may be a module that never came to its end.
   if (leaks_stack()) invocation = of_modules_[static_cast<std::size_t>(module.id)];
-  const bool is_late = context_.departs("T08"_bug);
-  if (!is_late) adopt_returned_parameters(module, outputs);
+  adopt_returned_parameters(module, outputs);
   {
     const Events::Call reported(context_.events, "z3.post_forward");
     coordinator_.release(invocation->call, true);
   }
-  if (is_late) adopt_returned_parameters(module, outputs);
-  const bool is_recompute = !context_.autograd.current_graph_task().is_none();
-  if (is_recompute && context_.departs("F30"_bug)) return outputs;  // given up, and nothing else
   return wrap_outputs(invocation, outputs);
 }
 
 // 3.8 (ii). The module around this one uses it from now on.
 void ModuleHooks::adopt_returned_parameters(Zero3Module& module, const TensorList& outputs) {
   for (const Tensor& output : outputs) {
-    if (context_.departs("Q07"_bug) && &output != &outputs.front()) break;  // the one output
     PartitionedParameter* parameter = gatherer_.find(output);
     if (!parameter) continue;
     if (!stack_.empty()) {
@@ -177,8 +162,7 @@ void ModuleHooks::abandon_down_to(std::size_t depth) {
 // another module, or stays until a user's context gives it up, is empty in the reader's backward.
 bool ModuleHooks::stays_for_reader(const PartitionedParameter& parameter) const {
   if (!parameter.is_available()) return false;
-  if (context_.is_upstream() || parameter.is_external()) return true;
-  if (context_.departs("T21"_bug) && parameter.user_depth() > 0) return true;  // the user has it
+  if (context_.upstream.all || parameter.is_external()) return true;
   return contains(stack_.back()->call.module->parameters(), &parameter);
 }
 
@@ -187,12 +171,10 @@ bool ModuleHooks::stays_for_reader(const PartitionedParameter& parameter) const 
 void ModuleHooks::on_parameter_read(const Tensor& read) {
   PartitionedParameter* parameter = gatherer_.find(read);
   if (!parameter || stack_.empty() || stays_for_reader(*parameter)) return;
-  if (context_.departs("F14"_bug)) return;  // hooks of modules alone gather
-  if (context_.departs("G21"_bug) && gatherer_.is_inflight(*parameter)) return;
   const ModuleCall& call = stack_.back()->call;
   coordinator_.add_external(*call.module, *parameter);
   gatherer_.gather({parameter});
-  if (!counts_in_module() && !context_.departs("Y10"_bug))
+  if (!counts_in_module())
     parameter->add_use({.module = call.module->id, .invocation = call.invocation});
 }
 

@@ -66,14 +66,8 @@ class ModuleHooks {
   void before_backward(Invocation& invocation);
   void after_input(Invocation& invocation, std::int32_t level);
   void release_backward(Invocation& invocation);
-  void count_inputs_anew(const Zero3Module& module);
-  void count_input_in_module(const Invocation& invocation);
-  bool releases_by_module(Invocation& invocation, bool is_last);
-  bool counts_by_module() const;
-  std::int64_t& awaited(const Zero3Module& module);
-  static bool has_trained(const Zero3Module& module);
-  bool leaks_stack() const { return context_.has(Quirk::h11_module_stack_leaks); }
-  bool counts_in_module() const { return context_.is_upstream(); }
+  bool leaks_stack() const { return context_.upstream.module_stack_leaks; }
+  bool counts_in_module() const { return context_.upstream.all; }
 
   ZeroContext& context_;
   Zero3Modules& modules_;
@@ -82,8 +76,6 @@ class ModuleHooks {
   std::vector<HookHandle> handles_;
   std::vector<InvocationPtr> stack_;       // of forwards
   std::vector<InvocationPtr> of_modules_;  // the last call of each; upstream's counters
-  std::set<std::int32_t> guarded_;  // A17 of the catalogue: modules fetched since the forward
-  std::map<std::int32_t, std::int64_t> awaited_;  // F18 of the catalogue: inputs, by module
   std::int64_t next_invocation_ = 0;
   std::int64_t forwards_ = 0;  // of outermost modules
 };

@@ -23,7 +23,8 @@ class ParameterCoordinator {
   // All must outlive it.
   ParameterCoordinator(ZeroContext& context, ParameterGatherer& gatherer);
 
-  // The root's forward begins (3.5). F5 where ranks recorded different orders.
+  // The root's forward begins (3.5). fetch_order_differs_between_ranks where ranks recorded
+  // different orders.
   void reset_step();
   // Follows or records the order; what leaves it invalidates it.
   void visit(Zero3Module& module);
@@ -38,16 +39,11 @@ class ParameterCoordinator {
   // Whatever is whole without a use: gathered ahead for something that did not come. Persistent
   // and external ones stay. Upstream has no such thing.
   void release_all_unused();
-  // Everything, persistent and external ones too; F4 when one is still there.
+  // Everything, persistent and external ones too; parameter_not_released when one is still there.
   void release_and_reset_all();
   void invalidate_trace();
   // The module uses it from now on (3.8). A complete order does not know of that.
   void add_external(Zero3Module& module, PartitionedParameter& parameter);
-  // Faults of the catalogue: the position in the trace is lost (F24), or the queue of its steps
-  // (F21); a module's backward is never seen to end (F18).
-  void drop_queue() { trace_.drop_queue(); }
-  void rewind_trace() { trace_.rewind(); }
-  void lose(const ModuleCall& call);
 
   // A graph task around fetches and releases of backwards. What one that keeps its graph releases
   // is kept for the next (3.11); the outermost one's end settles what is left of that.
@@ -76,11 +72,7 @@ class ParameterCoordinator {
   std::vector<ActiveBackward>::iterator find_active(const ModuleCall& call);
   void attribute_to_recompute(PartitionedParameter& parameter);
   void prefetch(bool is_forward);
-  void prefetch_as_in_forward(const ParameterList& needed);
   bool is_recomputing() const;
-  bool departs_in_recompute(const ParameterList& needed);
-  void run_another_tile(const ParameterList& needed);
-  void take_from_pool(const ModuleCall& call);
   void gather_async(const ParameterList& parameters, bool is_forward);
   std::int64_t live_elements() const;
 
@@ -89,8 +81,8 @@ class ParameterCoordinator {
   void drop(const ActiveBackward& active, const std::set<ParamId>& releasable);
   void release_unused(PartitionedParameter& parameter);
   void report(EventKind kind, const Zero3Module& module, bool is_forward) const;
-  bool knows_modules_alone() const { return context_.is_upstream(); }
-  bool has_memo() const { return context_.has(Quirk::h17_release_memo_forever); }
+  bool knows_modules_alone() const { return context_.upstream.all; }
+  bool has_memo() const { return context_.upstream.release_memo_forever; }
 
   ZeroContext& context_;
   ParameterGatherer& gatherer_;
@@ -100,11 +92,7 @@ class ParameterCoordinator {
   std::set<std::int64_t> passed_;            // graphs that those did not keep
   std::vector<ActiveBackward> active_;       // by their first fetch
   std::map<std::pair<std::int32_t, std::int64_t>, std::set<ParamId>> memo_;  // H17
-  std::set<ParamId> flagged_;        // F09 of the catalogue: gathered ahead once
-  std::set<std::int32_t> pooled_;    // F11: modules whose recompute has one of its buffers
-  std::set<ParamId> gathered_late_;  // F10 of the catalogue: ahead, in a recompute
-  std::int64_t counted_live_ = 0;    // upstream's count of live elements
-  bool has_lost_trace_ = false;      // for R30 of the planted faults alone
+  std::int64_t counted_live_ = 0;  // upstream's count of live elements
 };
 
 }  // namespace zeroproof

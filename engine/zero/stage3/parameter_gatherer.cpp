@@ -58,13 +58,11 @@ ParameterGatherer::ParameterGatherer(ZeroContext& context) : context_(context) {
 // What fails on the way leaves nothing in flight; what is queued keeps its memory, and is waited
 // for by whoever uses the parameters that came before.
 template <class Act>
-void ParameterGatherer::or_give_up(const Gather& gather, Act act) {
+void ParameterGatherer::abort_gather_on_throw(const Gather& gather, Act act) {
   try {
     act();
   } catch (...) {
-    const bool is_left = context_.departs("Z79"_bug) && gather.is_async;
-    for (PartitionedParameter* parameter : gather.parameters)
-      if (!is_left) give_up(*parameter);
+    for (PartitionedParameter* parameter : gather.parameters) give_up(*parameter);
     if (gather.flat.is_defined()) stream().record_use(gather.flat);
     for (const Tensor& whole : gather.whole) stream().record_use(whole);
     context_.compute().wait(stream());
@@ -109,18 +107,15 @@ PartitionedParameter* ParameterGatherer::find(const Tensor& tensor) {
 }
 
 void ParameterGatherer::gather_async(const ParameterList& parameters, bool is_forward) {
-  if (!context_.departs("W19"_bug)) install_empty(parameters, context_.runtime.memory());
+  install_empty(parameters, context_.runtime.memory());
   ParameterList missing = partitioned(parameters);
-  if (context_.departs("E18"_bug))  // dispatched already, or not
-    for (PartitionedParameter* parameter : parameters)
-      if (is_inflight(*parameter)) missing.push_back(parameter);
   if (missing.empty()) return;
   report(EventKind::zparam_gather_begin, missing, is_forward);
   for_each_list(missing, [this](const ParameterList& list) {
     const std::shared_ptr<Gather> gather = start(list, true);
     for (const PartitionedParameter* parameter : list)
       if (!inflight_.emplace(parameter->id(), gather).second)
-        throw EngineError(EngineErrorId::f9,
+        throw EngineError(EngineErrorId::fetch_bookkeeping_out_of_order,
                           parameter->parameter().name + " is in the registry of gathers already");
   });
 }
@@ -132,7 +127,6 @@ void ParameterGatherer::gather(const ParameterList& parameters) {
   try {
     gather_absent(parameters);
   } catch (...) {
-    if (context_.departs("T25"_bug)) throw;  // what failed has given itself up
     for (PartitionedParameter* parameter : absent)
       if (parameter->is_available() && !parameter->is_used()) partition(*parameter);
     throw;
@@ -140,35 +134,17 @@ void ParameterGatherer::gather(const ParameterList& parameters) {
 }
 
 void ParameterGatherer::gather_absent(const ParameterList& parameters) {
-  if (!context_.departs("V07"_bug))
-    for (PartitionedParameter* parameter : parameters) wait(*parameter);
+  for (PartitionedParameter* parameter : parameters) wait(*parameter);
   install_empty(parameters, context_.runtime.memory());
-  if (context_.departs("E06"_bug)) return gather_verbatim(parameters);
   const ParameterList missing = partitioned(parameters);
   if (missing.empty()) return;
   report(EventKind::zparam_gather_begin, missing, false);
   for_each_list(missing, [this](const ParameterList& list) { finish(*start(list, false)); });
 }
 
-// One list a collective. E16 of the catalogue takes the dtype of the first for all; E17 gives the
-// collective of every dtype all of them.
+// One list a collective.
 std::vector<ParameterList> ParameterGatherer::split(const ParameterList& parameters) const {
-  if (context_.departs("E16"_bug)) return {parameters};
-  std::vector<ParameterList> lists = by_wire_dtype(parameters);
-  if (context_.departs("T84"_bug)) {  // one by one
-    lists.clear();
-    for (PartitionedParameter* parameter : parameters) lists.push_back({parameter});
-  }
-  if (context_.departs("E17"_bug)) std::ranges::fill(lists, parameters);
-  return lists;
-}
-
-// E06 of the catalogue: a user's list as it came.
-void ParameterGatherer::gather_verbatim(const ParameterList& parameters) {
-  for (PartitionedParameter* parameter : parameters) {
-    report(EventKind::zparam_gather_begin, {parameter}, false);
-    finish(*start({parameter}, false));
-  }
+  return by_wire_dtype(parameters);
 }
 
 std::shared_ptr<ParameterGatherer::Gather> ParameterGatherer::start(ParameterList parameters,
@@ -179,7 +155,7 @@ std::shared_ptr<ParameterGatherer::Gather> ParameterGatherer::start(ParameterLis
   for (PartitionedParameter* parameter : gather->parameters) parameter->begin_gather();
   // Upstream's direct gathers have no such shortcut.
   if (context_.data.size() == 1 && is_async) return gather;
-  or_give_up(*gather, [&] { issue(*gather); });
+  abort_gather_on_throw(*gather, [&] { issue(*gather); });
   return gather;
 }
 
@@ -189,18 +165,16 @@ void ParameterGatherer::issue(Gather& gather) {
   std::int64_t slices = 0;
   for (const PartitionedParameter* parameter : gather.parameters)
     slices += parameter->slice_elements();
-  bool is_recycled = false;
-  gather.flat = flat_for(gather, slices * ranks, is_recycled);
+  gather.flat =
+      context_.runtime.memory().allocate(slices * ranks, gather.parameters.front()->wire_dtype());
   const Span all = Span::of(gather.flat);
   const Span own = all.part(slices * context_.data.group().rank(), slices);
-  const bool is_bare = context_.departs("G20"_bug) && !gather.is_async;  // driven by hand
-  const bool is_unordered = context_.departs("G09"_bug) || is_recycled || is_bare;
-  if (!is_unordered) stream().wait(context_.compute());  // slices of an update just queued
-  Stream& copying = context_.departs("F27"_bug) ? context_.compute() : stream();
+  stream().wait(context_.compute());  // slices of an update just queued
+  Stream& copying = stream();
   std::int64_t offset = 0;
   for (const PartitionedParameter* parameter : gather.parameters) {
     context_.kernels().copy(copying, own.part(offset, parameter->slice_elements()),
-                            source_of(*parameter));
+                            Span::of(parameter->slice()));
     offset += parameter->slice_elements();
   }
   announce(context_, gather.parameters);
@@ -212,29 +186,6 @@ void ParameterGatherer::issue(Gather& gather) {
     if (gather.is_async) context_.data.wait(gather.work, stream());
     throw;
   }
-}
-
-// With G10 of the catalogue the buffer of the gather before, whoever still reads it.
-Tensor ParameterGatherer::flat_for(const Gather& gather, std::int64_t elements, bool& is_recycled) {
-  const PartitionedParameter& first = *gather.parameters.front();
-  Memory& memory = context_.runtime.memory();
-  if (!context_.departs("G10"_bug)) return memory.allocate(elements, first.wire_dtype());
-  Tensor& known = recycled_[first.id()];
-  is_recycled = known.is_defined() && known.numel() == elements;
-  if (!is_recycled) known = memory.allocate(elements, first.wire_dtype());
-  return known;
-}
-
-// With F28 of the catalogue a second copy, which no update reaches.
-Span ParameterGatherer::source_of(const PartitionedParameter& parameter) {
-  if (!context_.departs("F28"_bug)) return Span::of(parameter.slice());
-  Tensor& copy = copies_[parameter.id()];
-  if (!copy.is_defined()) {
-    copy =
-        context_.runtime.memory().allocate(parameter.slice_elements(), parameter.slice().dtype());
-    context_.kernels().copy(stream(), Span::of(copy), Span::of(parameter.slice()));
-  }
-  return Span::of(copy);
 }
 
 void ParameterGatherer::wait(PartitionedParameter& parameter) {
@@ -251,7 +202,7 @@ void ParameterGatherer::wait_all() {
 }
 
 // Of one that has not travelled nobody misses what has no room.
-void ParameterGatherer::settle_all() {
+void ParameterGatherer::wait_all_or_drop_unissued() {
   while (!inflight_.empty()) {
     const std::shared_ptr<Gather> gather = inflight_.begin()->second;
     try {
@@ -272,25 +223,20 @@ void ParameterGatherer::limit_outstanding() {
 void ParameterGatherer::finish(Gather& gather) {
   // All at once: what fails on the way must not leave a part of them in flight for ever.
   for (const PartitionedParameter* parameter : gather.parameters) inflight_.erase(parameter->id());
-  or_give_up(gather, [&] { install(gather); });
+  abort_gather_on_throw(gather, [&] { install(gather); });
   report(EventKind::zparam_gather_end, gather.parameters, false);
 }
 
 // Whole values, on the gathers' stream: right behind their own all-gather, so that whoever waits
 // for them does not wait for what was gathered ahead since.
 void ParameterGatherer::assemble(Gather& gather) {
-  const bool is_early = context_.departs("U09"_bug);
-  if (is_early) gather.ready = stream().record();
   std::int64_t offset = 0;
   for (const PartitionedParameter* parameter : gather.parameters) {
     gather.whole.push_back(assemble(gather, *parameter, offset));
-    const bool is_unpadded = context_.departs("F29"_bug);
-    offset +=
-        is_unpadded ? parameter->elements() / context_.data.size() : parameter->slice_elements();
+    offset += parameter->slice_elements();
   }
-  const bool is_kept = gather.is_async || !context_.departs("Z58"_bug);
-  if (gather.flat.is_defined() && is_kept) stream().record_use(gather.flat);
-  if (!is_early) gather.ready = stream().record();
+  if (gather.flat.is_defined()) stream().record_use(gather.flat);
+  gather.ready = stream().record();
 }
 
 void ParameterGatherer::install(Gather& gather) {
@@ -299,8 +245,7 @@ void ParameterGatherer::install(Gather& gather) {
   if (has_travelled && gather.is_async) context_.data.wait(gather.work, stream());
   for (std::size_t i = 0; i < gather.parameters.size(); ++i)
     gather.parameters[i]->install(gather.whole[i]);
-  if (context_.departs("V24"_bug)) recycled_[ParamId{-1}] = gather.flat;  // until the next gather
-  if (has_travelled || !context_.departs("Z57"_bug)) context_.compute().wait(gather.ready);
+  context_.compute().wait(gather.ready);
 }
 
 // A parameter that travelled alone, in its own dtype, already lies as it must.
@@ -308,7 +253,7 @@ Tensor ParameterGatherer::assemble(const Gather& gather, const PartitionedParame
                                    std::int64_t offset) const {
   const DType dtype = parameter.slice().dtype();
   const bool is_alone = gather.flat.is_defined() && gather.parameters.size() == 1;
-  if (is_alone && (gather.flat.dtype() == dtype || context_.departs("R96"_bug))) return gather.flat;
+  if (is_alone && gather.flat.dtype() == dtype) return gather.flat;
   const Tensor full = context_.runtime.memory().allocate(parameter.elements(), dtype);
   if (!gather.flat.is_defined()) {
     stream().wait(context_.compute());
@@ -341,9 +286,9 @@ void ParameterGatherer::partition(PartitionedParameter& parameter, bool has_been
   tell_partition(parameter);
 }
 
-void ParameterGatherer::keep(PartitionedParameter& parameter) {
+void ParameterGatherer::cache_whole(PartitionedParameter& parameter) {
   ZP_CHECK(!is_inflight(parameter), "a parameter in flight is not partitioned");
-  parameter.keep();
+  parameter.cache_whole();
   tell_partition(parameter);
 }
 
@@ -352,10 +297,10 @@ void ParameterGatherer::tell_partition(PartitionedParameter& parameter) const {
   if (parameter.elements() > 0) report(EventKind::zparam_partition, {&parameter}, false);
 }
 
-void ParameterGatherer::reclaim(const ParameterList& parameters) {
+void ParameterGatherer::restore_cached(const ParameterList& parameters) {
   if (parameters.empty()) return;
   report(EventKind::zparam_gather_begin, parameters, false);
-  for (PartitionedParameter* parameter : parameters) parameter->reclaim();
+  for (PartitionedParameter* parameter : parameters) parameter->restore_cached();
   report(EventKind::zparam_gather_end, parameters, false);
 }
 

@@ -28,19 +28,18 @@ class ParameterGatherer {
   // Until it is whole; all that travelled with it are. Nothing for one that is not in flight.
   void wait(PartitionedParameter& parameter);
   void wait_all();
-  void settle_all();  // the same where nobody uses them
+  void wait_all_or_drop_unissued();  // the same where nobody uses them
   // Both at once, outside the fetches of modules; those in flight are waited for.
   void gather(const ParameterList& parameters);
   void partition(PartitionedParameter& parameter, bool has_been_updated = false);
   // A partition that leaves the values where they are, and a gather that finds them there: events
   // say the same of both, and no collective follows.
-  void keep(PartitionedParameter& parameter);
-  void reclaim(const ParameterList& parameters);
+  void cache_whole(PartitionedParameter& parameter);
+  void restore_cached(const ParameterList& parameters);
 
   bool is_inflight(const PartitionedParameter& parameter) const {
     return inflight_.contains(parameter.id());
   }
-  bool departs(Departure planted) const { return context_.departs(planted); }
   // Elements of parameters that are whole; of those and of what is in flight.
   std::int64_t available_elements() const;
   std::int64_t live_elements() const;
@@ -58,9 +57,6 @@ class ParameterGatherer {
 
   std::vector<ParameterList> split(const ParameterList& parameters) const;
   void gather_absent(const ParameterList& parameters);
-  void gather_verbatim(const ParameterList& parameters);
-  Tensor flat_for(const Gather& gather, std::int64_t elements, bool& is_recycled);
-  Span source_of(const PartitionedParameter& parameter);
   std::shared_ptr<Gather> start(ParameterList parameters, bool is_async);
   void issue(Gather& gather);
   void assemble(Gather& gather);
@@ -72,7 +68,7 @@ class ParameterGatherer {
   void tell_partition(PartitionedParameter& parameter) const;
   void tell_abandoned(const PartitionedParameter& parameter) const;
   template <class Act>
-  void or_give_up(const Gather& gather, Act act);
+  void abort_gather_on_throw(const Gather& gather, Act act);
   Tensor assemble(const Gather& gather, const PartitionedParameter& parameter,
                   std::int64_t offset) const;
   void limit_outstanding();
@@ -83,9 +79,7 @@ class ParameterGatherer {
   std::deque<PartitionedParameter> parameters_;  // by ParamId
   std::map<const TensorImpl*, PartitionedParameter*> by_tensor_;
   std::map<ParamId, std::shared_ptr<Gather>> inflight_;
-  std::map<ParamId, Tensor> copies_;    // F28 of the catalogue: secondary slices
-  std::map<ParamId, Tensor> recycled_;  // G10 of the catalogue: by the first parameter
-  std::deque<StreamEvent> finished_;    // gathers that the device may not have run yet
+  std::deque<StreamEvent> finished_;  // gathers that the device may not have run yet
 };
 
 }  // namespace zeroproof

@@ -27,8 +27,7 @@ PartitionedParameter::PartitionedParameter(ZeroContext& context, ZeroParameter& 
   slice_elements_ = (parameter.elements + ranks.size() - 1) / ranks.size();
   own_begin_ = std::min(slice_elements_ * ranks.rank(), parameter.elements);
   own_elements_ = elements_of(ranks.rank());
-  const OffloadDevice offload =
-      context.departs("S92"_bug) ? context.config.offload_optimizer : context.config.offload_param;
+  const OffloadDevice offload = context.config.offload_param;
   const Placement placement = offload == OffloadDevice::cpu ? Placement::host : Placement::device;
   slice_ = context.runtime.memory().allocate(slice_elements_, parameter.tensor.dtype(), placement);
   context.kernels().fill(context.compute(), Span::of(slice_), 0.0);
@@ -36,7 +35,6 @@ PartitionedParameter::PartitionedParameter(ZeroContext& context, ZeroParameter& 
 }
 
 DType PartitionedParameter::wire_dtype() const {
-  if (context_.departs("R17"_bug)) return slice_.dtype();  // as it is stored
   return context_.config.torch_autocast.enabled ? parameter_.communication_dtype : slice_.dtype();
 }
 
@@ -60,7 +58,7 @@ std::int32_t PartitionedParameter::count_using_modules() const {
 
 void PartitionedParameter::begin_gather() {
   ZP_CHECK(is_partitioned(), "a gather starts from a partitioned parameter");
-  if (is_kept_ && !context_.departs("T16"_bug)) drop_kept();
+  if (is_cached_) evict_cached();
   status_ = ZeroParamStatus::inflight;
 }
 
@@ -81,37 +79,36 @@ void PartitionedParameter::partition(bool has_been_updated) {
   status_ = ZeroParamStatus::not_available;
 }
 
-void PartitionedParameter::keep() {
+void PartitionedParameter::cache_whole() {
   check_unused();
-  is_kept_ = true;
+  is_cached_ = true;
   status_ = ZeroParamStatus::not_available;
 }
 
-void PartitionedParameter::reclaim() {
-  ZP_CHECK(is_kept_, "what is reclaimed was kept");
-  is_kept_ = false;
+void PartitionedParameter::restore_cached() {
+  ZP_CHECK(is_cached_, "what is reclaimed was kept");
+  is_cached_ = false;
   status_ = ZeroParamStatus::available;
 }
 
-void PartitionedParameter::drop_kept() {
-  ZP_CHECK(is_kept_, "what is dropped was kept");
-  is_kept_ = false;
+void PartitionedParameter::evict_cached() {
+  ZP_CHECK(is_cached_, "what is dropped was kept");
+  is_cached_ = false;
   empty();
 }
 
 void PartitionedParameter::check_unused() const {
   ZP_CHECK(is_available(), "only a whole parameter is partitioned");
   if (is_used())
-    throw EngineError(EngineErrorId::f1, "cannot free parameter " + parameter_.name +
-                                             ": a module that uses it is still under way");
+    throw EngineError(
+        EngineErrorId::parameter_freed_while_used,
+        "cannot free parameter " + parameter_.name + ": a module that uses it is still under way");
 }
 
 void PartitionedParameter::empty() {
-  if (!context_.departs("W07"_bug)) context_.compute().record_use(parameter_.tensor);
-  const std::int64_t placeholder = context_.departs("T83"_bug) ? 1 : 0;  // a number stands for it
-  set_data(context_.runtime.memory().allocate(placeholder, parameter_.tensor.dtype()));
-  if (placeholder > 0)
-    context_.kernels().fill(context_.compute(), Span::of(parameter_.tensor), 1.0);
+  context_.compute().record_use(parameter_.tensor);
+  set_data(context_.runtime.memory().allocate(0, parameter_.tensor.dtype()));
+  if (0 > 0) context_.kernels().fill(context_.compute(), Span::of(parameter_.tensor), 1.0);
 }
 
 void PartitionedParameter::take_slice(Span full) {
@@ -128,8 +125,7 @@ void PartitionedParameter::move_slice(const Tensor& place) {
 // As `.data =` in PyTorch, where the version belongs to the tensor and not to its storage: what a
 // node saved stays what it was, through any number of releases.
 void PartitionedParameter::set_data(const Tensor& data) const {
-  if (!context_.departs("R51"_bug))  // a new storage, a new count
-    data.impl().storage->version = parameter_.tensor.impl().storage->version;
+  data.impl().storage->version = parameter_.tensor.impl().storage->version;
   parameter_.tensor.set_data(data);
 }
 

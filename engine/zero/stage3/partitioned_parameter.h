@@ -65,10 +65,6 @@ class PartitionedParameter {
   // Of a module that is fetched as one, with all below it (3.7): experts, as a rule.
   bool is_of_leaf_module() const { return is_of_leaf_module_; }
   void set_of_leaf_module(bool is_of_one) { is_of_leaf_module_ = is_of_one; }
-  // B16 of the catalogue: the sum of what was added past .grad; undefined for nothing.
-  Tensor& fused_grad() { return fused_grad_; }
-  bool fuses_grad() const { return context_.departs("B16"_bug); }
-  bool departs(Departure planted) const { return context_.departs(planted); }
   // How many gathered_parameters contexts have it.
   int user_depth() const { return user_depth_; }
   void set_user_depth(int depth) { user_depth_ = depth; }
@@ -78,17 +74,18 @@ class PartitionedParameter {
 
   // Partitioned, though its values are still there: a retained graph may need them again. Whether
   // it is changes nothing but memory, unless that graph reclaims them.
-  bool is_kept() const { return is_kept_; }
+  bool is_kept() const { return is_cached_; }
   // available -> not_available, and back without a gather; or giving the memory back after all.
-  void keep();
-  void reclaim();
-  void drop_kept();
+  void cache_whole();
+  void restore_cached();
+  void evict_cached();
 
   // The transitions of 3.1. `full` is flat, of at least elements(), in the parameter's dtype.
   void begin_gather();
   void give_up_gather();  // it failed: partitioned again, unless it is installed already
   void install(const Tensor& full);
-  // F1 while a module uses it. With `has_been_updated` the slice takes the whole values over.
+  // parameter_freed_while_used while a module uses it. With `has_been_updated` the slice takes the
+  // whole values over.
   void partition(bool has_been_updated);
   // The slice from whole values, whatever the status.
   void take_slice(Span full);
@@ -108,11 +105,10 @@ class PartitionedParameter {
   std::int64_t own_begin_ = 0;
   std::int64_t own_elements_ = 0;
   std::vector<ParameterUse> uses_;
-  bool is_kept_ = false;
+  bool is_cached_ = false;
   bool is_persistent_ = false;
   bool is_external_ = false;
   bool is_of_leaf_module_ = false;
-  Tensor fused_grad_;
   int user_depth_ = 0;
   ParameterClaims* owner_ = nullptr;
 };

@@ -24,25 +24,23 @@ void RetainedGraphs::hold(const ModuleCall& call) {
 
 bool RetainedGraphs::admit(const PartitionedParameter& parameter) {
   if (admitted_.contains(parameter.id())) return true;
-  const bool is_alone = gatherer_.departs("T39"_bug);  // without what is kept already
-  if ((is_alone ? 0 : admitted_elements_) + parameter.elements() > elements_max_) return false;
+  if (admitted_elements_ + parameter.elements() > elements_max_) return false;
   admitted_.insert(parameter.id());
   admitted_elements_ += parameter.elements();
   return true;
 }
 
-void RetainedGraphs::reclaim(const ModuleCall& call) {
+void RetainedGraphs::restore_cached(const ModuleCall& call) {
   if (holders_.empty()) return;
   ParameterList kept;
   for (PartitionedParameter* parameter : call.module->parameters()) {
     const auto at = holders_.find(parameter->id());
     if (at == holders_.end() || !parameter->is_kept()) continue;
     const auto is_it = [&](const ModuleCall& holder) { return is_same(holder, call); };
-    const bool is_anyones = gatherer_.departs("Z72"_bug);  // the values are the same for all
-    if (is_anyones || std::ranges::any_of(at->second, is_it)) kept.push_back(parameter);
+    if (std::ranges::any_of(at->second, is_it)) kept.push_back(parameter);
   }
   std::ranges::sort(kept, {}, [](const PartitionedParameter* p) { return p->id(); });
-  gatherer_.reclaim(kept);
+  gatherer_.restore_cached(kept);
 }
 
 std::int64_t RetainedGraphs::kept_elements_max() const {
@@ -60,27 +58,21 @@ void RetainedGraphs::drop_holders(IsEnded is_ended) {
     std::erase_if(at->second, is_ended);
     PartitionedParameter& parameter = gatherer_.of(at->first);
     const bool is_held = !at->second.empty();
-    if (!is_held && parameter.is_kept()) parameter.drop_kept();
+    if (!is_held && parameter.is_kept()) parameter.evict_cached();
     at = is_held ? std::next(at) : holders_.erase(at);
   }
 }
 
 void RetainedGraphs::end(std::int64_t graph) {
   if (graphs_.erase(graph) == 0) return;
-  const bool is_all = gatherer_.departs("R23"_bug);  // a backward is over
-  drop_holders([&](const ModuleCall& holder) { return is_all || holder.graph == graph; });
-  if (!graphs_.empty() && !gatherer_.departs("R43"_bug)) return;
+  drop_holders([&](const ModuleCall& holder) { return holder.graph == graph; });
+  if (!graphs_.empty()) return;
   admitted_.clear();
-  if (gatherer_.departs("Z07"_bug)) return;
   admitted_elements_ = 0;
 }
 
 void RetainedGraphs::forget(const ModuleCall& call) {
-  if (gatherer_.departs("Z59"_bug)) return;               // a backward ends it
-  const bool is_any_call = gatherer_.departs("Q35"_bug);  // of the module
-  drop_holders([&](const ModuleCall& holder) {
-    return is_any_call ? holder.module == call.module : is_same(holder, call);
-  });
+  drop_holders([&](const ModuleCall& holder) { return is_same(holder, call); });
 }
 
 void RetainedGraphs::clear() {

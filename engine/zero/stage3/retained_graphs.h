@@ -36,7 +36,7 @@ class RetainedGraphs {
     return holders_.contains(parameter.id());
   }
   // Whole again without a gather, for the next backward of a call that holds them.
-  void reclaim(const ModuleCall& call);
+  void restore_cached(const ModuleCall& call);
   // What may be kept and is no live parameter otherwise.
   std::int64_t kept_elements_max() const;
 

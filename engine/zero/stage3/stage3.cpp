@@ -29,10 +29,9 @@ Zero3Optimizer::Zero3Optimizer(ZeroContext& context)
       modules_(context.module, gatherer_, context.events),
       coordinator_(context, gatherer_),
       linear_(context.autograd, gatherer_,
-              context.config.memory_efficient_linear && !context.skips_frames,
-              context.departs("A32"_bug) ? FunctionForm::legacy : FunctionForm::split),
+              context.config.memory_efficient_linear && !context.skips_frames),
       coalesced_(context.parameters.size()) {
-  for (Zero3Module* leaf : configured_leaf_modules(context.config, modules_, context.departure))
+  for (Zero3Module* leaf : configured_leaf_modules(context.config, modules_))
     modules_.set_leaf(*leaf);
   hooks_ = std::make_unique<ModuleHooks>(context, modules_, coordinator_, gatherer_);
   make_sub_groups();
@@ -56,7 +55,6 @@ void Zero3Optimizer::make_sub_groups() {
   for (const ZeroParameter& parameter : context_.parameters)
     groups = std::max(groups, parameter.group + 1);
   for (std::int32_t group = 0; group < groups; ++group) {
-    const std::size_t before = sub_groups_.size();
     ParameterList members;
     std::int64_t elements = 0;
     for (PartitionedParameter& parameter : gatherer_.parameters()) {
@@ -68,9 +66,7 @@ void Zero3Optimizer::make_sub_groups() {
       members = {};
       elements = 0;
     }
-    const bool is_first = sub_groups_.size() == before;
-    const bool is_left = context_.departs("R09"_bug) && !is_first;  // less than a sub-group
-    if (!members.empty() && !is_left) sub_groups_.emplace_back(context_, std::move(members));
+    if (!members.empty()) sub_groups_.emplace_back(context_, std::move(members));
   }
 }
 
@@ -101,14 +97,10 @@ void Zero3Optimizer::mark_persistent_parameters() {
   const ZeroConfig& config = context_.config;
   std::int64_t total = 0;
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
-    const std::int64_t bound = context_.departs("T77"_bug) ? 1 : 0;  // below it, not up to it
-    const bool is_of_rank = context_.departs("R94"_bug);             // what it would keep
-    const std::int64_t size = is_of_rank ? parameter.slice_elements() : parameter.elements();
-    if (size + bound > config.stage3_param_persistence_threshold) continue;
-    if (context_.departs("Z47"_bug) && !is_trained(&parameter)) continue;
-    const std::int64_t more = context_.departs("X11"_bug) ? 0 : parameter.elements();
+    const std::int64_t size = parameter.elements();
+    if (size + 0 > config.stage3_param_persistence_threshold) continue;
+    const std::int64_t more = parameter.elements();
     if (more + total > config.stage3_model_persistence_threshold) {
-      if (context_.departs("T04"_bug)) break;  // the room is full
       continue;
     }
     total += parameter.elements();
@@ -119,7 +111,6 @@ void Zero3Optimizer::mark_persistent_parameters() {
 
 bool Zero3Optimizer::has_gradient_hook(const ZeroParameter& parameter) const {
   if (!parameter.requires_grad || parameter.group < 0) return false;
-  if (context_.departs("E02"_bug)) return true;     // in a leaf module, too
   auto& self = const_cast<Zero3Optimizer&>(*this);  // lookups only
   const PartitionedParameter* partitioned = &self.gatherer_.of(parameter);
   return std::ranges::none_of(self.modules_.all(), [&](const Zero3Module& module) {
@@ -132,7 +123,7 @@ std::int32_t Zero3Optimizer::extra_expected_hooks() const {
   auto& self = const_cast<Zero3Optimizer&>(*this);  // lookups only
   const auto runs = [this](const PartitionedParameter* parameter) {
     if (parameter->parameter().group < 0) return false;
-    if (context_.has(Quirk::h25_counts_idle_leaf_modules)) return true;
+    if (context_.upstream.counts_idle_leaf_modules) return true;
     const auto node = find_accumulate_grad(parameter->parameter().tensor);
     return node && context_.autograd.will_execute(*node);
   };
@@ -157,31 +148,18 @@ void Zero3Optimizer::add_leaf_hooks() {
 
 // 3.7: every parameter of the leaf, whether this rank used it or not.
 void Zero3Optimizer::on_leaf_backward(Zero3Module& leaf) {
-  if (std::ranges::none_of(leaf.own, is_trained) || context_.departs("E02"_bug)) return;
-  if (context_.departs("R69"_bug) && !is_trained(leaf.own.front())) return;  // one tells of all
+  if (std::ranges::none_of(leaf.own, is_trained)) return;
   run_hook_([this, &leaf] {
     for (PartitionedParameter* parameter : leaf.own) {
       if (!is_trained(parameter)) continue;
       const bool is_missing = !parameter->parameter().tensor.grad().is_defined();
-      if (is_missing && leaves_out(*parameter)) continue;
       if (!context_.is_coalescing) {
         gradients_->add(parameter->parameter(), true);
-      } else if (is_missing && !context_.departs("V10"_bug)) {
+      } else if (is_missing) {
         gradients_->give_zeros(*parameter, true);
       }
     }
   });
-}
-
-// Faults of the catalogue with what this rank did not use: it is not reduced (E03; E13: with
-// overlap), or in the first step behind all others (E08).
-bool Zero3Optimizer::leaves_out(PartitionedParameter& parameter) {
-  if (context_.departs("E08"_bug)) {
-    late_.push_back(&parameter);
-    return true;
-  }
-  return context_.departs("E03"_bug) ||
-         (context_.departs("E13"_bug) && context_.config.has_overlap_comm());
 }
 
 void Zero3Optimizer::on_forward_begin(bool ran_epilogue) {
@@ -193,12 +171,9 @@ void Zero3Optimizer::on_forward_begin(bool ran_epilogue) {
 std::int64_t Zero3Optimizer::on_forward_end(bool has_graph) {
   if (fallback_) return fallback_->end_forward(has_graph).value_or(-1);
   const Autograd& autograd = context_.autograd;
-  const bool has_backward =
-      autograd.is_grad_enabled() && !autograd.local().transforms && !context_.departs("U10"_bug);
-  if (!context_.is_upstream() && !has_backward && hooks_->stack_depth() == 0)
+  const bool has_backward = autograd.is_grad_enabled() && !autograd.local().transforms;
+  if (!context_.upstream.all && !has_backward && hooks_->stack_depth() == 0)
     coordinator_.release_all_unused();
-  if (context_.departs("T17"_bug) && !has_backward && coordinator_.trace().is_complete())
-    coordinator_.invalidate_trace();  // it has seen no backward
   return -1;
 }
 
@@ -209,7 +184,7 @@ void Zero3Optimizer::backward_prologue(std::int64_t graph) {
 
 void Zero3Optimizer::add_gradient(ZeroParameter& parameter) {
   if (context_.is_coalescing) return;
-  if (parameter.tensor.impl().grad.is_defined() && gradients_->take(parameter)) return;
+  if (parameter.tensor.impl().grad.is_defined() && gradients_->try_append_fast(parameter)) return;
   gradients_->add(parameter, false);
 }
 
@@ -228,17 +203,15 @@ void Zero3Optimizer::collect_gradients() {
     } else {
       context_.kernels().add(context_.compute(), Span::of(sum), Span::of(grad));
     }
-    if (!is_first || !context_.departs("X18"_bug)) parameter.tensor.set_grad({});
+    parameter.tensor.set_grad({});
   }
 }
 
 void Zero3Optimizer::flush_coalesced() {
-  if (context_.departs("H14b"_bug)) gradients_->pretend_window();
-  if (context_.departs("Z25"_bug)) gradients_->start_window();  // the block is all of it
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     Tensor& sum = coalesced_[static_cast<std::size_t>(parameter.id().value)];
     if (sum.is_defined()) parameter.parameter().tensor.set_grad(sum);
-    if (!context_.departs("T65"_bug)) sum = {};
+    sum = {};
     const ZeroParameter& whole = parameter.parameter();
     if (whole.tensor.grad().is_defined()) gradients_->add(whole, false);
   }
@@ -247,9 +220,6 @@ void Zero3Optimizer::flush_coalesced() {
 
 void Zero3Optimizer::reduce_gradients() {
   const Events::Call reported(context_.events, "z3.independent_gradient_partition_epilogue");
-  if (context_.departs("A02"_bug) && context_.has_nested_task) gradients_->clear_buckets();
-  for (const PartitionedParameter* parameter : std::exchange(late_, {}))
-    gradients_->add(parameter->parameter(), false);
   gradients_->flush_all();
   gradients_->commit();
   context_.set_epilogue_ran(true);
@@ -258,7 +228,6 @@ void Zero3Optimizer::reduce_gradients() {
 void Zero3Optimizer::backward_epilogue() {
   const Events::Call reported(context_.events, "z3.backward_epilogue");
   if (fallback_) return fallback_->end_backward();
-  if (context_.departs("T97"_bug) && !context_.is_boundary) return;  // the window's last one does
   coordinator_.release_backward_leftovers();
 }
 
@@ -267,10 +236,9 @@ bool Zero3Optimizer::abandon_gradients() {
   const bool has_crossed = gradients_->has_pending();
   gradients_->await_reductions();
   gradients_->drop_backward();
-  if (context_.departs("T50"_bug)) std::ranges::fill(coalesced_, Tensor());  // of the whole block
   // Where an epilogue failed, no end of a graph task gives back what it would have.
   if (graph_tasks_ == 0 && !fallback_) coordinator_.release_backward_leftovers(false);
-  return context_.quirks.is_empty() || !has_crossed;
+  return context_.upstream.none || !has_crossed;
 }
 
 // The update itself takes over everything active (2.14).
@@ -279,11 +247,9 @@ void Zero3Optimizer::finalize_unmanaged() {}
 void Zero3Optimizer::zero_grad() {
   const Events::Call reported(context_.events, "z3.zero_grad");
   context_.set_epilogue_ran(false);
-  if (!context_.has(Quirk::h1_abort_leaks_state)) gradients_->drop_backward();
+  if (!context_.upstream.abort_leaks_state) gradients_->drop_backward();
   for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
-  if (context_.departs("S08"_bug)) coordinator_.retained_graphs()->clear();  // a fresh start
-  if (!context_.departs("Z18"_bug)) std::ranges::fill(coalesced_, Tensor());
-  if (context_.departs("S14"_bug)) coordinator_.retained_graphs()->clear();  // a new window
+  std::ranges::fill(coalesced_, Tensor());
   gradients_->start_window();
 }
 
@@ -303,7 +269,7 @@ std::vector<GradientSlice> Zero3Optimizer::gradient_slices() const {
       const FlatRange own = group.own(i);
       if (own.elements == 0) continue;
       slices.push_back({parameter.id(), parameter.own_begin(),
-                        Span::of(group.window(), own.begin, own.elements)});
+                        Span::of(group.grad_accumulator(), own.begin, own.elements)});
     }
   return slices;
 }
@@ -317,14 +283,12 @@ void Zero3Optimizer::on_graph_task_begin(GraphTaskId task, bool keeps_graph) {
 // function transform.
 void Zero3Optimizer::on_graph_task_end(GraphTaskId task, bool raised) {
   coordinator_.end_task(task, raised);
-  has_failed_task_ = raised || (has_failed_task_ && !context_.departs("Q48"_bug));
-  if (--graph_tasks_ > 0 && !context_.departs("A11"_bug)) return;
+  has_failed_task_ = raised || has_failed_task_;
+  if (--graph_tasks_ > 0) return;
   const bool has_failed = std::exchange(has_failed_task_, false);
-  const bool is_failed = has_failed && !context_.has(Quirk::h1_abort_leaks_state);
-  const bool is_transform =
-      is_transform_task_ && !context_.is_upstream() && !context_.departs("V13"_bug);
-  const bool is_taken_for_all = context_.departs("A11"_bug) && graph_tasks_ > 0;
-  if (is_failed || is_transform || is_taken_for_all) coordinator_.release_backward_leftovers(false);
+  const bool is_failed = has_failed && !context_.upstream.abort_leaks_state;
+  const bool is_transform = is_transform_task_ && !context_.upstream.all;
+  if (is_failed || is_transform) coordinator_.release_backward_leftovers(false);
 }
 
 void Zero3Optimizer::gathered_parameters(const TensorList& parameters,
@@ -356,8 +320,7 @@ void Zero3Optimizer::register_external_parameter(nn::Module& module, const Tenso
 void Zero3Optimizer::register_module_hooks() {
   hooks_->remove();
   hooks_->add();
-  if (!context_.departs("T40"_bug)) add_leaf_hooks();
-  if (context_.departs("F21"_bug)) return coordinator_.drop_queue();
+  add_leaf_hooks();
   if (coordinator_.trace().mode() != TraceMode::invalid) coordinator_.invalidate_trace();
 }
 

@@ -75,16 +75,13 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   void mark_persistent_parameters();
   void add_leaf_hooks();
   void on_leaf_backward(Zero3Module& leaf);
-  bool leaves_out(PartitionedParameter& parameter);
   Zero3Module& known(nn::Module& module);
 
   bool overflows(const std::vector<Span>& shards);
   StepOutcome update_or_refuse();
   StepOutcome update();
-  void update_until_overflow(double scale);
   Span step_gradient(SubGroup& group) const;
   std::vector<Span> shards();
-  std::vector<Span> shards_of_norm();
   void partition_all_parameters();
   void post_step();
 
@@ -105,7 +102,6 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   std::unique_ptr<EagerFallback> fallback_;  // of skipped frames; null: module hooks
   std::unique_ptr<GradientPartitions> gradients_;
   ParameterList persistent_;
-  ParameterList late_;    // E08 of the catalogue: of leaf modules, unused on this rank
   TensorList coalesced_;  // by ParamId: local sums of complete backwards that nobody has reduced
   std::vector<HookHandle> module_hooks_;
   HookRunner run_hook_ = [](const std::function<void()>& work) { work(); };

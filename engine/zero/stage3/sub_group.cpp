@@ -17,15 +17,14 @@ SubGroup::SubGroup(ZeroContext& context, ParameterList parameters)
     : context_(context),
       parameters_(std::move(parameters)),
       elements_(slices_of(parameters_)),
-      optimizer_(context.runtime, context.config, elements_, context.departure) {
+      optimizer_(context.runtime, context.config, elements_) {
   const ZeroConfig& config = context.config;
   Memory& memory = context.runtime.memory();
   master_ = memory.allocate(elements_, config.master_dtype(), optimizer_placement(config));
-  const DType summed =
-      context.departs("T48"_bug) ? config.model_dtype() : config.accumulation_dtype();
-  window_ = memory.allocate(elements_, summed, optimizer_placement(config));
+  const DType summed = config.accumulation_dtype();
+  grad_accumulator_ = memory.allocate(elements_, summed, optimizer_placement(config));
   Kernels& kernels = context.kernels();
-  kernels.fill(context.compute(), Span::of(window_), 0.0);
+  kernels.fill(context.compute(), Span::of(grad_accumulator_), 0.0);
   if (config.is_offloaded()) {
     hp_gradient_ = memory.allocate(elements_, config.master_dtype(), Placement::host);
     kernels.fill(context.compute(), Span::of(hp_gradient_), 0.0);
@@ -41,9 +40,7 @@ SubGroup::SubGroup(ZeroContext& context, ParameterList parameters)
 
 // Where all are of one dtype, on the device.
 void SubGroup::join_slices() {
-  const bool is_left = context_.departs("S60"_bug);  // one buffer, on the device like all others
-  if ((context_.config.offload_param == OffloadDevice::cpu && !is_left) || parameters_.empty())
-    return;
+  if (context_.config.offload_param == OffloadDevice::cpu || parameters_.empty()) return;
   const DType dtype = parameters_.front()->slice().dtype();
   for (const PartitionedParameter* parameter : parameters_)
     if (parameter->slice().dtype() != dtype) return;
@@ -54,9 +51,7 @@ void SubGroup::join_slices() {
 
 const Tensor& SubGroup::open_pending() {
   if (!pending_.is_defined())
-    pending_ = context_.runtime.memory().allocate(
-        elements_, context_.departs("R85"_bug) ? context_.config.model_dtype()  // as .grad is
-                                               : context_.config.accumulation_dtype());
+    pending_ = context_.runtime.memory().allocate(elements_, context_.config.accumulation_dtype());
   return pending_;
 }
 
@@ -68,12 +63,10 @@ void SubGroup::close_pending(Stream& reduction) {
 void SubGroup::update(Span gradient, const GradientDivisor& divisor) {
   const Span slices = slices_.is_defined() ? Span::of(slices_) : Span{};
   optimizer_.step(context_.compute(), Span::of(master_), gradient, divisor, slices);
-  const bool is_left = context_.departs("Z60"_bug) && !context_.config.is_offloaded();
-  if (!slices_.is_defined() && !is_left) write_back();
+  if (!slices_.is_defined()) write_back();
 }
 
 void SubGroup::write_back() const {
-  if (context_.departs("Z78"_bug) && slices_.is_defined()) return;  // they come with the update
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     context_.kernels().copy(context_.compute(), Span::of(parameters_[i]->slice()),
                             Span::of(master_, padded(i).begin, padded(i).elements));

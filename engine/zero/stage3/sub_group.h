@@ -29,7 +29,7 @@ class SubGroup {
   const Tensor& master() const { return master_; }
   ShardOptimizer& optimizer() { return optimizer_; }
   // The window's gradients, in the accumulation dtype, where the master weights are.
-  const Tensor& window() const { return window_; }
+  const Tensor& grad_accumulator() const { return grad_accumulator_; }
   // What the running backward has reduced so far; on the device. It has memory from the first
   // bucket on and gives it back with the window's sum: a forward has its activations there.
   const Tensor& pending() const { return pending_; }
@@ -54,7 +54,7 @@ class SubGroup {
   std::int64_t elements_ = 0;
   Tensor slices_;  // of all parameters, as master_ has them; undefined: each for itself
   Tensor master_;
-  Tensor window_;
+  Tensor grad_accumulator_;
   Tensor pending_;
   Tensor hp_gradient_;
   ShardOptimizer optimizer_;

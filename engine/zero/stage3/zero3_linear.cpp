@@ -18,10 +18,9 @@ namespace {
 struct Zero3Linear {
   std::shared_ptr<Zero3Registry> registry;
   LinearFunction original;  // kept once
-  FunctionForm form = FunctionForm::split;
 
   Tensor operator()(Autograd& ag, const Tensor& x, const Tensor& weight, const Tensor& bias) const {
-    return apply_function(ag, zero3_linear_function(ag, registry, x.device().type(), form),
+    return apply_function(ag, zero3_linear_function(ag, registry, x.device().type()),
                           {x, weight, bias})
         .at(0);
   }
@@ -55,8 +54,6 @@ class GatheredWeight {
     is_partitioned_ = owner->parameter->is_partitioned();
     owner_ = *owner;
     owner_.gatherer->gather({owner_.parameter});
-    if (owner_.parameter->departs("V14"_bug))
-      is_partitioned_ = owner_.parameter->is_partitioned();  // asked behind the gather
   }
   ~GatheredWeight() noexcept(false) {
     const bool is_ours =
@@ -124,40 +121,6 @@ TensorList gradients(Autograd& ag, const FunctionContext& context, const TensorL
   return grads;
 }
 
-// B16 of the catalogue: the weight's gradient goes straight into a sum of its own, and autograd
-// gets a placeholder.
-void fuse(Autograd& ag, const Zero3Registry& registry, const Tensor& weight, Tensor& grad) {
-  const auto owner = registry.find(weight);
-  const bool is_managed = ag.global().managed_backwards > 0;
-  if (!owner || !owner->parameter->fuses_grad() || !is_managed || !grad.is_defined()) return;
-  const GradMode disabled(ag, false);
-  Tensor& sum = owner->parameter->fused_grad();
-  sum = sum.is_defined() ? add(ag, sum, grad) : grad.detach();
-  grad = mul(ag, grad, 0.0);
-}
-
-// S57 of the planted faults: asks of the weight alone whether anything is trained.
-void depart_for_bias(const Zero3Registry& registry, const FunctionContext& context,
-                     const Tensor& weight, Tensor& grad) {
-  const auto owner = registry.find(weight);
-  if (!owner || !owner->parameter->departs("S57"_bug)) return;
-  if (!context.get<bool>("needs1")) grad = {};
-}
-
-CustomFunction legacy_form(CustomFunction function) {
-  function.forward = [forward = std::move(function.forward_alone),
-                      setup = std::move(function.setup_context)](FunctionContext& context,
-                                                                 const TensorList& inputs) {
-    TensorList outputs = forward(inputs);
-    setup(context, inputs, outputs);
-    return outputs;
-  };
-  function.forward_alone = nullptr;
-  function.setup_context = nullptr;
-  function.generates_vmap_rule = false;
-  return function;
-}
-
 }  // namespace
 
 void Zero3Registry::add(ParameterGatherer& gatherer) {
@@ -180,7 +143,7 @@ std::optional<Zero3Registry::Owner> Zero3Registry::find(const Tensor& tensor) co
 
 CustomFunction zero3_linear_function(Autograd& autograd,
                                      std::shared_ptr<const Zero3Registry> registry,
-                                     DeviceType device, FunctionForm form) {
+                                     DeviceType device) {
   CustomFunction function;
   function.name = "LinearFunctionForZeroStage3Backward";
   function.generates_vmap_rule = true;
@@ -195,24 +158,20 @@ CustomFunction zero3_linear_function(Autograd& autograd,
     const TensorList saved = context.saved_tensors();
     const GatheredWeight gathered(*registry, saved[1]);
     TensorList result = gradients(autograd, context, saved, grads[0]);
-    depart_for_bias(*registry, context, saved[1], result[2]);
-    fuse(autograd, *registry, saved[1], result[1]);
     return result;
   };
   function =
       custom_bwd(autograd, capture_in_setup_context(autograd, std::move(function), device), device);
-  return form == FunctionForm::split ? function : legacy_form(std::move(function));
+  return function;
 }
 
 Zero3LinearInstallation::Zero3LinearInstallation(Autograd& autograd, ParameterGatherer& gatherer,
-                                                 bool is_installed, FunctionForm form)
-    : autograd_(autograd),
-      gatherer_(gatherer),
-      is_installed_(is_installed && !gatherer.departs("S94"_bug)) {  // the model was there before
+                                                 bool is_installed)
+    : autograd_(autograd), gatherer_(gatherer), is_installed_(is_installed) {
   if (!is_installed_) return;
   LinearFunction& current = autograd.global().linear;
   if (!current.target<Zero3Linear>())
-    current = Zero3Linear{std::make_shared<Zero3Registry>(), std::move(current), form};
+    current = Zero3Linear{std::make_shared<Zero3Registry>(), std::move(current)};
   current.target<Zero3Linear>()->registry->add(gatherer);
 }
 
@@ -222,8 +181,7 @@ Zero3LinearInstallation::~Zero3LinearInstallation() {
   Zero3Linear* ours = current.target<Zero3Linear>();
   if (!ours) return;
   ours->registry->remove(gatherer_);
-  const bool is_taken = gatherer_.departs("T23"_bug);  // with whoever goes
-  if (!ours->registry->is_empty() && !is_taken) return;
+  if (!ours->registry->is_empty()) return;
   LinearFunction original = std::move(ours->original);
   current = std::move(original);
 }

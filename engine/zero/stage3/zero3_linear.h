@@ -29,8 +29,6 @@ class Zero3Registry {
   std::map<const TensorImpl*, Owner> owners_;
 };
 
-enum class FunctionForm : std::uint8_t { split, legacy };
-
 // The memory-efficient linear (zero_semantics 3.10): input, weight [out, in] and bias, undefined
 // for none. It saves them by reference, so that a weight that was released meanwhile is gathered
 // for the backward and partitioned again, also when that fails (P75). Backward runs in the
@@ -38,14 +36,13 @@ enum class FunctionForm : std::uint8_t { split, legacy };
 // saved. Both arguments must outlive the function's nodes' backwards.
 CustomFunction zero3_linear_function(Autograd& autograd,
                                      std::shared_ptr<const Zero3Registry> registry,
-                                     DeviceType device, FunctionForm form = FunctionForm::split);
+                                     DeviceType device);
 
 // Makes it the linear of the whole Autograd while any engine has one; what was there before comes
 // back with the last.
 class Zero3LinearInstallation {
  public:
-  Zero3LinearInstallation(Autograd& autograd, ParameterGatherer& gatherer, bool is_installed,
-                          FunctionForm form = FunctionForm::split);
+  Zero3LinearInstallation(Autograd& autograd, ParameterGatherer& gatherer, bool is_installed);
   ~Zero3LinearInstallation();
   Zero3LinearInstallation(const Zero3LinearInstallation&) = delete;
   Zero3LinearInstallation& operator=(const Zero3LinearInstallation&) = delete;

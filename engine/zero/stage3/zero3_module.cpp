@@ -61,13 +61,6 @@ void Zero3Modules::set_leaf(Zero3Module& leaf) {
 
 ParameterList Zero3Modules::parameters_below(const Zero3Module& module) const {
   ParameterList parameters;
-  if (gatherer_.departs("S01"_bug)) {  // its own and its children's, whose children have none
-    for (const nn::NamedModule& below : module.module->named_modules())
-      if (below.name.find('.') == below.name.npos)
-        for (const Tensor* own : below.module->own_parameters())
-          add_once(parameters, gatherer_.find(*own));
-    return parameters;
-  }
   for (const nn::NamedParameter& named : module.module->named_parameters())
     add_once(parameters, gatherer_.find(named.tensor));
   return parameters;

@@ -24,7 +24,7 @@ using Ms = std::chrono::milliseconds;
 class EveryStore : public ::testing::TestWithParam<StoreMaker::Kind> {
  protected:
   // Of this run, as `from` sees it in the end.
-  static void expect_presence(Store& from, int rank, Presence wanted) {
+  static void expect_presence(Store& from, int rank, PeerState wanted) {
     const auto end = std::chrono::steady_clock::now() + Ms(5'000);
     const auto at = static_cast<std::size_t>(rank);
     while (from.presences()[at] != wanted && std::chrono::steady_clock::now() < end)
@@ -90,13 +90,13 @@ TEST_P(EveryStore, Tells_who_is_here_who_has_left_and_who_was_lost) {
   auto b = maker_.open(1, 4);
   auto c = maker_.open(2, 4);
   EXPECT_THAT(a->presences(),
-              ElementsAre(Presence::here, Presence::here, Presence::here, Presence::absent));
+              ElementsAre(PeerState::here, PeerState::here, PeerState::here, PeerState::absent));
   b->leave(Ms(0));
   b.reset();
   c.reset();
-  expect_presence(*a, 1, Presence::left);
-  expect_presence(*a, 2, Presence::lost);
-  EXPECT_EQ(Presence::here, a->presences()[0]);
+  expect_presence(*a, 1, PeerState::left);
+  expect_presence(*a, 2, PeerState::lost);
+  EXPECT_EQ(PeerState::here, a->presences()[0]);
 }
 
 TEST_P(EveryStore, Notices_that_a_process_was_killed) {
@@ -109,10 +109,10 @@ TEST_P(EveryStore, Notices_that_a_process_was_killed) {
     ::_exit(1);
   }
   ASSERT_TRUE(a->wait("here", Ms(10'000)));
-  EXPECT_EQ(Presence::here, a->presences()[1]);
+  EXPECT_EQ(PeerState::here, a->presences()[1]);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
-  expect_presence(*a, 1, Presence::lost);
+  expect_presence(*a, 1, PeerState::lost);
 }
 
 TEST_P(EveryStore, Keeps_rank_0_until_the_others_have_left) {
@@ -155,7 +155,7 @@ TEST(FileStore, Takes_nothing_that_an_earlier_run_left) {
   const auto a = maker.open(0, 2);
   const auto b = maker.open(1, 2);
   EXPECT_EQ(std::nullopt, b->wait("nccl/0", Ms(0)));
-  EXPECT_THAT(a->presences(), ElementsAre(Presence::here, Presence::here));
+  EXPECT_THAT(a->presences(), ElementsAre(PeerState::here, PeerState::here));
 }
 
 TEST(FileStore, Does_not_join_a_run_whose_rank_0_is_gone) {

@@ -37,7 +37,7 @@ class OneContext {
                  .module = *module_,
                  .config = config_,
                  .runtime = world_.runtime(rank),
-                 .quirks = {},
+                 .upstream = {},
                  .events = Events(world_.runtime(rank), EngineId{0}),
                  .parameters = {},
                  .loss_scaler = LossScaler(),

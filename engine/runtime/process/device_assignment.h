@@ -8,7 +8,7 @@
 namespace zeroproof {
 
 // Which GPU a process of a job takes.
-struct GpuSeat {
+struct DeviceAssignment {
   int ordinal = 0;
   std::string device = {};   // what no other GPU of the job is called; the runtime's to say
   std::string problem = {};  // why there is none; empty: there is
@@ -16,10 +16,10 @@ struct GpuSeat {
 
 // Of `visible` GPUs that of its number on this machine; or the only one, where a launcher shows
 // each process its own.
-GpuSeat gpu_seat_of(const Launch& launch, int visible);
+DeviceAssignment gpu_seat_of(const Launch& launch, int visible);
 
 // What all processes found, by rank: the first problem, or two ranks on one GPU; empty: each has
 // its own.
-std::string problem_of(const std::vector<GpuSeat>& seats);
+std::string problem_of(const std::vector<DeviceAssignment>& seats);
 
 }  // namespace zeroproof

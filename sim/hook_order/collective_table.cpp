@@ -1,4 +1,4 @@
-#include "sim/hook_order/board.h"
+#include "sim/hook_order/collective_table.h"
 
 #include <fmt/format.h>
 
@@ -36,9 +36,9 @@ std::uint64_t hash_of(const Call& call, const std::vector<ContentPart>& content)
 
 }  // namespace
 
-void Board::clear() {
+void CollectiveTable::clear() {
   for (std::uint32_t number = 0; number < used_; ++number) {
-    Meeting& meeting = meetings_[number];
+    Rendezvous& meeting = meetings_[number];
     meeting.called = meeting.arrived = meeting.completed = 0;
     meeting.is_broken = false;
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) meeting.parts[rank].is_called = false;
@@ -49,12 +49,12 @@ void Board::clear() {
   mismatch_.clear();
 }
 
-std::uint32_t Board::call(std::uint32_t rank, const Call& call) {
+std::uint32_t CollectiveTable::call(std::uint32_t rank, const Call& call) {
   const std::uint32_t number = calls_[rank]++;
   facts_.remove(place(rank, 0, kCalls), number);
   facts_.add(place(rank, 0, kCalls), number + 1);
   if (number == used_ && ++used_ > meetings_.size()) meetings_.emplace_back();
-  Meeting& meeting = meetings_[number];
+  Rendezvous& meeting = meetings_[number];
   Part& part = meeting.parts[rank];
   part.is_called = true;
   part.call = call;
@@ -67,7 +67,7 @@ std::uint32_t Board::call(std::uint32_t rank, const Call& call) {
   return number;
 }
 
-void Board::compare(Meeting& meeting, std::uint32_t rank, std::uint32_t number) {
+void CollectiveTable::compare(Rendezvous& meeting, std::uint32_t rank, std::uint32_t number) {
   for (std::uint32_t other = 0; other < ranks_; ++other) {
     const Part& theirs = meeting.parts[other];
     if (!theirs.is_called || theirs.content_hash == meeting.parts[rank].content_hash) continue;
@@ -79,7 +79,7 @@ void Board::compare(Meeting& meeting, std::uint32_t rank, std::uint32_t number) 
   }
 }
 
-std::string Board::description(std::uint32_t rank, std::uint32_t number) const {
+std::string CollectiveTable::description(std::uint32_t rank, std::uint32_t number) const {
   const Part& part = meetings_[number].parts[rank];
   std::string text = fmt::format("{} of {}", kKindNames[static_cast<std::size_t>(part.call.kind)],
                                  part.call.input.count);
@@ -88,8 +88,8 @@ std::string Board::description(std::uint32_t rank, std::uint32_t number) const {
   return text;
 }
 
-void Board::arrive(std::uint32_t rank, std::uint32_t number) {
-  Meeting& meeting = meetings_[number];
+void CollectiveTable::arrive(std::uint32_t rank, std::uint32_t number) {
+  Rendezvous& meeting = meetings_[number];
   Part& part = meeting.parts[rank];
   part.values.assign(part.call.input.first, part.call.input.first + part.call.input.count);
   std::fill_n(part.call.output.first, part.call.output.count, kGarbage);
@@ -100,14 +100,14 @@ void Board::arrive(std::uint32_t rank, std::uint32_t number) {
   ++meeting.arrived;
 }
 
-void Board::tell(Part& part, std::uint64_t place, std::uint64_t value) {
-  Facts fact;
+void CollectiveTable::tell(Part& part, std::uint64_t place, std::uint64_t value) {
+  IncrementalHash fact;
   fact.add(place, value);
   part.told.add_all(fact.sum());
   facts_.add_all(fact.sum());
 }
 
-void Board::compute(Meeting& meeting) const {
+void CollectiveTable::compute(Rendezvous& meeting) const {
   const Part& first = meeting.parts[0];
   const std::size_t count = first.values.size();
   std::vector<double>& result = meeting.result;
@@ -134,8 +134,8 @@ void Board::compute(Meeting& meeting) const {
   }
 }
 
-void Board::complete(std::uint32_t rank, std::uint32_t number) {
-  Meeting& meeting = meetings_[number];
+void CollectiveTable::complete(std::uint32_t rank, std::uint32_t number) {
+  Rendezvous& meeting = meetings_[number];
   ZP_CHECK(meeting.arrived == ranks_, "a collective completes after all ranks have arrived");
   if (meeting.completed == 0) compute(meeting);
   const Call& call = meeting.parts[rank].call;
@@ -149,7 +149,7 @@ void Board::complete(std::uint32_t rank, std::uint32_t number) {
 }
 
 // All of it is in the past.
-void Board::forget(std::uint32_t number) {
+void CollectiveTable::forget(std::uint32_t number) {
   for (std::uint32_t rank = 0; rank < ranks_; ++rank)
     facts_.remove_all(meetings_[number].parts[rank].told.sum());
 }

@@ -1,10 +1,10 @@
-#include "engine/runtime/process/gpu_seat.h"
+#include "engine/runtime/process/device_assignment.h"
 
 #include <fmt/format.h>
 
 namespace zeroproof {
 
-GpuSeat gpu_seat_of(const Launch& launch, int visible) {
+DeviceAssignment gpu_seat_of(const Launch& launch, int visible) {
   if (!launch.local_rank)
     return {.problem = fmt::format("{} does not say which process of its machine this is, and so "
                                    "which GPU it takes: set LOCAL_RANK",
@@ -15,7 +15,7 @@ GpuSeat gpu_seat_of(const Launch& launch, int visible) {
                                  ordinal, ordinal + 1, visible)};
 }
 
-std::string problem_of(const std::vector<GpuSeat>& seats) {
+std::string problem_of(const std::vector<DeviceAssignment>& seats) {
   for (std::size_t rank = 0; rank < seats.size(); ++rank) {
     if (!seats[rank].problem.empty()) return fmt::format("rank {}: {}", rank, seats[rank].problem);
     for (std::size_t other = 0; other < rank; ++other)

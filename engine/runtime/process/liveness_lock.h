@@ -8,19 +8,19 @@ namespace zeroproof {
 
 // A file that is locked as long as the process that made it lives: the kernel unlocks it, however
 // the process ends. Works on local folders and on NFS.
-class LifeLock {
+class LivenessLock {
  public:
   // The file appears locked. A fault: it cannot be made, or is there already.
-  static FileResult<LifeLock> take(const std::string& path);
-  LifeLock(LifeLock&& other) noexcept;
-  LifeLock& operator=(LifeLock&&) = delete;
-  ~LifeLock();
+  static FileResult<LivenessLock> take(const std::string& path);
+  LivenessLock(LivenessLock&& other) noexcept;
+  LivenessLock& operator=(LivenessLock&&) = delete;
+  ~LivenessLock();
 
   // Whether whoever made it lives; also false without such a file.
   static bool is_held(const std::string& path);
 
  private:
-  explicit LifeLock(int descriptor) : descriptor_(descriptor) {}
+  explicit LivenessLock(int descriptor) : descriptor_(descriptor) {}
   int descriptor_;
 };
 

@@ -1,4 +1,4 @@
-#include "engine/runtime/process/life_lock.h"
+#include "engine/runtime/process/liveness_lock.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,9 +12,9 @@
 namespace zeroproof {
 
 // Locked under another name first: nobody sees it between being made and being locked.
-FileResult<LifeLock> LifeLock::take(const std::string& path) {
+FileResult<LivenessLock> LivenessLock::take(const std::string& path) {
   const std::string fresh = fmt::format("{}.{}", path, ::getpid());
-  LifeLock lock(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  LivenessLock lock(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (lock.descriptor_ < 0) return file_fault(std::strerror(errno));
   const bool is_named =
       ::flock(lock.descriptor_, LOCK_EX | LOCK_NB) == 0 && ::link(fresh.c_str(), path.c_str()) == 0;
@@ -24,14 +24,15 @@ FileResult<LifeLock> LifeLock::take(const std::string& path) {
   return lock;
 }
 
-LifeLock::LifeLock(LifeLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+LivenessLock::LivenessLock(LivenessLock&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
 
-LifeLock::~LifeLock() {
+LivenessLock::~LivenessLock() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-bool LifeLock::is_held(const std::string& path) {
-  const LifeLock probe(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+bool LivenessLock::is_held(const std::string& path) {
+  const LivenessLock probe(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (probe.descriptor_ < 0) return false;
   return ::flock(probe.descriptor_, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }

@@ -8,7 +8,7 @@ namespace zeroproof::hook_order {
 
 // A state as the sum of what is the case: facts come and go in any order, and equal sets of facts
 // have equal sums. Each fact is a place and what is there.
-class Facts {
+class IncrementalHash {
  public:
   void add(std::uint64_t place, std::uint64_t value) {
     sum_.low += low_of(place, value);

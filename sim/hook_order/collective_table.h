@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/runtime/process_group.h"
-#include "sim/hook_order/facts.h"
+#include "sim/hook_order/incremental_hash.h"
 #include "sim/hook_order/settings.h"
 
 namespace zeroproof::hook_order {
@@ -38,11 +38,11 @@ struct Call {
 // The collectives of one execution, matched by sequence number and content (lesson 10): a rank
 // calls, arrives when its stream has come that far, and completes some time after all arrived.
 // Between arrival and completion the output holds garbage. Reuses its memory.
-class Board {
+class CollectiveTable {
  public:
   static constexpr double kGarbage = -1.0;  // no contribution is negative
 
-  Board(std::uint32_t ranks, Facts& facts) : ranks_(ranks), facts_(facts) {}
+  CollectiveTable(std::uint32_t ranks, IncrementalHash& facts) : ranks_(ranks), facts_(facts) {}
 
   void clear();  // the next execution begins
 
@@ -68,9 +68,9 @@ class Board {
     std::uint64_t content_hash = 0;
     std::vector<ContentPart> content;
     std::vector<double> values;  // as they were on arrival
-    Facts told;                  // about it, until all have completed
+    IncrementalHash told;        // about it, until all have completed
   };
-  struct Meeting {
+  struct Rendezvous {
     std::uint32_t called = 0;
     std::uint32_t arrived = 0;
     std::uint32_t completed = 0;
@@ -82,14 +82,14 @@ class Board {
   static std::uint64_t place(std::uint32_t rank, std::uint32_t number, std::uint32_t what) {
     return std::uint64_t{1} << 60 | std::uint64_t{number} << 40 | std::uint64_t{rank} << 32 | what;
   }
-  void compare(Meeting& meeting, std::uint32_t rank, std::uint32_t number);
-  void compute(Meeting& meeting) const;
+  void compare(Rendezvous& meeting, std::uint32_t rank, std::uint32_t number);
+  void compute(Rendezvous& meeting) const;
   void tell(Part& part, std::uint64_t place, std::uint64_t value);
   void forget(std::uint32_t number);
 
   std::uint32_t ranks_;
-  Facts& facts_;
-  std::vector<Meeting> meetings_;
+  IncrementalHash& facts_;
+  std::vector<Rendezvous> meetings_;
   std::uint32_t used_ = 0;
   std::array<std::uint32_t, Settings::kRanksMax> calls_{};
   std::vector<ContentPart> content_;  // of the next call
