@@ -31,11 +31,11 @@ Json counterexamples() {
 }
 
 std::string how(const Fault& fault) {
-  if (fault.plant.decorate_policy) return "decorator of the policy";
-  if (fault.plant.decorate_runtime) return "decorator of the runtime";
-  if (fault.plant.recompute) return "in a checkpoint";
-  if (fault.plant.tile_weight != 1.0) return "in the tiles";
-  std::string text = fault.plant.departure.is_none() ? "" : "departure";
+  if (fault.subject.decorate_policy) return "decorator of the policy";
+  if (fault.subject.decorate_runtime) return "decorator of the runtime";
+  if (fault.subject.recompute) return "in a checkpoint";
+  if (fault.subject.tile_weight != 1.0) return "in the tiles";
+  std::string text = fault.is_woven ? "woven" : "";
   if (fault.policy != "exact")
     text += fmt::format("{}policy {}", text.empty() ? "" : ", ", fault.policy);
   if (fault.quirks != "none")
@@ -64,15 +64,15 @@ std::string row_of(const Fault& fault, const Json& found) {
 std::string document() {
   const Json found = counterexamples();
   std::string text =
-      "# Entries of the faults\n\n"
-      "Generated from the registry (`props/mutation/group_*.cpp`) and "
+      "# Faults of the bug catalogue\n\n"
+      "Generated from `props/mutation/faults/*.faults` and "
       "`tests/mutation/counterexamples.json`, "
       "which `zeroproof mutation --json`\nwrote; do not edit. After a change:\n\n"
-      "    build/dev/bin/zeroproof_props_tests --gtest_also_run_disabled_tests \\\n"
+      "    build/dev/bin/zeroproof_mutation_tests --gtest_also_run_disabled_tests \\\n"
       "      --gtest_filter=FaultDocument.DISABLED_Is_written\n\n"
       "docs/MUTATION.md says what the columns mean. An id leads to the fault's timeline. The last "
       "column is the smallest case: paste it behind `zeroproof mutation ID --case`.\n\n"
-      "| id | bug | tier | properties | mutated as | fault | smallest case |\n"
+      "| id | bug | tier | properties | woven as | fault | smallest case |\n"
       "|---|---|---|---|---|---|---|\n";
   for (const Fault& fault : catalogue_faults()) text += row_of(fault, found);
   return text;

@@ -12,7 +12,7 @@
 #include "engine/quirks.h"
 #include "props/mutation/hunt.h"
 #include "tests/cli/command_line.h"
-#include "tests/cli/hazard_releases.h"
+#include "tests/mutation/hazard_releases.h"
 
 namespace zeroproof::cli_test {
 namespace {

@@ -25,7 +25,7 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-TEST(MutationTest, Every_bug_of_the_catalogue_has_an_entry) {
+TEST(MutationTest, Every_bug_of_the_catalogue_has_a_fault_or_a_reason) {
   EXPECT_EQ(bug_catalogue().size(), 180U);
   EXPECT_EQ(std::ranges::count(bug_catalogue(), 1, &CatalogueRow::tier), 82);
   for (const CatalogueRow& row : bug_catalogue()) {
@@ -34,7 +34,7 @@ TEST(MutationTest, Every_bug_of_the_catalogue_has_an_entry) {
   }
 }
 
-TEST(MutationTest, Entries_say_what_is_wrong_and_what_catches_it) {
+TEST(MutationTest, Faults_say_what_is_wrong_and_what_catches_it) {
   for (const Fault& fault : catalogue_faults()) {
     if (!fault.is_modelled()) {
       EXPECT_TRUE(fault.properties.empty()) << fault.id;

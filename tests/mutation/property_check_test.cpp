@@ -22,16 +22,16 @@ namespace {
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
-const std::string kFolder = ZP_SOURCE_DIR "/tests/props/";
+const std::string kFolder = ZP_SOURCE_DIR "/tests/";
 const std::string kPage = ZP_SOURCE_DIR "/docs/PROPERTY_CHECK.md";
 
 Json json_of(const std::string& name) {
   return Json::parse(read_file(kFolder + name));
 }
 
-// By id of an fault: the numbers that it falsified, as `mutation --matrix --json` wrote them.
+// By id of a fault: the numbers that it falsified, as `mutation --matrix --json` wrote them.
 std::map<std::string, std::set<std::string>> matrix() {
-  return json_of("matrix.json").get<std::map<std::string, std::set<std::string>>>();
+  return json_of("mutation/matrix.json").get<std::map<std::string, std::set<std::string>>>();
 }
 
 Words catches(const std::string& number) {
@@ -58,7 +58,7 @@ Words all_numbers() {
 // By number: why it stays although it catches nothing alone.
 std::map<std::string, Words> reasons() {
   std::map<std::string, Words> reasons;
-  for (const Json& group : json_of("property_reasons.json"))
+  for (const Json& group : json_of("props/property_reasons.json"))
     for (const std::string& number : group.at("properties").get<Words>())
       reasons[number].push_back(group.at("reason"));
   return reasons;
@@ -70,17 +70,17 @@ std::string seen_failing(const std::string& number) {
   int explorations = 0;
   int recordings = 0;
   int streams = 0;
-  for (const Json& row : json_of("hazard_table.json").at("rows"))
+  for (const Json& row : json_of("props/hazard_table.json").at("rows"))
     explorations += static_cast<int>(std::ranges::count(row.at("falsified"), Json(number)));
-  for (const Json& found : json_of("expected_findings.json"))
+  for (const Json& found : json_of("props/expected_findings.json"))
     recordings += found.at("falsified").contains(number) ? 1 : 0;
-  for (const Json& stream : json_of("property_streams.json"))
+  for (const Json& stream : json_of("props/property_streams.json"))
     streams += stream.at("property") == number ? 1 : 0;
   Words words;
   if (explorations > 0) words.push_back(fmt::format("{} explorations", explorations));
   if (recordings > 0) words.push_back(fmt::format("{} recordings", recordings));
   if (streams > 0) words.push_back(fmt::format("{} streams", streams));
-  for (const Json& row : json_of("property_seen_failing.json"))
+  for (const Json& row : json_of("props/property_seen_failing.json"))
     if (row.at("property") == number)
       words.push_back(fmt::format("`{}`", row.at("by").get<std::string>()));
   return fmt::format("{}", fmt::join(words, ", "));
@@ -119,18 +119,19 @@ std::string document() {
                                               : reason->second.front());
   }
   text += fmt::format(
-      "\n## Ten rows by removal\n\n`zeroproof mutation ID --without PROPERTY --budget {0}x`, and the "
+      "\n## Ten rows by removal\n\n`zeroproof mutation ID --without PROPERTY --budget {0}x`, and "
+      "the "
       "same without the flag:\n\n| fault | removed | with it | without it |\n|---|---|---|---|\n",
       kRemovalCases);
-  for (const Json& row : json_of("removals.json"))
+  for (const Json& row : json_of("mutation/removals.json"))
     text += fmt::format("| {} | {} | found after {} executions | missed in {} cases |\n",
                         row.at("fault").get<std::string>(), row.at("without").get<std::string>(),
                         row.at("executions").get<std::uint64_t>(), kRemovalCases);
   return text;
 }
 
-TEST(PropertyCheck, Ten_entries_escape_when_their_property_is_removed) {
-  const Json rows = json_of("removals.json");
+TEST(PropertyCheck, Ten_faults_escape_when_their_property_is_removed) {
+  const Json rows = json_of("mutation/removals.json");
   EXPECT_EQ(rows.size(), 10U);
   for (const Json& row : rows) {
     const std::string id = row.at("fault");
@@ -146,7 +147,7 @@ TEST(PropertyCheck, Ten_entries_escape_when_their_property_is_removed) {
 
 TEST(PropertyCheck, Matrix_has_every_counterexample_with_the_property_that_found_it) {
   const auto rows = matrix();
-  const Json counterexamples = json_of("counterexamples.json");
+  const Json counterexamples = json_of("mutation/counterexamples.json");
   for (const auto& [id, counterexample] : counterexamples.items()) {
     ASSERT_TRUE(rows.contains(id)) << id;
     const Property* const property =
@@ -175,7 +176,7 @@ TEST(PropertyCheck, A_property_that_catches_no_fault_is_seen_failing_elsewhere) 
 
 // A command has to fail and name the property; a test or a file of tests has to be there.
 TEST(PropertyCheck, Where_a_property_is_seen_failing_it_fails) {
-  for (const Json& row : json_of("property_seen_failing.json")) {
+  for (const Json& row : json_of("props/property_seen_failing.json")) {
     const std::string by = row.at("by");
     const std::string number = row.at("property");
     const auto shell = [&](const std::string& line) {

@@ -22,12 +22,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::string kFolder = ZP_SOURCE_DIR "/tests/props/";
+const std::string kFolder = ZP_SOURCE_DIR "/tests/";
 const std::string kCatalogue = ZP_SOURCE_DIR "/docs/PROPERTIES.md";
 const std::string kStreams = ZP_SOURCE_DIR "/docs/timelines/properties.md";
 constexpr const char* kHeading = "## Timelines\n";
 constexpr const char* kWrite =
-    "build/dev/bin/zeroproof_props_tests --gtest_also_run_disabled_tests "
+    "build/dev/bin/zeroproof_mutation_tests --gtest_also_run_disabled_tests "
     "--gtest_filter='PropertyTimelines.DISABLED_Are_written'";
 
 Json json_of(const std::string& name) {
@@ -74,10 +74,10 @@ std::vector<Shown> shown_cases() {
 // The documents that say where else a property fails.
 struct Sources {
   std::vector<Shown> cases = shown_cases();
-  Json matrix = json_of("matrix.json");
-  Json streams = json_of("property_streams.json");
-  Json explored = json_of("hazard_table.json").at("rows");
-  Json elsewhere = json_of("property_seen_failing.json");
+  Json matrix = json_of("mutation/matrix.json");
+  Json streams = json_of("props/property_streams.json");
+  Json explored = json_of("props/hazard_table.json").at("rows");
+  Json elsewhere = json_of("props/property_seen_failing.json");
 
   const Shown* smallest(const std::string& number) const {
     const auto is_it = [&](const Shown& one) { return one.numbers.contains(number); };
@@ -133,8 +133,8 @@ std::string where_of(const Sources& sources, const std::string& number) {
     return fmt::format("{}, {} events", timeline_link(shown->id), shown->events);
   std::string text = "no fault";
   if (const Shown* const other = sources.in_other_cases(number))
-    text = fmt::format("no smallest case of a fault, other runs of {} do",
-                       timeline_link(other->id));
+    text =
+        fmt::format("no smallest case of a fault, other runs of {} do", timeline_link(other->id));
   if (const Json* const stream = sources.stream(number))
     text += fmt::format("; [{}](timelines/properties.md#{})", stream->at("fact").get<std::string>(),
                         anchor_of(number));

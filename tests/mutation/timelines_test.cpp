@@ -19,7 +19,7 @@ using Lines = std::vector<std::string>;
 
 constexpr std::size_t kLinesMax = 40;  // of one timeline
 constexpr const char* kWrite =
-    "build/dev/bin/zeroproof_cli_tests --gtest_also_run_disabled_tests "
+    "build/dev/bin/zeroproof_mutation_tests --gtest_also_run_disabled_tests "
     "--gtest_filter='*FaultTimelines.DISABLED_Are_written*'";
 
 std::string path_of(char letter) {
@@ -108,9 +108,9 @@ std::string shortened(const std::string& printed) {
 }
 
 CommandResult replayed(const Fault& fault, const std::string& schedule) {
-  return run_shell(
-      fmt::format("env -u GITHUB_ACTIONS -u CLICOLOR_FORCE COLUMNS=120 {} mutation {} --replay '{}'",
-                  ZP_BINARY, fault.id, schedule));
+  return run_shell(fmt::format(
+      "env -u GITHUB_ACTIONS -u CLICOLOR_FORCE COLUMNS=120 {} mutation {} --replay '{}'", ZP_BINARY,
+      fault.id, schedule));
 }
 
 std::string what(const Fault& fault) {
@@ -141,7 +141,8 @@ Section section_of(const Fault& fault, const std::map<std::string, std::string>&
     section.trouble = fmt::format(
         "{}: its counterexample in tests/mutation/*.json does not show its fault any more "
         "(exit code "
-        "{}): hunt it again with 'zeroproof mutation {} --json', then write the pages with\n{}\n{}{}",
+        "{}): hunt it again with 'zeroproof mutation {} --json', then write the pages "
+        "with\n{}\n{}{}",
         fault.id, shown.exit_code, fault.id, kWrite, shown.out, shown.err);
   }
   return section;
@@ -174,7 +175,8 @@ std::string page_of(char letter, const std::vector<Section>& sections) {
       "What this page is for: seeing what each mutated bug does, in the smallest case that shows "
       "it. Every section is what its command\nprints at 120 columns: the case, what the fault "
       "falsifies, that the unmutated engine holds, and the events of all ranks with the\nfindings "
-      "marked (`>>`). Of a long timeline the {} lines nearest to the findings stay. docs/MUTATION.md "
+      "marked (`>>`). Of a long timeline the {} lines nearest to the findings stay. "
+      "docs/MUTATION.md "
       "says how cases are found.\n\nGenerated from the registry and the counterexamples of "
       "`tests/mutation/*.json`; do not edit. After a change:\n\n    {}\n\n",
       letter, kLinesMax, kWrite);
@@ -211,7 +213,7 @@ TEST_P(FaultTimelines, DISABLED_Are_written) {
 INSTANTIATE_TEST_SUITE_P(Of, FaultTimelines, ::testing::ValuesIn(letters()),
                          [](const auto& letter) { return std::string(1, letter.param); });
 
-TEST(FaultTimelinePages, Are_one_for_each_letter_with_a_heading_for_each_entry) {
+TEST(FaultTimelinePages, Are_one_for_each_letter_with_a_heading_for_each_fault) {
   for (const char letter : letters()) {
     const std::string page = read_file(path_of(letter));
     for (const Fault* fault : entries_of(letter))

@@ -43,6 +43,7 @@ class _Reader:
         self.faults = []
         self.fault = None
         self.part = None
+        self.last_key = None  # None: the sentence
 
     def fail(self, number, text):
         raise FaultError(f"{self.name}:{number}: {text}")
@@ -65,6 +66,8 @@ class _Reader:
             self.fail(number, f"'{line}' belongs to no fault; a fault begins with 'fault ID: sentence'")
         elif line[0] == "@":
             self.begin_part(number, line)
+        elif line.startswith("    ") and not self.part:
+            self.go_on(line.strip())
         else:
             self.key(number, line)
 
@@ -74,6 +77,14 @@ class _Reader:
             self.fail(number, f"'{line}' is not 'fault ID: sentence', with an id as S62 or F18b")
         self.fault = Fault(found.group(1), found.group(2), f"{self.name}:{number}")
         self.faults.append(self.fault)
+        self.last_key = None
+
+    def go_on(self, text):
+        """The sentence or the value of the line before goes on."""
+        if self.last_key is None:
+            self.fault.sentence += " " + text
+        else:
+            self.fault.keys[self.last_key] += " " + text
 
     def begin_part(self, number, line):
         found = _PART.match(line)
@@ -86,7 +97,8 @@ class _Reader:
         found = _KEY.match(line)
         if self.part or not found or found.group(1) not in KEYS:
             self.fail(number, f"'{line}' is no key; keys are {', '.join(KEYS)}")
-        self.fault.keys[found.group(1)] = found.group(2)
+        self.last_key = found.group(1)
+        self.fault.keys[self.last_key] = found.group(2)
 
     def code(self, number, line):
         hunks = self.part.hunks

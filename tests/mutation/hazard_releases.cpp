@@ -1,4 +1,4 @@
-#include "tests/cli/hazard_releases.h"
+#include "tests/mutation/hazard_releases.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
