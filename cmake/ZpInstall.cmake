@@ -5,6 +5,9 @@ include(CMakePackageConfigHelpers)
 function(zp_install)
   set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/zeroproof)
   install(TARGETS zeroproof RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  if(ZP_BUILD_MUTATION)
+    install(TARGETS zeroproof-mutation RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/tests/traces
           DESTINATION ${CMAKE_INSTALL_DATADIR}/zeroproof)
   install(EXPORT zeroproof_targets NAMESPACE zeroproof:: DESTINATION ${package_folder}

@@ -35,7 +35,7 @@ class Verification {
     if (auto done = explore_our_engine(); !done) return tl::unexpected(done.error());
     if (auto done = explore_exact(); !done) return tl::unexpected(done.error());
     if (auto done = explore_upstream(); !done) return tl::unexpected(done.error());
-    hunt_planted();
+    if (auto done = hunt_faults(); !done) return tl::unexpected(done.error());
     report_.is_interrupted = is_stopped();
     return std::move(report_);
   }
@@ -176,13 +176,14 @@ class Verification {
     return {};
   }
 
-  void hunt_planted() {
-    if (!watch_.now_ns) return;
-    announce("museum");
-    museum::HuntOptions options = museum::quick_options();
-    options.seed = report_.options.seed;
-    report_.museum = museum::hunt(museum::quick_set(), options,
-                                  {.now_ns = watch_.now_ns, .should_stop = watch_.should_stop});
+  Result<void> hunt_faults() {
+    if (!watch_.hunt || is_stopped()) return {};
+    announce("mutation");
+    auto row = watch_.hunt();
+    if (is_stopped()) return {};
+    if (!row) return tl::unexpected(row.error());
+    report_.mutation = std::move(*row);
+    return {};
   }
 
   void find_not_caught() {
@@ -230,7 +231,7 @@ bool VerifyReport::has_exact_held() const {
 
 bool VerifyReport::has_held() const {
   return has_replay_held() && has_conformed() && has_deepspeed_agreed() && has_trained() &&
-         has_engine_held() && has_exact_held() && has_rediscovered() && has_caught_planted() &&
+         has_engine_held() && has_exact_held() && has_rediscovered() && has_caught_faults() &&
          !is_interrupted;
 }
 

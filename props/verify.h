@@ -3,12 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "props/conform/conform.h"
 #include "props/exploration.h"
-#include "props/museum/hunt.h"
+#include "props/mutation_row.h"
 #include "props/replay/replay.h"
 #include "props/train/engine_exploration.h"
 #include "props/train/matrix.h"
@@ -24,7 +25,7 @@ struct VerifyOptions {
 struct VerifyWatch {
   std::function<void(const std::string&)> on_step;  // what comes next
   std::function<bool()> should_stop;
-  std::function<std::int64_t()> now_ns;  // monotonic; empty: the museum is left out
+  std::function<Result<MutationRow>()> hunt;  // for faults in the engine; empty: it is left out
 };
 
 // Property numbers that each trace falsifies, by its path below the folder. The bundled traces
@@ -60,7 +61,7 @@ struct VerifyReport {
   std::vector<ExplorationReport> exact;    // must hold
   std::vector<ExplorationTable> upstream;  // the hazards of the upstream policies
   std::vector<std::string> not_caught;     // upstream policies without any finding
-  museum::MuseumReport museum;             // its quick set
+  std::optional<MutationRow> mutation;     // none: it was left out
   bool is_interrupted = false;
 
   bool has_replay_held() const { return unexpected.empty() && !replay.traces.empty(); }
@@ -71,7 +72,7 @@ struct VerifyReport {
   bool has_engine_held() const;
   bool has_exact_held() const;
   bool has_rediscovered() const { return not_caught.empty(); }
-  bool has_caught_planted() const { return museum.is_good(); }
+  bool has_caught_faults() const { return !mutation || mutation->is_good(); }
   bool has_held() const;
 };
 

@@ -12,7 +12,9 @@
 #include "model/nearest_name.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
+#include "props/cli/mutated_engine.h"
 #include "props/cli/shell_quote.h"
+#include "props/cli/sibling.h"
 #include "props/cli/verb.h"
 #include "props/report/annotations.h"
 #include "props/report/sarif.h"
@@ -21,16 +23,14 @@ namespace zeroproof {
 namespace {
 
 std::string front_page() {
-  std::string page =
-      "usage: zeroproof VERB [words and flags]\n\n"
-      "A simulator for the backward hooks of ZeRO training: explores hook orders, replays "
-      "recorded\n"
-      "hook traces and names the property that an order breaks.\n\nverbs:\n";
+  std::string page = fmt::format("usage: {} VERB [words and flags]\n\n{}\nverbs:\n",
+                                 program_info().name, program_info().about);
   for (const VerbInfo& info : verb_table()) {
     page += fmt::format("  {:<12}{}\n", info.name, info.summary);
   }
   return page +
-         "\n'zeroproof help VERB' or 'zeroproof VERB --help' prints flags and examples.\n"
+         fmt::format("\n'{0} help VERB' or '{0} VERB --help' prints flags and examples.\n",
+                     program_info().name) +
          "exit codes: 0 held, 1 falsified or mismatch, 2 usage, 3 inconclusive, 4 nondeterminism,\n"
          "  5 trace unreadable, 6 internal check failed, 77 cannot run here, 124 time limit,\n"
          "  130 interrupted\n";
@@ -40,7 +40,8 @@ class Command {
  public:
   explicit Command(std::span<const char* const> arguments)
       : words_(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end()) {
-    session_.program = shell_quote(arguments.empty() ? "zeroproof" : arguments.front());
+    program_ = arguments.empty() ? "zeroproof" : arguments.front();
+    session_.program = shell_quote(program_);
     for (const std::string& word : words_) {
       session_.arguments += (session_.arguments.empty() ? "" : " ") + shell_quote(word);
     }
@@ -76,6 +77,7 @@ class Command {
       fmt::print(stderr, "{}", front_page());
       return ExitCode::usage;
     }
+    if (needs_sibling(words_)) return refuse(become_sibling(program_, words_));
     const std::string first = words_.front();
     if (first == "--version") return print(fmt::format("zeroproof {}\n", ZP_VERSION));
     if (first == "--help" || first == "-h") return print(front_page());
@@ -183,6 +185,7 @@ class Command {
   }
 
   Session session_;
+  std::string program_;  // as it was called
   std::vector<std::string> words_;
 };
 

@@ -18,7 +18,8 @@ struct VerbFlags {
 std::vector<VerbFlags> built_verbs() {
   std::vector<VerbFlags> verbs;
   for (const VerbInfo& info : verb_table()) {
-    verbs.push_back({&info, VerbCall(info).flags().list()});
+    VerbFlags& verb = verbs.emplace_back(VerbFlags{&info, {}});
+    if (info.make != nullptr) verb.flags = VerbCall(info).flags().list();
   }
   return verbs;
 }

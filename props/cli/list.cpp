@@ -10,7 +10,6 @@
 #include "model/check.h"
 #include "model/nearest_name.h"
 #include "props/cli/verb.h"
-#include "props/museum/entry.h"
 #include "props/registry.h"
 #include "props/report/table.h"
 #include "props/scenario.h"
@@ -76,17 +75,6 @@ Json properties() {
   return list;
 }
 
-Json museum_entries() {
-  Json list = Json::array();
-  for (const museum::Entry* entry : museum::hunted_entries()) {
-    const std::string id = fmt::format("museum/{}", entry->id);
-    Json row = {{"id", id}, {"description", entry->fault}, {"slug", entry->row().slug}};
-    if (!entry->is_modelled()) row["description"] = fmt::format("not modelled: {}", entry->reason);
-    list.push_back(row);
-  }
-  return list;
-}
-
 Json schedulers() {
   return {{{"id", "exhaustive"}, {"description", "every legal order; a state is explored once"}},
           {{"id", "random"}, {"description", "uniform choices from --seed, until the budget ends"}},
@@ -126,7 +114,6 @@ constexpr std::array kSections = {
     Section{"scenarios", scenarios},   Section{"policies", policies, true},
     Section{"properties", properties}, Section{"schedulers", schedulers},
     Section{"runtimes", all_runtimes}, Section{"verbs", verbs},
-    Section{"museum", museum_entries},
 };
 
 bool is_shown(std::string_view section, std::string_view key) {
@@ -142,11 +129,11 @@ std::string cell(const Json& value) {
   return words;
 }
 
-std::string section_text(const std::string& name, const Json& entries, const Palette& palette) {
+std::string section_text(const std::string& name, const Json& faults, const Palette& palette) {
   std::vector<std::vector<std::string>> rows;
-  for (const Json& entry : entries) {
+  for (const Json& fault : faults) {
     auto& row = rows.emplace_back();
-    for (const auto& [key, value] : entry.items()) {
+    for (const auto& [key, value] : fault.items()) {
       if (is_shown(name, key)) row.push_back(cell(value));
     }
   }
@@ -156,9 +143,8 @@ std::string section_text(const std::string& name, const Json& entries, const Pal
 class ListVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_words(
-        words_,
-        {"SECTION", "scenarios, policies, properties, schedulers, runtimes, verbs, museum"});
+    flags.add_words(words_,
+                    {"SECTION", "scenarios, policies, properties, schedulers, runtimes, verbs"});
   }
 
   Result<VerbResult> run(Session& session) override {

@@ -9,14 +9,13 @@
 #include "engine/files/atomic_file.h"
 #include "props/cli/engine_picture.h"
 #include "props/cli/interrupt.h"
+#include "props/cli/mutated_engine.h"
 #include "props/cli/replay_engine.h"
 #include "props/cli/shell_quote.h"
-#include "props/cli/specimen_files.h"
 #include "props/replay/replay.h"
 #include "props/replay/schedule_replay.h"
 #include "props/replay/trace_paths.h"
 #include "props/report/html.h"
-#include "props/report/museum_findings.h"
 #include "props/report/picture/pictures.h"
 #include "props/report/replay_findings.h"
 #include "props/report/search_findings.h"
@@ -37,16 +36,19 @@ std::string file_in(const std::string& out, const std::string& form) {
   return is_folder(out) || out.ends_with('/') ? (fs::path(out) / ("show." + form)).string() : out;
 }
 
-bool is_museum_word(const std::string& word) {
-  const auto schedule = EngineReplayVerb::schedule_in(word);
-  return schedule && schedule->scenario.starts_with("museum/");
-}
-
 bool is_any_schedule(const std::string& word) {
   return is_schedule_word(word) || is_zero_epilogue_word(word);
 }
 
 }  // namespace
+
+bool is_mutation_word(const std::string& word) {
+  const auto schedule = EngineReplayVerb::schedule_in(word);
+  const auto is_of = [&](std::string_view owner) {
+    return schedule->scenario.starts_with(fmt::format("{}/", owner));
+  };
+  return schedule && (is_of(kMutation) || is_of(kFormerMutation));
+}
 
 void ShowPicture::declare(Flags& flags) {
   flags.add_switch("html", is_html_, "as a page to open in a browser; on stdout, or --out FILE");
@@ -99,7 +101,7 @@ Result<ShowPicture::Shown> ShowPicture::show_schedule(const std::string& word,
                                                       const Session& session) {
   if (is_zero_epilogue_word(word)) return show_common_model(word);
   if (EngineReplayVerb::is_meant({word})) return show_engine_schedule(word, session);
-  if (is_museum_word(word)) return show_museum_schedule(word, session);
+  if (is_mutation_word(word)) return show_mutation_schedule(word, session);
   const auto replay = replay_schedule(word, {});
   if (!replay) return tl::unexpected(replay.error());
   const std::string command = fmt::format("{} replay {}", session.program, shell_quote(word));
@@ -119,16 +121,11 @@ Result<ShowPicture::Shown> ShowPicture::show_engine_schedule(const std::string& 
   return Shown{std::move(*picture), ExitCode::held};
 }
 
-Result<ShowPicture::Shown> ShowPicture::show_museum_schedule(const std::string& word,
-                                                             const Session& session) {
-  const auto schedule = EngineReplayVerb::schedule_in(word);
-  if (!schedule) return tl::unexpected(schedule.error());
-  const auto token = museum::read_token(schedule_text(*schedule), "show");
-  if (!token) return tl::unexpected(token.error());
-  const auto planted = museum::replay(token->specimen, museum::find_entry(token->id));
-  auto shown = show_specimen(*token, located_findings(*token, planted), session.program);
-  if (!shown) return tl::unexpected(shown.error());
-  return Shown{std::move(shown->picture), ExitCode::held};
+Result<ShowPicture::Shown> ShowPicture::show_mutation_schedule(const std::string& word,
+                                                               const Session& session) {
+  auto picture = mutation_picture(word, session);
+  if (!picture) return tl::unexpected(picture.error());
+  return Shown{std::move(*picture), ExitCode::held};
 }
 
 Result<ShowPicture::Shown> ShowPicture::show_common_model(const std::string& word) {

@@ -5,11 +5,11 @@
 #include "engine/quirk_effect.h"
 #include "engine/runtime/registry.h"
 #include "props/cli/interrupt.h"
+#include "props/cli/mutated_engine.h"
 #include "props/cli/policy_flag.h"
 #include "props/cli/train_config.h"
 #include "props/cli/train_job.h"
 #include "props/cli/train_model.h"
-#include "props/cli/train_plant.h"
 #include "props/cli/verb.h"
 #include "props/report/progress.h"
 #include "props/report/train_report.h"
@@ -126,8 +126,8 @@ class TrainVerb final : public Verb {
                     {"LIST",
                      "upstream hazards to switch on: h3,n5, deepspeed-0.19.8, upstream (default "
                      "none)"});
-    flags.add_value("plant", plant_,
-                    {"ID", "a fault of the museum in every engine, with its quirks and policy"});
+    flags.add_value("fault", fault_,
+                    {"ID", "a fault of zeroproof mutation in every engine, with its policy"});
     flags.add_value(
         "autograd-api", api_,
         {"API", "what the autograd offers (default full)", {"full", "none", "no_callback"}});
@@ -175,7 +175,7 @@ class TrainVerb final : public Verb {
     if (const auto fits = check_quirks(*quirks, policy_); !fits)
       return fail(ErrorCode::usage, "train: --quirks: " + fits.error().text);
     cell.quirks = *quirks;
-    return plant_in(cell, plant_).and_then([&] { return with_config(std::move(cell)); });
+    return set_fault(cell, fault_).and_then([&] { return with_config(std::move(cell)); });
   }
 
   // With the other processes, if there are any, and on GPUs, if that is asked for.
@@ -242,7 +242,7 @@ class TrainVerb final : public Verb {
         {"scenario", !scenario_.empty()},     {"matrix", !matrix_.empty()},
         {"backward", !backward_.empty()},     {"data", !data_.empty()},
         {"order-seed", !order_seed_.empty()}, {"autograd-api", api_ != "full"},
-        {"plant", !plant_.empty()},           {"check-properties", checks_.has_properties},
+        {"fault", !fault_.empty()},           {"check-properties", checks_.has_properties},
         {"runtime sim", runtime_ == "sim"},
     };
     for (const auto& [flag, is_given] : flags)
@@ -353,7 +353,7 @@ class TrainVerb final : public Verb {
   bool has_no_preemption_ = false;
   std::string policy_ = "exact";
   std::string quirks_ = "none";
-  std::string plant_;
+  std::string fault_;
   std::string api_ = "full";
   std::string trace_path_;
   std::string matrix_;

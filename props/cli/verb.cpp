@@ -3,89 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 
 namespace zeroproof {
-namespace {
-
-constexpr std::array kVerbs = {
-    VerbInfo{"verify", "the main job: replays the bundled traces, explores every scenario",
-             "  zeroproof verify\n"
-             "  zeroproof verify --quick --junit out/verify.xml\n",
-             make_verify},
-    VerbInfo{"replay", "checks recorded traces on three levels, or runs a schedule again",
-             "  zeroproof replay trace.jsonl.gz\n"
-             "  zeroproof replay traces/ --levels state,properties --json\n"
-             "  zeroproof replay trace.jsonl --policy exact\n",
-             make_replay},
-    VerbInfo{"explore",
-             "searches the orders of a scenario: of its hooks, or of the engine in the simulator",
-             "  zeroproof explore S2b --policy deepspeed-0.18.7\n"
-             "  zeroproof explore all --policy all --latitude any_topological\n"
-             "  zeroproof explore mine.json --scheduler random --budget 10000x --seed 7\n"
-             "  zeroproof explore zero_epilogue --set P=2 --set N=10 --no-reduction\n"
-             "  zeroproof explore zero_epilogue --set P=2 --set N=11 --set defect=M9 --json\n"
-             "  zeroproof explore hook_order --set P=2 --set N=8 --set stage=2 --set order=same\n"
-             "  zeroproof explore two_losses --stage 3 --scheduler pct:2 --budget 30s\n",
-             make_explore},
-    VerbInfo{"list", "names what exists: scenarios, policies, properties, schedulers, runtimes",
-             "  zeroproof list\n"
-             "  zeroproof list properties --json\n",
-             make_list},
-    VerbInfo{"show", "shows a trace or a schedule: as a timeline, a page or a chart",
-             "  zeroproof show trace.jsonl.gz\n"
-             "  zeroproof show run_r0.jsonl.gz run_r1.jsonl.gz --html --out run.html\n"
-             "  zeroproof show finding-min.zps --svg --out finding.svg\n"
-             "  zeroproof show trace.jsonl --gt 3 --kind engine.call,param.post_acc\n"
-             "  zeroproof show trace.jsonl --from 100 --to 140\n",
-             make_show},
-    VerbInfo{"diff", "finds the first difference between the orders of two traces",
-             "  zeroproof diff a.jsonl b.jsonl\n"
-             "  zeroproof diff a.jsonl.gz b.jsonl.gz --full --skip coll:,wait:\n",
-             make_diff},
-    VerbInfo{"convert", "turns a trace into plain, gzip or Perfetto form",
-             "  zeroproof convert trace.jsonl trace.jsonl.gz\n"
-             "  zeroproof convert run_r0.jsonl.gz run_r1.jsonl.gz run.perfetto.json\n",
-             make_convert},
-    VerbInfo{"doctor", "says what this build and this machine have and lack",
-             "  zeroproof doctor\n"
-             "  zeroproof doctor --json\n",
-             make_doctor},
-    VerbInfo{"completion", "prints the completion script of a shell",
-             "  source <(zeroproof completion bash)\n"
-             "  zeroproof completion fish > ~/.config/fish/completions/zeroproof.fish\n",
-             make_completion},
-    VerbInfo{"conform", "runs what PyTorch or DeepSpeed was recorded doing, and compares",
-             "  zeroproof conform traces/\n"
-             "  zeroproof conform P01_mlp2.jsonl.gz --dtype float32 --json\n"
-             "  zeroproof conform tests/traces/deepspeed-edaa7221-cuda\n",
-             make_conform},
-    VerbInfo{"museum", "hunts each planted bug without being told which it is",
-             "  zeroproof museum\n"
-             "  zeroproof museum A01 B17 --budget 20s\n"
-             "  zeroproof museum --quick --json\n",
-             make_museum},
-    VerbInfo{
-        "train", "runs the engine on a small model, against the unsharded baseline",
-        "  zeroproof train --stage 2 --world-size 4 --dtype bf16 --check-baseline\n"
-        "  zeroproof train --scenario two_losses --stage 3 --backward tensor --check-baseline\n"
-        "  zeroproof train --matrix pairwise --json\n",
-        make_train},
-    VerbInfo{"export", "turns a scenario or finding into a PyTorch or DeepSpeed script",
-             "  zeroproof export --torch S2 --policy deepspeed-0.18.3 --out s2.py\n"
-             "  zeroproof export --torch S5 --policy deepspeed-0.18.7 --stage 2 --world-size 2\n"
-             "  zeroproof export --torch S2 --framework ddp --find-unused-parameters\n",
-             make_export},
-    VerbInfo{
-        "record", "trains and writes hooktrace files that replay reads",
-        "  zeroproof record --scenario reentrant --stage 3 --trace run.jsonl.gz\n"
-        "  zeroproof record --policy deepspeed-0.18.7 --quirks upstream --trace upstream.jsonl\n",
-        make_record},
-};
-
-}  // namespace
-
 void Session::say(std::string_view text) const {
   fmt::print(stderr, "zeroproof: {}\n", text);
 }
@@ -99,14 +19,10 @@ std::string Session::reproduce_line(ExitCode code) const {
   return fmt::format("reproduce: {} {}\n", program, arguments);
 }
 
-std::span<const VerbInfo> verb_table() {
-  return kVerbs;
-}
-
 const VerbInfo* find_verb(std::string_view name) {
-  const auto at = std::find_if(kVerbs.begin(), kVerbs.end(),
-                               [&](const VerbInfo& info) { return info.name == name; });
-  return at == kVerbs.end() ? nullptr : &*at;
+  if (name == kFormerMutation) name = kMutation;
+  const auto at = std::ranges::find(verb_table(), name, &VerbInfo::name);
+  return at == verb_table().end() ? nullptr : &*at;
 }
 
 VerbCall::VerbCall(const VerbInfo& info)

@@ -59,8 +59,20 @@ struct VerbInfo {
   std::string_view name;
   std::string_view summary;   // one sentence
   std::string_view examples;  // whole lines, two or three
+  // Null: the program beside this one has the verb (sibling.h).
   std::unique_ptr<Verb> (*make)() = nullptr;
 };
+
+// Which of the two programs this is: each has verbs of its own.
+struct ProgramInfo {
+  std::string_view name;
+  std::string_view about;  // whole lines
+};
+const ProgramInfo& program_info();
+
+// The verb that hunts faults, and what it was called before.
+inline constexpr std::string_view kMutation = "mutation";
+inline constexpr std::string_view kFormerMutation = "museum";
 
 // In the order of the help page. Static.
 std::span<const VerbInfo> verb_table();
@@ -96,7 +108,7 @@ std::unique_ptr<Verb> make_completion();
 std::unique_ptr<Verb> make_conform();
 std::unique_ptr<Verb> make_train();
 std::unique_ptr<Verb> make_record();
-std::unique_ptr<Verb> make_museum();
+std::unique_ptr<Verb> make_mutation();
 std::unique_ptr<Verb> make_export();
 
 }  // namespace zeroproof

@@ -8,6 +8,7 @@
 #include "props/cli/explore_watch.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
+#include "props/cli/sibling.h"
 #include "props/cli/verb.h"
 #include "props/report/sarif.h"
 #include "props/report/verify_pages.h"
@@ -37,7 +38,8 @@ class VerifyVerb final : public Verb {
       ++view.runs;
       progress.update([&] { return view; });
     };
-    auto report = verify(options, {on_step, was_interrupted, now_ns});
+    if (!is_sibling_there()) return tl::unexpected(no_sibling());
+    auto report = verify(options, {on_step, was_interrupted, [&] { return hunt(session); }});
     if (!report) return tl::unexpected(report.error());
     view.strategy.clear();
     progress.finish(view);
@@ -50,6 +52,15 @@ class VerifyVerb final : public Verb {
   }
 
  private:
+  // The quick set, by the program beside this one.
+  static Result<MutationRow> hunt(const Session& session) {
+    const auto output = ask_sibling({std::string(kMutation), "--quick", "--json", "--progress",
+                                     "none", "--seed", fmt::to_string(session.common.seed)},
+                                    was_interrupted);
+    if (!output) return tl::unexpected(output.error());
+    return parse_mutation_row(output->text);
+  }
+
   static std::string report_folder(const Session& session) {
     return session.common.out_dir.empty() ? "out/report" : session.common.out_dir;
   }

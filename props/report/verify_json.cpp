@@ -5,7 +5,6 @@
 #include "props/exploration_status.h"
 #include "props/report/conform_report.h"
 #include "props/report/json_values.h"
-#include "props/report/museum_report.h"
 #include "props/report/verify_report.h"
 
 namespace zeroproof {
@@ -103,17 +102,18 @@ Json engine_part(const VerifyReport& report) {
           {"failed", failed}};
 }
 
-Json museum_part(const VerifyReport& report) {
+Json mutation_part(const VerifyReport& report) {
+  if (!report.mutation) return {{"name", "mutation"}, {"status", "skipped"}};
+  const MutationRow& row = *report.mutation;
   Json missed = Json::array();
-  for (const museum::Found& one : report.museum.found)
-    if (!one.is_found) missed.push_back(one.entry->id);
-  return {{"name", "museum"},
-          {"status", report.has_caught_planted() ? "caught" : "missed"},
-          {"entries", report.museum.found.size()},
-          {"found", report.museum.count_found()},
+  for (const MutationRow::Missed& one : row.missed) missed.push_back(one.id);
+  return {{"name", "mutation"},
+          {"status", row.is_good() ? "caught" : "missed"},
+          {"faults", row.faults},
+          {"found", row.found},
           {"missed", missed},
-          {"canary_found", report.museum.canary.is_found},
-          {"healthy_clean", report.museum.healthy.is_clean()}};
+          {"canary_found", row.is_canary_found},
+          {"unmutated_clean", row.unmutated_findings.empty()}};
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ Json museum_part(const VerifyReport& report) {
 std::string verify_json(const VerifyReport& report) {
   Json parts = {replay_part(report),   conform_part(report), deepspeed_part(report),
                 training_part(report), engine_part(report),  exact_part(report),
-                upstream_part(report), museum_part(report)};
+                upstream_part(report), mutation_part(report)};
   const char* status = report.is_interrupted ? "interrupted"
                        : report.has_held()   ? "held"
                                              : "falsified";
@@ -166,7 +166,8 @@ std::vector<JUnitCase> verify_cases(const VerifyReport& report) {
   for (const std::string& policy : report.not_caught) upstream.text += "missed " + policy + "\n";
   if (!report.has_rediscovered()) upstream.outcome = JUnitOutcome::failed;
   cases.push_back(upstream);
-  for (const JUnitCase& one : museum_cases(report.museum)) cases.push_back(one);
+  if (!report.mutation) return cases;
+  for (const JUnitCase& one : mutation_cases(*report.mutation)) cases.push_back(one);
   return cases;
 }
 

@@ -144,20 +144,18 @@ std::string upstream_part(const VerifyReport& report, const PageStyle& style) {
   return text;
 }
 
-std::string museum_part(const VerifyReport& report, const Palette& palette) {
-  if (report.museum.found.empty()) return {};
-  const bool is_good = report.has_caught_planted();
+std::string mutation_part(const VerifyReport& report, const Palette& palette) {
+  if (!report.mutation) return {};
+  const MutationRow& row = *report.mutation;
   std::string text = fmt::format(
-      "{}  museum    {} of {} planted bugs found without a hint; canary {}; healthy engine {} in "
-      "{} executions\n",
-      is_good ? palette.good("caught   ") : palette.bad("MISSED   "), report.museum.count_found(),
-      report.museum.found.size(), report.museum.canary.is_found ? "found" : "missed",
-      report.museum.healthy.is_clean() ? "clean" : "NOT clean", report.museum.healthy.executions);
-  for (const museum::Found& one : report.museum.found)
-    if (!one.is_found)
-      text +=
-          fmt::format("    {} {}: {}\n", palette.bad("MISSED"), one.entry->id, one.entry->fault);
-  for (const std::string& finding : report.museum.healthy.findings)
+      "{}  mutation  {} of {} faults found without a hint; canary {}; unmutated engine {} in {} "
+      "executions\n",
+      row.is_good() ? palette.good("caught   ") : palette.bad("MISSED   "), row.found, row.faults,
+      row.is_canary_found ? "found" : "missed",
+      row.unmutated_findings.empty() ? "clean" : "NOT clean", row.unmutated_executions);
+  for (const MutationRow::Missed& one : row.missed)
+    text += fmt::format("    {} {}: {}\n", palette.bad("MISSED"), one.id, visible(one.sentence));
+  for (const std::string& finding : row.unmutated_findings)
     text += fmt::format("    {} {}\n", palette.bad("FALSIFIED"), visible(finding));
   return text;
 }
@@ -172,7 +170,7 @@ std::string parts_text(const VerifyReport& report, const PageStyle& style) {
   return replay_part(report, style.palette) + conform_part(report, style.palette) +
          deepspeed_part(report, style.palette) + training_part(report, style.palette) +
          engine_part(report, style.palette) + exact_part(report, style.palette) +
-         upstream_part(report, style) + museum_part(report, style.palette);
+         upstream_part(report, style) + mutation_part(report, style.palette);
 }
 
 }  // namespace

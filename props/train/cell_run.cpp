@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "props/train/gathered_ranks.h"
-#include "props/train/plant.h"
 #include "props/train/sim_options.h"
+#include "props/train/subject.h"
 #include "sim/scheduler.h"
 #include "sim/schedulers/random.h"
 #include "sim/world/sim_world.h"
@@ -33,9 +33,9 @@ void run_windows(const TrainScenario& scenario, const TrainCell& cell, std::int6
 
 void run_rank(const TrainScenario& scenario, const TrainCell& cell, std::int64_t first_step,
               Runtime& runtime, const EngineTarget::Options& options, RankRun& run) {
-  const Plant* const plant = cell.plant;
+  const Subject* const subject = cell.subject;
   const std::unique_ptr<Runtime> decorated =
-      plant && plant->decorate_runtime ? plant->decorate_runtime(runtime) : nullptr;
+      subject && subject->decorate_runtime ? subject->decorate_runtime(runtime) : nullptr;
   EngineTarget target(scenario, cell, decorated ? *decorated : runtime, options);
   try {
     run_windows(scenario, cell, first_step, runtime, target, run);
@@ -92,7 +92,9 @@ CellRun run_world(World& world, const TrainScenario& scenario, const TrainCell& 
   run.nodes.resize(run.ranks.size());
   NodeChooser::Shared shared;
   NodeChooser::Shared* const sharing = options.nodes == NodeOrder::shared ? &shared : nullptr;
+  const RankScopes scopes(cell.subject);
   const auto errors = world.try_run([&](Runtime& runtime) {
+    const auto scope = scopes.of_rank();
     const auto rank = static_cast<std::size_t>(runtime.rank());
     EngineTarget::Options target{.collects_values = options.collects_values};
     if (options.watch) options.watch->attach(rank, target);

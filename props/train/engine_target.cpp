@@ -7,7 +7,7 @@
 #include "props/train/case_spec.h"
 #include "props/train/case_worlds.h"
 #include "props/train/guest_model.h"
-#include "props/train/plant.h"
+#include "props/train/subject.h"
 
 namespace zeroproof::train {
 namespace {
@@ -54,10 +54,8 @@ EngineOptions engine_options(const TrainScenario& scenario, const TrainCell& cel
   options.skips_frames = scenario.skips_frames && cell.stage == 3;
   options.fallback_rule = cell.fallback_rule;
   options.quirks = cell.quirks;
-  if (cell.plant) {
-    options.departure = cell.plant->departure;
-    if (cell.plant->decorate_policy) options.decorate_policy = cell.plant->decorate_policy;
-  }
+  if (cell.subject && cell.subject->decorate_policy)
+    options.decorate_policy = cell.subject->decorate_policy;
   options.has_count_apis = cell.api != AutogradApi::none;
   options.has_callback_api = cell.api == AutogradApi::full;
   return options;
@@ -101,7 +99,7 @@ std::shared_ptr<nn::Module> EngineTarget::new_model(ModelKind kind, std::size_t 
                      .watch = options_.models};
   if (scenario_.has_ranks_apart) model.seed += 100 * static_cast<std::uint64_t>(rank());
   model.spec = scenario_.spec;
-  model.plant = cell_.plant;
+  model.subject = cell_.subject;
   model.mark_ready = [this, index](const Tensor& parameter, bool is_ready) {
     engines_.at(index)->set_gradient_ready(parameter, is_ready);
   };

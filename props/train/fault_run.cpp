@@ -11,6 +11,7 @@
 #include "props/train/runtime_comparison.h"
 #include "props/train/sim_options.h"
 #include "props/train/stream_judge.h"
+#include "props/train/subject.h"
 #include "sim/world/history.h"
 #include "sim/world/sim_world.h"
 
@@ -82,7 +83,9 @@ class FaultyProgram {
       SimWorldOptions options = world_options(cell_, faults_, streams ? &*streams : nullptr);
       options.origin = origin();
       SimWorld world(options, chooser_);
+      const RankScopes scopes(cell_.subject);
       errors = world.try_run([&](Runtime& runtime) {
+        const auto scope = scopes.of_rank();
         RankRun& rank = run_.cell.ranks[static_cast<std::size_t>(runtime.rank())];
         FaultRank(scenario_, cell_, runtime, faults_, progress_).run(rank);
       });

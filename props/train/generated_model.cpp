@@ -13,7 +13,7 @@
 #include "model/functions.h"
 #include "model/nn/sequential.h"
 #include "props/train/generated_layers.h"
-#include "props/train/plant.h"
+#include "props/train/subject.h"
 
 namespace zeroproof::train {
 namespace {
@@ -168,8 +168,8 @@ TensorList GeneratedModel::run_again(Autograd& ag, const std::vector<Call>& call
                                      const TensorList& inputs) const {
   const auto body = [&] { return run_all(ag, calls, inputs); };
   const bool is_recompute = !ag.current_graph_task().is_none();
-  const Plant* const plant = options_.plant;
-  return plant && plant->recompute && is_recompute ? plant->recompute(ag, body) : body();
+  const Subject* const subject = options_.subject;
+  return subject && subject->recompute && is_recompute ? subject->recompute(ag, body) : body();
 }
 
 TensorList GeneratedModel::run_wrapped(Autograd& ag, Wrap wrap, const std::vector<Call>& calls,
@@ -350,7 +350,7 @@ TensorList GeneratedModel::differentiate_tiles(Autograd& ag, const Call& call,
     tile.at(0).set_requires_grad(true);
     const GradMode enabled(ag, true);
     const Tensor loss = tile_loss(ag, call, tile);
-    const double weight = options_.plant ? options_.plant->tile_weight : 1.0;
+    const double weight = options_.subject ? options_.subject->tile_weight : 1.0;
     ag.backward(weight == 1.0 ? loss : mul(ag, loss, weight));
     grads.push_back(tile.at(0).grad());
     total = total.is_defined() ? add(ag, total, loss.detach()) : loss.detach();

@@ -50,7 +50,7 @@ enum class ModelKind : std::uint8_t {
 using ReadyMark = std::function<void(const Tensor& parameter, bool is_ready)>;
 
 struct CaseSpec;
-struct Plant;  // props/train/plant.h
+struct Subject;  // props/train/subject.h
 
 struct ModelOptions {
   DataMode data = DataMode::real;
@@ -58,8 +58,8 @@ struct ModelOptions {
   Device device = Device::cpu();  // of parameters
   ProgramWatch* watch = nullptr;  // must outlive the graphs; null for none
   ReadyMark mark_ready = {};
-  const CaseSpec* spec = nullptr;  // of a generated model; must outlive it
-  const Plant* plant = nullptr;    // a fault in it; must outlive it; null: none
+  const CaseSpec* spec = nullptr;    // of a generated model; must outlive it
+  const Subject* subject = nullptr;  // null: a plain one; must outlive it
 };
 
 // What a Function of `raising` throws in its first backward.

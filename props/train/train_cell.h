@@ -14,7 +14,7 @@
 
 namespace zeroproof::train {
 
-struct Plant;  // props/train/plant.h
+struct Subject;  // props/train/subject.h
 
 enum class Precision : std::uint8_t { float32, bf16, fp16, autocast };
 enum class BackwardKind : std::uint8_t { engine, tensor };
@@ -52,7 +52,7 @@ struct TrainCell {
   std::uint64_t seed = 7;
   std::string policy = "exact";
   Quirks quirks = {};
-  const Plant* plant = nullptr;  // a fault of the museum; must outlive the cell; null: none
+  const Subject* subject = nullptr;  // null: plain engines; must outlive the cell
   AutogradApi api = AutogradApi::full;
   FallbackRule fallback_rule = FallbackRule::per_graph;
   // Nodes that may run next do so in the random order of this seed; none: as PyTorch orders them.

@@ -238,20 +238,20 @@ class Pages(unittest.TestCase):
         self.assertEqual(self.browser.run("document.querySelectorAll('.bad-ring').length"), 1)
         self.shoot("chart")
 
-    def test_shows_a_specimen_of_the_museum(self):
-        out = os.path.join(self.folder, "museum")
-        zeroproof("museum", "C13", "--healthy", "1x", "--progress", "none", "--out", out)
+    def test_shows_a_counterexample_of_a_fault(self):
+        out = os.path.join(self.folder, "mutation")
+        zeroproof("mutation", "C13", "--unmutated", "1x", "--progress", "none", "--out", out)
         self.open(os.path.join(out, "C13.html"))
         self.assertEqual(self.facts()["findings"], str(len(json.loads(
-            zeroproof("museum", "C13", "--replay", os.path.join(out, "C13.zps"), "--json"))["planted"]["falsified"])))
+            zeroproof("mutation", "C13", "--replay", os.path.join(out, "C13.zps"), "--json"))["mutated"]["falsified"])))
         self.assertGreaterEqual(int(self.facts()["selected"]), 0, "it opens at its finding")
-        self.assertIn("museum C13 --replay zps1:museum/C13:", self.text("#reproduce"))
+        self.assertIn("mutation C13 --replay zps1:mutation/C13:", self.text("#reproduce"))
         self.assertEqual(self.browser.complaints(), [])
-        self.shoot("specimen")
+        self.shoot("counterexample")
         self.browser.visit(os.path.join(out, "C13.svg"))
         self.assertGreaterEqual(self.browser.run("document.querySelectorAll('.bad-ring').length"), 1)
         self.open(self.page("shown", os.path.join(out, "C13.zps")))
-        self.assertIn("museum C13", self.browser.run("document.title"))
+        self.assertIn("mutation C13", self.browser.run("document.title"))
 
     def test_a_hostile_trace_stays_text(self):
         bad = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"

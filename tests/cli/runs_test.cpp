@@ -214,32 +214,32 @@ TEST(Explore, Leaves_with_130_and_a_document_when_interrupted) {
   EXPECT_TRUE(Json::accept(result.out)) << result.out.substr(0, 200);
 }
 
-TEST(Museum, Writes_its_document_and_a_line_that_works_when_pasted) {
+TEST(Mutation, Writes_its_document_and_a_line_that_works_when_pasted) {
   const CommandResult result =
-      zeroproof("museum B19 --json --budget 500x --healthy 20x --workers 1 --progress none");
+      zeroproof("mutation B19 --json --budget 500x --unmutated 20x --workers 1 --progress none");
   EXPECT_EQ(0, result.exit_code) << result.err;
   const Json document = Json::parse(result.out);
-  EXPECT_EQ("zeroproof.museum/1", document["schema"]);
+  EXPECT_EQ("zeroproof.mutation/1", document["schema"]);
   EXPECT_EQ(180, document["summary"]["catalogue"]);
   for (const char* key : {"modelled", "found", "tier1_modelled", "tier1_found"})
     EXPECT_EQ(1, document["summary"][key]) << key;
-  EXPECT_TRUE(document["summary"]["canary_found"] && document["summary"]["healthy_clean"]);
-  const Json& entry = document["entries"][0];
-  EXPECT_TRUE(entry["found"] && entry["replay_ok"] && entry["healthy_replay_ok"]);
+  EXPECT_TRUE(document["summary"]["canary_found"] && document["summary"]["unmutated_clean"]);
+  const Json& fault = document["faults"][0];
+  EXPECT_TRUE(fault["found"] && fault["replay_ok"] && fault["unmutated_replay_ok"]);
   for (const char* key : {"id", "tier", "property", "executions", "seconds", "ranks", "parameters",
                           "events", "schedule"})
-    EXPECT_TRUE(entry.contains(key)) << key;
-  const std::string token = entry["schedule"];
-  EXPECT_EQ(0, zeroproof("museum B19 --replay " + token).exit_code);
-  EXPECT_EQ(1, zeroproof("museum C13 --case "
+    EXPECT_TRUE(fault.contains(key)) << key;
+  const std::string token = fault["schedule"];
+  EXPECT_EQ(0, zeroproof("mutation B19 --replay " + token).exit_code);
+  EXPECT_EQ(1, zeroproof("mutation C13 --case "
                          R"('{"layers":[{}],"calls":[{}],"micros":[{}]}')")
                    .exit_code);
 }
 
-TEST(Museum, Refuses_what_it_does_not_know) {
+TEST(Mutation, Refuses_what_it_does_not_know) {
   for (const char* words : {"A99", "B19 --replay zps1:nonsense", "B19 --case {}", "--workers 0",
                             "--case '{\"layers\":[{}],\"calls\":[{}],\"micros\":[{}]}'"}) {
-    const CommandResult result = zeroproof(std::string("museum ") + words);
+    const CommandResult result = zeroproof(std::string("mutation ") + words);
     EXPECT_TRUE(result.exit_code == 2 || result.exit_code == 5) << words << result.exit_code;
     EXPECT_EQ("", result.out) << words;
   }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Planted faults on real GPUs: each row of tests/props/train_quirks.json, and on two ranks of planted_faults.json, is
+"""Faults on real GPUs: each row of tests/props/train_quirks.json, and on two ranks of woven_faults.json, is
 trained there, and its events are judged.
 
-  tests/cuda/faults.py ZEROPROOF [--runtime cuda] [--world-size N] [--limit-s S] [--jobs N] [--only planted|quirks]
+  tests/cuda/faults.py ZEROPROOF [--runtime cuda] [--world-size N] [--limit-s S] [--jobs N] [--only woven|quirks]
 
 One line a row: the fault, the scenario, the properties that name it, the symptom: a gradient or parameter that differs
 from the baseline, or how the run failed. A race may be named without a symptom: the GPU was in time. Exit code 0 when
@@ -19,13 +19,13 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 QUIRKS = HERE.parent / "props" / "train_quirks.json"
-PLANTED = HERE / "planted_faults.json"
+WOVEN = HERE / "woven_faults.json"
 
 
 def flags_of(row, options):
     flags = ["--scenario", row["scenario"], "--stage", str(row["stage"]), "--runtime", options.runtime]
     flags += ["--world-size", str(options.world_size), "--timeout", "10"]
-    keys = {"quirk": "--quirks", "policy": "--policy", "api": "--autograd-api", "plant": "--plant", "dtype": "--dtype",
+    keys = {"quirk": "--quirks", "policy": "--policy", "api": "--autograd-api", "fault": "--fault", "dtype": "--dtype",
             "backward": "--backward", "config": "--ds-config"}
     for key, flag in keys.items():
         if key in row:
@@ -52,10 +52,10 @@ def run(row, options):
 
 def rows_of(options, folder):
     rows = []
-    if options.only != "planted":
+    if options.only != "woven":
         rows += [row for row in json.loads(QUIRKS.read_text())["rows"] if "quirk" in row or "policy" in row]
     if options.only != "quirks" and options.world_size > 1:
-        document = json.loads(PLANTED.read_text())
+        document = json.loads(WOVEN.read_text())
         path = pathlib.Path(folder) / "config.json"
         path.write_text(json.dumps(document["config"]))
         rows += [dict(row, config=str(path)) for row in document["rows"]]
@@ -69,7 +69,7 @@ def main():
     parser.add_argument("--world-size", type=int, default=1)
     parser.add_argument("--limit-s", type=float, default=200)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--only", choices=["planted", "quirks"])
+    parser.add_argument("--only", choices=["woven", "quirks"])
     options = parser.parse_args()
     options.end = time.monotonic() + options.limit_s
     shown = named = both = total = 0
@@ -85,7 +85,7 @@ def main():
             shown += has_shown
             named += has_name
             both += has_shown and has_name
-            what = row.get("plant") or row.get("quirk") or row.get("policy")
+            what = row.get("fault") or row.get("quirk") or row.get("policy")
             word = "shown" if has_shown else "named" if has_name else "hidden"
             print(f"{word:7} {what:20} {row['scenario']:26} {' '.join(properties) or '-':14} {symptom[:140]}", flush=True)
     print(f"{total} faults on {options.world_size} rank(s), runtime {options.runtime}: {shown} showed, {named} named by a property, "

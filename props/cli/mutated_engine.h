@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/result.h"
+#include "props/report/picture/picture.h"
+#include "props/train/train_cell.h"
+
+// What needs the engine with faults woven in. The program beside this one has it (sibling.h): each
+// of the two links its own twin of these functions.
+namespace zeroproof {
+
+struct Session;
+
+// Whether such words are for the other program, which then runs in place of this one.
+bool needs_sibling(const std::vector<std::string>& words);
+
+// Puts the fault of that id into the cell, with its quirks and policy; "" changes nothing.
+Result<void> set_fault(train::TrainCell& cell, const std::string& id);
+
+// Whether a word is a schedule of a mutated engine, or a file that holds one.
+bool is_mutation_word(const std::string& word);
+
+// What such a schedule does.
+Result<Picture> mutation_picture(const std::string& word, const Session& session);
+
+}  // namespace zeroproof

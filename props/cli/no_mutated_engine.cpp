@@ -1,0 +1,39 @@
+// The twin of props/mutation/cli/mutated_engine.cpp for a program without faults.
+#include <algorithm>
+
+#include "props/cli/mutated_engine.h"
+#include "props/cli/replay_engine.h"
+#include "props/cli/sibling.h"
+#include "props/cli/verb.h"
+
+namespace zeroproof {
+namespace {
+
+bool is_mutation(const std::string& word) {
+  return word == kMutation || word == kFormerMutation;
+}
+
+bool is_fault_flag(const std::string& word) {
+  return word == "--fault" || word.starts_with("--fault=");
+}
+
+}  // namespace
+
+bool needs_sibling(const std::vector<std::string>& words) {
+  const std::string& verb = words.front();
+  if (is_mutation(verb)) return true;
+  if (verb == "help") return words.size() > 1 && is_mutation(words[1]);
+  if (verb == "train" || verb == "record") return std::ranges::any_of(words, is_fault_flag);
+  return verb == "show" && std::any_of(words.begin() + 1, words.end(), is_mutation_word);
+}
+
+Result<void> set_fault(train::TrainCell&, const std::string& id) {
+  if (id.empty()) return {};
+  return tl::unexpected(no_sibling());
+}
+
+Result<Picture> mutation_picture(const std::string&, const Session&) {
+  return tl::unexpected(no_sibling());
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,98 @@
+// The verbs of `zeroproof`.
+#include <array>
+
+#include "props/cli/verb.h"
+
+namespace zeroproof {
+namespace {
+
+constexpr std::array kVerbs = {
+    VerbInfo{"verify", "the main job: replays the bundled traces, explores every scenario",
+             "  zeroproof verify\n"
+             "  zeroproof verify --quick --junit out/verify.xml\n",
+             make_verify},
+    VerbInfo{"replay", "checks recorded traces on three levels, or runs a schedule again",
+             "  zeroproof replay trace.jsonl.gz\n"
+             "  zeroproof replay traces/ --levels state,properties --json\n"
+             "  zeroproof replay trace.jsonl --policy exact\n",
+             make_replay},
+    VerbInfo{"explore",
+             "searches the orders of a scenario: of its hooks, or of the engine in the simulator",
+             "  zeroproof explore S2b --policy deepspeed-0.18.7\n"
+             "  zeroproof explore all --policy all --latitude any_topological\n"
+             "  zeroproof explore mine.json --scheduler random --budget 10000x --seed 7\n"
+             "  zeroproof explore zero_epilogue --set P=2 --set N=10 --no-reduction\n"
+             "  zeroproof explore zero_epilogue --set P=2 --set N=11 --set defect=M9 --json\n"
+             "  zeroproof explore hook_order --set P=2 --set N=8 --set stage=2 --set order=same\n"
+             "  zeroproof explore two_losses --stage 3 --scheduler pct:2 --budget 30s\n",
+             make_explore},
+    VerbInfo{"list", "names what exists: scenarios, policies, properties, schedulers, runtimes",
+             "  zeroproof list\n"
+             "  zeroproof list properties --json\n",
+             make_list},
+    VerbInfo{"show", "shows a trace or a schedule: as a timeline, a page or a chart",
+             "  zeroproof show trace.jsonl.gz\n"
+             "  zeroproof show run_r0.jsonl.gz run_r1.jsonl.gz --html --out run.html\n"
+             "  zeroproof show finding-min.zps --svg --out finding.svg\n"
+             "  zeroproof show trace.jsonl --gt 3 --kind engine.call,param.post_acc\n"
+             "  zeroproof show trace.jsonl --from 100 --to 140\n",
+             make_show},
+    VerbInfo{"diff", "finds the first difference between the orders of two traces",
+             "  zeroproof diff a.jsonl b.jsonl\n"
+             "  zeroproof diff a.jsonl.gz b.jsonl.gz --full --skip coll:,wait:\n",
+             make_diff},
+    VerbInfo{"convert", "turns a trace into plain, gzip or Perfetto form",
+             "  zeroproof convert trace.jsonl trace.jsonl.gz\n"
+             "  zeroproof convert run_r0.jsonl.gz run_r1.jsonl.gz run.perfetto.json\n",
+             make_convert},
+    VerbInfo{"doctor", "says what this build and this machine have and lack",
+             "  zeroproof doctor\n"
+             "  zeroproof doctor --json\n",
+             make_doctor},
+    VerbInfo{"completion", "prints the completion script of a shell",
+             "  source <(zeroproof completion bash)\n"
+             "  zeroproof completion fish > ~/.config/fish/completions/zeroproof.fish\n",
+             make_completion},
+    VerbInfo{"conform", "runs what PyTorch or DeepSpeed was recorded doing, and compares",
+             "  zeroproof conform traces/\n"
+             "  zeroproof conform P01_mlp2.jsonl.gz --dtype float32 --json\n"
+             "  zeroproof conform tests/traces/deepspeed-edaa7221-cuda\n",
+             make_conform},
+    VerbInfo{kMutation, "hunts each fault woven into the engine without being told which it is",
+             "  zeroproof mutation\n"
+             "  zeroproof mutation A01 B17 --budget 20s\n"
+             "  zeroproof mutation --quick --json\n"},
+    VerbInfo{
+        "train", "runs the engine on a small model, against the unsharded baseline",
+        "  zeroproof train --stage 2 --world-size 4 --dtype bf16 --check-baseline\n"
+        "  zeroproof train --scenario two_losses --stage 3 --backward tensor --check-baseline\n"
+        "  zeroproof train --matrix pairwise --json\n",
+        make_train},
+    VerbInfo{"export", "turns a scenario or finding into a PyTorch or DeepSpeed script",
+             "  zeroproof export --torch S2 --policy deepspeed-0.18.3 --out s2.py\n"
+             "  zeroproof export --torch S5 --policy deepspeed-0.18.7 --stage 2 --world-size 2\n"
+             "  zeroproof export --torch S2 --framework ddp --find-unused-parameters\n",
+             make_export},
+    VerbInfo{"record", "trains and writes hooktrace files that replay reads",
+             "  zeroproof record --scenario reentrant --stage 3 --trace run.jsonl.gz\n"
+             "  zeroproof record --policy deepspeed-0.18.7 --quirks upstream --trace "
+             "upstream.jsonl\n",
+             make_record},
+};
+
+}  // namespace
+
+const ProgramInfo& program_info() {
+  static constexpr ProgramInfo kProgram{
+      .name = "zeroproof",
+      .about =
+          "A simulator for the backward hooks of ZeRO training: explores hook orders, replays "
+          "recorded\nhook traces and names the property that an order breaks.\n"};
+  return kProgram;
+}
+
+std::span<const VerbInfo> verb_table() {
+  return kVerbs;
+}
+
+}  // namespace zeroproof

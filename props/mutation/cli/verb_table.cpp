@@ -1,0 +1,40 @@
+// The verbs of `zeroproof-mutation`.
+#include <array>
+
+#include "props/cli/verb.h"
+#include "props/mutation/cli/list_verb.h"
+
+namespace zeroproof {
+namespace {
+
+constexpr std::array kVerbs = {
+    VerbInfo{kMutation, "hunts each fault woven into the engine without being told which it is",
+             "  zeroproof mutation\n"
+             "  zeroproof mutation A01 B17 --budget 20s\n"
+             "  zeroproof mutation --quick --json\n",
+             make_mutation},
+    VerbInfo{"list", "names the faults", "  zeroproof-mutation list\n", make_fault_list},
+    VerbInfo{"show", "shows a counterexample of a fault: as a timeline, a page or a chart",
+             "  zeroproof-mutation show B19.zps --html --out b19.html\n", make_show},
+    VerbInfo{"train", "runs the engine, with --fault a mutated one, on a small model",
+             "  zeroproof-mutation train --stage 2 --fault B19 --check-baseline\n", make_train},
+    VerbInfo{"record", "trains, with --fault a mutated engine, and writes hooktrace files",
+             "  zeroproof-mutation record --fault B19 --stage 2 --trace run.jsonl\n", make_record},
+};
+
+}  // namespace
+
+const ProgramInfo& program_info() {
+  static constexpr ProgramInfo kProgram{
+      .name = "zeroproof-mutation",
+      .about =
+          "The engine of zeroproof with faults woven in, of which one may be active at a time."
+          "\nzeroproof runs this program for its verb mutation, and for --fault.\n"};
+  return kProgram;
+}
+
+std::span<const VerbInfo> verb_table() {
+  return kVerbs;
+}
+
+}  // namespace zeroproof
