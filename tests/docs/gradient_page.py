@@ -3,8 +3,8 @@
 An item is "- `Class::function` (file): text". The function is defined in that file, named once on
 the page, and called by a function that stands before it: the nearest one counts. An item whose
 text says "called by the training loop" or "called by the autograd" has its caller outside. Items
-of one part with the same caller stand in the order in which it calls them, arguments first. The
-page states how many functions and files each part has from its hook on.
+of one section with the same caller stand in the order in which it calls them, arguments first.
+The page states how many functions and files each part has from its hook on.
 """
 
 import os
@@ -17,9 +17,9 @@ ENTRIES = ("called by the training loop", "called by the autograd")
 
 
 class Item:
-    def __init__(self, match, part):
+    def __init__(self, match, section):
         self.name, self.file, text = match.groups()
-        self.part = part
+        self.section = section
         self.is_entry = any(entry in re.sub(r"\s+", " ", text) for entry in ENTRIES)
 
     @property
@@ -34,7 +34,13 @@ def parts_of(page):
 
 
 def items_of(page):
-    return [Item(match, title) for title, text in parts_of(page) for match in ITEM.finditer(text)]
+    """In order; an item's section is its part and the heading of the third level above it."""
+    items = []
+    for title, text in parts_of(page):
+        for match in ITEM.finditer(text):
+            heading = re.findall(r"^### (.+)$", text[:match.start()], re.M)[-1:]
+            items.append(Item(match, (title, *heading)))
+    return items
 
 
 def without_comments(source):
@@ -86,7 +92,7 @@ def check(root):
     findings = []
     sources = {}
     seen = []  # (item, bodies)
-    last = {}  # (part, caller): (place, name)
+    last = {}  # (section, caller): (place, name)
     for item in items:
         if any(item.name == other.name for other, _ in seen):
             findings.append(f"{item.name} is named twice")
@@ -105,17 +111,17 @@ def check(root):
                 findings.append(f"{item.name} is called by no function that stands before it")
             else:
                 caller, calls = callers[-1]
-                place, before = last.get((item.part, caller.name), ((-1, -1), None))
+                place, before = last.get((item.section, caller.name), ((-1, -1), None))
                 later = [call for call in calls if call > place]
                 if not later:
                     findings.append(f"{item.name} stands after {before}, and {caller.name} calls it "
                                     "earlier")
-                last[item.part, caller.name] = (later or [place])[0], item.name
+                last[item.section, caller.name] = (later or [place])[0], item.name
         seen.append((item, bodies))
     stated = re.findall(r"\*\*(\d+) functions? in (\d+) files?\*\*", page)
     counted = []
     for _, text in parts_of(page):
-        way = [Item(match, "") for match in ITEM.finditer(text[text.find(HOOK):])]
+        way = [Item(match, ()) for match in ITEM.finditer(text[text.find(HOOK):])]
         counted.append((str(len(way)), str(len({item.file for item in way}))))
     if stated != counted:
         findings.append(f"the page counts {stated}, its lists have {counted}")
