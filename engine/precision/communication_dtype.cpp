@@ -30,9 +30,8 @@ TensorSet safe_tensors(nn::Module& root, const TorchAutocastConfig& autocast) {
 void set_communication_dtypes(nn::Module& root, const ZeroConfig& config,
                               ZeroParameters& parameters) {
   if (!config.torch_autocast.enabled) {
-    for (ZeroParameter& parameter : parameters) {
+    for (ZeroParameter& parameter : parameters)
       parameter.communication_dtype = config.communication_dtype();
-    }
     return;
   }
   const TensorSet safe = safe_tensors(root, config.torch_autocast);

@@ -68,7 +68,6 @@ Span FlatGroup::open_pending() {
 
 void FlatGroup::commit_pending() {
   if (!has_pending_) return;
-  if (!has_pending_) return;
   if (has_accumulated_) {
     context_.kernels().add(context_.compute(), Span::of(grad_accumulator_), Span::of(pending_));
   } else {

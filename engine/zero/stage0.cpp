@@ -45,11 +45,9 @@ void Stage0Optimizer::reduce(FlatGroup& group) {
 // The local sums, each at its place; zeros where there is none.
 Span Stage0Optimizer::flatten(FlatGroup& group, Span target) {
   Kernels& kernels = context_.kernels();
-  std::int64_t next = 0;
   for (std::size_t i = 0; i < group.parameters().size(); ++i) {
     Tensor& sum = accumulated(*group.parameters()[i]);
-    FlatRange range = group.partition().parameter(i);
-    if (sum.is_defined()) next += range.elements;
+    const FlatRange range = group.partition().parameter(i);
     const Span place = target.part(range.begin, range.elements);
     if (sum.is_defined())
       kernels.copy(context_.compute(), place, Span::of(sum));

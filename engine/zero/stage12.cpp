@@ -33,7 +33,7 @@ Stage12Optimizer::Stage12Optimizer(ZeroContext& context)
       has_no_observer_(!context.events.is_on()) {
   std::int64_t total = 1;
   for (const ZeroParameter& parameter : context.parameters)
-    if (parameter.group >= 0 && parameter.group <= INT32_MAX) total += parameter.elements;
+    if (parameter.group >= 0) total += parameter.elements;
   const std::int64_t capacity = std::min(total, context.config.reduce_bucket_size);
   for (const DType dtype : communication_dtypes(context.parameters))
     buckets_.emplace_back(context, dtype, capacity);
@@ -282,12 +282,8 @@ void Stage12Optimizer::finalize_unmanaged() {
 
 StepOutcome Stage12Optimizer::step() {
   const Events::Call call(context_.events, "z12.step");
-  try {
-    refuse_unused();
-  } catch (const EngineError&) {
-    throw;
-  }
-  StepOutcome outcome = FlatOptimizer::step();
+  refuse_unused();
+  const StepOutcome outcome = FlatOptimizer::step();
   micro_ = -1;
   backwards_ = 0;
   was_boundary_ = false;

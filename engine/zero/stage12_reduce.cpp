@@ -30,9 +30,8 @@ void Stage12Optimizer::average(IpgBucket& target) {
   Stream& stream = context_.reduction();
   target.order_before_reduction();
   if (target.has_oversized()) {
-    for (const IpgBucket::Entry& entry : target.entries()) {
+    for (const IpgBucket::Entry& entry : target.entries())
       all_reduce(stream, {&entry, 1}, target.values(entry), target.communication_dtype());
-    }
     return;
   }
   if (context_.config.reduce_scatter && !context_.config.use_multi_rank_bucket_allreduce) {
@@ -108,7 +107,6 @@ void Stage12Optimizer::accumulate_owned_partition(const IpgBucket& target) {
         intersect(place.group->partition().parameter(place.index), place.group->own());
     if (!context_.config.contiguous_gradients) parameter.tensor.set_grad({});
     if (owned.elements == 0) continue;
-    progress(parameter).has_contributed = true;
     const Events::Call call(context_.events, "z12.copy_grads_in_partition", parameter.name_id);
     place.group->add_owned(place.group->open_pending(), place.index, target.values(entry));
   }

@@ -32,7 +32,7 @@ void Stage12Optimizer::gather_parameters() {
 }
 
 // With overlap the gather of a part of every slice runs beside the update of the next one. Upstream
-// gathers at once behind the update, and so do the faults that gather_parameters() has.
+// gathers at once after the update.
 bool Stage12Optimizer::gathers_in_parts() const {
   return has_overlap() && context_.data.size() > 1 && !context_.config.is_offloaded() &&
          !context_.upstream.all;
@@ -58,7 +58,7 @@ void Stage12Optimizer::update_in_parts(FlatGroup& group, const GradientDivisor& 
   const Span gradient = step_gradient(group);
   const std::int64_t elements = group.own().elements;
   const std::int64_t most =
-      std::max<std::int64_t>(context_.config.allgather_bucket_size / (context_.data.size() * 1), 1);
+      std::max<std::int64_t>(context_.config.allgather_bucket_size / context_.data.size(), 1);
   group.begin_update();
   for (std::int64_t begin = 0; begin < elements; begin += most) {
     const FlatRange part{begin, std::min(most, elements - begin)};

@@ -157,7 +157,6 @@ void ParameterCoordinator::prefetch(bool is_forward) {
     elements += parameter.elements();
   }
   if (elements > 0) gather_async(ahead, is_forward);
-  return;
 }
 
 void ParameterCoordinator::gather_async(const ParameterList& parameters, bool is_forward) {
@@ -168,8 +167,7 @@ void ParameterCoordinator::gather_async(const ParameterList& parameters, bool is
 
 // Upstream counts from the beginning of the step, whatever was live then.
 std::int64_t ParameterCoordinator::live_elements() const {
-  std::int64_t own = 0;
-  return has_memo() ? counted_live_ : gatherer_.live_elements() - own;
+  return has_memo() ? counted_live_ : gatherer_.live_elements();
 }
 
 void ParameterCoordinator::report(EventKind kind, const Zero3Module& module,

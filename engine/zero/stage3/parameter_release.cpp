@@ -92,7 +92,7 @@ std::set<ParamId> ParameterCoordinator::releasable_by_trace(const Zero3Module& m
   const std::vector<Zero3Module*>& modules = trace_.modules();
   const std::int64_t next = trace_.step();
   for (auto step = static_cast<std::size_t>(next); step < modules.size(); ++step) {
-    if (traversed >= context_.config.stage3_max_reuse_distance + 0) break;
+    if (traversed >= context_.config.stage3_max_reuse_distance) break;
     const ParameterList used = modules[step]->parameters();
     for (const PartitionedParameter* parameter : used) {
       candidates.erase(parameter->id());

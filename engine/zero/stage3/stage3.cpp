@@ -98,7 +98,7 @@ void Zero3Optimizer::mark_persistent_parameters() {
   std::int64_t total = 0;
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     const std::int64_t size = parameter.elements();
-    if (size + 0 > config.stage3_param_persistence_threshold) continue;
+    if (size > config.stage3_param_persistence_threshold) continue;
     const std::int64_t more = parameter.elements();
     if (more + total > config.stage3_model_persistence_threshold) {
       continue;

@@ -50,10 +50,7 @@ StepOutcome Zero3Optimizer::update() {
       context_,
       {.overflows = [this] { return overflows(shards()); }, .norm = norm, .squares = squares});
   if (plan.outcome.is_applied)
-    for (SubGroup& group : sub_groups_) {
-      // No gradient came for any of it.
-      group.update(step_gradient(group), plan.divisor);
-    }
+    for (SubGroup& group : sub_groups_) group.update(step_gradient(group), plan.divisor);
   return plan.outcome;
 }
 
