@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The explorer's anchors (simulation_anchors 5.1 to 5.4) measured on this machine, in one table.
+"""The explorer's anchors (docs/spec/explorer.md 5.1 to 5.4) measured on this machine, in one table.
 
 bench/anchors.py [--build build/release] [--runs 5] [--only E1,R2]
 
@@ -63,7 +63,7 @@ def falsified(machine, settings, *flags):
 
 
 def slowest_defect(machine):
-    """The slowest of the nine defects, each searched exhaustively as in simulation_anchors 1.3."""
+    """The slowest of the nine defects, each searched exhaustively as in docs/spec/explorer.md 1.3."""
     size = ["P=2", "N=7", "K=2", "N1=3"]
     return max(falsified(machine, [*size, f"defect={name}"]) for name in DEFECTS)
 

@@ -1,5 +1,5 @@
 // What running one graph node costs apart from its arithmetic: PyTorch's figure stands in
-// ../shared/spec/performance_anchors.md section 4.
+// docs/spec/performance.md 4.
 #include <benchmark/benchmark.h>
 
 #include <memory>

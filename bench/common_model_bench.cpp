@@ -14,7 +14,7 @@ Settings common_settings(const std::vector<std::string>& words) {
   return parse_settings(words).value();
 }
 
-// D2 of simulation_anchors 5.3, with the automaton that the search walks on.
+// D2 of docs/spec/explorer.md 5.3, with the automaton that the search walks on.
 void needle(benchmark::State& state) {
   const Settings settings = common_settings({"P=2", "N=11", "defect=M9"});
   for (auto _ : state) {
@@ -34,7 +34,7 @@ void dpor(benchmark::State& state) {
 }
 BENCHMARK(dpor)->Arg(4)->Arg(5)->Unit(benchmark::kMillisecond);
 
-// K4 of simulation_anchors 5.4: one random failure of defect M1 to M9 at a time.
+// K4 of docs/spec/explorer.md 5.4: one random failure of defect M1 to M9 at a time.
 void shrinking(benchmark::State& state) {
   const std::string defect = "defect=M" + std::to_string(state.range(0));
   const Settings settings = common_settings({"P=2", "N=7", "K=2", "N1=3", defect});

@@ -1,5 +1,6 @@
-// Events a second of real engines under an explorer: seam calls and decisions (simulation_anchors
-// 5.1 E8, 5.2 R1 and R2). `fingerprints` 1: the state is asked for at every decision.
+// Events a second of real engines under an explorer: seam calls and decisions
+// (docs/spec/explorer.md 5.1 E8, 5.2 R1 and R2). `fingerprints` 1: the state is asked for at every
+// decision.
 #include <benchmark/benchmark.h>
 
 #include "sim/hook_order/run.h"

@@ -1,4 +1,4 @@
-// engine.backward, the gradient hooks and the epilogue (zero_semantics 1.4, 2.6 to 2.10).
+// engine.backward, the gradient hooks and the epilogue (docs/spec/zero.md 1.4, 2.6 to 2.10).
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
@@ -240,7 +240,7 @@ std::int32_t Engine::Core::count_expected_hooks() {
   return count + optimizer->extra_expected_hooks();
 }
 
-// zero_semantics 2.8.
+// docs/spec/zero.md 2.8.
 void Engine::Core::run_post_hook() {
   const Events::Call call(context.events, "engine.backward_post_hook");
   if (is_in_transform() || is_running() || policy->skips_manual_epilogue()) return;

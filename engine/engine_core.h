@@ -17,7 +17,7 @@
 namespace zeroproof {
 
 // What an Engine is made of: the hook policy decides when, the stage's optimizer does what, and
-// this connects both with the autograd's hooks (zero_semantics 2.2 to 2.11).
+// this connects both with the autograd's hooks (docs/spec/zero.md 2.2 to 2.11).
 class Engine::Core final : public HookHost, public GraphTaskListener {
  public:
   Core(Autograd& autograd, nn::Module& module, const ZeroConfig& config, Runtime& runtime,

@@ -8,7 +8,7 @@
 
 namespace zeroproof {
 
-// The misuses that the engine refuses (zero_semantics 2.20 and 3.14 number them E1 to F10).
+// The misuses that the engine refuses (docs/spec/zero.md 2.20 and 3.14 number them E1 to F10).
 enum class EngineErrorId : std::uint8_t {
   manual_backward_unsupported,
   backward_without_loss_scaling,

@@ -1,4 +1,4 @@
-// engine.forward, and the hooks on what it returns (zero_semantics 2.3 to 2.5).
+// engine.forward, and the hooks on what it returns (docs/spec/zero.md 2.3 to 2.5).
 #include <exception>
 #include <optional>
 #include <stdexcept>
@@ -13,7 +13,7 @@ namespace zeroproof {
 namespace {
 
 // The engine's own autocast setting wins over one around it; where it has none, a region around
-// it is switched off inside (zero_semantics 6.1). A cast that several modules share is
+// it is switched off inside (docs/spec/zero.md 6.1). A cast that several modules share is
 // differentiated behind a later one's release, into a parameter that is partitioned; and it would
 // keep whole what stage 3 releases. So every use has a cast of its own there, unlike upstream.
 AutocastOptions autocast_of(const ZeroContext& context, const AutocastSetting& outer) {
@@ -112,7 +112,7 @@ Tensor Engine::Core::on_output_gradient(const std::shared_ptr<ForwardRecord>& re
   return div(context.autograd, grad, gas());
 }
 
-// zero_semantics 2.5.
+// docs/spec/zero.md 2.5.
 void Engine::Core::prologue(std::int64_t graph) {
   const Events::Call call(context.events, "engine.backward_prologue");
   if (is_in_transform()) return;

@@ -1,4 +1,4 @@
-// step, boundaries, and blocks that put reductions off (zero_semantics 2.11 to 2.14).
+// step, boundaries, and blocks that put reductions off (docs/spec/zero.md 2.11 to 2.14).
 #include <stdexcept>
 #include <utility>
 
@@ -101,7 +101,7 @@ void Engine::Core::zero_grad() {
   policy->on_zero_grad();
   has_scaled_gradients_ = false;
   optimizer->zero_grad();
-  ran_epilogue_ = false;  // or the next forward would count a micro-step (2.18)
+  ran_epilogue_ = false;  // or the next forward would count a micro-step (docs/spec/zero.md 2.18)
 }
 
 void Engine::Core::no_sync(const std::function<void()>& body) {
@@ -125,8 +125,9 @@ void Engine::Core::coalesce(const std::function<void()>& body) {
   if (!config.managed_gradient_accumulation) refuse("needs managed_gradient_accumulation");
   if (config.stage == 0) refuse("needs ZeRO stage 1, 2 or 3; the optimizer wrapper has none of it");
   if (is_no_sync_ || context.is_coalescing) refuse("is nested in no_sync or in itself");
-  // Everything that was added is reduced at the end, also when the body threw (2.13); not so when
-  // something failed below: that may be this rank's own, and the others would not come.
+  // Everything that was added is reduced at the end, also when the body threw
+  // (docs/spec/zero.md 2.13); not so when something failed below: that may be this rank's own, and
+  // the others would not come.
   const auto leave = [&] { context.is_coalescing = false; };
   const auto flush = [&] {
     leave();

@@ -4,7 +4,7 @@
 
 namespace zeroproof {
 
-// When parameters that a skipped frame gathered are given back (zero_semantics 5).
+// When parameters that a skipped frame gathered are given back (docs/spec/zero.md 5).
 enum class FallbackRule : std::uint8_t {
   per_graph,           // #8157, ours: when the last graph that read them had its backward
   after_any_backward,  // #8059: all of them, with whichever backward completes first

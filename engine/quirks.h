@@ -76,8 +76,8 @@ class Quirks {
   // hazard.
   bool is_upstream() const { return (bits_ & kOfEveryRelease) == kOfEveryRelease; }
 
-  // What edaa7221 has, the revision between 0.19.5 and 0.19.6 that docs/spec describes: H1 to H26
-  // without H23, which is of a proposal.
+  // What edaa7221 has, the revision between 0.19.5 and 0.19.6 that docs/spec/zero.md describes: H1
+  // to H26 without H23, which is of a proposal.
   static Quirks upstream();
   // What a release has; an error outside kStudiedReleases.
   static Result<Quirks> of_release(Release release);

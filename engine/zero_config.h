@@ -37,7 +37,7 @@ struct Bf16Config {
 struct TorchAutocastConfig {
   bool enabled = false;
   DType dtype = DType::bfloat16;
-  // Class names; missing: the default list (zero_semantics 6.1).
+  // Class names; missing: the default list (docs/spec/zero.md 6.1).
   std::optional<std::vector<std::string>> lower_precision_safe_modules = {};
 };
 
@@ -57,8 +57,8 @@ struct OptimizerConfig {
   optim::SgdOptions sgd = {};
 };
 
-// What ds_config.json says, under its own names; the defaults are zero_semantics 2.0. Sizes are in
-// elements. Plain data.
+// What ds_config.json says, under its own names; the defaults are docs/spec/zero.md 2.0. Sizes are
+// in elements. Plain data.
 struct ZeroConfig {
   int stage = 0;
   std::int64_t reduce_bucket_size = 500'000'000;
@@ -105,12 +105,12 @@ struct ZeroConfig {
   // Of the parameters in the module: bf16, fp16 or float32.
   DType model_dtype() const;
   DType accumulation_dtype() const { return grad_accum_dtype.value_or(model_dtype()); }
-  DType master_dtype() const;  // zero_semantics 6.2
+  DType master_dtype() const;  // docs/spec/zero.md 6.2
   // A 16-bit model whose gradients accumulate in float32.
   bool has_float32_partition() const {
     return accumulation_dtype() == DType::float32 && model_dtype() != DType::float32;
   }
-  // Of gradients on the wire, where autocast does not say otherwise (6.1).
+  // Of gradients on the wire, where autocast does not say otherwise (docs/spec/zero.md 6.1).
   DType communication_dtype() const { return communication_data_type.value_or(model_dtype()); }
   bool is_offloaded() const { return offload_optimizer == OffloadDevice::cpu; }
 };
@@ -136,7 +136,7 @@ Result<ParsedConfig> parse_ds_config(const std::string& json, const std::string&
 // size and accumulation steps follows from train_batch_size. An error unless the three agree.
 Result<ZeroConfig> with_batch_sizes(const ParsedConfig& parsed, std::int64_t data_parallel_size);
 
-// What no engine can be made from: combinations of zero_semantics 2.20 and 6.2, in their words
+// What no engine can be made from: combinations of docs/spec/zero.md 2.20 and 6.2, in their words
 // (unsupported_combination, odd_allgather_bucket_size, reduce_scatter_dtype_unsupported,
 // reduce_scatter_with_prescaling, offload_of_unsupported_optimizer, sum_reduction_unsupported,
 // ...). The error's text begins with the id where there is one.

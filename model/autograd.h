@@ -42,7 +42,7 @@ struct CallerBackward {
 };
 
 // The autograd of one simulated process: graph tasks and threads. PyTorch's rules to the last
-// hook (autograd_semantics); each method says which. Everything happens on the calling thread of
+// hook (docs/spec/autograd.md); each method says which. Everything happens on the calling thread of
 // control; simulated threads are counters, states and queues, and which of them goes on is a
 // choice. Not thread-safe.
 class Autograd {

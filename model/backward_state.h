@@ -7,7 +7,7 @@
 
 namespace zeroproof {
 
-// The counters and flags of upstream's hook-state manager (zero_semantics 1.2), one field per
+// The counters and flags of upstream's hook-state manager (docs/spec/zero.md 1.2), one field per
 // concept. Plain data: a policy keeps it, an event records it, a property reads it.
 struct BackwardState {
   std::int32_t remaining_hooks = 0;         // rem

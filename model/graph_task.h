@@ -41,7 +41,7 @@ class GraphTask {
     bool keeps_graph = false;
     bool is_multithreaded = true;  // false: everything runs on the caller (rule Q4)
     std::int32_t reentrant_depth = 0;
-    LocalState local;                         // section 15; grad mode = create_graph
+    LocalState local;                         // docs/spec/autograd.md 15; grad mode = create_graph
     std::vector<StreamIndex> caller_streams;  // for its callbacks (rule C2)
     std::shared_ptr<Queue> cpu_queue;         // of the caller (rule Q3)
   };

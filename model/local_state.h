@@ -50,7 +50,7 @@ struct AutocastState {
 };
 
 // What PyTorch keeps per thread and a graph task carries to whichever thread runs its nodes
-// (autograd_semantics section 15). Cheap to copy while nothing is in force.
+// (docs/spec/autograd.md 15). Cheap to copy while nothing is in force.
 struct LocalState {
   bool is_grad_enabled = true;
   AutocastState autocast;

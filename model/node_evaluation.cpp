@@ -1,4 +1,4 @@
-// The evaluation of one node, step by step (autograd_semantics section 6), and the end of a task.
+// The evaluation of one node, step by step (docs/spec/autograd.md 6), and the end of a task.
 #include <cmath>
 #include <utility>
 

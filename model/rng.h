@@ -17,7 +17,7 @@ namespace zeroproof {
 using RngState = std::variant<MersenneTwister, Philox>;
 
 // The random numbers of one process, a generator for each device, drawing what PyTorch draws for
-// the same seed. No graph task carries them along (autograd_semantics section 15).
+// the same seed. No graph task carries them along (docs/spec/autograd.md 15).
 class Rng {
  public:
   // All generators start again, those of devices not used so far included.

@@ -77,7 +77,7 @@ class NoLostWork final : public Monitor {
     std::erase_if(pending_, [](const auto& engine) { return engine.second.empty(); });
   }
 
-  // A coalesced flush reduces outside any backward (2.13).
+  // A coalesced flush reduces outside any backward (docs/spec/zero.md 2.13).
   void see_flush(const Fact& fact) {
     if (fact.event->kind != EventKind::bucket_flush || !fact.is_quiet) return;
     const auto works = pending_.find(fact.engine);

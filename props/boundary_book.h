@@ -10,7 +10,7 @@
 
 namespace zeroproof {
 
-// Where the accumulation boundaries of one engine lie (zero_semantics 2.11), as its marks tell:
+// Where the accumulation boundaries of one engine lie (docs/spec/zero.md 2.11), as its marks tell:
 // every `gradient_accumulation_steps` micro-steps, unless the caller sets the boundary itself.
 //
 // Recorders before hooktrace 1.1 do not see the caller. There the boundary is unknown as soon as

@@ -1,4 +1,4 @@
-// A coalesced block reduces once, at its end: P52, P53 (zero_semantics 2.13).
+// A coalesced block reduces once, at its end: P52, P53 (docs/spec/zero.md 2.13).
 #include <fmt/format.h>
 
 #include <map>

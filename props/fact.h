@@ -9,7 +9,7 @@ namespace zeroproof {
 
 class ParameterBook;
 
-// What a raw event means in the alphabet of zero_semantics 0.4.
+// What a raw event means in the alphabet of docs/spec/zero.md 0.4.
 enum class FactKind : std::uint8_t {
   other,  // look at Fact::event: buckets, collectives, parameters, exceptions
   forward_begin,

@@ -1,4 +1,4 @@
-// The skipped-frame fallback: P81 to P85 (zero_semantics section 5). Its events are calls named
+// The skipped-frame fallback: P81 to P85 (docs/spec/zero.md 5). Its events are calls named
 // fallback.*; `index` is the number of a graph, `params` what it is about.
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// Fetching: P68, P70, P71, P78 (zero_semantics 3.3, 3.5, 3.7, 3.13).
+// Fetching: P68, P70, P71, P78 (docs/spec/zero.md 3.3, 3.5, 3.7, 3.13).
 #include <fmt/format.h>
 
 #include <algorithm>

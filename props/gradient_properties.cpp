@@ -21,11 +21,12 @@ enum class WindowShape : std::uint8_t {
   alternating,  // forward, backward, forward, backward
 };
 
-// P28, P29, P30. Stage 1/2 rebuild the averaged gradient at every boundary backward (2.16), and
-// two backwards of one micro-step are both boundary ones (2.11); stage 3 overwrites unless a
-// forward came between (2.18). So the first of two such backwards is lost, which is known when
-// the optimizer steps. An engine that keeps more says so (window_holds). A backward before which
-// the caller has switched the boundary off adds up; BoundaryBook says where that is unknown.
+// P28, P29, P30. Stage 1/2 rebuild the averaged gradient at every boundary backward
+// (docs/spec/zero.md 2.16), and two backwards of one micro-step are both boundary ones
+// (docs/spec/zero.md 2.11); stage 3 overwrites unless a forward came between
+// (docs/spec/zero.md 2.18). So the first of two such backwards is lost, which is known when the
+// optimizer steps. An engine that keeps more says so (window_holds). A backward before which the
+// caller has switched the boundary off adds up; BoundaryBook says where that is unknown.
 class OverwrittenGradients final : public Monitor {
  public:
   OverwrittenGradients(const Context& context, WindowShape shape)

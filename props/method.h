@@ -9,7 +9,8 @@
 
 namespace zeroproof {
 
-// The methods of engine.* and bhs.* brackets that the properties know.
+// The methods of engine.* and bhs.* brackets that the properties know. Numbers in brackets are
+// sections of docs/spec/zero.md.
 enum class Method : std::uint8_t {
   other,
   forward,            // engine.forward

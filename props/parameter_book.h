@@ -13,13 +13,14 @@
 
 namespace zeroproof {
 
-// Where the full values of a stage 3 parameter are (zero_semantics 3.1).
+// Where the full values of a stage 3 parameter are (docs/spec/zero.md 3.1).
 enum class Residence : std::uint8_t { unknown, not_available, inflight, available };
 
 // The parameters of stage 3 as far as the events of one rank tell; those that the recording has no
 // name for are left out, since several share one word. A parameter belongs to the
-// module whose name its own begins with, or to the leaf module around that (3.7), and to those it
-// was registered with (3.8). Memory is bounded by the number of parameters and modules.
+// module whose name its own begins with, or to the leaf module around that (docs/spec/zero.md 3.7),
+// and to those it was registered with (docs/spec/zero.md 3.8). Memory is bounded by the number of
+// parameters and modules.
 class ParameterBook {
  public:
   struct Parameter {

@@ -1,4 +1,4 @@
-// The life of a stage 3 parameter: P62, P64, P65, P66, P73, P76 (zero_semantics 3.1 to 3.8).
+// The life of a stage 3 parameter: P62, P64, P65, P66, P73, P76 (docs/spec/zero.md 3.1 to 3.8).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -130,7 +130,7 @@ class AvailableWhenUsed final : public Monitor {
   std::set<NameId> is_repeated_;
 };
 
-// P64. In the first pass persistent parameters are released like others (3.6).
+// P64. In the first pass persistent parameters are released like others (docs/spec/zero.md 3.6).
 class PersistentStay final : public Monitor {
  public:
   using Monitor::Monitor;

@@ -1,4 +1,4 @@
-// Gathering ahead: P69 (zero_semantics 3.3).
+// Gathering ahead: P69 (docs/spec/zero.md 3.3).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -18,7 +18,7 @@
 
 namespace zeroproof {
 
-// Reads the raw events of one rank in the alphabet of zero_semantics 0.4: which engine, which
+// Reads the raw events of one rank in the alphabet of docs/spec/zero.md 0.4: which engine, which
 // graph task, inside which brackets. Done once, shared by all properties.
 //
 // Brackets nest per thread, but the work of a graph task may run on another thread than its

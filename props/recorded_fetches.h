@@ -9,8 +9,9 @@
 
 namespace zeroproof {
 
-// The order of fetches of one coordinator of stage 3, as its events tell it (zero_semantics 3.5):
-// recorded in one pass, and followed in the passes after it until the trace is given up.
+// The order of fetches of one coordinator of stage 3, as its events tell it
+// (docs/spec/zero.md 3.5): recorded in one pass, and followed in the passes after it until the
+// trace is given up.
 class RecordedFetches {
  public:
   using Fetch = std::pair<NameId, bool>;  // module, is_forward

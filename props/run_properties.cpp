@@ -54,7 +54,7 @@ constexpr std::array kRunProperties = {
     Property{"misuse.refused", "R14", "I10",
              "what is documented as refused is refused, and the program goes on behind it; ranks "
              "that run modules in another order come to an end",
-             "zero_semantics 2.20, 3.14", Expectation::always, kTrain},
+             "docs/spec/zero.md 2.20, 3.14", Expectation::always, kTrain},
     Property{
         "cost.overlap_kept", "R20", "I12",
         "the computation waits for a reduction only where it needs what that made, and the host "

@@ -1,5 +1,5 @@
 // Loss scale, overflow and clipping, as the marks of an engine tell them: P57, P58, P59
-// (zero_semantics 2.19).
+// (docs/spec/zero.md 2.19).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The optimizer step: P41, P55, P56, P60 (zero_semantics 2.11, 2.18).
+// The optimizer step: P41, P55, P56, P60 (docs/spec/zero.md 2.11, 2.18).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -48,7 +48,7 @@ using EngineReports = std::vector<train::EngineExplorationReport>;
 // No order showed anything, nor went another way when it was run again.
 bool has_held(const train::EngineExplorationReport& report);
 
-// The main job (product section 4).
+// What `./zp verify` checks, in one report.
 struct VerifyReport {
   VerifyOptions options;
   ReplayReport replay;

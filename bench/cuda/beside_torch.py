@@ -8,7 +8,7 @@ iterations behind 20. Ours runs, without and with its CUDA graph in N turns, bef
 them, so that a drift of the machine shows.
 Torch engines that fail are rows that say so. The last column is ours by the best torch engine of that length. On several
 GPUs it ends with what issue 6 asks for: ratios, weak scaling, memory by the formula, and the overlap efficiency of
-performance_anchors 7, which is 1 - (T(N) - T(N without collectives)) / (reduce-scatter + all-gather alone).
+docs/spec/performance.md 7, which is 1 - (T(N) - T(N without collectives)) / (reduce-scatter + all-gather alone).
 """
 import argparse
 import json

@@ -1,4 +1,4 @@
-/* From: appendix A of our own simulation_anchors specification, unchanged below this line. It is
+/* The model of docs/spec/explorer.md 1.1, unchanged below this line. It is
  * the common model that bench/spin/run gives to SPIN, and whose C++ form is sim/zero_epilogue/. */
 /*
  * zero_epilogue.pml -- hook ordering of a sharded data-parallel backward pass

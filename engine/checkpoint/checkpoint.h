@@ -50,7 +50,7 @@ struct LoadOptions {
   std::string tag = {};                     // empty: the latest
   std::optional<LoadTargets> targets = {};  // none: whatever is there
   // None: there is no tensor-parallel group, which is warned about once a call and taken as one
-  // rank (zero_semantics 6.3).
+  // rank (docs/spec/zero.md 6.3).
   std::optional<ParallelRank> tensor_parallel = {};
   ParallelRank expert_parallel = {};
   // The loading optimizer's groups; empty: those that were saved.

@@ -16,9 +16,9 @@ struct TensorPart {
   PartitionRule rule;
 };
 
-// Cuts a whole tensor for `place`, in the order of zero_semantics 6.3: experts, replicated if the
-// shapes agree, vocabulary, then the recorded partition. `target`: the shape that this rank has;
-// none: whatever comes out. The error says what does not fit, without a file.
+// Cuts a whole tensor for `place`, in the order of docs/spec/zero.md 6.3: experts, replicated if
+// the shapes agree, vocabulary, then the recorded partition. `target`: the shape that this rank
+// has; none: whatever comes out. The error says what does not fit, without a file.
 Result<TensorPart> cut_tensor(FullTensor whole, const PartitionRule& rule,
                               const ParallelPlace& place, const std::optional<Shape>& target);
 

@@ -163,7 +163,7 @@ Finding check_loss_scale(const ZeroConfig& config) {
   return {};
 }
 
-// zero_semantics 6.2, rows 1 to 6.
+// docs/spec/zero.md 6.2, rows 1 to 6.
 Finding check_master_weights(const ZeroConfig& config) {
   const bool has_fp16 = config.fp16.master_weights_and_grads;
   const bool has_bf16 = config.bf16.master_weights_and_grads;

@@ -12,7 +12,7 @@ class HookHost {
  public:
   virtual ~HookHost() = default;
 
-  // queue_callback and current_graph_task exist (the three internal APIs of zero_semantics 2.1).
+  // queue_callback and current_graph_task exist (the three internal APIs of docs/spec/zero.md 2.1).
   virtual bool has_callback_api() const = 0;
 
   // The innermost running graph task (rule G1), none outside any task or without the API.
@@ -25,8 +25,8 @@ class HookHost {
   // One expected-set query: how many gradient hooks the current task will fire (1.4).
   virtual std::int32_t count_expected_hooks() = 0;
 
-  // Runs the engine's post hook (2.8), which runs the epilogue. Throws what the user would see,
-  // e.g. backward_without_loss_scaling; policies let it pass.
+  // Runs the engine's post hook (docs/spec/zero.md 2.8), which runs the epilogue. Throws what the
+  // user would see, e.g. backward_without_loss_scaling; policies let it pass.
   virtual void run_post_hook() = 0;
 
   // The gradients added since the last epilogue belong to a backward that failed: drop them and

@@ -10,7 +10,7 @@
 
 namespace zeroproof {
 
-// How often an output hook may run the prologue (zero_semantics 2.4).
+// How often an output hook may run the prologue (docs/spec/zero.md 2.4).
 enum class PrologueRule {
   once_per_forward,     // upstream: the flag is never re-armed
   once_per_graph_task,  // each backward over a retained graph gets its own prologue
@@ -37,7 +37,7 @@ class HookPolicy {
   virtual void on_graph_task_begin(HookHost& host, GraphTaskId task) = 0;
   virtual void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) = 0;
 
-  // The first output hook of a backward ran (2.5), inside the current task.
+  // The first output hook of a backward ran (docs/spec/zero.md 2.5), inside the current task.
   virtual void on_prologue(HookHost& host) = 0;
 
   // Around the work of one gradient hook (1.4). `after_gradient` gets what `before_gradient`
@@ -50,10 +50,11 @@ class HookPolicy {
   // A callback queued by this policy runs; its task is current.
   virtual void on_final_callback(HookHost& host) = 0;
 
-  // The epilogue ran (2.6), automatic or explicit: everything added so far is reduced.
+  // The epilogue ran (docs/spec/zero.md 2.6), automatic or explicit: everything added so far is
+  // reduced.
   virtual void on_epilogue(HookHost& host) = 0;
-  // Upstream's `epilogue_ran_this_backward` as its optimizers write it (2.18): set where the
-  // epilogue of the partitions ran, cleared by stage 3's step and zero_grad.
+  // Upstream's `epilogue_ran_this_backward` as its optimizers write it (docs/spec/zero.md 2.18):
+  // set where the epilogue of the partitions ran, cleared by stage 3's step and zero_grad.
   virtual void set_epilogue_ran(bool /*ran*/) {}
 
   // zero_grad: of what was added so far nothing is left that an epilogue would reduce. Upstream's

@@ -34,14 +34,14 @@ class ManagerObserver {
                                  std::optional<bool> returned, bool raised) = 0;
 };
 
-// Where the upstream versions of the manager differ (zero_semantics 1.6).
+// Where the upstream versions of the manager differ (docs/spec/zero.md 1.6).
 struct ManagerRules {
   bool first_enter_resets_counters = false;  // 0.18.7
   // The branch of #8245: reset clears d and rem and reports it.
   bool reset_recovers_aborted_backward = false;
 };
 
-// Upstream's hook-state manager as an exact state machine (zero_semantics 1.2 and 1.3).
+// Upstream's hook-state manager as an exact state machine (docs/spec/zero.md 1.2 and 1.3).
 // Not thread-safe. An exception from the host leaves the state as upstream's would be.
 class HookStateManager {
  public:
@@ -56,7 +56,7 @@ class HookStateManager {
   void adopt(const BackwardState& state) { state_ = state; }
 
   // The optimizer's side of `epi`: its backward epilogue sets it; stage 3's step and zero_grad
-  // clear it (zero_semantics 2.18).
+  // clear it (docs/spec/zero.md 2.18).
   void set_epilogue_ran(bool ran) { state_.ran_epilogue_this_backward = ran; }
 
   void register_post_hook() { ++state_.post_hooks; }

@@ -24,7 +24,7 @@ struct ManagerPolicyRules {
 };
 
 // The upstream policies that stand on the hook-state manager: 0.18.5 and its successors.
-// The body of a gradient hook is zero_semantics 1.4.
+// The body of a gradient hook is docs/spec/zero.md 1.4.
 class ManagerPolicy final : public HookPolicy {
  public:
   explicit ManagerPolicy(ManagerPolicyRules rules);

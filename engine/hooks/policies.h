@@ -13,7 +13,7 @@
 
 namespace zeroproof {
 
-// How a policy learns that a backward ended (zero_semantics 1.5).
+// How a policy learns that a backward ended (docs/spec/zero.md 1.5).
 enum class PolicyMode { graph_task_callback, count_fallback };
 
 std::string_view policy_mode_name(PolicyMode mode);

@@ -6,7 +6,7 @@
 
 namespace zeroproof {
 
-// Sets the communication dtype of each parameter (zero_semantics 6.1). Without autocast: the
+// Sets the communication dtype of each parameter (docs/spec/zero.md 6.1). Without autocast: the
 // configured one, else the model's. With autocast: its dtype for what modules of the safe classes
 // own, by exact class; the parameter's own dtype for all others. A tied parameter is safe when one
 // of its owners is. Upstream's flag is a process's; this one is the engine's.

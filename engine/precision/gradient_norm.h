@@ -6,7 +6,7 @@
 
 namespace zeroproof {
 
-// Decisions about a step that all ranks take alike (zero_semantics 2.19), from the shards of the
+// Decisions about a step that all ranks take alike (docs/spec/zero.md 2.19), from the shards of the
 // gradient that this rank owns.
 
 // Whether any shard of this rank holds an infinity or a NaN.

@@ -8,8 +8,8 @@ namespace zeroproof {
 
 enum class LossScalerKind : std::uint8_t { none, fixed, dynamic, external, custom, grad_scaler };
 
-// The factor on a loss, and the rule by which it moves (zero_semantics 2.19). Plain data: equal on
-// all ranks, because overflow is decided together. Precedence where several apply: a custom
+// The factor on a loss, and the rule by which it moves (docs/spec/zero.md 2.19). Plain data: equal
+// on all ranks, because overflow is decided together. Precedence where several apply: a custom
 // factor, then the autocast GradScaler, then the fp16 scaler.
 class LossScaler {
  public:

@@ -18,7 +18,7 @@ std::string_view module_class(const nn::Module& module);
 std::span<const std::string_view> importable_classes();
 bool is_importable_class(std::string_view name);
 
-// What is safe when the configuration does not say: Linear and the convolutions (zero_semantics
+// What is safe when the configuration does not say: Linear and the convolutions (docs/spec/zero.md
 // 6.1).
 const std::vector<std::string>& default_safe_classes();
 

@@ -8,7 +8,7 @@
 namespace zeroproof {
 namespace {
 
-// Slices start at addresses that NCCL likes (zero_semantics 2.15).
+// Slices start at addresses that NCCL likes (docs/spec/zero.md 2.15).
 constexpr std::int64_t kNcclStartAlignment = 2;
 
 std::vector<std::int64_t> sizes_of(const std::vector<ZeroParameter*>& parameters) {

@@ -17,7 +17,7 @@ struct FlatRange {
 FlatRange intersect(const FlatRange& a, const FlatRange& b);
 
 // How the parameters of one group lie in one flat buffer that `ranks` share equally: one after the
-// other, then zeros up to a multiple of `alignment` times ranks (zero_semantics 2.15, P50). Pure
+// other, then zeros up to a multiple of `alignment` times ranks (docs/spec/zero.md 2.15, P50). Pure
 // arithmetic.
 class FlatPartition {
  public:

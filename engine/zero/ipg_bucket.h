@@ -12,7 +12,7 @@ namespace zeroproof {
 
 // Gradients of one communication dtype that wait for their reduction, one after the other in a
 // flat buffer; with overlap there are two, so that one fills while the other is reduced
-// (zero_semantics 2.16). A parameter that comes again before the reduction joins its own place.
+// (docs/spec/zero.md 2.16). A parameter that comes again before the reduction joins its own place.
 class IpgBucket {
  public:
   struct Entry {

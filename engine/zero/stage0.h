@@ -5,7 +5,7 @@
 namespace zeroproof {
 
 // Stage 0: nothing is sharded. No gradient hooks; at a boundary the local sums are all-reduced
-// whole (upstream's "fallback", zero_semantics 2.7), missing ones as zeros.
+// whole (upstream's "fallback", docs/spec/zero.md 2.7), missing ones as zeros.
 class Stage0Optimizer final : public FlatOptimizer {
  public:
   explicit Stage0Optimizer(ZeroContext& context);

@@ -91,7 +91,7 @@ void Stage12Optimizer::set_up_buckets() {
   hook_work_ = known_hook_work();
 }
 
-// zero_semantics 2.16, "offer".
+// docs/spec/zero.md 2.16, "offer".
 void Stage12Optimizer::add_to_bucket(ZeroParameter& parameter) {
   if (!partitions_gradients() && !context_.is_boundary) return;
   Tensor& grad = parameter.tensor.impl().grad;  // itself: counting references costs time here

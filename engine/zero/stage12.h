@@ -11,7 +11,7 @@
 
 namespace zeroproof {
 
-// Stages 1 and 2 (zero_semantics 2.15 to 2.18a): gradients go through buckets into the slice of
+// Stages 1 and 2 (docs/spec/zero.md 2.15 to 2.18a): gradients go through buckets into the slice of
 // the rank that owns them. Stage 2 reduces in every backward, stage 1 at the boundary, with
 // overlap_comm from within its hooks.
 //

@@ -1,4 +1,4 @@
-// The reduction of one bucket in stages 1 and 2 (zero_semantics 2.17).
+// The reduction of one bucket in stages 1 and 2 (docs/spec/zero.md 2.17).
 #include <algorithm>
 #include <string>
 
@@ -131,7 +131,7 @@ Span Stage12Optimizer::step_gradient(FlatGroup& group) {
   return Span::of(boundary_copies_[index]);
 }
 
-// Upstream's CPU offload (zero_semantics 2.18a): accumulators that nobody clears (H15), a copy
+// Upstream's CPU offload (docs/spec/zero.md 2.18a): accumulators that nobody clears (H15), a copy
 // for the optimizer of what fires at the boundary alone (H21), and slices that only a use in the
 // window begins anew (N8).
 void Stage12Optimizer::commit_as_upstream_offload(FlatGroup& group) {

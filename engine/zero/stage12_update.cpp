@@ -1,5 +1,5 @@
 // The update in stages 1 and 2, what it asks of the gradients, and how all ranks come by its values
-// (zero_semantics 2.19).
+// (docs/spec/zero.md 2.19).
 #include <algorithm>
 #include <utility>
 #include <vector>

@@ -9,7 +9,7 @@
 
 namespace zeroproof {
 
-// What all ranks decide before an update, in every stage (zero_semantics 2.19).
+// What all ranks decide before an update, in every stage (docs/spec/zero.md 2.19).
 struct StepPlan {
   StepOutcome outcome;  // not applied: overflow
   GradientDivisor divisor;

@@ -17,7 +17,7 @@ class Zero3Api {
  public:
   virtual ~Zero3Api() = default;
 
-  // zero_semantics 3.9: gather_contexts_overlap, modified_without_modifier_rank,
+  // docs/spec/zero.md 3.9: gather_contexts_overlap, modified_without_modifier_rank,
   // gathered_parameter_left_device. Parameters of other owners are ignored.
   virtual void gathered_parameters(const TensorList& parameters, std::optional<int> modifier_rank,
                                    const std::function<void()>& body) = 0;

@@ -29,7 +29,7 @@ struct ZeroContext {
   Communicator data;    // collectives with events, over the data-parallel group
   Communicator tensor;  // and the tensor-parallel one
 
-  bool skips_frames = false;  // all frames of a compiled module run eagerly (section 5)
+  bool skips_frames = false;  // all frames of a compiled module run eagerly (docs/spec/zero.md 5)
   FallbackRule fallback_rule = FallbackRule::per_graph;
 
   HookPolicy* policy = nullptr;  // the engine's; none where a part stands alone
@@ -50,7 +50,8 @@ struct ZeroContext {
     return config.has_overlap_comm() ? runtime.stream(StreamRole::reduction) : compute();
   }
 
-  // Tells the policy what upstream's optimizers write to `epilogue_ran_this_backward` (2.18).
+  // Tells the policy what upstream's optimizers write to `epilogue_ran_this_backward`
+  // (docs/spec/zero.md 2.18).
   void set_epilogue_ran(bool ran) const;
 
   // What a sum over the data group is divided by: ranks / sequence-parallel degree; 1 for "sum".

@@ -13,17 +13,17 @@
 namespace zeroproof {
 
 // What one stage does with gradients, master weights and optimizer state. The engine calls it in
-// the order of zero_semantics 2.3 to 2.11. Methods throw EngineError for the misuses of their
+// the order of docs/spec/zero.md 2.3 to 2.11. Methods throw EngineError for the misuses of their
 // stage. One object an engine.
 class ZeroOptimizer {
  public:
   virtual ~ZeroOptimizer() = default;
 
-  // Whether tensor.backward() may be used: it is a ZeRO optimizer (2.1).
+  // Whether tensor.backward() may be used: it is a ZeRO optimizer (docs/spec/zero.md 2.1).
   virtual bool is_zero() const = 0;
-  // Whether gradient hooks are registered at all (2.2), and on which parameters.
+  // Whether gradient hooks are registered at all (docs/spec/zero.md 2.2), and on which parameters.
   virtual bool has_gradient_hook(const ZeroParameter& parameter) const = 0;
-  // Leaf modules count one hook each (2.16, 3.7); 0 in other stages.
+  // Leaf modules count one hook each (docs/spec/zero.md 2.16, 3.7); 0 in other stages.
   virtual std::int32_t extra_expected_hooks() const { return 0; }
 
   // engine.forward begins; `ran_epilogue`: since the last one.
@@ -37,9 +37,10 @@ class ZeroOptimizer {
   // The epilogue begins: what the backward left in .grad is now known to be whole. Also while
   // coalescing and under no_sync.
   virtual void collect_gradients() {}
-  // Where the epilogue reduces what is left (2.7); not called while coalescing or under no_sync.
+  // Where the epilogue reduces what is left (docs/spec/zero.md 2.7); not called while coalescing or
+  // under no_sync.
   virtual void reduce_gradients() = 0;
-  // The rest of the epilogue (2.6, step 3).
+  // The rest of the epilogue (docs/spec/zero.md 2.6, step 3).
   virtual void backward_epilogue() {}
   // A backward failed: what it added is dropped, what earlier ones of the window added stays.
   // False when upstream could not tell them apart any more (#8245, incomplete_backward).
@@ -52,7 +53,7 @@ class ZeroOptimizer {
 
   // The end of coalesce_grad_reduction: everything in .grad is reduced at once.
   virtual void flush_coalesced() = 0;
-  // step() in unmanaged mode, before the update (2.14).
+  // step() in unmanaged mode, before the update (docs/spec/zero.md 2.14).
   virtual void finalize_unmanaged() = 0;
   // The update. `is_applied` false: overflow.
   virtual StepOutcome step() = 0;

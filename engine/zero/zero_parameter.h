@@ -10,7 +10,7 @@
 namespace zeroproof {
 
 // One parameter of an engine, tied ones once. Its data is whole in stages 0 to 2; in stage 3 it
-// comes and goes (zero_semantics 3.1).
+// comes and goes (docs/spec/zero.md 3.1).
 struct ZeroParameter {
   // What hooks ask for; beside each other, because there are many parameters and a hook is short.
   ParamId id;               // order of creation: that of named_parameters()

@@ -16,9 +16,10 @@ struct AutocastOptions {
 };
 
 // A `with torch.autocast(device)` region of the current thread (rules M1 to M3). Whether it is on
-// and its dtype travel with graph tasks, its cache flag does not (section 15). Leaving the
-// outermost region of any thread drops the cached casts of the process. On the CPU only bfloat16
-// and float16 can be on. Regions are left in reverse order, on the thread that entered them.
+// and its dtype travel with graph tasks, its cache flag does not (docs/spec/autograd.md 15).
+// Leaving the outermost region of any thread drops the cached casts of the process. On the CPU only
+// bfloat16 and float16 can be on. Regions are left in reverse order, on the thread that entered
+// them.
 class Autocast {
  public:
   Autocast(Autograd& autograd, DeviceType device, const AutocastOptions& options = {});

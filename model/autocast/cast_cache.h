@@ -23,7 +23,7 @@ class CastCache {
   std::map<std::weak_ptr<TensorImpl>, Tensor, std::owner_less<>> casts_;
 };
 
-// What a thread keeps for autocast and graph tasks do not carry (autograd_semantics section 15).
+// What a thread keeps for autocast and graph tasks do not carry (docs/spec/autograd.md 15).
 struct AutocastNesting {
   int regions = 0;  // entered and not left
   bool is_cache_enabled = true;

@@ -19,7 +19,7 @@ struct DecoderSizes {
   std::int64_t vocabulary = 0;
   double eps = 1e-5;
 
-  static DecoderSizes m267();  // 147 tensors of 266,912,768 values (performance_anchors 1)
+  static DecoderSizes m267();  // 147 tensors of 266,912,768 values (docs/spec/performance.md 1)
   static DecoderSizes tiny();  // the same for a test: 15 tensors of 393,856 values
 };
 

@@ -19,7 +19,7 @@ struct DdpOptions {
   bool needs_manual_finalization = false;  // no callback finishes the backward
 };
 
-// DistributedDataParallel's reducer in a world of one (autograd_semantics section 18): which hooks
+// DistributedDataParallel's reducer in a world of one (docs/spec/autograd.md 18): which hooks
 // it puts where and when a bucket is reduced. A reduction gives back what it got. The Autograd
 // must outlive it, and no backward of its forwards may run after its end.
 class DdpReducer {

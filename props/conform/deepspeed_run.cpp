@@ -11,7 +11,7 @@
 namespace zeroproof {
 namespace {
 
-// Upstream's own words of zero_semantics 2.20 and 3.14.
+// Upstream's own words of docs/spec/zero.md 2.20 and 3.14.
 bool is_assertion(EngineErrorId id) {
   switch (id) {
     case EngineErrorId::backward_of_invalid_loss:

@@ -10,7 +10,7 @@
 
 namespace zeroproof {
 
-// FSDP2's hooks in a world of one (autograd_semantics section 19): what fully_shard puts around
+// FSDP2's hooks in a world of one (docs/spec/autograd.md 19): what fully_shard puts around
 // modules, without the sharding. Pre-backward is a tensor hook on the outputs, post-backward an
 // identity Function on the inputs, and the final callback that the first pre-backward queues
 // repairs the post-backwards that did not come, or leaves them to finalize_backward(). It must

@@ -8,8 +8,8 @@
 
 namespace zeroproof {
 
-// How many programs there are: 98 of autograd_semantics section 24, and 14 about what PyTorch added
-// after 2.11.
+// How many programs there are: 98 came with docs/spec/autograd.md 24, and 14 are about what PyTorch
+// added after 2.11.
 inline constexpr int kProgramsSpecified = 112;
 
 // Our port of one recorded program. `name` is the header's.

@@ -1,4 +1,4 @@
-// Programs of function transforms (autograd_semantics section 16).
+// Programs of function transforms (docs/spec/autograd.md 16).
 #include <array>
 
 #include "model/autograd_error.h"

@@ -6,7 +6,7 @@
 namespace zeroproof::mutation {
 namespace {
 
-// shared/spec/bug_catalogue.md, section 4: id, name, tier, ranks and parameters of its smallest
+// 180 publicly reported bugs: id, name, tier, ranks and parameters of its smallest
 // configuration (0: it says none), the invariants it breaks, and that configuration.
 constexpr std::array<CatalogueRow, 180> kCatalogue = {{
     // clang-format off

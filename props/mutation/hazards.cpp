@@ -1,4 +1,4 @@
-// Upstream's hazards (zero_semantics 9) as faults: a quirk under a policy, against the policy
+// Upstream's hazards (docs/HAZARDS.md) as faults: a quirk under a policy, against the policy
 // alone.
 #include <array>
 #include <deque>

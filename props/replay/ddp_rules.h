@@ -16,8 +16,8 @@
 
 namespace zeroproof {
 
-// What DDP's reducer promises (autograd_semantics 18): buckets are launched in the order of their
-// numbers, each once a backward, each after the last gradient in it; all of them before the
+// What DDP's reducer promises (docs/spec/autograd.md 18): buckets are launched in the order of
+// their numbers, each once a backward, each after the last gradient in it; all of them before the
 // outermost task ends. Feed the events of one rank in order.
 //
 // A reducer lays its buckets out anew once: before its second backward, with a static graph before

@@ -193,8 +193,9 @@ void DeepSpeedSigns::on_exception(const HookEvent& event) {
        .gravity = Gravity::note,
        .what = fmt::format("DeepSpeed refused the backward before any gradient formed: {}",
                            names_.text(event.message)),
-       .rule = "zero_semantics E1: loss.backward() needs ZeRO stage 1 to 3 and PyTorch's callback "
-               "functions",
+       .rule =
+           "docs/spec/zero.md E1: loss.backward() needs ZeRO stage 1 to 3 and PyTorch's callback "
+           "functions",
        .look_at = "engine.backward(loss) in place of loss.backward(), or a higher stage"},
       event);
 }

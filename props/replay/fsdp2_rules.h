@@ -16,8 +16,8 @@
 
 namespace zeroproof {
 
-// What FSDP2 promises (autograd_semantics 19): a unit is unsharded before its gradients form, its
-// reduce-scatter belongs to its post-backward, every unit that saw a pre-backward sees a
+// What FSDP2 promises (docs/spec/autograd.md 19): a unit is unsharded before its gradients form,
+// its reduce-scatter belongs to its post-backward, every unit that saw a pre-backward sees a
 // post-backward before the step, and the final callback of each root runs once a backward, at the
 // end of the task in which the backward of that root began. Feed the events of one rank in order.
 class Fsdp2Rules {

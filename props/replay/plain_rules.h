@@ -13,7 +13,7 @@
 
 namespace zeroproof {
 
-// What autograd itself promises about callbacks (autograd_semantics 10): they run after the last
+// What autograd itself promises about callbacks (docs/spec/autograd.md 10): they run after the last
 // gradient hook of their graph task, in the order of queueing, before the task ends; when a node
 // failed, none of them runs. Feed the events of one rank in order.
 class PlainRules {

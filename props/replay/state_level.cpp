@@ -15,8 +15,9 @@
 namespace zeroproof {
 namespace {
 
-// zero_semantics 2.18. The epilogue of the partitions sets the flag. Stage 1 runs it at a boundary
-// alone, and a coalesced block after its backwards: their own epilogues leave the flag as it is.
+// docs/spec/zero.md 2.18. The epilogue of the partitions sets the flag. Stage 1 runs it at a
+// boundary alone, and a coalesced block after its backwards: their own epilogues leave the flag as
+// it is.
 struct EpilogueWrite {
   std::string_view method;
   bool ran;

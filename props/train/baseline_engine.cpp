@@ -91,8 +91,8 @@ bool BaselineEngine::needs_scaler() const {
   return config_.fp16.enabled || has_grad_scaler() || is_scale_given_;
 }
 
-// Under autocast, parameters of linear layers travel in its dtype (zero_semantics 6.1); stage 0
-// reduces gradients as they are (2.7).
+// Under autocast, parameters of linear layers travel in its dtype (docs/spec/zero.md 6.1); stage 0
+// reduces gradients as they are (docs/spec/zero.md 2.7).
 DType BaselineEngine::communication_dtype_of(const Tensor& parameter) const {
   if (!config_.torch_autocast.enabled || config_.stage == 0) return config_.communication_dtype();
   const auto& safe = config_.torch_autocast.lower_precision_safe_modules;
@@ -105,7 +105,7 @@ DType BaselineEngine::communication_dtype_of(const Tensor& parameter) const {
   return parameter.dtype();
 }
 
-// Stage 3 under autocast gathers in the dtype of the wire (zero_semantics 6.1).
+// Stage 3 under autocast gathers in the dtype of the wire (docs/spec/zero.md 6.1).
 Tensor BaselineEngine::gathered(const Tensor& parameter) const {
   if (config_.stage != 3 || !config_.torch_autocast.enabled) return parameter;
   return ops_.cast(ops_.cast(parameter, communication_dtype_of(parameter)), parameter.dtype());
@@ -147,7 +147,7 @@ void BaselineEngine::reduce(const std::vector<LocalSums>& ranks) {
   }
 }
 
-// Where ranks that share sequences join in (zero_semantics 2.17).
+// Where ranks that share sequences join in (docs/spec/zero.md 2.17).
 bool BaselineEngine::sums_in_float32() const {
   const bool is_whole = !config_.reduce_scatter || config_.use_multi_rank_bucket_allreduce;
   return sequence_ > 1 && (config_.stage == 1 || config_.stage == 2) && is_whole;
@@ -255,7 +255,7 @@ bool BaselineEngine::overflows() const {
   return !std::ranges::all_of(window_, is_finite);
 }
 
-// The dynamic fp16 scale of zero_semantics 2.19.
+// The dynamic fp16 scale of docs/spec/zero.md 2.19.
 void BaselineEngine::update_scale(bool has_overflow) {
   const Fp16Config& fp16 = config_.fp16;
   if (has_grad_scaler()) return update_grad_scaler(has_overflow);

@@ -28,7 +28,7 @@ class BaselineTarget final : public TrainTarget {
   Tensor backward(std::size_t engine, const Tensor& loss,
                   const BackwardArguments& arguments) override;
   // backward_without_loss_scaling for one engine that has to scale, and was not asked to since the
-  // last backward (2.20).
+  // last backward (docs/spec/zero.md 2.20).
   void tensor_backward(const TensorList& roots, const TensorList& grads,
                        bool retain_graph) override;
   bool needs_scaler(std::size_t engine) override;

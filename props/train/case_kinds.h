@@ -82,7 +82,7 @@ enum class Outstanding : std::uint8_t {
   three
 };
 
-// What an engine refuses, in the words of zero_semantics 2.20.
+// What an engine refuses, in the words of docs/spec/zero.md 2.20.
 enum class Misuse : std::uint8_t {
   none,
   step_in_block,    // step_inside_no_sync

@@ -27,8 +27,8 @@ std::string visit_problem(const CaseSpec& spec, const MicroSpec& micro) {
   if (looks == Looks::between && !has_two) return "nothing between two backwards";
   if (micro.keeps != 0 && (spec.skips_frames != 0 || spec.is_tiled != 0))
     return "graphs that nobody keeps";
-  // Rule A6 of autograd_semantics: PyTorch itself cannot take a gradient for a leaf whose data has
-  // gone, so that a module of the weight has to be under way when it arrives.
+  // Rule A6 of docs/spec/autograd.md: PyTorch itself cannot take a gradient for a leaf whose data
+  // has gone, so that a module of the weight has to be under way when it arrives.
   const bool has_weight =
       spec.layers.front().outputs > 0 && std::ranges::any_of(spec.calls, [](const CallSpec& call) {
         return call.layer == 0 && call.wrap == 0;

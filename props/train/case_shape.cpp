@@ -28,7 +28,7 @@ bool does_throw(const CaseSpec& spec, const MicroSpec& micro) {
   return false;
 }
 
-// Section 5 of zero_semantics: every graph that claims something has one backward.
+// A graph that claims parameters has one backward (docs/spec/zero.md 5).
 bool can_skip_frames(const CaseSpec& spec) {
   const auto is_plain = [&](const MicroSpec& micro) {
     return micro.idle_forward <= 1 && !has_abort(micro) && micro.has_bypass == 0 &&

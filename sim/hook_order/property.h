@@ -5,7 +5,7 @@
 
 namespace zeroproof::hook_order {
 
-// What has to hold in every order. A1 to A5 are the common model's (simulation_anchors 1.1).
+// What has to hold in every order. A1 to A5 are the common model's (docs/spec/explorer.md 1.1).
 enum class Property : std::uint8_t {
   none,
   a1,  // the epilogue runs exactly once in each backward

@@ -18,7 +18,7 @@ namespace zeroproof::hook_order {
 // P real engines side by side, whose hooks fire in any order: one execution is K backwards on each
 // rank, from the first hook to the last collective. The engines are made once; an execution ends
 // where it began, so that it costs its own events only. What a rank does is a step: the engine
-// never blocks (simulation_anchors 6, lesson 1).
+// never blocks (docs/spec/explorer.md 6, lesson 1).
 //
 //   world.begin();
 //   while (!world.is_over()) world.take(one of world.enabled());

@@ -24,8 +24,8 @@ HookEvent ProtocolEngine::call_event(std::string_view method) {
   return event;
 }
 
-// Output-hook manager (2.4): the first hook of a forward, or of a forward in this graph task,
-// runs the prologue.
+// Output-hook manager (docs/spec/zero.md 2.4): the first hook of a forward, or of a forward in this
+// graph task, runs the prologue.
 void ProtocolEngine::run_output_hook(const std::string& forward) {
   const bool is_per_task = setup_.policy->prologue_rule() == PrologueRule::once_per_graph_task;
   const std::int64_t task = is_per_task ? log_.current_graph_task().value : -1;
@@ -108,7 +108,7 @@ std::int32_t ProtocolEngine::count_expected_hooks() {
   return expected;
 }
 
-// zero_semantics 2.8. `scale()` is never called by these programs, so a needed scaler is E2.
+// docs/spec/zero.md 2.8. `scale()` is never called by these programs, so a needed scaler is E2.
 void ProtocolEngine::run_post_hook() {
   const EngineCallScope scope(log_, call_event("engine.backward_post_hook"));
   if (setup_.policy->is_backward_running()) return;

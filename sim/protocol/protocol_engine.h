@@ -29,8 +29,9 @@ struct EngineOutcome {
   bool is_backward_running = false;
 };
 
-// The engine-level flow of zero_semantics 2.3-2.9 without tensors: output-hook manager, prologue,
-// gradient hooks, post hook, epilogue. It reports everything to its policy and to the log.
+// The engine-level flow of docs/spec/zero.md 2.3-2.9 without tensors: output-hook manager,
+// prologue, gradient hooks, post hook, epilogue. It reports everything to its policy and to the
+// log.
 class ProtocolEngine final : public HookHost, private ManagerObserver {
  public:
   struct Setup {

@@ -82,7 +82,7 @@ void ProtocolWorld::run_forward(const ForwardCall& forward) {
   collect_callbacks();
 }
 
-// zero_semantics 2.9: backward, then the explicit epilogue.
+// docs/spec/zero.md 2.9: backward, then the explicit epilogue.
 void ProtocolWorld::run_engine_backward(const Statement& statement) {
   ProtocolEngine& owner = engine(statement.engine);
   const EngineCallScope scope(log_, owner.call_event("engine.backward"));

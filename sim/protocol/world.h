@@ -23,7 +23,7 @@ struct ProtocolSetup {
 };
 
 // Runs a protocol program once, from the beginning, as a function of the chooser only: the
-// autograd of zero_semantics 1.1 without tensors. Where several nodes may run next it asks
+// autograd of docs/spec/zero.md 1.1 without tensors. Where several nodes may run next it asks
 // Chooser::choose with site "graph_task.ready", the nodes' ids and a fingerprint of everything
 // that decides the rest. Not thread-safe.
 class ProtocolWorld {

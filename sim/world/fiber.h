@@ -5,7 +5,7 @@
 
 namespace zeroproof::sim {
 
-// A function with a stack of its own that runs in turns with its caller (codebase_anchors 5.3).
+// A function with a stack of its own that runs in turns with its caller.
 // Exceptions must not leave the body. What the C++ runtime keeps about exceptions under way is
 // the fiber's own, so that it may be suspended within a catch block. Not thread-safe.
 class Fiber {

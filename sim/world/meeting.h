@@ -34,7 +34,7 @@ struct Rendezvous {
   bool is_ready() const;  // all are at the heads of their streams
 };
 
-// Where the ranks of one group meet, by sequence number (simulation_anchors 6, lesson 10).
+// Where the ranks of one group meet, by sequence number (docs/spec/explorer.md 6, lesson 10).
 class MeetingPoint {
  public:
   MeetingPoint(std::string name, std::size_t size, bool has_garbage);

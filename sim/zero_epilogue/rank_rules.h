@@ -19,7 +19,7 @@ struct Enabled {
   }
 };
 
-// The rules of one rank (simulation_anchors appendix A), as a pure step function. Completions on
+// The rules of one rank (docs/spec/explorer.md 1.1), as a pure step function. Completions on
 // the stream need all ranks and are asked of World.
 class RankRules {
  public:

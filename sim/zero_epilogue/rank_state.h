@@ -53,7 +53,7 @@ struct Event {
   friend auto operator<=>(const Event&, const Event&) = default;
 };
 
-// A1 to A5 of simulation_anchors 1.1.
+// A1 to A5 of docs/spec/explorer.md 1.1.
 enum class Property : std::uint8_t { none, a1, a2, a3, a4, a5 };
 constexpr std::size_t kProperties = 6;  // with none
 

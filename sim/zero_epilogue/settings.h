@@ -17,7 +17,7 @@ enum class HookOrder : std::uint8_t {
   two_phase,  // a reentrant checkpoint: the first `first_phase` hooks, then the others
 };
 
-// What is wrong with the engine: M1 to M9 of simulation_anchors 1.3.
+// What is wrong with the engine: M1 to M9 of docs/spec/explorer.md 1.3.
 enum class Defect : std::uint8_t {
   none,
   counter_of_first_phase,  // M1 the counter counts only the first phase

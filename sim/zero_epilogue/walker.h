@@ -49,7 +49,7 @@ struct WalkResult {
 Result<WalkResult> walk(const Settings& settings, const WalkOptions& options);
 
 // Events of a complete schedule in which nothing goes wrong; and without the completions, as
-// simulation_anchors 5.2 counts the steps of PCT.
+// docs/spec/explorer.md 5.2 counts the steps of PCT.
 std::uint64_t events_of(const Settings& settings);
 std::uint64_t own_events_of(const Settings& settings);
 

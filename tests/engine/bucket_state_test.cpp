@@ -1,5 +1,5 @@
 // The two kinds of gradient buckets under any sequence of their methods, against a list of what
-// came (zero_semantics 2.16): rc::state.
+// came (docs/spec/zero.md 2.16): rc::state.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <rapidcheck/state.h>

@@ -1,4 +1,4 @@
-// Which dtype gradients have on the wire (zero_semantics 6.1), and the report of 6.4.
+// Which dtype gradients have on the wire (docs/spec/zero.md 6.1), and the report of 6.4.
 #include "engine/precision/communication_dtype.h"
 
 #include <gtest/gtest.h>

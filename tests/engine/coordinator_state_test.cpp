@@ -1,5 +1,5 @@
 // The coordinator of stage 3 under any sequence of steps, fetches and releases of modules' calls,
-// against a plain account of which parameter is where (zero_semantics 3.3 to 3.6): rc::state.
+// against a plain account of which parameter is where (docs/spec/zero.md 3.3 to 3.6): rc::state.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <rapidcheck/state.h>

@@ -1,5 +1,5 @@
-// The golden table of zero_semantics 1.7 with tensors: without the final-callback API the upstream
-// policies count hooks, and run their epilogues too early, too often or never.
+// The golden table of docs/spec/zero.md 1.7 with tensors: without the final-callback API the
+// upstream policies count hooks, and run their epilogues too early, too often or never.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

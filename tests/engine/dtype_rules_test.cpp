@@ -1,5 +1,5 @@
 // Master weights and dtypes of optimizer states: every combination against the rows of
-// zero_semantics 6.2, each written as a rule of its own.
+// docs/spec/zero.md 6.2, each written as a rule of its own.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Hazards of factors on gradients, each alone: right under `exact`, wrong as zero_semantics 9 says
+// Hazards of factors on gradients, each alone: right under `exact`, wrong as docs/HAZARDS.md says
 // with the one quirk (H6, H7, H22, H26).
 #include <gtest/gtest.h>
 

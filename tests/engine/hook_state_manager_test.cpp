@@ -1,5 +1,5 @@
-// The hook-state manager against a plain model written from the tables of zero_semantics 1.2, 1.3
-// and 1.6, under random sequences of its methods.
+// The hook-state manager against a plain model written from the tables of
+// docs/spec/zero.md 1.2, 1.3 and 1.6, under random sequences of its methods.
 #include "engine/hooks/hook_state_manager.h"
 
 #include <gtest/gtest.h>

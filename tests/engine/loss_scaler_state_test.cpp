@@ -1,5 +1,5 @@
 // The loss scaler under any sequence of steps, against its rule written down once more, plainly
-// (zero_semantics 2.19): rc::state.
+// (docs/spec/zero.md 2.19): rc::state.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <rapidcheck/state.h>

@@ -1,5 +1,5 @@
 // The loss scaler against a model that counts good steps instead of iterations (P58), and against
-// numbers worked out by hand from zero_semantics 2.19.
+// numbers worked out by hand from docs/spec/zero.md 2.19.
 #include "engine/precision/loss_scaler.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The status machine of one parameter of stage 3 on one rank of three, under any sequence of its
-// transitions (zero_semantics 3.1), against whole values and a slice kept apart: rc::state.
+// transitions (docs/spec/zero.md 3.1), against whole values and a slice kept apart: rc::state.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <rapidcheck/state.h>

@@ -1,4 +1,4 @@
-// Stage 3 and graphs that are kept (zero_semantics 3.11): what a backward that retains its graph
+// Stage 3 and graphs that are kept (docs/spec/zero.md 3.11): what a backward that retains its graph
 // releases stays until no live graph needs it, and which parameters are gathered depends on the
 // calls alone.
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Ranks that share a sequence have parts of one loss: their gradients add up, and only replicas of
-// the whole sequence are averaged (zero_semantics 2.15; H18).
+// the whole sequence are averaged (docs/spec/zero.md 2.15; H18).
 #include <gtest/gtest.h>
 
 #include <cmath>

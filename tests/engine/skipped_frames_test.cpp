@@ -1,4 +1,4 @@
-// Stage 3 where the compiler skipped every frame (zero_semantics 5, P81 to P85).
+// Stage 3 where the compiler skipped every frame (docs/spec/zero.md 5, P81 to P85).
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"

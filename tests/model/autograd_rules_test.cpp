@@ -1,5 +1,5 @@
-// Rules of autograd_semantics that no conformance program shows. True values are those of PyTorch
-// 2.11.0. Where each rule is held:
+// Rules of docs/spec/autograd.md that no conformance program shows. True values are those of
+// PyTorch 2.11.0. Where each rule is held:
 //   N  P54, P59, P93, linear and autocast programs         G1 here, P95     G2 P83, here (H8)
 //   G3 P11, P93, random_program   G4 here   G5 scale, random_program        G6 here
 //   Q1 ready_queue, exception     Q2 P07, random_program   Q3 here   Q4 here, P80   Q5 here, P51

@@ -1,4 +1,4 @@
-// Steps 2 to 8 of the evaluation of a node (autograd_semantics section 6) with hooks of every kind
+// Steps 2 to 8 of the evaluation of a node (docs/spec/autograd.md 6) with hooks of every kind
 // in random numbers and orders of registration, against a model of them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

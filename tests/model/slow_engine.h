@@ -11,7 +11,7 @@
 
 namespace zeroproof::testing {
 
-// The queue rules once more (autograd_semantics Q1, Q2, E1, E3, X1 to X3, R2), as plainly as
+// The queue rules once more (docs/spec/autograd.md Q1, Q2, E1, E3, X1 to X3, R2), as plainly as
 // possible and without a line of the engine: the reference that the faithful order is held to.
 
 // One graph task, and the tasks that hooks of its nodes start: reaching node `n` runs the tasks

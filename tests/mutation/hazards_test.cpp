@@ -1,4 +1,4 @@
-// tests/data/hazards: every hazard of zero_semantics 9 shows under upstream's policies, and not
+// tests/data/hazards: every hazard of docs/HAZARDS.md shows under upstream's policies, and not
 // without its quirk or policy; docs/HAZARDS.md is what the data say.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The same seeds in two builds of the simulator, g++ and clang++: every decision, call and value of
-# a million executions has to be the same (simulation_anchors T2). Each line of a build's log is the
+# a million executions has to be the same (docs/spec/explorer.md T2). Each line of a build's log is the
 # hash of 10,000 seeds, so the first line that differs says where to look; a log goes on where the
 # run before was ended. ZP_DETERMINISM_SEEDS: by default 1000000. ZP_DETERMINISM_PRESETS: by default
 # "release clang". ZP_DETERMINISM_WORKERS: processes, by default one a core.

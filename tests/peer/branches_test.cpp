@@ -1,4 +1,4 @@
-// Tests that exist on upstream's branches alone (zero_semantics 8.2): #8245 and #8135.
+// Tests that exist on upstream's branches alone (docs/PEER_TESTS.md): #8245 and #8135.
 #include <array>
 
 #include "model/checkpoint/checkpoint.h"

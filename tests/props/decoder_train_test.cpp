@@ -62,7 +62,7 @@ TEST(DecoderTraining, Has_a_configuration_for_m267_that_engines_take) {
   }
 }
 
-// Gigabytes of performance_anchors section 3.
+// Gigabytes of docs/spec/performance.md 3.
 TEST(DecoderTraining, Knows_the_states_of_m267_by_stage) {
   DecoderCell cell;
   cell.sizes = nn::DecoderSizes::m267();

@@ -287,7 +287,7 @@ TEST(Diagnosis, Of_callbacks_that_autograd_drops) {
   EXPECT_THAT(kinds(false, false), ElementsAre("callback.missing"));
 }
 
-// autograd_semantics 22, from recordings alone.
+// docs/spec/autograd.md 22, from recordings alone.
 struct Upstream {
   const char* trace;
   const char* kind;

@@ -1,4 +1,4 @@
-// The golden table of zero_semantics 1.7: every row, policy and mode, in PyTorch's order.
+// The golden table of docs/spec/zero.md 1.7: every row, policy and mode, in PyTorch's order.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>

@@ -62,7 +62,7 @@ TEST(Dpor, Is_tested_on_programs_that_block_fail_and_commute) {
   EXPECT_GT(reduced, 100U);
 }
 
-// Nidhugg's optimal DPOR visits 8! = 40,320 (simulation_anchors 1.5).
+// Nidhugg's optimal DPOR visits 8! = 40,320 (docs/spec/explorer.md 1.5).
 TEST(Dpor, Visits_increments_of_one_counter_once) {
   class Hooks {
    public:

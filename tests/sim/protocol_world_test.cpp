@@ -1,4 +1,4 @@
-// The protocol world: the autograd of zero_semantics 1.1 without tensors.
+// The protocol world: the autograd of docs/spec/zero.md 1.1 without tensors.
 #include "sim/protocol/world.h"
 
 #include <gtest/gtest.h>

@@ -20,7 +20,7 @@ Ranks ranks_of(const std::vector<std::string>& words) {
   return std::move(Ranks::make(settings_of(words)).value());
 }
 
-// simulation_anchors 1.4, to the three digits printed there.
+// docs/spec/explorer.md 1.4, to the three digits printed there.
 TEST(PathCounts, Of_complete_schedules_are_those_of_the_anchors) {
   const std::vector<std::pair<std::vector<std::string>, double>> printed = {
       {{"P=1", "N=12"}, 1.47e12},
@@ -48,7 +48,7 @@ TEST(PathCounts, Of_more_than_128_bits_are_still_known_to_a_double) {
   EXPECT_NEAR(counts->approximately() / 1.59e49, 1, 2e-3);
 }
 
-// simulation_anchors 1.3, last column, as far as it is printed.
+// docs/spec/explorer.md 1.3, last column, as far as it is printed.
 TEST(PathCounts, Give_the_exact_chance_of_each_planted_defect) {
   const auto chance = [](const std::string& defect, double printed, double digit) {
     const Ranks ranks = ranks_of({"P=2", "N=7", "K=2", "N1=3", "defect=" + defect});
@@ -191,7 +191,7 @@ TEST(Walker, Meets_M9_by_chance_and_the_needle_by_novelty) {
   }
 }
 
-// simulation_anchors R6: within 100,000 schedules, 10,000 as the stretch.
+// docs/spec/explorer.md R6: within 100,000 schedules, 10,000 as the stretch.
 TEST(Walker, Meets_the_needle_by_novelty_of_pair_orders) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const auto found = walk(settings_of({"P=2", "N=11", "defect=M9"}),
@@ -228,7 +228,7 @@ TEST(Walker, States_what_pct_promises) {
   EXPECT_DOUBLE_EQ(found->pct->hit_chance(), 1.0 / (8 * 524));
   EXPECT_NEAR(found->pct->miss_chance(), std::pow(1 - 1.0 / (8 * 524), 100), 1e-12);
   EXPECT_EQ(own_events_of(settings_of({"P=4", "N=64"})), 396U);
-  // simulation_anchors R3, where completions are not counted: 14,600 runs.
+  // docs/spec/explorer.md R3, where completions are not counted: 14,600 runs.
   PctCertificate own = *found->pct;
   own.steps = 396;
   EXPECT_EQ(own.runs_for(0.01), 14'587U);

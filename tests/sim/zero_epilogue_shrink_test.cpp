@@ -28,7 +28,7 @@ class ShrinkingOf : public testing::TestWithParam<std::string> {
   Settings settings() const { return with({"P=2", "N=7", "K=2", "N1=3", "defect=" + GetParam()}); }
 };
 
-// K1, K3, K4, K5 of simulation_anchors 5.4, and T1 of 5.5: whatever schedule it starts from, the
+// K1, K3, K4, K5 of docs/spec/explorer.md 5.4, and T1 of 5.5: whatever schedule it starts from, the
 // certified least number of events of its own property, always the same ones.
 TEST_P(ShrinkingOf, Random_failures_ends_in_one_certified_minimum_a_property) {
   const Ranks ranks = std::move(Ranks::make(settings()).value());
@@ -53,7 +53,7 @@ TEST_P(ShrinkingOf, Random_failures_ends_in_one_certified_minimum_a_property) {
   }
 }
 
-// K2: the instance too. simulation_anchors 1.3, column "smallest"; buckets of one hook make M5
+// K2: the instance too. docs/spec/explorer.md 1.3, column "smallest"; buckets of one hook make M5
 // smaller than printed there.
 TEST_P(ShrinkingOf, Settings_ends_in_the_smallest_instance) {
   const std::map<std::string, std::pair<Property, std::size_t>> printed = {

@@ -20,7 +20,7 @@ Ranks ranks_of(const Settings& settings) {
   return std::move(*ranks);
 }
 
-// simulation_anchors 1.4: counts of an explorer that is not ours, confirmed by TLC and SPIN.
+// docs/spec/explorer.md 1.4: counts of an explorer that is not ours, confirmed by TLC and SPIN.
 struct Counted {
   std::vector<std::string> words;
   std::uint64_t states;
@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
         Counted{{"P=2", "N=8", "order=two_phase", "K=2"}, 55'613, 243'456},
         Counted{{"P=3", "N=6", "late=1"}, 6'565'723, 55'494'990}));
 
-// simulation_anchors 1.3, column "shortest, in our events".
+// docs/spec/explorer.md 1.3, column "shortest, in our events".
 struct Planted {
   std::string defect;
   Property property;

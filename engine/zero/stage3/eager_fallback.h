@@ -11,7 +11,7 @@
 
 namespace zeroproof {
 
-// Parameters of compiled modules whose frames the compiler skipped (zero_semantics 5, #8157): no
+// Parameters of compiled modules whose frames the compiler skipped (docs/spec/zero.md 5, #8157): no
 // module hook gathers them, so they are gathered when they are read, and given back when nobody
 // needs them. Each forward that can have a backward is a graph; it claims what it read until a
 // backward that reached it completes. A parameter with a claim, or in a user's context, stays.

@@ -11,7 +11,7 @@ namespace zeroproof {
 enum class TraceMode : std::uint8_t { invalid, record, complete };
 
 // In which order modules run, forward and backward, and hence in which order parameters are
-// needed (zero_semantics 3.5): recorded from one root forward to the next, then followed. Knows
+// needed (docs/spec/zero.md 3.5): recorded from one root forward to the next, then followed. Knows
 // nothing of gathers.
 class FetchTrace {
  public:

@@ -6,9 +6,9 @@
 
 namespace zeroproof {
 
-// deepspeed.zero.GatheredParameters (zero_semantics 3.9): the listed parameters whole on all ranks
-// for a while. `exit` ends it in the ordinary way, the destructor after an exception: depth is
-// restored and everything partitioned either way. Collective.
+// deepspeed.zero.GatheredParameters (docs/spec/zero.md 3.9): the listed parameters whole on all
+// ranks for a while. `exit` ends it in the ordinary way, the destructor after an exception: depth
+// is restored and everything partitioned either way. Collective.
 class GatherContext {
  public:
   // gather_contexts_overlap when one of them is in another context already; nothing changes then.

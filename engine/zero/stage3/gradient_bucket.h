@@ -8,7 +8,7 @@
 namespace zeroproof {
 
 // Parameters of one communication dtype whose gradients wait for their reduction, and the streams
-// that made those (zero_semantics 2.16). Unlike an IpgBucket it has no buffer: gradients stay in
+// that made those (docs/spec/zero.md 2.16). Unlike an IpgBucket it has no buffer: gradients stay in
 // .grad until the reducer lays them out by rank. Adding allocates nothing and costs the same
 // whatever the bucket holds.
 class GradientBucket {

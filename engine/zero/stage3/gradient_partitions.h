@@ -14,7 +14,7 @@
 
 namespace zeroproof {
 
-// Gradients of stage 3 on their way from .grad to the rank's slices (zero_semantics 2.18b): a
+// Gradients of stage 3 on their way from .grad to the rank's slices (docs/spec/zero.md 2.18b): a
 // bucket a communication dtype, then what the running backward has reduced (pending), then the
 // sum of the window. A backward that fails drops what is pending; one that completes commits it:
 // the first contribution of a window is copied, later ones are added, in any order of forwards

@@ -7,8 +7,8 @@
 
 namespace zeroproof {
 
-// The modules that the configuration makes leaves (zero_semantics 3.7): by class name, by name, by
-// the end of the name, or because their parameters are spread over many small modules. None is
+// The modules that the configuration makes leaves (docs/spec/zero.md 3.7): by class name, by name,
+// by the end of the name, or because their parameters are spread over many small modules. None is
 // below another. Its classes are checked.
 std::vector<Zero3Module*> configured_leaf_modules(const ZeroConfig& config, Zero3Modules& modules);
 

@@ -22,7 +22,7 @@ ModuleHooks::~ModuleHooks() {
 
 void ModuleHooks::add() {
   for (Zero3Module& module : modules_.all()) {
-    observe_reads(module);  // below a leaf, too: somebody else may read them (3.8)
+    observe_reads(module);  // below a leaf, too (docs/spec/zero.md 3.8)
     if (!module.is_below_leaf) add_to(module);
   }
 }

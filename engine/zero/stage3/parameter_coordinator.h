@@ -14,7 +14,7 @@
 namespace zeroproof {
 
 // Fetches the parameters of modules before they run and releases them afterwards, forward and
-// backward, and gathers ahead along the recorded order (zero_semantics 3.3 to 3.6, 3.12).
+// backward, and gathers ahead along the recorded order (docs/spec/zero.md 3.3 to 3.6, 3.12).
 //
 // A use is one direction of one call of a module, so that a recompute inside a module's backward
 // does not release what that backward still needs. Upstream knows the module alone.
@@ -23,8 +23,8 @@ class ParameterCoordinator {
   // All must outlive it.
   ParameterCoordinator(ZeroContext& context, ParameterGatherer& gatherer);
 
-  // The root's forward begins (3.5). fetch_order_differs_between_ranks where ranks recorded
-  // different orders.
+  // The root's forward begins (docs/spec/zero.md 3.5). fetch_order_differs_between_ranks where
+  // ranks recorded different orders.
   void reset_step();
   // Follows or records the order; what leaves it invalidates it.
   void visit(Zero3Module& module);
@@ -33,8 +33,9 @@ class ParameterCoordinator {
   // A forward that did not come to its end needs nothing any more.
   void abandon_forward(const ModuleCall& call);
 
-  // What backward hooks have not released: of every module whose backward began (3.4). With every
-  // engine epilogue; `is_reported` for the end of a backward that has none.
+  // What backward hooks have not released: of every module whose backward began
+  // (docs/spec/zero.md 3.4). With every engine epilogue; `is_reported` for the end of a backward
+  // that has none.
   void release_backward_leftovers(bool is_reported = true);
   // Whatever is whole without a use: gathered ahead for something that did not come. Persistent
   // and external ones stay. Upstream has no such thing.
@@ -42,11 +43,12 @@ class ParameterCoordinator {
   // Everything, persistent and external ones too; parameter_not_released when one is still there.
   void release_and_reset_all();
   void invalidate_trace();
-  // The module uses it from now on (3.8). A complete order does not know of that.
+  // The module uses it from now on (docs/spec/zero.md 3.8). A complete order does not know of that.
   void add_external(Zero3Module& module, PartitionedParameter& parameter);
 
   // A graph task around fetches and releases of backwards. What one that keeps its graph releases
-  // is kept for the next (3.11); the outermost one's end settles what is left of that.
+  // is kept for the next (docs/spec/zero.md 3.11); the outermost one's end settles what is left of
+  // that.
   void begin_task(GraphTaskId task, bool keeps_graph);
   void end_task(GraphTaskId task, bool raised);
   // For the calls that hold: they tell when their part of a graph is gone.

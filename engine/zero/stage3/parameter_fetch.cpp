@@ -1,4 +1,4 @@
-// Fetches, the trace, and the checks that ranks agree (zero_semantics 3.3, 3.5).
+// Fetches, the trace, and the checks that ranks agree (docs/spec/zero.md 3.3, 3.5).
 #include <algorithm>
 #include <stdexcept>
 
@@ -130,8 +130,9 @@ std::vector<ParameterCoordinator::ActiveBackward>::iterator ParameterCoordinator
   });
 }
 
-// 3.12. A recompute keeps a frozen parameter itself where it keeps an alias of a trained one, and
-// compares shapes at its end: until the backward around it is over, it stays whole.
+// docs/spec/zero.md 3.12. A recompute keeps a frozen parameter itself where it keeps an alias of a
+// trained one, and compares shapes at its end: until the backward around it is over, it stays
+// whole.
 void ParameterCoordinator::attribute_to_recompute(PartitionedParameter& parameter) {
   const bool is_recompute = !context_.autograd.current_graph_task().is_none() && !active_.empty();
   if (!is_recompute || parameter.parameter().requires_grad) return;

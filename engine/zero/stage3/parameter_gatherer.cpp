@@ -213,7 +213,7 @@ void ParameterGatherer::wait_all_or_drop_unissued() {
   }
 }
 
-// The host waits for the last gather but two, as in GradientReducer (3.3).
+// The host waits for the last gather but two, as in GradientReducer (docs/spec/zero.md 3.3).
 void ParameterGatherer::limit_outstanding() {
   if (finished_.size() <= kOutstandingGathersMax) return;
   stream().synchronize(finished_.front());

@@ -11,7 +11,7 @@ namespace zeroproof {
 
 // All parameters of one engine in stage 3, and what brings them together and apart: coalesced
 // all-gathers on their own stream, in the order of ids, one a wire dtype; and the registry of
-// those in flight (zero_semantics 3.1). A group of one rank copies instead.
+// those in flight (docs/spec/zero.md 3.1). A group of one rank copies instead.
 class ParameterGatherer {
  public:
   // Everything is partitioned; all ranks have equal values. `context` must outlive it.

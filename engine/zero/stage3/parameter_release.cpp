@@ -1,4 +1,4 @@
-// Releases (zero_semantics 3.4, 3.6).
+// Releases (docs/spec/zero.md 3.4, 3.6).
 #include <algorithm>
 
 #include "engine/engine_error.h"

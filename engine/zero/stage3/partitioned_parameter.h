@@ -24,7 +24,7 @@ struct ParameterUse {
   friend bool operator==(const ParameterUse&, const ParameterUse&) = default;
 };
 
-// A parameter of stage 3 (zero_semantics 3.1): every rank keeps a slice of ceil(n / ranks)
+// A parameter of stage 3 (docs/spec/zero.md 3.1): every rank keeps a slice of ceil(n / ranks)
 // elements, zeros behind the end of the parameter; the whole values come and go under the
 // identity of the leaf, with its dtype and version, so that its AccumulateGrad stays (rule A6).
 // The ParameterGatherer moves it between its states. All references must outlive it.
@@ -36,7 +36,7 @@ class PartitionedParameter {
   ZeroParameter& parameter() const { return parameter_; }
   ParamId id() const { return parameter_.id; }
   std::int64_t elements() const { return parameter_.elements; }
-  // In this dtype it travels: with torch_autocast its communication dtype (6.1).
+  // In this dtype it travels: with torch_autocast its communication dtype (docs/spec/zero.md 6.1).
   DType wire_dtype() const;
 
   ZeroParamStatus status() const { return status_; }
@@ -59,10 +59,11 @@ class PartitionedParameter {
 
   bool is_persistent() const { return is_persistent_; }
   void set_persistent(bool is_persistent) { is_persistent_ = is_persistent; }
-  // Returned by a module: no module hook releases it (3.8).
+  // Returned by a module: no module hook releases it (docs/spec/zero.md 3.8).
   bool is_external() const { return is_external_; }
   void set_external(bool is_external) { is_external_ = is_external; }
-  // Of a module that is fetched as one, with all below it (3.7): experts, as a rule.
+  // Of a module that is fetched as one, with all below it (docs/spec/zero.md 3.7): experts, as a
+  // rule.
   bool is_of_leaf_module() const { return is_of_leaf_module_; }
   void set_of_leaf_module(bool is_of_one) { is_of_leaf_module_ = is_of_one; }
   // How many gathered_parameters contexts have it.

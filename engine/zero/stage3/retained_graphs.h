@@ -17,7 +17,7 @@ struct ModuleCall {
   std::int64_t graph = -1;  // the forward that it was part of; -1: of none that may be retained
 };
 
-// The calls of modules whose backward has ended and whose graph was retained (zero_semantics
+// The calls of modules whose backward has ended and whose graph was retained (docs/spec/zero.md
 // 3.11). What they need is released like everything else, but its values are kept for them until
 // a backward that does not retain the graph is over, the graph is gone, a backward fails, or the
 // values change.

@@ -70,7 +70,8 @@ void Zero3Optimizer::make_sub_groups() {
   }
 }
 
-// Section 5: DeepCompile has no module hooks, no persistent parameters and the original linear.
+// docs/spec/zero.md 5: DeepCompile has no module hooks, no persistent parameters and the original
+// linear.
 void Zero3Optimizer::use_fallback() {
   fallback_ = std::make_unique<EagerFallback>(context_, gatherer_);
   hooks_->remove();
@@ -92,7 +93,7 @@ void Zero3Optimizer::set_guard_evaluation(bool is_evaluating) {
   if (fallback_) fallback_->set_guard_evaluation(is_evaluating);
 }
 
-// 3.6: small ones, in the order of modules, as far as the room for them goes.
+// docs/spec/zero.md 3.6: small ones, in the order of modules, as far as the room for them goes.
 void Zero3Optimizer::mark_persistent_parameters() {
   const ZeroConfig& config = context_.config;
   std::int64_t total = 0;
@@ -146,7 +147,7 @@ void Zero3Optimizer::add_leaf_hooks() {
   }
 }
 
-// 3.7: every parameter of the leaf, whether this rank used it or not.
+// docs/spec/zero.md 3.7: every parameter of the leaf, whether this rank used it or not.
 void Zero3Optimizer::on_leaf_backward(Zero3Module& leaf) {
   if (std::ranges::none_of(leaf.own, is_trained)) return;
   run_hook_([this, &leaf] {
@@ -241,7 +242,7 @@ bool Zero3Optimizer::abandon_gradients() {
   return context_.upstream.none || !has_crossed;
 }
 
-// The update itself takes over everything active (2.14).
+// The update itself takes over everything active (docs/spec/zero.md 2.14).
 void Zero3Optimizer::finalize_unmanaged() {}
 
 void Zero3Optimizer::zero_grad() {

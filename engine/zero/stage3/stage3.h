@@ -14,8 +14,8 @@
 
 namespace zeroproof {
 
-// ZeRO stage 3 (zero_semantics 2.16 to 2.19, 3): parameters, gradients and optimizer state are all
-// partitioned. The module's parameters are empty outside their use.
+// ZeRO stage 3 (docs/spec/zero.md 2.16 to 2.19, 3): parameters, gradients and optimizer state are
+// all partitioned. The module's parameters are empty outside their use.
 class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private GraphTaskListener {
  public:
   // `context` must outlive it. Collective.

@@ -1,4 +1,4 @@
-// The update of stage 3 (zero_semantics 2.19).
+// The update of stage 3 (docs/spec/zero.md 2.19).
 #include <algorithm>
 #include <utility>
 

@@ -10,8 +10,8 @@
 namespace zeroproof {
 
 // Parameters of one optimizer group that are updated together, at most sub_group_size elements
-// (zero_semantics 2.18b, 2.19): of each the rank's slice, one behind the other, as master weights,
-// optimizer state and gradient. Slices have their padding here; it is zero throughout.
+// (docs/spec/zero.md 2.18b, 2.19): of each the rank's slice, one behind the other, as master
+// weights, optimizer state and gradient. Slices have their padding here; it is zero throughout.
 class SubGroup {
  public:
   SubGroup(ZeroContext& context, ParameterList parameters);

@@ -29,11 +29,11 @@ class Zero3Registry {
   std::map<const TensorImpl*, Owner> owners_;
 };
 
-// The memory-efficient linear (zero_semantics 3.10): input, weight [out, in] and bias, undefined
+// The memory-efficient linear (docs/spec/zero.md 3.10): input, weight [out, in] and bias, undefined
 // for none. It saves them by reference, so that a weight that was released meanwhile is gathered
 // for the backward and partitioned again, also when that fails (P75). Backward runs in the
-// autocast state of forward on `device` (section 4, P80); gradients have the dtypes of what was
-// saved. Both arguments must outlive the function's nodes' backwards.
+// autocast state of forward on `device` (docs/spec/zero.md 4, P80); gradients have the dtypes of
+// what was saved. Both arguments must outlive the function's nodes' backwards.
 CustomFunction zero3_linear_function(Autograd& autograd,
                                      std::shared_ptr<const Zero3Registry> registry,
                                      DeviceType device);

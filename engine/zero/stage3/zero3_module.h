@@ -17,9 +17,9 @@ struct Zero3Module {
   NameId name_id;
   nn::Module* module = nullptr;
   ParameterList own;            // of a leaf module: those of all below it, too
-  ParameterList external = {};  // used here, owned elsewhere (3.8)
+  ParameterList external = {};  // used here, owned elsewhere (docs/spec/zero.md 3.8)
   bool is_root = false;
-  bool is_leaf = false;        // one fetch for everything below (3.7)
+  bool is_leaf = false;        // one fetch for everything below (docs/spec/zero.md 3.7)
   bool is_below_leaf = false;  // no hooks of its own
 
   ParameterList parameters() const;  // own ones first

@@ -10,7 +10,7 @@ namespace zeroproof::peer {
 struct TableRow {
   std::string file;         // upstream's, below tests/unit
   std::string test;         // upstream's class and function
-  int tier = 1;             // zero_semantics 8.1; 0: on a branch alone (8.2)
+  int tier = 1;             // as docs/PEER_TESTS.md has it; 0: on a branch alone
   std::string ours;         // the gtest name; empty: it does not apply
   std::string breaks_with;  // a quirk, a policy, a rule or "fault: ..."; empty where ours is
   std::string note;         // why it does not apply, or how ours differs
