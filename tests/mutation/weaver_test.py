@@ -332,6 +332,11 @@ class Weaving(unittest.TestCase):
                              ("fault A01: x\n\nfault A01: y", "it stands twice")):
             self.assertIn(words, self.refused(block))
 
+    def test_what_is_woven_no_more_goes(self):
+        self.woven("fault A01: it subtracts\n" + textwrap.dedent(SUM))
+        self.assertEqual(self.weave("fault A02: said at a seam\ndecorator: share_callbacks")[0], 0)
+        self.assertFalse(os.path.exists(os.path.join(self.out, "engine/a.cpp")))
+
     def test_equal_output_is_not_written_again(self):
         self.woven("fault A01: it subtracts\n" + textwrap.dedent(SUM))
         path = os.path.join(self.out, "engine/a.cpp")

@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cpp_functions  # noqa: E402
 import statements  # noqa: E402
-from weave import literal, write  # noqa: E402
+from weave import literal, write_all  # noqa: E402
 
 INCLUDE = '#include "props/mutation/score/active_mutant.h"\n'
 ASK = "::zeroproof::mutation::is_mutant"
@@ -87,7 +87,7 @@ def table(rows):
 
 def main(arguments):
     out, root, *paths = arguments
-    rows = []
+    rows, texts = [], {}
     for path in sorted(paths):
         source = Mutated(root, path)
         for function in cpp_functions.functions(source.text):
@@ -98,8 +98,8 @@ def main(arguments):
                 shown = shown if len(shown) <= TEXT_MAX else shown[:TEXT_MAX] + "…"
                 line = source.text.count("\n", 0, site.begin) + 1
                 rows.append((len(rows) + 1, site.rule, path, line, function.name, shown))
-        write(os.path.join(out, path), source.woven())
-    write(os.path.join(out, "mutant_table.cpp"), table(rows))
+        texts[path] = source.woven()
+    write_all(out, texts | {"mutant_table.cpp": table(rows)})
     return 0
 
 
