@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/engine_core.h"
+#include "engine/group_check.h"
 #include "engine/quirk_effect.h"
 #include "engine/zero/stage3/leaf_modules.h"
 #include "model/check.h"
@@ -55,6 +56,10 @@ Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Modul
   if (options.custom_loss_scale)
     if (const auto set = scaler.set_custom(*options.custom_loss_scale); !set)
       return tl::unexpected(set.error());
+  if (const auto known = check_groups(module, options.parameter_groups); !known)
+    return tl::unexpected(known.error());
+  if (const auto rates = LearningRates::make(config, options.parameter_groups.size()); !rates)
+    return tl::unexpected(rates.error());
   auto core = std::make_unique<Core>(autograd, module, config, runtime, options, scaler);
   return std::make_unique<Engine>(std::move(core));
 }
@@ -92,6 +97,18 @@ bool Engine::is_gradient_accumulation_boundary() const {
 }
 void Engine::set_gradient_accumulation_boundary(bool is_boundary) {
   core_->set_boundary(is_boundary);
+}
+Result<void> Engine::set_learning_rate(double learning_rate) {
+  return core_->changed_rates(core_->learning_rates.set(learning_rate));
+}
+Result<void> Engine::set_learning_rate(std::size_t group, double learning_rate) {
+  return core_->changed_rates(core_->learning_rates.set(group, learning_rate));
+}
+std::vector<double> Engine::learning_rates() const {
+  std::vector<double> rates;
+  for (const GroupRates& group : core_->learning_rates.groups())
+    rates.push_back(group.learning_rate);
+  return rates;
 }
 Result<void> Engine::capture(const std::function<void()>& iteration) {
   return core_->capture(iteration);

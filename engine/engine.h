@@ -61,6 +61,8 @@ struct EngineCheckpointOptions {
   FileSystem* files = nullptr;       // null: the machine's
   CheckpointStore* store = nullptr;  // in place of files
   std::function<void(const std::string& text)> on_warning = {};
+  // Of a load: the /scheduler goes on as it was saved. False: from where this engine's is.
+  bool restores_scheduler = true;
 };
 
 // A ZeRO training engine around a module, in the words of DeepSpeed. One rank's part: every rank
@@ -102,6 +104,13 @@ class Engine {
   bool is_gradient_accumulation_boundary() const;
   void set_gradient_accumulation_boundary(
       bool is_boundary);  // boundary_set_in_unmanaged_accumulation
+
+  // The learning rate of all parameter groups, or of one, from the next step on. Every rank sets
+  // the same. A /scheduler replaces it after each step that is not skipped. Ends a capture. An
+  // error, which changes nothing, unless it is finite and not negative, and the group is there.
+  Result<void> set_learning_rate(double learning_rate);
+  Result<void> set_learning_rate(std::size_t group, double learning_rate);
+  std::vector<double> learning_rates() const;  // a number for each parameter group
 
   // Captures one iteration, from its forwards to the step of a boundary, and takes that step: what
   // the host does while `iteration` runs, hooks too, it does this once; what the device does is

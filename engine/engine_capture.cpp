@@ -2,7 +2,7 @@
 #include "engine/engine_core.h"
 #include "engine/runtime/clip_rule.h"
 #include "engine/zero/step_plan.h"
-#include "model/check.h"
+#include "model/usage_error.h"
 
 namespace zeroproof {
 
@@ -16,6 +16,9 @@ std::string Engine::Core::capture_obstacle() const {
            "to float16, a loss scale of one's own, and /bf16/check_grad_overflow under stages 1 "
            "and 2; train in float32 or bf16 without them";
   if (config.is_offloaded()) return "offloaded state is not on the device; leave out offload";
+  if (learning_rates.has_schedule())
+    return "/scheduler moves the learning rate from step to step, and a replay has that of the "
+           "capture; leave out the scheduler";
   if (running_ > 0 || has_unreduced_gradients_ || counters.backwards > 0)
     return "a window of gradients is open; capture from one step to the next";
   return {};
@@ -29,8 +32,11 @@ Result<void> Engine::Core::capture(const std::function<void()>& iteration) {
   optimizer->begin_capture();
   context.events.mark("iteration_captured");
   graph_ = context.runtime.graphs()->capture(iteration);
-  ZP_CHECK(counters.global_steps == before.global_steps + 1 && counters.backwards == 0,
-           "a captured iteration ends with its one step");
+  if (counters.global_steps != before.global_steps + 1 || counters.backwards != 0) {
+    graph_ = nullptr;
+    throw UsageError("capture: an iteration ends with its one step; this one took " +
+                     std::to_string(counters.global_steps - before.global_steps));
+  }
   captured_ = {.micro_steps = counters.micro_steps - before.micro_steps,
                .global_steps = 1,
                .global_samples = counters.global_samples - before.global_samples};
@@ -39,9 +45,16 @@ Result<void> Engine::Core::capture(const std::function<void()>& iteration) {
 }
 
 void Engine::Core::replay() {
-  ZP_CHECK(graph_ != nullptr, "a replay of an iteration that was not captured");
+  require(graph_ != nullptr, "replay: no iteration is captured; capture() comes first");
   count_replayed(captured_);
   run_captured();
+}
+
+Result<void> Engine::Core::changed_rates(Result<void> change) {
+  if (!change) return change;
+  optimizer->set_rates(learning_rates.groups());
+  graph_ = nullptr;
+  return {};
 }
 
 void Engine::Core::count_replayed(const Counters& of) {
@@ -58,7 +71,7 @@ void Engine::Core::run_captured() {
 }
 
 double Engine::Core::replayed_grad_norm() const {
-  ZP_CHECK(graph_ != nullptr, "the norm of a step that was not captured");
+  require(graph_ != nullptr, "replayed_grad_norm: no iteration is captured");
   const Span squares = Span::of(context.captured_squares);
   const double norm = norm_of_squares(context.kernels().read(context.compute(), squares).front());
   return norm / context.loss_scaler.scale();

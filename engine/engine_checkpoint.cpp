@@ -36,10 +36,6 @@ std::vector<ParameterGroup> Engine::Core::parameter_groups() const {
     if (groups.size() <= group) groups.resize(group + 1);
     groups[group].parameters.push_back(parameter.name);
   }
-  const OptimizerConfig& used = config.optimizer;
-  const bool is_sgd = used.type == OptimizerType::sgd;
-  for (ParameterGroup& group : groups)
-    group.hyper_parameters["lr"] = is_sgd ? used.sgd.lr : used.adam.lr;
   return groups;
 }
 
@@ -68,6 +64,7 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                                    .global_steps = counters.global_steps,
                                    .skipped_steps = counters.skipped_steps,
                                    .global_samples = counters.global_samples}};
+  learning_rates.save(state);
   Result<void> own;
   if (is_writer) own = write_checkpoint(std::move(state), folder, given);
   return all_ranks_succeeded(own);
@@ -86,11 +83,16 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
   for (const ParameterGroup& group : parameter_groups()) wanted.groups.push_back(group.parameters);
 
   auto loaded = read_checkpoint(folder, given, wanted);
+  if (loaded && given.restores_scheduler)
+    if (auto fits = learning_rates.check(*loaded, folder); !fits)
+      loaded = tl::unexpected(fits.error());
   const Result<void> outcome =
       all_ranks_succeeded(loaded ? Result<void>{} : Result<void>(tl::unexpected(loaded.error())));
   if (!outcome) return outcome;
   zero_grad();
   optimizer->load(loaded->parameters, loaded->optimizer_state);
+  learning_rates.restore(*loaded, given.restores_scheduler);
+  optimizer->set_rates(learning_rates.groups());
   context.loss_scaler.restore(loaded->loss_scaler);
   counters = {.micro_steps = loaded->counters.micro_steps,
               .global_steps = loaded->counters.global_steps,

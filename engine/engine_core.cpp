@@ -9,6 +9,7 @@
 #include "engine/zero/stages.h"
 #include "engine/zero/zero3_api.h"
 #include "model/check.h"
+#include "model/usage_error.h"
 
 namespace zeroproof {
 namespace {
@@ -22,7 +23,15 @@ std::unique_ptr<HookPolicy> make_named(const EngineOptions& options) {
 
 std::unique_ptr<HookPolicy> make(const EngineOptions& options) {
   auto policy = make_named(options);
-  return options.decorate_policy ? options.decorate_policy(std::move(policy)) : std::move(policy);
+  if (options.decorate_policy) policy = options.decorate_policy(std::move(policy));
+  require(policy != nullptr, "decorate_policy gave no policy back");
+  return policy;
+}
+
+LearningRates rates_of(const ZeroConfig& config, const EngineOptions& options) {
+  auto rates = LearningRates::make(config, options.parameter_groups.size());
+  ZP_CHECK(rates, "initialize() has made them before");
+  return std::move(*rates);
 }
 
 std::unique_ptr<ZeroOptimizer> make_optimizer(ZeroContext& context) {
@@ -49,13 +58,15 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
               .tensor = Communicator(runtime.group(GroupKind::tensor), context.events),
               .skips_frames = options.skips_frames,
               .fallback_rule = options.fallback_rule},
-      policy(make(options)) {
+      policy(make(options)),
+      learning_rates(rates_of(config, options)) {
   context.policy = policy.get();
   register_parameters();
   if (context.events.is_on()) manager_events = std::make_unique<ManagerEvents>(context.events);
   policy->set_observer(manager_events.get());
   register_root_hooks();
   optimizer = make_optimizer(context);
+  optimizer->set_rates(learning_rates.groups());
   register_gradient_hooks();
   if (auto* zero3 = dynamic_cast<Zero3Api*>(optimizer.get())) {
     zero3->set_hook_runner([this](const std::function<void()>& work) { on_hook(work); });
@@ -107,7 +118,7 @@ void Engine::Core::register_parameters() {
 ZeroParameter& Engine::Core::parameter(const Tensor& tensor) {
   const auto at = std::ranges::find_if(
       context.parameters, [&](const ZeroParameter& it) { return it.tensor.is_same(tensor); });
-  ZP_CHECK(at != context.parameters.end(), "the tensor is a parameter of the engine's module");
+  require(at != context.parameters.end(), "the tensor is not a parameter of this engine's module");
   return *at;
 }
 

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engine/hooks/hook_host.h"
 #include "engine/hooks/policies.h"
+#include "engine/schedule/learning_rates.h"
 #include "engine/zero/zero_context.h"
 #include "engine/zero/zero_optimizer.h"
 
@@ -47,6 +48,8 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   Result<void> capture(const std::function<void()>& iteration);
   void replay();
   double replayed_grad_norm() const;
+  // The optimizer takes over changed learning rates, which no captured iteration has.
+  Result<void> changed_rates(Result<void> change);
 
   // engine_checkpoint.cpp
   Result<void> save_checkpoint(const std::string& folder, const EngineCheckpointOptions& given);
@@ -80,6 +83,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   std::unique_ptr<HookPolicy> policy;
   std::unique_ptr<ManagerObserver> manager_events;  // null when nobody records
   std::unique_ptr<ZeroOptimizer> optimizer;
+  LearningRates learning_rates;
 
   struct Counters {
     std::int64_t micro_steps = 0;

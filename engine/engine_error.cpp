@@ -55,6 +55,6 @@ std::string_view engine_error_name(EngineErrorId id) {
 }
 
 EngineError::EngineError(EngineErrorId id, const std::string& text)
-    : std::runtime_error(fmt::format("{}: {}", engine_error_name(id), text)), id_(id) {}
+    : UsageError(fmt::format("{}: {}", engine_error_name(id), text)), id_(id) {}
 
 }  // namespace zeroproof

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include "model/usage_error.h"
 
 namespace zeroproof {
 
@@ -51,7 +52,7 @@ std::string_view engine_error_name(EngineErrorId id);  // "manual_backward_unsup
 
 // Thrown where upstream raises. `what()` begins with the name, then says what was done, with which
 // value, and what to do instead.
-class EngineError : public std::runtime_error {
+class EngineError : public UsageError {
  public:
   EngineError(EngineErrorId id, const std::string& text);
   EngineErrorId id() const { return id_; }

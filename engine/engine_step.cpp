@@ -79,6 +79,10 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
                       .grad_norm = outcome.grad_norm,
                       .loss_scale = context.loss_scaler.scale()});
   optimizer->zero_grad();
+  if (!outcome.has_overflow && learning_rates.has_schedule()) {
+    learning_rates.step();
+    optimizer->set_rates(learning_rates.groups());
+  }
   ran_epilogue_ = false;
   has_scaled_gradients_ = false;
   ++counters.global_steps;
@@ -87,7 +91,7 @@ void Engine::Core::take_model_step(StepOutcome& outcome) {
                                          ? config.gradient_accumulation_steps
                                          : counters.backwards;
   counters.global_samples +=
-      config.train_micro_batch_size_per_gpu * context.data.size() * 1 * micro_batches;
+      config.train_micro_batch_size_per_gpu * context.data.size() * micro_batches;
   counters.backwards = 0;
 }
 

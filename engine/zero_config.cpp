@@ -6,7 +6,6 @@
 #include "engine/config/config_reader.h"
 #include "engine/config/ds_config.h"
 #include "engine/config/json_value.h"
-#include "engine/config/scheduler_check.h"
 
 namespace zeroproof {
 namespace {
@@ -79,7 +78,7 @@ Result<DsConfig> read_document(const JsonValue& value, const std::string& source
   zero.below("offload_optimizer").read("ratio", result.offload_ratio, {.greatest = 1.0});
   read_precision(document, parsed.config);
   read_optimizer(document, parsed.config);
-  check_scheduler(document);
+  read_scheduler(document, parsed.config);
   check_steps_per_print(document);
   document.read("zero_allow_untested_optimizer", result.allows_untested_optimizer);
   result.names_optimizer = document.below("optimizer").find("type") != nullptr;

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/schedule/scheduler_config.h"
 #include "model/dtype.h"
-#include "model/optim/adam.h"
-#include "model/optim/sgd.h"
+#include "model/optim/options.h"
 #include "model/result.h"
 
 namespace zeroproof {
@@ -38,23 +38,23 @@ struct TorchAutocastConfig {
   bool enabled = false;
   DType dtype = DType::bfloat16;
   // Class names; missing: the default list (zero_semantics 6.1).
-  std::optional<std::vector<std::string>> lower_precision_safe_modules;
+  std::optional<std::vector<std::string>> lower_precision_safe_modules = {};
 };
 
 struct LeafModuleConfig {
-  std::vector<std::string> classes;
-  std::vector<std::string> names;
-  std::vector<std::string> name_suffixes;
+  std::vector<std::string> classes = {};
+  std::vector<std::string> names = {};
+  std::vector<std::string> name_suffixes = {};
 };
 
 enum class OptimizerType : std::uint8_t { adam, adamw, sgd };
 
 struct OptimizerConfig {
   OptimizerType type = OptimizerType::adam;
-  bool is_torch_class =
-      false;  // torch_adam: not the CPU Adam that offload wants (offload_of_unsupported_optimizer)
-  optim::AdamOptions adam;  // adam and adamw
-  optim::SgdOptions sgd;
+  // torch_adam: not the CPU Adam that offload wants (offload_of_unsupported_optimizer).
+  bool is_torch_class = false;
+  optim::AdamOptions adam = {};  // adam and adamw
+  optim::SgdOptions sgd = {};
 };
 
 // What ds_config.json says, under its own names; the defaults are zero_semantics 2.0. Sizes are in
@@ -66,7 +66,7 @@ struct ZeroConfig {
   bool contiguous_gradients = true;
   bool reduce_scatter = true;
   bool use_multi_rank_bucket_allreduce = true;
-  std::optional<bool> overlap_comm;  // default: on for stage 3 alone
+  std::optional<bool> overlap_comm = {};  // default: on for stage 3 alone
   bool ignore_unused_parameters = true;
   bool round_robin_gradients = false;
   std::int64_t sub_group_size = 1'000'000'000;
@@ -82,7 +82,7 @@ struct ZeroConfig {
   std::int64_t stage3_max_live_parameters = 1'000'000'000;
   std::int64_t stage3_max_reuse_distance = 1'000'000'000;
   std::int64_t stage3_module_granularity_threshold = 0;
-  LeafModuleConfig leaf_module;
+  LeafModuleConfig leaf_module = {};
 
   std::int64_t train_micro_batch_size_per_gpu = 1;
   std::int64_t gradient_accumulation_steps = 1;
@@ -91,14 +91,15 @@ struct ZeroConfig {
   bool prescale_gradients = false;
   double gradient_predivide_factor = 1.0;
   GradientAllreduceOp gradient_allreduce_op = GradientAllreduceOp::mean;
-  std::optional<DType> communication_data_type;
-  std::optional<DType> grad_accum_dtype;  // data_types.grad_accum_dtype; default: the model's
-  std::optional<DType> param_dtype;       // data_types.param_dtype: must be the model's
+  std::optional<DType> communication_data_type = {};
+  std::optional<DType> grad_accum_dtype = {};  // data_types.grad_accum_dtype; default: the model's
+  std::optional<DType> param_dtype = {};       // data_types.param_dtype: must be the model's
 
-  Fp16Config fp16;
-  Bf16Config bf16;
-  TorchAutocastConfig torch_autocast;
-  OptimizerConfig optimizer;
+  Fp16Config fp16 = {};
+  Bf16Config bf16 = {};
+  TorchAutocastConfig torch_autocast = {};
+  OptimizerConfig optimizer = {};
+  std::optional<SchedulerConfig> scheduler = {};  // none: the learning rate stays
 
   bool has_overlap_comm() const { return overlap_comm.value_or(stage == 3); }
   // Of the parameters in the module: bf16, fp16 or float32.

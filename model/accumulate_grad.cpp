@@ -6,7 +6,6 @@
 
 #include "model/autograd.h"
 #include "model/autograd_error.h"
-#include "model/check.h"
 #include "model/functions.h"
 #include "model/node_creation.h"
 #include "model/tensor_impl.h"
@@ -89,7 +88,8 @@ namespace {
 
 // Numbers of nodes and tasks mean something within one process only.
 Edge own_edge(const Autograd& autograd, std::shared_ptr<Node> node, std::uint32_t slot) {
-  ZP_CHECK(node->belongs_to(autograd), "a tensor of one Autograd was used in another");
+  if (!node->belongs_to(autograd))
+    throw AutogradError("a tensor of one Autograd was used in another; detach() it first");
   return {std::move(node), slot};
 }
 

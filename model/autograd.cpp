@@ -5,11 +5,11 @@
 
 #include "model/accumulate_grad.h"
 #include "model/autograd_error.h"
-#include "model/check.h"
 #include "model/grad_thread.h"
 #include "model/graph_root.h"
 #include "model/graph_task.h"
 #include "model/input_buffer.h"
+#include "model/usage_error.h"
 
 namespace zeroproof {
 namespace {
@@ -271,7 +271,8 @@ StreamIndex Autograd::current_stream(Device device) const {
   return index < thread().streams.size() ? thread().streams[index] : 0;
 }
 StreamIndex Autograd::set_current_stream(Device device, StreamIndex stream) {
-  ZP_CHECK(!device.is_cpu(), "the CPU has no streams");
+  require(!device.is_cpu() && stream >= 0,
+          "set_current_stream: give an accelerator, and a stream of at least 0");
   const auto index = static_cast<std::size_t>(device.accelerator);
   std::vector<StreamIndex>& streams = thread().streams;
   if (index >= streams.size()) streams.resize(index + 1, 0);

@@ -1,15 +1,14 @@
 #pragma once
 
-#include <stdexcept>
-#include <string>
+#include "model/usage_error.h"
 
 namespace zeroproof {
 
 // What PyTorch reports as RuntimeError: a misuse of autograd by the differentiated program. It
 // travels through hooks, nodes and nested backwards like any exception of a hook (rules F1, R5).
-class AutogradError : public std::runtime_error {
+class AutogradError : public UsageError {
  public:
-  using std::runtime_error::runtime_error;
+  using UsageError::UsageError;
 };
 
 }  // namespace zeroproof

@@ -1,9 +1,11 @@
 #include "model/tensor.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <utility>
 
 #include "model/autograd_error.h"
-#include "model/check.h"
 #include "model/node.h"
 #include "model/tensor_impl.h"
 
@@ -22,7 +24,10 @@ Shape contiguous_strides(const Shape& sizes) {
 }
 
 Tensor Tensor::of(const std::vector<double>& values, Shape sizes, DType dtype) {
-  ZP_CHECK(std::cmp_equal(values.size(), zeroproof::numel(sizes)), "values do not fill the shape");
+  if (!std::cmp_equal(values.size(), zeroproof::numel(sizes)))
+    throw AutogradError(fmt::format("Tensor::of: {} values for the shape [{}], which has {}",
+                                    values.size(), fmt::join(sizes, ", "),
+                                    zeroproof::numel(sizes)));
   auto impl = std::make_shared<TensorImpl>();
   impl->storage = std::make_shared<Storage>();
   impl->storage->elements = values;
@@ -85,7 +90,8 @@ std::vector<double> Tensor::values() const {
 }
 
 double Tensor::item() const {
-  ZP_CHECK(numel() == 1, "item() of a tensor with several elements");
+  if (numel() != 1)
+    throw AutogradError(fmt::format("item() of a tensor with {} elements; use values()", numel()));
   if (!impl_->storage) throw AutogradError("vmap: item() of a batched tensor has no one value");
   if (impl_->storage->device) return impl_->storage->device->read(*impl_)[0];
   return impl_->storage->elements[static_cast<std::size_t>(impl_->offset_elements)];

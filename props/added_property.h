@@ -3,7 +3,7 @@
 #include <memory>
 #include <span>
 
-#include "props/monitors.h"
+#include "props/monitor.h"
 #include "props/property.h"
 
 namespace zeroproof {

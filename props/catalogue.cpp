@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "model/check.h"
+#include "model/usage_error.h"
 #include "props/added_property.h"
 #include "props/monitors.h"
 #include "props/registry.h"
@@ -355,9 +355,10 @@ std::vector<Property> with_added() {
     const auto is_taken = [&](const Property& it) {
       return it.id == entry.property.id || it.number == entry.property.number;
     };
-    ZP_CHECK(
-        std::ranges::none_of(all, is_taken),
-        "an added property has an id and a number of its own: " + std::string(entry.property.id));
+    require(std::ranges::none_of(all, is_taken),
+            "the added property " + std::string(entry.property.id) + ", " +
+                std::string(entry.property.number) +
+                ", has the id or the number of another one; give it its own");
     all.push_back(entry.property);
   }
   return all;

@@ -81,6 +81,8 @@ class Monitor {
   std::uint64_t finding_count_ = 0;
 };
 
+using MonitorFactory = std::unique_ptr<Monitor> (*)(const Monitor::Context&);
+
 // "engine 1" or, with one engine, the same: how findings name an engine.
 std::string engine_name(EngineId engine);
 

@@ -7,7 +7,6 @@
 namespace zeroproof {
 
 // One factory a property; registry.cpp pairs them with the catalogue.
-using MonitorFactory = std::unique_ptr<Monitor> (*)(const Monitor::Context&);
 
 // epilogue_properties.cpp
 std::unique_ptr<Monitor> make_epilogue_exactly_once(const Monitor::Context&);      // P1

@@ -60,7 +60,8 @@ class Loader {
     TrainingState state{.groups = manifest_.groups,
                         .partition_rules = manifest_.rules,
                         .loss_scaler = manifest_.loss_scaler,
-                        .counters = manifest_.counters};
+                        .counters = manifest_.counters,
+                        .scheduler = manifest_.scheduler};
     for (const StoredTensor& record : order_) {
       if (auto added = add_tensor(record, state); !added) return tl::unexpected(added.error());
     }

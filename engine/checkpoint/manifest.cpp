@@ -135,6 +135,19 @@ TrainingCounters read_counters(const json& value) {
           .global_samples = value.at("global_samples").get<std::int64_t>()};
 }
 
+json to_json(const SchedulerState& state) {
+  return {{"type", escaped_name(state.type)}, {"last_batch_iteration", state.last_batch_iteration}};
+}
+
+SchedulerState read_scheduler(const json& value) {
+  SchedulerState state{
+      .type = read_name(value.at("type")),
+      .last_batch_iteration = value.at("last_batch_iteration").get<std::int64_t>()};
+  if (state.last_batch_iteration < -1)
+    throw Malformed(fmt::format("last_batch_iteration {}", state.last_batch_iteration));
+  return state;
+}
+
 PartManifest read_part(const json& value) {
   PartManifest part;
   for (const json& tensor : value.at("tensors")) {
@@ -150,6 +163,7 @@ Manifest read_manifest(const json& value) {
                     .expert_size = read_size(value.at("expert_parallel_size")),
                     .loss_scaler = read_loss_scaler(value.at("loss_scaler")),
                     .counters = read_counters(value.at("counters"))};
+  if (value.contains("scheduler")) manifest.scheduler = read_scheduler(value.at("scheduler"));
   for (const json& part : value.at("parts")) manifest.parts.push_back(read_file_record(part));
   for (const json& group : value.at("groups")) manifest.groups.push_back(read_group(group));
   for (const auto& [name, rule] : value.at("partition_rules").items()) {
@@ -220,16 +234,17 @@ std::string manifest_text(const Manifest& manifest) {
   for (const ParameterGroup& group : manifest.groups) groups.push_back(to_json(group));
   json rules = json::object();
   for (const auto& [name, rule] : manifest.rules) rules[escaped_name(name)] = to_json(rule);
-  return sealed(json{{"schema", kManifestSchema},
-                     {"tag", manifest.tag},
-                     {"tensor_parallel_size", manifest.tensor_size},
-                     {"expert_parallel_size", manifest.expert_size},
-                     {"parts", std::move(parts)},
-                     {"groups", std::move(groups)},
-                     {"partition_rules", std::move(rules)},
-                     {"loss_scaler", to_json(manifest.loss_scaler)},
-                     {"counters", to_json(manifest.counters)}}
-                    .dump());
+  json text{{"schema", kManifestSchema},
+            {"tag", manifest.tag},
+            {"tensor_parallel_size", manifest.tensor_size},
+            {"expert_parallel_size", manifest.expert_size},
+            {"parts", std::move(parts)},
+            {"groups", std::move(groups)},
+            {"partition_rules", std::move(rules)},
+            {"loss_scaler", to_json(manifest.loss_scaler)},
+            {"counters", to_json(manifest.counters)}};
+  if (manifest.scheduler) text["scheduler"] = to_json(*manifest.scheduler);
+  return sealed(text.dump());
 }
 
 Result<Manifest> parse_manifest(std::string_view text, const std::string& path) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,7 @@ struct Manifest {
   std::map<std::string, PartitionRule> rules;
   LossScaler::State loss_scaler;
   TrainingCounters counters;
+  std::optional<SchedulerState> scheduler;
 };
 
 // The place of each part, in the order of `parts`.

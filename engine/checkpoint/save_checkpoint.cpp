@@ -184,7 +184,8 @@ class Saver {
                       .groups = state_.groups,
                       .rules = state_.partition_rules,
                       .loss_scaler = state_.loss_scaler,
-                      .counters = state_.counters};
+                      .counters = state_.counters,
+                      .scheduler = state_.scheduler};
     for (const ParallelPlace& place : places_of(own.tensor.size, own.expert.size)) {
       const std::string path = saving_ + "/" + part_file(place);
       const auto text = files_.read(path, kManifestBytesMax);

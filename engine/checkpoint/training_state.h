@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/checkpoint/partition_rule.h"
 #include "engine/full_tensor.h"
 #include "engine/precision/loss_scaler.h"
+#include "engine/schedule/scheduler_state.h"
 
 namespace zeroproof {
 
@@ -22,7 +24,7 @@ struct TrainingCounters {
 // One of the optimizer's groups: its parameters share one step count.
 struct ParameterGroup {
   std::vector<std::string> parameters;
-  std::map<std::string, double> hyper_parameters = {};  // "lr"; finite
+  std::map<std::string, double> hyper_parameters = {};  // "lr", "beta1"; finite
   friend bool operator==(const ParameterGroup&, const ParameterGroup&) = default;
 };
 
@@ -37,6 +39,7 @@ struct TrainingState {
   std::map<std::string, PartitionRule> partition_rules = {};
   LossScaler::State loss_scaler = {};
   TrainingCounters counters = {};
+  std::optional<SchedulerState> scheduler = {};
 };
 
 }  // namespace zeroproof

@@ -34,7 +34,7 @@ constexpr ConfigKey kDocument[] = {
     {kRoot, "compile", kBlock, "DeepCompile"},
     {kRoot, "pipeline", kBlock, "pipeline parallelism"},
     {kRoot, "tensor_parallel", kBlock, "automatic tensor parallelism"},
-    {kRoot, "scheduler", kIgnored, "checked; the learning rate stays at the optimizer's"},
+    {kRoot, "scheduler", kModelled, "how the learning rate moves"},
     {kRoot, "steps_per_print", kModelled, "printing; has to be a number"},
     {kRoot, "log_level", kIgnored, "printing"},
     {kRoot, "dump_state", kIgnored, "printing"},

@@ -12,6 +12,8 @@ namespace zeroproof {
 void read_zero_optimization(const ConfigSection& document, ZeroConfig& config);
 void read_precision(const ConfigSection& document, ZeroConfig& config);
 void read_optimizer(const ConfigSection& document, ZeroConfig& config);
+// After the optimizer.
+void read_scheduler(const ConfigSection& document, ZeroConfig& config);
 
 std::string in_lower_case(std::string text);
 

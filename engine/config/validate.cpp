@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/precision/module_classes.h"
+#include "engine/schedule/rate_schedule.h"
 #include "engine/zero_config.h"
 #include "model/nearest_name.h"
 
@@ -190,6 +191,10 @@ Finding check_master_weights(const ZeroConfig& config) {
   return {};
 }
 
+Finding check_scheduler(const ZeroConfig& config) {
+  return config.scheduler ? problem_of(*config.scheduler) : Finding();
+}
+
 Finding check_safe_modules(const ZeroConfig& config) {
   const auto& modules = config.torch_autocast.lower_precision_safe_modules;
   if (!config.torch_autocast.enabled || !modules) return {};
@@ -217,8 +222,9 @@ DType ZeroConfig::master_dtype() const {
 
 Result<void> validate(const ZeroConfig& config) {
   constexpr Finding (*kChecks[])(const ZeroConfig&) = {
-      check_sizes,     check_numbers,   check_modes,   check_loss_scale,     check_accumulation,
-      check_allgather, check_reduction, check_offload, check_master_weights, check_safe_modules};
+      check_sizes,          check_numbers,      check_modes,     check_loss_scale,
+      check_accumulation,   check_allgather,    check_reduction, check_offload,
+      check_master_weights, check_safe_modules, check_scheduler};
   for (const auto check : kChecks) {
     Finding finding = check(config);
     if (!finding.empty()) return fail(ErrorCode::usage, std::move(finding));

@@ -6,8 +6,7 @@
 #include "engine/runtime/clip_rule.h"
 #include "engine/runtime/span.h"
 #include "engine/runtime/stream.h"
-#include "model/optim/adam.h"
-#include "model/optim/sgd.h"
+#include "model/optim/options.h"
 
 namespace zeroproof {
 

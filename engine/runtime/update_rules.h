@@ -4,8 +4,7 @@
 
 #include "model/device_code.h"
 #include "model/dtype.h"
-#include "model/optim/adam.h"
-#include "model/optim/sgd.h"
+#include "model/optim/options.h"
 
 namespace zeroproof {
 

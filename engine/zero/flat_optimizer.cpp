@@ -123,6 +123,12 @@ void FlatOptimizer::update_parameters(const GradientDivisor& divisor) {
   gather_parameters();
 }
 
+void FlatOptimizer::set_rates(const std::vector<GroupRates>& groups) {
+  for (FlatGroup& group : groups_)
+    group.optimizer().set_rates(
+        groups.at(static_cast<std::size_t>(group.parameters().front()->group)));
+}
+
 void FlatOptimizer::count_replayed_step() {
   for (FlatGroup& group : groups_) group.optimizer().count_replayed_step();
 }

@@ -14,6 +14,7 @@ namespace zeroproof {
 class FlatOptimizer : public ZeroOptimizer {
  public:
   StepOutcome step() override;
+  void set_rates(const std::vector<GroupRates>& groups) override;
   void count_replayed_step() override;
   void zero_grad() override;
   void collect_gradients() override;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/runtime/runtime.h"
+#include "engine/schedule/group_rates.h"
 #include "engine/zero/gradient_divisor.h"
 #include "engine/zero_config.h"
 
@@ -40,6 +41,7 @@ class ShardOptimizer {
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }
   void count_replayed_step() { ++steps_; }
+  void set_rates(const GroupRates& rates) { config_ = with_rates(config_, rates); }
 
  private:
   void divide(Stream& stream, Span grad, const GradientDivisor& divisor) const;

@@ -60,18 +60,14 @@ Span Stage0Optimizer::flatten(FlatGroup& group, Span target) {
   return target;
 }
 
-// Predivision and postscale as zero_semantics 2.15.
 Span Stage0Optimizer::all_reduce(Span all) {
   if (all.elements == 0) return all;  // a group of parameters without elements
-  const ZeroConfig& config = context_.config;
   Kernels& kernels = context_.kernels();
   Stream& stream = context_.compute();
-  double divisor = context_.averaging_divisor();
-  const double factor = config.gradient_predivide_factor;
-  if (config.prescale_gradients && divisor != 1.0) kernels.divide(stream, all, divisor);
-  if (!config.prescale_gradients && factor != 1.0) kernels.scale(stream, all, 1.0 / factor);
+  const GradientAveraging averaging = context_.averaging(context_.config.prescale_gradients);
+  averaging.prepare(kernels, stream, all);
   context_.data.all_reduce(stream, all, ReduceOp::sum, {.is_default_group = true});
-  if (!config.prescale_gradients && factor != divisor) kernels.scale(stream, all, factor / divisor);
+  averaging.finish(kernels, stream, all);
   return all;
 }
 

@@ -54,14 +54,9 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
                                   Span data, DType communication_dtype) {
   const ZeroConfig& config = context_.config;
   Kernels& kernels = context_.kernels();
-  const double divisor = context_.averaging_divisor();
-  const double factor = config.gradient_predivide_factor;
-  const bool divides_first = config.reduce_scatter || config.prescale_gradients;
-  if (divides_first && divisor != 1.0) {
-    kernels.divide(stream, data, divisor);
-  }
-  if (!divides_first && factor != 1.0) kernels.scale(stream, data, 1.0 / factor);
-
+  const GradientAveraging averaging =
+      context_.averaging(config.reduce_scatter || config.prescale_gradients);
+  averaging.prepare(kernels, stream, data);
   const bool has_sequence = context_.runtime.group(GroupKind::sequence).size() > 1;
   const DType wire = has_sequence ? DType::float32 : communication_dtype;
   const CollectiveForm form{.is_default_group = true};
@@ -76,13 +71,13 @@ void Stage12Optimizer::all_reduce(Stream& stream, std::span<const IpgBucket::Ent
     kernels.copy(stream, data, Span::of(sent));
     stream.record_use(sent);
   }
-  if (!divides_first && factor != divisor) kernels.scale(stream, data, factor / divisor);
+  averaging.finish(kernels, stream, data);
 }
 
 // One reduce for each piece that one rank owns; the others need not get it.
 void Stage12Optimizer::reduce_to_owners(Stream& stream, const IpgBucket& target) {
-  const double divisor = context_.averaging_divisor();
-  if (divisor != 1.0) context_.kernels().divide(stream, target.filled(), divisor);
+  const auto averaging = GradientAveraging::before(context_.averaging_divisor());
+  averaging.prepare(context_.kernels(), stream, target.filled());
   context_.data.together([&] {
     for (const IpgBucket::Entry& entry : target.entries()) reduce_to_owners(stream, target, entry);
   });

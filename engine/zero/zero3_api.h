@@ -21,7 +21,7 @@ class Zero3Api {
   // gathered_parameter_left_device. Parameters of other owners are ignored.
   virtual void gathered_parameters(const TensorList& parameters, std::optional<int> modifier_rank,
                                    const std::function<void()>& body) = 0;
-  // 3.7. std::invalid_argument for a module that is not the engine's.
+  // 3.7. UsageError for a module that is not the engine's.
   virtual void set_leaf_module(nn::Module& module) = 0;
   // 3.8. The same.
   virtual void register_external_parameter(nn::Module& module, const Tensor& parameter) = 0;

@@ -10,6 +10,12 @@ double ZeroContext::averaging_divisor() const {
          static_cast<double>(runtime.group(GroupKind::sequence).size());
 }
 
+GradientAveraging ZeroContext::averaging(bool is_before) const {
+  return is_before
+             ? GradientAveraging::before(averaging_divisor())
+             : GradientAveraging::around(config.gradient_predivide_factor, averaging_divisor());
+}
+
 void ZeroContext::set_epilogue_ran(bool ran) const {
   if (policy != nullptr) policy->set_epilogue_ran(ran);
 }

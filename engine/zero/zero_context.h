@@ -6,6 +6,7 @@
 #include "engine/runtime/runtime.h"
 #include "engine/upstream_rules.h"
 #include "engine/zero/communicator.h"
+#include "engine/zero/gradient_averaging.h"
 #include "engine/zero/zero_parameter.h"
 #include "engine/zero_config.h"
 #include "model/autograd.h"
@@ -54,6 +55,8 @@ struct ZeroContext {
 
   // What a sum over the data group is divided by: ranks / sequence-parallel degree; 1 for "sum".
   double averaging_divisor() const;
+  // Of an all-reduce: before the sum, or around it by /gradient_predivide_factor.
+  GradientAveraging averaging(bool is_before) const;
 };
 
 }  // namespace zeroproof

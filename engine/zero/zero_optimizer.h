@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/schedule/group_rates.h"
 #include "engine/zero/state_visitor.h"
 #include "engine/zero/zero_context.h"
 
@@ -55,6 +56,8 @@ class ZeroOptimizer {
   virtual void finalize_unmanaged() = 0;
   // The update. `is_applied` false: overflow.
   virtual StepOutcome step() = 0;
+  // From the next step on; a number for each parameter group.
+  virtual void set_rates(const std::vector<GroupRates>& groups) = 0;
   // A replay took the step that was captured once more.
   virtual void count_replayed_step() = 0;
   // An iteration is about to be captured: it may find nothing that the one before it left, but

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "model/check.h"
 #include "model/nn/backward_hook.h"
+#include "model/usage_error.h"
 
 namespace zeroproof::nn {
 namespace {
@@ -99,7 +99,7 @@ void Module::add_parameters(const std::string& prefix, std::vector<const Module*
 }
 
 Tensor& Module::register_parameter(std::string name, Tensor parameter) {
-  ZP_CHECK(!has_name(parameters_, name), "a parameter of this name exists");
+  require(!has_name(parameters_, name), "register_parameter: '" + name + "' is there already");
   parameters_.push_back({std::move(name), std::make_unique<Tensor>(std::move(parameter))});
   return *parameters_.back().value;
 }
@@ -124,7 +124,7 @@ void Module::remove_hooks() {
 }
 
 void Module::add_child(std::string name, std::shared_ptr<Module> child) {
-  ZP_CHECK(!has_name(children_, name), "a child of this name exists");
+  require(!has_name(children_, name), "register_module: '" + name + "' is there already");
   children_.push_back({std::move(name), std::move(child)});
 }
 

@@ -3,17 +3,9 @@
 #include <vector>
 
 #include "model/optim/optimizer.h"
+#include "model/optim/options.h"
 
 namespace zeroproof::optim {
-
-struct SgdOptions {
-  double lr = 1e-3;
-  double momentum = 0.0;
-  double dampening = 0.0;
-  double weight_decay = 0.0;
-  bool is_nesterov = false;
-  bool is_maximizing = false;
-};
 
 // torch.optim.SGD. AutogradError for Nesterov momentum with dampening or without momentum.
 class Sgd final : public Optimizer {

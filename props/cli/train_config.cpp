@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/files/small_file.h"
+#include "engine/schedule/learning_rates.h"
 #include "props/cli/shell_quote.h"
 #include "props/train/configured_scenario.h"
 
@@ -51,7 +52,11 @@ Result<void> ConfigFlags::fit(const train::TrainCell& cell) {
   for (ConfigNote& note : train::replaced_notes(scenario, cell))
     report_.notes.push_back(std::move(note));
   if (train::is_configuration_refused(scenario, cell)) return {};
-  const auto valid = validate(train::config_of(scenario, cell));
+  const ZeroConfig config = train::config_of(scenario, cell);
+  const auto valid = validate(config).and_then([&]() -> Result<void> {
+    const auto rates = LearningRates::make(config, scenario.parameter_groups);
+    return rates ? Result<void>() : tl::unexpected(rates.error());
+  });
   if (valid) return {};
   return fail(valid.error().code, fmt::format("{}: with --scenario {} and the flags: {}", path_,
                                               cell.scenario, valid.error().text));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/schedule/learning_rates.h"
 #include "props/cli/common_flags.h"
 #include "props/report/decoder_report.h"
 
@@ -97,6 +98,9 @@ Result<train::DecoderCell> ModelFlags::cell_of(const train::TrainCell& cell,
                             train::precision_name(cell.precision)));
   if (uses_cuda_graph_)
     if (const auto fits = check_graph(cell); !fits) return tl::unexpected(fits.error());
+  if (cell.config)  // one parameter group
+    if (const auto rates = LearningRates::make(*cell.config, 1); !rates)
+      return fail(ErrorCode::usage, "train: --model with --ds-config: " + rates.error().text);
   return train::DecoderCell{.model = model_,
                             .sizes = *sizes,
                             .stage = cell.stage,

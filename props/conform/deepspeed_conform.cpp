@@ -54,6 +54,11 @@ std::vector<std::string> with_sorted_releases(std::vector<std::string> tokens) {
   return tokens;
 }
 
+std::vector<std::string> without_prefix(std::vector<std::string> tokens, std::string_view prefix) {
+  std::erase_if(tokens, [&](const std::string& token) { return token.starts_with(prefix); });
+  return tokens;
+}
+
 // The recorded tokens without those that are too much where ours go on without them.
 std::vector<std::string> without_surplus(const std::vector<std::string>& recorded,
                                          const std::vector<std::string>& ours,
@@ -117,11 +122,20 @@ class RankComparison {
     return mismatch_besides_order();
   }
 
-  // The same where the recorded tokens have one too many now and then.
-  MaybeMismatch run_without(const std::string& surplus) {
-    if (auto order = order_mismatch(without_surplus(recorded_.tokens, ours_.tokens, surplus)))
-      return order;
-    return mismatch_besides_order();
+  // What differs besides a known difference that begins at that token or tensor. Where it is
+  // neither surplus nor moved tokens, the rest follows from it and is not compared.
+  MaybeMismatch run_besides(const KnownDifference& known, const std::string& at) {
+    MaybeMismatch order;
+    if (!known.moved.empty()) {
+      order = first_mismatch(ConformStatus::order_mismatch,
+                             without_prefix(recorded_.tokens, known.moved),
+                             without_prefix(ours_.tokens, known.moved));
+    } else if (known.is_surplus) {
+      order = order_mismatch(without_surplus(recorded_.tokens, ours_.tokens, at));
+    } else {
+      return std::nullopt;
+    }
+    return order ? order : mismatch_besides_order();
   }
 
  private:
@@ -192,9 +206,10 @@ void compare_rank(const DeepspeedRecording& recorded, const DeepspeedRecording& 
   auto mismatch = comparison.run();
   if (!mismatch) return;
   const KnownDifference* known = find_known_difference(recorded);
-  const bool is_known = known && std::ranges::count(known->at, mismatch->at) > 0;
-  if (is_known && known->is_surplus) {
-    if (auto rest = comparison.run_without(mismatch->at)) {
+  const bool is_known =
+      known && (!known->moved.empty() || std::ranges::count(known->at, mismatch->at) > 0);
+  if (is_known) {
+    if (auto rest = comparison.run_besides(*known, mismatch->at)) {
       outcome.status = rest->status;
       outcome.detail = fmt::format("rank {}, {}", recorded.header.rank, rest->detail);
       return;
@@ -211,14 +226,19 @@ bool can_skip_policy(const ConformOutcome& outcome) {
 
 }  // namespace
 
-const KnownDifference* find_known_difference(const DeepspeedRecording& recorded) {
+bool KnownDifference::covers(const DeepspeedRecording& recorded) const {
   const HeaderRecord& header = recorded.header;
+  const auto has = [](const auto& values, const auto& value) {
+    return std::ranges::count(values, value) > 0;
+  };
+  return (scenarios.empty() || has(scenarios, header.program)) && has(stages, header.stage) &&
+         releases.contains(recorded.release) && (dtype.empty() || dtype == header.dtype) &&
+         (accelerator.empty() || accelerator == recorded_version(header, "accelerator"));
+}
+
+const KnownDifference* find_known_difference(const DeepspeedRecording& recorded) {
   for (const KnownDifference& known : known_differences())
-    if (known.scenario == header.program && known.stage == header.stage &&
-        known.releases.contains(recorded.release) &&
-        (known.dtype.empty() || known.dtype == header.dtype) &&
-        (known.accelerator.empty() || known.accelerator == recorded_version(header, "accelerator")))
-      return &known;
+    if (known.covers(recorded)) return &known;
   return nullptr;
 }
 

@@ -10,17 +10,20 @@ namespace zeroproof {
 
 // A difference between DeepSpeed and our engine under the upstream policy that has a reason.
 struct KnownDifference {
-  std::string scenario;
-  int stage = 0;
+  std::vector<std::string> scenarios;  // empty: any
+  std::vector<int> stages;
   std::string dtype;            // empty: any
   std::string accelerator;      // of the recorded run; empty: any
   ReleaseRange releases;        // of DeepSpeed
   std::vector<std::string> at;  // recorded tokens or tensors, one of them the first difference
   bool is_surplus = false;      // the token alone is too much there: everything else has to agree
+  std::string moved;            // tokens of this beginning are elsewhere: everything else agrees
   std::string reason;           // one sentence
+
+  bool covers(const DeepspeedRecording& recorded) const;
 };
 
-// Of deepspeed_differences.json, in its order.
+// Of deepspeed_differences.json, in its order: the first one that covers a run counts.
 const std::vector<KnownDifference>& known_differences();
 const KnownDifference* find_known_difference(const DeepspeedRecording& recorded);
 

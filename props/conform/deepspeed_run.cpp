@@ -42,9 +42,12 @@ std::string python_exception(const std::exception_ptr& error) {
   }
 }
 
-ZeroConfig deepspeed_config(const HeaderRecord& recorded) {
+ZeroConfig deepspeed_config(const DeepspeedRecording& recorded) {
+  const auto has = [&](DeepspeedChange change) { return behaves(change, recorded.release); };
   ZeroConfig config;
-  config.stage = static_cast<int>(recorded.stage.value_or(0));
+  config.stage = static_cast<int>(recorded.header.stage.value_or(0));
+  config.gradient_clipping = has(DeepspeedChange::clips_by_default) ? 1.0 : 0.0;
+  config.memory_efficient_linear = has(DeepspeedChange::replaces_linear_of_any_model);
   config.reduce_bucket_size = 60;
   config.allgather_bucket_size = 200;
   config.overlap_comm = false;
@@ -54,7 +57,7 @@ ZeroConfig deepspeed_config(const HeaderRecord& recorded) {
   config.stage3_max_reuse_distance = 0;
   config.stage3_max_live_parameters = 1000;
   config.train_micro_batch_size_per_gpu = 2;
-  config.bf16.enabled = recorded.dtype == "bf16";
+  config.bf16.enabled = recorded.header.dtype == "bf16";
   config.optimizer.adam.lr = 1e-2;
   return config;
 }
@@ -65,7 +68,7 @@ DeepspeedRun::DeepspeedRun(const DeepspeedRecording& recorded, DeepspeedNotes& n
       notes_(notes),
       runtime_(runtime),
       behaviour_(behaviour),
-      config_(deepspeed_config(recorded.header)),
+      config_(deepspeed_config(recorded)),
       autograd_(runtime.ops(), &notes.models) {
   autograd_.global().release = recorded.torch;
 }

@@ -25,8 +25,9 @@ struct EngineBehaviour {
   Quirks quirks = Quirks::upstream();
 };
 
-// The engine configuration of record_deepspeed.py for a recorded run.
-ZeroConfig deepspeed_config(const HeaderRecord& recorded);
+// The engine configuration of record_deepspeed.py for a recorded run, with the defaults of the
+// recorded release.
+ZeroConfig deepspeed_config(const DeepspeedRecording& recorded);
 
 // The scenario goes on where the recorded run had ended: there is no such input.
 struct RecordingEnds {};

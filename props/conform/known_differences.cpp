@@ -16,6 +16,9 @@ using Json = nlohmann::json;
 constexpr std::array kChangeNames = {
     std::pair(DeepspeedChange::tracks_graph_of_backward,
               std::string_view("tracks_graph_of_backward")),
+    std::pair(DeepspeedChange::clips_by_default, std::string_view("clips_by_default")),
+    std::pair(DeepspeedChange::replaces_linear_of_any_model,
+              std::string_view("replaces_linear_of_any_model")),
 };
 
 Release release_of(const Json& entry, const char* key, Release otherwise) {
@@ -25,12 +28,17 @@ Release release_of(const Json& entry, const char* key, Release otherwise) {
   return *release;
 }
 
-std::vector<std::string> places_of(const Json& at) {
-  if (at.is_array()) return at.get<std::vector<std::string>>();
-  return {at.get<std::string>()};
+// One value or several; none where the key is missing.
+template <class Value>
+std::vector<Value> all_of(const Json& entry, const char* key) {
+  const auto found = entry.find(key);
+  if (found == entry.end()) return {};
+  if (found->is_array()) return found->get<std::vector<Value>>();
+  return {found->get<Value>()};
 }
 
 struct Differences {
+  Release checkout;                                      // what a checkout behaves like
   std::vector<std::pair<std::string, Release>> changes;  // name, first release
   std::vector<KnownDifference> known;
 };
@@ -39,17 +47,19 @@ Differences parse_differences(std::string_view text) {
   constexpr Release kAny = {99999, 0, 0};
   Differences all;
   const Json document = Json::parse(text);
+  all.checkout = release_of(document, "checkout", {});
   for (const Json& entry : document.at("changes"))
     all.changes.emplace_back(entry.at("change").get<std::string>(), release_of(entry, "since", {}));
   for (const Json& entry : document.at("differences"))
     all.known.push_back(
-        {.scenario = entry.at("scenario").get<std::string>(),
-         .stage = entry.at("stage").get<int>(),
+        {.scenarios = all_of<std::string>(entry, "scenario"),
+         .stages = all_of<int>(entry, "stage"),
          .dtype = entry.value("dtype", std::string()),
          .accelerator = entry.value("accelerator", std::string()),
          .releases = {release_of(entry, "since", {}), release_of(entry, "until", kAny)},
-         .at = places_of(entry.at("at")),
+         .at = all_of<std::string>(entry, "at"),
          .is_surplus = entry.value("surplus", false),
+         .moved = entry.value("moved", std::string()),
          .reason = entry.at("reason").get<std::string>()});
   return all;
 }
@@ -66,6 +76,7 @@ const std::vector<KnownDifference>& known_differences() {
 }
 
 bool behaves(DeepspeedChange change, Release release) {
+  if (release == Release{}) release = differences().checkout;
   for (const auto& [key, name] : kChangeNames)
     for (const auto& [known, since] : differences().changes)
       if (key == change && known == name) return release >= since;

@@ -37,29 +37,15 @@ FullTensor full(const std::string& name, const Tensor& tensor) {
 }  // namespace
 
 BaselineEngine::BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroConfig& config,
-                               const Ops& ops, int world_size, const CaseSpec* spec)
+                               const Ops& ops, int world_size, const CaseSpec* spec,
+                               std::size_t groups)
     : module_(std::move(module)),
       config_(config),
       ops_(ops),
       replicas_(spec ? spec->tensor : 1),
       sequence_(spec ? spec->sequence : 1) {
   set_world_size(world_size);
-  const DType dtype = config.model_dtype();
-  for (const nn::NamedParameter& named : module_->named_parameters()) {
-    named.tensor.set_data(named.tensor.dtype() != dtype ? ops.cast(named.tensor, dtype)
-                                                        : ops.place(named.tensor));
-    if (!named.tensor.requires_grad() || (spec && is_left_out(*spec, named.name))) continue;
-    const auto is_same = [&](const Trained& known) {
-      return known.parameter.is_same(named.tensor);
-    };
-    if (std::ranges::any_of(trained_, is_same)) continue;
-    trained_.push_back({.name = named.name,
-                        .parameter = named.tensor,
-                        .communication_dtype = communication_dtype_of(named.tensor),
-                        .master = ops.cast(named.tensor, config.master_dtype()),
-                        .adam = {},
-                        .momentum_buffer = {}});
-  }
+  add_trained(spec, groups);
   window_.resize(trained_.size());
   if (has_grad_scaler()) scale_ = kGradScalerScale;
   if (spec && spec->grown != 0) good_steps_ = CaseSpec::kGrowthSteps - spec->grown;
@@ -67,6 +53,33 @@ BaselineEngine::BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroCon
   scale_ = config.fp16.loss_scale != 0.0 ? config.fp16.loss_scale
                                          : std::ldexp(1.0, config.fp16.initial_scale_power);
   hysteresis_ = config.fp16.hysteresis;
+}
+
+// Parameters go to the groups in turns, as engines get them.
+void BaselineEngine::add_trained(const CaseSpec* spec, std::size_t groups) {
+  const bool lists_frozen = spec && spec->lists_frozen != 0;
+  const DType dtype = config_.model_dtype();
+  TensorList listed;
+  for (const nn::NamedParameter& named : module_->named_parameters()) {
+    const Tensor& tensor = named.tensor;
+    tensor.set_data(tensor.dtype() != dtype ? ops_.cast(tensor, dtype) : ops_.place(tensor));
+    if (spec && is_left_out(*spec, named.name)) continue;
+    const auto is_same = [&](const Tensor& known) { return known.is_same(tensor); };
+    const bool is_listed = tensor.requires_grad() || lists_frozen;
+    if (!is_listed || std::ranges::any_of(listed, is_same)) continue;
+    listed.push_back(tensor);
+    if (!tensor.requires_grad()) continue;
+    trained_.push_back({.name = named.name,
+                        .parameter = tensor,
+                        .communication_dtype = communication_dtype_of(tensor),
+                        .master = ops_.cast(tensor, config_.master_dtype()),
+                        .adam = {},
+                        .momentum_buffer = {},
+                        .group = (listed.size() - 1) % groups});
+  }
+  auto rates = LearningRates::make(config_, std::clamp<std::size_t>(listed.size(), 1, groups));
+  ZP_CHECK(rates, "the configuration was checked with the groups of the scenario");
+  rates_ = std::move(*rates);
 }
 
 // torch.amp's.
@@ -215,6 +228,7 @@ StepOutcome BaselineEngine::step() {
     for (std::size_t i = 0; i < trained_.size(); ++i)
       update(trained_[i], window_[i], 1.0 / divisor);
     outcome.is_applied = true;
+    rates_.step();
   }
   drop_window();
   return outcome;
@@ -281,7 +295,7 @@ double BaselineEngine::norm() const {
 void BaselineEngine::update(Trained& trained, const Tensor& gradient, double factor) {
   const DType master = config_.master_dtype();
   const Tensor grad = scaled(ops_, ops_.cast(gradient, master), factor, master);
-  const OptimizerConfig& optimizer = config_.optimizer;
+  const OptimizerConfig optimizer = with_rates(config_.optimizer, rates_.groups()[trained.group]);
   if (optimizer.type == OptimizerType::sgd) {
     optim::Sgd::update(ops_, trained.master, grad, trained.momentum_buffer, optimizer.sgd);
   } else {

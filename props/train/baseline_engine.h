@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/schedule/learning_rates.h"
 #include "engine/zero_config.h"
 #include "model/nn/module.h"
 #include "model/ops.h"
@@ -23,9 +24,9 @@ namespace zeroproof::train {
 class BaselineEngine {
  public:
   // `ops` must outlive it. Converts the parameters of `module` to the model's dtype. Does not train
-  // what `spec` leaves out of all parameter groups; null: nothing.
+  // what `spec` leaves out of all parameter groups; null: nothing. The rest is dealt to `groups`.
   BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroConfig& config, const Ops& ops,
-                 int world_size, const CaseSpec* spec = nullptr);
+                 int world_size, const CaseSpec* spec = nullptr, std::size_t groups = 1);
 
   nn::Module& module() const { return *module_; }
   const ZeroConfig& config() const { return config_; }
@@ -68,8 +69,10 @@ class BaselineEngine {
     optim::Adam::State adam;
     Tensor momentum_buffer;
     std::int64_t steps = 0;
+    std::size_t group = 0;
   };
 
+  void add_trained(const CaseSpec* spec, std::size_t groups);
   DType communication_dtype_of(const Tensor& parameter) const;
   Tensor gathered(const Tensor& parameter) const;
   Tensor reduced(const Trained& trained, const TensorList& of_ranks) const;
@@ -92,6 +95,7 @@ class BaselineEngine {
   int world_size_ = 1;
   double divisor_ = 1.0;
   std::vector<Trained> trained_;
+  LearningRates rates_;
   TensorList window_;  // reduced gradients so far, one a trained parameter
   double scale_ = 1.0;
   bool is_scale_given_ = false;

@@ -52,7 +52,7 @@ std::vector<WindowValues> run_baseline(const TrainScenario& scenario, const Trai
         .data = cell.data, .seed = cell.seed + engines.size(), .device = cell.device};
     options.spec = scenario.spec;
     engines.emplace_back(make_model(kind, options), config_of(scenario, cell, engines.size()), ops,
-                         cell.data_ranks(), scenario.spec);
+                         cell.data_ranks(), scenario.spec, scenario.parameter_groups);
     if (const auto scale = custom_loss_scale_of(scenario, engines.size() - 1))
       engines.back().override_loss_scale(*scale);
   }

@@ -33,11 +33,6 @@ Groups groups_of(const nn::Module& module, const CaseSpec& spec) {
   return names;
 }
 
-double learning_rate_of(const Engine& engine) {
-  const OptimizerConfig& used = engine.config().optimizer;
-  return used.type == OptimizerType::sgd ? used.sgd.lr : used.adam.lr;
-}
-
 // In whatever order: each stage has its own.
 bool is_same(std::vector<FullTensor> a, std::vector<FullTensor> b) {
   std::ranges::sort(a, {}, &FullTensor::name);
@@ -53,9 +48,10 @@ bool is_same(std::vector<FullTensor> a, std::vector<FullTensor> b) {
 
 bool is_state_of(const TrainingState& state, const Engine& engine, const CaseSpec& spec) {
   Groups saved;
+  const std::vector<double> rates = engine.learning_rates();
   for (const ParameterGroup& group : state.groups) {
     const auto rate = group.hyper_parameters.find("lr");
-    if (rate == group.hyper_parameters.end() || rate->second != learning_rate_of(engine))
+    if (rate == group.hyper_parameters.end() || rate->second != rates.at(saved.size()))
       return false;
     saved.emplace_back(group.parameters.begin(), group.parameters.end());
     if (saved.back().size() != group.parameters.size()) return false;
@@ -65,12 +61,13 @@ bool is_state_of(const TrainingState& state, const Engine& engine, const CaseSpe
                                   .skipped_steps = engine.skipped_steps(),
                                   .global_samples = engine.global_samples()};
   return saved == groups_of(engine.module(), spec) && state.counters == counters &&
-         state.loss_scaler.scale == engine.loss_scale();
+         state.loss_scaler.scale == engine.loss_scale() &&
+         state.scheduler.has_value() == engine.config().scheduler.has_value();
 }
 
 bool is_same_state(const TrainingState& a, const TrainingState& b, bool has_same_scaler) {
   return is_same(a.parameters, b.parameters) && is_same(a.optimizer_state, b.optimizer_state) &&
-         a.groups == b.groups && a.counters == b.counters &&
+         a.groups == b.groups && a.counters == b.counters && a.scheduler == b.scheduler &&
          (!has_same_scaler || a.loss_scaler == b.loss_scaler);
 }
 

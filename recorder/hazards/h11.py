@@ -25,7 +25,7 @@ def work():
     engine.backward(engine(inputs(1)))
     result(
         "H11",
-        "stage 3, modules on the stack after a clean forward behind a failed one",
+        "stage 3, modules on the stack after a failed forward and a clean one",
         len(stack),
         0,
     )

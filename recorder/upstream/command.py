@@ -84,14 +84,12 @@ def main():
     if not options.again:
         forks.preload(USED)
     digest = record(options, versions)
-    text = options.out / f"deepspeed-{versions[0]}.txt"
-    text.write_text(digest.text())
+    (options.out / f"deepspeed-{versions[0]}.txt").write_text(digest.text())
     lines, against = compare(digest, versions[0], options)
     if options.page:
         page.write(digest.header, against, lines)
     if options.write:
-        path_of(versions[0]).parent.mkdir(parents=True, exist_ok=True)
-        path_of(versions[0]).write_text(digest.text())
+        digest.write(path_of(versions[0]))
     return 1 if lines else 0
 
 

@@ -1,9 +1,11 @@
 """Digests of releases: sorted lines `part.kind name | value`, and where they are."""
 
+import gzip
 import re
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "tests" / "data" / "upstream"
+ENDING = ".txt.gz"
 SEPARATOR = " | "
 
 
@@ -28,10 +30,15 @@ class Digest:
         lines = [f"{kind} {name}{SEPARATOR}{value}" for (kind, name), value in self.items.items()]
         return "\n".join([self.header, *sorted(lines)]) + "\n"
 
+    def write(self, path):
+        """Compressed; equal digests are equal files."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(self.text().encode(), mtime=0))
+
 
 def read_digest(path):
     """The digest of a file."""
-    header, *lines = Path(path).read_text().splitlines()
+    header, *lines = gzip.decompress(Path(path).read_bytes()).decode().splitlines()
     digest = Digest(header)
     for line in lines:
         place, _, value = line.partition(SEPARATOR)
@@ -47,13 +54,14 @@ def numbers_of(version):
 
 def known_versions():
     """Releases that have a digest, the oldest first."""
-    found = [path.stem.removeprefix("deepspeed-") for path in FOLDER.glob("deepspeed-*.txt")]
+    found = [path.name.removeprefix("deepspeed-") for path in FOLDER.glob(f"deepspeed-*{ENDING}")]
+    found = [name.removesuffix(ENDING) for name in found]
     return sorted(found, key=numbers_of)
 
 
 def path_of(version):
     """Where the digest of a release is."""
-    return FOLDER / f"deepspeed-{version}.txt"
+    return FOLDER / f"deepspeed-{version}{ENDING}"
 
 
 def version_to_compare(version):

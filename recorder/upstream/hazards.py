@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from table import read_cases
+from table import parse_case, read_cases
 
 SCRIPT = Path(__file__).resolve().parents[1] / "hazards" / "cases.py"
 TABLE = "hazards.txt"
@@ -17,8 +17,8 @@ def record(out, zeroproof):
     command = [sys.executable, "-W", "ignore", str(SCRIPT), "--table", str(out / TABLE), "--write"]
     environment = dict(os.environ, ZP_ZEROPROOF=zeroproof)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        for line in process.stdout:
-            print(line.partition(": observed")[0].rstrip(), file=sys.stderr, flush=True)
+        for case in filter(None, map(parse_case, map(str.rstrip, process.stdout))):
+            print(f"{case.hazard} {case.word} ({case.case})", file=sys.stderr, flush=True)
 
 
 def read(digest, out, _zeroproof):

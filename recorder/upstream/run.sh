@@ -20,6 +20,7 @@ while (($# > 0)); do
     --torch) torch=${2:-}; shift ;;
     --against | --parts) rest+=("$1" "${2:-}"); shift ;;
     --again | --write | --page) rest+=("$1") ;;
+    --help | -h) sed -n '2,/^set /{/^# /s/^# //p}' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) echo "upstream knows --deepspeed, --torch, --against, --parts, --again, --write and --page, not '$1'" >&2; exit 2 ;;
   esac
   (($# > 0)) && shift

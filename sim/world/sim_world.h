@@ -59,7 +59,7 @@ class SimWorld {
  public:
   using Program = std::function<void(Runtime& runtime)>;
 
-  // `chooser` must outlive it. CheckFailed as in HostWorld.
+  // `chooser` must outlive it. UsageError as in HostWorld.
   SimWorld(const SimWorldOptions& options, Chooser& chooser);
   ~SimWorld();
   SimWorld(const SimWorld&) = delete;

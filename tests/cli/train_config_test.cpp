@@ -158,6 +158,33 @@ TEST(TrainConfig, Refuses_what_does_not_fit_the_scenario_as_misuse) {
       << result.err;
 }
 
+// Rates that differ from step to step, and steps of fp16 that are skipped: the baseline, which
+// moves its own rates, has the same weights.
+TEST(TrainConfig, Is_equal_under_each_scheduler) {
+  constexpr const char* kSchedulers[] = {
+      R"({"type": "WarmupLR", "params": {"warmup_min_lr": 1e-3, "warmup_max_lr": 0.1,
+          "warmup_num_steps": 4, "warmup_type": "linear"}})",
+      R"({"type": "WarmupDecayLR", "params": {"total_num_steps": 9, "warmup_max_lr": 0.05,
+          "warmup_num_steps": 3}})",
+      R"({"type": "WarmupCosineLR", "params": {"total_num_steps": 9, "warmup_num_steps": 3,
+          "warmup_min_ratio": 0.2}})",
+      R"({"type": "OneCycle", "params": {"cycle_min_lr": 0.01, "cycle_max_lr": 0.1,
+          "cycle_first_step_size": 3, "decay_step_size": 2, "decay_lr_rate": 0.5}})",
+      R"({"type": "LRRangeTest", "params": {"lr_range_test_min_lr": 0.01,
+          "lr_range_test_step_size": 2, "lr_range_test_step_rate": 1.5}})"};
+  for (const char* scheduler : kSchedulers)
+    for (int stage = 0; stage <= 3; ++stage) {
+      const CommandResult result =
+          train_text(fmt::format(R"({{"train_micro_batch_size_per_gpu": 1, "scheduler": {},
+                          "fp16": {{"enabled": true, "initial_scale_power": 12}},
+                          "optimizer": {{"type": "AdamW", "params": {{"lr": 0.02}}}},
+                          "zero_optimization": {{"stage": {}}}}})",
+                                 scheduler, stage),
+                     "--steps 12");
+      EXPECT_EQ(0, result.exit_code) << scheduler << result.out << result.err;
+    }
+}
+
 // The loss scale of 65536 overflows in the first steps: no step is applied.
 TEST(TrainConfig, Is_equal_where_the_first_steps_of_fp16_are_skipped) {
   for (const char* optimizer :

@@ -2,13 +2,11 @@
 #include "engine/precision/communication_dtype.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <map>
 #include <memory>
 
 #include "engine/precision/module_classes.h"
-#include "engine/zero/ipg_report.h"
 #include "model/nn/language_model.h"
 #include "model/nn/linear.h"
 #include "model/nn/norm.h"
@@ -117,24 +115,6 @@ TEST(ModuleClass, Is_known_for_every_class_that_the_model_layer_has) {
   EXPECT_TRUE(is_importable_class("torch.nn.Conv3d"));
   EXPECT_FALSE(is_importable_class("torch.nn.Linaer"));
   for (const std::string& name : default_safe_classes()) EXPECT_TRUE(is_importable_class(name));
-}
-
-TEST(IpgReport, Says_the_percentage_per_dtype) {
-  const IpgUse use = {DType::bfloat16, 30, 10, 50};
-  EXPECT_EQ(ipg_report(use), "bfloat16 bucket: 30 elements + 10 incoming of 50, 80 percent");
-  EXPECT_EQ(ipg_percent({DType::float32, 0, 2, 3}), 66);
-  EXPECT_EQ(ipg_percent({DType::float32, 3, 4, 3}), 233);
-  EXPECT_EQ(ipg_percent({DType::float32, 0, 0, 7}), 0);
-  EXPECT_EQ(ipg_percent({DType::float32, 0, 5, 0}), 100);
-  EXPECT_EQ(ipg_percent({DType::float32, INT64_MAX - 1, 0, INT64_MAX}), 99);
-}
-
-RC_GTEST_PROP(IpgReport, Rounds_the_percentage_down, ()) {
-  const std::int64_t size = *rc::gen::inRange<std::int64_t>(1, 1 << 20);
-  const std::int64_t elements = *rc::gen::inRange<std::int64_t>(0, 1 << 22);
-  const std::int64_t incoming = *rc::gen::inRange<std::int64_t>(0, 1 << 22);
-  RC_ASSERT(ipg_percent({DType::float32, elements, incoming, size}) ==
-            100 * (elements + incoming) / size);
 }
 
 }  // namespace

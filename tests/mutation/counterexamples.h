@@ -1,11 +1,8 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 
 #include "tests/read_file.h"
 
@@ -22,18 +19,6 @@ inline std::map<std::string, std::string> pinned_schedules() {
       if (row.contains("schedule")) schedules[id] = row.at("schedule").get<std::string>();
   }
   return schedules;
-}
-
-// The page of a fault's timeline, beneath docs: a page a letter.
-inline std::string timeline_page(std::string_view id) {
-  return fmt::format("timelines/{}.md", id.substr(0, 1));
-}
-
-// To its section there, for a page of docs.
-inline std::string timeline_link(std::string_view id) {
-  std::string anchor(id);
-  anchor[0] = static_cast<char>(anchor[0] - 'A' + 'a');
-  return fmt::format("[{}]({}#{})", id, timeline_page(id), anchor);
 }
 
 }  // namespace zeroproof

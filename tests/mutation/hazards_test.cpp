@@ -65,7 +65,7 @@ std::string found_of(const Json& row, const Json& found) {
                         ? fmt::format("{}: {}", policy, fault.reason)
                         : fmt::format("{}: `{}`", policy, at->at("property").get<std::string>()));
   }
-  if (words.empty()) return "no quirk: the policy alone shows it";
+  if (words.empty()) return row.value("unhunted", "no quirk: the policy alone shows it");
   return fmt::format("{}", fmt::join(words, "; "));
 }
 
@@ -126,9 +126,9 @@ std::string document() {
   return text + what_deepspeed_did(releases);
 }
 
-// Those that are a quirk, those that a policy has by itself, and N7, which PyTorch asserts.
+// Those that are a quirk, those that a policy has by itself, and two that no quirk has.
 std::set<std::string> known_ids() {
-  std::set<std::string> ids = {"N1", "N2", "N3", "N7"};
+  std::set<std::string> ids = {"N1", "N2", "N3", "N7", "N9"};
   for (const QuirkInfo& info : quirk_catalogue()) ids.insert(upper(std::string(info.id)));
   return ids;
 }

@@ -1,6 +1,6 @@
-// A timeline for each property: the smallest case of a fault that falsifies it (docs/timelines),
-// or else the short stream of events that its monitor is tested with
-// (docs/timelines/properties.md). docs/PROPERTIES.md leads to each.
+// Where each property fails: the smallest case of a fault that falsifies it, or else the short
+// stream of events that its monitor is tested with (docs/timelines/properties.md).
+// docs/PROPERTIES.md leads to each.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -123,6 +123,10 @@ std::string seen_elsewhere(const Sources& sources, const std::string& number) {
   return text;
 }
 
+std::string code(std::string_view text) {
+  return fmt::format("`{}`", text);
+}
+
 std::string anchor_of(std::string number) {
   number[0] = static_cast<char>(number[0] - 'A' + 'a');
   return number;
@@ -130,11 +134,10 @@ std::string anchor_of(std::string number) {
 
 std::string where_of(const Sources& sources, const std::string& number) {
   if (const Shown* const shown = sources.smallest(number))
-    return fmt::format("{}, {} events", timeline_link(shown->id), shown->events);
+    return fmt::format("{}, {} events", code(shown->id), shown->events);
   std::string text = "no fault";
   if (const Shown* const other = sources.in_other_cases(number))
-    text =
-        fmt::format("no smallest case of a fault, other runs of {} do", timeline_link(other->id));
+    text = fmt::format("no smallest case of a fault, other runs of {} do", code(other->id));
   if (const Json* const stream = sources.stream(number))
     text += fmt::format("; [{}](timelines/properties.md#{})", stream->at("fact").get<std::string>(),
                         anchor_of(number));
@@ -144,7 +147,7 @@ std::string where_of(const Sources& sources, const std::string& number) {
 std::string catalogue_section(const Sources& sources) {
   std::string text = fmt::format(
       "{}\nWhat falsifies each, event by event: the smallest case of `zeroproof mutation` "
-      "(docs/timelines, a page a letter; events as the command counts them), or else\nthe stream "
+      "(`--replay` shows it; events as the command counts them), or else\nthe stream "
       "that its monitor is tested with, and the command or test in which it fails. Written by:\n\n"
       "    {}\n\n| property | falsified in |\n| --- | --- |\n",
       kHeading, kWrite);

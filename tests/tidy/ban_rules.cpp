@@ -80,7 +80,7 @@ void check_line(const SourceFile& file, std::size_t index, Findings& findings) {
   const std::string include = include_of(file, index);
   const std::string_view text = include.empty() ? std::string_view(file.code[index]) : include;
   for (const Ban& ban : bans()) {
-    if (!starts_with_any(file.path, ban.folders) || starts_with_any(file.path, ban.except))
+    if (!starts_with_any(file.place(), ban.folders) || starts_with_any(file.place(), ban.except))
       continue;
     if (ban.rule == "memory" && !include.empty()) continue;  // <new> declares, it allocates nothing
     for (const std::string_view token : ban.tokens) {

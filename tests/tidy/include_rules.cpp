@@ -23,6 +23,7 @@ const std::vector<Layer>& layers() {
       {"sim/", {"model/", "engine/", "sim/"}},
       {"props/", {"model/", "engine/", "sim/", "props/"}},
       {"tests/", {"model/", "engine/", "sim/", "props/", "tests/"}},
+      {"examples/", {"model/", "engine/", "props/"}},
       {"bench/", {"model/", "engine/", "sim/", "props/", "bench/"}},
   };
   return kLayers;
@@ -91,12 +92,12 @@ bool starts_with_any(std::string_view text, std::span<const std::string_view> pr
 // Empty when the include is right; else what is wrong.
 std::string judge_own(const SourceFile& file, std::string_view name,
                       const std::set<std::string>& all) {
-  if (!all.contains(std::string(name))) {
+  if (!all.contains(path_of_include(name))) {
     return "\"" + std::string(name) + "\" is no path from the root";
   }
   for (const Layer& layer : layers()) {
     if (!file.is_under(layer.folder)) continue;
-    if (starts_with_any(name, layer.may_include)) return {};
+    if (starts_with_any(SourceFile::place_of(name), layer.may_include)) return {};
     return std::string(layer.folder) + " must not include \"" + std::string(name) + "\"";
   }
   return {};
@@ -117,7 +118,7 @@ std::string judge_third_party(const SourceFile& file, std::string_view name) {
   // engine/files is the one place of the engine that sees the file system.
   const bool is_system = file.is_under("engine/runtime/") || file.is_under("engine/files/");
   const bool is_at_home =
-      library == nullptr ? !is_core || is_system : starts_with_any(file.path, library->folders);
+      library == nullptr ? !is_core || is_system : starts_with_any(file.place(), library->folders);
   return is_at_home ? std::string() : quoted + " does not belong in this folder";
 }
 
@@ -140,7 +141,7 @@ class CycleFinder {
     for (std::size_t i = 0; i < file.lines.size(); ++i) {
       const std::string include = include_of(file, i);
       if (!include.starts_with('"')) continue;
-      const auto found = files_.find(include.substr(1, include.size() - 2));
+      const auto found = files_.find(path_of_include(include.substr(1, include.size() - 2)));
       if (found == files_.end()) continue;
       if (open_.contains(found->first)) {
         findings_.push_back({file.path, i + 1, "include_cycle", "leads back to this file"});

@@ -81,6 +81,16 @@ std::vector<std::string> split_lines(std::string_view text) {
 
 }  // namespace
 
+std::string_view SourceFile::place_of(std::string_view path) {
+  for (const std::string_view prefix : {"include/", "zeroproof/", "internal/"})
+    if (path.starts_with(prefix)) path.remove_prefix(prefix.size());
+  return path;
+}
+
+std::string path_of_include(std::string_view name) {
+  return (name.starts_with("zeroproof/") ? "include/" : "") + std::string(name);
+}
+
 SourceFile parse_source(std::string path, std::string_view text) {
   return {.path = std::move(path),
           .lines = split_lines(text),
@@ -90,7 +100,10 @@ SourceFile parse_source(std::string path, std::string_view text) {
 
 std::vector<SourceFile> load_tree(const std::filesystem::path& root) {
   std::vector<SourceFile> files;
-  for (const char* folder : {"model", "engine", "sim", "props", "tests", "bench"}) {
+  constexpr const char* kFolders[] = {"model", "engine", "sim",      "props",
+                                      "tests", "bench",  "examples", "include"};
+  for (const char* folder : kFolders) {
+    if (!std::filesystem::exists(root / folder)) continue;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
       const std::string extension = entry.path().extension().string();
       if (extension != ".h" && extension != ".cpp") continue;

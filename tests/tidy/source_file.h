@@ -15,7 +15,11 @@ struct SourceFile {
   bool ends_with_newline = true;
 
   bool is_header() const { return path.ends_with(".h"); }
-  bool is_under(std::string_view folder) const { return path.starts_with(folder); }
+  // Where it belongs: "engine/engine.h" of include/zeroproof/engine/engine.h.
+  std::string_view place() const { return place_of(path); }
+  bool is_under(std::string_view folder) const { return place().starts_with(folder); }
+
+  static std::string_view place_of(std::string_view path);
 };
 
 // What a rule says about a place; `line` counts from 1.
@@ -28,11 +32,14 @@ struct Finding {
 
 SourceFile parse_source(std::string path, std::string_view text);
 
-// Every .h and .cpp of the layers, tests and bench, sorted by path.
+// Every .h and .cpp of the layers, include, tests, examples and bench, sorted by path.
 std::vector<SourceFile> load_tree(const std::filesystem::path& root);
 
 // Whether `token` stands in `line` with no identifier character beside it; npos when not.
 std::size_t find_token(std::string_view line, std::string_view token);
+
+// The path from the root of a header that is included by this name.
+std::string path_of_include(std::string_view name);
 
 // What an #include names, quotes or angle brackets kept; empty when the line is none.
 std::string include_of(const SourceFile& file, std::size_t index);

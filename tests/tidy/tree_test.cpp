@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 
 #include "tests/tidy/rules.h"
 
@@ -49,6 +50,18 @@ TEST(Tree, Installs_the_package_of_every_library_it_includes) {
   for (const std::string& package : packages_used(load_tree(kRoot))) {
     EXPECT_NE(text.find("\n" + package + " "), std::string::npos)
         << package << " is missing in cmake/packages.txt";
+  }
+}
+
+TEST(Tree, Has_every_public_header_in_the_page_of_the_API) {
+  constexpr std::string_view kPublic = "include/zeroproof/";
+  std::ifstream page(kRoot / "docs/API.md");
+  const std::string text{std::istreambuf_iterator<char>(page), {}};
+  for (const SourceFile& file : load_tree(kRoot)) {
+    if (!file.path.starts_with(kPublic) || file.path.starts_with("include/zeroproof/internal/"))
+      continue;
+    EXPECT_NE(text.find("`" + file.path.substr(kPublic.size()) + "`"), std::string::npos)
+        << file.path << " is missing in docs/API.md";
   }
 }
 

@@ -15,7 +15,7 @@
 #include "engine/runtime/process/byte_strings.h"
 #include "engine/runtime/process/device_assignment.h"
 #include "engine/runtime/process/job.h"
-#include "model/check.h"
+#include "model/usage_error.h"
 
 namespace zeroproof {
 namespace {
@@ -124,10 +124,9 @@ struct CudaWorld::State {
 
 CudaWorld::CudaWorld(const CudaWorldOptions& options, const Gpus& gpus)
     : state_(std::make_unique<State>(gpus.set_)) {
-  ZP_CHECK(options.world_size <= gpus.count(), "a world of more ranks than GPUs");
-  ZP_CHECK(
-      options.observers.empty() || std::cmp_equal(options.observers.size(), options.world_size),
-      "a world has observers for each rank or for none");
+  require(options.world_size <= gpus.count(), "a world of more ranks than GPUs");
+  require(options.observers.empty() || std::cmp_equal(options.observers.size(), options.world_size),
+          "a world has observers for each rank or for none");
   for (int rank = 0; rank < options.world_size; ++rank) {
     const std::shared_ptr<cuda::Gpu>& gpu = gpus.set_->gpus()[static_cast<std::size_t>(rank)];
     if (gpu) gpu->make_current();
@@ -144,8 +143,8 @@ int CudaWorld::world_size() const {
 }
 
 Runtime& CudaWorld::runtime(int rank) {
-  ZP_CHECK(rank >= 0 && rank < world_size(), "a rank outside the world");
-  ZP_CHECK(state_->ranks[static_cast<std::size_t>(rank)] != nullptr, "a rank of another process");
+  require(rank >= 0 && rank < world_size(), "a rank outside the world");
+  require(state_->ranks[static_cast<std::size_t>(rank)] != nullptr, "a rank of another process");
   return *state_->ranks[static_cast<std::size_t>(rank)];
 }
 

@@ -50,14 +50,14 @@ struct CudaArithmetic {
 
 struct CudaWorldOptions {
   int world_size = 1;
-  ParallelDegrees degrees;
+  ParallelDegrees degrees = {};
   std::int64_t timeout_ms = 60'000;  // of a host that waits for its GPU
   Device device = Device::cuda(0);   // what each rank's GPU counts as in its own process
   bool is_poisoned = true;           // what the contract calls garbage is NaN
   CudaArithmetic arithmetic = {};
   // To time a program without them: a rank's own part stands in for what others would send.
   bool leaves_out_collectives = false;
-  std::vector<RankObservers> observers;  // empty, or one for each rank; must outlive the world
+  std::vector<RankObservers> observers = {};  // empty, or one for each rank; must outlive the world
 };
 
 // Ranks as threads of this process, a GPU each, or as the processes of a job, with collectives
@@ -67,7 +67,7 @@ class CudaWorld {
  public:
   using Program = std::function<void(Runtime& runtime)>;
 
-  // CheckFailed for more ranks than GPUs, or degrees that do not divide. RuntimeFault where NCCL
+  // UsageError for more ranks than GPUs, or degrees that do not divide. RuntimeFault where NCCL
   // does not connect them.
   CudaWorld(const CudaWorldOptions& options, const Gpus& gpus);
   ~CudaWorld();

@@ -1,6 +1,8 @@
 #include "engine/runtime/host/group_layout.h"
 
-#include "model/check.h"
+#include <fmt/format.h>
+
+#include "model/usage_error.h"
 
 namespace zeroproof {
 namespace {
@@ -29,8 +31,10 @@ Groups within_each(const Groups& groups, int count,
                    Groups (*divide)(const std::vector<int>&, int)) {
   Groups all;
   for (const std::vector<int>& group : groups) {
-    ZP_CHECK(group.size() % static_cast<std::size_t>(count) == 0,
-             "the sequence and expert degrees divide the ranks of a data group");
+    require(group.size() % static_cast<std::size_t>(count) == 0,
+            fmt::format("a sequence or expert degree of {} does not divide the {} ranks of a data "
+                        "group",
+                        count, group.size()));
     for (std::vector<int>& part : divide(group, count)) all.push_back(std::move(part));
   }
   return all;
@@ -39,10 +43,12 @@ Groups within_each(const Groups& groups, int count,
 }  // namespace
 
 Groups group_layout(GroupKind kind, int world_size, const ParallelDegrees& degrees) {
-  ZP_CHECK(degrees.tensor > 0 && degrees.sequence > 0 && degrees.expert > 0,
-           "parallel degrees are at least 1");
-  ZP_CHECK(world_size > 0 && world_size % degrees.tensor == 0,
-           "the tensor degree divides the world size");
+  require(degrees.tensor > 0 && degrees.sequence > 0 && degrees.expert > 0,
+          fmt::format("parallel degrees are {}, {} and {}; give at least 1", degrees.tensor,
+                      degrees.sequence, degrees.expert));
+  require(world_size > 0 && world_size % degrees.tensor == 0,
+          fmt::format("a tensor degree of {} does not divide the {} ranks of the world",
+                      degrees.tensor, world_size));
   std::vector<int> world;
   for (int rank = 0; rank < world_size; ++rank) world.push_back(rank);
   if (kind == GroupKind::tensor) return split(world, degrees.tensor);

@@ -11,16 +11,17 @@
 #include "engine/runtime/host/process_rendezvous.h"
 #include "engine/runtime/host/rank_errors.h"
 #include "engine/runtime/host/thread_rendezvous.h"
-#include "model/check.h"
+#include "model/usage_error.h"
 
 namespace zeroproof {
 
-HostWorld::HostWorld(const HostWorldOptions& options)
-    : runtimes_(static_cast<std::size_t>(options.world_size)), job_(options.job) {
-  ZP_CHECK(
-      options.observers.empty() || std::cmp_equal(options.observers.size(), options.world_size),
-      "a world has observers for each rank or for none");
-  ZP_CHECK(!job_ || job_->size() == options.world_size, "a job has a process for each rank");
+HostWorld::HostWorld(const HostWorldOptions& options) : job_(options.job) {
+  require(options.world_size > 0, fmt::format("a world of {} ranks", options.world_size));
+  require(options.observers.empty() || std::cmp_equal(options.observers.size(), options.world_size),
+          fmt::format("{} observers of {} ranks; give one for each, or none",
+                      options.observers.size(), options.world_size));
+  require(!job_ || job_->size() == options.world_size, "a job has a process for each rank");
+  runtimes_.resize(static_cast<std::size_t>(options.world_size));
   for (int rank = 0; rank < options.world_size; ++rank)
     if (!job_ || job_->rank() == rank)
       runtimes_[static_cast<std::size_t>(rank)] =
@@ -54,9 +55,10 @@ std::shared_ptr<host::Rendezvous> HostWorld::rendezvous_of(GroupKind kind,
 }
 
 Runtime& HostWorld::runtime(int rank) {
-  ZP_CHECK(rank >= 0 && rank < world_size(), "a rank outside the world");
+  require(rank >= 0 && rank < world_size(),
+          fmt::format("rank {} of a world of {}", rank, world_size()));
   const auto& runtime = runtimes_[static_cast<std::size_t>(rank)];
-  ZP_CHECK(runtime != nullptr, "a rank of another process");
+  require(runtime != nullptr, fmt::format("rank {} belongs to another process", rank));
   return *runtime;
 }
 

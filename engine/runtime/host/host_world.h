@@ -28,13 +28,13 @@ struct RankObservers {
 
 struct HostWorldOptions {
   int world_size = 1;
-  ParallelDegrees degrees;
-  std::int64_t timeout_ms = 60'000;         // of a rank that waits for others in a collective
-  Device device;                            // where buffers count as living, on every rank
-  bool is_poisoned = true;                  // what the contract calls garbage is NaN, else zeros
-  std::int64_t capacity_bytes = INT64_MAX;  // of each rank's device, and of its host memory
-  std::vector<RankObservers> observers;     // empty, or one for each rank; must outlive the world
-  std::shared_ptr<Job> job;                 // null: every rank is a thread of this process
+  ParallelDegrees degrees = {};
+  std::int64_t timeout_ms = 60'000;           // of a rank that waits for others in a collective
+  Device device = {};                         // where buffers count as living, on every rank
+  bool is_poisoned = true;                    // what the contract calls garbage is NaN, else zeros
+  std::int64_t capacity_bytes = INT64_MAX;    // of each rank's device, and of its host memory
+  std::vector<RankObservers> observers = {};  // empty, or one for each rank; must outlive the world
+  std::shared_ptr<Job> job = {};              // null: every rank is a thread of this process
 };
 
 // Ranks as threads of this process, with collectives through shared memory: every interface of
@@ -45,14 +45,15 @@ class HostWorld {
  public:
   using Program = std::function<void(Runtime& runtime)>;
 
-  // CheckFailed for degrees that do not divide, or observers or a job of another number of ranks.
+  // UsageError for degrees that do not divide, or observers or a job of another number of ranks.
   explicit HostWorld(const HostWorldOptions& options);
   ~HostWorld();
   HostWorld(const HostWorld&) = delete;
   HostWorld& operator=(const HostWorld&) = delete;
 
   int world_size() const { return static_cast<int>(runtimes_.size()); }
-  // For the thread of its rank; or for any one thread while nothing runs. Not of another process.
+  // For the thread of its rank; or for any one thread while nothing runs. UsageError for a rank of
+  // another process.
   Runtime& runtime(int rank);
 
   // Runs `program` once a rank, each on its own thread, and waits for all; a world of one runs on

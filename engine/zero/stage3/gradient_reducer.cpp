@@ -58,7 +58,7 @@ Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dt
       offset += parameter->slice_elements();
     }
   }
-  if (divisor() != 1.0) kernels.divide(stream(), Span::of(all), divisor());
+  GradientAveraging::before(divisor()).prepare(kernels, stream(), Span::of(all));
   const Tensor own = allocate(slices, dtype);
   announce(context_, parameters);
   // Chunked for one group, reduced over another.
@@ -81,13 +81,16 @@ Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype)
                  Span::of(parameter->parameter().tensor.grad()));
     offset += parameter->elements();
   }
-  const bool has_predivide = !config.prescale_gradients && config.gradient_predivide_factor != 1.0;
-  const double before = has_predivide ? config.gradient_predivide_factor : divisor();
-  if (before != 1.0) kernels.divide(stream(), Span::of(all), before);
+  // Unlike the other stages, a factor of 1 leaves nothing for after the sum.
+  const double factor = config.gradient_predivide_factor;
+  GradientAveraging averaging = GradientAveraging::before(divisor());
+  if (!config.prescale_gradients && factor != 1.0)
+    averaging = {.divides_before = factor, .scales_after = factor / divisor()};
+  averaging.prepare(kernels, stream(), Span::of(all));
   announce(context_, parameters);
   const Work work = context_.data.all_reduce(stream(), Span::of(all), ReduceOp::sum, {});
   context_.data.group().wait(work, stream());
-  if (has_predivide) kernels.scale(stream(), Span::of(all), before / divisor());
+  averaging.finish(kernels, stream(), Span::of(all));
 
   const Tensor own = allocate(slices_of(parameters), dtype);
   kernels.fill(stream(), Span::of(own), 0.0);

@@ -8,7 +8,7 @@
 #include "engine/zero/stage3/leaf_modules.h"
 #include "engine/zero/stages.h"
 #include "model/accumulate_grad.h"
-#include "model/check.h"
+#include "model/usage_error.h"
 
 namespace zeroproof {
 namespace {
@@ -301,7 +301,7 @@ void Zero3Optimizer::gathered_parameters(const TensorList& parameters,
 
 Zero3Module& Zero3Optimizer::known(nn::Module& module) {
   Zero3Module* found = modules_.find(module);
-  if (!found) throw std::invalid_argument("the module is not part of this engine's model");
+  require(found != nullptr, "the module is not part of this engine's model");
   return *found;
 }
 
@@ -312,8 +312,7 @@ void Zero3Optimizer::set_leaf_module(nn::Module& module) {
 
 void Zero3Optimizer::register_external_parameter(nn::Module& module, const Tensor& parameter) {
   PartitionedParameter* partitioned = gatherer_.find(parameter);
-  if (!partitioned)
-    throw std::invalid_argument("the tensor is not a parameter of this engine's model");
+  require(partitioned != nullptr, "the tensor is not a parameter of this engine's module");
   coordinator_.add_external(known(module), *partitioned);
 }
 

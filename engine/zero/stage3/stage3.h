@@ -41,6 +41,7 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   void flush_coalesced() override;
   void finalize_unmanaged() override;
   StepOutcome step() override;
+  void set_rates(const std::vector<GroupRates>& groups) override;
   void count_replayed_step() override;
   void begin_capture() override;
   void zero_grad() override;

@@ -57,6 +57,13 @@ StepOutcome Zero3Optimizer::update() {
   return plan.outcome;
 }
 
+void Zero3Optimizer::set_rates(const std::vector<GroupRates>& groups) {
+  for (SubGroup& group : sub_groups_) {
+    const std::int32_t number = group.parameters().front()->parameter().group;
+    group.optimizer().set_rates(groups.at(static_cast<std::size_t>(number)));
+  }
+}
+
 void Zero3Optimizer::count_replayed_step() {
   for (SubGroup& group : sub_groups_) group.optimizer().count_replayed_step();
 }

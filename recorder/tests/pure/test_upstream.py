@@ -10,6 +10,7 @@ RECORDER = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(RECORDER / "upstream"), str(RECORDER / "hazards"), str(RECORDER / "jobs")]
 
 import digest
+import suite
 from changes import changes, report
 from digest import Digest, read_digest
 from fake_autograd import FakeAutograd
@@ -69,9 +70,17 @@ class DigestTest(unittest.TestCase):
         one = Digest("DeepSpeed 0.19.8")
         one.add("suite.ending", "job-w1", "exit 1 Error:\n two lines | a bar")
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "digest.txt"
-            path.write_text(one.text())
+            path = Path(folder) / "digest.txt.gz"
+            one.write(path)
             self.assertEqual(read_digest(path).items, one.items)
+
+    def test_every_known_release_has_a_readable_digest(self):
+        known = digest.known_versions()
+        self.assertGreaterEqual(len(known), 3)
+        for version in known:
+            found = read_digest(digest.path_of(version))
+            self.assertIn(f"DeepSpeed {version},", found.header)
+            self.assertEqual(found.parts, {"hazards", "manager", "programs", "suite"})
 
     def test_a_release_is_compared_with_itself_or_the_newest_before_it(self):
         with mock.patch.object(digest, "known_versions", lambda: ["0.18.9", "0.19.5"]):
@@ -115,6 +124,21 @@ class ChangesTest(unittest.TestCase):
         lines = list(report(Digest("o", {key: "yes"}), Digest("n", {other: "yes"})))
         self.assertIn(f"  lost: {key[1]}", lines)
         self.assertIn(f"  gained: {other[1]}", lines)
+
+
+class SuiteTest(unittest.TestCase):
+    def items_of(self, ending):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / suite.ENDINGS).write_text(f"job-w1 | {ending}\n")
+            found = Digest("header")
+            suite.read(found, Path(folder), "")
+        return found.items
+
+    def test_a_signal_and_an_assertion_inside_pytorch_are_one_ending(self):
+        crash = {("suite.ending", "job-w1"): "crash inside PyTorch"}
+        self.assertEqual(self.items_of("exit -11"), crash)
+        self.assertEqual(self.items_of("exit 1 RuntimeError: INTERNAL ASSERT FAILED at"), crash)
+        self.assertNotEqual(self.items_of("exit 1 RuntimeError: sizes"), crash)
 
 
 class FakeAutogradTest(unittest.TestCase):

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "engine/runtime/host/rendezvous.h"
-#include "model/check.h"
+#include "model/usage_error.h"
 
 namespace zeroproof {
 namespace {
@@ -183,9 +183,9 @@ TEST(HostWorld, Lays_out_groups_as_Megatron_and_DeepSpeed_do) {
 }
 
 TEST(HostWorld, Refuses_degrees_that_do_not_divide) {
-  EXPECT_THROW(HostWorld({.world_size = 3, .degrees = {.tensor = 2}}), CheckFailed);
-  EXPECT_THROW(HostWorld({.world_size = 6, .degrees = {.sequence = 2, .tensor = 2}}), CheckFailed);
-  EXPECT_THROW(HostWorld({.world_size = 2, .observers = {{}}}), CheckFailed);
+  EXPECT_THROW(HostWorld({.world_size = 3, .degrees = {.tensor = 2}}), UsageError);
+  EXPECT_THROW(HostWorld({.world_size = 6, .degrees = {.sequence = 2, .tensor = 2}}), UsageError);
+  EXPECT_THROW(HostWorld({.world_size = 2, .observers = {{}}}), UsageError);
 }
 
 TEST(HostWorld, Has_a_clock_that_does_not_go_back) {

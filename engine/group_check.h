@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+#include "model/nn/module.h"
+#include "model/result.h"
+
+namespace zeroproof {
+
+// An error unless each tensor is a parameter of `module`, and in one group.
+Result<void> check_groups(const nn::Module& module, const std::vector<TensorList>& groups);
+
+}  // namespace zeroproof
