@@ -77,7 +77,8 @@ class Command {
       fmt::print(stderr, "{}", front_page());
       return ExitCode::usage;
     }
-    if (needs_sibling(words_)) return refuse(become_sibling(program_, words_));
+    if (const char* const sibling = sibling_for(words_))
+      return refuse(become_sibling(sibling, program_, words_));
     const std::string first = words_.front();
     if (first == "--version") return print(fmt::format("zeroproof {}\n", ZP_VERSION));
     if (first == "--help" || first == "-h") return print(front_page());

@@ -13,8 +13,8 @@ namespace zeroproof {
 
 struct Session;
 
-// Whether such words are for the other program, which then runs in place of this one.
-bool needs_sibling(const std::vector<std::string>& words);
+// Which program beside this one such words are for: it runs in place of this one. Null: none.
+const char* sibling_for(const std::vector<std::string>& words);
 
 // Puts the fault of that id into the cell, with its quirks and policy; "" changes nothing.
 Result<void> set_fault(train::TrainCell& cell, const std::string& id);

@@ -17,9 +17,7 @@ bool is_fault_flag(const std::string& word) {
   return word == "--fault" || word.starts_with("--fault=");
 }
 
-}  // namespace
-
-bool needs_sibling(const std::vector<std::string>& words) {
+bool needs_faults(const std::vector<std::string>& words) {
   const std::string& verb = words.front();
   if (is_mutation(verb)) return true;
   if (verb == "help") return words.size() > 1 && is_mutation(words[1]);
@@ -27,13 +25,19 @@ bool needs_sibling(const std::vector<std::string>& words) {
   return verb == "show" && std::any_of(words.begin() + 1, words.end(), is_mutation_word);
 }
 
+}  // namespace
+
+const char* sibling_for(const std::vector<std::string>& words) {
+  return needs_faults(words) ? kMutationProgram : nullptr;
+}
+
 Result<void> set_fault(train::TrainCell&, const std::string& id) {
   if (id.empty()) return {};
-  return tl::unexpected(no_sibling());
+  return tl::unexpected(no_sibling(kMutationProgram));
 }
 
 Result<Picture> mutation_picture(const std::string&, const Session&) {
-  return tl::unexpected(no_sibling());
+  return tl::unexpected(no_sibling(kMutationProgram));
 }
 
 }  // namespace zeroproof

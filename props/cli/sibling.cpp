@@ -13,6 +13,12 @@
 namespace zeroproof {
 namespace {
 
+std::string path_of(const char* sibling) {
+  std::error_code error;
+  const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (own.parent_path() / sibling).string();
+}
+
 constexpr int kLookMs = 100;  // how often a running sibling's asker looks whether it should stop
 
 struct Child {
@@ -31,7 +37,7 @@ std::vector<char*> arguments_of(std::vector<std::string>& words) {
 Result<Child> start(const std::vector<std::string>& words) {
   std::array<int, 2> ends = {};
   if (::pipe(ends.data()) != 0) return fail(ErrorCode::cannot_run, "no pipe can be made");
-  std::string path = sibling_path();
+  std::string path = path_of(kMutationProgram);
   std::vector<std::string> all = {path};
   all.insert(all.end(), words.begin(), words.end());
   const std::vector<char*> arguments = arguments_of(all);
@@ -60,35 +66,30 @@ int wait_for(pid_t process) {
 
 }  // namespace
 
-std::string sibling_path() {
-  std::error_code error;
-  const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (own.parent_path() / "zeroproof-mutation").string();
+bool is_sibling_there(const char* sibling) {
+  return ::access(path_of(sibling).c_str(), X_OK) == 0;
 }
 
-bool is_sibling_there() {
-  return ::access(sibling_path().c_str(), X_OK) == 0;
-}
-
-Error no_sibling() {
+Error no_sibling(const char* sibling) {
   return {ErrorCode::cannot_run,
-          fmt::format("the program with the mutated engine is not there: {}; './zp build' builds "
-                      "both, as does the target zeroproof-mutation",
-                      sibling_path())};
+          fmt::format("the program with a mutated engine is not there: {}; './zp build' or the "
+                      "target {} builds it",
+                      path_of(sibling), sibling)};
 }
 
-Error become_sibling(const std::string& program, const std::vector<std::string>& words) {
-  std::string path = sibling_path();
+Error become_sibling(const char* sibling, const std::string& program,
+                     const std::vector<std::string>& words) {
+  const std::string path = path_of(sibling);
   std::vector<std::string> all = {program};
   all.insert(all.end(), words.begin(), words.end());
   const std::vector<char*> arguments = arguments_of(all);
   ::execv(path.c_str(), arguments.data());
-  return no_sibling();
+  return no_sibling(sibling);
 }
 
 Result<SiblingOutput> ask_sibling(const std::vector<std::string>& words,
                                   const std::function<bool()>& should_stop) {
-  if (!is_sibling_there()) return tl::unexpected(no_sibling());
+  if (!is_sibling_there(kMutationProgram)) return tl::unexpected(no_sibling(kMutationProgram));
   const auto child = start(words);
   if (!child) return tl::unexpected(child.error());
   SiblingOutput output;

@@ -8,24 +8,27 @@
 
 namespace zeroproof {
 
-// The program with the mutated engine, zeroproof-mutation, which stands beside this one.
-std::string sibling_path();
+// The programs with mutated engines, which stand beside this one: with faults, and with mutants of
+// statements.
+inline constexpr const char* kMutationProgram = "zeroproof-mutation";
+inline constexpr const char* kScoreProgram = "zeroproof-score";
 
-bool is_sibling_there();
+bool is_sibling_there(const char* sibling);
 
 // That it is not there, and how to get it; cannot_run.
-Error no_sibling();
+Error no_sibling(const char* sibling);
 
 // Runs it in place of this process, called as `program` was. Returns only what went wrong.
-Error become_sibling(const std::string& program, const std::vector<std::string>& words);
+Error become_sibling(const char* sibling, const std::string& program,
+                     const std::vector<std::string>& words);
 
 struct SiblingOutput {
   int exit_code = 0;  // 128 and the signal where one ended it
   std::string text;   // of stdout
 };
 
-// Runs it beside this process and waits for it; its stderr is ours. When `should_stop` says so it
-// gets an interrupt, and is waited for all the same.
+// Runs zeroproof-mutation beside this process and waits for it; its stderr is ours. When
+// `should_stop` says so it gets an interrupt, and is waited for all the same.
 Result<SiblingOutput> ask_sibling(const std::vector<std::string>& words,
                                   const std::function<bool()>& should_stop);
 

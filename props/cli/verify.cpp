@@ -38,7 +38,7 @@ class VerifyVerb final : public Verb {
       ++view.runs;
       progress.update([&] { return view; });
     };
-    if (!is_sibling_there()) return tl::unexpected(no_sibling());
+    if (!is_sibling_there(kMutationProgram)) return tl::unexpected(no_sibling(kMutationProgram));
     auto report = verify(options, {on_step, was_interrupted, [&] { return hunt(session); }});
     if (!report) return tl::unexpected(report.error());
     view.strategy.clear();

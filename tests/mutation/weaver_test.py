@@ -12,6 +12,8 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "props", "mutation", "weaver"))
 import cpp_functions  # noqa: E402
+import mutate  # noqa: E402
+import statements  # noqa: E402
 import weave  # noqa: E402
 
 SOURCE = """\
@@ -330,12 +332,121 @@ class Weaving(unittest.TestCase):
                              ("fault A01: x\n\nfault A01: y", "it stands twice")):
             self.assertIn(words, self.refused(block))
 
+    def test_what_is_woven_no_more_goes(self):
+        self.woven("fault A01: it subtracts\n" + textwrap.dedent(SUM))
+        self.assertEqual(self.weave("fault A02: said at a seam\ndecorator: share_callbacks")[0], 0)
+        self.assertFalse(os.path.exists(os.path.join(self.out, "engine/a.cpp")))
+
     def test_equal_output_is_not_written_again(self):
         self.woven("fault A01: it subtracts\n" + textwrap.dedent(SUM))
         path = os.path.join(self.out, "engine/a.cpp")
         os.utime(path, (1, 1))
         self.woven("fault A01: it subtracts\n" + textwrap.dedent(SUM))
         self.assertEqual(os.stat(path).st_mtime, 1)
+
+
+STATEMENTS = """\
+int f(int size) {
+  const int kMost = 3;
+  static int calls = 7;
+  int all = 0;
+  if (size > kMost) return 1;
+  all += size;  // it grows; slowly
+  note(all,
+       "x;y");
+  ZP_CHECK(all != 4, "never");
+  if constexpr (sizeof(int) == 4) all = 2;
+  for (int i = 0; i < size; ++i) {
+    if (const int one = at(i); one != 0) continue;
+    values[i] = true;
+  }
+  const auto later = [&](int one) { all -= one; };
+  if (all < 0)
+    later(1.5);
+  else
+    throw std::runtime_error("no");
+  std::vector<std::array<int, 5>> many;
+  return all;
+}
+
+constexpr int g() { return 5; }
+"""
+
+
+class Mutating(unittest.TestCase):
+    def sites(self):
+        found = []
+        for function in cpp_functions.functions(STATEMENTS):
+            for site in statements.sites(STATEMENTS, function):
+                found.append((site.rule, STATEMENTS[site.begin : site.end]))
+        return found
+
+    def of_rule(self, rule):
+        return [text for name, text in self.sites() if name == rule]
+
+    def test_expressions_and_jumps_are_left_out_and_declarations_are_not(self):
+        self.assertEqual(self.of_rule("delete"), [
+            "all += size;", 'note(all,\n       "x;y");', "all = 2;", "continue;", "values[i] = true;",
+            "all -= one;", "later(1.5);", 'throw std::runtime_error("no");'])
+
+    def test_conditions_are_negated_where_they_declare_nothing(self):
+        self.assertEqual(self.of_rule("negate"), ["size > kMost", "all < 0"])
+
+    def test_neighbours_change_places(self):
+        self.assertEqual(self.of_rule("swap"), ["all += size;"])
+
+    def test_constants_are_those_of_the_run(self):
+        self.assertEqual(self.of_rule("constant"), ["3", "0", "1", "2", "0", "true", "0", "1.5"])
+
+    def test_another_constant_is_of_the_same_type(self):
+        for text, other in (("0", "1"), ("7u", "8u"), ("1'000", "1001"), ("true", "false"),
+                            ("0.5", "2.0"), ("1e-8", "1.00000002"), ("2.0F", "5.0F")):
+            self.assertEqual(statements.other_constant(text), other)
+
+    def test_each_mutant_does_what_its_rule_says(self):
+        source = """\
+            #include <string>
+            std::string text;
+            void add(const char* more) { text += more; }
+            std::string f(bool is_short) {
+              text = "";
+              add("a");
+              add("b");  // and; then
+              if (is_short) return text;
+              add("c");
+              return text + std::to_string(1);
+            }
+            """
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "engine", "a.cpp")
+            os.makedirs(os.path.dirname(path))
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(textwrap.dedent(source))
+            out = os.path.join(folder, "out")
+            self.assertEqual(mutate.main([out, folder, "engine/a.cpp"]), 0)
+            header = os.path.join(folder, "props", "mutation", "score", "active_mutant.h")
+            os.makedirs(os.path.dirname(header))
+            with open(header, "w", encoding="utf-8") as file:
+                file.write("#pragma once\nnamespace zeroproof::mutation { inline int active; "
+                           "inline bool is_mutant(int n) { return n == active; } }\n")
+            main = os.path.join(folder, "main.cpp")
+            with open(main, "w", encoding="utf-8") as file:
+                file.write('#include "out/engine/a.cpp"\n#include <cstdio>\nint main() {\n'
+                           "  for (zeroproof::mutation::active = 0; zeroproof::mutation::active <= 9;"
+                           " ++zeroproof::mutation::active)\n"
+                           '    std::printf("%s %s\\n", f(false).c_str(), f(true).c_str());\n}\n')
+            program = os.path.join(folder, "program")
+            subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-I", folder, main, "-o",
+                            program], check=True)
+            lines = subprocess.run([program], check=True, capture_output=True, text=True).stdout.split("\n")
+            with open(os.path.join(out, "mutant_table.cpp"), encoding="utf-8") as file:
+                self.assertEqual(file.read().count('"engine/a.cpp"'), 9)
+        self.assertEqual(lines[0], "abc1 ab")
+        self.assertIn("ac1 a", lines[1:])  # without the second
+        self.assertIn("bac1 ba", lines[1:])  # in the other order
+        self.assertIn("ab abc1", lines[1:])  # where the condition is negated
+        self.assertIn("ab1 ab", lines[1:])  # without the third
+        self.assertIn("abc2 ab", lines[1:])  # with another constant
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "props/cli/replay_engine.h"
+#include "props/cli/sibling.h"
 #include "props/cli/verb.h"
 #include "props/mutation/cli/counterexample_files.h"
 #include "props/mutation/fault.h"
@@ -11,8 +12,10 @@
 
 namespace zeroproof {
 
-bool needs_sibling(const std::vector<std::string>&) {
-  return false;
+const char* sibling_for(const std::vector<std::string>& words) {
+  const bool is_score = words.front() == "score" ||
+                        (words.front() == "help" && words.size() > 1 && words[1] == "score");
+  return is_score ? kScoreProgram : nullptr;
 }
 
 Result<void> set_fault(train::TrainCell& cell, const std::string& id) {

@@ -18,6 +18,8 @@ constexpr std::array kVerbs = {
              "  zeroproof-mutation show B19.zps --html --out b19.html\n", make_show},
     VerbInfo{"train", "runs the engine, with --fault a mutated one, on a small model",
              "  zeroproof-mutation train --stage 2 --fault B19 --check-baseline\n", make_train},
+    VerbInfo{"score", "says which mutants of single statements the properties kill",
+             "  zeroproof-mutation score --sample 500\n"},
     VerbInfo{"record", "trains, with --fault a mutated engine, and writes hooktrace files",
              "  zeroproof-mutation record --fault B19 --stage 2 --trace run.jsonl\n", make_record},
 };

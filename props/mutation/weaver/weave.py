@@ -281,6 +281,16 @@ def write(path, text):
         file.write(text)
 
 
+def write_all(out, texts):
+    """The files of a folder, by their paths in it; what was made before and is not any more goes."""
+    for path, text in texts.items():
+        write(os.path.join(out, path), text)
+    for folder, _, names in os.walk(out):
+        for name in names:
+            if os.path.relpath(os.path.join(folder, name), out) not in texts:
+                os.remove(os.path.join(folder, name))
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--list", action="store_true")
@@ -295,9 +305,7 @@ def main(arguments):
             return 0
         sources = sources_of(options.root, faults)
         woven = {path: source.woven(faults) for path, source in sources.items()}
-        for path, text in woven.items():
-            write(os.path.join(options.out, path), text)
-        write(os.path.join(options.out, "fault_table.cpp"), table(faults))
+        write_all(options.out, woven | {"fault_table.cpp": table(faults)})
     except FaultError as error:
         print(f"weave.py: {error}", file=sys.stderr)
         return 1

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/result.h"
+#include "props/mutation/hunt.h"
+
+namespace zeroproof::mutation {
+
+// One run of one case, which holds on the unmutated engine.
+struct CorpusRun {
+  std::string name;                   // an id of a fault, or "case 7"
+  std::shared_ptr<CaseRun> case_run;  // its baseline is known
+  bool is_of_events = false;
+  Choices choices;
+  std::vector<unsigned char> reached;  // by number of a mutant: whether it asks
+  double seconds = 0.0;
+};
+
+struct Corpus {
+  std::vector<CorpusRun> runs;
+  std::vector<std::string> dropped;  // what does not hold on the unmutated engine
+};
+
+// The schedules of files as tests/mutation/counterexamples.json, then `random_cases` drawn ones in
+// both of their runs. `say`: after each run.
+Result<Corpus> make_corpus(const std::vector<std::string>& files, std::uint64_t random_cases,
+                           std::uint64_t seed, const std::function<void(std::size_t runs)>& say);
+
+// The run once more, with a mutant; 0: with none. What it falsifies first, if anything.
+std::optional<Falsified> run_mutant(const CorpusRun& run, int mutant);
+
+}  // namespace zeroproof::mutation
