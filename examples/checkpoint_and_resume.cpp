@@ -18,7 +18,8 @@ constexpr const char* kConfig = R"({
   "train_micro_batch_size_per_gpu": 4,
   "optimizer": {"type": "Adam", "params": {"lr": 0.01}},
   "scheduler": {"type": "OneCycle",
-                "params": {"cycle_min_lr": 0.001, "cycle_max_lr": 0.02, "cycle_first_step_size": 8}},
+                "params": {"cycle_min_lr": 0.001, "cycle_max_lr": 0.02,
+                           "cycle_first_step_size": 8}},
   "zero_optimization": {"stage": 2},
   "fp16": {"enabled": true, "initial_scale_power": 8}
 })";

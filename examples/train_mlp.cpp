@@ -17,7 +17,8 @@ using namespace zeroproof;
 constexpr const char* kConfig = R"({
   "train_micro_batch_size_per_gpu": 32,
   "optimizer": {"type": "AdamW", "params": {"lr": 0.02}},
-  "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 300, "warmup_num_steps": 20}},
+  "scheduler": {"type": "WarmupCosineLR",
+                "params": {"total_num_steps": 300, "warmup_num_steps": 20}},
   "zero_optimization": {"stage": 1}
 })";
 

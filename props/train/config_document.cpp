@@ -353,7 +353,7 @@ std::string config_document(const ZeroConfig& config) {
                {"bf16", bf16_document(config.bf16)},
                {"torch_autocast", autocast_document(config.torch_autocast)},
                {"optimizer", optimizer_document(config.optimizer)}};
-  if (config.scheduler) json["scheduler"] = scheduler_document(*config.scheduler);
+  if (config.scheduler) json["scheduler"] = Json::parse(scheduler_document(*config.scheduler));
   if (config.communication_data_type)
     json["communication_data_type"] = wire_name(*config.communication_data_type);
   Json types = Json::object();

@@ -1,5 +1,6 @@
 #include "props/train/scheduler_document.h"
 
+#include <nlohmann/json.hpp>
 #include <variant>
 
 namespace zeroproof::train {
@@ -68,10 +69,10 @@ struct Params {
 
 }  // namespace
 
-Json scheduler_document(const SchedulerConfig& config) {
+std::string scheduler_document(const SchedulerConfig& config) {
   Json params = std::visit(Params{}, config.options);
   params["last_batch_iteration"] = config.last_batch_iteration;
-  return {{"type", scheduler_name(config)}, {"params", params}};
+  return Json{{"type", scheduler_name(config)}, {"params", params}}.dump();
 }
 
 }  // namespace zeroproof::train

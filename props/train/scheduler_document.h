@@ -1,12 +1,12 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <string>
 
 #include "engine/schedule/scheduler_config.h"
 
 namespace zeroproof::train {
 
-// The section /scheduler that is read as this configuration, with every option.
-nlohmann::json scheduler_document(const SchedulerConfig& config);
+// The section /scheduler, as JSON, that is read as this configuration, with every option.
+std::string scheduler_document(const SchedulerConfig& config);
 
 }  // namespace zeroproof::train
