@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "model/accumulate_grad.h"
-#include "model/autograd.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
 #include "model/op.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

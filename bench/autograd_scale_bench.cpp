@@ -1,8 +1,8 @@
 #include <benchmark/benchmark.h>
 
-#include "model/autograd.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

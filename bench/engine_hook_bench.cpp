@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "engine/engine_core.h"
-#include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "engine/hooks/policies.h"
 #include "model/check.h"
-#include "model/names.h"
 #include "sim/protocol/counting_host.h"
 #include "sim/trace/writer.h"
+#include "zeroproof/engine/hooks/policies.h"
+#include "zeroproof/internal/model/names.h"
 
 namespace zeroproof {
 namespace {

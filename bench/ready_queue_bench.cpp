@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/node_order.h"
-#include "model/ready_queue.h"
+#include "zeroproof/internal/model/ready_queue.h"
 
 namespace zeroproof {
 namespace {

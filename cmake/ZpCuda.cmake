@@ -63,7 +63,6 @@ endif()
 # Those of kernels/ have the host's bits, which no multiply-add contracts.
 function(zp_add_cuda target)
   set(folder ${CMAKE_CURRENT_SOURCE_DIR}/runtime/cuda)
-  target_sources(${target} PUBLIC FILE_SET HEADERS FILES ${folder}/cuda_world.h ${folder}/gpu_memory.h)
   if(NOT ZP_CUDA_FOUND)
     target_sources(${target} PRIVATE ${folder}/no_cuda_world.cpp)
     return()
@@ -72,7 +71,8 @@ function(zp_add_cuda target)
   list(FILTER sources EXCLUDE REGEX "/no_cuda_[a-z_]*\\.cpp$")
   file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${folder}/*.cu)
   add_library(zeroproof_cuda_kernels OBJECT ${kernels})
-  target_include_directories(zeroproof_cuda_kernels PRIVATE ${PROJECT_SOURCE_DIR})
+  target_include_directories(zeroproof_cuda_kernels PRIVATE ${PROJECT_SOURCE_DIR}
+                             ${PROJECT_SOURCE_DIR}/include)
   target_compile_options(zeroproof_cuda_kernels PRIVATE
     --expt-relaxed-constexpr -diag-suppress=20011,20014 -lineinfo)
   set(exact_kernels ${kernels})

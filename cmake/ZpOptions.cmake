@@ -19,7 +19,8 @@ target_compile_options(zeroproof_options INTERFACE
 # A failed check names its file from the root of the tree: the same words wherever it was built.
 target_compile_options(zeroproof_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
-target_include_directories(zeroproof_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_include_directories(zeroproof_options INTERFACE ${PROJECT_SOURCE_DIR}
+                           ${PROJECT_SOURCE_DIR}/include)
 if(ZP_SANITIZE)
   target_compile_options(zeroproof_options INTERFACE
     -fsanitize=${ZP_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -24,9 +24,26 @@ function(zp_add_layer name)
   set_target_properties(zeroproof_${name} PROPERTIES EXPORT_NAME ${name})
   target_link_libraries(zeroproof_${name} PUBLIC ${ARG_LINKS} PRIVATE ${private_links})
   zp_precompile(zeroproof_${name})
-  target_sources(zeroproof_${name} PUBLIC
-    FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
+  target_link_libraries(zeroproof_${name} PUBLIC zeroproof_headers)
   install(TARGETS zeroproof_${name} EXPORT zeroproof_targets
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/zeroproof)
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
+  # Never installed: so that each header is compiled alone.
+  add_library(zeroproof_${name}_headers INTERFACE)
+  target_sources(zeroproof_${name}_headers INTERFACE
+    FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
+  target_link_libraries(zeroproof_${name}_headers INTERFACE zeroproof_headers)
+endfunction()
+
+# The headers that are installed: public ones, and those in internal/ that they include.
+function(zp_add_public_headers)
+  set(folder ${PROJECT_SOURCE_DIR}/include)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${folder}/zeroproof/*.h)
+  add_library(zeroproof_headers INTERFACE)
+  add_library(zeroproof::headers ALIAS zeroproof_headers)
+  set_target_properties(zeroproof_headers PROPERTIES EXPORT_NAME headers)
+  target_sources(zeroproof_headers INTERFACE FILE_SET HEADERS BASE_DIRS ${folder} FILES ${headers})
+  target_link_libraries(zeroproof_headers INTERFACE tl::expected)
+  install(TARGETS zeroproof_headers EXPORT zeroproof_targets
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()

@@ -1,4 +1,4 @@
-#include "engine/engine.h"
+#include "zeroproof/engine/engine.h"
 
 #include <fmt/format.h>
 

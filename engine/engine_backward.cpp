@@ -6,7 +6,7 @@
 
 #include "engine/engine_core.h"
 #include "model/check.h"
-#include "model/functions.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

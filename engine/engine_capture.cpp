@@ -1,8 +1,8 @@
 // An iteration whose device work is captured once and replayed.
 #include "engine/engine_core.h"
-#include "engine/runtime/clip_rule.h"
 #include "engine/zero/step_plan.h"
-#include "model/usage_error.h"
+#include "zeroproof/internal/engine/runtime/clip_rule.h"
+#include "zeroproof/model/usage_error.h"
 
 namespace zeroproof {
 

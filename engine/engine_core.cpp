@@ -9,7 +9,7 @@
 #include "engine/zero/stages.h"
 #include "engine/zero/zero3_api.h"
 #include "model/check.h"
-#include "model/usage_error.h"
+#include "zeroproof/model/usage_error.h"
 
 namespace zeroproof {
 namespace {

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "engine/checkpoint/training_state.h"
-#include "engine/engine.h"
-#include "engine/hooks/hook_host.h"
-#include "engine/hooks/policies.h"
 #include "engine/schedule/learning_rates.h"
 #include "engine/zero/zero_context.h"
 #include "engine/zero/zero_optimizer.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/hooks/hook_host.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof {
 

@@ -1,4 +1,4 @@
-#include "engine/engine_error.h"
+#include "zeroproof/engine/engine_error.h"
 
 #include <fmt/format.h>
 

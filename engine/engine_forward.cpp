@@ -7,7 +7,7 @@
 #include "engine/config_marks.h"
 #include "engine/engine_core.h"
 #include "model/autocast/autocast.h"
-#include "model/functions.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

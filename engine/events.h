@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engine/journal.h"
-#include "engine/runtime/runtime.h"
-#include "model/event.h"
+#include "zeroproof/engine/runtime/runtime.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

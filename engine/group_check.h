@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "model/nn/module.h"
-#include "model/result.h"
+#include "zeroproof/model/nn/module.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -1,7 +1,7 @@
 #include "engine/journal.h"
 
-#include "model/autograd.h"
-#include "model/transforms/transform_frame.h"
+#include "zeroproof/internal/model/transforms/transform_frame.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof {
 

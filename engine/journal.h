@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "engine/runtime/fault.h"
-#include "model/event.h"
-#include "model/names.h"
+#include "zeroproof/engine/runtime/fault.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

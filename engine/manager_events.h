@@ -1,7 +1,7 @@
 #pragma once
 
 #include "engine/events.h"
-#include "engine/hooks/hook_state_manager.h"
+#include "zeroproof/internal/engine/hooks/hook_state_manager.h"
 
 namespace zeroproof {
 

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/quirks.h"
-#include "engine/zero_config.h"
+#include "zeroproof/engine/quirks.h"
+#include "zeroproof/engine/zero_config.h"
 
 namespace zeroproof {
 

@@ -1,4 +1,4 @@
-#include "engine/quirks.h"
+#include "zeroproof/engine/quirks.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "engine/quirks.h"
+#include "zeroproof/engine/quirks.h"
 
 namespace zeroproof {
 
 // What the engine does as upstream does it, read from the quirks once: all false is right. Each
-// field is the quirk of that name (engine/quirks.h says what it does). Plain data.
+// field is the quirk of that name (zeroproof/engine/quirks.h says what it does). Plain data.
 struct UpstreamRules {
   bool abort_leaks_state = false;                   // H1
   bool callback_once_per_forward = false;           // H2

@@ -1,4 +1,4 @@
-#include "engine/zero_config.h"
+#include "zeroproof/engine/zero_config.h"
 
 #include <fmt/format.h>
 

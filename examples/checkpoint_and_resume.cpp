@@ -3,12 +3,12 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "engine/engine.h"
-#include "engine/runtime/host/host_world.h"
-#include "engine/zero_config.h"
-#include "model/autograd.h"
-#include "model/functions.h"
-#include "model/nn/mlp.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/engine/zero_config.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
+#include "zeroproof/model/nn/mlp.h"
 
 namespace {
 

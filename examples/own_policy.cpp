@@ -2,12 +2,12 @@
 // and prints what upstream's policy does in a backward that its user starts by loss.backward().
 #include <cstdio>
 
-#include "engine/engine.h"
-#include "engine/hooks/policy_decorator.h"
-#include "engine/runtime/host/host_world.h"
-#include "model/autograd.h"
-#include "model/functions.h"
-#include "model/nn/mlp.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/hooks/policy_decorator.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
+#include "zeroproof/model/nn/mlp.h"
 
 namespace {
 

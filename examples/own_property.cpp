@@ -2,9 +2,9 @@
 #include <cstdio>
 #include <map>
 
-#include "model/state_bytes.h"
-#include "props/added_property.h"
-#include "props/explore.h"
+#include "zeroproof/model/state_bytes.h"
+#include "zeroproof/props/added_property.h"
+#include "zeroproof/props/explore.h"
 
 namespace {
 

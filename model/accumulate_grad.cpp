@@ -4,11 +4,11 @@
 #include <string>
 #include <utility>
 
-#include "model/autograd.h"
-#include "model/autograd_error.h"
-#include "model/functions.h"
 #include "model/node_creation.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 

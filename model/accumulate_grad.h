@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "model/node.h"
+#include "zeroproof/internal/model/node.h"
 
 namespace zeroproof {
 

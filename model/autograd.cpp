@@ -1,15 +1,15 @@
-#include "model/autograd.h"
+#include "zeroproof/model/autograd.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "model/accumulate_grad.h"
-#include "model/autograd_error.h"
-#include "model/grad_thread.h"
 #include "model/graph_root.h"
-#include "model/graph_task.h"
 #include "model/input_buffer.h"
-#include "model/usage_error.h"
+#include "zeroproof/internal/model/grad_thread.h"
+#include "zeroproof/internal/model/graph_task.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/usage_error.h"
 
 namespace zeroproof {
 namespace {

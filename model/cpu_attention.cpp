@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "model/autograd_error.h"
 #include "model/cpu_fused_ops.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

@@ -8,7 +8,7 @@
 #include <numbers>
 #include <vector>
 
-#include "model/autograd_error.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "model/fused_ops.h"
+#include "zeroproof/internal/model/fused_ops.h"
 
 namespace zeroproof {
 

@@ -7,11 +7,11 @@
 #include <cmath>
 #include <limits>
 
-#include "model/autograd_error.h"
 #include "model/check.h"
 #include "model/element_ops.h"
 #include "model/product_shapes.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

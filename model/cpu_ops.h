@@ -1,7 +1,7 @@
 #pragma once
 
 #include "model/cpu_fused_ops.h"
-#include "model/ops.h"
+#include "zeroproof/internal/model/ops.h"
 
 namespace zeroproof {
 

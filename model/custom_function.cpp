@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "model/accumulate_grad.h"
-#include "model/autograd.h"
-#include "model/autograd_error.h"
 #include "model/node_creation.h"
 #include "model/op.h"
-#include "model/tensor_impl.h"
 #include "model/transforms/layer.h"
 #include "model/transforms/vmapped_function.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "model/node.h"
 #include "model/saved_tensor.h"
+#include "zeroproof/internal/model/node.h"
 
 namespace zeroproof {
 

@@ -1,4 +1,4 @@
-#include "model/dtype.h"
+#include "zeroproof/model/dtype.h"
 
 #include <array>
 #include <cmath>

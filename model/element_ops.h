@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "model/device_code.h"
-#include "model/ops.h"
+#include "zeroproof/internal/model/device_code.h"
+#include "zeroproof/internal/model/ops.h"
 
 namespace zeroproof {
 

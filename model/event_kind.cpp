@@ -1,4 +1,4 @@
-#include "model/event_kind.h"
+#include "zeroproof/model/event_kind.h"
 
 #include <algorithm>
 #include <array>

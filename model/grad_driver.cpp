@@ -3,11 +3,11 @@
 #include <string>
 #include <utility>
 
-#include "model/autograd.h"
 #include "model/check.h"
-#include "model/choice.h"
-#include "model/grad_thread.h"
-#include "model/graph_task.h"
+#include "zeroproof/internal/model/choice.h"
+#include "zeroproof/internal/model/grad_thread.h"
+#include "zeroproof/internal/model/graph_task.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof {
 namespace {

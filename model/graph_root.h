@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "model/node.h"
+#include "zeroproof/internal/model/node.h"
 
 namespace zeroproof {
 

@@ -1,4 +1,4 @@
-#include "model/graph_task.h"
+#include "zeroproof/internal/model/graph_task.h"
 
 #include <utility>
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "model/autograd.h"
-#include "model/graph_snapshot.h"
+#include "zeroproof/internal/model/graph_snapshot.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof {
 

@@ -5,10 +5,10 @@
 
 #include <utility>
 
-#include "model/autograd.h"
-#include "model/autograd_error.h"
-#include "model/functions.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

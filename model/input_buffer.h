@@ -1,6 +1,6 @@
 #pragma once
 
-#include "model/node.h"
+#include "zeroproof/internal/model/node.h"
 
 namespace zeroproof {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model/order_count.h"
-#include "model/result.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

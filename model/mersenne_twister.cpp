@@ -1,4 +1,4 @@
-#include "model/mersenne_twister.h"
+#include "zeroproof/internal/model/mersenne_twister.h"
 
 namespace zeroproof {
 

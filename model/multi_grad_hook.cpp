@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "model/accumulate_grad.h"
-#include "model/autograd.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof {
 namespace {

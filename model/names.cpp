@@ -1,4 +1,4 @@
-#include "model/names.h"
+#include "zeroproof/internal/model/names.h"
 
 #include "model/check.h"
 

@@ -1,11 +1,11 @@
-#include "model/node.h"
+#include "zeroproof/internal/model/node.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "model/autograd.h"
-#include "model/autograd_error.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 

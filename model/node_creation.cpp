@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
-#include "model/autograd.h"
-#include "model/autograd_error.h"
-#include "model/grad_thread.h"
+#include "zeroproof/internal/model/grad_thread.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

@@ -3,8 +3,8 @@
 #include <functional>
 #include <memory>
 
-#include "model/local_state.h"
-#include "model/node.h"
+#include "zeroproof/internal/model/local_state.h"
+#include "zeroproof/internal/model/node.h"
 
 namespace zeroproof {
 

@@ -2,12 +2,12 @@
 #include <cmath>
 #include <utility>
 
-#include "model/autograd.h"
-#include "model/autograd_error.h"
-#include "model/grad_thread.h"
-#include "model/graph_task.h"
 #include "model/input_buffer.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/grad_thread.h"
+#include "zeroproof/internal/model/graph_task.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

@@ -1,6 +1,6 @@
 #include "model/node_order.h"
 
-#include "model/ready_queue.h"
+#include "zeroproof/internal/model/ready_queue.h"
 
 namespace zeroproof {
 namespace {

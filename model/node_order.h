@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "model/ids.h"
-#include "model/result.h"
 #include "model/task_graph.h"
+#include "zeroproof/model/ids.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -5,11 +5,11 @@
 
 #include "model/accumulate_grad.h"
 #include "model/autocast/casts.h"
-#include "model/autograd.h"
-#include "model/autograd_error.h"
 #include "model/node_creation.h"
-#include "model/tensor_impl.h"
 #include "model/transforms/layer.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "model/autocast/cast_policy.h"
-#include "model/node.h"
-#include "model/ops.h"
 #include "model/saved_tensor.h"
+#include "zeroproof/internal/model/node.h"
+#include "zeroproof/internal/model/ops.h"
 
 namespace zeroproof {
 

@@ -1,7 +1,7 @@
 #include "model/open_graph_task.h"
 
 #include "model/check.h"
-#include "model/grad_thread.h"
+#include "zeroproof/internal/model/grad_thread.h"
 
 namespace zeroproof {
 

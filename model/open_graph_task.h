@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "model/autograd.h"
-#include "model/graph_task.h"
+#include "zeroproof/internal/model/graph_task.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof {
 

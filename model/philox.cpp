@@ -1,4 +1,4 @@
-#include "model/philox.h"
+#include "zeroproof/internal/model/philox.h"
 
 namespace zeroproof {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "model/autograd_error.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 

@@ -1,4 +1,4 @@
-#include "model/rng.h"
+#include "zeroproof/internal/model/rng.h"
 
 namespace zeroproof {
 namespace {

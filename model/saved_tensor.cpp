@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "model/accumulate_grad.h"
-#include "model/autograd.h"
-#include "model/autograd_error.h"
-#include "model/node.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/node.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

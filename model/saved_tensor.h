@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "model/local_state.h"
-#include "model/tensor.h"
+#include "zeroproof/internal/model/local_state.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof {
 

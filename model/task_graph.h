@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "model/graph_snapshot.h"
-#include "model/ids.h"
-#include "model/result.h"
+#include "zeroproof/internal/model/graph_snapshot.h"
+#include "zeroproof/model/ids.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -1,13 +1,13 @@
-#include "model/tensor.h"
+#include "zeroproof/model/tensor.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <utility>
 
-#include "model/autograd_error.h"
-#include "model/node.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/node.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 

@@ -1,4 +1,4 @@
-#include "model/torch_release.h"
+#include "zeroproof/internal/model/torch_release.h"
 
 #include <fmt/format.h>
 

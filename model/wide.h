@@ -1,7 +1,7 @@
 #pragma once
 
-#include "model/ops.h"
-#include "model/tensor.h"
+#include "zeroproof/internal/model/ops.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof {
 

@@ -1,4 +1,4 @@
-#include "props/added_property.h"
+#include "zeroproof/props/added_property.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,7 +1,7 @@
 #include "props/boundary_book.h"
 
-#include "model/state_bytes.h"
 #include "props/mark.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 

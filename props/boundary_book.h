@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "props/fact.h"
+#include "zeroproof/props/fact.h"
 
 namespace zeroproof {
 

@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
-#include "model/state_bytes.h"
 #include "props/mark.h"
 #include "props/monitors.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 namespace {

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "model/usage_error.h"
-#include "props/added_property.h"
 #include "props/monitors.h"
 #include "props/registry.h"
+#include "zeroproof/model/usage_error.h"
+#include "zeroproof/props/added_property.h"
 
 namespace zeroproof {
 namespace {

@@ -7,9 +7,9 @@
 #include <set>
 #include <vector>
 
-#include "model/state_bytes.h"
 #include "props/monitors.h"
 #include "props/parameter_book.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 namespace {

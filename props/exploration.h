@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "model/event.h"
-#include "model/names.h"
 #include "model/order_count.h"
-#include "model/result.h"
-#include "props/property.h"
 #include "props/scenario.h"
 #include "sim/explorer.h"
 #include "sim/protocol/world.h"
 #include "sim/schedule.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
+#include "zeroproof/model/result.h"
+#include "zeroproof/props/property.h"
 
 namespace zeroproof {
 

@@ -1,4 +1,4 @@
-#include "props/explore.h"
+#include "zeroproof/props/explore.h"
 
 #include <utility>
 

@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "model/state_bytes.h"
 #include "props/monitors.h"
 #include "props/parameter_book.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 namespace {

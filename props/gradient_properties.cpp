@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "model/state_bytes.h"
 #include "props/boundary_book.h"
 #include "props/mark.h"
 #include "props/monitors.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "model/result.h"
 #include "sim/explorer.h"
 #include "sim/hook_order/property.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

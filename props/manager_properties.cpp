@@ -5,8 +5,8 @@
 #include <optional>
 #include <set>
 
-#include "model/state_bytes.h"
 #include "props/monitors.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 namespace {

@@ -1,4 +1,4 @@
-#include "props/method.h"
+#include "zeroproof/internal/props/method.h"
 
 #include <algorithm>
 #include <array>

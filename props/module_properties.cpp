@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
-#include "model/state_bytes.h"
 #include "props/monitors.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 namespace {

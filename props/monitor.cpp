@@ -1,10 +1,10 @@
-#include "props/monitor.h"
+#include "zeroproof/props/monitor.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "model/state_bytes.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 

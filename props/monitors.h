@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "props/monitor.h"
+#include "zeroproof/props/monitor.h"
 
 namespace zeroproof {
 

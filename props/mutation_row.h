@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/result.h"
 #include "props/report/junit.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -1,4 +1,4 @@
-#include "props/name_list.h"
+#include "zeroproof/internal/props/name_list.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "model/order_count.h"
-#include "model/result.h"
 #include "sim/protocol/program.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

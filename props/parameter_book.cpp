@@ -1,6 +1,6 @@
 #include "props/parameter_book.h"
 
-#include "model/state_bytes.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 namespace {

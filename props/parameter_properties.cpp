@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "model/state_bytes.h"
 #include "props/monitors.h"
 #include "props/parameter_book.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 namespace {

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "model/state_bytes.h"
 #include "props/mark.h"
 #include "props/monitors.h"
 #include "props/parameter_book.h"
 #include "props/recorded_fetches.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 namespace {

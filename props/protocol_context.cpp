@@ -1,8 +1,8 @@
 // What surrounds an event: its engine, graph task and brackets.
 #include <algorithm>
 
-#include "model/state_bytes.h"
 #include "props/protocol_view.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 namespace {

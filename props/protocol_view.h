@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "model/event.h"
-#include "model/names.h"
-#include "props/fact.h"
 #include "props/parameter_book.h"
 #include "props/task_tree.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
+#include "zeroproof/props/fact.h"
 
 namespace zeroproof {
 

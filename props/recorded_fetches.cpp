@@ -1,6 +1,6 @@
 #include "props/recorded_fetches.h"
 
-#include "model/state_bytes.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 

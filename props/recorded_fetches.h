@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/names.h"
+#include "zeroproof/internal/model/names.h"
 
 namespace zeroproof {
 

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "model/event.h"
-#include "props/monitor.h"
-#include "props/property.h"
 #include "props/protocol_view.h"
+#include "zeroproof/model/event.h"
+#include "zeroproof/props/monitor.h"
+#include "zeroproof/props/property.h"
 
 namespace zeroproof {
 

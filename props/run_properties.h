@@ -3,7 +3,7 @@
 #include <span>
 #include <string_view>
 
-#include "props/property.h"
+#include "zeroproof/props/property.h"
 
 namespace zeroproof {
 

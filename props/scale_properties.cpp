@@ -8,9 +8,9 @@
 #include <optional>
 #include <utility>
 
-#include "model/state_bytes.h"
 #include "props/mark.h"
 #include "props/monitors.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 namespace {

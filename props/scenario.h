@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "model/result.h"
 #include "sim/protocol/program.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

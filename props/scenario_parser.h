@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/result.h"
 #include "props/scenario.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

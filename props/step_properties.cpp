@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "model/state_bytes.h"
 #include "props/boundary_book.h"
 #include "props/monitors.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "model/check.h"
-#include "model/tensor_impl.h"
 #include "props/registry.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/access.h"
-#include "props/property.h"
+#include "zeroproof/internal/engine/runtime/access.h"
+#include "zeroproof/props/property.h"
 
 namespace zeroproof {
 

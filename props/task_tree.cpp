@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/state_bytes.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "props/fact.h"
+#include "zeroproof/props/fact.h"
 
 namespace zeroproof {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "props/property.h"
+#include "zeroproof/props/property.h"
 
 namespace zeroproof {
 

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "model/result.h"
 #include "props/exploration_status.h"
 #include "props/report/junit.h"
 #include "sim/explorer.h"
 #include "sim/zero_epilogue/coverage.h"
 #include "sim/zero_epilogue/walker.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "model/choice.h"
 #include "sim/schedule.h"
 #include "sim/scheduler.h"
+#include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof {
 

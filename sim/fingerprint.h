@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/choice.h"
+#include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/result.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "model/choice.h"
 #include "model/order_count.h"
-#include "model/result.h"
+#include "zeroproof/internal/model/choice.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "engine/checkpoint/training_state.h"
-#include "engine/files/file_system.h"
-#include "model/dtype.h"
-#include "model/result.h"
+#include "zeroproof/engine/files/file_system.h"
+#include "zeroproof/model/dtype.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "model/dtype.h"
+#include "zeroproof/model/dtype.h"
 
 namespace zeroproof {
 

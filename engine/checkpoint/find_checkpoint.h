@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "engine/checkpoint/file_names.h"
-#include "engine/files/file_system.h"
-#include "model/result.h"
+#include "zeroproof/engine/files/file_system.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/checkpoint/training_state.h"
-#include "model/result.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "model/tensor.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "engine/full_tensor.h"
-#include "model/dtype.h"
-#include "model/result.h"
+#include "zeroproof/engine/full_tensor.h"
+#include "zeroproof/model/dtype.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

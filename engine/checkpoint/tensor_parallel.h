@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/checkpoint/partition_rule.h"
-#include "engine/full_tensor.h"
-#include "model/result.h"
+#include "zeroproof/engine/full_tensor.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/checkpoint/partition_rule.h"
-#include "engine/full_tensor.h"
 #include "engine/precision/loss_scaler.h"
 #include "engine/schedule/scheduler_state.h"
+#include "zeroproof/engine/full_tensor.h"
 
 namespace zeroproof {
 

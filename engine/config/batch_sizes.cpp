@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "engine/zero_config.h"
+#include "zeroproof/engine/zero_config.h"
 
 namespace zeroproof {
 namespace {

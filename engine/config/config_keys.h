@@ -8,7 +8,7 @@
 
 #include "engine/config/ds_config.h"
 #include "engine/config/json_value.h"
-#include "model/result.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

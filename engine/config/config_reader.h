@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "engine/config/config_section.h"
-#include "engine/zero_config.h"
+#include "zeroproof/engine/zero_config.h"
 
 namespace zeroproof {
 

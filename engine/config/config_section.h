@@ -8,7 +8,7 @@
 
 #include "engine/config/ds_config.h"
 #include "engine/config/json_value.h"
-#include "model/dtype.h"
+#include "zeroproof/model/dtype.h"
 
 namespace zeroproof {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/zero_config.h"
-#include "model/result.h"
+#include "zeroproof/engine/zero_config.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -5,8 +5,8 @@
 
 #include "engine/precision/module_classes.h"
 #include "engine/schedule/rate_schedule.h"
-#include "engine/zero_config.h"
 #include "model/nearest_name.h"
+#include "zeroproof/engine/zero_config.h"
 
 namespace zeroproof {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "engine/files/file_system.h"
-#include "model/result.h"
+#include "zeroproof/engine/files/file_system.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -1,4 +1,4 @@
-#include "engine/files/file_system.h"
+#include "zeroproof/engine/files/file_system.h"
 
 namespace zeroproof {
 

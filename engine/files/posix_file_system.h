@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/files/file_system.h"
+#include "zeroproof/engine/files/file_system.h"
 
 namespace zeroproof {
 

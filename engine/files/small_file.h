@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "model/result.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -2,8 +2,8 @@
 // whole state is {rem, H, d}: no callback, no flags, no reset at forward.
 #include <algorithm>
 
-#include "engine/hooks/policies.h"
-#include "model/state_bytes.h"
+#include "zeroproof/engine/hooks/policies.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 namespace {

@@ -2,7 +2,7 @@
 // the epilogue, and every hook asks for the expected count again, which is quadratic in the number
 // of parameters.
 #include "engine/hooks/manager_policy.h"
-#include "engine/hooks/policies.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof {
 

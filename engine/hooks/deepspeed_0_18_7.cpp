@@ -1,7 +1,7 @@
 // DeepSpeed 0.18.7 to 0.19.5 (#7886): the count is asked for once a phase, and the first enter of a
 // step resets the counters, so that hooks of a pre-user backward cannot pollute them.
 #include "engine/hooks/manager_policy.h"
-#include "engine/hooks/policies.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof {
 

@@ -4,7 +4,7 @@
 // that depth: a sum of two outputs (N1), a managed sum before (N2) and an aborted manual backward
 // (N3) leave one, too.
 #include "engine/hooks/manager_policy.h"
-#include "engine/hooks/policies.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof {
 

@@ -2,7 +2,7 @@
 // forward clears what it left, engine.backward restores its flag in every exit, and step refuses
 // while a backward is incomplete. What was merged of it is deepspeed_0_19_6.cpp.
 #include "engine/hooks/manager_policy.h"
-#include "engine/hooks/policies.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof {
 

@@ -13,9 +13,9 @@
 #include <exception>
 #include <vector>
 
-#include "engine/hooks/policies.h"
 #include "model/check.h"
-#include "model/state_bytes.h"
+#include "zeroproof/engine/hooks/policies.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/hooks/hook_state_manager.h"
+#include "zeroproof/internal/engine/hooks/hook_state_manager.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "engine/hooks/manager_policy.h"
 
-#include "model/state_bytes.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "engine/hooks/hook_policy.h"
-#include "engine/hooks/hook_state_manager.h"
+#include "zeroproof/engine/hooks/hook_policy.h"
+#include "zeroproof/internal/engine/hooks/hook_state_manager.h"
 
 namespace zeroproof {
 

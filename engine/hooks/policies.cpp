@@ -1,4 +1,4 @@
-#include "engine/hooks/policies.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // hook's flag is keyed by graph task. engine.backward restores its flag in every exit. The manager
 // is unchanged: its callback flag is stale in the second backward (H23).
 #include "engine/hooks/manager_policy.h"
-#include "engine/hooks/policies.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof {
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "engine/zero/zero_parameter.h"
-#include "engine/zero_config.h"
-#include "model/nn/module.h"
+#include "zeroproof/engine/zero_config.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof {
 

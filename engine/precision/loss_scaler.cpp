@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/engine_error.h"
+#include "zeroproof/engine/engine_error.h"
 
 namespace zeroproof {
 namespace {

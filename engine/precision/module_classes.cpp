@@ -6,12 +6,12 @@
 
 #include "model/nn/embedding.h"
 #include "model/nn/language_model.h"
-#include "model/nn/linear.h"
 #include "model/nn/mixture.h"
-#include "model/nn/mlp.h"
 #include "model/nn/norm.h"
 #include "model/nn/self_attention.h"
 #include "model/nn/sequential.h"
+#include "zeroproof/model/nn/linear.h"
+#include "zeroproof/model/nn/mlp.h"
 
 namespace zeroproof {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/nn/module.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof {
 

@@ -1,4 +1,4 @@
-#include "engine/runtime/kernels.h"
+#include "zeroproof/internal/engine/runtime/kernels.h"
 
 namespace zeroproof {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/runtime/access.h"
-#include "engine/runtime/memory.h"
+#include "zeroproof/internal/engine/runtime/access.h"
+#include "zeroproof/internal/engine/runtime/memory.h"
 
 namespace zeroproof {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/runtime/cuda/cuda_world.h"
+#include "zeroproof/engine/runtime/cuda/cuda_world.h"
 
 namespace zeroproof {
 

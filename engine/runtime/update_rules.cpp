@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "engine/runtime/kernels.h"
+#include "zeroproof/internal/engine/runtime/kernels.h"
 
 namespace zeroproof {
 namespace {

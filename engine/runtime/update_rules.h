@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "model/device_code.h"
-#include "model/dtype.h"
-#include "model/optim/options.h"
+#include "zeroproof/internal/model/device_code.h"
+#include "zeroproof/model/dtype.h"
+#include "zeroproof/model/optim/options.h"
 
 namespace zeroproof {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/schedule/scheduler_config.h"
+#include "zeroproof/engine/schedule/scheduler_config.h"
 
 namespace zeroproof {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engine/schedule/group_rates.h"
-#include "engine/schedule/scheduler_config.h"
-#include "model/result.h"
+#include "zeroproof/engine/schedule/scheduler_config.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

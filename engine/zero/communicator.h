@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/events.h"
-#include "engine/runtime/process_group.h"
+#include "zeroproof/internal/engine/runtime/process_group.h"
 
 namespace zeroproof {
 

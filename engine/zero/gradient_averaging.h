@@ -1,8 +1,8 @@
 #pragma once
 
-#include "engine/runtime/kernels.h"
-#include "engine/runtime/span.h"
-#include "engine/runtime/stream.h"
+#include "zeroproof/internal/engine/runtime/kernels.h"
+#include "zeroproof/internal/engine/runtime/span.h"
+#include "zeroproof/internal/engine/runtime/stream.h"
 
 namespace zeroproof {
 

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/runtime/runtime.h"
 #include "engine/schedule/group_rates.h"
 #include "engine/zero/gradient_divisor.h"
-#include "engine/zero_config.h"
+#include "zeroproof/engine/runtime/runtime.h"
+#include "zeroproof/engine/zero_config.h"
 
 namespace zeroproof {
 

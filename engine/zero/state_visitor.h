@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "engine/runtime/span.h"
-#include "model/ids.h"
+#include "zeroproof/internal/engine/runtime/span.h"
+#include "zeroproof/model/ids.h"
 
 namespace zeroproof {
 

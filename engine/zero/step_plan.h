@@ -2,10 +2,10 @@
 
 #include <functional>
 
-#include "engine/engine.h"
 #include "engine/precision/gradient_norm.h"
 #include "engine/zero/gradient_divisor.h"
 #include "engine/zero/zero_context.h"
+#include "zeroproof/engine/engine.h"
 
 namespace zeroproof {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/zero/zero_context.h"
-#include "model/nn/module.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof {
 

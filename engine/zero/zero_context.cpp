@@ -1,6 +1,6 @@
 #include "engine/zero/zero_context.h"
 
-#include "engine/hooks/hook_policy.h"
+#include "zeroproof/engine/hooks/hook_policy.h"
 
 namespace zeroproof {
 

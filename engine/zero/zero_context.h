@@ -1,16 +1,16 @@
 #pragma once
 
 #include "engine/events.h"
-#include "engine/fallback_rule.h"
 #include "engine/precision/loss_scaler.h"
-#include "engine/runtime/runtime.h"
 #include "engine/upstream_rules.h"
 #include "engine/zero/communicator.h"
 #include "engine/zero/gradient_averaging.h"
 #include "engine/zero/zero_parameter.h"
-#include "engine/zero_config.h"
-#include "model/autograd.h"
-#include "model/nn/module.h"
+#include "zeroproof/engine/fallback_rule.h"
+#include "zeroproof/engine/runtime/runtime.h"
+#include "zeroproof/engine/zero_config.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof {
 

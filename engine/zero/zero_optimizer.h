@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "engine/engine.h"
 #include "engine/schedule/group_rates.h"
 #include "engine/zero/state_visitor.h"
 #include "engine/zero/zero_context.h"
+#include "zeroproof/engine/engine.h"
 
 namespace zeroproof {
 

@@ -4,8 +4,8 @@
 #include <deque>
 #include <string>
 
-#include "model/ids.h"
-#include "model/tensor.h"
+#include "zeroproof/model/ids.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof {
 

@@ -1,6 +1,6 @@
 #include "model/autocast/autocast.h"
 
-#include "model/autograd.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof {
 namespace {

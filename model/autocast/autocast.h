@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "model/local_state.h"
+#include "zeroproof/internal/model/local_state.h"
 
 namespace zeroproof {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/autograd.h"
-#include "model/autograd_error.h"
-#include "model/functions.h"
-#include "model/tensor_impl.h"
-#include "model/transforms/transform_frame.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/internal/model/transforms/transform_frame.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "model/autocast/cast_policy.h"
-#include "model/tensor.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof {
 

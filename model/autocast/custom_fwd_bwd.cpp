@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "model/autocast/autocast.h"
-#include "model/autograd.h"
-#include "model/functions.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

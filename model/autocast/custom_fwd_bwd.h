@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "model/custom_function.h"
-#include "model/device.h"
+#include "zeroproof/model/device.h"
 
 namespace zeroproof {
 

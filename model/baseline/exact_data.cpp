@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "model/autograd_error.h"
 #include "model/check.h"
-#include "model/functions.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::baseline {
 namespace {

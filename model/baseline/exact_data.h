@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/dtype.h"
-#include "model/tensor.h"
+#include "zeroproof/model/dtype.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof {
 class Autograd;

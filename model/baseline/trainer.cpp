@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "model/functions.h"
 #include "model/optim/clip.h"
 #include "model/wide.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::baseline {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "model/autograd.h"
 #include "model/optim/optimizer.h"
-#include "model/tensor.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/tensor.h"
 
 // The unsharded baseline: one process that trains with everything at hand. What a sharded engine
 // has to equal.

@@ -1,12 +1,12 @@
-#include "model/checkpoint/checkpoint.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
 
 #include <utility>
 
-#include "model/autograd.h"
 #include "model/checkpoint/checkpoint_context.h"
 #include "model/checkpoint/checkpoint_frame.h"
 #include "model/checkpoint/forward_state.h"
 #include "model/custom_function.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "model/checkpoint/checkpoint.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
 
 namespace zeroproof {
 

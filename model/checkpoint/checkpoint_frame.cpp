@@ -5,10 +5,10 @@
 
 #include <utility>
 
-#include "model/autograd.h"
 #include "model/check.h"
 #include "model/checkpoint/checkpoint_context.h"
 #include "model/custom_function.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof {
 namespace {

@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include "model/checkpoint/checkpoint.h"
 #include "model/checkpoint/forward_state.h"
-#include "model/ids.h"
 #include "model/saved_tensor.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
+#include "zeroproof/model/ids.h"
 
 namespace zeroproof {
 

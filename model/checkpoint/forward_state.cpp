@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/autograd.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof {
 namespace {

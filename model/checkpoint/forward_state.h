@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "model/autocast/autocast.h"
-#include "model/checkpoint/checkpoint.h"
-#include "model/rng.h"
+#include "zeroproof/internal/model/rng.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
 
 namespace zeroproof {
 

@@ -2,14 +2,14 @@
 
 #include <cstdint>
 
-#include "model/tensor.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof {
 
 class Autograd;
 
 // Activations as torch.nn.functional has them; one rounding an element. Differentiable as all
-// functions of model/functions.h.
+// functions of zeroproof/model/functions.h.
 
 Tensor sigmoid(Autograd& ag, const Tensor& x);
 Tensor silu(Autograd& ag, const Tensor& x);  // x sigmoid(x)

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <limits>
 
-#include "model/autograd_error.h"
-#include "model/functions.h"
 #include "model/functions/activations.h"
 #include "model/functions/indexing.h"
 #include "model/functions/scalars.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

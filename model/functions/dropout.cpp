@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "model/autograd_error.h"
 #include "model/functions/rules.h"
-#include "model/transforms/transform_frame.h"
+#include "zeroproof/internal/model/transforms/transform_frame.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "model/autograd.h"
-#include "model/functions.h"
 #include "model/functions/activations.h"
 #include "model/functions/scalars.h"
 #include "model/wide.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
 
 // The same formulas as with Wide, over the graph. For model/functions/*.cpp only.
 namespace zeroproof::rules {

@@ -2,10 +2,10 @@
 
 #include <string>
 
-#include "model/autograd.h"
-#include "model/autograd_error.h"
-#include "model/fused_ops.h"
 #include "model/op.h"
+#include "zeroproof/internal/model/fused_ops.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof::fused {
 namespace {

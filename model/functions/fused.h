@@ -2,15 +2,16 @@
 
 #include <cstdint>
 
-#include "model/tensor.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof {
 class Autograd;
 }
 
-// The operations of a transformer that are one kernel each on a device (model/fused_ops.h says
-// sizes and numbers), as nodes of the graph. Differentiable once: the gradient of a gradient is an
-// AutogradError, as is vmap or a forward derivative.
+// The operations of a transformer that are one kernel each on a device
+// (zeroproof/internal/model/fused_ops.h says sizes and numbers), as nodes of the graph.
+// Differentiable once: the gradient of a gradient is an AutogradError, as is vmap or a forward
+// derivative.
 namespace zeroproof::fused {
 
 struct Normed {

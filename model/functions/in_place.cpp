@@ -1,7 +1,7 @@
 // Operations that write over their input, through all layers of function transforms.
-#include "model/autograd_error.h"
 #include "model/functions/rules.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

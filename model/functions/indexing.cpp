@@ -7,10 +7,10 @@
 #include <numeric>
 #include <utility>
 
-#include "model/autograd_error.h"
 #include "model/functions/formula.h"
 #include "model/functions/rules.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "model/autocast/casts.h"
-#include "model/autograd_error.h"
 #include "model/functions/activations.h"
 #include "model/functions/formula.h"
 #include "model/functions/rules.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

@@ -3,14 +3,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/tensor.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof {
 
 class Autograd;
 
-// Losses as torch.nn.functional has them. Differentiable as all functions of model/functions.h;
-// AutogradError for shapes that do not fit.
+// Losses as torch.nn.functional has them. Differentiable as all functions of
+// zeroproof/model/functions.h; AutogradError for shapes that do not fit.
 
 enum class Reduction : std::uint8_t { none, mean, sum };
 

@@ -1,7 +1,7 @@
 // Choices by a mask.
-#include "model/autograd_error.h"
 #include "model/functions/indexing.h"
 #include "model/functions/rules.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "model/functions/rules.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "model/autograd_error.h"
 #include "model/functions/formula.h"
 #include "model/functions/rules.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "model/tensor.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof {
 

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "model/autocast/casts.h"
-#include "model/autograd_error.h"
 #include "model/functions/rules.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

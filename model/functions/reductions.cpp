@@ -3,7 +3,7 @@
 
 #include "model/functions/formula.h"
 #include "model/functions/rules.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof {
 namespace {

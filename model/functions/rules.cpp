@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "model/autograd_error.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof::rules {
 

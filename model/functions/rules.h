@@ -2,9 +2,9 @@
 
 #include <cstddef>
 
-#include "model/autograd.h"
-#include "model/functions.h"
 #include "model/op.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
 
 // What the rules of many operations share. For model/functions/*.cpp only.
 namespace zeroproof::rules {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/autograd_error.h"
 #include "model/functions/rules.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

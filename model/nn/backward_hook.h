@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "model/nn/module.h"
-#include "model/node.h"
+#include "zeroproof/internal/model/node.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof::nn {
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "model/autograd.h"
 #include "model/custom_function.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof::nn {
 namespace {

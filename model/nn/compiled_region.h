@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "model/nn/module.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof::nn {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "model/check.h"
-#include "model/fused_ops.h"
-#include "model/nn/init.h"
+#include "zeroproof/internal/model/fused_ops.h"
+#include "zeroproof/model/nn/init.h"
 
 namespace zeroproof::nn {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/nn/fused.h"
-#include "model/nn/linear.h"
+#include "zeroproof/model/nn/linear.h"
 
 namespace zeroproof::nn {
 

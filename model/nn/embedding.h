@@ -1,6 +1,6 @@
 #pragma once
 
-#include "model/nn/module.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof::nn {
 

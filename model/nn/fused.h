@@ -1,7 +1,7 @@
 #pragma once
 
 #include "model/functions/fused.h"
-#include "model/nn/module.h"
+#include "zeroproof/model/nn/module.h"
 
 // Layers on the fused operations: differentiable once (model/functions/fused.h).
 namespace zeroproof::nn {

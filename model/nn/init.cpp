@@ -1,4 +1,4 @@
-#include "model/nn/init.h"
+#include "zeroproof/model/nn/init.h"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 #include <numbers>
 #include <string>
 
-#include "model/autograd_error.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof::nn {
 namespace {

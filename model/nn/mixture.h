@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/functions/indexing.h"
-#include "model/nn/mlp.h"
+#include "zeroproof/model/nn/mlp.h"
 
 namespace zeroproof::nn {
 

@@ -1,4 +1,4 @@
-#include "model/nn/mlp.h"
+#include "zeroproof/model/nn/mlp.h"
 
 #include "model/functions/activations.h"
 

@@ -1,9 +1,9 @@
-#include "model/nn/module.h"
+#include "zeroproof/model/nn/module.h"
 
 #include <algorithm>
 
 #include "model/nn/backward_hook.h"
-#include "model/usage_error.h"
+#include "zeroproof/model/usage_error.h"
 
 namespace zeroproof::nn {
 namespace {

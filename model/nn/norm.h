@@ -1,7 +1,7 @@
 #pragma once
 
 #include "model/functions/normalization.h"
-#include "model/nn/module.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof::nn {
 

@@ -1,6 +1,6 @@
 #include "model/nn/self_attention.h"
 
-#include "model/autograd_error.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof::nn {
 

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "model/functions/attention.h"
-#include "model/nn/mlp.h"
+#include "zeroproof/model/nn/mlp.h"
 
 namespace zeroproof::nn {
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "model/nn/module.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof::nn {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "model/ops.h"
-#include "model/tensor.h"
+#include "zeroproof/internal/model/ops.h"
+#include "zeroproof/model/tensor.h"
 
 // The tensor kernels that updates are made of, one rounding to the result's dtype each. Numbers are
 // rounded as upstream's kernels take them: to float32 for every dtype but float64. For

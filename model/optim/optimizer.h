@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/ops.h"
-#include "model/tensor.h"
+#include "zeroproof/internal/model/ops.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof::optim {
 

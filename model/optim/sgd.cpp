@@ -1,7 +1,7 @@
 #include "model/optim/sgd.h"
 
-#include "model/autograd_error.h"
 #include "model/optim/kernels.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof::optim {
 

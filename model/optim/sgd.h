@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "model/optim/optimizer.h"
-#include "model/optim/options.h"
+#include "zeroproof/model/optim/options.h"
 
 namespace zeroproof::optim {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "model/autograd_error.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof::func {
 namespace {

@@ -1,9 +1,9 @@
 #include <utility>
 
-#include "model/autograd.h"
-#include "model/functions.h"
 #include "model/transforms/arguments.h"
 #include "model/transforms/transforms.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::func {
 namespace {

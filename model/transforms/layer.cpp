@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "model/autograd.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof {
 

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "model/local_state.h"
-#include "model/transforms/transform_frame.h"
+#include "zeroproof/internal/model/local_state.h"
+#include "zeroproof/internal/model/transforms/transform_frame.h"
 
 namespace zeroproof {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "model/autograd.h"
-#include "model/autograd_error.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

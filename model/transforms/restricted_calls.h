@@ -1,6 +1,6 @@
 #pragma once
 
-#include "model/tensor.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof {
 

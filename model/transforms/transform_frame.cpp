@@ -1,6 +1,6 @@
-#include "model/transforms/transform_frame.h"
+#include "zeroproof/internal/model/transforms/transform_frame.h"
 
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof {
 namespace {

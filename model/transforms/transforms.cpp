@@ -3,10 +3,10 @@
 #include <string>
 #include <utility>
 
-#include "model/autograd.h"
-#include "model/autograd_error.h"
 #include "model/transforms/arguments.h"
 #include "model/transforms/layer.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof::func {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/tensor.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof {
 

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "model/autograd.h"
-#include "model/functions.h"
 #include "model/transforms/layer.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string_view>
 
-#include "model/result.h"
 #include "sim/explorer.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <string>
 
-#include "model/result.h"
 #include "props/cli/flags.h"
 #include "props/report/palette.h"
 #include "props/report/progress.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "engine/runtime/cuda/cuda_world.h"
 #include "engine/runtime/registry.h"
 #include "props/cli/bundled_data.h"
 #include "props/cli/verb.h"
 #include "props/report/table.h"
 #include "props/scenario.h"
+#include "zeroproof/engine/runtime/cuda/cuda_world.h"
 
 extern char** environ;
 

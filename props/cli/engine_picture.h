@@ -1,9 +1,9 @@
 #pragma once
 
-#include "model/result.h"
 #include "props/report/located_finding.h"
 #include "props/report/picture/picture.h"
 #include "sim/schedule.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/runtime/process/launch.h"
+#include "zeroproof/engine/runtime/process/launch.h"
 
 namespace zeroproof {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/event.h"
 #include "props/cli/flags.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

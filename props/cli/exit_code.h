@@ -1,6 +1,6 @@
 #pragma once
 
-#include "model/result.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "model/result.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

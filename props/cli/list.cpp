@@ -5,7 +5,6 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "engine/hooks/policies.h"
 #include "engine/runtime/registry.h"
 #include "model/check.h"
 #include "model/nearest_name.h"
@@ -13,6 +12,7 @@
 #include "props/registry.h"
 #include "props/report/table.h"
 #include "props/scenario.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof {
 namespace {

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "model/result.h"
 #include "props/report/picture/picture.h"
 #include "props/train/train_cell.h"
+#include "zeroproof/model/result.h"
 
 // What needs the engine with faults woven in. The program beside this one has it (sibling.h): each
 // of the two links its own twin of these functions.

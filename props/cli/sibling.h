@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/result.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

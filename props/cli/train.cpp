@@ -1,7 +1,6 @@
 // `zeroproof train` and `zeroproof record`: the engine on a small model, against the baseline.
 #include <fmt/format.h>
 
-#include "engine/hooks/policies.h"
 #include "engine/quirk_effect.h"
 #include "engine/runtime/registry.h"
 #include "props/cli/interrupt.h"
@@ -14,6 +13,7 @@
 #include "props/report/progress.h"
 #include "props/report/train_report.h"
 #include "sim/scheduler.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof {
 namespace {

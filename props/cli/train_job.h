@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "engine/runtime/process/job.h"
 #include "props/cli/flags.h"
 #include "props/cli/verb.h"
+#include "zeroproof/engine/runtime/process/job.h"
 
 namespace zeroproof {
 

@@ -2,11 +2,11 @@
 
 #include <string>
 
-#include "model/result.h"
 #include "props/cli/flags.h"
 #include "props/cli/verb.h"
 #include "props/train/decoder_report.h"
 #include "props/train/train_cell.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "model/result.h"
 #include "props/cli/common_flags.h"
 #include "props/cli/exit_code.h"
 #include "props/cli/flags.h"
@@ -15,6 +14,7 @@
 #include "props/report/junit.h"
 #include "props/report/located_finding.h"
 #include "props/report/palette.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/dtype.h"
-#include "model/result.h"
+#include "zeroproof/model/dtype.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

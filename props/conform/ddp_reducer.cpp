@@ -5,10 +5,10 @@
 #include <set>
 
 #include "model/accumulate_grad.h"
-#include "model/autograd_error.h"
 #include "model/check.h"
 #include "model/custom_function.h"
-#include "model/functions.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "model/autograd.h"
-#include "model/nn/module.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "engine/release.h"
+#include "zeroproof/internal/engine/release.h"
 
 namespace zeroproof {
 

@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <map>
 
-#include "engine/hooks/policies.h"
-#include "engine/runtime/host/host_world.h"
 #include "props/conform/program_run.h"
 #include "props/conform/recording.h"
 #include "sim/trace/reader.h"
+#include "zeroproof/engine/hooks/policies.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
 namespace {

@@ -1,11 +1,11 @@
 #include "props/conform/deepspeed_models.h"
 
-#include "model/autograd.h"
 #include "model/check.h"
-#include "model/checkpoint/checkpoint.h"
 #include "model/custom_function.h"
-#include "model/functions.h"
-#include "model/nn/linear.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
+#include "zeroproof/model/functions.h"
+#include "zeroproof/model/nn/linear.h"
 
 namespace zeroproof {
 namespace {

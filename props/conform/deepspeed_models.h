@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "model/nn/module.h"
 #include "props/train/models.h"
 #include "props/train/program_watch.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof {
 

@@ -1,9 +1,9 @@
 // The scenarios of record_deepspeed.py.
 #include <array>
 
-#include "model/functions.h"
 #include "model/transforms/transforms.h"
 #include "props/conform/deepspeed_run.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

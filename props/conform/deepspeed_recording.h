@@ -5,12 +5,12 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/release.h"
-#include "model/event.h"
-#include "model/names.h"
-#include "model/result.h"
-#include "model/torch_release.h"
 #include "sim/trace/record.h"
+#include "zeroproof/internal/engine/release.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/internal/model/torch_release.h"
+#include "zeroproof/model/event.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

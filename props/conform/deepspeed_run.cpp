@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "engine/engine_error.h"
-#include "model/autograd_error.h"
-#include "model/functions.h"
 #include "props/conform/deepspeed_changes.h"
 #include "props/conform/program_run.h"
+#include "zeroproof/engine/engine_error.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

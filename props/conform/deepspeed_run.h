@@ -7,15 +7,15 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/engine.h"
 #include "engine/journal.h"
-#include "engine/quirks.h"
-#include "model/autograd.h"
-#include "model/names.h"
 #include "props/conform/deepspeed_models.h"
 #include "props/conform/deepspeed_recording.h"
 #include "props/conform/deepspeed_sink.h"
 #include "props/train/model_recorder.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/quirks.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "model/event.h"
-#include "model/names.h"
 #include "props/conform/deepspeed_recording.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

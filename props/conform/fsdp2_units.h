@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "model/autograd.h"
-#include "model/nn/module.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof {
 

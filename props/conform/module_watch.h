@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "model/nn/module.h"
 #include "props/conform/program_run.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof {
 

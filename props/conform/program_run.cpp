@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "model/autograd_error.h"
-#include "model/transforms/transform_frame.h"
+#include "zeroproof/internal/model/transforms/transform_frame.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

@@ -9,15 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "model/autograd.h"
-#include "model/checkpoint/checkpoint.h"
 #include "model/cpu_ops.h"
-#include "model/event.h"
-#include "model/functions.h"
 #include "model/graph_walk.h"
-#include "model/names.h"
-#include "model/nn/linear.h"
 #include "props/conform/recording.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
+#include "zeroproof/model/event.h"
+#include "zeroproof/model/functions.h"
+#include "zeroproof/model/nn/linear.h"
 
 namespace zeroproof {
 

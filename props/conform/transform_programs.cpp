@@ -1,12 +1,12 @@
 // Programs of function transforms (docs/spec/autograd.md 16).
 #include <array>
 
-#include "model/autograd_error.h"
 #include "model/custom_function.h"
 #include "model/transforms/restricted_calls.h"
-#include "model/transforms/transform_frame.h"
 #include "model/transforms/transforms.h"
 #include "props/conform/program.h"
+#include "zeroproof/internal/model/transforms/transform_frame.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

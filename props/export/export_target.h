@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/hooks/policies.h"
-#include "model/result.h"
 #include "props/export/torch_script.h"
 #include "props/scenario.h"
+#include "zeroproof/engine/hooks/policies.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

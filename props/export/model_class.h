@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "model/result.h"
 #include "props/export/python_graph.h"
 #include "sim/protocol/program.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

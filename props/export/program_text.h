@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "model/result.h"
 #include "sim/protocol/program.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/result.h"
 #include "sim/protocol/program.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

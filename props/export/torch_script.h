@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/hooks/policies.h"
-#include "model/result.h"
 #include "props/scenario.h"
+#include "zeroproof/engine/hooks/policies.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "model/result.h"
 #include "props/foreign/group_compare.h"
 #include "props/foreign/rank_dump.h"
 #include "props/replay/diagnosis.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "model/result.h"
 #include "props/foreign/rank_dump.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "model/result.h"
 #include "props/foreign/dump_format.h"
 #include "props/foreign/rank_dump.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

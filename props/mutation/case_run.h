@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "model/choice.h"
 #include "props/mutation/fault.h"
-#include "props/property.h"
 #include "props/train/case_spec.h"
 #include "props/train/cell_run.h"
 #include "props/train/scenario.h"
+#include "zeroproof/internal/model/choice.h"
+#include "zeroproof/props/property.h"
 
 namespace zeroproof::mutation {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/dtype.h"
 #include "props/mutation/case_parameters.h"
+#include "zeroproof/model/dtype.h"
 
 namespace zeroproof::mutation {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "engine/runtime/host/group_layout.h"
+#include "zeroproof/internal/engine/runtime/host/group_layout.h"
 
 namespace zeroproof::mutation {
 namespace {

@@ -4,13 +4,13 @@
 #include <memory>
 #include <span>
 
-#include "engine/hooks/policies.h"
 #include "model/check.h"
 #include "props/mutation/active_fault.h"
 #include "props/mutation/decorators.h"
 #include "props/mutation/fault_table.h"
 #include "props/registry.h"
 #include "props/run_properties.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof::mutation {
 namespace {

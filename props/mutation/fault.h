@@ -20,8 +20,8 @@ struct Fault {
   train::Subject subject = {};
   bool is_woven = false;              // it changes the engine's code, which the subject enters
   std::string_view decorator = "";    // where it is said at a seam (decorators.h)
-  std::string_view quirks = "none";   // engine/quirks.h
-  std::string_view policy = "exact";  // engine/hooks/policies.h
+  std::string_view quirks = "none";   // zeroproof/engine/quirks.h
+  std::string_view policy = "exact";  // zeroproof/engine/hooks/policies.h
   train::AutogradApi api = train::AutogradApi::full;
   std::string_view reason = "";  // not modelled: what our engine lacks for it
   // Why the smallest case that shows it is larger than the catalogue's smallest configuration.

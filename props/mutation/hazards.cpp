@@ -3,8 +3,8 @@
 #include <array>
 #include <deque>
 
-#include "engine/quirks.h"
 #include "props/mutation/fault.h"
+#include "zeroproof/engine/quirks.h"
 
 namespace zeroproof::mutation {
 namespace {

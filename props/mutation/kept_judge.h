@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "model/event.h"
-#include "model/names.h"
 #include "props/train/case_spec.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof::mutation {
 

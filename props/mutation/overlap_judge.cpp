@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/tensor_impl.h"
 #include "props/mutation/case_parameters.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof::mutation {
 namespace {

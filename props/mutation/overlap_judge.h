@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/access.h"
 #include "props/train/case_spec.h"
 #include "props/train/stream_judge.h"
+#include "zeroproof/internal/engine/runtime/access.h"
 
 namespace zeroproof::mutation {
 

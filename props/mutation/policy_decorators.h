@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "engine/hooks/policy_decorator.h"
+#include "zeroproof/engine/hooks/policy_decorator.h"
 
 namespace zeroproof::mutation {
 

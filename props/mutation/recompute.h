@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "model/tensor.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof {
 class Autograd;

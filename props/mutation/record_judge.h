@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/event.h"
-#include "model/names.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof::mutation {
 

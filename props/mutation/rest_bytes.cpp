@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "model/dtype.h"
 #include "props/mutation/case_parameters.h"
+#include "zeroproof/model/dtype.h"
 
 namespace zeroproof::mutation {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "engine/runtime/runtime.h"
 #include "props/train/runtime_decorator.h"
+#include "zeroproof/engine/runtime/runtime.h"
 
 namespace zeroproof::mutation {
 

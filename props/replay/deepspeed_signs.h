@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "model/event.h"
-#include "model/names.h"
 #include "props/replay/diagnosis.h"
 #include "props/replay/outermost_backward.h"
 #include "props/replay/rule_findings.h"
 #include "sim/trace/record.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/event.h"
-#include "model/names.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

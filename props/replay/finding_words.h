@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "props/property.h"
+#include "zeroproof/props/property.h"
 
 namespace zeroproof {
 

@@ -2,9 +2,9 @@
 
 #include <string_view>
 
-#include "model/event.h"
-#include "model/names.h"
 #include "sim/trace/record.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <set>
 
-#include "model/event.h"
-#include "model/names.h"
 #include "props/replay/job_facts.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/hooks/hook_host.h"
-#include "engine/hooks/hook_state_manager.h"
-#include "model/event.h"
-#include "model/names.h"
 #include "props/replay/state_level.h"
+#include "zeroproof/engine/hooks/hook_host.h"
+#include "zeroproof/internal/engine/hooks/hook_state_manager.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

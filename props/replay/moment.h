@@ -4,10 +4,10 @@
 #include <string_view>
 #include <vector>
 
-#include "model/event.h"
-#include "model/names.h"
-#include "props/name_list.h"
 #include "props/replay/diagnosis.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/internal/props/name_list.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <set>
 
-#include "model/event.h"
-#include "model/names.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "model/event.h"
-#include "model/names.h"
 #include "props/replay/diagnosis.h"
 #include "props/replay/rule_findings.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

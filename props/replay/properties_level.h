@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "model/event.h"
-#include "model/names.h"
-#include "props/property.h"
 #include "props/registry.h"
 #include "props/replay/job_facts.h"
 #include "props/replay/rank_digest.h"
 #include "sim/trace/record.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
+#include "zeroproof/props/property.h"
 
 namespace zeroproof {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "model/event.h"
-#include "model/graph_snapshot.h"
 #include "model/task_graph.h"
+#include "zeroproof/internal/model/graph_snapshot.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

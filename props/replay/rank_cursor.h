@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/names.h"
 #include "props/replay/diagnosis.h"
 #include "sim/trace/reader.h"
+#include "zeroproof/internal/model/names.h"
 
 namespace zeroproof {
 

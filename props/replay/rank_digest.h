@@ -9,8 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "model/event.h"
-#include "model/names.h"
 #include "props/replay/collective_purpose.h"
 #include "props/replay/digest_facts.h"
 #include "props/replay/framework.h"
@@ -18,6 +16,8 @@
 #include "props/replay/rank_lanes.h"
 #include "props/replay/sequence_digest.h"
 #include "sim/trace/record.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "model/names.h"
 #include "props/replay/sequence_digest.h"
+#include "zeroproof/internal/model/names.h"
 
 namespace zeroproof {
 

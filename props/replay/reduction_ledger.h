@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "model/event.h"
-#include "model/names.h"
 #include "props/replay/diagnosis.h"
 #include "props/replay/job_facts.h"
 #include "props/replay/outermost_backward.h"
 #include "props/replay/rule_findings.h"
 #include "props/replay/unreduced_steps.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "engine/hooks/policies.h"
-#include "model/result.h"
 #include "props/replay/properties_level.h"
 #include "props/replay/queue_level.h"
 #include "props/replay/run_group.h"
 #include "props/replay/state_level.h"
 #include "props/replay/story_level.h"
 #include "sim/trace/structure_check.h"
+#include "zeroproof/engine/hooks/policies.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

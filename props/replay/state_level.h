@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "engine/hooks/hook_state_manager.h"
-#include "engine/hooks/policies.h"
-#include "model/event.h"
-#include "model/names.h"
-#include "model/result.h"
+#include "zeroproof/engine/hooks/policies.h"
+#include "zeroproof/internal/engine/hooks/hook_state_manager.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

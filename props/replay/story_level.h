@@ -10,8 +10,6 @@
 #include <tuple>
 #include <vector>
 
-#include "model/event.h"
-#include "model/names.h"
 #include "props/replay/ddp_rules.h"
 #include "props/replay/deepspeed_signs.h"
 #include "props/replay/diagnosis.h"
@@ -26,6 +24,8 @@
 #include "props/replay/plain_rules.h"
 #include "props/replay/reduction_ledger.h"
 #include "sim/trace/record.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

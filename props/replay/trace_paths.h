@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "model/result.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "model/event.h"
 #include "props/replay/diagnosis.h"
 #include "props/replay/rule_findings.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

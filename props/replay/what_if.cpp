@@ -9,10 +9,10 @@
 #include <optional>
 #include <set>
 
-#include "engine/hooks/hook_policy.h"
 #include "props/replay/engine_finder.h"
 #include "props/replay/moment.h"
 #include "sim/trace/reader.h"
+#include "zeroproof/engine/hooks/hook_policy.h"
 
 namespace zeroproof {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/hooks/policies.h"
-#include "model/ids.h"
-#include "model/result.h"
+#include "zeroproof/engine/hooks/policies.h"
+#include "zeroproof/model/ids.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "model/event.h"
-#include "model/names.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

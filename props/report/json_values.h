@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "props/property.h"
 #include "props/replay/properties_level.h"
+#include "zeroproof/props/property.h"
 
 namespace zeroproof {
 

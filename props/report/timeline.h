@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "model/event.h"
-#include "model/names.h"
 #include "props/report/palette.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

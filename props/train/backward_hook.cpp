@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include "model/functions.h"
 #include "props/train/misuse.h"
 #include "props/train/user_calls.h"
 #include "props/train/window_misuses.h"
 #include "props/train/window_records.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "model/check.h"
-#include "model/nn/linear.h"
 #include "model/optim/sgd.h"
 #include "model/wide.h"
+#include "zeroproof/model/nn/linear.h"
 
 namespace zeroproof::train {
 namespace {

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "engine/schedule/learning_rates.h"
-#include "engine/zero_config.h"
-#include "model/nn/module.h"
-#include "model/ops.h"
 #include "model/optim/adam.h"
 #include "props/train/case_spec.h"
 #include "props/train/full_values.h"
+#include "zeroproof/engine/zero_config.h"
+#include "zeroproof/internal/model/ops.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof::train {
 

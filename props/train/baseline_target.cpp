@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/engine_error.h"
 #include "model/autocast/autocast.h"
-#include "model/functions.h"
+#include "zeroproof/engine/engine_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 

@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include "model/autograd.h"
 #include "model/cpu_ops.h"
 #include "props/train/baseline_engine.h"
 #include "props/train/scenario.h"
 #include "props/train/train_target.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof::train {
 

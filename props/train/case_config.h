@@ -1,7 +1,7 @@
 #pragma once
 
-#include "engine/zero_config.h"
 #include "props/train/case_spec.h"
+#include "zeroproof/engine/zero_config.h"
 
 namespace zeroproof::train {
 

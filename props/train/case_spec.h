@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/result.h"
 #include "props/train/case_kinds.h"
 #include "props/train/train_cell.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof::train {
 

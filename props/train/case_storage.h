@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/zero_config.h"
 #include "props/train/case_additions.h"
 #include "props/train/case_spec.h"
+#include "zeroproof/engine/zero_config.h"
 
 namespace zeroproof::train {
 

@@ -6,13 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "engine/engine_error.h"
-#include "engine/runtime/memory.h"
-#include "model/choice.h"
 #include "props/train/full_values.h"
 #include "props/train/run_watch.h"
 #include "sim/schedule.h"
 #include "sim/world/finding.h"
+#include "zeroproof/engine/engine_error.h"
+#include "zeroproof/internal/engine/runtime/memory.h"
+#include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof::train {
 

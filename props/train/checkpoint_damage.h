@@ -3,7 +3,7 @@
 #include <string>
 
 #include "engine/checkpoint/training_state.h"
-#include "engine/files/file_system.h"
+#include "zeroproof/engine/files/file_system.h"
 
 namespace zeroproof::train {
 

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "engine/checkpoint/training_state.h"
-#include "engine/engine.h"
-#include "engine/files/file_system.h"
 #include "props/train/case_spec.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/files/file_system.h"
 
 namespace zeroproof::train {
 

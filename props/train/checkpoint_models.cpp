@@ -1,7 +1,7 @@
 // Models whose blocks run in checkpoints.
-#include "model/checkpoint/checkpoint.h"
-#include "model/functions.h"
 #include "props/train/models.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "model/dtype.h"
 #include "props/train/full_values.h"
 #include "props/train/train_cell.h"
+#include "zeroproof/model/dtype.h"
 
 namespace zeroproof::train {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "model/check.h"
-#include "model/dtype.h"
 #include "props/train/scheduler_document.h"
+#include "zeroproof/model/dtype.h"
 
 namespace zeroproof::train {
 namespace {

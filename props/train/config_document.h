@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "engine/zero_config.h"
+#include "zeroproof/engine/zero_config.h"
 
 namespace zeroproof::train {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/zero_config.h"
 #include "model/check.h"
 #include "props/train/config_document.h"
 #include "props/train/config_walk.h"
+#include "zeroproof/engine/zero_config.h"
 
 namespace zeroproof::train {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/zero_config.h"
 #include "model/check.h"
 #include "props/train/config_document.h"
+#include "zeroproof/engine/zero_config.h"
 
 namespace zeroproof::train {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "model/autograd_error.h"
 #include "props/train/programs.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof::train {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/choice.h"
+#include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof::train {
 

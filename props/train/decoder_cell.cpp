@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/nearest_name.h"
-#include "model/philox.h"
+#include "zeroproof/internal/model/philox.h"
 
 namespace zeroproof::train {
 namespace {

@@ -6,12 +6,12 @@
 #include <string>
 #include <string_view>
 
-#include "engine/quirks.h"
-#include "engine/runtime/cuda/cuda_world.h"
-#include "engine/zero_config.h"
 #include "model/nn/decoder.h"
-#include "model/result.h"
 #include "props/train/train_cell.h"
+#include "zeroproof/engine/quirks.h"
+#include "zeroproof/engine/runtime/cuda/cuda_world.h"
+#include "zeroproof/engine/zero_config.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof::train {
 

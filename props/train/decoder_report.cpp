@@ -5,14 +5,14 @@
 #include <algorithm>
 
 #include "engine/runtime/cuda/gpu_memory.h"
-#include "engine/runtime/host/host_world.h"
 #include "engine/runtime/process/byte_strings.h"
-#include "engine/runtime/process/job.h"
 #include "model/cpu_ops.h"
 #include "props/train/cell_run.h"
 #include "props/train/decoder_trace.h"
 #include "props/train/gathered_ranks.h"
 #include "props/train/initial_state.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/engine/runtime/process/job.h"
 
 namespace zeroproof::train {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <deque>
 
-#include "engine/engine.h"
-#include "model/autograd.h"
 #include "props/train/engine_target.h"
 #include "props/train/model_recorder.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof::train {
 namespace {

@@ -4,9 +4,9 @@
 #include <exception>
 #include <vector>
 
-#include "engine/full_tensor.h"
-#include "engine/runtime/runtime.h"
 #include "props/train/decoder_cell.h"
+#include "zeroproof/engine/full_tensor.h"
+#include "zeroproof/engine/runtime/runtime.h"
 
 namespace zeroproof::train {
 

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/runtime/host/host_world.h"
-#include "model/result.h"
 #include "props/train/decoder_cell.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof::train {
 

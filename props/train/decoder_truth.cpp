@@ -6,10 +6,10 @@
 #include <memory>
 #include <utility>
 
-#include "model/autograd.h"
 #include "model/check.h"
-#include "model/functions.h"
 #include "props/train/baseline_engine.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 namespace {

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/full_tensor.h"
-#include "model/ops.h"
 #include "props/train/decoder_cell.h"
 #include "props/train/decoder_run.h"
+#include "zeroproof/engine/full_tensor.h"
+#include "zeroproof/internal/model/ops.h"
 
 namespace zeroproof::train {
 

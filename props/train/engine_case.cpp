@@ -9,9 +9,9 @@
 
 #include "engine/config/ds_config.h"
 #include "engine/files/small_file.h"
-#include "engine/hooks/policies.h"
 #include "model/nearest_name.h"
 #include "props/train/scenario.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof::train {
 namespace {

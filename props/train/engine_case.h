@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "model/result.h"
 #include "props/train/cell_run.h"
 #include "props/train/train_cell.h"
 #include "sim/schedule.h"
 #include "sim/world/fault_kind.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof::train {
 

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine.h"
-#include "model/autograd.h"
 #include "props/train/full_values.h"
 #include "props/train/scenario.h"
 #include "props/train/short_memory.h"
 #include "props/train/train_target.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof::train {
 

@@ -1,7 +1,7 @@
 #include "props/train/engine_transforms.h"
 
-#include "model/functions.h"
 #include "model/transforms/transforms.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/choice.h"
 #include "sim/world/fault_kind.h"
+#include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof::train {
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/runtime/fault.h"
 #include "engine/runtime/host/rendezvous.h"
 #include "model/check.h"
 #include "props/train/fault_run.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof::train {
 namespace {

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "engine/precision/loss_scaler.h"
-#include "engine/runtime/fault.h"
 #include "props/train/fault_rank.h"
 #include "props/train/runtime_comparison.h"
 #include "props/train/sim_options.h"
@@ -14,6 +13,7 @@
 #include "props/train/subject.h"
 #include "sim/world/history.h"
 #include "sim/world/sim_world.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof::train {
 namespace {

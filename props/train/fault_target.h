@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/runtime/runtime.h"
 #include "props/train/engine_target.h"
 #include "sim/world/planned_faults.h"
+#include "zeroproof/engine/runtime/runtime.h"
 
 namespace zeroproof::train {
 

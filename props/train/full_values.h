@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "zeroproof/engine/engine.h"
 
 namespace zeroproof::train {
 

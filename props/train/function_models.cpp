@@ -1,8 +1,8 @@
 // Models with a custom autograd Function of their own.
 #include "model/custom_function.h"
-#include "model/functions.h"
 #include "props/train/models.h"
 #include "props/train/tiled_model.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 namespace {

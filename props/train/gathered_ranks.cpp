@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/runtime/fault.h"
 #include "engine/runtime/host/rank_errors.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof::train {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/process/job.h"
-#include "model/result.h"
 #include "props/train/cell_run.h"
 #include "props/train/decoder_run.h"
+#include "zeroproof/engine/runtime/process/job.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof::train {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "model/functions.h"
 #include "model/functions/indexing.h"
 #include "props/train/models.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 namespace {

@@ -4,11 +4,11 @@
 #include <memory>
 #include <vector>
 
-#include "model/nn/init.h"
-#include "model/nn/module.h"
 #include "props/train/case_spec.h"
 #include "props/train/layer.h"
 #include "props/train/user_backward.h"
+#include "zeroproof/model/nn/init.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof::train {
 

@@ -6,14 +6,14 @@
 #include <string>
 #include <utility>
 
-#include "model/autograd.h"
 #include "model/check.h"
-#include "model/checkpoint/checkpoint.h"
 #include "model/custom_function.h"
-#include "model/functions.h"
 #include "model/nn/sequential.h"
 #include "props/train/generated_layers.h"
 #include "props/train/subject.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 namespace {

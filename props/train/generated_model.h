@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include "model/checkpoint/checkpoint.h"
 #include "props/train/case_spec.h"
 #include "props/train/models.h"
 #include "props/train/user_backward.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
 
 namespace zeroproof::train {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "model/autograd.h"
-#include "model/nn/module.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof::train {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "model/result.h"
 #include "props/train/decoder_cell.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof::train {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "model/autocast/custom_fwd_bwd.h"
-#include "model/checkpoint/checkpoint.h"
-#include "model/functions.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 namespace {

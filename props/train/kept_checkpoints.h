@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "engine/checkpoint/checkpoint_store.h"
-#include "model/choice.h"
 #include "props/train/kept_files.h"
+#include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof::train {
 

@@ -1,6 +1,6 @@
 #include "props/train/layer.h"
 
-#include "model/functions.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "model/nn/init.h"
-#include "model/nn/linear.h"
-#include "model/nn/module.h"
+#include "zeroproof/model/nn/init.h"
+#include "zeroproof/model/nn/linear.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof::train {
 

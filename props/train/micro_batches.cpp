@@ -1,6 +1,5 @@
 #include "props/train/micro_batches.h"
 
-#include "model/autograd_error.h"
 #include "props/train/case_turns.h"
 #include "props/train/detour.h"
 #include "props/train/engine_transforms.h"
@@ -9,6 +8,7 @@
 #include "props/train/user_gradients.h"
 #include "props/train/weight_visit.h"
 #include "props/train/window_records.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof::train {
 

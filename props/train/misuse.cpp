@@ -1,6 +1,6 @@
 #include "props/train/misuse.h"
 
-#include "engine/engine_error.h"
+#include "zeroproof/engine/engine_error.h"
 
 namespace zeroproof::train {
 namespace {

@@ -1,7 +1,7 @@
 #include "props/train/model_recorder.h"
 
-#include "model/checkpoint/checkpoint.h"
-#include "model/transforms/transform_frame.h"
+#include "zeroproof/internal/model/transforms/transform_frame.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
 
 namespace zeroproof::train {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engine/journal.h"
-#include "model/autograd.h"
 #include "props/train/engine_target.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof::train {
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <stdexcept>
 
-#include "model/nn/module.h"
 #include "props/train/layer.h"
 #include "props/train/program_watch.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof::train {
 

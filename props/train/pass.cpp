@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "model/functions.h"
 #include "props/train/case_spec.h"
 #include "props/train/scenario.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 namespace {

@@ -1,6 +1,6 @@
 // Models of plain layers: no checkpoint, no custom Function.
-#include "model/functions.h"
 #include "props/train/models.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 namespace {

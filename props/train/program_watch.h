@@ -3,8 +3,8 @@
 #include <functional>
 #include <string_view>
 
-#include "model/event_kind.h"
-#include "model/tensor.h"
+#include "zeroproof/model/event_kind.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof::train {
 

@@ -1,10 +1,10 @@
 #include "props/train/programs.h"
 
-#include "engine/engine_error.h"
 #include "model/check.h"
-#include "model/functions.h"
 #include "props/train/models.h"
 #include "props/train/scenario.h"
+#include "zeroproof/engine/engine_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 namespace {

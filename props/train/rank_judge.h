@@ -3,12 +3,12 @@
 #include <cstdint>
 
 #include "engine/journal.h"
-#include "engine/runtime/host/host_world.h"
-#include "model/names.h"
 #include "props/replay/properties_level.h"
 #include "props/stream_properties.h"
 #include "props/train/model_recorder.h"
 #include "props/train/scenario.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/internal/model/names.h"
 
 namespace zeroproof::train {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/runtime/host/group_layout.h"
+#include "zeroproof/internal/engine/runtime/host/group_layout.h"
 
 namespace zeroproof::train {
 

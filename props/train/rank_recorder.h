@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "engine/journal.h"
-#include "model/names.h"
 #include "props/train/model_recorder.h"
 #include "sim/trace/writer.h"
+#include "zeroproof/internal/model/names.h"
 
 namespace zeroproof::train {
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/runtime/process/job.h"
 #include "props/train/rank_recorder.h"
+#include "zeroproof/engine/runtime/process/job.h"
 
 namespace zeroproof::train {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "model/result.h"
 #include "props/train/run_watch.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof::train {
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/runtime/host/host_world.h"
 #include "props/train/engine_target.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof::train {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/runtime/runtime.h"
+#include "zeroproof/engine/runtime/runtime.h"
 
 namespace zeroproof::train {
 

@@ -8,13 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/engine_error.h"
 #include "props/train/models.h"
 #include "props/train/pass.h"
 #include "props/train/train_cell.h"
+#include "zeroproof/engine/engine_error.h"
 
 namespace zeroproof {
-class FileSystem;  // engine/files/file_system.h
+class FileSystem;  // zeroproof/engine/files/file_system.h
 }
 
 namespace zeroproof::train {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "model/result.h"
 #include "sim/schedule.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof::train {
 

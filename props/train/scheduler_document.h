@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "engine/schedule/scheduler_config.h"
+#include "zeroproof/engine/schedule/scheduler_config.h"
 
 namespace zeroproof::train {
 

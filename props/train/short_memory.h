@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "model/autograd_observer.h"
 #include "props/train/runtime_decorator.h"
+#include "zeroproof/internal/model/autograd_observer.h"
 
 namespace zeroproof::train {
 

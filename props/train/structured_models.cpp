@@ -1,8 +1,8 @@
 // Models with a leaf module or an embedding.
-#include "model/functions.h"
 #include "model/nn/embedding.h"
 #include "model/nn/norm.h"
 #include "props/train/models.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 namespace {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <thread>
 
-#include "engine/hooks/hook_policy.h"
-#include "engine/runtime/runtime.h"
-#include "model/tensor.h"
+#include "zeroproof/engine/hooks/hook_policy.h"
+#include "zeroproof/engine/runtime/runtime.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof {
 class Autograd;

@@ -1,10 +1,10 @@
 #include "props/train/tiled_model.h"
 
-#include "model/autograd.h"
-#include "model/checkpoint/checkpoint.h"
 #include "model/custom_function.h"
-#include "model/functions.h"
 #include "props/train/kd_head.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 namespace {

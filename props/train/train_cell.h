@@ -5,12 +5,12 @@
 #include <string>
 #include <string_view>
 
-#include "engine/engine.h"
-#include "engine/quirks.h"
-#include "engine/runtime/cuda/cuda_world.h"
-#include "engine/zero_config.h"
-#include "model/result.h"
 #include "props/train/layer.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/quirks.h"
+#include "zeroproof/engine/runtime/cuda/cuda_world.h"
+#include "zeroproof/engine/zero_config.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof::train {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
-#include "model/autograd.h"
-#include "model/nn/module.h"
-#include "model/tensor.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/nn/module.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof::train {
 

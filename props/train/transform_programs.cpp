@@ -1,7 +1,7 @@
 // Function transforms through the engine, each followed by an ordinary step.
-#include "model/functions.h"
 #include "model/transforms/transforms.h"
 #include "props/train/programs.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 namespace {

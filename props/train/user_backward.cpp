@@ -1,8 +1,8 @@
 #include "props/train/user_backward.h"
 
 #include "model/custom_function.h"
-#include "model/functions.h"
 #include "props/train/models.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 namespace {

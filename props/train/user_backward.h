@@ -3,8 +3,8 @@
 #include <functional>
 #include <vector>
 
-#include "model/autograd.h"
-#include "model/tensor.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof::train {
 

@@ -1,9 +1,9 @@
 #include "props/train/window_backwards.h"
 
-#include "model/functions.h"
 #include "props/train/user_gradients.h"
 #include "props/train/weight_visit.h"
 #include "props/train/window_records.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 

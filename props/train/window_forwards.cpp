@@ -3,11 +3,11 @@
 #include <cmath>
 #include <limits>
 
-#include "model/functions.h"
 #include "props/train/detour.h"
 #include "props/train/user_calls.h"
 #include "props/train/weight_visit.h"
 #include "props/train/window_records.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::train {
 namespace {

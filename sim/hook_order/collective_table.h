@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/process_group.h"
 #include "sim/hook_order/incremental_hash.h"
 #include "sim/hook_order/settings.h"
+#include "zeroproof/internal/engine/runtime/process_group.h"
 
 namespace zeroproof::hook_order {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/runtime.h"
-#include "model/tensor_impl.h"
 #include "sim/hook_order/collective_table.h"
+#include "zeroproof/engine/runtime/runtime.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof::hook_order {
 

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstring>
 
-#include "model/tensor_impl.h"
 #include "sim/fingerprint.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof::hook_order {
 namespace {

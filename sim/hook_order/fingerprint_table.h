@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/choice.h"
+#include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof::hook_order {
 

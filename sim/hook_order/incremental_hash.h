@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "model/choice.h"
+#include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof::hook_order {
 

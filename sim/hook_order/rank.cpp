@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof::hook_order {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "model/choice.h"
 #include "sim/hook_order/world.h"
+#include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof::hook_order {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "engine/quirks.h"
-#include "model/result.h"
+#include "zeroproof/engine/quirks.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof::hook_order {
 

@@ -6,8 +6,8 @@
 #include <bit>
 #include <utility>
 
-#include "engine/engine_error.h"
 #include "model/check.h"
+#include "zeroproof/engine/engine_error.h"
 
 namespace zeroproof::hook_order {
 namespace {

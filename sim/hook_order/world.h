@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "model/choice.h"
 #include "sim/hook_order/move.h"
 #include "sim/hook_order/property.h"
 #include "sim/hook_order/rank.h"
+#include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof::hook_order {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/hooks/hook_policy.h"
-#include "model/event.h"
+#include "zeroproof/engine/hooks/hook_policy.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "model/state_bytes.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 

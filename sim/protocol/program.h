@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "model/ids.h"
-#include "model/order_model.h"
+#include "zeroproof/internal/model/order_model.h"
+#include "zeroproof/model/ids.h"
 
 namespace zeroproof {
 

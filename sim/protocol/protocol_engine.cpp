@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/check.h"
-#include "model/state_bytes.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/hooks/hook_policy.h"
-#include "engine/hooks/policies.h"
 #include "sim/protocol/event_log.h"
 #include "sim/protocol/program.h"
+#include "zeroproof/engine/hooks/hook_policy.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof {
 

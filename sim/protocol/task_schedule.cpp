@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "model/graph_snapshot.h"
-#include "model/ready_queue.h"
-#include "model/state_bytes.h"
+#include "zeroproof/internal/model/graph_snapshot.h"
+#include "zeroproof/internal/model/ready_queue.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 namespace {

@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "model/choice.h"
 #include "sim/protocol/program.h"
+#include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof {
 

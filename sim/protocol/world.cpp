@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "model/check.h"
-#include "model/state_bytes.h"
 #include "sim/fingerprint.h"
+#include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
 

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/hooks/policies.h"
-#include "model/choice.h"
-#include "model/names.h"
 #include "sim/protocol/event_log.h"
 #include "sim/protocol/program.h"
 #include "sim/protocol/protocol_engine.h"
 #include "sim/protocol/task_schedule.h"
+#include "zeroproof/engine/hooks/policies.h"
+#include "zeroproof/internal/model/choice.h"
+#include "zeroproof/internal/model/names.h"
 
 namespace zeroproof {
 

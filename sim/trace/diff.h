@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "model/result.h"
 #include "sim/trace/order_token.h"
 #include "sim/trace/reader.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "model/event_kind.h"
+#include "zeroproof/model/event_kind.h"
 
 namespace zeroproof {
 

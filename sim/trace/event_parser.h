@@ -3,10 +3,10 @@
 #include <span>
 #include <string_view>
 
-#include "model/event.h"
-#include "model/names.h"
 #include "sim/trace/json_line.h"
 #include "sim/trace/parse_result.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

@@ -3,9 +3,9 @@
 #include <span>
 #include <string>
 
-#include "model/graph_snapshot.h"
 #include "sim/trace/json_line.h"
 #include "sim/trace/parse_result.h"
+#include "zeroproof/internal/model/graph_snapshot.h"
 
 namespace zeroproof {
 

@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
-#include "model/backward_state.h"
 #include "sim/trace/json_line.h"
 #include "sim/trace/parse_result.h"
+#include "zeroproof/model/backward_state.h"
 
 namespace zeroproof {
 

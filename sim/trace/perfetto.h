@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/names.h"
-#include "model/result.h"
 #include "sim/trace/reader.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

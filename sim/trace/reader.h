@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "model/names.h"
-#include "model/result.h"
 #include "sim/trace/record.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

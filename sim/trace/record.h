@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "model/event.h"
-#include "model/graph_snapshot.h"
+#include "zeroproof/internal/model/graph_snapshot.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

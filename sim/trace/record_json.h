@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "model/names.h"
 #include "sim/trace/record.h"
+#include "zeroproof/internal/model/names.h"
 
 namespace zeroproof {
 

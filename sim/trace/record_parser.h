@@ -2,10 +2,10 @@
 
 #include <string_view>
 
-#include "model/names.h"
 #include "sim/trace/event_parser.h"
 #include "sim/trace/json_line.h"
 #include "sim/trace/record.h"
+#include "zeroproof/internal/model/names.h"
 
 namespace zeroproof {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/names.h"
 #include "sim/trace/record.h"
+#include "zeroproof/internal/model/names.h"
 
 namespace zeroproof {
 

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "model/names.h"
-#include "model/result.h"
 #include "sim/trace/record.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "engine/runtime/span.h"
+#include "zeroproof/internal/engine/runtime/span.h"
 
 namespace zeroproof::sim {
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/runtime/stream.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/engine/runtime/stream.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof::sim {
 

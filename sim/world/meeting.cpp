@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/runtime/fault.h"
 #include "engine/runtime/host/rendezvous.h"
 #include "model/check.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof::sim {
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/fault.h"
-#include "model/choice.h"
 #include "sim/world/fault_kind.h"
 #include "sim/world/seam_faults.h"
+#include "zeroproof/engine/runtime/fault.h"
+#include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof::sim {
 

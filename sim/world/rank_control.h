@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/runtime/stream.h"
 #include "sim/world/finding.h"
 #include "sim/world/seam_faults.h"
+#include "zeroproof/internal/engine/runtime/stream.h"
 
 namespace zeroproof::sim {
 

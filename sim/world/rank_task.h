@@ -6,12 +6,12 @@
 #include <string>
 #include <utility>
 
-#include "model/choice.h"
 #include "sim/world/fiber.h"
 #include "sim/world/history.h"
 #include "sim/world/rank_control.h"
 #include "sim/world/sim_runtime.h"
 #include "sim/world/sim_world.h"
+#include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof::sim {
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "engine/runtime/fault.h"
 #include "model/check.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof::sim {
 

@@ -3,9 +3,9 @@
 #include <array>
 
 #include "engine/runtime/host/host_kernels.h"
-#include "engine/runtime/kernels.h"
 #include "sim/world/held_span.h"
 #include "sim/world/sim_stream.h"
+#include "zeroproof/internal/engine/runtime/kernels.h"
 
 namespace zeroproof::sim {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "engine/runtime/fault.h"
-#include "model/tensor_impl.h"
 #include "sim/world/sim_stream.h"
+#include "zeroproof/engine/runtime/fault.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof::sim {
 

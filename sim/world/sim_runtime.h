@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/host/host_world.h"
-#include "engine/runtime/runtime.h"
 #include "model/cpu_ops.h"
 #include "sim/world/late_ops.h"
 #include "sim/world/sim_group.h"
 #include "sim/world/sim_kernels.h"
 #include "sim/world/sim_memory.h"
 #include "sim/world/sim_stream.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/engine/runtime/runtime.h"
 
 namespace zeroproof::sim {
 

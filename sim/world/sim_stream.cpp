@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "model/check.h"
-#include "model/tensor_impl.h"
 #include "sim/world/late_memory.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof::sim {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/runtime/host/host_stream.h"
-#include "engine/runtime/stream.h"
 #include "sim/world/meeting.h"
 #include "sim/world/rank_control.h"
+#include "zeroproof/internal/engine/runtime/stream.h"
 
 namespace zeroproof::sim {
 

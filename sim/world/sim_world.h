@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/host/host_world.h"
-#include "engine/runtime/runtime.h"
-#include "model/choice.h"
 #include "sim/world/finding.h"
 #include "sim/world/history.h"
 #include "sim/world/seam_faults.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/engine/runtime/runtime.h"
+#include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof {
 

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "model/result.h"
 #include "sim/zero_epilogue/rank_rules.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof::zero_epilogue {
 

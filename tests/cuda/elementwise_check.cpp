@@ -6,8 +6,8 @@
 #include "engine/runtime/cuda/fused/gelu.h"
 #include "engine/runtime/cuda/fused/rotary.h"
 #include "engine/runtime/cuda/kernels/launches.h"
-#include "engine/runtime/kernels.h"
 #include "tests/cuda/check.h"
+#include "zeroproof/internal/engine/runtime/kernels.h"
 
 namespace zeroproof::check {
 namespace {

@@ -4,12 +4,12 @@
 
 #include <stdexcept>
 
-#include "engine/engine.h"
 #include "engine/journal.h"
-#include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
 #include "tests/engine/epilogue_log.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

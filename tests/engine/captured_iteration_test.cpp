@@ -4,12 +4,12 @@
 
 #include <string>
 
-#include "engine/engine.h"
-#include "engine/runtime/cuda/cuda_world.h"
-#include "engine/runtime/fault.h"
-#include "engine/runtime/host/host_world.h"
 #include "tests/engine/support/capturing_runtime.h"
 #include "tests/engine/support/small_models.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/runtime/cuda/cuda_world.h"
+#include "zeroproof/engine/runtime/fault.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
 namespace {

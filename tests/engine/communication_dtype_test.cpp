@@ -8,9 +8,9 @@
 
 #include "engine/precision/module_classes.h"
 #include "model/nn/language_model.h"
-#include "model/nn/linear.h"
 #include "model/nn/norm.h"
 #include "model/nn/sequential.h"
+#include "zeroproof/model/nn/linear.h"
 
 namespace zeroproof {
 namespace {

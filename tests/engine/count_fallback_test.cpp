@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "engine/engine.h"
 #include "engine/journal.h"
-#include "engine/runtime/host/host_world.h"
-#include "model/checkpoint/checkpoint.h"
 #include "model/cpu_ops.h"
 #include "model/custom_function.h"
-#include "model/functions.h"
 #include "tests/engine/epilogue_log.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "engine/zero_config.h"
+#include "zeroproof/engine/zero_config.h"
 
 namespace zeroproof {
 namespace {

@@ -1,14 +1,14 @@
-#include "engine/engine.h"
+#include "zeroproof/engine/engine.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 
-#include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
-#include "model/nn/linear.h"
 #include "tests/scratch_path.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/model/functions.h"
+#include "zeroproof/model/nn/linear.h"
 
 namespace zeroproof {
 namespace {

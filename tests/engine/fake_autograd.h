@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/hooks/policies.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof::testing {
 

@@ -10,12 +10,12 @@
 
 #include "engine/engine_core.h"
 #include "engine/journal.h"
-#include "engine/runtime/host/host_world.h"
 #include "engine/zero/ipg_bucket.h"
 #include "engine/zero/stage3/stage3.h"
 #include "model/cpu_ops.h"
 #include "tests/engine/support/one_quirk.h"
 #include "tests/engine/support/small_models.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
 namespace {

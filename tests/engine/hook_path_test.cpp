@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/engine_core.h"
-#include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
 #include "tests/engine/heap_count.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string_view>
 
-#include "engine/hooks/policies.h"
 #include "sim/protocol/counting_host.h"
 #include "tests/engine/heap_count.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof {
 namespace {

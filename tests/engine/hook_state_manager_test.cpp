@@ -1,6 +1,6 @@
 // The hook-state manager against a plain model written from the tables of
 // docs/spec/zero.md 1.2, 1.3 and 1.6, under random sequences of its methods.
-#include "engine/hooks/hook_state_manager.h"
+#include "zeroproof/internal/engine/hooks/hook_state_manager.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -13,7 +13,7 @@
 #include <string>
 
 #include "engine/hooks/manager_policy.h"
-#include "engine/hooks/policies.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof {
 namespace {

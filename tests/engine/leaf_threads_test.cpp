@@ -9,13 +9,13 @@
 #include <map>
 #include <set>
 
-#include "engine/engine.h"
 #include "engine/journal.h"
-#include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
 #include "model/custom_function.h"
 #include "sim/schedulers/exhaustive.h"
 #include "tests/engine/support/small_models.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
 namespace {

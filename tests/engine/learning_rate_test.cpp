@@ -5,12 +5,12 @@
 #include <cmath>
 #include <functional>
 
-#include "engine/engine.h"
-#include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
 #include "tests/engine/memory_file_system.h"
 #include "tests/engine/support/capturing_runtime.h"
 #include "tests/engine/support/small_models.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
 namespace {

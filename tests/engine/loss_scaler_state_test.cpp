@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "engine/engine_error.h"
 #include "engine/precision/loss_scaler.h"
+#include "zeroproof/engine/engine_error.h"
 
 namespace zeroproof {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine_error.h"
+#include "zeroproof/engine/engine_error.h"
 
 namespace zeroproof {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "engine/hooks/policies.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/files/file_system.h"
+#include "zeroproof/engine/files/file_system.h"
 
 namespace zeroproof {
 

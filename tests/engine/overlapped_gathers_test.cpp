@@ -5,11 +5,11 @@
 #include <map>
 #include <vector>
 
-#include "engine/engine.h"
-#include "engine/runtime/access.h"
-#include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
 #include "tests/engine/support/small_models.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/internal/engine/runtime/access.h"
 
 namespace zeroproof {
 namespace {

@@ -8,9 +8,9 @@
 #include <set>
 #include <tuple>
 
-#include "engine/engine_error.h"
 #include "engine/zero/stage3/partitioned_parameter.h"
 #include "tests/engine/support/one_context.h"
+#include "zeroproof/engine/engine_error.h"
 
 namespace zeroproof {
 namespace {

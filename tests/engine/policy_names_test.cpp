@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/hooks/policies.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof {
 namespace {

@@ -1,5 +1,5 @@
 // The names of the upstream behaviours, and sets of them.
-#include "engine/quirks.h"
+#include "zeroproof/engine/quirks.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
-#include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/release.h"
+#include "zeroproof/internal/engine/release.h"
 
 #include <gtest/gtest.h>
 

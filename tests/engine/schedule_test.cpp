@@ -4,12 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/engine.h"
-#include "engine/runtime/host/host_world.h"
 #include "engine/schedule/learning_rates.h"
 #include "model/cpu_ops.h"
 #include "tests/engine/support/small_models.h"
 #include "tests/read_file.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
 namespace {

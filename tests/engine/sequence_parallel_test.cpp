@@ -5,10 +5,10 @@
 #include <cmath>
 #include <map>
 
-#include "engine/engine.h"
-#include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
 #include "tests/engine/support/small_models.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
 namespace {

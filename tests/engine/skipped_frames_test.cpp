@@ -1,12 +1,12 @@
 // Stage 3 where the compiler skipped every frame (docs/spec/zero.md 5, P81 to P85).
 #include <gtest/gtest.h>
 
-#include "engine/engine.h"
-#include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
 #include "model/nn/embedding.h"
-#include "model/nn/linear.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/model/functions.h"
+#include "zeroproof/model/nn/linear.h"
 
 namespace zeroproof {
 namespace {

@@ -4,13 +4,13 @@
 
 #include <functional>
 
-#include "engine/engine.h"
-#include "engine/hooks/hook_policy.h"
-#include "engine/runtime/host/host_world.h"
-#include "model/autograd_error.h"
 #include "model/cpu_ops.h"
 #include "tests/engine/support/capturing_runtime.h"
 #include "tests/engine/support/small_models.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/hooks/hook_policy.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

@@ -5,13 +5,13 @@
 
 #include <cmath>
 
-#include "engine/engine.h"
-#include "engine/runtime/host/host_world.h"
 #include "model/autocast/autocast.h"
-#include "model/autograd_error.h"
 #include "model/cpu_ops.h"
 #include "model/transforms/transforms.h"
 #include "tests/engine/support/small_models.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

@@ -1,12 +1,12 @@
 // Stage 3 keeps no more of the model gathered than its configuration allows (M11, 3.3).
 #include <gtest/gtest.h>
 
-#include "engine/engine.h"
-#include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
-#include "model/nn/linear.h"
 #include "model/nn/sequential.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/model/functions.h"
+#include "zeroproof/model/nn/linear.h"
 
 namespace zeroproof {
 namespace {

@@ -3,11 +3,11 @@
 
 #include <cmath>
 
-#include "engine/engine.h"
-#include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
 #include "tests/engine/support/one_quirk.h"
 #include "tests/engine/support/small_models.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
 namespace {

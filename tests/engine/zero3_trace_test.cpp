@@ -1,12 +1,12 @@
 // The recorded order of modules: its states, and what leaves it.
 #include <gtest/gtest.h>
 
-#include "engine/engine.h"
 #include "engine/engine_core.h"
-#include "engine/runtime/host/host_world.h"
 #include "engine/zero/stage3/stage3.h"
 #include "model/cpu_ops.h"
 #include "tests/engine/support/small_models.h"
+#include "zeroproof/engine/engine.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
 namespace {

@@ -1,5 +1,5 @@
 // ds_config.json: every row of ds_configs.json, every key of the table, and any bytes at all.
-#include "engine/zero_config.h"
+#include "zeroproof/engine/zero_config.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "engine/config/ds_config.h"
-#include "engine/zero_config.h"
 #include "model/check.h"
+#include "zeroproof/engine/zero_config.h"
 
 namespace zeroproof {
 

@@ -14,11 +14,11 @@
 
 #include "model/accumulate_grad.h"
 #include "model/autocast/custom_fwd_bwd.h"
-#include "model/autograd.h"
-#include "model/autograd_error.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -1,5 +1,5 @@
 // Every operation's derivative against central differences, and types against their definition.
-#include "model/functions.h"
+#include "zeroproof/model/functions.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <cmath>
 #include <functional>
 
-#include "model/autograd.h"
 #include "model/cpu_ops.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof {
 namespace {

@@ -1,5 +1,5 @@
 // The engine loop on graphs of every shape: order, numbers, life time.
-#include "model/autograd.h"
+#include "zeroproof/model/autograd.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "model/accumulate_grad.h"
-#include "model/autograd_error.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
 #include "model/graph_walk.h"
 #include "model/node_order.h"
 #include "tests/model/pick.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "model/autograd.h"
-#include "model/checkpoint/checkpoint.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

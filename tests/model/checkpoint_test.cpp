@@ -1,5 +1,5 @@
 // Activation checkpointing against the same program without it, and its errors against PyTorch's.
-#include "model/checkpoint/checkpoint.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "model/autograd.h"
 #include "model/cpu_ops.h"
 #include "model/custom_function.h"
-#include "model/functions.h"
 #include "sim/explorer.h"
 #include "sim/schedulers/exhaustive.h"
 #include "tests/model/pick.h"
 #include "tests/model/watched_ops.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

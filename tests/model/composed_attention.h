@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "model/functions.h"
 #include "model/functions/attention.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::testing {
 

@@ -7,16 +7,16 @@
 #include <cmath>
 #include <numeric>
 
-#include "model/autograd.h"
 #include "model/check.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
 #include "model/functions/activations.h"
 #include "model/functions/indexing.h"
 #include "model/functions/normalization.h"
-#include "model/nn/init.h"
-#include "model/tensor_impl.h"
 #include "tests/model/composed_attention.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
+#include "zeroproof/model/nn/init.h"
 
 namespace zeroproof::nn {
 namespace {

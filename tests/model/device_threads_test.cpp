@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "model/autograd.h"
 #include "model/cpu_ops.h"
 #include "model/custom_function.h"
-#include "model/functions.h"
 #include "model/graph_walk.h"
-#include "model/nn/linear.h"
 #include "model/node_order.h"
 #include "sim/schedulers/exhaustive.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
+#include "zeroproof/model/nn/linear.h"
 
 namespace zeroproof {
 namespace {

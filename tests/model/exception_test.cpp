@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "model/accumulate_grad.h"
-#include "model/autograd.h"
-#include "model/autograd_error.h"
 #include "model/cpu_ops.h"
 #include "model/custom_function.h"
-#include "model/functions.h"
 #include "tests/model/random_program.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -4,15 +4,15 @@
 
 #include <cmath>
 
-#include "model/functions.h"
 #include "model/functions/activations.h"
 #include "model/functions/attention.h"
 #include "model/functions/indexing.h"
 #include "model/functions/losses.h"
 #include "model/functions/normalization.h"
 #include "model/functions/scalars.h"
-#include "model/global_state.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/global_state.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "model/autograd.h"
-#include "model/tensor.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof {
 

@@ -10,15 +10,15 @@
 #include <set>
 #include <sstream>
 
-#include "model/autograd_error.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
 #include "model/functions/activations.h"
 #include "model/functions/attention.h"
 #include "model/functions/indexing.h"
 #include "model/functions/losses.h"
 #include "model/functions/normalization.h"
 #include "tests/model/function_cases.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {
@@ -95,7 +95,7 @@ TEST(FunctionGradients, Are_checked_for_every_function_that_a_header_declares) {
     for (std::string line; std::getline(file, line);)
       if (std::regex_match(line, match, kDeclaration)) declared.insert(match[2]);
   };
-  collect(ZP_SOURCE_DIR "/model/functions.h");
+  collect(ZP_SOURCE_DIR "/include/zeroproof/model/functions.h");
   for (const char* name :
        {"activations", "attention", "indexing", "losses", "normalization", "scalars"})
     collect(std::string(ZP_SOURCE_DIR "/model/functions/") + name + ".h");

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <set>
 
-#include "model/autograd_error.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
 #include "model/transforms/layer.h"
 #include "tests/model/function_cases.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -8,19 +8,19 @@
 #include <cmath>
 #include <limits>
 
-#include "model/autograd_error.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
 #include "model/functions/activations.h"
 #include "model/functions/indexing.h"
 #include "model/functions/losses.h"
 #include "model/functions/normalization.h"
-#include "model/nn/init.h"
-#include "model/tensor_impl.h"
 #include "tests/model/composed_attention.h"
 #include "tests/model/function_cases.h"
 #include "tests/model/pick.h"
 #include "tests/model/watched_ops.h"
+#include "zeroproof/internal/model/tensor_impl.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
+#include "zeroproof/model/nn/init.h"
 
 namespace zeroproof {
 namespace {

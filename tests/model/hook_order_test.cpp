@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "model/accumulate_grad.h"
-#include "model/functions.h"
 #include "model/multi_grad_hook.h"
 #include "tests/model/pick.h"
 #include "tests/model/random_program.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

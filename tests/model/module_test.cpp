@@ -1,5 +1,5 @@
 // Modules: names, and the order of forward and backward hooks around a call (rule H5).
-#include "model/nn/module.h"
+#include "zeroproof/model/nn/module.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "model/autograd.h"
-#include "model/autograd_error.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
-#include "model/nn/linear.h"
 #include "model/transforms/transforms.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
+#include "zeroproof/model/nn/linear.h"
 
 namespace zeroproof {
 namespace {

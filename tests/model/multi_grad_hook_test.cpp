@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "model/autograd.h"
-#include "model/autograd_error.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/autograd_error.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
 #include "model/functions/losses.h"
 #include "model/nn/language_model.h"
 #include "model/nn/sequential.h"
 #include "tests/model/function_cases.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::nn {
 namespace {

@@ -6,16 +6,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "model/autograd.h"
-#include "model/autograd_error.h"
 #include "model/baseline/trainer.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
 #include "model/functions/activations.h"
 #include "model/functions/losses.h"
 #include "model/optim/adam.h"
 #include "model/optim/clip.h"
 #include "model/optim/sgd.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

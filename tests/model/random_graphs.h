@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "model/graph_snapshot.h"
 #include "tests/model/pick.h"
+#include "zeroproof/internal/model/graph_snapshot.h"
 
 namespace zeroproof::testing {
 

@@ -6,8 +6,8 @@
 
 #include "model/accumulate_grad.h"
 #include "model/custom_function.h"
-#include "model/functions.h"
 #include "tests/model/pick.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::testing {
 namespace {

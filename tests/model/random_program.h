@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "model/autograd.h"
 #include "model/cpu_ops.h"
 #include "model/graph_walk.h"
 #include "tests/model/slow_engine.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof::testing {
 

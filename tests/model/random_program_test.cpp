@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <set>
 
-#include "model/functions.h"
 #include "model/linear_extensions.h"
 #include "sim/explorer.h"
 #include "sim/schedulers/exhaustive.h"
 #include "tests/model/pick.h"
 #include "tests/model/slow_engine.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -1,4 +1,4 @@
-#include "model/ready_queue.h"
+#include "zeroproof/internal/model/ready_queue.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model/graph_snapshot.h"
+#include "zeroproof/internal/model/graph_snapshot.h"
 
 namespace zeroproof {
 namespace {

@@ -1,11 +1,11 @@
 // Random numbers against those of PyTorch 2.11.0 for the same seeds.
-#include "model/rng.h"
+#include "zeroproof/internal/model/rng.h"
 
 #include <gtest/gtest.h>
 
-#include "model/autograd.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -8,11 +8,11 @@
 #include <string>
 
 #include "model/accumulate_grad.h"
-#include "model/autograd.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
-#include "model/ready_queue.h"
 #include "tests/model/watched_ops.h"
+#include "zeroproof/internal/model/ready_queue.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

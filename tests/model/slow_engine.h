@@ -6,8 +6,8 @@
 #include <set>
 #include <vector>
 
-#include "model/graph_snapshot.h"
 #include "model/linear_extensions.h"
+#include "zeroproof/internal/model/graph_snapshot.h"
 
 namespace zeroproof::testing {
 

@@ -1,14 +1,14 @@
-#include "model/torch_release.h"
+#include "zeroproof/internal/model/torch_release.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "model/accumulate_grad.h"
-#include "model/autograd.h"
-#include "model/checkpoint/checkpoint.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

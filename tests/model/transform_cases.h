@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "model/autograd.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
 #include "model/transforms/transforms.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof::testing {
 

@@ -6,14 +6,14 @@
 #include <string>
 #include <utility>
 
-#include "model/autograd.h"
-#include "model/autograd_error.h"
 #include "model/cpu_ops.h"
-#include "model/functions.h"
-#include "model/node.h"
 #include "model/op.h"
 #include "model/transforms/layer.h"
 #include "model/transforms/restricted_calls.h"
+#include "zeroproof/internal/model/node.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -4,14 +4,14 @@
 #include <string>
 #include <utility>
 
-#include "model/autograd.h"
-#include "model/autograd_error.h"
 #include "model/cpu_ops.h"
 #include "model/custom_function.h"
-#include "model/functions.h"
 #include "model/op.h"
 #include "model/transforms/layer.h"
 #include "model/transforms/transforms.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -2,8 +2,8 @@
 // of what lies one derivative below.
 #include <gtest/gtest.h>
 
-#include "model/autograd_error.h"
 #include "tests/model/transform_cases.h"
+#include "zeroproof/model/autograd_error.h"
 
 namespace zeroproof {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/release.h"
+#include "zeroproof/internal/engine/release.h"
 
 namespace zeroproof::cli_test {
 

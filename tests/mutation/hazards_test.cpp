@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "engine/quirks.h"
 #include "props/mutation/hunt.h"
 #include "tests/cli/command_line.h"
 #include "tests/mutation/hazard_releases.h"
+#include "zeroproof/engine/quirks.h"
 
 namespace zeroproof::cli_test {
 namespace {

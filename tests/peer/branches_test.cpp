@@ -1,9 +1,9 @@
 // Tests that exist on upstream's branches alone (docs/PEER_TESTS.md): #8245 and #8135.
 #include <array>
 
-#include "model/checkpoint/checkpoint.h"
 #include "tests/peer/support/probe.h"
 #include "tests/peer/support/training.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
 
 namespace zeroproof::peer {
 namespace {

@@ -3,9 +3,9 @@
 
 #include "engine/zero/stage3/zero3_linear.h"
 #include "model/autocast/autocast.h"
-#include "model/node.h"
 #include "model/transforms/transforms.h"
 #include "tests/peer/support/training.h"
+#include "zeroproof/internal/model/node.h"
 
 namespace zeroproof::peer {
 namespace {

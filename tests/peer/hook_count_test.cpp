@@ -2,8 +2,8 @@
 #include <array>
 #include <cmath>
 
-#include "model/checkpoint/checkpoint.h"
 #include "tests/peer/support/training.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
 
 namespace zeroproof::peer {
 namespace {

@@ -1,11 +1,11 @@
 // tests/unit/v1/zero/test_zero_activation_checkpoint_lifecycle.py: stage 3, when parameters go.
 #include <array>
 
-#include "model/checkpoint/checkpoint.h"
 #include "model/functions/indexing.h"
 #include "model/nn/embedding.h"
 #include "tests/peer/support/probe.h"
 #include "tests/peer/support/training.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
 
 namespace zeroproof::peer {
 namespace {

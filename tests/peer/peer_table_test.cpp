@@ -5,9 +5,9 @@
 #include <iostream>
 #include <set>
 
-#include "engine/hooks/policies.h"
 #include "tests/peer/support/row.h"
 #include "tests/peer/support/table.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof::peer {
 namespace {

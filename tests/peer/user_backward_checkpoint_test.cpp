@@ -1,9 +1,9 @@
 // tests/unit/v1/zero/test_zero_user_backward.py: backward by hand through activation checkpoints.
 #include <array>
 
-#include "model/checkpoint/checkpoint.h"
 #include "model/functions/losses.h"
 #include "tests/peer/support/training.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
 
 namespace zeroproof::peer {
 namespace {

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "engine/runtime/host/host_world.h"
 #include "model/cpu_ops.h"
 #include "props/report/decoder_report.h"
 #include "props/train/decoder_memory.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof::train {
 namespace {

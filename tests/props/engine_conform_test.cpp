@@ -9,11 +9,11 @@
 #include <set>
 
 #include "model/cpu_ops.h"
-#include "model/functions.h"
 #include "model/transforms/transforms.h"
 #include "props/conform/deepspeed_conform.h"
 #include "props/replay/trace_paths.h"
 #include "props/report/conform_report.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -1,5 +1,5 @@
 // The public way to explore: the answers of the explorer in a few numbers.
-#include "props/explore.h"
+#include "zeroproof/props/explore.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "model/autograd_error.h"
-#include "model/checkpoint/checkpoint.h"
 #include "model/cpu_ops.h"
 #include "model/custom_function.h"
-#include "model/functions.h"
-#include "model/nn/linear.h"
 #include "props/conform/ddp_reducer.h"
 #include "props/conform/fsdp2_units.h"
+#include "zeroproof/model/autograd_error.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
+#include "zeroproof/model/functions.h"
+#include "zeroproof/model/nn/linear.h"
 
 namespace zeroproof {
 namespace {

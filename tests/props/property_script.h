@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/event.h"
-#include "model/names.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "model/backward_state.h"
+#include "zeroproof/model/backward_state.h"
 
 namespace zeroproof {
 namespace {

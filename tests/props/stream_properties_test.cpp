@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof {
 namespace {

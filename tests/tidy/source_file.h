@@ -15,7 +15,7 @@ struct SourceFile {
   bool ends_with_newline = true;
 
   bool is_header() const { return path.ends_with(".h"); }
-  // Where it belongs: "engine/engine.h" of include/zeroproof/engine/engine.h.
+  // Where it belongs: "zeroproof/engine/engine.h" of include/zeroproof/engine/engine.h.
   std::string_view place() const { return place_of(path); }
   bool is_under(std::string_view folder) const { return place().starts_with(folder); }
 

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "engine/runtime/kernels.h"
 #include "engine/runtime/update_rules.h"
+#include "zeroproof/internal/engine/runtime/kernels.h"
 
 namespace zeroproof::cuda {
 

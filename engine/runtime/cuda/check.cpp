@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/runtime/fault.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof::cuda {
 

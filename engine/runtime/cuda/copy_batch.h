@@ -6,8 +6,8 @@
 
 #include "engine/runtime/cuda/gpu.h"
 #include "engine/runtime/cuda/kernels/launches.h"
-#include "engine/runtime/span.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/engine/runtime/span.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof::cuda {
 

@@ -12,7 +12,7 @@
 #include "engine/runtime/cuda/fused/rms_norm.h"
 #include "engine/runtime/cuda/fused/rotary.h"
 #include "engine/runtime/cuda/kernels/launches.h"
-#include "engine/runtime/fault.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof::cuda {
 namespace {

@@ -3,9 +3,9 @@
 #include <functional>
 #include <memory>
 
-#include "engine/runtime/cuda/cuda_world.h"
 #include "engine/runtime/cuda/gpu.h"
 #include "model/cpu_fused_ops.h"
+#include "zeroproof/engine/runtime/cuda/cuda_world.h"
 
 namespace zeroproof::cuda {
 

@@ -4,7 +4,7 @@
 
 #include "engine/runtime/cuda/captured_updates.h"
 #include "engine/runtime/cuda/check.h"
-#include "engine/runtime/fault.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof::cuda {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "engine/runtime/cuda/cuda_kernels.h"
 #include "engine/runtime/cuda/gpu.h"
-#include "engine/runtime/graph_capture.h"
+#include "zeroproof/internal/engine/runtime/graph_capture.h"
 
 namespace zeroproof::cuda {
 

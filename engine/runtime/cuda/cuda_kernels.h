@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "engine/runtime/cuda/copy_batch.h"
-#include "engine/runtime/cuda/cuda_world.h"
 #include "engine/runtime/cuda/device_buffer.h"
 #include "engine/runtime/host/host_stream.h"
-#include "engine/runtime/kernels.h"
+#include "zeroproof/engine/runtime/cuda/cuda_world.h"
+#include "zeroproof/internal/engine/runtime/kernels.h"
 
 namespace zeroproof::cuda {
 

@@ -5,7 +5,7 @@
 
 #include "engine/runtime/cuda/gpu.h"
 #include "engine/runtime/memory_account.h"
-#include "model/device.h"
+#include "zeroproof/model/device.h"
 
 namespace zeroproof::cuda {
 

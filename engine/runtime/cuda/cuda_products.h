@@ -3,11 +3,11 @@
 #include <memory>
 #include <optional>
 
-#include "engine/runtime/cuda/cuda_world.h"
 #include "engine/runtime/cuda/device_buffer.h"
 #include "engine/runtime/cuda/fused/gemm.h"
 #include "engine/runtime/cuda/gpu.h"
-#include "model/tensor.h"
+#include "zeroproof/engine/runtime/cuda/cuda_world.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof::cuda {
 

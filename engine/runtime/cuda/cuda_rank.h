@@ -8,10 +8,10 @@
 #include "engine/runtime/cuda/cuda_memory.h"
 #include "engine/runtime/cuda/cuda_ops.h"
 #include "engine/runtime/cuda/cuda_stream.h"
-#include "engine/runtime/cuda/cuda_world.h"
 #include "engine/runtime/cuda/nccl_group.h"
 #include "engine/runtime/host/host_clock.h"
-#include "engine/runtime/runtime.h"
+#include "zeroproof/engine/runtime/cuda/cuda_world.h"
+#include "zeroproof/engine/runtime/runtime.h"
 
 namespace zeroproof::cuda {
 

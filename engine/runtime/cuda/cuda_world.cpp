@@ -1,4 +1,4 @@
-#include "engine/runtime/cuda/cuda_world.h"
+#include "zeroproof/engine/runtime/cuda/cuda_world.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@
 #include "engine/runtime/host/rank_errors.h"
 #include "engine/runtime/process/byte_strings.h"
 #include "engine/runtime/process/device_assignment.h"
-#include "engine/runtime/process/job.h"
-#include "model/usage_error.h"
+#include "zeroproof/engine/runtime/process/job.h"
+#include "zeroproof/model/usage_error.h"
 
 namespace zeroproof {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "engine/runtime/cuda/gpu.h"
 #include "engine/runtime/cuda/kernels/strided.h"
-#include "engine/runtime/memory.h"
-#include "engine/runtime/span.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/internal/engine/runtime/memory.h"
+#include "zeroproof/internal/engine/runtime/span.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof::cuda {
 

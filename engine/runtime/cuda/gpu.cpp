@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "engine/runtime/cuda/check.h"
-#include "engine/runtime/fault.h"
 #include "model/check.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof::cuda {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/runtime/cuda/graph_arena.h"
-#include "engine/runtime/stream.h"
+#include "zeroproof/internal/engine/runtime/stream.h"
 
 namespace zeroproof::cuda {
 

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "engine/runtime/cuda/check.h"
-#include "engine/runtime/fault.h"
-#include "engine/runtime/process/job.h"
+#include "zeroproof/engine/runtime/fault.h"
+#include "zeroproof/engine/runtime/process/job.h"
 
 namespace zeroproof::cuda {
 

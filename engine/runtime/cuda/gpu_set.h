@@ -9,7 +9,7 @@
 
 #include "engine/runtime/cuda/gpu.h"
 #include "engine/runtime/cuda/nccl_clique.h"
-#include "engine/runtime/process_group.h"
+#include "zeroproof/internal/engine/runtime/process_group.h"
 
 namespace zeroproof {
 class Job;

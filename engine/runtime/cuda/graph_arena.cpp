@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/runtime/cuda/check.h"
-#include "engine/runtime/fault.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof::cuda {
 namespace {

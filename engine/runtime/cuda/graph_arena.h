@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/runtime/stream.h"
+#include "zeroproof/internal/engine/runtime/stream.h"
 
 namespace zeroproof::cuda {
 

@@ -10,7 +10,7 @@
 
 #include "engine/runtime/cuda/check.h"
 #include "engine/runtime/host/rendezvous.h"
-#include "engine/runtime/process/job.h"
+#include "zeroproof/engine/runtime/process/job.h"
 
 namespace zeroproof::cuda {
 namespace {

@@ -1,6 +1,6 @@
-#include "engine/runtime/cuda/cuda_world.h"
 #include "engine/runtime/cuda/gpu_memory.h"
 #include "model/check.h"
+#include "zeroproof/engine/runtime/cuda/cuda_world.h"
 
 // The twin of cuda_world.cpp in a build without CUDA: nothing can be opened, so nothing else is
 // ever called.

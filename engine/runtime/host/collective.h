@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/runtime/process_group.h"
+#include "zeroproof/internal/engine/runtime/process_group.h"
 
 namespace zeroproof::host {
 

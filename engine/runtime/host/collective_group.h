@@ -8,7 +8,7 @@
 
 #include "engine/runtime/host/collective.h"
 #include "engine/runtime/host/host_stream.h"
-#include "engine/runtime/process_group.h"
+#include "zeroproof/internal/engine/runtime/process_group.h"
 
 namespace zeroproof::host {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "engine/runtime/span.h"
+#include "zeroproof/internal/engine/runtime/span.h"
 
 namespace zeroproof::host {
 

@@ -1,8 +1,8 @@
-#include "engine/runtime/host/group_layout.h"
+#include "zeroproof/internal/engine/runtime/host/group_layout.h"
 
 #include <fmt/format.h>
 
-#include "model/usage_error.h"
+#include "zeroproof/model/usage_error.h"
 
 namespace zeroproof {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "engine/runtime/clock.h"
+#include "zeroproof/internal/engine/runtime/clock.h"
 
 namespace zeroproof::host {
 

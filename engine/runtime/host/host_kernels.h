@@ -1,7 +1,7 @@
 #pragma once
 
 #include "engine/runtime/host/host_stream.h"
-#include "engine/runtime/kernels.h"
+#include "zeroproof/internal/engine/runtime/kernels.h"
 
 namespace zeroproof::host {
 

@@ -4,9 +4,9 @@
 
 #include <limits>
 
-#include "engine/runtime/fault.h"
 #include "model/check.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/engine/runtime/fault.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof::host {
 

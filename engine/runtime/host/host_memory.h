@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/runtime/access.h"
-#include "engine/runtime/memory.h"
 #include "engine/runtime/memory_account.h"
+#include "zeroproof/internal/engine/runtime/access.h"
+#include "zeroproof/internal/engine/runtime/memory.h"
 
 namespace zeroproof::host {
 

@@ -8,9 +8,9 @@
 #include "engine/runtime/host/host_kernels.h"
 #include "engine/runtime/host/host_memory.h"
 #include "engine/runtime/host/host_stream.h"
-#include "engine/runtime/host/host_world.h"
-#include "engine/runtime/runtime.h"
 #include "model/cpu_ops.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/engine/runtime/runtime.h"
 
 namespace zeroproof::host {
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <map>
 
-#include "engine/runtime/access.h"
-#include "engine/runtime/stream.h"
-#include "model/device.h"
+#include "zeroproof/internal/engine/runtime/access.h"
+#include "zeroproof/internal/engine/runtime/stream.h"
+#include "zeroproof/model/device.h"
 
 namespace zeroproof::host {
 

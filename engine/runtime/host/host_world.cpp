@@ -1,4 +1,4 @@
-#include "engine/runtime/host/host_world.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@
 #include "engine/runtime/host/process_rendezvous.h"
 #include "engine/runtime/host/rank_errors.h"
 #include "engine/runtime/host/thread_rendezvous.h"
-#include "model/usage_error.h"
+#include "zeroproof/model/usage_error.h"
 
 namespace zeroproof {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/runtime/host/rendezvous.h"
-#include "engine/runtime/process/job.h"
+#include "zeroproof/engine/runtime/process/job.h"
 
 namespace zeroproof::host {
 

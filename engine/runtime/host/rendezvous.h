@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "engine/runtime/fault.h"
 #include "engine/runtime/host/collective.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof::host {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "model/dtype.h"
+#include "zeroproof/model/dtype.h"
 
 namespace zeroproof::host {
 

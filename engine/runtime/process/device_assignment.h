@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/process/launch.h"
+#include "zeroproof/engine/runtime/process/launch.h"
 
 namespace zeroproof {
 

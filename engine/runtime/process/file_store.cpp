@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/files/posix_file_system.h"
-#include "engine/runtime/fault.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof {
 namespace {

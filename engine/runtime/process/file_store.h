@@ -4,8 +4,8 @@
 #include <string>
 
 #include "engine/runtime/process/liveness_lock.h"
-#include "engine/runtime/process/store.h"
-#include "model/result.h"
+#include "zeroproof/internal/engine/runtime/process/store.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

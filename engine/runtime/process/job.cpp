@@ -1,4 +1,4 @@
-#include "engine/runtime/process/job.h"
+#include "zeroproof/engine/runtime/process/job.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

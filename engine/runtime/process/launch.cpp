@@ -1,4 +1,4 @@
-#include "engine/runtime/process/launch.h"
+#include "zeroproof/engine/runtime/process/launch.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "engine/files/file_system.h"
+#include "zeroproof/engine/files/file_system.h"
 
 namespace zeroproof {
 

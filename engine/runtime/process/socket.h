@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/result.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/runtime/fault.h"
 #include "engine/runtime/process/byte_strings.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 #include <vector>
 
-#include "engine/fallback_rule.h"
 #include "engine/zero/stage3/parameter_gatherer.h"
+#include "zeroproof/engine/fallback_rule.h"
 
 namespace zeroproof {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/engine_error.h"
+#include "zeroproof/engine/engine_error.h"
 
 namespace zeroproof {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "engine/engine_error.h"
+#include "zeroproof/engine/engine_error.h"
 
 namespace zeroproof {
 namespace {

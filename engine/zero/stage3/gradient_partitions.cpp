@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "engine/engine_error.h"
 #include "engine/zero/bucket_events.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/engine/engine_error.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof {
 namespace {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "engine/zero/stage3/zero3_module.h"
-#include "model/result.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "engine/zero/stage3/module_hooks.h"
-#include "model/autograd.h"
 #include "model/op.h"
-#include "model/transforms/transform_frame.h"
+#include "zeroproof/internal/model/transforms/transform_frame.h"
+#include "zeroproof/model/autograd.h"
 
 namespace zeroproof {
 namespace {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "engine/engine_error.h"
 #include "engine/zero/stage3/parameter_coordinator.h"
 #include "model/check.h"
+#include "zeroproof/engine/engine_error.h"
 
 namespace zeroproof {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/engine_error.h"
 #include "model/check.h"
+#include "zeroproof/engine/engine_error.h"
 
 namespace zeroproof {
 namespace {

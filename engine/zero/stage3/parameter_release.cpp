@@ -1,8 +1,8 @@
 // Releases (docs/spec/zero.md 3.4, 3.6).
 #include <algorithm>
 
-#include "engine/engine_error.h"
 #include "engine/zero/stage3/parameter_coordinator.h"
+#include "zeroproof/engine/engine_error.h"
 
 namespace zeroproof {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "engine/engine_error.h"
 #include "model/check.h"
-#include "model/tensor_impl.h"
+#include "zeroproof/engine/engine_error.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof {
 

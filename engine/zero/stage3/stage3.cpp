@@ -8,7 +8,7 @@
 #include "engine/zero/stage3/leaf_modules.h"
 #include "engine/zero/stages.h"
 #include "model/accumulate_grad.h"
-#include "model/usage_error.h"
+#include "zeroproof/model/usage_error.h"
 
 namespace zeroproof {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "model/autocast/autocast.h"
 #include "model/autocast/custom_fwd_bwd.h"
-#include "model/autograd.h"
-#include "model/functions.h"
 #include "model/transforms/layer.h"
-#include "model/transforms/transform_frame.h"
+#include "zeroproof/internal/model/transforms/transform_frame.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
 
 namespace zeroproof {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "engine/zero/stage3/parameter_gatherer.h"
 #include "model/custom_function.h"
-#include "model/global_state.h"
+#include "zeroproof/internal/model/global_state.h"
 
 namespace zeroproof {
 

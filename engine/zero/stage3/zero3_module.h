@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/zero/stage3/parameter_gatherer.h"
-#include "model/nn/module.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "model/result.h"
 #include "props/mutation/hunt.h"
+#include "zeroproof/model/result.h"
 
 namespace zeroproof::mutation {
 

@@ -9,7 +9,7 @@
 #include <map>
 #include <numeric>
 
-#include "props/property.h"
+#include "zeroproof/props/property.h"
 
 namespace zeroproof::mutation {
 namespace {

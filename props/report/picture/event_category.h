@@ -1,8 +1,8 @@
 #pragma once
 
-#include "model/event.h"
-#include "model/names.h"
 #include "props/report/picture/picture.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/event_kind.h"
-#include "model/ids.h"
+#include "zeroproof/model/event_kind.h"
+#include "zeroproof/model/ids.h"
 
 namespace zeroproof {
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "model/event.h"
-#include "model/names.h"
 #include "props/report/picture/picture_draft.h"
 #include "props/report/picture/picture_order.h"
+#include "zeroproof/internal/model/names.h"
+#include "zeroproof/model/event.h"
 
 namespace zeroproof {
 

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <functional>
 
-#include "engine/runtime/host/host_world.h"
-#include "model/nn/linear.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/model/nn/linear.h"
 
 namespace zeroproof {
 namespace {

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "engine/runtime/host/host_world.h"
 #include "model/check.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
 namespace {

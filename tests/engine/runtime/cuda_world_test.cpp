@@ -5,10 +5,10 @@
 
 #include <cmath>
 
-#include "engine/runtime/cuda/cuda_world.h"
-#include "engine/runtime/fault.h"
 #include "engine/runtime/registry.h"
-#include "model/nn/init.h"
+#include "zeroproof/engine/runtime/cuda/cuda_world.h"
+#include "zeroproof/engine/runtime/fault.h"
+#include "zeroproof/model/nn/init.h"
 
 namespace zeroproof {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "engine/runtime/host/host_world.h"
 #include "model/check.h"
 #include "tests/engine/heap_count.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
 namespace {

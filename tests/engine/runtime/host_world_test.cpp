@@ -1,5 +1,5 @@
 // Ranks as threads: how a world starts, fails and ends.
-#include "engine/runtime/host/host_world.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "engine/runtime/host/rendezvous.h"
-#include "model/usage_error.h"
+#include "zeroproof/model/usage_error.h"
 
 namespace zeroproof {
 namespace {

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/runtime/process/job.h"
 #include "tests/engine/runtime/process_stores.h"
+#include "zeroproof/engine/runtime/process/job.h"
 
 namespace zeroproof {
 

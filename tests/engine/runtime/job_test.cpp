@@ -1,5 +1,5 @@
 // Processes that meet, exchange, and hear of each other's end.
-#include "engine/runtime/process/job.h"
+#include "zeroproof/engine/runtime/process/job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 
 #include <atomic>
 
-#include "engine/runtime/fault.h"
 #include "tests/engine/runtime/job_processes.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof {
 namespace {

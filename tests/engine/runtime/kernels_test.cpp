@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/runtime/host/host_world.h"
 #include "engine/runtime/update_rules.h"
 #include "model/check.h"
 #include "model/cpu_ops.h"
 #include "model/optim/adam.h"
 #include "model/optim/sgd.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
 namespace {

@@ -1,6 +1,6 @@
 // What launchers say of a process: the variables that some set when they were asked, and wrong
 // ones.
-#include "engine/runtime/process/launch.h"
+#include "zeroproof/engine/runtime/process/launch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

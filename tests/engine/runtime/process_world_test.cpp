@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "engine/runtime/host/host_world.h"
 #include "engine/runtime/host/rank_errors.h"
 #include "tests/engine/runtime/job_processes.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
 namespace {

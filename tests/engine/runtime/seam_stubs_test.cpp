@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "engine/runtime/access.h"
-#include "engine/runtime/runtime.h"
 #include "model/cpu_ops.h"
+#include "zeroproof/engine/runtime/runtime.h"
+#include "zeroproof/internal/engine/runtime/access.h"
 
 namespace zeroproof {
 namespace {

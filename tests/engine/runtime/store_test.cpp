@@ -1,5 +1,5 @@
 // The stores of a job, in a folder and over TCP: the same promises.
-#include "engine/runtime/process/store.h"
+#include "zeroproof/internal/engine/runtime/process/store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <fstream>
 #include <thread>
 
-#include "engine/runtime/fault.h"
 #include "engine/runtime/process/byte_strings.h"
 #include "tests/engine/runtime/process_stores.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof {
 namespace {

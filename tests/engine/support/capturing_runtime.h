@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "engine/runtime/fault.h"
-#include "engine/runtime/runtime.h"
+#include "zeroproof/engine/runtime/fault.h"
+#include "zeroproof/engine/runtime/runtime.h"
 
 namespace zeroproof {
 

@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/runtime/host/host_world.h"
 #include "engine/zero/zero_context.h"
 #include "model/cpu_ops.h"
 #include "tests/engine/support/small_models.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/quirks.h"
+#include "zeroproof/engine/quirks.h"
 
 namespace zeroproof {
 

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "model/autograd.h"
-#include "model/checkpoint/checkpoint.h"
-#include "model/functions.h"
-#include "model/nn/linear.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
+#include "zeroproof/model/functions.h"
+#include "zeroproof/model/nn/linear.h"
 
 namespace zeroproof {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/full_tensor.h"
-#include "model/dtype.h"
+#include "zeroproof/engine/full_tensor.h"
+#include "zeroproof/model/dtype.h"
 
 namespace zeroproof::peer {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/runtime/runtime.h"
+#include "zeroproof/engine/runtime/runtime.h"
 
 namespace zeroproof::peer {
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "model/autograd.h"
-#include "model/functions.h"
-#include "model/nn/init.h"
-#include "model/nn/linear.h"
-#include "model/nn/module.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/functions.h"
+#include "zeroproof/model/nn/init.h"
+#include "zeroproof/model/nn/linear.h"
+#include "zeroproof/model/nn/module.h"
 
 namespace zeroproof::peer {
 

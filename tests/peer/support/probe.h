@@ -2,9 +2,9 @@
 
 #include <functional>
 
-#include "model/autograd.h"
 #include "model/custom_function.h"
-#include "model/tensor.h"
+#include "zeroproof/model/autograd.h"
+#include "zeroproof/model/tensor.h"
 
 namespace zeroproof::peer {
 

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "engine/hooks/policies.h"
+#include "zeroproof/engine/hooks/policies.h"
 
 namespace zeroproof::peer {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "engine/engine.h"
+#include "zeroproof/engine/engine.h"
 
 namespace zeroproof::peer {
 

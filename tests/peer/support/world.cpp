@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "engine/runtime/fault.h"
 #include "engine/zero/stage3/leaf_modules.h"
 #include "tests/peer/support/faulty_runtime.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof::peer {
 

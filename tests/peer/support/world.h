@@ -7,12 +7,12 @@
 
 #include "engine/engine_core.h"
 #include "engine/journal.h"
-#include "engine/runtime/host/host_world.h"
 #include "engine/zero/stage3/stage3.h"
 #include "model/cpu_ops.h"
 #include "tests/peer/support/check.h"
 #include "tests/peer/support/net.h"
 #include "tests/peer/support/row.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof::peer {
 

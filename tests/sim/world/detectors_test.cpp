@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "model/check.h"
-#include "model/tensor_impl.h"
 #include "props/stream_properties.h"
 #include "sim/schedulers/random.h"
 #include "sim/world/sim_world.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof {
 namespace {

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <vector>
 
-#include "model/tensor_impl.h"
 #include "props/stream_properties.h"
 #include "sim/schedulers/random.h"
 #include "sim/world/sim_world.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 
 namespace zeroproof {
 namespace {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/fault.h"
-#include "engine/runtime/host/host_world.h"
 #include "sim/explorer.h"
 #include "sim/schedulers/exhaustive.h"
 #include "sim/schedulers/random.h"
+#include "zeroproof/engine/runtime/fault.h"
+#include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
 namespace {

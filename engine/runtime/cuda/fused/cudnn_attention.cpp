@@ -8,7 +8,7 @@
 #include <string>
 
 #include "engine/runtime/cuda/fused/cudnn_graph.h"
-#include "engine/runtime/fault.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "engine/runtime/fault.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof::cuda {
 namespace {

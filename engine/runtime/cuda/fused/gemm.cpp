@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/runtime/fault.h"
+#include "zeroproof/engine/runtime/fault.h"
 
 namespace zeroproof::cuda {
 namespace {

@@ -46,7 +46,7 @@ __device__ inline __half to_half(double value) {
   return __float2half_rn(odd_float(value));
 }
 
-// round_to of model/dtype.h, and what the update rules need besides.
+// round_to of zeroproof/model/dtype.h, and what the update rules need besides.
 struct DeviceRounding {
   DType dtype;
 

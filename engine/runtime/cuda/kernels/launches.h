@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "engine/runtime/clip_rule.h"
 #include "engine/runtime/cuda/kernels/strided.h"
 #include "engine/runtime/update_rules.h"
-#include "model/ops.h"
+#include "zeroproof/internal/engine/runtime/clip_rule.h"
+#include "zeroproof/internal/model/ops.h"
 
 namespace zeroproof::cuda {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "model/dtype.h"
+#include "zeroproof/model/dtype.h"
 
 namespace zeroproof::cuda {
 
