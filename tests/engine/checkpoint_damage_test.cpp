@@ -125,6 +125,9 @@ TEST(CheckpointDamage, A_manifest_that_makes_no_sense_is_an_error_even_with_the_
            {"\"expert_parallel_size\":1", "\"expert_parallel_size\":99999999"},
            {"\"parts\":[", "\"parts\":[7,"},
            {"\"counters\":", "\"contours\":"},
+           {"\"last_batch_iteration\":7", "\"last_batch_iteration\":-2"},
+           {"\"last_batch_iteration\":7", "\"last_batch_iteration\":\"7\""},
+           {"\"type\":\"OneCycle\"", "\"types\":\"OneCycle\""},
            {"\"fc.weight\"", "\"%2\""}}) {
     MemoryFileSystem files = saved_machine();
     const std::string path = "run/global_step7/manifest.json";

@@ -74,6 +74,7 @@ TrainingState small_state(std::int64_t global_steps, double salt) {
   }
   state.groups = {{.parameters = {"fc.weight", "fc.bias"},
                    .hyper_parameters = {{"lr", 1e-3 + salt}, {"eps", 1e-8}}}};
+  state.scheduler = SchedulerState{"OneCycle", global_steps};
   state.loss_scaler = {.scale = 65536.0, .iteration = global_steps, .last_overflow = 1};
   state.counters = {.micro_steps = 4 * global_steps,
                     .global_steps = global_steps,
@@ -94,7 +95,7 @@ bool is_same_state(const TrainingState& a, const TrainingState& b) {
   return std::ranges::equal(a.parameters, b.parameters, is_same_tensor) &&
          std::ranges::equal(a.optimizer_state, b.optimizer_state, is_same_tensor) &&
          a.groups == b.groups && a.partition_rules == b.partition_rules &&
-         a.loss_scaler == b.loss_scaler && a.counters == b.counters;
+         a.loss_scaler == b.loss_scaler && a.counters == b.counters && a.scheduler == b.scheduler;
 }
 
 const FullTensor& tensor_named(const std::vector<FullTensor>& tensors, const std::string& name) {
@@ -122,6 +123,8 @@ TrainingState any_state(DType dtype) {
   }
   group.hyper_parameters["lr"] = *rc::gen::inRange(-1000, 1000) / 7.0;
   if (*rc::gen::arbitrary<bool>()) state.groups.push_back(group);
+  if (*rc::gen::arbitrary<bool>())
+    state.scheduler = SchedulerState{"WarmupLR", *rc::gen::inRange<std::int64_t>(-1, 1'000'000)};
   state.loss_scaler.scale = *rc::gen::inRange(1, 1 << 20) / 3.0;
   state.loss_scaler.growth_tracker = *rc::gen::arbitrary<std::int64_t>();
   state.counters.global_steps = *rc::gen::inRange<std::int64_t>(0, 1'000'000);

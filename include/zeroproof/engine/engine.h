@@ -67,8 +67,9 @@ struct EngineCheckpointOptions {
 
 // A ZeRO training engine around a module, in the words of DeepSpeed. One rank's part: every rank
 // makes one with an equal module and configuration and calls the same methods in the same order.
-// Throws EngineError for a misuse, RuntimeFault for what failed below, and whatever the model
-// throws. Not thread-safe. Numbers in brackets are sections of docs/spec/zero.md.
+// Throws UsageError for a misuse (EngineError where upstream raises), RuntimeFault for what failed
+// below, and whatever the model throws. Not thread-safe. Numbers in brackets are sections of
+// docs/spec/zero.md.
 class Engine {
  public:
   // All references must outlive it. Converts the module's parameters to the configured dtype and,

@@ -63,7 +63,7 @@ class Module {
   // Own parameters before those of children; undefined ones left out.
   std::vector<NamedParameter> named_parameters() const;
 
-  // Its own entries alone. Adding a name twice breaks an invariant.
+  // Its own entries alone. Adding a name twice is a UsageError.
   Tensor& register_parameter(std::string name, Tensor parameter);
   template <class Child>
   std::shared_ptr<Child> register_module(std::string name,  // NOLINT: moved on
