@@ -8,6 +8,7 @@ import hashlib
 import json
 import sys
 import time
+import warnings
 
 import torch
 import torch._dynamo
@@ -64,6 +65,14 @@ SHAPES = (inner, outer, layers, function, sharded_layers, sharded)
 
 def run(shape, backend):
     """Five steps; everything that has to be the same with and without the recorder."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        said = train(shape, backend)
+    said["same"]["warnings"] = sorted({str(warning.message)[:80] for warning in caught})
+    return said
+
+
+def train(shape, backend):
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     torch.manual_seed(0)

@@ -14,8 +14,8 @@ from trace_items import collectives, norms, order_items, read_records, resting_s
 TIMEOUT_S = 180
 ENDINGS = "endings.txt"
 COUNT = re.compile(r" x\d+$")  # a finding of both ranks is one
-# After an assertion inside PyTorch nothing is defined: one job ends so or by a signal, at random.
-CRASH = re.compile(r"exit -\d+|INTERNAL ASSERT")
+# After an assertion inside PyTorch nothing is defined: a job ends so or by SIGSEGV, at random.
+CRASH = re.compile(r"exit -11\b|INTERNAL ASSERT")
 CRASHED = "crash inside PyTorch"
 
 

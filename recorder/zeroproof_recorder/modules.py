@@ -9,14 +9,21 @@ from typing import Any, Optional
 from torch import nn
 from torch.nn.modules import module as module_hooks
 
+from .calls import Function
 from .compiler import without_wrapper
-from .guard import Guard
+from .guard import Guard, Observer
 from .names import NameBook
 from .options import Detail
 from .patches import PatchBook
 from .session import Session, graph_task_id
 
 Found = Callable[[nn.Module], None]
+_GLOBAL_HOOKS = (
+    "_global_backward_pre_hooks",
+    "_global_backward_hooks",
+    "_global_forward_pre_hooks",
+    "_global_forward_hooks",
+)
 
 
 class GlobalHooks:
@@ -43,6 +50,8 @@ class GlobalHooks:
         self._patches = PatchBook()
         for hook in self._hooks:
             hook.observer.guarded(hook.install)(self._patches)
+        for hook in self._hooks[:1]:
+            hook.observer.guarded(_hide_from_compiler)(self._patches, hook.observer)
 
     def stay(self) -> None:
         """Before the first compilation."""
@@ -54,6 +63,25 @@ class GlobalHooks:
         if self._patches is not None and (is_end or not self._stays):
             self._patches.undo()
             self._patches = None
+
+
+def _hide_from_compiler(patches: PatchBook, observer: Observer) -> None:
+    """A compiled module warns of global hooks, in newer versions; ours are no reason to."""
+    if hasattr(module_hooks, "_has_any_global_hook"):
+        patches.stand_in(module_hooks, "_has_any_global_hook", observer, _others_have_global_hooks)
+
+
+def _others_have_global_hooks(_original: Function) -> Function:
+    def has_any_global_hook() -> bool:
+        tables = (getattr(module_hooks, name, None) or {} for name in _GLOBAL_HOOKS)
+        return any(not _is_ours(hook) for table in tables for hook in table.values())
+
+    return has_any_global_hook
+
+
+def _is_ours(hook: Any) -> bool:
+    package = __name__.rpartition(".")[0]
+    return str(getattr(hook, "__module__", "")).startswith(f"{package}.")
 
 
 class ModuleForwards:

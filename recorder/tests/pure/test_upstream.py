@@ -134,11 +134,12 @@ class SuiteTest(unittest.TestCase):
             suite.read(found, Path(folder), "")
         return found.items
 
-    def test_a_signal_and_an_assertion_inside_pytorch_are_one_ending(self):
+    def test_an_assertion_inside_pytorch_and_sigsegv_are_one_ending(self):
         crash = {("suite.ending", "job-w1"): "crash inside PyTorch"}
         self.assertEqual(self.items_of("exit -11"), crash)
         self.assertEqual(self.items_of("exit 1 RuntimeError: INTERNAL ASSERT FAILED at"), crash)
-        self.assertNotEqual(self.items_of("exit 1 RuntimeError: sizes"), crash)
+        for ending in ("exit 1 RuntimeError: sizes", "exit -6 / exit 1"):
+            self.assertEqual(self.items_of(ending), {("suite.ending", "job-w1"): ending})
 
 
 class FakeAutogradTest(unittest.TestCase):
