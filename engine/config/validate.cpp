@@ -163,17 +163,23 @@ Finding check_loss_scale(const ZeroConfig& config) {
   return {};
 }
 
+Finding check_stage_of_master_weights(const ZeroConfig& config) {
+  if (is_partitioned(config)) return {};
+  const std::pair<bool, std::string_view> settings[] = {
+      {config.fp16.master_weights_and_grads, "fp16_master_weights_and_grads"},
+      {config.bf16.master_weights_and_grads, "bf16_master_weights_and_grads"},
+      {config.bf16.optimizer_states, "bf16_optimizer_states"}};
+  for (const auto& [is_on, name] : settings)
+    if (is_on) return fmt::format("{} is only supported with ZeRO stage 1, 2, or 3, not 0", name);
+  return {};
+}
+
 // docs/spec/zero.md 6.2, rows 1 to 6.
 Finding check_master_weights(const ZeroConfig& config) {
   const bool has_fp16 = config.fp16.master_weights_and_grads;
   const bool has_bf16 = config.bf16.master_weights_and_grads;
   const bool has_states = config.bf16.optimizer_states;
-  if ((has_fp16 || has_bf16 || has_states) && !is_partitioned(config)) {
-    return fmt::format("{} is only supported with ZeRO stage 1, 2, or 3, not 0",
-                       has_fp16   ? "fp16_master_weights_and_grads"
-                       : has_bf16 ? "bf16_master_weights_and_grads"
-                                  : "bf16_optimizer_states");
-  }
+  if (Finding problem = check_stage_of_master_weights(config); !problem.empty()) return problem;
   if (has_states && !has_bf16) {
     return "bf16_optimizer_states requires bf16_master_weights_and_grads; switch that on too";
   }

@@ -95,21 +95,22 @@ void Stage12Optimizer::set_up_buckets() {
 void Stage12Optimizer::add_to_bucket(ZeroParameter& parameter) {
   if (!partitions_gradients() && !context_.is_boundary) return;
   Tensor& grad = parameter.tensor.impl().grad;  // itself: counting references costs time here
-  const bool is_nothing = parameter.elements == 0;
-  if (is_nothing || !grad.is_defined()) return;
+  if (parameter.elements == 0 || !grad.is_defined()) return;
   IpgBucket& target = bucket(parameter);
   const bool is_once = context_.upstream.param_once_per_backward;
   const bool joins = !is_once && target.holds(parameter);
   if (!joins && target.is_full_for(parameter.elements)) reduce_bucket(target);
-  if (!parameter.is_gradient_ready) {
-    return report_not_ready(parameter);  // the last shard brings the whole gradient
-  }
-  if (is_once && progress(parameter).is_reduced) {
+  if (!parameter.is_gradient_ready) return report_not_ready(parameter);  // the last shard has all
+  if (is_once && progress(parameter).is_reduced)
     throw EngineError(
         EngineErrorId::gradient_added_after_reduction,
         "the gradient of " + parameter.name + " has already been reduced in this backward");
-  }
-  // Stage 2 keeps .grad of its own until the reduction; stage 1 would collect it once more.
+  move_gradient(target, parameter, joins);
+}
+
+// Stage 2 keeps .grad of its own until the reduction; stage 1 would collect it once more.
+void Stage12Optimizer::move_gradient(IpgBucket& target, ZeroParameter& parameter, bool joins) {
+  Tensor& grad = parameter.tensor.impl().grad;
   const bool is_kept = !context_.config.contiguous_gradients && partitions_gradients();
   if (joins && is_kept) {
     target.rebind_grad(parameter, grad);

@@ -51,6 +51,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   void add_gradient_slowly(ZeroParameter& parameter);
   void set_up_buckets();
   void add_to_bucket(ZeroParameter& parameter);
+  void move_gradient(IpgBucket& target, ZeroParameter& parameter, bool joins);
   void offer_sum(ZeroParameter& parameter);
   void report_not_ready(const ZeroParameter& parameter) const;
   Span append(IpgBucket& bucket, ZeroParameter& parameter, const Tensor& grad);
