@@ -28,12 +28,14 @@ TEST(Product, Program_has_no_sentence_of_a_fault) {
 TEST(Product, Sources_ask_for_no_fault) {
   const std::regex question("_bug\\b|departs\\(|planted|active_fault|fault_state");
   std::size_t files = 0;
-  for (const char* layer : {"model", "engine", "sim"})
+  for (const char* layer : {"model", "engine", "sim", "include"}) {
+    if (!fs::exists(fs::path(ZP_SOURCE_DIR) / layer)) continue;
     for (const auto& file : fs::recursive_directory_iterator(fs::path(ZP_SOURCE_DIR) / layer)) {
       if (file.path().extension() != ".h" && file.path().extension() != ".cpp") continue;
       ++files;
       EXPECT_FALSE(std::regex_search(read_file(file.path()), question)) << file.path();
     }
+  }
   EXPECT_GE(files, 300U);
 }
 

@@ -125,6 +125,14 @@ class Weaving(unittest.TestCase):
         self.assertGreater(body.index("all += other;"), body.index("default:"))
         self.assertTrue(text.startswith('#include "props/mutation/active_fault.h"\n#line 1 '))
 
+    def test_blanks_at_the_ends_of_a_line_do_not_count(self):
+        self.woven("""
+            fault A01: it subtracts
+            @ engine/a.cpp: Engine::Core::sum
+            -all += other;
+            +all -= other;
+            """)
+
     def test_a_line_that_stands_once_fits_among_overloads(self):
         text = self.woven("""
             fault A01: the half is missing

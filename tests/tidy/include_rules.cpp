@@ -95,6 +95,11 @@ std::string judge_own(const SourceFile& file, std::string_view name,
   if (!all.contains(path_of_include(name))) {
     return "\"" + std::string(name) + "\" is no path from the root";
   }
+  // The product has no fault in it.
+  constexpr std::string_view kMutation = "props/mutation/";
+  const bool is_product = !file.is_under(kMutation) && !file.is_under("tests/");
+  if (is_product && name.starts_with(kMutation))
+    return "the product must not include \"" + std::string(name) + "\"";
   for (const Layer& layer : layers()) {
     if (!file.is_under(layer.folder)) continue;
     if (starts_with_any(SourceFile::place_of(name), layer.may_include)) return {};

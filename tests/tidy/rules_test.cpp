@@ -28,6 +28,7 @@ const std::vector<Bad>& bad_snippets() {
       {"sim/a.cpp", "#include \"props/b.h\"\n", "layer", 1},
       {"props/a.cpp", "#include \"tests/b.h\"\n", "layer", 1},
       {"bench/a.cpp", "#include \"tests/b.h\"\n", "layer", 1},
+      {"props/a.cpp", "#include \"props/mutation/b.h\"\n", "layer", 1},
       {"engine/runtime/cuda/a.cpp", "#include \"engine/b.h\"\n", "layer", 1},
       {"model/a.cpp", "#include \"nowhere.h\"\n", "layer", 1},
       {"model/a.h", "#pragma once\n#include <fmt/format.h>\n", "third_party", 2},
@@ -69,7 +70,7 @@ const std::vector<Bad>& bad_snippets() {
 
 Tree with_targets(const SourceFile& file) {
   Tree tree = {file};
-  for (const char* path : {"engine/b.h", "sim/b.h", "props/b.h", "tests/b.h"}) {
+  for (const char* path : {"engine/b.h", "sim/b.h", "props/b.h", "props/mutation/b.h", "tests/b.h"}) {
     tree.push_back(parse_source(path, "#pragma once\n"));
   }
   return tree;

@@ -71,7 +71,6 @@ class CorpusMaker {
       if (!token) return tl::unexpected(token.error());
       const Counterexample& one = token->counterexample;
       ReplayScheduler scheduler(one.choices, ReplayFit::lenient);
-      scheduler.new_execution();
       add({.name = id,
            .case_run = std::make_shared<CaseRun>(one.spec),
            .is_of_events = one.is_of_events},

@@ -8,13 +8,17 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <stdexcept>
 
 #include "zeroproof/props/property.h"
 
 namespace zeroproof::mutation {
 namespace {
 
-constexpr int kKilled = 1;  // what a mutant's process exits with; what killed it is in its pipe
+// What a mutant's process exits with; what killed it is in its pipe.
+constexpr int kSurvived = 0;
+constexpr int kKilled = 1;
+constexpr int kUnsaid = 2;
 
 struct Child {
   std::size_t result = 0;
@@ -34,8 +38,8 @@ int run_until_killed(const Corpus& corpus, const std::vector<std::size_t>& runs,
   } catch (...) {
     by = "exception";
   }
-  if (by.empty()) return 0;
-  return ::write(output, by.data(), by.size()) > 0 ? kKilled : kKilled;
+  if (by.empty()) return kSurvived;
+  return ::write(output, by.data(), by.size()) < 0 ? kUnsaid : kKilled;
 }
 
 class Scorer {
@@ -83,9 +87,9 @@ class Scorer {
     MutantResult& result = score_.results[index];
     const std::vector<std::size_t> runs = runs_of(result.mutant->number);
     result.runs = runs.size();
-    if (runs.empty()) return told();
+    if (runs.empty()) return count_done();
     std::array<int, 2> ends = {};
-    if (::pipe(ends.data()) != 0) return;
+    if (::pipe(ends.data()) != 0) throw std::runtime_error("score: no pipe can be made");
     const pid_t process = ::fork();
     if (process == 0) {
       ::alarm(options_.limit_seconds);
@@ -94,7 +98,8 @@ class Scorer {
       ::_exit(run_until_killed(corpus_, runs, result.mutant->number, ends[1]));
     }
     ::close(ends[1]);
-    if (process > 0) children_[process] = {index, ends[0]};
+    if (process < 0) throw std::runtime_error("score: no process can be started");
+    children_[process] = {index, ends[0]};
   }
 
   void reap() {
@@ -108,15 +113,15 @@ class Scorer {
     ::close(at->second.output);
     if (WIFSIGNALED(status)) {
       result.by = WTERMSIG(status) == SIGALRM ? "time limit" : "crash";
-    } else if (got > 0) {
-      result.by.assign(by.data(), static_cast<std::size_t>(got));
+    } else if (WEXITSTATUS(status) != kSurvived) {
+      result.by = got > 0 ? std::string(by.data(), static_cast<std::size_t>(got)) : "exit";
     }
     result.verdict = result.by.empty() ? Verdict::survived : Verdict::killed;
     children_.erase(at);
-    told();
+    count_done();
   }
 
-  void told() {
+  void count_done() {
     ++done_;
     if (options_.on_progress) options_.on_progress(done_, score_.count(Verdict::killed));
   }

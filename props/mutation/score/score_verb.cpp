@@ -34,12 +34,12 @@ class ScoreVerb final : public Verb {
     if (auto read = read_flags(options, cases); !read) return tl::unexpected(read.error());
     ProgressLine progress(session.common.progress);
     ProgressView view{.task = "score", .strategy = "corpus"};
-    const auto corpus =
-        mutation::make_corpus(files(), cases, session.common.seed, [&](std::size_t runs) {
-          view.runs = runs;
-          progress.update([&] { return view; });
-        });
-    if (!corpus) return tl::unexpected(corpus.error());
+    auto made = mutation::make_corpus(files(), cases, session.common.seed, [&](std::size_t runs) {
+      view.runs = runs;
+      progress.update([&] { return view; });
+    });
+    if (!made) return tl::unexpected(made.error());
+    const auto corpus = std::make_shared<const mutation::Corpus>(std::move(*made));
     view.strategy = "mutants";
     options.on_progress = [&](std::size_t mutants, std::size_t killed) {
       view.runs = mutants;
@@ -50,11 +50,11 @@ class ScoreVerb final : public Verb {
     progress.finish(view);
     return VerbResult{.code = score->is_interrupted ? ExitCode::interrupted : ExitCode::held,
                       .text =
-                          [=, corpus = *corpus, &session] {
+                          [corpus, score, &session] {
                             return session.seed_line() +
-                                   score_text(corpus, *score, session.palette);
+                                   score_text(*corpus, *score, session.palette);
                           },
-                      .json = [=, corpus = *corpus] { return score_json(corpus, *score); }};
+                      .json = [corpus, score] { return score_json(*corpus, *score); }};
   }
 
  private:
