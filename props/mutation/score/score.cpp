@@ -116,14 +116,14 @@ class Scorer {
     } else if (WEXITSTATUS(status) != kSurvived) {
       result.by = got > 0 ? std::string(by.data(), static_cast<std::size_t>(got)) : "exit";
     }
-    result.verdict = result.by.empty() ? Verdict::survived : Verdict::killed;
+    result.verdict = result.by.empty() ? MutantVerdict::survived : MutantVerdict::killed;
     children_.erase(at);
     count_done();
   }
 
   void count_done() {
     ++done_;
-    if (options_.on_progress) options_.on_progress(done_, score_.count(Verdict::killed));
+    if (options_.on_progress) options_.on_progress(done_, score_.count(MutantVerdict::killed));
   }
 
   const Corpus& corpus_;
@@ -136,7 +136,7 @@ class Scorer {
 
 }  // namespace
 
-std::size_t Score::count(Verdict verdict) const {
+std::size_t Score::count(MutantVerdict verdict) const {
   return static_cast<std::size_t>(std::ranges::count(results, verdict, &MutantResult::verdict));
 }
 
