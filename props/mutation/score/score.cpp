@@ -58,12 +58,11 @@ class Scorer {
   }
 
   Score run() {
-    const auto mutants = mutant_table();
+    const std::vector<const StatementMutant*> mutants = wanted();
     const std::size_t count =
         options_.sample == 0 ? mutants.size() : std::min(options_.sample, mutants.size());
     for (std::size_t i = 0; i < count && !has_to_stop(); ++i) {
-      const StatementMutant& mutant = mutants[i * mutants.size() / count];
-      score_.results.push_back({.mutant = &mutant});
+      score_.results.push_back({.mutant = mutants[i * mutants.size() / count]});
       start(score_.results.size() - 1);
       while (children_.size() >= options_.workers) reap();
     }
@@ -74,6 +73,15 @@ class Scorer {
 
  private:
   bool has_to_stop() const { return options_.should_stop && options_.should_stop(); }
+
+  std::vector<const StatementMutant*> wanted() const {
+    std::vector<const StatementMutant*> mutants;
+    for (const StatementMutant& mutant : mutant_table())
+      if (options_.numbers.empty() ||
+          std::ranges::find(options_.numbers, mutant.number) != options_.numbers.end())
+        mutants.push_back(&mutant);
+    return mutants;
+  }
 
   // The shorter half of what there is room for, then the others evenly spread.
   std::vector<std::size_t> runs_of(int mutant) const {

@@ -17,10 +17,11 @@ enum class MutantVerdict : std::uint8_t {
 };
 
 struct ScoreOptions {
-  std::size_t sample = 0;       // of all mutants, evenly spread; 0: all
-  std::size_t runs_max = 60;    // of one mutant
-  unsigned limit_seconds = 30;  // of one mutant; then it counts as killed by the limit
-  std::size_t workers = 1;      // processes
+  std::vector<int> numbers = {};  // of the mutants; empty: all
+  std::size_t sample = 0;         // of these, evenly spread; 0: all
+  std::size_t runs_max = 60;      // of one mutant
+  unsigned limit_seconds = 30;    // of one mutant; then it counts as killed by the limit
+  std::size_t workers = 1;        // processes
   std::function<bool()> should_stop = {};
   std::function<void(std::size_t mutants, std::size_t killed)> on_progress = {};
 };

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <sstream>
 #include <thread>
 
 #include "props/cli/budget.h"
@@ -21,6 +22,8 @@ class ScoreVerb final : public Verb {
   void declare(Flags& flags) override {
     flags.add_words(corpus_, {"FILE", "counterexamples to run (default: those of tests/mutation)"});
     flags.add_value("cases", cases_, {"N", "drawn cases beside them (default 100)"});
+    flags.add_value("mutants", mutants_,
+                    {"LIST", "numbers of mutants, with commas (default: all)"});
     flags.add_value("sample", sample_, {"N", "so many mutants, evenly spread (default: all)"});
     flags.add_value("runs", runs_, {"N", "runs of one mutant at most (default 60)"});
     flags.add_value("limit", limit_, {"SECONDS", "of one mutant, then it is killed (default 30)"});
@@ -32,6 +35,7 @@ class ScoreVerb final : public Verb {
                                    .should_stop = was_interrupted};
     std::uint64_t cases = 100;
     if (auto read = read_flags(options, cases); !read) return tl::unexpected(read.error());
+    if (auto read = read_numbers(options.numbers); !read) return tl::unexpected(read.error());
     ProgressLine progress(session.common.progress);
     ProgressView view{.task = "score", .strategy = "corpus"};
     auto made = mutation::make_corpus(files(), cases, session.common.seed, [&](std::size_t runs) {
@@ -66,6 +70,19 @@ class ScoreVerb final : public Verb {
     return files;
   }
 
+  Result<void> read_numbers(std::vector<int>& numbers) const {
+    std::istringstream words(mutants_);
+    for (std::string word; std::getline(words, word, ',');) {
+      const auto number = parse_count(word, "--mutants");
+      if (!number) return tl::unexpected(number.error());
+      if (*number < 1 || *number > mutation::mutant_table().size())
+        return fail(ErrorCode::usage, fmt::format("--mutants: {}: numbers go from 1 to {}", word,
+                                                  mutation::mutant_table().size()));
+      numbers.push_back(static_cast<int>(*number));
+    }
+    return {};
+  }
+
   Result<void> read_flags(mutation::ScoreOptions& options, std::uint64_t& cases) const {
     const auto read = [](const std::string& word, const char* flag, auto& value,
                          std::uint64_t most) -> Result<void> {
@@ -85,6 +102,7 @@ class ScoreVerb final : public Verb {
 
   std::vector<std::string> corpus_;
   std::string cases_;
+  std::string mutants_;
   std::string sample_;
   std::string runs_;
   std::string limit_;
