@@ -110,8 +110,9 @@ TEST(Explore, Draws_its_findings_into_the_folder) {
 // folder; the schedule shows it again, and as a page.
 TEST(Mutation, Draws_what_it_finds_and_tells_tools) {
   const ScratchFolder scratch;
-  const CommandResult run = zeroproof("mutation B19 --unmutated 1x --workers 1 --progress none --out " +
-                                      (scratch / "o") + " --sarif " + (scratch / "s.sarif"));
+  const CommandResult run =
+      zeroproof("mutation B19 --unmutated 1x --workers 1 --progress none --out " + (scratch / "o") +
+                " --sarif " + (scratch / "s.sarif"));
   EXPECT_EQ(0, run.exit_code) << run.out << run.err;
   EXPECT_NE(std::string::npos, run.out.find("\n>> ")) << "lanes with the event\n" << run.out;
   const std::string base = scratch / "o/B19";

@@ -70,7 +70,8 @@ const std::vector<Bad>& bad_snippets() {
 
 Tree with_targets(const SourceFile& file) {
   Tree tree = {file};
-  for (const char* path : {"engine/b.h", "sim/b.h", "props/b.h", "props/mutation/b.h", "tests/b.h"}) {
+  for (const char* path :
+       {"engine/b.h", "sim/b.h", "props/b.h", "props/mutation/b.h", "tests/b.h"}) {
     tree.push_back(parse_source(path, "#pragma once\n"));
   }
   return tree;
