@@ -374,6 +374,8 @@ int f(int size) {
   else
     throw std::runtime_error("no");
   std::vector<std::array<int, 5>> many;
+  std::vector<double> list = std::get<std::vector<double>>(many);
+  if (Tensor* const sum = begin(all)) use(sum * 0x1p-24);
   return all;
 }
 
@@ -395,7 +397,8 @@ class Mutating(unittest.TestCase):
     def test_expressions_and_jumps_are_left_out_and_declarations_are_not(self):
         self.assertEqual(self.of_rule("delete"), [
             "all += size;", 'note(all,\n       "x;y");', "all = 2;", "continue;", "values[i] = true;",
-            "all -= one;", "later(1.5);", 'throw std::runtime_error("no");'])
+            "all -= one;", "later(1.5);", 'throw std::runtime_error("no");',
+            "use(sum * 0x1p-24);"])
 
     def test_conditions_are_negated_where_they_declare_nothing(self):
         self.assertEqual(self.of_rule("negate"), ["size > kMost", "all < 0"])
@@ -408,7 +411,8 @@ class Mutating(unittest.TestCase):
 
     def test_another_constant_is_of_the_same_type(self):
         for text, other in (("0", "1"), ("7u", "8u"), ("1'000", "1001"), ("true", "false"),
-                            ("0.5", "2.0"), ("1e-8", "1.00000002"), ("2.0F", "5.0F")):
+                            ("0.5", "2.0"), ("1e-8", "1.00000002"), ("2.0F", "5.0F"),
+                            ("1e308", "5e+307")):
             self.assertEqual(statements.other_constant(text), other)
 
     def test_each_mutant_does_what_its_rule_says(self):

@@ -1,5 +1,6 @@
 #include "props/mutation/score/score.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +25,12 @@ struct Child {
   std::size_t result = 0;
   int output = -1;
 };
+
+// What a mutant breaks may say so, in words that would be taken for ours.
+void be_quiet() {
+  const int nowhere = ::open("/dev/null", O_WRONLY);
+  if (nowhere >= 0) ::dup2(nowhere, STDERR_FILENO);
+}
 
 // The child's side: runs until a property is falsified.
 int run_until_killed(const Corpus& corpus, const std::vector<std::size_t>& runs, int mutant,
@@ -95,6 +102,7 @@ class Scorer {
       ::alarm(options_.limit_seconds);
       ::signal(SIGALRM, SIG_DFL);
       ::close(ends[0]);
+      be_quiet();
       ::_exit(run_until_killed(corpus_, runs, result.mutant->number, ends[1]));
     }
     ::close(ends[1]);
@@ -116,14 +124,14 @@ class Scorer {
     } else if (WEXITSTATUS(status) != kSurvived) {
       result.by = got > 0 ? std::string(by.data(), static_cast<std::size_t>(got)) : "exit";
     }
-    result.verdict = result.by.empty() ? Verdict::survived : Verdict::killed;
+    result.verdict = result.by.empty() ? MutantVerdict::survived : MutantVerdict::killed;
     children_.erase(at);
     count_done();
   }
 
   void count_done() {
     ++done_;
-    if (options_.on_progress) options_.on_progress(done_, score_.count(Verdict::killed));
+    if (options_.on_progress) options_.on_progress(done_, score_.count(MutantVerdict::killed));
   }
 
   const Corpus& corpus_;
@@ -136,7 +144,7 @@ class Scorer {
 
 }  // namespace
 
-std::size_t Score::count(Verdict verdict) const {
+std::size_t Score::count(MutantVerdict verdict) const {
   return static_cast<std::size_t>(std::ranges::count(results, verdict, &MutantResult::verdict));
 }
 

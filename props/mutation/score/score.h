@@ -10,7 +10,7 @@
 
 namespace zeroproof::mutation {
 
-enum class Verdict : std::uint8_t {
+enum class MutantVerdict : std::uint8_t {
   killed,
   survived,   // every run that reaches it held
   unreached,  // no run of the corpus comes to its place
@@ -27,7 +27,7 @@ struct ScoreOptions {
 
 struct MutantResult {
   const StatementMutant* mutant = nullptr;  // static
-  Verdict verdict = Verdict::unreached;
+  MutantVerdict verdict = MutantVerdict::unreached;
   std::string by;        // "P26", or how its process ended: "crash", "time limit"
   std::size_t runs = 0;  // that reach it and were tried at most
 };
@@ -36,7 +36,7 @@ struct Score {
   std::vector<MutantResult> results;  // in the order of the table
   bool is_interrupted = false;
 
-  std::size_t count(Verdict verdict) const;
+  std::size_t count(MutantVerdict verdict) const;
 };
 
 // Runs each mutant in a process of its own over the runs that reach it, the shortest first, until

@@ -14,17 +14,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using mutation::MutantResult;
+using mutation::MutantVerdict;
 using mutation::Score;
-using mutation::Verdict;
 
 struct Counts {
   std::size_t all = 0, killed = 0, survived = 0, unreached = 0;
 
   void add(const MutantResult& one) {
     ++all;
-    killed += one.verdict == Verdict::killed ? 1 : 0;
-    survived += one.verdict == Verdict::survived ? 1 : 0;
-    unreached += one.verdict == Verdict::unreached ? 1 : 0;
+    killed += one.verdict == MutantVerdict::killed ? 1 : 0;
+    survived += one.verdict == MutantVerdict::survived ? 1 : 0;
+    unreached += one.verdict == MutantVerdict::unreached ? 1 : 0;
   }
   std::vector<std::string> row(std::string name) const {
     return {std::move(name),           std::to_string(all),
@@ -36,7 +36,7 @@ struct Counts {
   }
 };
 
-std::string_view name_of(Verdict verdict) {
+std::string_view name_of(MutantVerdict verdict) {
   constexpr std::string_view kNames[] = {"killed", "survived", "unreached"};
   return kNames[static_cast<std::size_t>(verdict)];
 }
@@ -58,7 +58,7 @@ std::string rules_text(const Score& score) {
 std::string killers_text(const Score& score) {
   std::map<std::string, std::size_t> killers;
   for (const MutantResult& one : score.results)
-    if (one.verdict == Verdict::killed) ++killers[one.by];
+    if (one.verdict == MutantVerdict::killed) ++killers[one.by];
   std::vector<std::pair<std::size_t, std::string>> order;
   for (const auto& [by, count] : killers) order.emplace_back(count, by);
   std::ranges::stable_sort(order, std::greater{}, &std::pair<std::size_t, std::string>::first);
@@ -77,7 +77,7 @@ std::string score_text(const mutation::Corpus& corpus, const Score& score, const
       corpus.dropped.empty() ? "none" : fmt::format("{}", fmt::join(corpus.dropped, " ")));
   if (score.is_interrupted) text += palette.bad("INTERRUPTED") + "\n";
   for (const MutantResult& one : score.results)
-    if (one.verdict != Verdict::killed)
+    if (one.verdict != MutantVerdict::killed)
       text += fmt::format("{:<9} {:>4} {:<8} {}:{} {}: {}\n", name_of(one.verdict),
                           one.mutant->number, one.mutant->rule, one.mutant->file, one.mutant->line,
                           one.mutant->function, one.mutant->text);
@@ -99,9 +99,9 @@ std::string score_json(const mutation::Corpus& corpus, const Score& score) {
   return Json{{"schema", "zeroproof.score/1"},
               {"corpus", corpus.runs.size()},
               {"dropped", corpus.dropped},
-              {"killed", score.count(Verdict::killed)},
-              {"survived", score.count(Verdict::survived)},
-              {"unreached", score.count(Verdict::unreached)},
+              {"killed", score.count(MutantVerdict::killed)},
+              {"survived", score.count(MutantVerdict::survived)},
+              {"unreached", score.count(MutantVerdict::unreached)},
               {"interrupted", score.is_interrupted},
               {"mutants", mutants}}
       .dump();

@@ -1,6 +1,7 @@
 """Finds what can be mutated by rule in a function's body: statements that can be left out or change
 places with the next one, conditions that can be negated, constants that can be others."""
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from cpp_functions import blanked, closing
 # Assertions are no behaviour; what is static or constant is made once, and not by a mutant.
 _KEPT = re.compile(r"(?:ZP_\w+\s*\(|static\b|constexpr\b|using\b|static_assert\b|struct\b|class\b|enum\b|case\b)")
 _DECLARES = re.compile(r"(?:const\b|auto\b|typename\b|unsigned\b|struct\b|class\b|enum\b|using\b|return\b|goto\b|new\b)")
-_PATH = re.compile(r"(?:::)?\w+(?:<[^;{}()]*>)?(?:::~?\w+(?:<[^;{}()]*>)?)*")
+_PATH = re.compile(r"(?:::)?\w+(?:<[^;{}()]*?>)?(?:::~?\w+(?:<[^;{}()]*?>)?)*")
 _LAMBDA = re.compile(r"\[[^\[\]]*\]\s*(?:\((?:[^()]|\([^()]*\))*\))?\s*(?:mutable|noexcept)?\s*"
                      r"(?:->\s*[\w:<>&*, ]+?)?\s*\{")
 _NUMBER = re.compile(r"(?<![\w.'])(?:true|false|\d[\d']*(?:\.\d+)?(?:[eE][-+]?\d+)?(?:[uUlL]+|[fF])?)(?![\w.'])")
@@ -104,7 +105,7 @@ class _Body:
 
     @staticmethod
     def declares(condition):
-        return ";" in condition or re.match(r"\s*(?:const\b|auto\b|[\w:<>]+\s*[*&]*\s+[*&]*\w+\s*=[^=])",
+        return ";" in condition or re.match(r"\s*(?:const\b|auto\b|[\w:<>]+\s*[*&]*\s*(?:const\s+)?[*&]*\w+\s*=[^=])",
                                             condition) is not None
 
     def simple(self, begin, end):
@@ -163,7 +164,8 @@ class _Body:
         for found in _NUMBER.finditer(code):
             place = begin + found.start()
             is_braced = re.search(r"\{\s*$", code[: found.start()]) and re.match(r"\s*\}", code[found.end() :])
-            if is_braced or self.is_inside_lambda(begin, place) or "ZP_" in self.line_of(place):
+            is_hex = re.search(r"\b0[xX][\da-fA-F.]*[pP][-+]?$", code[: found.start()])
+            if is_braced or is_hex or self.is_inside_lambda(begin, place) or "ZP_" in self.line_of(place):
                 continue
             self.sites.append(Site("constant", place, begin + found.end()))
 
@@ -187,5 +189,7 @@ def other_constant(text):
     digits = re.match(r"[\d'.eE+-]+", text).group()
     rest = text[len(digits) :]
     if "." in digits or "e" in digits.lower():
-        return f"{float(digits.replace(chr(39), '')) * 2 + 1!r}{rest}"
-    return f"{int(digits.replace(chr(39), ''), 0 if digits == '0' else 10) + 1}{rest}"
+        value = float(digits.replace("'", ""))
+        other = value * 2 + 1
+        return f"{value / 2 if math.isinf(other) else other!r}{rest}"
+    return f"{int(digits.replace(chr(39), '')) + 1}{rest}"
