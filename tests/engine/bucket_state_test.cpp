@@ -157,7 +157,7 @@ struct TakeCopy : BucketCommand<IpgRig> {
   }
   void act(const Waiting& before, IpgRig& rig) const override {
     Tensor grad = gradient(parameter, value);
-    const bool is_taken_now = rig.bucket().take(rig.parameter(parameter), grad);
+    const bool is_taken_now = rig.bucket().try_append_fast(rig.parameter(parameter), grad);
     RC_ASSERT(is_taken_now == is_taken(before));
     RC_ASSERT(grad.is_defined() == !is_taken_now);
   }
@@ -244,7 +244,7 @@ struct Take : BucketCommand<ListRig> {
     if (is_taken(waiting)) waiting.held.push_back({parameter});
   }
   void act(const Waiting& before, ListRig& rig) const override {
-    RC_ASSERT(rig.bucket().take(rig.parameter(parameter), rig.partitioned(parameter)) ==
+    RC_ASSERT(rig.bucket().try_append_fast(rig.parameter(parameter), rig.partitioned(parameter)) ==
               is_taken(before));
   }
   const char* name() const override { return "take"; }

@@ -144,7 +144,8 @@ struct Leave : StatusCommand {
   }
   void act(const Status& before, PartitionedParameter& parameter, StatusRig&) const override {
     const auto leave = [&] {
-      way == Way::keep ? parameter.keep() : parameter.partition(way == Way::partition_updated);
+      way == Way::keep ? parameter.cache_whole()
+                       : parameter.partition(way == Way::partition_updated);
     };
     if (before.uses.empty()) return leave();
     RC_ASSERT_THROWS_AS(leave(), EngineError);
@@ -162,7 +163,7 @@ struct Return : StatusCommand {
     if (!is_dropped) s.status = ZeroParamStatus::available;
   }
   void act(const Status&, PartitionedParameter& parameter, StatusRig&) const override {
-    is_dropped ? parameter.drop_kept() : parameter.reclaim();
+    is_dropped ? parameter.evict_cached() : parameter.restore_cached();
   }
   void show(std::ostream& os) const override { os << (is_dropped ? "drop_kept" : "reclaim"); }
 };

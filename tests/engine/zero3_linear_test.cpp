@@ -66,10 +66,10 @@ TEST(Zero3Linear, Goes_back_in_the_autocast_state_of_its_forward) {
   }
 }
 
-TensorList fused_grads(Autograd& ag, FunctionForm form) {
+TensorList transformed_grads(Autograd& ag) {
   const auto registry = std::make_shared<Zero3Registry>();
-  const func::Function loss = [&ag, registry, form](const TensorList& args) {
-    const CustomFunction ours = zero3_linear_function(ag, registry, DeviceType::cpu, form);
+  const func::Function loss = [&ag, registry](const TensorList& args) {
+    const CustomFunction ours = zero3_linear_function(ag, registry, DeviceType::cpu);
     return TensorList{mean_square(ag, apply_function(ag, ours, {args[0], args[1], Tensor()})[0])};
   };
   return func::grad_and_value(ag, loss, {filled({2, 4}, 0.1), filled({3, 4}, 0.2)},
@@ -77,7 +77,7 @@ TensorList fused_grads(Autograd& ag, FunctionForm form) {
       .grads;
 }
 
-TEST(Zero3Linear, Passes_through_transforms_in_the_split_form_alone) {
+TEST(Zero3Linear, Passes_through_transforms) {
   const CpuOps ops;
   Autograd ag(ops);
   const func::Function plain = [&ag](const TensorList& args) {
@@ -87,14 +87,8 @@ TEST(Zero3Linear, Passes_through_transforms_in_the_split_form_alone) {
       func::grad_and_value(ag, plain, {filled({2, 4}, 0.1), filled({3, 4}, 0.2)},
                            {.argnums = {0, 1}})
           .grads;
-  const TensorList actual = fused_grads(ag, FunctionForm::split);
+  const TensorList actual = transformed_grads(ag);
   for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(expected[i].values(), actual[i].values());
-  try {
-    fused_grads(ag, FunctionForm::legacy);
-    FAIL();
-  } catch (const AutogradError& error) {
-    EXPECT_NE(std::string(error.what()).find("setup_context"), std::string::npos);
-  }
 }
 
 TEST(Zero3Linear, Is_the_linear_of_the_process_while_an_engine_lives) {

@@ -103,7 +103,7 @@ Found hunt_one(const std::string& id, const std::set<std::string>& without) {
 
 std::string document() {
   std::string text =
-      read_file(kFolder + "property_check.md") +
+      read_file(kFolder + "mutation/property_check.md") +
       "\n| property | catches | escape without it | also seen failing in | why it stays |\n"
       "|---|---|---|---|---|\n";
   const auto why = reasons();

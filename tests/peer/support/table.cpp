@@ -66,7 +66,7 @@ constexpr const char* kHead =
     "epilogues, gradients, lives of parameters; tier 2: what is around it), and ours of the same\n"
     "name. Ours run on host ranks and compare with a plain data-parallel trainer\n"
     "(`tests/peer/support/ddp.h`). Every row also fails with what the last column names: a quirk\n"
-    "(`h4`: zeroproof/engine/quirks.h), a policy (`deepspeed-0.18.3`), a rule of the eager "
+    "(`h4`: include/zeroproof/engine/quirks.h), a policy (`deepspeed-0.18.3`), a rule of the eager "
     "fallback, or a "
     "fault: "
     "below\n"
