@@ -64,8 +64,7 @@ StepOutcome Engine::Core::step() {
       refresh_boundary();
       optimizer->finalize_unmanaged();
     }
-    const bool is_due = is_boundary();
-    if (is_due) take_model_step(outcome);
+    if (is_boundary()) take_model_step(outcome);
   }
   ++counters.micro_steps;
   context.events.set_steps(counters.micro_steps, counters.global_steps);

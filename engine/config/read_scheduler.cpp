@@ -135,19 +135,23 @@ ScheduleOptions read_one_cycle(const ConfigSection& params) {
   return options;
 }
 
-ScheduleOptions read_warmup_lr(const ConfigSection& params) {
-  WarmupLrOptions options;
+// WarmupLR and WarmupDecayLR rise alike.
+template <class Options>
+void read_rise(const ConfigSection& params, Options& options) {
   read_values(params, "warmup_min_lr", options.warmup_min_lr);
   read_greatest(params, options.warmup_max_lr);
   read_warmup(params, options.warmup);
+}
+
+ScheduleOptions read_warmup_lr(const ConfigSection& params) {
+  WarmupLrOptions options;
+  read_rise(params, options);
   return options;
 }
 
 ScheduleOptions read_warmup_decay(const ConfigSection& params) {
   WarmupDecayLrOptions options;
-  read_values(params, "warmup_min_lr", options.warmup_min_lr);
-  read_greatest(params, options.warmup_max_lr);
-  read_warmup(params, options.warmup);
+  read_rise(params, options);
   read_total(params, options.total_num_steps, options.warmup);
   return options;
 }

@@ -64,7 +64,6 @@ StepPlan plan_step(ZeroContext& context, const GradientStats& stats) {
   const bool is_kept = plan.outcome.has_overflow && keeps_scale_after_overflow(context);
   if (!is_kept) context.loss_scaler.update(plan.outcome.has_overflow);
   if (plan.outcome.has_overflow) return plan;
-  // Nothing is clipped by it.
   const double norm_scaled = stats.norm();
   if (rejects_norm(context, norm_scaled)) {
     plan.outcome.has_overflow = true;
