@@ -38,9 +38,9 @@ Tensor squares_of(ZeroContext& context, const std::vector<Span>& shards) {
   return squares;
 }
 
-// Of all gradients the slice that one of `slices` ranks would own.
-Tensor slice_squares(ZeroContext& context, const std::vector<Span>& gradients, int slice,
-                     int slices) {
+// Of all gradients the slice that a rank would own.
+Tensor slice_squares(ZeroContext& context, const std::vector<Span>& gradients, int slice) {
+  const int slices = context.data.size();
   std::vector<Span> parts;
   for (const Span& gradient : gradients) {
     const std::int64_t rest = slices - 1;
@@ -51,10 +51,12 @@ Tensor slice_squares(ZeroContext& context, const std::vector<Span>& gradients, i
   return squares_of(context, parts);
 }
 
-}  // namespace
-
-bool any_not_finite(ZeroContext& context, const std::vector<Span>& shards) {
-  return number(context, non_finite_in(context, shards)) > 0.0;
+// Upstream's clipping of float32 models asks all ranks, though each knows.
+void agree_on(ZeroContext& context, const Tensor& squares) {
+  const ZeroConfig& config = context.config;
+  if (config.model_dtype() != DType::float32 || config.gradient_clipping <= 0.0) return;
+  context.data.all_reduce(context.compute(), Span::of(squares), ReduceOp::max,
+                          {.is_default_group = true, .bytes = 4});
 }
 
 bool has_whole_overflow(ZeroContext& context, const std::vector<Span>& gradients) {
@@ -63,46 +65,55 @@ bool has_whole_overflow(ZeroContext& context, const std::vector<Span>& gradients
   return number(context, count) > 0.0;
 }
 
-bool has_overflow(ZeroContext& context, const std::vector<Span>& shards,
-                  const CollectiveForm& form) {
-  const Tensor count = non_finite_in(context, shards);
+double whole_gradient_norm(ZeroContext& context, const std::vector<Span>& gradients) {
+  double sum = 0.0;
+  for (int slice = 0; slice < context.data.size(); ++slice)
+    sum += number(context, slice_squares(context, gradients, slice));
+  const Tensor whole = zero_of(context);
+  context.kernels().fill(context.compute(), Span::of(whole), sum);
+  over_tensor_parallel(context, whole, ReduceOp::sum, {});
+  agree_on(context, whole);
+  return norm_of_squares(number(context, whole));
+}
+
+Tensor whole_gradient_squares(ZeroContext& context, const std::vector<Span>& gradients) {
+  Tensor whole = zero_of(context);
+  for (int slice = 0; slice < context.data.size(); ++slice)
+    context.kernels().add(context.compute(), Span::of(whole),
+                          Span::of(slice_squares(context, gradients, slice)));
+  over_tensor_parallel(context, whole, ReduceOp::sum, {});
+  agree_on(context, whole);
+  return whole;
+}
+
+}  // namespace
+
+bool any_not_finite(ZeroContext& context, const std::vector<Span>& shards) {
+  return number(context, non_finite_in(context, shards)) > 0.0;
+}
+
+bool has_overflow(ZeroContext& context, const GradientShards& gradient) {
+  if (gradient.is_whole) return has_whole_overflow(context, gradient.spans);
+  const CollectiveForm form{.is_default_group = true, .bytes = gradient.overflow_bytes};
+  const Tensor count = non_finite_in(context, gradient.spans);
   context.data.all_reduce(context.compute(), Span::of(count), ReduceOp::max, form);
   over_tensor_parallel(context, count, ReduceOp::max, form);
   return number(context, count) > 0.0;
 }
 
-double gradient_norm(ZeroContext& context, const std::vector<Span>& shards,
-                     const CollectiveForm& form) {
-  const double squares = number(context, gradient_squares(context, shards, form));
+double gradient_norm(ZeroContext& context, const GradientShards& gradient) {
+  if (gradient.is_whole) return whole_gradient_norm(context, gradient.spans);
+  const double squares = number(context, gradient_squares(context, gradient));
   return norm_of_squares(squares);
 }
 
-Tensor gradient_squares(ZeroContext& context, const std::vector<Span>& shards,
-                        const CollectiveForm& form) {
-  Tensor squares = squares_of(context, shards);
+Tensor gradient_squares(ZeroContext& context, const GradientShards& gradient) {
+  if (gradient.is_whole) return whole_gradient_squares(context, gradient.spans);
+  const CollectiveForm form{.is_default_group = true, .bytes = gradient.norm_bytes};
+  Tensor squares = squares_of(context, gradient.spans);
   context.data.all_reduce(context.compute(), Span::of(squares), ReduceOp::sum, form);
   over_tensor_parallel(context, squares, ReduceOp::sum, form);
   return squares;
-}
-
-double whole_gradient_norm(ZeroContext& context, const std::vector<Span>& gradients, int slices) {
-  double sum = 0.0;
-  for (int slice = 0; slice < slices; ++slice)
-    sum += number(context, slice_squares(context, gradients, slice, slices));
-  const Tensor whole = zero_of(context);
-  context.kernels().fill(context.compute(), Span::of(whole), sum);
-  over_tensor_parallel(context, whole, ReduceOp::sum, {});
-  return norm_of_squares(number(context, whole));
-}
-
-Tensor whole_gradient_squares(ZeroContext& context, const std::vector<Span>& gradients,
-                              int slices) {
-  Tensor whole = zero_of(context);
-  for (int slice = 0; slice < slices; ++slice)
-    context.kernels().add(context.compute(), Span::of(whole),
-                          Span::of(slice_squares(context, gradients, slice, slices)));
-  over_tensor_parallel(context, whole, ReduceOp::sum, {});
-  return whole;
 }
 
 double unscale_and_clip_divisor(double scale, double norm, double clip) {

@@ -57,6 +57,19 @@ Span FlatGroup::overwrite_accumulator() {
   return Span::of(grad_accumulator_);
 }
 
+Span FlatGroup::step_gradient() {
+  return boundary_copy_.is_defined() ? Span::of(boundary_copy_) : add_to_accumulator();
+}
+
+Span FlatGroup::open_boundary_copy() {
+  if (!boundary_copy_.is_defined()) {
+    boundary_copy_ = context_.runtime.memory().allocate(own_.elements, grad_accumulator_.dtype(),
+                                                        Placement::host);
+    context_.kernels().fill(context_.compute(), Span::of(boundary_copy_), 0.0);
+  }
+  return Span::of(boundary_copy_);
+}
+
 Span FlatGroup::open_pending() {
   Stream& stream = context_.reduction();
   if (!pending_.is_defined())
@@ -83,15 +96,13 @@ void FlatGroup::drop_pending() {
   pending_ = {};
 }
 
-void FlatGroup::add_owned(Span target, std::size_t index, Span source) const {
+void FlatGroup::add_pending(std::size_t index, Span source) {
   const FlatRange owned = intersect(partition_.parameter(index), own_);
-  if (owned.elements == 0) {
-    return;
-  }
+  if (owned.elements == 0) return;
   const std::int64_t within = owned.begin - partition_.parameter(index).begin;
+  const Span target = open_pending().part(owned.begin - own_.begin, owned.elements);
   Stream& stream = context_.reduction();
-  context_.kernels().add(stream, target.part(owned.begin - own_.begin, owned.elements),
-                         source.part(within, owned.elements));
+  context_.kernels().add(stream, target, source.part(within, owned.elements));
 }
 
 void FlatGroup::update(Span gradient, const GradientDivisor& divisor) {

@@ -34,17 +34,19 @@ class FlatGroup {
   void mark_accumulated() { has_accumulated_ = true; }
   void clear_accumulator() { has_accumulated_ = false; }
 
+  // What the step reads: the window; with H21 a copy beside it, which has zeros when it is opened.
+  Span step_gradient();
+  Span open_boundary_copy();
+
   // What the running backward has reduced; joins the window when it is complete, and gives its
   // memory back then: a forward has its activations there.
   Span open_pending();
+  // Adds what the rank owns of a gradient of the parameter at `index`, whole in `source`.
+  void add_pending(std::size_t index, Span source);
   bool has_pending() const { return has_pending_; }
   const Tensor& pending() const { return pending_; }  // undefined where nothing was opened
   void commit_pending();
   void drop_pending();
-
-  // Of a parameter's gradient, laid out in `source`, the part that the rank owns: added to
-  // `target`, a buffer of the rank's slice.
-  void add_owned(Span target, std::size_t index, Span source) const;
 
   // One step of the rank's slice: master weights, optimizer state, low-precision values.
   void update(Span gradient, const GradientDivisor& divisor);
@@ -65,9 +67,17 @@ class FlatGroup {
   Tensor master_;
   ShardOptimizer optimizer_;
   Tensor grad_accumulator_;
+  Tensor boundary_copy_;
   Tensor pending_;
   bool has_accumulated_ = false;
   bool has_pending_ = false;
 };
+
+// Where a parameter lies: its group, none if it is frozen, and its number in it.
+struct FlatSlot {
+  FlatGroup* group = nullptr;
+  std::size_t index = 0;
+};
+using FlatSlots = std::vector<FlatSlot>;  // by ParamId
 
 }  // namespace zeroproof

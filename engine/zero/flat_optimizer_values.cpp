@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/zero/flat_optimizer.h"
+#include "engine/zero/whole_values.h"
 #include "model/check.h"
 
 namespace zeroproof {
@@ -12,13 +13,7 @@ namespace zeroproof {
 std::vector<double> FlatOptimizer::whole(const FlatGroup& group, const Tensor& slice) const {
   Stream& stream = context_.compute();
   if (group.partition().ranks() == 1) return context_.kernels().read(stream, Span::of(slice));
-  Memory& memory = context_.runtime.memory();
-  const Tensor own = memory.allocate(slice.numel(), slice.dtype());
-  context_.kernels().copy(stream, Span::of(own), Span::of(slice));
-  const Tensor all = memory.allocate(group.partition().elements(), slice.dtype());
-  ProcessGroup& ranks = context_.data.group();
-  ranks.wait(ranks.all_gather(stream, Span::of(all), Span::of(own)), stream);
-  return context_.kernels().read(stream, Span::of(all));
+  return gather_slices(context_, Span::of(slice));
 }
 
 template <class SliceOf>
@@ -40,8 +35,8 @@ std::vector<FullTensor> FlatOptimizer::full_gradients() {
   const auto is_open = [](const FlatGroup& group) { return group.has_accumulated(); };
   const bool has_window = std::ranges::any_of(groups_, is_open);
   const double scale = context_.loss_scaler.scale();
-  std::vector<FullTensor> gradients = full("", [this](FlatGroup& group) {
-    step_gradient(group);
+  std::vector<FullTensor> gradients = full("", [](FlatGroup& group) {
+    group.step_gradient();
     return group.grad_accumulator();
   });
   if (!has_window) {
@@ -102,8 +97,8 @@ void FlatOptimizer::load_slice(FlatGroup& group, const Tensor& slice, const char
                            {first, first + group.own().elements});
 }
 
-void FlatOptimizer::load(const std::vector<FullTensor>& parameters,
-                         const std::vector<FullTensor>& states) {
+void FlatOptimizer::load_groups(const std::vector<FullTensor>& parameters,
+                                const std::vector<FullTensor>& states) {
   for (FlatGroup& group : groups_) {
     load_slice(group, group.master(), "", parameters);
     for (const ShardOptimizer::Moment& moment : group.optimizer().moments())
@@ -121,7 +116,6 @@ void FlatOptimizer::load(const std::vector<FullTensor>& parameters,
     context_.kernels().write(context_.compute(), Span::of(parameter.tensor), at->values);
   }
   gather_parameters();
-  drop_gradients();
 }
 
 }  // namespace zeroproof

@@ -1,10 +1,5 @@
 #include "engine/zero/stage0.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "engine/precision/gradient_norm.h"
-
 namespace zeroproof {
 
 Stage0Optimizer::Stage0Optimizer(ZeroContext& context) : FlatOptimizer(context, 1, 0) {}
@@ -71,35 +66,20 @@ Span Stage0Optimizer::all_reduce(Span all) {
 
 // Only .grad of the failed backward: earlier ones were collected.
 bool Stage0Optimizer::abandon_gradients() {
-  clear_grads();
+  context_.clear_grads();
   return true;
 }
 
-// Every rank has the whole gradient, so none needs the others; upstream's clipping of float32
-// models asks them all the same.
-double Stage0Optimizer::norm() {
-  double norm = whole_gradient_norm(context_, grad_accumulators(), context_.data.size());
-  if (context_.config.model_dtype() == DType::float32) {
-    const Tensor agreed = context_.runtime.memory().allocate(1, DType::float64);
-    context_.kernels().fill(context_.compute(), Span::of(agreed), norm);
-    agree_on(agreed);
-  }
-  return norm;
+StepOutcome Stage0Optimizer::step() {
+  const StepOutcome outcome = update_groups();
+  drop_windows();
+  return outcome;
 }
 
-void Stage0Optimizer::agree_on(const Tensor& norm) {
-  context_.data.all_reduce(context_.compute(), Span::of(norm), ReduceOp::max,
-                           {.is_default_group = true, .bytes = 4});
-}
-
-Tensor Stage0Optimizer::squares() {
-  Tensor squares = whole_gradient_squares(context_, grad_accumulators(), context_.data.size());
-  if (context_.config.model_dtype() == DType::float32) agree_on(squares);
-  return squares;
-}
-
-bool Stage0Optimizer::overflows() {
-  return has_whole_overflow(context_, grad_accumulators());
+void Stage0Optimizer::load(const std::vector<FullTensor>& parameters,
+                           const std::vector<FullTensor>& states) {
+  load_groups(parameters, states);
+  drop_windows();
 }
 
 }  // namespace zeroproof

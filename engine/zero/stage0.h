@@ -14,22 +14,21 @@ class Stage0Optimizer final : public FlatOptimizer {
   bool has_gradient_hook(const ZeroParameter&) const override { return false; }
   void on_forward_begin(bool) override {}
   void add_gradient(ZeroParameter&) override {}
+  void collect_gradients() override { sums_.collect(); }
   void reduce_gradients() override;
   bool abandon_gradients() override;
   void flush_coalesced() override {}
   void finalize_unmanaged() override { reduce(); }
-
- protected:
-  double norm() override;
-  Tensor squares() override;
-  bool overflows() override;
+  StepOutcome step() override;
+  void zero_grad() override { drop_windows(); }
+  void load(const std::vector<FullTensor>& parameters,
+            const std::vector<FullTensor>& states) override;
 
  private:
   void reduce();
   void reduce(FlatGroup& group);
   Span flatten(FlatGroup& group, Span target);
   Span all_reduce(Span all);  // it, averaged
-  void agree_on(const Tensor& norm);
 };
 
 }  // namespace zeroproof

@@ -56,15 +56,15 @@ bool steps_by_group(const ZeroContext& context) {
          context.loss_scaler.kind() == LossScalerKind::grad_scaler;
 }
 
-StepPlan plan_step(ZeroContext& context, const GradientStats& stats) {
-  if (context.is_captured()) return plan_captured(context, stats.squares());
+StepPlan plan_step(ZeroContext& context, const GradientShards& gradient) {
+  if (context.is_captured()) return plan_captured(context, gradient_squares(context, gradient));
   StepPlan plan;
-  plan.outcome.has_overflow = checks_overflow(context) && stats.overflows();
+  plan.outcome.has_overflow = checks_overflow(context) && has_overflow(context, gradient);
   const double scale = context.loss_scaler.scale();
   const bool is_kept = plan.outcome.has_overflow && keeps_scale_after_overflow(context);
   if (!is_kept) context.loss_scaler.update(plan.outcome.has_overflow);
   if (plan.outcome.has_overflow) return plan;
-  const double norm_scaled = stats.norm();
+  const double norm_scaled = gradient_norm(context, gradient);
   if (rejects_norm(context, norm_scaled)) {
     plan.outcome.has_overflow = true;
     return plan;

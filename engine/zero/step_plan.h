@@ -1,7 +1,5 @@
 #pragma once
 
-#include <functional>
-
 #include "engine/precision/gradient_norm.h"
 #include "engine/zero/gradient_divisor.h"
 #include "engine/zero/zero_context.h"
@@ -15,21 +13,14 @@ struct StepPlan {
   GradientDivisor divisor;
 };
 
-// What a step asks of its stage, whose gradients lie as they lie. Nothing is asked whose answer is
-// not needed; every answer may be collective.
-struct GradientStats {
-  std::function<bool()> overflows;
-  std::function<double()> norm;
-  std::function<Tensor()> squares;  // of the norm, where the host must not wait
-};
-
 // Whether the host has to know of infinities before it can take a step.
 bool checks_overflow(const ZeroContext& context);
 
 // Overflow, the loss scale's next value, the norm, the divisor, in this order. A norm that is not
 // finite counts as overflow. overflow_at_minimum_scale from the loss scale, which then has not
-// changed. While an iteration is captured: norm and divisor on the device, and no overflow.
-StepPlan plan_step(ZeroContext& context, const GradientStats& stats);
+// changed. Nothing is asked whose answer is not needed; every answer is collective. While an
+// iteration is captured: norm and divisor on the device, and no overflow.
+StepPlan plan_step(ZeroContext& context, const GradientShards& gradient);
 
 // N4: an overflow leaves the loss scale as it is.
 bool keeps_scale_after_overflow(const ZeroContext& context);

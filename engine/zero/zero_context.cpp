@@ -16,6 +16,12 @@ GradientAveraging ZeroContext::averaging(bool is_before) const {
              : GradientAveraging::around(config.gradient_predivide_factor, averaging_divisor());
 }
 
+void ZeroContext::clear_grads() const {
+  for (const ZeroParameter& parameter : parameters) {
+    parameter.tensor.set_grad({});
+  }
+}
+
 void ZeroContext::set_epilogue_ran(bool ran) const {
   if (policy != nullptr) policy->set_epilogue_ran(ran);
 }

@@ -50,6 +50,9 @@ struct ZeroContext {
     return config.has_overlap_comm() ? runtime.stream(StreamRole::reduction) : compute();
   }
 
+  // Every .grad is None again, those of frozen parameters too.
+  void clear_grads() const;
+
   // Tells the policy what upstream's optimizers write to `epilogue_ran_this_backward`
   // (docs/spec/zero.md 2.18).
   void set_epilogue_ran(bool ran) const;

@@ -195,7 +195,7 @@ void GradientPartitions::drop_backward() {
     its.has_pending = false;
   }
   for (SubGroup& group : sub_groups_) group.close_pending(reducer_.stream());
-  for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
+  context_.clear_grads();
 }
 
 // A bucket's gradients stand in .grad; which of them came first does not matter to anybody.

@@ -249,7 +249,7 @@ void Zero3Optimizer::zero_grad() {
   const Events::Call reported(context_.events, "z3.zero_grad");
   context_.set_epilogue_ran(false);
   if (!context_.upstream.abort_leaks_state) gradients_->drop_backward();
-  for (const ZeroParameter& parameter : context_.parameters) parameter.tensor.set_grad({});
+  context_.clear_grads();
   std::ranges::fill(coalesced_, Tensor());
   gradients_->start_window();
 }

@@ -78,7 +78,6 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   void on_leaf_backward(Zero3Module& leaf);
   Zero3Module& known(nn::Module& module);
 
-  bool overflows(const std::vector<Span>& shards);
   StepOutcome update_or_refuse();
   StepOutcome update();
   Span step_gradient(SubGroup& group) const;

@@ -37,18 +37,12 @@ StepOutcome Zero3Optimizer::update_or_refuse() {
 }
 
 StepOutcome Zero3Optimizer::update() {
-  const auto norm = [this] {
-    return gradient_norm(context_, shards(), {.is_default_group = true});
-  };
+  const GradientShards gradient{.spans = shards()};
   if (steps_by_group(context_))
     return step_groups_independently(
-        context_, sub_groups_, [this](SubGroup& group) { return step_gradient(group); }, norm());
-  const auto squares = [this] {
-    return gradient_squares(context_, shards(), {.is_default_group = true});
-  };
-  const StepPlan plan = plan_step(
-      context_,
-      {.overflows = [this] { return overflows(shards()); }, .norm = norm, .squares = squares});
+        context_, sub_groups_, [this](SubGroup& group) { return step_gradient(group); },
+        gradient_norm(context_, gradient));
+  const StepPlan plan = plan_step(context_, gradient);
   if (plan.outcome.is_applied)
     for (SubGroup& group : sub_groups_) group.update(step_gradient(group), plan.divisor);
   return plan.outcome;
@@ -78,10 +72,6 @@ void Zero3Optimizer::partition_all_parameters() {
 void Zero3Optimizer::post_step() {
   const Events::Call reported(context_.events, "z3.post_step");
   gatherer_.gather(persistent_);
-}
-
-bool Zero3Optimizer::overflows(const std::vector<Span>& shards) {
-  return has_overflow(context_, shards, {.is_default_group = true});
 }
 
 Span Zero3Optimizer::step_gradient(SubGroup& group) const {

@@ -4,19 +4,13 @@
 #include <string>
 
 #include "engine/zero/stage3/stage3.h"
+#include "engine/zero/whole_values.h"
 #include "model/check.h"
 
 namespace zeroproof {
 
 std::vector<double> Zero3Optimizer::whole(const PartitionedParameter& parameter, Span slice) {
-  Stream& stream = context_.compute();
-  Memory& memory = context_.runtime.memory();
-  ProcessGroup& ranks = context_.data.group();
-  const Tensor own = memory.allocate(slice.elements, slice.dtype());
-  context_.kernels().copy(stream, Span::of(own), slice);
-  const Tensor all = memory.allocate(slice.elements * ranks.size(), slice.dtype());
-  ranks.wait(ranks.all_gather(stream, Span::of(all), Span::of(own)), stream);
-  std::vector<double> values = context_.kernels().read(stream, Span::of(all));
+  std::vector<double> values = gather_slices(context_, slice);
   values.resize(static_cast<std::size_t>(parameter.elements()));
   return values;
 }

@@ -28,11 +28,11 @@ class NoModule final : public nn::Module {
 using Decide = std::function<double(ZeroContext&, const std::vector<Span>&)>;
 
 double norm_of(ZeroContext& context, const std::vector<Span>& shards) {
-  return gradient_norm(context, shards, {});
+  return gradient_norm(context, {.spans = shards});
 }
 
 double overflow_of(ZeroContext& context, const std::vector<Span>& shards) {
-  return has_overflow(context, shards, {}) ? 1.0 : 0.0;
+  return has_overflow(context, {.spans = shards}) ? 1.0 : 0.0;
 }
 
 // What every rank decides, whose shard is in two spans.
@@ -110,7 +110,7 @@ TEST(Overflow, Is_seen_by_all_ranks_when_one_has_it) {
 TEST(Overflow, Of_a_whole_gradient_is_that_of_all_tensor_parallel_ranks) {
   const HostWorldOptions options{.world_size = 4, .degrees = {.tensor = 2}};
   const Decide whole_overflow = [](ZeroContext& context, const std::vector<Span>& gradients) {
-    return has_whole_overflow(context, gradients) ? 1.0 : 0.0;
+    return has_overflow(context, {.spans = gradients, .is_whole = true}) ? 1.0 : 0.0;
   };
   EXPECT_THAT(on_each_rank(options, {{1}, {kInfinity}, {1}, {1}}, whole_overflow),
               ::testing::ElementsAre(1.0, 1.0, 0.0, 0.0));
@@ -135,11 +135,13 @@ RC_GTEST_PROP(GradientNorm, Of_a_whole_gradient_has_the_bits_of_its_slices, ()) 
     shards.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(std::min(slice, left)));
   }
   const double sliced = on_each_rank({.world_size = world}, shards, norm_of)[0];
-  const Decide whole_norm = [&](ZeroContext& context, const std::vector<Span>& halves) {
+  const Decide whole_norm = [](ZeroContext& context, const std::vector<Span>& halves) {
     const Span all{halves[0].tensor, 0, halves[0].elements + halves[1].elements};
-    return whole_gradient_norm(context, {all}, world);
+    return gradient_norm(context, {.spans = {all}, .is_whole = true});
   };
-  RC_ASSERT(on_each_rank({}, {whole}, whole_norm)[0] == sliced);
+  const std::vector<Values> replicas(static_cast<std::size_t>(world), whole);
+  for (const double norm : on_each_rank({.world_size = world}, replicas, whole_norm))
+    RC_ASSERT(norm == sliced);
 }
 
 TEST(Divisor, Is_the_scale_where_the_norm_is_within_the_clip) {

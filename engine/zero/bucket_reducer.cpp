@@ -1,0 +1,76 @@
+#include "engine/zero/bucket_reducer.h"
+
+namespace zeroproof {
+
+void BucketReducer::average(IpgBucket& target) {
+  Stream& stream = context_.reduction();
+  target.order_before_reduction();
+  if (target.has_oversized()) {
+    for (const IpgBucket::Entry& entry : target.entries())
+      all_reduce(stream, {&entry, 1}, target.values(entry), target.communication_dtype());
+    return;
+  }
+  if (context_.config.reduce_scatter && !context_.config.use_multi_rank_bucket_allreduce) {
+    reduce_to_owners(stream, target);
+  } else {
+    all_reduce(stream, target.entries(), target.filled(), target.communication_dtype());
+  }
+}
+
+void BucketReducer::announce(std::span<const IpgBucket::Entry> entries, std::int64_t begin) {
+  context_.data.announce(entries, [begin](const IpgBucket::Entry& entry) {
+    return ContentPart{entry.parameter->id.value, begin};
+  });
+}
+
+// The whole data on all ranks, averaged; on the wire in the communication dtype, or in float32
+// where sequence-parallel ranks join in.
+void BucketReducer::all_reduce(Stream& stream, std::span<const IpgBucket::Entry> entries, Span data,
+                               DType communication_dtype) {
+  const ZeroConfig& config = context_.config;
+  Kernels& kernels = context_.kernels();
+  const GradientAveraging averaging =
+      context_.averaging(config.reduce_scatter || config.prescale_gradients);
+  averaging.prepare(kernels, stream, data);
+  const bool has_sequence = context_.runtime.group(GroupKind::sequence).size() > 1;
+  const DType wire = has_sequence ? DType::float32 : communication_dtype;
+  const CollectiveForm form{.is_default_group = true};
+  if (wire == data.dtype()) {
+    announce(entries);
+    context_.data.all_reduce(stream, data, ReduceOp::sum, form);
+  } else {
+    const Tensor sent = context_.runtime.memory().allocate(data.elements, wire);
+    kernels.copy(stream, Span::of(sent), data);
+    announce(entries);
+    context_.data.all_reduce(stream, Span::of(sent), ReduceOp::sum, form);
+    kernels.copy(stream, data, Span::of(sent));
+    stream.record_use(sent);
+  }
+  averaging.finish(kernels, stream, data);
+}
+
+// One reduce for each piece that one rank owns; the others need not get it.
+void BucketReducer::reduce_to_owners(Stream& stream, const IpgBucket& target) {
+  const auto averaging = GradientAveraging::before(context_.averaging_divisor());
+  averaging.prepare(context_.kernels(), stream, target.filled());
+  context_.data.together([&] {
+    for (const IpgBucket::Entry& entry : target.entries()) reduce_to_owners(stream, target, entry);
+  });
+}
+
+void BucketReducer::reduce_to_owners(Stream& stream, const IpgBucket& target,
+                                     const IpgBucket::Entry& entry) {
+  const FlatSlot& place = slots_[static_cast<std::size_t>(entry.parameter->id.value)];
+  const FlatPartition& partition = place.group->partition();
+  const std::int64_t begin = partition.parameter(place.index).begin;
+  for (int rank = 0; rank < partition.ranks(); ++rank) {
+    const FlatRange owned = partition.owned(place.index, rank);
+    if (owned.elements == 0) continue;
+    announce({&entry, 1}, owned.begin - begin);
+    const std::int64_t from = owned.begin - begin;
+    context_.data.reduce(stream, target.values(entry).part(from, owned.elements), rank,
+                         ReduceOp::sum, {.is_default_group = true});
+  }
+}
+
+}  // namespace zeroproof

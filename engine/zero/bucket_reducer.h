@@ -1,0 +1,33 @@
+#pragma once
+
+#include <span>
+
+#include "engine/zero/flat_group.h"
+#include "engine/zero/ipg_bucket.h"
+
+namespace zeroproof {
+
+// The reduction of a bucket's gradients in stages 1 and 2 (docs/spec/zero.md 2.17), on the
+// reduction stream. Every rank makes the same calls with the same entries.
+class BucketReducer {
+ public:
+  // Both must outlive it.
+  BucketReducer(ZeroContext& context, const FlatSlots& slots) : context_(context), slots_(slots) {}
+
+  // What the bucket holds becomes the average over the ranks: everywhere, or with reduce_scatter at
+  // the owners of each part alone.
+  void average(IpgBucket& bucket);
+
+ private:
+  void all_reduce(Stream& stream, std::span<const IpgBucket::Entry> entries, Span data,
+                  DType communication_dtype);
+  void reduce_to_owners(Stream& stream, const IpgBucket& bucket);
+  void reduce_to_owners(Stream& stream, const IpgBucket& bucket, const IpgBucket::Entry& entry);
+  // What the next collective moves: of each entry, from this element of the parameter on.
+  void announce(std::span<const IpgBucket::Entry> entries, std::int64_t begin = 0);
+
+  ZeroContext& context_;
+  const FlatSlots& slots_;
+};
+
+}  // namespace zeroproof

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "engine/zero/state_visitor.h"
+#include "engine/zero/zero_context.h"
+
+namespace zeroproof {
+
+// Gradients of complete backwards that nobody has reduced yet, a sum for each trained parameter. A
+// whole backward's gradient leaves .grad for it, so that a backward that fails can be told from
+// those before.
+class LocalSums {
+ public:
+  explicit LocalSums(ZeroContext& context) : context_(context), sums_(context.parameters.size()) {}
+
+  // In the accumulation dtype; undefined where there is none.
+  Tensor& of(const ZeroParameter& parameter) {
+    return sums_[static_cast<std::size_t>(parameter.id.value)];
+  }
+
+  // Every .grad joins its sum and is cleared. What throws for want of memory has changed nothing.
+  void collect();
+  void drop();
+  void visit_state(StateVisitor& visitor) const;
+
+ private:
+  void begin_sums();
+  Tensor* begin_sum(ZeroParameter& parameter);
+
+  ZeroContext& context_;
+  TensorList sums_;  // by ParamId
+};
+
+}  // namespace zeroproof

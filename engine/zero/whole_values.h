@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+#include "engine/zero/zero_context.h"
+
+namespace zeroproof {
+
+// What all ranks of the data group have in slices of one length, one slice behind the other: what
+// getters give and checkpoints hold. Collective, without an event.
+std::vector<double> gather_slices(const ZeroContext& context, const Span& slice);
+
+}  // namespace zeroproof
