@@ -17,10 +17,12 @@ void BucketReducer::average(IpgBucket& target) {
   }
 }
 
-void BucketReducer::announce(std::span<const IpgBucket::Entry> entries, std::int64_t begin) {
-  context_.data.announce(entries, [begin](const IpgBucket::Entry& entry) {
+CollectiveForm BucketReducer::form_of(std::span<const IpgBucket::Entry> entries,
+                                      std::int64_t begin) const {
+  const auto part_of = [begin](const IpgBucket::Entry& entry) {
     return ContentPart{entry.parameter->id.value, begin};
-  });
+  };
+  return {.is_default_group = true, .contents = context_.data.contents_of(entries, part_of)};
 }
 
 // The whole data on all ranks, averaged; on the wire in the communication dtype, or in float32
@@ -34,14 +36,12 @@ void BucketReducer::all_reduce(Stream& stream, std::span<const IpgBucket::Entry>
   averaging.prepare(kernels, stream, data);
   const bool has_sequence = context_.runtime.group(GroupKind::sequence).size() > 1;
   const DType wire = has_sequence ? DType::float32 : communication_dtype;
-  const CollectiveForm form{.is_default_group = true};
+  const CollectiveForm form = form_of(entries);
   if (wire == data.dtype()) {
-    announce(entries);
     context_.data.all_reduce(stream, data, ReduceOp::sum, form);
   } else {
     const Tensor sent = context_.runtime.memory().allocate(data.elements, wire);
     kernels.copy(stream, Span::of(sent), data);
-    announce(entries);
     context_.data.all_reduce(stream, Span::of(sent), ReduceOp::sum, form);
     kernels.copy(stream, data, Span::of(sent));
     stream.record_use(sent);
@@ -66,10 +66,10 @@ void BucketReducer::reduce_to_owners(Stream& stream, const IpgBucket& target,
   for (int rank = 0; rank < partition.ranks(); ++rank) {
     const FlatRange owned = partition.owned(place.index, rank);
     if (owned.elements == 0) continue;
-    announce({&entry, 1}, owned.begin - begin);
     const std::int64_t from = owned.begin - begin;
+    const CollectiveForm form = form_of({&entry, 1}, from);
     context_.data.reduce(stream, target.values(entry).part(from, owned.elements), rank,
-                         ReduceOp::sum, {.is_default_group = true});
+                         ReduceOp::sum, form);
   }
 }
 

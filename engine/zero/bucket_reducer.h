@@ -23,8 +23,8 @@ class BucketReducer {
                   DType communication_dtype);
   void reduce_to_owners(Stream& stream, const IpgBucket& bucket);
   void reduce_to_owners(Stream& stream, const IpgBucket& bucket, const IpgBucket::Entry& entry);
-  // What the next collective moves: of each entry, from this element of the parameter on.
-  void announce(std::span<const IpgBucket::Entry> entries, std::int64_t begin = 0);
+  // A collective that moves each of the entries, from this element of the parameter on.
+  CollectiveForm form_of(std::span<const IpgBucket::Entry> entries, std::int64_t begin = 0) const;
 
   ZeroContext& context_;
   const FlatSlots& slots_;

@@ -49,12 +49,8 @@ Communicator::Issued Communicator::issue(std::string_view op, std::int64_t bytes
                 .sequence = form.is_default_group ? next_default_++ : next_named_++,
                 .bytes = form.bytes >= 0 ? form.bytes : bytes,
                 .is_async = form.is_async};
-  try {
-    send(EventKind::coll_issue, issued);
-  } catch (...) {
-    if (group_.compares_contents()) group_.announce({});  // it was about this one
-    throw;
-  }
+  send(EventKind::coll_issue, issued);
+  if (group_.compares_contents()) group_.announce(form.contents);
   return issued;
 }
 

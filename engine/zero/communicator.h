@@ -13,11 +13,12 @@
 namespace zeroproof {
 
 // How upstream made a collective: on the default group or on one it names; awaited by a handle or
-// at once; and the bytes it sends where that is not what our span has.
+// at once; and the bytes it sends where that is not what our span has. With what it moves.
 struct CollectiveForm {
   bool is_default_group = false;
   bool is_async = false;
   std::int64_t bytes = -1;
+  std::vector<ContentPart> contents = {};  // Communicator::contents_of(); else not compared
 };
 
 // The collectives of one engine over one process group, with their events: coll.issue before,
@@ -49,15 +50,15 @@ class Communicator {
     }
     group_.end_batch();
   }
-  // What the next collective moves, where the group compares that: `part_of` each of the items.
-  // Nothing that can fail comes between; one that fails before it is issued takes it along.
+  // What a collective moves, where the group compares that between ranks: `part_of` each of the
+  // items. Nothing elsewhere.
   template <class Items, class PartOf>
-  void announce(const Items& items, PartOf part_of) const {
-    if (!group_.compares_contents()) return;
+  std::vector<ContentPart> contents_of(const Items& items, PartOf part_of) const {
     std::vector<ContentPart> parts;
+    if (!group_.compares_contents()) return parts;
     parts.reserve(std::size(items));
     for (const auto& item : items) parts.push_back(part_of(item));
-    group_.announce(parts);
+    return parts;
   }
   // Of one that was issued asynchronously.
   void wait(Work work, Stream& stream);

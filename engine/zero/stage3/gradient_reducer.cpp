@@ -60,10 +60,10 @@ Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dt
   }
   GradientAveraging::before(divisor()).prepare(kernels, stream(), Span::of(all));
   const Tensor own = allocate(slices, dtype);
-  announce(context_, parameters);
   // Chunked for one group, reduced over another.
   const Span input = Span::of(all);
-  const Work work = context_.data.reduce_scatter(stream(), Span::of(own), input, ReduceOp::sum, {});
+  const Work work = context_.data.reduce_scatter(stream(), Span::of(own), input, ReduceOp::sum,
+                                                 {.contents = contents_of(context_, parameters)});
   context_.data.group().wait(work, stream());
   stream().record_use(all);
   return own;
@@ -87,8 +87,8 @@ Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype)
   if (!config.prescale_gradients && factor != 1.0)
     averaging = {.divides_before = factor, .scales_after = factor / divisor()};
   averaging.prepare(kernels, stream(), Span::of(all));
-  announce(context_, parameters);
-  const Work work = context_.data.all_reduce(stream(), Span::of(all), ReduceOp::sum, {});
+  const Work work = context_.data.all_reduce(stream(), Span::of(all), ReduceOp::sum,
+                                             {.contents = contents_of(context_, parameters)});
   context_.data.group().wait(work, stream());
   averaging.finish(kernels, stream(), Span::of(all));
 

@@ -177,8 +177,9 @@ void ParameterGatherer::issue(Gather& gather) {
                             Span::of(parameter->slice()));
     offset += parameter->slice_elements();
   }
-  announce(context_, gather.parameters);
-  gather.work = context_.data.all_gather(stream(), all, own, {.is_async = gather.is_async});
+  gather.work = context_.data.all_gather(
+      stream(), all, own,
+      {.is_async = gather.is_async, .contents = contents_of(context_, gather.parameters)});
   context_.data.group().wait(gather.work, stream());
   try {
     assemble(gather);

@@ -129,8 +129,8 @@ void PartitionedParameter::set_data(const Tensor& data) const {
   parameter_.tensor.set_data(data);
 }
 
-void announce(const ZeroContext& context, const ParameterList& parameters) {
-  context.data.announce(parameters, [](const PartitionedParameter* parameter) {
+std::vector<ContentPart> contents_of(const ZeroContext& context, const ParameterList& parameters) {
+  return context.data.contents_of(parameters, [](const PartitionedParameter* parameter) {
     return ContentPart{parameter->id().value, 0};
   });
 }

@@ -116,8 +116,8 @@ class PartitionedParameter {
 
 using ParameterList = std::vector<PartitionedParameter*>;
 
-// The next collective over the data-parallel group moves these, in this order.
-void announce(const ZeroContext& context, const ParameterList& parameters);
+// What a collective over the data-parallel group moves: these, in this order.
+std::vector<ContentPart> contents_of(const ZeroContext& context, const ParameterList& parameters);
 
 inline bool contains(const ParameterList& list, const PartitionedParameter* parameter) {
   return std::find(list.begin(), list.end(), parameter) != list.end();

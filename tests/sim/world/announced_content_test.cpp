@@ -38,8 +38,11 @@ TEST(AnnouncedContent, Goes_with_the_collective_that_was_not_issued) {
     const Tensor tensor = runtime.memory().allocate(4, DType::float32);
     runtime.kernels().fill(stream, Span::of(tensor), 1.0);
     const std::vector<int> own{runtime.rank()};  // each rank was about to reduce another one
-    data.announce(own, [](int rank) { return ContentPart{rank, 0}; });
-    EXPECT_THROW(data.all_reduce(stream, Span::of(tensor), ReduceOp::sum, {}), std::runtime_error);
+    const CollectiveForm form{.contents = data.contents_of(own, [](int rank) {
+      return ContentPart{rank, 0};
+    })};
+    EXPECT_THROW(data.all_reduce(stream, Span::of(tensor), ReduceOp::sum, form),
+                 std::runtime_error);
     data.all_reduce(stream, Span::of(tensor), ReduceOp::sum, {});
     EXPECT_EQ(runtime.kernels().read(stream, Span::of(tensor)).front(), 2.0);
   });
