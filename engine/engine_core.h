@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/captured_iteration.h"
 #include "engine/checkpoint/training_state.h"
 #include "engine/loss_factor.h"
 #include "engine/schedule/learning_rates.h"
@@ -69,14 +70,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   LearningRates& learning_rates() { return learning_rates_; }
   const HookPolicy& policy() const { return *policy_; }
 
-  struct Counters {
-    std::int64_t micro_steps = 0;
-    std::int64_t global_steps = 0;
-    std::int64_t skipped_steps = 0;
-    std::int64_t global_samples = 0;
-    std::int64_t backwards = 0;  // since the last step
-  };
-  const Counters& counters() const { return counters_; }
+  const EngineCounters& counters() const { return counters_; }
 
   // HookHost
   bool has_callback_api() const override { return options_.has_callback_api; }
@@ -135,8 +129,6 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool is_in_transform() const;
 
   std::string capture_obstacle() const;
-  void count_replayed(const Counters& of);
-  void run_captured();
 
   const ZeroConfig config_;
   const EngineOptions options_;
@@ -146,9 +138,8 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   std::unique_ptr<ManagerObserver> manager_events_;  // null when nobody records
   std::unique_ptr<ZeroOptimizer> optimizer_;
   LearningRates learning_rates_;
-  Counters counters_;
-  std::unique_ptr<DeviceGraph> graph_;  // of the iteration that was captured
-  Counters captured_;                   // what one such iteration adds
+  EngineCounters counters_;
+  CapturedIteration captured_{context_};
   std::vector<HookHandle> handles_;
   std::vector<HookHandle> gradient_handles_;
   bool has_leaf_hooks_ = false;                            // one of them is on_leaf_gradient()

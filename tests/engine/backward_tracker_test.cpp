@@ -154,7 +154,8 @@ std::string bytes_after(const std::string& events) {
 }
 
 TEST(BackwardTracker, Appends_what_policies_read) {
-  const std::string rows[] = {"", "0+", "1+", "f+", "f+ 0+", "0+ f+", "0+ 1+", "b+"};
+  const std::string rows[] = {"",      "0+",    "1+", "f+",       "f+ 0+",
+                              "0+ f+", "0+ 1+", "b+", "f+ 0+ 1+", "0+x f+ 1+"};
   for (const std::string& one : rows)
     for (const std::string& other : rows)
       EXPECT_EQ(bytes_after(one) == bytes_after(other), one == other) << one << " / " << other;
