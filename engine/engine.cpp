@@ -68,7 +68,7 @@ Engine::Engine(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 
 // By a hook of the user in the middle of a backward: what was asked of it is done to the end.
 Engine::~Engine() {
-  Autograd& autograd = core_->context.autograd;
+  Autograd& autograd = core_->context().autograd;
   if (autograd.current_graph_task().is_none()) return;
   std::make_shared<DeferredDestruction>(autograd, std::shared_ptr<Core>(std::move(core_)))->stay();
 }
@@ -99,14 +99,14 @@ void Engine::set_gradient_accumulation_boundary(bool is_boundary) {
   core_->set_boundary(is_boundary);
 }
 Result<void> Engine::set_learning_rate(double learning_rate) {
-  return core_->changed_rates(core_->learning_rates.set(learning_rate));
+  return core_->changed_rates(core_->learning_rates().set(learning_rate));
 }
 Result<void> Engine::set_learning_rate(std::size_t group, double learning_rate) {
-  return core_->changed_rates(core_->learning_rates.set(group, learning_rate));
+  return core_->changed_rates(core_->learning_rates().set(group, learning_rate));
 }
 std::vector<double> Engine::learning_rates() const {
   std::vector<double> rates;
-  for (const GroupRates& group : core_->learning_rates.groups())
+  for (const GroupRates& group : core_->learning_rates().groups())
     rates.push_back(group.learning_rate);
   return rates;
 }
@@ -128,51 +128,51 @@ void Engine::coalesce_grad_reduction(const std::function<void()>& body) {
 
 void Engine::gathered_parameters(const TensorList& parameters, std::optional<int> modifier_rank,
                                  const std::function<void()>& body) {
-  core_->optimizer->gathered_parameters(parameters, modifier_rank, body);
+  core_->optimizer().gathered_parameters(parameters, modifier_rank, body);
 }
 void Engine::set_gradient_ready(const Tensor& parameter, bool is_ready) {
   core_->parameter(parameter).is_gradient_ready = is_ready;
 }
 void Engine::release_gathered_parameters() {
-  core_->optimizer->release_gathered_parameters();
+  core_->optimizer().release_gathered_parameters();
 }
 void Engine::set_guard_evaluation(bool is_evaluating) {
-  core_->optimizer->set_guard_evaluation(is_evaluating);
+  core_->optimizer().set_guard_evaluation(is_evaluating);
 }
 void Engine::set_leaf_module(nn::Module& module) {
   core_->set_leaf_module(module);
 }
 void Engine::register_external_parameter(nn::Module& module, const Tensor& parameter) {
-  core_->optimizer->register_external_parameter(module, parameter);
+  core_->optimizer().register_external_parameter(module, parameter);
 }
 
 std::int64_t Engine::micro_steps() const {
-  return core_->counters.micro_steps;
+  return core_->counters().micro_steps;
 }
 std::int64_t Engine::global_steps() const {
-  return core_->counters.global_steps;
+  return core_->counters().global_steps;
 }
 std::int64_t Engine::skipped_steps() const {
-  return core_->counters.skipped_steps;
+  return core_->counters().skipped_steps;
 }
 std::int64_t Engine::global_samples() const {
-  return core_->counters.global_samples;
+  return core_->counters().global_samples;
 }
 Result<void> Engine::override_loss_scale(double loss_scale) {
   return core_->override_loss_scale(loss_scale);
 }
 double Engine::loss_scale() const {
-  return core_->context.loss_scaler.scale();
+  return core_->context().loss_scaler.scale();
 }
 
 std::vector<FullTensor> Engine::full_gradients() {
-  return core_->optimizer->full_gradients();
+  return core_->optimizer().full_gradients();
 }
 std::vector<FullTensor> Engine::full_parameters() {
-  return core_->optimizer->full_parameters();
+  return core_->optimizer().full_parameters();
 }
 std::vector<FullTensor> Engine::full_optimizer_state() {
-  return core_->optimizer->full_optimizer_state();
+  return core_->optimizer().full_optimizer_state();
 }
 
 Result<void> Engine::save_checkpoint(const std::string& folder,
@@ -185,19 +185,19 @@ Result<void> Engine::load_checkpoint(const std::string& folder,
 }
 
 const ZeroConfig& Engine::config() const {
-  return core_->config;
+  return core_->context().config;
 }
 Autograd& Engine::autograd() const {
-  return core_->context.autograd;
+  return core_->context().autograd;
 }
 nn::Module& Engine::module() const {
-  return core_->context.module;
+  return core_->context().module;
 }
 Runtime& Engine::runtime() const {
-  return core_->context.runtime;
+  return core_->context().runtime;
 }
 BackwardState Engine::hook_state() const {
-  return core_->policy->state();
+  return core_->policy().state();
 }
 
 }  // namespace zeroproof

@@ -30,7 +30,7 @@ Result<TrainingState> read_checkpoint(const std::string& folder,
 
 std::vector<ParameterGroup> Engine::Core::parameter_groups() const {
   std::vector<ParameterGroup> groups;
-  for (const ZeroParameter& parameter : context.parameters) {
+  for (const ZeroParameter& parameter : context_.parameters) {
     if (parameter.group < 0) continue;
     const auto group = static_cast<std::size_t>(parameter.group);
     if (groups.size() <= group) groups.resize(group + 1);
@@ -41,12 +41,12 @@ std::vector<ParameterGroup> Engine::Core::parameter_groups() const {
 
 // An error anywhere is one everywhere.
 Result<void> Engine::Core::all_ranks_succeeded(Result<void> result) {
-  Stream& stream = context.compute();
-  const Tensor failed = context.runtime.memory().allocate(1, DType::float64);
-  context.kernels().fill(stream, Span::of(failed), result ? 0.0 : 1.0);
-  ProcessGroup& ranks = context.data.group();
+  Stream& stream = context_.compute();
+  const Tensor failed = context_.runtime.memory().allocate(1, DType::float64);
+  context_.kernels().fill(stream, Span::of(failed), result ? 0.0 : 1.0);
+  ProcessGroup& ranks = context_.data.group();
   ranks.wait(ranks.all_reduce(stream, Span::of(failed), ReduceOp::sum), stream);
-  const double failures = context.kernels().read(stream, Span::of(failed)).front();
+  const double failures = context_.kernels().read(stream, Span::of(failed)).front();
   if (!result || failures == 0.0) return result;
   return fail(ErrorCode::cannot_run, "another rank could not: see its message");
 }
@@ -54,17 +54,17 @@ Result<void> Engine::Core::all_ranks_succeeded(Result<void> result) {
 // Values are whole after the getters, so one rank writes for all.
 Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                                            const EngineCheckpointOptions& given) {
-  const Events::Call call(context.events, "engine.save_checkpoint");
-  const bool is_writer = context.data.group().rank() == 0;
-  TrainingState state{.parameters = optimizer->full_parameters(),
-                      .optimizer_state = optimizer->full_optimizer_state(),
+  const Events::Call call(context_.events, "engine.save_checkpoint");
+  const bool is_writer = context_.data.group().rank() == 0;
+  TrainingState state{.parameters = optimizer_->full_parameters(),
+                      .optimizer_state = optimizer_->full_optimizer_state(),
                       .groups = parameter_groups(),
-                      .loss_scaler = context.loss_scaler.state(),
-                      .counters = {.micro_steps = counters.micro_steps,
-                                   .global_steps = counters.global_steps,
-                                   .skipped_steps = counters.skipped_steps,
-                                   .global_samples = counters.global_samples}};
-  learning_rates.save(state);
+                      .loss_scaler = context_.loss_scaler.state(),
+                      .counters = {.micro_steps = counters_.micro_steps,
+                                   .global_steps = counters_.global_steps,
+                                   .skipped_steps = counters_.skipped_steps,
+                                   .global_samples = counters_.global_samples}};
+  learning_rates_.save(state);
   Result<void> own;
   if (is_writer) own = write_checkpoint(std::move(state), folder, given);
   return all_ranks_succeeded(own);
@@ -72,34 +72,34 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
 
 Result<void> Engine::Core::load_checkpoint(const std::string& folder,
                                            const EngineCheckpointOptions& given) {
-  const Events::Call call(context.events, "engine.load_checkpoint");
-  const TrainingState own{.parameters = optimizer->full_parameters(),
-                          .optimizer_state = optimizer->full_optimizer_state()};
+  const Events::Call call(context_.events, "engine.load_checkpoint");
+  const TrainingState own{.parameters = optimizer_->full_parameters(),
+                          .optimizer_state = optimizer_->full_optimizer_state()};
   LoadOptions wanted{.tag = given.tag, .targets = targets_of(own)};
   wanted.on_warning = given.on_warning;
-  const ProcessGroup& tensor = context.tensor.group();
+  const ProcessGroup& tensor = context_.tensor.group();
   if (tensor.size() > 1)
     wanted.tensor_parallel = ParallelRank{.rank = tensor.rank(), .size = tensor.size()};
   for (const ParameterGroup& group : parameter_groups()) wanted.groups.push_back(group.parameters);
 
   auto loaded = read_checkpoint(folder, given, wanted);
   if (loaded && given.restores_scheduler)
-    if (auto fits = learning_rates.check(*loaded, folder); !fits)
+    if (auto fits = learning_rates_.check(*loaded, folder); !fits)
       loaded = tl::unexpected(fits.error());
   const Result<void> outcome =
       all_ranks_succeeded(loaded ? Result<void>{} : Result<void>(tl::unexpected(loaded.error())));
   if (!outcome) return outcome;
   zero_grad();
-  optimizer->load(loaded->parameters, loaded->optimizer_state);
-  learning_rates.restore(*loaded, given.restores_scheduler);
-  optimizer->set_rates(learning_rates.groups());
-  context.loss_scaler.restore(loaded->loss_scaler);
-  counters = {.micro_steps = loaded->counters.micro_steps,
-              .global_steps = loaded->counters.global_steps,
-              .skipped_steps = loaded->counters.skipped_steps,
-              .global_samples = loaded->counters.global_samples,
-              .backwards = 0};
-  context.events.set_steps(counters.micro_steps, counters.global_steps);
+  optimizer_->load(loaded->parameters, loaded->optimizer_state);
+  learning_rates_.restore(*loaded, given.restores_scheduler);
+  optimizer_->set_rates(learning_rates_.groups());
+  context_.loss_scaler.restore(loaded->loss_scaler);
+  counters_ = {.micro_steps = loaded->counters.micro_steps,
+               .global_steps = loaded->counters.global_steps,
+               .skipped_steps = loaded->counters.skipped_steps,
+               .global_samples = loaded->counters.global_samples,
+               .backwards = 0};
+  context_.events.set_steps(counters_.micro_steps, counters_.global_steps);
   return {};
 }
 

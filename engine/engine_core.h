@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/captured_iteration.h"
 #include "engine/checkpoint/training_state.h"
+#include "engine/loss_factor.h"
 #include "engine/schedule/learning_rates.h"
 #include "engine/zero/zero_context.h"
 #include "engine/zero/zero_optimizer.h"
@@ -59,10 +61,19 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   // and costs the same whatever the number of parameters, but for what it has to reduce.
   void on_gradient(ZeroParameter& parameter);
 
+  // The parameter of the module that the tensor is. UsageError for any other tensor.
   ZeroParameter& parameter(const Tensor& tensor);
 
+  ZeroContext& context() { return context_; }
+  const ZeroContext& context() const { return context_; }
+  ZeroOptimizer& optimizer() { return *optimizer_; }
+  LearningRates& learning_rates() { return learning_rates_; }
+  const HookPolicy& policy() const { return *policy_; }
+
+  const EngineCounters& counters() const { return counters_; }
+
   // HookHost
-  bool has_callback_api() const override { return options.has_callback_api; }
+  bool has_callback_api() const override { return options_.has_callback_api; }
   GraphTaskId current_graph_task() const override;
   void queue_callback() override;
   std::int32_t count_expected_hooks() override;
@@ -77,35 +88,12 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void on_graph_task_begin(GraphTaskId task, bool keeps_graph) override;
   void on_graph_task_end(GraphTaskId task, bool raised) override;
 
-  const ZeroConfig config;
-  const EngineOptions options;
-  ZeroContext context;
-  std::unique_ptr<HookPolicy> policy;
-  std::unique_ptr<ManagerObserver> manager_events;  // null when nobody records
-  std::unique_ptr<ZeroOptimizer> optimizer;
-  LearningRates learning_rates;
-
-  struct Counters {
-    std::int64_t micro_steps = 0;
-    std::int64_t global_steps = 0;
-    std::int64_t skipped_steps = 0;
-    std::int64_t global_samples = 0;
-    std::int64_t backwards = 0;  // since the last step
-  };
-  Counters counters;
-
  private:
   // One call of forward, for the hooks on its outputs.
   struct ForwardRecord {
     bool ran_prologue = false;
     GraphTaskId prologue_task;
     std::int64_t graph = -1;  // as the optimizer counts them
-  };
-  struct OpenTask {
-    GraphTaskId id;
-    bool is_pre_user = false;   // runs inside a forward of this engine
-    bool is_transform = false;  // of a function transform: none of the engine's business
-    bool has_prologue = false;  // one ran in it, or around it
   };
 
   void register_parameters();
@@ -117,8 +105,6 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void on_gradient_slowly(ZeroParameter& parameter);
   void on_observed_gradient(ZeroParameter& parameter);
   Tensor on_leaf_gradient(const Tensor& grad);
-  double leaf_factor() const;
-  double factor_in_managed_backward() const;
 
   void begin_forward();
   TensorList run_module(const TensorList& inputs);
@@ -128,7 +114,6 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void refuse_manual_backward() const;
 
   void check_scalar(const Tensor& loss, EngineErrorId error) const;
-  Tensor scaled(const Tensor& loss, double factor);
   void run_backward(const Tensor& loss, const BackwardArguments& arguments);
   void epilogue();
   void count_backward();
@@ -137,38 +122,29 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
 
   std::vector<ParameterGroup> parameter_groups() const;
   Result<void> all_ranks_succeeded(Result<void> result);
-  double gas() const { return static_cast<double>(config.gradient_accumulation_steps); }
-  bool is_zero() const { return optimizer->is_zero(); }
-  bool is_exact() const { return options.policy == "exact"; }
+  double gas() const { return static_cast<double>(config_.gradient_accumulation_steps); }
+  bool is_zero() const { return optimizer_->is_zero(); }
+  bool is_exact() const { return options_.policy == "exact"; }
   bool supports_manual_backward() const;
-  // Whether leaf_factor() is ever other than one, as far as it is known now.
-  bool has_leaf_factor() const {
-    return gas() != 1.0 || context.loss_scaler.kind() != LossScalerKind::none ||
-           factor_in_managed_backward() != 1.0;
-  }
-  // H8 divides at outputs. With N6, as since 0.19.6, engine.backward divides its loss itself.
-  bool divides_managed_loss() const {
-    return !context.upstream.divides_at_outputs || context.upstream.divides_by_running_engine;
-  }
-  bool divides_at_outputs() const;
   bool is_in_transform() const;
-  bool is_running() const { return running_ > 0; }
 
   std::string capture_obstacle() const;
-  void count_replayed(const Counters& of);
-  void run_captured();
 
-  std::unique_ptr<DeviceGraph> graph_;  // of the iteration that was captured
-  Counters captured_;                   // what one such iteration adds
+  const ZeroConfig config_;
+  const EngineOptions options_;
+  ZeroContext context_;
+  LossFactor loss_factor_{context_};
+  std::unique_ptr<HookPolicy> policy_;
+  std::unique_ptr<ManagerObserver> manager_events_;  // null when nobody records
+  std::unique_ptr<ZeroOptimizer> optimizer_;
+  LearningRates learning_rates_;
+  EngineCounters counters_;
+  CapturedIteration captured_{context_};
   std::vector<HookHandle> handles_;
   std::vector<HookHandle> gradient_handles_;
-  bool has_leaf_hooks_ = false;                           // one of them is on_leaf_gradient()
-  const bool has_no_observer_ = !context.events.is_on();  // nobody records, nothing injects faults
-  bool has_unreduced_gradients_ = false;                  // of hooks since the last epilogue
-  std::vector<OpenTask> tasks_;
-  std::vector<std::size_t> open_forwards_;  // how many tasks were open when each began
-  std::int32_t running_ = 0;                // calls of backward
-  bool scales_wrt_gas_ = true;              // sticky, as upstream's attribute (H8)
+  bool has_leaf_hooks_ = false;                            // one of them is on_leaf_gradient()
+  const bool has_no_observer_ = !context_.events.is_on();  // nobody records, nothing injects faults
+  bool has_unreduced_gradients_ = false;                   // of hooks since the last epilogue
   bool is_scale_called_ = false;
   bool ran_epilogue_ = false;          // since the last forward
   bool has_scaled_gradients_ = false;  // the window has some

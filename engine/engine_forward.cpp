@@ -1,5 +1,4 @@
 // engine.forward, and the hooks on what it returns (docs/spec/zero.md 2.3 to 2.5).
-#include <exception>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -27,51 +26,43 @@ AutocastOptions autocast_of(const ZeroContext& context, const AutocastSetting& o
 }  // namespace
 
 TensorList Engine::Core::forward(TensorList inputs) {
-  const Events::Call call(context.events, "engine.forward");
+  const Events::Call call(context_.events, "engine.forward");
   begin_forward();
   const TensorList outputs = run_module(inputs);
-  if (is_zero()) policy->on_forward_end(*this);
+  if (is_zero()) policy_->on_forward_end(*this);
   const auto record = std::make_shared<ForwardRecord>();
   const bool has_graph = hook_outputs(outputs, record);
-  record->graph = optimizer->on_forward_end(has_graph);
+  record->graph = optimizer_->on_forward_end(has_graph);
   return outputs;
 }
 
 void Engine::Core::begin_forward() {
-  if (!std::exchange(is_configuration_told_, true)) mark_configuration(context);
-  context.events.set_steps(counters.micro_steps, counters.global_steps);
-  if (!context.upstream.stale_boundary_before_prologue) refresh_boundary();
+  if (!std::exchange(is_configuration_told_, true)) mark_configuration(context_);
+  context_.events.set_steps(counters_.micro_steps, counters_.global_steps);
+  if (!context_.upstream.stale_boundary_before_prologue) refresh_boundary();
   if (!is_zero()) return;
-  const Events::Call call(context.events, config.stage == 3 ? "z3.clear_backward_seen_flag"
-                                                            : "z12.clear_backward_seen_flag");
-  optimizer->on_forward_begin(std::exchange(ran_epilogue_, false));
-  policy->on_forward_begin(*this);
+  const Events::Call call(context_.events, config_.stage == 3 ? "z3.clear_backward_seen_flag"
+                                                              : "z12.clear_backward_seen_flag");
+  optimizer_->on_forward_begin(std::exchange(ran_epilogue_, false));
+  policy_->on_forward_begin(*this);
 }
 
 TensorList Engine::Core::run_module(const TensorList& inputs) {
-  Autograd& autograd = context.autograd;
-  const Device device = context.runtime.device();
+  Autograd& autograd = context_.autograd;
+  const Device device = context_.runtime.device();
   const AutocastSetting outer = autograd.local().autocast.on(device.type());
   std::optional<Autocast> region;
-  if (config.torch_autocast.enabled || outer.is_enabled)
-    region.emplace(autograd, device.type(), autocast_of(context, outer));
-  struct Inside {
-    Core& core;
-    int exceptions = std::uncaught_exceptions();
-    explicit Inside(Core& engine) : core(engine) {
-      core.open_forwards_.push_back(core.tasks_.size());
-      core.context.is_inside_forward = true;
-    }
-    ~Inside() {
-      core.open_forwards_.pop_back();
-      core.context.is_inside_forward = !core.open_forwards_.empty();
-    }
-  } inside(*this);
+  if (config_.torch_autocast.enabled || outer.is_enabled)
+    region.emplace(autograd, device.type(), autocast_of(context_, outer));
+  tracker_.begin_forward();
   try {
-    return context.module(autograd, inputs);
+    TensorList outputs = context_.module(autograd, inputs);
+    tracker_.end_forward();
+    return outputs;
   } catch (...) {
-    if (is_zero()) policy->on_forward_end(*this);
-    optimizer->on_forward_end(false);
+    tracker_.end_forward();
+    if (is_zero()) policy_->on_forward_end(*this);
+    optimizer_->on_forward_end(false);
     throw;
   }
 }
@@ -81,8 +72,8 @@ bool Engine::Core::hook_outputs(const TensorList& outputs,
                                 const std::shared_ptr<ForwardRecord>& record) {
   if (is_in_transform()) return false;
   const bool is_ignored =
-      context.upstream.ignores_container_outputs &&
-      context.module.output_container() == nn::Module::OutputContainer::dataclass;
+      context_.upstream.ignores_container_outputs &&
+      context_.module.output_container() == nn::Module::OutputContainer::dataclass;
   if (is_ignored) return false;
   bool has_graph = false;
   for (const Tensor& output : outputs) {
@@ -97,39 +88,39 @@ bool Engine::Core::hook_outputs(const TensorList& outputs,
 
 Tensor Engine::Core::on_output_gradient(const std::shared_ptr<ForwardRecord>& record,
                                         const Tensor& grad) {
-  const GraphTaskId task = context.autograd.current_graph_task();
-  const bool is_once = context.upstream.callback_once_per_forward ||
-                       policy->prologue_rule() == PrologueRule::once_per_forward;
+  const GraphTaskId task = context_.autograd.current_graph_task();
+  const bool is_once = context_.upstream.callback_once_per_forward ||
+                       policy_->prologue_rule() == PrologueRule::once_per_forward;
   const bool ran_already = is_once ? record->ran_prologue : record->prologue_task == task;
   if (!ran_already) {
     record->ran_prologue = true;
     record->prologue_task = task;
     prologue(record->graph);
   }
-  const Events::Call call(context.events, "engine.backward_prologue_per_tensor");
-  const bool divides = divides_at_outputs() && gas() != 1.0;
+  const Events::Call call(context_.events, "engine.backward_prologue_per_tensor");
+  const bool divides = loss_factor_.divides_at_outputs() && gas() != 1.0;
   if (is_in_transform() || !grad.is_defined() || !divides) return {};
-  return div(context.autograd, grad, gas());
+  return div(context_.autograd, grad, gas());
 }
 
 // docs/spec/zero.md 2.5.
 void Engine::Core::prologue(std::int64_t graph) {
-  const Events::Call call(context.events, "engine.backward_prologue");
+  const Events::Call call(context_.events, "engine.backward_prologue");
   if (is_in_transform()) return;
   refuse_manual_backward();
-  optimizer->backward_prologue(graph);
+  optimizer_->backward_prologue(graph);
   if (!is_zero()) return;
-  for (OpenTask& task : tasks_) task.has_prologue = true;
-  policy->on_prologue(*this);
+  tracker_.run_prologue();
+  policy_->on_prologue(*this);
   refresh_boundary();
 }
 
 void Engine::Core::refuse_manual_backward() const {
-  if (supports_manual_backward() || is_running()) return;
+  if (supports_manual_backward() || tracker_.is_backward_running()) return;
   throw EngineError(EngineErrorId::manual_backward_unsupported,
                     "Direct calls to tensor.backward() are not supported here (ZeRO stage " +
-                        std::to_string(config.stage) +
-                        (options.has_count_apis ? "" : ", without the autograd's count API") +
+                        std::to_string(config_.stage) +
+                        (options_.has_count_apis ? "" : ", without the autograd's count API") +
                         "): call engine.backward(loss)");
 }
 

@@ -13,6 +13,7 @@ class CountdownPolicy final : public HookPolicy {
   CountdownPolicy() { state_.post_hooks = 1; }
 
   PrologueRule prologue_rule() const override { return PrologueRule::once_per_forward; }
+  RunningMark running_mark() const override { return RunningMark::left_by_exception; }
   void on_forward_begin(HookHost&) override {}
   void on_forward_end(HookHost&) override {}
   void on_graph_task_begin(HookHost&, GraphTaskId) override {}
@@ -43,17 +44,11 @@ class CountdownPolicy final : public HookPolicy {
     notify_return(ManagerMethod::exit_backward);
   }
 
-  void on_backward_begin(HookHost&) override { is_running_ = true; }
-  void on_backward_end(HookHost&, bool raised) override { is_running_ = raised; }
-  bool is_backward_running() const override { return is_running_; }
   bool refuses_step() const override { return false; }
   void set_observer(ManagerObserver* observer) override { observer_ = observer; }
   BackwardState state() const override { return state_; }
 
-  void append_state(std::string& bytes) const override {
-    append_bytes(bytes, state_);
-    append_bytes(bytes, is_running_);
-  }
+  void append_state(std::string& bytes) const override { append_bytes(bytes, state_); }
 
  private:
   void notify_call(ManagerMethod method) {
@@ -64,7 +59,6 @@ class CountdownPolicy final : public HookPolicy {
   }
 
   BackwardState state_;
-  bool is_running_ = false;
   ManagerObserver* observer_ = nullptr;
 };
 

@@ -20,11 +20,11 @@
 namespace zeroproof {
 namespace {
 
-struct OpenTask {
+// What was decided about one open graph task.
+struct TaskDecision {
   GraphTaskId id;
-  bool is_inside_forward = false;  // started by a forward of this engine: a pre-user backward
-  bool has_prologue = false;
-  bool has_failed_inside = false;  // a task in it that had one
+  bool owes_epilogue = false;
+  bool has_failed_inside = false;  // a task in it that may have left work
   bool is_callback_queued = false;
 };
 
@@ -39,22 +39,15 @@ class ExactPolicy final : public HookPolicy {
   // Nothing is left to reset; observers still see where upstream's managers do it.
   void on_forward_begin(HookHost&) override {
     notify_call(ManagerMethod::reset_for_new_step);
-    open_forwards_.push_back(tasks_.size());
     has_queued_since_forward_ = false;
     if (forgets_at_forward_) forget_callbacks();
     notify_return(ManagerMethod::reset_for_new_step);
   }
 
-  void on_forward_end(HookHost& host) override {
-    open_forwards_.pop_back();
-    schedule_parent_epilogue(host);
-  }
+  void on_forward_end(HookHost& host) override { schedule_parent_epilogue(host); }
 
   void on_graph_task_begin(HookHost&, GraphTaskId task) override {
-    // A forward that began while this task's parent was the innermost one started the task.
-    const bool is_inside_forward =
-        !open_forwards_.empty() && open_forwards_.back() == tasks_.size();
-    tasks_.push_back({.id = task, .is_inside_forward = is_inside_forward});
+    tasks_.push_back({.id = task});
     settled_task_ = kNotSettled;
   }
 
@@ -62,7 +55,7 @@ class ExactPolicy final : public HookPolicy {
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a thread nest");
     // Stages that reduce from .grad at the end have no hooks that would tell of work.
     const bool may_leave_work =
-        has_unreduced_work_ || tasks_.back().has_failed_inside || tasks_.back().has_prologue;
+        has_unreduced_work_ || tasks_.back().has_failed_inside || tasks_.back().owes_epilogue;
     std::exception_ptr failure;  // of an observer: what ended has ended all the same
     try {
       if (raised) leave(tasks_.back());
@@ -81,7 +74,7 @@ class ExactPolicy final : public HookPolicy {
   }
 
   void on_prologue(HookHost& host) override {
-    OpenTask& task = current_task(host);
+    TaskDecision& task = current_task(host);
     enter(task);
     queue_callback_once(host, task);
   }
@@ -95,30 +88,27 @@ class ExactPolicy final : public HookPolicy {
   void after_gradient(HookHost&, bool) override {}
 
   void on_final_callback(HookHost& host) override {
-    OpenTask& task = current_task(host);
+    TaskDecision& task = current_task(host);
     task.is_callback_queued = false;
-    if (is_running_) return;  // engine.backward runs the epilogue itself
-    if (!task.has_prologue && !has_unreduced_work_) return;
+    if (is_backward_marked(host)) return;  // engine.backward runs the epilogue itself
+    if (!task.owes_epilogue && !has_unreduced_work_) return;
     enter(task);  // for hooks that no prologue announced
     host.run_post_hook();
   }
 
-  void on_epilogue(HookHost&) override {
+  void on_epilogue(HookHost& host) override {
     forget_work();
     // An explicit epilogue settles every backward of engine.backward, an automatic one its task's.
-    if (!is_running_ && !tasks_.empty()) return leave(tasks_.back());
+    if (!is_backward_marked(host) && !tasks_.empty()) return leave(tasks_.back());
     notify_call(ManagerMethod::exit_backward);
-    for (OpenTask& task : tasks_) task.has_prologue = false;
+    for (TaskDecision& task : tasks_) task.owes_epilogue = false;
     pending_epilogues_ = 0;
     notify_return(ManagerMethod::exit_backward);
   }
 
   void on_zero_grad() override { forget_work(); }
 
-  void on_backward_begin(HookHost&) override { is_running_ = true; }
-
   void on_backward_end(HookHost& host, bool raised) override {
-    is_running_ = false;
     if (!raised || !tasks_.empty()) return;
     pending_epilogues_ = 0;
     if (has_unreduced_work_) {
@@ -127,7 +117,6 @@ class ExactPolicy final : public HookPolicy {
     }
   }
 
-  bool is_backward_running() const override { return is_running_; }
   // Upstream takes the step, without what H23 left behind.
   bool refuses_step() const override {
     return pending_epilogues_ > 0 && !forgets_at_forward_alone_;
@@ -146,18 +135,15 @@ class ExactPolicy final : public HookPolicy {
   }
 
   void append_state(std::string& bytes) const override {
-    for (const OpenTask& task : tasks_) {
+    for (const TaskDecision& task : tasks_) {
       append_bytes(bytes, task.id.value);
-      append_bytes(bytes, task.is_inside_forward);
-      append_bytes(bytes, static_cast<std::uint8_t>((task.has_prologue ? 1U : 0U) |
+      append_bytes(bytes, static_cast<std::uint8_t>((task.owes_epilogue ? 1U : 0U) |
                                                     (task.has_failed_inside ? 2U : 0U)));
       append_bytes(bytes, task.is_callback_queued);
     }
     append_bytes(bytes, GraphTaskId::none().value);  // ends the list
-    for (const std::size_t depth : open_forwards_) append_bytes(bytes, depth);
     append_bytes(bytes, pending_epilogues_);
     append_bytes(bytes, has_unreduced_work_);
-    append_bytes(bytes, is_running_);
     if (forgets_at_forward_alone_) append_bytes(bytes, has_queued_since_forward_);
   }
 
@@ -167,26 +153,30 @@ class ExactPolicy final : public HookPolicy {
     settled_task_ = kNotSettled;
   }
 
-  OpenTask& current_task(const HookHost& host) {
+  static bool is_backward_marked(const HookHost& host) {
+    return host.tracker().is_backward_marked();
+  }
+
+  TaskDecision& current_task(const HookHost& host) {
     const GraphTaskId id = host.current_graph_task();
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == id,
              "an engine event came from a graph task whose begin was not reported");
     return tasks_.back();
   }
 
-  void enter(OpenTask& task) {
-    if (task.has_prologue) return;
+  void enter(TaskDecision& task) {
+    if (task.owes_epilogue) return;
     notify_call(ManagerMethod::enter_backward);
-    task.has_prologue = true;
+    task.owes_epilogue = true;
     ++pending_epilogues_;
     notify_return(ManagerMethod::enter_backward);
   }
 
   // Its epilogue ran, or it failed and owes none; observers see its depth go.
-  void leave(OpenTask& task) {
-    if (!task.has_prologue) return;
+  void leave(TaskDecision& task) {
+    if (!task.owes_epilogue) return;
     const auto settle = [&] {
-      task.has_prologue = false;
+      task.owes_epilogue = false;
       --pending_epilogues_;
     };
     try {
@@ -201,29 +191,35 @@ class ExactPolicy final : public HookPolicy {
 
   // The task whose end reduces what a hook of the current task adds, or null when a later
   // backward of the open forward does it.
-  OpenTask* task_that_reduces() {
+  TaskDecision* task_that_reduces(const HookHost& host) {
     for (auto task = tasks_.rbegin(); task != tasks_.rend(); ++task) {
-      if (task->has_prologue) return &*task;
-      if (task->is_inside_forward) return nullptr;
+      if (task->owes_epilogue) return &*task;
+      if (starts_in_forward(host, task->id)) return nullptr;
     }
     return tasks_.empty() ? nullptr : &tasks_.front();
+  }
+
+  // A pre-user backward: that of the forward around it is still to come.
+  static bool starts_in_forward(const HookHost& host, GraphTaskId task) {
+    const BackwardTracker::OpenTask* open = host.tracker().find(task);
+    return open != nullptr && open->starts_in_forward;
   }
 
   // Only the current task can be given a callback (rule C1); an outer owner gets its own when
   // the nested task ends.
   void find_owing_task(HookHost& host) {
-    OpenTask& task = current_task(host);
+    TaskDecision& task = current_task(host);
     settled_task_ = task.id;
-    if (task_that_reduces() == &task) queue_callback_once(host, task);
+    if (task_that_reduces(host) == &task) queue_callback_once(host, task);
   }
 
   // An engine.backward settles it by itself, whosever task is around it.
   void schedule_parent_epilogue(HookHost& host) {
-    if (!has_unreduced_work_ || tasks_.empty() || is_running_) return;
-    if (task_that_reduces() == &tasks_.back()) queue_callback_once(host, tasks_.back());
+    if (!has_unreduced_work_ || tasks_.empty() || is_backward_marked(host)) return;
+    if (task_that_reduces(host) == &tasks_.back()) queue_callback_once(host, tasks_.back());
   }
 
-  void queue_callback_once(HookHost& host, OpenTask& task) {
+  void queue_callback_once(HookHost& host, TaskDecision& task) {
     if (task.is_callback_queued || (forgets_at_forward_alone_ && has_queued_since_forward_)) return;
     host.queue_callback();
     task.is_callback_queued = true;
@@ -231,7 +227,7 @@ class ExactPolicy final : public HookPolicy {
   }
 
   void forget_callbacks() {
-    for (OpenTask& task : tasks_) task.is_callback_queued = false;
+    for (TaskDecision& task : tasks_) task.is_callback_queued = false;
     settled_task_ = kNotSettled;
   }
 
@@ -242,11 +238,9 @@ class ExactPolicy final : public HookPolicy {
     if (observer_ != nullptr) observer_->on_manager_return(method, state(), std::nullopt, false);
   }
 
-  std::vector<OpenTask> tasks_;             // of the thread, innermost last
-  std::vector<std::size_t> open_forwards_;  // size of tasks_ when each open forward began
+  std::vector<TaskDecision> tasks_;  // the open ones, innermost last
   std::int32_t pending_epilogues_ = 0;
   bool has_unreduced_work_ = false;
-  bool is_running_ = false;
   bool has_queued_since_forward_ = false;
   const bool forgets_at_forward_;        // H20
   const bool forgets_at_forward_alone_;  // H23

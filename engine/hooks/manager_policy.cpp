@@ -36,18 +36,6 @@ void ManagerPolicy::on_epilogue(HookHost&) {
   manager_.exit_backward();
 }
 
-void ManagerPolicy::on_backward_begin(HookHost&) {
-  running_ = rules_.running_mark == RunningMark::counted ? running_ + 1 : 1;
-}
-
-void ManagerPolicy::on_backward_end(HookHost&, bool raised) {
-  if (rules_.running_mark == RunningMark::counted) {
-    --running_;
-  } else if (!raised || rules_.running_mark == RunningMark::restored) {
-    running_ = 0;
-  }
-}
-
 bool ManagerPolicy::skips_manual_epilogue() const {
   return rules_.skips_epilogue_above_depth_one && manager_.state().active_depth > 1;
 }
@@ -58,7 +46,6 @@ bool ManagerPolicy::refuses_step() const {
 
 void ManagerPolicy::append_state(std::string& bytes) const {
   append_bytes(bytes, manager_.state());
-  append_bytes(bytes, running_);
 }
 
 }  // namespace zeroproof

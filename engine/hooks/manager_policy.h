@@ -1,18 +1,9 @@
 #pragma once
 
-#include <cstdint>
-
 #include "zeroproof/engine/hooks/hook_policy.h"
 #include "zeroproof/internal/engine/hooks/hook_state_manager.h"
 
 namespace zeroproof {
-
-// How engine.backward marks that it runs.
-enum class RunningMark {
-  left_by_exception,  // a flag, set and cleared without a finally
-  restored,           // a flag, cleared in every exit: #8135, the branch of #8245
-  counted,            // a count of calls, each taken back in every exit: 0.19.6
-};
 
 // Where the clients of the manager differ between the upstream versions.
 struct ManagerPolicyRules {
@@ -32,6 +23,7 @@ class ManagerPolicy final : public HookPolicy {
   const ManagerPolicyRules& rules() const { return rules_; }
 
   PrologueRule prologue_rule() const override { return rules_.prologue; }
+  RunningMark running_mark() const override { return rules_.running_mark; }
   void on_forward_begin(HookHost& host) override;
   void on_forward_end(HookHost&) override {}
   void on_graph_task_begin(HookHost&, GraphTaskId) override {}
@@ -41,9 +33,6 @@ class ManagerPolicy final : public HookPolicy {
   void after_gradient(HookHost& host, bool refresh_count) override;
   void on_final_callback(HookHost& host) override { manager_.run_grad_acc_post_hooks(host); }
   void on_epilogue(HookHost& host) override;
-  void on_backward_begin(HookHost& host) override;
-  void on_backward_end(HookHost& host, bool raised) override;
-  bool is_backward_running() const override { return running_ > 0; }
   bool skips_manual_epilogue() const override;
   bool refuses_step() const override;
   bool demands_restart() const override { return rules_.manager.reset_recovers_aborted_backward; }
@@ -55,7 +44,6 @@ class ManagerPolicy final : public HookPolicy {
  private:
   HookStateManager manager_;
   ManagerPolicyRules rules_;
-  std::int32_t running_ = 0;  // calls of engine.backward that are marked
 };
 
 }  // namespace zeroproof

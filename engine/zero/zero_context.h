@@ -15,6 +15,7 @@
 namespace zeroproof {
 
 class HookPolicy;
+class BackwardTracker;
 
 // What the parts of one engine share; the engine owns it and keeps the flags.
 struct ZeroContext {
@@ -23,6 +24,7 @@ struct ZeroContext {
   const ZeroConfig& config;
   Runtime& runtime;
   UpstreamRules upstream;
+  const BackwardTracker& tracker;  // the engine feeds it
   Events events;
   ZeroParameters parameters;
   LossScaler loss_scaler;
@@ -34,9 +36,8 @@ struct ZeroContext {
 
   HookPolicy* policy = nullptr;  // the engine's; none where a part stands alone
 
-  bool is_boundary = true;         // of the optimizer: is this micro-batch the window's last?
-  bool is_coalescing = false;      // inside coalesce_grad_reduction
-  bool is_inside_forward = false;  // of this engine: a backward now is a pre-user backward
+  bool is_boundary = true;     // of the optimizer: is this micro-batch the window's last?
+  bool is_coalescing = false;  // inside coalesce_grad_reduction
 
   Tensor captured_squares = {};  // of a captured step: its norm's, where replays leave them
 

@@ -42,6 +42,8 @@ class ZeroOptimizer {
   virtual void reduce_gradients() = 0;
   // The rest of the epilogue (docs/spec/zero.md 2.6, step 3).
   virtual void backward_epilogue() {}
+  // The tracker has forgotten the graph task that ended.
+  virtual void on_graph_task_end(bool /*raised*/) {}
   // A backward failed: what it added is dropped, what earlier ones of the window added stays.
   // False when upstream could not tell them apart any more (#8245, incomplete_backward).
   virtual bool abandon_gradients() = 0;

@@ -11,6 +11,7 @@ namespace {
 class MuteHost final : public HookHost {
  public:
   explicit MuteHost(HookHost& host) : host_(host) {}
+  const BackwardTracker& tracker() const override { return host_.tracker(); }
   bool has_callback_api() const override { return host_.has_callback_api(); }
   GraphTaskId current_graph_task() const override { return host_.current_graph_task(); }
   void queue_callback() override { is_asked_ = true; }

@@ -52,16 +52,43 @@ class DrivenEngine final : public HookHost {
  public:
   DrivenEngine(EngineId id, std::unique_ptr<HookPolicy> policy, PolicyMode mode,
                const HookCounter& counter)
-      : id_(id), policy_(std::move(policy)), mode_(mode), counter_(counter) {}
+      : id_(id), policy_(std::move(policy)), mode_(mode), counter_(counter) {
+    tracker_.set_running_mark(policy_->running_mark());
+  }
 
   HookPolicy& policy() { return *policy_; }
-  void set_task(GraphTaskId task) { task_ = task; }
+  bool is_backward_marked() const { return tracker_.is_backward_marked(); }
+
+  void begin_task(GraphTaskId task) {
+    task_ = task;
+    tracker_.begin_task(task);
+    policy_->on_graph_task_begin(*this, task);
+  }
+  void end_task(GraphTaskId task, bool raised, GraphTaskId parent) {
+    task_ = parent;
+    policy_->on_graph_task_end(*this, task, raised);
+    tracker_.end_task(task, raised);
+  }
+  void begin_forward() {
+    policy_->on_forward_begin(*this);
+    tracker_.begin_forward();
+  }
+  void end_forward() {
+    if (tracker_.has_open_forward()) tracker_.end_forward();
+    policy_->on_forward_end(*this);
+  }
+  void begin_backward() { tracker_.begin_backward(); }
+  void end_backward(bool raised) {
+    tracker_.end_backward(raised);
+    policy_->on_backward_end(*this, raised);
+  }
   int take_queued() { return std::exchange(queued_, 0); }
 
   // The output hook: once a forward or once a graph task, as the policy has it.
   void on_output_hook(bool is_recorded_prologue) {
     const bool is_per_task = policy_->prologue_rule() == PrologueRule::once_per_graph_task;
     if (is_per_task ? !prologues_.insert(task_).second : !is_recorded_prologue) return;
+    tracker_.run_prologue();
     policy_->on_prologue(*this);
   }
 
@@ -84,7 +111,7 @@ class DrivenEngine final : public HookHost {
   void queue_callback() override { ++queued_; }
   std::int32_t count_expected_hooks() override { return counter_.expected({task_, id_}); }
   void run_post_hook() override {
-    if (policy_->is_backward_running() || policy_->skips_manual_epilogue()) return;
+    if (is_backward_marked() || policy_->skips_manual_epilogue()) return;
     run_epilogue(true);
   }
   void abandon_gradients() override {
@@ -161,8 +188,7 @@ class WhatIf {
     if (!made) {
       auto policy = make_policy(report_.policy, report_.mode);
       made = std::make_unique<DrivenEngine>(id, std::move(*policy), report_.mode, counter_);
-      for (const OpenTask& task : tasks_) made->policy().on_graph_task_begin(*made, task.id);
-      made->set_task(current());
+      for (const OpenTask& task : tasks_) made->begin_task(task.id);
     }
     return *made;
   }
@@ -172,10 +198,7 @@ class WhatIf {
   void begin_task(const HookEvent& event) {
     if (tasks_.empty()) hooks_before_ = report_.hooks;
     tasks_.push_back({event.graph_task, event.lc, {}});
-    for (auto& [id, one] : engines_) {
-      one->set_task(current());
-      one->policy().on_graph_task_begin(*one, current());
-    }
+    for (auto& [id, one] : engines_) one->begin_task(current());
   }
 
   void end_task(const HookEvent& event) {
@@ -185,8 +208,7 @@ class WhatIf {
     tasks_.pop_back();
     for (auto& [id, one] : engines_) {
       one->take_queued();  // of a node that raised
-      one->set_task(current());
-      one->policy().on_graph_task_end(*one, ended.id, event.is_exceptional());
+      one->end_task(ended.id, event.is_exceptional(), current());
     }
     collect();
     for (auto& [id, one] : engines_)
@@ -213,9 +235,9 @@ class WhatIf {
   void on_call(const HookEvent& event, EngineId id, std::string_view name) {
     if (event.transforms > 0) return;
     if (name == "engine.forward") {
-      engine(id).policy().on_forward_begin(engine(id));
+      engine(id).begin_forward();
     } else if (name == "engine.backward") {
-      engine(id).policy().on_backward_begin(engine(id));
+      engine(id).begin_backward();
     } else if (name == "engine.backward_prologue" ||
                name == "engine.backward_prologue_per_tensor") {
       engine(id).on_output_hook(name == "engine.backward_prologue");
@@ -234,13 +256,13 @@ class WhatIf {
     if (event.transforms > 0) return;
     DrivenEngine& owner = engine(id);
     if (name == "engine.forward") {
-      owner.policy().on_forward_end(owner);
+      owner.end_forward();
     } else if (name == "grad_hook") {
       owner.end_hook();
     } else if (name == "engine.backward") {
       const bool raised = event.is_exceptional();
       if (!raised) owner.run_epilogue(false);
-      owner.policy().on_backward_end(owner, raised);
+      owner.end_backward(raised);
       if (!raised) tell_explicit(owner, event);
     } else {
       return;
@@ -262,7 +284,7 @@ class WhatIf {
     if (hooks == 0) return;
     ++report_.backwards;
     for (auto& [id, one] : engines_) {
-      if (one->policy().is_backward_running()) continue;  // its explicit epilogue follows
+      if (one->is_backward_marked()) continue;  // its explicit epilogue follows
       const std::uint64_t own = one->hooks_in_backward();
       const auto epilogues = one->take_epilogues();
       if (own == 0 && epilogues.empty()) continue;

@@ -59,7 +59,7 @@ Rank::Rank(const Settings& settings, std::uint32_t number, Device& device)
       write_contributions(of_pass.back(), p);
     }
   }
-  window_ = core_.optimizer->gradient_slices();
+  window_ = core_.optimizer().gradient_slices();
   core_.forward({});
 }
 
@@ -72,7 +72,7 @@ void Rank::begin() {
   open_all_hooks();
   pass_ = 0;
   is_done_ = false;
-  backwards_ = core_.counters.backwards;
+  backwards_ = core_.counters().backwards;
   device_.count();
   task_.begin();
 }
@@ -86,7 +86,7 @@ void Rank::open_all_hooks() {
 void Rank::give_gradient(std::uint32_t p) {
   const Tensor& gradient = gradients_[pass_][p];
   if (settings_.passes > 1) write_contributions(gradient, p);
-  core_.context.parameters[p].tensor.impl().grad = gradient;
+  core_.context().parameters[p].tensor.impl().grad = gradient;
 }
 
 void Rank::write_contributions(const Tensor& gradient, std::uint32_t p) const {
@@ -100,15 +100,15 @@ void Rank::fire(std::uint32_t p) {
   if ((open_hooks() >> p & 1) != 0) --open_count_;
   fired_ |= std::uint64_t{1} << p;
   device_.count();
-  core_.on_gradient(core_.context.parameters[p]);
+  core_.on_gradient(core_.context().parameters[p]);
 }
 
 std::int64_t Rank::end_pass() {
   has_passed_ = true;
   device_.count();
   task_.finish();
-  const std::int64_t epilogues = core_.counters.backwards - backwards_;
-  backwards_ = core_.counters.backwards;
+  const std::int64_t epilogues = core_.counters().backwards - backwards_;
+  backwards_ = core_.counters().backwards;
   if (pass_ + 1 == settings_.passes) {
     is_done_ = true;
   } else {
@@ -170,7 +170,7 @@ Fingerprint Rank::digest() {
 }
 
 bool Rank::has_gradient_left() const {
-  return std::ranges::any_of(core_.context.parameters, [](const ZeroParameter& parameter) {
+  return std::ranges::any_of(core_.context().parameters, [](const ZeroParameter& parameter) {
     return parameter.tensor.impl().grad.is_defined();
   });
 }

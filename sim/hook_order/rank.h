@@ -24,7 +24,7 @@ class Rank {
   std::uint32_t pass() const { return pass_; }
   bool is_done() const { return is_done_; }
   // Whether an epilogue ran in this pass already.
-  bool has_epilogue() const { return core_.counters.backwards != backwards_; }
+  bool has_epilogue() const { return core_.counters().backwards != backwards_; }
 
   void begin();                // the first pass
   void fire(std::uint32_t p);  // what the engine throws passes

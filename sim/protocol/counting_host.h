@@ -29,14 +29,21 @@ class CountingHost final : public HookHost {
     post_acc_.kind = EventKind::param_post_acc;
   }
 
-  void attach(HookPolicy& policy) { policy_ = &policy; }
+  void attach(HookPolicy& policy) {
+    policy_ = &policy;
+    tracker_.set_running_mark(policy.running_mark());
+  }
 
   // One forward and one manual backward: prologue, one hook a parameter, final callback.
   void run_backward() {
     policy_->on_forward_begin(*this);
+    tracker_.begin_forward();
+    tracker_.end_forward();
     policy_->on_forward_end(*this);
     task_ = GraphTaskId{next_task_++};
+    tracker_.begin_task(task_);
     policy_->on_graph_task_begin(*this, task_);
+    tracker_.run_prologue();
     policy_->on_prologue(*this);
     const auto params = static_cast<std::int32_t>(nodes_.size());
     for (std::int32_t param = 0; param < params; ++param) {
@@ -50,6 +57,7 @@ class CountingHost final : public HookHost {
     const GraphTaskId ended = task_;
     task_ = GraphTaskId::none();
     policy_->on_graph_task_end(*this, ended, false);
+    tracker_.end_task(ended, false);
   }
 
   std::uint64_t membership_queries() const { return membership_queries_; }

@@ -9,13 +9,42 @@ namespace zeroproof {
 
 ProtocolEngine::ProtocolEngine(Setup setup, EventLog& log) : setup_(std::move(setup)), log_(log) {
   setup_.policy->set_observer(this);
+  tracker_.set_running_mark(setup_.policy->running_mark());
 }
 
 EngineOutcome ProtocolEngine::outcome() const {
   EngineOutcome outcome = outcome_;
   outcome.state = setup_.policy->state();
-  outcome.is_backward_running = setup_.policy->is_backward_running();
+  outcome.is_backward_running = tracker_.is_backward_marked();
   return outcome;
+}
+
+void ProtocolEngine::begin_forward() {
+  setup_.policy->on_forward_begin(*this);
+  tracker_.begin_forward();
+}
+
+void ProtocolEngine::end_forward() {
+  tracker_.end_forward();
+  setup_.policy->on_forward_end(*this);
+}
+
+void ProtocolEngine::end_backward(bool raised) {
+  tracker_.end_backward(raised);
+  setup_.policy->on_backward_end(*this, raised);
+}
+
+void ProtocolEngine::begin_graph_task(GraphTaskId task, const GraphTaskProgram* program) {
+  running_task_ = program;
+  tracker_.begin_task(task);
+  setup_.policy->on_graph_task_begin(*this, task);
+}
+
+void ProtocolEngine::end_graph_task(GraphTaskId task, bool raised,
+                                    const GraphTaskProgram* program) {
+  running_task_ = program;
+  setup_.policy->on_graph_task_end(*this, task, raised);
+  tracker_.end_task(task, raised);
 }
 
 HookEvent ProtocolEngine::call_event(std::string_view method) {
@@ -31,6 +60,7 @@ void ProtocolEngine::run_output_hook(const std::string& forward) {
   const std::int64_t task = is_per_task ? log_.current_graph_task().value : -1;
   if (prologues_.emplace(forward, task).second) {
     const EngineCallScope scope(log_, call_event("engine.backward_prologue"));
+    tracker_.run_prologue();
     setup_.policy->on_prologue(*this);
   }
   const EngineCallScope scope(log_, call_event("engine.backward_prologue_per_tensor"));
@@ -111,7 +141,7 @@ std::int32_t ProtocolEngine::count_expected_hooks() {
 // docs/spec/zero.md 2.8. `scale()` is never called by these programs, so a needed scaler is E2.
 void ProtocolEngine::run_post_hook() {
   const EngineCallScope scope(log_, call_event("engine.backward_post_hook"));
-  if (setup_.policy->is_backward_running()) return;
+  if (tracker_.is_backward_marked()) return;
   if (setup_.policy->skips_manual_epilogue()) {
     HookEvent mark = log_.make(EventKind::mark, "manual_epilogue_skipped");
     mark.engine = setup_.id;
@@ -151,6 +181,7 @@ void ProtocolEngine::on_manager_return(ManagerMethod method, const BackwardState
 
 void ProtocolEngine::append_state(std::string& bytes) const {
   setup_.policy->append_state(bytes);
+  tracker_.append_state(bytes);
   for (const auto& [forward, task] : prologues_) {
     bytes += forward;
     append_bytes(bytes, task);

@@ -48,9 +48,13 @@ class ProtocolEngine final : public HookHost, private ManagerObserver {
   EngineId id() const { return setup_.id; }
   EngineOutcome outcome() const;
 
-  // Which graph task runs now; null outside any. The caller keeps it up to date.
-  void set_running_task(const GraphTaskProgram* task) { running_task_ = task; }
-
+  void begin_forward();
+  void end_forward();
+  void begin_backward() { tracker_.begin_backward(); }
+  void end_backward(bool raised);
+  // `program`: of the task that runs from now on, null outside any. It must outlive the task.
+  void begin_graph_task(GraphTaskId task, const GraphTaskProgram* program);
+  void end_graph_task(GraphTaskId task, bool raised, const GraphTaskProgram* program);
   void run_output_hook(const std::string& forward);
   void run_gradient_hook(const std::string& param);
   void run_final_callback();

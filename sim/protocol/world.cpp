@@ -71,14 +71,14 @@ void ProtocolWorld::run_forward(const ForwardCall& forward) {
   HookEvent call = owner.call_event("engine.forward");
   call.manager = owner.policy().state();
   const EngineCallScope scope(log_, std::move(call));
-  owner.policy().on_forward_begin(owner);
+  owner.begin_forward();
   try {
     for (const TaskIndex task : forward.pre_user_backwards) run_graph_task(task);
   } catch (const SimulatedException&) {
-    owner.policy().on_forward_end(owner);
+    owner.end_forward();
     throw;
   }
-  owner.policy().on_forward_end(owner);
+  owner.end_forward();
   collect_callbacks();
 }
 
@@ -86,15 +86,15 @@ void ProtocolWorld::run_forward(const ForwardCall& forward) {
 void ProtocolWorld::run_engine_backward(const Statement& statement) {
   ProtocolEngine& owner = engine(statement.engine);
   const EngineCallScope scope(log_, owner.call_event("engine.backward"));
-  owner.policy().on_backward_begin(owner);
+  owner.begin_backward();
   try {
     run_graph_task(statement.task);
     owner.run_epilogue(false);
   } catch (const SimulatedException&) {
-    owner.policy().on_backward_end(owner, true);
+    owner.end_backward(true);
     throw;
   }
-  owner.policy().on_backward_end(owner, false);
+  owner.end_backward(false);
 }
 
 void ProtocolWorld::run_graph_task(TaskIndex task) {
@@ -103,10 +103,8 @@ void ProtocolWorld::run_graph_task(TaskIndex task) {
   running->schedule = make_task_schedule(*running->program, setup_.latitude);
   running->id = log_.begin_graph_task();
   running_.push_back(std::move(running));
-  for (const auto& one : engines_) {
-    one->set_running_task(running_.back()->program);
-    one->policy().on_graph_task_begin(*one, running_.back()->id);
-  }
+  for (const auto& one : engines_)
+    one->begin_graph_task(running_.back()->id, running_.back()->program);
   try {
     run_nodes(*running_.back());
     run_final_callbacks(*running_.back());
@@ -183,8 +181,7 @@ void ProtocolWorld::end_graph_task(const SimulatedException* raised) {
   const GraphTaskProgram* parent = running_.empty() ? nullptr : running_.back()->program;
   for (const auto& one : engines_) {
     one->take_queued_callbacks();  // queued by a node that raised: dropped with its task
-    one->set_running_task(parent);
-    one->policy().on_graph_task_end(*one, id, raised != nullptr);
+    one->end_graph_task(id, raised != nullptr, parent);
   }
   collect_callbacks();
 }

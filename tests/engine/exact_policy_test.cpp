@@ -29,7 +29,7 @@ class ExactPolicy : public ::testing::Test {
     for (const auto& one : autograd_.engines()) {
       EXPECT_EQ(one->policy().state().active_depth, 0);
       EXPECT_FALSE(one->policy().refuses_step());
-      EXPECT_FALSE(one->policy().is_backward_running());
+      EXPECT_FALSE(one->tracker().is_backward_marked());
     }
   }
   void forward() {
@@ -448,7 +448,7 @@ class Nesting {
     for (std::size_t at = 0; at < 2; ++at) {
       RC_ASSERT(engine(at).policy().state().active_depth == 0);
       RC_ASSERT(!engine(at).policy().refuses_step());
-      RC_ASSERT(!engine(at).policy().is_backward_running());
+      RC_ASSERT(!engine(at).tracker().is_backward_marked());
       RC_ASSERT(engine(at).post_hooks_in_backward == 0);
     }
   }

@@ -23,13 +23,32 @@ struct FakeEpilogue {
 class FakeEngine final : public HookHost {
  public:
   FakeEngine(std::string_view policy, FakeAutograd& autograd)
-      : policy_((*find_policy(policy))->make()), autograd_(autograd) {}
+      : policy_((*find_policy(policy))->make()), autograd_(autograd) {
+    tracker_.set_running_mark(policy_->running_mark());
+  }
 
   HookPolicy& policy() { return *policy_; }
 
-  void forward_begin() { policy_->on_forward_begin(*this); }
-  void forward_end() { policy_->on_forward_end(*this); }
-  void prologue() { policy_->on_prologue(*this); }
+  void forward_begin() {
+    policy_->on_forward_begin(*this);
+    tracker_.begin_forward();
+  }
+  void forward_end() {
+    tracker_.end_forward();
+    policy_->on_forward_end(*this);
+  }
+  void task_begin(GraphTaskId task) {
+    tracker_.begin_task(task);
+    policy_->on_graph_task_begin(*this, task);
+  }
+  void task_end(GraphTaskId task, bool raised) {
+    policy_->on_graph_task_end(*this, task, raised);
+    tracker_.end_task(task, raised);
+  }
+  void prologue() {
+    tracker_.run_prologue();
+    policy_->on_prologue(*this);
+  }
   void gradient() {
     const bool refresh_count = policy_->before_gradient(*this);
     ++unreduced;
@@ -42,11 +61,12 @@ class FakeEngine final : public HookHost {
   }
   void backward_begin() {
     is_running = true;
-    policy_->on_backward_begin(*this);
+    tracker_.begin_backward();
   }
   // engine.backward: the explicit epilogue follows a backward that did not raise.
   void backward_end(bool raised) {
     if (!raised) epilogue(false);
+    tracker_.end_backward(raised);
     policy_->on_backward_end(*this, raised);
     is_running = false;
   }
@@ -86,8 +106,7 @@ class FakeAutograd {
 
   std::int64_t begin() {
     tasks_.push_back({next_task_++, {}});
-    for (const auto& engine : engines_)
-      engine->policy().on_graph_task_begin(*engine, GraphTaskId{tasks_.back().id});
+    for (const auto& engine : engines_) engine->task_begin(GraphTaskId{tasks_.back().id});
     return tasks_.back().id;
   }
 
@@ -96,7 +115,7 @@ class FakeAutograd {
     if (!raised) raised = !run_callbacks();
     const GraphTaskId ended{tasks_.back().id};
     tasks_.pop_back();
-    for (const auto& engine : engines_) engine->policy().on_graph_task_end(*engine, ended, raised);
+    for (const auto& engine : engines_) engine->task_end(ended, raised);
     return !raised;
   }
 
@@ -143,7 +162,7 @@ inline void FakeEngine::queue_callback() {
 inline void FakeEngine::run_post_hook() {
   post_hooks_in_backward += is_running ? 1 : 0;
   if (std::exchange(next_post_hook_raises, false)) throw FakeException{};
-  if (!policy_->is_backward_running()) epilogue(true);
+  if (!tracker_.is_backward_marked()) epilogue(true);
 }
 
 }  // namespace zeroproof::testing

@@ -21,7 +21,7 @@ namespace zeroproof {
 namespace {
 
 Zero3Optimizer& stage3_of(Engine::Core& core) {
-  return dynamic_cast<Zero3Optimizer&>(*core.optimizer);
+  return dynamic_cast<Zero3Optimizer&>(core.optimizer());
 }
 
 // --- H20, H23: callbacks -----------------------------------------------------------------------
@@ -258,12 +258,12 @@ std::set<StreamIndex> producers_that_waited(Quirks quirks) {
   MlpModel model;
   const ZeroConfig config{.stage = 2, .overlap_comm = true};
   Engine::Core core(ag, model, config, runtime, {.quirks = quirks}, LossScaler());
-  IpgBucket bucket(core.context, DType::float32, 100);
+  IpgBucket bucket(core.context(), DType::float32, 100);
   bucket.set_up();
   const auto fill = [&] {
     for (const StreamIndex producer : kProducers) {
       ag.set_current_stream(device, producer);
-      ZeroParameter& parameter = core.context.parameters[static_cast<std::size_t>(producer)];
+      ZeroParameter& parameter = core.context().parameters[static_cast<std::size_t>(producer)];
       bucket.append(parameter, Tensor::full(parameter.sizes, 1.0, DType::float32));
     }
   };
@@ -297,8 +297,8 @@ TEST(EagerFallback, Releases_nothing_that_another_engines_graph_claims) {
   const ZeroConfig config{.stage = 3, .stage3_param_persistence_threshold = 0};
   Engine::Core core(ag, model, config, world.runtime(0), EngineOptions{}, LossScaler());
   ParameterGatherer& gatherer = stage3_of(core).gatherer();
-  EagerFallback ours(core.context, gatherer);
-  EagerFallback theirs(core.context, gatherer);
+  EagerFallback ours(core.context(), gatherer);
+  EagerFallback theirs(core.context(), gatherer);
   PartitionedParameter& claimed = gatherer.parameters().at(0);
   PartitionedParameter& left = gatherer.parameters().at(1);
 

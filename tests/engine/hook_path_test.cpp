@@ -29,18 +29,18 @@ class ManyParameters final : public nn::Module {
 // The hooks of all parameters inside one graph task, as AccumulateGrad would call them; what the
 // loop itself allocates.
 std::uint64_t allocations_of_hooks(Engine::Core& core) {
-  Autograd& autograd = core.context.autograd;
+  Autograd& autograd = core.context().autograd;
   std::uint64_t allocations = 0;
   Tensor leaf = Tensor::full({}, 1.0, DType::float32);
   leaf.set_requires_grad(true);
   const Tensor root = mul(autograd, leaf, 2.0);
   root.register_hook([&](const Tensor&) {
-    for (ZeroParameter& parameter : core.context.parameters)
+    for (ZeroParameter& parameter : core.context().parameters)
       parameter.tensor.set_grad(Tensor::full({kWidth}, 0.5, DType::float32));
-    core.on_gradient(core.context.parameters.front());  // queues the callback, sets buckets up
+    core.on_gradient(core.context().parameters.front());  // queues the callback, sets buckets up
     const std::uint64_t before = heap_allocations();
-    for (std::size_t i = 1; i < core.context.parameters.size(); ++i)
-      core.on_gradient(core.context.parameters[i]);
+    for (std::size_t i = 1; i < core.context().parameters.size(); ++i)
+      core.on_gradient(core.context().parameters[i]);
     allocations += heap_allocations() - before;
     return Tensor();
   });
@@ -59,7 +59,7 @@ TEST_P(HookPath, Allocates_nothing) {
   Engine::Core core(autograd, module, config, world.runtime(0), {}, LossScaler::of(config));
   EXPECT_EQ(allocations_of_hooks(core), 0u);
   EXPECT_EQ(allocations_of_hooks(core), 0u);  // not even the second time
-  EXPECT_EQ(core.counters.backwards, 2);
+  EXPECT_EQ(core.counters().backwards, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Stages, HookPath, testing::Values(1, 2, 3),

@@ -23,43 +23,24 @@ class IdleHost final : public HookHost {
 
 struct Row {
   const char* policy;
-  bool runs_after_abort;       // engine.backward raised: its mark is still there
-  bool runs_after_inner_call;  // one of two nested calls returned: the outer one still runs
+  RunningMark running_mark;
   bool skips_at_depth_two;
   bool demands_restart;
 };
 
-constexpr Row kRows[] = {{"deepspeed-0.18.5", true, false, false, false},
-                         {"deepspeed-0.18.7", true, false, false, false},
-                         {"deepspeed-0.19.6", false, true, true, false},
-                         {"deepspeed-pr8245", false, false, false, true},
-                         {"x2", false, false, false, false}};
+constexpr Row kRows[] = {{"deepspeed-0.18.5", RunningMark::left_by_exception, false, false},
+                         {"deepspeed-0.18.7", RunningMark::left_by_exception, false, false},
+                         {"deepspeed-0.19.6", RunningMark::counted, true, false},
+                         {"deepspeed-pr8245", RunningMark::restored, false, true},
+                         {"x2", RunningMark::restored, false, false}};
 
 std::unique_ptr<HookPolicy> policy_of(const Row& row) {
   return (*find_policy(row.policy))->make();
 }
 
-TEST(ManagerPolicy, Keeps_or_takes_back_the_mark_of_a_backward_that_raised) {
-  IdleHost host;
-  for (const Row& row : kRows) {
-    const auto policy = policy_of(row);
-    policy->on_backward_begin(host);
-    policy->on_backward_end(host, true);
-    EXPECT_EQ(policy->is_backward_running(), row.runs_after_abort) << row.policy;
-  }
-}
-
-TEST(ManagerPolicy, Counts_nested_calls_of_engine_backward_since_0_19_6) {
-  IdleHost host;
-  for (const Row& row : kRows) {
-    const auto policy = policy_of(row);
-    policy->on_backward_begin(host);
-    policy->on_backward_begin(host);
-    policy->on_backward_end(host, false);
-    EXPECT_EQ(policy->is_backward_running(), row.runs_after_inner_call) << row.policy;
-    policy->on_backward_end(host, false);
-    EXPECT_FALSE(policy->is_backward_running()) << row.policy;
-  }
+TEST(ManagerPolicy, Marks_a_running_backward_as_its_release_does) {
+  for (const Row& row : kRows)
+    EXPECT_EQ(policy_of(row)->running_mark(), row.running_mark) << row.policy;
 }
 
 TEST(ManagerPolicy, Skips_the_manual_epilogue_above_depth_one_since_0_19_6) {

@@ -19,7 +19,7 @@ class Zero3Trace : public testing::Test {
     core = std::make_unique<Engine::Core>(ag, model, config, world.runtime(0), EngineOptions{},
                                           LossScaler());
   }
-  Zero3Optimizer& stage3() { return dynamic_cast<Zero3Optimizer&>(*core->optimizer); }
+  Zero3Optimizer& stage3() { return dynamic_cast<Zero3Optimizer&>(core->optimizer()); }
   TraceMode mode() { return stage3().coordinator().trace().mode(); }
   void iterate() { core->backward(core->forward({filled({2, 4}, 0.1)}).at(0), {}); }
 

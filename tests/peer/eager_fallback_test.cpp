@@ -13,7 +13,7 @@ struct Scene {
   Scene(Rank& rank_in, const NetMaker& make)
       : rank(rank_in),
         engine(rank_in.engine(make, base_config(3))),
-        fallback(engine.core().context, engine.zero3().gatherer()),
+        fallback(engine.core().context(), engine.zero3().gatherer()),
         begin(rank_in.recording.events.size()) {}
 
   PartitionedParameter& parameter(const std::string& name) { return engine.partitioned(name); }
@@ -29,7 +29,8 @@ struct Scene {
   void gathered(const std::vector<std::string>& names, const std::function<void()>& body) {
     TensorList tensors;
     for (const std::string& name : names) tensors.push_back(parameter(name).parameter().tensor);
-    GatherContext context(engine.core().context, engine.zero3().gatherer(), tensors, std::nullopt);
+    GatherContext context(engine.core().context(), engine.zero3().gatherer(), tensors,
+                          std::nullopt);
     body();
     context.exit();
   }
@@ -181,7 +182,7 @@ PEER_ROW(test_z3_eager_fallback,
 
 PEER_ROW(test_z3_eager_fallback, test_new_fallback_owner_drops_previous_owner) {
   in_scene(twin, [&](Scene& scene) {
-    EagerFallback other(scene.engine.core().context, scene.engine.zero3().gatherer());
+    EagerFallback other(scene.engine.core().context(), scene.engine.zero3().gatherer());
     scene.forward({kA}, true);
     require(scene.parameter(kA).owner() == &scene.fallback, "the first owns it");
     scene.engine.zero3().gatherer().partition(scene.parameter(kA));

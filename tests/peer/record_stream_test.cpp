@@ -138,7 +138,7 @@ void with_bucket(const Twin& twin,
   StreamSpy spy;
   on_ranks({.ranks = 1, .accesses = {&spy}, .device = Device::cuda(0)}, twin, [&](Rank& rank) {
     Engined engine = rank.engine(make_stack({}), overlap_config());
-    IpgBucket bucket(engine.core().context, DType::float32, 100);
+    IpgBucket bucket(engine.core().context(), DType::float32, 100);
     bucket.set_up();
     spy.waits.clear();
     body(rank, engine, bucket, spy);
@@ -148,7 +148,7 @@ void with_bucket(const Twin& twin,
 void append_on(Rank& rank, Engined& engine, IpgBucket& bucket, StreamIndex stream,
                std::size_t parameter) {
   const StreamIndex before = rank.ag.set_current_stream(Device::cuda(0), stream);
-  ZeroParameter& into = engine.core().context.parameters[parameter];
+  ZeroParameter& into = engine.core().context().parameters[parameter];
   bucket.append(into, Tensor::full(into.sizes, 1.0, DType::float32));
   rank.ag.set_current_stream(Device::cuda(0), before);
 }

@@ -25,7 +25,7 @@ NetMaker make_normed() {
 }
 
 void require_communication_dtypes(Engined& engine, DType of_linear) {
-  for (const ZeroParameter& parameter : engine.core().context.parameters)
+  for (const ZeroParameter& parameter : engine.core().context().parameters)
     require(parameter.communication_dtype ==
                 (parameter.name.starts_with("norm") ? DType::float32 : of_linear),
             "communication dtype of " + parameter.name);

@@ -46,11 +46,9 @@ class ParameterCoordinator {
   // The module uses it from now on (docs/spec/zero.md 3.8). A complete order does not know of that.
   void add_external(Zero3Module& module, PartitionedParameter& parameter);
 
-  // A graph task around fetches and releases of backwards. What one that keeps its graph releases
-  // is kept for the next (docs/spec/zero.md 3.11); the outermost one's end settles what is left of
-  // that.
-  void begin_task(GraphTaskId task, bool keeps_graph);
-  void end_task(GraphTaskId task, bool raised);
+  // A graph task has ended. What one that keeps its graph releases is kept for the next
+  // (docs/spec/zero.md 3.11); the outermost one's end settles what is left of that.
+  void end_task(bool raised);
   // For the calls that hold: they tell when their part of a graph is gone.
   const std::shared_ptr<RetainedGraphs>& retained_graphs() const { return retained_; }
 
@@ -90,9 +88,8 @@ class ParameterCoordinator {
   ParameterGatherer& gatherer_;
   FetchTrace trace_;
   std::shared_ptr<RetainedGraphs> retained_;
-  std::map<GraphTaskId, bool> keeps_graph_;  // of the tasks under way
-  std::set<std::int64_t> passed_;            // graphs that those did not keep
-  std::vector<ActiveBackward> active_;       // by their first fetch
+  std::set<std::int64_t> passed_;       // graphs that the open graph tasks did not keep
+  std::vector<ActiveBackward> active_;  // by their first fetch
   std::map<std::pair<std::int32_t, std::int64_t>, std::set<ParamId>> memo_;  // H17
   std::int64_t counted_live_ = 0;  // upstream's count of live elements
 };

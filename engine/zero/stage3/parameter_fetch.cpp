@@ -5,6 +5,7 @@
 #include "engine/zero/stage3/parameter_coordinator.h"
 #include "model/check.h"
 #include "zeroproof/engine/engine_error.h"
+#include "zeroproof/internal/engine/hooks/backward_tracker.h"
 
 namespace zeroproof {
 
@@ -118,8 +119,9 @@ void ParameterCoordinator::activate(const ModuleCall& call) {
 }
 
 bool ParameterCoordinator::keeps_graph() const {
-  const auto task = keeps_graph_.find(context_.autograd.current_graph_task());
-  return task != keeps_graph_.end() && task->second;
+  const BackwardTracker::OpenTask* task =
+      context_.tracker.find(context_.autograd.current_graph_task());
+  return task != nullptr && task->options.keeps_graph && !task->options.is_transform;
 }
 
 std::vector<ParameterCoordinator::ActiveBackward>::iterator ParameterCoordinator::find_active(

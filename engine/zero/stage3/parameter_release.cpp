@@ -3,6 +3,7 @@
 
 #include "engine/zero/stage3/parameter_coordinator.h"
 #include "zeroproof/engine/engine_error.h"
+#include "zeroproof/internal/engine/hooks/backward_tracker.h"
 
 namespace zeroproof {
 
@@ -119,18 +120,13 @@ void ParameterCoordinator::release_backward_leftovers(bool is_reported) {
   if (!context_.upstream.all) release_all_unused();
 }
 
-void ParameterCoordinator::begin_task(GraphTaskId task, bool keeps_graph) {
-  keeps_graph_[task] = keeps_graph;
-}
-
 // A backward that failed may have freed any part of its graph.
-void ParameterCoordinator::end_task(GraphTaskId task, bool raised) {
-  keeps_graph_.erase(task);
+void ParameterCoordinator::end_task(bool raised) {
   if (raised) {
     retained_->clear();
     for (ActiveBackward& active : active_) active.keeps_graph = false;
   }
-  if (!keeps_graph_.empty()) return;
+  if (!context_.tracker.tasks().empty()) return;
   for (const std::int64_t graph : std::exchange(passed_, {})) retained_->end(graph);
 }
 

@@ -8,6 +8,7 @@
 #include "engine/zero/stage3/leaf_modules.h"
 #include "engine/zero/stages.h"
 #include "model/accumulate_grad.h"
+#include "zeroproof/internal/engine/hooks/backward_tracker.h"
 #include "zeroproof/model/usage_error.h"
 
 namespace zeroproof {
@@ -42,11 +43,9 @@ Zero3Optimizer::Zero3Optimizer(ZeroContext& context)
     mark_persistent_parameters();
     add_leaf_hooks();
   }
-  context.autograd.add_listener(*this);
 }
 
 Zero3Optimizer::~Zero3Optimizer() {
-  context_.autograd.remove_listener(*this);
   for (HookHandle& hook : module_hooks_) hook.remove();
 }
 
@@ -238,7 +237,8 @@ bool Zero3Optimizer::abandon_gradients() {
   gradients_->await_reductions();
   gradients_->drop_backward();
   // Where an epilogue failed, no end of a graph task gives back what it would have.
-  if (graph_tasks_ == 0 && !fallback_) coordinator_.release_backward_leftovers(false);
+  if (context_.tracker.tasks().empty() && !fallback_)
+    coordinator_.release_backward_leftovers(false);
   return context_.upstream.none || !has_crossed;
 }
 
@@ -275,20 +275,14 @@ std::vector<GradientSlice> Zero3Optimizer::gradient_slices() const {
   return slices;
 }
 
-void Zero3Optimizer::on_graph_task_begin(GraphTaskId task, bool keeps_graph) {
-  coordinator_.begin_task(task, keeps_graph && !context_.autograd.local().transforms);
-  if (graph_tasks_++ == 0) is_transform_task_ = context_.autograd.local().transforms != nullptr;
-}
-
 // No epilogue follows a backward that failed, also inside one of another engine, nor one of a
 // function transform.
-void Zero3Optimizer::on_graph_task_end(GraphTaskId task, bool raised) {
-  coordinator_.end_task(task, raised);
-  has_failed_task_ = raised || has_failed_task_;
-  if (--graph_tasks_ > 0) return;
-  const bool has_failed = std::exchange(has_failed_task_, false);
-  const bool is_failed = has_failed && !context_.upstream.abort_leaks_state;
-  const bool is_transform = is_transform_task_ && !context_.upstream.all;
+void Zero3Optimizer::on_graph_task_end(bool raised) {
+  const BackwardTracker& tracker = context_.tracker;
+  coordinator_.end_task(raised);
+  if (!tracker.tasks().empty()) return;
+  const bool is_failed = tracker.has_failed_task() && !context_.upstream.abort_leaks_state;
+  const bool is_transform = tracker.is_outermost_transform() && !context_.upstream.all;
   if (is_failed || is_transform) coordinator_.release_backward_leftovers(false);
 }
 

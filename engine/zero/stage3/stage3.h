@@ -16,7 +16,7 @@ namespace zeroproof {
 
 // ZeRO stage 3 (docs/spec/zero.md 2.16 to 2.19, 3): parameters, gradients and optimizer state are
 // all partitioned. The module's parameters are empty outside their use.
-class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private GraphTaskListener {
+class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api {
  public:
   // `context` must outlive it. Collective.
   explicit Zero3Optimizer(ZeroContext& context);
@@ -35,6 +35,7 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   void collect_gradients() override;
   void reduce_gradients() override;
   void backward_epilogue() override;
+  void on_graph_task_end(bool raised) override;
   bool abandon_gradients() override;
   void visit_state(StateVisitor& visitor) const override;
   std::vector<GradientSlice> gradient_slices() const override;
@@ -68,9 +69,6 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   const ParameterCoordinator& coordinator() const { return coordinator_; }
 
  private:
-  void on_graph_task_begin(GraphTaskId task, bool keeps_graph) override;
-  void on_graph_task_end(GraphTaskId task, bool raised) override;
-
   void make_sub_groups();
   void use_fallback();
   void mark_persistent_parameters();
@@ -105,9 +103,6 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api, private Grap
   TensorList coalesced_;  // by ParamId: local sums of complete backwards that nobody has reduced
   std::vector<HookHandle> module_hooks_;
   HookRunner run_hook_ = [](const std::function<void()>& work) { work(); };
-  int graph_tasks_ = 0;           // under way
-  bool has_failed_task_ = false;  // of those, one that ended
-  bool is_transform_task_ = false;
 };
 
 }  // namespace zeroproof

@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/internal/engine/hooks/backward_tracker.h"
 #include "zeroproof/model/nn/linear.h"
 
 namespace zeroproof {
@@ -45,12 +46,14 @@ Values on_each_rank(const HostWorldOptions& options, const std::vector<Values>& 
     Autograd autograd(runtime.ops());
     NoModule module;
     const ZeroConfig config;
+    const BackwardTracker tracker;
     const Events events(runtime, EngineId{0});
     ZeroContext context{autograd,
                         module,
                         config,
                         runtime,
                         {},
+                        tracker,
                         events,
                         {},
                         {},

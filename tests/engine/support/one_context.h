@@ -8,6 +8,7 @@
 #include "model/cpu_ops.h"
 #include "tests/engine/support/small_models.h"
 #include "zeroproof/engine/runtime/host/host_world.h"
+#include "zeroproof/internal/engine/hooks/backward_tracker.h"
 
 namespace zeroproof {
 
@@ -38,6 +39,7 @@ class OneContext {
                  .config = config_,
                  .runtime = world_.runtime(rank),
                  .upstream = {},
+                 .tracker = tracker_,
                  .events = Events(world_.runtime(rank), EngineId{0}),
                  .parameters = {},
                  .loss_scaler = LossScaler(),
@@ -57,6 +59,7 @@ class OneContext {
 
   ZeroContext& operator*() { return context_; }
   ZeroContext* operator->() { return &context_; }
+  BackwardTracker& tracker() { return tracker_; }
 
  private:
   ZeroConfig config_;
@@ -64,6 +67,7 @@ class OneContext {
   HostWorld world_;
   CpuOps ops_;
   Autograd autograd_;
+  BackwardTracker tracker_;
   ZeroContext context_;
 };
 

@@ -42,7 +42,7 @@ class Engined {
   Engine::Core& core() { return *core_; }
   Net& net() { return dynamic_cast<Net&>(*module_); }
   nn::Module& module() { return *module_; }
-  Zero3Optimizer& zero3() { return dynamic_cast<Zero3Optimizer&>(*core_->optimizer); }
+  Zero3Optimizer& zero3() { return dynamic_cast<Zero3Optimizer&>(core_->optimizer()); }
   PartitionedParameter& partitioned(const std::string& name);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "zeroproof/internal/engine/hooks/backward_tracker.h"
 #include "zeroproof/model/ids.h"
 
 namespace zeroproof {
@@ -11,6 +12,10 @@ namespace zeroproof {
 class HookHost {
  public:
   virtual ~HookHost() = default;
+
+  // What is open around the running backward. The host feeds it; one that stands before another
+  // host gives that host's.
+  virtual const BackwardTracker& tracker() const { return tracker_; }
 
   // queue_callback and current_graph_task exist (the three internal APIs of docs/spec/zero.md 2.1).
   virtual bool has_callback_api() const = 0;
@@ -32,6 +37,9 @@ class HookHost {
   // The gradients added since the last epilogue belong to a backward that failed: drop them and
   // report it. Policies that do not recover never call it.
   virtual void abandon_gradients() = 0;
+
+ protected:
+  BackwardTracker tracker_;  // with the running mark of the host's policy
 };
 
 }  // namespace zeroproof

@@ -19,14 +19,18 @@ enum class PrologueRule {
 // Decides when "all gradients of this backward are in", so that the epilogue can run. The engine
 // reports every event below, in the order in which they happen on the backward's thread.
 //
-// One policy object belongs to one engine. Not thread-safe. State is plain data: `append_state`
-// gives all of it, and two policies with equal bytes behave equally from there on.
+// One policy object belongs to one engine. Not thread-safe. What is open, a policy reads from the
+// host's tracker; it keeps only its own decisions. They are plain data: `append_state` gives all of
+// them, and two policies with equal bytes, of which the trackers have equal bytes, behave equally
+// from there on.
 // Methods let exceptions of the host pass and leave the state as upstream would.
 class HookPolicy {
  public:
   virtual ~HookPolicy() = default;
 
   virtual PrologueRule prologue_rule() const = 0;
+  // The host hands it to its tracker.
+  virtual RunningMark running_mark() const { return RunningMark::restored; }
 
   // engine.forward, before and after the module runs.
   virtual void on_forward_begin(HookHost& host) = 0;
@@ -61,11 +65,9 @@ class HookPolicy {
   // managers are not told.
   virtual void on_zero_grad() {}
 
-  // engine.backward entered and left. While it runs, the engine's post hook does nothing and an
-  // explicit epilogue follows.
-  virtual void on_backward_begin(HookHost& host) = 0;
-  virtual void on_backward_end(HookHost& host, bool raised) = 0;
-  virtual bool is_backward_running() const = 0;
+  // engine.backward is left. While its mark is set (BackwardTracker::is_backward_marked), the
+  // engine's post hook does nothing and an explicit epilogue follows.
+  virtual void on_backward_end(HookHost& /*host*/, bool /*raised*/) {}
   // Outside engine.backward the engine's post hook returns at once and runs no epilogue (0.19.6).
   virtual bool skips_manual_epilogue() const { return false; }
 

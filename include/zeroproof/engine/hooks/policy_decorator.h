@@ -15,6 +15,7 @@ class PolicyDecorator : public HookPolicy {
   explicit PolicyDecorator(std::unique_ptr<HookPolicy> inner) : inner_(std::move(inner)) {}
 
   PrologueRule prologue_rule() const override { return inner_->prologue_rule(); }
+  RunningMark running_mark() const override { return inner_->running_mark(); }
   void on_forward_begin(HookHost& host) override { inner_->on_forward_begin(host); }
   void on_forward_end(HookHost& host) override { inner_->on_forward_end(host); }
   void on_graph_task_begin(HookHost& host, GraphTaskId task) override {
@@ -32,11 +33,9 @@ class PolicyDecorator : public HookPolicy {
   void on_epilogue(HookHost& host) override { inner_->on_epilogue(host); }
   void set_epilogue_ran(bool ran) override { inner_->set_epilogue_ran(ran); }
   void on_zero_grad() override { inner_->on_zero_grad(); }
-  void on_backward_begin(HookHost& host) override { inner_->on_backward_begin(host); }
   void on_backward_end(HookHost& host, bool raised) override {
     inner_->on_backward_end(host, raised);
   }
-  bool is_backward_running() const override { return inner_->is_backward_running(); }
   bool skips_manual_epilogue() const override { return inner_->skips_manual_epilogue(); }
   bool refuses_step() const override { return inner_->refuses_step(); }
   bool demands_restart() const override { return inner_->demands_restart(); }
