@@ -134,7 +134,7 @@ class HookRun {
  private:
   template <class Work>
   double seconds_over_parameters(Work work) {
-    ZeroParameters& parameters = core_.context.parameters;
+    ZeroParameters& parameters = core_.context().parameters;
     if (!is_behind_gradient_) {
       for (const ZeroParameter& parameter : parameters) parameter.tensor.set_grad(grad_);
       return seconds_of([&] {
