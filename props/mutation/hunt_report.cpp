@@ -13,7 +13,7 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using mutation::Found;
 using mutation::HuntReport;
 
@@ -62,8 +62,8 @@ std::string sizes_text(const HuntReport& report) {
 }
 
 // Null: the catalogue does not say.
-Json smallest_of(const mutation::CatalogueRow& row) {
-  const auto number = [](int value) { return value > 0 ? Json(value) : Json(nullptr); };
+OrderedJson smallest_of(const mutation::CatalogueRow& row) {
+  const auto number = [](int value) { return value > 0 ? OrderedJson(value) : OrderedJson(nullptr); };
   return {{"ranks", number(row.ranks)}, {"parameters", number(row.parameters)}};
 }
 
@@ -132,8 +132,8 @@ double median_seconds(const HuntReport& report) {
   return seconds[seconds.size() / 2];
 }
 
-Json json_of(const Found& one) {
-  Json json = {{"id", one.fault->id},
+OrderedJson json_of(const Found& one) {
+  OrderedJson json = {{"id", one.fault->id},
                {"tier", one.fault->row().tier},
                {"slug", one.fault->row().slug},
                {"sentence", one.fault->sentence},
@@ -143,7 +143,7 @@ Json json_of(const Found& one) {
     json["reason"] = one.fault->reason;
     return json;
   }
-  json["property"] = one.property ? Json(one.property->id) : Json(nullptr);
+  json["property"] = one.property ? OrderedJson(one.property->id) : OrderedJson(nullptr);
   json["executions"] = one.executions;
   json["seconds"] = one.seconds;
   if (one.property) {
@@ -208,9 +208,9 @@ std::string hunt_text(const HuntReport& report, const Palette& palette) {
 std::string hunt_json(const HuntReport& report) {
   const Totals totals = totals_of(report);
   const Sizes sizes = sizes_of(report);
-  Json faults = Json::array();
+  OrderedJson faults = OrderedJson::array();
   for (const Found& one : report.found) faults.push_back(json_of(one));
-  return Json{{"schema", "zeroproof.mutation/1"},
+  return OrderedJson{{"schema", "zeroproof.mutation/1"},
               {"seed", report.options.seed},
               {"summary",
                {{"catalogue", mutation::bug_catalogue().size()},
@@ -278,17 +278,17 @@ std::string hunt_replay_text(const mutation::ReadToken& token, const mutation::C
 std::string hunt_replay_json(const mutation::ReadToken& token, const mutation::CaseResult& mutated,
                              const mutation::CaseResult& unmutated) {
   const auto side = [](const mutation::CaseResult& result) {
-    Json falsified = Json::array();
+    OrderedJson falsified = OrderedJson::array();
     for (const mutation::Falsified& one : result.falsified)
       falsified.push_back({{"id", one.property->id},
                            {"number", one.property->number},
-                           {"rank", one.rank < 0 ? Json(nullptr) : Json(one.rank)},
+                           {"rank", one.rank < 0 ? OrderedJson(nullptr) : OrderedJson(one.rank)},
                            {"text", one.text}});
-    return Json{{"events", result.events}, {"falsified", falsified}};
+    return OrderedJson{{"events", result.events}, {"falsified", falsified}};
   };
-  return Json{{"schema", "zeroproof.mutation_replay/1"},
+  return OrderedJson{{"schema", "zeroproof.mutation_replay/1"},
               {"id", token.id},
-              {"case", Json::parse(train::case_json(token.counterexample.spec))},
+              {"case", OrderedJson::parse(train::case_json(token.counterexample.spec))},
               {"schedule", mutation::token_of(token.counterexample, token.id)},
               {"mutated", side(mutated)},
               {"unmutated", side(unmutated)}}

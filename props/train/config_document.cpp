@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 Json device(OffloadDevice device) {
   return {{"device", device == OffloadDevice::cpu ? "cpu" : "none"}};
@@ -163,7 +163,7 @@ constexpr Refusal kRefusals[] = {
     {"", [](ZeroConfig& config) { config.fp16.enabled = config.bf16.enabled = true; }},
     {"", [](ZeroConfig& config) { config.fp16.enabled = config.torch_autocast.enabled = true; }},
     {"", [](ZeroConfig& config) { config.fp16.loss_scale = -1.0; }},
-    {"", [](ZeroConfig& config) { config.fp16.min_loss_scale = kInfinity; }},
+    {"", [](ZeroConfig& config) { config.fp16.min_loss_scale = kInfinite; }},
     {"",
      [](ZeroConfig& config) {
        set_stage(config, 2);
@@ -198,8 +198,8 @@ constexpr Refusal kRefusals[] = {
     {"", [](ZeroConfig& config) { config.stage3_max_live_parameters = -1; }},
     {"", [](ZeroConfig& config) { config.stage3_max_reuse_distance = -1; }},
     {"", [](ZeroConfig& config) { config.stage3_module_granularity_threshold = -1; }},
-    {"", [](ZeroConfig& config) { config.gradient_clipping = kInfinity; }},
-    {"", [](ZeroConfig& config) { config.gradient_predivide_factor = kInfinity; }},
+    {"", [](ZeroConfig& config) { config.gradient_clipping = kInfinite; }},
+    {"", [](ZeroConfig& config) { config.gradient_predivide_factor = kInfinite; }},
     {"", [](ZeroConfig& config) { config.gradient_predivide_factor = -1.0; }},
     {"odd_allgather_bucket_size",
      [](ZeroConfig& config) {
@@ -239,7 +239,7 @@ constexpr Refusal kRefusals[] = {
        config.optimizer.is_torch_class = true;
      }},
     {"", [](ZeroConfig& config) { config.bf16.enabled = config.torch_autocast.enabled = true; }},
-    {"", [](ZeroConfig& config) { config.fp16.loss_scale = kInfinity; }},
+    {"", [](ZeroConfig& config) { config.fp16.loss_scale = kInfinite; }},
     {"", [](ZeroConfig& config) { config.fp16.loss_scale_window = 0; }},
     {"", [](ZeroConfig& config) { config.fp16.hysteresis = 0; }},
     {"", [](ZeroConfig& config) { config.fp16.min_loss_scale = 0.0; }},

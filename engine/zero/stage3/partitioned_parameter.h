@@ -116,6 +116,9 @@ class PartitionedParameter {
 
 using ParameterList = std::vector<PartitionedParameter*>;
 
+// Elements of one rank's slices of all of them.
+std::int64_t slices_of(const ParameterList& parameters);
+
 // The next collective over the data-parallel group moves these, in this order.
 void announce(const ZeroContext& context, const ParameterList& parameters);
 
