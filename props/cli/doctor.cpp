@@ -71,7 +71,7 @@ OrderedJson determinism() {
   return list;
 }
 
-OrderedJson environment() {
+OrderedJson environment_entries() {
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (std::string_view(*entry).starts_with("ZP_")) entries.emplace_back(*entry);
@@ -91,7 +91,7 @@ OrderedJson data() {
           {"traces", traces.empty() ? OrderedJson(nullptr) : OrderedJson(traces)}};
 }
 
-std::string cell(const OrderedJson& value) {
+std::string cell_text(const OrderedJson& value) {
   if (value.is_null()) return "not set";
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
@@ -101,7 +101,7 @@ std::string text_of(const OrderedJson& document, const Palette& palette) {
   for (const auto& [section, entries] : document.items()) {
     if (!entries.is_object()) continue;
     std::vector<std::vector<std::string>> rows;
-    for (const auto& [key, value] : entries.items()) rows.push_back({key, cell(value)});
+    for (const auto& [key, value] : entries.items()) rows.push_back({key, cell_text(value)});
     if (rows.empty()) rows.push_back({"none"});
     page += palette.title(section) + "\n" + table_text(rows);
   }
@@ -116,7 +116,7 @@ class DoctorVerb final : public Verb {
     const OrderedJson document = {{"schema", "zeroproof.doctor/1"}, {"build", build()},
                            {"libraries", libraries()},       {"machine", machine()},
                            {"runtimes", known_runtimes()},   {"data", data()},
-                           {"determinism", determinism()},   {"environment", environment()}};
+                           {"determinism", determinism()},   {"environment", environment_entries()}};
     return VerbResult{
         .text = [document, palette = session.palette] { return text_of(document, palette); },
         .json =

@@ -295,7 +295,7 @@ struct Expectation {
   int exit_code;
 };
 
-class VerifyExpects : public testing::TestWithParam<Expectation> {};
+class VerifyExpects : public ::testing::TestWithParam<Expectation> {};
 
 TEST_P(VerifyExpects, Neither_more_nor_less) {
   const ScratchFolder scratch;
@@ -311,7 +311,7 @@ TEST_P(VerifyExpects, Neither_more_nor_less) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, VerifyExpects,
-                         testing::Values(Expectation{"what_there_is", R"("P4", "P11")", "", 0},
+                         ::testing::Values(Expectation{"what_there_is", R"("P4", "P11")", "", 0},
                                          Expectation{"one_too_few", R"("P4")", "", 1},
                                          Expectation{"one_too_many", R"("P4", "P11", "P28")", "",
                                                      1},

@@ -93,7 +93,7 @@ struct Row {
   const char* epilogues;
 };
 
-class ActiveDepth : public testing::TestWithParam<Row> {};
+class ActiveDepth : public ::testing::TestWithParam<Row> {};
 
 TEST_P(ActiveDepth, Above_one_takes_the_manual_epilogue_since_0_19_6) {
   for (const int stage : {1, 2, 3})
@@ -102,7 +102,7 @@ TEST_P(ActiveDepth, Above_one_takes_the_manual_epilogue_since_0_19_6) {
 
 INSTANTIATE_TEST_SUITE_P(
     Rows, ActiveDepth,
-    testing::Values(Row{Program::manual_sum, "deepspeed-0.19.5", "a2"},
+    ::testing::Values(Row{Program::manual_sum, "deepspeed-0.19.5", "a2"},
                     Row{Program::manual_sum, "deepspeed-0.19.6", "none"},
                     Row{Program::manual_sum, "exact", "a2"},
                     Row{Program::managed_sum_then_manual, "deepspeed-0.19.5", "a2,a4"},

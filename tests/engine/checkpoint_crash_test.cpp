@@ -86,7 +86,7 @@ Result<void> save_in_halves(MemoryFileSystem& files) {
   return results[0] ? results[1] : results[0];
 }
 
-class CrashedSave : public testing::TestWithParam<Save> {
+class CrashedSave : public ::testing::TestWithParam<Save> {
  protected:
   std::int64_t operations() const {
     MemoryFileSystem files = machine_with_old();
@@ -154,13 +154,13 @@ TEST_P(CrashedSave, Reports_an_error_of_any_operation_and_leaves_a_whole_checkpo
   EXPECT_GT(tally.old_ones, count);
 }
 
-std::string name_of_save(const testing::TestParamInfo<Save>& info) {
+std::string name_of_save(const ::testing::TestParamInfo<Save>& info) {
   constexpr std::array kNames = {"NewTag", "SameTag", "ShortWrites", "TwoTensorParallelRanks"};
   return kNames.at(info.index);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, CrashedSave,
-                         testing::Values(save_under_own_tag, save_under_old_tag,
+                         ::testing::Values(save_under_own_tag, save_under_old_tag,
                                          save_with_short_writes, save_in_halves),
                          name_of_save);
 
@@ -193,8 +193,8 @@ TEST(CheckpointCrash, Frees_the_room_of_a_save_that_did_not_fit) {
   ASSERT_FALSE(saved);
   EXPECT_EQ(saved.error().code, ErrorCode::usage);
   EXPECT_THAT(saved.error().text,
-              testing::AllOf(testing::StartsWith("run/.saving/zero/fc."),
-                             testing::HasSubstr("No space left on device; make room")));
+              ::testing::AllOf(::testing::StartsWith("run/.saving/zero/fc."),
+                             ::testing::HasSubstr("No space left on device; make room")));
   EXPECT_EQ(files.all_files(), before);
 }
 

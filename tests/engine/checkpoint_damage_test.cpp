@@ -14,9 +14,9 @@
 namespace zeroproof {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 const TrainingState kState = small_state(7, 0.5);
 const LoadOptions kAlone = {.tensor_parallel = ParallelRank{}};
@@ -28,14 +28,14 @@ MemoryFileSystem saved_machine() {
 }
 
 // The checkpoint does not load, and the error begins with the file's name.
-testing::AssertionResult is_noticed(MemoryFileSystem& files, const std::string& path) {
+::testing::AssertionResult is_noticed(MemoryFileSystem& files, const std::string& path) {
   const auto loaded = load_checkpoint(files, "run", kAlone);
-  if (loaded) return testing::AssertionFailure() << path << ": loaded all the same";
+  if (loaded) return ::testing::AssertionFailure() << path << ": loaded all the same";
   if (loaded.error().text.starts_with(path + ": ") &&
       loaded.error().code == ErrorCode::unreadable) {
-    return testing::AssertionSuccess();
+    return ::testing::AssertionSuccess();
   }
-  return testing::AssertionFailure() << path << ": " << loaded.error().text;
+  return ::testing::AssertionFailure() << path << ": " << loaded.error().text;
 }
 
 std::string with_flipped_bit(std::string bytes, std::size_t bit) {
@@ -155,7 +155,7 @@ struct Misfit {
   std::string text;
 };
 
-class CheckpointMisfit : public testing::TestWithParam<Misfit> {};
+class CheckpointMisfit : public ::testing::TestWithParam<Misfit> {};
 
 TEST_P(CheckpointMisfit, Is_an_error_that_says_what_does_not_fit) {
   MemoryFileSystem files = saved_machine();
@@ -172,7 +172,7 @@ TEST_P(CheckpointMisfit, Is_an_error_that_says_what_does_not_fit) {
 
 INSTANTIATE_TEST_SUITE_P(
     Each, CheckpointMisfit,
-    testing::Values(
+    ::testing::Values(
         Misfit{"MissingParameter",
                [](TrainingState& s) {
                  s.parameters.push_back({"head", {1}, {0.0}});
@@ -235,7 +235,7 @@ struct Unsavable {
   std::string text;
 };
 
-class CheckpointUnsavable : public testing::TestWithParam<Unsavable> {};
+class CheckpointUnsavable : public ::testing::TestWithParam<Unsavable> {};
 
 TEST_P(CheckpointUnsavable, Is_refused_before_anything_is_written) {
   MemoryFileSystem files;
@@ -250,7 +250,7 @@ TEST_P(CheckpointUnsavable, Is_refused_before_anything_is_written) {
 
 INSTANTIATE_TEST_SUITE_P(
     Each, CheckpointUnsavable,
-    testing::Values(
+    ::testing::Values(
         Unsavable{"TwiceTheName",
                   [](TrainingState& s, SaveOptions&) { s.parameters.push_back(s.parameters[0]); },
                   "'fc.weight' cannot be saved: its name is there twice"},

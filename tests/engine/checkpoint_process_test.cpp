@@ -98,7 +98,7 @@ bool save_in_process(const std::string& folder, const std::string& tag, int oper
   return WIFEXITED(status);
 }
 
-class KilledSave : public testing::TestWithParam<std::string> {};
+class KilledSave : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(KilledSave, Leaves_the_previous_or_the_new_checkpoint_at_every_operation) {
   const std::string folder = scratch_path("killed");
@@ -122,7 +122,7 @@ TEST_P(KilledSave, Leaves_the_previous_or_the_new_checkpoint_at_every_operation)
   ASSERT_TRUE(files.remove_all(folder));
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, KilledSave, testing::Values("global_step1", "global_step2"),
+INSTANTIATE_TEST_SUITE_P(Each, KilledSave, ::testing::Values("global_step1", "global_step2"),
                          [](const auto& each) { return each.param; });
 
 TEST(PosixFileSystem, Says_that_a_device_is_full) {

@@ -95,14 +95,14 @@ struct Row {
   const char* golden;
 };
 
-class CountFallback : public testing::TestWithParam<Row> {};
+class CountFallback : public ::testing::TestWithParam<Row> {};
 
 TEST_P(CountFallback, Reproduces_the_golden_table) {
   EXPECT_EQ(run(GetParam().program, GetParam().policy), GetParam().golden);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, CountFallback,
-                         testing::Values(Row{Program::plain, "deepspeed-0.18.3", "a4 n1"},
+                         ::testing::Values(Row{Program::plain, "deepspeed-0.18.3", "a4 n1"},
                                          Row{Program::plain, "deepspeed-0.18.5", "a4 n4"},
                                          Row{Program::plain, "deepspeed-0.18.7", "a4 n1"},
                                          Row{Program::plain, "deepspeed-0.19.6", "a4 n1"},

@@ -47,7 +47,7 @@ double scale_after_overflow(Scaler scaler, double before) {
   return scaler == Scaler::dynamic || scaler == Scaler::grad_scaler ? before / 2 : before;
 }
 
-class Overflow : public testing::TestWithParam<Case> {};
+class Overflow : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Overflow, On_one_rank_skips_the_step_of_all) {
   const Case one = GetParam();
@@ -166,7 +166,7 @@ TEST(OverrideLossScale, Takes_the_place_of_the_scale_from_the_next_forward_on) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Scalers, Overflow, testing::ValuesIn(cases()));
+INSTANTIATE_TEST_SUITE_P(Scalers, Overflow, ::testing::ValuesIn(cases()));
 
 }  // namespace
 }  // namespace zeroproof

@@ -73,7 +73,7 @@ struct Rank {
   std::vector<std::unique_ptr<Engine>> engines;
 };
 
-class Regression : public testing::TestWithParam<int> {
+class Regression : public ::testing::TestWithParam<int> {
  protected:
   ZeroConfig config = sgd_config(GetParam());
 };
@@ -190,7 +190,7 @@ TEST_P(Regression, H8_remains_in_manual_backwards_since_engine_backward_divides_
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Stages, Regression, testing::Values(1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(Stages, Regression, ::testing::Values(1, 2, 3));
 
 }  // namespace
 }  // namespace zeroproof

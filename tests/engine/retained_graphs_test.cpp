@@ -83,7 +83,7 @@ void run(const Program& program, std::int64_t live_elements = 1'000) {
 const Names kOfFirstLoss = {"scale", "trunk.weight", "trunk.bias", "a.weight", "a.bias"};
 
 // The three ways of a backward that retains.
-class RetainedGraph : public testing::TestWithParam<const char*> {
+class RetainedGraph : public ::testing::TestWithParam<const char*> {
  protected:
   static void retain(const Rank& rank, const Tensor& loss) { differentiate(rank, loss, true); }
   static void differentiate(const Rank& rank, const Tensor& loss, bool retain_graph) {
@@ -204,7 +204,7 @@ TEST_P(RetainedGraph, May_outlive_its_engine) {
   losses.clear();
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, RetainedGraph, testing::Values("engine", "scale", "tensor"),
+INSTANTIATE_TEST_SUITE_P(Ways, RetainedGraph, ::testing::Values("engine", "scale", "tensor"),
                          [](const auto& way) { return std::string(way.param); });
 
 }  // namespace

@@ -124,7 +124,7 @@ TEST(Zero3, Trains_as_stage_0) {
   for (const auto& [name, make_model] : models())
     for (const int world_size : {1, 2, 3})
       for (const bool has_overlap : {false, true}) {
-        SCOPED_TRACE(testing::Message() << name << " " << world_size << " " << has_overlap);
+        SCOPED_TRACE(::testing::Message() << name << " " << world_size << " " << has_overlap);
         Training run{.config = stage3_config(), .world_size = world_size};
         run.config.overlap_comm = has_overlap;
         expect_as_stage0(make_model, run);
@@ -309,7 +309,7 @@ void expect_as_stage2(Training run, double tolerance) {
 TEST(Zero3, Trains_in_every_precision_as_stage_2) {
   for (const char* precision : {"bf16", "fp16", "fp16 dynamic", "autocast"})
     for (const int world_size : {1, 2, 4}) {
-      SCOPED_TRACE(testing::Message() << precision << " " << world_size);
+      SCOPED_TRACE(::testing::Message() << precision << " " << world_size);
       Training run{.config = stage3_config(), .world_size = world_size};
       const std::string_view kind = precision;
       run.config.bf16.enabled = kind == "bf16";

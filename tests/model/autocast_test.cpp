@@ -80,7 +80,7 @@ std::vector<Cast> casts_below(const Tensor& root) {
   return casts;
 }
 
-class Autocasting : public testing::Test {
+class Autocasting : public ::testing::Test {
  protected:
   // x W in whatever region is around; its only cast of a leaf is that of W.
   Tensor product() { return mm(ag_, x_, w_); }

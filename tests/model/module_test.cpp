@@ -57,7 +57,7 @@ class Lambda final : public nn::Module {
 
 using Words = std::vector<std::string>;
 
-struct ModuleTest : testing::Test {
+struct ModuleTest : ::testing::Test {
   CpuOps ops;
   Autograd ag{ops};
   Words words;

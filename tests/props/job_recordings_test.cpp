@@ -15,8 +15,8 @@
 namespace zeroproof {
 namespace {
 
-using testing::Contains;
-using testing::IsEmpty;
+using ::testing::Contains;
+using ::testing::IsEmpty;
 
 const std::string kFolder = ZP_SOURCE_DIR "/tests/data/jobs/";
 

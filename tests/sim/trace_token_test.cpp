@@ -109,7 +109,7 @@ TEST(TraceDiff, Names_the_first_difference_with_its_place_on_both_sides) {
   EXPECT_EQ(out.difference->right->token, "m:x");
   EXPECT_EQ(out.difference->left->lc, 40U);
   EXPECT_EQ(out.difference->left->line_number, 5U);
-  EXPECT_THAT(out.difference->before, testing::ElementsAre("m:c"));
+  EXPECT_THAT(out.difference->before, ::testing::ElementsAre("m:c"));
 }
 
 TEST(TraceDiff, Counts_the_end_of_one_side_as_a_difference) {

@@ -31,7 +31,7 @@ struct Counted {
   }
 };
 
-class CanonicalCounts : public testing::TestWithParam<Counted> {};
+class CanonicalCounts : public ::testing::TestWithParam<Counted> {};
 
 TEST_P(CanonicalCounts, The_full_space_has_as_many_states_and_transitions) {
   const Ranks ranks = ranks_of(settings_of(GetParam().words));
@@ -45,7 +45,7 @@ TEST_P(CanonicalCounts, The_full_space_has_as_many_states_and_transitions) {
 
 INSTANTIATE_TEST_SUITE_P(
     Anchors, CanonicalCounts,
-    testing::Values(
+    ::testing::Values(
         Counted{{"P=1", "N=12"}, 14'575, 69'198}, Counted{{"P=2", "N=6"}, 36'637, 179'636},
         Counted{{"P=2", "N=7"}, 145'665, 822'340}, Counted{{"P=2", "N=8"}, 568'893, 3'657'436},
         Counted{{"P=2", "N=10"}, 9'035'901, 71'752'324}, Counted{{"P=3", "N=4"}, 105'453, 538'746},
@@ -72,7 +72,7 @@ struct Planted {
   }
 };
 
-class PlantedDefects : public testing::TestWithParam<Planted> {
+class PlantedDefects : public ::testing::TestWithParam<Planted> {
  protected:
   Ranks ranks() const {
     return ranks_of(settings_of({"P=2", "N=7", "K=2", "N1=3", "defect=" + GetParam().defect}));
@@ -97,7 +97,7 @@ TEST_P(PlantedDefects, Have_the_same_counterexample_in_the_reduced_search) {
 
 INSTANTIATE_TEST_SUITE_P(
     Anchors, PlantedDefects,
-    testing::Values(Planted{"M1", Property::a2, 10}, Planted{"M2", Property::a1, 14},
+    ::testing::Values(Planted{"M1", Property::a2, 10}, Planted{"M2", Property::a1, 14},
                     Planted{"M3", Property::a2, 10}, Planted{"M4", Property::a3, 14},
                     Planted{"M5", Property::a4, 8}, Planted{"M6", Property::a3, 26},
                     Planted{"M7", Property::a5, 62}, Planted{"M8", Property::a1, 14},
