@@ -42,7 +42,7 @@ class Factors final : public nn::Module {
 
 enum class Program { manual_sum, managed_sum_then_manual, aborted_then_manual };
 
-struct Job {
+struct HookJob {
   Autograd& ag;
   Factors& model;
   Engine& engine;
@@ -83,7 +83,7 @@ std::string run(Program program, const std::string& policy, int stage) {
       Engine::initialize(ag, model, {.stage = stage}, world.runtime(0), {.policy = policy}).value();
   Tensor input = Tensor::of({1.0, 2.0}, {2}, DType::float32);
   input.set_requires_grad(true);
-  Job{ag, model, *engine, input}.run(program);
+  HookJob{ag, model, *engine, input}.run(program);
   return log.epilogues();
 }
 

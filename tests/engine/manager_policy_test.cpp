@@ -21,7 +21,7 @@ class IdleHost final : public HookHost {
   void abandon_gradients() override {}
 };
 
-struct Row {
+struct PolicyRow {
   const char* policy;
   bool runs_after_abort;       // engine.backward raised: its mark is still there
   bool runs_after_inner_call;  // one of two nested calls returned: the outer one still runs
@@ -29,19 +29,19 @@ struct Row {
   bool demands_restart;
 };
 
-constexpr Row kRows[] = {{"deepspeed-0.18.5", true, false, false, false},
+constexpr PolicyRow kRows[] = {{"deepspeed-0.18.5", true, false, false, false},
                          {"deepspeed-0.18.7", true, false, false, false},
                          {"deepspeed-0.19.6", false, true, true, false},
                          {"deepspeed-pr8245", false, false, false, true},
                          {"x2", false, false, false, false}};
 
-std::unique_ptr<HookPolicy> policy_of(const Row& row) {
+std::unique_ptr<HookPolicy> policy_of(const PolicyRow& row) {
   return (*find_policy(row.policy))->make();
 }
 
 TEST(ManagerPolicy, Keeps_or_takes_back_the_mark_of_a_backward_that_raised) {
   IdleHost host;
-  for (const Row& row : kRows) {
+  for (const PolicyRow& row : kRows) {
     const auto policy = policy_of(row);
     policy->on_backward_begin(host);
     policy->on_backward_end(host, true);
@@ -51,7 +51,7 @@ TEST(ManagerPolicy, Keeps_or_takes_back_the_mark_of_a_backward_that_raised) {
 
 TEST(ManagerPolicy, Counts_nested_calls_of_engine_backward_since_0_19_6) {
   IdleHost host;
-  for (const Row& row : kRows) {
+  for (const PolicyRow& row : kRows) {
     const auto policy = policy_of(row);
     policy->on_backward_begin(host);
     policy->on_backward_begin(host);
@@ -64,7 +64,7 @@ TEST(ManagerPolicy, Counts_nested_calls_of_engine_backward_since_0_19_6) {
 
 TEST(ManagerPolicy, Skips_the_manual_epilogue_above_depth_one_since_0_19_6) {
   IdleHost host;
-  for (const Row& row : kRows) {
+  for (const PolicyRow& row : kRows) {
     const auto policy = policy_of(row);
     policy->on_prologue(host);
     EXPECT_FALSE(policy->skips_manual_epilogue()) << row.policy;

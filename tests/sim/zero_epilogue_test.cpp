@@ -8,7 +8,7 @@
 namespace zeroproof::zero_epilogue {
 namespace {
 
-Settings settings_of(const std::vector<std::string>& words) {
+Settings parsed_settings(const std::vector<std::string>& words) {
   auto settings = parse_settings(words);
   EXPECT_TRUE(settings.has_value()) << settings.error().text;
   return settings.value_or(Settings{});
@@ -34,7 +34,7 @@ struct Counted {
 class CanonicalCounts : public ::testing::TestWithParam<Counted> {};
 
 TEST_P(CanonicalCounts, The_full_space_has_as_many_states_and_transitions) {
-  const Ranks ranks = ranks_of(settings_of(GetParam().words));
+  const Ranks ranks = ranks_of(parsed_settings(GetParam().words));
   const auto found = search_all(ranks, 2);
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->counts.states, GetParam().states);
@@ -75,7 +75,7 @@ struct Planted {
 class PlantedDefects : public ::testing::TestWithParam<Planted> {
  protected:
   Ranks ranks() const {
-    return ranks_of(settings_of({"P=2", "N=7", "K=2", "N1=3", "defect=" + GetParam().defect}));
+    return ranks_of(parsed_settings({"P=2", "N=7", "K=2", "N1=3", "defect=" + GetParam().defect}));
   }
 };
 
@@ -147,7 +147,7 @@ TEST(Reduction, Agrees_with_the_full_search_on_verdict_properties_and_lengths) {
 
 TEST(FullSearch, Reports_the_same_for_any_number_of_workers) {
   for (const char* defect : {"defect=none", "defect=M3", "defect=M5"}) {
-    const Ranks ranks = ranks_of(settings_of({"P=2", "N=6", "K=2", defect}));
+    const Ranks ranks = ranks_of(parsed_settings({"P=2", "N=6", "K=2", defect}));
     const auto alone = search_all(ranks, 1);
     for (const std::size_t workers : {2, 3, 4, 9}) {
       const auto shared = search_all(ranks, workers);
@@ -161,7 +161,7 @@ TEST(FullSearch, Reports_the_same_for_any_number_of_workers) {
 
 TEST(FullSearch, Stores_a_state_in_less_than_sixteen_bytes) {
   for (const auto& words : {std::vector<std::string>{"P=2", "N=10"}, {"P=3", "N=6"}}) {
-    const auto found = search_all(ranks_of(settings_of(words)));
+    const auto found = search_all(ranks_of(parsed_settings(words)));
     EXPECT_LT(found->counts.store_bytes, 16 * found->counts.states);
   }
 }
