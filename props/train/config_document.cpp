@@ -28,7 +28,6 @@ Json zero_document(const ZeroConfig& config) {
                {"reduce_scatter", config.reduce_scatter},
                {"use_multi_rank_bucket_allreduce", config.use_multi_rank_bucket_allreduce},
                {"ignore_unused_parameters", config.ignore_unused_parameters},
-               {"round_robin_gradients", config.round_robin_gradients},
                {"sub_group_size", config.sub_group_size},
                {"offload_optimizer", device(config.offload_optimizer)},
                {"offload_param", device(config.offload_param)},
@@ -62,7 +61,6 @@ Json fp16_document(const Fp16Config& fp16) {
 Json bf16_document(const Bf16Config& bf16) {
   return {{"enabled", bf16.enabled},
           {"check_grad_overflow", bf16.check_grad_overflow},
-          {"immediate_grad_update", bf16.immediate_grad_update},
           {"bf16_master_weights_and_grads", bf16.master_weights_and_grads},
           {"bf16_optimizer_states", bf16.optimizer_states}};
 }

@@ -33,7 +33,7 @@ class ScaleModel final : public nn::Module {
   Tensor* weight_;
 };
 
-ZeroConfig sgd_config(int stage) {
+ZeroConfig quirk_config(int stage) {
   ZeroConfig config{.stage = stage, .gradient_clipping = 0.0};
   config.zero_force_ds_cpu_optimizer = false;
   config.stage3_param_persistence_threshold = 0;
@@ -75,7 +75,7 @@ struct QuirkRank {
 
 class Regression : public ::testing::TestWithParam<int> {
  protected:
-  ZeroConfig config = sgd_config(GetParam());
+  ZeroConfig config = quirk_config(GetParam());
 };
 
 // --- N4 ----------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ void run_retained(const RetainedProgram& program, std::int64_t live_elements = 1
     options.observers.push_back({.journal = &journals.back()});
   }
   HostWorld world(options);
-  world.run_retained([&](Runtime& runtime) {
+  world.run([&](Runtime& runtime) {
     const CpuOps ops;
     Autograd ag(ops);
     TwoLossModel model;

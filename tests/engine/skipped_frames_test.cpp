@@ -55,7 +55,7 @@ using FramesProgram = std::function<void(Engine& engine, FramesNet& net)>;
 std::vector<FullTensor> run_frames(const Setup& setup, const FramesProgram& program) {
   std::vector<FullTensor> gradients;
   HostWorld world({.world_size = 2});
-  world.run_frames([&](Runtime& runtime) {
+  world.run([&](Runtime& runtime) {
     const CpuOps ops;
     Autograd autograd(ops);
     FramesNet net;

@@ -25,8 +25,8 @@ std::string file_text(const std::string& path) {
 }
 
 const OrderedJson& rows() {
-  static const OrderedJson kRows = OrderedJson::parse(file_text("tests/engine/ds_configs.json")).at("rows");
-  return kRows;
+  static const OrderedJson kConfigRows = OrderedJson::parse(file_text("tests/engine/ds_configs.json")).at("rows");
+  return kConfigRows;
 }
 
 std::string text_of(const OrderedJson& row) {
@@ -197,14 +197,12 @@ TEST(ZeroConfig, Takes_each_value_from_its_key) {
                                   config.fp16.hysteresis};
   EXPECT_EQ(std::vector(std::begin(numbers), std::end(numbers)),
             (std::vector<std::int64_t>{3, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 4, 23, 24}));
-  const bool turned_on[] = {config.round_robin_gradients,
-                            config.enable_sanity_checks,
+  const bool turned_on[] = {config.enable_sanity_checks,
                             config.prescale_gradients,
                             config.fp16.enabled,
                             config.fp16.consecutive_hysteresis,
                             config.fp16.master_weights_and_grads,
                             config.bf16.enabled,
-                            config.bf16.immediate_grad_update,
                             config.bf16.master_weights_and_grads,
                             config.bf16.optimizer_states,
                             config.torch_autocast.enabled,

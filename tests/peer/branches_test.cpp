@@ -257,11 +257,7 @@ PEER_ROW(test_zero_activation_checkpoint_lifecycle,
          test_bf16_immediate_update_aborted_backward_requires_restart) {
   retries(
       twin, {0, 1}, {.micro_batches_before = 1},
-      [](ZeroConfig& config) {
-        config.bf16.immediate_grad_update = true;
-        config.grad_accum_dtype = DType::float32;
-      },
-      DType::bfloat16);
+      [](ZeroConfig& config) { config.grad_accum_dtype = DType::float32; }, DType::bfloat16);
 }
 
 PEER_ROW(test_zero_activation_checkpoint_lifecycle,
