@@ -7,7 +7,8 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::array<std::string_view, 4> kDTypeNames = {"float64", "float32", "bfloat16", "float16"};
+constexpr std::array<std::string_view, 4> kDTypeNames = {"float64", "float32", "bfloat16",
+                                                         "float16"};
 
 struct Format {
   int precision_bits;  // of the significand, the hidden one included

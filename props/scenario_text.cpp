@@ -92,8 +92,8 @@ class ScenarioPrinter {
     switch (statement.kind) {
       case StatementKind::forward: {
         OrderedJson json{{"do", "forward"},
-                  {"engine", engine_name(statement.forward.engine)},
-                  {"label", statement.forward.label}};
+                         {"engine", engine_name(statement.forward.engine)},
+                         {"label", statement.forward.label}};
         for (const TaskIndex task : statement.forward.pre_user_backwards) {
           json["pre_user"].push_back(task_name(task));
         }

@@ -58,9 +58,11 @@ class Saver {
     if (auto made = make_durable_folders(files_, folder_); !made) {
       return cannot_write_checkpoint(folder_, made.error());
     }
-    if (auto cleared = clear_leftovers(); !cleared) return cannot_write_checkpoint(folder_, cleared.error());
+    if (auto cleared = clear_leftovers(); !cleared)
+      return cannot_write_checkpoint(folder_, cleared.error());
     const std::string zero = saving_ + "/zero";
-    if (auto made = files_.make_folders(zero); !made) return cannot_write_checkpoint(zero, made.error());
+    if (auto made = files_.make_folders(zero); !made)
+      return cannot_write_checkpoint(zero, made.error());
     return {};
   }
 
@@ -151,7 +153,8 @@ class Saver {
     if (!is_written_here(record)) return {};
     const std::string folder = saving_ + "/" + parameter_folder(record.parameter);
     if (folders_.insert(folder).second) {
-      if (auto made = files_.make_folders(folder); !made) return cannot_write_checkpoint(folder, made.error());
+      if (auto made = files_.make_folders(folder); !made)
+        return cannot_write_checkpoint(folder, made.error());
     }
     const std::string bytes = tensor_bytes(tensor, options_.dtype);
     record.file = record_of(bytes);
@@ -169,7 +172,8 @@ class Saver {
   }
 
   Result<void> sync_folder(const std::string& path) {
-    if (auto synced = files_.sync_folder(path); !synced) return cannot_write_checkpoint(path, synced.error());
+    if (auto synced = files_.sync_folder(path); !synced)
+      return cannot_write_checkpoint(path, synced.error());
     return {};
   }
 

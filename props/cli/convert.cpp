@@ -94,11 +94,11 @@ class ConvertVerb final : public Verb {
         .json =
             [this, is_perfetto] {
               return document_text<OrderedJson>({{"schema", "zeroproof.convert/1"},
-                                          {"inputs", words_},
-                                          {"output", output_},
-                                          {"form", is_perfetto ? "perfetto" : "hooktrace"},
-                                          {"events", events_},
-                                          {"unfinished", unfinished_}});
+                                                 {"inputs", words_},
+                                                 {"output", output_},
+                                                 {"form", is_perfetto ? "perfetto" : "hooktrace"},
+                                                 {"events", events_},
+                                                 {"unfinished", unfinished_}});
             }};
   }
 

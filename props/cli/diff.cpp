@@ -77,11 +77,11 @@ class DiffVerb final : public Verb {
 
   std::string json(const TraceComparison& compared) const {
     OrderedJson document = {{"schema", "zeroproof.diff/1"},
-                     {"traces", words_},
-                     {"detail", is_full_ ? "engine" : "order"},
-                     {"same", !compared.difference},
-                     {"equal_tokens", compared.equal_tokens},
-                     {"difference", nullptr}};
+                            {"traces", words_},
+                            {"detail", is_full_ ? "engine" : "order"},
+                            {"same", !compared.difference},
+                            {"equal_tokens", compared.equal_tokens},
+                            {"difference", nullptr}};
     if (compared.difference) {
       document["difference"] = {{"position", compared.difference->position},
                                 {"before", compared.difference->before},

@@ -113,14 +113,17 @@ class DoctorVerb final : public Verb {
   void declare(Flags&) override {}
 
   Result<VerbResult> run(Session& session) override {
-    const OrderedJson document = {{"schema", "zeroproof.doctor/1"}, {"build", build()},
-                           {"libraries", libraries()},       {"machine", machine()},
-                           {"runtimes", known_runtimes()},   {"data", data()},
-                           {"determinism", determinism()},   {"environment", environment_entries()}};
+    const OrderedJson document = {
+        {"schema", "zeroproof.doctor/1"}, {"build", build()},
+        {"libraries", libraries()},       {"machine", machine()},
+        {"runtimes", known_runtimes()},   {"data", data()},
+        {"determinism", determinism()},   {"environment", environment_entries()}};
     return VerbResult{
         .text = [document, palette = session.palette] { return text_of(document, palette); },
         .json =
-            [document] { return document.dump(1, ' ', false, OrderedJson::error_handler_t::replace); }};
+            [document] {
+              return document.dump(1, ' ', false, OrderedJson::error_handler_t::replace);
+            }};
   }
 };
 

@@ -156,16 +156,17 @@ class ExportVerb final : public Verb {
     OrderedJson claims = OrderedJson::array();
     for (const auto& [number, statement] : target_.claims)
       claims.push_back({{"number", number}, {"statement", statement}});
-    return document_text<OrderedJson>({{"schema", "zeroproof.export/1"},
-                                {"scenario", target_.scenario.id},
-                                {"framework", framework_},
-                                {"policy", target_.policy},
-                                {"minimized", target_.is_minimized},
-                                {"claims", claims},
-                                {"not_claimed", target_.elsewhere},
-                                {"syntax_checked", is_checked_},
-                                {"path", path_.empty() ? OrderedJson(nullptr) : OrderedJson(path_)},
-                                {"script", script_}});
+    return document_text<OrderedJson>(
+        {{"schema", "zeroproof.export/1"},
+         {"scenario", target_.scenario.id},
+         {"framework", framework_},
+         {"policy", target_.policy},
+         {"minimized", target_.is_minimized},
+         {"claims", claims},
+         {"not_claimed", target_.elsewhere},
+         {"syntax_checked", is_checked_},
+         {"path", path_.empty() ? OrderedJson(nullptr) : OrderedJson(path_)},
+         {"script", script_}});
   }
 
   std::vector<std::string> words_;

@@ -125,11 +125,13 @@ bool is_shown(std::string_view section, std::string_view key) {
 std::string cell(const OrderedJson& value) {
   if (value.is_string()) return value.get<std::string>();
   std::string words;
-  for (const OrderedJson& word : value) words += (words.empty() ? "" : " ") + word.get<std::string>();
+  for (const OrderedJson& word : value)
+    words += (words.empty() ? "" : " ") + word.get<std::string>();
   return words;
 }
 
-std::string section_text(const std::string& name, const OrderedJson& faults, const Palette& palette) {
+std::string section_text(const std::string& name, const OrderedJson& faults,
+                         const Palette& palette) {
   std::vector<std::vector<std::string>> rows;
   for (const OrderedJson& fault : faults) {
     auto& row = rows.emplace_back();

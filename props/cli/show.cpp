@@ -30,11 +30,14 @@ OrderedJson header_json(const HeaderRecord& header) {
   for (const auto& [key, value] : header.producer) {
     producer[key] = value ? OrderedJson(*value) : OrderedJson(nullptr);
   }
-  return {
-      {"program", header.program}, {"description", header.description},
-      {"rank", header.rank},       {"world", header.world},
-      {"dtype", header.dtype},     {"stage", header.stage ? OrderedJson(*header.stage) : OrderedJson(nullptr)},
-      {"producer", producer},      {"checks", checks}};
+  return {{"program", header.program},
+          {"description", header.description},
+          {"rank", header.rank},
+          {"world", header.world},
+          {"dtype", header.dtype},
+          {"stage", header.stage ? OrderedJson(*header.stage) : OrderedJson(nullptr)},
+          {"producer", producer},
+          {"checks", checks}};
 }
 
 std::string header_text(const HeaderRecord& header, const Palette& palette) {

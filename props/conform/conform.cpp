@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 2> kStartingRoles = {"param", "input"};
 using DumpDifference = std::optional<std::string>;
 
 DumpDifference first_other_entry(std::string_view what, const std::vector<std::string>& recorded,
-                            const std::vector<std::string>& ours) {
+                                 const std::vector<std::string>& ours) {
   const std::size_t count = std::max(recorded.size(), ours.size());
   const auto word = [](const std::vector<std::string>& words, std::size_t i) {
     return i < words.size() ? words[i] : std::string("the end");
@@ -87,7 +87,7 @@ class Comparison {
   }
 
   DumpDifference tensor_difference(const TensorRecord& recorded, const TensorRecord& ours,
-                               ConformOutcome& outcome) const {
+                                   ConformOutcome& outcome) const {
     if (!recorded.values && !ours.values) return std::nullopt;
     const auto name = [&] { return fmt::format("{} {}", recorded.role, recorded.name); };
     if (!recorded.values || !ours.values)

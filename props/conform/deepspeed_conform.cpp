@@ -185,7 +185,8 @@ class RankComparison {
     if (recorded.shape != ours.shape) return "another shape";
     const double worst = finite_deviation(*recorded.values, *ours.values);
     outcome_.worst = std::max(outcome_.worst, worst);
-    const double allowed = recorded_.header.dtype == "bf16" ? kBf16Tolerance : kRecordedFloat32Tolerance;
+    const double allowed =
+        recorded_.header.dtype == "bf16" ? kBf16Tolerance : kRecordedFloat32Tolerance;
     return worst <= allowed ? "" : fmt::format("off by {:.3g}, allowed {:.3g}", worst, allowed);
   }
 

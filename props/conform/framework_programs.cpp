@@ -128,7 +128,8 @@ class ScaledMlp final : public nn::Module {
 struct ShardedNet {
   ShardedNet(ProgramRun& c, const Tensor& x)
       : units(c.autograd(), [&c](const std::string& what) { c.mark(what); }),
-        net(std::make_shared<FrameworkMlp>(linear_of(c, x, 4, 5), linear_of(c, x, 5, 2)), scale_of(c, x)) {
+        net(std::make_shared<FrameworkMlp>(linear_of(c, x, 4, 5), linear_of(c, x, 5, 2)),
+            scale_of(c, x)) {
     units.add(net, "root");
     units.add(*net.mlp->l1, "l1");
     units.add(*net.mlp->l2, "l2");

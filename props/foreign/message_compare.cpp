@@ -38,7 +38,7 @@ std::size_t waiting_in(const DumpedMessages& messages) {
 class DumpedMessageComparison {
  public:
   DumpedMessageComparison(const std::vector<RankDump>& run, FlightVerdictCounts& verdicts,
-                    std::vector<DumpFinding>& findings)
+                          std::vector<DumpFinding>& findings)
       : run_(run), verdicts_(verdicts), findings_(findings) {}
 
   void run() {

@@ -63,7 +63,9 @@ std::string sizes_text(const HuntReport& report) {
 
 // Null: the catalogue does not say.
 OrderedJson smallest_of(const mutation::CatalogueRow& row) {
-  const auto number = [](int value) { return value > 0 ? OrderedJson(value) : OrderedJson(nullptr); };
+  const auto number = [](int value) {
+    return value > 0 ? OrderedJson(value) : OrderedJson(nullptr);
+  };
   return {{"ranks", number(row.ranks)}, {"parameters", number(row.parameters)}};
 }
 
@@ -134,11 +136,11 @@ double median_seconds(const HuntReport& report) {
 
 OrderedJson json_of(const Found& one) {
   OrderedJson json = {{"id", one.fault->id},
-               {"tier", one.fault->row().tier},
-               {"slug", one.fault->row().slug},
-               {"sentence", one.fault->sentence},
-               {"modelled", one.fault->is_modelled()},
-               {"found", one.is_found}};
+                      {"tier", one.fault->row().tier},
+                      {"slug", one.fault->row().slug},
+                      {"sentence", one.fault->sentence},
+                      {"modelled", one.fault->is_modelled()},
+                      {"found", one.is_found}};
   if (!one.fault->is_modelled()) {
     json["reason"] = one.fault->reason;
     return json;
@@ -211,24 +213,24 @@ std::string hunt_json(const HuntReport& report) {
   OrderedJson faults = OrderedJson::array();
   for (const Found& one : report.found) faults.push_back(json_of(one));
   return OrderedJson{{"schema", "zeroproof.mutation/1"},
-              {"seed", report.options.seed},
-              {"summary",
-               {{"catalogue", mutation::bug_catalogue().size()},
-                {"modelled", totals.modelled},
-                {"found", totals.found},
-                {"tier1_modelled", totals.tier1_modelled},
-                {"tier1_found", totals.tier1_found},
-                {"further", totals.further},
-                {"further_found", totals.further_found},
-                {"within_smallest", sizes.within},
-                {"larger_with_reason", sizes.explained},
-                {"larger_without_reason", sizes.unexplained},
-                {"canary_found", report.canary.is_found},
-                {"unmutated_clean", report.unmutated.is_clean()},
-                {"unmutated_executions", report.unmutated.executions},
-                {"unmutated_seconds", report.unmutated.seconds}}},
-              {"unmutated_findings", report.unmutated.findings},
-              {"faults", faults}}
+                     {"seed", report.options.seed},
+                     {"summary",
+                      {{"catalogue", mutation::bug_catalogue().size()},
+                       {"modelled", totals.modelled},
+                       {"found", totals.found},
+                       {"tier1_modelled", totals.tier1_modelled},
+                       {"tier1_found", totals.tier1_found},
+                       {"further", totals.further},
+                       {"further_found", totals.further_found},
+                       {"within_smallest", sizes.within},
+                       {"larger_with_reason", sizes.explained},
+                       {"larger_without_reason", sizes.unexplained},
+                       {"canary_found", report.canary.is_found},
+                       {"unmutated_clean", report.unmutated.is_clean()},
+                       {"unmutated_executions", report.unmutated.executions},
+                       {"unmutated_seconds", report.unmutated.seconds}}},
+                     {"unmutated_findings", report.unmutated.findings},
+                     {"faults", faults}}
       .dump();
 }
 
@@ -287,11 +289,11 @@ std::string hunt_replay_json(const mutation::ReadToken& token, const mutation::C
     return OrderedJson{{"events", result.events}, {"falsified", falsified}};
   };
   return OrderedJson{{"schema", "zeroproof.mutation_replay/1"},
-              {"id", token.id},
-              {"case", OrderedJson::parse(train::case_json(token.counterexample.spec))},
-              {"schedule", mutation::token_of(token.counterexample, token.id)},
-              {"mutated", side(mutated)},
-              {"unmutated", side(unmutated)}}
+                     {"id", token.id},
+                     {"case", OrderedJson::parse(train::case_json(token.counterexample.spec))},
+                     {"schedule", mutation::token_of(token.counterexample, token.id)},
+                     {"mutated", side(mutated)},
+                     {"unmutated", side(unmutated)}}
       .dump();
 }
 

@@ -53,7 +53,8 @@ void ManagerDriver::drive(const std::vector<ManagerEntry>& entries) {
   entries_ = &entries;
   position_ = 0;
   is_matching_.clear();
-  calls_ += static_cast<std::uint64_t>(std::count_if(entries.begin(), entries.end(), is_engine_call));
+  calls_ +=
+      static_cast<std::uint64_t>(std::count_if(entries.begin(), entries.end(), is_engine_call));
   try {
     drive_next_call();
   } catch (const RecordedException&) {

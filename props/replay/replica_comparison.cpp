@@ -27,9 +27,9 @@ constexpr ReplicaRule kReplicaRules[] = {
     {Framework::ddp, true}, {Framework::fsdp2, false}, {Framework::deepspeed, false}};
 
 const ReplicaRule* rule_of(const RankDigest& digest) {
-  const auto at = std::find_if(std::begin(kReplicaRules), std::end(kReplicaRules), [&](const ReplicaRule& rule) {
-    return rule.framework == digest.framework();
-  });
+  const auto at =
+      std::find_if(std::begin(kReplicaRules), std::end(kReplicaRules),
+                   [&](const ReplicaRule& rule) { return rule.framework == digest.framework(); });
   return at == std::end(kReplicaRules) ? nullptr : at;
 }
 

@@ -77,7 +77,8 @@ std::vector<std::string> differing_params(const NumbersFile& a, const NumbersFil
   return params;
 }
 
-Diagnosis told(const NumbersFile& first, const NumbersFile& file, const NumbersDifference& difference) {
+Diagnosis told(const NumbersFile& first, const NumbersFile& file,
+               const NumbersDifference& difference) {
   const NumbersStep& step = digest_of(first).steps[difference.at];
   const std::vector<std::string> params = differing_params(first, file, difference);
   const bool is_grads = difference.kind == NumberKind::grads;

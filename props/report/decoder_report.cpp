@@ -79,17 +79,17 @@ std::string decoder_text(const DecoderReport& report, const Palette& palette) {
 std::string decoder_json(const DecoderReport& report) {
   const train::DecoderCell& cell = report.cell;
   OrderedJson document = {{"schema", "zeroproof.train_model/1"},
-                   {"model", cell.model},
-                   {"stage", cell.stage},
-                   {"world_size", cell.world_size},
-                   {"dtype", train::precision_name(cell.precision)},
-                   {"batch", cell.batch},
-                   {"length", cell.length},
-                   {"seed", cell.seed},
-                   {"policy", cell.policy},
-                   {"quirks", cell.quirks.text()},
-                   {"cuda_graph", cell.uses_cuda_graph},
-                   {"status", train::status_name(report.status)}};
+                          {"model", cell.model},
+                          {"stage", cell.stage},
+                          {"world_size", cell.world_size},
+                          {"dtype", train::precision_name(cell.precision)},
+                          {"batch", cell.batch},
+                          {"length", cell.length},
+                          {"seed", cell.seed},
+                          {"policy", cell.policy},
+                          {"quirks", cell.quirks.text()},
+                          {"cuda_graph", cell.uses_cuda_graph},
+                          {"status", train::status_name(report.status)}};
   document["error"] = report.error.empty() ? OrderedJson() : OrderedJson(report.error);
   document["losses"] = report.losses;
   document["from_ranks"] = distance_json(report.from_ranks);

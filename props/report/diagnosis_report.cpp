@@ -54,9 +54,9 @@ std::string moment_lines(const DiagnosisMoment& moment, bool is_first, std::size
   std::string text;
   for (const std::string& line : wrapped_lines(visible(moment.text), width)) {
     const bool is_begin = text.empty();
-    text += fmt::format("    {}{} {}{}\n", padded(is_first && is_begin ? "order" : "", kDiagnosisLabelWidth),
-                        moment.is_bad && is_begin ? ">>" : "  ",
-                        padded(is_begin ? where : "", kWhereWidth), line);
+    text += fmt::format(
+        "    {}{} {}{}\n", padded(is_first && is_begin ? "order" : "", kDiagnosisLabelWidth),
+        moment.is_bad && is_begin ? ">>" : "  ", padded(is_begin ? where : "", kWhereWidth), line);
   }
   return text;
 }
@@ -119,7 +119,8 @@ std::string others_text(const Diagnosis& first, const std::vector<Diagnosis>& al
                           visible(one.files.front()), ranks_text(one.ranks));
   }
   if (count > kOthersMax)
-    text += fmt::format("    {}{} more runs\n", padded("", kDiagnosisLabelWidth), count - kOthersMax);
+    text +=
+        fmt::format("    {}{} more runs\n", padded("", kDiagnosisLabelWidth), count - kOthersMax);
   return text;
 }
 

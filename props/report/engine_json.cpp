@@ -70,25 +70,27 @@ OrderedJson run_json(const TimedExploration& exploration) {
   OrderedJson findings = OrderedJson::array();
   for (const train::EngineFinding& finding : report.findings)
     findings.push_back(finding_json_of(finding));
-  OrderedJson run = {{"scenario", plain.scenario},
-              {"settings", settings_json(plain)},
-              {"scheduler", options.scheduler},
-              {"status", exploration_status_name(status_of(report))},
-              {"refusal", report.refusal.empty() ? OrderedJson(nullptr) : OrderedJson(report.refusal)},
-              {"executions", report.executions},
-              {"events", report.events},
-              {"seconds", exploration.seconds},
-              {"choices", report.choices},
-              {"deepest", report.deepest},
-              {"results", report.results},
-              {"ends", report.ends},
-              {"classes", report.classes},
-              {"shards", options.shards},
-              {"shard", options.shard},
-              {"has_exhausted", report.has_exhausted}};
+  OrderedJson run = {
+      {"scenario", plain.scenario},
+      {"settings", settings_json(plain)},
+      {"scheduler", options.scheduler},
+      {"status", exploration_status_name(status_of(report))},
+      {"refusal", report.refusal.empty() ? OrderedJson(nullptr) : OrderedJson(report.refusal)},
+      {"executions", report.executions},
+      {"events", report.events},
+      {"seconds", exploration.seconds},
+      {"choices", report.choices},
+      {"deepest", report.deepest},
+      {"results", report.results},
+      {"ends", report.ends},
+      {"classes", report.classes},
+      {"shards", options.shards},
+      {"shard", options.shard},
+      {"has_exhausted", report.has_exhausted}};
   run["states"] = report.states ? OrderedJson(*report.states) : OrderedJson(nullptr);
   run["transitions"] = report.transitions ? OrderedJson(*report.transitions) : OrderedJson(nullptr);
-  run["certificate"] = report.certificate ? certificate_json(*report.certificate) : OrderedJson(nullptr);
+  run["certificate"] =
+      report.certificate ? certificate_json(*report.certificate) : OrderedJson(nullptr);
   run["sites"] = sites_json(report.sites);
   run["sometimes"] = sometimes_json(report.sometimes);
   run["findings"] = findings;
@@ -107,14 +109,15 @@ OrderedJson replay_json_of(const train::EngineReplay& replay) {
   OrderedJson findings = OrderedJson::array();
   for (const train::CaseFinding& finding : replay.run.findings)
     findings.push_back({{"kind", finding.kind}, {"text", finding.text}, {"rank", finding.rank}});
-  OrderedJson one = {{"source", replay.source},
-              {"scenario", replay.schedule.scenario},
-              {"settings", settings_json(replay.schedule)},
-              {"events", replay.run.steps},
-              {"findings", findings},
-              {"expected", replay.expected ? OrderedJson(*replay.expected) : OrderedJson(nullptr)},
-              {"reproduced", replay.is_reproduced()},
-              {"divergence", replay.divergence}};
+  OrderedJson one = {
+      {"source", replay.source},
+      {"scenario", replay.schedule.scenario},
+      {"settings", settings_json(replay.schedule)},
+      {"events", replay.run.steps},
+      {"findings", findings},
+      {"expected", replay.expected ? OrderedJson(*replay.expected) : OrderedJson(nullptr)},
+      {"reproduced", replay.is_reproduced()},
+      {"divergence", replay.divergence}};
   one["host"] = replay.host ? host_json(*replay.host) : OrderedJson(nullptr);
   return one;
 }

@@ -46,20 +46,21 @@ OrderedJson run_json(const ExplorationReport& report) {
   for (const ExplorationFinding& finding : report.findings) {
     properties["falsified"].push_back(exploration_finding_json(finding));
   }
-  return {{"scenario", options.scenario},
-          {"title", report.title},
-          {"policy", options.policy},
-          {"mode", policy_mode_name(options.mode)},
-          {"latitude", latitude_name(options.latitude)},
-          {"params", options.params},
-          {"scheduler", options.scheduler},
-          {"status", exploration_status_name(status_of(report))},
-          {"executions", report.executions},
-          {"states", report.states ? OrderedJson(*report.states) : OrderedJson(nullptr)},
-          {"transitions", report.transitions ? OrderedJson(*report.transitions) : OrderedJson(nullptr)},
-          {"orders_explored", count_json(report.orders_explored)},
-          {"linear_extensions", count_json(report.linear_extensions)},
-          {"properties", properties}};
+  return {
+      {"scenario", options.scenario},
+      {"title", report.title},
+      {"policy", options.policy},
+      {"mode", policy_mode_name(options.mode)},
+      {"latitude", latitude_name(options.latitude)},
+      {"params", options.params},
+      {"scheduler", options.scheduler},
+      {"status", exploration_status_name(status_of(report))},
+      {"executions", report.executions},
+      {"states", report.states ? OrderedJson(*report.states) : OrderedJson(nullptr)},
+      {"transitions", report.transitions ? OrderedJson(*report.transitions) : OrderedJson(nullptr)},
+      {"orders_explored", count_json(report.orders_explored)},
+      {"linear_extensions", count_json(report.linear_extensions)},
+      {"properties", properties}};
 }
 
 }  // namespace
@@ -75,13 +76,13 @@ std::string explore_json(const std::vector<ExplorationReport>& reports, std::uin
     runs.push_back(run_json(report));
   }
   return document_text<OrderedJson>({{"schema", "zeroproof.explore/1"},
-                              {"seed", seed},
-                              {"summary",
-                               {{"runs", reports.size()},
-                                {"held", held},
-                                {"falsified", falsified},
-                                {"other", reports.size() - held - falsified}}},
-                              {"runs", runs}});
+                                     {"seed", seed},
+                                     {"summary",
+                                      {{"runs", reports.size()},
+                                       {"held", held},
+                                       {"falsified", falsified},
+                                       {"other", reports.size() - held - falsified}}},
+                                     {"runs", runs}});
 }
 
 }  // namespace zeroproof

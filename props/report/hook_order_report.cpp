@@ -53,20 +53,20 @@ std::string finding_text(const HookOrderFinding& finding) {
 
 std::string hook_order_json(const HookOrderReport& report, std::uint64_t seed, double seconds) {
   OrderedJson document = {{"schema", "zeroproof.hook_order/1"},
-                   {"scenario", "hook_order"},
-                   {"settings", report.settings},
-                   {"scheduler", report.scheduler},
-                   {"is_reduced", report.is_reduced},
-                   {"has_exhausted", report.has_exhausted},
-                   {"seed", seed},
-                   {"states", or_null(report.states)},
-                   {"transitions", or_null(report.transitions)},
-                   {"schedules", report.executions},
-                   {"seconds", seconds},
-                   {"events", report.events},
-                   {"events_per_second", rate(report.events, seconds)},
-                   {"bytes_per_state", or_null(report.bytes_per_state)},
-                   {"verdict", verdict(report)}};
+                          {"scenario", "hook_order"},
+                          {"settings", report.settings},
+                          {"scheduler", report.scheduler},
+                          {"is_reduced", report.is_reduced},
+                          {"has_exhausted", report.has_exhausted},
+                          {"seed", seed},
+                          {"states", or_null(report.states)},
+                          {"transitions", or_null(report.transitions)},
+                          {"schedules", report.executions},
+                          {"seconds", seconds},
+                          {"events", report.events},
+                          {"events_per_second", rate(report.events, seconds)},
+                          {"bytes_per_state", or_null(report.bytes_per_state)},
+                          {"verdict", verdict(report)}};
   if (!report.divergence.empty()) document["divergence"] = report.divergence;
   document["findings"] = OrderedJson::array();
   for (const HookOrderFinding& finding : report.findings)

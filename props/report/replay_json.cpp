@@ -11,12 +11,12 @@ using OrderedJson = nlohmann::ordered_json;
 
 OrderedJson queue_json(const QueueReport& queue) {
   OrderedJson level = {{"graph_tasks", queue.graph_tasks},
-                {"matched", queue.matched},
-                {"races", queue.races},
-                {"mismatched", queue.mismatched},
-                {"unfinished", queue.unfinished},
-                {"opaque", queue.opaque},
-                {"without_graph", queue.without_graph}};
+                       {"matched", queue.matched},
+                       {"races", queue.races},
+                       {"mismatched", queue.mismatched},
+                       {"unfinished", queue.unfinished},
+                       {"opaque", queue.opaque},
+                       {"without_graph", queue.without_graph}};
   level["first_mismatch"] = nullptr;
   if (queue.first_mismatch) {
     level["first_mismatch"] = {{"call", queue.first_mismatch->call},
@@ -27,9 +27,9 @@ OrderedJson queue_json(const QueueReport& queue) {
 
 OrderedJson state_json(const StateReport& state) {
   OrderedJson level = {{"policy", state.policy},
-                {"mode", policy_mode_name(state.mode)},
-                {"calls", state.calls},
-                {"matched", state.matched}};
+                       {"mode", policy_mode_name(state.mode)},
+                       {"calls", state.calls},
+                       {"matched", state.matched}};
   level["first_mismatch"] = nullptr;
   if (state.first_mismatch) {
     level["first_mismatch"] = {{"lc", state.first_mismatch->lc},
@@ -85,7 +85,8 @@ OrderedJson trace_json(const TraceReplay& trace) {
           {"events", trace.events},
           {"counts", counts_json(trace.counts)},
           {"checked", checked_json(trace)},
-          {"framework", trace.story ? OrderedJson(framework_name(trace.story->framework)) : OrderedJson(nullptr)},
+          {"framework", trace.story ? OrderedJson(framework_name(trace.story->framework))
+                                    : OrderedJson(nullptr)},
           {"structure", structure_json(trace)},
           {"levels", levels}};
 }
@@ -107,13 +108,13 @@ std::string replay_json(const ReplayReport& report, const std::vector<ScheduleRe
                         const ReplayAnswers& answers) {
   const ReplaySummary summary = report.summary();
   OrderedJson document = {{"schema", "zeroproof.replay/1"},
-                   {"summary",
-                    {{"traces", summary.traces},
-                     {"ok", summary.ok},
-                     {"mismatched", summary.mismatched},
-                     {"unreadable", summary.unreadable}}},
-                   {"interrupted", report.is_interrupted},
-                   {"traces", OrderedJson::array()}};
+                          {"summary",
+                           {{"traces", summary.traces},
+                            {"ok", summary.ok},
+                            {"mismatched", summary.mismatched},
+                            {"unreadable", summary.unreadable}}},
+                          {"interrupted", report.is_interrupted},
+                          {"traces", OrderedJson::array()}};
   for (const TraceReplay& trace : report.traces) document["traces"].push_back(trace_json(trace));
   document["runs"] = OrderedJson::array();
   for (const RunComparison& run : report.runs) document["runs"].push_back(run_json(run));

@@ -86,9 +86,9 @@ std::string sarif_text(std::string_view run, std::string_view version,
       {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
        {"version", "2.1.0"},
        {"runs", OrderedJson::array({{{"tool", {{"driver", driver}}},
-                              {"automationDetails", {{"id", fmt::format("{}/", run)}}},
-                              {"columnKind", "unicodeCodePoints"},
-                              {"results", results}}})}});
+                                     {"automationDetails", {{"id", fmt::format("{}/", run)}}},
+                                     {"columnKind", "unicodeCodePoints"},
+                                     {"results", results}}})}});
 }
 
 }  // namespace zeroproof

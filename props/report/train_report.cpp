@@ -61,9 +61,9 @@ OrderedJson difference_json(const train::Difference& difference) {
 OrderedJson cell_json(const TrainReport& report) {
   const train::TrainCell& cell = report.cell;
   OrderedJson json = {{"stage", cell.stage},
-               {"world_size", cell.world_size},
-               {"scenario", cell.scenario},
-               {"dtype", train::precision_name(cell.precision)}};
+                      {"world_size", cell.world_size},
+                      {"scenario", cell.scenario},
+                      {"dtype", train::precision_name(cell.precision)}};
   if (report.is_compared) {
     json["equal"] = report.status == CellStatus::equal;
     const auto& worst = report.comparison.worst;
@@ -140,9 +140,9 @@ OrderedJson tallies_json(const train::MatrixReport& report) {
   OrderedJson all = OrderedJson::array();
   for (const train::PropertyTally& tally : report.properties) {
     OrderedJson one = {{"id", tally.property->id},
-                {"number", tally.property->number},
-                {"held", tally.held},
-                {"falsified", tally.falsified}};
+                       {"number", tally.property->number},
+                       {"held", tally.held},
+                       {"falsified", tally.falsified}};
     if (!tally.was_judged()) one["not_applicable"] = tally.reason;
     all.push_back(std::move(one));
   }
@@ -217,12 +217,12 @@ std::string matrix_text(const train::MatrixReport& report, const Palette& palett
 
 std::string matrix_json(const train::MatrixReport& report) {
   OrderedJson document = {{"schema", "zeroproof.matrix/1"},
-                   {"summary",
-                    {{"cells", report.cells.size()},
-                     {"equal", report.count(CellStatus::equal)},
-                     {"refused", report.count(CellStatus::refused)},
-                     {"different", report.count(CellStatus::different)},
-                     {"failed", report.count(CellStatus::failed)}}}};
+                          {"summary",
+                           {{"cells", report.cells.size()},
+                            {"equal", report.count(CellStatus::equal)},
+                            {"refused", report.count(CellStatus::refused)},
+                            {"different", report.count(CellStatus::different)},
+                            {"failed", report.count(CellStatus::failed)}}}};
   document["properties"] = tallies_json(report);
   document["cells"] = OrderedJson::array();
   for (const TrainReport& cell : report.cells) {

@@ -36,7 +36,8 @@ OrderedJson cell_json(const ExplorationReport& report) {
           {"latitude", latitude_name(report.options.latitude)},
           {"params", report.options.params},
           {"status", exploration_status_name(status_of(report))},
-          {"orders", report.orders_explored ? OrderedJson(report.orders_explored->text()) : OrderedJson(nullptr)},
+          {"orders", report.orders_explored ? OrderedJson(report.orders_explored->text())
+                                            : OrderedJson(nullptr)},
           {"falsified", falsified}};
 }
 
@@ -120,16 +121,16 @@ OrderedJson mutation_part(const VerifyReport& report) {
 
 std::string verify_json(const VerifyReport& report) {
   OrderedJson parts = {replay_part(report),   conform_part(report), deepspeed_part(report),
-                training_part(report), engine_part(report),  exact_part(report),
-                upstream_part(report), mutation_part(report)};
+                       training_part(report), engine_part(report),  exact_part(report),
+                       upstream_part(report), mutation_part(report)};
   const char* status = report.is_interrupted ? "interrupted"
                        : report.has_held()   ? "held"
                                              : "falsified";
   return document_text<OrderedJson>({{"schema", "zeroproof.verify/1"},
-                              {"seed", report.options.seed},
-                              {"quick", report.options.is_quick},
-                              {"status", status},
-                              {"parts", parts}});
+                                     {"seed", report.options.seed},
+                                     {"quick", report.options.is_quick},
+                                     {"status", status},
+                                     {"parts", parts}});
 }
 
 std::vector<JUnitCase> verify_cases(const VerifyReport& report) {

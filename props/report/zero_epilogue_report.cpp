@@ -147,18 +147,18 @@ std::string pct_text(const PctCertificate& pct, std::uint64_t own_steps) {
 std::string zero_epilogue_json(const ZeroEpilogueReport& report, std::uint64_t seed,
                                const ZeroEpilogueTimes& seconds) {
   OrderedJson document = {{"schema", "zeroproof.zero_epilogue/1"},
-                   {"scenario", "zero_epilogue"},
-                   {"settings", report.settings},
-                   {"scheduler", report.scheduler},
-                   {"is_reduced", report.is_reduced},
-                   {"seed", seed},
-                   {"states", value_or_null(report.states)},
-                   {"transitions", value_or_null(report.transitions)},
-                   {"schedules", value_or_null(report.schedules)},
-                   {"seconds", seconds.verdict},
-                   {"seconds_total", seconds.all},
-                   {"bytes_per_state", value_or_null(report.bytes_per_state)},
-                   {"verdict", exploration_status_name(status_of(report))}};
+                          {"scenario", "zero_epilogue"},
+                          {"settings", report.settings},
+                          {"scheduler", report.scheduler},
+                          {"is_reduced", report.is_reduced},
+                          {"seed", seed},
+                          {"states", value_or_null(report.states)},
+                          {"transitions", value_or_null(report.transitions)},
+                          {"schedules", value_or_null(report.schedules)},
+                          {"seconds", seconds.verdict},
+                          {"seconds_total", seconds.all},
+                          {"bytes_per_state", value_or_null(report.bytes_per_state)},
+                          {"verdict", exploration_status_name(status_of(report))}};
   if (report.classes) {
     document["classes"] = *report.classes;
     document["redundancy"] = redundancy(report);

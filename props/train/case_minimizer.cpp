@@ -15,8 +15,8 @@
 namespace zeroproof::train {
 namespace {
 
-constexpr std::uint64_t kOrdersTried = 24;       // random orders of a smaller cell
-constexpr std::uint64_t kPartTests = 400;  // of delta debugging
+constexpr std::uint64_t kOrdersTried = 24;  // random orders of a smaller cell
+constexpr std::uint64_t kPartTests = 400;   // of delta debugging
 
 // A run with what it decided.
 struct Recorded {

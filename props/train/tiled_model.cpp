@@ -65,7 +65,8 @@ class Tiled final : public nn::Module {
   Tensor tile_loss(Autograd& ag, const TensorList& tile) const {
     const TensorList output = (*head_)(ag, tile);
     const bool is_loss = tiling_.has_late_transform;
-    return div(ag, is_loss ? output.at(0) : mean_loss(ag, options_.data, output), double{kWeightTiles});
+    return div(ag, is_loss ? output.at(0) : mean_loss(ag, options_.data, output),
+               double{kWeightTiles});
   }
 
   void mark_ready(bool is_ready) const {

@@ -103,14 +103,14 @@ TEST_P(ActiveDepth, Above_one_takes_the_manual_epilogue_since_0_19_6) {
 INSTANTIATE_TEST_SUITE_P(
     Rows, ActiveDepth,
     ::testing::Values(Row{Program::manual_sum, "deepspeed-0.19.5", "a2"},
-                    Row{Program::manual_sum, "deepspeed-0.19.6", "none"},
-                    Row{Program::manual_sum, "exact", "a2"},
-                    Row{Program::managed_sum_then_manual, "deepspeed-0.19.5", "a2,a4"},
-                    Row{Program::managed_sum_then_manual, "deepspeed-0.19.6", "a2"},
-                    Row{Program::managed_sum_then_manual, "exact", "a2,a4"},
-                    Row{Program::aborted_then_manual, "deepspeed-0.19.5", "a3"},
-                    Row{Program::aborted_then_manual, "deepspeed-0.19.6", "none"},
-                    Row{Program::aborted_then_manual, "exact", "a3"}));
+                      Row{Program::manual_sum, "deepspeed-0.19.6", "none"},
+                      Row{Program::manual_sum, "exact", "a2"},
+                      Row{Program::managed_sum_then_manual, "deepspeed-0.19.5", "a2,a4"},
+                      Row{Program::managed_sum_then_manual, "deepspeed-0.19.6", "a2"},
+                      Row{Program::managed_sum_then_manual, "exact", "a2,a4"},
+                      Row{Program::aborted_then_manual, "deepspeed-0.19.5", "a3"},
+                      Row{Program::aborted_then_manual, "deepspeed-0.19.6", "none"},
+                      Row{Program::aborted_then_manual, "exact", "a3"}));
 
 }  // namespace
 }  // namespace zeroproof

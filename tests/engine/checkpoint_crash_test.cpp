@@ -161,7 +161,7 @@ std::string name_of_save(const ::testing::TestParamInfo<Save>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Each, CrashedSave,
                          ::testing::Values(save_under_own_tag, save_under_old_tag,
-                                         save_with_short_writes, save_in_halves),
+                                           save_with_short_writes, save_in_halves),
                          name_of_save);
 
 TEST(CheckpointCrash, Leaves_nothing_or_the_first_checkpoint_when_there_was_none) {
@@ -194,7 +194,7 @@ TEST(CheckpointCrash, Frees_the_room_of_a_save_that_did_not_fit) {
   EXPECT_EQ(saved.error().code, ErrorCode::usage);
   EXPECT_THAT(saved.error().text,
               ::testing::AllOf(::testing::StartsWith("run/.saving/zero/fc."),
-                             ::testing::HasSubstr("No space left on device; make room")));
+                               ::testing::HasSubstr("No space left on device; make room")));
   EXPECT_EQ(files.all_files(), before);
 }
 

@@ -325,8 +325,8 @@ RC_GTEST_PROP(CoordinatorState, Knows_where_every_parameter_is, ()) {
   rig.check(start);
   rc::state::check(
       start, rig,
-      rc::state::gen::execOneOfWithArgs<BeginStep, Fetch, Fetch, Fetch, ReleaseStep, ReleaseStep, Abandon,
-                                        EndBackward, EndForward, ReleaseAll>());
+      rc::state::gen::execOneOfWithArgs<BeginStep, Fetch, Fetch, Fetch, ReleaseStep, ReleaseStep,
+                                        Abandon, EndBackward, EndForward, ReleaseAll>());
 }
 
 }  // namespace

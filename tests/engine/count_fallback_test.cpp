@@ -53,7 +53,8 @@ class CountedFactors final : public nn::Module {
                    : first_two(inputs).at(0);
     y = mul(ag, y, factor(3));
     if (program_ == CountedProgram::pre_user) run_backwards_of_the_last(ag, y);
-    if (program_ != CountedProgram::pre_user && program_ != CountedProgram::bypass) y = mul(ag, y, factor(4));
+    if (program_ != CountedProgram::pre_user && program_ != CountedProgram::bypass)
+      y = mul(ag, y, factor(4));
     return {sum(ag, y)};
   }
 
@@ -101,30 +102,31 @@ TEST_P(CountFallback, Reproduces_the_golden_table) {
   EXPECT_EQ(run(GetParam().program, GetParam().policy), GetParam().golden);
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, CountFallback,
-                         ::testing::Values(CountRow{CountedProgram::plain, "deepspeed-0.18.3", "a4 n1"},
-                                         CountRow{CountedProgram::plain, "deepspeed-0.18.5", "a4 n4"},
-                                         CountRow{CountedProgram::plain, "deepspeed-0.18.7", "a4 n1"},
-                                         CountRow{CountedProgram::plain, "deepspeed-0.19.6", "a4 n1"},
-                                         CountRow{CountedProgram::plain, "deepspeed-pr8245", "a4 n1"},
-                                         CountRow{CountedProgram::reentrant, "deepspeed-0.18.3", "a2 n2"},
-                                         CountRow{CountedProgram::reentrant, "deepspeed-0.18.5", "a2,a3,a4 n4"},
-                                         CountRow{CountedProgram::reentrant, "deepspeed-0.18.7", "a2,a3,a4 n3"},
-                                         CountRow{CountedProgram::reentrant, "deepspeed-0.19.6", "a2,a3,a4 n3"},
-                                         CountRow{CountedProgram::reentrant, "deepspeed-pr8245", "a2,a3,a4 n3"},
-                                         CountRow{CountedProgram::pre_user, "deepspeed-0.18.3", "a5 n3"},
-                                         CountRow{CountedProgram::pre_user, "deepspeed-0.18.5", "a3,a4,a5 n5"},
-                                         CountRow{CountedProgram::pre_user, "deepspeed-0.18.7", "a5 n2"},
-                                         CountRow{CountedProgram::bypass, "deepspeed-0.18.3", "a4 n1"},
-                                         CountRow{CountedProgram::bypass, "deepspeed-0.18.5", "a4 n4"},
-                                         CountRow{CountedProgram::bypass, "deepspeed-0.18.7", "none n2"},
-                                         CountRow{CountedProgram::bypass, "deepspeed-0.19.6", "none n2"},
-                                         CountRow{CountedProgram::bypass, "deepspeed-pr8245", "none n2"},
-                                         CountRow{CountedProgram::idle_leaf, "deepspeed-0.18.3", "none n1"},
-                                         CountRow{CountedProgram::idle_leaf, "deepspeed-0.18.5", "none n4"},
-                                         CountRow{CountedProgram::idle_leaf, "deepspeed-0.18.7", "none n1"},
-                                         CountRow{CountedProgram::idle_leaf, "deepspeed-0.19.6", "none n1"},
-                                         CountRow{CountedProgram::idle_leaf, "deepspeed-pr8245", "none n1"}));
+INSTANTIATE_TEST_SUITE_P(
+    Rows, CountFallback,
+    ::testing::Values(CountRow{CountedProgram::plain, "deepspeed-0.18.3", "a4 n1"},
+                      CountRow{CountedProgram::plain, "deepspeed-0.18.5", "a4 n4"},
+                      CountRow{CountedProgram::plain, "deepspeed-0.18.7", "a4 n1"},
+                      CountRow{CountedProgram::plain, "deepspeed-0.19.6", "a4 n1"},
+                      CountRow{CountedProgram::plain, "deepspeed-pr8245", "a4 n1"},
+                      CountRow{CountedProgram::reentrant, "deepspeed-0.18.3", "a2 n2"},
+                      CountRow{CountedProgram::reentrant, "deepspeed-0.18.5", "a2,a3,a4 n4"},
+                      CountRow{CountedProgram::reentrant, "deepspeed-0.18.7", "a2,a3,a4 n3"},
+                      CountRow{CountedProgram::reentrant, "deepspeed-0.19.6", "a2,a3,a4 n3"},
+                      CountRow{CountedProgram::reentrant, "deepspeed-pr8245", "a2,a3,a4 n3"},
+                      CountRow{CountedProgram::pre_user, "deepspeed-0.18.3", "a5 n3"},
+                      CountRow{CountedProgram::pre_user, "deepspeed-0.18.5", "a3,a4,a5 n5"},
+                      CountRow{CountedProgram::pre_user, "deepspeed-0.18.7", "a5 n2"},
+                      CountRow{CountedProgram::bypass, "deepspeed-0.18.3", "a4 n1"},
+                      CountRow{CountedProgram::bypass, "deepspeed-0.18.5", "a4 n4"},
+                      CountRow{CountedProgram::bypass, "deepspeed-0.18.7", "none n2"},
+                      CountRow{CountedProgram::bypass, "deepspeed-0.19.6", "none n2"},
+                      CountRow{CountedProgram::bypass, "deepspeed-pr8245", "none n2"},
+                      CountRow{CountedProgram::idle_leaf, "deepspeed-0.18.3", "none n1"},
+                      CountRow{CountedProgram::idle_leaf, "deepspeed-0.18.5", "none n4"},
+                      CountRow{CountedProgram::idle_leaf, "deepspeed-0.18.7", "none n1"},
+                      CountRow{CountedProgram::idle_leaf, "deepspeed-0.19.6", "none n1"},
+                      CountRow{CountedProgram::idle_leaf, "deepspeed-pr8245", "none n1"}));
 
 TEST(CountFallback, Exact_refuses_instead_of_counting) {
   EXPECT_THROW(run(CountedProgram::plain, "exact"), EngineError);

@@ -30,10 +30,10 @@ struct PolicyRow {
 };
 
 constexpr PolicyRow kRows[] = {{"deepspeed-0.18.5", true, false, false, false},
-                         {"deepspeed-0.18.7", true, false, false, false},
-                         {"deepspeed-0.19.6", false, true, true, false},
-                         {"deepspeed-pr8245", false, false, false, true},
-                         {"x2", false, false, false, false}};
+                               {"deepspeed-0.18.7", true, false, false, false},
+                               {"deepspeed-0.19.6", false, true, true, false},
+                               {"deepspeed-pr8245", false, false, false, true},
+                               {"x2", false, false, false, false}};
 
 std::unique_ptr<HookPolicy> policy_of(const PolicyRow& row) {
   return (*find_policy(row.policy))->make();

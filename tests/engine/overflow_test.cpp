@@ -58,7 +58,8 @@ TEST_P(Overflow, On_one_rank_skips_the_step_of_all) {
     MlpModel model;
     EngineOptions options;
     if (one.scaler == Scaler::custom) options.custom_loss_scale = 4.0;
-    auto engine = Engine::initialize(autograd, model, overflow_config(one), runtime, options).value();
+    auto engine =
+        Engine::initialize(autograd, model, overflow_config(one), runtime, options).value();
     if (one.scaler == Scaler::external) {
       ASSERT_TRUE(engine->override_loss_scale(4.0));
     }

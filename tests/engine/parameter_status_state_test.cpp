@@ -38,7 +38,8 @@ struct Status {
 
 StatusValues counting(double first) {
   StatusValues values;
-  for (std::int64_t i = 0; i < kStatusElements; ++i) values.push_back(first + static_cast<double>(i));
+  for (std::int64_t i = 0; i < kStatusElements; ++i)
+    values.push_back(first + static_cast<double>(i));
   return values;
 }
 

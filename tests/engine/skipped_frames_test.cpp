@@ -26,8 +26,10 @@ Tensor trainable_net(Shape sizes) {
 class FramesNet final : public nn::Module {
  public:
   FramesNet() {
-    embedding_ = register_module("embedding", std::make_shared<nn::Embedding>(trainable_net({5, 4})));
-    linear_ = register_module("linear", std::make_shared<nn::Linear>(trainable_net({kFramesWidth, 4})));
+    embedding_ =
+        register_module("embedding", std::make_shared<nn::Embedding>(trainable_net({5, 4})));
+    linear_ =
+        register_module("linear", std::make_shared<nn::Linear>(trainable_net({kFramesWidth, 4})));
   }
   const Tensor& weight() const { return linear_->weight; }
 

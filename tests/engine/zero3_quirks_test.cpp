@@ -33,7 +33,8 @@ class SwitchModel final : public nn::Module {
 using QuirkProgram = std::function<void(Engine& engine, SwitchModel& model, const Tensor& x)>;
 
 // Absolute gradients of both after the program, summed.
-std::pair<double, double> sums(const QuirkProgram& program, Quirks quirks, bool is_offloaded = false) {
+std::pair<double, double> sums(const QuirkProgram& program, Quirks quirks,
+                               bool is_offloaded = false) {
   std::pair<double, double> result;
   HostWorld world({.world_size = 2});
   world.run([&](Runtime& runtime) {

@@ -25,7 +25,8 @@ std::string file_text(const std::string& path) {
 }
 
 const OrderedJson& rows() {
-  static const OrderedJson kConfigRows = OrderedJson::parse(file_text("tests/engine/ds_configs.json")).at("rows");
+  static const OrderedJson kConfigRows =
+      OrderedJson::parse(file_text("tests/engine/ds_configs.json")).at("rows");
   return kConfigRows;
 }
 
@@ -160,7 +161,8 @@ TEST(ZeroConfig, Reads_each_modelled_key) {
     SCOPED_TRACE(pointer_of(key));
     if (key.use != KeyUse::modelled) continue;
     const bool is_object = key.name == "scheduler";  // without a type there is none
-    const auto parsed = parse(document_with(key, is_object ? OrderedJson("no") : OrderedJson{{"no", "value"}}));
+    const auto parsed =
+        parse(document_with(key, is_object ? OrderedJson("no") : OrderedJson{{"no", "value"}}));
     ASSERT_FALSE(parsed);
     expect_part(parsed.error().text, "in: " + pointer_of(key) + ": ");
   }

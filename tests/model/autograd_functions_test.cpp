@@ -43,8 +43,8 @@ Tensor loss_of(Autograd& ag, const Tensor& result) {
 }
 
 void expect_numeric_gradients(Autograd& ag, const TensorList& inputs,
-                                const std::function<Tensor()>& loss, const TensorList& grads,
-                                const std::string& name) {
+                              const std::function<Tensor()>& loss, const TensorList& grads,
+                              const std::string& name) {
   constexpr double kStep = 1e-5;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     for (std::size_t e = 0; e < grads[i].values().size(); ++e) {

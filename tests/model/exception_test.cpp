@@ -32,9 +32,10 @@ enum class ThrowPlace {
   posthook,
   post_accumulate
 };
-constexpr ThrowPlace kPlaces[] = {ThrowPlace::tensor_hook,    ThrowPlace::prehook,     ThrowPlace::apply,
-                             ThrowPlace::wrong_shape,    ThrowPlace::wrong_count, ThrowPlace::posthook,
-                             ThrowPlace::post_accumulate};
+constexpr ThrowPlace kPlaces[] = {ThrowPlace::tensor_hook,    ThrowPlace::prehook,
+                                  ThrowPlace::apply,          ThrowPlace::wrong_shape,
+                                  ThrowPlace::wrong_count,    ThrowPlace::posthook,
+                                  ThrowPlace::post_accumulate};
 enum class Nesting { none, uncaught, caught };
 
 struct Setup {
@@ -244,7 +245,8 @@ class World final : public AutogradObserver {
 bool can_throw(const Fault& fault, const Setup& setup) {
   const bool is_leaf = is_leaf_name(fault.node);
   if (is_leaf && setup.is_grad_call) return fault.place == ThrowPlace::tensor_hook;  // rule X3
-  const bool is_in_function = fault.place == ThrowPlace::apply || fault.place == ThrowPlace::wrong_shape ||
+  const bool is_in_function = fault.place == ThrowPlace::apply ||
+                              fault.place == ThrowPlace::wrong_shape ||
                               fault.place == ThrowPlace::wrong_count;
   return is_leaf ? !is_in_function : fault.place != ThrowPlace::post_accumulate;
 }
@@ -254,11 +256,13 @@ bool has_accumulated(ThrowPlace place) {
 }
 
 // What the rules leave of a clean run when node number `at` of it throws.
-SeenGradients expected_of(const SeenGradients& clean, std::size_t at, const Fault& fault, const Setup& setup) {
+SeenGradients expected_of(const SeenGradients& clean, std::size_t at, const Fault& fault,
+                          const Setup& setup) {
   SeenGradients expected;
   expected.reached.assign(clean.reached.begin(),
                           clean.reached.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-  const bool has_begun = fault.place != ThrowPlace::tensor_hook && fault.place != ThrowPlace::prehook;
+  const bool has_begun =
+      fault.place != ThrowPlace::tensor_hook && fault.place != ThrowPlace::prehook;
   for (const std::string& name : clean.executed) {
     const auto place = std::find(clean.reached.begin(), clean.reached.end(), name);
     const auto index = static_cast<std::size_t>(place - clean.reached.begin());

@@ -56,7 +56,8 @@ void expect_batch(const FunctionCase& function, std::uint32_t mask) {
     if (mask & (1U << i)) batched[i] = wrap(level.frame(), batched[i]);
   const Tensor result = unwrap(function.body(ag, batched), level.frame());
   const LowerLayer below(ag);
-  expect_values_near(stack(ag, expected, 0), result, function.name + " with mask " + std::to_string(mask));
+  expect_values_near(stack(ag, expected, 0), result,
+                     function.name + " with mask " + std::to_string(mask));
 }
 
 TEST(FunctionTransforms, Compute_a_batch_as_one_element_after_the_other) {

@@ -25,7 +25,8 @@ Tensor filled_leaf(const std::vector<double>& values, Shape sizes) {
 }
 
 std::shared_ptr<nn::Linear> small_linear() {
-  return std::make_shared<nn::Linear>(filled_leaf({0.3, -0.2, 0.5, 0.7}, {2, 2}), filled_leaf({0.1, -0.4}, {2}));
+  return std::make_shared<nn::Linear>(filled_leaf({0.3, -0.2, 0.5, 0.7}, {2, 2}),
+                                      filled_leaf({0.1, -0.4}, {2}));
 }
 
 // l1, tanh, l2.

@@ -19,8 +19,8 @@ TEST(TorchRelease, Is_read_from_what_torch_says_of_itself) {
     bool has_unsafe_view;
   };
   constexpr Row kReleases[] = {{"2.11.0", false},      {"2.14.1", false},       {"2.15.0", true},
-                           {"2.15.0+cu132", true}, {"2.11.0+cu130", false}, {"3.0.0", true},
-                           {"2.15", true}};
+                               {"2.15.0+cu132", true}, {"2.11.0+cu130", false}, {"3.0.0", true},
+                               {"2.15", true}};
   for (const Row& row : kReleases) {
     const auto release = TorchRelease::parse(row.text);
     ASSERT_TRUE(release) << row.text;

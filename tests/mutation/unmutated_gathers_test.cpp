@@ -22,7 +22,7 @@ INSTANTIATE_TEST_SUITE_P(
     OfOthers, UnmutatedGathers,
     ::testing::Values(R"({"stage":3,"skips_frames":1,"layers":[{"has_bias":1},{}],
             "calls":[{},{"layer":1}],"micros":[{"repeats":1,"clears":1},{"repeats":1}]})",
-                    R"({"stage":3,"accumulation":4,"layers":[{}],"calls":[{}],
+                      R"({"stage":3,"accumulation":4,"layers":[{}],"calls":[{}],
             "micros":[{"looks":1},{"looks":1},{"has_bypass":2,"looks":1},
                       {"has_bypass":2,"looks":1}]})"));
 

@@ -29,9 +29,9 @@ INSTANTIATE_TEST_SUITE_P(
     DroppedAlone, UnmutatedOrder,
     ::testing::Values(R"({"ranks":2,"stage":3,"layers":[{},{}],"calls":[{},{"layer":1}],
             "micros":[{"outstanding":1,"drops_on":1},{"outstanding":1,"drops_on":2}]})",
-                    R"({"ranks":3,"stage":3,"prefetch":4,"accumulation":2,"layers":[{},{}],
+                      R"({"ranks":3,"stage":3,"prefetch":4,"accumulation":2,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"outstanding":1,"drops_on":2},{}]})",
-                    R"({"ranks":2,"stage":1,"layers":[{}],"calls":[{}],
+                      R"({"ranks":2,"stage":1,"layers":[{}],"calls":[{}],
             "micros":[{"outstanding":1,"drops_on":2}]})"));
 
 // Two branches of skipped frames, whose graphs live side by side.
@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(
     Branches, UnmutatedOrder,
     ::testing::Values(R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"outstanding":1,"branches":1},{}]})",
-                    R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{},{"has_bias":1}],
+                      R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{},{"has_bias":1}],
             "calls":[{},{"layer":1},{"layer":2}],
             "micros":[{"outstanding":1,"branches":3,"repeats":1}]})"));
 
@@ -49,10 +49,10 @@ INSTANTIATE_TEST_SUITE_P(
     Bounds, UnmutatedOrder,
     ::testing::Values(R"({"ranks":2,"stage":3,"reuse":5,"layers":[{},{"inputs":2}],
             "calls":[{},{"layer":1}],"micros":[{},{},{}]})",
-                    R"({"ranks":3,"stage":3,"reuse":12,"layers":[{"inputs":3,"outputs":3},
+                      R"({"ranks":3,"stage":3,"reuse":12,"layers":[{"inputs":3,"outputs":3},
             {"inputs":3,"outputs":3},{"inputs":2}],
             "calls":[{},{"layer":1},{"layer":2}],"micros":[{},{},{}]})",
-                    R"({"ranks":2,"stage":3,"prefetch":6,"persistence":6,
+                      R"({"ranks":2,"stage":3,"prefetch":6,"persistence":6,
             "layers":[{"inputs":3,"outputs":3},{"outputs":3},{"inputs":3,"outputs":3}],
             "calls":[{},{"layer":1},{"layer":2}],"micros":[{},{},{}]})"));
 
@@ -80,16 +80,16 @@ INSTANTIATE_TEST_SUITE_P(
     Each, FaultOfOrder,
     ::testing::Values(Shown{"Z76", "R14", R"({"ranks":2,"stage":3,"reorders":2,"layers":[{}],
             "calls":[{}],"micros":[{}]})"},
-                    Shown{"Z76", "R14", R"({"ranks":3,"stage":3,"reorders":1,"layers":[{}],
+                      Shown{"Z76", "R14", R"({"ranks":3,"stage":3,"reorders":1,"layers":[{}],
             "calls":[{}],"micros":[{},{},{}]})"},
-                    Shown{"Z72", "R3", R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],
+                      Shown{"Z72", "R3", R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],
             "micros":[{"outstanding":1,"drops_on":2}]})"},
-                    Shown{"Z71", "R12", R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{}],
+                      Shown{"Z71", "R12", R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"outstanding":1,"branches":1}]})"},
-                    Shown{"Z75", "R12",
-                          R"({"ranks":2,"stage":3,"reuse":5,"layers":[{},{"inputs":2}],
+                      Shown{"Z75", "R12",
+                            R"({"ranks":2,"stage":3,"reuse":5,"layers":[{},{"inputs":2}],
             "calls":[{},{"layer":1}],"micros":[{},{},{}]})"},
-                    Shown{"Y08", "R10", R"({"ranks":2,"stage":3,"prefetch":6,"persistence":6,
+                      Shown{"Y08", "R10", R"({"ranks":2,"stage":3,"prefetch":6,"persistence":6,
             "layers":[{"inputs":3,"outputs":3},{"outputs":3},{"inputs":3,"outputs":3},
             {"outputs":3},{"inputs":3,"outputs":3}],
             "calls":[{},{"layer":1},{"layer":2},{"layer":3},{"layer":4}],

@@ -15,16 +15,17 @@ INSTANTIATE_TEST_SUITE_P(Damaged, KeptCase,
                          ::testing::Values(R"({"ranks":2,"stage":3,"accumulation":4,"layers":[{}],
             "calls":[{}],"micros":[{"restores":5,"damages":1},{"restores":5,"damages":44},
             {"restores":5,"damages":31},{"restores":5,"damages":18}]})",
-                                         R"({"ranks":2,"stage":1,"accumulation":4,"layers":[{}],
+                                           R"({"ranks":2,"stage":1,"accumulation":4,"layers":[{}],
             "calls":[{}],"micros":[{"restores":5,"damages":5},{"restores":5,"damages":6},
             {"restores":5,"damages":19},{}]})"));
 
 // Of other groups, steps, shapes, names.
-INSTANTIATE_TEST_SUITE_P(Misfit, KeptCase,
-                         ::testing::Values(R"({"ranks":2,"stage":2,"accumulation":4,"groups":2,
+INSTANTIATE_TEST_SUITE_P(
+    Misfit, KeptCase,
+    ::testing::Values(R"({"ranks":2,"stage":2,"accumulation":4,"groups":2,
             "layers":[{},{},{}],"calls":[{},{"layer":1},{"layer":2}],
             "micros":[{"restores":7},{"restores":7,"damages":1},{"restores":7,"damages":2},{}]})",
-                                         R"({"stage":1,"accumulation":4,"layers":[{}],"calls":[{}],
+                      R"({"stage":1,"accumulation":4,"layers":[{}],"calls":[{}],
             "micros":[{"restores":7,"damages":3},{"restores":7,"damages":4},
             {"restores":7,"damages":5},{}]})"));
 
@@ -33,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Failing, KeptCase,
                          ::testing::Values(R"({"ranks":2,"stage":3,"accumulation":4,"layers":[{}],
             "calls":[{}],"micros":[{"restores":8},{"restores":8,"damages":25},
             {"restores":4,"damages":1},{}]})",
-                                         R"({"ranks":2,"stage":1,"accumulation":2,"engines":2,
+                                           R"({"ranks":2,"stage":1,"accumulation":2,"engines":2,
             "layers":[{}],"calls":[{}],
             "micros":[{"restores":9,"damages":5},{"restores":9}]})"));
 
@@ -41,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(Failing, KeptCase,
 INSTANTIATE_TEST_SUITE_P(Scales, KeptCase,
                          ::testing::Values(R"({"ranks":2,"stage":2,"precision":2,"owns_scale":1,
             "layers":[{}],"calls":[{}],"micros":[{"restores":1},{"restores":2,"misscales":1}]})",
-                                         R"({"stage":3,"precision":2,"is_dynamic":1,"layers":[{}],
+                                           R"({"stage":3,"precision":2,"is_dynamic":1,"layers":[{}],
             "calls":[{}],"micros":[{"misscales":4},{"restores":3,"misscales":3}]})"));
 
 // What an earlier window saved cannot be read on one rank, under a loss scale that has moved.
@@ -50,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(Outdated, KeptCase,
             "scaling":2,"layers":[{}],"calls":[{}],
             "micros":[{"restores":4},{"overflow":1,"restores":10,"damages":1},
             {"restores":10}]})",
-                                         R"({"ranks":3,"stage":3,"layers":[{}],"calls":[{}],
+                                           R"({"ranks":3,"stage":3,"layers":[{}],"calls":[{}],
             "micros":[{"restores":9,"damages":2},{"restores":10,"damages":4}]})"));
 
 }  // namespace

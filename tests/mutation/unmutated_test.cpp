@@ -56,21 +56,22 @@ INSTANTIATE_TEST_SUITE_P(BelowLeaf, UnmutatedCase,
 INSTANTIATE_TEST_SUITE_P(LateExternal, UnmutatedCase,
                          ::testing::Values(R"({"stage":3,"input_grad":1,"experts":1,"returns":1,
             "layers":[{"is_raw":1}],"calls":[{}],"micros":[{"outstanding":1,"throws":1}]})",
-                                         R"({"stage":3,"input_grad":1,"prefetch":13,"experts":1,
+                                           R"({"stage":3,"input_grad":1,"prefetch":13,"experts":1,
             "reads":1,"layers":[{"inputs":2,"is_linked":1}],"calls":[{}],
             "micros":[{"unread":1},{}]})",
-                                         R"({"stage":3,"input_grad":1,"persistence":2,"reads":1,
+                                           R"({"stage":3,"input_grad":1,"persistence":2,"reads":1,
             "reads_late":1,"layers":[{}],"calls":[{"wrap":1}],"micros":[{"looks":1}]})"));
 
 // A backward that is refused at its end, behind buckets that were flushed: what its reductions use
 // stays until they are done, and its pending sums go.
 INSTANTIATE_TEST_SUITE_P(
     RefusedLate, UnmutatedCase,
-    ::testing::Values(R"({"stage":2,"precision":2,"is_manual":1,"bucket":1,"has_overlap":1,
+    ::testing::Values(
+        R"({"stage":2,"precision":2,"is_manual":1,"bucket":1,"has_overlap":1,
             "layers":[{},{},{}],"calls":[{},{"layer":1},{"layer":2}],"micros":[{"misuse":6}]})",
-                    R"({"stage":3,"precision":2,"is_manual":1,"input_grad":1,"bucket":2,"experts":1,
+        R"({"stage":3,"precision":2,"is_manual":1,"input_grad":1,"bucket":2,"experts":1,
             "layers":[{}],"calls":[{}],"micros":[{"misuse":6}]})",
-                    R"({"stage":1,"precision":2,"is_manual":1,"input_grad":1,"bucket":8,
+        R"({"stage":1,"precision":2,"is_manual":1,"input_grad":1,"bucket":8,
             "has_overlap":1,"experts":1,"layers":[{"inputs":3}],"calls":[{}],
             "micros":[{"misuse":6}]})"));
 
@@ -90,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(UsedBeforeClear, UnmutatedCase,
 INSTANTIATE_TEST_SUITE_P(
     InsideBackward, UnmutatedCase,
     ::testing::Values(R"({"layers":[{}],"calls":[{}],"micros":[{"interrupt":1,"interrupt_at":1}]})",
-                    R"({"stage":1,"engines":2,"layers":[{}],"calls":[{}],
+                      R"({"stage":1,"engines":2,"layers":[{}],"calls":[{}],
             "micros":[{"interrupt":4,"interrupt_at":1}]})"));
 
 // What a link passes back left the range of float16, and nothing times that is not a number.
@@ -109,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(LooksAhead, UnmutatedCase,
                          ::testing::Values(R"({"stage":3,"input_grad":1,"prefetch":3,"live":7,
             "layers":[{"inputs":2,"has_bias":1},{"is_raw":1}],
             "calls":[{"wrap":1},{"layer":1}],"micros":[{},{"looks":1}]})",
-                                         R"({"stage":3,"prefetch":2,"live":11,
+                                           R"({"stage":3,"prefetch":2,"live":11,
             "layers":[{"inputs":2,"outputs":3},{"outputs":1},{"inputs":2,"outputs":3}],
             "calls":[{},{"layer":1},{"layer":2},{}],"micros":[{},{"looks":1}]})"));
 
@@ -129,14 +130,14 @@ INSTANTIATE_TEST_SUITE_P(FailedInCheckpoint, UnmutatedCase,
 INSTANTIATE_TEST_SUITE_P(GraphOfGradients, UnmutatedCase,
                          ::testing::Values(R"({"stage":2,"is_scattered":1,"layers":[{}],
             "calls":[{},{"wrap":1}],"micros":[{"creates":1}]})",
-                                         R"({"ranks":2,"stage":3,"layers":[{}],
+                                           R"({"ranks":2,"stage":3,"layers":[{}],
             "calls":[{},{"wrap":1}],"micros":[{"creates":1,"keeps":2}]})"));
 
 // A GradScaler begins with what float16 cannot hold, and halves it with each overflow.
 INSTANTIATE_TEST_SUITE_P(GradScaler, UnmutatedCase,
                          ::testing::Values(R"({"precision":3,"has_grad_scaler":1,"layers":[{}],
             "calls":[{}],"micros":[{},{"overflow":1},{}]})",
-                                         R"({"ranks":2,"stage":3,"precision":3,"is_manual":1,
+                                           R"({"ranks":2,"stage":3,"precision":3,"is_manual":1,
             "has_grad_scaler":1,"layers":[{},{}],"calls":[{},{"layer":1}],
             "micros":[{"overflow":1},{"restores":1}]})"));
 
@@ -144,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(GradScaler, UnmutatedCase,
 INSTANTIATE_TEST_SUITE_P(LostOverflow, UnmutatedCase,
                          ::testing::Values(R"({"stage":1,"precision":2,"is_dynamic":1,"scaling":1,
             "layers":[{}],"calls":[{}],"micros":[{"restores":1,"lost_overflow":1},{},{}]})",
-                                         R"({"ranks":2,"stage":3,"precision":2,"is_dynamic":1,
+                                           R"({"ranks":2,"stage":3,"precision":2,"is_dynamic":1,
             "layers":[{"is_frozen":1},{}],"calls":[{},{"layer":1}],
             "micros":[{"restores":3,"lost_overflow":1},{}]})"));
 
@@ -152,25 +153,26 @@ INSTANTIATE_TEST_SUITE_P(LostOverflow, UnmutatedCase,
 INSTANTIATE_TEST_SUITE_P(Storage, UnmutatedCase,
                          ::testing::Values(R"({"ranks":2,"stage":3,"offloads_params":1,
             "is_offloaded":1,"layers":[{}],"calls":[{}],"micros":[{},{}]})",
-                                         R"({"ranks":2,"stage":2,"precision":1,"masters":2,
+                                           R"({"ranks":2,"stage":2,"precision":1,"masters":2,
             "layers":[{}],"calls":[{}],"micros":[{},{}]})",
-                                         R"({"ranks":2,"stage":3,"precision":1,"masters":1,
+                                           R"({"ranks":2,"stage":3,"precision":1,"masters":1,
             "is_offloaded":1,"layers":[{}],"calls":[{}],"micros":[{"restores":1},{}]})"));
 
 // A backward that fails at its loss, and one that nobody scaled behind it.
 INSTANTIATE_TEST_SUITE_P(FailsAtLoss, UnmutatedCase,
                          ::testing::Values(R"({"ranks":2,"stage":2,"layers":[{}],"calls":[{}],
             "micros":[{"aborts_on_loss":1,"is_uncleared":1}]})",
-                                         R"({"stage":3,"precision":2,"is_manual":1,"layers":[{}],
+                                           R"({"stage":3,"precision":2,"is_manual":1,"layers":[{}],
             "calls":[{}],"micros":[{"aborts_on_loss":2}]})"));
 
 // What the root reads first it uses last; small gathers; a wire narrower than the model.
-INSTANTIATE_TEST_SUITE_P(HeldAndNarrow, UnmutatedCase,
-                         ::testing::Values(R"({"ranks":2,"stage":3,"reads":1,"holds":1,
+INSTANTIATE_TEST_SUITE_P(
+    HeldAndNarrow, UnmutatedCase,
+    ::testing::Values(R"({"ranks":2,"stage":3,"reads":1,"holds":1,
             "layers":[{},{}],"calls":[{},{"layer":1}],"micros":[{},{}]})",
-                                         R"({"ranks":2,"stage":1,"has_overlap":1,"gather_bucket":2,
+                      R"({"ranks":2,"stage":1,"has_overlap":1,"gather_bucket":2,
             "layers":[{"inputs":4}],"calls":[{}],"micros":[{},{}]})",
-                                         R"({"ranks":2,"is_wire_narrow":1,
+                      R"({"ranks":2,"is_wire_narrow":1,
             "layers":[{"inputs":5,"outputs":4}],"calls":[{}],"micros":[{}]})"));
 
 // A gather context of the user's leaves what a retained graph keeps to be gathered again.
@@ -183,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(
     RefusedScale, UnmutatedCase,
     ::testing::Values(R"({"stage":3,"precision":2,"is_dynamic":1,"persistence":1,"has_floor":1,
             "layers":[{"outputs":1}],"calls":[{}],"micros":[{"overflow":1}]})",
-                    R"({"ranks":2,"stage":1,"precision":2,"is_dynamic":1,"has_floor":2,
+                      R"({"ranks":2,"stage":1,"precision":2,"is_dynamic":1,"has_floor":2,
             "layers":[{}],"calls":[{}],"micros":[{"overflow":1},{"overflow":1},{}]})"));
 
 // Forwards for two refused losses: the data of the case ran out.
@@ -196,9 +198,9 @@ INSTANTIATE_TEST_SUITE_P(
     Ends, UnmutatedCase,
     ::testing::Values(R"({"ranks":2,"stage":3,"persistence":2,"layers":[{}],"calls":[{}],
             "micros":[{"restores":1,"renews":1},{"restores":3},{"restores":3,"renews":1}]})",
-                    R"({"ranks":2,"stage":1,"precision":2,"is_dynamic":1,"layers":[{}],
+                      R"({"ranks":2,"stage":1,"precision":2,"is_dynamic":1,"layers":[{}],
             "calls":[{}],"micros":[{},{"restores":2,"renews":1}]})",
-                    R"({"ranks":2,"stage":3,"layers":[{},{"is_weight_frozen":1,"has_bias":1}],
+                      R"({"ranks":2,"stage":3,"layers":[{},{"is_weight_frozen":1,"has_bias":1}],
             "calls":[{},{"layer":1}],"micros":[{"gathers":7},{"gathers":7}]})"));
 
 // What runs inside a backward and is nobody's, what is cleared inside a block, what a checkpoint
@@ -220,16 +222,16 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(FailsInside, UnmutatedCase,
                          ::testing::Values(R"({"stage":3,"engines":2,"reuse":1,"layers":[{}],
             "calls":[{}],"micros":[{},{"outstanding":1,"interrupt":7,"interrupt_at":1}]})",
-                                         R"({"ranks":2,"stage":3,"heads":2,"layers":[{},{},{}],
+                                           R"({"ranks":2,"stage":3,"heads":2,"layers":[{},{},{}],
             "calls":[{},{"layer":1},{"layer":2}],"micros":[{"interrupt":7,"interrupt_at":1}]})"));
 
 // Managed backwards among manual ones, graphs that are dropped, a tag that is the latest again.
 INSTANTIATE_TEST_SUITE_P(Mixed, UnmutatedCase,
                          ::testing::Values(R"({"ranks":2,"stage":2,"accumulation":2,"is_manual":1,
             "layers":[{}],"calls":[{}],"micros":[{"is_undivided":1},{},{},{}]})",
-                                         R"({"ranks":2,"stage":3,"layers":[{},{}],
+                                           R"({"ranks":2,"stage":3,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"keeps":3},{"keeps":3}]})",
-                                         R"({"stage":2,"precision":2,"is_dynamic":1,"scaling":2,
+                                           R"({"stage":2,"precision":2,"is_dynamic":1,"scaling":2,
             "has_floor":3,"layers":[{}],"calls":[{}],"micros":[{"overflow":1},{"overflow":1}]})"));
 
 // The first of two backwards of a pass releases what its fetches had passed over.
@@ -244,9 +246,9 @@ INSTANTIATE_TEST_SUITE_P(Modes, UnmutatedCase,
                          ::testing::Values(R"({"ranks":2,"stage":2,"engines":2,"accumulation":2,
             "layers":[{}],"calls":[{}],
             "micros":[{"interrupt":7,"interrupt_at":1},{"by_hand":1}]})",
-                                         R"({"ranks":2,"stage":3,"precision":2,"layers":[{}],
+                                           R"({"ranks":2,"stage":3,"precision":2,"layers":[{}],
             "calls":[{}],"micros":[{},{"by_hand":1}]})",
-                                         R"({"ranks":2,"stage":1,"counts_nothing":1,"layers":[{}],
+                                           R"({"ranks":2,"stage":1,"counts_nothing":1,"layers":[{}],
             "calls":[{}],"micros":[{"misuse":9},{}]})"));
 
 // Two backwards of one engine fail inside one backward of another, which gives back at its end.

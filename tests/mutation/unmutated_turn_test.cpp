@@ -38,18 +38,19 @@ INSTANTIATE_TEST_SUITE_P(
     OtherOrder, UnmutatedTurn,
     ::testing::Values(R"({"ranks":2,"stage":1,"accumulation":2,"is_manual":1,"layers":[{}],
             "calls":[{}],"micros":[{"outstanding":5},{}]})",
-                    R"({"ranks":2,"stage":3,"accumulation":2,"layers":[{}],
+                      R"({"ranks":2,"stage":3,"accumulation":2,"layers":[{}],
             "calls":[{}],"micros":[{"outstanding":5},{}]})",
-                    R"({"ranks":2,"stage":3,"heads":2,"layers":[{},{}],
+                      R"({"ranks":2,"stage":3,"heads":2,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"outstanding":4},{}]})"));
 
 // A backward fails inside a block, between two good ones; gradients are asked for in it.
-INSTANTIATE_TEST_SUITE_P(InsideBlock, UnmutatedTurn,
-                         ::testing::Values(R"({"ranks":2,"stage":3,"layers":[{},{}],
+INSTANTIATE_TEST_SUITE_P(
+    InsideBlock, UnmutatedTurn,
+    ::testing::Values(R"({"ranks":2,"stage":3,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"block":1,"repeats":1,"aborts_inside":1}]})",
-                                         R"({"ranks":2,"stage":1,"layers":[{}],
+                      R"({"ranks":2,"stage":1,"layers":[{}],
             "calls":[{}],"micros":[{"block":1,"asks":2}]})",
-                                         R"({"stage":2,"accumulation":2,"groups":2,"layers":[{},{}],
+                      R"({"stage":2,"accumulation":2,"groups":2,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"asks":1},{"asks":1}]})"));
 
 // Micro-batches past the engine, backwards inside its own, gradients that the user sets.
@@ -58,16 +59,16 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(R"({"ranks":2,"stage":3,"accumulation":2,"is_manual":1,"layers":[{},{}],
             "calls":[{},{"layer":1}],
             "micros":[{},{"past_engine":3},{"past_engine":3},{"idle_forward":1}]})",
-                    R"({"ranks":2,"stage":2,"layers":[{},{}],
+                      R"({"ranks":2,"stage":2,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"interrupt":9,"interrupt_at":1}]})",
-                    R"({"ranks":2,"layers":[{}],
+                      R"({"ranks":2,"layers":[{}],
             "calls":[{}],"micros":[{"litters":1},{}]})"));
 
 // Another loss scale inside a backward, and behind one that came to nothing.
 INSTANTIATE_TEST_SUITE_P(OtherScale, UnmutatedTurn,
                          ::testing::Values(R"({"ranks":2,"stage":2,"precision":2,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"interrupt":8,"interrupt_at":1}]})",
-                                         R"({"ranks":2,"stage":2,"precision":2,"layers":[{},{}],
+                                           R"({"ranks":2,"stage":2,"precision":2,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"aborts":1,"is_uncleared":1,"rescales":2},{}]})"));
 
 // Backwards of the second engine that break inside one of the first, and then nothing of it comes.
@@ -81,9 +82,9 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(Resting, UnmutatedTurn,
                          ::testing::Values(R"({"precision":2,"is_dynamic":1,"layers":[{}],
             "calls":[{}],"micros":[{"rests":1},{"restores":5}]})",
-                                         R"({"stage":3,"layers":[{}],"calls":[{}],
+                                           R"({"stage":3,"layers":[{}],"calls":[{}],
             "micros":[{"rests":1}]})",
-                                         R"({"ranks":2,"stage":2,"accumulation":2,"layers":[{}],
+                                           R"({"ranks":2,"stage":2,"accumulation":2,"layers":[{}],
             "calls":[{}],"micros":[{},{"rests":1}]})"));
 
 }  // namespace

@@ -314,7 +314,8 @@ void two_losses(const Twin& twin, BackwardWay way) {
           const TensorList theirs = module(ag, batch_of({r, step, 0}, 4, kBranchFloat));
           ag.backward(add(ag, theirs.at(0), theirs.at(1)));
         });
-        require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kBranchFloat), "the sum");
+        require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kBranchFloat),
+                      "the sum");
         engine->step();
         ddp.step();
       }

@@ -170,7 +170,8 @@ PEER_ROW(TestZ3LeafOptimization, test_finegrained_optimization) {
       Engined engine = rank.engine(around(make_three_outputs), config);
       std::vector<double> losses;
       for (int step = 0; step < 20; ++step) {
-        const Tensor loss = engine->forward(batch_of({rank.rank(), step % 4, 0}, 4, kLeafFloat)).at(0);
+        const Tensor loss =
+            engine->forward(batch_of({rank.rank(), step % 4, 0}, 4, kLeafFloat)).at(0);
         losses.push_back(loss.item());
         engine->backward(loss);
         engine->step();

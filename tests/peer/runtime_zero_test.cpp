@@ -35,7 +35,8 @@ PEER_ROW(TestUnwrapModelTraceInvalidate, test) {
       const Place place{rank.rank(), step, 0};
       run_engine(rank, engine, {.way = BackwardWay::managed}, place);
       run_reference(ddp, {}, config, place);
-      require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kRuntimeFloat), "gradients");
+      require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kRuntimeFloat),
+                    "gradients");
       require_released(engine, "after the backward");
       engine->step();
       ddp.step();
@@ -287,7 +288,8 @@ PEER_ROW(TestZero3LinearDirectInit, test_wrapper_and_parameter_storage_lifecycle
     const std::int64_t live = rank.runtime.memory().stats(Placement::device).live_bytes;
     require(seen.between == 0 && weight.numel() == 0, "a placeholder after forward");
     Tensor kept;
-    if (twin.has_fault("the whole weight stays")) kept = rank.runtime.memory().allocate(16, kRuntimeFloat);
+    if (twin.has_fault("the whole weight stays"))
+      kept = rank.runtime.memory().allocate(16, kRuntimeFloat);
     require(rank.runtime.memory().stats(Placement::device).live_bytes == live,
             "the graph keeps no whole weight");
     rank.ag.backward(loss);
@@ -296,7 +298,8 @@ PEER_ROW(TestZero3LinearDirectInit, test_wrapper_and_parameter_storage_lifecycle
     ddp.run([&](Autograd& ag, nn::Module& module, int r) {
       ag.backward(module(ag, batch_of({r, 0, 0}, 4, kRuntimeFloat)).at(0));
     });
-    require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kRuntimeFloat), "gradients");
+    require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kRuntimeFloat),
+                  "gradients");
   });
 }
 

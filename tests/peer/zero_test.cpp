@@ -254,7 +254,8 @@ PEER_ROW(TestZero3SwitchModes, test) {
           const Place place{0, step, 0};
           run_engine(rank, engine, {.way = BackwardWay::managed}, place);
           run_reference(ddp, {}, config, place);
-          require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kZeroFloat), "train");
+          require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kZeroFloat),
+                        "train");
           engine->step();
           ddp.step();
         }

@@ -334,7 +334,7 @@ TEST(TraceWriter, Long_decimals_survive_reading) {
                 names);
   EXPECT_THAT(*std::get<TensorRecord>(back.body).values,
               ::testing::ElementsAre(865454012345678848.0, 0.12345678901234567890123,
-                                   123456789012345678901234567890.0));
+                                     123456789012345678901234567890.0));
 }
 
 RC_GTEST_PROP(TraceWriter, Doubles_are_read_back_bit_for_bit, ()) {

@@ -95,11 +95,11 @@ TEST_P(LeastConstraints, Suffice_and_none_can_be_left_out) {
 INSTANTIATE_TEST_SUITE_P(
     Defects, LeastConstraints,
     ::testing::Values(Tiny{{"P=1", "N=2", "defect=M1"}, 1}, Tiny{{"P=1", "N=1", "defect=M2"}, 1},
-                    Tiny{{"P=1", "N=3", "defect=M3"}, 1}, Tiny{{"P=1", "N=2", "defect=M4"}, 1},
-                    Tiny{{"P=1", "N=1", "defect=M6"}, 0},
-                    Tiny{{"P=1", "N=1", "K=2", "defect=M7"}, 1},
-                    Tiny{{"P=1", "N=1", "defect=M8"}, 1}, Tiny{{"P=1", "N=3", "defect=M9"}, 2},
-                    Tiny{{"P=1", "N=4", "B=3", "defect=M9"}, 3}),
+                      Tiny{{"P=1", "N=3", "defect=M3"}, 1}, Tiny{{"P=1", "N=2", "defect=M4"}, 1},
+                      Tiny{{"P=1", "N=1", "defect=M6"}, 0},
+                      Tiny{{"P=1", "N=1", "K=2", "defect=M7"}, 1},
+                      Tiny{{"P=1", "N=1", "defect=M8"}, 1}, Tiny{{"P=1", "N=3", "defect=M9"}, 2},
+                      Tiny{{"P=1", "N=4", "B=3", "defect=M9"}, 3}),
     [](const auto& given) { return "row" + std::to_string(given.index); });
 
 // Too many schedules to run them all.

@@ -98,10 +98,10 @@ TEST_P(PlantedDefects, Have_the_same_counterexample_in_the_reduced_search) {
 INSTANTIATE_TEST_SUITE_P(
     Anchors, PlantedDefects,
     ::testing::Values(Planted{"M1", Property::a2, 10}, Planted{"M2", Property::a1, 14},
-                    Planted{"M3", Property::a2, 10}, Planted{"M4", Property::a3, 14},
-                    Planted{"M5", Property::a4, 8}, Planted{"M6", Property::a3, 26},
-                    Planted{"M7", Property::a5, 62}, Planted{"M8", Property::a1, 14},
-                    Planted{"M9", Property::a3, 26}),
+                      Planted{"M3", Property::a2, 10}, Planted{"M4", Property::a3, 14},
+                      Planted{"M5", Property::a4, 8}, Planted{"M6", Property::a3, 26},
+                      Planted{"M7", Property::a5, 62}, Planted{"M8", Property::a1, 14},
+                      Planted{"M9", Property::a3, 26}),
     [](const auto& given) { return given.param.defect; });
 
 // Every combination of small numbers; the tests keep those whose code space is small.

@@ -97,13 +97,13 @@ std::string score_json(const mutation::Corpus& corpus, const Score& score) {
                        {"by", one.by},
                        {"runs", one.runs}});
   return OrderedJson{{"schema", "zeroproof.score/1"},
-              {"corpus", corpus.runs.size()},
-              {"dropped", corpus.dropped},
-              {"killed", score.count(MutantVerdict::killed)},
-              {"survived", score.count(MutantVerdict::survived)},
-              {"unreached", score.count(MutantVerdict::unreached)},
-              {"interrupted", score.is_interrupted},
-              {"mutants", mutants}}
+                     {"corpus", corpus.runs.size()},
+                     {"dropped", corpus.dropped},
+                     {"killed", score.count(MutantVerdict::killed)},
+                     {"survived", score.count(MutantVerdict::survived)},
+                     {"unreached", score.count(MutantVerdict::unreached)},
+                     {"interrupted", score.is_interrupted},
+                     {"mutants", mutants}}
       .dump();
 }
 

@@ -14,7 +14,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Values = std::vector<double>;
 
-constexpr std::array kSentDTypes = {DType::float64, DType::float32, DType::bfloat16, DType::float16};
+constexpr std::array kSentDTypes = {DType::float64, DType::float32, DType::bfloat16,
+                                    DType::float16};
 
 Tensor filled(Runtime& runtime, std::int64_t elements, DType dtype, int seed) {
   const Tensor tensor = runtime.memory().allocate(elements, dtype);
@@ -111,7 +112,8 @@ TEST(ProcessWorld, Tells_every_process_which_rank_failed) {
 }
 
 TEST(ProcessWorld, Refuses_collectives_that_differ_on_every_process) {
-  const auto errors = run_world([](Runtime& runtime) { all_reduce_float32(runtime, 3 + runtime.rank()); });
+  const auto errors =
+      run_world([](Runtime& runtime) { all_reduce_float32(runtime, 3 + runtime.rank()); });
   for (const auto& error : errors)
     EXPECT_THAT(what_of(error),
                 HasSubstr("data group [0, 1], collective 0: rank 0 of the group issued "

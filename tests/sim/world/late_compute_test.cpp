@@ -111,7 +111,8 @@ TEST(LateCompute, Shows_a_missing_edge_in_the_numbers) {
       const Seen seen =
           run(gather_behind_update, is_repaired, expected, {.has_late_compute = is_late});
       EXPECT_EQ(seen.wrong > 0, is_late && !is_repaired) << is_late << is_repaired;
-      EXPECT_EQ(seen.judged, is_repaired ? 0 : kLateOrders) << "vector clocks see it in every order";
+      EXPECT_EQ(seen.judged, is_repaired ? 0 : kLateOrders)
+          << "vector clocks see it in every order";
     }
 }
 
