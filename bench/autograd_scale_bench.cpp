@@ -7,7 +7,7 @@
 namespace zeroproof {
 namespace {
 
-Tensor leaf() {
+Tensor one_element_leaf() {
   Tensor tensor = Tensor::full({1}, 1.0);
   tensor.set_requires_grad(true);
   return tensor;
@@ -18,7 +18,7 @@ void accumulate_ready_leaves(benchmark::State& state) {
   const CpuOps ops;
   Autograd ag(ops);
   TensorList leaves;
-  for (std::int64_t i = 0; i < state.range(0); ++i) leaves.push_back(leaf());
+  for (std::int64_t i = 0; i < state.range(0); ++i) leaves.push_back(one_element_leaf());
   const Tensor loss = sum(ag, cat(ag, leaves));
   for (auto _ : state) ag.backward(loss, {.retain_graph = true});
   state.SetItemsProcessed(state.iterations() * state.range(0));
@@ -29,7 +29,7 @@ BENCHMARK(accumulate_ready_leaves)->Arg(12'500)->Arg(25'000)->Arg(50'000)->Arg(1
 void run_chain(benchmark::State& state) {
   const CpuOps ops;
   Autograd ag(ops);
-  const Tensor x = leaf();
+  const Tensor x = one_element_leaf();
   for (auto _ : state) {
     Tensor y = x;
     for (std::int64_t i = 0; i < state.range(0); ++i) y = neg(ag, y);

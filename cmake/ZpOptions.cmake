@@ -6,9 +6,11 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
+# ccache accepts a precompiled header only when told that macros before it make no difference.
 find_program(ZP_CCACHE ccache)
 if(ZP_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${ZP_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${ZP_CCACHE})
 endif()
 
 add_library(zeroproof_options INTERFACE)
@@ -19,6 +21,10 @@ target_compile_options(zeroproof_options INTERFACE
 # A failed check names its file from the root of the tree: the same words wherever it was built.
 target_compile_options(zeroproof_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
+if(ZP_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(zeroproof_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+endif()
 target_include_directories(zeroproof_options INTERFACE ${PROJECT_SOURCE_DIR}
                            ${PROJECT_SOURCE_DIR}/include)
 if(ZP_SANITIZE)

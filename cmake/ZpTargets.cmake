@@ -24,6 +24,7 @@ function(zp_add_layer name)
   set_target_properties(zeroproof_${name} PROPERTIES EXPORT_NAME ${name})
   target_link_libraries(zeroproof_${name} PUBLIC ${ARG_LINKS} PRIVATE ${private_links})
   zp_precompile(zeroproof_${name})
+  zp_unity(zeroproof_${name} ${sources})
   target_link_libraries(zeroproof_${name} PUBLIC zeroproof_headers)
   install(TARGETS zeroproof_${name} EXPORT zeroproof_targets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

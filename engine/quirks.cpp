@@ -21,7 +21,7 @@ constexpr ReleaseRange kOnly0198 = {{0, 19, 8}, {0, 19, 8}};
 // What upstream does (docs/HAZARDS.md); a reader compares `effect` with the reference there. H8 in
 // 0.19.6 and later is H8 with N6: engine.backward divides its loss, and hooks divide elsewhere. H7
 // in 0.19.8 is H7 with N4: an overflow does not reach the scaler.
-constexpr std::array<QuirkInfo, kQuirks> kCatalogue = {{
+constexpr std::array<QuirkInfo, kQuirks> kQuirkCatalogue = {{
     {Quirk::h1_abort_leaks_state, "h1", "abort_leaks_state",
      "An exception inside engine.backward leaves its flag, the depth and a partly filled bucket.",
      kStudiedReleases},
@@ -112,7 +112,7 @@ constexpr std::array<QuirkInfo, kQuirks> kCatalogue = {{
      kSince0195},
 }};
 
-std::string_view trimmed(std::string_view text) {
+std::string_view trimmed_word(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
@@ -120,24 +120,24 @@ std::string_view trimmed(std::string_view text) {
 
 const QuirkInfo* find_quirk(std::string_view word) {
   const auto* const found =
-      std::find_if(kCatalogue.begin(), kCatalogue.end(),
+      std::find_if(kQuirkCatalogue.begin(), kQuirkCatalogue.end(),
                    [&](const QuirkInfo& info) { return info.id == word || info.name == word; });
-  return found == kCatalogue.end() ? nullptr : found;
+  return found == kQuirkCatalogue.end() ? nullptr : found;
 }
 
 std::string unknown_quirk(std::string_view word) {
   if (word.empty())
     return "an empty quirk; write ids as h6,h16, or deepspeed-0.19.8, or upstream, or none";
   std::vector<std::string_view> known = {"none", "upstream"};
-  for (const QuirkInfo& info : kCatalogue) known.push_back(info.id);
-  for (const QuirkInfo& info : kCatalogue) known.push_back(info.name);
+  for (const QuirkInfo& info : kQuirkCatalogue) known.push_back(info.id);
+  for (const QuirkInfo& info : kQuirkCatalogue) known.push_back(info.name);
   return fmt::format("unknown quirk '{}': {}", word, did_you_mean(word, known));
 }
 
 }  // namespace
 
 std::span<const QuirkInfo> quirk_catalogue() {
-  return kCatalogue;
+  return kQuirkCatalogue;
 }
 
 Quirks Quirks::upstream() {
@@ -154,7 +154,7 @@ Result<Quirks> Quirks::of_release(Release release) {
                     "{}",
                     release.text(), kStudiedReleases.first.text(), kStudiedReleases.last.text()));
   Quirks quirks;
-  for (const QuirkInfo& info : kCatalogue)
+  for (const QuirkInfo& info : kQuirkCatalogue)
     if (info.releases && info.releases->contains(release)) quirks.add(info.quirk);
   return quirks;
 }
@@ -177,10 +177,10 @@ Result<void> Quirks::add_word(std::string_view word) {
 
 Result<Quirks> Quirks::parse(std::string_view text) {
   Quirks quirks;
-  if (trimmed(text) == "none") return quirks;
+  if (trimmed_word(text) == "none") return quirks;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    if (const auto added = quirks.add_word(trimmed(text.substr(begin, end - begin))); !added)
+    if (const auto added = quirks.add_word(trimmed_word(text.substr(begin, end - begin))); !added)
       return tl::unexpected(added.error());
     begin = end + 1;
   }
@@ -189,7 +189,7 @@ Result<Quirks> Quirks::parse(std::string_view text) {
 
 std::string Quirks::text() const {
   std::string text;
-  for (const QuirkInfo& info : kCatalogue) {
+  for (const QuirkInfo& info : kQuirkCatalogue) {
     if (!has(info.quirk)) continue;
     if (!text.empty()) text += ',';
     text += info.id;

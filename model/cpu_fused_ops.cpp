@@ -47,16 +47,16 @@ double dot(const double* a, const double* b, std::size_t count) {
   return sum;
 }
 
-constexpr double kTanhFactor = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
-constexpr double kTanhCubic = 0.044715;
+constexpr double kGeluTanhFactor = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
+constexpr double kGeluTanhCubic = 0.044715;
 
 double gelu_of(double x) {
-  return 0.5 * x * (1.0 + std::tanh(kTanhFactor * (x + kTanhCubic * x * x * x)));
+  return 0.5 * x * (1.0 + std::tanh(kGeluTanhFactor * (x + kGeluTanhCubic * x * x * x)));
 }
 
 double gelu_slope(double x) {
-  const double inner = std::tanh(kTanhFactor * (x + kTanhCubic * x * x * x));
-  const double argument_slope = kTanhFactor * (1.0 + 3.0 * kTanhCubic * x * x);
+  const double inner = std::tanh(kGeluTanhFactor * (x + kGeluTanhCubic * x * x * x));
+  const double argument_slope = kGeluTanhFactor * (1.0 + 3.0 * kGeluTanhCubic * x * x);
   return 0.5 * (1.0 + inner) + 0.5 * x * (1.0 - inner * inner) * argument_slope;
 }
 

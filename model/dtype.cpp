@@ -7,7 +7,8 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"float64", "float32", "bfloat16", "float16"};
+constexpr std::array<std::string_view, 4> kDTypeNames = {"float64", "float32", "bfloat16",
+                                                         "float16"};
 
 struct Format {
   int precision_bits;  // of the significand, the hidden one included
@@ -42,12 +43,12 @@ double round_to(DType dtype, double value) {
 }
 
 std::string_view dtype_name(DType dtype) {
-  return kNames[static_cast<std::size_t>(dtype)];
+  return kDTypeNames[static_cast<std::size_t>(dtype)];
 }
 
 std::optional<DType> dtype_of(std::string_view name) {
-  for (std::size_t i = 0; i < kNames.size(); ++i)
-    if (kNames[i] == name) return static_cast<DType>(i);
+  for (std::size_t i = 0; i < kDTypeNames.size(); ++i)
+    if (kDTypeNames[i] == name) return static_cast<DType>(i);
   return std::nullopt;
 }
 

@@ -6,7 +6,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::array kNames = {
+constexpr std::array kEventNames = {
     std::string_view("unknown"),
     std::string_view("module.fwd_pre"),
     std::string_view("module.fwd_post"),
@@ -57,18 +57,18 @@ constexpr std::array kNames = {
     std::string_view("exc"),
     std::string_view("mark"),
 };
-static_assert(kNames.size() == static_cast<std::size_t>(EventKind::mark) + 1);
+static_assert(kEventNames.size() == static_cast<std::size_t>(EventKind::mark) + 1);
 
 }  // namespace
 
 std::string_view event_kind_name(EventKind kind) {
-  return kNames[static_cast<std::size_t>(kind)];
+  return kEventNames[static_cast<std::size_t>(kind)];
 }
 
 EventKind event_kind_of(std::string_view name) {
-  const auto at = std::find(kNames.begin() + 1, kNames.end(), name);
-  if (at == kNames.end()) return EventKind::unknown;
-  return static_cast<EventKind>(at - kNames.begin());
+  const auto at = std::find(kEventNames.begin() + 1, kEventNames.end(), name);
+  if (at == kEventNames.end()) return EventKind::unknown;
+  return static_cast<EventKind>(at - kEventNames.begin());
 }
 
 }  // namespace zeroproof

@@ -8,11 +8,11 @@ namespace {
 constexpr std::string_view kLeaf = "leaf_module:";
 constexpr std::string_view kExternal = "external_parameter:";
 constexpr std::string_view kUnnamed = "unnamed[";  // with a shape: of a model that is not watched
-constexpr std::string_view kRootModule = "model";  // recorders call it so when it has no name
+constexpr std::string_view kRootName = "model";    // recorders call it so when it has no name
 
 std::string owner_of(std::string_view param) {
   const std::size_t dot = param.rfind('.');
-  return std::string(dot == std::string_view::npos ? kRootModule : param.substr(0, dot));
+  return std::string(dot == std::string_view::npos ? kRootName : param.substr(0, dot));
 }
 
 Residence residence_of(std::string_view status) {

@@ -8,12 +8,12 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kKindNames[] = {"op", "output_hook", "accumulate", "recompute", "raise"};
 
-Json engine_json(const ProtocolEngineSpec& engine) {
-  Json json{{"name", engine.name}, {"params", engine.params}};
+OrderedJson engine_json(const ProtocolEngineSpec& engine) {
+  OrderedJson json{{"name", engine.name}, {"params", engine.params}};
   if (engine.idle_leaf_modules != 0) json["idle_leaf_modules"] = engine.idle_leaf_modules;
   if (engine.requires_scale) json["requires_scale"] = true;
   return json;
@@ -26,18 +26,18 @@ class ScenarioPrinter {
   std::string text() const {
     const ProtocolProgram& program = scenario_.program;
     std::string out = fmt::format("{{\n  \"schema\": \"zeroproof.scenario/1\",\n  \"id\": {},\n",
-                                  Json(scenario_.id).dump());
-    out += fmt::format("  \"title\": {},\n  \"source\": {},\n", Json(scenario_.title).dump(),
-                       Json(scenario_.source).dump());
-    Json engines = Json::array();
+                                  OrderedJson(scenario_.id).dump());
+    out += fmt::format("  \"title\": {},\n  \"source\": {},\n", OrderedJson(scenario_.title).dump(),
+                       OrderedJson(scenario_.source).dump());
+    OrderedJson engines = OrderedJson::array();
     for (const ProtocolEngineSpec& engine : program.engines) engines.push_back(engine_json(engine));
     out += fmt::format("  \"engines\": {},\n  \"tasks\": {{\n", lines(engines, 2));
     for (std::size_t at = 0; at < program.tasks.size(); ++at) {
-      out += fmt::format("    {}: {}{}\n", Json(program.tasks[at].id).dump(),
+      out += fmt::format("    {}: {}{}\n", OrderedJson(program.tasks[at].id).dump(),
                          lines(nodes_json(program.tasks[at]), 4),
                          at + 1 < program.tasks.size() ? "," : "");
     }
-    Json statements = Json::array();
+    OrderedJson statements = OrderedJson::array();
     for (const Statement& statement : program.statements) {
       statements.push_back(statement_json(statement));
     }
@@ -46,7 +46,7 @@ class ScenarioPrinter {
 
  private:
   // One element a line.
-  static std::string lines(const Json& array, std::size_t indent) {
+  static std::string lines(const OrderedJson& array, std::size_t indent) {
     std::string out = "[\n";
     for (std::size_t at = 0; at < array.size(); ++at) {
       out +=
@@ -61,10 +61,10 @@ class ScenarioPrinter {
 
   std::string task_name(TaskIndex index) const { return scenario_.program.task(index).id; }
 
-  Json nodes_json(const GraphTaskProgram& task) const {
-    Json nodes = Json::array();
+  OrderedJson nodes_json(const GraphTaskProgram& task) const {
+    OrderedJson nodes = OrderedJson::array();
     for (const ProtocolNode& node : task.nodes) {
-      Json json{{"id", node.id}, {"kind", kKindNames[static_cast<std::size_t>(node.kind)]}};
+      OrderedJson json{{"id", node.id}, {"kind", kKindNames[static_cast<std::size_t>(node.kind)]}};
       if (node.kind != NodeKind::accumulate) json["seq"] = node.sequence_nr;
       if (node.kind == NodeKind::accumulate) json["param"] = node.param;
       if (node.kind == NodeKind::output_hook) json["forward"] = node.forward;
@@ -79,7 +79,7 @@ class ScenarioPrinter {
         }
       }
       if (!node.next.empty()) {
-        Json next = Json::array();
+        OrderedJson next = OrderedJson::array();
         for (const std::size_t target : node.next) next.push_back(task.nodes[target].id);
         json["next"] = std::move(next);
       }
@@ -88,12 +88,12 @@ class ScenarioPrinter {
     return nodes;
   }
 
-  Json statement_json(const Statement& statement) const {
+  OrderedJson statement_json(const Statement& statement) const {
     switch (statement.kind) {
       case StatementKind::forward: {
-        Json json{{"do", "forward"},
-                  {"engine", engine_name(statement.forward.engine)},
-                  {"label", statement.forward.label}};
+        OrderedJson json{{"do", "forward"},
+                         {"engine", engine_name(statement.forward.engine)},
+                         {"label", statement.forward.label}};
         for (const TaskIndex task : statement.forward.pre_user_backwards) {
           json["pre_user"].push_back(task_name(task));
         }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kReductionWaits = 0;
 constexpr std::size_t kOrderedReuse = 1;
 constexpr std::size_t kRecordedBeforeFree = 2;
-constexpr std::array<std::string_view, 3> kNumbers = {"P46", "P47", "P48"};
+constexpr std::array<std::string_view, 3> kStreamNumbers = {"P46", "P47", "P48"};
 constexpr std::size_t kHost = 0;
 
 void join(std::vector<std::int64_t>& clock, const std::vector<std::int64_t>& other) {
@@ -179,15 +179,15 @@ void StreamOrderCheck::judge(const Memory& memory, const Use& earlier, const Use
 void StreamOrderCheck::add(std::size_t property, std::uint64_t number, std::string text) {
   counts_[property] += 1;
   if (findings_[property].size() < kFindingsMax)
-    findings_[property].push_back({find_property(kNumbers[property]), number, 0,
+    findings_[property].push_back({find_property(kStreamNumbers[property]), number, 0,
                                    fmt::format("access {}", number), std::move(text), false});
 }
 
 std::vector<Verdict> StreamOrderCheck::verdicts() const {
   std::vector<Verdict> verdicts;
-  for (std::size_t i = 0; i < kNumbers.size(); ++i) {
+  for (std::size_t i = 0; i < kStreamNumbers.size(); ++i) {
     Verdict verdict;
-    verdict.property = find_property(kNumbers[i]);
+    verdict.property = find_property(kStreamNumbers[i]);
     verdict.findings = findings_[i];
     verdict.finding_count = counts_[i];
     const bool is_applicable = i == kRecordedBeforeFree ? frees_ > 0 : accesses_ > 0;

@@ -21,7 +21,7 @@ std::optional<bool> refusal(const TrainFacts& facts) {
 }
 
 using Question = bool (*)(const TrainFacts&);
-using Outcome = std::optional<bool> (*)(const TrainFacts&);
+using TrainOutcome = std::optional<bool> (*)(const TrainFacts&);
 
 std::optional<bool> equality(const TrainFacts& facts) {
   return facts.is_equal;
@@ -31,7 +31,7 @@ std::optional<bool> equality(const TrainFacts& facts) {
 struct Rule {
   std::string_view number;
   Question is_about;
-  Outcome outcome = equality;
+  TrainOutcome outcome = equality;
 };
 
 // Equal numbers answer those questions whose answer changes the numbers. Windows of one backward

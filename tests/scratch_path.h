@@ -11,7 +11,7 @@ namespace zeroproof {
 // A path in the temporary folder that no other test process uses: ctest runs each test in its own
 // process, several at a time.
 inline std::string scratch_path(std::string_view name) {
-  return testing::TempDir() + "zp-" + std::to_string(::getpid()) + "-" + std::string(name);
+  return ::testing::TempDir() + "zp-" + std::to_string(::getpid()) + "-" + std::string(name);
 }
 
 }  // namespace zeroproof

@@ -15,8 +15,6 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::uint64_t kManifestBytesMax = std::uint64_t{1} << 30;
-
 using TensorKey = std::pair<std::string, std::string>;  // parameter, state
 
 Result<std::string> read_file(FileSystem& files, const std::string& path, std::uint64_t bytes_max) {

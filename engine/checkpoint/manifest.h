@@ -12,6 +12,8 @@
 
 namespace zeroproof {
 
+inline constexpr std::uint64_t kManifestBytesMax = std::uint64_t{1} << 30;
+
 // What a file must be to be taken.
 struct FileRecord {
   std::uint64_t bytes = 0;

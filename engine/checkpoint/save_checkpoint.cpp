@@ -15,9 +15,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::uint64_t kManifestBytesMax = std::uint64_t{1} << 30;
-
-tl::unexpected<Error> cannot_write(const std::string& path, const FileFault& fault) {
+tl::unexpected<Error> cannot_write_checkpoint(const std::string& path, const FileFault& fault) {
   return fail(ErrorCode::usage,
               fmt::format("{}: cannot be written: {}; make room or choose another folder. Earlier "
                           "checkpoints are as they were",
@@ -58,11 +56,13 @@ class Saver {
 
   Result<void> prepare() {
     if (auto made = make_durable_folders(files_, folder_); !made) {
-      return cannot_write(folder_, made.error());
+      return cannot_write_checkpoint(folder_, made.error());
     }
-    if (auto cleared = clear_leftovers(); !cleared) return cannot_write(folder_, cleared.error());
+    if (auto cleared = clear_leftovers(); !cleared)
+      return cannot_write_checkpoint(folder_, cleared.error());
     const std::string zero = saving_ + "/zero";
-    if (auto made = files_.make_folders(zero); !made) return cannot_write(zero, made.error());
+    if (auto made = files_.make_folders(zero); !made)
+      return cannot_write_checkpoint(zero, made.error());
     return {};
   }
 
@@ -98,7 +98,7 @@ class Saver {
     const std::string target = folder_ + "/" + folder_name(name);
     const std::string latest = fmt::format("{}/{}", folder_, kLatestFile);
     if (auto moved = files_.rename(saving_, target); !moved) {
-      return cannot_write(target, moved.error());
+      return cannot_write_checkpoint(target, moved.error());
     }
     if (auto synced = sync_folder(folder_); !synced) return synced;
     written = write_file_atomically(files_, latest, latest_text(folder_name(name)));
@@ -153,7 +153,8 @@ class Saver {
     if (!is_written_here(record)) return {};
     const std::string folder = saving_ + "/" + parameter_folder(record.parameter);
     if (folders_.insert(folder).second) {
-      if (auto made = files_.make_folders(folder); !made) return cannot_write(folder, made.error());
+      if (auto made = files_.make_folders(folder); !made)
+        return cannot_write_checkpoint(folder, made.error());
     }
     const std::string bytes = tensor_bytes(tensor, options_.dtype);
     record.file = record_of(bytes);
@@ -165,13 +166,14 @@ class Saver {
   Result<void> write(const std::string& name, std::string_view bytes) {
     const std::string path = saving_ + "/" + name;
     if (auto done = write_synced(files_, path, bytes); !done) {
-      return cannot_write(path, done.error());
+      return cannot_write_checkpoint(path, done.error());
     }
     return {};
   }
 
   Result<void> sync_folder(const std::string& path) {
-    if (auto synced = files_.sync_folder(path); !synced) return cannot_write(path, synced.error());
+    if (auto synced = files_.sync_folder(path); !synced)
+      return cannot_write_checkpoint(path, synced.error());
     return {};
   }
 

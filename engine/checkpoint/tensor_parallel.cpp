@@ -10,11 +10,11 @@
 namespace zeroproof {
 namespace {
 
-struct Range {
+struct RowRange {
   std::int64_t begin;
   std::int64_t count;
 };
-using Ranges = std::vector<Range>;
+using Ranges = std::vector<RowRange>;
 
 tl::unexpected<Error> misfit(std::string text) {
   return fail(ErrorCode::usage, std::move(text));
@@ -36,7 +36,7 @@ std::int64_t sum_of(const Shape& widths) {
 FullTensor take(const FullTensor& from, std::int64_t axis, const Ranges& ranges) {
   FullTensor result{from.name, from.sizes, {}};
   std::int64_t taken = 0;
-  for (const Range& range : ranges) taken += range.count;
+  for (const RowRange& range : ranges) taken += range.count;
   result.sizes[static_cast<std::size_t>(axis)] = taken;
   result.values.reserve(static_cast<std::size_t>(numel(result.sizes)));
   const Shape inner_sizes(from.sizes.begin() + axis + 1, from.sizes.end());
@@ -44,7 +44,7 @@ FullTensor take(const FullTensor& from, std::int64_t axis, const Ranges& ranges)
   const std::int64_t row = width_of(from, axis) * inner;
   const std::int64_t rows = row == 0 ? 0 : numel(from.sizes) / row;
   for (std::int64_t r = 0; r < rows; ++r) {
-    for (const Range& range : ranges) {
+    for (const RowRange& range : ranges) {
       const auto begin = from.values.begin() + r * row + range.begin * inner;
       result.values.insert(result.values.end(), begin, begin + range.count * inner);
     }
@@ -268,7 +268,7 @@ Result<FullTensor> join_tensor_parts(const std::vector<FullTensor>& parts,
   if (!shares) return tl::unexpected(shares.error());
   Ranges order;
   std::int64_t before = 0;
-  for (const Range& share : *shares) {
+  for (const RowRange& share : *shares) {
     for (int r = 0; r < ranks; ++r) {
       order.push_back({r * width_of(parts.front(), axis) + before, share.count});
     }

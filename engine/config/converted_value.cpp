@@ -11,7 +11,7 @@ namespace zeroproof {
 namespace {
 
 constexpr std::string_view kOn[] = {"1", "on", "t", "true", "y", "yes"};
-constexpr std::string_view kOff[] = {"0", "off", "f", "false", "n", "no"};
+constexpr std::string_view kFalseWords[] = {"0", "off", "f", "false", "n", "no"};
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r\n";
@@ -45,7 +45,7 @@ std::optional<bool> converted_switch(const JsonValue& value) {
   std::string word = value.text;
   for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (has(kOn, word)) return true;
-  return has(kOff, word) ? std::optional(false) : std::nullopt;
+  return has(kFalseWords, word) ? std::optional(false) : std::nullopt;
 }
 
 std::optional<std::int64_t> converted_integer(const JsonValue& value) {

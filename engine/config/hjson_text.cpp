@@ -5,10 +5,10 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::size_t kMaxLevels = 64;
+constexpr std::size_t kHjsonLevelsMax = 64;
 constexpr char kEnd = '\0';
 
-struct Malformed {
+struct MalformedHjson {
   std::size_t at;
   std::string what;
 };
@@ -25,7 +25,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_trailing_blanks(std::string_view text) {
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
   return text;
 }
@@ -79,7 +79,7 @@ class Transcoder {
   }
 
  private:
-  [[noreturn]] void fail(std::string what) const { throw Malformed{at_, std::move(what)}; }
+  [[noreturn]] void fail(std::string what) const { throw MalformedHjson{at_, std::move(what)}; }
 
   // The byte at `at`, or kEnd after the last one.
   char peek(std::size_t ahead = 0) const {
@@ -131,7 +131,7 @@ class Transcoder {
   }
 
   void nested(char open, char close, void (Transcoder::*inside)(char)) {
-    if (++level_ > kMaxLevels) fail("nested deeper than 64 levels");
+    if (++level_ > kHjsonLevelsMax) fail("nested deeper than 64 levels");
     ++at_;
     json_ += open;
     (this->*inside)(close);
@@ -193,7 +193,7 @@ class Transcoder {
   }
 
   std::string_view bare_text(std::size_t begin) const {
-    return trimmed(text_.substr(begin, at_ - begin));
+    return without_trailing_blanks(text_.substr(begin, at_ - begin));
   }
 
   void quoted() {
@@ -246,7 +246,7 @@ HjsonText json_of_hjson(std::string_view text) {
   HjsonText result;
   try {
     result.json = Transcoder(text).document();
-  } catch (const Malformed& malformed) {
+  } catch (const MalformedHjson& malformed) {
     result.error = malformed.what;
     result.at = malformed.at < text.size() ? malformed.at : text.size();
   }

@@ -12,7 +12,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::size_t kMaxLevels = 64;
+constexpr std::size_t kJsonLevelsMax = 64;
 constexpr std::size_t kMaxDescribed = 60;
 
 // 2^63: every double below it, and no double from it on, is an int64 when it is whole.
@@ -93,9 +93,9 @@ class Builder {
 
  private:
   bool open(JsonKind kind) {
-    if (open_.size() == kMaxLevels) {
+    if (open_.size() == kJsonLevelsMax) {
       error = fmt::format(" {}: nested deeper than {} levels", pointer().substr(0, kMaxDescribed),
-                          kMaxLevels);
+                          kJsonLevelsMax);
       return false;
     }
     open_.push_back({.kind = kind});

@@ -26,7 +26,6 @@ void read_fp16(const ConfigSection& block, Fp16Config& fp16) {
 void read_bf16(const ConfigSection& block, Bf16Config& bf16) {
   block.read("enabled", bf16.enabled);
   block.read("check_grad_overflow", bf16.check_grad_overflow);
-  block.read("immediate_grad_update", bf16.immediate_grad_update);
   block.read("bf16_master_weights_and_grads", bf16.master_weights_and_grads);
   block.read("bf16_optimizer_states", bf16.optimizer_states);
 }

@@ -62,7 +62,6 @@ void read_buckets(const ConfigSection& zero, ZeroConfig& config) {
 
 void read_switches(const ConfigSection& zero, ZeroConfig& config) {
   zero.read("ignore_unused_parameters", config.ignore_unused_parameters);
-  zero.read("round_robin_gradients", config.round_robin_gradients);
   zero.read("memory_efficient_linear", config.memory_efficient_linear);
   zero.read("enable_sanity_checks", config.enable_sanity_checks);
   config.offload_optimizer = read_offload(zero, "offload_optimizer", "cpu_offload");

@@ -12,7 +12,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::array kCatalogue = {
+constexpr std::array kPolicies = {
     PolicyInfo{.id = "deepspeed-0.18.3",
                .former_id = "pr7665",
                .releases = ReleaseRange{{0, 18, 3}, {0, 18, 4}},
@@ -82,7 +82,7 @@ bool is_named(const PolicyInfo& info, std::string_view name,
 
 std::string did_you_mean_policy(std::string_view name) {
   std::vector<std::string_view> names;
-  for (const PolicyInfo& info : kCatalogue) {
+  for (const PolicyInfo& info : kPolicies) {
     names.push_back(info.id);
     if (!info.former_id.empty()) names.push_back(info.former_id);
   }
@@ -91,7 +91,7 @@ std::string did_you_mean_policy(std::string_view name) {
 
 std::string known_policies() {
   std::string known;
-  for (const PolicyInfo& info : kCatalogue) {
+  for (const PolicyInfo& info : kPolicies) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", info.id);
     if (info.releases) known += fmt::format(" (DeepSpeed {})", info.releases_text());
   }
@@ -112,7 +112,7 @@ Result<PolicyMode> policy_mode_of(std::string_view name) {
 }
 
 std::span<const PolicyInfo> policy_catalogue() {
-  return kCatalogue;
+  return kPolicies;
 }
 
 std::string PolicyInfo::releases_text() const {
@@ -123,8 +123,8 @@ Result<const PolicyInfo*> find_policy(std::string_view name) {
   const Result<Release> parsed = Release::parse(name);
   const std::optional<Release> release = parsed ? std::optional(*parsed) : std::nullopt;
   const auto at = std::ranges::find_if(
-      kCatalogue, [&](const PolicyInfo& info) { return is_named(info, name, release); });
-  if (at != kCatalogue.end()) return &*at;
+      kPolicies, [&](const PolicyInfo& info) { return is_named(info, name, release); });
+  if (at != kPolicies.end()) return &*at;
   if (!release)
     return fail(ErrorCode::usage,
                 fmt::format("unknown policy '{}': {}", name, did_you_mean_policy(name)));

@@ -121,7 +121,7 @@ TensorList batch_behind(Autograd& ag, const BatchedInputs& in, Args args) {
   return apply(ag, op, inputs, shifted);
 }
 
-void save_sizes(OpNode& node, Inputs in) {
+void save_shape(OpNode& node, Inputs in) {
   node.args.shapes = {in[0].sizes()};
 }
 
@@ -129,7 +129,7 @@ const Op kIndexSelect = {
     .name = "IndexSelectBackward0",
     .forward = [](const Ops& ops, Inputs in,
                   Args args) { return TensorList{selected(ops, in[0], args)}; },
-    .save = save_sizes,
+    .save = save_shape,
     .backward =
         [](Autograd& ag, OpNode& node, Inputs grads) {
           const Tensor none = zeros(node.args.shapes.at(0), grads[0].dtype());
@@ -195,7 +195,7 @@ TensorList gather_backward(Autograd& ag, OpNode& node, Inputs grads) {
 
 const Op kGather = {.name = "GatherBackward0",
                     .forward = gather_forward,
-                    .save = save_sizes,
+                    .save = save_shape,
                     .backward = gather_backward,
                     .batch = batch_by_element<kGather>,
                     .jvp = rules::jvp_linear<kGather>};
@@ -225,7 +225,7 @@ const Op kScatterAdd = {
 // Found beforehand: args are those of kGather.
 const Op kTopk = {.name = "TopkBackward0",
                   .forward = gather_forward,
-                  .save = save_sizes,
+                  .save = save_shape,
                   .backward = gather_backward};
 
 const Op kMax = {.name = "MaxBackward0",
@@ -237,7 +237,7 @@ const Op kMax = {.name = "MaxBackward0",
                        Shape strides = contiguous_strides(sizes);
                        return TensorList{kept.as_strided(std::move(sizes), std::move(strides), 0)};
                      },
-                 .save = save_sizes,
+                 .save = save_shape,
                  .backward =
                      [](Autograd& ag, OpNode& node, Inputs grads) {
                        return gather_backward(ag, node, {unsqueeze(ag, grads[0], node.args.dim)});

@@ -5,7 +5,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::string_view kNames[] = {"Grad", "Vmap", "Jvp"};
+constexpr std::string_view kTransformNames[] = {"Grad", "Vmap", "Jvp"};
 
 Shape without_first(const Shape& shape) {
   return {shape.begin() + 1, shape.end()};
@@ -14,7 +14,7 @@ Shape without_first(const Shape& shape) {
 }  // namespace
 
 std::string_view transform_name(TransformKind kind) {
-  return kNames[static_cast<std::size_t>(kind)];
+  return kTransformNames[static_cast<std::size_t>(kind)];
 }
 
 Tensor wrap(const TransformFrame& frame, const Tensor& inner) {

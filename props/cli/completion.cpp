@@ -31,7 +31,7 @@ std::string names_of(const std::vector<VerbFlags>& verbs) {
 }
 
 // Single-quoted for any of the three shells.
-std::string quoted(std::string_view text) {
+std::string shell_word(std::string_view text) {
   std::string kept;
   for (const char c : text) {
     if (c != '\'' && c != '[' && c != ']' && c != ':') kept.push_back(c);
@@ -90,10 +90,10 @@ std::string zsh_script() {
   std::string cases;
   std::string names;
   for (const VerbFlags& verb : built_verbs()) {
-    names += fmt::format("    {}\n", quoted(verb.info->name));
+    names += fmt::format("    {}\n", shell_word(verb.info->name));
     cases += fmt::format("    {}) _arguments", verb.info->name);
     for (const FlagInfo& flag : verb.flags) {
-      std::string spec = quoted(flag.text);
+      std::string spec = shell_word(flag.text);
       spec = fmt::format("'{}[{}]", flag.name, spec.substr(1, spec.size() - 2));
       if (flag.takes_value) {
         spec += flag.allowed.empty() ? ":value:_files"
@@ -115,10 +115,10 @@ std::string fish_script() {
   std::string script = "# fish completion of zeroproof\n";
   for (const VerbFlags& verb : built_verbs()) {
     script += fmt::format("complete -c zeroproof -n __fish_use_subcommand -a {} -d {}\n",
-                          verb.info->name, quoted(verb.info->summary));
+                          verb.info->name, shell_word(verb.info->summary));
     for (const FlagInfo& flag : verb.flags) {
       script += fmt::format("complete -c zeroproof -n '__fish_seen_subcommand_from {}' -l {} -d {}",
-                            verb.info->name, flag.name.substr(2), quoted(flag.text));
+                            verb.info->name, flag.name.substr(2), shell_word(flag.text));
       if (flag.takes_value) script += " -r";
       if (!flag.allowed.empty()) {
         script += fmt::format(" -f -a '{}'", fmt::join(flag.allowed, " "));

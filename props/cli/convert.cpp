@@ -15,7 +15,7 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 bool is_perfetto_name(std::string_view path) {
   for (const std::string_view end : {".perfetto.json", ".chrome.json"}) {
@@ -93,12 +93,12 @@ class ConvertVerb final : public Verb {
         .text = [this] { return fmt::format("{}: {} events\n", output_, events_); },
         .json =
             [this, is_perfetto] {
-              return document_text<Json>({{"schema", "zeroproof.convert/1"},
-                                          {"inputs", words_},
-                                          {"output", output_},
-                                          {"form", is_perfetto ? "perfetto" : "hooktrace"},
-                                          {"events", events_},
-                                          {"unfinished", unfinished_}});
+              return document_text<OrderedJson>({{"schema", "zeroproof.convert/1"},
+                                                 {"inputs", words_},
+                                                 {"output", output_},
+                                                 {"form", is_perfetto ? "perfetto" : "hooktrace"},
+                                                 {"events", events_},
+                                                 {"unfinished", unfinished_}});
             }};
   }
 

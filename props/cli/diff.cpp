@@ -13,9 +13,9 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json token_json(const std::optional<PlacedToken>& token) {
+OrderedJson token_json(const std::optional<PlacedToken>& token) {
   if (!token) return nullptr;
   return {{"token", token->token}, {"lc", token->lc}, {"line", token->line_number}};
 }
@@ -76,12 +76,12 @@ class DiffVerb final : public Verb {
   }
 
   std::string json(const TraceComparison& compared) const {
-    Json document = {{"schema", "zeroproof.diff/1"},
-                     {"traces", words_},
-                     {"detail", is_full_ ? "engine" : "order"},
-                     {"same", !compared.difference},
-                     {"equal_tokens", compared.equal_tokens},
-                     {"difference", nullptr}};
+    OrderedJson document = {{"schema", "zeroproof.diff/1"},
+                            {"traces", words_},
+                            {"detail", is_full_ ? "engine" : "order"},
+                            {"same", !compared.difference},
+                            {"equal_tokens", compared.equal_tokens},
+                            {"difference", nullptr}};
     if (compared.difference) {
       document["difference"] = {{"position", compared.difference->position},
                                 {"before", compared.difference->before},

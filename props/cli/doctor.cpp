@@ -19,9 +19,9 @@ extern char** environ;
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json build() {
+OrderedJson build() {
 #ifdef __clang__
   const std::string compiler = "clang " __clang_version__;
 #else
@@ -34,8 +34,8 @@ Json build() {
 }
 
 // "fmt=9.1.0;..." as CMake found them.
-Json libraries() {
-  Json list = Json::object();
+OrderedJson libraries() {
+  OrderedJson list = OrderedJson::object();
   std::string_view rest = ZP_LIBRARIES;
   while (!rest.empty()) {
     const std::string_view entry = rest.substr(0, rest.find(' '));
@@ -46,14 +46,14 @@ Json libraries() {
   return list;
 }
 
-Json machine() {
+OrderedJson machine() {
   const auto page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
   const auto pages = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES));
   return {{"cores", std::thread::hardware_concurrency()}, {"memory_bytes", page_bytes * pages}};
 }
 
-Json known_runtimes() {
-  Json known = Json::object();
+OrderedJson known_runtimes() {
+  OrderedJson known = OrderedJson::object();
   for (const RuntimeInfo& info : runtimes())
     known[std::string(info.name)] = info.is_available ? "available" : std::string(info.reason);
   known["gpus"] = visible_gpus();
@@ -61,23 +61,23 @@ Json known_runtimes() {
 }
 
 // Switches that decide whether a GPU job repeats bit for bit; the simulator needs none of them.
-Json determinism() {
-  Json list = Json::object();
+OrderedJson determinism() {
+  OrderedJson list = OrderedJson::object();
   for (const char* name : {"CUBLAS_WORKSPACE_CONFIG", "CUDA_LAUNCH_BLOCKING", "NCCL_ALGO",
                            "NCCL_PROTO", "NCCL_NVLS_ENABLE"}) {
     const char* value = getenv(name);
-    list[name] = value == nullptr ? Json(nullptr) : Json(value);
+    list[name] = value == nullptr ? OrderedJson(nullptr) : OrderedJson(value);
   }
   return list;
 }
 
-Json environment() {
+OrderedJson environment_entries() {
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (std::string_view(*entry).starts_with("ZP_")) entries.emplace_back(*entry);
   }
   std::sort(entries.begin(), entries.end());
-  Json list = Json::object();
+  OrderedJson list = OrderedJson::object();
   for (const std::string& entry : entries) {
     const std::size_t equals = std::min(entry.find('='), entry.size());
     list[entry.substr(0, equals)] = entry.substr(std::min(equals + 1, entry.size()));
@@ -85,23 +85,23 @@ Json environment() {
   return list;
 }
 
-Json data() {
+OrderedJson data() {
   const std::string traces = bundled_traces_folder();
   return {{"scenarios", fmt::format("{} built in", builtin_scenarios().size())},
-          {"traces", traces.empty() ? Json(nullptr) : Json(traces)}};
+          {"traces", traces.empty() ? OrderedJson(nullptr) : OrderedJson(traces)}};
 }
 
-std::string cell(const Json& value) {
+std::string cell_text(const OrderedJson& value) {
   if (value.is_null()) return "not set";
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-std::string text_of(const Json& document, const Palette& palette) {
+std::string text_of(const OrderedJson& document, const Palette& palette) {
   std::string page;
   for (const auto& [section, entries] : document.items()) {
     if (!entries.is_object()) continue;
     std::vector<std::vector<std::string>> rows;
-    for (const auto& [key, value] : entries.items()) rows.push_back({key, cell(value)});
+    for (const auto& [key, value] : entries.items()) rows.push_back({key, cell_text(value)});
     if (rows.empty()) rows.push_back({"none"});
     page += palette.title(section) + "\n" + table_text(rows);
   }
@@ -113,14 +113,17 @@ class DoctorVerb final : public Verb {
   void declare(Flags&) override {}
 
   Result<VerbResult> run(Session& session) override {
-    const Json document = {{"schema", "zeroproof.doctor/1"}, {"build", build()},
-                           {"libraries", libraries()},       {"machine", machine()},
-                           {"runtimes", known_runtimes()},   {"data", data()},
-                           {"determinism", determinism()},   {"environment", environment()}};
+    const OrderedJson document = {
+        {"schema", "zeroproof.doctor/1"}, {"build", build()},
+        {"libraries", libraries()},       {"machine", machine()},
+        {"runtimes", known_runtimes()},   {"data", data()},
+        {"determinism", determinism()},   {"environment", environment_entries()}};
     return VerbResult{
         .text = [document, palette = session.palette] { return text_of(document, palette); },
         .json =
-            [document] { return document.dump(1, ' ', false, Json::error_handler_t::replace); }};
+            [document] {
+              return document.dump(1, ' ', false, OrderedJson::error_handler_t::replace);
+            }};
   }
 };
 

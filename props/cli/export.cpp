@@ -20,7 +20,7 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 class ExportVerb final : public Verb {
  public:
@@ -153,19 +153,20 @@ class ExportVerb final : public Verb {
   }
 
   std::string json() const {
-    Json claims = Json::array();
+    OrderedJson claims = OrderedJson::array();
     for (const auto& [number, statement] : target_.claims)
       claims.push_back({{"number", number}, {"statement", statement}});
-    return document_text<Json>({{"schema", "zeroproof.export/1"},
-                                {"scenario", target_.scenario.id},
-                                {"framework", framework_},
-                                {"policy", target_.policy},
-                                {"minimized", target_.is_minimized},
-                                {"claims", claims},
-                                {"not_claimed", target_.elsewhere},
-                                {"syntax_checked", is_checked_},
-                                {"path", path_.empty() ? Json(nullptr) : Json(path_)},
-                                {"script", script_}});
+    return document_text<OrderedJson>(
+        {{"schema", "zeroproof.export/1"},
+         {"scenario", target_.scenario.id},
+         {"framework", framework_},
+         {"policy", target_.policy},
+         {"minimized", target_.is_minimized},
+         {"claims", claims},
+         {"not_claimed", target_.elsewhere},
+         {"syntax_checked", is_checked_},
+         {"path", path_.empty() ? OrderedJson(nullptr) : OrderedJson(path_)},
+         {"script", script_}});
   }
 
   std::vector<std::string> words_;

@@ -17,10 +17,10 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json scenarios() {
-  Json list = Json::array();
+OrderedJson scenarios() {
+  OrderedJson list = OrderedJson::array();
   for (const ScenarioFile& file : builtin_scenarios()) {
     const auto scenario = parse_scenario(file.text, file.id);
     ZP_CHECK(scenario.has_value(), "a built-in scenario is wrong: " + scenario.error().text);
@@ -38,10 +38,10 @@ Json scenarios() {
   return list;
 }
 
-Json policies() {
-  Json list = Json::array();
+OrderedJson policies() {
+  OrderedJson list = OrderedJson::array();
   for (const PolicyInfo& info : policy_catalogue()) {
-    Json modes = {policy_mode_name(PolicyMode::graph_task_callback)};
+    OrderedJson modes = {policy_mode_name(PolicyMode::graph_task_callback)};
     if (info.can_count) modes.push_back(policy_mode_name(PolicyMode::count_fallback));
     list.push_back({{"id", info.id},
                     {"releases", info.releases ? info.releases_text() : "none"},
@@ -53,8 +53,8 @@ Json policies() {
   return list;
 }
 
-Json scopes_of(const Property& property) {
-  Json scopes = Json::array();
+OrderedJson scopes_of(const Property& property) {
+  OrderedJson scopes = OrderedJson::array();
   if (property.scopes.has(Scope::trace)) scopes.push_back("trace");
   if (property.scopes.has(Scope::state)) scopes.push_back("state");
   if (property.scopes.has(Scope::explore)) scopes.push_back("explore");
@@ -63,8 +63,8 @@ Json scopes_of(const Property& property) {
   return scopes;
 }
 
-Json properties() {
-  Json list = Json::array();
+OrderedJson properties() {
+  OrderedJson list = OrderedJson::array();
   for (const Property& property : all_properties()) {
     list.push_back({{"id", property.id},
                     {"number", property.number},
@@ -75,7 +75,7 @@ Json properties() {
   return list;
 }
 
-Json schedulers() {
+OrderedJson schedulers() {
   return {{{"id", "exhaustive"}, {"description", "every legal order; a state is explored once"}},
           {{"id", "random"}, {"description", "uniform choices from --seed, until the budget ends"}},
           {{"id", "fifo"}, {"description", "one execution, always the first option"}},
@@ -87,8 +87,8 @@ Json schedulers() {
           {{"id", "replay:FILE"}, {"description", "the one execution of a *.zps schedule"}}};
 }
 
-Json all_runtimes() {
-  Json list = Json::array();
+OrderedJson all_runtimes() {
+  OrderedJson list = OrderedJson::array();
   for (const RuntimeInfo& info : runtimes()) {
     const std::string missing = info.is_available ? "" : fmt::format("; not here: {}", info.reason);
     list.push_back({{"id", info.name}, {"description", std::string(info.summary) + missing}});
@@ -96,8 +96,8 @@ Json all_runtimes() {
   return list;
 }
 
-Json verbs() {
-  Json list = Json::array();
+OrderedJson verbs() {
+  OrderedJson list = OrderedJson::array();
   for (const VerbInfo& info : verb_table()) {
     list.push_back({{"id", info.name}, {"description", info.summary}});
   }
@@ -106,7 +106,7 @@ Json verbs() {
 
 struct Section {
   std::string_view name;
-  Json (*make)();
+  OrderedJson (*make)();
   bool shows_source = false;  // in the text, too
 };
 
@@ -122,16 +122,18 @@ bool is_shown(std::string_view section, std::string_view key) {
   return key != "scopes" && key != "former_id" && (key != "source" || is_source_shown);
 }
 
-std::string cell(const Json& value) {
+std::string cell(const OrderedJson& value) {
   if (value.is_string()) return value.get<std::string>();
   std::string words;
-  for (const Json& word : value) words += (words.empty() ? "" : " ") + word.get<std::string>();
+  for (const OrderedJson& word : value)
+    words += (words.empty() ? "" : " ") + word.get<std::string>();
   return words;
 }
 
-std::string section_text(const std::string& name, const Json& faults, const Palette& palette) {
+std::string section_text(const std::string& name, const OrderedJson& faults,
+                         const Palette& palette) {
   std::vector<std::vector<std::string>> rows;
-  for (const Json& fault : faults) {
+  for (const OrderedJson& fault : faults) {
     auto& row = rows.emplace_back();
     for (const auto& [key, value] : fault.items()) {
       if (is_shown(name, key)) row.push_back(cell(value));
@@ -148,7 +150,7 @@ class ListVerb final : public Verb {
   }
 
   Result<VerbResult> run(Session& session) override {
-    Json document = {{"schema", "zeroproof.list/1"}};
+    OrderedJson document = {{"schema", "zeroproof.list/1"}};
     for (const std::string& word : words_) {
       if (const auto known = check(word); !known) return tl::unexpected(known.error());
     }
@@ -161,7 +163,7 @@ class ListVerb final : public Verb {
   }
 
  private:
-  static std::string text(const Json& document, const Palette& palette) {
+  static std::string text(const OrderedJson& document, const Palette& palette) {
     std::string page;
     for (const auto& [key, value] : document.items()) {
       if (!value.is_array()) continue;

@@ -17,24 +17,27 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::size_t kEventsAPage = 5000;  // lanes are laid out a page at a time
 
-Json header_json(const HeaderRecord& header) {
-  Json checks = Json::array();
+OrderedJson header_json(const HeaderRecord& header) {
+  OrderedJson checks = OrderedJson::array();
   for (const TraceCheck& check : header.checks) {
     checks.push_back({{"name", check.name}, {"ok", check.is_ok}, {"detail", check.detail}});
   }
-  Json producer = Json::object();
+  OrderedJson producer = OrderedJson::object();
   for (const auto& [key, value] : header.producer) {
-    producer[key] = value ? Json(*value) : Json(nullptr);
+    producer[key] = value ? OrderedJson(*value) : OrderedJson(nullptr);
   }
-  return {
-      {"program", header.program}, {"description", header.description},
-      {"rank", header.rank},       {"world", header.world},
-      {"dtype", header.dtype},     {"stage", header.stage ? Json(*header.stage) : Json(nullptr)},
-      {"producer", producer},      {"checks", checks}};
+  return {{"program", header.program},
+          {"description", header.description},
+          {"rank", header.rank},
+          {"world", header.world},
+          {"dtype", header.dtype},
+          {"stage", header.stage ? OrderedJson(*header.stage) : OrderedJson(nullptr)},
+          {"producer", producer},
+          {"checks", checks}};
 }
 
 std::string header_text(const HeaderRecord& header, const Palette& palette) {
@@ -120,7 +123,7 @@ class ShowVerb final : public Verb {
   }
 
   Result<VerbResult> print_json(TraceReader& reader, Session& session) {
-    const Json header = header_json(reader.header());
+    const OrderedJson header = header_json(reader.header());
     session.out.write(fmt::format("{{\"schema\":\"zeroproof.show/1\",\"header\":{},\"events\":[",
                                   document_text(header)));
     const char* separator = "\n";
@@ -129,14 +132,14 @@ class ShowVerb final : public Verb {
       session.out.write(record.line);
       separator = ",\n";
     });
-    Json counts = Json::object();
+    OrderedJson counts = OrderedJson::object();
     for (std::size_t kind = 0; kind < counts_.size(); ++kind) {
       if (counts_[kind] == 0) continue;
       counts[std::string(event_kind_name(static_cast<EventKind>(kind)))] = counts_[kind];
     }
     session.out.write(fmt::format("],\n\"events_in_trace\":{},\"counts\":{},\"error\":{}}}\n",
                                   events_, counts.dump(),
-                                  read ? "null" : document_text(Json(read.error().text))));
+                                  read ? "null" : document_text(OrderedJson(read.error().text))));
     if (!read) return tl::unexpected(read.error());
     return VerbResult{};
   }

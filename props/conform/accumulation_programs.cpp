@@ -8,7 +8,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr LeafOptions kHooked = {.has_tensor_hook = true};
+constexpr LeafOptions kHookedParam = {.has_tensor_hook = true};
 
 void grad_accumulation(ProgramRun& c) {
   Autograd& ag = c.autograd();
@@ -67,7 +67,7 @@ void steal_or_clone(ProgramRun& c) {
 void undefined_grad(ProgramRun& c) {
   Autograd& ag = c.autograd();
   const Tensor x = c.leaf_input("x");
-  const Tensor w = c.leaf_input("w", kHooked);
+  const Tensor w = c.leaf_input("w", kHookedParam);
   const CustomFunction none_grad = {
       "NoneGradBackward",
       [&ag](FunctionContext& ctx, const TensorList& inputs) {
@@ -92,7 +92,7 @@ void undefined_grad(ProgramRun& c) {
 void requires_grad_off_late(ProgramRun& c) {
   Autograd& ag = c.autograd();
   const Tensor x = c.leaf_input("x");
-  const Tensor w = c.leaf_input("w", kHooked);
+  const Tensor w = c.leaf_input("w", kHookedParam);
   const Tensor loss = sq(ag, mul(ag, w, x));
   w.set_requires_grad(false);
   ag.backward(loss);
@@ -101,7 +101,7 @@ void requires_grad_off_late(ProgramRun& c) {
 
 void accumulate_grad_lifetime(ProgramRun& c) {
   Autograd& ag = c.autograd();
-  const Tensor p = c.leaf_input("p", kHooked);
+  const Tensor p = c.leaf_input("p", kHookedParam);
   const auto sink_of = [](const Tensor& y) { return y.grad_fn()->next_edges()[0].node; };
   {
     const Tensor y = mul(ag, p, 2.0);
@@ -173,7 +173,7 @@ void adam_two_micro_batches(ProgramRun& c) {
   }
 }
 
-constexpr std::array kPrograms = {
+constexpr std::array kAccumulationPrograms = {
     ConformProgram{"P53_grad_accumulation", grad_accumulation},
     ConformProgram{"P54_steal_or_clone", steal_or_clone},
     ConformProgram{"P55_undefined_grad", undefined_grad},
@@ -187,7 +187,7 @@ constexpr std::array kPrograms = {
 }  // namespace
 
 std::span<const ConformProgram> accumulation_programs() {
-  return kPrograms;
+  return kAccumulationPrograms;
 }
 
 }  // namespace zeroproof

@@ -92,7 +92,7 @@ void autocast_checkpoint(ProgramRun& c) {
   }
 }
 
-constexpr std::array kPrograms = {
+constexpr std::array kAutocastPrograms = {
     ConformProgram{"P69_autocast", autocast},
     ConformProgram{"P70_autocast_cache", autocast_cache},
     ConformProgram{"P71_autocast_ckpt", autocast_checkpoint},
@@ -101,7 +101,7 @@ constexpr std::array kPrograms = {
 }  // namespace
 
 std::span<const ConformProgram> autocast_programs() {
-  return kPrograms;
+  return kAutocastPrograms;
 }
 
 }  // namespace zeroproof

@@ -208,7 +208,7 @@ void output_grad_dtype(ProgramRun& c) {
   c.guarded([&] { two_dtypes(c, GradDtypes{DType::float32}, {x, y}); });
 }
 
-constexpr std::array kPrograms = {
+constexpr std::array kBufferPrograms = {
     ConformProgram{"P99_input_grad_buffers", input_grad_buffers},
     ConformProgram{"P100_input_grad_buffers_shared", input_grad_buffers_shared},
     ConformProgram{"P101_input_grad_buffers_refused", input_grad_buffers_refused},
@@ -218,7 +218,7 @@ constexpr std::array kPrograms = {
 }  // namespace
 
 std::span<const ConformProgram> buffer_programs() {
-  return kPrograms;
+  return kBufferPrograms;
 }
 
 }  // namespace zeroproof

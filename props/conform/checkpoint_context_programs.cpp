@@ -6,7 +6,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr auto kNonReentrant = CheckpointKind::non_reentrant;
+constexpr auto kContextKind = CheckpointKind::non_reentrant;
 
 struct Stops {
   bool forward = false;
@@ -34,7 +34,7 @@ using Body = std::function<Tensor(const Tensor&)>;
 
 Tensor region(ProgramRun& c, const std::string& label, const Body& body, const Tensor& x,
               Stops stops = {}) {
-  return c.ckpt(label, kNonReentrant, body, x, watched(c, label, stops));
+  return c.ckpt(label, kContextKind, body, x, watched(c, label, stops));
 }
 
 void contexts(ProgramRun& c) {
@@ -44,7 +44,7 @@ void contexts(ProgramRun& c) {
   ag.backward(sq(ag, region(c, "early", body, x)));
   CheckpointOptions late = watched(c, "late");
   late.stops_early = false;
-  ag.backward(sq(ag, c.ckpt("late", kNonReentrant, body, x, late)));
+  ag.backward(sq(ag, c.ckpt("late", kContextKind, body, x, late)));
   ag.backward(sq(ag, region(c, "stopped", body, x, {.recompute = true})));
   const Body outer = [&](const Tensor& v) {
     return exp(ag, region(c, "inner", body, tanh(ag, v)));
@@ -81,7 +81,7 @@ void exceptions(ProgramRun& c) {
   }
 }
 
-constexpr std::array kPrograms = {
+constexpr std::array kContextPrograms = {
     ConformProgram{"P103_ckpt_contexts", contexts},
     ConformProgram{"P104_ckpt_context_exceptions", exceptions},
 };
@@ -89,7 +89,7 @@ constexpr std::array kPrograms = {
 }  // namespace
 
 std::span<const ConformProgram> checkpoint_context_programs() {
-  return kPrograms;
+  return kContextPrograms;
 }
 
 }  // namespace zeroproof

@@ -247,7 +247,7 @@ void epilogue_timing(ProgramRun& c) {
   ag.backward(loss);
 }
 
-constexpr std::array kPrograms = {
+constexpr std::array kCheckpointPrograms = {
     ConformProgram{"P23_ckpt_reentrant", reentrant},
     ConformProgram{"P24_ckpt_nonreentrant", nonreentrant},
     ConformProgram{"P25_ckpt_nonreentrant_tail", nonreentrant_tail},
@@ -271,7 +271,7 @@ constexpr std::array kPrograms = {
 }  // namespace
 
 std::span<const ConformProgram> checkpoint_programs() {
-  return kPrograms;
+  return kCheckpointPrograms;
 }
 
 }  // namespace zeroproof

@@ -13,14 +13,14 @@
 namespace zeroproof {
 namespace {
 
-constexpr double kFloat32Tolerance = 1e-5;
+constexpr double kComparedFloat32Tolerance = 1e-5;
 constexpr std::size_t kOrdersMax = 4096;
 constexpr std::array<std::string_view, 2> kStartingRoles = {"param", "input"};
 
-using Difference = std::optional<std::string>;
+using DumpDifference = std::optional<std::string>;
 
-Difference first_difference(std::string_view what, const std::vector<std::string>& recorded,
-                            const std::vector<std::string>& ours) {
+DumpDifference first_other_entry(std::string_view what, const std::vector<std::string>& recorded,
+                                 const std::vector<std::string>& ours) {
   const std::size_t count = std::max(recorded.size(), ours.size());
   const auto word = [](const std::vector<std::string>& words, std::size_t i) {
     return i < words.size() ? words[i] : std::string("the end");
@@ -65,13 +65,13 @@ class Comparison {
   }
 
  private:
-  Difference order_difference() const {
-    if (auto tokens = first_difference("token", recorded_.tokens, ours_.tokens)) return tokens;
+  DumpDifference order_difference() const {
+    if (auto tokens = first_other_entry("token", recorded_.tokens, ours_.tokens)) return tokens;
     if (recorded_.executed_nodes.empty()) return std::nullopt;
-    return first_difference("node", recorded_.executed_nodes, ours_.executed_nodes);
+    return first_other_entry("node", recorded_.executed_nodes, ours_.executed_nodes);
   }
 
-  Difference value_difference(ConformOutcome& outcome) const {
+  DumpDifference value_difference(ConformOutcome& outcome) const {
     for (const auto& [key, tensor] : recorded_.tensors) {
       if (std::count(kStartingRoles.begin(), kStartingRoles.end(), key.first) != 0) continue;
       ++outcome.tensors;
@@ -86,8 +86,8 @@ class Comparison {
     return std::nullopt;
   }
 
-  Difference tensor_difference(const TensorRecord& recorded, const TensorRecord& ours,
-                               ConformOutcome& outcome) const {
+  DumpDifference tensor_difference(const TensorRecord& recorded, const TensorRecord& ours,
+                                   ConformOutcome& outcome) const {
     if (!recorded.values && !ours.values) return std::nullopt;
     const auto name = [&] { return fmt::format("{} {}", recorded.role, recorded.name); };
     if (!recorded.values || !ours.values)
@@ -103,7 +103,7 @@ class Comparison {
   // A program that computed in float32 itself is held to what float32 can hold.
   double tolerance_of(const TensorRecord& recorded) const {
     const bool is_double = recorded.dtype == dtype_name(DType::float64);
-    return is_double ? options_.tolerance : std::max(options_.tolerance, kFloat32Tolerance);
+    return is_double ? options_.tolerance : std::max(options_.tolerance, kComparedFloat32Tolerance);
   }
 
   const Recording& recorded_;

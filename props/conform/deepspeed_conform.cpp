@@ -18,7 +18,7 @@ namespace zeroproof {
 namespace {
 
 constexpr std::int64_t kTimeoutMs = 20'000;
-constexpr double kFloat32Tolerance = 1e-5;  // the recorder's own
+constexpr double kRecordedFloat32Tolerance = 1e-5;  // the recorder's own
 constexpr double kBf16Tolerance = 2e-2;
 
 struct Mismatch {
@@ -99,7 +99,7 @@ Results results_of(const DeepspeedRecording& recording) {
 }
 
 // In units of the largest value, or of one.
-double deviation(const std::vector<double>& recorded, const std::vector<double>& ours) {
+double finite_deviation(const std::vector<double>& recorded, const std::vector<double>& ours) {
   double scale = 1.0;
   for (const double value : recorded) scale = std::max(scale, std::abs(value));
   double worst = 0.0;
@@ -183,9 +183,10 @@ class RankComparison {
     if (!recorded.values || !ours.values)
       return is_zero(recorded) && is_zero(ours) ? "" : "one of the two has no values";
     if (recorded.shape != ours.shape) return "another shape";
-    const double worst = deviation(*recorded.values, *ours.values);
+    const double worst = finite_deviation(*recorded.values, *ours.values);
     outcome_.worst = std::max(outcome_.worst, worst);
-    const double allowed = recorded_.header.dtype == "bf16" ? kBf16Tolerance : kFloat32Tolerance;
+    const double allowed =
+        recorded_.header.dtype == "bf16" ? kBf16Tolerance : kRecordedFloat32Tolerance;
     return worst <= allowed ? "" : fmt::format("off by {:.3g}, allowed {:.3g}", worst, allowed);
   }
 

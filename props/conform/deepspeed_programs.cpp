@@ -174,7 +174,7 @@ TensorList vmap_grad_of(Autograd& ag, const func::Function& forward, const Tenso
   return func::vmap(ag, func::grad(ag, forward))({x});
 }
 
-constexpr std::array<DeepspeedProgram, 23> kPrograms = {{
+constexpr std::array<DeepspeedProgram, 23> kDeepspeedPrograms = {{
     {"mlp", plain<DeepspeedModel::mlp>},
     {"ckpt_reentrant", plain<DeepspeedModel::reentrant>},
     {"ckpt_nonreentrant", plain<DeepspeedModel::non_reentrant>},
@@ -203,7 +203,7 @@ constexpr std::array<DeepspeedProgram, 23> kPrograms = {{
 }  // namespace
 
 const DeepspeedProgram* find_deepspeed_program(std::string_view name) {
-  for (const DeepspeedProgram& program : kPrograms)
+  for (const DeepspeedProgram& program : kDeepspeedPrograms)
     if (program.name == name) return &program;
   return nullptr;
 }

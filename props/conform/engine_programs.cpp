@@ -291,8 +291,8 @@ void loss_used_in_two_backwards(ProgramRun& c) {
 
 void callback_in_autograd_grad(ProgramRun& c) {
   Autograd& ag = c.autograd();
-  constexpr LeafOptions kHooked = {.has_tensor_hook = true};
-  const auto l = c.linear("l", {.weight = kHooked, .bias = kHooked});
+  constexpr LeafOptions kHookedOnly = {.has_tensor_hook = true};
+  const auto l = c.linear("l", {.weight = kHookedOnly, .bias = kHookedOnly});
   const Tensor h = l(ag, c.input());
   c.hook(h, "h", queueing(c, "e"));
   ag.grad({sq(ag, h)}, {h, l.bias});
@@ -311,7 +311,7 @@ void post_acc_of_nested_parent_leaf(ProgramRun& c) {
   ag.backward(sq(ag, y));
 }
 
-constexpr std::array kPrograms = {
+constexpr std::array kEnginePrograms = {
     ConformProgram{"P22_will_execute", will_execute},
     ConformProgram{"P38_queue_callback", queue_callback},
     ConformProgram{"P40_queue_callback_outside", queue_callback_outside},
@@ -336,7 +336,7 @@ constexpr std::array kPrograms = {
 }  // namespace
 
 std::span<const ConformProgram> engine_programs() {
-  return kPrograms;
+  return kEnginePrograms;
 }
 
 }  // namespace zeroproof

@@ -10,9 +10,9 @@ namespace zeroproof {
 namespace {
 
 // l1, tanh, l2.
-class Mlp final : public nn::Module {
+class FrameworkMlp final : public nn::Module {
  public:
-  Mlp(nn::Linear first, nn::Linear second)
+  FrameworkMlp(nn::Linear first, nn::Linear second)
       : l1(register_module("l1", std::make_shared<nn::Linear>(std::move(first)))),
         l2(register_module("l2", std::make_shared<nn::Linear>(std::move(second)))) {}
 
@@ -45,7 +45,7 @@ void ddp(ProgramRun& c) {
   Autograd& ag = c.autograd();
   nn::Linear l1 = c.linear("l1");
   nn::Linear l2 = c.linear("l2");
-  const Mlp net(std::move(l1), std::move(l2));
+  const FrameworkMlp net(std::move(l1), std::move(l2));
   const TensorList parameters = parameters_of(c);
   const std::int64_t bytes = parameters[0].dtype() == DType::float64 ? 8 : 4;
   DdpReducer reducer(ag, parameters, {.bucket_bytes_cap = kElementsMax * bytes},
@@ -63,7 +63,7 @@ void ddp_manual_finalization(ProgramRun& c) {
   nn::Linear l1 = c.linear("l1");
   nn::Linear l2 = c.linear("l2");
   const Tensor weight = l2.weight;
-  const Mlp net(std::move(l1), std::move(l2));
+  const FrameworkMlp net(std::move(l1), std::move(l2));
   const TensorList parameters = parameters_of(c);
   const std::int64_t bytes = parameters[0].dtype() == DType::float64 ? 8 : 4;
   DdpReducer reducer(ag, parameters,
@@ -91,7 +91,7 @@ void ddp_find_unused(ProgramRun& c) {
   nn::Linear l1 = c.linear("l1");
   const nn::Linear unused = c.linear("l_unused");
   nn::Linear l2 = c.linear("l2");
-  const Mlp net(std::move(l1), std::move(l2));
+  const FrameworkMlp net(std::move(l1), std::move(l2));
   DdpReducer reducer(ag, parameters_of(c), {.finds_unused = true}, reports_buckets(c));
   ag.backward(sq(ag, reducer.forward(net, c.input())));
   c.mark(std::string("unused_grad:") + (unused.weight.grad().is_defined() ? "a tensor" : "None"));
@@ -107,13 +107,13 @@ nn::Linear linear_of(const ProgramRun& c, const Tensor& x, std::int64_t in, std:
   return nn::Linear(parameter({out, in}, 0.25), parameter({out}, 0.5));
 }
 
-// An Mlp with a parameter of its own.
+// An FrameworkMlp with a parameter of its own.
 class ScaledMlp final : public nn::Module {
  public:
-  ScaledMlp(std::shared_ptr<Mlp> inner, const Tensor& scale)
+  ScaledMlp(std::shared_ptr<FrameworkMlp> inner, const Tensor& scale)
       : mlp(register_module("mlp", std::move(inner))), scale_(register_parameter("scale", scale)) {}
 
-  std::shared_ptr<Mlp> mlp;
+  std::shared_ptr<FrameworkMlp> mlp;
 
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
@@ -128,7 +128,8 @@ class ScaledMlp final : public nn::Module {
 struct ShardedNet {
   ShardedNet(ProgramRun& c, const Tensor& x)
       : units(c.autograd(), [&c](const std::string& what) { c.mark(what); }),
-        net(std::make_shared<Mlp>(linear_of(c, x, 4, 5), linear_of(c, x, 5, 2)), scale_of(c, x)) {
+        net(std::make_shared<FrameworkMlp>(linear_of(c, x, 4, 5), linear_of(c, x, 5, 2)),
+            scale_of(c, x)) {
     units.add(net, "root");
     units.add(*net.mlp->l1, "l1");
     units.add(*net.mlp->l2, "l2");
@@ -178,7 +179,7 @@ void fsdp2_reset_iter_state(ProgramRun& c) {
   }
 }
 
-constexpr std::array kPrograms = {
+constexpr std::array kFrameworkPrograms = {
     ConformProgram{"P75_ddp", ddp},
     ConformProgram{"P76_ddp_find_unused", ddp_find_unused},
     ConformProgram{"P77_fsdp2", fsdp2},
@@ -190,7 +191,7 @@ constexpr std::array kPrograms = {
 }  // namespace
 
 std::span<const ConformProgram> framework_programs() {
-  return kPrograms;
+  return kFrameworkPrograms;
 }
 
 }  // namespace zeroproof

@@ -83,10 +83,10 @@ Tensor sum_of_sums(Autograd& ag, const TensorList& two) {
 }
 
 void undefined_everywhere(ProgramRun& c) {
-  constexpr LeafOptions kHooked = {.has_tensor_hook = true};
+  constexpr LeafOptions kHookedOnly = {.has_tensor_hook = true};
   Autograd& ag = c.autograd();
-  const Tensor x = c.leaf_input("x", kHooked);
-  const Tensor y = c.leaf_input("y", kHooked);
+  const Tensor x = c.leaf_input("x", kHookedOnly);
+  const Tensor y = c.leaf_input("y", kHookedOnly);
   Tensor h = mul(ag, x, 2.0);
   const Tensor k = mul(ag, y, 3.0);
   c.hook(h, "h");
@@ -106,10 +106,10 @@ void undefined_everywhere(ProgramRun& c) {
 }
 
 void inputs_as_dict(ProgramRun& c) {
-  constexpr LeafOptions kHooked = {.has_tensor_hook = true};
+  constexpr LeafOptions kHookedOnly = {.has_tensor_hook = true};
   Autograd& ag = c.autograd();
-  const nn::Linear l1 = c.linear("l1", {.weight = kHooked, .bias = kHooked});
-  const nn::Linear l2 = c.linear("l2", {.weight = kHooked, .bias = kHooked});
+  const nn::Linear l1 = c.linear("l1", {.weight = kHookedOnly, .bias = kHookedOnly});
+  const nn::Linear l2 = c.linear("l2", {.weight = kHookedOnly, .bias = kHookedOnly});
   const Tensor loss = sq(ag, l2(ag, tanh(ag, l1(ag, c.input()))));
   ag.backward(loss, {.inputs = {l1.weight, l2.bias}});
 }
@@ -201,7 +201,7 @@ void node_creation_hook(ProgramRun& c) {
   });
 }
 
-constexpr std::array kPrograms = {
+constexpr std::array kGraphApiPrograms = {
     ConformProgram{"P102_queue_callback_public", queue_callback_public},
     ConformProgram{"P105_undefined_everywhere", undefined_everywhere},
     ConformProgram{"P106_inputs_as_dict", inputs_as_dict},
@@ -212,7 +212,7 @@ constexpr std::array kPrograms = {
 }  // namespace
 
 std::span<const ConformProgram> graph_api_programs() {
-  return kPrograms;
+  return kGraphApiPrograms;
 }
 
 }  // namespace zeroproof

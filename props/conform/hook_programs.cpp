@@ -8,7 +8,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr LeafOptions kHooked = {.has_tensor_hook = true};
+constexpr LeafOptions kHookedLeaf = {.has_tensor_hook = true};
 
 void leaf_hook_kinds(ProgramRun& c) {
   Autograd& ag = c.autograd();
@@ -112,7 +112,7 @@ void posthook_replaces_grad_inputs(ProgramRun& c) {
 
 void capture_and_needed(ProgramRun& c) {
   Autograd& ag = c.autograd();
-  const Tensor x = c.leaf_input("x", kHooked);
+  const Tensor x = c.leaf_input("x", kHookedLeaf);
   const Tensor y = mul(ag, x, 2.0);
   c.hook(y, "y", [&](const Tensor& grad) { return mul(ag, grad, 3.0); });
   const Tensor loss = sq(ag, y);
@@ -148,7 +148,7 @@ void multi_grad_with_root(ProgramRun& c) {
   ag.backward(loss);
 }
 
-constexpr std::array kPrograms = {
+constexpr std::array kHookPrograms = {
     ConformProgram{"P16_leaf_hook_kinds", leaf_hook_kinds},
     ConformProgram{"P17_nonleaf_hook_kinds", nonleaf_hook_kinds},
     ConformProgram{"P21_multi_grad", multi_grad},
@@ -163,7 +163,7 @@ constexpr std::array kPrograms = {
 }  // namespace
 
 std::span<const ConformProgram> hook_programs() {
-  return kPrograms;
+  return kHookPrograms;
 }
 
 }  // namespace zeroproof

@@ -23,9 +23,9 @@ void module_bwd_hooks(ProgramRun& c) {
   ag.backward(sq(ag, l2(ag, tanh(ag, l1(ag, c.input())))));
 }
 
-class Block final : public nn::Module {
+class TanhBlock final : public nn::Module {
  public:
-  Block(nn::Linear l1, nn::Linear l2)
+  TanhBlock(nn::Linear l1, nn::Linear l2)
       : l1_(register_module("l1", std::make_shared<nn::Linear>(std::move(l1)))),
         l2_(register_module("l2", std::make_shared<nn::Linear>(std::move(l2)))) {}
 
@@ -41,7 +41,7 @@ class Block final : public nn::Module {
 
 void nested_module_hooks(ProgramRun& c) {
   Autograd& ag = c.autograd();
-  Block block(c.linear("block.l1"), c.linear("block.l2"));
+  TanhBlock block(c.linear("block.l1"), c.linear("block.l2"));
   for (const auto& [name, module] : block.named_modules()) {
     const std::string full = name.empty() ? "block" : "block." + name;
     watch_forward(c, *module, full);
@@ -256,7 +256,7 @@ void sequence_numbers(ProgramRun& c) {
   probe.count("one_root", [&] { ag.backward(one); });
 }
 
-constexpr std::array kPrograms = {
+constexpr std::array kModulePrograms = {
     ConformProgram{"P19_module_bwd_hooks", module_bwd_hooks},
     ConformProgram{"P20_nested_module_hooks", nested_module_hooks},
     ConformProgram{"P42_backward_in_forward", backward_in_forward},
@@ -271,7 +271,7 @@ constexpr std::array kPrograms = {
 }  // namespace
 
 std::span<const ConformProgram> module_programs() {
-  return kPrograms;
+  return kModulePrograms;
 }
 
 }  // namespace zeroproof

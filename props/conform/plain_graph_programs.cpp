@@ -7,13 +7,13 @@
 namespace zeroproof {
 namespace {
 
-constexpr LinearOptions kNoBias = {.has_bias = false};
-constexpr LeafOptions kHooked = {.has_tensor_hook = true};
-constexpr LinearOptions kHookedLinear = {.weight = kHooked, .bias = kHooked};
+constexpr LinearOptions kWeightOnly = {.has_bias = false};
+constexpr LeafOptions kHookedWeight = {.has_tensor_hook = true};
+constexpr LinearOptions kAllHooked = {.weight = kHookedWeight, .bias = kHookedWeight};
 constexpr LeafOptions kFrozen = {.requires_grad = false};
 
 // sq(l2(tanh(l1(x)))): every second program starts like this.
-Tensor mlp_loss(ProgramRun& c, const nn::Linear& l1, const nn::Linear& l2, const Tensor& x) {
+Tensor square_loss(ProgramRun& c, const nn::Linear& l1, const nn::Linear& l2, const Tensor& x) {
   Autograd& ag = c.autograd();
   return sq(ag, l2(ag, tanh(ag, l1(ag, x))));
 }
@@ -21,28 +21,28 @@ Tensor mlp_loss(ProgramRun& c, const nn::Linear& l1, const nn::Linear& l2, const
 void mlp2(ProgramRun& c) {
   const auto l1 = c.linear("l1");
   const auto l2 = c.linear("l2");
-  const Tensor loss = mlp_loss(c, l1, l2, c.input());
+  const Tensor loss = square_loss(c, l1, l2, c.input());
   c.dump("output", "loss", loss);
   c.autograd().backward(loss);
 }
 
 void mlp3_nobias(ProgramRun& c) {
   Autograd& ag = c.autograd();
-  const auto l1 = c.linear("l1", kNoBias);
-  const auto l2 = c.linear("l2", kNoBias);
-  const auto l3 = c.linear("l3", kNoBias);
+  const auto l1 = c.linear("l1", kWeightOnly);
+  const auto l2 = c.linear("l2", kWeightOnly);
+  const auto l3 = c.linear("l3", kWeightOnly);
   ag.backward(sq(ag, l3(ag, relu(ag, l2(ag, relu(ag, l1(ag, c.input())))))));
 }
 
 void mlp2_3d(ProgramRun& c) {
   const auto l1 = c.linear("l1");
   const auto l2 = c.linear("l2");
-  c.autograd().backward(mlp_loss(c, l1, l2, c.input()));
+  c.autograd().backward(square_loss(c, l1, l2, c.input()));
 }
 
 void tied(ProgramRun& c) {
   const auto l = c.linear("l");
-  c.autograd().backward(mlp_loss(c, l, l, c.input()));
+  c.autograd().backward(square_loss(c, l, l, c.input()));
 }
 
 struct Heads {
@@ -87,7 +87,7 @@ void unused_param(ProgramRun& c) {
   const auto l1 = c.linear("l1");
   c.linear("l_unused");
   const auto l2 = c.linear("l2");
-  c.autograd().backward(mlp_loss(c, l1, l2, c.input()));
+  c.autograd().backward(square_loss(c, l1, l2, c.input()));
 }
 
 void frozen(ProgramRun& c) {
@@ -136,17 +136,17 @@ void retain_twice_then_error(ProgramRun& c) {
 
 void inputs_pruning(ProgramRun& c) {
   Autograd& ag = c.autograd();
-  const auto l1 = c.linear("l1", kHookedLinear);
-  const auto l2 = c.linear("l2", kHookedLinear);
-  const auto l3 = c.linear("l3", kHookedLinear);
+  const auto l1 = c.linear("l1", kAllHooked);
+  const auto l2 = c.linear("l2", kAllHooked);
+  const auto l3 = c.linear("l3", kAllHooked);
   const Tensor h = tanh(ag, l2(ag, tanh(ag, l1(ag, c.input()))));
   ag.backward(sq(ag, l3(ag, h)), {.inputs = {l1.weight}});
 }
 
 void autograd_grad(ProgramRun& c) {
-  const auto l1 = c.linear("l1", kHookedLinear);
-  const auto l2 = c.linear("l2", kHookedLinear);
-  const Tensor loss = mlp_loss(c, l1, l2, c.input());
+  const auto l1 = c.linear("l1", kAllHooked);
+  const auto l2 = c.linear("l2", kAllHooked);
+  const Tensor loss = square_loss(c, l1, l2, c.input());
   const TensorList grads = c.autograd().grad({loss}, {l1.weight, l2.bias});
   c.dump("output", "g_l1.weight", grads[0]);
   c.dump("output", "g_l2.bias", grads[1]);
@@ -170,9 +170,9 @@ void detach_nograd(ProgramRun& c) {
 
 void create_graph(ProgramRun& c) {
   Autograd& ag = c.autograd();
-  const auto l1 = c.linear("l1", kNoBias);
-  const auto l2 = c.linear("l2", kNoBias);
-  const Tensor loss = mlp_loss(c, l1, l2, c.input());
+  const auto l1 = c.linear("l1", kWeightOnly);
+  const auto l2 = c.linear("l2", kWeightOnly);
+  const Tensor loss = square_loss(c, l1, l2, c.input());
   const TensorList grads = ag.grad({loss}, {l1.weight, l2.weight}, {.create_graph = true});
   const Tensor first = add(ag, sq(ag, grads[0]), 0.0);
   ag.backward(add(ag, first, sq(ag, grads[1])));
@@ -185,7 +185,7 @@ void partial_outputs(ProgramRun& c) {
 }
 
 void leaf_as_root(ProgramRun& c) {
-  c.autograd().backward(c.leaf_input("p", kHooked));
+  c.autograd().backward(c.leaf_input("p", kHookedWeight));
 }
 
 void forward_in_two_threads(ProgramRun& c) {
@@ -199,7 +199,7 @@ void forward_in_two_threads(ProgramRun& c) {
   ag.backward(sum(ag, mul(ag, a, b)));
 }
 
-constexpr std::array kPrograms = {
+constexpr std::array kPlainGraphPrograms = {
     ConformProgram{"P01_mlp2", mlp2},
     ConformProgram{"P02_mlp3_nobias", mlp3_nobias},
     ConformProgram{"P03_mlp2_3d", mlp2_3d},
@@ -225,7 +225,7 @@ constexpr std::array kPrograms = {
 }  // namespace
 
 std::span<const ConformProgram> plain_graph_programs() {
-  return kPrograms;
+  return kPlainGraphPrograms;
 }
 
 }  // namespace zeroproof

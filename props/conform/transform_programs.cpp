@@ -11,9 +11,9 @@
 namespace zeroproof {
 namespace {
 
-constexpr LinearOptions kNoBias = {.has_bias = false};
-constexpr LeafOptions kHooked = {.has_tensor_hook = true};
-constexpr LinearOptions kHookedLinear = {.weight = kHooked, .bias = kHooked};
+constexpr LinearOptions kBiasless = {.has_bias = false};
+constexpr LeafOptions kHookedInput = {.has_tensor_hook = true};
+constexpr LinearOptions kHookedLinear = {.weight = kHookedInput, .bias = kHookedInput};
 
 // The interpreter stack from the bottom: "Vmap1,Grad2".
 std::string stack_of(const Autograd& ag) {
@@ -26,18 +26,18 @@ std::string stack_of(const Autograd& ag) {
   return words;
 }
 
-struct Mlp {
+struct TanhPair {
   nn::Linear l1;
   nn::Linear l2;
   Tensor operator()(Autograd& ag, const Tensor& x) const { return l2(ag, tanh(ag, l1(ag, x))); }
 };
 
-Mlp mlp_of(ProgramRun& c, const LinearOptions& options = {}) {
+TanhPair mlp_of(ProgramRun& c, const LinearOptions& options = {}) {
   return {c.linear("l1", options), c.linear("l2", options)};
 }
 
 // sq(l2(tanh(l1(x)))) with a hook on the result that writes down the stack.
-func::UnaryFunction hooked_loss(ProgramRun& c, const Mlp& mlp, std::string& seen) {
+func::UnaryFunction hooked_loss(ProgramRun& c, const TanhPair& mlp, std::string& seen) {
   return [&c, &mlp, &seen](const Tensor& x) {
     const Tensor y = sq(c.autograd(), mlp(c.autograd(), x));
     c.hook(y, "y", [&c, &seen](const Tensor&) {
@@ -49,7 +49,7 @@ func::UnaryFunction hooked_loss(ProgramRun& c, const Mlp& mlp, std::string& seen
 }
 
 void func_grad_closure(ProgramRun& c) {
-  const Mlp mlp = mlp_of(c, kHookedLinear);
+  const TanhPair mlp = mlp_of(c, kHookedLinear);
   std::string seen;
   const auto grad = func::grad(c.autograd(), hooked_loss(c, mlp, seen));
   c.dump("output", "g", grad(c.input("x")));
@@ -58,10 +58,10 @@ void func_grad_closure(ProgramRun& c) {
 
 void func_grad_params(ProgramRun& c) {
   Autograd& ag = c.autograd();
-  const Mlp mlp = mlp_of(c, kHookedLinear);
+  const TanhPair mlp = mlp_of(c, kHookedLinear);
   const Tensor x = c.input();
   const func::Function loss = [&](const TensorList& p) {
-    return TensorList{sq(ag, Mlp{nn::Linear(p[0], p[1]), nn::Linear(p[2], p[3])}(ag, x))};
+    return TensorList{sq(ag, TanhPair{nn::Linear(p[0], p[1]), nn::Linear(p[2], p[3])}(ag, x))};
   };
   TensorList parameters;
   for (const auto& [name, leaf] : c.leaves()) parameters.push_back(leaf);
@@ -75,7 +75,7 @@ void func_grad_params(ProgramRun& c) {
 }
 
 void vmap_grad(ProgramRun& c) {
-  const Mlp mlp = mlp_of(c);
+  const TanhPair mlp = mlp_of(c);
   std::string seen;
   const auto grad = func::grad(c.autograd(), hooked_loss(c, mlp, seen));
   c.dump("output", "g", func::vmap(c.autograd(), grad)(c.input("xs")));
@@ -84,7 +84,7 @@ void vmap_grad(ProgramRun& c) {
 
 void jacrev(ProgramRun& c) {
   Autograd& ag = c.autograd();
-  const Mlp mlp = mlp_of(c);
+  const TanhPair mlp = mlp_of(c);
   std::string seen;
   const func::UnaryFunction f = [&](const Tensor& x) {
     const Tensor y = tanh(ag, mlp(ag, x));
@@ -100,7 +100,7 @@ void jacrev(ProgramRun& c) {
 
 void func_grad_then_backward(ProgramRun& c) {
   Autograd& ag = c.autograd();
-  const Mlp mlp = mlp_of(c, kNoBias);
+  const TanhPair mlp = mlp_of(c, kBiasless);
   const func::UnaryFunction loss = [&](const Tensor& x) { return sq(ag, mlp(ag, x)); };
   ag.backward(sq(ag, func::grad(ag, loss)(c.input("x"))));
 }
@@ -200,7 +200,7 @@ void func_banned_calls(ProgramRun& c) {
   c.mark("register_hook:" + outcomes[2]);
 }
 
-constexpr std::array kPrograms = {
+constexpr std::array kTransformPrograms = {
     ConformProgram{"P60_func_grad_closure", func_grad_closure},
     ConformProgram{"P61_func_grad_params", func_grad_params},
     ConformProgram{"P62_vmap_grad", vmap_grad},
@@ -215,7 +215,7 @@ constexpr std::array kPrograms = {
 }  // namespace
 
 std::span<const ConformProgram> transform_programs() {
-  return kPrograms;
+  return kTransformPrograms;
 }
 
 }  // namespace zeroproof

@@ -31,9 +31,9 @@ std::vector<std::int32_t> ranks_without_file(const std::vector<RankDump>& run) {
   return {wanted.begin(), wanted.end()};
 }
 
-class RunComparison {
+class DumpedRunComparison {
  public:
-  RunComparison(const DumpRun& run, DumpReport& report) : run_(run.ranks), report_(report) {}
+  DumpedRunComparison(const DumpRun& run, DumpReport& report) : run_(run.ranks), report_(report) {}
 
   void run() {
     std::vector<DumpFinding> findings;
@@ -207,7 +207,7 @@ DumpReport compare_dumps(std::vector<RankDump> dumps) {
                        dump.path, dump.events)});
   }
   DumpRuns runs = dump_runs(std::move(dumps));
-  for (const DumpRun& run : runs.runs) RunComparison(run, report).run();
+  for (const DumpRun& run : runs.runs) DumpedRunComparison(run, report).run();
   note_unpaired(std::move(runs.unpaired), report);
   std::stable_sort(report.diagnosis.begin(), report.diagnosis.end(),
                    [](const Diagnosis& a, const Diagnosis& b) { return a.gravity < b.gravity; });

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kPeekedBytes = 64 << 10;
+constexpr std::size_t kPeekedHeadBytes = 64 << 10;
 constexpr std::size_t kPickleBytesMax = std::size_t{256} << 20;
 constexpr std::array<std::string_view, 5> kHeadKeys = {"version", "rank", "pg_config", "pg_status",
                                                        "distributedInfo"};
@@ -161,7 +161,7 @@ Result<RankDump> read_rank_dump(const std::string& path, std::shared_ptr<DumpWor
 
 Result<RankDump> read_rank_dump_bytes(std::string_view bytes, const std::string& name) {
   auto peeked = open_memory_source(bytes);
-  std::string first(kPeekedBytes, '\0');
+  std::string first(kPeekedHeadBytes, '\0');
   std::size_t size = 0;
   while (peeked && size < first.size()) {
     const auto got = (*peeked)->read({first.data() + size, first.size() - size});

@@ -23,22 +23,22 @@ struct PairKey {
   auto operator<=>(const PairKey&) const = default;
 };
 
-using Messages = std::vector<const DumpedCollective*>;
+using DumpedMessages = std::vector<const DumpedCollective*>;
 
 struct Pair {
-  Messages sends;
-  Messages receives;
+  DumpedMessages sends;
+  DumpedMessages receives;
 };
 
-std::size_t waiting_in(const Messages& messages) {
+std::size_t waiting_in(const DumpedMessages& messages) {
   return static_cast<std::size_t>(std::count_if(messages.begin(), messages.end(),
                                                 [](const auto* one) { return one->is_waiting(); }));
 }
 
-class MessageComparison {
+class DumpedMessageComparison {
  public:
-  MessageComparison(const std::vector<RankDump>& run, FlightVerdictCounts& verdicts,
-                    std::vector<DumpFinding>& findings)
+  DumpedMessageComparison(const std::vector<RankDump>& run, FlightVerdictCounts& verdicts,
+                          std::vector<DumpFinding>& findings)
       : run_(run), verdicts_(verdicts), findings_(findings) {}
 
   void run() {
@@ -164,7 +164,7 @@ class MessageComparison {
 
   // One end alone does not tell whether the other came.
   void report_without_file(const PairKey& key, const Pair& pair, bool is_sender_away) {
-    const Messages& here = is_sender_away ? pair.receives : pair.sends;
+    const DumpedMessages& here = is_sender_away ? pair.receives : pair.sends;
     const std::size_t count = waiting_in(here);
     const auto dump = dumps_.find(is_sender_away ? key.to : key.from);
     if (count == 0 || dump == dumps_.end()) return;
@@ -208,7 +208,7 @@ class MessageComparison {
 
 void compare_messages(const std::vector<RankDump>& run, FlightVerdictCounts& verdicts,
                       std::vector<DumpFinding>& findings) {
-  MessageComparison(run, verdicts, findings).run();
+  DumpedMessageComparison(run, verdicts, findings).run();
 }
 
 }  // namespace zeroproof

@@ -10,7 +10,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kDepthMax = 8;
-constexpr std::size_t kValuesMax = 200'000;
+constexpr std::size_t kJsonValuesMax = 200'000;
 
 struct TooLarge {};
 
@@ -60,7 +60,7 @@ class PickleConverter {
   }
 
   const PickleDocument& document_;
-  std::size_t values_left_ = kValuesMax;
+  std::size_t values_left_ = kJsonValuesMax;
 };
 
 }  // namespace
@@ -72,7 +72,7 @@ tl::expected<Json, std::string> pickle_json(const PickleDocument& document, std:
     return tl::unexpected(
         fmt::format("a value of the pickle is nested deeper than {} levels or holds more than {} "
                     "values",
-                    kDepthMax, kValuesMax));
+                    kDepthMax, kJsonValuesMax));
   }
 }
 

@@ -13,7 +13,7 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using mutation::Found;
 using mutation::HuntReport;
 
@@ -62,8 +62,10 @@ std::string sizes_text(const HuntReport& report) {
 }
 
 // Null: the catalogue does not say.
-Json smallest_of(const mutation::CatalogueRow& row) {
-  const auto number = [](int value) { return value > 0 ? Json(value) : Json(nullptr); };
+OrderedJson smallest_of(const mutation::CatalogueRow& row) {
+  const auto number = [](int value) {
+    return value > 0 ? OrderedJson(value) : OrderedJson(nullptr);
+  };
   return {{"ranks", number(row.ranks)}, {"parameters", number(row.parameters)}};
 }
 
@@ -132,18 +134,18 @@ double median_seconds(const HuntReport& report) {
   return seconds[seconds.size() / 2];
 }
 
-Json json_of(const Found& one) {
-  Json json = {{"id", one.fault->id},
-               {"tier", one.fault->row().tier},
-               {"slug", one.fault->row().slug},
-               {"sentence", one.fault->sentence},
-               {"modelled", one.fault->is_modelled()},
-               {"found", one.is_found}};
+OrderedJson json_of(const Found& one) {
+  OrderedJson json = {{"id", one.fault->id},
+                      {"tier", one.fault->row().tier},
+                      {"slug", one.fault->row().slug},
+                      {"sentence", one.fault->sentence},
+                      {"modelled", one.fault->is_modelled()},
+                      {"found", one.is_found}};
   if (!one.fault->is_modelled()) {
     json["reason"] = one.fault->reason;
     return json;
   }
-  json["property"] = one.property ? Json(one.property->id) : Json(nullptr);
+  json["property"] = one.property ? OrderedJson(one.property->id) : OrderedJson(nullptr);
   json["executions"] = one.executions;
   json["seconds"] = one.seconds;
   if (one.property) {
@@ -208,27 +210,27 @@ std::string hunt_text(const HuntReport& report, const Palette& palette) {
 std::string hunt_json(const HuntReport& report) {
   const Totals totals = totals_of(report);
   const Sizes sizes = sizes_of(report);
-  Json faults = Json::array();
+  OrderedJson faults = OrderedJson::array();
   for (const Found& one : report.found) faults.push_back(json_of(one));
-  return Json{{"schema", "zeroproof.mutation/1"},
-              {"seed", report.options.seed},
-              {"summary",
-               {{"catalogue", mutation::bug_catalogue().size()},
-                {"modelled", totals.modelled},
-                {"found", totals.found},
-                {"tier1_modelled", totals.tier1_modelled},
-                {"tier1_found", totals.tier1_found},
-                {"further", totals.further},
-                {"further_found", totals.further_found},
-                {"within_smallest", sizes.within},
-                {"larger_with_reason", sizes.explained},
-                {"larger_without_reason", sizes.unexplained},
-                {"canary_found", report.canary.is_found},
-                {"unmutated_clean", report.unmutated.is_clean()},
-                {"unmutated_executions", report.unmutated.executions},
-                {"unmutated_seconds", report.unmutated.seconds}}},
-              {"unmutated_findings", report.unmutated.findings},
-              {"faults", faults}}
+  return OrderedJson{{"schema", "zeroproof.mutation/1"},
+                     {"seed", report.options.seed},
+                     {"summary",
+                      {{"catalogue", mutation::bug_catalogue().size()},
+                       {"modelled", totals.modelled},
+                       {"found", totals.found},
+                       {"tier1_modelled", totals.tier1_modelled},
+                       {"tier1_found", totals.tier1_found},
+                       {"further", totals.further},
+                       {"further_found", totals.further_found},
+                       {"within_smallest", sizes.within},
+                       {"larger_with_reason", sizes.explained},
+                       {"larger_without_reason", sizes.unexplained},
+                       {"canary_found", report.canary.is_found},
+                       {"unmutated_clean", report.unmutated.is_clean()},
+                       {"unmutated_executions", report.unmutated.executions},
+                       {"unmutated_seconds", report.unmutated.seconds}}},
+                     {"unmutated_findings", report.unmutated.findings},
+                     {"faults", faults}}
       .dump();
 }
 
@@ -278,20 +280,20 @@ std::string hunt_replay_text(const mutation::ReadToken& token, const mutation::C
 std::string hunt_replay_json(const mutation::ReadToken& token, const mutation::CaseResult& mutated,
                              const mutation::CaseResult& unmutated) {
   const auto side = [](const mutation::CaseResult& result) {
-    Json falsified = Json::array();
+    OrderedJson falsified = OrderedJson::array();
     for (const mutation::Falsified& one : result.falsified)
       falsified.push_back({{"id", one.property->id},
                            {"number", one.property->number},
-                           {"rank", one.rank < 0 ? Json(nullptr) : Json(one.rank)},
+                           {"rank", one.rank < 0 ? OrderedJson(nullptr) : OrderedJson(one.rank)},
                            {"text", one.text}});
-    return Json{{"events", result.events}, {"falsified", falsified}};
+    return OrderedJson{{"events", result.events}, {"falsified", falsified}};
   };
-  return Json{{"schema", "zeroproof.mutation_replay/1"},
-              {"id", token.id},
-              {"case", Json::parse(train::case_json(token.counterexample.spec))},
-              {"schedule", mutation::token_of(token.counterexample, token.id)},
-              {"mutated", side(mutated)},
-              {"unmutated", side(unmutated)}}
+  return OrderedJson{{"schema", "zeroproof.mutation_replay/1"},
+                     {"id", token.id},
+                     {"case", OrderedJson::parse(train::case_json(token.counterexample.spec))},
+                     {"schedule", mutation::token_of(token.counterexample, token.id)},
+                     {"mutated", side(mutated)},
+                     {"unmutated", side(unmutated)}}
       .dump();
 }
 

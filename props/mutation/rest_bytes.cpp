@@ -11,7 +11,7 @@ namespace {
 
 using train::Precision;
 
-constexpr std::int64_t kAlignment = 2;  // elements of one slice
+constexpr std::int64_t kAllocationAlignment = 2;  // elements of one slice
 constexpr std::int64_t kMasterBytes = 4;
 
 struct Tensors {
@@ -67,9 +67,9 @@ std::optional<std::int64_t> bytes_at_rest(const train::CaseSpec& spec) {
   const Tensors tensors = tensors_of(spec);
   std::int64_t trained = 0;
   for (const std::int64_t elements : tensors.trained) trained += elements;
-  if (spec.stage == 0) return rounded_up(trained, kAlignment) * (model_bytes + each);
+  if (spec.stage == 0) return rounded_up(trained, kAllocationAlignment) * (model_bytes + each);
   if (spec.stage < 3) {
-    const std::int64_t flat = rounded_up(trained, kAlignment * spec.ranks);
+    const std::int64_t flat = rounded_up(trained, kAllocationAlignment * spec.ranks);
     const std::int64_t bucket = std::min<std::int64_t>(spec.bucket, trained + 1);
     const std::int64_t buckets = spec.is_scattered != 0 ? 0 : 1 + spec.has_overlap;
     return flat * model_bytes + flat / spec.ranks * each + buckets * bucket * model_bytes;

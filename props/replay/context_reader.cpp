@@ -14,7 +14,7 @@ constexpr std::size_t kBefore = 7;
 constexpr std::size_t kAfter = 2;
 
 // One place and what has been collected for it.
-struct Place {
+struct ContextPlace {
   std::uint64_t lc = 0;
   std::size_t index = 0;  // into the answer
   std::vector<DiagnosisMoment> moments;
@@ -28,13 +28,13 @@ class ContextReader {
     for (std::size_t at = 0; at < lcs.size(); ++at)
       places_.push_back({.lc = lcs[at], .index = at, .moments = {}});
     std::sort(places_.begin(), places_.end(),
-              [](const Place& a, const Place& b) { return a.lc < b.lc; });
+              [](const ContextPlace& a, const ContextPlace& b) { return a.lc < b.lc; });
   }
 
   void on_event(const HookEvent& event, const NameTable& names) {
     const bool is_detail = event_words(event, names).is_detail;
     for (std::size_t at = first_; at < places_.size() && places_[at].lc <= event.lc; ++at) {
-      Place& place = places_[at];
+      ContextPlace& place = places_[at];
       if (event.lc == place.lc) {
         reach(place, moment_of(event, names));
       } else if (!is_detail && place.after < kAfter) {
@@ -52,19 +52,19 @@ class ContextReader {
 
   std::vector<std::vector<DiagnosisMoment>> take() {
     std::vector<std::vector<DiagnosisMoment>> all(places_.size());
-    for (Place& place : places_) all[place.index] = std::move(place.moments);
+    for (ContextPlace& place : places_) all[place.index] = std::move(place.moments);
     return all;
   }
 
  private:
-  void reach(Place& place, DiagnosisMoment bad) {
+  void reach(ContextPlace& place, DiagnosisMoment bad) {
     place.moments.assign(recent_.begin(), recent_.end());
     bad.is_bad = true;
     place.moments.push_back(std::move(bad));
     place.is_reached = true;
   }
 
-  std::vector<Place> places_;
+  std::vector<ContextPlace> places_;
   std::size_t first_ = 0;  // the places before it are done
   std::deque<DiagnosisMoment> recent_;
 };

@@ -47,7 +47,7 @@ Declared read_declared(const std::string& path) {
 }
 
 // Names by what is different about them.
-struct Differences {
+struct DeclaredDifferences {
   std::vector<std::string> lacking;
   std::vector<std::string> added;
   std::vector<std::string> frozen;
@@ -79,7 +79,7 @@ DeclaredDifference declared_difference(const std::string& reference, const std::
                                        bool compares_all) {
   const Declared theirs = read_declared(reference);
   const Declared mine = read_declared(odd);
-  Differences found;
+  DeclaredDifferences found;
   for (const auto& [name, param] : theirs.by_name) {
     const auto same = mine.by_name.find(name);
     if (same == mine.by_name.end()) {

@@ -13,7 +13,7 @@ constexpr std::string_view kManual =
 constexpr std::string_view kAborted =
     "the exception that left a backward: rebuild the engine after it; no release of DeepSpeed up "
     "to 0.19.8 recovers, and zero_grad alone does not help";
-constexpr std::string_view kReentrant =
+constexpr std::string_view kReentrantWords =
     "reentrant checkpoints under loss.backward(): use_reentrant=False, engine.backward(loss), or "
     "DeepSpeed 0.18.5 and later";
 constexpr std::string_view kSeveral =
@@ -27,7 +27,7 @@ constexpr std::string_view kResidency =
 
 constexpr std::array<FindingWords, 26> kWords = {{
     {"P1", "epilogue.count", kManual},
-    {"P2", "epilogue.too_early", kReentrant},
+    {"P2", "epilogue.too_early", kReentrantWords},
     {"P3", "epilogue.in_forward", kAborted},
     {"P4", "backward.never_left", kAborted},
     {"P6", "count.every_hook",

@@ -31,7 +31,7 @@ std::int64_t width_of(std::string_view dtype) {
 }
 
 // The number of a model that stands before the names of its parameters.
-std::optional<std::int64_t> prefix_of(std::string_view name) {
+std::optional<std::int64_t> numbered_prefix(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   std::int64_t number = 0;
   const char* end = name.data() + name.size();
@@ -64,7 +64,7 @@ const ParamFact* JobFacts::find(std::string_view param) const {
 
 // One model has names without a prefix: that of whose number no name begins.
 const WrapperRecord* JobFacts::wrapper_of(std::string_view param) const {
-  const auto own = prefix_of(param);
+  const auto own = numbered_prefix(param);
   const auto wrapper = std::find_if(wrappers.begin(), wrappers.end(), [&](const auto& entry) {
     if (own) return entry.first == *own;
     const std::string prefix = fmt::format("{}{}.", kPrefix, entry.first);
@@ -81,7 +81,7 @@ std::int64_t JobFacts::group_size(std::string_view group) const {
 }
 
 std::int64_t model_of(std::string_view name) {
-  return prefix_of(name).value_or(0);
+  return numbered_prefix(name).value_or(0);
 }
 
 }  // namespace zeroproof

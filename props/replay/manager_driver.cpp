@@ -35,7 +35,7 @@ constexpr std::array kStateFields = {
                [](const BackwardState& s) -> std::int64_t { return s.callback_graph_task.value; }},
 };
 
-bool is_call(const ManagerEntry& entry) {
+bool is_engine_call(const ManagerEntry& entry) {
   return entry.event.kind == EventKind::bhs_call;
 }
 bool is_return(const ManagerEntry& entry) {
@@ -53,7 +53,8 @@ void ManagerDriver::drive(const std::vector<ManagerEntry>& entries) {
   entries_ = &entries;
   position_ = 0;
   is_matching_.clear();
-  calls_ += static_cast<std::uint64_t>(std::count_if(entries.begin(), entries.end(), is_call));
+  calls_ +=
+      static_cast<std::uint64_t>(std::count_if(entries.begin(), entries.end(), is_engine_call));
   try {
     drive_next_call();
   } catch (const RecordedException&) {
@@ -117,7 +118,7 @@ void ManagerDriver::consume_post_hook() {
       if (entry->event.is_exceptional()) throw RecordedException{};
       return;
     }
-    if (is_call(*entry)) {
+    if (is_engine_call(*entry)) {
       drive_next_call();
     } else {
       set_epilogue_ran(entry->engine, *entry->epilogue_ran);
@@ -173,7 +174,7 @@ void ManagerDriver::on_manager_call(ManagerMethod method, const BackwardState& b
                                     std::optional<std::int64_t>) {
   is_matching_.push_back(true);
   const ManagerEntry* entry = next_entry();
-  if (entry == nullptr || !is_call(*entry) ||
+  if (entry == nullptr || !is_engine_call(*entry) ||
       names_.text(entry->event.name) != manager_method_name(method)) {
     const HookEvent& at = entry == nullptr ? entries_->back().event : entry->event;
     mismatch(at, fmt::format("the policy calls {} where the recording has {} {}",

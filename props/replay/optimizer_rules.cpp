@@ -11,7 +11,7 @@ namespace zeroproof {
 namespace {
 
 // A parameter that one micro-batch leaves out says nothing yet.
-constexpr std::uint64_t kStepsMin = 2;
+constexpr std::uint64_t kOptimizerStepsMin = 2;
 
 }  // namespace
 
@@ -55,7 +55,7 @@ void OptimizerRules::on_step(const HookEvent& event) {
   Window& window = known->second;
   const std::string kept = std::exchange(window.kept, {});
   window.kept_in_a_row = kept.empty() ? 0 : window.kept_in_a_row + 1;
-  if (window.kept_in_a_row < kStepsMin) return;
+  if (window.kept_in_a_row < kOptimizerStepsMin) return;
   findings_.find(
       {.kind = "optimizer.gradients_kept",
        .what =
@@ -138,7 +138,7 @@ void OptimizerRules::find_unheld(const std::vector<std::string>& all_unheld) {
   for (const std::string& param : all_unheld)
     if (models.contains(model_of(param))) unheld.push_back(param);
   const auto steady = std::find_if(optimizers_.begin(), optimizers_.end(), [](const auto& entry) {
-    return entry.second.steps >= kStepsMin;
+    return entry.second.steps >= kOptimizerStepsMin;
   });
   if (unheld.empty() || steady == optimizers_.end()) return;
   findings_.find(
@@ -156,7 +156,7 @@ void OptimizerRules::find_unheld(const std::vector<std::string>& all_unheld) {
 void OptimizerRules::find_untrained() {
   for (const auto& [id, optimizer] : optimizers_) {
     const auto record = facts_.optimizers.find(id);
-    if (record == facts_.optimizers.end() || optimizer.steps < kStepsMin) continue;
+    if (record == facts_.optimizers.end() || optimizer.steps < kOptimizerStepsMin) continue;
     std::vector<std::string> untrained;
     for (const std::string& param : record->second.params) {
       const ParamFact* fact = facts_.find(param);

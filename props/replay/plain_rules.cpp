@@ -7,7 +7,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::string_view kRule =
+constexpr std::string_view kPlainRule =
     "autograd C2: final callbacks run in the order of queueing, after the last node of their graph "
     "task and before backward returns";
 
@@ -38,7 +38,7 @@ void PlainRules::on_begin(const HookEvent& event) {
   findings_.find(
       {.kind = "callback.order",
        .what = fmt::format("callback {} ran where another was due", names_.text(event.name)),
-       .rule = std::string(kRule),
+       .rule = std::string(kPlainRule),
        .look_at = "callbacks queued from several threads"},
       event);
 }
@@ -68,7 +68,7 @@ void PlainRules::on_end(const HookEvent& event) {
     findings_.find(
         {.kind = "callback.missing",
          .what = fmt::format("the backward ended without its final callback {}", first),
-         .rule = std::string(kRule),
+         .rule = std::string(kPlainRule),
          .look_at =
              "the version of PyTorch: before 1.5 a nested backward took the callbacks of the "
              "outer one"},

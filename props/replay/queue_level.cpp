@@ -23,7 +23,7 @@ std::string describe_at(const GraphSnapshot& snapshot, const std::vector<NodeId>
   return position < order.size() ? describe(snapshot, order[position]) : "the end of the task";
 }
 
-std::size_t first_difference(const std::vector<NodeId>& a, const std::vector<NodeId>& b) {
+std::size_t first_other_node(const std::vector<NodeId>& a, const std::vector<NodeId>& b) {
   const auto at = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   return static_cast<std::size_t>(at.first - a.begin());
 }
@@ -94,7 +94,7 @@ void QueueLevel::judge(const Task& task, Ending ending) {
 void QueueLevel::compare(const Task& task, const TaskGraph& graph, Ending ending) {
   const std::vector<NodeId> derived = derive_node_order(graph);
   report_.nodes += static_cast<std::int64_t>(task.executed.size());
-  const std::size_t at = first_difference(derived, task.executed);
+  const std::size_t at = first_other_node(derived, task.executed);
   const bool may_stop_early = ending != Ending::returned;
   const bool is_agreed = at == task.executed.size() && (at == derived.size() || may_stop_early);
   if (is_agreed) return count_agreement(report_.matched, ending);

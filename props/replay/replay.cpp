@@ -14,7 +14,7 @@ constexpr std::uint64_t kRecordsBetweenStopRequests = 4096;
 constexpr const char* kUnrecordedPolicy = "deepspeed-0.18.7";  // of a header without the key
 constexpr std::string_view kNoPolicy = "none";  // a DeepSpeed before the hook bookkeeping
 
-TraceDevice device_of(const HeaderRecord& header) {
+TraceDevice trace_device_of(const HeaderRecord& header) {
   const bool is_cuda =
       std::any_of(header.producer.begin(), header.producer.end(), [](const auto& entry) {
         return (entry.first == "device" || entry.first == "accelerator") &&
@@ -70,13 +70,13 @@ class TraceReplayer {
     structure_.emplace(names_);
     job_ = JobFacts(header);
     if (options_.has_story) story_.emplace(header, names_, job_);
-    if (options_.levels.has_queue) queue_.emplace(device_of(header));
+    if (options_.levels.has_queue) queue_.emplace(trace_device_of(header));
     facts_ = facts_of(header);
     if (options_.levels.has_properties)
       properties_.emplace(facts_, names_, job_);
     else
       digest_.emplace(facts_.stage);
-    if (device_of(header) == TraceDevice::cuda) mutable_digest().set_completions_seen_early();
+    if (trace_device_of(header) == TraceDevice::cuda) mutable_digest().set_completions_seen_early();
     return options_.levels.has_state ? make_state(header) : Result<void>{};
   }
 

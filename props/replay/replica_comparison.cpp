@@ -23,14 +23,14 @@ struct ReplicaRule {
   bool compares_names_and_shapes = false;
 };
 
-constexpr ReplicaRule kRules[] = {
+constexpr ReplicaRule kReplicaRules[] = {
     {Framework::ddp, true}, {Framework::fsdp2, false}, {Framework::deepspeed, false}};
 
 const ReplicaRule* rule_of(const RankDigest& digest) {
-  const auto at = std::find_if(std::begin(kRules), std::end(kRules), [&](const ReplicaRule& rule) {
-    return rule.framework == digest.framework();
-  });
-  return at == std::end(kRules) ? nullptr : at;
+  const auto at =
+      std::find_if(std::begin(kReplicaRules), std::end(kReplicaRules),
+                   [&](const ReplicaRule& rule) { return rule.framework == digest.framework(); });
+  return at == std::end(kReplicaRules) ? nullptr : at;
 }
 
 bool orders_hooks(const RankDigest& digest) {

@@ -13,13 +13,13 @@ namespace zeroproof {
 namespace {
 
 constexpr double kSameNorm = 1e-4;  // relative: two norms that one limit has set
-constexpr std::size_t kStepsMin = 2;
+constexpr std::size_t kCommonStepsMin = 2;
 
-enum class Kind : std::uint8_t { params, grads };
+enum class NumberKind : std::uint8_t { params, grads };
 
-struct Difference {
+struct NumbersDifference {
   std::size_t at = 0;  // index of the record
-  Kind kind = Kind::params;
+  NumberKind kind = NumberKind::params;
 };
 
 const NumbersDigest& digest_of(const NumbersFile& file) {
@@ -30,12 +30,12 @@ bool is_comparable(const NumbersStep& a, const NumbersStep& b) {
   return a.optimizer == b.optimizer && a.step == b.step && a.is_after_step == b.is_after_step;
 }
 
-std::optional<Difference> first_difference(const NumbersDigest& a, const NumbersDigest& b) {
+std::optional<NumbersDifference> first_other_step(const NumbersDigest& a, const NumbersDigest& b) {
   const std::size_t count = std::min(a.steps.size(), b.steps.size());
   for (std::size_t at = 0; at < count; ++at) {
     if (!is_comparable(a.steps[at], b.steps[at])) return std::nullopt;
-    if (a.steps[at].params != b.steps[at].params) return Difference{at, Kind::params};
-    if (a.steps[at].grads != b.steps[at].grads) return Difference{at, Kind::grads};
+    if (a.steps[at].params != b.steps[at].params) return NumbersDifference{at, NumberKind::params};
+    if (a.steps[at].grads != b.steps[at].grads) return NumbersDifference{at, NumberKind::grads};
   }
   return std::nullopt;
 }
@@ -53,18 +53,18 @@ std::optional<NumbersRecord> read_record(const std::string& path, std::size_t at
   }
 }
 
-std::map<std::string, std::string> hashes_of(const NumbersRecord& record, Kind kind,
+std::map<std::string, std::string> hashes_of(const NumbersRecord& record, NumberKind kind,
                                              const TraceStory& story) {
-  const auto& hashes = kind == Kind::grads ? record.grad_hashes : record.param_hashes;
+  const auto& hashes = kind == NumberKind::grads ? record.grad_hashes : record.param_hashes;
   std::map<std::string, std::string> found;
   for (std::size_t at = 0; at < record.params.size() && at < hashes.size(); ++at)
-    if (is_replicated(record.params[at], story.facts, story.stage, kind == Kind::grads))
+    if (is_replicated(record.params[at], story.facts, story.stage, kind == NumberKind::grads))
       found[record.params[at]] = hashes[at].value_or("none");
   return found;
 }
 
 std::vector<std::string> differing_params(const NumbersFile& a, const NumbersFile& b,
-                                          const Difference& difference) {
+                                          const NumbersDifference& difference) {
   const auto one = read_record(a.path, difference.at);
   const auto other = read_record(b.path, difference.at);
   std::vector<std::string> params;
@@ -77,10 +77,11 @@ std::vector<std::string> differing_params(const NumbersFile& a, const NumbersFil
   return params;
 }
 
-Diagnosis told(const NumbersFile& first, const NumbersFile& file, const Difference& difference) {
+Diagnosis told(const NumbersFile& first, const NumbersFile& file,
+               const NumbersDifference& difference) {
   const NumbersStep& step = digest_of(first).steps[difference.at];
   const std::vector<std::string> params = differing_params(first, file, difference);
-  const bool is_grads = difference.kind == Kind::grads;
+  const bool is_grads = difference.kind == NumberKind::grads;
   const std::string when =
       fmt::format("{} step {}", step.is_after_step ? "after" : "before", step.step);
   Diagnosis found{.kind = is_grads ? "numbers.gradients_not_reduced" : "numbers.replicas_differ",
@@ -131,7 +132,7 @@ std::optional<Diagnosis> local_clipping(const std::vector<NumbersFile>& files) {
     limit = step.grad_norm;
     ++clipped;
   }
-  if (clipped < kStepsMin) return std::nullopt;
+  if (clipped < kCommonStepsMin) return std::nullopt;
   Diagnosis found{.kind = "numbers.clipped_by_local_norm"};
   for (const NumbersFile& file : files) {
     found.ranks.push_back(file.story->rank);
@@ -179,7 +180,7 @@ std::vector<Diagnosis> compare_numbers(const std::vector<NumbersFile>& files) {
   for (const NumbersFile& file : files) {
     const auto [first, is_first] = firsts.try_emplace(replica_ranks(*file.story), &file);
     if (is_first) continue;
-    const auto difference = first_difference(digest_of(*first->second), digest_of(file));
+    const auto difference = first_other_step(digest_of(*first->second), digest_of(file));
     if (difference) all.push_back(told(*first->second, file, *difference));
   }
   return all;

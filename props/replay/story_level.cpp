@@ -10,7 +10,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::size_t kOpenMax = 4096;
+constexpr std::size_t kOpenEventsMax = 4096;
 constexpr std::size_t kShownMax = 8;
 
 // Kinds that a reader wants to see as "what it did last".
@@ -106,7 +106,7 @@ void StoryLevel::follow_framework(const HookEvent& event, std::string_view line)
 void StoryLevel::follow_collective(const HookEvent& event) {
   if (event.kind == EventKind::coll_issue) {
     ++story_.collectives;
-    if (open_.size() < kOpenMax) open_.emplace(key_of(event), event);
+    if (open_.size() < kOpenEventsMax) open_.emplace(key_of(event), event);
   } else if (event.kind == EventKind::coll_complete) {
     open_.erase(key_of(event));
   } else if (event.kind == EventKind::exc) {

@@ -5,23 +5,23 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json moment_json(const DiagnosisMoment& moment) {
+OrderedJson moment_json(const DiagnosisMoment& moment) {
   return {{"rank", moment.rank}, {"lc", moment.lc}, {"text", moment.text}, {"bad", moment.is_bad}};
 }
 
-Json diagnosis_json(const Diagnosis& one) {
-  Json order = Json::array();
+OrderedJson diagnosis_json(const Diagnosis& one) {
+  OrderedJson order = OrderedJson::array();
   for (const DiagnosisMoment& moment : one.order) order.push_back(moment_json(moment));
-  Json waits = Json::array();
+  OrderedJson waits = OrderedJson::array();
   for (const DiagnosisWait& wait : one.waits)
     waits.push_back({{"rank", wait.rank},
                      {"ranks", wait.ranks.empty() ? std::vector{wait.rank} : wait.ranks},
                      {"for", wait.for_ranks},
                      {"in", wait.text}});
   const auto text = [](const std::string& word) {
-    return word.empty() ? Json(nullptr) : Json(word);
+    return word.empty() ? OrderedJson(nullptr) : OrderedJson(word);
   };
   return {{"kind", one.kind},
           {"gravity", gravity_name(one.gravity)},
@@ -29,7 +29,7 @@ Json diagnosis_json(const Diagnosis& one) {
           {"ranks", one.ranks},
           {"parameter", text(one.parameter)},
           {"collective", text(one.collective)},
-          {"last_common", one.last_common ? moment_json(*one.last_common) : Json(nullptr)},
+          {"last_common", one.last_common ? moment_json(*one.last_common) : OrderedJson(nullptr)},
           {"order", order},
           {"waits", waits},
           {"rule", one.rule},
@@ -37,8 +37,8 @@ Json diagnosis_json(const Diagnosis& one) {
           {"files", one.files}};
 }
 
-Json dumps_json(const DumpReport& report) {
-  Json dumps = Json::array();
+OrderedJson dumps_json(const DumpReport& report) {
+  OrderedJson dumps = OrderedJson::array();
   for (std::size_t at = 0; at < report.dumps.size(); ++at) {
     const RankDump& dump = report.dumps[at];
     dumps.push_back({{"path", dump.path},
@@ -50,21 +50,21 @@ Json dumps_json(const DumpReport& report) {
                      {"error", nullptr}});
   }
   for (const Error& fault : report.faults) dumps.push_back({{"error", fault.text}});
-  Json verdicts = Json::object();
+  OrderedJson verdicts = OrderedJson::object();
   for (const auto& [name, count] : report.verdicts) verdicts[name] = count;
   return {{"files", dumps}, {"verdicts", verdicts}};
 }
 
 }  // namespace
 
-void add_answers(const ReplayAnswers& answers, Json& document) {
-  document["diagnosis"] = Json::array();
+void add_answers(const ReplayAnswers& answers, OrderedJson& document) {
+  document["diagnosis"] = OrderedJson::array();
   for (const Diagnosis& one : answers.diagnosis)
     document["diagnosis"].push_back(diagnosis_json(one));
   if (!answers.dumps.dumps.empty() || !answers.dumps.faults.empty())
     document["dumps"] = dumps_json(answers.dumps);
   for (const WhatIfReport& report : answers.what_if) {
-    Json missed = Json::array();
+    OrderedJson missed = OrderedJson::array();
     for (const WhatIfMiss& miss : report.missed)
       missed.push_back({{"engine", miss.engine.value}, {"lc", miss.lc}, {"params", miss.params}});
     document["what_if"].push_back({{"path", report.path},

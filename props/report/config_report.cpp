@@ -11,7 +11,7 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::size_t kMostNames = 12;  // of a line
 
@@ -62,8 +62,8 @@ std::string config_text(const ConfigReport& report) {
 
 std::string with_config_json(const std::string& document, const ConfigReport& report) {
   if (report.path.empty()) return document;
-  Json json = Json::parse(document);
-  Json notes = Json::array();
+  OrderedJson json = OrderedJson::parse(document);
+  OrderedJson notes = OrderedJson::array();
   for (const ConfigNote& note : report.notes)
     notes.push_back(
         {{"kind", config_note_kind_name(note.kind)}, {"key", note.pointer}, {"text", note.text}});

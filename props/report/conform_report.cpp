@@ -9,7 +9,7 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::string status_text(const ConformOutcome& outcome, const Palette& palette) {
   const std::string word = fmt::format("{:<19}", conform_status_name(outcome.status));
@@ -30,7 +30,7 @@ std::string summary_text(const ConformReport& report) {
       report.count(ConformStatus::unknown), report.count(ConformStatus::incomplete));
 }
 
-Json summary_json(const ConformReport& report) {
+OrderedJson summary_json(const ConformReport& report) {
   return {{"programs", report.outcomes.size()},
           {"runs", report.outcomes.size()},
           {"agreed", report.count(ConformStatus::agreed)},
@@ -69,8 +69,8 @@ std::string conform_text(const ConformReport& report, const Palette& palette) {
 }
 
 std::string conform_json(const ConformReport& report) {
-  Json document = {{"schema", "zeroproof.conform/1"}, {"summary", summary_json(report)}};
-  document["programs"] = Json::array();
+  OrderedJson document = {{"schema", "zeroproof.conform/1"}, {"summary", summary_json(report)}};
+  document["programs"] = OrderedJson::array();
   for (const ConformOutcome& outcome : report.outcomes) {
     document["programs"].push_back({{"program", outcome.program},
                                     {"trace", outcome.path},

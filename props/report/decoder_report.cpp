@@ -10,7 +10,7 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using train::CellStatus;
 using train::DecoderDistance;
 using train::DecoderReport;
@@ -45,7 +45,7 @@ std::string memory_text(const DecoderReport& report) {
       formula.total(), formula.states, formula.activations);
 }
 
-Json distance_json(const std::optional<DecoderDistance>& distance) {
+OrderedJson distance_json(const std::optional<DecoderDistance>& distance) {
   if (!distance) return nullptr;
   return {{"bitwise", distance->is_bitwise},
           {"loss", distance->loss},
@@ -78,19 +78,19 @@ std::string decoder_text(const DecoderReport& report, const Palette& palette) {
 
 std::string decoder_json(const DecoderReport& report) {
   const train::DecoderCell& cell = report.cell;
-  Json document = {{"schema", "zeroproof.train_model/1"},
-                   {"model", cell.model},
-                   {"stage", cell.stage},
-                   {"world_size", cell.world_size},
-                   {"dtype", train::precision_name(cell.precision)},
-                   {"batch", cell.batch},
-                   {"length", cell.length},
-                   {"seed", cell.seed},
-                   {"policy", cell.policy},
-                   {"quirks", cell.quirks.text()},
-                   {"cuda_graph", cell.uses_cuda_graph},
-                   {"status", train::status_name(report.status)}};
-  document["error"] = report.error.empty() ? Json() : Json(report.error);
+  OrderedJson document = {{"schema", "zeroproof.train_model/1"},
+                          {"model", cell.model},
+                          {"stage", cell.stage},
+                          {"world_size", cell.world_size},
+                          {"dtype", train::precision_name(cell.precision)},
+                          {"batch", cell.batch},
+                          {"length", cell.length},
+                          {"seed", cell.seed},
+                          {"policy", cell.policy},
+                          {"quirks", cell.quirks.text()},
+                          {"cuda_graph", cell.uses_cuda_graph},
+                          {"status", train::status_name(report.status)}};
+  document["error"] = report.error.empty() ? OrderedJson() : OrderedJson(report.error);
   document["losses"] = report.losses;
   document["from_ranks"] = distance_json(report.from_ranks);
   document["from_batch"] = distance_json(report.from_batch);

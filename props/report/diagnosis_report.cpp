@@ -11,11 +11,11 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::size_t kLabelWidth = 10;
+constexpr std::size_t kDiagnosisLabelWidth = 10;
 constexpr std::size_t kWhereWidth = 16;
 constexpr std::size_t kOthersMax = 3;
-constexpr std::size_t kShownMax = 12;  // entries of the text; the JSON has all
-constexpr std::size_t kMomentsMax = 16;
+constexpr std::size_t kFilesShownMax = 12;  // entries of the text; the JSON has all
+constexpr std::size_t kMomentsShownMax = 16;
 constexpr std::size_t kWaitsMax = 4;
 constexpr std::size_t kDumpsShown = 24;  // one by one
 constexpr std::size_t kWhatColumns = 700;
@@ -36,11 +36,11 @@ std::string wait_text(const DiagnosisWait& wait) {
 }
 
 std::string paragraph(std::string_view label, std::string_view text, std::size_t columns) {
-  const std::size_t indent = 4 + kLabelWidth;
+  const std::size_t indent = 4 + kDiagnosisLabelWidth;
   const std::size_t width = columns > indent + 20 ? columns - indent : 20;
   std::string out;
   for (const std::string& line : wrapped_lines(visible(text), width)) {
-    out += fmt::format("    {}{}\n", padded(out.empty() ? label : "", kLabelWidth), line);
+    out += fmt::format("    {}{}\n", padded(out.empty() ? label : "", kDiagnosisLabelWidth), line);
   }
   return out;
 }
@@ -49,14 +49,14 @@ std::string paragraph(std::string_view label, std::string_view text, std::size_t
 std::string moment_lines(const DiagnosisMoment& moment, bool is_first, std::size_t columns) {
   const std::string where = moment.lc > 0 ? fmt::format("rank {} lc {}", moment.rank, moment.lc)
                                           : fmt::format("rank {}", moment.rank);
-  constexpr std::size_t kIndent = 4 + kLabelWidth + 3 + kWhereWidth;
+  constexpr std::size_t kIndent = 4 + kDiagnosisLabelWidth + 3 + kWhereWidth;
   const std::size_t width = columns > kIndent + 30 ? columns - kIndent : 30;
   std::string text;
   for (const std::string& line : wrapped_lines(visible(moment.text), width)) {
     const bool is_begin = text.empty();
-    text += fmt::format("    {}{} {}{}\n", padded(is_first && is_begin ? "order" : "", kLabelWidth),
-                        moment.is_bad && is_begin ? ">>" : "  ",
-                        padded(is_begin ? where : "", kWhereWidth), line);
+    text += fmt::format(
+        "    {}{} {}{}\n", padded(is_first && is_begin ? "order" : "", kDiagnosisLabelWidth),
+        moment.is_bad && is_begin ? ">>" : "  ", padded(is_begin ? where : "", kWhereWidth), line);
   }
   return text;
 }
@@ -93,7 +93,7 @@ std::string entry_text(const Diagnosis& one, std::size_t number, std::size_t col
                                                           one.last_common->lc)
                                             : std::string()),
         columns);
-  const std::size_t moments = std::min(one.order.size(), kMomentsMax);
+  const std::size_t moments = std::min(one.order.size(), kMomentsShownMax);
   for (std::size_t at = 0; at < moments; ++at)
     text += moment_lines(one.order[at], at == 0, columns);
   if (one.order.size() > moments)
@@ -103,7 +103,7 @@ std::string entry_text(const Diagnosis& one, std::size_t number, std::size_t col
   text += paragraph("look at", one.look_at, columns);
   if (!one.files.empty())
     text +=
-        fmt::format("    {}{}{}\n", padded("in", kLabelWidth), visible(one.files.front()),
+        fmt::format("    {}{}{}\n", padded("in", kDiagnosisLabelWidth), visible(one.files.front()),
                     one.files.size() > 1 ? fmt::format(" and {} more", one.files.size() - 1) : "");
   return text;
 }
@@ -115,11 +115,12 @@ std::string others_text(const Diagnosis& first, const std::vector<Diagnosis>& al
   for (const Diagnosis& one : all) {
     if (&one == &first || one.kind != first.kind || ++count > kOthersMax) continue;
     if (!one.files.empty())
-      text += fmt::format("    {}{}{}\n", padded("also in", kLabelWidth),
+      text += fmt::format("    {}{}{}\n", padded("also in", kDiagnosisLabelWidth),
                           visible(one.files.front()), ranks_text(one.ranks));
   }
   if (count > kOthersMax)
-    text += fmt::format("    {}{} more runs\n", padded("", kLabelWidth), count - kOthersMax);
+    text +=
+        fmt::format("    {}{} more runs\n", padded("", kDiagnosisLabelWidth), count - kOthersMax);
   return text;
 }
 
@@ -179,7 +180,7 @@ std::string diagnosis_text(const std::vector<Diagnosis>& all, std::size_t column
         entry_text(one, told.size(), columns, palette) + others_text(one, all);
     const bool has_room =
         line_count(text) + line_count(entry) + kHeadingsMax + kNextMax <= lines_max;
-    if (told.size() == 1 || (told.size() <= kShownMax && headings.empty() && has_room))
+    if (told.size() == 1 || (told.size() <= kFilesShownMax && headings.empty() && has_room))
       text += entry;
     else
       headings += entry.substr(0, entry.find('\n') + 1);

@@ -7,16 +7,16 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json settings_json(const Schedule& schedule) {
-  Json settings = Json::object();
+OrderedJson settings_json(const Schedule& schedule) {
+  OrderedJson settings = OrderedJson::object();
   for (const auto& [key, value] : schedule.settings)
     if (key != "found") settings[key] = value;
   return settings;
 }
 
-Json certificate_json(const PctCertificate& certificate) {
+OrderedJson certificate_json(const PctCertificate& certificate) {
   return {{"tasks", certificate.tasks},
           {"choices", certificate.steps},
           {"depth", certificate.depth},
@@ -24,8 +24,8 @@ Json certificate_json(const PctCertificate& certificate) {
           {"miss_chance", certificate.miss_chance()}};
 }
 
-Json sites_json(const std::vector<train::SiteCount>& sites) {
-  Json all = Json::array();
+OrderedJson sites_json(const std::vector<train::SiteCount>& sites) {
+  OrderedJson all = OrderedJson::array();
   for (const train::SiteCount& site : sites)
     all.push_back({{"site", site.site},
                    {"choices", site.choices},
@@ -36,8 +36,8 @@ Json sites_json(const std::vector<train::SiteCount>& sites) {
   return all;
 }
 
-Json sometimes_json(const std::vector<train::SometimesCount>& conditions) {
-  Json all = Json::array();
+OrderedJson sometimes_json(const std::vector<train::SometimesCount>& conditions) {
+  OrderedJson all = OrderedJson::array();
   for (const train::SometimesCount& condition : conditions)
     all.push_back({{"condition", condition.name},
                    {"executions", condition.executions},
@@ -45,7 +45,7 @@ Json sometimes_json(const std::vector<train::SometimesCount>& conditions) {
   return all;
 }
 
-Json finding_json_of(const train::EngineFinding& finding) {
+OrderedJson finding_json_of(const train::EngineFinding& finding) {
   return {{"kind", finding.finding.kind},
           {"text", finding.finding.text},
           {"rank", finding.finding.rank},
@@ -63,39 +63,41 @@ Json finding_json_of(const train::EngineFinding& finding) {
             {"schedule", schedule_text(finding.minimized)}}}};
 }
 
-Json run_json(const TimedExploration& exploration) {
+OrderedJson run_json(const TimedExploration& exploration) {
   const train::EngineExplorationReport& report = exploration.report;
   const train::EngineExplorationOptions& options = report.options;
   const Schedule plain = train::schedule_of(options.engine_case, options.seed, {}, {});
-  Json findings = Json::array();
+  OrderedJson findings = OrderedJson::array();
   for (const train::EngineFinding& finding : report.findings)
     findings.push_back(finding_json_of(finding));
-  Json run = {{"scenario", plain.scenario},
-              {"settings", settings_json(plain)},
-              {"scheduler", options.scheduler},
-              {"status", exploration_status_name(status_of(report))},
-              {"refusal", report.refusal.empty() ? Json(nullptr) : Json(report.refusal)},
-              {"executions", report.executions},
-              {"events", report.events},
-              {"seconds", exploration.seconds},
-              {"choices", report.choices},
-              {"deepest", report.deepest},
-              {"results", report.results},
-              {"ends", report.ends},
-              {"classes", report.classes},
-              {"shards", options.shards},
-              {"shard", options.shard},
-              {"has_exhausted", report.has_exhausted}};
-  run["states"] = report.states ? Json(*report.states) : Json(nullptr);
-  run["transitions"] = report.transitions ? Json(*report.transitions) : Json(nullptr);
-  run["certificate"] = report.certificate ? certificate_json(*report.certificate) : Json(nullptr);
+  OrderedJson run = {
+      {"scenario", plain.scenario},
+      {"settings", settings_json(plain)},
+      {"scheduler", options.scheduler},
+      {"status", exploration_status_name(status_of(report))},
+      {"refusal", report.refusal.empty() ? OrderedJson(nullptr) : OrderedJson(report.refusal)},
+      {"executions", report.executions},
+      {"events", report.events},
+      {"seconds", exploration.seconds},
+      {"choices", report.choices},
+      {"deepest", report.deepest},
+      {"results", report.results},
+      {"ends", report.ends},
+      {"classes", report.classes},
+      {"shards", options.shards},
+      {"shard", options.shard},
+      {"has_exhausted", report.has_exhausted}};
+  run["states"] = report.states ? OrderedJson(*report.states) : OrderedJson(nullptr);
+  run["transitions"] = report.transitions ? OrderedJson(*report.transitions) : OrderedJson(nullptr);
+  run["certificate"] =
+      report.certificate ? certificate_json(*report.certificate) : OrderedJson(nullptr);
   run["sites"] = sites_json(report.sites);
   run["sometimes"] = sometimes_json(report.sometimes);
   run["findings"] = findings;
   return run;
 }
 
-Json host_json(const train::RuntimeComparison& host) {
+OrderedJson host_json(const train::RuntimeComparison& host) {
   return {{"tokens", host.tokens},
           {"values", host.values},
           {"node_choices", host.node_choices},
@@ -103,19 +105,20 @@ Json host_json(const train::RuntimeComparison& host) {
           {"difference", host.difference}};
 }
 
-Json replay_json_of(const train::EngineReplay& replay) {
-  Json findings = Json::array();
+OrderedJson replay_json_of(const train::EngineReplay& replay) {
+  OrderedJson findings = OrderedJson::array();
   for (const train::CaseFinding& finding : replay.run.findings)
     findings.push_back({{"kind", finding.kind}, {"text", finding.text}, {"rank", finding.rank}});
-  Json one = {{"source", replay.source},
-              {"scenario", replay.schedule.scenario},
-              {"settings", settings_json(replay.schedule)},
-              {"events", replay.run.steps},
-              {"findings", findings},
-              {"expected", replay.expected ? Json(*replay.expected) : Json(nullptr)},
-              {"reproduced", replay.is_reproduced()},
-              {"divergence", replay.divergence}};
-  one["host"] = replay.host ? host_json(*replay.host) : Json(nullptr);
+  OrderedJson one = {
+      {"source", replay.source},
+      {"scenario", replay.schedule.scenario},
+      {"settings", settings_json(replay.schedule)},
+      {"events", replay.run.steps},
+      {"findings", findings},
+      {"expected", replay.expected ? OrderedJson(*replay.expected) : OrderedJson(nullptr)},
+      {"reproduced", replay.is_reproduced()},
+      {"divergence", replay.divergence}};
+  one["host"] = replay.host ? host_json(*replay.host) : OrderedJson(nullptr);
   return one;
 }
 
@@ -155,9 +158,9 @@ ExplorationStatus status_of(const train::EngineExplorationReport& report) {
 
 std::string engine_exploration_json(const std::vector<TimedExploration>& explorations,
                                     std::uint64_t seed) {
-  Json runs = Json::array();
+  OrderedJson runs = OrderedJson::array();
   for (const TimedExploration& exploration : explorations) runs.push_back(run_json(exploration));
-  return document_text<Json>(
+  return document_text<OrderedJson>(
       {{"schema", "zeroproof.explore_engine/1"}, {"seed", seed}, {"runs", runs}});
 }
 
@@ -169,9 +172,9 @@ std::vector<JUnitCase> engine_exploration_cases(const std::vector<TimedExplorati
 }
 
 std::string engine_replay_json(const std::vector<train::EngineReplay>& replays) {
-  Json all = Json::array();
+  OrderedJson all = OrderedJson::array();
   for (const train::EngineReplay& replay : replays) all.push_back(replay_json_of(replay));
-  return document_text<Json>({{"schema", "zeroproof.replay_engine/1"}, {"schedules", all}});
+  return document_text<OrderedJson>({{"schema", "zeroproof.replay_engine/1"}, {"schedules", all}});
 }
 
 std::vector<JUnitCase> engine_replay_cases(const std::vector<train::EngineReplay>& replays) {

@@ -8,64 +8,65 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Counts of orders pass 64 bits: decimal strings.
-Json count_json(const std::optional<OrderCount>& count) {
-  return count ? Json(count->text()) : Json(nullptr);
+OrderedJson count_json(const std::optional<OrderCount>& count) {
+  return count ? OrderedJson(count->text()) : OrderedJson(nullptr);
 }
 
-Json timeline_json(const ExplorationFinding& finding) {
-  Json events = Json::array();
+OrderedJson timeline_json(const ExplorationFinding& finding) {
+  OrderedJson events = OrderedJson::array();
   for (std::size_t i = 0; i < finding.events.size(); ++i) {
     const EventWords words = event_words(finding.events[i], finding.names);
     if (words.is_detail && i != finding.bad_event) continue;
-    Json event = {{"lc", finding.events[i].lc}, {"text", words.text}};
+    OrderedJson event = {{"lc", finding.events[i].lc}, {"text", words.text}};
     if (i == finding.bad_event) event["is_bad"] = true;
     events.push_back(std::move(event));
   }
   return events;
 }
 
-Json exploration_finding_json(const ExplorationFinding& finding) {
-  Json entry = finding_json<Json>(finding.finding);
+OrderedJson exploration_finding_json(const ExplorationFinding& finding) {
+  OrderedJson entry = finding_json<OrderedJson>(finding.finding);
   entry["failing_executions"] = finding.failing_executions;
   entry["schedule"] = schedule_text(finding.schedule);
   entry["minimized"] = {{"is_minimal", finding.is_minimal},
                         {"events", finding.events.size()},
-                        {"scenario", Json::parse(scenario_text(finding.minimized))},
+                        {"scenario", OrderedJson::parse(scenario_text(finding.minimized))},
                         {"choices", finding.minimized_schedule.choices},
                         {"timeline", timeline_json(finding)}};
   return entry;
 }
 
-Json run_json(const ExplorationReport& report) {
+OrderedJson run_json(const ExplorationReport& report) {
   const ExplorationOptions& options = report.options;
-  Json properties = verdicts_json<Json>(report.verdicts);
-  properties["falsified"] = Json::array();
+  OrderedJson properties = verdicts_json<OrderedJson>(report.verdicts);
+  properties["falsified"] = OrderedJson::array();
   for (const ExplorationFinding& finding : report.findings) {
     properties["falsified"].push_back(exploration_finding_json(finding));
   }
-  return {{"scenario", options.scenario},
-          {"title", report.title},
-          {"policy", options.policy},
-          {"mode", policy_mode_name(options.mode)},
-          {"latitude", latitude_name(options.latitude)},
-          {"params", options.params},
-          {"scheduler", options.scheduler},
-          {"status", exploration_status_name(status_of(report))},
-          {"executions", report.executions},
-          {"states", report.states ? Json(*report.states) : Json(nullptr)},
-          {"transitions", report.transitions ? Json(*report.transitions) : Json(nullptr)},
-          {"orders_explored", count_json(report.orders_explored)},
-          {"linear_extensions", count_json(report.linear_extensions)},
-          {"properties", properties}};
+  return {
+      {"scenario", options.scenario},
+      {"title", report.title},
+      {"policy", options.policy},
+      {"mode", policy_mode_name(options.mode)},
+      {"latitude", latitude_name(options.latitude)},
+      {"params", options.params},
+      {"scheduler", options.scheduler},
+      {"status", exploration_status_name(status_of(report))},
+      {"executions", report.executions},
+      {"states", report.states ? OrderedJson(*report.states) : OrderedJson(nullptr)},
+      {"transitions", report.transitions ? OrderedJson(*report.transitions) : OrderedJson(nullptr)},
+      {"orders_explored", count_json(report.orders_explored)},
+      {"linear_extensions", count_json(report.linear_extensions)},
+      {"properties", properties}};
 }
 
 }  // namespace
 
 std::string explore_json(const std::vector<ExplorationReport>& reports, std::uint64_t seed) {
-  Json runs = Json::array();
+  OrderedJson runs = OrderedJson::array();
   std::size_t held = 0;
   std::size_t falsified = 0;
   for (const ExplorationReport& report : reports) {
@@ -74,14 +75,14 @@ std::string explore_json(const std::vector<ExplorationReport>& reports, std::uin
     if (status == ExplorationStatus::falsified) ++falsified;
     runs.push_back(run_json(report));
   }
-  return document_text<Json>({{"schema", "zeroproof.explore/1"},
-                              {"seed", seed},
-                              {"summary",
-                               {{"runs", reports.size()},
-                                {"held", held},
-                                {"falsified", falsified},
-                                {"other", reports.size() - held - falsified}}},
-                              {"runs", runs}});
+  return document_text<OrderedJson>({{"schema", "zeroproof.explore/1"},
+                                     {"seed", seed},
+                                     {"summary",
+                                      {{"runs", reports.size()},
+                                       {"held", held},
+                                       {"falsified", falsified},
+                                       {"other", reports.size() - held - falsified}}},
+                                     {"runs", runs}});
 }
 
 }  // namespace zeroproof

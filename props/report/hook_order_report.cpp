@@ -8,11 +8,11 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 template <class Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
+OrderedJson or_null(const std::optional<Value>& value) {
+  return value ? OrderedJson(*value) : OrderedJson(nullptr);
 }
 
 double rate(std::uint64_t count, double seconds) {
@@ -27,7 +27,7 @@ std::string_view verdict(const HookOrderReport& report) {
   return is_cut_short ? "inconclusive" : "held";
 }
 
-Json finding_json(const HookOrderFinding& finding) {
+OrderedJson finding_json(const HookOrderFinding& finding) {
   return {{"property", property_name(finding.property)},
           {"statement", property_statement(finding.property)},
           {"explanation", finding.explanation},
@@ -52,23 +52,23 @@ std::string finding_text(const HookOrderFinding& finding) {
 }  // namespace
 
 std::string hook_order_json(const HookOrderReport& report, std::uint64_t seed, double seconds) {
-  Json document = {{"schema", "zeroproof.hook_order/1"},
-                   {"scenario", "hook_order"},
-                   {"settings", report.settings},
-                   {"scheduler", report.scheduler},
-                   {"is_reduced", report.is_reduced},
-                   {"has_exhausted", report.has_exhausted},
-                   {"seed", seed},
-                   {"states", or_null(report.states)},
-                   {"transitions", or_null(report.transitions)},
-                   {"schedules", report.executions},
-                   {"seconds", seconds},
-                   {"events", report.events},
-                   {"events_per_second", rate(report.events, seconds)},
-                   {"bytes_per_state", or_null(report.bytes_per_state)},
-                   {"verdict", verdict(report)}};
+  OrderedJson document = {{"schema", "zeroproof.hook_order/1"},
+                          {"scenario", "hook_order"},
+                          {"settings", report.settings},
+                          {"scheduler", report.scheduler},
+                          {"is_reduced", report.is_reduced},
+                          {"has_exhausted", report.has_exhausted},
+                          {"seed", seed},
+                          {"states", or_null(report.states)},
+                          {"transitions", or_null(report.transitions)},
+                          {"schedules", report.executions},
+                          {"seconds", seconds},
+                          {"events", report.events},
+                          {"events_per_second", rate(report.events, seconds)},
+                          {"bytes_per_state", or_null(report.bytes_per_state)},
+                          {"verdict", verdict(report)}};
   if (!report.divergence.empty()) document["divergence"] = report.divergence;
-  document["findings"] = Json::array();
+  document["findings"] = OrderedJson::array();
   for (const HookOrderFinding& finding : report.findings)
     document["findings"].push_back(finding_json(finding));
   return document.dump(1);

@@ -7,16 +7,16 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json queue_json(const QueueReport& queue) {
-  Json level = {{"graph_tasks", queue.graph_tasks},
-                {"matched", queue.matched},
-                {"races", queue.races},
-                {"mismatched", queue.mismatched},
-                {"unfinished", queue.unfinished},
-                {"opaque", queue.opaque},
-                {"without_graph", queue.without_graph}};
+OrderedJson queue_json(const QueueReport& queue) {
+  OrderedJson level = {{"graph_tasks", queue.graph_tasks},
+                       {"matched", queue.matched},
+                       {"races", queue.races},
+                       {"mismatched", queue.mismatched},
+                       {"unfinished", queue.unfinished},
+                       {"opaque", queue.opaque},
+                       {"without_graph", queue.without_graph}};
   level["first_mismatch"] = nullptr;
   if (queue.first_mismatch) {
     level["first_mismatch"] = {{"call", queue.first_mismatch->call},
@@ -25,11 +25,11 @@ Json queue_json(const QueueReport& queue) {
   return level;
 }
 
-Json state_json(const StateReport& state) {
-  Json level = {{"policy", state.policy},
-                {"mode", policy_mode_name(state.mode)},
-                {"calls", state.calls},
-                {"matched", state.matched}};
+OrderedJson state_json(const StateReport& state) {
+  OrderedJson level = {{"policy", state.policy},
+                       {"mode", policy_mode_name(state.mode)},
+                       {"calls", state.calls},
+                       {"matched", state.matched}};
   level["first_mismatch"] = nullptr;
   if (state.first_mismatch) {
     level["first_mismatch"] = {{"lc", state.first_mismatch->lc},
@@ -39,8 +39,8 @@ Json state_json(const StateReport& state) {
   return level;
 }
 
-Json structure_json(const TraceReplay& trace) {
-  Json findings = Json::array();
+OrderedJson structure_json(const TraceReplay& trace) {
+  OrderedJson findings = OrderedJson::array();
   for (const StructureFinding& finding : trace.structure) {
     findings.push_back({{"rule", finding.rule},
                         {"line", finding.line_number},
@@ -50,7 +50,7 @@ Json structure_json(const TraceReplay& trace) {
   return {{"count", trace.structure_count}, {"findings", findings}};
 }
 
-Json counts_json(const TraceCounts& counts) {
+OrderedJson counts_json(const TraceCounts& counts) {
   return {{"collectives", counts.collectives},
           {"messages", counts.messages},
           {"backwards", counts.backwards},
@@ -58,12 +58,12 @@ Json counts_json(const TraceCounts& counts) {
           {"steps", counts.steps}};
 }
 
-Json checked_json(const TraceReplay& trace) {
+OrderedJson checked_json(const TraceReplay& trace) {
   if (!trace.story) return nullptr;
   return {{"rules", trace.story->checked.rules}, {"left_out", trace.story->checked.left_out}};
 }
 
-Json run_json(const RunComparison& run) {
+OrderedJson run_json(const RunComparison& run) {
   return {{"run", run.run},
           {"world", run.world},
           {"ranks", run.ranks},
@@ -71,13 +71,13 @@ Json run_json(const RunComparison& run) {
           {"not_compared", run.skipped}};
 }
 
-Json trace_json(const TraceReplay& trace) {
-  Json levels = Json::object();
+OrderedJson trace_json(const TraceReplay& trace) {
+  OrderedJson levels = OrderedJson::object();
   if (trace.queue) levels["queue"] = queue_json(*trace.queue);
   if (trace.state) levels["state"] = state_json(*trace.state);
-  if (trace.properties) levels["properties"] = properties_json<Json>(*trace.properties);
+  if (trace.properties) levels["properties"] = properties_json<OrderedJson>(*trace.properties);
   const char* status = trace.fault ? "unreadable" : trace.agrees() ? "ok" : "mismatched";
-  Json error = trace.fault ? Json(trace.fault->text) : Json(nullptr);
+  OrderedJson error = trace.fault ? OrderedJson(trace.fault->text) : OrderedJson(nullptr);
   return {{"path", trace.path},
           {"program", trace.program},
           {"status", status},
@@ -85,19 +85,20 @@ Json trace_json(const TraceReplay& trace) {
           {"events", trace.events},
           {"counts", counts_json(trace.counts)},
           {"checked", checked_json(trace)},
-          {"framework", trace.story ? Json(framework_name(trace.story->framework)) : Json(nullptr)},
+          {"framework", trace.story ? OrderedJson(framework_name(trace.story->framework))
+                                    : OrderedJson(nullptr)},
           {"structure", structure_json(trace)},
           {"levels", levels}};
 }
 
-Json schedule_json(const ScheduleReplay& replay) {
-  Json settings = Json::object();
+OrderedJson schedule_json(const ScheduleReplay& replay) {
+  OrderedJson settings = OrderedJson::object();
   for (const auto& [key, value] : replay.schedule.settings) settings[key] = value;
   return {{"source", replay.source},
           {"scenario", replay.schedule.scenario},
           {"settings", settings},
-          {"properties", verdicts_json<Json>(replay.run.verdicts)},
-          {"expected", replay.expected ? Json(*replay.expected) : Json(nullptr)},
+          {"properties", verdicts_json<OrderedJson>(replay.run.verdicts)},
+          {"expected", replay.expected ? OrderedJson(*replay.expected) : OrderedJson(nullptr)},
           {"reproduced", replay.is_reproduced()}};
 }
 
@@ -106,16 +107,16 @@ Json schedule_json(const ScheduleReplay& replay) {
 std::string replay_json(const ReplayReport& report, const std::vector<ScheduleReplay>& schedules,
                         const ReplayAnswers& answers) {
   const ReplaySummary summary = report.summary();
-  Json document = {{"schema", "zeroproof.replay/1"},
-                   {"summary",
-                    {{"traces", summary.traces},
-                     {"ok", summary.ok},
-                     {"mismatched", summary.mismatched},
-                     {"unreadable", summary.unreadable}}},
-                   {"interrupted", report.is_interrupted},
-                   {"traces", Json::array()}};
+  OrderedJson document = {{"schema", "zeroproof.replay/1"},
+                          {"summary",
+                           {{"traces", summary.traces},
+                            {"ok", summary.ok},
+                            {"mismatched", summary.mismatched},
+                            {"unreadable", summary.unreadable}}},
+                          {"interrupted", report.is_interrupted},
+                          {"traces", OrderedJson::array()}};
   for (const TraceReplay& trace : report.traces) document["traces"].push_back(trace_json(trace));
-  document["runs"] = Json::array();
+  document["runs"] = OrderedJson::array();
   for (const RunComparison& run : report.runs) document["runs"].push_back(run_json(run));
   for (const ScheduleReplay& schedule : schedules) {
     document["schedules"].push_back(schedule_json(schedule));

@@ -5,7 +5,7 @@
 namespace zeroproof {
 namespace {
 
-std::string setting(const Schedule& schedule, const char* key) {
+std::string run_setting(const Schedule& schedule, const char* key) {
   const auto found = schedule.settings.find(key);
   return found == schedule.settings.end() ? std::string() : found->second;
 }
@@ -16,8 +16,8 @@ HeaderRecord header_of(const Schedule& schedule, const Scenario& scenario) {
   header.producer = {{"tool", "zeroproof explore"}, {"device", "cpu"}};
   header.program = scenario.id;
   header.description = scenario.title;
-  header.policy = setting(schedule, "policy");
-  header.mode = setting(schedule, "mode");
+  header.policy = run_setting(schedule, "policy");
+  header.mode = run_setting(schedule, "mode");
   header.seed = static_cast<std::int64_t>(schedule.seed);
   header.notes = {schedule_text(schedule)};
   return header;

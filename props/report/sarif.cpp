@@ -11,7 +11,7 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // RFC 3986: paths of this machine as relative or file references.
 std::string uri_of(std::string_view path) {
@@ -25,8 +25,8 @@ std::string uri_of(std::string_view path) {
   return uri;
 }
 
-Json rule_json(const LocatedFinding& finding) {
-  Json rule = {{"id", finding.rule}};
+OrderedJson rule_json(const LocatedFinding& finding) {
+  OrderedJson rule = {{"id", finding.rule}};
   const std::string& statement = finding.statement.empty() ? finding.rule : finding.statement;
   rule["shortDescription"] = {{"text", visible(statement)}};
   std::string help = statement;
@@ -36,8 +36,8 @@ Json rule_json(const LocatedFinding& finding) {
   return rule;
 }
 
-Json location_json(const LocatedFinding& finding) {
-  Json location = Json::object();
+OrderedJson location_json(const LocatedFinding& finding) {
+  OrderedJson location = OrderedJson::object();
   if (!finding.file.empty()) {
     location["physicalLocation"] = {
         {"artifactLocation", {{"uri", uri_of(finding.file)}}},
@@ -50,18 +50,18 @@ Json location_json(const LocatedFinding& finding) {
   return location;
 }
 
-Json result_json(const LocatedFinding& finding, std::size_t rule_index) {
-  Json result = {
+OrderedJson result_json(const LocatedFinding& finding, std::size_t rule_index) {
+  OrderedJson result = {
       {"ruleId", finding.rule},
       {"ruleIndex", rule_index},
       {"level", finding.level == FindingLevel::error ? "error" : "warning"},
       {"message", {{"text", visible(finding.text)}}},
-      {"locations", Json::array({location_json(finding)})},
+      {"locations", OrderedJson::array({location_json(finding)})},
       // Runs are compared by this: the same rule in the same place is the same finding.
       {"partialFingerprints",
        {{"zeroproofFinding/v1", visible(fmt::format("{} {} {} {}", finding.rule, finding.subject,
                                                     finding.rank, finding.lc))}}}};
-  Json properties = Json::object();
+  OrderedJson properties = OrderedJson::object();
   if (finding.rank >= 0) properties["rank"] = finding.rank;
   if (finding.lc > 0) properties["lc"] = finding.lc;
   if (!finding.reproduce.empty()) properties["reproduce"] = "zeroproof " + finding.reproduce;
@@ -74,21 +74,21 @@ Json result_json(const LocatedFinding& finding, std::size_t rule_index) {
 std::string sarif_text(std::string_view run, std::string_view version,
                        const LocatedFindings& findings) {
   std::map<std::string, std::size_t> index;
-  Json rules = Json::array();
-  Json results = Json::array();
+  OrderedJson rules = OrderedJson::array();
+  OrderedJson results = OrderedJson::array();
   for (const LocatedFinding& finding : findings) {
     const auto [at, is_new] = index.try_emplace(finding.rule, index.size());
     if (is_new) rules.push_back(rule_json(finding));
     results.push_back(result_json(finding, at->second));
   }
-  const Json driver = {{"name", "zeroproof"}, {"version", version}, {"rules", rules}};
-  return document_text<Json>(
+  const OrderedJson driver = {{"name", "zeroproof"}, {"version", version}, {"rules", rules}};
+  return document_text<OrderedJson>(
       {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
        {"version", "2.1.0"},
-       {"runs", Json::array({{{"tool", {{"driver", driver}}},
-                              {"automationDetails", {{"id", fmt::format("{}/", run)}}},
-                              {"columnKind", "unicodeCodePoints"},
-                              {"results", results}}})}});
+       {"runs", OrderedJson::array({{{"tool", {{"driver", driver}}},
+                                     {"automationDetails", {{"id", fmt::format("{}/", run)}}},
+                                     {"columnKind", "unicodeCodePoints"},
+                                     {"results", results}}})}});
 }
 
 }  // namespace zeroproof

@@ -22,7 +22,7 @@ constexpr int kWidthMin = 560;
 constexpr double kLetter = 6.75;      // of the text, on average
 constexpr double kCodeLetter = 6.95;  // of the command
 
-int width_of(std::string_view text, double letter = kLetter) {
+int text_width(std::string_view text, double letter = kLetter) {
   return static_cast<int>(static_cast<double>(display_width(text)) * letter) + 1;
 }
 
@@ -143,7 +143,7 @@ class Chart {
       for (const std::uint32_t id : row.events) {
         const PictureEvent& event = picture_.events[id];
         Lane& lane = lanes_[event.track];
-        lane.width = std::max(lane.width, 2 * indent(event) + width_of(words(event)) + 44);
+        lane.width = std::max(lane.width, 2 * indent(event) + text_width(words(event)) + 44);
       }
     }
     int x = kMargin + kClock + 14;
@@ -152,7 +152,7 @@ class Chart {
       lane.title = picture_.processes[of.process].title;
       if (lanes_.size() > picture_.processes.size()) lane.title += "  " + of.name;
       lane.x = x;
-      lane.width = std::max({lane.width, kLaneMin, width_of(lane.title) + 20});
+      lane.width = std::max({lane.width, kLaneMin, text_width(lane.title) + 20});
       x += lane.width;
     }
     width_ = std::max(x + kMargin, kWidthMin);
@@ -230,7 +230,7 @@ class Chart {
       for (std::size_t i = 1; i < events.size(); ++i) {
         const auto [from, y0] = place_of(events[i - 1]);
         const auto [x1, y1] = place_of(events[i]);
-        const int x0 = from + 20 + width_of(words(picture_.events[events[i - 1]]));
+        const int x0 = from + 20 + text_width(words(picture_.events[events[i - 1]]));
         if (x0 < x1) put("<path class=\"tie\" d=\"M{} {}L{} {}\"/>\n", x0, y0, x1 - 8, y1);
       }
     }

@@ -18,9 +18,9 @@ constexpr std::size_t kIndentMax = 12;
 constexpr std::string_view kMarked = ">> ";
 constexpr std::string_view kUnmarked = "   ";
 
-using Lane = std::pair<std::int32_t, std::int32_t>;  // rank, thread
+using LaneKey = std::pair<std::int32_t, std::int32_t>;  // rank, thread
 
-using Row = TimelineRow;
+using RowText = TimelineRow;
 
 class Timeline {
  public:
@@ -34,7 +34,7 @@ class Timeline {
 
   std::string text() const {
     std::string lines = header();
-    for (const Row& row : rows_) {
+    for (const RowText& row : rows_) {
       lines += event_line(row);
       for (const std::string& mark : row.marks) lines += mark_lines(row, mark);
     }
@@ -43,8 +43,8 @@ class Timeline {
 
  private:
   void lay_out() {
-    std::map<Lane, std::size_t> lanes;
-    for (const Row& row : rows_) {
+    std::map<LaneKey, std::size_t> lanes;
+    for (const RowText& row : rows_) {
       lanes.emplace(lane_of(row), 0);
       clock_columns_ = std::max(clock_columns_, fmt::to_string(row.lc).size());
       has_threads_ = has_threads_ || row.thread != rows_.front().thread;
@@ -66,26 +66,26 @@ class Timeline {
     lane_columns_ = std::max<std::size_t>((room - std::min(room, label_columns_)) / shares, 8);
   }
 
-  static Lane lane_of(const Row& row) { return {row.rank, row.thread}; }
+  static LaneKey lane_of(const RowText& row) { return {row.rank, row.thread}; }
 
-  std::string label(const Lane& lane) const {
+  std::string label(const LaneKey& lane) const {
     return has_threads_ ? fmt::format("rank {} thread {}", lane.first, lane.second)
                         : fmt::format("rank {}", lane.first);
   }
 
-  std::string short_label(const Lane& lane) const {
+  std::string short_label(const LaneKey& lane) const {
     return has_threads_ ? fmt::format("r{}.t{}", lane.first, lane.second)
                         : fmt::format("r{}", lane.first);
   }
 
   // Where the text of a row starts, counted from the start of the line.
-  std::size_t text_column(const Row& row) const {
+  std::size_t text_column(const RowText& row) const {
     const std::size_t lane = is_narrow_ ? 0 : lanes_.at(lane_of(row));
     return kMarked.size() + clock_columns_ + kGap + label_columns_ + lane * lane_columns_ +
            indent(row);
   }
 
-  std::size_t indent(const Row& row) const {
+  std::size_t indent(const RowText& row) const {
     const auto depth = static_cast<std::size_t>(std::max(row.depth, 0));
     return std::min({2 * depth, kIndentMax, lane_columns_ / 2});
   }
@@ -103,7 +103,7 @@ class Timeline {
     return options_.palette.faint(line) + "\n";
   }
 
-  std::string event_line(const Row& row) const {
+  std::string event_line(const RowText& row) const {
     const bool is_marked = !row.marks.empty();
     const Palette& palette = options_.palette;
     const std::string clock = fmt::format("{:>{}}", row.lc, clock_columns_);
@@ -119,7 +119,7 @@ class Timeline {
   }
 
   // Marks may use all columns right of their event, or of the clock when that is too little.
-  std::string mark_lines(const Row& row, std::string_view mark) const {
+  std::string mark_lines(const RowText& row, std::string_view mark) const {
     std::size_t start = text_column(row);
     if (start + 2 + kLaneColumnsMin > options_.columns) start = kMarked.size();
     const std::size_t room = std::max<std::size_t>(options_.columns - start - 2, 8);
@@ -132,8 +132,8 @@ class Timeline {
   }
 
   const TimelineOptions& options_;
-  std::vector<Row> rows_;
-  std::map<Lane, std::size_t> lanes_;  // to the number of its column
+  std::vector<RowText> rows_;
+  std::map<LaneKey, std::size_t> lanes_;  // to the number of its column
   std::size_t clock_columns_ = 3;
   std::size_t label_columns_ = 0;
   std::size_t lane_columns_ = 0;  // its gap included

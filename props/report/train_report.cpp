@@ -13,7 +13,7 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using train::CellStatus;
 using train::TrainReport;
 
@@ -48,8 +48,8 @@ std::string difference_text(const char* which, const train::Difference& differen
                      difference.baseline, ulps_text(difference.ulps));
 }
 
-Json difference_json(const train::Difference& difference) {
-  Json json = {{"name", difference.name}, {"ulps", difference.ulps}};
+OrderedJson difference_json(const train::Difference& difference) {
+  OrderedJson json = {{"name", difference.name}, {"ulps", difference.ulps}};
   if (difference.index >= 0) {
     json["index"] = difference.index;
     json["engine"] = difference.engine;
@@ -58,16 +58,16 @@ Json difference_json(const train::Difference& difference) {
   return json;
 }
 
-Json cell_json(const TrainReport& report) {
+OrderedJson cell_json(const TrainReport& report) {
   const train::TrainCell& cell = report.cell;
-  Json json = {{"stage", cell.stage},
-               {"world_size", cell.world_size},
-               {"scenario", cell.scenario},
-               {"dtype", train::precision_name(cell.precision)}};
+  OrderedJson json = {{"stage", cell.stage},
+                      {"world_size", cell.world_size},
+                      {"scenario", cell.scenario},
+                      {"dtype", train::precision_name(cell.precision)}};
   if (report.is_compared) {
     json["equal"] = report.status == CellStatus::equal;
     const auto& worst = report.comparison.worst;
-    json["worst"] = worst ? difference_json(*worst) : Json{{"name", ""}, {"ulps", 0}};
+    json["worst"] = worst ? difference_json(*worst) : OrderedJson{{"name", ""}, {"ulps", 0}};
   } else {
     json["equal"] = nullptr;
     json["worst"] = nullptr;
@@ -75,8 +75,8 @@ Json cell_json(const TrainReport& report) {
   json["steps"] = report.steps;
   if (report.skipped_steps > 0) json["skipped_steps"] = report.skipped_steps;
   json["status"] = train::status_name(report.status);
-  json["refused"] = report.refusal.empty() ? Json() : Json(report.refusal);
-  json["error"] = report.error.empty() ? Json() : Json(report.error);
+  json["refused"] = report.refusal.empty() ? OrderedJson() : OrderedJson(report.refusal);
+  json["error"] = report.error.empty() ? OrderedJson() : OrderedJson(report.error);
   json["backward"] = train::backward_name(cell.backward);
   json["data"] = train::data_name(cell.data);
   json["policy"] = cell.policy;
@@ -84,7 +84,7 @@ Json cell_json(const TrainReport& report) {
   json["values"] = report.comparison.values;
   if (report.comparison.first) json["first"] = difference_json(*report.comparison.first);
   if (report.loss_scale) json["loss_scale"] = *report.loss_scale;
-  if (report.properties) json["properties"] = properties_json<Json>(*report.properties);
+  if (report.properties) json["properties"] = properties_json<OrderedJson>(*report.properties);
   json["live_bytes"] = report.live_bytes;
   json["peak_bytes"] = report.peak_bytes;
   return json;
@@ -136,13 +136,13 @@ std::string tallies_text(const train::MatrixReport& report, const Palette& palet
          "not applicable in any cell:\n" + others;
 }
 
-Json tallies_json(const train::MatrixReport& report) {
-  Json all = Json::array();
+OrderedJson tallies_json(const train::MatrixReport& report) {
+  OrderedJson all = OrderedJson::array();
   for (const train::PropertyTally& tally : report.properties) {
-    Json one = {{"id", tally.property->id},
-                {"number", tally.property->number},
-                {"held", tally.held},
-                {"falsified", tally.falsified}};
+    OrderedJson one = {{"id", tally.property->id},
+                       {"number", tally.property->number},
+                       {"held", tally.held},
+                       {"falsified", tally.falsified}};
     if (!tally.was_judged()) one["not_applicable"] = tally.reason;
     all.push_back(std::move(one));
   }
@@ -194,7 +194,7 @@ std::string train_text(const TrainReport& report, const Palette& palette) {
 }
 
 std::string train_json(const TrainReport& report) {
-  Json document = {{"schema", "zeroproof.train/1"}};
+  OrderedJson document = {{"schema", "zeroproof.train/1"}};
   document.update(cell_json(report));
   const auto notes = notes_of(report);
   if (!notes.empty()) document["notes"] = notes;
@@ -216,17 +216,17 @@ std::string matrix_text(const train::MatrixReport& report, const Palette& palett
 }
 
 std::string matrix_json(const train::MatrixReport& report) {
-  Json document = {{"schema", "zeroproof.matrix/1"},
-                   {"summary",
-                    {{"cells", report.cells.size()},
-                     {"equal", report.count(CellStatus::equal)},
-                     {"refused", report.count(CellStatus::refused)},
-                     {"different", report.count(CellStatus::different)},
-                     {"failed", report.count(CellStatus::failed)}}}};
+  OrderedJson document = {{"schema", "zeroproof.matrix/1"},
+                          {"summary",
+                           {{"cells", report.cells.size()},
+                            {"equal", report.count(CellStatus::equal)},
+                            {"refused", report.count(CellStatus::refused)},
+                            {"different", report.count(CellStatus::different)},
+                            {"failed", report.count(CellStatus::failed)}}}};
   document["properties"] = tallies_json(report);
-  document["cells"] = Json::array();
+  document["cells"] = OrderedJson::array();
   for (const TrainReport& cell : report.cells) {
-    Json json = cell_json(cell);
+    OrderedJson json = cell_json(cell);
     if (json.contains("properties")) {  // the tallies have the others
       json["properties"].erase("held");
       json["properties"].erase("not_applicable");

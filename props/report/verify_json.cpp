@@ -15,9 +15,9 @@ std::string name_of(const train::EngineExplorationReport& report) {
   return fmt::format("{} stage {}", cell.scenario, cell.stage);
 }
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json replay_part(const VerifyReport& report) {
+OrderedJson replay_part(const VerifyReport& report) {
   return {{"name", "replay"},
           {"status", report.has_replay_held() ? "held" : "falsified"},
           {"traces", report.replay.traces.size()},
@@ -25,8 +25,8 @@ Json replay_part(const VerifyReport& report) {
           {"unexpected", report.unexpected}};
 }
 
-Json cell_json(const ExplorationReport& report) {
-  Json falsified = Json::array();
+OrderedJson cell_json(const ExplorationReport& report) {
+  OrderedJson falsified = OrderedJson::array();
   for (const ExplorationFinding& finding : report.findings) {
     falsified.push_back(finding.property->number);
   }
@@ -36,20 +36,21 @@ Json cell_json(const ExplorationReport& report) {
           {"latitude", latitude_name(report.options.latitude)},
           {"params", report.options.params},
           {"status", exploration_status_name(status_of(report))},
-          {"orders", report.orders_explored ? Json(report.orders_explored->text()) : Json(nullptr)},
+          {"orders", report.orders_explored ? OrderedJson(report.orders_explored->text())
+                                            : OrderedJson(nullptr)},
           {"falsified", falsified}};
 }
 
-Json exact_part(const VerifyReport& report) {
-  Json runs = Json::array();
+OrderedJson exact_part(const VerifyReport& report) {
+  OrderedJson runs = OrderedJson::array();
   for (const ExplorationReport& one : report.exact) runs.push_back(cell_json(one));
   return {{"name", "exact"},
           {"status", report.has_exact_held() ? "held" : "falsified"},
           {"runs", runs}};
 }
 
-Json upstream_part(const VerifyReport& report) {
-  Json runs = Json::array();
+OrderedJson upstream_part(const VerifyReport& report) {
+  OrderedJson runs = OrderedJson::array();
   for (const ExplorationTable& table : report.upstream) {
     for (const ExplorationReport& one : table) runs.push_back(cell_json(one));
   }
@@ -59,8 +60,8 @@ Json upstream_part(const VerifyReport& report) {
           {"runs", runs}};
 }
 
-Json conform_part(const VerifyReport& report) {
-  Json differing = Json::array();
+OrderedJson conform_part(const VerifyReport& report) {
+  OrderedJson differing = OrderedJson::array();
   for (const ConformOutcome& one : report.conform.outcomes)
     if (one.status != ConformStatus::agreed) differing.push_back(one.path + ": " + one.detail);
   return {{"name", "conform"},
@@ -70,7 +71,7 @@ Json conform_part(const VerifyReport& report) {
           {"differing", differing}};
 }
 
-Json deepspeed_part(const VerifyReport& report) {
+OrderedJson deepspeed_part(const VerifyReport& report) {
   return {{"name", "deepspeed"},
           {"status", report.has_deepspeed_agreed() ? "held" : "falsified"},
           {"runs", report.deepspeed.outcomes.size()},
@@ -78,7 +79,7 @@ Json deepspeed_part(const VerifyReport& report) {
           {"explained", report.deepspeed.count(ConformStatus::explained)}};
 }
 
-Json training_part(const VerifyReport& report) {
+OrderedJson training_part(const VerifyReport& report) {
   using train::CellStatus;
   return {{"name", "train"},
           {"status", report.has_trained() ? "held" : "falsified"},
@@ -88,9 +89,9 @@ Json training_part(const VerifyReport& report) {
           {"properties_held", report.training.properties_held()}};
 }
 
-Json engine_part(const VerifyReport& report) {
+OrderedJson engine_part(const VerifyReport& report) {
   std::uint64_t executions = 0;
-  Json failed = Json::array();
+  OrderedJson failed = OrderedJson::array();
   for (const train::EngineExplorationReport& one : report.engine) {
     executions += one.executions;
     if (!has_held(one)) failed.push_back(name_of(one));
@@ -102,10 +103,10 @@ Json engine_part(const VerifyReport& report) {
           {"failed", failed}};
 }
 
-Json mutation_part(const VerifyReport& report) {
+OrderedJson mutation_part(const VerifyReport& report) {
   if (!report.mutation) return {{"name", "mutation"}, {"status", "skipped"}};
   const MutationRow& row = *report.mutation;
-  Json missed = Json::array();
+  OrderedJson missed = OrderedJson::array();
   for (const MutationRow::Missed& one : row.missed) missed.push_back(one.id);
   return {{"name", "mutation"},
           {"status", row.is_good() ? "caught" : "missed"},
@@ -119,17 +120,17 @@ Json mutation_part(const VerifyReport& report) {
 }  // namespace
 
 std::string verify_json(const VerifyReport& report) {
-  Json parts = {replay_part(report),   conform_part(report), deepspeed_part(report),
-                training_part(report), engine_part(report),  exact_part(report),
-                upstream_part(report), mutation_part(report)};
+  OrderedJson parts = {replay_part(report),   conform_part(report), deepspeed_part(report),
+                       training_part(report), engine_part(report),  exact_part(report),
+                       upstream_part(report), mutation_part(report)};
   const char* status = report.is_interrupted ? "interrupted"
                        : report.has_held()   ? "held"
                                              : "falsified";
-  return document_text<Json>({{"schema", "zeroproof.verify/1"},
-                              {"seed", report.options.seed},
-                              {"quick", report.options.is_quick},
-                              {"status", status},
-                              {"parts", parts}});
+  return document_text<OrderedJson>({{"schema", "zeroproof.verify/1"},
+                                     {"seed", report.options.seed},
+                                     {"quick", report.options.is_quick},
+                                     {"status", status},
+                                     {"parts", parts}});
 }
 
 std::vector<JUnitCase> verify_cases(const VerifyReport& report) {

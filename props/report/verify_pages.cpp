@@ -37,7 +37,7 @@ std::string path_of(const ExplorationOptions& options) {
                      options.params);
 }
 
-std::string settings_line(const ExplorationOptions& options) {
+std::string page_settings(const ExplorationOptions& options) {
   return fmt::format("{}, {}, N={}, {}", policy_mode_name(options.mode),
                      latitude_name(options.latitude), options.params, options.scheduler);
 }
@@ -63,7 +63,7 @@ ReportPage exploration_page(const ExplorationReport& report) {
       "<p><a href=\"../index.html\">← report</a></p>\n<div class=\"top\"><h1>{}</h1>"
       "<span class=\"chip bad\">{} falsified</span></div>\n<p>{}</p>\n<p class=\"faint\">{}; "
       "{} executions{}</p>\n",
-      escaped(title), report.findings.size(), escaped(report.title), settings_line(options),
+      escaped(title), report.findings.size(), escaped(report.title), page_settings(options),
       report.executions,
       report.linear_extensions ? ", " + report.linear_extensions->text() + " orders" : "");
   for (const ExplorationFinding& finding : report.findings)
@@ -208,7 +208,7 @@ class Index {
       rows += table_row(*scenario, cells, policies);
     return fmt::format(
         "<h2>Falsified properties: {}</h2>\n<div class=\"card\"><table>\n{}</table></div>\n",
-        settings_line(setup), rows);
+        page_settings(setup), rows);
   }
 
   static std::string table_row(
@@ -242,7 +242,7 @@ class Index {
     for (const ExplorationReport& one : report_.exact) {
       if (status_of(one) == ExplorationStatus::held) continue;
       rows += fmt::format("<tr><td><b>{}</b></td><td>{}</td><td>{}</td></tr>\n",
-                          escaped(one.options.scenario), settings_line(one.options), cell(one));
+                          escaped(one.options.scenario), page_settings(one.options), cell(one));
     }
     if (rows.empty()) return "";
     return "<h2>exact did not hold</h2>\n<div class=\"card\"><table>\n" + rows + "</table></div>\n";

@@ -9,13 +9,13 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using ModelProperty = zero_epilogue::Property;
 using zero_epilogue::property_name;
 
 template <class Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
+OrderedJson value_or_null(const std::optional<Value>& value) {
+  return value ? OrderedJson(*value) : OrderedJson(nullptr);
 }
 
 constexpr double kSure = 0.01;  // of a miss: 99 %
@@ -26,7 +26,7 @@ PctCertificate with_steps(PctCertificate pct, std::uint64_t steps) {
   return pct;
 }
 
-Json pct_json(const PctCertificate& pct, std::uint64_t own_steps) {
+OrderedJson pct_json(const PctCertificate& pct, std::uint64_t own_steps) {
   return {
       {"processes", pct.tasks},
       {"events", pct.steps},
@@ -70,7 +70,7 @@ std::string finding_text(const ZeroEpilogueReport& report, const ZeroEpilogueFin
   return text;
 }
 
-Json finding_json(const ZeroEpilogueFinding& finding) {
+OrderedJson finding_json(const ZeroEpilogueFinding& finding) {
   return {{"property", property_name(finding.property)},
           {"events", finding.events},
           {"events_found", finding.events_found},
@@ -78,7 +78,7 @@ Json finding_json(const ZeroEpilogueFinding& finding) {
           {"settings", finding.settings},
           {"token", finding.token},
           {"counterexample", finding.steps},
-          {"constraints", or_null(finding.constraints)},
+          {"constraints", value_or_null(finding.constraints)},
           {"is_least", finding.is_least}};
 }
 
@@ -87,17 +87,17 @@ double redundancy(const ZeroEpilogueReport& report) {
   return *report.classes == 0 ? 1 : executions / static_cast<double>(*report.classes);
 }
 
-Json coverage_json(const ZeroEpilogueCoverage& coverage) {
-  Json probes = Json::object();
+OrderedJson coverage_json(const ZeroEpilogueCoverage& coverage) {
+  OrderedJson probes = OrderedJson::object();
   for (const auto& probe : coverage.probes) probes[std::string(probe.name)] = probe.hits;
   return {{"states", coverage.counts.states},
-          {"all_states", or_null(coverage.counts.all_states)},
+          {"all_states", value_or_null(coverage.counts.all_states)},
           {"pair_orders", coverage.counts.pair_orders},
           {"feasible_pair_orders", coverage.counts.feasible_pair_orders},
           {"pairs_both_ways", coverage.counts.pairs_both_ways},
           {"feasible_pairs", coverage.counts.feasible_pairs},
-          {"triples", or_null(coverage.counts.triples)},
-          {"feasible_triples", or_null(coverage.counts.feasible_triples)},
+          {"triples", value_or_null(coverage.counts.triples)},
+          {"feasible_triples", value_or_null(coverage.counts.feasible_triples)},
           {"probes", probes},
           {"states_by_tenth", coverage.growth}};
 }
@@ -146,19 +146,19 @@ std::string pct_text(const PctCertificate& pct, std::uint64_t own_steps) {
 
 std::string zero_epilogue_json(const ZeroEpilogueReport& report, std::uint64_t seed,
                                const ZeroEpilogueTimes& seconds) {
-  Json document = {{"schema", "zeroproof.zero_epilogue/1"},
-                   {"scenario", "zero_epilogue"},
-                   {"settings", report.settings},
-                   {"scheduler", report.scheduler},
-                   {"is_reduced", report.is_reduced},
-                   {"seed", seed},
-                   {"states", or_null(report.states)},
-                   {"transitions", or_null(report.transitions)},
-                   {"schedules", or_null(report.schedules)},
-                   {"seconds", seconds.verdict},
-                   {"seconds_total", seconds.all},
-                   {"bytes_per_state", or_null(report.bytes_per_state)},
-                   {"verdict", exploration_status_name(status_of(report))}};
+  OrderedJson document = {{"schema", "zeroproof.zero_epilogue/1"},
+                          {"scenario", "zero_epilogue"},
+                          {"settings", report.settings},
+                          {"scheduler", report.scheduler},
+                          {"is_reduced", report.is_reduced},
+                          {"seed", seed},
+                          {"states", value_or_null(report.states)},
+                          {"transitions", value_or_null(report.transitions)},
+                          {"schedules", value_or_null(report.schedules)},
+                          {"seconds", seconds.verdict},
+                          {"seconds_total", seconds.all},
+                          {"bytes_per_state", value_or_null(report.bytes_per_state)},
+                          {"verdict", exploration_status_name(status_of(report))}};
   if (report.classes) {
     document["classes"] = *report.classes;
     document["redundancy"] = redundancy(report);

@@ -30,7 +30,7 @@ void reach_floor(CaseSpec& spec, Draws& draws) {
   }
 }
 
-void renew_engines(CaseSpec& spec, Draws& draws) {
+void renew_some_engines(CaseSpec& spec, Draws& draws) {
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     MicroSpec& micro = spec.micros[i];
     if (!is_first(spec, i) || draws.one_in(3)) continue;
@@ -166,7 +166,7 @@ std::string floor_problem(const CaseSpec& spec) {
 
 Additions end_additions() {
   static constexpr Addition kEnds[] = {
-      {4, reach_floor},     {4, renew_engines},        {4, differentiate_aside},
+      {4, reach_floor},     {4, renew_some_engines},   {4, differentiate_aside},
       {4, discard_changes}, {4, clear_in_blocks},      {4, defer_unmanaged},
       {4, save_tags},       {4, wait_for_growth},      {3, visit_abandoned},
       {4, rescale_late},    {4, leave_in_checkpoints}, {4, fail_with_persistent},

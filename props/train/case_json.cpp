@@ -8,11 +8,11 @@
 namespace zeroproof::train {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 template <class Spec>
-Json fields_of(Spec spec) {
-  Json json = Json::object();
+OrderedJson fields_of(Spec spec) {
+  OrderedJson json = OrderedJson::object();
   visit_fields(spec, [&](const char* name, int& value, int simple) {
     if (value != simple) json[name] = value;
   });
@@ -20,14 +20,14 @@ Json fields_of(Spec spec) {
 }
 
 template <class Spec>
-Json list_of(const std::vector<Spec>& specs) {
-  Json list = Json::array();
+OrderedJson list_of(const std::vector<Spec>& specs) {
+  OrderedJson list = OrderedJson::array();
   for (const Spec& spec : specs) list.push_back(fields_of(spec));
   return list;
 }
 
 template <class Spec>
-Result<void> read_fields(const Json& json, Spec& spec, const std::string& where) {
+Result<void> read_fields(const OrderedJson& json, Spec& spec, const std::string& where) {
   if (!json.is_object()) return fail(ErrorCode::usage, where + ": not an object");
   std::size_t known = 0;
   std::string problem;
@@ -48,12 +48,12 @@ Result<void> read_fields(const Json& json, Spec& spec, const std::string& where)
 }
 
 template <class Spec>
-Result<void> read_list(const Json& json, const char* name, std::vector<Spec>& specs,
+Result<void> read_list(const OrderedJson& json, const char* name, std::vector<Spec>& specs,
                        const std::string& where) {
   const auto at = json.find(name);
   if (at == json.end() || !at->is_array())
     return fail(ErrorCode::usage, fmt::format("{}: no list {}", where, name));
-  for (const Json& one : *at)
+  for (const OrderedJson& one : *at)
     if (auto read = read_fields(one, specs.emplace_back(),
                                 fmt::format("{}/{}/{}", where, name, specs.size() - 1));
         !read)
@@ -64,7 +64,7 @@ Result<void> read_list(const Json& json, const char* name, std::vector<Spec>& sp
 }  // namespace
 
 std::string case_json(const CaseSpec& spec) {
-  Json json = fields_of(spec);
+  OrderedJson json = fields_of(spec);
   json["layers"] = list_of(spec.layers);
   json["calls"] = list_of(spec.calls);
   json["micros"] = list_of(spec.micros);
@@ -72,7 +72,7 @@ std::string case_json(const CaseSpec& spec) {
 }
 
 Result<CaseSpec> parse_case(std::string_view text, std::string_view where) {
-  const Json json = Json::parse(text, nullptr, false);
+  const OrderedJson json = OrderedJson::parse(text, nullptr, false);
   const std::string at(where);
   if (json.is_discarded()) return fail(ErrorCode::usage, at + ": not JSON");
   CaseSpec spec;

@@ -15,8 +15,8 @@
 namespace zeroproof::train {
 namespace {
 
-constexpr std::uint64_t kTries = 24;       // random orders of a smaller cell
-constexpr std::uint64_t kPartTests = 400;  // of delta debugging
+constexpr std::uint64_t kOrdersTried = 24;  // random orders of a smaller cell
+constexpr std::uint64_t kPartTests = 400;   // of delta debugging
 
 // A run with what it decided.
 struct Recorded {
@@ -94,7 +94,7 @@ class CaseMinimizer {
     ReplayScheduler first({}, ReplayFit::lenient);
     ReplayScheduler same(best_.choices, ReplayFit::lenient);
     RandomScheduler random(0);
-    for (std::uint64_t tried = 0; tried < kTries; ++tried) {
+    for (std::uint64_t tried = 0; tried < kOrdersTried; ++tried) {
       if (has_to_stop()) return std::nullopt;
       Scheduler* const scheduler = tried == 0   ? static_cast<Scheduler*>(&first)
                                    : tried == 1 ? static_cast<Scheduler*>(&same)

@@ -10,7 +10,7 @@ namespace zeroproof::train {
 namespace {
 
 constexpr std::uint64_t kSaveStream = 0x7361766573ULL;
-constexpr int kDamages = 1000;
+constexpr int kDrawnDamages = 1000;
 constexpr std::array kWrongScales = {0.0, -2.0, std::numeric_limits<double>::infinity(),
                                      std::numeric_limits<double>::quiet_NaN()};
 
@@ -19,7 +19,7 @@ void draw_refusals(CaseSpec& spec, Draws& draws) {
     if (draws.one_in(2)) continue;
     micro.restores =
         draws.between(static_cast<int>(Restores::saved), static_cast<int>(Restores::outdated));
-    micro.damages = draws.below(kDamages);
+    micro.damages = draws.below(kDrawnDamages);
   }
 }
 
@@ -31,7 +31,7 @@ void load_outdated(CaseSpec& spec, Draws& draws) {
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     if (!is_first(spec, i)) continue;
     spec.micros[i].restores = static_cast<int>(i == 0 ? Restores::saved : Restores::outdated);
-    spec.micros[i].damages = i == 0 ? 0 : draws.below(kDamages);
+    spec.micros[i].damages = i == 0 ? 0 : draws.below(kDrawnDamages);
   }
 }
 
@@ -69,7 +69,7 @@ Additions save_additions() {
 std::string save_problem(const CaseSpec& spec) {
   for (std::size_t i = 0; i < spec.micros.size(); ++i) {
     const MicroSpec& micro = spec.micros[i];
-    if (micro.damages < 0 || micro.damages >= kDamages || micro.misscales < 0 ||
+    if (micro.damages < 0 || micro.damages >= kDrawnDamages || micro.misscales < 0 ||
         micro.misscales > static_cast<int>(kWrongScales.size()))
       return "a number out of range";
     if (micro.misscales != 0 && !is_first(spec, i)) return "a loss scale inside a window";

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kSeldomStream = 0x73656c646f6dULL;
 constexpr int kOptimizerMisfit = 6;  // of checkpoint_damage.h
 
-void overflow_often(CaseSpec& spec, Draws& draws) {
+void overflow_in_most_windows(CaseSpec& spec, Draws& draws) {
   const int windows = draws.between(3, 5);
   move_loss_scale(spec, draws, static_cast<std::size_t>(windows));
   for (int window = 0; window + 1 < windows; ++window)
@@ -20,7 +20,7 @@ void overflow_often(CaseSpec& spec, Draws& draws) {
 }
 
 void say_what_it_is(CaseSpec& spec, Draws& draws) {
-  overflow_often(spec, draws);
+  overflow_in_most_windows(spec, draws);
   spec.owns_scale = 3;
 }
 
@@ -216,13 +216,22 @@ void multiply_frozen(CaseSpec& spec, Draws& draws) {
 }  // namespace
 
 Additions seldom_additions() {
-  static constexpr Addition kSeldom[] = {
-      {5, overflow_often},     {5, say_what_it_is},        {5, sync_second},
-      {5, save_as_another},    {5, receive_guests},        {5, register_always},
-      {5, leave_order},        {5, gather_in_little_room}, {5, gather_two_dtypes},
-      {5, fail_in_checkpoint}, {5, read_below_leaf},       {5, multiply_frozen},
-      {5, widen_ranks},        {5, recompute_frozen},      {5, retain_around_checkpoint},
-      {8, widen_flushes}};
+  static constexpr Addition kSeldom[] = {{5, overflow_in_most_windows},
+                                         {5, say_what_it_is},
+                                         {5, sync_second},
+                                         {5, save_as_another},
+                                         {5, receive_guests},
+                                         {5, register_always},
+                                         {5, leave_order},
+                                         {5, gather_in_little_room},
+                                         {5, gather_two_dtypes},
+                                         {5, fail_in_checkpoint},
+                                         {5, read_below_leaf},
+                                         {5, multiply_frozen},
+                                         {5, widen_ranks},
+                                         {5, recompute_frozen},
+                                         {5, retain_around_checkpoint},
+                                         {8, widen_flushes}};
   return {kSeldomStream, 5, kSeldom};
 }
 

@@ -4,6 +4,7 @@
 
 #include "props/train/case_additions.h"
 #include "props/train/case_rates.h"
+#include "props/train/case_shape.h"
 
 namespace zeroproof::train {
 namespace {
@@ -207,11 +208,6 @@ void rescale_behind_abort(CaseSpec& spec, Draws& draws) {
 }
 
 // --- what can be ------------------------------------------------------------------------------
-
-bool is_trained(const CaseSpec& spec, const CallSpec& call) {
-  const LayerSpec& layer = spec.layers[static_cast<std::size_t>(call.layer)];
-  return layer.is_frozen == 0 && layer.outputs > 0;
-}
 
 bool is_plain_call(const CaseSpec& spec, const MicroSpec& micro, std::size_t call) {
   return spec.calls[call].wrap == 0 && micro.skips != static_cast<int>(call) + 1 &&

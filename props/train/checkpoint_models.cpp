@@ -7,9 +7,9 @@ namespace zeroproof::train {
 namespace {
 
 // Two layers.
-class Block final : public nn::Module {
+class CheckpointBlock final : public nn::Module {
  public:
-  Block(nn::InitStream& init, DataMode data)
+  CheckpointBlock(nn::InitStream& init, DataMode data)
       : a_(register_module("a", std::make_shared<Layer>(init, data, LayerSizes{5, 5}))),
         b_(register_module("b", std::make_shared<Layer>(init, data, LayerSizes{5, 5}))) {}
 
@@ -35,8 +35,8 @@ class Checkpointed final : public nn::Module {
       return register_module(name, std::make_shared<Layer>(init, data_, sizes));
     };
     inp_ = layer("inp", {4, 5});
-    b1_ = register_module("b1", std::make_shared<Block>(init, data_));
-    b2_ = register_module("b2", std::make_shared<Block>(init, data_));
+    b1_ = register_module("b1", std::make_shared<CheckpointBlock>(init, data_));
+    b2_ = register_module("b2", std::make_shared<CheckpointBlock>(init, data_));
     head_ = layer("head", {5, 2, true, false});
     if (is_frozen) freeze({&b1_->a(), &b2_->b()});
   }
@@ -56,7 +56,7 @@ class Checkpointed final : public nn::Module {
         parameter.tensor.set_requires_grad(false);
   }
 
-  TensorList checkpointed(Autograd& ag, const std::string& label, const Block& block,
+  TensorList checkpointed(Autograd& ag, const std::string& label, const CheckpointBlock& block,
                           const TensorList& inputs) const {
     const auto body = [&ag, label, &block, watch = watch_](const TensorList& given) {
       const auto run = [&] { return block(ag, given); };
@@ -69,8 +69,8 @@ class Checkpointed final : public nn::Module {
   CheckpointKind kind_;
   ProgramWatch* watch_;
   std::shared_ptr<Layer> inp_;
-  std::shared_ptr<Block> b1_;
-  std::shared_ptr<Block> b2_;
+  std::shared_ptr<CheckpointBlock> b1_;
+  std::shared_ptr<CheckpointBlock> b2_;
   std::shared_ptr<Layer> head_;
 };
 

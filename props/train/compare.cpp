@@ -38,7 +38,7 @@ double spacing(DType dtype, double magnitude) {
   return std::ldexp(1.0, exponent - format.significand_bits + 1);
 }
 
-bool is_same(double a, double b) {
+bool is_same_value(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
 
@@ -50,7 +50,7 @@ double largest(const FullTensor& tensor) {
 }
 
 // Which tensors, of which step. Names are put together where something differs only.
-struct Place {
+struct ComparedPlace {
   std::size_t step;
   std::string_view what;
 
@@ -71,7 +71,7 @@ class Comparer {
  public:
   explicit Comparer(const TrainCell& cell) : cell_(cell) {}
 
-  void compare(const Place& place, DType dtype, const std::vector<FullTensor>& engine,
+  void compare(const ComparedPlace& place, DType dtype, const std::vector<FullTensor>& engine,
                const std::vector<FullTensor>& baseline) {
     for (std::size_t i = 0; i < baseline.size(); ++i) {
       const FullTensor& expected = baseline[i];
@@ -92,16 +92,16 @@ class Comparer {
   Comparison result() const { return result_; }
 
  private:
-  void compare_values(const Place& place, DType dtype, const FullTensor& engine,
+  void compare_values(const ComparedPlace& place, DType dtype, const FullTensor& engine,
                       const FullTensor& baseline) {
     result_.values += static_cast<std::int64_t>(engine.values.size());
-    if (std::ranges::equal(engine.values, baseline.values, is_same)) return;
+    if (std::ranges::equal(engine.values, baseline.values, is_same_value)) return;
     const std::string name = place.name_of(baseline);
     const double bound = kBoundUlps * spacing(wire_dtype(cell_.precision), largest(baseline));
     for (std::size_t i = 0; i < engine.values.size(); ++i) {
       const double a = engine.values[i];
       const double b = baseline.values[i];
-      if (is_same(a, b)) continue;
+      if (is_same_value(a, b)) continue;
       const bool is_within = cell_.data == DataMode::real && std::abs(a - b) <= bound;
       add({.name = name,
            .index = static_cast<std::int64_t>(i),
@@ -134,7 +134,7 @@ std::vector<FullTensor> facts_of(const std::vector<StepOutcome>& outcomes) {
 }  // namespace
 
 std::int64_t ulps_between(DType dtype, double a, double b) {
-  if (is_same(a, b)) return 0;
+  if (is_same_value(a, b)) return 0;
   if (!std::isfinite(a) || !std::isfinite(b)) return kIncomparable;
   const double unit = spacing(dtype, std::max(std::abs(a), std::abs(b)));
   const double distance = std::ceil(std::abs(a - b) / unit);

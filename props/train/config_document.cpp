@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 Json device(OffloadDevice device) {
   return {{"device", device == OffloadDevice::cpu ? "cpu" : "none"}};
@@ -28,7 +28,6 @@ Json zero_document(const ZeroConfig& config) {
                {"reduce_scatter", config.reduce_scatter},
                {"use_multi_rank_bucket_allreduce", config.use_multi_rank_bucket_allreduce},
                {"ignore_unused_parameters", config.ignore_unused_parameters},
-               {"round_robin_gradients", config.round_robin_gradients},
                {"sub_group_size", config.sub_group_size},
                {"offload_optimizer", device(config.offload_optimizer)},
                {"offload_param", device(config.offload_param)},
@@ -62,7 +61,6 @@ Json fp16_document(const Fp16Config& fp16) {
 Json bf16_document(const Bf16Config& bf16) {
   return {{"enabled", bf16.enabled},
           {"check_grad_overflow", bf16.check_grad_overflow},
-          {"immediate_grad_update", bf16.immediate_grad_update},
           {"bf16_master_weights_and_grads", bf16.master_weights_and_grads},
           {"bf16_optimizer_states", bf16.optimizer_states}};
 }
@@ -163,7 +161,7 @@ constexpr Refusal kRefusals[] = {
     {"", [](ZeroConfig& config) { config.fp16.enabled = config.bf16.enabled = true; }},
     {"", [](ZeroConfig& config) { config.fp16.enabled = config.torch_autocast.enabled = true; }},
     {"", [](ZeroConfig& config) { config.fp16.loss_scale = -1.0; }},
-    {"", [](ZeroConfig& config) { config.fp16.min_loss_scale = kInfinity; }},
+    {"", [](ZeroConfig& config) { config.fp16.min_loss_scale = kInfinite; }},
     {"",
      [](ZeroConfig& config) {
        set_stage(config, 2);
@@ -198,8 +196,8 @@ constexpr Refusal kRefusals[] = {
     {"", [](ZeroConfig& config) { config.stage3_max_live_parameters = -1; }},
     {"", [](ZeroConfig& config) { config.stage3_max_reuse_distance = -1; }},
     {"", [](ZeroConfig& config) { config.stage3_module_granularity_threshold = -1; }},
-    {"", [](ZeroConfig& config) { config.gradient_clipping = kInfinity; }},
-    {"", [](ZeroConfig& config) { config.gradient_predivide_factor = kInfinity; }},
+    {"", [](ZeroConfig& config) { config.gradient_clipping = kInfinite; }},
+    {"", [](ZeroConfig& config) { config.gradient_predivide_factor = kInfinite; }},
     {"", [](ZeroConfig& config) { config.gradient_predivide_factor = -1.0; }},
     {"odd_allgather_bucket_size",
      [](ZeroConfig& config) {
@@ -239,7 +237,7 @@ constexpr Refusal kRefusals[] = {
        config.optimizer.is_torch_class = true;
      }},
     {"", [](ZeroConfig& config) { config.bf16.enabled = config.torch_autocast.enabled = true; }},
-    {"", [](ZeroConfig& config) { config.fp16.loss_scale = kInfinity; }},
+    {"", [](ZeroConfig& config) { config.fp16.loss_scale = kInfinite; }},
     {"", [](ZeroConfig& config) { config.fp16.loss_scale_window = 0; }},
     {"", [](ZeroConfig& config) { config.fp16.hysteresis = 0; }},
     {"", [](ZeroConfig& config) { config.fp16.min_loss_scale = 0.0; }},

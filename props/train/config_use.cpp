@@ -11,7 +11,7 @@
 namespace zeroproof::train {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 bool reads_as(const std::string& document, const ZeroConfig& config) {
   const auto parsed = parse_ds_config(document, "generated");
@@ -19,8 +19,8 @@ bool reads_as(const std::string& document, const ZeroConfig& config) {
 }
 
 // Without what the other document says, too. An optimizer's type has defaults of its own.
-Json without(const Json& document, const Json& other) {
-  Json rest = Json::object();
+OrderedJson without(const OrderedJson& document, const OrderedJson& other) {
+  OrderedJson rest = OrderedJson::object();
   for (const auto& [key, value] : document.items()) {
     const auto at = other.find(key);
     const bool is_whole = at == other.end() || key == "optimizer";
@@ -34,13 +34,13 @@ Json without(const Json& document, const Json& other) {
 
 // Whoever leaves out what is so anyway says the same.
 bool comes_back_short(const ZeroConfig& config) {
-  const Json whole = Json::parse(config_document(config));
-  return reads_as(without(whole, Json::parse(config_document(ZeroConfig()))).dump(), config);
+  const OrderedJson whole = OrderedJson::parse(config_document(config));
+  return reads_as(without(whole, OrderedJson::parse(config_document(ZeroConfig()))).dump(), config);
 }
 
 // Of three sizes of batches two say the third.
 bool knows_sizes(const ZeroConfig& config, std::int64_t ranks) {
-  Json document = Json::parse(config_document(config));
+  OrderedJson document = OrderedJson::parse(config_document(config));
   document.erase("gradient_accumulation_steps");
   document["train_batch_size"] =
       ranks * config.train_micro_batch_size_per_gpu * config.gradient_accumulation_steps;

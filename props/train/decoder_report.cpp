@@ -55,7 +55,7 @@ std::vector<double> mean_losses(const DecoderCell& cell, const std::vector<Decod
   return means;
 }
 
-bool is_within(const DecoderDistance& distance, const DecoderBound& bound) {
+bool is_below(const DecoderDistance& distance, const DecoderBound& bound) {
   return distance.is_bitwise ||
          (distance.loss <= bound.loss && distance.parameter <= bound.parameter);
 }
@@ -126,8 +126,8 @@ void check_truth(const std::vector<DecoderRank>& ranks, const Ops& ops, Arithmet
   report.from_ranks = distance_of(ranks, run_decoder_truth(cell, cell.world_size, ops));
   report.from_batch = distance_of(ranks, run_decoder_truth(cell, 1, ops));
   const bool is_equal = arithmetic == Arithmetic::same ? report.from_ranks->is_bitwise
-                                                       : is_within(*report.from_ranks, bound);
-  if (is_equal && is_within(*report.from_batch, bound)) return;
+                                                       : is_below(*report.from_ranks, bound);
+  if (is_equal && is_below(*report.from_batch, bound)) return;
   report.status = CellStatus::different;
   report.error = is_equal ? "the run differs from the unsharded one on the concatenated batch"
                           : "the run differs from the unsharded one, rank by rank";

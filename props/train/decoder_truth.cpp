@@ -14,7 +14,7 @@
 namespace zeroproof::train {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInfiniteDistance = std::numeric_limits<double>::infinity();
 
 double norm_of_difference(const std::vector<double>& a, const std::vector<double>& b) {
   double squares = 0.0;
@@ -26,14 +26,14 @@ double norm_of_difference(const std::vector<double>& a, const std::vector<double
 double share_of(double distance, double whole) {
   if (distance == 0.0) return 0.0;
   const double share = distance / whole;
-  return std::isnan(share) ? kInfinity : share;
+  return std::isnan(share) ? kInfiniteDistance : share;
 }
 
 void compare_losses(const std::vector<double>& losses, const std::vector<double>& expected,
                     DecoderDistance& distance) {
   if (losses == expected) return;
   distance.is_bitwise = false;
-  if (losses.size() != expected.size()) distance.loss = kInfinity;
+  if (losses.size() != expected.size()) distance.loss = kInfiniteDistance;
   for (std::size_t i = 0; i < std::min(losses.size(), expected.size()); ++i)
     distance.loss =
         std::max(distance.loss, share_of(std::abs(losses[i] - expected[i]), std::abs(expected[i])));
@@ -56,7 +56,7 @@ void compare_parameters(const std::vector<FullTensor>& parameters, const Decoder
     const bool fits = at != parameters.end() && at->values.size() == expected.values.size();
     const double way = norm_of_difference(expected.values, truth.initial[i].values);
     const double share =
-        fits ? share_of(norm_of_difference(at->values, expected.values), way) : kInfinity;
+        fits ? share_of(norm_of_difference(at->values, expected.values), way) : kInfiniteDistance;
     if (share == 0.0) continue;
     distance.is_bitwise = false;
     if (share < distance.parameter) continue;

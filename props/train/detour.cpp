@@ -9,15 +9,15 @@
 namespace zeroproof::train {
 namespace {
 
-constexpr const char* kTag = "kept";
+constexpr const char* kDetourTag = "kept";
 
 // Of a window that has begun, a load drops the gradients.
 void use_checkpoint(const CaseSpec& spec, Pass& pass, Detour detour) {
   int faults = 0;
   if (dynamic_cast<EngineTarget*>(&pass.target())) {
     CheckpointUse checkpoints(spec, pass);
-    checkpoints.save(kTag);
-    if (detour == Detour::load) checkpoints.load(kTag);
+    checkpoints.save(kDetourTag);
+    if (detour == Detour::load) checkpoints.load(kDetourTag);
     faults = checkpoints.faults();
   } else if (detour == Detour::load) {
     clear_gradients(spec, pass);

@@ -133,9 +133,9 @@ class Reader final : public nn::Module {
 };
 
 // Of which the weight is another module's as well.
-class Tied final : public nn::Module {
+class TiedLayers final : public nn::Module {
  public:
-  explicit Tied(const Reading& reading)
+  explicit TiedLayers(const Reading& reading)
       : reading_(reading), weight_(register_parameter("weight", reading.read())) {}
 
  protected:
@@ -227,7 +227,7 @@ std::shared_ptr<nn::Module> make_reader(const Reading& reading) {
 }
 
 std::shared_ptr<nn::Module> make_tied(const Reading& reading) {
-  return std::make_shared<Tied>(reading);
+  return std::make_shared<TiedLayers>(reading);
 }
 
 std::shared_ptr<nn::Module> make_aside() {

@@ -12,7 +12,7 @@
 namespace zeroproof::train {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 static_assert(std::endian::native == std::endian::little, "the format's order of bytes");
 
@@ -37,7 +37,7 @@ class Header {
   }
 
  private:
-  Json json_ = Json::object();
+  OrderedJson json_ = OrderedJson::object();
   std::int64_t end_ = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace zeroproof::train {
 namespace {
 
-constexpr std::int64_t kTiles = 2;
+constexpr std::int64_t kWeightTiles = 2;
 
 class Tiled final : public nn::Module {
  public:
@@ -55,7 +55,7 @@ class Tiled final : public nn::Module {
   // The rows in parts; what is no activation goes along with each.
   static std::vector<TensorList> tiles_of(Autograd& ag, const TensorList& h) {
     std::vector<TensorList> tiles;
-    for (const Tensor& part : chunk(ag, h.at(0), kTiles, 0)) {
+    for (const Tensor& part : chunk(ag, h.at(0), kWeightTiles, 0)) {
       tiles.push_back(h);
       tiles.back().at(0) = part;
     }
@@ -65,7 +65,8 @@ class Tiled final : public nn::Module {
   Tensor tile_loss(Autograd& ag, const TensorList& tile) const {
     const TensorList output = (*head_)(ag, tile);
     const bool is_loss = tiling_.has_late_transform;
-    return div(ag, is_loss ? output.at(0) : mean_loss(ag, options_.data, output), double{kTiles});
+    return div(ag, is_loss ? output.at(0) : mean_loss(ag, options_.data, output),
+               double{kWeightTiles});
   }
 
   void mark_ready(bool is_ready) const {

@@ -13,9 +13,9 @@ namespace zeroproof::train {
 namespace {
 
 double spike_of(const MicroSpec& micro) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kOverflow = std::numeric_limits<double>::infinity();
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  return micro.overflow_kind == 0 ? kInfinity : micro.overflow_kind == 1 ? -kInfinity : kNone;
+  return micro.overflow_kind == 0 ? kOverflow : micro.overflow_kind == 1 ? -kOverflow : kNone;
 }
 
 }  // namespace

@@ -13,9 +13,9 @@ namespace {
 using F = EventField;
 
 // Writes the members an event has, and keeps count of them for the check at the end.
-class EventLine {
+class EventLineWriter {
  public:
-  EventLine(const HookEvent& event, const NameTable& names, std::string& out)
+  EventLineWriter(const HookEvent& event, const NameTable& names, std::string& out)
       : event_(event), names_(names), object_(out), shape_(event_shape(event.kind)) {}
 
   void write() {
@@ -64,7 +64,7 @@ class EventLine {
   std::uint64_t written_ = 0;
 };
 
-void EventLine::write_common() {
+void EventLineWriter::write_common() {
   put(F::rec, std::string_view("ev"));
   put(F::lc, event_.lc);
   put(F::t, event_.time_ns);
@@ -83,7 +83,7 @@ void EventLine::write_common() {
   stack += ']';
 }
 
-void EventLine::write_names() {
+void EventLineWriter::write_names() {
   if (shape_.name != F::none) put_name(shape_.name, event_.name);
   put_name(F::param, event_.param);
   put_name(F::group, event_.group);
@@ -105,7 +105,7 @@ void EventLine::write_names() {
   }
 }
 
-void EventLine::write_numbers() {
+void EventLineWriter::write_numbers() {
   put_count(F::engine, event_.engine.value);
   put_count(F::call, event_.call);
   put_count(F::parent, event_.parent_call);
@@ -122,7 +122,7 @@ void EventLine::write_numbers() {
   if (event_.active_modules != 0 || has(F::active)) put(F::active, event_.active_modules);
 }
 
-void EventLine::write_flags() {
+void EventLineWriter::write_flags() {
   if (event_.is_forward || has(F::forward)) put(F::forward, event_.is_forward);
   if (event_.is_async || event_.kind == EventKind::coll_issue) put(F::async_op, event_.is_async);
   if (event_.is_enabled || has(F::enabled)) put(F::enabled, event_.is_enabled);
@@ -134,7 +134,7 @@ void EventLine::write_flags() {
   put_flag(F::uncaught, event_.is_uncaught);
 }
 
-void EventLine::write_manager() {
+void EventLineWriter::write_manager() {
   if (event_.manager) append_manager_state(*event_.manager, key(F::state));
   if (event_.argument) put(F::args, std::vector<std::int64_t>{*event_.argument});
   if (event_.returned) put(F::ret, *event_.returned);
@@ -143,7 +143,7 @@ void EventLine::write_manager() {
 }  // namespace
 
 void append_json_line(const HookEvent& event, const NameTable& names, std::string& out) {
-  EventLine(event, names, out).write();
+  EventLineWriter(event, names, out).write();
   out += '\n';
 }
 

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, kProperties> kStatements = {
     "the j-th collective is the same bucket on all ranks",
     "nothing hangs",
 };
-constexpr std::array<std::string_view, kEventKinds> kWords = {
+constexpr std::array<std::string_view, kEventKinds> kEventText = {
     "choose the counter",   "choose the callback",  "hook {}",
     "reach the next layer", "epilogue by counter",  "epilogue by callback",
     "launch collective {}", "return from epilogue", "complete collective {}",
@@ -32,7 +32,7 @@ std::string_view property_statement(Property property) {
 }
 
 std::string event_text(const Event& event, const RankState& before) {
-  const std::string_view words = kWords[static_cast<std::size_t>(event.what.kind)];
+  const std::string_view words = kEventText[static_cast<std::size_t>(event.what.kind)];
   unsigned number = event.what.hook;
   if (event.what.kind == EventKind::launch) number = before.launched;
   if (event.what.kind == EventKind::complete) number = before.completed;

@@ -9,7 +9,7 @@
 namespace zeroproof::zero_epilogue {
 namespace {
 
-constexpr std::array<std::string_view, kEventKinds> kWords = {
+constexpr std::array<std::string_view, kEventKinds> kEventWords = {
     "choose_counter", "choose_callback", "hook",   "next_layer", "counter",
     "callback",       "launch",          "finish", "complete"};
 
@@ -29,9 +29,9 @@ bool read_number(std::string_view text, std::size_t below, std::uint8_t& number)
 std::optional<Event> read_event(std::string_view line, const Settings& settings) {
   Event event;
   if (!read_number(next_word(line), settings.ranks, event.rank)) return std::nullopt;
-  const auto kind = std::find(kWords.begin(), kWords.end(), next_word(line));
-  if (kind == kWords.end()) return std::nullopt;
-  event.what.kind = static_cast<EventKind>(kind - kWords.begin());
+  const auto kind = std::find(kEventWords.begin(), kEventWords.end(), next_word(line));
+  if (kind == kEventWords.end()) return std::nullopt;
+  event.what.kind = static_cast<EventKind>(kind - kEventWords.begin());
   const bool is_hook = event.what.kind == EventKind::hook;
   if (is_hook && !read_number(line, settings.hooks, event.what.hook)) return std::nullopt;
   return is_hook || line.empty() ? std::optional(event) : std::nullopt;
@@ -40,7 +40,7 @@ std::optional<Event> read_event(std::string_view line, const Settings& settings)
 }  // namespace
 
 std::string event_word(RankEvent event) {
-  const std::string word(kWords[static_cast<std::size_t>(event.kind)]);
+  const std::string word(kEventWords[static_cast<std::size_t>(event.kind)]);
   return event.kind == EventKind::hook ? fmt::format("{} {}", word, event.hook) : word;
 }
 

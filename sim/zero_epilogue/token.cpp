@@ -20,7 +20,7 @@ struct Letter {
   char letter;
   std::uint32_t Settings::*member;
 };
-constexpr std::array kNumbers = {
+constexpr std::array kTokenNumbers = {
     Letter{'P', &Settings::ranks},  Letter{'N', &Settings::hooks},
     Letter{'B', &Settings::bucket}, Letter{'K', &Settings::passes},
     Letter{'W', &Settings::leaves}, Letter{'F', &Settings::first_phase}};
@@ -28,7 +28,7 @@ constexpr std::array kNumbers = {
 std::string settings_word(const Settings& settings) {
   const Settings defaults;
   std::string text;
-  for (const auto& [letter, member] : kNumbers) {
+  for (const auto& [letter, member] : kTokenNumbers) {
     if (settings.*member != defaults.*member) text += fmt::format("{}{}", letter, settings.*member);
   }
   if (settings.order != HookOrder::any)

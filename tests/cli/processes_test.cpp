@@ -140,7 +140,7 @@ TEST(Processes, Print_a_line_that_starts_them_all_again) {
   const CommandResult first = Processes(2).run(call)[0];
   const std::string start = "reproduce: ";
   const std::string line = last_line(first.out);
-  ASSERT_THAT(line, testing::StartsWith(start));
+  ASSERT_THAT(line, ::testing::StartsWith(start));
   const CommandResult again = run_shell(line.substr(start.size()));
   EXPECT_EQ(first.out.substr(0, first.out.find(start)), again.out.substr(0, again.out.find(start)))
       << again.err;

@@ -295,7 +295,7 @@ struct Expectation {
   int exit_code;
 };
 
-class VerifyExpects : public testing::TestWithParam<Expectation> {};
+class VerifyExpects : public ::testing::TestWithParam<Expectation> {};
 
 TEST_P(VerifyExpects, Neither_more_nor_less) {
   const ScratchFolder scratch;
@@ -311,13 +311,13 @@ TEST_P(VerifyExpects, Neither_more_nor_less) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, VerifyExpects,
-                         testing::Values(Expectation{"what_there_is", R"("P4", "P11")", "", 0},
-                                         Expectation{"one_too_few", R"("P4")", "", 1},
-                                         Expectation{"one_too_many", R"("P4", "P11", "P28")", "",
-                                                     1},
-                                         Expectation{"a_recording_that_is_gone", R"("P4", "P11")",
-                                                     R"(, "gone.jsonl": ["P1"])", 1},
-                                         Expectation{"no_property", R"("P400")", "", 2}),
+                         ::testing::Values(Expectation{"what_there_is", R"("P4", "P11")", "", 0},
+                                           Expectation{"one_too_few", R"("P4")", "", 1},
+                                           Expectation{"one_too_many", R"("P4", "P11", "P28")", "",
+                                                       1},
+                                           Expectation{"a_recording_that_is_gone", R"("P4", "P11")",
+                                                       R"(, "gone.jsonl": ["P1"])", 1},
+                                           Expectation{"no_property", R"("P400")", "", 2}),
                          [](const auto& one) { return std::string(one.param.name); });
 
 TEST(Diff, Exits_with_0_for_the_same_order_and_1_for_another) {

@@ -42,7 +42,7 @@ class Factors final : public nn::Module {
 
 enum class Program { manual_sum, managed_sum_then_manual, aborted_then_manual };
 
-struct Job {
+struct HookJob {
   Autograd& ag;
   Factors& model;
   Engine& engine;
@@ -83,7 +83,7 @@ std::string run(Program program, const std::string& policy, int stage) {
       Engine::initialize(ag, model, {.stage = stage}, world.runtime(0), {.policy = policy}).value();
   Tensor input = Tensor::of({1.0, 2.0}, {2}, DType::float32);
   input.set_requires_grad(true);
-  Job{ag, model, *engine, input}.run(program);
+  HookJob{ag, model, *engine, input}.run(program);
   return log.epilogues();
 }
 
@@ -93,7 +93,7 @@ struct Row {
   const char* epilogues;
 };
 
-class ActiveDepth : public testing::TestWithParam<Row> {};
+class ActiveDepth : public ::testing::TestWithParam<Row> {};
 
 TEST_P(ActiveDepth, Above_one_takes_the_manual_epilogue_since_0_19_6) {
   for (const int stage : {1, 2, 3})
@@ -102,15 +102,15 @@ TEST_P(ActiveDepth, Above_one_takes_the_manual_epilogue_since_0_19_6) {
 
 INSTANTIATE_TEST_SUITE_P(
     Rows, ActiveDepth,
-    testing::Values(Row{Program::manual_sum, "deepspeed-0.19.5", "a2"},
-                    Row{Program::manual_sum, "deepspeed-0.19.6", "none"},
-                    Row{Program::manual_sum, "exact", "a2"},
-                    Row{Program::managed_sum_then_manual, "deepspeed-0.19.5", "a2,a4"},
-                    Row{Program::managed_sum_then_manual, "deepspeed-0.19.6", "a2"},
-                    Row{Program::managed_sum_then_manual, "exact", "a2,a4"},
-                    Row{Program::aborted_then_manual, "deepspeed-0.19.5", "a3"},
-                    Row{Program::aborted_then_manual, "deepspeed-0.19.6", "none"},
-                    Row{Program::aborted_then_manual, "exact", "a3"}));
+    ::testing::Values(Row{Program::manual_sum, "deepspeed-0.19.5", "a2"},
+                      Row{Program::manual_sum, "deepspeed-0.19.6", "none"},
+                      Row{Program::manual_sum, "exact", "a2"},
+                      Row{Program::managed_sum_then_manual, "deepspeed-0.19.5", "a2,a4"},
+                      Row{Program::managed_sum_then_manual, "deepspeed-0.19.6", "a2"},
+                      Row{Program::managed_sum_then_manual, "exact", "a2,a4"},
+                      Row{Program::aborted_then_manual, "deepspeed-0.19.5", "a3"},
+                      Row{Program::aborted_then_manual, "deepspeed-0.19.6", "none"},
+                      Row{Program::aborted_then_manual, "exact", "a3"}));
 
 }  // namespace
 }  // namespace zeroproof

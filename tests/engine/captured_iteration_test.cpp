@@ -22,7 +22,7 @@ struct Case {
   double clip = 0.0;
 };
 
-std::string name_of(const testing::TestParamInfo<Case>& info) {
+std::string name_of(const ::testing::TestParamInfo<Case>& info) {
   const Case& one = info.param;
   return "stage" + std::to_string(one.stage) + (one.is_bf16 ? "_bf16" : "_float32") +
          (one.clip == 0.0  ? "_unclipped"
@@ -98,8 +98,8 @@ Outcome train(const Case& one, Runtime& runtime, int steps, bool captures) {
   return outcome;
 }
 
-class CapturedIteration : public testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(Engine, CapturedIteration, testing::ValuesIn(cases()), name_of);
+class CapturedIteration : public ::testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Engine, CapturedIteration, ::testing::ValuesIn(cases()), name_of);
 
 TEST_P(CapturedIteration, Has_the_bits_of_others_and_asks_the_device_nothing) {
   HostWorld world({.world_size = 2});
@@ -111,13 +111,13 @@ TEST_P(CapturedIteration, Has_the_bits_of_others_and_asks_the_device_nothing) {
 }
 
 // On a GPU replays do the work, each as the step that it is.
-class CudaGraphs : public testing::TestWithParam<Case> {
+class CudaGraphs : public ::testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     if (const std::string reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Cuda, CudaGraphs, testing::ValuesIn(cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Cuda, CudaGraphs, ::testing::ValuesIn(cases()), name_of);
 
 TEST_P(CudaGraphs, Replay_a_captured_iteration_with_the_bits_of_others) {
   const int ranks = std::min(2, visible_gpus());

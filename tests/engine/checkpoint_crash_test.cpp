@@ -14,25 +14,25 @@
 namespace zeroproof {
 namespace {
 
-const TrainingState kOld = small_state(1, 0.25);
-const TrainingState kNew = small_state(2, 0.75);
-const LoadOptions kAlone = {.tensor_parallel = ParallelRank{}};
+const TrainingState kBeforeCrash = small_state(1, 0.25);
+const TrainingState kAfterCrash = small_state(2, 0.75);
+const LoadOptions kCrashLoad = {.tensor_parallel = ParallelRank{}};
 
 // What survives of a machine on which the previous checkpoint was saved and then the power failed:
 // all that save promised.
 MemoryFileSystem machine_with_old() {
   MemoryFileSystem files;
-  EXPECT_TRUE(save_checkpoint(kOld, files, "run"));
+  EXPECT_TRUE(save_checkpoint(kBeforeCrash, files, "run"));
   return files.after_crash(CrashLoss::everything);
 }
 
-enum class Outcome { neither, old_one, new_one };
+enum class CrashOutcome { neither, old_one, new_one };
 
-Outcome outcome_of(MemoryFileSystem& files, const LoadOptions& options = kAlone) {
+CrashOutcome outcome_of(MemoryFileSystem& files, const LoadOptions& options = kCrashLoad) {
   const auto loaded = load_checkpoint(files, "run", options);
-  if (!loaded) return Outcome::neither;
-  if (is_same_state(*loaded, kOld)) return Outcome::old_one;
-  return is_same_state(*loaded, kNew) ? Outcome::new_one : Outcome::neither;
+  if (!loaded) return CrashOutcome::neither;
+  if (is_same_state(*loaded, kBeforeCrash)) return CrashOutcome::old_one;
+  return is_same_state(*loaded, kAfterCrash) ? CrashOutcome::new_one : CrashOutcome::neither;
 }
 
 struct Tally {
@@ -40,26 +40,26 @@ struct Tally {
   int new_ones = 0;
   int neither = 0;
 
-  void add(Outcome outcome) {
-    old_ones += outcome == Outcome::old_one ? 1 : 0;
-    new_ones += outcome == Outcome::new_one ? 1 : 0;
-    neither += outcome == Outcome::neither ? 1 : 0;
+  void add(CrashOutcome outcome) {
+    old_ones += outcome == CrashOutcome::old_one ? 1 : 0;
+    new_ones += outcome == CrashOutcome::new_one ? 1 : 0;
+    neither += outcome == CrashOutcome::neither ? 1 : 0;
   }
 };
 
 using Save = Result<void> (*)(MemoryFileSystem& files);
 
 Result<void> save_under_own_tag(MemoryFileSystem& files) {
-  return save_checkpoint(kNew, files, "run");
+  return save_checkpoint(kAfterCrash, files, "run");
 }
 
 Result<void> save_under_old_tag(MemoryFileSystem& files) {
-  return save_checkpoint(kNew, files, "run", {.tag = "global_step1"});
+  return save_checkpoint(kAfterCrash, files, "run", {.tag = "global_step1"});
 }
 
 Result<void> save_with_short_writes(MemoryFileSystem& files) {
   files.set_write_max(50);
-  return save_checkpoint(kNew, files, "run");
+  return save_checkpoint(kAfterCrash, files, "run");
 }
 
 // The old state as two tensor-parallel ranks hold it, and the new one likewise.
@@ -82,11 +82,11 @@ std::vector<TrainingState> halves(const TrainingState& whole) {
 }
 
 Result<void> save_in_halves(MemoryFileSystem& files) {
-  auto results = save_parts(halves(kNew), files, {}, {.tensor = 2});
+  auto results = save_parts(halves(kAfterCrash), files, {}, {.tensor = 2});
   return results[0] ? results[1] : results[0];
 }
 
-class CrashedSave : public testing::TestWithParam<Save> {
+class CrashedSave : public ::testing::TestWithParam<Save> {
  protected:
   std::int64_t operations() const {
     MemoryFileSystem files = machine_with_old();
@@ -96,13 +96,13 @@ class CrashedSave : public testing::TestWithParam<Save> {
 };
 
 // As the old one, but for the rules that only parts have.
-Outcome outcome_without_rules(MemoryFileSystem& files) {
-  const auto loaded = load_checkpoint(files, "run", kAlone);
-  if (!loaded) return Outcome::neither;
+CrashOutcome outcome_without_rules(MemoryFileSystem& files) {
+  const auto loaded = load_checkpoint(files, "run", kCrashLoad);
+  if (!loaded) return CrashOutcome::neither;
   TrainingState state = *loaded;
   state.partition_rules.clear();
-  if (is_same_state(state, kOld)) return Outcome::old_one;
-  return is_same_state(state, kNew) ? Outcome::new_one : Outcome::neither;
+  if (is_same_state(state, kBeforeCrash)) return CrashOutcome::old_one;
+  return is_same_state(state, kAfterCrash) ? CrashOutcome::new_one : CrashOutcome::neither;
 }
 
 TEST_P(CrashedSave, Leaves_the_previous_or_the_new_checkpoint_whatever_was_lost) {
@@ -118,13 +118,13 @@ TEST_P(CrashedSave, Leaves_the_previous_or_the_new_checkpoint_whatever_was_lost)
                         : seed == 1 ? CrashLoss::nothing
                                     : CrashLoss::at_random;
       MemoryFileSystem restarted = files.after_crash(loss, seed);
-      const Outcome outcome = outcome_without_rules(restarted);
-      ASSERT_NE(outcome, Outcome::neither) << "operation " << at << ", seed " << seed;
-      ASSERT_TRUE(!is_saved || outcome == Outcome::new_one) << "operation " << at;
+      const CrashOutcome outcome = outcome_without_rules(restarted);
+      ASSERT_NE(outcome, CrashOutcome::neither) << "operation " << at << ", seed " << seed;
+      ASSERT_TRUE(!is_saved || outcome == CrashOutcome::new_one) << "operation " << at;
       tally.add(outcome);
       // And the next save works on what is left.
       ASSERT_TRUE(GetParam()(restarted)) << "operation " << at << ", seed " << seed;
-      ASSERT_EQ(outcome_without_rules(restarted), Outcome::new_one);
+      ASSERT_EQ(outcome_without_rules(restarted), CrashOutcome::new_one);
     }
   }
   EXPECT_GT(tally.old_ones, count);
@@ -140,45 +140,45 @@ TEST_P(CrashedSave, Reports_an_error_of_any_operation_and_leaves_a_whole_checkpo
       files.set_fault(kind, at);
       const Result<void> saved = GetParam()(files);
       files.set_fault(FileFaultKind::none, 0);
-      const Outcome outcome = outcome_without_rules(files);
-      ASSERT_NE(outcome, Outcome::neither) << "operation " << at;
-      ASSERT_TRUE(!saved || outcome == Outcome::new_one) << "operation " << at;
+      const CrashOutcome outcome = outcome_without_rules(files);
+      ASSERT_NE(outcome, CrashOutcome::neither) << "operation " << at;
+      ASSERT_TRUE(!saved || outcome == CrashOutcome::new_one) << "operation " << at;
       ASSERT_TRUE(saved || saved.error().text.starts_with("run")) << saved.error().text;
       MemoryFileSystem restarted = files.after_crash(CrashLoss::everything);
-      ASSERT_NE(outcome_without_rules(restarted), Outcome::neither) << "operation " << at;
+      ASSERT_NE(outcome_without_rules(restarted), CrashOutcome::neither) << "operation " << at;
       ASSERT_TRUE(GetParam()(files)) << "operation " << at;
-      ASSERT_EQ(outcome_without_rules(files), Outcome::new_one);
+      ASSERT_EQ(outcome_without_rules(files), CrashOutcome::new_one);
       tally.add(outcome);
     }
   }
   EXPECT_GT(tally.old_ones, count);
 }
 
-std::string name_of_save(const testing::TestParamInfo<Save>& info) {
+std::string name_of_save(const ::testing::TestParamInfo<Save>& info) {
   constexpr std::array kNames = {"NewTag", "SameTag", "ShortWrites", "TwoTensorParallelRanks"};
   return kNames.at(info.index);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, CrashedSave,
-                         testing::Values(save_under_own_tag, save_under_old_tag,
-                                         save_with_short_writes, save_in_halves),
+                         ::testing::Values(save_under_own_tag, save_under_old_tag,
+                                           save_with_short_writes, save_in_halves),
                          name_of_save);
 
 TEST(CheckpointCrash, Leaves_nothing_or_the_first_checkpoint_when_there_was_none) {
   MemoryFileSystem counted;
-  ASSERT_TRUE(save_checkpoint(kNew, counted, "deep/run"));
+  ASSERT_TRUE(save_checkpoint(kAfterCrash, counted, "deep/run"));
   Tally tally;
   for (std::int64_t at = 0; at <= counted.operations(); ++at) {
     MemoryFileSystem files;
     files.set_fault(FileFaultKind::crash, at);
-    const bool is_saved = save_checkpoint(kNew, files, "deep/run").has_value();
+    const bool is_saved = save_checkpoint(kAfterCrash, files, "deep/run").has_value();
     for (std::uint64_t seed = 0; seed < 8; ++seed) {
       MemoryFileSystem restarted =
           files.after_crash(seed == 0 ? CrashLoss::everything : CrashLoss::at_random, seed);
-      const auto loaded = load_checkpoint(restarted, "deep/run", kAlone);
-      ASSERT_TRUE(!loaded || is_same_state(*loaded, kNew)) << "operation " << at;
+      const auto loaded = load_checkpoint(restarted, "deep/run", kCrashLoad);
+      ASSERT_TRUE(!loaded || is_same_state(*loaded, kAfterCrash)) << "operation " << at;
       ASSERT_TRUE(!is_saved || loaded) << "operation " << at;
-      tally.add(loaded ? Outcome::new_one : Outcome::neither);
+      tally.add(loaded ? CrashOutcome::new_one : CrashOutcome::neither);
     }
   }
   EXPECT_GT(tally.neither, 0);
@@ -189,12 +189,12 @@ TEST(CheckpointCrash, Frees_the_room_of_a_save_that_did_not_fit) {
   MemoryFileSystem files = machine_with_old();
   const auto before = files.all_files();
   files.set_fault(FileFaultKind::no_space, 12);
-  const auto saved = save_checkpoint(kNew, files, "run");
+  const auto saved = save_checkpoint(kAfterCrash, files, "run");
   ASSERT_FALSE(saved);
   EXPECT_EQ(saved.error().code, ErrorCode::usage);
   EXPECT_THAT(saved.error().text,
-              testing::AllOf(testing::StartsWith("run/.saving/zero/fc."),
-                             testing::HasSubstr("No space left on device; make room")));
+              ::testing::AllOf(::testing::StartsWith("run/.saving/zero/fc."),
+                               ::testing::HasSubstr("No space left on device; make room")));
   EXPECT_EQ(files.all_files(), before);
 }
 
@@ -204,22 +204,22 @@ TEST(CheckpointCrash, Saving_a_tag_again_replaces_it_in_the_end) {
     ASSERT_TRUE(save_under_old_tag(files));
     EXPECT_EQ(files.list("run").value(),
               (std::vector<std::string>{"global_step1~" + std::to_string(round + 2), "latest"}));
-    EXPECT_EQ(outcome_of(files), Outcome::new_one);
-    EXPECT_EQ(outcome_of(files, {.tag = "global_step1"}), Outcome::new_one);
+    EXPECT_EQ(outcome_of(files), CrashOutcome::new_one);
+    EXPECT_EQ(outcome_of(files, {.tag = "global_step1"}), CrashOutcome::new_one);
   }
 }
 
 TEST(CheckpointCrash, Earlier_tags_stay_and_load) {
   MemoryFileSystem files = machine_with_old();
   ASSERT_TRUE(save_under_own_tag(files));
-  EXPECT_EQ(outcome_of(files), Outcome::new_one);
-  EXPECT_EQ(outcome_of(files, {.tag = "global_step1"}), Outcome::old_one);
+  EXPECT_EQ(outcome_of(files), CrashOutcome::new_one);
+  EXPECT_EQ(outcome_of(files, {.tag = "global_step1"}), CrashOutcome::old_one);
 }
 
 // Many saves, each of which may crash anywhere, lose anything unsynced and be repeated.
 RC_GTEST_PROP(CheckpointCrash, A_row_of_crashes_never_loses_the_last_complete_save, ()) {
   MemoryFileSystem files = machine_with_old();
-  TrainingState durable = kOld;
+  TrainingState durable = kBeforeCrash;
   const auto rounds = *rc::gen::inRange(1, 7);
   for (int round = 0; round < rounds; ++round) {
     const TrainingState attempt = small_state(round + 2, 0.5);
@@ -227,7 +227,7 @@ RC_GTEST_PROP(CheckpointCrash, A_row_of_crashes_never_loses_the_last_complete_sa
     files.set_fault(FileFaultKind::crash, *rc::gen::inRange<std::int64_t>(0, 120));
     const bool is_saved = save_checkpoint(attempt, files, "run", {.tag = tag}).has_value();
     files = files.after_crash(CrashLoss::at_random, *rc::gen::arbitrary<std::uint64_t>());
-    const auto loaded = load_checkpoint(files, "run", kAlone);
+    const auto loaded = load_checkpoint(files, "run", kCrashLoad);
     RC_ASSERT(loaded.has_value());
     const bool is_new = is_same_state(*loaded, attempt);
     RC_ASSERT(is_new || (!is_saved && is_same_state(*loaded, durable)));

@@ -14,12 +14,12 @@
 namespace zeroproof {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 const TrainingState kState = small_state(7, 0.5);
-const LoadOptions kAlone = {.tensor_parallel = ParallelRank{}};
+const LoadOptions kDamagedLoad = {.tensor_parallel = ParallelRank{}};
 
 MemoryFileSystem saved_machine() {
   MemoryFileSystem files;
@@ -28,14 +28,14 @@ MemoryFileSystem saved_machine() {
 }
 
 // The checkpoint does not load, and the error begins with the file's name.
-testing::AssertionResult is_noticed(MemoryFileSystem& files, const std::string& path) {
-  const auto loaded = load_checkpoint(files, "run", kAlone);
-  if (loaded) return testing::AssertionFailure() << path << ": loaded all the same";
+::testing::AssertionResult is_noticed(MemoryFileSystem& files, const std::string& path) {
+  const auto loaded = load_checkpoint(files, "run", kDamagedLoad);
+  if (loaded) return ::testing::AssertionFailure() << path << ": loaded all the same";
   if (loaded.error().text.starts_with(path + ": ") &&
       loaded.error().code == ErrorCode::unreadable) {
-    return testing::AssertionSuccess();
+    return ::testing::AssertionSuccess();
   }
-  return testing::AssertionFailure() << path << ": " << loaded.error().text;
+  return ::testing::AssertionFailure() << path << ": " << loaded.error().text;
 }
 
 std::string with_flipped_bit(std::string bytes, std::size_t bit) {
@@ -54,7 +54,7 @@ TEST(CheckpointDamage, A_flipped_bit_in_any_byte_of_any_file_names_the_file) {
     }
     files.set_bytes(path, right);
   }
-  EXPECT_TRUE(load_checkpoint(files, "run", kAlone));
+  EXPECT_TRUE(load_checkpoint(files, "run", kDamagedLoad));
   EXPECT_GT(flips, 2000U);
 }
 
@@ -112,7 +112,7 @@ TEST(CheckpointDamage, Another_version_is_told_from_damage) {
   MemoryFileSystem files = saved_machine();
   rewrite(files, "run/global_step7/manifest.json", "zeroproof.checkpoint/1",
           "zeroproof.checkpoint/2");
-  EXPECT_EQ(load_checkpoint(files, "run", kAlone).error().text,
+  EXPECT_EQ(load_checkpoint(files, "run", kDamagedLoad).error().text,
             "run/global_step7/manifest.json: has schema 'zeroproof.checkpoint/2', and this version "
             "reads 'zeroproof.checkpoint/1'; load it with the version that saved it");
 }
@@ -142,10 +142,10 @@ TEST(CheckpointDamage, The_error_says_what_else_is_there) {
   EXPECT_EQ(load_checkpoint(files, "run", {.tag = "worst"}).error().text,
             "run: has no checkpoint 'worst'; load one of these tags: best, global_step7");
   ASSERT_TRUE(files.remove_all("run/latest"));
-  EXPECT_EQ(load_checkpoint(files, "run", kAlone).error().text,
+  EXPECT_EQ(load_checkpoint(files, "run", kDamagedLoad).error().text,
             "run/latest: cannot be read: No such file or directory; load one of these tags: best, "
             "global_step7");
-  EXPECT_THAT(load_checkpoint(files, "elsewhere", kAlone).error().text,
+  EXPECT_THAT(load_checkpoint(files, "elsewhere", kDamagedLoad).error().text,
               AllOf(StartsWith("elsewhere/latest: "), HasSubstr("no checkpoint is there")));
 }
 
@@ -155,13 +155,13 @@ struct Misfit {
   std::string text;
 };
 
-class CheckpointMisfit : public testing::TestWithParam<Misfit> {};
+class CheckpointMisfit : public ::testing::TestWithParam<Misfit> {};
 
 TEST_P(CheckpointMisfit, Is_an_error_that_says_what_does_not_fit) {
   MemoryFileSystem files = saved_machine();
   TrainingState engine = kState;
   GetParam().change(engine);
-  LoadOptions options = kAlone;
+  LoadOptions options = kDamagedLoad;
   options.targets = targets_of(engine);
   const auto loaded = load_checkpoint(files, "run", options);
   ASSERT_FALSE(loaded);
@@ -172,7 +172,7 @@ TEST_P(CheckpointMisfit, Is_an_error_that_says_what_does_not_fit) {
 
 INSTANTIATE_TEST_SUITE_P(
     Each, CheckpointMisfit,
-    testing::Values(
+    ::testing::Values(
         Misfit{"MissingParameter",
                [](TrainingState& s) {
                  s.parameters.push_back({"head", {1}, {0.0}});
@@ -208,10 +208,10 @@ TEST(CheckpointSteps, Unequal_steps_in_a_group_are_rejected) {
   TrainingState state = kState;
   state.optimizer_state.back().values = {8.0};
   ASSERT_TRUE(save_checkpoint(state, files, "run"));
-  EXPECT_THAT(load_checkpoint(files, "run", kAlone).error().text,
+  EXPECT_THAT(load_checkpoint(files, "run", kDamagedLoad).error().text,
               HasSubstr("run/global_step7: group 0 has unequal steps: 7 of 'fc.weight' and 8 of "
                         "'fc.bias'"));
-  LoadOptions options = kAlone;
+  LoadOptions options = kDamagedLoad;
   options.groups = {{"fc.bias", "fc.weight"}};
   EXPECT_FALSE(load_checkpoint(files, "run", options));
 }
@@ -222,8 +222,8 @@ TEST(CheckpointSteps, Groups_may_differ_in_their_steps) {
   state.optimizer_state.back().values = {8.0};
   state.groups = {{.parameters = {"fc.weight"}}, {.parameters = {"fc.bias"}}};
   ASSERT_TRUE(save_checkpoint(state, files, "run"));
-  EXPECT_TRUE(is_same_state(load_checkpoint(files, "run", kAlone).value(), state));
-  LoadOptions options = kAlone;
+  EXPECT_TRUE(is_same_state(load_checkpoint(files, "run", kDamagedLoad).value(), state));
+  LoadOptions options = kDamagedLoad;
   options.groups = {{"fc.bias", "fc.weight"}};
   EXPECT_THAT(load_checkpoint(files, "run", options).error().text,
               HasSubstr("has 2 parameter groups where this engine has 1"));
@@ -235,7 +235,7 @@ struct Unsavable {
   std::string text;
 };
 
-class CheckpointUnsavable : public testing::TestWithParam<Unsavable> {};
+class CheckpointUnsavable : public ::testing::TestWithParam<Unsavable> {};
 
 TEST_P(CheckpointUnsavable, Is_refused_before_anything_is_written) {
   MemoryFileSystem files;
@@ -250,7 +250,7 @@ TEST_P(CheckpointUnsavable, Is_refused_before_anything_is_written) {
 
 INSTANTIATE_TEST_SUITE_P(
     Each, CheckpointUnsavable,
-    testing::Values(
+    ::testing::Values(
         Unsavable{"TwiceTheName",
                   [](TrainingState& s, SaveOptions&) { s.parameters.push_back(s.parameters[0]); },
                   "'fc.weight' cannot be saved: its name is there twice"},

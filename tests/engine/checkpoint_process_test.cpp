@@ -16,9 +16,9 @@
 namespace zeroproof {
 namespace {
 
-const TrainingState kOld = small_state(1, 0.25);
-const TrainingState kNew = small_state(2, 0.75);
-const LoadOptions kAlone = {.tensor_parallel = ParallelRank{}};
+const TrainingState kOldState = small_state(1, 0.25);
+const TrainingState kNewState = small_state(2, 0.75);
+const LoadOptions kProcessLoad = {.tensor_parallel = ParallelRank{}};
 
 // The machine's file system, which kills its process before the n-th operation that changes
 // something, or in the middle of it if it is a write.
@@ -90,7 +90,7 @@ bool save_in_process(const std::string& folder, const std::string& tag, int oper
   const pid_t child = ::fork();
   if (child == 0) {
     KillingFileSystem files(operations);
-    ::_exit(save_checkpoint(kNew, files, folder, {.tag = tag}) ? 0 : 1);
+    ::_exit(save_checkpoint(kNewState, files, folder, {.tag = tag}) ? 0 : 1);
   }
   int status = 0;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
@@ -98,7 +98,7 @@ bool save_in_process(const std::string& folder, const std::string& tag, int oper
   return WIFEXITED(status);
 }
 
-class KilledSave : public testing::TestWithParam<std::string> {};
+class KilledSave : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(KilledSave, Leaves_the_previous_or_the_new_checkpoint_at_every_operation) {
   const std::string folder = scratch_path("killed");
@@ -108,12 +108,12 @@ TEST_P(KilledSave, Leaves_the_previous_or_the_new_checkpoint_at_every_operation)
   bool has_lived = false;
   for (int operations = 0; !has_lived; ++operations) {
     ASSERT_TRUE(files.remove_all(folder));
-    ASSERT_TRUE(save_checkpoint(kOld, files, folder));
+    ASSERT_TRUE(save_checkpoint(kOldState, files, folder));
     has_lived = save_in_process(folder, GetParam(), operations);
-    const auto loaded = load_checkpoint(files, folder, kAlone);
+    const auto loaded = load_checkpoint(files, folder, kProcessLoad);
     ASSERT_TRUE(loaded) << "operation " << operations << ": " << loaded.error().text;
-    const bool is_new = is_same_state(*loaded, kNew);
-    ASSERT_TRUE(is_new || is_same_state(*loaded, kOld)) << "operation " << operations;
+    const bool is_new = is_same_state(*loaded, kNewState);
+    ASSERT_TRUE(is_new || is_same_state(*loaded, kOldState)) << "operation " << operations;
     ASSERT_TRUE(is_new || !has_lived);
     (is_new ? new_ones : old_ones) += 1;
   }
@@ -122,7 +122,7 @@ TEST_P(KilledSave, Leaves_the_previous_or_the_new_checkpoint_at_every_operation)
   ASSERT_TRUE(files.remove_all(folder));
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, KilledSave, testing::Values("global_step1", "global_step2"),
+INSTANTIATE_TEST_SUITE_P(Each, KilledSave, ::testing::Values("global_step1", "global_step2"),
                          [](const auto& each) { return each.param; });
 
 TEST(PosixFileSystem, Says_that_a_device_is_full) {
@@ -136,13 +136,13 @@ TEST(PosixFileSystem, A_write_that_is_cut_short_is_an_error_and_the_old_checkpoi
   const std::string folder = scratch_path("limited");
   FileSystem& files = posix_file_system();
   ASSERT_TRUE(files.remove_all(folder));
-  ASSERT_TRUE(save_checkpoint(kOld, files, folder));
+  ASSERT_TRUE(save_checkpoint(kOldState, files, folder));
   const pid_t child = ::fork();
   if (child == 0) {
     ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit = {100, 100};
     if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(2);
-    const auto saved = save_checkpoint(kNew, files, folder);
+    const auto saved = save_checkpoint(kNewState, files, folder);
     const bool is_named = !saved && saved.error().text.find(
                                         ": cannot be written: File too large") != std::string::npos;
     ::_exit(is_named ? 0 : 1);
@@ -150,7 +150,7 @@ TEST(PosixFileSystem, A_write_that_is_cut_short_is_an_error_and_the_old_checkpoi
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_TRUE(is_same_state(load_checkpoint(files, folder, kAlone).value(), kOld));
+  EXPECT_TRUE(is_same_state(load_checkpoint(files, folder, kProcessLoad).value(), kOldState));
   ASSERT_TRUE(files.remove_all(folder));
 }
 

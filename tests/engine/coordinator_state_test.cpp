@@ -258,7 +258,7 @@ struct CallCommand : FlowCommand {
   std::size_t index(const Flow& flow) const { return drawn % flow.open.size(); }
 };
 
-struct Release : CallCommand {
+struct ReleaseStep : CallCommand {
   void apply(Flow& flow) const override { flow.close(index(flow)); }
   void act(const Flow& before, CoordinatorRig& rig) const override {
     const Call& call = before.open[index(before)];
@@ -325,8 +325,8 @@ RC_GTEST_PROP(CoordinatorState, Knows_where_every_parameter_is, ()) {
   rig.check(start);
   rc::state::check(
       start, rig,
-      rc::state::gen::execOneOfWithArgs<BeginStep, Fetch, Fetch, Fetch, Release, Release, Abandon,
-                                        EndBackward, EndForward, ReleaseAll>());
+      rc::state::gen::execOneOfWithArgs<BeginStep, Fetch, Fetch, Fetch, ReleaseStep, ReleaseStep,
+                                        Abandon, EndBackward, EndForward, ReleaseAll>());
 }
 
 }  // namespace

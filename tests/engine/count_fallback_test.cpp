@@ -15,7 +15,7 @@
 namespace zeroproof {
 namespace {
 
-enum class Program { plain, reentrant, pre_user, bypass, idle_leaf };
+enum class CountedProgram { plain, reentrant, pre_user, bypass, idle_leaf };
 
 // A leaf module that no forward calls.
 class Idle final : public nn::Module {
@@ -31,9 +31,9 @@ class Idle final : public nn::Module {
 };
 
 // Four factors p1 to p4; a backward reaches p4 first.
-class Factors final : public nn::Module {
+class CountedFactors final : public nn::Module {
  public:
-  explicit Factors(Program program) : program_(program) {
+  explicit CountedFactors(CountedProgram program) : program_(program) {
     for (const char* name : {"p1", "p2", "p3", "p4"}) {
       Tensor factor = Tensor::of({1.5, 0.5}, {2}, DType::float32);
       factor.set_requires_grad(true);
@@ -48,12 +48,13 @@ class Factors final : public nn::Module {
     const auto first_two = [&](const TensorList& x) {
       return TensorList{mul(ag, mul(ag, x.at(0), factor(1)), factor(2))};
     };
-    Tensor y = program_ == Program::reentrant
+    Tensor y = program_ == CountedProgram::reentrant
                    ? checkpoint(ag, CheckpointKind::reentrant, first_two, inputs).at(0)
                    : first_two(inputs).at(0);
     y = mul(ag, y, factor(3));
-    if (program_ == Program::pre_user) run_backwards_of_the_last(ag, y);
-    if (program_ != Program::pre_user && program_ != Program::bypass) y = mul(ag, y, factor(4));
+    if (program_ == CountedProgram::pre_user) run_backwards_of_the_last(ag, y);
+    if (program_ != CountedProgram::pre_user && program_ != CountedProgram::bypass)
+      y = mul(ag, y, factor(4));
     return {sum(ag, y)};
   }
 
@@ -62,19 +63,19 @@ class Factors final : public nn::Module {
     for (int tile = 0; tile < 2; ++tile) ag.backward(sum(ag, mul(ag, y.detach(), factor(4))));
   }
 
-  Program program_;
+  CountedProgram program_;
   TensorList factors_;
 };
 
-std::string run(Program program, const std::string& policy) {
+std::string run(CountedProgram program, const std::string& policy) {
   NameTable names;
   EpilogueLog log(names);
   Journal journal(log, names, 0);
   HostWorld world({.world_size = 1, .observers = {{.journal = &journal}}});
   const CpuOps ops;
   Autograd ag(ops);
-  Factors model(program);
-  const bool has_idle = program == Program::idle_leaf;
+  CountedFactors model(program);
+  const bool has_idle = program == CountedProgram::idle_leaf;
   Idle* idle = has_idle ? &model.add_idle() : nullptr;
   EngineOptions options{.policy = policy, .has_callback_api = false};
   if (has_idle) options.quirks.add(Quirk::h25_counts_idle_leaf_modules);
@@ -84,50 +85,51 @@ std::string run(Program program, const std::string& policy) {
   Tensor x = Tensor::of({1.0, 2.0}, {2}, DType::float32);
   x.set_requires_grad(true);
   Tensor loss = engine->forward(x);
-  if (program == Program::bypass) loss = add(ag, loss, sum(ag, model.factor(4)));
+  if (program == CountedProgram::bypass) loss = add(ag, loss, sum(ag, model.factor(4)));
   ag.backward(loss);
   return fmt::format("{} n{}", log.epilogues(), log.counts());  // "a2,a3,a4 n3"
 }
 
-struct Row {
-  Program program;
+struct CountRow {
+  CountedProgram program;
   const char* policy;
   const char* golden;
 };
 
-class CountFallback : public testing::TestWithParam<Row> {};
+class CountFallback : public ::testing::TestWithParam<CountRow> {};
 
 TEST_P(CountFallback, Reproduces_the_golden_table) {
   EXPECT_EQ(run(GetParam().program, GetParam().policy), GetParam().golden);
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, CountFallback,
-                         testing::Values(Row{Program::plain, "deepspeed-0.18.3", "a4 n1"},
-                                         Row{Program::plain, "deepspeed-0.18.5", "a4 n4"},
-                                         Row{Program::plain, "deepspeed-0.18.7", "a4 n1"},
-                                         Row{Program::plain, "deepspeed-0.19.6", "a4 n1"},
-                                         Row{Program::plain, "deepspeed-pr8245", "a4 n1"},
-                                         Row{Program::reentrant, "deepspeed-0.18.3", "a2 n2"},
-                                         Row{Program::reentrant, "deepspeed-0.18.5", "a2,a3,a4 n4"},
-                                         Row{Program::reentrant, "deepspeed-0.18.7", "a2,a3,a4 n3"},
-                                         Row{Program::reentrant, "deepspeed-0.19.6", "a2,a3,a4 n3"},
-                                         Row{Program::reentrant, "deepspeed-pr8245", "a2,a3,a4 n3"},
-                                         Row{Program::pre_user, "deepspeed-0.18.3", "a5 n3"},
-                                         Row{Program::pre_user, "deepspeed-0.18.5", "a3,a4,a5 n5"},
-                                         Row{Program::pre_user, "deepspeed-0.18.7", "a5 n2"},
-                                         Row{Program::bypass, "deepspeed-0.18.3", "a4 n1"},
-                                         Row{Program::bypass, "deepspeed-0.18.5", "a4 n4"},
-                                         Row{Program::bypass, "deepspeed-0.18.7", "none n2"},
-                                         Row{Program::bypass, "deepspeed-0.19.6", "none n2"},
-                                         Row{Program::bypass, "deepspeed-pr8245", "none n2"},
-                                         Row{Program::idle_leaf, "deepspeed-0.18.3", "none n1"},
-                                         Row{Program::idle_leaf, "deepspeed-0.18.5", "none n4"},
-                                         Row{Program::idle_leaf, "deepspeed-0.18.7", "none n1"},
-                                         Row{Program::idle_leaf, "deepspeed-0.19.6", "none n1"},
-                                         Row{Program::idle_leaf, "deepspeed-pr8245", "none n1"}));
+INSTANTIATE_TEST_SUITE_P(
+    Rows, CountFallback,
+    ::testing::Values(CountRow{CountedProgram::plain, "deepspeed-0.18.3", "a4 n1"},
+                      CountRow{CountedProgram::plain, "deepspeed-0.18.5", "a4 n4"},
+                      CountRow{CountedProgram::plain, "deepspeed-0.18.7", "a4 n1"},
+                      CountRow{CountedProgram::plain, "deepspeed-0.19.6", "a4 n1"},
+                      CountRow{CountedProgram::plain, "deepspeed-pr8245", "a4 n1"},
+                      CountRow{CountedProgram::reentrant, "deepspeed-0.18.3", "a2 n2"},
+                      CountRow{CountedProgram::reentrant, "deepspeed-0.18.5", "a2,a3,a4 n4"},
+                      CountRow{CountedProgram::reentrant, "deepspeed-0.18.7", "a2,a3,a4 n3"},
+                      CountRow{CountedProgram::reentrant, "deepspeed-0.19.6", "a2,a3,a4 n3"},
+                      CountRow{CountedProgram::reentrant, "deepspeed-pr8245", "a2,a3,a4 n3"},
+                      CountRow{CountedProgram::pre_user, "deepspeed-0.18.3", "a5 n3"},
+                      CountRow{CountedProgram::pre_user, "deepspeed-0.18.5", "a3,a4,a5 n5"},
+                      CountRow{CountedProgram::pre_user, "deepspeed-0.18.7", "a5 n2"},
+                      CountRow{CountedProgram::bypass, "deepspeed-0.18.3", "a4 n1"},
+                      CountRow{CountedProgram::bypass, "deepspeed-0.18.5", "a4 n4"},
+                      CountRow{CountedProgram::bypass, "deepspeed-0.18.7", "none n2"},
+                      CountRow{CountedProgram::bypass, "deepspeed-0.19.6", "none n2"},
+                      CountRow{CountedProgram::bypass, "deepspeed-pr8245", "none n2"},
+                      CountRow{CountedProgram::idle_leaf, "deepspeed-0.18.3", "none n1"},
+                      CountRow{CountedProgram::idle_leaf, "deepspeed-0.18.5", "none n4"},
+                      CountRow{CountedProgram::idle_leaf, "deepspeed-0.18.7", "none n1"},
+                      CountRow{CountedProgram::idle_leaf, "deepspeed-0.19.6", "none n1"},
+                      CountRow{CountedProgram::idle_leaf, "deepspeed-pr8245", "none n1"}));
 
 TEST(CountFallback, Exact_refuses_instead_of_counting) {
-  EXPECT_THROW(run(Program::plain, "exact"), EngineError);
+  EXPECT_THROW(run(CountedProgram::plain, "exact"), EngineError);
 }
 
 }  // namespace

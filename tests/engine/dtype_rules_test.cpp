@@ -11,7 +11,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kOverflowed = std::numeric_limits<double>::infinity();
 
 void expect_refused(const ZeroConfig& config, const std::string& part) {
   const auto valid = validate(config);
@@ -140,7 +140,7 @@ TEST(DtypeRules, Row_9_a_static_scale_is_finite_and_not_negative) {
     config.fp16.loss_scale = scale;
     EXPECT_TRUE(validate(config)) << scale;
   }
-  for (const double scale : {-1.0, kInfinity, -kInfinity, std::nan("")}) {
+  for (const double scale : {-1.0, kOverflowed, -kOverflowed, std::nan("")}) {
     config.fp16.loss_scale = scale;
     expect_refused(config, "/fp16/loss_scale is ");
   }

@@ -46,13 +46,13 @@ class Net final : public nn::Module {
   std::shared_ptr<nn::Linear> l2_;
 };
 
-struct Outcome {
+struct TrainedValues {
   std::vector<FullTensor> gradients;
   std::vector<FullTensor> parameters;
 };
 
-Outcome train(const ZeroConfig& config, int world_size, bool is_manual) {
-  Outcome outcome;
+TrainedValues train(const ZeroConfig& config, int world_size, bool is_manual) {
+  TrainedValues outcome;
   HostWorld world({.world_size = world_size});
   world.run([&](Runtime& runtime) {
     const CpuOps ops;
@@ -91,7 +91,7 @@ TEST(Engine, All_stages_train_alike) {
   for (const int world_size : {1, 2, 3, 4})
     for (const int gas : {1, 2}) {
       ZeroConfig config{.stage = 0, .gradient_accumulation_steps = gas};
-      const Outcome plain = train(config, world_size, false);
+      const TrainedValues plain = train(config, world_size, false);
       EXPECT_NE(plain.gradients.at(0).values.at(0), 0.0);
       for (const int stage : {1, 2, 3})
         for (const bool is_manual : {false, true})
@@ -99,7 +99,7 @@ TEST(Engine, All_stages_train_alike) {
             config.stage = stage;
             config.overlap_comm = has_overlap;
             config.reduce_bucket_size = 30;
-            const Outcome outcome = train(config, world_size, is_manual);
+            const TrainedValues outcome = train(config, world_size, is_manual);
             EXPECT_TRUE(is_near(plain.gradients, outcome.gradients))
                 << stage << " " << world_size << " " << is_manual << has_overlap << gas;
             EXPECT_TRUE(is_near(plain.parameters, outcome.parameters))

@@ -88,7 +88,7 @@ TwoBackwards over_one_forward(int stage, const EngineOptions& options, bool is_m
   return result;
 }
 
-class RetainedGraphHazard : public testing::TestWithParam<int> {};
+class RetainedGraphHazard : public ::testing::TestWithParam<int> {};
 
 TEST_P(RetainedGraphHazard, H23_loses_the_second_manual_backward) {
   const EngineOptions exact;
@@ -105,7 +105,7 @@ TEST_P(RetainedGraphHazard, H23_loses_the_second_manual_backward) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Stages, RetainedGraphHazard, testing::Values(2, 3));
+INSTANTIATE_TEST_SUITE_P(Stages, RetainedGraphHazard, ::testing::Values(2, 3));
 
 // --- H11: the module stack ---------------------------------------------------------------------
 
@@ -183,7 +183,7 @@ class RepeatingModel final : public nn::Module {
   std::shared_ptr<nn::Linear> a_, b_;
 };
 
-class H17 : public testing::Test {
+class H17 : public ::testing::Test {
  protected:
   struct Seen {
     bool is_resident_after_first_pass = false;

@@ -54,7 +54,7 @@ ZeroConfig sgd_config(int stage) {
   return config;
 }
 
-class ScalingHazard : public testing::TestWithParam<int> {
+class ScalingHazard : public ::testing::TestWithParam<int> {
  protected:
   ZeroConfig config = sgd_config(GetParam());
 };
@@ -233,7 +233,7 @@ TEST_P(ScalingHazard, H26_forgets_hooks_that_fire_before_the_prologue_of_their_b
   EXPECT_NEAR(wrong.b, 2.0 * right.b, 1e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Stages, ScalingHazard, testing::Values(1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(Stages, ScalingHazard, ::testing::Values(1, 2, 3));
 
 // --- what has no effect ------------------------------------------------------------------------
 

@@ -48,7 +48,7 @@ std::uint64_t allocations_of_hooks(Engine::Core& core) {
   return allocations;
 }
 
-class HookPath : public testing::TestWithParam<int> {};
+class HookPath : public ::testing::TestWithParam<int> {};
 
 TEST_P(HookPath, Allocates_nothing) {
   HostWorld world({.world_size = 1});
@@ -62,8 +62,8 @@ TEST_P(HookPath, Allocates_nothing) {
   EXPECT_EQ(core.counters().backwards, 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Stages, HookPath, testing::Values(1, 2, 3),
-                         testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Stages, HookPath, ::testing::Values(1, 2, 3),
+                         ::testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace zeroproof

@@ -34,7 +34,7 @@ Cost cost_of(std::string_view policy, std::size_t params) {
           host.epilogues() - before.epilogues, heap_allocations() - before.allocations};
 }
 
-class HookPolicyCost : public testing::TestWithParam<std::uint64_t> {};
+class HookPolicyCost : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(HookPolicyCost, Of_exact_has_no_expected_set_query) {
   const Cost cost = cost_of("exact", GetParam());
@@ -69,7 +69,7 @@ TEST_P(HookPolicyCost, Has_one_epilogue_a_backward) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Params, HookPolicyCost, testing::Values(16U, 147U, 1024U));
+INSTANTIATE_TEST_SUITE_P(Params, HookPolicyCost, ::testing::Values(16U, 147U, 1024U));
 
 TEST(AllocationCounter, Counts) {
   const std::uint64_t before = heap_allocations();

@@ -51,9 +51,9 @@ class TwoDevices final : public nn::Module {
   std::shared_ptr<nn::Linear> a_, b_;
 };
 
-class Model final : public nn::Module {
+class LeafModel final : public nn::Module {
  public:
-  Model() {
+  LeafModel() {
     inp_ = register_module("inp", linear_layer(4, 4));
     leaf = register_module("leaf", std::make_shared<TwoDevices>());
   }
@@ -105,7 +105,7 @@ std::vector<std::vector<double>> gradients(Chooser& chooser) {
   Autograd ag(ops);
   journal.set_autograd(&ag);
   ag.set_scheduling(chooser);
-  Model model;
+  LeafModel model;
   ZeroConfig config{.stage = 3};
   config.stage3_param_persistence_threshold = 0;
   config.stage3_max_reuse_distance = 0;

@@ -61,7 +61,7 @@ std::vector<FullTensor> trained(const ZeroConfig& config, const OnStep& before_s
   return parameters;
 }
 
-class LearningRate : public testing::TestWithParam<std::tuple<int, bool>> {};
+class LearningRate : public ::testing::TestWithParam<std::tuple<int, bool>> {};
 
 TEST_P(LearningRate, Set_for_all_groups_trains_as_a_configured_one) {
   const auto [stage, is_sgd] = GetParam();
@@ -100,7 +100,7 @@ TEST_P(LearningRate, Set_for_one_group_leaves_the_others) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stages, LearningRate,
-                         testing::Combine(testing::Values(0, 1, 2, 3), testing::Bool()));
+                         ::testing::Combine(::testing::Values(0, 1, 2, 3), ::testing::Bool()));
 
 // An engine of one rank.
 struct Trainer {

@@ -33,7 +33,7 @@ LossScaler made() {
   return LossScaler::of(config);
 }
 
-struct Step : rc::state::Command<Rule, LossScaler> {
+struct ScalerStep : rc::state::Command<Rule, LossScaler> {
   bool has_overflow = *rc::gen::arbitrary<bool>();
 
   void apply(Rule& rule) const override {
@@ -72,7 +72,7 @@ struct Step : rc::state::Command<Rule, LossScaler> {
 
 RC_GTEST_PROP(LossScalerState, Follows_its_rule, ()) {
   LossScaler scaler = made();
-  rc::state::check(Rule{}, scaler, rc::state::gen::execOneOfWithArgs<Step>());
+  rc::state::check(Rule{}, scaler, rc::state::gen::execOneOfWithArgs<ScalerStep>());
 }
 
 }  // namespace

@@ -218,8 +218,8 @@ TEST(LossScaler, Prefers_a_given_factor_to_every_other_and_never_moves_it) {
 }
 
 TEST(LossScaler, Refuses_a_factor_that_is_not_positive_and_finite) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  for (const double factor : {0.0, -1.0, kInfinity, std::nan("")}) {
+  constexpr double kInfiniteNorm = std::numeric_limits<double>::infinity();
+  for (const double factor : {0.0, -1.0, kInfiniteNorm, std::nan("")}) {
     LossScaler scaler = LossScaler::of(dynamic_config({}));
     EXPECT_FALSE(scaler.set_custom(factor));
     EXPECT_FALSE(scaler.set_external(factor));

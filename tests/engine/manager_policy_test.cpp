@@ -21,31 +21,31 @@ class IdleHost final : public HookHost {
   void abandon_gradients() override {}
 };
 
-struct Row {
+struct PolicyRow {
   const char* policy;
   RunningMark running_mark;
   bool skips_at_depth_two;
   bool demands_restart;
 };
 
-constexpr Row kRows[] = {{"deepspeed-0.18.5", RunningMark::left_by_exception, false, false},
-                         {"deepspeed-0.18.7", RunningMark::left_by_exception, false, false},
-                         {"deepspeed-0.19.6", RunningMark::counted, true, false},
-                         {"deepspeed-pr8245", RunningMark::restored, false, true},
-                         {"x2", RunningMark::restored, false, false}};
+constexpr PolicyRow kRows[] = {{"deepspeed-0.18.5", RunningMark::left_by_exception, false, false},
+                               {"deepspeed-0.18.7", RunningMark::left_by_exception, false, false},
+                               {"deepspeed-0.19.6", RunningMark::counted, true, false},
+                               {"deepspeed-pr8245", RunningMark::restored, false, true},
+                               {"x2", RunningMark::restored, false, false}};
 
-std::unique_ptr<HookPolicy> policy_of(const Row& row) {
+std::unique_ptr<HookPolicy> policy_of(const PolicyRow& row) {
   return (*find_policy(row.policy))->make();
 }
 
 TEST(ManagerPolicy, Marks_a_running_backward_as_its_release_does) {
-  for (const Row& row : kRows)
+  for (const PolicyRow& row : kRows)
     EXPECT_EQ(policy_of(row)->running_mark(), row.running_mark) << row.policy;
 }
 
 TEST(ManagerPolicy, Skips_the_manual_epilogue_above_depth_one_since_0_19_6) {
   IdleHost host;
-  for (const Row& row : kRows) {
+  for (const PolicyRow& row : kRows) {
     const auto policy = policy_of(row);
     policy->on_prologue(host);
     EXPECT_FALSE(policy->skips_manual_epilogue()) << row.policy;

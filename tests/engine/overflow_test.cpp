@@ -15,12 +15,12 @@ namespace {
 
 enum class Scaler { fixed, dynamic, grad_scaler, custom, external, none, bf16 };
 
-struct Case {
+struct OverflowCase {
   int stage = 0;
   Scaler scaler = Scaler::fixed;
 };
 
-ZeroConfig config_of(const Case& one) {
+ZeroConfig overflow_config(const OverflowCase& one) {
   ZeroConfig config{.stage = one.stage, .gradient_clipping = 0.0};
   switch (one.scaler) {
     case Scaler::fixed:
@@ -47,10 +47,10 @@ double scale_after_overflow(Scaler scaler, double before) {
   return scaler == Scaler::dynamic || scaler == Scaler::grad_scaler ? before / 2 : before;
 }
 
-class Overflow : public testing::TestWithParam<Case> {};
+class Overflow : public ::testing::TestWithParam<OverflowCase> {};
 
 TEST_P(Overflow, On_one_rank_skips_the_step_of_all) {
-  const Case one = GetParam();
+  const OverflowCase one = GetParam();
   HostWorld world({.world_size = 2});
   world.run([&](Runtime& runtime) {
     const CpuOps ops;
@@ -58,7 +58,8 @@ TEST_P(Overflow, On_one_rank_skips_the_step_of_all) {
     MlpModel model;
     EngineOptions options;
     if (one.scaler == Scaler::custom) options.custom_loss_scale = 4.0;
-    auto engine = Engine::initialize(autograd, model, config_of(one), runtime, options).value();
+    auto engine =
+        Engine::initialize(autograd, model, overflow_config(one), runtime, options).value();
     if (one.scaler == Scaler::external) {
       ASSERT_TRUE(engine->override_loss_scale(4.0));
     }
@@ -94,8 +95,8 @@ TEST_P(Overflow, On_one_rank_skips_the_step_of_all) {
   });
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<OverflowCase> overflow_cases() {
+  std::vector<OverflowCase> all;
   for (const int stage : {0, 1, 2, 3})
     for (const Scaler scaler : {Scaler::fixed, Scaler::dynamic, Scaler::grad_scaler, Scaler::custom,
                                 Scaler::external, Scaler::none, Scaler::bf16})
@@ -166,7 +167,7 @@ TEST(OverrideLossScale, Takes_the_place_of_the_scale_from_the_next_forward_on) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Scalers, Overflow, testing::ValuesIn(cases()));
+INSTANTIATE_TEST_SUITE_P(Scalers, Overflow, ::testing::ValuesIn(overflow_cases()));
 
 }  // namespace
 }  // namespace zeroproof

@@ -15,44 +15,45 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::int64_t kElements = 7;  // slices of 3, 3 and 1
-constexpr int kRanks = 3;
+constexpr std::int64_t kStatusElements = 7;  // slices of 3, 3 and 1
+constexpr int kStatusRanks = 3;
 constexpr std::int64_t kSlice = 3;
 
-using Values = std::vector<double>;
-using Use = std::tuple<int, bool, int>;  // module, backward, invocation
+using StatusValues = std::vector<double>;
+using StatusUse = std::tuple<int, bool, int>;  // module, backward, invocation
 
 // What the parameter has to be.
 struct Status {
   int rank = 0;
   ZeroParamStatus status = ZeroParamStatus::available;
   bool is_kept = false;
-  Values whole = {};  // as of the last gather, or what was written since
-  Values slice = {};
-  std::set<Use> uses = {};
+  StatusValues whole = {};  // as of the last gather, or what was written since
+  StatusValues slice = {};
+  std::set<StatusUse> uses = {};
 
   std::int64_t begin() const { return kSlice * rank; }
-  std::int64_t own() const { return std::min(kSlice, kElements - begin()); }
+  std::int64_t own() const { return std::min(kSlice, kStatusElements - begin()); }
   bool is_there() const { return status == ZeroParamStatus::available || is_kept; }
 };
 
-Values counting(double first) {
-  Values values;
-  for (std::int64_t i = 0; i < kElements; ++i) values.push_back(first + static_cast<double>(i));
+StatusValues counting(double first) {
+  StatusValues values;
+  for (std::int64_t i = 0; i < kStatusElements; ++i)
+    values.push_back(first + static_cast<double>(i));
   return values;
 }
 
 class StatusRig {
  public:
   explicit StatusRig(const Status& start)
-      : context_(std::make_shared<VectorsModel>(std::vector<std::int64_t>{kElements}),
-                 ZeroConfig{.stage = 3}, kRanks, start.rank) {
+      : context_(std::make_shared<VectorsModel>(std::vector<std::int64_t>{kStatusElements}),
+                 ZeroConfig{.stage = 3}, kStatusRanks, start.rank) {
     write(start.whole);
     parameter_ = std::make_unique<PartitionedParameter>(*context_, whole());
   }
 
   PartitionedParameter& parameter() { return *parameter_; }
-  void write(const Values& values) {
+  void write(const StatusValues& values) {
     context_->kernels().write(context_->compute(), Span::of(whole().tensor), values);
   }
 
@@ -62,12 +63,12 @@ class StatusRig {
     RC_ASSERT(it.is_kept() == expected.is_kept);
     RC_ASSERT(it.is_used() == !expected.uses.empty());
     std::set<int> modules;
-    for (const Use& use : expected.uses) modules.insert(std::get<0>(use));
+    for (const StatusUse& use : expected.uses) modules.insert(std::get<0>(use));
     RC_ASSERT(it.count_using_modules() == static_cast<std::int32_t>(modules.size()));
     RC_ASSERT(it.own_begin() == expected.begin());
     RC_ASSERT(it.own_elements() == expected.own());
     RC_ASSERT(it.slice().values() == expected.slice);
-    RC_ASSERT(whole().tensor.values() == (expected.is_there() ? expected.whole : Values{}));
+    RC_ASSERT(whole().tensor.values() == (expected.is_there() ? expected.whole : StatusValues{}));
   }
 
  private:
@@ -120,9 +121,9 @@ struct Install : StatusCommand {
   }
   // A flat buffer may be longer than the parameter.
   void act(const Status&, PartitionedParameter& parameter, StatusRig&) const override {
-    Values flat = counting(first);
-    flat.resize(kSlice * kRanks, -1.0);
-    parameter.install(Tensor::of(flat, {kSlice * kRanks}, DType::float32));
+    StatusValues flat = counting(first);
+    flat.resize(kSlice * kStatusRanks, -1.0);
+    parameter.install(Tensor::of(flat, {kSlice * kStatusRanks}, DType::float32));
   }
   void show(std::ostream& os) const override { os << "install(" << first << ")"; }
 };
@@ -172,7 +173,7 @@ struct ChangeUse : StatusCommand {
   enum class Kind { add, remove, clear };
   Kind kind =
       *rc::gen::weightedElement<Kind>({{3, Kind::add}, {3, Kind::remove}, {1, Kind::clear}});
-  Use use =
+  StatusUse use =
       *rc::gen::tuple(rc::gen::inRange(0, 2), rc::gen::arbitrary<bool>(), rc::gen::inRange(0, 2));
   void apply(Status& s) const override {
     if (kind == Kind::add) s.uses.insert(use);
@@ -208,7 +209,7 @@ struct Write : StatusCommand {
 };
 
 RC_GTEST_PROP(ParameterStatusState, Follows_its_transitions, ()) {
-  Status start{.rank = *rc::gen::inRange(0, kRanks)};
+  Status start{.rank = *rc::gen::inRange(0, kStatusRanks)};
   start.whole = counting(1.0);
   start.slice.assign(kSlice, 0.0);
   for (std::int64_t i = 0; i < start.own(); ++i)

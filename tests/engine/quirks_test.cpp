@@ -65,12 +65,12 @@ struct ReleaseRow {
 
 // docs/HAZARDS.md has what each of them did.
 TEST(Quirks, Of_a_release_are_those_of_its_range) {
-  constexpr ReleaseRow kRows[] = {
+  constexpr ReleaseRow kQuirkRows[] = {
       {"deepspeed-0.18.9", "h23", "none"},      {"deepspeed-0.19.2", "h23", "none"},
       {"deepspeed-0.19.5", "h23", "n8"},        {"deepspeed-0.19.6", "h22,h23", "n6,n8"},
       {"deepspeed-0.19.7", "h22,h23", "n6,n8"}, {"deepspeed-0.19.8", "h22,h23", "n4,n5,n6,n8"},
   };
-  for (const ReleaseRow& row : kRows) {
+  for (const ReleaseRow& row : kQuirkRows) {
     SCOPED_TRACE(row.release);
     const Quirks quirks = *Quirks::parse(row.release);
     const Quirks lacks = *Quirks::parse(row.lacks);

@@ -33,7 +33,7 @@ class ScaleModel final : public nn::Module {
   Tensor* weight_;
 };
 
-ZeroConfig sgd_config(int stage) {
+ZeroConfig quirk_config(int stage) {
   ZeroConfig config{.stage = stage, .gradient_clipping = 0.0};
   config.zero_force_ds_cpu_optimizer = false;
   config.stage3_param_persistence_threshold = 0;
@@ -43,8 +43,8 @@ ZeroConfig sgd_config(int stage) {
 }
 
 // One rank with as many engines as there are accumulation steps.
-struct Rank {
-  Rank(ZeroConfig config, const std::string& quirks, const std::vector<std::int64_t>& steps) {
+struct QuirkRank {
+  QuirkRank(ZeroConfig config, const std::string& quirks, const std::vector<std::int64_t>& steps) {
     for (const std::int64_t gas : steps) {
       config.gradient_accumulation_steps = gas;
       models.push_back(std::make_unique<ScaleModel>());
@@ -73,9 +73,9 @@ struct Rank {
   std::vector<std::unique_ptr<Engine>> engines;
 };
 
-class Regression : public testing::TestWithParam<int> {
+class Regression : public ::testing::TestWithParam<int> {
  protected:
-  ZeroConfig config = sgd_config(GetParam());
+  ZeroConfig config = quirk_config(GetParam());
 };
 
 // --- N4 ----------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ TEST_P(Regression, N4_never_lowers_the_scale_after_an_overflow) {
   };
   for (const Scales& one : cases) {
     SCOPED_TRACE(one.quirks);
-    Rank rank(config, one.quirks, {1});
+    QuirkRank rank(config, one.quirks, {1});
     for (const double scale : one.after_steps) {
       const Tensor loss = rank.loss(0, 1.0);
       loss.register_hook([](const Tensor& grad) {
@@ -130,7 +130,7 @@ TEST_P(Regression, N5_adds_to_the_partition_that_zero_grad_leaves) {
                  (one.clears ? " cleared" : ""));
     if (one.is_wide) config.grad_accum_dtype = DType::float32;
     if (!one.is_wide) config.grad_accum_dtype.reset();
-    Rank rank(config, one.quirks, {1});
+    QuirkRank rank(config, one.quirks, {1});
     rank.train(1.0);
     if (one.clears) rank.engines[0]->zero_grad();
     rank.train(2.0);
@@ -153,7 +153,7 @@ TEST_P(Regression, N6_divides_a_shared_loss_by_the_steps_of_one_engine) {
   };
   for (const Shared& one : cases) {
     SCOPED_TRACE(one.quirks);
-    Rank rank(config, one.quirks, one.steps);
+    QuirkRank rank(config, one.quirks, one.steps);
     for (const auto& engine : rank.engines) engine->set_gradient_accumulation_boundary(true);
     const Tensor first = rank.loss(0, 4.0);
     rank.engines[0]->backward(add(rank.autograd, first, rank.loss(1, 4.0)));
@@ -176,7 +176,7 @@ TEST_P(Regression, H8_remains_in_manual_backwards_since_engine_backward_divides_
   if (config.stage == 3) GTEST_SKIP() << "a module past its engine finds its weights released";
   for (const Bypass& one : cases) {
     SCOPED_TRACE(std::string(one.quirks) + (one.is_manual ? " manual" : ""));
-    Rank rank(config, one.quirks, {2});
+    QuirkRank rank(config, one.quirks, {2});
     rank.engines[0]->set_gradient_accumulation_boundary(true);
     const Tensor inside = rank.loss(0, 2.0);
     const Tensor beside = (*rank.models[0])(rank.autograd, Tensor::full({2}, 2.0, DType::float32));
@@ -190,7 +190,7 @@ TEST_P(Regression, H8_remains_in_manual_backwards_since_engine_backward_divides_
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Stages, Regression, testing::Values(1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(Stages, Regression, ::testing::Values(1, 2, 3));
 
 }  // namespace
 }  // namespace zeroproof

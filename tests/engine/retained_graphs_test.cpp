@@ -15,7 +15,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr int kRanks = 2;
+constexpr int kRetainedRanks = 2;
 
 // How many all-gathers a rank has issued.
 class GatherCount final : public EventSink {
@@ -51,13 +51,13 @@ struct Rank {
 };
 
 using Names = std::vector<std::string>;
-using Program = std::function<void(const Rank& rank)>;
+using RetainedProgram = std::function<void(const Rank& rank)>;
 
-void run(const Program& program, std::int64_t live_elements = 1'000) {
-  std::deque<GatherCount> counts(kRanks);
+void run_retained(const RetainedProgram& program, std::int64_t live_elements = 1'000) {
+  std::deque<GatherCount> counts(kRetainedRanks);
   std::deque<Journal> journals;
-  HostWorldOptions options{.world_size = kRanks};
-  for (int rank = 0; rank < kRanks; ++rank) {
+  HostWorldOptions options{.world_size = kRetainedRanks};
+  for (int rank = 0; rank < kRetainedRanks; ++rank) {
     journals.emplace_back(counts[static_cast<std::size_t>(rank)],
                           counts[static_cast<std::size_t>(rank)].names, rank);
     options.observers.push_back({.journal = &journals.back()});
@@ -83,7 +83,7 @@ void run(const Program& program, std::int64_t live_elements = 1'000) {
 const Names kOfFirstLoss = {"scale", "trunk.weight", "trunk.bias", "a.weight", "a.bias"};
 
 // The three ways of a backward that retains.
-class RetainedGraph : public testing::TestWithParam<const char*> {
+class RetainedGraph : public ::testing::TestWithParam<const char*> {
  protected:
   static void retain(const Rank& rank, const Tensor& loss) { differentiate(rank, loss, true); }
   static void differentiate(const Rank& rank, const Tensor& loss, bool retain_graph) {
@@ -95,7 +95,7 @@ class RetainedGraph : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(RetainedGraph, Keeps_what_it_needs_and_gathers_it_once) {
-  run([](const Rank& rank) {
+  run_retained([](const Rank& rank) {
     const TensorList losses = rank.forward();
     EXPECT_GT(rank.gathers_of([&] { retain(rank, losses[0]); }), 0);
     EXPECT_EQ(rank.gathered(), kOfFirstLoss);
@@ -107,7 +107,7 @@ TEST_P(RetainedGraph, Keeps_what_it_needs_and_gathers_it_once) {
 }
 
 TEST_P(RetainedGraph, Gives_everything_back_when_it_is_gone) {
-  run([](const Rank& rank) {
+  run_retained([](const Rank& rank) {
     TensorList losses = rank.forward();
     retain(rank, losses[1]);
     retain(rank, losses[0]);
@@ -120,7 +120,7 @@ TEST_P(RetainedGraph, Gives_everything_back_when_it_is_gone) {
 }
 
 TEST_P(RetainedGraph, Is_not_ended_by_zero_grad_but_by_a_step) {
-  run([](const Rank& rank) {
+  run_retained([](const Rank& rank) {
     const TensorList losses = rank.forward();
     retain(rank, losses[0]);
     rank.engine.zero_grad();
@@ -133,7 +133,7 @@ TEST_P(RetainedGraph, Is_not_ended_by_zero_grad_but_by_a_step) {
 }
 
 TEST_P(RetainedGraph, Is_given_up_by_a_backward_that_fails) {
-  run([](const Rank& rank) {
+  run_retained([](const Rank& rank) {
     const TensorList losses = rank.forward();
     retain(rank, losses[0]);
     HookHandle hook = losses[1].register_hook(
@@ -148,7 +148,7 @@ TEST_P(RetainedGraph, Is_given_up_by_a_backward_that_fails) {
 
 // Another forward gathers what it needs, whoever keeps it for something else.
 TEST_P(RetainedGraph, Stays_beside_another_forward_which_gathers_for_itself) {
-  run([](const Rank& rank) {
+  run_retained([](const Rank& rank) {
     int alone = rank.gathers_of([&] { rank.forward(); });
     const TensorList losses = rank.forward();
     retain(rank, losses[0]);
@@ -162,7 +162,7 @@ TEST_P(RetainedGraph, Stays_beside_another_forward_which_gathers_for_itself) {
 
 // Rank 1 has its losses in a log: no collective may depend on that.
 TEST_P(RetainedGraph, Can_live_on_one_rank_alone) {
-  run([](const Rank& rank) {
+  run_retained([](const Rank& rank) {
     std::vector<TensorList> log;
     for (int step = 0; step < 3; ++step) {
       TensorList losses = rank.forward();
@@ -183,7 +183,7 @@ TEST_P(RetainedGraph, Can_live_on_one_rank_alone) {
 // gathered again.
 TEST_P(RetainedGraph, Keeps_no_more_than_the_live_budget) {
   constexpr std::int64_t kBudget = 20;
-  run(
+  run_retained(
       [](const Rank& rank) {
         const TensorList losses = rank.forward();
         retain(rank, losses[0]);
@@ -196,7 +196,7 @@ TEST_P(RetainedGraph, Keeps_no_more_than_the_live_budget) {
 
 TEST_P(RetainedGraph, May_outlive_its_engine) {
   TensorList losses;
-  run([&](const Rank& rank) {
+  run_retained([&](const Rank& rank) {
     const TensorList own = rank.forward();
     retain(rank, own[0]);
     if (rank.rank == 0) losses = own;
@@ -204,7 +204,7 @@ TEST_P(RetainedGraph, May_outlive_its_engine) {
   losses.clear();
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, RetainedGraph, testing::Values("engine", "scale", "tensor"),
+INSTANTIATE_TEST_SUITE_P(Ways, RetainedGraph, ::testing::Values("engine", "scale", "tensor"),
                          [](const auto& way) { return std::string(way.param); });
 
 }  // namespace

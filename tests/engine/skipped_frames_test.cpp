@@ -11,9 +11,9 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::int64_t kWidth = 6;
+constexpr std::int64_t kFramesWidth = 6;
 
-Tensor trainable(Shape sizes) {
+Tensor trainable_net(Shape sizes) {
   std::vector<double> values;
   for (std::int64_t i = 0; i < numel(sizes); ++i)
     values.push_back(0.125 * static_cast<double>((i * 5 + 2) % 9) - 0.5);
@@ -23,11 +23,13 @@ Tensor trainable(Shape sizes) {
 }
 
 // An embedding, whose backward needs no weights, and a linear behind it, whose does.
-class Net final : public nn::Module {
+class FramesNet final : public nn::Module {
  public:
-  Net() {
-    embedding_ = register_module("embedding", std::make_shared<nn::Embedding>(trainable({5, 4})));
-    linear_ = register_module("linear", std::make_shared<nn::Linear>(trainable({kWidth, 4})));
+  FramesNet() {
+    embedding_ =
+        register_module("embedding", std::make_shared<nn::Embedding>(trainable_net({5, 4})));
+    linear_ =
+        register_module("linear", std::make_shared<nn::Linear>(trainable_net({kFramesWidth, 4})));
   }
   const Tensor& weight() const { return linear_->weight; }
 
@@ -41,7 +43,7 @@ class Net final : public nn::Module {
   std::shared_ptr<nn::Linear> linear_;
 };
 
-Tensor rows(double first) {
+Tensor frame_rows(double first) {
   return Tensor::of({first, 4.0 - first, 2.0}, {3}, DType::float32);
 }
 
@@ -50,15 +52,15 @@ struct Setup {
   FallbackRule rule = FallbackRule::per_graph;
 };
 
-using Program = std::function<void(Engine& engine, Net& net)>;
+using FramesProgram = std::function<void(Engine& engine, FramesNet& net)>;
 
-std::vector<FullTensor> run(const Setup& setup, const Program& program) {
+std::vector<FullTensor> run_frames(const Setup& setup, const FramesProgram& program) {
   std::vector<FullTensor> gradients;
   HostWorld world({.world_size = 2});
   world.run([&](Runtime& runtime) {
     const CpuOps ops;
     Autograd autograd(ops);
-    Net net;
+    FramesNet net;
     const ZeroConfig config{.stage = setup.stage, .stage3_param_persistence_threshold = 0};
     auto engine =
         Engine::initialize(autograd, net, config, runtime,
@@ -71,9 +73,9 @@ std::vector<FullTensor> run(const Setup& setup, const Program& program) {
   return gradients;
 }
 
-void expect_equal(const Program& program) {
-  const auto expected = run({.stage = 2}, program);
-  const auto actual = run({.stage = 3}, program);
+void expect_equal(const FramesProgram& program) {
+  const auto expected = run_frames({.stage = 2}, program);
+  const auto actual = run_frames({.stage = 3}, program);
   ASSERT_EQ(expected.size(), actual.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     ASSERT_EQ(expected[i].name, actual[i].name);
@@ -82,17 +84,17 @@ void expect_equal(const Program& program) {
   }
 }
 
-bool is_whole(const Net& net) {
-  return net.weight().numel() == kWidth * 4;
+bool is_whole(const FramesNet& net) {
+  return net.weight().numel() == kFramesWidth * 4;
 }
 
-void expect_released(const Engine& engine, const Net& net) {
+void expect_released(const Engine& engine, const FramesNet& net) {
   EXPECT_EQ(is_whole(net), engine.config().stage != 3);
 }
 
-void outstanding_forwards(Engine& engine, Net& net) {
-  const Tensor first = engine.forward(rows(0.0));
-  const Tensor second = engine.forward(rows(1.0));
+void outstanding_forwards(Engine& engine, FramesNet& net) {
+  const Tensor first = engine.forward(frame_rows(0.0));
+  const Tensor second = engine.forward(frame_rows(1.0));
   EXPECT_TRUE(is_whole(net)) << "a forward that can have a backward claims what it read";
   engine.backward(first);
   EXPECT_TRUE(is_whole(net)) << "the other forward still claims it";
@@ -105,42 +107,42 @@ TEST(SkippedFrames, Parameters_stay_for_every_outstanding_forward) {
 }
 
 TEST(SkippedFrames, Releasing_too_early_is_caught) {
-  const Program program = [](Engine& engine, Net&) {
-    const Tensor first = engine.forward(rows(0.0));
-    const Tensor second = engine.forward(rows(1.0));
+  const FramesProgram program = [](Engine& engine, FramesNet&) {
+    const Tensor first = engine.forward(frame_rows(0.0));
+    const Tensor second = engine.forward(frame_rows(1.0));
     engine.backward(first);
     engine.backward(second);
   };
-  EXPECT_NO_THROW(run({}, program));
-  EXPECT_ANY_THROW(run({.rule = FallbackRule::after_any_backward}, program));
-  EXPECT_ANY_THROW(run({.rule = FallbackRule::after_forward}, program));
+  EXPECT_NO_THROW(run_frames({}, program));
+  EXPECT_ANY_THROW(run_frames({.rule = FallbackRule::after_any_backward}, program));
+  EXPECT_ANY_THROW(run_frames({.rule = FallbackRule::after_forward}, program));
 }
 
 TEST(SkippedFrames, An_inference_forward_claims_nothing) {
-  expect_equal([](Engine& engine, Net& net) {
+  expect_equal([](Engine& engine, FramesNet& net) {
     {
       const GradMode no_grad(engine.autograd(), false);
-      engine.forward(rows(2.0));
-      engine.forward(rows(1.0));
+      engine.forward(frame_rows(2.0));
+      engine.forward(frame_rows(1.0));
     }
-    engine.backward(engine.forward(rows(0.0)));
+    engine.backward(engine.forward(frame_rows(0.0)));
     expect_released(engine, net);
   });
 }
 
 TEST(SkippedFrames, A_guard_gathers_nothing) {
-  run({}, [](Engine& engine, Net& net) {
+  run_frames({}, [](Engine& engine, FramesNet& net) {
     engine.set_guard_evaluation(true);
-    EXPECT_ANY_THROW(engine.forward(rows(0.0))) << "nothing gathers the embedding";
+    EXPECT_ANY_THROW(engine.forward(frame_rows(0.0))) << "nothing gathers the embedding";
     engine.set_guard_evaluation(false);
     EXPECT_FALSE(is_whole(net));
-    engine.backward(engine.forward(rows(0.0)));
+    engine.backward(engine.forward(frame_rows(0.0)));
   });
 }
 
 TEST(SkippedFrames, A_context_of_the_user_ends_without_taking_what_a_graph_claims) {
-  expect_equal([](Engine& engine, Net& net) {
-    const Tensor loss = engine.forward(rows(0.0));
+  expect_equal([](Engine& engine, FramesNet& net) {
+    const Tensor loss = engine.forward(frame_rows(0.0));
     engine.gathered_parameters({net.weight()}, 0, [] {});
     EXPECT_TRUE(is_whole(net));
     engine.backward(loss);
@@ -149,8 +151,8 @@ TEST(SkippedFrames, A_context_of_the_user_ends_without_taking_what_a_graph_claim
 }
 
 TEST(SkippedFrames, A_modifier_rank_s_update_survives_the_claim) {
-  run({}, [](Engine& engine, Net& net) {
-    const Tensor loss = engine.forward(rows(0.0));
+  run_frames({}, [](Engine& engine, FramesNet& net) {
+    const Tensor loss = engine.forward(frame_rows(0.0));
     engine.gathered_parameters({net.weight()}, 0, [&] {
       if (engine.runtime().rank() == 0)
         engine.runtime().kernels().fill(engine.runtime().stream(StreamRole::compute),
@@ -158,33 +160,33 @@ TEST(SkippedFrames, A_modifier_rank_s_update_survives_the_claim) {
     });
     engine.backward(loss);
     engine.gathered_parameters({net.weight()}, std::nullopt, [&] {
-      EXPECT_EQ(net.weight().values(), std::vector<double>(kWidth * 4, 0.25));
+      EXPECT_EQ(net.weight().values(), std::vector<double>(kFramesWidth * 4, 0.25));
     });
   });
 }
 
 TEST(SkippedFrames, An_exception_between_leaves_nothing_behind) {
-  expect_equal([](Engine& engine, Net& net) {
-    const Tensor lost = engine.forward(rows(1.0));
+  expect_equal([](Engine& engine, FramesNet& net) {
+    const Tensor lost = engine.forward(frame_rows(1.0));
     lost.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("injected"); });
     EXPECT_THROW(engine.backward(lost), std::runtime_error);
     engine.release_gathered_parameters();
-    engine.backward(engine.forward(rows(0.0)));
+    engine.backward(engine.forward(frame_rows(0.0)));
     expect_released(engine, net);
   });
 }
 
 TEST(SkippedFrames, Live_memory_is_what_is_claimed) {
-  run({}, [](Engine& engine, Net&) {
+  run_frames({}, [](Engine& engine, FramesNet&) {
     Memory& memory = engine.runtime().memory();
-    engine.backward(engine.forward(rows(0.0)));  // buckets and windows are there from now on
+    engine.backward(engine.forward(frame_rows(0.0)));  // buckets and windows are there from now on
     engine.step();
     const std::int64_t base = memory.stats(Placement::device).live_bytes;
-    const std::int64_t whole_bytes = (5 * 4 + kWidth * 4) * 4;
+    const std::int64_t whole_bytes = (5 * 4 + kFramesWidth * 4) * 4;
     std::int64_t gathered = 0;
     {
-      const Tensor first = engine.forward(rows(0.0));
-      const Tensor second = engine.forward(rows(1.0));
+      const Tensor first = engine.forward(frame_rows(0.0));
+      const Tensor second = engine.forward(frame_rows(1.0));
       gathered = memory.stats(Placement::device).live_bytes - base;
       EXPECT_LE(gathered, 2 * whole_bytes) << "the slices of all ranks, and the parameters";
       engine.backward(first);

@@ -25,7 +25,7 @@ struct Training {
   std::function<void(Engine& engine)> prepare = [](Engine&) {};
 };
 
-struct Outcome {
+struct Zero3Outcome {
   std::vector<FullTensor> gradients;
   std::vector<FullTensor> parameters;
 };
@@ -44,8 +44,8 @@ void expect_all_partitioned(Engine& engine) {
     EXPECT_EQ(named.tensor.numel(), 0) << named.name;
 }
 
-Outcome train(const MakeModel& make_model, const Training& run) {
-  Outcome outcome;
+Zero3Outcome train(const MakeModel& make_model, const Training& run) {
+  Zero3Outcome outcome;
   HostWorld world({.world_size = run.world_size});
   world.run([&](Runtime& runtime) {
     const CpuOps ops;
@@ -91,13 +91,13 @@ void expect_near(const std::vector<FullTensor>& expected, const std::vector<Full
 void expect_as_stage0(const MakeModel& make_model, Training run) {
   const ZeroConfig config = run.config;
   run.config = {.stage = 0, .gradient_accumulation_steps = config.gradient_accumulation_steps};
-  const Outcome plain = train(make_model, run);
+  const Zero3Outcome plain = train(make_model, run);
   double sum = 0.0;
   for (const FullTensor& gradient : plain.gradients)
     for (const double value : gradient.values) sum += std::abs(value);
   EXPECT_GT(sum, 1e-3);
   run.config = config;
-  const Outcome outcome = train(make_model, run);
+  const Zero3Outcome outcome = train(make_model, run);
   expect_near(plain.gradients, outcome.gradients);
   expect_near(plain.parameters, outcome.parameters);
 }
@@ -124,7 +124,7 @@ TEST(Zero3, Trains_as_stage_0) {
   for (const auto& [name, make_model] : models())
     for (const int world_size : {1, 2, 3})
       for (const bool has_overlap : {false, true}) {
-        SCOPED_TRACE(testing::Message() << name << " " << world_size << " " << has_overlap);
+        SCOPED_TRACE(::testing::Message() << name << " " << world_size << " " << has_overlap);
         Training run{.config = stage3_config(), .world_size = world_size};
         run.config.overlap_comm = has_overlap;
         expect_as_stage0(make_model, run);
@@ -289,9 +289,9 @@ TEST(Zero3, Starts_again_after_an_exception) {
 // plain linear adds up their gradients before it casts them, ours behind.
 void expect_as_stage2(Training run, double tolerance) {
   const auto make_model = [] { return std::make_shared<MlpModel>(); };
-  const Outcome three = train(make_model, run);
+  const Zero3Outcome three = train(make_model, run);
   run.config.stage = 2;
-  const Outcome two = train(make_model, run);
+  const Zero3Outcome two = train(make_model, run);
   for (const FullTensor& want : two.gradients) {
     const FullTensor* got = find(three.gradients, want.name);
     ASSERT_NE(got, nullptr);
@@ -309,7 +309,7 @@ void expect_as_stage2(Training run, double tolerance) {
 TEST(Zero3, Trains_in_every_precision_as_stage_2) {
   for (const char* precision : {"bf16", "fp16", "fp16 dynamic", "autocast"})
     for (const int world_size : {1, 2, 4}) {
-      SCOPED_TRACE(testing::Message() << precision << " " << world_size);
+      SCOPED_TRACE(::testing::Message() << precision << " " << world_size);
       Training run{.config = stage3_config(), .world_size = world_size};
       const std::string_view kind = precision;
       run.config.bf16.enabled = kind == "bf16";

@@ -16,14 +16,14 @@
 namespace zeroproof {
 namespace {
 
-struct Case {
+struct LinearCase {
   Shape x;
   bool has_bias = true;
   bool has_autocast = false;
 };
 
 // Output and gradients of input, weight and bias.
-std::vector<std::vector<double>> results(const Case& given, bool is_ours,
+std::vector<std::vector<double>> results(const LinearCase& given, bool is_ours,
                                          bool has_autocast_around) {
   const CpuOps ops;
   Autograd ag(ops);
@@ -52,7 +52,7 @@ TEST(Zero3Linear, Equals_the_plain_linear) {
   for (const Shape& x : {Shape{4}, Shape{2, 4}, Shape{2, 3, 4}})
     for (const bool has_bias : {false, true})
       for (const bool has_autocast : {false, true}) {
-        const Case given{x, has_bias, has_autocast};
+        const LinearCase given{x, has_bias, has_autocast};
         EXPECT_EQ(results(given, true, false), results(given, false, false))
             << x.size() << has_bias << has_autocast;
       }
@@ -61,7 +61,7 @@ TEST(Zero3Linear, Equals_the_plain_linear) {
 // P80: what surrounds the backward does not leak in.
 TEST(Zero3Linear, Goes_back_in_the_autocast_state_of_its_forward) {
   for (const bool has_autocast : {false, true}) {
-    const Case given{{2, 4}, true, has_autocast};
+    const LinearCase given{{2, 4}, true, has_autocast};
     EXPECT_EQ(results(given, true, true).at(2), results(given, true, false).at(2));
   }
 }

@@ -11,15 +11,15 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::int64_t kWidth = 16;
+constexpr std::int64_t kLayerWidth = 16;
 constexpr int kLayers = 12;
-constexpr std::int64_t kLayerElements = kWidth * kWidth;
+constexpr std::int64_t kLayerElements = kLayerWidth * kLayerWidth;
 
 std::shared_ptr<nn::Module> layer(int index) {
   std::vector<double> values;
   for (std::int64_t i = 0; i < kLayerElements; ++i)
     values.push_back(0.0625 * static_cast<double>((i * 7 + index) % 9 - 4));
-  Tensor weight = Tensor::of(values, {kWidth, kWidth}, DType::float32);
+  Tensor weight = Tensor::of(values, {kLayerWidth, kLayerWidth}, DType::float32);
   weight.set_requires_grad(true);
   return std::make_shared<nn::Linear>(weight);
 }
@@ -46,7 +46,7 @@ std::int64_t gathered_bytes_max(int world_size, std::int64_t prefetch_elements,
                             .stage3_max_live_parameters = live_elements,
                             .stage3_max_reuse_distance = 0};
     auto engine = Engine::initialize(autograd, *model, config, runtime).value();
-    const Tensor x = Tensor::full({2, kWidth}, 0.25, DType::float32);
+    const Tensor x = Tensor::full({2, kLayerWidth}, 0.25, DType::float32);
     const auto train_one = [&] {
       engine->backward(mean(autograd, sq(autograd, engine->forward(x))));
       engine->step();
@@ -99,7 +99,7 @@ TEST(Zero3Memory, Holds_one_sum_of_gradients_between_steps) {
                               .stage3_param_persistence_threshold = 0,
                               .stage3_max_reuse_distance = 0};
       auto engine = Engine::initialize(autograd, *model, config, runtime).value();
-      const Tensor x = Tensor::full({2, kWidth}, 0.25, DType::float32);
+      const Tensor x = Tensor::full({2, kLayerWidth}, 0.25, DType::float32);
       engine->backward(mean(autograd, sq(autograd, engine->forward(x))));
       engine->step();
       const std::int64_t weights = stage == 3 ? kModelBytes / 2 : kModelBytes;

@@ -30,10 +30,11 @@ class SwitchModel final : public nn::Module {
   std::shared_ptr<nn::Linear> a_, b_;
 };
 
-using Program = std::function<void(Engine& engine, SwitchModel& model, const Tensor& x)>;
+using QuirkProgram = std::function<void(Engine& engine, SwitchModel& model, const Tensor& x)>;
 
 // Absolute gradients of both after the program, summed.
-std::pair<double, double> sums(const Program& program, Quirks quirks, bool is_offloaded = false) {
+std::pair<double, double> sums(const QuirkProgram& program, Quirks quirks,
+                               bool is_offloaded = false) {
   std::pair<double, double> result;
   HostWorld world({.world_size = 2});
   world.run([&](Runtime& runtime) {
@@ -62,7 +63,7 @@ void micro_batch(Engine& engine, SwitchModel& model, const Tensor& x, bool uses_
 }
 
 TEST(Zero3Quirks, H16_applies_a_gradient_of_an_earlier_window) {
-  const Program program = [](Engine& engine, SwitchModel& model, const Tensor& x) {
+  const QuirkProgram program = [](Engine& engine, SwitchModel& model, const Tensor& x) {
     micro_batch(engine, model, x, true);
     engine.step();
     micro_batch(engine, model, x, false);
@@ -76,10 +77,10 @@ TEST(Zero3Quirks, H16_applies_a_gradient_of_an_earlier_window) {
 }
 
 TEST(Zero3Quirks, H3_keeps_only_the_last_backward_over_one_forward) {
-  const Program once = [](Engine& engine, SwitchModel& model, const Tensor& x) {
+  const QuirkProgram once = [](Engine& engine, SwitchModel& model, const Tensor& x) {
     micro_batch(engine, model, x, true);
   };
-  const Program twice = [](Engine& engine, SwitchModel& model, const Tensor& x) {
+  const QuirkProgram twice = [](Engine& engine, SwitchModel& model, const Tensor& x) {
     model.uses_a = true;
     const Tensor loss = engine.forward(x);
     engine.backward(loss, {.retain_graph = true});
@@ -91,14 +92,14 @@ TEST(Zero3Quirks, H3_keeps_only_the_last_backward_over_one_forward) {
 }
 
 TEST(Zero3Quirks, H3_adds_after_a_forward) {
-  const Program program = [](Engine& engine, SwitchModel& model, const Tensor& x) {
+  const QuirkProgram program = [](Engine& engine, SwitchModel& model, const Tensor& x) {
     micro_batch(engine, model, x, true);
     micro_batch(engine, model, x, true);
   };
   EXPECT_EQ(sums(program, {}), sums(program, only(Quirk::h3_micro_step_counts_forwards)));
 }
 
-EngineErrorId error_of(const Program& program, Quirks quirks) {
+EngineErrorId error_of(const QuirkProgram& program, Quirks quirks) {
   try {
     sums(program, quirks);
   } catch (const EngineError& error) {
@@ -139,7 +140,7 @@ TEST(Zero3Quirks, H13_refuses_a_parameter_that_comes_twice) {
 
 TEST(Zero3Quirks, H24_refuses_two_backwards_of_a_leaf_module_in_one_flush) {
   const auto outcome = [](Quirks quirks) {
-    const Program program = [](Engine& engine, SwitchModel& model, const Tensor& x) {
+    const QuirkProgram program = [](Engine& engine, SwitchModel& model, const Tensor& x) {
       const Tensor input = x.detach();
       input.set_requires_grad(true);
       engine.set_leaf_module(model);
@@ -155,7 +156,7 @@ TEST(Zero3Quirks, H24_refuses_two_backwards_of_a_leaf_module_in_one_flush) {
 }
 
 TEST(Zero3Quirks, Zero_grad_begins_the_window_again) {
-  const Program program = [](Engine& engine, SwitchModel& model, const Tensor& x) {
+  const QuirkProgram program = [](Engine& engine, SwitchModel& model, const Tensor& x) {
     micro_batch(engine, model, x, false);
     engine.zero_grad();
     micro_batch(engine, model, x, true);

@@ -11,7 +11,7 @@
 namespace zeroproof {
 namespace {
 
-class Zero3Trace : public testing::Test {
+class Zero3Trace : public ::testing::Test {
  protected:
   Zero3Trace() : ag(ops) {
     config.stage3_param_persistence_threshold = 0;

@@ -17,19 +17,20 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;  // ignored keys are listed in the document's order
+using OrderedJson = nlohmann::ordered_json;  // ignored keys are listed in the document's order
 
 std::string file_text(const std::string& path) {
   std::ifstream file(ZP_SOURCE_DIR "/" + path, std::ios::binary);
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-const Json& rows() {
-  static const Json kRows = Json::parse(file_text("tests/engine/ds_configs.json")).at("rows");
-  return kRows;
+const OrderedJson& rows() {
+  static const OrderedJson kConfigRows =
+      OrderedJson::parse(file_text("tests/engine/ds_configs.json")).at("rows");
+  return kConfigRows;
 }
 
-std::string text_of(const Json& row) {
+std::string text_of(const OrderedJson& row) {
   return row.contains("text") ? row["text"].get<std::string>() : row["config"].dump();
 }
 
@@ -38,14 +39,14 @@ void expect_part(const std::string& text, const std::string& part) {
 }
 
 // The object in which a key of the table lies, holding nothing but it.
-Json document_with(const ConfigKey& key, const Json& value) {
+OrderedJson document_with(const ConfigKey& key, const OrderedJson& value) {
   std::string section(key.section);
-  Json document = Json::object();
+  OrderedJson document = OrderedJson::object();
   if (section.starts_with("/optimizer")) document["optimizer"]["type"] = "Adam";
   if (section.ends_with(" (sgd)")) document["optimizer"]["type"] = "SGD";
   if (key.name == "allgather_size") document["zero_optimization"] = true;  // else it is not read
   section = section.substr(0, section.find(" ("));
-  document[Json::json_pointer(section)][std::string(key.name)] = value;
+  document[OrderedJson::json_pointer(section)][std::string(key.name)] = value;
   return document;
 }
 
@@ -53,7 +54,7 @@ std::string pointer_of(const ConfigKey& key) {
   return fmt::format("{}/{}", key.section.substr(0, key.section.find(" (")), key.name);
 }
 
-Result<ParsedConfig> parse(const Json& document) {
+Result<ParsedConfig> parse(const OrderedJson& document) {
   return parse_ds_config(document.dump(), "in");
 }
 
@@ -68,7 +69,7 @@ std::vector<std::string> noted(const std::vector<ConfigNote>& notes, bool has_au
 }
 
 TEST(ZeroConfig, Notes_what_each_row_says) {
-  for (const Json& row : rows()) {
+  for (const OrderedJson& row : rows()) {
     SCOPED_TRACE(row.at("name").get<std::string>());
     const auto document = read_ds_config(text_of(row), "ds.json", UnknownKeys::note);
     if (!document) continue;
@@ -84,7 +85,7 @@ TEST(ZeroConfig, Notes_what_each_row_says) {
 }
 
 TEST(ZeroConfig, Judges_each_document_as_its_row_says) {
-  for (const Json& row : rows()) {
+  for (const OrderedJson& row : rows()) {
     SCOPED_TRACE(row.at("name").get<std::string>());
     const auto parsed = parse_ds_config(text_of(row), "ds.json");
     if (row.contains("error")) {
@@ -104,7 +105,7 @@ TEST(ZeroConfig, Judges_each_document_as_its_row_says) {
 }
 
 TEST(ZeroConfig, Says_everything_in_one_line) {
-  for (const Json& row : rows()) {
+  for (const OrderedJson& row : rows()) {
     const auto parsed = parse_ds_config(text_of(row), "ds.json");
     const auto valid = parsed ? validate(parsed->config) : Result<void>();
     const std::string text = !parsed ? parsed.error().text : !valid ? valid.error().text : "";
@@ -143,8 +144,8 @@ TEST(ZeroConfig, Refuses_each_removed_key_whatever_its_value) {
 TEST(ZeroConfig, Names_the_nearest_key_for_each_that_is_misspelled) {
   for (const ConfigKey& key : config_keys()) {
     SCOPED_TRACE(pointer_of(key));
-    Json document = document_with(key, true);
-    const Json::json_pointer at(pointer_of(key));
+    OrderedJson document = document_with(key, true);
+    const OrderedJson::json_pointer at(pointer_of(key));
     document[at.parent_pointer()].erase(std::string(key.name));
     document[at.parent_pointer()][fmt::format("{}_", key.name)] = true;
     const auto parsed = read_ds_config(document.dump(), "in", UnknownKeys::refuse);
@@ -160,7 +161,8 @@ TEST(ZeroConfig, Reads_each_modelled_key) {
     SCOPED_TRACE(pointer_of(key));
     if (key.use != KeyUse::modelled) continue;
     const bool is_object = key.name == "scheduler";  // without a type there is none
-    const auto parsed = parse(document_with(key, is_object ? Json("no") : Json{{"no", "value"}}));
+    const auto parsed =
+        parse(document_with(key, is_object ? OrderedJson("no") : OrderedJson{{"no", "value"}}));
     ASSERT_FALSE(parsed);
     expect_part(parsed.error().text, "in: " + pointer_of(key) + ": ");
   }
@@ -197,14 +199,12 @@ TEST(ZeroConfig, Takes_each_value_from_its_key) {
                                   config.fp16.hysteresis};
   EXPECT_EQ(std::vector(std::begin(numbers), std::end(numbers)),
             (std::vector<std::int64_t>{3, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 4, 23, 24}));
-  const bool turned_on[] = {config.round_robin_gradients,
-                            config.enable_sanity_checks,
+  const bool turned_on[] = {config.enable_sanity_checks,
                             config.prescale_gradients,
                             config.fp16.enabled,
                             config.fp16.consecutive_hysteresis,
                             config.fp16.master_weights_and_grads,
                             config.bf16.enabled,
-                            config.bf16.immediate_grad_update,
                             config.bf16.master_weights_and_grads,
                             config.bf16.optimizer_states,
                             config.torch_autocast.enabled,
@@ -238,16 +238,16 @@ TEST(ZeroConfig, Takes_each_value_from_its_key) {
             std::vector<std::string>{"torch.nn.Linear"});
 }
 
-optim::AdamOptions adam_of(const char* type, const Json& params) {
+optim::AdamOptions adam_of(const char* type, const OrderedJson& params) {
   const auto parsed = parse({{"optimizer", {{"type", type}, {"params", params}}}});
   return parsed ? parsed->config.optimizer.adam : optim::AdamOptions{.lr = -1.0};
 }
 
 TEST(ZeroConfig, Makes_the_Adam_that_upstream_makes) {
-  EXPECT_TRUE(adam_of("adam", Json::object()).is_decay_decoupled);
+  EXPECT_TRUE(adam_of("adam", OrderedJson::object()).is_decay_decoupled);
   EXPECT_FALSE(adam_of("Adam", {{"adam_w_mode", false}}).is_decay_decoupled);
   EXPECT_TRUE(adam_of("AdamW", {{"adam_w_mode", false}}).is_decay_decoupled);
-  EXPECT_EQ(adam_of("AdamW", Json::object()).weight_decay, 0.0);
+  EXPECT_EQ(adam_of("AdamW", OrderedJson::object()).weight_decay, 0.0);
   EXPECT_EQ(adam_of("AdamW", {{"torch_adam", true}}).weight_decay, 0.01);
   EXPECT_EQ(adam_of("Adam", {{"torch_adam", true}, {"adam_w_mode", false}}).weight_decay, 0.0);
   const auto adam = adam_of(
@@ -297,7 +297,7 @@ TEST(ZeroConfig, Takes_older_names_and_short_ones) {
 }
 
 struct BatchCase {
-  Json given;
+  OrderedJson given;
   std::int64_t ranks, micro, steps;  // micro 0: an error
 };
 
@@ -306,7 +306,7 @@ TEST(ZeroConfig, Finds_the_batch_sizes_that_are_missing) {
   const char* const micro = "train_micro_batch_size_per_gpu";
   const char* const steps = "gradient_accumulation_steps";
   const std::vector<BatchCase> cases = {
-      {Json::object(), 4, 1, 1},
+      {OrderedJson::object(), 4, 1, 1},
       {{{micro, 3}}, 4, 3, 1},
       {{{steps, 3}}, 4, 1, 3},
       {{{train, 24}}, 4, 6, 1},
@@ -342,7 +342,7 @@ TEST(ZeroConfig, Survives_deep_nesting) {
 
 // A byte replaced, removed or doubled somewhere: an answer, and one line.
 RC_GTEST_PROP(ZeroConfig, Answers_any_damaged_document, ()) {
-  std::string text = text_of(*rc::gen::elementOf(rows().get<std::vector<Json>>()));
+  std::string text = text_of(*rc::gen::elementOf(rows().get<std::vector<OrderedJson>>()));
   for (const auto& [place, byte] : *rc::gen::container<std::vector<std::pair<std::size_t, char>>>(
            3, rc::gen::pair(rc::gen::arbitrary<std::size_t>(), rc::gen::arbitrary<char>()))) {
     if (text.empty()) break;

@@ -80,7 +80,7 @@ std::vector<Cast> casts_below(const Tensor& root) {
   return casts;
 }
 
-class Autocasting : public testing::Test {
+class Autocasting : public ::testing::Test {
  protected:
   // x W in whatever region is around; its only cast of a leaf is that of W.
   Tensor product() { return mm(ag_, x_, w_); }
@@ -104,7 +104,7 @@ Tensor binary(Autograd& ag, const TensorList& in) {
   return function(ag, in[0], in[1]);
 }
 
-struct OpCase {
+struct AutocastCase {
   std::string shapes;  // a letter an input: vector, matrix, batch of matrices
   Body body;
 };
@@ -113,8 +113,8 @@ Tensor linear_body(Autograd& ag, const TensorList& in) {
   return linear(ag, in[0], in[1], in.size() > 2 ? in[2] : Tensor());
 }
 
-const std::map<std::string, OpCase>& op_cases() {
-  static const std::map<std::string, OpCase> kCases = {
+const std::map<std::string, AutocastCase>& autocast_cases() {
+  static const std::map<std::string, AutocastCase> kCases = {
       {"add", {"mm", binary<add>}},
       {"sub", {"mm", binary<sub>}},
       {"mul", {"mm", binary<mul>}},
@@ -184,7 +184,7 @@ TEST(AutocastPolicy, Of_every_operation_is_the_recorded_one) {
     CpuOps ops;
     Autograd ag(ops);
     const Device device = record["device"] == "cpu" ? Device::cpu() : Device::cuda(0);
-    const OpCase& op = op_cases().at(record["op"]);
+    const AutocastCase& op = autocast_cases().at(record["op"]);
     const TensorList inputs = inputs_of(op.shapes, record["inputs"], device);
     checked.insert(record["op"]);
     const Autocast region(ag, device.type(), {.dtype = dtype_named(record["region"])});
@@ -196,7 +196,7 @@ TEST(AutocastPolicy, Of_every_operation_is_the_recorded_one) {
     EXPECT_EQ(dtype_name(result.dtype()), record["output"].get<std::string>()) << record;
     EXPECT_EQ(cast_words(result, inputs), record["casts"]) << record;
   }
-  EXPECT_EQ(checked.size(), op_cases().size());
+  EXPECT_EQ(checked.size(), autocast_cases().size());
 }
 
 // What forward and backward of the Function found: on or off, dtypes.

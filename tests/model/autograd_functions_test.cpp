@@ -42,9 +42,9 @@ Tensor loss_of(Autograd& ag, const Tensor& result) {
   return sum(ag, mul(ag, result, Tensor::of(weights, result.sizes())));
 }
 
-void expect_central_differences(Autograd& ag, const TensorList& inputs,
-                                const std::function<Tensor()>& loss, const TensorList& grads,
-                                const std::string& name) {
+void expect_numeric_gradients(Autograd& ag, const TensorList& inputs,
+                              const std::function<Tensor()>& loss, const TensorList& grads,
+                              const std::string& name) {
   constexpr double kStep = 1e-5;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     for (std::size_t e = 0; e < grads[i].values().size(); ++e) {
@@ -120,7 +120,7 @@ TEST(Functions, Have_the_derivative_of_central_differences) {
     Autograd ag(ops);
     const TensorList inputs = inputs_of(op);
     const auto loss = [&] { return loss_of(ag, op.body(ag, inputs)); };
-    expect_central_differences(ag, inputs, loss, ag.grad({loss()}, inputs), op.name);
+    expect_numeric_gradients(ag, inputs, loss, ag.grad({loss()}, inputs), op.name);
   }
 }
 
@@ -142,7 +142,7 @@ TEST(Functions, Have_the_second_derivative_of_central_differences) {
     const auto scaled = [&] { return div(ag, penalty(), scale); };
     TensorList scaled_grads;
     for (const Tensor& grad : grads) scaled_grads.push_back(div(ag, grad, scale));
-    expect_central_differences(ag, inputs, scaled, scaled_grads, op.name);
+    expect_numeric_gradients(ag, inputs, scaled, scaled_grads, op.name);
   }
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 using testing::pick;
 
-Tensor leaf(double value) {
+Tensor value_leaf(double value) {
   Tensor tensor = Tensor::full({2}, value);
   tensor.set_requires_grad(true);
   return tensor;
@@ -130,7 +130,7 @@ RC_GTEST_PROP(AutogradOrder, Does_not_depend_on_what_ran_before, ()) {
 TEST(Autograd, Builds_runs_and_frees_a_chain_of_a_million_nodes_without_recursion) {
   const CpuOps ops;
   Autograd ag(ops);
-  const Tensor x = leaf(1.0);
+  const Tensor x = value_leaf(1.0);
   {
     Tensor y = x;
     for (int i = 0; i < 1'000'000; ++i) y = neg(ag, y);
@@ -146,7 +146,7 @@ TEST(Autograd, Accumulates_a_hundred_thousand_leaves_that_are_ready_together) {
   TensorList leaves;
   std::size_t hooks = 0;
   for (int i = 0; i < 100'000; ++i) {
-    leaves.push_back(leaf(i));
+    leaves.push_back(value_leaf(i));
     leaves.back().register_post_accumulate_grad_hook([&](const Tensor&) { ++hooks; });
   }
   ag.backward(sum(ag, cat(ag, leaves)));
@@ -158,7 +158,7 @@ TEST(Autograd, Accumulates_a_hundred_thousand_leaves_that_are_ready_together) {
 TEST(Autograd, Frees_a_deep_graph_of_saved_tensors_and_doubled_edges_that_never_ran) {
   const CpuOps ops;
   Autograd ag(ops);
-  const Tensor x = leaf(0.5);
+  const Tensor x = value_leaf(0.5);
   {
     Tensor y = x;
     for (int i = 0; i < 100'000; ++i) y = mul(ag, tanh(ag, add(ag, y, y)), y);
@@ -174,7 +174,7 @@ TEST(Autograd, Hands_the_61st_nested_backward_to_a_pool_thread) {
     threads.push_back(ag.current_thread());
     if (levels == 0) return;
     const GradMode enabled(ag, true);
-    const Tensor y = mul(ag, leaf(1.0), 2.0);
+    const Tensor y = mul(ag, value_leaf(1.0), 2.0);
     y.register_hook([&, levels](const Tensor&) {
       nest(levels - 1);
       return Tensor();
@@ -190,7 +190,7 @@ TEST(Autograd, Drops_what_a_failed_task_left_in_the_queue) {
   const CpuOps ops;
   Autograd ag(ops);
   TensorList leaves;
-  for (int i = 0; i < 6; ++i) leaves.push_back(leaf(i));
+  for (int i = 0; i < 6; ++i) leaves.push_back(value_leaf(i));
   int runs = 0;
   bool is_bad = true;
   for (const Tensor& each : leaves) {
@@ -210,7 +210,7 @@ TEST(Autograd, Drops_what_a_failed_task_left_in_the_queue) {
 TEST(Autograd, Refuses_misuse) {
   const CpuOps ops;
   Autograd ag(ops);
-  const Tensor x = leaf(1.0);
+  const Tensor x = value_leaf(1.0);
   EXPECT_THROW(ag.backward(mul(ag, x, 2.0)), AutogradError) << "two elements";
   EXPECT_THROW(ag.backward(Tensor::full({}, 1.0)), AutogradError) << "needs no gradient";
   EXPECT_THROW(ag.queue_callback([] {}), AutogradError) << "no task";

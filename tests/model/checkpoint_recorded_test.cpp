@@ -28,9 +28,9 @@ Tensor tensor_of(const json& value) {
 }
 
 // One recorded program, run by us.
-class Program {
+class RecordedProgram {
  public:
-  explicit Program(const json& record) : record_(record) {
+  explicit RecordedProgram(const json& record) : record_(record) {
     for (const auto& [name, value] : record["params"].items()) {
       Tensor& leaf = leaves_[name] = tensor_of(value);
       leaf.set_requires_grad(true);
@@ -142,7 +142,7 @@ TEST(RecordedCheckpoints, Run_bodies_in_the_recorded_order_to_the_recorded_gradi
   for (std::string line; std::getline(file, line); ++programs) {
     SCOPED_TRACE(line);
     const json record = json::parse(line);
-    Program program(record);
+    RecordedProgram program(record);
     program.run();
     EXPECT_EQ(program.events(), record["events"].get<std::string>());
     for (const auto& [name, value] : record["grads"].items()) {

@@ -44,7 +44,7 @@ class Block final : public nn::Module {
   }
 };
 
-struct CompiledRegionTest : testing::Test {
+struct CompiledRegionTest : ::testing::Test {
   CpuOps ops;
   Autograd ag{ops};
   Block block;

@@ -38,7 +38,7 @@ std::size_t explore(const Body& body) {
     EXPECT_LT(count, kOrdersMax);
     body(orders);
     orders.end_execution({});
-    if (testing::Test::HasFailure()) break;
+    if (::testing::Test::HasFailure()) break;
   }
   EXPECT_EQ(orders.divergence(), std::nullopt);
   return count;

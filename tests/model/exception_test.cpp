@@ -23,7 +23,7 @@ using testing::Numbers;
 using testing::numbers_of;
 using Names = std::vector<std::string>;
 
-enum class Place {
+enum class ThrowPlace {
   tensor_hook,
   prehook,
   apply,
@@ -32,9 +32,10 @@ enum class Place {
   posthook,
   post_accumulate
 };
-constexpr Place kPlaces[] = {Place::tensor_hook,    Place::prehook,     Place::apply,
-                             Place::wrong_shape,    Place::wrong_count, Place::posthook,
-                             Place::post_accumulate};
+constexpr ThrowPlace kPlaces[] = {ThrowPlace::tensor_hook,    ThrowPlace::prehook,
+                                  ThrowPlace::apply,          ThrowPlace::wrong_shape,
+                                  ThrowPlace::wrong_count,    ThrowPlace::posthook,
+                                  ThrowPlace::post_accumulate};
 enum class Nesting { none, uncaught, caught };
 
 struct Setup {
@@ -45,7 +46,7 @@ struct Setup {
 };
 
 struct Fault {
-  Place place = Place::tensor_hook;
+  ThrowPlace place = ThrowPlace::tensor_hook;
   std::string node;
 };
 
@@ -54,14 +55,14 @@ struct Injected : std::runtime_error {
 };
 
 // What one backward showed.
-struct Seen {
+struct SeenGradients {
   Names reached;   // as their first tensor hook saw it
   Names executed;  // as the observer saw it
   std::vector<Numbers> grads;
   int callbacks = 0;
   Numbers outer_grad;
   int outer_callbacks = 0;
-  friend bool operator==(const Seen&, const Seen&) = default;
+  friend bool operator==(const SeenGradients&, const SeenGradients&) = default;
 };
 
 constexpr std::size_t kFunctions = 5;
@@ -117,16 +118,16 @@ class World final : public AutogradObserver {
     const auto fail = [] { throw Injected("injected"); };
     const std::shared_ptr<Node> node = gradient_edge(ag_, tensor).node;
     switch (fault.place) {
-      case Place::tensor_hook:
+      case ThrowPlace::tensor_hook:
         hook_ = tensor.register_hook([fail](const Tensor&) { return fail(), Tensor(); });
         return;
-      case Place::prehook:
+      case ThrowPlace::prehook:
         hook_ = node->register_prehook([fail](auto&) { return fail(), TensorList(); });
         return;
-      case Place::posthook:
+      case ThrowPlace::posthook:
         hook_ = node->register_hook([fail](auto&, auto&) { return fail(), TensorList(); });
         return;
-      case Place::post_accumulate:
+      case ThrowPlace::post_accumulate:
         hook_ = tensor.register_post_accumulate_grad_hook([fail](auto&) { fail(); });
         return;
       default:
@@ -140,7 +141,7 @@ class World final : public AutogradObserver {
   }
 
   // One backward; nothing is left of gradients and events before.
-  Seen run() {
+  SeenGradients run() {
     seen_ = {};
     for (const Tensor& leaf : leaves_) leaf.set_grad({});
     outer_.set_grad({});
@@ -194,9 +195,9 @@ class World final : public AutogradObserver {
       const TensorList saved = context.saved_tensors();
       TensorList grads = {mul(ag_, g[0], saved[1]), mul(ag_, g[0], saved[0])};
       if (!function_fault_ || function_fault_->node != function_name(i)) return grads;
-      if (function_fault_->place == Place::apply) throw Injected("injected");
-      if (function_fault_->place == Place::wrong_count) grads.push_back(g[0]);
-      if (function_fault_->place == Place::wrong_shape) grads[1] = Tensor::full({3}, 1.0);
+      if (function_fault_->place == ThrowPlace::apply) throw Injected("injected");
+      if (function_fault_->place == ThrowPlace::wrong_count) grads.push_back(g[0]);
+      if (function_fault_->place == ThrowPlace::wrong_shape) grads[1] = Tensor::full({3}, 1.0);
       return grads;
     };
     return function;
@@ -236,29 +237,32 @@ class World final : public AutogradObserver {
   std::vector<const Node*> nodes_;
   std::optional<Fault> function_fault_;
   HookHandle hook_;
-  Seen seen_;
+  SeenGradients seen_;
   std::exception_ptr error_;
   bool was_caught_ = false;
 };
 
 bool can_throw(const Fault& fault, const Setup& setup) {
   const bool is_leaf = is_leaf_name(fault.node);
-  if (is_leaf && setup.is_grad_call) return fault.place == Place::tensor_hook;  // rule X3
-  const bool is_in_function = fault.place == Place::apply || fault.place == Place::wrong_shape ||
-                              fault.place == Place::wrong_count;
-  return is_leaf ? !is_in_function : fault.place != Place::post_accumulate;
+  if (is_leaf && setup.is_grad_call) return fault.place == ThrowPlace::tensor_hook;  // rule X3
+  const bool is_in_function = fault.place == ThrowPlace::apply ||
+                              fault.place == ThrowPlace::wrong_shape ||
+                              fault.place == ThrowPlace::wrong_count;
+  return is_leaf ? !is_in_function : fault.place != ThrowPlace::post_accumulate;
 }
 
-bool has_accumulated(Place place) {
-  return place == Place::posthook || place == Place::post_accumulate;
+bool has_accumulated(ThrowPlace place) {
+  return place == ThrowPlace::posthook || place == ThrowPlace::post_accumulate;
 }
 
 // What the rules leave of a clean run when node number `at` of it throws.
-Seen expected_of(const Seen& clean, std::size_t at, const Fault& fault, const Setup& setup) {
-  Seen expected;
+SeenGradients expected_of(const SeenGradients& clean, std::size_t at, const Fault& fault,
+                          const Setup& setup) {
+  SeenGradients expected;
   expected.reached.assign(clean.reached.begin(),
                           clean.reached.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-  const bool has_begun = fault.place != Place::tensor_hook && fault.place != Place::prehook;
+  const bool has_begun =
+      fault.place != ThrowPlace::tensor_hook && fault.place != ThrowPlace::prehook;
   for (const std::string& name : clean.executed) {
     const auto place = std::find(clean.reached.begin(), clean.reached.end(), name);
     const auto index = static_cast<std::size_t>(place - clean.reached.begin());
@@ -278,7 +282,7 @@ Seen expected_of(const Seen& clean, std::size_t at, const Fault& fault, const Se
   return expected;
 }
 
-void check_fault(const Setup& setup, const Seen& clean, std::size_t at, Place place) {
+void check_fault(const Setup& setup, const SeenGradients& clean, std::size_t at, ThrowPlace place) {
   const Fault fault{place, clean.reached[at]};
   SCOPED_TRACE(fault.node + ", place " + std::to_string(static_cast<int>(place)));
   World world(setup);
@@ -306,13 +310,13 @@ void check_fault(const Setup& setup, const Seen& clean, std::size_t at, Place pl
 void check_every_fault(const Setup& setup) {
   World world(setup);
   world.forward();
-  const Seen clean = world.run();
+  const SeenGradients clean = world.run();
   ASSERT_EQ(nullptr, world.error());
   ASSERT_EQ(kFunctions + kLeaves, clean.reached.size());
   ASSERT_EQ(1, clean.callbacks);
   std::size_t faults = 0;
   for (std::size_t at = 0; at < clean.reached.size(); ++at)
-    for (const Place place : kPlaces) {
+    for (const ThrowPlace place : kPlaces) {
       if (!can_throw({place, clean.reached[at]}, setup)) continue;
       check_fault(setup, clean, at, place);
       ++faults;

@@ -26,7 +26,7 @@ Tensor element_of(const Tensor& x, std::int64_t index) {
   return Tensor::of(values, x.sizes());
 }
 
-void expect_near(const Tensor& expected, const Tensor& actual, const std::string& what) {
+void expect_values_near(const Tensor& expected, const Tensor& actual, const std::string& what) {
   ASSERT_EQ(expected.sizes(), actual.sizes()) << what;
   const std::vector<double> left = expected.values();
   const std::vector<double> right = actual.values();
@@ -56,7 +56,8 @@ void expect_batch(const FunctionCase& function, std::uint32_t mask) {
     if (mask & (1U << i)) batched[i] = wrap(level.frame(), batched[i]);
   const Tensor result = unwrap(function.body(ag, batched), level.frame());
   const LowerLayer below(ag);
-  expect_near(stack(ag, expected, 0), result, function.name + " with mask " + std::to_string(mask));
+  expect_values_near(stack(ag, expected, 0), result,
+                     function.name + " with mask " + std::to_string(mask));
 }
 
 TEST(FunctionTransforms, Compute_a_batch_as_one_element_after_the_other) {

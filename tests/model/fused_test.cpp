@@ -27,14 +27,14 @@ namespace {
 
 using testing::pick;
 
-using Body = std::function<TensorList(Autograd&, const TensorList&)>;
+using FusedBody = std::function<TensorList(Autograd&, const TensorList&)>;
 
 // Two ways to the same numbers, and inputs for both.
 struct Twins {
   const char* name;
   TensorList inputs;
-  Body fused;
-  Body composed;
+  FusedBody fused;
+  FusedBody composed;
 };
 
 Tensor random_input(nn::InitStream& stream, const Shape& sizes, double bound = 1.5) {
@@ -83,7 +83,7 @@ Twins first_norm_twins(nn::InitStream& stream, const Shape& sizes) {
 
 Twins last_norm_twins(nn::InitStream& stream, const Shape& sizes) {
   Twins twins = norm_twins(stream, sizes);
-  const auto keep_y = [](const Body& body) {
+  const auto keep_y = [](const FusedBody& body) {
     return [body](Autograd& ag, const TensorList& x) { return TensorList{body(ag, x)[1]}; };
   };
   return {"last_add_rms_norm", twins.inputs, keep_y(twins.fused), keep_y(twins.composed)};

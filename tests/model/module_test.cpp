@@ -18,18 +18,19 @@
 namespace zeroproof {
 namespace {
 
-Tensor leaf(const std::vector<double>& values, Shape sizes) {
+Tensor filled_leaf(const std::vector<double>& values, Shape sizes) {
   const Tensor tensor = Tensor::of(values, std::move(sizes));
   tensor.set_requires_grad(true);
   return tensor;
 }
 
 std::shared_ptr<nn::Linear> small_linear() {
-  return std::make_shared<nn::Linear>(leaf({0.3, -0.2, 0.5, 0.7}, {2, 2}), leaf({0.1, -0.4}, {2}));
+  return std::make_shared<nn::Linear>(filled_leaf({0.3, -0.2, 0.5, 0.7}, {2, 2}),
+                                      filled_leaf({0.1, -0.4}, {2}));
 }
 
 // l1, tanh, l2.
-class Block final : public nn::Module {
+class TanhBlock final : public nn::Module {
  public:
   std::shared_ptr<nn::Linear> l1 = register_module("l1", small_linear());
   std::shared_ptr<nn::Linear> l2 = register_module("l2", small_linear());
@@ -57,11 +58,11 @@ class Lambda final : public nn::Module {
 
 using Words = std::vector<std::string>;
 
-struct ModuleTest : testing::Test {
+struct ModuleTest : ::testing::Test {
   CpuOps ops;
   Autograd ag{ops};
   Words words;
-  Tensor x = leaf({1.0, -2.0}, {1, 2});
+  Tensor x = filled_leaf({1.0, -2.0}, {1, 2});
 
   void watch(nn::Module& module, const std::string& name) {
     const auto says = [this](const std::string& word) {
@@ -82,8 +83,8 @@ struct ModuleTest : testing::Test {
 
 TEST_F(ModuleTest, Names_are_qualified_and_in_order_of_registration) {
   auto root = Lambda([](Autograd&, const TensorList& inputs) { return inputs; });
-  root.register_module("block", std::make_shared<Block>());
-  root.register_parameter("scale", leaf({1.0}, {1}));
+  root.register_module("block", std::make_shared<TanhBlock>());
+  root.register_parameter("scale", filled_leaf({1.0}, {1}));
   root.register_parameter("none", Tensor());
   Words modules;
   Words parameters;
@@ -106,7 +107,7 @@ TEST_F(ModuleTest, A_shared_module_or_parameter_is_named_once) {
 }
 
 TEST_F(ModuleTest, Hooks_fire_in_the_recorded_order) {
-  Block block;
+  TanhBlock block;
   watch(block, "block");
   watch(*block.l1, "l1");
   watch(*block.l2, "l2");
@@ -270,7 +271,7 @@ RC_GTEST_PROP(Modules, Keep_their_gradients_under_hooks, ()) {
 
 // Their identity nodes are in the split form: one level's gradients pass through them.
 TEST_F(ModuleTest, Backward_hooks_are_no_obstacle_to_function_transforms) {
-  Block block;
+  TanhBlock block;
   const auto f = [&](const Tensor& at) { return sum(ag, block(ag, at)); };
   const Tensor row = Tensor::of({0.5, -1.0}, {2});
   const Tensor rows = Tensor::of({0.5, -1.0, 2.0, 0.25, -0.5, 1.0}, {3, 2});

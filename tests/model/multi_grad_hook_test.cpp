@@ -14,7 +14,7 @@
 namespace zeroproof {
 namespace {
 
-Tensor leaf(double value) {
+Tensor scalar_leaf(double value) {
   const Tensor tensor = Tensor::full({1}, value);
   tensor.set_requires_grad(true);
   return tensor;
@@ -24,7 +24,7 @@ TEST(MultiGradHook, Any_skips_what_needs_no_gradient_and_all_refuses_it) {
   const CpuOps ops;
   Autograd ag(ops);
   int calls = 0;
-  const Tensor x = leaf(1.0);
+  const Tensor x = scalar_leaf(1.0);
   const TensorList tensors = {Tensor::full({1}, 1.0), x};
   register_any_grad_hook(ag, tensors, [&](const Tensor&) { ++calls; });
   EXPECT_THROW(register_multi_grad_hook(ag, tensors, [](const TensorList&) {}), AutogradError);
@@ -37,7 +37,7 @@ class NestedMultiGradHook : public ::testing::Test {
  protected:
   void run() {
     const Tensor w = mul(ag, a, 7.0);
-    const Tensor u = mul(ag, leaf(1.0), 1.0);
+    const Tensor u = mul(ag, scalar_leaf(1.0), 1.0);
     const Tensor t = mul(ag, b, 2.0);
     u.register_hook([this](const Tensor&) {
       const GradMode enabled(ag, true);
@@ -50,8 +50,8 @@ class NestedMultiGradHook : public ::testing::Test {
   CpuOps ops;
   Autograd ag{ops};
   std::vector<std::string> events;
-  const Tensor a = leaf(1.0);
-  const Tensor b = leaf(1.0);
+  const Tensor a = scalar_leaf(1.0);
+  const Tensor b = scalar_leaf(1.0);
 };
 
 TEST_F(NestedMultiGradHook, Any_fires_once_a_task) {

@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-const json& recorded() {
+const json& recorded_updates() {
   static const json kData =
       json::parse(std::ifstream(ZP_SOURCE_DIR "/tests/model/data/optimizers.json"));
   return kData;
@@ -102,7 +102,7 @@ void expect_state(const optim::Optimizer& optimizer, std::size_t parameter, cons
 
 TEST(Optimizers, Update_parameters_and_states_as_PyTorch) {
   const CpuOps ops;
-  for (const json& record : recorded()["cases"]) {
+  for (const json& record : recorded_updates()["cases"]) {
     SCOPED_TRACE(record["kind"].dump() + record["groups"].dump() + record["dtype"].dump());
     const DType dtype = *dtype_of(record["dtype"].get<std::string>());
     TensorList parameters;
@@ -153,7 +153,7 @@ struct RecordedRun {
 
   RecordedRun() {
     for (const char* name : {"l1.weight", "l1.bias", "l2.weight", "l2.bias"}) {
-      const json& data = recorded()["training"];
+      const json& data = recorded_updates()["training"];
       parameters.push_back({name, Tensor::of(data["start"][name], data["sizes"][name])});
       parameters.back().tensor.set_requires_grad(true);
     }
@@ -163,7 +163,7 @@ struct RecordedRun {
 
   baseline::LossFunction micro_batch(std::size_t i) {
     return [this, i](Autograd& autograd) {
-      const json& data = recorded()["training"];
+      const json& data = recorded_updates()["training"];
       const Tensor x = Tensor::of(data["inputs"][i], {5, 3});
       const Tensor hidden = gelu(autograd, linear(autograd, x, p(0), p(1)));
       const Tensor logits = linear(autograd, hidden, p(2), p(3));
@@ -180,7 +180,7 @@ TEST(Baseline, Trains_as_PyTorch_does) {
   optim::Adam adamw(run.ops, groups);
   baseline::Trainer trainer(run.ag, adamw, run.parameters, {.loss_scale = 256.0, .max_norm = 0.3});
   std::size_t next = 0;
-  for (const json& step : recorded()["training"]["steps"]) {
+  for (const json& step : recorded_updates()["training"]["steps"]) {
     const baseline::StepRecord record =
         trainer.step({run.micro_batch(next), run.micro_batch(next + 1)});
     next += 2;

@@ -35,7 +35,7 @@ void run_on_small_stack(std::function<void()> body) {
   pthread_attr_destroy(&attributes);
 }
 
-Tensor leaf(double value) {
+Tensor chain_leaf(double value) {
   Tensor tensor = Tensor::full({1}, value);
   tensor.set_requires_grad(true);
   return tensor;
@@ -45,7 +45,7 @@ TEST(Scale, A_chain_of_a_million_nodes_builds_runs_and_is_freed_on_a_small_stack
   run_on_small_stack([] {
     const CpuOps ops;
     Autograd ag(ops);
-    const Tensor x = leaf(1.0);
+    const Tensor x = chain_leaf(1.0);
     {
       Tensor y = x;
       for (int i = 0; i < kChain; ++i) y = neg(ag, y);
@@ -61,8 +61,8 @@ TEST(Scale, A_chain_that_saves_its_tensors_is_searched_and_freed_on_a_small_stac
   run_on_small_stack([] {
     const CpuOps ops;
     Autograd ag(ops);
-    const Tensor x = leaf(1.0);
-    const Tensor one = leaf(1.0);
+    const Tensor x = chain_leaf(1.0);
+    const Tensor one = chain_leaf(1.0);
     {
       Tensor y = x;
       for (int i = 0; i < kChain / 4; ++i) y = mul(ag, y, one);
@@ -96,7 +96,7 @@ TEST(Scale, A_hundred_thousand_leaves_cost_one_node_and_one_addition_each) {
     NodeCounter counter;
     Autograd ag(ops, &counter);
     TensorList leaves;
-    for (std::size_t i = 0; i < count; ++i) leaves.push_back(leaf(1.0));
+    for (std::size_t i = 0; i < count; ++i) leaves.push_back(chain_leaf(1.0));
     const Tensor loss = sum(ag, cat(ag, leaves));
     ops.additions = 0;
     ag.backward(loss, {.retain_graph = true});

@@ -11,14 +11,14 @@ namespace {
 // Stands for the artificial node of several roots (rule G3), which the snapshot does not have.
 constexpr NodeId kArtificialRoot{-2};
 
-const GraphNode& node_of(const GraphSnapshot& graph, NodeId id) {
+const GraphNode& slow_node_of(const GraphSnapshot& graph, NodeId id) {
   for (const GraphNode& node : graph.nodes)
     if (node.id == id) return node;
   throw std::logic_error("an edge leads to a node that is not there");
 }
 
 std::vector<NodeId> targets_of(const GraphSnapshot& graph, NodeId id) {
-  const auto& edges = id == kArtificialRoot ? graph.roots : node_of(graph, id).next;
+  const auto& edges = id == kArtificialRoot ? graph.roots : slow_node_of(graph, id).next;
   std::vector<NodeId> targets;
   for (const auto& edge : edges)
     if (edge) targets.push_back(edge->node);
@@ -145,7 +145,7 @@ class SlowEngine {
  private:
   void push(std::size_t task, NodeId id, int depth) {
     const auto& graph = tasks_[task].graph;
-    heap_.push({task, id, depth, id == kArtificialRoot ? 0 : node_of(graph, id).sequence_nr});
+    heap_.push({task, id, depth, id == kArtificialRoot ? 0 : slow_node_of(graph, id).sequence_nr});
   }
 
   // No entry may be more urgent than what the heap gives: a scan of the whole list says so.

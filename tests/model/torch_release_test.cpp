@@ -18,10 +18,10 @@ TEST(TorchRelease, Is_read_from_what_torch_says_of_itself) {
     const char* text;
     bool has_unsafe_view;
   };
-  constexpr Row kRows[] = {{"2.11.0", false},      {"2.14.1", false},       {"2.15.0", true},
-                           {"2.15.0+cu132", true}, {"2.11.0+cu130", false}, {"3.0.0", true},
-                           {"2.15", true}};
-  for (const Row& row : kRows) {
+  constexpr Row kReleases[] = {{"2.11.0", false},      {"2.14.1", false},       {"2.15.0", true},
+                               {"2.15.0+cu132", true}, {"2.11.0+cu130", false}, {"3.0.0", true},
+                               {"2.15", true}};
+  for (const Row& row : kReleases) {
     const auto release = TorchRelease::parse(row.text);
     ASSERT_TRUE(release) << row.text;
     EXPECT_EQ(row.has_unsafe_view, release->has(TorchChange::linear_unflattens_by_unsafe_view))

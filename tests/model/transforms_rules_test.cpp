@@ -19,7 +19,7 @@ using testing::values_of;
 
 constexpr double kExact = 1e-12;
 constexpr double kNumeric = 1e-7;
-constexpr int kBatch = 3;
+constexpr int kRuleBatch = 3;
 
 class EveryOp : public ::testing::TestWithParam<TransformCase> {
  protected:
@@ -40,7 +40,7 @@ class EveryOp : public ::testing::TestWithParam<TransformCase> {
   };
   Batch batch(std::size_t dim = 0) {
     Batch batch;
-    for (int i = 0; i < kBatch; ++i) batch.examples.push_back(inputs_of(GetParam(), 0.05 * i));
+    for (int i = 0; i < kRuleBatch; ++i) batch.examples.push_back(inputs_of(GetParam(), 0.05 * i));
     for (std::size_t i = 0; i < GetParam().sizes.size(); ++i) {
       TensorList slices;
       for (const TensorList& example : batch.examples) slices.push_back(example[i]);
@@ -107,9 +107,9 @@ TEST_P(EveryOp, Maps_over_any_one_of_its_inputs) {
     dims.in.assign(batch.stacked.size(), std::nullopt);
     dims.in[mapped] = 0;
     TensorList args = inputs();
-    std::vector<TensorList> examples(kBatch, args);
+    std::vector<TensorList> examples(kRuleBatch, args);
     args[mapped] = batch.stacked[mapped];
-    for (std::size_t i = 0; i < kBatch; ++i) examples[i][mapped] = batch.examples[i][mapped];
+    for (std::size_t i = 0; i < kRuleBatch; ++i) examples[i][mapped] = batch.examples[i][mapped];
     const TensorList actual = func::vmap(ag_, function(), dims)(args);
     const TensorList expected = slice_wise(function(), examples);
     EXPECT_EQ("", difference(values_of(expected), values_of(actual), kExact)) << mapped;

@@ -17,18 +17,18 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string text_of(const std::string& path) {
+std::string file_text(const std::string& path) {
   return read_file(std::string(ZP_SOURCE_DIR) + "/" + path);
 }
 
 // By id: what `zeroproof mutation U01 … Z80 --json` wrote when they were new.
 Json hunted() {
-  return Json::parse(text_of("tests/mutation/further_faults.json"));
+  return Json::parse(file_text("tests/mutation/further_faults.json"));
 }
 
 // The same of those that were missed, once the gaps were closed.
 Json hunted_again() {
-  return Json::parse(text_of("tests/mutation/further_faults_closed.json"));
+  return Json::parse(file_text("tests/mutation/further_faults_closed.json"));
 }
 
 // The last ones of each group that somebody wrote, or of those that were really reported, and how

@@ -20,15 +20,15 @@ namespace {
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
-const std::string kFolder = ZP_SOURCE_DIR "/tests/data/hazards/";
+const std::string kHazardFolder = ZP_SOURCE_DIR "/tests/data/hazards/";
 const std::string kPage = ZP_SOURCE_DIR "/docs/HAZARDS.md";
 
 Json rows() {
-  return Json::parse(read_file(kFolder + "hazards.json")).at("rows");
+  return Json::parse(read_file(kHazardFolder + "hazards.json")).at("rows");
 }
 
 Json counterexamples() {
-  return Json::parse(read_file(kFolder + "counterexamples.json"));
+  return Json::parse(read_file(kHazardFolder + "counterexamples.json"));
 }
 
 // Of `command` or `without`, with the policy in its place.
@@ -118,7 +118,7 @@ std::string document() {
     head += fmt::format(" on {} |", release.release.text());
     line += "---|";
   }
-  std::string text = read_file(kFolder + "introduction.md") + head + "\n" + line + "\n";
+  std::string text = read_file(kHazardFolder + "introduction.md") + head + "\n" + line + "\n";
   for (const Json& row : rows())
     text += fmt::format("| {} | {} | {} | {} |{}\n", row.at("id").get<std::string>(),
                         row.at("trigger").get<std::string>(), shown_by(row), found_of(row, found),

@@ -4,7 +4,7 @@
 namespace zeroproof::mutation {
 namespace {
 
-class HabitCase : public testing::TestWithParam<const char*> {};
+class HabitCase : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(HabitCase, Holds) {
   expect_unmutated(GetParam());
@@ -13,7 +13,7 @@ TEST_P(HabitCase, Holds) {
 // no_sync around a forward or a backward alone; a loss that is differentiated twice.
 INSTANTIATE_TEST_SUITE_P(
     Parts, HabitCase,
-    testing::Values(
+    ::testing::Values(
         R"({"ranks":2,"stage":1,"accumulation":2,"layers":[{}],"calls":[{}],
             "micros":[{"block":6},{"block":5}]})",
         R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],"micros":[{"again":1}]})",
@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(
 // own scale where none is needed, also for what is differentiated inside a forward.
 INSTANTIATE_TEST_SUITE_P(
     Scales, HabitCase,
-    testing::Values(
+    ::testing::Values(
         R"({"stage":1,"engines":2,"scales_second":1,"layers":[{}],"calls":[{}],
             "micros":[{"misuse":13},{}]})",
         R"({"stage":1,"is_tiled":1,"owns_scale":1,"layers":[{}],"calls":[{},{}],"micros":[{}]})",
@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // No numbers among gradients, asked for twice; looked for by nobody, in the end.
 INSTANTIATE_TEST_SUITE_P(Spikes, HabitCase,
-                         testing::Values(
+                         ::testing::Values(
                              R"({"stage":1,"precision":1,"layers":[{}],"calls":[{}],
             "micros":[{"overflow":1,"asks":1,"overflow_kind":2}]})",
                              R"({"ranks":2,"stage":3,"clip":1,"layers":[{}],"calls":[{}],
@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Spikes, HabitCase,
 // saves is its own; whoever leaves out a key of a configuration says the default.
 INSTANTIATE_TEST_SUITE_P(
     Orders, HabitCase,
-    testing::Values(
+    ::testing::Values(
         R"({"stage":3,"prefetch":2,"layers":[{"is_raw":1,"has_twin":1}],"calls":[{}],
             "micros":[{},{}]})",
         R"({"stage":3,"first_ranks":4,"first_stage":0,"layers":[{}],"calls":[{}],
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
 // callbacks; documents that are read.
 INSTANTIATE_TEST_SUITE_P(
     Lives, HabitCase,
-    testing::Values(
+    ::testing::Values(
         R"({"ranks":2,"stage":3,"reads":1,"reads_late":1,"registers":2,"prefetch":40,
             "layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{},{},{}]})",
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
 // Gradients as large as they may be; no class at all is safe.
 INSTANTIATE_TEST_SUITE_P(
     Edges, HabitCase,
-    testing::Values(
+    ::testing::Values(
         R"({"ranks":2,"stage":3,"precision":2,"brims":1,"layers":[{"has_bias":1}],"calls":[{}],
             "micros":[{},{"asks":1}]})",
         R"({"ranks":4,"stage":1,"precision":2,"brims":1,"clip":1,"layers":[{}],"calls":[{}],
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
 // engine in the middle of a backward of the first; losses with a dimension; a capture.
 INSTANTIATE_TEST_SUITE_P(
     Small, HabitCase,
-    testing::Values(
+    ::testing::Values(
         R"({"ranks":2,"stage":3,"precision":2,"brims":2,"layers":[{"has_bias":1}],"calls":[{}],
             "micros":[{},{}]})",
         R"({"ranks":4,"stage":1,"precision":1,"sequence":2,"brims":3,"layers":[{}],"calls":[{}],
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
 // engine has left.
 INSTANTIATE_TEST_SUITE_P(
     Borders, HabitCase,
-    testing::Values(
+    ::testing::Values(
         R"({"ranks":2,"accumulation":2,"layers":[{}],"calls":[{}],"micros":[{"misuse":15},{}]})",
         R"({"stage":1,"owns_scale":1,"counts_nothing":1,"layers":[{}],"calls":[{}],
             "micros":[{"misuse":15},{}]})",
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
 // and stores of the user's; documents that are refused.
 INSTANTIATE_TEST_SUITE_P(
     Turns, HabitCase,
-    testing::Values(
+    ::testing::Values(
         R"({"ranks":2,"stage":3,"heads":2,"layers":[{},{"is_raw":1},{}],
             "calls":[{},{"layer":1},{"layer":2}],"micros":[{"outstanding":4,"peeks":1},
             {"outstanding":4,"asks":1}]})",
@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
 // leaf module; blocks of a frozen layer and a trained one; what nobody misses.
 INSTANTIATE_TEST_SUITE_P(
     Corners, HabitCase,
-    testing::Values(
+    ::testing::Values(
         R"({"stage":1,"precision":2,"scales_by_one":1,"is_manual":1,"layers":[{}],"calls":[{}],
             "micros":[{"overflow":1},{"misuse":6},{}]})",
         R"({"ranks":2,"engines":2,"takes_turns":1,"layers":[{}],"calls":[{}],
@@ -192,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(
 // classes own; loss scales in windows that nothing scaled; a loss that is logged alone.
 INSTANTIATE_TEST_SUITE_P(
     Graphs, HabitCase,
-    testing::Values(
+    ::testing::Values(
         R"({"ranks":2,"stage":3,"heads":2,"live":10,"layers":[{},{"inputs":3},
             {"inputs":4,"outputs":4}],"calls":[{},{"layer":1},{"layer":2}],
             "micros":[{"outstanding":6},{"outstanding":6,"peeks":1}]})",

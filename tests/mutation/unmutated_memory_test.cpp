@@ -7,7 +7,7 @@
 namespace zeroproof::mutation {
 namespace {
 
-class UnmutatedMemory : public testing::TestWithParam<const char*> {};
+class UnmutatedMemory : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(UnmutatedMemory, Holds) {
   expect_unmutated(GetParam());
@@ -17,7 +17,7 @@ TEST_P(UnmutatedMemory, Holds) {
 // where ranks compare what they have recorded.
 INSTANTIATE_TEST_SUITE_P(
     Forwards, UnmutatedMemory,
-    testing::Values(
+    ::testing::Values(
         R"({"stage":3,"layers":[{}],"calls":[{}],"micros":[{"shortage":2,"shortage_at":2}]})",
         R"({"stage":3,"layers":[{}],"calls":[{}],
             "micros":[{"idle_forward":1,"shortage":1,"shortage_at":1}]})",
@@ -38,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(
 // and what of it was gathered ahead for nobody needs no room.
 INSTANTIATE_TEST_SUITE_P(
     Epilogues, UnmutatedMemory,
-    testing::Values(
+    ::testing::Values(
         R"({"stage":2,"is_unmanaged":1,"layers":[{}],"calls":[{}],
             "micros":[{"shortage":4,"shortage_at":1}]})",
         R"({"stage":3,"layers":[{}],"calls":[{}],"micros":[{"shortage":4,"shortage_at":1}]})",
@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(
 // Local sums of stages 0 and 1: all of a backward's gradients are in them, or none.
 INSTANTIATE_TEST_SUITE_P(
     Sums, UnmutatedMemory,
-    testing::Values(
+    ::testing::Values(
         R"({"precision":1,"accumulates_float32":1,"accumulation":2,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"shortage":4,"shortage_at":2},{}]})",
         R"({"stage":1,"precision":1,"accumulates_float32":1,"accumulation":4,"layers":[{},{}],
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
 // A forward that has no room in the middle of a fetch: its module ends, and was never whole.
 INSTANTIATE_TEST_SUITE_P(
     Fetches, UnmutatedMemory,
-    testing::Values(
+    ::testing::Values(
         R"({"stage":3,"prefetch":40,"layers":[{"is_raw":1},{}],"calls":[{},{"layer":1}],
             "micros":[{},{"aborts":1,"skips":1,"clears":1},
             {"idle_forward":1,"shortage":1,"shortage_at":1}]})"));

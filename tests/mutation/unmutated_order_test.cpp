@@ -7,7 +7,7 @@
 namespace zeroproof::mutation {
 namespace {
 
-class UnmutatedOrder : public testing::TestWithParam<const char*> {};
+class UnmutatedOrder : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(UnmutatedOrder, Holds) {
   expect_unmutated(GetParam());
@@ -17,7 +17,7 @@ TEST_P(UnmutatedOrder, Holds) {
 // order that is known, recorded or given up.
 INSTANTIATE_TEST_SUITE_P(
     Disorder, UnmutatedOrder,
-    testing::Values(
+    ::testing::Values(
         R"({"ranks":2,"stage":3,"reorders":1,"layers":[{}],"calls":[{}],"micros":[{},{},{}]})",
         R"({"ranks":3,"stage":3,"reorders":2,"preempts":1,"layers":[{}],"calls":[{}],
             "micros":[{},{}]})",
@@ -27,19 +27,19 @@ INSTANTIATE_TEST_SUITE_P(
 // A graph that was kept, and that one rank gives up.
 INSTANTIATE_TEST_SUITE_P(
     DroppedAlone, UnmutatedOrder,
-    testing::Values(R"({"ranks":2,"stage":3,"layers":[{},{}],"calls":[{},{"layer":1}],
+    ::testing::Values(R"({"ranks":2,"stage":3,"layers":[{},{}],"calls":[{},{"layer":1}],
             "micros":[{"outstanding":1,"drops_on":1},{"outstanding":1,"drops_on":2}]})",
-                    R"({"ranks":3,"stage":3,"prefetch":4,"accumulation":2,"layers":[{},{}],
+                      R"({"ranks":3,"stage":3,"prefetch":4,"accumulation":2,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"outstanding":1,"drops_on":2},{}]})",
-                    R"({"ranks":2,"stage":1,"layers":[{}],"calls":[{}],
+                      R"({"ranks":2,"stage":1,"layers":[{}],"calls":[{}],
             "micros":[{"outstanding":1,"drops_on":2}]})"));
 
 // Two branches of skipped frames, whose graphs live side by side.
 INSTANTIATE_TEST_SUITE_P(
     Branches, UnmutatedOrder,
-    testing::Values(R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{}],
+    ::testing::Values(R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"outstanding":1,"branches":1},{}]})",
-                    R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{},{"has_bias":1}],
+                      R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{},{"has_bias":1}],
             "calls":[{},{"layer":1},{"layer":2}],
             "micros":[{"outstanding":1,"branches":3,"repeats":1}]})"));
 
@@ -47,12 +47,12 @@ INSTANTIATE_TEST_SUITE_P(
 // parameters that are whole already.
 INSTANTIATE_TEST_SUITE_P(
     Bounds, UnmutatedOrder,
-    testing::Values(R"({"ranks":2,"stage":3,"reuse":5,"layers":[{},{"inputs":2}],
+    ::testing::Values(R"({"ranks":2,"stage":3,"reuse":5,"layers":[{},{"inputs":2}],
             "calls":[{},{"layer":1}],"micros":[{},{},{}]})",
-                    R"({"ranks":3,"stage":3,"reuse":12,"layers":[{"inputs":3,"outputs":3},
+                      R"({"ranks":3,"stage":3,"reuse":12,"layers":[{"inputs":3,"outputs":3},
             {"inputs":3,"outputs":3},{"inputs":2}],
             "calls":[{},{"layer":1},{"layer":2}],"micros":[{},{},{}]})",
-                    R"({"ranks":2,"stage":3,"prefetch":6,"persistence":6,
+                      R"({"ranks":2,"stage":3,"prefetch":6,"persistence":6,
             "layers":[{"inputs":3,"outputs":3},{"outputs":3},{"inputs":3,"outputs":3}],
             "calls":[{},{"layer":1},{"layer":2}],"micros":[{},{},{}]})"));
 
@@ -63,7 +63,7 @@ struct Shown {
   const char* json;
 };
 
-class FaultOfOrder : public testing::TestWithParam<Shown> {};
+class FaultOfOrder : public ::testing::TestWithParam<Shown> {};
 
 TEST_P(FaultOfOrder, Is_shown) {
   const auto spec = train::parse_case(GetParam().json, "test");
@@ -78,18 +78,18 @@ TEST_P(FaultOfOrder, Is_shown) {
 
 INSTANTIATE_TEST_SUITE_P(
     Each, FaultOfOrder,
-    testing::Values(Shown{"Z76", "R14", R"({"ranks":2,"stage":3,"reorders":2,"layers":[{}],
+    ::testing::Values(Shown{"Z76", "R14", R"({"ranks":2,"stage":3,"reorders":2,"layers":[{}],
             "calls":[{}],"micros":[{}]})"},
-                    Shown{"Z76", "R14", R"({"ranks":3,"stage":3,"reorders":1,"layers":[{}],
+                      Shown{"Z76", "R14", R"({"ranks":3,"stage":3,"reorders":1,"layers":[{}],
             "calls":[{}],"micros":[{},{},{}]})"},
-                    Shown{"Z72", "R3", R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],
+                      Shown{"Z72", "R3", R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],
             "micros":[{"outstanding":1,"drops_on":2}]})"},
-                    Shown{"Z71", "R12", R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{}],
+                      Shown{"Z71", "R12", R"({"ranks":2,"stage":3,"skips_frames":1,"layers":[{},{}],
             "calls":[{},{"layer":1}],"micros":[{"outstanding":1,"branches":1}]})"},
-                    Shown{"Z75", "R12",
-                          R"({"ranks":2,"stage":3,"reuse":5,"layers":[{},{"inputs":2}],
+                      Shown{"Z75", "R12",
+                            R"({"ranks":2,"stage":3,"reuse":5,"layers":[{},{"inputs":2}],
             "calls":[{},{"layer":1}],"micros":[{},{},{}]})"},
-                    Shown{"Y08", "R10", R"({"ranks":2,"stage":3,"prefetch":6,"persistence":6,
+                      Shown{"Y08", "R10", R"({"ranks":2,"stage":3,"prefetch":6,"persistence":6,
             "layers":[{"inputs":3,"outputs":3},{"outputs":3},{"inputs":3,"outputs":3},
             {"outputs":3},{"inputs":3,"outputs":3}],
             "calls":[{},{"layer":1},{"layer":2},{"layer":3},{"layer":4}],

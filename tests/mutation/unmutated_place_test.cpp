@@ -5,7 +5,7 @@
 namespace zeroproof::mutation {
 namespace {
 
-class PlaceCase : public testing::TestWithParam<const char*> {};
+class PlaceCase : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(PlaceCase, Holds) {
   expect_unmutated(GetParam());
@@ -14,7 +14,7 @@ TEST_P(PlaceCase, Holds) {
 // A checkpoint of other ranks: more, fewer, an odd number; a loss scale that has moved by then.
 INSTANTIATE_TEST_SUITE_P(
     Worlds, PlaceCase,
-    testing::Values(
+    ::testing::Values(
         R"({"ranks":2,"first_ranks":1,"stage":1,"layers":[{}],"calls":[{}],"micros":[{},{}]})",
         R"({"first_ranks":2,"stage":3,"layers":[{"has_bias":1}],"calls":[{}],"micros":[{},{}]})",
         R"({"ranks":2,"first_ranks":4,"layers":[{}],"calls":[{}],
@@ -25,7 +25,7 @@ INSTANTIATE_TEST_SUITE_P(
 // Saves, loads, zero_grad and questions in contexts, forwards and blocks.
 INSTANTIATE_TEST_SUITE_P(
     Detours, PlaceCase,
-    testing::Values(
+    ::testing::Values(
         R"({"ranks":2,"stage":3,"accumulation":4,"checks":1,"layers":[{}],"calls":[{}],
             "micros":[{"detour":1},{"detour":2},{"detour":3},{"detour":4}]})",
         R"({"ranks":2,"stage":3,"accumulation":4,"layers":[{"is_frozen":1},{}],
@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(
 // model has not: nothing of it stays.
 INSTANTIATE_TEST_SUITE_P(
     Misuses, PlaceCase,
-    testing::Values(
+    ::testing::Values(
         R"({"ranks":2,"stage":3,"experts":1,"input_grad":1,"layers":[{}],"calls":[{}],
             "micros":[{"misuse":10},{}]})",
         R"({"ranks":2,"stage":3,"layers":[{}],"calls":[{}],"micros":[{"misuse":11},{}]})",
@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(
 // Tiles have left a gradient by then, in stage 0 too; casts that autocast has made are given back.
 INSTANTIATE_TEST_SUITE_P(
     Scales, PlaceCase,
-    testing::Values(
+    ::testing::Values(
         R"({"ranks":2,"precision":2,"is_tiled":1,"layers":[{},{}],"calls":[{},{"layer":1}],
             "micros":[{"rescales":3},{"rescales":3}]})",
         R"({"stage":2,"precision":2,"accumulation":2,"layers":[{}],"calls":[{}],
@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
 // no gradient.
 INSTANTIATE_TEST_SUITE_P(
     Replicas, PlaceCase,
-    testing::Values(
+    ::testing::Values(
         R"({"precision":2,"tensor":2,"layers":[{}],"calls":[{}],"micros":[{"overflow":1}]})",
         R"({"precision":3,"has_grad_scaler":1,"tensor":2,"layers":[{}],"calls":[{}],
             "micros":[{"overflow":1}]})",
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
 // where no backward comes to it, none throws, and what is kept is kept.
 INSTANTIATE_TEST_SUITE_P(
     FailingWeights, PlaceCase,
-    testing::Values(
+    ::testing::Values(
         R"({"ranks":2,"stage":3,"layers":[{},{}],"calls":[{},{"layer":1}],
             "micros":[{"aborts":1,"aborts_at_weight":1,"keeps":1}]})",
         R"({"stage":2,"accumulation":2,"layers":[{}],"calls":[{},{}],

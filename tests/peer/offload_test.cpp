@@ -9,7 +9,7 @@
 namespace zeroproof::peer {
 namespace {
 
-constexpr std::array kStages = {1, 2, 3};
+constexpr std::array kOffloadStages = {1, 2, 3};
 
 ZeroConfig offload_config(int stage, bool is_offloaded) {
   ZeroConfig config = base_config(stage);
@@ -18,13 +18,13 @@ ZeroConfig offload_config(int stage, bool is_offloaded) {
   return config;
 }
 
-struct Windows {
+struct OffloadWindows {
   int steps = 1;
   int backwards = 4;
 };
 
 // Several backwards a step, the last one at an explicit boundary.
-FullTensors run_windows(Rank& rank, const ZeroConfig& config, const Windows& windows) {
+FullTensors run_windows(Rank& rank, const ZeroConfig& config, const OffloadWindows& windows) {
   Engined engine = rank.engine(make_stack({.width = 4, .layers = 2}), config);
   for (int step = 0; step < windows.steps; ++step) {
     for (int micro = 0; micro < windows.backwards; ++micro) {
@@ -36,8 +36,8 @@ FullTensors run_windows(Rank& rank, const ZeroConfig& config, const Windows& win
   return engine->full_parameters();
 }
 
-void equals_no_offload(const Twin& twin, const Windows& windows) {
-  each("stage", kStages, [&](int stage) {
+void equals_no_offload(const Twin& twin, const OffloadWindows& windows) {
+  each("stage", kOffloadStages, [&](int stage) {
     on_ranks(1, twin, [&](Rank& rank) {
       const FullTensors ours = run_windows(rank, offload_config(stage, true), windows);
       require_near(max_difference(ours, run_windows(rank, offload_config(stage, false), windows)),
@@ -70,7 +70,7 @@ PEER_ROW(TestZeroOffloadMultiBackward, test_multi_backward_across_multiple_steps
 // Upstream counts the entries of its accumulator. Here what is on the host must not grow with a
 // lone backward: the sum of the window is the only accumulator, and it is there from the start.
 PEER_ROW(TestZeroOffloadMultiBackward, test_single_backward_allocates_no_cpu_accumulator) {
-  each("stage", kStages, [&](int stage) {
+  each("stage", kOffloadStages, [&](int stage) {
     on_ranks(1, twin, [&](Rank& rank) {
       Engined engine = rank.engine(make_stack({}), offload_config(stage, true));
       const auto live = [&] { return rank.runtime.memory().stats(Placement::host).live_bytes; };
@@ -87,7 +87,7 @@ PEER_ROW(TestZeroOffloadMultiBackward, test_single_backward_allocates_no_cpu_acc
 }
 
 PEER_ROW(TestZeroOffloadMultiBackward, test_ga_greater_than_one_offload_unchanged) {
-  each("stage", kStages, [&](int stage) {
+  each("stage", kOffloadStages, [&](int stage) {
     on_ranks(1, twin, [&](Rank& rank) {
       FullTensors results[2];
       for (const bool is_offloaded : {false, true}) {
@@ -100,7 +100,7 @@ PEER_ROW(TestZeroOffloadMultiBackward, test_ga_greater_than_one_offload_unchange
       require_near(max_difference(results[0], results[1]), 0.0, 5e-5, "with and without");
     });
   });
-  each("stage", kStages, [&](int stage) {
+  each("stage", kOffloadStages, [&](int stage) {
     on_ranks(1, twin, [&](Rank& rank) {
       ZeroConfig config = offload_config(stage, true);
       config.gradient_accumulation_steps = 4;

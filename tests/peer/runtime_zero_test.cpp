@@ -8,7 +8,7 @@
 namespace zeroproof::peer {
 namespace {
 
-constexpr DType kFloat = DType::float32;
+constexpr DType kRuntimeFloat = DType::float32;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ PEER_ROW(TestUnwrapModelTraceInvalidate, test) {
         engine.zero3().remove_module_hooks();
         engine->gathered_parameters(all, std::nullopt, [&] {
           const GradMode off(rank.ag, false);
-          engine.module()(rank.ag, batch_of({rank.rank(), 99, 0}, 4, kFloat));
+          engine.module()(rank.ag, batch_of({rank.rank(), 99, 0}, 4, kRuntimeFloat));
         });
         if (!twin.has_fault("hooks stay away")) engine.zero3().register_module_hooks();
         require(engine.zero3().coordinator().trace().mode() == TraceMode::invalid,
@@ -35,7 +35,8 @@ PEER_ROW(TestUnwrapModelTraceInvalidate, test) {
       const Place place{rank.rank(), step, 0};
       run_engine(rank, engine, {.way = BackwardWay::managed}, place);
       run_reference(ddp, {}, config, place);
-      require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kFloat), "gradients");
+      require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kRuntimeFloat),
+                    "gradients");
       require_released(engine, "after the backward");
       engine->step();
       ddp.step();
@@ -55,7 +56,7 @@ PEER_ROW(TestUnwrapModel, test) {
     const std::size_t before = fetches();
     engine->gathered_parameters(all, std::nullopt, [&] {
       for (const Tensor& tensor : all) require(tensor.numel() > 0, "gathered inside");
-      engine.module()(rank.ag, batch_of({rank.rank(), 0, 0}, 4, kFloat));
+      engine.module()(rank.ag, batch_of({rank.rank(), 0, 0}, 4, kRuntimeFloat));
       require(fetches() == before, "no hooks inside");
     });
     if (!twin.has_fault("hooks stay away")) engine.zero3().register_module_hooks();
@@ -282,21 +283,23 @@ PEER_ROW(TestZero3LinearDirectInit, test_wrapper_and_parameter_storage_lifecycle
     config.stage3_max_reuse_distance = 0;
     Engined engine = rank.engine(make_watched(seen), config);
     const Tensor weight = engine.partitioned("layer.weight").parameter().tensor;
-    const TensorList inputs = batch_of({rank.rank(), 0, 0}, 4, kFloat);
+    const TensorList inputs = batch_of({rank.rank(), 0, 0}, 4, kRuntimeFloat);
     const Tensor loss = engine->forward(inputs).at(0);
     const std::int64_t live = rank.runtime.memory().stats(Placement::device).live_bytes;
     require(seen.between == 0 && weight.numel() == 0, "a placeholder after forward");
     Tensor kept;
-    if (twin.has_fault("the whole weight stays")) kept = rank.runtime.memory().allocate(16, kFloat);
+    if (twin.has_fault("the whole weight stays"))
+      kept = rank.runtime.memory().allocate(16, kRuntimeFloat);
     require(rank.runtime.memory().stats(Placement::device).live_bytes == live,
             "the graph keeps no whole weight");
     rank.ag.backward(loss);
     require(seen.in_backward != nullptr && weight.numel() == 0, "released again");
     Ddp ddp(make_watched(ignored), {});
     ddp.run([&](Autograd& ag, nn::Module& module, int r) {
-      ag.backward(module(ag, batch_of({r, 0, 0}, 4, kFloat)).at(0));
+      ag.backward(module(ag, batch_of({r, 0, 0}, 4, kRuntimeFloat)).at(0));
     });
-    require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kFloat), "gradients");
+    require_equal(engine->full_gradients(), ddp.gradients(), tolerance_of(kRuntimeFloat),
+                  "gradients");
   });
 }
 

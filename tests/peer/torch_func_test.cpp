@@ -8,7 +8,7 @@ namespace zeroproof::peer {
 namespace {
 
 // Upstream has stages 0 to 2; stage 3 crashes there, and works here.
-constexpr std::array kStages = {0, 1, 2, 3};
+constexpr std::array kFuncStages = {0, 1, 2, 3};
 
 NetMaker make_smooth() {
   return []() -> ModulePtr {
@@ -25,7 +25,7 @@ using Transform = std::function<TensorList(Autograd& ag, const Call& call)>;
 
 // The same transform of the engine and of the bare module; the engine is as before.
 void equals_bare_module(const Twin& twin, int gas, const Transform& transform) {
-  each("stage", kStages, [&](int stage) {
+  each("stage", kFuncStages, [&](int stage) {
     on_ranks(1, twin, [&](Rank& rank) {
       ZeroConfig config = base_config(stage);
       config.gradient_accumulation_steps = gas;
@@ -100,7 +100,7 @@ PEER_ROW(TestEngineTorchFunc, test_grad_not_scaled_by_gas) {
 }
 
 PEER_ROW(TestEngineTorchFunc, test_engine_backward_still_works) {
-  each("stage", kStages, [&](int stage) {
+  each("stage", kFuncStages, [&](int stage) {
     on_ranks(1, twin, [&](Rank& rank) {
       require_matches_ddp(rank, make_stack({}), base_config(stage),
                           {.steps = 2, .way = BackwardWay::managed});

@@ -8,7 +8,7 @@
 namespace zeroproof::peer {
 namespace {
 
-constexpr std::array kStages = {1, 2, 3};
+constexpr std::array kCheckpointStages = {1, 2, 3};
 constexpr std::array kKinds = {CheckpointKind::reentrant, CheckpointKind::non_reentrant};
 constexpr std::int64_t kWidth = 8;
 
@@ -44,7 +44,7 @@ Tensor classes_loss(Autograd& ag, const TensorList& outputs, const Place& place)
 
 void checkpointed_matches_ddp(const Twin& twin, const Loop& given) {
   for (const DType dtype : {DType::float32, DType::bfloat16})
-    each("stage", kStages, [&](int stage) {
+    each("stage", kCheckpointStages, [&](int stage) {
       each("kind", kKinds, [&](CheckpointKind kind) {
         on_ranks(2, twin, [&](Rank& rank) {
           Loop loop = given;
@@ -108,7 +108,7 @@ void check_frozen(Rank& rank, const FrozenMaker& make, const FrozenCase& is,
 void frozen_matches_ddp(const Twin& twin, const FrozenMaker& make,
                         const std::vector<std::string>& leaves = {}) {
   for (const DType dtype : {DType::float32, DType::bfloat16})
-    each("stage", kStages, [&](int stage) {
+    each("stage", kCheckpointStages, [&](int stage) {
       each("kind", kKinds, [&](CheckpointKind kind) {
         each("threshold", kThresholds, [&](int threshold) {
           if (stage != 3 && threshold > 0) return;

@@ -7,7 +7,7 @@
 namespace zeroproof::peer {
 namespace {
 
-constexpr std::array kStages = {1, 2, 3};
+constexpr std::array kScaleStages = {1, 2, 3};
 constexpr std::array kScales = {0, 256};  // dynamic, static
 
 ZeroConfig fp16_config(int stage, int static_scale = 0) {
@@ -31,7 +31,7 @@ void is_refused_without_scale(Rank& rank, const ZeroConfig& config) {
 }
 
 void every_stage_and_scale(const std::function<void(int stage, int scale)>& body) {
-  each("stage", kStages,
+  each("stage", kScaleStages,
        [&](int stage) { each("scale", kScales, [&](int scale) { body(stage, scale); }); });
 }
 
@@ -104,7 +104,7 @@ PEER_ROW(TestZeroUserBackwardWithScale, test_needs_scaler_with_fp16) {
 }
 
 PEER_ROW(TestZeroUserBackwardWithScale, test_needs_scaler_with_bf16) {
-  each("stage", kStages, [&](int stage) {
+  each("stage", kScaleStages, [&](int stage) {
     on_ranks(2, twin, [&](Rank& rank) {
       const ZeroConfig config = base_config(stage, DType::bfloat16);
       Engined engine = rank.engine(make_stack({}), config);
@@ -115,7 +115,7 @@ PEER_ROW(TestZeroUserBackwardWithScale, test_needs_scaler_with_bf16) {
 }
 
 PEER_ROW(TestZeroUserBackwardWithScale, test_scale_validates_scalar_loss) {
-  each("stage", kStages, [&](int stage) {
+  each("stage", kScaleStages, [&](int stage) {
     on_ranks(2, twin, [&](Rank& rank) {
       Engined engine = rank.engine(make_stack({.has_loss = false}), fp16_config(stage));
       Tensor output = engine->forward(batch_of({rank.rank(), 0, 0}, 4, DType::float16)).at(0);

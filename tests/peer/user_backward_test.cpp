@@ -7,13 +7,13 @@
 namespace zeroproof::peer {
 namespace {
 
-constexpr std::array kStages = {1, 2, 3};
+constexpr std::array kUserStages = {1, 2, 3};
 constexpr std::array kDtypes = {DType::bfloat16, DType::float32};
 
 // Upstream's twins: one stack of two layers of width 4, two ranks.
 void matches_ddp(const Twin& twin, const Loop& loop, const std::function<void(ZeroConfig&)>& set,
                  const NetMaker& make = make_stack({}), DType dtype = DType::float32) {
-  each("stage", kStages, [&](int stage) {
+  each("stage", kUserStages, [&](int stage) {
     on_ranks(2, twin, [&](Rank& rank) {
       ZeroConfig config = base_config(stage, dtype);
       set(config);
@@ -47,7 +47,7 @@ PEER_ROW(TestZeroUserBackwardGradAccumulation, test_grad_accumulation_scale_wrt_
   matches_ddp(twin,
               {.steps = 2, .micro_batches = 4, .way = BackwardWay::managed, .scale_wrt_gas = false},
               set);
-  each("stage", kStages, [&](int stage) {
+  each("stage", kUserStages, [&](int stage) {
     on_ranks(2, twin, [&](Rank& rank) {
       ZeroConfig config = base_config(stage);
       set(config);
@@ -68,7 +68,7 @@ PEER_ROW(TestZeroUserBackwardGradAccumulation, test_grad_accumulation_scale_wrt_
 }
 
 PEER_ROW(TestZeroUserBackwardMultipleEngines, test_multiple_engines_combined_loss) {
-  each("stage", kStages, [&](int stage) {
+  each("stage", kUserStages, [&](int stage) {
     on_ranks(2, twin, [&](Rank& rank) {
       std::vector<std::unique_ptr<Engined>> engines;
       std::vector<std::unique_ptr<Ddp>> references;

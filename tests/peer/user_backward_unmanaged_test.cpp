@@ -7,8 +7,8 @@
 namespace zeroproof::peer {
 namespace {
 
-constexpr std::array kAllStages = {0, 1, 2, 3};
-constexpr std::array kStages = {1, 2, 3};
+constexpr std::array kUnmanagedStages = {0, 1, 2, 3};
+constexpr std::array kZeroStages = {1, 2, 3};
 
 ZeroConfig windows_of(int stage, int gas, bool is_managed) {
   ZeroConfig config = base_config(stage);
@@ -60,12 +60,12 @@ void unmanaged_matches_managed(const Twin& twin, ZeroConfig config, int windows 
 }  // namespace
 
 PEER_ROW(TestUnmanagedGradientAccumulation, test_unmanaged_matches_managed) {
-  each("stage", kAllStages,
+  each("stage", kUnmanagedStages,
        [&](int stage) { unmanaged_matches_managed(twin, windows_of(stage, 4, false)); });
 }
 
 PEER_ROW(TestUnmanagedGradientAccumulation, test_step_always_applies_update) {
-  each("stage", kAllStages, [&](int stage) {
+  each("stage", kUnmanagedStages, [&](int stage) {
     on_ranks(2, twin, [&](Rank& rank) {
       Engined engine = rank.engine(make_stack({}), windows_of(stage, 4, false));
       for (int step = 0; step < 4; ++step) {
@@ -80,7 +80,7 @@ PEER_ROW(TestUnmanagedGradientAccumulation, test_step_always_applies_update) {
 }
 
 PEER_ROW(TestUnmanagedGradientAccumulation, test_managed_baseline_applies_only_on_boundary) {
-  each("stage", kAllStages, [&](int stage) {
+  each("stage", kUnmanagedStages, [&](int stage) {
     on_ranks(2, twin, [&](Rank& rank) {
       Engined engine = rank.engine(make_stack({}), windows_of(stage, 4, true));
       for (int step = 0; step < 8; ++step) {
@@ -96,7 +96,7 @@ PEER_ROW(TestUnmanagedGradientAccumulation, test_managed_baseline_applies_only_o
 }
 
 PEER_ROW(TestUnmanagedGradientAccumulation, test_set_gradient_accumulation_boundary_rejected) {
-  each("stage", kAllStages, [&](int stage) {
+  each("stage", kUnmanagedStages, [&](int stage) {
     on_ranks(2, twin, [&](Rank& rank) {
       const bool is_managed = twin.has_fault("a managed engine");
       Engined engine = rank.engine(make_stack({}), windows_of(stage, 4, is_managed));
@@ -108,7 +108,7 @@ PEER_ROW(TestUnmanagedGradientAccumulation, test_set_gradient_accumulation_bound
 
 // Windows of 2, 5 and 3 with losses divided by hand.
 PEER_ROW(TestUnmanagedGradientAccumulation, test_unmanaged_varying_backward_count) {
-  each("stage", kAllStages, [&](int stage) {
+  each("stage", kUnmanagedStages, [&](int stage) {
     on_ranks(2, twin, [&](Rank& rank) {
       Engined managed = rank.engine(make_stack({}), windows_of(stage, 1, true));
       Engined unmanaged =
@@ -143,7 +143,7 @@ PEER_ROW(TestUnmanagedGradientAccumulation, test_unmanaged_varying_backward_coun
 
 PEER_ROW(TestUnmanagedGradientAccumulationOffload,
          test_unmanaged_matches_managed_optimizer_offload) {
-  each("stage", kStages, [&](int stage) {
+  each("stage", kZeroStages, [&](int stage) {
     ZeroConfig config = windows_of(stage, 4, false);
     config.offload_optimizer = OffloadDevice::cpu;
     unmanaged_matches_managed(twin, config);
@@ -261,7 +261,7 @@ FullTensors reference_heads(const ZeroConfig& config) {
 // both have to equal the reference.
 PEER_ROW(TestUnmanagedGradientAccumulationOffloadInactiveParams,
          test_unmanaged_matches_managed_inactive_params) {
-  each("stage", kStages, [&](int stage) {
+  each("stage", kZeroStages, [&](int stage) {
     on_ranks(2, twin, [&](Rank& rank) {
       ZeroConfig managed = windows_of(stage, 2, true);
       managed.offload_optimizer = OffloadDevice::cpu;

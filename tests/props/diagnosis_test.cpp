@@ -10,11 +10,11 @@
 namespace zeroproof {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::string recorded(const std::string& name) {
   return ZP_SOURCE_DIR "/tests/traces/deepspeed-edaa7221-cuda/" + name + ".jsonl.gz";
@@ -293,7 +293,7 @@ struct Upstream {
   const char* kind;
 };
 
-class UpstreamFinding : public testing::TestWithParam<Upstream> {};
+class UpstreamFinding : public ::testing::TestWithParam<Upstream> {};
 
 TEST_P(UpstreamFinding, Is_named_by_its_events) {
   const auto all = diagnosis_of({recorded(GetParam().trace)});
@@ -311,16 +311,16 @@ TEST_P(UpstreamFinding, Is_named_by_its_events) {
 
 INSTANTIATE_TEST_SUITE_P(
     Section22, UpstreamFinding,
-    testing::Values(Upstream{"two_losses_retain__z1_fp32_w1_r0", "gradients.overwritten"},
-                    Upstream{"two_losses_retain__z3_fp32_w1_r0", "zero3.retained_graph_released"},
-                    Upstream{"undefined_grad__z2_fp32_w2_r0", "hook.undefined_gradient"},
-                    Upstream{"undefined_grad__z3_fp32_w2_r0", "hook.undefined_gradient"},
-                    Upstream{"exception_recovery__z1_fp32_w1_r0", "backward.never_left"},
-                    Upstream{"exception_recovery__z2_fp32_w1_r0", "backward.dirty_after_abort"},
-                    Upstream{"exception_recovery__z3_fp32_w1_r0", "backward.dirty_after_abort"},
-                    Upstream{"func_vmap_grad__z3_fp32_w1_r0", "zero3.transform_unsupported"},
-                    Upstream{"manual_backward__z0_fp32_w1_r0", "refused_by_design"},
-                    Upstream{"mlp__z0_bf16_w1_r0", "optimizer.step_count_ahead"}));
+    ::testing::Values(Upstream{"two_losses_retain__z1_fp32_w1_r0", "gradients.overwritten"},
+                      Upstream{"two_losses_retain__z3_fp32_w1_r0", "zero3.retained_graph_released"},
+                      Upstream{"undefined_grad__z2_fp32_w2_r0", "hook.undefined_gradient"},
+                      Upstream{"undefined_grad__z3_fp32_w2_r0", "hook.undefined_gradient"},
+                      Upstream{"exception_recovery__z1_fp32_w1_r0", "backward.never_left"},
+                      Upstream{"exception_recovery__z2_fp32_w1_r0", "backward.dirty_after_abort"},
+                      Upstream{"exception_recovery__z3_fp32_w1_r0", "backward.dirty_after_abort"},
+                      Upstream{"func_vmap_grad__z3_fp32_w1_r0", "zero3.transform_unsupported"},
+                      Upstream{"manual_backward__z0_fp32_w1_r0", "refused_by_design"},
+                      Upstream{"mlp__z0_bf16_w1_r0", "optimizer.step_count_ahead"}));
 
 }  // namespace
 }  // namespace zeroproof

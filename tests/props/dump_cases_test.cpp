@@ -11,8 +11,8 @@
 namespace zeroproof {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 DumpReport report_of(std::vector<std::string> paths) {
   std::vector<RankDump> dumps;
@@ -36,7 +36,7 @@ struct FolderCase {
   bool is_falsified = false;
 };
 
-class DumpFolder : public testing::TestWithParam<FolderCase> {};
+class DumpFolder : public ::testing::TestWithParam<FolderCase> {};
 
 TEST_P(DumpFolder, Has_this_verdict) {
   const FolderCase& expected = GetParam();
@@ -49,7 +49,7 @@ TEST_P(DumpFolder, Has_this_verdict) {
 
 INSTANTIATE_TEST_SUITE_P(
     Bundled, DumpFolder,
-    testing::Values(
+    ::testing::Values(
         FolderCase{"B01_kineto_all_to_all", ""}, FolderCase{"B01b_kineto_all_to_allv", ""},
         FolderCase{"B02_kineto_send_recv", ""},
         FolderCase{"B03_kineto_two_groups", "dump.groups_unknown"},

@@ -81,7 +81,7 @@ Tensor undefined_grad(Autograd& ag, const Net& net, const Tensor& x) {
   return add(ag, out, net.l2->bias);
 }
 
-class DdpTest : public testing::Test {
+class DdpTest : public ::testing::Test {
  protected:
   CpuOps ops;
   Autograd ag{ops};
@@ -212,7 +212,7 @@ TEST_F(DdpTest, Reduces_nothing_without_sync) {
   EXPECT_EQ(buckets, 1);
 }
 
-class Fsdp2Test : public testing::Test {
+class Fsdp2Test : public ::testing::Test {
  protected:
   CpuOps ops;
   Autograd ag{ops};

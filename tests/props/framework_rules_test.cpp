@@ -10,10 +10,10 @@
 namespace zeroproof {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::vector<std::string> kinds(const TraceText& trace) {
   return kinds_of(diagnosis_of_texts({trace.text()}));

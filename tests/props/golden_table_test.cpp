@@ -67,7 +67,7 @@ std::string actual_field(const std::string& expected, const EngineOutcome& outco
   return epilogues_text(outcome);
 }
 
-class GoldenTable : public testing::TestWithParam<GoldenCase> {};
+class GoldenTable : public ::testing::TestWithParam<GoldenCase> {};
 
 TEST_P(GoldenTable, Is_reproduced_by_the_policy) {
   const GoldenCase& row = GetParam();
@@ -93,7 +93,7 @@ TEST_P(GoldenTable, Is_reproduced_by_the_policy) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, GoldenTable, testing::ValuesIn(load_golden_cases()),
+INSTANTIATE_TEST_SUITE_P(Rows, GoldenTable, ::testing::ValuesIn(load_golden_cases()),
                          [](const auto& case_of) {
                            const GoldenCase& row = case_of.param;
                            return test_word(

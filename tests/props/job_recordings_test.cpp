@@ -15,13 +15,13 @@
 namespace zeroproof {
 namespace {
 
-using testing::Contains;
-using testing::IsEmpty;
+using ::testing::Contains;
+using ::testing::IsEmpty;
 
-const std::string kFolder = ZP_SOURCE_DIR "/tests/data/jobs/";
+const std::string kJobFolder = ZP_SOURCE_DIR "/tests/data/jobs/";
 
 nlohmann::json expected() {
-  std::ifstream file(kFolder + "expected.json");
+  std::ifstream file(kJobFolder + "expected.json");
   return nlohmann::json::parse(file);
 }
 
@@ -33,7 +33,7 @@ struct Judged {
 Judged judged(const std::string& job) {
   Replay replay({.has_story = true});
   for (const char* rank : {"_r0", "_r1"}) {
-    const std::string path = kFolder + job + rank + ".jsonl.gz";
+    const std::string path = kJobFolder + job + rank + ".jsonl.gz";
     if (std::filesystem::exists(path)) (void)replay.add(path);
   }
   Judged all{.report = replay.finish()};

@@ -10,9 +10,9 @@
 namespace zeroproof {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr int kRanks = 512;
 constexpr int kOdd = 17;

@@ -10,11 +10,11 @@
 namespace zeroproof {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::string numbers(int step, std::string_view when, std::string_view grads,
                     std::string_view params, std::string_view norm = "1.0",

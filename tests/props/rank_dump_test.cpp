@@ -15,9 +15,9 @@
 namespace zeroproof {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 const std::string kDumps = ZP_SOURCE_DIR "/tests/data/dumps/";
 

@@ -73,7 +73,7 @@ std::string recording(const std::string& name) {
   return std::string(kTraces) + "deepspeed-edaa7221-cuda/" + name + ".jsonl.gz";
 }
 
-class StateLevelOver : public testing::TestWithParam<const char*> {};
+class StateLevelOver : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(StateLevelOver, Matches_every_recorded_manager_call) {
   std::uint64_t calls = 0;
@@ -93,7 +93,7 @@ TEST_P(StateLevelOver, Matches_every_recorded_manager_call) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Bundled, StateLevelOver,
-                         testing::Values("deepspeed-edaa7221-cuda", "manager-scripts"));
+                         ::testing::Values("deepspeed-edaa7221-cuda", "manager-scripts"));
 
 // One field of the recorded state, how to change it and what a mismatch calls it.
 struct FieldChange {

@@ -89,7 +89,7 @@ TEST(Timeline, Shows_bookkeeping_when_asked_or_marked) {
   EXPECT_NE(all.find("     8    hook p4 ends\n"), std::string::npos);
 }
 
-EventList two_ranks() {
+EventList two_rank_events() {
   EventList list;
   for (const int rank : {0, 1}) {
     list.within(7, EventKind::engine_call, "grad_hook", rank == 0 ? "a" : "b").rank = rank;
@@ -101,7 +101,7 @@ EventList two_ranks() {
 }
 
 TEST(Timeline, Gives_each_rank_a_column_when_there_is_room) {
-  const EventList list = two_ranks();
+  const EventList list = two_rank_events();
   TimelineOptions options;
   options.columns = 70;
   EXPECT_EQ(timeline_text(list.events, list.names, {{2, "C1: other op"}}, options),
@@ -113,7 +113,7 @@ TEST(Timeline, Gives_each_rank_a_column_when_there_is_room) {
 }
 
 TEST(Timeline, Names_the_rank_in_each_line_when_there_is_not) {
-  const EventList list = two_ranks();
+  const EventList list = two_rank_events();
   TimelineOptions options;
   options.columns = 40;
   EXPECT_EQ(timeline_text(list.events, list.names, {}, options),

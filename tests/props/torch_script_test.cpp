@@ -14,10 +14,10 @@
 namespace zeroproof {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Not;
-using testing::Pair;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
 
 ExportTarget target_of(const std::string& word, ExportTargetOptions options = {}) {
   auto target = export_target(word, options);
@@ -77,8 +77,8 @@ TEST(TorchScript, Has_the_structure_of_the_scenario) {
 
 TEST(ExportTarget, Claims_what_the_policy_breaks_in_pytorchs_order_and_minimises) {
   const ExportTarget target = target_of("S2", {.policy = "deepspeed-0.18.3"});
-  EXPECT_THAT(target.claims, Contains(Pair("P2", testing::_)));
-  EXPECT_THAT(target.claims, Contains(Pair("P7", testing::_)));
+  EXPECT_THAT(target.claims, Contains(Pair("P2", ::testing::_)));
+  EXPECT_THAT(target.claims, Contains(Pair("P7", ::testing::_)));
   EXPECT_TRUE(target.is_minimized);
   EXPECT_LT(target.scenario.program.engines[0].params.size(), 4U);
   // A script needs the forward and the step that the search can do without.

@@ -9,17 +9,17 @@
 namespace zeroproof {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
-std::string recorded(const std::string& name) {
+std::string recorded_text(const std::string& name) {
   return ZP_SOURCE_DIR "/tests/traces/deepspeed-edaa7221-cuda/" + name + ".jsonl.gz";
 }
 
 WhatIfReport under(const std::string& name, const std::string& policy,
                    PolicyMode mode = PolicyMode::graph_task_callback) {
-  auto report = what_if(recorded(name), policy, mode);
+  auto report = what_if(recorded_text(name), policy, mode);
   EXPECT_TRUE(report.has_value()) << report.error().text;
   return report.value_or(WhatIfReport{});
 }
@@ -57,7 +57,7 @@ TEST(WhatIf, Says_that_a_failed_backward_is_recovered_from) {
 
 TEST(WhatIf, Names_a_policy_that_does_not_exist) {
   const auto report =
-      what_if(recorded("mlp__z1_fp32_w2_r0"), "pr9", PolicyMode::graph_task_callback);
+      what_if(recorded_text("mlp__z1_fp32_w2_r0"), "pr9", PolicyMode::graph_task_callback);
   ASSERT_FALSE(report.has_value());
   EXPECT_EQ(ErrorCode::usage, report.error().code);
 }
@@ -68,7 +68,7 @@ TEST(WhatIf, Under_the_recorded_policy_is_what_was_recorded) {
                            "tiled_loss__z1_fp32_w1_r0", "two_engines__z1_fp32_w1_r0"}) {
     const WhatIfReport report = under(name, "deepspeed-0.18.7");
     NameTable names;
-    auto reader = TraceReader::open(recorded(name), names);
+    auto reader = TraceReader::open(recorded_text(name), names);
     ASSERT_TRUE(reader.has_value());
     std::uint64_t recorded_epilogues = 0;
     for (;;) {

@@ -48,7 +48,7 @@ struct Counts {
   std::uint64_t executions;
 };
 
-class HookOrderCounts : public testing::TestWithParam<Counts> {};
+class HookOrderCounts : public ::testing::TestWithParam<Counts> {};
 
 TEST_P(HookOrderCounts, Are_what_they_were_and_the_engines_are_made_once) {
   World world(settings_of(GetParam().settings));
@@ -64,17 +64,17 @@ TEST_P(HookOrderCounts, Are_what_they_were_and_the_engines_are_made_once) {
 
 INSTANTIATE_TEST_SUITE_P(
     Instances, HookOrderCounts,
-    testing::Values(Counts{"P=1 N=4 stage=1", true, 17, 33, 18},
-                    Counts{"P=2 N=4 stage=1", true, 37, 70, 35},
-                    Counts{"P=2 N=4 stage=1", false, 295, 1130, 837},
-                    Counts{"P=2 N=6 stage=1", false, 4234, 25102, 20870},
-                    Counts{"P=2 N=4 stage=2 order=same", true, 226, 248, 24},
-                    Counts{"P=2 N=4 stage=2 order=same", false, 1286, 2896, 1612},
-                    Counts{"P=2 N=4 stage=2 order=same overlap=1", false, 1286, 2896, 1612},
-                    Counts{"P=2 N=4 stage=3 order=same overlap=1", true, 100, 116, 18},
-                    Counts{"P=2 N=4 stage=3 order=same overlap=1", false, 776, 1672, 898},
-                    Counts{"P=2 N=3 K=2 stage=1", false, 781, 2944, 2165},
-                    Counts{"P=2 N=8 stage=1", true, 521, 2058, 1539}));
+    ::testing::Values(Counts{"P=1 N=4 stage=1", true, 17, 33, 18},
+                      Counts{"P=2 N=4 stage=1", true, 37, 70, 35},
+                      Counts{"P=2 N=4 stage=1", false, 295, 1130, 837},
+                      Counts{"P=2 N=6 stage=1", false, 4234, 25102, 20870},
+                      Counts{"P=2 N=4 stage=2 order=same", true, 226, 248, 24},
+                      Counts{"P=2 N=4 stage=2 order=same", false, 1286, 2896, 1612},
+                      Counts{"P=2 N=4 stage=2 order=same overlap=1", false, 1286, 2896, 1612},
+                      Counts{"P=2 N=4 stage=3 order=same overlap=1", true, 100, 116, 18},
+                      Counts{"P=2 N=4 stage=3 order=same overlap=1", false, 776, 1672, 898},
+                      Counts{"P=2 N=3 K=2 stage=1", false, 781, 2944, 2165},
+                      Counts{"P=2 N=8 stage=1", true, 521, 2058, 1539}));
 
 // --- the reduction -----------------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ struct Fault {
   std::size_t moves;  // of the shortest run
 };
 
-class HookOrderFaults : public testing::TestWithParam<Fault> {};
+class HookOrderFaults : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(HookOrderFaults, Is_found_and_its_run_is_a_shortest_one) {
   World world(settings_of(GetParam().settings));
@@ -204,16 +204,16 @@ TEST_P(HookOrderFaults, Is_found_and_its_run_is_a_shortest_one) {
 
 INSTANTIATE_TEST_SUITE_P(
     Planted, HookOrderFaults,
-    testing::Values(Fault{"P=2 N=4 K=2 quirks=h2", Property::a1, 10},
-                    Fault{"P=2 N=4 stage=2 order=same defect=split_task", Property::a2, 4},
-                    Fault{"P=2 N=4 overlap=1 defect=lost_wait", Property::a3, 5},
-                    Fault{"P=2 N=4 stage=2", Property::a4, 6},  // each rank in its own order
-                    Fault{"P=2 N=2 B=1 stage=2 order=same defect=lost_hook", Property::a5, 7},
-                    Fault{"P=2 N=2 K=2 stage=2 order=same quirks=h4", Property::a6, 15},
-                    Fault{"P=2 N=2 K=2 stage=3 order=same overlap=1 quirks=h3", Property::a6, 15},
-                    Fault{"P=2 N=4 stage=2 order=same quirks=h1", Property::a7, 1},
-                    Fault{"P=2 N=2 B=1 stage=2 order=same quirks=h13 defect=double_hook",
-                          Property::a8, 2}));
+    ::testing::Values(Fault{"P=2 N=4 K=2 quirks=h2", Property::a1, 10},
+                      Fault{"P=2 N=4 stage=2 order=same defect=split_task", Property::a2, 4},
+                      Fault{"P=2 N=4 overlap=1 defect=lost_wait", Property::a3, 5},
+                      Fault{"P=2 N=4 stage=2", Property::a4, 6},  // each rank in its own order
+                      Fault{"P=2 N=2 B=1 stage=2 order=same defect=lost_hook", Property::a5, 7},
+                      Fault{"P=2 N=2 K=2 stage=2 order=same quirks=h4", Property::a6, 15},
+                      Fault{"P=2 N=2 K=2 stage=3 order=same overlap=1 quirks=h3", Property::a6, 15},
+                      Fault{"P=2 N=4 stage=2 order=same quirks=h1", Property::a7, 1},
+                      Fault{"P=2 N=2 B=1 stage=2 order=same quirks=h13 defect=double_hook",
+                            Property::a8, 2}));
 
 TEST(HookOrder, Ranks_that_reduce_at_the_end_may_each_have_their_own_order) {
   World world(settings_of("P=2 N=5 stage=1"));

@@ -219,7 +219,7 @@ struct Fault {
   const char* says;
 };
 
-class TraceReaderFault : public testing::TestWithParam<Fault> {};
+class TraceReaderFault : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(TraceReaderFault, Is_one_clear_line_after_what_was_read) {
   const std::string before = kHeader + event(R"("k":"mark","label":"a")");
@@ -245,7 +245,7 @@ std::string nested(int depth) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, TraceReaderFault,
-    testing::Values(
+    ::testing::Values(
         Fault{"cut_object", R"({"rec":"ev","lc":2)", "malformed JSON"},
         Fault{"missing_comma", R"({"rec":"note" "text":"x"})", "malformed JSON"},
         Fault{"trailing_bytes", mark("") + "x", "malformed JSON"},

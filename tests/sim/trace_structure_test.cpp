@@ -33,7 +33,7 @@ TEST(StructureCheck, Finds_nothing_in_any_bundled_trace) {
        std::filesystem::recursive_directory_iterator(ZP_SOURCE_DIR "/tests/traces")) {
     if (entry.path().string().find(".jsonl") == std::string::npos) continue;
     NameTable names;
-    EXPECT_THAT(findings(TraceReader::open(entry.path(), names), names), testing::IsEmpty())
+    EXPECT_THAT(findings(TraceReader::open(entry.path(), names), names), ::testing::IsEmpty())
         << entry.path();
   }
 }
@@ -60,8 +60,8 @@ std::vector<std::string> check_lines(const std::vector<std::string>& lines, bool
   return findings(TraceReader::from_bytes(text, "t", names), names);
 }
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 TEST(StructureCheck, Wants_times_of_one_thread_not_to_decrease) {
   const std::string mark = R"("k":"mark","label":"x",)";

@@ -12,7 +12,7 @@
 namespace zeroproof {
 namespace {
 
-std::string bundled(const std::string& name) {
+std::string bundled_text(const std::string& name) {
   return ZP_SOURCE_DIR "/tests/traces/" + name;
 }
 
@@ -32,7 +32,7 @@ const HookEvent* next_event(TraceReader& reader) {
 // order_tokens.txt.gz was written by the Python implementation of the format: "# trace", then one
 // line an event, the token of either detail or "-".
 TEST(OrderToken, Equals_the_reference_on_every_event_of_the_bundled_traces) {
-  auto source = open_file_source(bundled("order_tokens.txt.gz"));
+  auto source = open_file_source(bundled_text("order_tokens.txt.gz"));
   ASSERT_TRUE(source) << source.error();
   LineReader lines(std::move(*source), 1 << 20);
   NameTable names;
@@ -47,7 +47,7 @@ TEST(OrderToken, Equals_the_reference_on_every_event_of_the_bundled_traces) {
       if (reader) {
         EXPECT_EQ(next_event(*reader), nullptr) << reader->path();
       }
-      auto opened = TraceReader::open(bundled(text.substr(2)), names);
+      auto opened = TraceReader::open(bundled_text(text.substr(2)), names);
       ASSERT_TRUE(opened) << opened.error().text;
       reader.emplace(std::move(*opened));
       continue;
@@ -63,13 +63,13 @@ TEST(OrderToken, Equals_the_reference_on_every_event_of_the_bundled_traces) {
   EXPECT_GT(events, 3000);
 }
 
-const std::string kHeader =
+const std::string kTokenHeader =
     R"({"rec":"header","format":"hooktrace","version":[1,0],"rank":0,"world":1,)"
     R"("clock":{"unit":"ns","mono0":1,"unix0":2}})"
     "\n";
 
 std::string marks(const std::vector<std::string>& labels) {
-  std::string text = kHeader;
+  std::string text = kTokenHeader;
   int lc = 0;
   for (const std::string& label : labels) {
     lc += 10;
@@ -90,7 +90,7 @@ TraceComparison compare(const std::string& left, const std::string& right,
 }
 
 TEST(TraceDiff, Finds_no_difference_between_a_trace_and_itself) {
-  const std::string path = bundled("deepspeed-edaa7221-cuda/mlp__z3_fp32_w2_r0.jsonl.gz");
+  const std::string path = bundled_text("deepspeed-edaa7221-cuda/mlp__z3_fp32_w2_r0.jsonl.gz");
   NameTable names;
   auto a = TraceReader::open(path, names);
   auto b = TraceReader::open(path, names);
@@ -109,7 +109,7 @@ TEST(TraceDiff, Names_the_first_difference_with_its_place_on_both_sides) {
   EXPECT_EQ(out.difference->right->token, "m:x");
   EXPECT_EQ(out.difference->left->lc, 40U);
   EXPECT_EQ(out.difference->left->line_number, 5U);
-  EXPECT_THAT(out.difference->before, testing::ElementsAre("m:c"));
+  EXPECT_THAT(out.difference->before, ::testing::ElementsAre("m:c"));
 }
 
 TEST(TraceDiff, Counts_the_end_of_one_side_as_a_difference) {
@@ -127,7 +127,7 @@ TEST(TraceDiff, Ignores_skipped_prefixes) {
 
 TEST(TraceDiff, Reports_a_side_that_cannot_be_read) {
   NameTable names;
-  auto a = TraceReader::from_bytes(kHeader + "{\n", "left", names);
+  auto a = TraceReader::from_bytes(kTokenHeader + "{\n", "left", names);
   const std::string good = marks({});
   auto b = TraceReader::from_bytes(good, "right", names);
   const auto out = diff_traces(*a, names, *b, names);

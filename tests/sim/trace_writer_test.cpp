@@ -333,8 +333,8 @@ TEST(TraceWriter, Long_decimals_survive_reading) {
                 "\n",
                 names);
   EXPECT_THAT(*std::get<TensorRecord>(back.body).values,
-              testing::ElementsAre(865454012345678848.0, 0.12345678901234567890123,
-                                   123456789012345678901234567890.0));
+              ::testing::ElementsAre(865454012345678848.0, 0.12345678901234567890123,
+                                     123456789012345678901234567890.0));
 }
 
 RC_GTEST_PROP(TraceWriter, Doubles_are_read_back_bit_for_bit, ()) {
@@ -451,7 +451,7 @@ TEST(TraceWriter, Adds_the_end_record_with_its_counts) {
   ASSERT_TRUE(writer->finish());
   const std::string text = slurp(path);
   EXPECT_TRUE(text.ends_with("{\"rec\":\"end\",\"events\":1,\"records\":2}\n")) << text;
-  EXPECT_THAT(folder.names(), testing::ElementsAre("a.jsonl"));
+  EXPECT_THAT(folder.names(), ::testing::ElementsAre("a.jsonl"));
 }
 
 TEST(TraceWriter, Leaves_the_old_file_when_it_is_not_finished) {
@@ -463,7 +463,7 @@ TEST(TraceWriter, Leaves_the_old_file_when_it_is_not_finished) {
     ASSERT_TRUE(writer && writer->add(HeaderRecord{}));
   }
   EXPECT_EQ(slurp(path), "old");
-  EXPECT_THAT(folder.names(), testing::ElementsAre("a.jsonl"));
+  EXPECT_THAT(folder.names(), ::testing::ElementsAre("a.jsonl"));
 }
 
 TEST(TraceWriter, Names_the_path_that_cannot_be_written) {

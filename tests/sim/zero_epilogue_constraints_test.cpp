@@ -70,7 +70,7 @@ struct Tiny {
   std::size_t constraints;
 };
 
-class LeastConstraints : public testing::TestWithParam<Tiny> {};
+class LeastConstraints : public ::testing::TestWithParam<Tiny> {};
 
 TEST_P(LeastConstraints, Suffice_and_none_can_be_left_out) {
   const Ranks ranks = std::move(Ranks::make(parse_settings(GetParam().words).value()).value());
@@ -84,22 +84,22 @@ TEST_P(LeastConstraints, Suffice_and_none_can_be_left_out) {
   Names texts;
   for (const auto& one : constraints)
     texts.push_back(constraint_text(ranks.rules().settings(), one));
-  EXPECT_EQ(constraints.size(), GetParam().constraints) << testing::PrintToString(texts);
+  EXPECT_EQ(constraints.size(), GetParam().constraints) << ::testing::PrintToString(texts);
   EXPECT_TRUE(least->is_least);
   EXPECT_TRUE(suffices(all, constraints, failing.property, constraints.size()))
-      << testing::PrintToString(texts);
+      << ::testing::PrintToString(texts);
   for (std::size_t i = 0; i < constraints.size(); ++i)
     EXPECT_FALSE(suffices(all, constraints, failing.property, i)) << texts[i];
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Defects, LeastConstraints,
-    testing::Values(Tiny{{"P=1", "N=2", "defect=M1"}, 1}, Tiny{{"P=1", "N=1", "defect=M2"}, 1},
-                    Tiny{{"P=1", "N=3", "defect=M3"}, 1}, Tiny{{"P=1", "N=2", "defect=M4"}, 1},
-                    Tiny{{"P=1", "N=1", "defect=M6"}, 0},
-                    Tiny{{"P=1", "N=1", "K=2", "defect=M7"}, 1},
-                    Tiny{{"P=1", "N=1", "defect=M8"}, 1}, Tiny{{"P=1", "N=3", "defect=M9"}, 2},
-                    Tiny{{"P=1", "N=4", "B=3", "defect=M9"}, 3}),
+    ::testing::Values(Tiny{{"P=1", "N=2", "defect=M1"}, 1}, Tiny{{"P=1", "N=1", "defect=M2"}, 1},
+                      Tiny{{"P=1", "N=3", "defect=M3"}, 1}, Tiny{{"P=1", "N=2", "defect=M4"}, 1},
+                      Tiny{{"P=1", "N=1", "defect=M6"}, 0},
+                      Tiny{{"P=1", "N=1", "K=2", "defect=M7"}, 1},
+                      Tiny{{"P=1", "N=1", "defect=M8"}, 1}, Tiny{{"P=1", "N=3", "defect=M9"}, 2},
+                      Tiny{{"P=1", "N=4", "B=3", "defect=M9"}, 3}),
     [](const auto& given) { return "row" + std::to_string(given.index); });
 
 // Too many schedules to run them all.

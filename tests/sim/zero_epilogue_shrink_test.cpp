@@ -23,7 +23,7 @@ Counterexample failing(const Settings& settings, std::uint64_t seed) {
   return {found->first.value(), found->failing};
 }
 
-class ShrinkingOf : public testing::TestWithParam<std::string> {
+class ShrinkingOf : public ::testing::TestWithParam<std::string> {
  protected:
   Settings settings() const { return with({"P=2", "N=7", "K=2", "N1=3", "defect=" + GetParam()}); }
 };
@@ -77,7 +77,7 @@ TEST_P(ShrinkingOf, Settings_ends_in_the_smallest_instance) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Defects, ShrinkingOf,
-                         testing::Values("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M8", "M9"),
+                         ::testing::Values("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M8", "M9"),
                          [](const auto& given) { return given.param; });
 
 TEST(ModelShrinking, Works_where_no_search_does) {

@@ -8,7 +8,7 @@
 namespace zeroproof::zero_epilogue {
 namespace {
 
-Settings settings_of(const std::vector<std::string>& words) {
+Settings parsed_settings(const std::vector<std::string>& words) {
   auto settings = parse_settings(words);
   EXPECT_TRUE(settings.has_value()) << settings.error().text;
   return settings.value_or(Settings{});
@@ -31,10 +31,10 @@ struct Counted {
   }
 };
 
-class CanonicalCounts : public testing::TestWithParam<Counted> {};
+class CanonicalCounts : public ::testing::TestWithParam<Counted> {};
 
 TEST_P(CanonicalCounts, The_full_space_has_as_many_states_and_transitions) {
-  const Ranks ranks = ranks_of(settings_of(GetParam().words));
+  const Ranks ranks = ranks_of(parsed_settings(GetParam().words));
   const auto found = search_all(ranks, 2);
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->counts.states, GetParam().states);
@@ -45,7 +45,7 @@ TEST_P(CanonicalCounts, The_full_space_has_as_many_states_and_transitions) {
 
 INSTANTIATE_TEST_SUITE_P(
     Anchors, CanonicalCounts,
-    testing::Values(
+    ::testing::Values(
         Counted{{"P=1", "N=12"}, 14'575, 69'198}, Counted{{"P=2", "N=6"}, 36'637, 179'636},
         Counted{{"P=2", "N=7"}, 145'665, 822'340}, Counted{{"P=2", "N=8"}, 568'893, 3'657'436},
         Counted{{"P=2", "N=10"}, 9'035'901, 71'752'324}, Counted{{"P=3", "N=4"}, 105'453, 538'746},
@@ -72,10 +72,10 @@ struct Planted {
   }
 };
 
-class PlantedDefects : public testing::TestWithParam<Planted> {
+class PlantedDefects : public ::testing::TestWithParam<Planted> {
  protected:
   Ranks ranks() const {
-    return ranks_of(settings_of({"P=2", "N=7", "K=2", "N1=3", "defect=" + GetParam().defect}));
+    return ranks_of(parsed_settings({"P=2", "N=7", "K=2", "N1=3", "defect=" + GetParam().defect}));
   }
 };
 
@@ -97,11 +97,11 @@ TEST_P(PlantedDefects, Have_the_same_counterexample_in_the_reduced_search) {
 
 INSTANTIATE_TEST_SUITE_P(
     Anchors, PlantedDefects,
-    testing::Values(Planted{"M1", Property::a2, 10}, Planted{"M2", Property::a1, 14},
-                    Planted{"M3", Property::a2, 10}, Planted{"M4", Property::a3, 14},
-                    Planted{"M5", Property::a4, 8}, Planted{"M6", Property::a3, 26},
-                    Planted{"M7", Property::a5, 62}, Planted{"M8", Property::a1, 14},
-                    Planted{"M9", Property::a3, 26}),
+    ::testing::Values(Planted{"M1", Property::a2, 10}, Planted{"M2", Property::a1, 14},
+                      Planted{"M3", Property::a2, 10}, Planted{"M4", Property::a3, 14},
+                      Planted{"M5", Property::a4, 8}, Planted{"M6", Property::a3, 26},
+                      Planted{"M7", Property::a5, 62}, Planted{"M8", Property::a1, 14},
+                      Planted{"M9", Property::a3, 26}),
     [](const auto& given) { return given.param.defect; });
 
 // Every combination of small numbers; the tests keep those whose code space is small.
@@ -147,7 +147,7 @@ TEST(Reduction, Agrees_with_the_full_search_on_verdict_properties_and_lengths) {
 
 TEST(FullSearch, Reports_the_same_for_any_number_of_workers) {
   for (const char* defect : {"defect=none", "defect=M3", "defect=M5"}) {
-    const Ranks ranks = ranks_of(settings_of({"P=2", "N=6", "K=2", defect}));
+    const Ranks ranks = ranks_of(parsed_settings({"P=2", "N=6", "K=2", defect}));
     const auto alone = search_all(ranks, 1);
     for (const std::size_t workers : {2, 3, 4, 9}) {
       const auto shared = search_all(ranks, workers);
@@ -161,7 +161,7 @@ TEST(FullSearch, Reports_the_same_for_any_number_of_workers) {
 
 TEST(FullSearch, Stores_a_state_in_less_than_sixteen_bytes) {
   for (const auto& words : {std::vector<std::string>{"P=2", "N=10"}, {"P=3", "N=6"}}) {
-    const auto found = search_all(ranks_of(settings_of(words)));
+    const auto found = search_all(ranks_of(parsed_settings(words)));
     EXPECT_LT(found->counts.store_bytes, 16 * found->counts.states);
   }
 }

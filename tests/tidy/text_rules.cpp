@@ -17,7 +17,7 @@ void check_pragma(const SourceFile& file, Findings& findings) {
   findings.push_back({file.path, 1, "pragma_once", "a header begins with #pragma once"});
 }
 
-void check_line(const SourceFile& file, std::size_t index, Findings& findings) {
+void check_text_line(const SourceFile& file, std::size_t index, Findings& findings) {
   const std::string& line = file.lines[index];
   const auto report = [&](const char* rule, std::string detail) {
     findings.push_back({file.path, index + 1, rule, std::move(detail)});
@@ -39,7 +39,7 @@ Findings check_text(const Tree& tree) {
   Findings findings;
   for (const SourceFile& file : tree) {
     check_pragma(file, findings);
-    for (std::size_t i = 0; i < file.lines.size(); ++i) check_line(file, i, findings);
+    for (std::size_t i = 0; i < file.lines.size(); ++i) check_text_line(file, i, findings);
     if (!file.ends_with_newline) {
       findings.push_back({file.path, file.lines.size(), "blanks", "no newline at the end"});
     }

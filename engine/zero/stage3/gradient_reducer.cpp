@@ -5,12 +5,6 @@ namespace {
 
 constexpr std::size_t kOutstandingReductionsMax = 2;
 
-std::int64_t slices_of(const ParameterList& parameters) {
-  std::int64_t elements = 0;
-  for (const PartitionedParameter* parameter : parameters) elements += parameter->slice_elements();
-  return elements;
-}
-
 }  // namespace
 
 Tensor GradientReducer::reduce(const ParameterList& parameters, DType dtype) {

@@ -135,4 +135,10 @@ std::vector<ContentPart> contents_of(const ZeroContext& context, const Parameter
   });
 }
 
+std::int64_t slices_of(const ParameterList& parameters) {
+  std::int64_t elements = 0;
+  for (const PartitionedParameter* parameter : parameters) elements += parameter->slice_elements();
+  return elements;
+}
+
 }  // namespace zeroproof

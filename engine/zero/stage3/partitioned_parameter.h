@@ -116,6 +116,9 @@ class PartitionedParameter {
 
 using ParameterList = std::vector<PartitionedParameter*>;
 
+// Elements of one rank's slices of all of them.
+std::int64_t slices_of(const ParameterList& parameters);
+
 // What a collective over the data-parallel group moves: these, in this order.
 std::vector<ContentPart> contents_of(const ZeroContext& context, const ParameterList& parameters);
 

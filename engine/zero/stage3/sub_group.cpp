@@ -3,16 +3,6 @@
 #include <utility>
 
 namespace zeroproof {
-namespace {
-
-std::int64_t slices_of(const ParameterList& parameters) {
-  std::int64_t elements = 0;
-  for (const PartitionedParameter* parameter : parameters) elements += parameter->slice_elements();
-  return elements;
-}
-
-}  // namespace
-
 SubGroup::SubGroup(ZeroContext& context, ParameterList parameters)
     : context_(context),
       parameters_(std::move(parameters)),

@@ -29,7 +29,6 @@ struct Fp16Config {
 struct Bf16Config {
   bool enabled = false;
   bool check_grad_overflow = true;
-  bool immediate_grad_update = false;
   bool master_weights_and_grads = false;  // bf16_master_weights_and_grads
   bool optimizer_states = false;          // bf16_optimizer_states
 };
@@ -68,7 +67,6 @@ struct ZeroConfig {
   bool use_multi_rank_bucket_allreduce = true;
   std::optional<bool> overlap_comm = {};  // default: on for stage 3 alone
   bool ignore_unused_parameters = true;
-  bool round_robin_gradients = false;
   std::int64_t sub_group_size = 1'000'000'000;
   OffloadDevice offload_optimizer = OffloadDevice::none;
   OffloadDevice offload_param = OffloadDevice::none;

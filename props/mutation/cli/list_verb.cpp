@@ -11,7 +11,7 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::string description_of(const mutation::Fault& fault) {
   return fault.is_modelled() ? std::string(fault.sentence)
@@ -26,12 +26,12 @@ std::string faults_text() {
 }
 
 std::string faults_json() {
-  Json list = Json::array();
+  OrderedJson list = OrderedJson::array();
   for (const mutation::Fault* fault : mutation::hunted_faults())
     list.push_back({{"id", fmt::format("{}/{}", kMutation, fault->id)},
                     {"description", description_of(*fault)},
                     {"slug", fault->row().slug}});
-  return Json{{"schema", "zeroproof.list/1"}, {"faults", list}}.dump(1);
+  return OrderedJson{{"schema", "zeroproof.list/1"}, {"faults", list}}.dump(1);
 }
 
 class FaultListVerb final : public Verb {

@@ -12,7 +12,7 @@
 namespace zeroproof {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using mutation::MutantResult;
 using mutation::MutantVerdict;
 using mutation::Score;
@@ -85,7 +85,7 @@ std::string score_text(const mutation::Corpus& corpus, const Score& score, const
 }
 
 std::string score_json(const mutation::Corpus& corpus, const Score& score) {
-  Json mutants = Json::array();
+  OrderedJson mutants = OrderedJson::array();
   for (const MutantResult& one : score.results)
     mutants.push_back({{"number", one.mutant->number},
                        {"rule", one.mutant->rule},
@@ -96,14 +96,14 @@ std::string score_json(const mutation::Corpus& corpus, const Score& score) {
                        {"verdict", name_of(one.verdict)},
                        {"by", one.by},
                        {"runs", one.runs}});
-  return Json{{"schema", "zeroproof.score/1"},
-              {"corpus", corpus.runs.size()},
-              {"dropped", corpus.dropped},
-              {"killed", score.count(MutantVerdict::killed)},
-              {"survived", score.count(MutantVerdict::survived)},
-              {"unreached", score.count(MutantVerdict::unreached)},
-              {"interrupted", score.is_interrupted},
-              {"mutants", mutants}}
+  return OrderedJson{{"schema", "zeroproof.score/1"},
+                     {"corpus", corpus.runs.size()},
+                     {"dropped", corpus.dropped},
+                     {"killed", score.count(MutantVerdict::killed)},
+                     {"survived", score.count(MutantVerdict::survived)},
+                     {"unreached", score.count(MutantVerdict::unreached)},
+                     {"interrupted", score.is_interrupted},
+                     {"mutants", mutants}}
       .dump();
 }
 

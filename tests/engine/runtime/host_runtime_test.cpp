@@ -117,7 +117,7 @@ TEST(HostStreams, Have_run_what_they_were_given) {
 }
 
 // One word for everything that it is told.
-class Listener final : public AccessObserver {
+class AccessList final : public AccessObserver {
  public:
   void on_access(const Access& access) override {
     note(access.is_write ? "write" : "read", access.stream, access.span.begin,
@@ -144,7 +144,7 @@ class Listener final : public AccessObserver {
 };
 
 struct Observed {
-  Listener listener;
+  AccessList listener;
   HostWorld world{HostWorldOptions{.observers = {{.accesses = &listener}}}};
   Runtime& runtime = world.runtime(0);
   Stream& compute = runtime.stream(StreamRole::compute);

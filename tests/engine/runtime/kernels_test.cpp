@@ -32,7 +32,7 @@ Values any_values(std::size_t count) {
   return values;
 }
 
-bool is_same(const Values& a, const Values& b) {
+bool is_same_row(const Values& a, const Values& b) {
   const auto is_same_number = [](double x, double y) {
     return x == y || (std::isnan(x) && std::isnan(y));
   };
@@ -225,10 +225,10 @@ RC_GTEST_PROP(HostKernels, Update_as_the_models_Adam_does_bit_by_bit, ()) {
     rank.kernels.adam(rank.stream, {Span::of(parameter), Span::of(grad), Span::of(avg),
                                     Span::of(square), step, options, Span::of(copy)});
     rank.kernels.copy(rank.stream, Span::of(wanted), Span::of(parameter));
-    RC_ASSERT(is_same(copy.values(), wanted.values()));
-    RC_ASSERT(is_same(parameter.values(), expected.values()));
-    RC_ASSERT(is_same(avg.values(), state.exp_avg.values()));
-    RC_ASSERT(is_same(square.values(), state.exp_avg_sq.values()));
+    RC_ASSERT(is_same_row(copy.values(), wanted.values()));
+    RC_ASSERT(is_same_row(parameter.values(), expected.values()));
+    RC_ASSERT(is_same_row(avg.values(), state.exp_avg.values()));
+    RC_ASSERT(is_same_row(square.values(), state.exp_avg_sq.values()));
   }
 }
 
@@ -258,8 +258,8 @@ RC_GTEST_PROP(HostKernels, Update_as_the_models_Sgd_does_bit_by_bit, ()) {
     const Tensor grad = rank.tensor(any_values(5), dtype);
     optim::Sgd::update(ops, expected, grad, expected_buffer, options);
     rank.kernels.sgd(rank.stream, {Span::of(parameter), Span::of(grad), momentum, step, options});
-    RC_ASSERT(is_same(parameter.values(), expected.values()));
-    if (options.momentum != 0.0) RC_ASSERT(is_same(buffer.values(), expected_buffer.values()));
+    RC_ASSERT(is_same_row(parameter.values(), expected.values()));
+    if (options.momentum != 0.0) RC_ASSERT(is_same_row(buffer.values(), expected_buffer.values()));
   }
 }
 

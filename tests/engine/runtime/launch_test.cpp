@@ -39,7 +39,7 @@ TEST(Launch, Is_what_the_variables_of_a_launcher_say) {
     if (one.contains("error")) {
       ASSERT_FALSE(launch);
       EXPECT_EQ(ErrorCode::usage, launch.error().code);
-      EXPECT_THAT(launch.error().text, testing::HasSubstr(one["error"].get<std::string>()));
+      EXPECT_THAT(launch.error().text, ::testing::HasSubstr(one["error"].get<std::string>()));
       continue;
     }
     ASSERT_TRUE(launch) << launch.error().text;

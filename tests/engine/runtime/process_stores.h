@@ -16,7 +16,7 @@ class StoreMaker {
  public:
   enum class Kind { file, tcp };
   explicit StoreMaker(Kind kind) : kind_(kind) {
-    std::string name = testing::TempDir() + "zp-store-XXXXXX";
+    std::string name = ::testing::TempDir() + "zp-store-XXXXXX";
     folder_ = mkdtemp(name.data());
   }
   ~StoreMaker() { std::filesystem::remove_all(folder_); }

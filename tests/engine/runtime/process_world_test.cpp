@@ -14,7 +14,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Values = std::vector<double>;
 
-constexpr std::array kDTypes = {DType::float64, DType::float32, DType::bfloat16, DType::float16};
+constexpr std::array kSentDTypes = {DType::float64, DType::float32, DType::bfloat16,
+                                    DType::float16};
 
 Tensor filled(Runtime& runtime, std::int64_t elements, DType dtype, int seed) {
   const Tensor tensor = runtime.memory().allocate(elements, dtype);
@@ -64,7 +65,7 @@ RC_GTEST_PROP(ProcessWorld, Has_the_bits_of_threads, ()) {
   const auto plan = *rc::gen::container<std::vector<Plan>>(rc::gen::construct<Plan>(
       rc::gen::element(GroupKind::data, GroupKind::expert, GroupKind::expert_data,
                        GroupKind::tensor),
-      rc::gen::inRange(0, 7), rc::gen::elementOf(kDTypes),
+      rc::gen::inRange(0, 7), rc::gen::elementOf(kSentDTypes),
       rc::gen::element(ReduceOp::sum, ReduceOp::avg, ReduceOp::max), rc::gen::inRange(1, 40)));
   std::vector<Values> wanted(static_cast<std::size_t>(world));
   std::vector<Values> found = wanted;
@@ -93,7 +94,7 @@ std::vector<std::exception_ptr> run_world(const HostWorld::Program& program,
       timeout_ms);
 }
 
-void all_reduce(Runtime& runtime, std::int64_t elements) {
+void all_reduce_float32(Runtime& runtime, std::int64_t elements) {
   const Tensor data = filled(runtime, elements, DType::float32, 0);
   runtime.group(GroupKind::data)
       .all_reduce(runtime.stream(StreamRole::compute), Span::of(data), ReduceOp::sum);
@@ -101,9 +102,9 @@ void all_reduce(Runtime& runtime, std::int64_t elements) {
 
 TEST(ProcessWorld, Tells_every_process_which_rank_failed) {
   const auto errors = run_world([](Runtime& runtime) {
-    all_reduce(runtime, 3);
+    all_reduce_float32(runtime, 3);
     if (runtime.rank() == 1) throw std::out_of_range("a defect");
-    all_reduce(runtime, 3);
+    all_reduce_float32(runtime, 3);
   });
   EXPECT_EQ("rank 1 failed: a defect", what_of(errors[0]));
   EXPECT_TRUE(host::is_abort(errors[0]));
@@ -111,7 +112,8 @@ TEST(ProcessWorld, Tells_every_process_which_rank_failed) {
 }
 
 TEST(ProcessWorld, Refuses_collectives_that_differ_on_every_process) {
-  const auto errors = run_world([](Runtime& runtime) { all_reduce(runtime, 3 + runtime.rank()); });
+  const auto errors =
+      run_world([](Runtime& runtime) { all_reduce_float32(runtime, 3 + runtime.rank()); });
   for (const auto& error : errors)
     EXPECT_THAT(what_of(error),
                 HasSubstr("data group [0, 1], collective 0: rank 0 of the group issued "
@@ -121,7 +123,7 @@ TEST(ProcessWorld, Refuses_collectives_that_differ_on_every_process) {
 
 TEST(ProcessWorld, Names_the_collective_that_a_process_left_out) {
   const auto errors = run_world([](Runtime& runtime) {
-    if (runtime.rank() == 0) all_reduce(runtime, 3);
+    if (runtime.rank() == 0) all_reduce_float32(runtime, 3);
   });
   EXPECT_THAT(what_of(errors[0]),
               AllOf(HasSubstr("rank 1 (process "),

@@ -13,8 +13,8 @@
 namespace zeroproof {
 namespace {
 
-constexpr int kOrders = 60;
-constexpr DType kFloat = DType::float32;
+constexpr int kLateOrders = 60;
+constexpr DType kLateFloat = DType::float32;
 
 using Program = std::vector<double> (*)(Runtime& runtime, bool is_repaired);
 
@@ -28,7 +28,7 @@ Seen run(Program program, bool is_repaired, const std::vector<double>& expected,
          const SimWorldOptions& given) {
   Seen seen;
   RandomScheduler scheduler(5);
-  for (int order = 0; order < kOrders; ++order) {
+  for (int order = 0; order < kLateOrders; ++order) {
     scheduler.new_execution();
     std::vector<StreamOrderCheck> checks(2);
     SimWorldOptions options = given;
@@ -55,8 +55,8 @@ Seen run(Program program, bool is_repaired, const std::vector<double>& expected,
 
 // A gather is the first to use memory, on a stream of its own.
 std::vector<double> gather_first(Runtime& runtime, bool) {
-  const Tensor own = Tensor::full({2}, 1.0 + runtime.rank(), kFloat);
-  const Tensor all = runtime.memory().allocate(4, kFloat);
+  const Tensor own = Tensor::full({2}, 1.0 + runtime.rank(), kLateFloat);
+  const Tensor all = runtime.memory().allocate(4, kLateFloat);
   Stream& gathers = runtime.stream(StreamRole::all_gather);
   Stream& compute = runtime.stream(StreamRole::compute);
   ProcessGroup& ranks = runtime.group(GroupKind::data);
@@ -69,7 +69,7 @@ std::vector<double> gather_behind_update(Runtime& runtime, bool is_repaired) {
   Kernels& kernels = runtime.kernels();
   Stream& compute = runtime.stream(StreamRole::compute);
   Stream& gathers = runtime.stream(StreamRole::all_gather);
-  const Tensor weights = runtime.memory().allocate(4, kFloat);
+  const Tensor weights = runtime.memory().allocate(4, kLateFloat);
   kernels.fill(compute, Span::of(weights), 0.0);
   gathers.wait(compute);
   const Span own = Span::of(weights, 2 * runtime.rank(), 2);
@@ -82,7 +82,7 @@ std::vector<double> gather_behind_update(Runtime& runtime, bool is_repaired) {
 
 // The model's arithmetic stands in line on the compute stream, and so does who looks at a tensor.
 std::vector<double> computes_behind_kernels(Runtime& runtime, bool) {
-  const Tensor x = runtime.memory().allocate(2, kFloat);
+  const Tensor x = runtime.memory().allocate(2, kLateFloat);
   Stream& compute = runtime.stream(StreamRole::compute);
   runtime.kernels().fill(compute, Span::of(x), 3.0);
   const Tensor y = runtime.ops().binary(BinaryOp::mul, x, x);
@@ -111,7 +111,8 @@ TEST(LateCompute, Shows_a_missing_edge_in_the_numbers) {
       const Seen seen =
           run(gather_behind_update, is_repaired, expected, {.has_late_compute = is_late});
       EXPECT_EQ(seen.wrong > 0, is_late && !is_repaired) << is_late << is_repaired;
-      EXPECT_EQ(seen.judged, is_repaired ? 0 : kOrders) << "vector clocks see it in every order";
+      EXPECT_EQ(seen.judged, is_repaired ? 0 : kLateOrders)
+          << "vector clocks see it in every order";
     }
 }
 
@@ -125,8 +126,8 @@ TEST(LateCompute, Is_waited_for_by_whoever_computes_or_looks) {
 // Memory goes back in the order of the compute stream: freeing what it still works on is right.
 TEST(LateCompute, Keeps_the_memory_that_it_works_on) {
   const Program program = [](Runtime& runtime, bool) {
-    const Tensor target = runtime.memory().allocate(2, kFloat);
-    Tensor source = runtime.memory().allocate(2, kFloat);
+    const Tensor target = runtime.memory().allocate(2, kLateFloat);
+    Tensor source = runtime.memory().allocate(2, kLateFloat);
     Stream& compute = runtime.stream(StreamRole::compute);
     runtime.kernels().fill(compute, Span::of(source), 4.0);
     runtime.kernels().copy(compute, Span::of(target), Span::of(source));
