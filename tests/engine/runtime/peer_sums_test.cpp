@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "zeroproof/engine/runtime/cuda/cuda_world.h"
 #include "zeroproof/engine/runtime/fault.h"
@@ -22,12 +23,13 @@ constexpr std::int64_t kMegabyte = 1 << 20;
 
 class CudaPeerSums : public ::testing::Test {
  protected:
+  static void SetUpTestSuite() {
+    if (visible_gpus() > 1) gpus_ = Gpus::open(std::min(4, visible_gpus())).value();
+  }
+  static void TearDownTestSuite() { gpus_.reset(); }
   void SetUp() override {
     if (const std::string reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
     if (visible_gpus() < 2) GTEST_SKIP() << "needs two GPUs";
-    auto opened = Gpus::open(std::min(4, visible_gpus()));
-    ASSERT_TRUE(opened) << opened.error().text;
-    gpus_ = std::move(*opened);
   }
 
   // `program` gives the same on every rank of the GPUs as on the host's, with 2 to all GPUs.
@@ -60,8 +62,9 @@ class CudaPeerSums : public ::testing::Test {
     }
   }
 
-  std::optional<Gpus> gpus_;
+  static std::optional<Gpus> gpus_;
 };
+std::optional<Gpus> CudaPeerSums::gpus_;
 
 // Numbers of many magnitudes, whose sums round; here and there one that is special.
 Tensor rank_values(Runtime& runtime, std::int64_t elements, DType dtype, std::uint64_t seed) {
