@@ -15,12 +15,12 @@ namespace zeroproof::cuda {
 namespace {
 
 void check_same(const std::vector<std::string>& calls) {
-  const auto other = std::ranges::find_if(calls, [&](const std::string& call) {
-    return call != calls.front();
-  });
+  const auto other =
+      std::ranges::find_if(calls, [&](const std::string& call) { return call != calls.front(); });
   if (other == calls.end()) return;
-  throw RuntimeFault(fmt::format("ranks of a group issue different collectives: rank 0 {}, rank {} {}",
-                                 calls.front(), other - calls.begin(), *other));
+  throw RuntimeFault(
+      fmt::format("ranks of a group issue different collectives: rank 0 {}, rank {} {}",
+                  calls.front(), other - calls.begin(), *other));
 }
 
 }  // namespace

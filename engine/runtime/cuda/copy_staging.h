@@ -9,8 +9,9 @@
 
 namespace zeroproof::cuda {
 
-// Where one rank's copies of the peers' slices lie until they are summed. A queue has its own, taken
-// from `memory` on first use and kept: the order of the queue alone says when it is free again.
+// Where one rank's copies of the peers' slices lie until they are summed. A queue has its own,
+// taken from `memory` on first use and kept: the order of the queue alone says when it is free
+// again.
 class CopyStaging {
  public:
   static constexpr std::size_t kBytes = std::size_t{48} << 20;

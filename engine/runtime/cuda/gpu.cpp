@@ -142,9 +142,8 @@ std::size_t Gpu::role_of(cudaStream_t queue) const {
 }
 
 bool Gpu::is_idle() const {
-  return std::ranges::none_of(queues_, [](cudaStream_t queue) {
-    return cudaStreamQuery(queue) == cudaErrorNotReady;
-  });
+  return std::ranges::none_of(
+      queues_, [](cudaStream_t queue) { return cudaStreamQuery(queue) == cudaErrorNotReady; });
 }
 
 void Gpu::order(cudaStream_t before, cudaStream_t after) {

@@ -73,8 +73,7 @@ NcclClique::NcclClique(const std::vector<std::shared_ptr<Gpu>>& gpus) {
     member.communicator = wide[rank];
     member.narrow = narrow[rank];
   }
-  if (share_memory(ordinals) && PeerBarrier::is_available())
-    peers_ = std::make_unique<Peers>(gpus);
+  if (share_memory(ordinals) && PeerBarrier::is_available()) peers_ = std::make_unique<Peers>(gpus);
 }
 
 NcclClique::NcclClique(const Seat& seat, const ncclUniqueId& id, const Job& job)
@@ -137,8 +136,7 @@ void NcclClique::abort(const std::string& reason) {
   if (is_aborted_) return;
   reason_ = reason;
   is_aborted_ = true;
-  std::jthread meetings;  // what NCCL's abort frees waits for them
-  if (peers_) meetings = std::jthread([this] { peers_->barrier.release(); });
+  if (peers_) peers_->barrier.release();  // what NCCL's abort frees waits for them
   end(ncclCommAbort);
 }
 

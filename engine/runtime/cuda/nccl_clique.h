@@ -51,8 +51,8 @@ class NcclClique {
   std::optional<std::string> failure(int rank);
   bool is_aborted() const { return is_aborted_; }
   bool is_dead();
-  // Ends what the kernels of all ranks do, their meetings, and the communicators (ncclCommAbort). Once; also while
-  // a rank is inside a call of NCCL: nothing else ends one that waits for a peer.
+  // Ends what the kernels of all ranks do, their meetings, and the communicators (ncclCommAbort).
+  // Once; also while a rank is inside a call of NCCL: nothing else ends one that waits for a peer.
   void abort(const std::string& reason);
 
  private:

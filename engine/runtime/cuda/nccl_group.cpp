@@ -123,8 +123,10 @@ Work NcclGroup::issue(Stream& stream, const Collective& collective) {
   const cudaStream_t queue = native(stream);
   const bool has_data = collective.op != CollectiveOp::barrier;
   // Known before it runs: ranks that wait for each other in there name it.
-  issued_.push_back({collective.op, has_data ? collective.input.dtype() : DType::float32,
-                     collective.input.elements, {}});
+  issued_.push_back({collective.op,
+                     has_data ? collective.input.dtype() : DType::float32,
+                     collective.input.elements,
+                     {}});
   if (size() == 1)
     run_alone(queue, collective);
   else if (is_left_out_)

@@ -3,8 +3,9 @@
 #include <cuda.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include "engine/runtime/cuda/check.h"
@@ -14,7 +15,6 @@
 namespace zeroproof::cuda {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
 
 // By way of the runtime library, so that programs start where there is no driver.
@@ -47,48 +47,46 @@ CUstreamBatchMemOpParams wait_for_one(std::uint32_t* flag) {
   return out;
 }
 
-// The current GPU reaches memory of `other` that cudaMalloc gave, also what comes later.
-void enable_peer_access(int other) {
-  const cudaError_t result = cudaDeviceEnablePeerAccess(other, 0);
-  if (result == cudaErrorPeerAccessAlreadyEnabled)
-    cudaGetLastError();
-  else
-    ZP_CUDA(result);
-}
-
 }  // namespace
 
 bool PeerBarrier::is_available() {
   return batch_mem_op() != nullptr;
 }
 
-// Stream memory operations refuse the memory of a pool.
 PeerBarrier::PeerBarrier(std::vector<std::shared_ptr<Gpu>> gpus) {
   for (std::shared_ptr<Gpu>& gpu : gpus) members_.emplace_back().gpu = std::move(gpu);
-  for (Member& member : members_) {
-    member.gpu->make_current();
-    for (const Member& other : members_)
-      if (&other != &member) enable_peer_access(other.gpu->ordinal());
-    ZP_CUDA(cudaMalloc(&member.flags, flag_count() * sizeof(std::uint32_t)));
-    ZP_CUDA(cudaMemset(member.flags, 0, flag_count() * sizeof(std::uint32_t)));
-    ZP_CUDA(cudaDeviceSynchronize());
-  }
+  void* flags = nullptr;
+  ZP_CUDA(cudaHostAlloc(&flags, flag_count() * sizeof(std::uint32_t),
+                        cudaHostAllocPortable | cudaHostAllocMapped));
+  flags_ = static_cast<std::uint32_t*>(flags);
+  std::fill_n(flags_, flag_count(), 0);
 }
 
+// A GPU that is stalled for good keeps the flags.
 PeerBarrier::~PeerBarrier() {
-  for (const Member& member : members_) {
-    cudaSetDevice(member.gpu->ordinal());
-    cudaFree(member.flags);
+  constexpr std::chrono::seconds kPatience{5};
+  if (setter_.joinable()) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (!are_idle() && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    setter_ = {};
+    if (!are_idle()) return;
   }
+  cudaFreeHost(flags_);
 }
 
 std::size_t PeerBarrier::flag_count() const {
-  return Gpu::kRoles * static_cast<std::size_t>(kNumbers) * members_.size();
+  return members_.size() * Gpu::kRoles * static_cast<std::size_t>(kNumbers) * members_.size();
 }
 
 std::uint32_t* PeerBarrier::flag(int owner, std::size_t role, int number, int writer) {
-  const std::size_t row = role * kNumbers + static_cast<std::size_t>(number);
-  return members_[static_cast<std::size_t>(owner)].flags + row * members_.size() + writer;
+  const std::size_t row = (static_cast<std::size_t>(owner) * Gpu::kRoles + role) * kNumbers +
+                          static_cast<std::size_t>(number);
+  return flags_ + row * members_.size() + writer;
+}
+
+bool PeerBarrier::are_idle() const {
+  return std::ranges::all_of(members_, [](const Member& of) { return of.gpu->is_idle(); });
 }
 
 // The own flags are cleared after the waits. A peer writes them again two meetings later at the
@@ -120,31 +118,18 @@ void PeerBarrier::meet(int rank, cudaStream_t queue, int number) {
 void PeerBarrier::release() {
   std::deque<std::unique_lock<std::mutex>> locks;
   for (Member& member : members_) locks.emplace_back(member.calls);
-  is_released_ = true;
-  locks.clear();
-  std::vector<std::jthread> threads;
-  for (Member& member : members_) threads.emplace_back([this, &member] { release(member); });
+  if (std::exchange(is_released_, true)) return;
+  setter_ = std::jthread([this](const std::stop_token& stop) { set_until(stop); });
 }
 
-// Every wait clears its flags again, so they are set until the GPU has been idle for a while. Its
-// rank may launch one more replay in that time. Errors have no reader here.
-void PeerBarrier::release(Member& member) const {
-  constexpr std::chrono::milliseconds kPause{1};
-  constexpr std::chrono::milliseconds kIdle{100};
-  constexpr std::chrono::seconds kPatience{5};
-  const std::vector<std::uint32_t> set(flag_count(), 1);
-  cudaSetDevice(member.gpu->ordinal());
-  cudaStream_t queue = nullptr;
-  cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking);
-  const auto begin = Clock::now();
-  auto busy = begin;
-  while (Clock::now() - busy < kIdle && Clock::now() - begin < kPatience) {
-    cudaMemcpyAsync(member.flags, set.data(), set.size() * sizeof(std::uint32_t),
-                    cudaMemcpyHostToDevice, queue);
-    if (!member.gpu->is_idle()) busy = Clock::now();
+// Every wait clears its flags again, so they are set again and again.
+void PeerBarrier::set_until(const std::stop_token& stop) {
+  constexpr std::chrono::microseconds kPause{200};
+  while (!stop.stop_requested()) {
+    for (std::size_t i = 0; i < flag_count(); ++i)
+      std::atomic_ref(flags_[i]).store(1, std::memory_order_relaxed);
     std::this_thread::sleep_for(kPause);
   }
-  cudaStreamDestroy(queue);
 }
 
 }  // namespace zeroproof::cuda

@@ -52,6 +52,12 @@ PeerCollectives::PeerAddresses PeerCollectives::exchange(const std::string& call
   return peers_.addresses.exchange(rank_, call, std::move(mine), while_waiting_);
 }
 
+// CUDA refuses a copy from memory that its owner's host has given back, though the GPU would still
+// find it. So no host goes on before all have queued their copies.
+void PeerCollectives::finish_submission() {
+  exchange("copies are queued", {});
+}
+
 void PeerCollectives::copy(cudaStream_t queue, const std::string& call,
                            const std::vector<Piece>& pieces) {
   AddressBoard::Addresses mine;
@@ -69,6 +75,7 @@ void PeerCollectives::copy(cudaStream_t queue, const std::string& call,
   }
   copy_bytes(queue, ranges);
   peers_.barrier.meet(rank_, queue, 1);
+  finish_submission();
 }
 
 void PeerCollectives::reduce(cudaStream_t queue, const std::string& call,
@@ -86,11 +93,14 @@ void PeerCollectives::reduce(cudaStream_t queue, const std::string& call,
   peers_.barrier.meet(rank_, queue, 0);
   for (std::size_t i = 0; i < all.size(); ++i) sum_own_slice(queue, all[i], sources(i));
   peers_.barrier.meet(rank_, queue, 1);
-  if (std::ranges::all_of(
-          all, [](const Reduction& of) { return of.op == CollectiveOp::reduce_scatter; }))
-    return;
-  for (std::size_t i = 0; i < all.size(); ++i) collect_slices(queue, all[i], sources(i));
-  peers_.barrier.meet(rank_, queue, 2);
+  const auto is_scattered = [](const Reduction& of) {
+    return of.op == CollectiveOp::reduce_scatter;
+  };
+  if (!std::ranges::all_of(all, is_scattered)) {
+    for (std::size_t i = 0; i < all.size(); ++i) collect_slices(queue, all[i], sources(i));
+    peers_.barrier.meet(rank_, queue, 2);
+  }
+  finish_submission();
 }
 
 PeerCollectives::Slice PeerCollectives::slice_of(const Reduction& of, int rank) const {
@@ -119,8 +129,7 @@ void PeerCollectives::sum_own_slice(cudaStream_t queue, const Reduction& of,
 // As much at once as the staging takes.
 void PeerCollectives::sum_by_copies(cudaStream_t queue, const Reduction& of, std::size_t elements,
                                     std::byte* output, Inputs inputs) {
-  const std::size_t room =
-      CopyStaging::kBytes / of.item() / (inputs.size() - 1) / kGrain * kGrain;
+  const std::size_t room = CopyStaging::kBytes / of.item() / (inputs.size() - 1) / kGrain * kGrain;
   while (elements > 0) {
     const std::size_t now = std::min(room, elements);
     const std::size_t bytes = now * of.item();
@@ -160,8 +169,8 @@ void PeerCollectives::sum(cudaStream_t queue, const Reduction& of, std::size_t e
 
 void PeerCollectives::collect_slices(cudaStream_t queue, const Reduction& of,
                                      const Sources& sources) {
-  const bool is_wanted = of.op == CollectiveOp::all_reduce ||
-                         (of.op == CollectiveOp::reduce && of.root == rank_);
+  const bool is_wanted =
+      of.op == CollectiveOp::all_reduce || (of.op == CollectiveOp::reduce && of.root == rank_);
   if (!is_wanted) return;
   std::vector<CopyRange> ranges;
   for (int step = 1; step < size_; ++step) {

@@ -62,6 +62,7 @@ class PeerCollectives {
   using Sources = std::vector<Source>;
 
   PeerAddresses exchange(const std::string& call, AddressBoard::Addresses mine);
+  void finish_submission();
   Slice slice_of(const Reduction& of, int rank) const;
   using Inputs = std::vector<const std::byte*>;  // of one slice, by rank
   void sum_own_slice(cudaStream_t queue, const Reduction& of, const Sources& sources);

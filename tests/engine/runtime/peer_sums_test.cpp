@@ -1,10 +1,13 @@
-// Reductions by copies between GPUs: the bits of the host runtime. Skipped with fewer than two GPUs.
+// Reductions by copies between GPUs: the bits of the host runtime. Skipped with fewer than two
+// GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <thread>
 
 #include "zeroproof/engine/runtime/cuda/cuda_world.h"
 #include "zeroproof/engine/runtime/fault.h"
@@ -53,10 +56,10 @@ class CudaPeerSums : public ::testing::Test {
   static void expect_equal(const Values& wanted, const Values& found, const std::string& what) {
     ASSERT_EQ(wanted.size(), found.size()) << what;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      const bool is_same = std::isnan(wanted[i])
-                               ? std::isnan(found[i])
-                               : wanted[i] == found[i] &&
-                                     std::signbit(wanted[i]) == std::signbit(found[i]);
+      const bool is_same =
+          std::isnan(wanted[i])
+              ? std::isnan(found[i])
+              : wanted[i] == found[i] && std::signbit(wanted[i]) == std::signbit(found[i]);
       ASSERT_TRUE(is_same) << what << ", element " << i << ": " << wanted[i] << " on the host, "
                            << found[i];
     }
@@ -187,7 +190,29 @@ TEST_F(CudaPeerSums, Go_through_the_staging_part_by_part) {
   });
 }
 
-// What an iteration does: a sum of few numbers, one of many, a gather; the next one goes on from it.
+// Copies are queued by the hosts of the ranks that read. An owner whose host is ahead gives its
+// memory back before its GPU has done anything.
+TEST_F(CudaPeerSums, Let_an_owner_give_its_input_back_when_its_call_returns) {
+  CudaWorld({.world_size = gpus_->count()}, *gpus_).run([](Runtime& runtime) {
+    Stream& compute = runtime.stream(StreamRole::compute);
+    const std::int64_t elements = kMegabyte;
+    const Tensor sum = runtime.memory().allocate(elements, DType::float32);
+    for (int turn = 0; turn < 40; ++turn) {
+      const Tensor input =
+          runtime.memory().allocate(elements * runtime.world_size(), DType::float32);
+      runtime.kernels().fill(compute, Span::of(input), turn + runtime.rank());
+      if (runtime.rank() == turn % runtime.world_size())
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      runtime.group(GroupKind::data)
+          .reduce_scatter(compute, Span::of(sum), Span::of(input), ReduceOp::max);
+    }
+    EXPECT_EQ(runtime.kernels().read(compute, Span::of(sum, elements - 1, 1)),
+              Values{39.0 + runtime.world_size() - 1});
+  });
+}
+
+// What an iteration does: a sum of few numbers, one of many, a gather; the next one goes on from
+// it.
 class Iteration {
  public:
   explicit Iteration(Runtime& runtime)
@@ -243,13 +268,12 @@ TEST_F(CudaPeerSums, Meet_in_replays_of_a_captured_iteration_and_between_them) {
 }
 
 TEST_F(CudaPeerSums, Name_ranks_whose_calls_differ) {
-  const auto errors =
-      CudaWorld({.world_size = 2}, *gpus_).try_run([](Runtime& runtime) {
-        const Tensor data = runtime.memory().allocate(77, DType::float32);
-        runtime.group(GroupKind::data)
-            .all_reduce(runtime.stream(StreamRole::compute),
-                        Span::of(data, 0, 77 - runtime.rank()), ReduceOp::sum);
-      });
+  const auto errors = CudaWorld({.world_size = 2}, *gpus_).try_run([](Runtime& runtime) {
+    const Tensor data = runtime.memory().allocate(77, DType::float32);
+    runtime.group(GroupKind::data)
+        .all_reduce(runtime.stream(StreamRole::compute), Span::of(data, 0, 77 - runtime.rank()),
+                    ReduceOp::sum);
+  });
   for (const std::exception_ptr& error : errors) {
     ASSERT_TRUE(error);
     try {

@@ -38,8 +38,8 @@ struct CopyRange {
 };
 cudaError_t launch_copies(cudaStream_t stream, const std::vector<CopyRange>& ranges);
 
-// output[i] over inputs[rank][i] of all ranks, in their order, each partial sum rounded to the dtype.
-// The output may be one of the inputs.
+// output[i] over inputs[rank][i] of all ranks, in their order, each partial sum rounded to the
+// dtype. The output may be one of the inputs.
 inline constexpr int kSummedRanksMax = 16;
 struct RankSum {
   std::array<const void*, kSummedRanksMax> inputs{};  // dense, also in memory of another GPU

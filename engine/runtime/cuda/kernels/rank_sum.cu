@@ -71,8 +71,7 @@ __device__ V summed(const RankSum& of, std::int64_t i) {
     for (int k = 0; k < kInFlight; ++k) {
       if (first + k >= of.ranks) break;
 #pragma unroll
-      for (int e = 0; e < V::kSize; ++e)
-        total.at[e] = Rule::combine(total.at[e], given[k].at[e]);
+      for (int e = 0; e < V::kSize; ++e) total.at[e] = Rule::combine(total.at[e], given[k].at[e]);
     }
   }
 #pragma unroll
