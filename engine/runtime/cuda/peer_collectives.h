@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/runtime/cuda/copy_staging.h"
+#include "engine/runtime/cuda/peer_copies.h"
 #include "engine/runtime/cuda/peers.h"
 #include "engine/runtime/host/collective.h"
 
@@ -20,8 +21,8 @@ class PeerCollectives {
   // Of ranks that reduce together; more leave sums to NCCL.
   static bool can_sum(int ranks);
 
-  // `peers` and `staging` must outlive it.
-  PeerCollectives(int rank, int size, Peers& peers, CopyStaging& staging,
+  // `peers`, `gpu` and `staging` must outlive it.
+  PeerCollectives(int rank, int size, Peers& peers, const Gpu& gpu, CopyStaging& staging,
                   WhileWaiting while_waiting);
 
   void barrier(cudaStream_t queue);
@@ -77,6 +78,7 @@ class PeerCollectives {
   int size_;
   Peers& peers_;
   CopyStaging& staging_;
+  PeerCopies copies_;
   WhileWaiting while_waiting_;
 };
 
