@@ -15,19 +15,30 @@ using host::CollectiveOp;
 constexpr std::size_t kCopiedBytesMin = std::size_t{1} << 20;
 constexpr std::size_t kGrain = 64;  // elements; so that slices begin where vectors do
 
+void copy_bytes(cudaStream_t queue, const std::vector<CopyRange>& ranges) {
+  std::int64_t bytes = 0;
+  for (const CopyRange& range : ranges) bytes = std::max(bytes, range.bytes);
+  if (std::cmp_less(bytes, kCopiedBytesMin)) {
+    ZP_CUDA(launch_copies(queue, ranges));
+    return;
+  }
+  for (const CopyRange& of : ranges)
+    ZP_CUDA(cudaMemcpyAsync(of.to, of.from, static_cast<std::size_t>(of.bytes),
+                            cudaMemcpyDeviceToDevice, queue));
+}
+
 }  // namespace
 
 bool PeerCollectives::can_sum(int ranks) {
   return ranks <= kSummedRanksMax;
 }
 
-PeerCollectives::PeerCollectives(int rank, int size, Peers& peers, const Gpu& gpu,
-                                 CopyStaging& staging, WhileWaiting while_waiting)
+PeerCollectives::PeerCollectives(int rank, int size, Peers& peers, CopyStaging& staging,
+                                 WhileWaiting while_waiting)
     : rank_(rank),
       size_(size),
       peers_(peers),
       staging_(staging),
-      copies_(gpu),
       while_waiting_(std::move(while_waiting)) {}
 
 // Twice, so that whatever meets next has a number that differs from the last one's.
@@ -62,7 +73,7 @@ void PeerCollectives::copy(cudaStream_t queue, const std::string& call,
     if (from != piece.to && piece.bytes > 0)
       ranges.push_back({piece.to, from, static_cast<std::int64_t>(piece.bytes)});
   }
-  copies_.run(queue, ranges);
+  copy_bytes(queue, ranges);
   peers_.barrier.meet(rank_, queue, 1);
   finish_submission();
 }
@@ -135,14 +146,12 @@ PeerCollectives::Inputs PeerCollectives::stage(cudaStream_t queue, const Inputs&
                                                std::size_t bytes) {
   Inputs staged = inputs;
   std::byte* next = staging_.of(queue);
-  std::vector<CopyRange> ranges;
   for (int step = 1; step < size_; ++step) {
     const auto peer = static_cast<std::size_t>((rank_ + step) % size_);
-    ranges.push_back({next, inputs[peer], static_cast<std::int64_t>(bytes)});
+    ZP_CUDA(cudaMemcpyAsync(next, inputs[peer], bytes, cudaMemcpyDeviceToDevice, queue));
     staged[peer] = next;
     next += bytes;
   }
-  copies_.run(queue, ranges);
   return staged;
 }
 
@@ -172,7 +181,7 @@ void PeerCollectives::collect_slices(cudaStream_t queue, const Reduction& of,
       ranges.push_back({of.output + begin, sources[static_cast<std::size_t>(peer)].output + begin,
                         static_cast<std::int64_t>(slice.elements * of.item())});
   }
-  copies_.run(queue, ranges);
+  copy_bytes(queue, ranges);
 }
 
 }  // namespace zeroproof::cuda

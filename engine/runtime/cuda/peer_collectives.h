@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engine/runtime/cuda/copy_staging.h"
-#include "engine/runtime/cuda/peer_copies.h"
 #include "engine/runtime/cuda/peers.h"
 #include "engine/runtime/host/collective.h"
 
@@ -21,8 +20,8 @@ class PeerCollectives {
   // Of ranks that reduce together; more leave sums to NCCL.
   static bool can_sum(int ranks);
 
-  // `peers`, `gpu` and `staging` must outlive it.
-  PeerCollectives(int rank, int size, Peers& peers, const Gpu& gpu, CopyStaging& staging,
+  // `peers` and `staging` must outlive it.
+  PeerCollectives(int rank, int size, Peers& peers, CopyStaging& staging,
                   WhileWaiting while_waiting);
 
   void barrier(cudaStream_t queue);
@@ -78,7 +77,6 @@ class PeerCollectives {
   int size_;
   Peers& peers_;
   CopyStaging& staging_;
-  PeerCopies copies_;
   WhileWaiting while_waiting_;
 };
 
