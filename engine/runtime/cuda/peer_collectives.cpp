@@ -13,7 +13,7 @@ using host::CollectiveOp;
 
 // Copies of smaller slices take longer than a kernel that reads them.
 constexpr std::size_t kCopiedBytesMin = std::size_t{1} << 20;
-constexpr std::size_t kGrain = 64;  // elements; so that slices begin where vectors do
+constexpr std::size_t kGrain = 64;  // elements or bytes; so that slices begin where vectors do
 
 void copy_bytes(cudaStream_t queue, const std::vector<CopyRange>& ranges) {
   std::int64_t bytes = 0;
@@ -150,7 +150,7 @@ PeerCollectives::Inputs PeerCollectives::stage(cudaStream_t queue, const Inputs&
     const auto peer = static_cast<std::size_t>((rank_ + step) % size_);
     ZP_CUDA(cudaMemcpyAsync(next, inputs[peer], bytes, cudaMemcpyDeviceToDevice, queue));
     staged[peer] = next;
-    next += bytes;
+    next += (bytes + kGrain - 1) / kGrain * kGrain;
   }
   return staged;
 }
