@@ -63,6 +63,11 @@ class TrainVerb final : public Verb {
                     {"NAME",
                      "host (default): a thread a rank; sim: one thread, chosen orders",
                      {"host", "sim", "cuda"}});
+    flags.add_value("collectives", collectives_,
+                    {"NAME",
+                     "of --runtime cuda: copies (default), summed in rank order, where GPUs of one "
+                     "process reach each other; or nccl",
+                     {"copies", "nccl"}});
     flags.add_value("device", device_,
                     {"DEVICE",
                      "what tensors count as living on: cpu, or cuda (with --runtime cuda always)",
@@ -168,6 +173,9 @@ class TrainVerb final : public Verb {
       if (!order) return tl::unexpected(order.error());
       cell.sim = *order;
     }
+    if (!collectives_.empty() && runtime_ != "cuda")
+      return fail(ErrorCode::usage, "train: --collectives: of GPUs; give --runtime cuda");
+    if (collectives_ == "nccl") cell.collectives = CudaCollectives::nccl;
     cell.timeout_ms = job_.timeout_ms();
     cell.policy = policy_;
     const auto quirks = Quirks::parse(quirks_);
@@ -348,6 +356,7 @@ class TrainVerb final : public Verb {
   std::string order_seed_;
   std::string runtime_ = "host";
   std::string device_;
+  std::string collectives_;
   std::string scheduler_ = "fifo";
   std::string schedule_seed_ = "0";
   bool has_no_preemption_ = false;

@@ -127,6 +127,7 @@ CellRun run_on_cuda(const TrainScenario& scenario, const TrainCell& cell,
   world_options.world_size = cell.world_size;
   world_options.device = cell.device;
   world_options.timeout_ms = cell.timeout_ms;
+  world_options.collectives = cell.collectives;
   if (options.watch) world_options.observers = options.watch->observers();
   CudaWorld world(world_options, *cell.gpus);
   return run_world(world, scenario, cell, options,

@@ -101,6 +101,7 @@ std::string flags_of(const DecoderCell& cell) {
   if (known && known->layers != cell.sizes.layers)
     flags += fmt::format(" --layers {}", cell.sizes.layers);
   if (cell.gpus) flags += " --runtime cuda";
+  if (cell.gpus && cell.collectives == CudaCollectives::nccl) flags += " --collectives nccl";
   if (cell.uses_cuda_graph) flags += " --cuda-graph";
   if (!cell.uses_cudnn) flags += " --attention own";
   if (cell.policy != "exact") flags += " --policy " + cell.policy;

@@ -29,9 +29,10 @@ struct DecoderCell {
   std::string policy = "exact";
   Quirks quirks = {};
   std::optional<Gpus> gpus = std::nullopt;  // one for each rank; none: the host's threads
-  bool uses_cudnn = true;                   // on them, for attention
-  std::shared_ptr<Job> job = nullptr;       // whose processes the ranks are; null: threads
-  std::int64_t timeout_ms = 60'000;         // of a rank that waits for others
+  CudaCollectives collectives = CudaCollectives::copies;  // between them
+  bool uses_cudnn = true;                                 // on them, for attention
+  std::shared_ptr<Job> job = nullptr;  // whose processes the ranks are; null: threads
+  std::int64_t timeout_ms = 60'000;    // of a rank that waits for others
   // On them: steps behind the first kEagerSteps replay a captured one.
   bool uses_cuda_graph = false;
   // In place of the built-in one; stage and precision are set on top.

@@ -73,6 +73,7 @@ CudaWorldOptions cuda_options(const DecoderCell& cell) {
   CudaWorldOptions options;
   options.world_size = cell.world_size;
   options.timeout_ms = cell.timeout_ms;
+  options.collectives = cell.collectives;
   return options;
 }
 
@@ -162,8 +163,14 @@ DecoderReport train_on_host(const DecoderCell& cell, const DecoderOptions& optio
   return report;
 }
 
-// The truth is trained on the first GPU, with the same arithmetic. Two ranks add up in one way
-// only; the order in which NCCL adds more is its own.
+// Two ranks add up in one way only. Copies are summed in rank order; the order in which NCCL adds
+// more than two is its own, and processes have NCCL.
+Arithmetic sum_order(const DecoderCell& cell) {
+  const bool is_ordered = cell.collectives == CudaCollectives::copies && !cell.job;
+  return is_ordered || cell.world_size <= 2 ? Arithmetic::same : Arithmetic::other;
+}
+
+// The truth is trained on the first GPU, with the same arithmetic.
 DecoderReport train_on_cuda(const DecoderCell& cell, const DecoderOptions& options) {
   CudaWorldOptions world_options = cuda_options(cell);
   world_options.is_poisoned = !options.is_timed;
@@ -181,11 +188,11 @@ DecoderReport train_on_cuda(const DecoderCell& cell, const DecoderOptions& optio
   DecoderReport report = report_of(cell, ranks);
   report.gpu_peak_bytes = gpu_peak;
   if (!options.checks_baseline || report.status != CellStatus::equal) return report;
-  const Arithmetic arithmetic = cell.world_size <= 2 ? Arithmetic::same : Arithmetic::other;
   world_options.world_size = 1;
   check_on_first(cell, report, [&] {
     CudaWorld alone(world_options, *cell.gpus);
-    alone.run([&](Runtime& runtime) { check_truth(ranks, runtime.ops(), arithmetic, report); });
+    alone.run(
+        [&](Runtime& runtime) { check_truth(ranks, runtime.ops(), sum_order(cell), report); });
   });
   return report;
 }

@@ -51,6 +51,7 @@ std::string flags_of(const TrainCell& cell) {
     flags += fmt::format(" --runtime sim --scheduler {} --schedule-seed {}{}", cell.sim->scheduler,
                          cell.sim->seed, cell.sim->preempts ? "" : " --no-preemption");
   if (cell.gpus) flags += " --runtime cuda";
+  if (cell.gpus && cell.collectives == CudaCollectives::nccl) flags += " --collectives nccl";
   if (!cell.device.is_cpu() && !cell.gpus) flags += " --device cuda";
   if (cell.order_seed) flags += fmt::format(" --order-seed {}", *cell.order_seed);
   if (!cell.quirks.is_empty()) flags += " --quirks " + cell.quirks.text();

@@ -61,7 +61,8 @@ struct TrainCell {
   // What tensors count as living on, whatever keeps their elements.
   Device device = Device::cpu();
   std::optional<Gpus> gpus =
-      std::nullopt;                    // one for each rank, in place of the host's threads alone
+      std::nullopt;  // one for each rank, in place of the host's threads alone
+  CudaCollectives collectives = CudaCollectives::copies;  // between those GPUs
   std::shared_ptr<Job> job = nullptr;  // whose processes the ranks are; null: threads of this one
   std::int64_t timeout_ms = 60'000;    // of a rank that waits for others
   // In place of the built-in one; stage, precision and what the scenario needs are set on top.

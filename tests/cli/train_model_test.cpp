@@ -88,6 +88,7 @@ TEST(TrainModel, Refuses_what_does_not_go_together) {
       {"--model tiny --layers 0", "--layers 0"},
       {"--model tiny --no-collectives", "needs --time"},
       {"--model tiny --no-collectives --time", "--runtime cuda"},
+      {"--model tiny --collectives nccl", "--runtime cuda"},
       {"--cuda-graph", "only with --model"},
       {"--model tiny --cuda-graph", "give --runtime cuda"},
       {"--model small", "tiny"},

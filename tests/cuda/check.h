@@ -131,5 +131,6 @@ void check_embedding(Suite& suite);
 void check_adam(Suite& suite);
 void check_gemm(Suite& suite);
 void check_attention(Suite& suite);
+void check_rank_sum(Suite& suite);
 
 }  // namespace zeroproof::check

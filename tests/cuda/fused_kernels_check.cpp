@@ -44,6 +44,7 @@ constexpr Part kParts[] = {
     {"cross_entropy", zeroproof::check::check_cross_entropy},
     {"embedding", zeroproof::check::check_embedding},
     {"adam", zeroproof::check::check_adam},
+    {"rank_sum", zeroproof::check::check_rank_sum},
     {"attention", zeroproof::check::check_attention},
     {"gemm", zeroproof::check::check_gemm},
 };

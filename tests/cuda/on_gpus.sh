@@ -4,8 +4,8 @@
 #   tests/cuda/on_gpus.sh BIN [PART...]     BIN: a folder with zeroproof, zeroproof_engine_tests, fused_kernels_check
 #
 # Parts: kernels runtime schedules faults sanitizer times processes conformance hooks, and where $BENCH has torch_baseline.py and
-# sweep.sh losses torch; all of them without a name. Logs lie in $OUT. Seen on two H200s: losses 160 s, torch 400 s,
-# of which the torch engines take 180.
+# sweep.sh losses torch; all of them without a name. Logs lie in $OUT. WORLD=N: ranks of schedules, faults and
+# conformance (2, or 1 on one GPU). Seen on two H200s: losses 160 s, torch 400 s, of which the torch engines take 180.
 set -uo pipefail
 bin=$(cd -- "$1" && pwd) || exit 2
 shift
@@ -14,7 +14,7 @@ out=${OUT:-$PWD/out/gpu}
 mkdir -p "$out"
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')
 ((gpus > 0)) || { echo "no GPU: nothing was run"; exit 77; }
-world=$((gpus < 2 ? 1 : 2))
+world=${WORLD:-$((gpus < 2 ? 1 : 2))}
 failed=0
 
 # part NAME LIMIT_S COMMAND...: its log in $out/NAME.log, its last lines on a failure.
@@ -30,7 +30,7 @@ part() {
 }
 
 run_kernels() { part kernels 60 "$bin/fused_kernels_check"; }
-run_runtime() { part runtime 120 "$bin/zeroproof_engine_tests" --gtest_filter='*Cuda*'; }
+run_runtime() { part runtime 240 "$bin/zeroproof_engine_tests" --gtest_filter='*Cuda*'; }
 
 run_schedules() {
   local stage
@@ -40,7 +40,7 @@ run_schedules() {
   done
 }
 
-run_faults() { part faults 300 python3 "$here/faults.py" "$bin/zeroproof" --limit-s 280; }
+run_faults() { part faults 300 python3 "$here/faults.py" "$bin/zeroproof" --world-size "$world" --jobs 3 --limit-s 280; }
 
 # Of our own kernels: on one GPU, so without NCCL, whose kernels poll memory that other GPUs write and whose modules
 # take minutes to instrument; and with our own attention, since cuDNN's kernels write by bulk copies, which initcheck

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "tests/engine/support/capturing_runtime.h"
@@ -113,18 +114,30 @@ TEST_P(CapturedIteration, Has_the_bits_of_others_and_asks_the_device_nothing) {
 // On a GPU replays do the work, each as the step that it is.
 class CudaGraphs : public ::testing::TestWithParam<Case> {
  protected:
+  static void SetUpTestSuite() {
+    if (visible_gpus() > 0) gpus_ = Gpus::open(std::min(4, visible_gpus())).value();
+  }
+  static void TearDownTestSuite() { gpus_.reset(); }
   void SetUp() override {
     if (const std::string reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
   }
+
+  static std::optional<Gpus> gpus_;
 };
+std::optional<Gpus> CudaGraphs::gpus_;
 INSTANTIATE_TEST_SUITE_P(Cuda, CudaGraphs, ::testing::ValuesIn(cases()), name_of);
 
-TEST_P(CudaGraphs, Replay_a_captured_iteration_with_the_bits_of_others) {
-  const int ranks = std::min(2, visible_gpus());
-  const Gpus gpus = Gpus::open(ranks).value();
-  CudaWorld world({.world_size = ranks}, gpus);
+TEST_P(CudaGraphs, Replay_a_captured_iteration_with_the_bits_of_others_and_of_the_host) {
+  const int ranks = gpus_->count();
+  std::vector<Outcome> on_host(static_cast<std::size_t>(ranks));
+  HostWorld({.world_size = ranks, .device = Device::cuda(0)}).run([&](Runtime& runtime) {
+    on_host[static_cast<std::size_t>(runtime.rank())] =
+        train(GetParam(), runtime, kEagerSteps + 5, false);
+  });
+  CudaWorld world({.world_size = ranks}, *gpus_);
   world.run([&](Runtime& runtime) {
     const Outcome eager = train(GetParam(), runtime, kEagerSteps + 5, false);
+    expect_equal(on_host[static_cast<std::size_t>(runtime.rank())], eager);
     expect_equal(eager, train(GetParam(), runtime, kEagerSteps + 5, true));
   });
 }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <vector>
 
 namespace zeroproof::cuda {
@@ -18,13 +19,15 @@ class AddressBoard {
   explicit AddressBoard(int ranks) : told_(static_cast<std::size_t>(ranks)) {}
 
   // By rank, when all have told theirs; until then `while_waiting` is told now and then how many
-  // milliseconds it has been, and may throw.
-  std::vector<Addresses> exchange(int rank, Addresses mine,
+  // milliseconds it has been, and may throw. `call` says what they are for: RuntimeFault on every
+  // rank where two differ.
+  std::vector<Addresses> exchange(int rank, const std::string& call, Addresses mine,
                                   const std::function<void(std::int64_t)>& while_waiting);
 
  private:
   struct Round {
-    std::vector<Addresses> of;  // by rank
+    std::vector<Addresses> of;       // by rank
+    std::vector<std::string> calls;  // by rank
     std::size_t told = 0;
     std::size_t taken = 0;
   };

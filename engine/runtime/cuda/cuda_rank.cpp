@@ -22,9 +22,11 @@ CudaRank::CudaRank(const CudaWorldOptions& options, int rank, const std::shared_
       timeout_ms_(options.timeout_ms),
       device_(options.device),
       leaves_out_collectives_(options.leaves_out_collectives),
+      collectives_(options.collectives),
       recording_(observers_of(options, rank)),
       gpu_(gpu),
       memory_(gpu, options.device, options.is_poisoned, recording_.accesses),
+      staging_(*gpu, memory_),
       streams_(gpu, recording_.accesses),
       kernels_(gpu, options.arithmetic, streams_.log()),
       ops_(gpu, options.arithmetic),
@@ -38,8 +40,8 @@ CudaRank::~CudaRank() {
 }
 
 void CudaRank::join(host::GroupMembers members, std::shared_ptr<NcclClique> clique) {
-  groups_.push_back(
-      std::make_unique<NcclGroup>(std::move(members), std::move(clique), gpu_, streams_.log()));
+  groups_.push_back(std::make_unique<NcclGroup>(std::move(members), std::move(clique), gpu_,
+                                                staging_, collectives_, streams_.log()));
   if (leaves_out_collectives_) groups_.back()->set_communication_disabled();
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/runtime/cuda/copy_staging.h"
 #include "engine/runtime/cuda/cuda_graph.h"
 #include "engine/runtime/cuda/cuda_kernels.h"
 #include "engine/runtime/cuda/cuda_memory.h"
@@ -53,10 +54,12 @@ class CudaRank final : public Runtime {
   std::int64_t timeout_ms_;
   Device device_;
   bool leaves_out_collectives_;
+  CudaCollectives collectives_;
   RankObservers recording_;
   std::shared_ptr<Gpu> gpu_;
   host::HostClock clock_;
   CudaMemory memory_;
+  CopyStaging staging_;
   CudaStreams streams_;
   CudaKernels kernels_;
   CudaOps ops_;

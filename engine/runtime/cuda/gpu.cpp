@@ -141,6 +141,11 @@ std::size_t Gpu::role_of(cudaStream_t queue) const {
   return static_cast<std::size_t>(at - queues_.begin());
 }
 
+bool Gpu::is_idle() const {
+  return std::ranges::none_of(
+      queues_, [](cudaStream_t queue) { return cudaStreamQuery(queue) == cudaErrorNotReady; });
+}
+
 void Gpu::order(cudaStream_t before, cudaStream_t after) {
   if (before != after) wait(after, record(before));
 }

@@ -67,6 +67,11 @@ class Gpu {
   bool is_awaited(cudaStream_t queue, std::int64_t marks) const {
     return awaited_[role_of(queue)] > marks;
   }
+  // Which role's queue it is; CheckFailed for another GPU's.
+  std::size_t role_of(cudaStream_t queue) const;
+  static constexpr std::size_t kRoles = 4;
+  // Whether every queue has done its work, or failed. From any thread.
+  bool is_idle() const;
   // What is queued on `after` from now on runs behind everything on `before`.
   void order(cudaStream_t before, cudaStream_t after);
   bool query(StreamEvent event);
@@ -94,7 +99,6 @@ class Gpu {
   void fork_queues();
 
  private:
-  static constexpr std::size_t kRoles = 4;
   static constexpr std::size_t kKeptEvents = 256;
 
   struct Mark {
@@ -104,7 +108,6 @@ class Gpu {
   };
 
   StreamEvent record_before_deferred(cudaStream_t queue, std::int64_t number);
-  std::size_t role_of(cudaStream_t queue) const;
   const Mark* mark(StreamEvent event) const;  // null: complete, and recycled since
   void note_awaited(const Mark& mark);
   void recycle();

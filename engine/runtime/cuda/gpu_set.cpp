@@ -74,7 +74,11 @@ std::shared_ptr<NcclClique> GpuSet::clique(GroupKind kind, const std::vector<int
 // A rank's GPU is the one of its number; between processes the first rank's makes the id.
 std::shared_ptr<NcclClique> GpuSet::make_clique(const CliqueKey& of) {
   const std::vector<int>& ranks = of.second;
-  if (!job_) return std::make_shared<NcclClique>(ranks);
+  if (!job_) {
+    std::vector<std::shared_ptr<Gpu>> gpus;
+    for (const int rank : ranks) gpus.push_back(gpus_[static_cast<std::size_t>(rank)]);
+    return std::make_shared<NcclClique>(gpus);
+  }
   const std::string key =
       fmt::format("nccl/{}/{}/{}", static_cast<int>(of.first), fmt::join(ranks, "-"), made_[of]++);
   ncclUniqueId id;

@@ -62,7 +62,9 @@ std::future<Connected> connect(const NcclClique::Seat& seat, const ncclUniqueId&
 
 }  // namespace
 
-NcclClique::NcclClique(const std::vector<int>& ordinals) {
+NcclClique::NcclClique(const std::vector<std::shared_ptr<Gpu>>& gpus) {
+  std::vector<int> ordinals;
+  for (const std::shared_ptr<Gpu>& gpu : gpus) ordinals.push_back(gpu->ordinal());
   const std::vector<ncclComm_t> wide = connect(ordinals, NCCL_CONFIG_INITIALIZER);
   const std::vector<ncclComm_t> narrow = connect(ordinals, narrow_config());
   for (std::size_t rank = 0; rank < ordinals.size(); ++rank) {
@@ -71,7 +73,7 @@ NcclClique::NcclClique(const std::vector<int>& ordinals) {
     member.communicator = wide[rank];
     member.narrow = narrow[rank];
   }
-  if (share_memory(ordinals)) addresses_.emplace(static_cast<int>(ordinals.size()));
+  if (share_memory(ordinals) && PeerBarrier::is_available()) peers_ = std::make_unique<Peers>(gpus);
 }
 
 NcclClique::NcclClique(const Seat& seat, const ncclUniqueId& id, const Job& job)
@@ -134,6 +136,7 @@ void NcclClique::abort(const std::string& reason) {
   if (is_aborted_) return;
   reason_ = reason;
   is_aborted_ = true;
+  if (peers_) peers_->barrier.release();  // what NCCL's abort frees waits for them
   end(ncclCommAbort);
 }
 

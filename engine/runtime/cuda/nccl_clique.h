@@ -5,12 +5,13 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/runtime/cuda/address_board.h"
+#include "engine/runtime/cuda/peers.h"
 
 namespace zeroproof {
 class Job;
@@ -28,7 +29,7 @@ enum class NcclChannels : std::uint8_t { all, limited };
 class NcclClique {
  public:
   // Of these GPUs, in the order of their ranks. Throws RuntimeFault.
-  explicit NcclClique(const std::vector<int>& ordinals);
+  explicit NcclClique(const std::vector<std::shared_ptr<Gpu>>& gpus);
   // Of this GPU with those of other processes; `id` is the same on all. Throws RuntimeFault, also
   // where a process of the job fails meanwhile, or it takes longer than the job's time-out.
   struct Seat {
@@ -45,13 +46,13 @@ class NcclClique {
   // RuntimeFault for what NCCL refuses; GroupAborted after an abort, without the call.
   void call(int rank, NcclChannels lanes, const std::function<ncclResult_t(ncclComm_t)>& nccl);
   // Null: ranks of other processes, or GPUs that do not reach each other's memory.
-  AddressBoard* addresses() { return addresses_ ? &*addresses_ : nullptr; }
+  Peers* peers() { return peers_.get(); }
   // What NCCL met on this rank since its last call, or the reason of an abort; none while it works.
   std::optional<std::string> failure(int rank);
   bool is_aborted() const { return is_aborted_; }
   bool is_dead();
-  // Ends what the kernels of all ranks do, and the communicators (ncclCommAbort). Once; also while
-  // a rank is inside a call of NCCL: nothing else ends one that waits for a peer.
+  // Ends what the kernels of all ranks do, their meetings, and the communicators (ncclCommAbort).
+  // Once; also while a rank is inside a call of NCCL: nothing else ends one that waits for a peer.
   void abort(const std::string& reason);
 
  private:
@@ -65,7 +66,7 @@ class NcclClique {
 
   void end(ncclResult_t (*ends)(ncclComm_t));
 
-  std::optional<AddressBoard> addresses_;
+  std::unique_ptr<Peers> peers_;
   std::deque<Member> members_;  // by rank; without a communicator: of another process
   std::mutex mutex_;
   std::atomic<bool> is_aborted_ = false;

@@ -43,7 +43,7 @@ ncclRedOp_t op_of(ReduceOp op) {
   return ncclSum;
 }
 
-// Copies of smaller ones take as long as what has to come before and behind them.
+// Gathers of less take as long by copies as by NCCL.
 constexpr std::size_t kCopiedBytesMin = std::size_t{1} << 20;
 // Buckets that a backward fills, 25 to 50 MB, have the time of the next one. What is smaller is the
 // rest at its end, what is larger one parameter: for those somebody waits.
@@ -92,18 +92,20 @@ void* data_of(const Span& span, cudaStream_t queue) {
 }  // namespace
 
 NcclGroup::NcclGroup(host::GroupMembers members, std::shared_ptr<NcclClique> clique,
-                     std::shared_ptr<Gpu> gpu, host::StreamLog& log)
+                     std::shared_ptr<Gpu> gpu, CopyStaging& staging, CudaCollectives collectives,
+                     host::StreamLog& log)
     : CollectiveGroup(std::move(members), log),
       clique_(std::move(clique)),
       gpu_(std::move(gpu)),
+      collectives_(collectives),
       signal_(gpu_, static_cast<std::int64_t>(sizeof(float)), Placement::device) {
   ZP_CHECK(size() == 1 || clique_ != nullptr, "a group of several ranks without NCCL");
   ZP_CUDA(cudaStreamSynchronize(gpu_->compute()));
-}
-
-NcclGroup::~NcclGroup() {
-  for (cudaEvent_t event : peer_events_)
-    if (event != nullptr) cudaEventDestroy(event);
+  if (clique_ == nullptr || clique_->peers() == nullptr) return;
+  peers_.emplace(rank(), size(), *clique_->peers(), staging, [this](std::int64_t waited_ms) {
+    throw_if_failed();
+    if (gpu_->while_waiting) gpu_->while_waiting(waited_ms);
+  });
 }
 
 Work NcclGroup::issue(Stream& stream, const Collective& collective) {
@@ -119,15 +121,19 @@ Work NcclGroup::issue(Stream& stream, const Collective& collective) {
     return {static_cast<std::int64_t>(issued_.size()) - 1};
   }
   const cudaStream_t queue = native(stream);
+  const bool has_data = collective.op != CollectiveOp::barrier;
+  // Known before it runs: ranks that wait for each other in there name it.
+  issued_.push_back({collective.op,
+                     has_data ? collective.input.dtype() : DType::float32,
+                     collective.input.elements,
+                     {}});
   if (size() == 1)
     run_alone(queue, collective);
   else if (is_left_out_)
     fake_collective(queue, collective);
   else
     run(queue, collective);
-  const bool has_data = collective.op != CollectiveOp::barrier;
-  issued_.push_back({collective.op, has_data ? collective.input.dtype() : DType::float32,
-                     collective.input.elements, stream.record()});
+  issued_.back().completion = stream.record();
   return {static_cast<std::int64_t>(issued_.size()) - 1};
 }
 
@@ -136,6 +142,7 @@ void NcclGroup::run(cudaStream_t queue, const Collective& of) {
   if (of.op == CollectiveOp::barrier) return meet(queue);
   if (of.op == CollectiveOp::all_gather && is_copied(static_cast<std::size_t>(of.input.bytes())))
     return gather_by_copies(queue, of);
+  if (is_summed_by_copies(of.op)) return reduce_by_copies(queue, of);
   const void* const input = data_of(of.input, queue);
   void* const output = data_of(of.output, queue);
   const auto count = static_cast<std::size_t>(std::min(of.input.elements, of.output.elements));
@@ -148,6 +155,7 @@ void NcclGroup::run(cudaStream_t queue, const Collective& of) {
 
 // No rank goes on on this queue before all are here.
 void NcclGroup::meet(cudaStream_t queue) {
+  if (peers_) return peers_->barrier(queue);
   clique_->call(rank(), NcclChannels::all, [&](ncclComm_t comm) {
     return ncclAllReduce(signal_.data(), signal_.data(), 1, ncclFloat32, ncclSum, comm, queue);
   });
@@ -160,59 +168,31 @@ NcclChannels NcclGroup::lanes_for(cudaStream_t queue, CollectiveOp op, std::size
 }
 
 bool NcclGroup::is_copied(std::size_t bytes) const {
-  return clique_->addresses() != nullptr && bytes >= kCopiedBytesMin;
+  return peers_ && bytes >= kCopiedBytesMin;
+}
+
+bool NcclGroup::is_summed_by_copies(CollectiveOp op) const {
+  return peers_ && collectives_ == CudaCollectives::copies && is_reduction(op) &&
+         PeerCollectives::can_sum(size());
 }
 
 void NcclGroup::gather_by_copies(cudaStream_t queue, const Collective& of) {
   const auto* const input = static_cast<const std::byte*>(data_of(of.input, queue));
   auto* const output = static_cast<std::byte*>(data_of(of.output, queue));
   const auto bytes = static_cast<std::size_t>(of.input.bytes());
-  std::vector<Piece> pieces;
+  std::vector<PeerCollectives::Piece> pieces;
   for (int root = 0; root < size(); ++root)
     pieces.push_back({root, input, output + static_cast<std::size_t>(root) * bytes, bytes});
-  copy_from_peers(queue, pieces);
+  peers_->copy(queue, host::description(of), pieces);
 }
 
-// By the GPU's copy engines, so that its multiprocessors are left to computation.
-void NcclGroup::copy_from_peers(cudaStream_t queue, const std::vector<Piece>& pieces) {
-  AddressBoard::Addresses mine;
-  for (const Piece& piece : pieces) mine.push_back(piece.from);
-  const PeerAddresses all = meet_peers(queue, 0, std::move(mine));
-  for (std::size_t turn = 0; turn < pieces.size(); ++turn) {
-    // Not all from the same one at first.
-    const std::size_t i = (turn + static_cast<std::size_t>(rank())) % pieces.size();
-    const Piece& piece = pieces[i];
-    const void* const from = all[static_cast<std::size_t>(piece.root)].at(i);
-    if (from != piece.to)
-      ZP_CUDA(cudaMemcpyAsync(piece.to, from, piece.bytes, cudaMemcpyDeviceToDevice, queue));
-  }
-  meet_peers(queue, 1, {});
-}
-
-// What comes on this queue runs behind what all ranks have queued before, and has their addresses:
-// what a peer reads is there when they have met, and may change when they have met again. By
-// events, which take no multiprocessor; a captured iteration knows no events of another GPU's.
-NcclGroup::PeerAddresses NcclGroup::meet_peers(cudaStream_t queue, std::size_t place,
-                                               AddressBoard::Addresses mine) {
-  const bool is_captured = gpu_->is_capturing();
-  cudaEvent_t& own = peer_events_[place];
-  if (own == nullptr) ZP_CUDA(cudaEventCreateWithFlags(&own, cudaEventDisableTiming));
-  if (!is_captured) ZP_CUDA(cudaEventRecord(own, queue));
-  mine.push_back(own);
-  PeerAddresses all =
-      clique_->addresses()->exchange(rank(), std::move(mine), [this](std::int64_t waited_ms) {
-        throw_if_failed();
-        if (gpu_->while_waiting) gpu_->while_waiting(waited_ms);
-      });
-  if (is_captured) {
-    meet(queue);
-    return all;
-  }
-  for (const AddressBoard::Addresses& of : all) {
-    auto* const event = static_cast<cudaEvent_t>(const_cast<void*>(of.back()));
-    if (event != own) ZP_CUDA(cudaStreamWaitEvent(queue, event, 0));
-  }
-  return all;
+void NcclGroup::reduce_by_copies(cudaStream_t queue, const Collective& of) {
+  const auto* const input = static_cast<const std::byte*>(data_of(of.input, queue));
+  auto* const output = static_cast<std::byte*>(data_of(of.output, queue));
+  if (of.input.is_empty()) return;
+  peers_->reduce(queue, host::description(of),
+                 {{of.op, of.reduce, of.input.dtype(), of.root, input, output,
+                   static_cast<std::size_t>(of.input.elements)}});
 }
 
 void NcclGroup::put_in_batch(Stream& stream, const Collective& of) {
@@ -246,13 +226,26 @@ void NcclGroup::end_batch() {
 
 void NcclGroup::run_batch(cudaStream_t queue, const std::vector<Batched>& batch) {
   std::size_t bytes = 0;
-  std::vector<Piece> pieces;
+  std::vector<PeerCollectives::Piece> pieces;
+  std::vector<PeerCollectives::Reduction> reductions;
+  std::string call = "together";
   for (const Batched& of : batch) {
     bytes += of.bytes();
-    if (of.op == CollectiveOp::broadcast) pieces.push_back({of.root, of.data, of.data, of.bytes()});
+    call += fmt::format(" {}({}) of {}", host::collective_name(of.op), of.root, of.count);
+    if (of.op == CollectiveOp::broadcast)
+      pieces.push_back({of.root, of.data, of.data, of.bytes()});
+    else
+      reductions.push_back({of.op, of.reduce, of.dtype, of.root, of.data, of.data, of.count});
   }
   if (pieces.size() == batch.size() && is_copied(bytes / batch.size()))
-    return copy_from_peers(queue, pieces);
+    return peers_->copy(queue, call, pieces);
+  if (reductions.size() == batch.size() && is_summed_by_copies(CollectiveOp::reduce))
+    return peers_->reduce(queue, call, reductions);
+  run_nccl_batch(queue, batch, bytes);
+}
+
+void NcclGroup::run_nccl_batch(cudaStream_t queue, const std::vector<Batched>& batch,
+                               std::size_t bytes) {
   clique_->call(rank(), lanes_for(queue, batch.front().op, bytes), [&](ncclComm_t comm) {
     ncclResult_t result = ncclGroupStart();
     for (const Batched& of : batch) {

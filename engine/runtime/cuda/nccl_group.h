@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,18 +7,22 @@
 
 #include "engine/runtime/cuda/device_buffer.h"
 #include "engine/runtime/cuda/nccl_clique.h"
+#include "engine/runtime/cuda/peer_collectives.h"
 #include "engine/runtime/host/collective_group.h"
+#include "zeroproof/engine/runtime/cuda/cuda_world.h"
 
 namespace zeroproof::cuda {
 
-// One rank's end of a group whose collectives NCCL does. Sums are NCCL's: exact data give the bits
-// of the host runtime, other data its bits within rounding. `log` must outlive it.
+// One rank's end of a group whose collectives NCCL does, or between GPUs that reach each other's
+// memory copies. Sums by copies have the bits of the host runtime; NCCL's have them of exact data,
+// and of other data within rounding. `log` and `staging` must outlive it.
 class NcclGroup final : public host::CollectiveGroup {
  public:
   // Without a clique for a group of one rank.
   NcclGroup(host::GroupMembers members, std::shared_ptr<NcclClique> clique,
-            std::shared_ptr<Gpu> gpu, host::StreamLog& log);
-  ~NcclGroup() override;
+            std::shared_ptr<Gpu> gpu, CopyStaging& staging, CudaCollectives collectives,
+            host::StreamLog& log);
+  ~NcclGroup() override = default;
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
@@ -56,24 +59,16 @@ class NcclGroup final : public host::CollectiveGroup {
     std::size_t bytes() const { return count * static_cast<std::size_t>(item_bytes(dtype)); }
   };
 
-  // What one rank has, on its way to all.
-  struct Piece {
-    int root;
-    const std::byte* from;  // on the root
-    std::byte* to;
-    std::size_t bytes;
-  };
-
   Work issue(Stream& stream, const host::Collective& collective) override;
   void put_in_batch(Stream& stream, const host::Collective& collective);
   void run(cudaStream_t queue, const host::Collective& collective);
   void run_batch(cudaStream_t queue, const std::vector<Batched>& batch);
+  void run_nccl_batch(cudaStream_t queue, const std::vector<Batched>& batch, std::size_t bytes);
   bool is_copied(std::size_t bytes) const;
-  void gather_by_copies(cudaStream_t queue, const host::Collective& collective);
-  void copy_from_peers(cudaStream_t queue, const std::vector<Piece>& pieces);
+  bool is_summed_by_copies(host::CollectiveOp op) const;
   void meet(cudaStream_t queue);
-  using PeerAddresses = std::vector<AddressBoard::Addresses>;
-  PeerAddresses meet_peers(cudaStream_t queue, std::size_t place, AddressBoard::Addresses mine);
+  void gather_by_copies(cudaStream_t queue, const host::Collective& collective);
+  void reduce_by_copies(cudaStream_t queue, const host::Collective& collective);
   NcclChannels lanes_for(cudaStream_t queue, host::CollectiveOp op, std::size_t bytes) const;
   void run_alone(cudaStream_t queue, const host::Collective& collective);
   void fake_collective(cudaStream_t queue, const host::Collective& collective);
@@ -82,8 +77,9 @@ class NcclGroup final : public host::CollectiveGroup {
 
   std::shared_ptr<NcclClique> clique_;
   std::shared_ptr<Gpu> gpu_;
-  DeviceBuffer signal_;                       // of barriers
-  std::array<cudaEvent_t, 2> peer_events_{};  // before and behind copies; the last ones
+  CudaCollectives collectives_;
+  std::optional<PeerCollectives> peers_;  // none: ranks of other processes, or no peer access
+  DeviceBuffer signal_;                   // of barriers by NCCL
   std::vector<Issued> issued_;
   std::size_t oldest_ = 0;  // that may be pending
   bool is_left_out_ = false;

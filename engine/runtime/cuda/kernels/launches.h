@@ -2,11 +2,13 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <vector>
 
 #include "engine/runtime/cuda/kernels/strided.h"
 #include "engine/runtime/update_rules.h"
 #include "zeroproof/internal/engine/runtime/clip_rule.h"
+#include "zeroproof/internal/engine/runtime/process_group.h"
 #include "zeroproof/internal/model/ops.h"
 
 namespace zeroproof::cuda {
@@ -35,6 +37,19 @@ struct CopyRange {
   std::int64_t bytes;
 };
 cudaError_t launch_copies(cudaStream_t stream, const std::vector<CopyRange>& ranges);
+
+// output[i] over inputs[rank][i] of all ranks, in their order, each partial sum rounded to the
+// dtype. The output may be one of the inputs.
+inline constexpr int kSummedRanksMax = 16;
+struct RankSum {
+  std::array<const void*, kSummedRanksMax> inputs{};  // dense, also in memory of another GPU
+  void* output = nullptr;
+  std::int64_t elements = 0;
+  DType dtype = DType::float32;
+  ReduceOp reduce = ReduceOp::sum;
+  int ranks = 1;
+};
+cudaError_t launch_rank_sum(cudaStream_t stream, const RankSum& sum);
 
 // Into target's first element. From left to right for up to kOrderedSumMax elements, beyond that in
 // blocks that depend on the size alone; `partials` has kPartials doubles.

@@ -48,6 +48,13 @@ struct CudaArithmetic {
   bool uses_cudnn = true;        // else attention is done by our own kernels
 };
 
+// How the reductions of a group go whose GPUs belong to one process and reach each other's memory.
+// Other groups have NCCL.
+enum class CudaCollectives : std::uint8_t {
+  copies,  // by copy engines, summed in rank order: the bits of the host runtime
+  nccl,    // in the order of NCCL's algorithms
+};
+
 struct CudaWorldOptions {
   int world_size = 1;
   ParallelDegrees degrees = {};
@@ -55,6 +62,7 @@ struct CudaWorldOptions {
   Device device = Device::cuda(0);   // what each rank's GPU counts as in its own process
   bool is_poisoned = true;           // what the contract calls garbage is NaN
   CudaArithmetic arithmetic = {};
+  CudaCollectives collectives = CudaCollectives::copies;
   // To time a program without them: a rank's own part stands in for what others would send.
   bool leaves_out_collectives = false;
   std::vector<RankObservers> observers = {};  // empty, or one for each rank; must outlive the world

@@ -1,0 +1,135 @@
+#include "engine/runtime/cuda/peer_barrier.h"
+
+#include <cuda.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include "engine/runtime/cuda/check.h"
+#include "engine/runtime/host/rendezvous.h"
+#include "zeroproof/engine/runtime/fault.h"
+
+namespace zeroproof::cuda {
+namespace {
+
+using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
+
+// By way of the runtime library, so that programs start where there is no driver.
+BatchMemOp batch_mem_op() {
+  constexpr unsigned kVersion = 12000;
+  static const BatchMemOp kFound = [] {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+    ZP_CUDA(cudaGetDriverEntryPointByVersion("cuStreamBatchMemOp", &found, kVersion,
+                                             cudaEnableDefault, &result));
+    return reinterpret_cast<BatchMemOp>(found);
+  }();
+  return kFound;
+}
+
+CUstreamBatchMemOpParams write_of(std::uint32_t* flag, std::uint32_t value) {
+  CUstreamBatchMemOpParams out{};
+  out.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+  out.writeValue.address = reinterpret_cast<CUdeviceptr>(flag);
+  out.writeValue.value = value;
+  return out;
+}
+
+CUstreamBatchMemOpParams wait_for_one(std::uint32_t* flag) {
+  CUstreamBatchMemOpParams out{};
+  out.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+  out.waitValue.address = reinterpret_cast<CUdeviceptr>(flag);
+  out.waitValue.value = 1;
+  out.waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
+  return out;
+}
+
+}  // namespace
+
+bool PeerBarrier::is_available() {
+  return batch_mem_op() != nullptr;
+}
+
+PeerBarrier::PeerBarrier(std::vector<std::shared_ptr<Gpu>> gpus) {
+  for (std::shared_ptr<Gpu>& gpu : gpus) members_.emplace_back().gpu = std::move(gpu);
+  void* flags = nullptr;
+  ZP_CUDA(cudaHostAlloc(&flags, flag_count() * sizeof(std::uint32_t),
+                        cudaHostAllocPortable | cudaHostAllocMapped));
+  flags_ = static_cast<std::uint32_t*>(flags);
+  std::fill_n(flags_, flag_count(), 0);
+}
+
+// A GPU that is stalled for good keeps the flags.
+PeerBarrier::~PeerBarrier() {
+  constexpr std::chrono::seconds kPatience{5};
+  if (setter_.joinable()) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (!are_idle() && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    setter_ = {};
+    if (!are_idle()) return;
+  }
+  cudaFreeHost(flags_);
+}
+
+std::size_t PeerBarrier::flag_count() const {
+  return members_.size() * Gpu::kRoles * static_cast<std::size_t>(kNumbers) * members_.size();
+}
+
+std::uint32_t* PeerBarrier::flag(int owner, std::size_t role, int number, int writer) {
+  const std::size_t row = (static_cast<std::size_t>(owner) * Gpu::kRoles + role) * kNumbers +
+                          static_cast<std::size_t>(number);
+  return flags_ + row * members_.size() + writer;
+}
+
+bool PeerBarrier::are_idle() const {
+  return std::ranges::all_of(members_, [](const Member& of) { return of.gpu->is_idle(); });
+}
+
+// The own flags are cleared after the waits. A peer writes them again two meetings later at the
+// earliest, and it comes there only after this rank has told it of the next one.
+void PeerBarrier::meet(int rank, cudaStream_t queue, int number) {
+  Member& member = members_[static_cast<std::size_t>(rank)];
+  const std::size_t role = member.gpu->role_of(queue);
+  const auto size = static_cast<int>(members_.size());
+  std::vector<CUstreamBatchMemOpParams> writes;
+  std::vector<CUstreamBatchMemOpParams> waits;
+  std::vector<CUstreamBatchMemOpParams> clears;
+  for (int step = 1; step < size; ++step) {
+    const int peer = (rank + step) % size;
+    std::uint32_t* const own = flag(rank, role, number, peer);
+    writes.push_back(write_of(flag(peer, role, number, rank), 1));
+    waits.push_back(wait_for_one(own));
+    clears.push_back(write_of(own, 0));
+  }
+  writes.insert(writes.end(), waits.begin(), waits.end());
+  writes.insert(writes.end(), clears.begin(), clears.end());
+  const std::lock_guard lock(member.calls);
+  if (is_released_) throw host::GroupAborted("the ranks of this group meet no more");
+  const CUresult result =
+      batch_mem_op()(queue, static_cast<unsigned>(writes.size()), writes.data(), 0);
+  if (result != CUDA_SUCCESS)
+    throw RuntimeFault(fmt::format("cuStreamBatchMemOp: error {}", static_cast<int>(result)));
+}
+
+void PeerBarrier::release() {
+  std::deque<std::unique_lock<std::mutex>> locks;
+  for (Member& member : members_) locks.emplace_back(member.calls);
+  if (std::exchange(is_released_, true)) return;
+  setter_ = std::jthread([this](const std::stop_token& stop) { set_until(stop); });
+}
+
+// Every wait clears its flags again, so they are set again and again.
+void PeerBarrier::set_until(const std::stop_token& stop) {
+  constexpr std::chrono::microseconds kPause{200};
+  while (!stop.stop_requested()) {
+    for (std::size_t i = 0; i < flag_count(); ++i)
+      std::atomic_ref(flags_[i]).store(1, std::memory_order_relaxed);
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace zeroproof::cuda

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/runtime/cuda/gpu.h"
+
+namespace zeroproof::cuda {
+
+// Queues of several GPUs wait for each other by flags: stream memory operations write the peers'
+// flags and wait for the own ones, without a kernel. Each role's queues have flags of their own. A
+// meeting leaves its flags as it found them, so a captured one can be replayed. The flags lie in
+// pinned memory of the host: the host can end a wait without a call of CUDA's, which might wait
+// too.
+class PeerBarrier {
+ public:
+  // Consecutive meetings of one role have different numbers below this one. Otherwise a flag of the
+  // second could come before the first is read.
+  static constexpr int kNumbers = 3;
+
+  // Whether the driver has what it takes.
+  static bool is_available();
+  // Throws RuntimeFault.
+  explicit PeerBarrier(std::vector<std::shared_ptr<Gpu>> gpus);
+  // After a release, it waits until the GPUs are idle.
+  ~PeerBarrier();
+  PeerBarrier(const PeerBarrier&) = delete;
+  PeerBarrier& operator=(const PeerBarrier&) = delete;
+
+  // Later work on `queue` runs after the work that every rank has queued before this meeting.
+  // GroupAborted after a release.
+  void meet(int rank, cudaStream_t queue, int number);
+  // Ends every wait from now on, also of replays. Once.
+  void release();
+
+ private:
+  struct Member {
+    std::shared_ptr<Gpu> gpu;
+    std::mutex calls;
+  };
+
+  std::uint32_t* flag(int owner, std::size_t role, int number, int writer);
+  std::size_t flag_count() const;
+  void set_until(const std::stop_token& stop);
+  bool are_idle() const;
+
+  std::deque<Member> members_;      // by rank
+  std::uint32_t* flags_ = nullptr;  // by owner, role, number and the rank that writes
+  bool is_released_ = false;        // under the mutexes of all members
+  std::jthread setter_;
+};
+
+}  // namespace zeroproof::cuda

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/cuda/copy_staging.h"
+#include "engine/runtime/cuda/peers.h"
+#include "engine/runtime/host/collective.h"
+
+namespace zeroproof::cuda {
+
+// One rank's end of collectives that read the peers' memory: by the GPUs' copy engines, which take
+// no multiprocessor, or where little is moved by one kernel. Sums are made in rank order, by one
+// kernel of the rank that owns the slice, with the bits of the host runtime.
+class PeerCollectives {
+ public:
+  using WhileWaiting = std::function<void(std::int64_t waited_ms)>;  // may throw
+  // Of ranks that reduce together; more leave sums to NCCL.
+  static bool can_sum(int ranks);
+
+  // `peers` and `staging` must outlive it.
+  PeerCollectives(int rank, int size, Peers& peers, CopyStaging& staging,
+                  WhileWaiting while_waiting);
+
+  void barrier(cudaStream_t queue);
+
+  // What one rank has, on its way to all.
+  struct Piece {
+    int root;
+    const std::byte* from;  // on the root
+    std::byte* to;
+    std::size_t bytes;
+  };
+  void copy(cudaStream_t queue, const std::string& call, const std::vector<Piece>& pieces);
+
+  // In place but for reduce_scatter, whose output may be the own slice of its input.
+  struct Reduction {
+    host::CollectiveOp op;
+    ReduceOp reduce;
+    DType dtype;
+    int root;
+    const std::byte* input;
+    std::byte* output;
+    std::size_t elements;  // of the input
+    std::size_t item() const { return static_cast<std::size_t>(item_bytes(dtype)); }
+  };
+  // Each rank sums a slice; whoever wants the others then copies them.
+  void reduce(cudaStream_t queue, const std::string& call, const std::vector<Reduction>& all);
+
+ private:
+  using PeerAddresses = std::vector<AddressBoard::Addresses>;
+  struct Slice {
+    std::size_t begin;
+    std::size_t elements;
+  };
+  struct Source {  // of a reduction, by rank
+    const std::byte* input;
+    const std::byte* output;
+  };
+  using Sources = std::vector<Source>;
+
+  PeerAddresses exchange(const std::string& call, AddressBoard::Addresses mine);
+  void finish_submission();
+  Slice slice_of(const Reduction& of, int rank) const;
+  using Inputs = std::vector<const std::byte*>;  // of one slice, by rank
+  void sum_own_slice(cudaStream_t queue, const Reduction& of, const Sources& sources);
+  void sum_by_copies(cudaStream_t queue, const Reduction& of, std::size_t elements,
+                     std::byte* output, Inputs inputs);
+  Inputs stage(cudaStream_t queue, const Inputs& inputs, std::size_t bytes);
+  void sum(cudaStream_t queue, const Reduction& of, std::size_t elements, std::byte* output,
+           const Inputs& inputs);
+  void collect_slices(cudaStream_t queue, const Reduction& of, const Sources& sources);
+
+  int rank_;
+  int size_;
+  Peers& peers_;
+  CopyStaging& staging_;
+  WhileWaiting while_waiting_;
+};
+
+}  // namespace zeroproof::cuda
