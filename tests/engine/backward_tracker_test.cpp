@@ -56,13 +56,13 @@ std::string after(const std::string& events, RunningMark mark = RunningMark::res
   return says(tracker);
 }
 
-struct Row {
+struct TrackerRow {
   const char* events;
   const char* says;
 };
 
 TEST(BackwardTracker, Knows_what_is_open) {
-  constexpr Row kRows[] = {
+  constexpr TrackerRow kRows[] = {
       {"", ""},
       {"0+", "0 before"},
       {"0+k", "0k before"},
@@ -91,15 +91,15 @@ TEST(BackwardTracker, Knows_what_is_open) {
       {"0+x 0- 1+ 2+x", "1 2x before"},
       {"0+ 1+x 1- f+ 2+", "0 2si forward inside before"},
   };
-  for (const Row& row : kRows) EXPECT_EQ(after(row.events), row.says) << row.events;
+  for (const TrackerRow& row : kRows) EXPECT_EQ(after(row.events), row.says) << row.events;
 }
 
 TEST(BackwardTracker, Remembers_a_failure_until_the_next_outermost_task) {
-  constexpr Row kRows[] = {
+  constexpr TrackerRow kRows[] = {
       {"0+ 0!", "failed"},      {"0+ 1+ 1! 2+ 2-", "0 before failed"}, {"0+ 1+ 1! 0-", "failed"},
       {"0+ 0! 1+", "1 before"}, {"0+x 0!", "transform failed"},
   };
-  for (const Row& row : kRows) EXPECT_EQ(after(row.events), row.says) << row.events;
+  for (const TrackerRow& row : kRows) EXPECT_EQ(after(row.events), row.says) << row.events;
 }
 
 struct MarkRow {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "model/cpu_ops.h"
+#include "tests/engine/support/small_models.h"
 #include "tests/scratch_path.h"
 #include "zeroproof/engine/runtime/host/host_world.h"
 #include "zeroproof/model/functions.h"
@@ -12,19 +13,6 @@
 
 namespace zeroproof {
 namespace {
-
-Tensor filled(Shape sizes, double first) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < numel(sizes); ++i)
-    values.push_back(0.125 * static_cast<double>((i * 7 + 3) % 11) - 0.5 + first);
-  return Tensor::of(values, std::move(sizes), DType::float32);
-}
-
-Tensor trainable(Shape sizes, double first) {
-  Tensor tensor = filled(std::move(sizes), first);
-  tensor.set_requires_grad(true);
-  return tensor;
-}
 
 class Net final : public nn::Module {
  public:

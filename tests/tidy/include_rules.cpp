@@ -85,7 +85,7 @@ bool is_posix(std::string_view name) {
   return std::ranges::any_of(kPosix, [&](auto prefix) { return name.starts_with(prefix); });
 }
 
-bool starts_with_any(std::string_view text, std::span<const std::string_view> prefixes) {
+bool is_below_any(std::string_view text, std::span<const std::string_view> prefixes) {
   return std::ranges::any_of(prefixes, [&](auto prefix) { return text.starts_with(prefix); });
 }
 
@@ -102,7 +102,7 @@ std::string judge_own(const SourceFile& file, std::string_view name,
     return "the product must not include \"" + std::string(name) + "\"";
   for (const Layer& layer : layers()) {
     if (!file.is_under(layer.folder)) continue;
-    if (starts_with_any(SourceFile::place_of(name), layer.may_include)) return {};
+    if (is_below_any(SourceFile::place_of(name), layer.may_include)) return {};
     return std::string(layer.folder) + " must not include \"" + std::string(name) + "\"";
   }
   return {};
@@ -123,7 +123,7 @@ std::string judge_third_party(const SourceFile& file, std::string_view name) {
   // engine/files is the one place of the engine that sees the file system.
   const bool is_system = file.is_under("engine/runtime/") || file.is_under("engine/files/");
   const bool is_at_home =
-      library == nullptr ? !is_core || is_system : starts_with_any(file.place(), library->folders);
+      library == nullptr ? !is_core || is_system : is_below_any(file.place(), library->folders);
   return is_at_home ? std::string() : quoted + " does not belong in this folder";
 }
 
