@@ -74,7 +74,7 @@ CustomFunction ModuleHooks::function_behind_input(const InvocationPtr& invocatio
   Autograd& ag = context_.autograd;
   return alias_function(
       ag, "PostBackwardFunctionModuleBackward",
-      [this, &ag, invocation](const Tensor& input) {
+      [&ag, invocation](const Tensor& input) {
         if (!needs_grad(input)) return;
         ++invocation->inputs[current_level(ag)];
       },
