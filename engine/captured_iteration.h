@@ -20,7 +20,7 @@ class CapturedIteration {
   std::string obstacle() const;
 
   // Runs the iteration, whose device work is queued to the graph and not done. It moves `counters`,
-  // which must then say one step more. UsageError otherwise, and nothing is captured.
+  // which must then say one step more. UsageError otherwise, without a graph.
   void capture(const std::function<void()>& iteration, const EngineCounters& counters);
   bool is_captured() const { return graph_ != nullptr; }
   void forget() { graph_ = nullptr; }

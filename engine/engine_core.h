@@ -135,7 +135,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   ZeroContext context_;
   LossFactor loss_factor_{context_};
   std::unique_ptr<HookPolicy> policy_;
-  std::unique_ptr<ManagerObserver> manager_events_;  // null when nobody records
+  std::unique_ptr<ManagerObserver> manager_events_;  // null without a recording
   std::unique_ptr<ZeroOptimizer> optimizer_;
   LearningRates learning_rates_;
   EngineCounters counters_;
@@ -143,7 +143,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   std::vector<HookHandle> handles_;
   std::vector<HookHandle> gradient_handles_;
   bool has_leaf_hooks_ = false;                            // one of them is on_leaf_gradient()
-  const bool has_no_observer_ = !context_.events.is_on();  // nobody records, nothing injects faults
+  const bool has_no_observer_ = !context_.events.is_on();  // no recording, no fault injection
   bool has_unreduced_gradients_ = false;                   // of hooks since the last epilogue
   bool is_scale_called_ = false;
   bool ran_epilogue_ = false;          // since the last forward

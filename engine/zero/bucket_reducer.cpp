@@ -60,7 +60,7 @@ void BucketReducer::reduce_to_owners(Stream& stream, const IpgBucket& target) {
 
 void BucketReducer::reduce_to_owners(Stream& stream, const IpgBucket& target,
                                      const IpgBucket::Entry& entry) {
-  const FlatSlot& place = slots_[static_cast<std::size_t>(entry.parameter->id.value)];
+  const FlatSlot& place = slot_of(slots_, *entry.parameter);
   const FlatPartition& partition = place.group->partition();
   const std::int64_t begin = partition.parameter(place.index).begin;
   for (int rank = 0; rank < partition.ranks(); ++rank) {

@@ -138,9 +138,8 @@ void BucketedGradients::accumulate_owned_partition(const IpgBucket& target) {
     ZeroParameter& parameter = *entry.parameter;
     progress(parameter).is_reduced = true;
     progress(parameter).has_contributed = true;
-    const FlatSlot& place = slots_[static_cast<std::size_t>(parameter.id.value)];
-    const FlatRange owned =
-        intersect(place.group->partition().parameter(place.index), place.group->own());
+    const FlatSlot& place = slot_of(slots_, parameter);
+    const FlatRange owned = place.group->owned(place.index);
     if (!context_.config.contiguous_gradients) parameter.tensor.set_grad({});
     if (owned.elements == 0) continue;
     const Events::Call call(context_.events, "z12.copy_grads_in_partition", parameter.name_id);
@@ -178,9 +177,7 @@ void BucketedGradients::abandon() {
   for (IpgBucket& bucket : buckets_) {
     bucket.clear();
   }
-  std::ranges::fill(progress_, Progress{});
-  is_ready_ = false;
-  has_flushed_ = false;
+  finish();
 }
 
 void BucketedGradients::visit_state(StateVisitor& visitor) const {

@@ -97,12 +97,12 @@ void FlatGroup::drop_pending() {
 }
 
 void FlatGroup::add_pending(std::size_t index, Span source) {
-  const FlatRange owned = intersect(partition_.parameter(index), own_);
-  if (owned.elements == 0) return;
-  const std::int64_t within = owned.begin - partition_.parameter(index).begin;
-  const Span target = open_pending().part(owned.begin - own_.begin, owned.elements);
+  const FlatRange mine = owned(index);
+  if (mine.elements == 0) return;
+  const std::int64_t within = mine.begin - partition_.parameter(index).begin;
+  const Span target = open_pending().part(mine.begin - own_.begin, mine.elements);
   Stream& stream = context_.reduction();
-  context_.kernels().add(stream, target, source.part(within, owned.elements));
+  context_.kernels().add(stream, target, source.part(within, mine.elements));
 }
 
 void FlatGroup::update(Span gradient, const GradientDivisor& divisor) {

@@ -19,6 +19,8 @@ class FlatGroup {
   const std::vector<ZeroParameter*>& parameters() const { return parameters_; }
   const FlatPartition& partition() const { return partition_; }
   FlatRange own() const { return own_; }
+  // What the rank owns of the parameter at `index`, in flat().
+  FlatRange owned(std::size_t index) const { return intersect(partition_.parameter(index), own_); }
   const Tensor& flat() const { return flat_; }
   const Tensor& master() const { return master_; }
   ShardOptimizer& optimizer() { return optimizer_; }
@@ -79,5 +81,9 @@ struct FlatSlot {
   std::size_t index = 0;
 };
 using FlatSlots = std::vector<FlatSlot>;  // by ParamId
+
+inline const FlatSlot& slot_of(const FlatSlots& slots, const ZeroParameter& parameter) {
+  return slots[static_cast<std::size_t>(parameter.id.value)];
+}
 
 }  // namespace zeroproof

@@ -35,7 +35,7 @@ std::vector<GradientSlice> FlatOptimizer::gradient_slices() const {
   for (const FlatGroup& group : groups_)
     for (std::size_t i = 0; i < group.parameters().size(); ++i) {
       const FlatRange whole = group.partition().parameter(i);
-      const FlatRange owned = intersect(whole, group.own());
+      const FlatRange owned = group.owned(i);
       if (owned.elements == 0) continue;
       slices.push_back(
           {group.parameters()[i]->id, owned.begin - whole.begin,

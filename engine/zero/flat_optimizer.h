@@ -37,9 +37,7 @@ class FlatOptimizer : public ZeroOptimizer {
   // The windows, as the next step reads them.
   GradientShards gradient();
 
-  const FlatSlot& slot(const ZeroParameter& parameter) const {
-    return slots_[static_cast<std::size_t>(parameter.id.value)];
-  }
+  const FlatSlot& slot(const ZeroParameter& parameter) const { return slot_of(slots_, parameter); }
   const FlatSlots& slots() const { return slots_; }
   Tensor& accumulated(const ZeroParameter& parameter) { return sums_.of(parameter); }
 

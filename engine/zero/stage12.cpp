@@ -102,9 +102,10 @@ void Stage12Optimizer::gradient_epilogue() {
 void Stage12Optimizer::commit() {
   const bool rebuilds_average = context_.upstream.boundary_overwrites_average && !keeps_partition();
   const bool overwrites = rebuilds_average && was_boundary_;
+  const bool is_upstream = is_upstream_offload();
   for (FlatGroup& group : groups_) {
     if (overwrites) group.clear_accumulator();
-    if (is_upstream_offload()) {
+    if (is_upstream) {
       commit_as_upstream_offload(group);
     } else {
       group.commit_pending();

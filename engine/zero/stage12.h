@@ -64,7 +64,7 @@ class Stage12Optimizer final : public FlatOptimizer {
 
   BucketedGradients gradients_;
   std::vector<bool> is_used_;  // by ParamId: it had a gradient in this window
-  bool has_no_observer_;       // nobody records, nothing injects faults
+  bool has_no_observer_;       // no recording, no fault injection
   HookWork hook_work_ = HookWork::unknown;
   std::int64_t window_holds_ = 0;  // complete backwards that are in the window
   bool is_offered_by_hooks_ = partitions_gradients() || has_overlap();

@@ -23,9 +23,9 @@ bool Stage12Optimizer::keeps_offloaded() const {
 }
 
 bool Stage12Optimizer::is_upstream_offload() const {
-  return context_.config.is_offloaded() &&
-         (context_.upstream.offload_never_cleared ||
-          context_.upstream.offload_copies_boundary_only || repeats_unused());
+  const bool copies =
+      context_.config.is_offloaded() && context_.upstream.offload_copies_boundary_only;
+  return copies || keeps_offloaded();
 }
 
 // Upstream's CPU offload (docs/spec/zero.md 2.18a): accumulators that nobody clears (H15), a copy
@@ -40,7 +40,7 @@ void Stage12Optimizer::commit_as_upstream_offload(FlatGroup& group) {
   const Span window = group.add_to_accumulator();
   const Span pending = group.open_pending();
   for (std::size_t i = 0; i < group.parameters().size(); ++i) {
-    const FlatRange owned = intersect(group.partition().parameter(i), group.own());
+    const FlatRange owned = group.owned(i);
     if (owned.elements == 0 || !gradients_.progress(*group.parameters()[i]).has_contributed)
       continue;
     const std::int64_t begin = owned.begin - group.own().begin;
