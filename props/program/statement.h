@@ -173,7 +173,7 @@ struct Block {
     moves         // a parameter that all ranks take over leaves its device meanwhile: refused
   };
   Change change = Change::none;
-  Body body = {};
+  Body body;
   friend bool operator==(const Block&, const Block&);
 };
 
