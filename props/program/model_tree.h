@@ -27,10 +27,10 @@ struct Linear {
   int outputs = 2;  // 0: parameters without elements
   bool has_bias = false;
   Trained trained = Trained::all;
-  bool input_needs_grad = false;  // what it multiplies depends on the activations
-  bool watches_input = false;     // a tensor hook of the user sees the gradient for its input
-  int dimensions = 2;             // of its input: 1 to 3
-  int activations = 1;            // arguments of its module: 2: twice; 3: and an undefined one
+  bool input_needs_grad = false;    // what it multiplies depends on the activations
+  bool watches_input = false;       // a tensor hook of the user sees the gradient for its input
+  int dimensions = 2;               // of its input: 1 to 3
+  int activations = 1;              // arguments of its module: 2: twice; 3: and an undefined one
   bool closes_over_factor = false;  // its closure has what it multiplies with, not its arguments
   friend bool operator==(const Linear&, const Linear&) = default;
 };
