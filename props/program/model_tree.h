@@ -27,10 +27,11 @@ struct Linear {
   int outputs = 2;  // 0: parameters without elements
   bool has_bias = false;
   Trained trained = Trained::all;
-  bool input_needs_grad = false;  // what it multiplies depends on the activations
-  bool watches_input = false;     // a tensor hook of the user sees the gradient for its input
-  int dimensions = 2;             // of its input: 1 to 3
-  int activations = 1;            // arguments of its module: 2: twice; 3: and an undefined one
+  bool input_needs_grad = false;    // what it multiplies depends on the activations
+  bool watches_input = false;       // a tensor hook of the user sees the gradient for its input
+  int dimensions = 2;               // of its input: 1 to 3
+  int activations = 1;              // arguments of its module: 2: twice; 3: and an undefined one
+  bool closes_over_factor = false;  // its closure has what it multiplies with, not its arguments
   friend bool operator==(const Linear&, const Linear&) = default;
 };
 
@@ -40,6 +41,9 @@ struct Custom {
   int weights = 1;                        // 2: the second's name begins with the first's
   Trained trained = Trained::all;         // all, frozen or ungrouped
   bool returns_weight = false;            // its caller uses the weight that it returns
+  bool watches_input = false;             // as of Linear, of a weight with two dimensions
+  int activations = 1;                    // as of Linear
+  bool closes_over_factor = false;        // as of Linear
   friend bool operator==(const Custom&, const Custom&) = default;
 };
 
@@ -98,6 +102,7 @@ struct ExternalUse {
   std::string module;
   ReadWhen when = ReadWhen::used_here;
   bool is_registered = false;  // register_external_parameter
+  bool watches_use = false;    // a tensor hook sees the gradient for what the weight multiplies
   friend bool operator==(const ExternalUse&, const ExternalUse&) = default;
 };
 
@@ -141,6 +146,7 @@ struct Model {
   Container container = Container::tensors;
   bool has_constant_output = false;  // a first output without a graph comes before the losses
   bool returns_activations = false;  // a last output, two elements, for losses outside the model
+  double added_to_loss = 0.0;        // a constant: in fp16 a loss of that size cannot be scaled
   friend bool operator==(const Model&, const Model&) = default;
 
   int losses() const { return heads.empty() ? 1 : static_cast<int>(heads.size()); }

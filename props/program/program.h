@@ -37,7 +37,11 @@ struct Data {
   };
   Mode mode = Mode::exact;
   std::uint32_t seed = 0;
-  int magnitude = 0;  // which limit, of `magnitude`
+  // Of `magnitude`, which limit. 0: fp16: the sum of all ranks is too large, their mean is not.
+  // 1: fp16: only scaled gradients are large enough. 2: bf16: the sum of ranks that share a
+  // sequence needs float32. 3: a narrow wire has room for divided gradients alone. 4: bf16: the
+  // sums of a window need the bits of a float32 accumulation.
+  int magnitude = 0;
   friend bool operator==(const Data&, const Data&) = default;
 };
 
@@ -47,6 +51,7 @@ struct EngineSpec {
   int parameter_groups = 1;   // its parameters go to them in turns
   bool lists_frozen = false;  // the groups list frozen parameters, too
   std::optional<double> custom_loss_scale = std::nullopt;
+  int grows_in = 0;  // torch.amp.GradScaler: so many good steps before it grows; 0: as it begins
   // The engine is configured with the ds_config.json that its configuration is written as.
   bool reads_document = false;
   friend bool operator==(const EngineSpec&, const EngineSpec&) = default;

@@ -23,7 +23,7 @@ struct Span {
   std::string_view label;  // static
 };
 
-// A whole case: world, configuration, program, data, and behind them the schedule.
+// A whole case: world, configuration, program, data, and after them the schedule.
 struct Choices {
   std::vector<Choice> list;
   std::vector<Span> spans;  // in the order of their begins; a parent before its children
@@ -35,7 +35,7 @@ struct Choices {
 class Source {
  public:
   explicit Source(std::uint64_t seed);
-  // Replays `values`; behind their end every choice is 0.
+  // Replays `values`; after their end every choice is 0.
   explicit Source(std::vector<std::uint32_t> values);
 
   std::uint32_t below(std::uint32_t bound);  // 0 where bound is 0 or 1, which is no choice
@@ -64,6 +64,9 @@ class Source {
   const Choices& choices() const { return choices_; }
 
  private:
+  std::uint32_t replayed() const;  // the value in the place of the next choice
+  std::uint32_t record(std::size_t value, std::size_t bound);
+
   std::uint64_t state_ = 0;  // of splitmix64
   bool is_replay_ = false;
   std::vector<std::uint32_t> values_;

@@ -45,14 +45,15 @@ struct Spike {
 };
 
 // `as = engine(inputs)`; with several losses the value `as` is the first, "as.1" the second. Of a
-// model that returns its activations, "as.h" is a value of two elements.
+// model that returns its activations, "as.h" is a value of two elements. A value that had one of
+// these names lives until the forward is over.
 struct Forward {
   enum class Mode : std::uint8_t { train, no_grad };
   std::string engine;
   std::string as;
   Mode mode = Mode::train;
   bool inputs_need_grad = false;
-  int expert = 0;  // which of the experts runs
+  int expert = 0;  // which of the experts runs; in stage 3 rank r runs the r-th after it
   std::vector<Skip> skips = {};
   std::optional<Spike> spike = std::nullopt;
   // A checkpoint of the user around the engine's forward.
@@ -68,6 +69,7 @@ struct CallModule {
   std::string module;
   std::string as;
   bool in_checkpoint = false;
+  bool uses_weight_alone = false;  // a linear function of the module's weight instead of the module
   friend bool operator==(const CallModule&, const CallModule&) = default;
 };
 
@@ -86,7 +88,8 @@ struct Scale {
   friend bool operator==(const Scale&, const Scale&) = default;
 };
 
-// engine.backward(value), or value.backward() where `engine` is empty.
+// engine.backward(value), or value.backward() where `engine` is empty. Here and in Scale an empty
+// value is an undefined tensor.
 struct Backward {
   std::string engine;
   std::string value;
@@ -142,7 +145,8 @@ struct Freeze {
   friend bool operator==(const Freeze&, const Freeze&) = default;
 };
 
-// The last reference to the value's graph goes.
+// The last reference to the value's graph goes: to the value, and to every one that shares a graph
+// with it. Values live until then, until a forward makes another one of their name, or to the end.
 struct Drop {
   std::string value;
   std::optional<int> rank = std::nullopt;  // none: on every rank
@@ -170,10 +174,11 @@ struct Block {
     by_modifier,  // the modifying rank adds one to every element
     by_all,       // every rank does, each something else
     unannounced,  // the last rank does, though no modifier_rank is named: refused
-    moves         // a parameter that all ranks take over leaves its device meanwhile: refused
+    moves,        // a parameter that all ranks take over leaves its device meanwhile: refused
+    holds_nan     // all elements are NaN for a while, and no sanity check may mind
   };
   Change change = Change::none;
-  Body body = {};
+  Body body;
   friend bool operator==(const Block&, const Block&);
 };
 
@@ -198,6 +203,7 @@ struct Catch {
 // and runs the body again.
 struct OutOfMemory {
   int allocation = 0;
+  bool clears = false;  // zero_grad() of every engine before the body runs again
   Body body;
   friend bool operator==(const OutOfMemory&, const OutOfMemory&);
 };
@@ -313,7 +319,7 @@ inline bool operator==(const Catch& a, const Catch& b) {
   return a.body == b.body;
 }
 inline bool operator==(const OutOfMemory& a, const OutOfMemory& b) {
-  return a.allocation == b.allocation && a.body == b.body;
+  return a.allocation == b.allocation && a.clears == b.clears && a.body == b.body;
 }
 
 }  // namespace zeroproof::program

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "zeroproof/engine/zero_config.h"
+
+namespace zeroproof::program {
+
+// The ds_config.json of a configuration without the keys that have their default value. "{}" for
+// the default configuration; parse_ds_config reads it back.
+std::string config_difference(const ZeroConfig& config);
+
+}  // namespace zeroproof::program

@@ -1,0 +1,110 @@
+#include "props/program/program_json.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+#include <variant>
+
+#include "props/program/config_difference.h"
+#include "props/program/enum_words.h"
+#include "props/program/program_description.h"
+
+namespace zeroproof::program {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class T>
+bool is_default(const T& value, const T& usual) {
+  return value == usual;
+}
+bool is_default(const ZeroConfig& config, const ZeroConfig& /*usual*/) {
+  return config_difference(config) == "{}";
+}
+
+Json written(bool value) {
+  return value;
+}
+Json written(int value) {
+  return value;
+}
+Json written(std::int64_t value) {
+  return value;
+}
+Json written(std::uint32_t value) {
+  return value;
+}
+// JSON has no infinity and no NaN: their names.
+Json written(double value) {
+  return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
+}
+Json written(const std::string& value) {
+  return value;
+}
+Json written(const ZeroConfig& config) {
+  return Json::parse(config_difference(config));
+}
+template <class Enum>
+requires std::is_enum_v<Enum> Json written(Enum value) {
+  return std::string(enum_word(value));
+}
+template <Described Struct>
+Json written(const Struct& value);
+template <class T>
+Json written(const std::vector<T>& values) {
+  Json list = Json::array();
+  for (const T& value : values) list.push_back(written(value));
+  return list;
+}
+template <class T>
+Json written(const std::optional<T>& value) {
+  return value ? written(*value) : Json();
+}
+
+template <class Struct, class Value>
+void write_member(const Struct& object, const Member<Struct, Value>& row, Json& json) {
+  static const Struct kUsual{};
+  const Value& value = object.*row.pointer;
+  if (row.role == Role::optional && is_default(value, kUsual.*row.pointer)) return;
+  json[std::string(row.name)] = written(value);
+}
+
+template <class Struct, class... Kinds>
+void write_member(const Struct& object, const Member<Struct, std::variant<Kinds...>>& row,
+                  Json& json) {
+  const auto write = [&]<class Kind>(const Kind& kind) {
+    json[std::string(Description<Kind>::name)] = written(kind);
+  };
+  std::visit(write, object.*row.pointer);
+}
+
+template <Described Struct>
+Json written(const Struct& value) {
+  Json json = Json::object();
+  visit_members<Struct>([&](const auto& row) { write_member(value, row, json); });
+  return json;
+}
+
+// One item of a list at the top a line.
+std::string lines_of(const Json& value) {
+  if (!value.is_array() || value.empty()) return value.dump();
+  std::string lines = "[";
+  for (const Json& item : value) {
+    lines += fmt::format("{}\n    {}", &item == &value.front() ? "" : ",", item.dump());
+  }
+  return lines + "\n  ]";
+}
+
+}  // namespace
+
+std::string program_json(const Program& program) {
+  std::string text = "{\n  \"schema\": \"zeroproof.program/1\"";
+  for (const auto& [key, value] : written(program).items()) {
+    text += fmt::format(",\n  \"{}\": {}", key, lines_of(value));
+  }
+  return text + "\n}\n";
+}
+
+}  // namespace zeroproof::program
