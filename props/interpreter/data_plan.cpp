@@ -123,7 +123,7 @@ DataPlan::DataPlan(const Program& program)
       stage_(program.config.stage),
       seed_(program.data.seed),
       dtype_(program.config.model_dtype()),
-      narrowest_wire_(narrowest_of(program.config)),
+      narrowest_(narrowest_of(program.config)),
       ranks_(program.world.ranks) {
   const WindowBounds bounds = window_bounds(program);
   slots_ = bounds.forwards;
@@ -135,7 +135,7 @@ DataPlan::DataPlan(const Program& program)
     is_undivided = is_undivided || (backward && !backward->scale_wrt_gas);
     calls_modules_ = calls_modules_ || std::holds_alternative<CallModule>(statement.kind);
   });
-  bits_ = std::min(significand_bits(narrowest_wire_), kBitsMost) - (multiple_ > 1.0 ? 2 : 0);
+  bits_ = std::min(significand_bits(narrowest_), kBitsMost) - (multiple_ > 1.0 ? 2 : 0);
   if (is_undivided) bits_ -= bits_for(program.config.gradient_accumulation_steps) - 1;
   exponent_ = exponent_of(program.config);
   for (const EngineSpec& engine : program.engines)
@@ -178,12 +178,22 @@ double DataPlan::exact(std::uint64_t hash, std::int64_t element, std::int64_t co
          std::ldexp(1.0, exponent_ + shift + static_cast<int>(place) * weight_bits_);
 }
 
-// At what the dtypes on the way can just hold: of float16 under a loss scale of 16 half of it, or
-// the least that it has; or what bfloat16 loses in a sum.
+// At what the dtypes on the way can just hold (Data::magnitude).
 double DataPlan::magnitude(int rank) const {
-  if (magnitude_ == 0) return stage_ == 3 ? 2048.0 : 512.0;
-  if (magnitude_ == 1) return std::ldexp(rank == 0 ? 5.0 : 2.0, -24);
-  return rank == 0 ? 1.0 : std::ldexp(1.0, -9);
+  const bool is_first = rank == 0;
+  switch (magnitude_) {
+    case 0:
+      return stage_ == 3 ? 2048.0 : 512.0;
+    case 1:
+      return std::ldexp(is_first ? 5.0 : 2.0, -24);
+    case 2:
+      return is_first ? 1.0 : std::ldexp(1.0, -9);
+    case 3:
+      if (narrowest_ == DType::float16) return ranks_ * (is_first ? 32768.0 : 32.0);
+      return ranks_ * (is_first ? 174.0 : 2.0);
+    default:
+      return is_first ? 1.0 : std::ldexp(1.0, -9);
+  }
 }
 
 Tensor DataPlan::factor(const Use& use, int uses, std::int64_t slot, int rank) const {

@@ -74,7 +74,7 @@ class DataPlan {
   int stage_;
   std::uint32_t seed_;
   DType dtype_;           // of the model
-  DType narrowest_wire_;  // for magnitudes
+  DType narrowest_;       // on the way to the optimizer
   int ranks_;
   std::int64_t slots_ = 1;  // forwards of a window, at most
   int weight_bits_ = 1;     // how often backwards may add one contribution

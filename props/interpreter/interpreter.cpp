@@ -21,40 +21,24 @@ double number_of(Spike::Value value) {
   return value == Spike::Value::infinity ? kInfinity : -kInfinity;
 }
 
-// The names of values in a statement itself.
-std::vector<std::string> values_in(const Statement& statement) {
-  if (const auto* const sum = std::get_if<Sum>(&statement.kind)) return sum->values;
-  const auto name = [](const auto& kind) -> std::vector<std::string> {
-    if constexpr (requires { kind.value; }) return {kind.value};
-    return {};
-  };
-  return std::visit(name, statement.kind);
+template <class Number>
+void join(std::vector<Number>& all, const std::vector<Number>& more) {
+  for (const Number number : more)
+    if (std::ranges::find(all, number) == all.end()) all.push_back(number);
 }
 
 }  // namespace
 
 Interpreter::Interpreter(const Program& program, const Contract& contract, const DataPlan& data,
                          Target& target)
-    : program_(program), contract_(contract), data_(data), target_(target) {
-  visit_statements(program.body, [&](const Statement& statement) {
-    places_[&statement] = places_.size();
-    for (const std::string& name : values_in(statement)) last_uses_[name] = &statement;
-  });
-}
+    : program_(program), contract_(contract), data_(data), target_(target) {}
 
 void Interpreter::run(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) run(program_.body.at(i));
 }
 
 void Interpreter::run(const Body& body) {
-  ++depth_;
-  try {
-    for (const Statement& statement : body) run(statement);
-  } catch (...) {
-    --depth_;
-    throw;
-  }
-  --depth_;
+  for (const Statement& statement : body) run(statement);
 }
 
 void Interpreter::run(const Statement& statement) {
@@ -108,20 +92,11 @@ TensorList Interpreter::next_inputs(const std::string& engine) {
   return data_.inputs(engine, slot_++, target_.rank());
 }
 
-// A variable that no later statement names is gone when the training loop comes round.
-void Interpreter::drop_unused_values() {
-  const std::size_t now = places_.at(current_);
-  std::erase_if(values_, [&](const auto& named) {
-    const auto last = last_uses_.find(named.first);
-    return last == last_uses_.end() || places_.at(last->second) <= now;
-  });
-}
-
 // --- forward and backward -----------------------------------------------------------------------
 
 std::shared_ptr<const ForwardPlan> Interpreter::plan_of(const Forward& forward) {
   auto plan = std::make_shared<ForwardPlan>();
-  plan->expert = forward.expert;
+  plan->expert = forward.expert + (program_.config.stage == 3 ? target_.rank() : 0);
   for (const Skip& skip : forward.skips)
     if (!skip.rank || *skip.rank == target_.rank()) plan->skipped.push_back(skip.module);
   if (forward.spike) {
@@ -129,11 +104,11 @@ std::shared_ptr<const ForwardPlan> Interpreter::plan_of(const Forward& forward) 
     if (forward.spike->rank == target_.rank()) plan->spike = number_of(forward.spike->value);
   }
   if (!forward.hooks.empty()) plan->hooks = &forward.hooks;
-  plan->run_hook = [this, &forward](const Hook& hook) { run_hook(forward, hook); };
+  plan->run_hook = [this](const Hook& hook) { run_hook(hook); };
   return plan;
 }
 
-void Interpreter::run_hook(const Forward&, const Hook& hook) {
+void Interpreter::run_hook(const Hook& hook) {
   const Statement* const before = current_;
   run(hook.body);
   current_ = before;
@@ -164,37 +139,39 @@ void Interpreter::keep_outputs(const Forward& forward, std::size_t engine,
   const Model& model = program_.model_of(forward.engine);
   const auto losses = static_cast<std::size_t>(model.losses());
   const std::size_t first = model.has_constant_output ? 1 : 0;
+  const std::int64_t number = forward_++;
   for (std::size_t i = 0; i < losses; ++i) {
     Tensor loss = outputs.at(first + i);
     see(Observed::loss, forward.as, loss);
     for (const Hook& hook : forward.hooks)
       if (hook.at == Hook::At::loss && loss.requires_grad())
         loss = train::interrupted(target_.autograd(), loss,
-                                  [this, &forward, &hook] { run_hook(forward, hook); });
+                                  [this, &hook] { run_hook(hook); });
     const std::string name = i == 0 ? forward.as : forward.as + "." + std::to_string(i);
-    values_[name] = {loss, {engine}};
+    values_[name] = {loss, {engine}, {number}};
   }
-  if (model.returns_activations) values_[forward.as + ".h"] = {outputs.at(first + losses), {engine}};
+  if (model.returns_activations)
+    values_[forward.as + ".h"] = {outputs.at(first + losses), {engine}, {number}};
 }
 
 void Interpreter::execute(const CallModule& call) {
   const std::size_t engine = index_of(call.engine);
   TensorList inputs =
       data_.module_inputs(call.engine, call.module, slot_++, target_.rank());
-  const auto once = [&, this](const TensorList& given) {
-    return TensorList{target_.model(engine).call(target_.autograd(), call.module, given)};
+  const auto once = [this, engine, &call](const TensorList& given) {
+    TreeModule& model = target_.model(engine);
+    return TensorList{call.uses_weight_alone
+                          ? model.use_weight(target_.autograd(), call.module, given)
+                          : model.call(target_.autograd(), call.module, given)};
   };
   if (!call.in_checkpoint) {
-    values_[call.as] = {once(inputs).at(0), {}};
+    values_[call.as] = {once(inputs).at(0), {}, {forward_++}};
     return;
   }
   inputs.at(0).set_requires_grad(true);
-  const auto again = [this, engine, &call](const TensorList& given) {
-    return TensorList{target_.model(engine).call(target_.autograd(), call.module, given)};
-  };
   const TensorList outputs =
-      checkpoint(target_.autograd(), CheckpointKind::reentrant, again, inputs);
-  values_[call.as] = {outputs.at(0), {}};
+      checkpoint(target_.autograd(), CheckpointKind::reentrant, once, inputs);
+  values_[call.as] = {outputs.at(0), {}, {forward_++}};
 }
 
 void Interpreter::execute(const Sum& sum) {
@@ -202,22 +179,21 @@ void Interpreter::execute(const Sum& sum) {
   for (std::size_t i = 1; i < sum.values.size(); ++i) {
     const Value& more = value(sum.values[i]);
     total.tensor = add(target_.autograd(), total.tensor, more.tensor);
-    for (const std::size_t engine : more.engines)
-      if (std::ranges::find(total.engines, engine) == total.engines.end())
-        total.engines.push_back(engine);
+    join(total.engines, more.engines);
+    join(total.forwards, more.forwards);
   }
   values_[sum.as] = total;
 }
 
 void Interpreter::execute(const Scale& scale) {
-  const Value of = value(scale.value);
+  const Value of = scale.value.empty() ? Value() : value(scale.value);
   const Tensor scaled = target_.scale(index_of(scale.engine), of.tensor);
   see(Observed::loss, scale.as, scaled);
-  values_[scale.as] = {scaled, of.engines};
+  values_[scale.as] = {scaled, of.engines, of.forwards};
 }
 
 void Interpreter::execute(const Backward& backward) {
-  const Value of = value(backward.value);
+  const Value of = backward.value.empty() ? Value() : value(backward.value);
   const BackwardArguments arguments{.retain_graph = backward.retain_graph,
                                     .create_graph = backward.create_graph,
                                     .scale_wrt_gas = backward.scale_wrt_gas};
@@ -239,7 +215,14 @@ void Interpreter::execute(const ForeignBackward&) {
 }
 
 void Interpreter::execute(const Drop& drop) {
-  if (!drop.rank || *drop.rank == target_.rank()) values_.erase(drop.value);
+  if (drop.rank && *drop.rank != target_.rank()) return;
+  const std::vector<std::int64_t> forwards = value(drop.value).forwards;
+  const auto is_of = [&](std::int64_t forward) {
+    return std::ranges::find(forwards, forward) != forwards.end();
+  };
+  std::erase_if(values_, [&](const auto& named) {
+    return std::ranges::any_of(named.second.forwards, is_of);
+  });
 }
 
 // --- steps --------------------------------------------------------------------------------------
@@ -249,7 +232,6 @@ void Interpreter::execute(const Step& step) {
   const std::size_t before = seen_.size();
   target_.step(engine, seen_);
   if (seen_.size() > before) slot_ = 0;
-  if (depth_ == 0) drop_unused_values();
 }
 
 void Interpreter::execute(const ZeroGrad& zero) {
@@ -294,11 +276,9 @@ void Interpreter::execute(const Raise&) {
 }
 
 void Interpreter::execute(const Catch& caught) {
-  const int depth = depth_;
   try {
     run(caught.body);
   } catch (const UserError&) {
-    depth_ = depth;
   }
 }
 
@@ -308,6 +288,7 @@ void Interpreter::execute(const OutOfMemory& out) {
   const auto rewind = [&] {
     seen_.resize(seen);
     slot_ = slot;
+    for (std::size_t i = 0; out.clears && i < program_.engines.size(); ++i) target_.zero_grad(i);
   };
   target_.with_short_memory(out.allocation, [&] { run(out.body); }, rewind);
 }

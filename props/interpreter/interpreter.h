@@ -33,7 +33,8 @@ class Interpreter {
   // A loss, or what else a statement gives.
   struct Value {
     Tensor tensor;
-    std::vector<std::size_t> engines;  // whose outputs are in it
+    std::vector<std::size_t> engines;   // whose outputs are in it
+    std::vector<std::int64_t> forwards;  // by number, that its graph is made of
   };
 
   void run(const Body& body);
@@ -73,13 +74,14 @@ class Interpreter {
   void execute(const ForeignBackward& foreign);
 
   std::shared_ptr<const ForwardPlan> plan_of(const Forward& forward);
-  void run_hook(const Forward& forward, const Hook& hook);
+  void run_hook(const Hook& hook);
   void keep_outputs(const Forward& forward, std::size_t engine, const TensorList& outputs);
   TensorList next_inputs(const std::string& engine);
   void gather(const Block& block);
+  void gather_nan(const Block& block, const TensorList& named, const TensorList& parameters);
+  void write(const Tensor& weight, const std::vector<double>& values);
   void change_weights(const Block& block, const TensorList& parameters);
   TensorList parameters_of(const Block& block);
-  void drop_unused_values();
   std::size_t index_of(const std::string& engine) const;
   Value& value(const std::string& name);
   void see(Observed what, const std::string& name, const Tensor& tensor);
@@ -91,12 +93,10 @@ class Interpreter {
   Target& target_;
   Observations seen_;
   std::map<std::string, Value> values_;
-  std::map<std::string, const Statement*> last_uses_;  // of values, in the text
-  std::map<const Statement*, std::size_t> places_;     // in the text
   const Statement* current_ = nullptr;
+  std::int64_t forward_ = 0;  // the next one's number
   std::int64_t slot_ = 0;    // of the next forward in its window
   int changes_ = 0;          // of weights so far
-  int depth_ = 0;            // of hooks and blocks
 };
 
 }  // namespace zeroproof::program

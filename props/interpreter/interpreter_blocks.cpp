@@ -1,5 +1,6 @@
 // Context managers of a program, and function transforms.
 #include <algorithm>
+#include <limits>
 
 #include "model/autocast/autocast.h"
 #include "model/check.h"
@@ -67,6 +68,7 @@ void Interpreter::gather(const Block& block) {
   std::optional<int> modifier;
   if (block.modifier == Block::Modifier::first) modifier = 0;
   if (block.modifier == Block::Modifier::last) modifier = program_.world.ranks - 1;
+  if (block.change == Block::Change::holds_nan) return gather_nan(block, named, parameters);
   target_.gathered(index_of(block.engine), named, modifier, [&] {
     change_weights(block, parameters);
     run(block.body);
@@ -75,8 +77,33 @@ void Interpreter::gather(const Block& block) {
   });
 }
 
+// What is no number equals nothing, and no rank has changed it.
+void Interpreter::gather_nan(const Block& block, const TensorList& named,
+                             const TensorList& parameters) {
+  if (target_.is_reference()) return run(block.body);
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const std::size_t engine = index_of(block.engine);
+  std::vector<std::vector<double>> before;
+  target_.gathered(engine, named, 0, [&] {
+    for (const Tensor& weight : parameters) {
+      before.push_back(weight.values());
+      write(weight, std::vector<double>(before.back().size(), kNan));
+    }
+  });
+  target_.gathered(engine, named, std::nullopt, [&] { run(block.body); });
+  target_.gathered(engine, named, 0, [&] {
+    for (std::size_t i = 0; i < parameters.size(); ++i) write(parameters[i], before[i]);
+  });
+}
+
+void Interpreter::write(const Tensor& weight, const std::vector<double>& values) {
+  const GradMode disabled(target_.autograd(), false);
+  target_.autograd().ops().copy_in_place(weight.detach(),
+                                         Tensor::of(values, weight.sizes(), weight.dtype()));
+}
+
 void Interpreter::change_weights(const Block& block, const TensorList& parameters) {
-  if (block.change == Block::Change::none) return;
+  if (block.change == Block::Change::none || block.change == Block::Change::holds_nan) return;
   const int last = program_.world.ranks - 1;
   const int modifier = block.modifier == Block::Modifier::last ? last : 0;
   const bool is_partitioned = program_.config.stage == 3 && !target_.is_reference();
@@ -91,13 +118,11 @@ void Interpreter::change_weights(const Block& block, const TensorList& parameter
   const bool writes = !is_partitioned || is_mine || block.change == Block::Change::by_all;
   if (!writes) return;
   const bool is_lost = is_partitioned && !is_mine;
-  const GradMode disabled(target_.autograd(), false);
   for (const Tensor& weight : parameters) {
     std::vector<double> values;
     for (std::int64_t i = 0; i < weight.numel(); ++i)
       values.push_back((is_lost ? 8.0 : 0.25) * static_cast<double>(1 + (i + changes_) % 4));
-    target_.autograd().ops().copy_in_place(weight.detach(),
-                                           Tensor::of(values, weight.sizes(), weight.dtype()));
+    write(weight, values);
   }
   ++changes_;
 }

@@ -1,5 +1,6 @@
 #include "props/interpreter/layer_modules.h"
 
+#include <utility>
 #include <vector>
 
 #include "model/functions/indexing.h"
@@ -34,6 +35,12 @@ Tensor linked_ones(Autograd& ag, const Tensor& h, const Shape& sizes) {
                      1.0);
 }
 
+// What comes in beside the activations, or what its closure has instead, which it takes.
+TensorList factors_of(const TensorList& inputs, int activations, TensorList* closed) {
+  if (closed) return std::exchange(*closed, TensorList());
+  return {inputs.begin() + activations, inputs.end()};
+}
+
 // One input; or the mean of two that are equal.
 Tensor activations_of(Autograd& ag, const TensorList& inputs, int activations) {
   if (activations < 2) return inputs.at(0);
@@ -53,7 +60,9 @@ class LinearLayer final : public nn::Module {
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
     const Tensor h = activations_of(ag, inputs, spec_.activations);
-    const Tensor& factor = inputs.back();
+    const Tensor factor =
+        factors_of(inputs, spec_.activations, spec_.closes_over_factor ? options_.closed : nullptr)
+            .at(0);
     return {add(ag, h, sum(ag, mul(ag, factor, (*linear_)(ag, input(ag, h, factor.dtype())))))};
   }
 
@@ -73,8 +82,9 @@ class LinearLayer final : public nn::Module {
 
 class CustomLayer final : public nn::Module {
  public:
-  CustomLayer(nn::InitStream& init, const Custom& spec)
-      : returns_(spec.returns_weight),
+  CustomLayer(nn::InitStream& init, const Custom& spec, const LayerOptions& options)
+      : spec_(spec),
+        options_(options),
         weight_(register_parameter("weight", init.kaiming(spec.shape, 2, DType::float32))) {
     if (spec.weights > 1)
       twin_ = &register_parameter(kTwin, init.kaiming(spec.shape, 2, DType::float32));
@@ -82,13 +92,17 @@ class CustomLayer final : public nn::Module {
 
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
-    Tensor h = add_use(ag, inputs.at(0), inputs.at(1), weight_);
-    if (twin_) h = add_use(ag, h, inputs.at(2), *twin_);
-    return returns_ ? TensorList{h, weight_} : TensorList{h};
+    const TensorList factors = factors_of(inputs, spec_.activations,
+                                          spec_.closes_over_factor ? options_.closed : nullptr);
+    Tensor h = activations_of(ag, inputs, spec_.activations);
+    h = add_use(ag, h, factors.at(0), weight_, spec_.watches_input ? options_.seen : nullptr);
+    if (twin_) h = add_use(ag, h, factors.at(1), *twin_);
+    return spec_.returns_weight ? TensorList{h, weight_} : TensorList{h};
   }
 
  private:
-  bool returns_;
+  Custom spec_;
+  LayerOptions options_;
   Tensor& weight_;
   Tensor* twin_ = nullptr;
 };
@@ -128,16 +142,19 @@ class TiedLayer final : public nn::Module {
 
 class Reader final : public nn::Module {
  public:
-  Reader(nn::Module& owner, bool is_registered) : owner_(owner), is_registered_(is_registered) {}
+  Reader(nn::Module& owner, bool is_registered, train::SeenGradients* seen)
+      : owner_(owner), is_registered_(is_registered), seen_(seen) {}
 
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
-    return {add_use(ag, inputs.at(0), inputs.at(1), read_weight(owner_, is_registered_))};
+    const Tensor weight = read_weight(owner_, is_registered_);
+    return {add_use(ag, inputs.at(0), inputs.at(1), weight, seen_)};
   }
 
  private:
   nn::Module& owner_;
   bool is_registered_;
+  train::SeenGradients* seen_;
 };
 
 }  // namespace
@@ -147,8 +164,9 @@ std::shared_ptr<nn::Module> make_linear(nn::InitStream& init, const Linear& spec
   return std::make_shared<LinearLayer>(init, spec, options);
 }
 
-std::shared_ptr<nn::Module> make_custom(nn::InitStream& init, const Custom& spec) {
-  return std::make_shared<CustomLayer>(init, spec);
+std::shared_ptr<nn::Module> make_custom(nn::InitStream& init, const Custom& spec,
+                                        const LayerOptions& options) {
+  return std::make_shared<CustomLayer>(init, spec, options);
 }
 
 std::shared_ptr<nn::Module> make_experts(nn::InitStream& init, const Experts& spec,
@@ -160,8 +178,9 @@ std::shared_ptr<nn::Module> make_tied(const Tensor& weight) {
   return std::make_shared<TiedLayer>(weight);
 }
 
-std::shared_ptr<nn::Module> make_reader(nn::Module& owner, bool is_registered) {
-  return std::make_shared<Reader>(owner, is_registered);
+std::shared_ptr<nn::Module> make_reader(nn::Module& owner, bool is_registered,
+                                        train::SeenGradients* seen) {
+  return std::make_shared<Reader>(owner, is_registered, seen);
 }
 
 Tensor read_weight(nn::Module& owner, bool is_registered) {
@@ -173,8 +192,11 @@ Tensor read_weight(nn::Module& owner, bool is_registered) {
   return {};
 }
 
-Tensor add_use(Autograd& ag, const Tensor& h, const Tensor& factor, const Tensor& weight) {
-  return add(ag, h, sum(ag, mul(ag, factor, weight)));
+Tensor add_use(Autograd& ag, const Tensor& h, const Tensor& factor, const Tensor& weight,
+               train::SeenGradients* seen) {
+  if (!seen) return add(ag, h, sum(ag, mul(ag, factor, weight)));
+  const Tensor ones = train::watched(ag, linked_ones(ag, h, factor.sizes()), *seen);
+  return add(ag, h, sum(ag, mul(ag, factor, mul(ag, ones, weight))));
 }
 
 }  // namespace zeroproof::program

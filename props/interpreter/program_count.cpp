@@ -113,15 +113,17 @@ std::string forward_of(const std::string& value) {
 WindowBounds window_bounds(const Program& program) {
   WindowCounter forwards(program);
   forwards.walk(program.body, 1);
+  WindowBounds bounds{.forwards = forwards.most()};
   ValueParts values;
-  std::map<std::string, std::int64_t> additions;
+  std::map<std::string, std::int64_t> additions;  // of the forwards that have these names now
   visit_statements(program.body, [&](const Statement& statement) {
     values.see(statement);
-    if (const auto* const backward = as<Backward>(statement))
-      for (const auto& [forward, weight] : values.of(backward->value)) additions[forward] += weight;
+    if (const auto* const forward = as<Forward>(statement)) additions[forward->as] = 0;
+    const auto* const backward = as<Backward>(statement);
+    if (!backward) return;
+    for (const auto& [forward, weight] : values.of(backward->value))
+      bounds.additions = std::max(bounds.additions, additions[forward] += weight);
   });
-  WindowBounds bounds{.forwards = forwards.most()};
-  for (const auto& [forward, count] : additions) bounds.additions = std::max(bounds.additions, count);
   return bounds;
 }
 

@@ -19,6 +19,20 @@ std::shared_ptr<const ForwardPlan> plain_plan() {
   return plan;
 }
 
+// How a module takes what it computes with.
+struct Arguments {
+  int activations = 1;
+  bool closes_over_factor = false;
+};
+
+Arguments arguments_of(const Module& leaf) {
+  if (const auto* const linear = std::get_if<Linear>(&leaf.kind))
+    return {linear->activations, linear->closes_over_factor};
+  if (const auto* const custom = std::get_if<Custom>(&leaf.kind))
+    return {custom->activations, custom->closes_over_factor};
+  return {};
+}
+
 }  // namespace
 
 Tree::Tree(const Model& model, const UseTable& table, const TreeOptions& options)
@@ -35,9 +49,9 @@ void Tree::build_node(const Module& node, nn::Module& around) {
     modules_[node.name] = around.register_module(node.name, std::move(made));
   };
   if (const auto* const linear = std::get_if<Linear>(&node.kind)) {
-    add(make_linear(init_, *linear, {.is_real = options_.is_real, .seen = &seen_}));
+    add(make_linear(init_, *linear, {.is_real = options_.is_real, .seen = &seen_, .closed = &closed_}));
   } else if (const auto* const custom = std::get_if<Custom>(&node.kind)) {
-    add(make_custom(init_, *custom));
+    add(make_custom(init_, *custom, {.seen = &seen_, .closed = &closed_}));
   } else if (const auto* const own = std::get_if<OwnWeight>(&node.kind)) {
     own_[node.name] = &around.register_parameter(
         node.name, init_.kaiming({own->elements}, own->elements, DType::float32));
@@ -47,7 +61,8 @@ void Tree::build_node(const Module& node, nn::Module& around) {
     add(make_tied(weight_of(tied->module)));
   } else if (const auto* const external = std::get_if<ExternalUse>(&node.kind)) {
     if (external->when == ReadWhen::in_a_module)
-      add(make_reader(owner_of(external->module), external->is_registered));
+      add(make_reader(owner_of(external->module), external->is_registered,
+                      external->watches_use ? &seen_ : nullptr));
   } else if (const auto* const sequential = std::get_if<Sequential>(&node.kind)) {
     add(make_sequence(*this, sequential->body));
     build(sequential->body, *modules_[node.name]);
@@ -138,27 +153,23 @@ Tensor Tree::run_node(Autograd& ag, const Module& node, const Tensor& h, const T
 template <class Kind>
 Tensor Tree::run_kind(Autograd& ag, const Module& node, const Kind& kind, const Tensor& h,
                       const TensorList& given) {
-  const auto factor = [&] { return given.at(1 + table_.first_of(node.name)); };
-  if constexpr (std::is_same_v<Kind, Linear>) {
-    return run_leaf(ag, node, owner_of(node.name), kind.activations, h, given);
-  } else if constexpr (std::is_same_v<Kind, Custom>) {
-    return run_leaf(ag, node, owner_of(node.name), 1, h, given);
+  const auto factor = [&] { return given.at(1 + table_.of(node.name).first); };
+  if constexpr (std::is_same_v<Kind, Linear> || std::is_same_v<Kind, Custom> ||
+                std::is_same_v<Kind, Experts>) {
+    return run_leaf(ag, node, table_.of(node.name), h, given);
   } else if constexpr (std::is_same_v<Kind, Shared>) {
-    const auto* const linear = std::get_if<Linear>(&find_module(model_, kind.module)->kind);
-    return run_leaf(ag, node, owner_of(kind.module), linear ? linear->activations : 1, h, given);
+    return run_leaf(ag, *find_module(model_, kind.module), table_.of(node.name), h, given);
   } else if constexpr (std::is_same_v<Kind, Tied>) {
     return owner_of(node.name)(ag, TensorList{h, factor()}).at(0);
   } else if constexpr (std::is_same_v<Kind, OwnWeight>) {
     return add_use(ag, h, factor(), *own_.at(node.name));
-  } else if constexpr (std::is_same_v<Kind, Experts>) {
-    return run_leaf(ag, node, owner_of(node.name), 1, h, given);
   } else if constexpr (std::is_same_v<Kind, ExternalUse>) {
     if (kind.when == ReadWhen::in_a_module)
       return owner_of(node.name)(ag, TensorList{h, factor()}).at(0);
     const Tensor weight = kind.when == ReadWhen::held
                               ? held_.at(node.name)
                               : read_weight(owner_of(kind.module), kind.is_registered);
-    return add_use(ag, h, factor(), weight);
+    return add_use(ag, h, factor(), weight, kind.watches_use ? &seen_ : nullptr);
   } else if constexpr (std::is_same_v<Kind, Sequential>) {
     TensorList inputs = given;
     inputs.front() = h;
@@ -173,27 +184,30 @@ Tensor Tree::run_kind(Autograd& ag, const Module& node, const Kind& kind, const 
 }
 
 // A module that is called with the factors of its uses; a weight that it returns is used here.
-Tensor Tree::run_leaf(Autograd& ag, const Module& node, nn::Module& module, int activations,
+Tensor Tree::run_leaf(Autograd& ag, const Module& leaf, const UseTable::Range& range,
                       const Tensor& h, const TensorList& given) {
-  TensorList inputs = {h};
-  if (activations > 1) inputs.push_back(mul(ag, h, 1.0));
-  if (activations > 2) inputs.emplace_back();
-  const UseTable::Range range = table_.of(node.name);
-  for (std::size_t i = 0; i < range.count; ++i) inputs.push_back(given.at(1 + range.first + i));
-  return used(ag, module(ag, inputs), inputs.back());
+  const auto begin = given.begin() + 1 + static_cast<std::ptrdiff_t>(range.first);
+  return call_leaf(ag, leaf, h, {begin, begin + static_cast<std::ptrdiff_t>(range.count)});
 }
 
-Tensor Tree::used(Autograd& ag, const TensorList& outputs, const Tensor& factor) {
-  return outputs.size() < 2 ? outputs.at(0) : add_use(ag, outputs.at(0), factor, outputs.at(1));
+Tensor Tree::call_leaf(Autograd& ag, const Module& leaf, const Tensor& h,
+                       const TensorList& factors) {
+  const Arguments arguments = arguments_of(leaf);
+  TensorList inputs = {h};
+  if (arguments.activations > 1) inputs.push_back(mul(ag, h, 1.0));
+  if (arguments.activations > 2) inputs.emplace_back();
+  if (arguments.closes_over_factor)
+    closed_ = factors;
+  else
+    inputs.insert(inputs.end(), factors.begin(), factors.end());
+  const TensorList outputs = owner_of(leaf.name)(ag, inputs);
+  return outputs.size() < 2 ? outputs.at(0)
+                            : add_use(ag, outputs.at(0), factors.back(), outputs.at(1));
 }
 
 Tensor Tree::call(Autograd& ag, const std::string& module, const TensorList& inputs) {
-  const auto* const linear = std::get_if<Linear>(&find_module(model_, module)->kind);
-  TensorList all = inputs;
-  const int activations = linear ? linear->activations : 1;
-  if (activations > 1) all.insert(all.begin() + 1, mul(ag, inputs.at(0), 1.0));
-  if (activations > 2) all.insert(all.begin() + 2, Tensor());
-  return mean(ag, used(ag, owner_of(module)(ag, all), inputs.back()));
+  const Module& leaf = *find_module(model_, module);
+  return mean(ag, call_leaf(ag, leaf, inputs.at(0), {inputs.begin() + 1, inputs.end()}));
 }
 
 Tensor Tree::run_checkpoint(Autograd& ag, const Module& node, const Checkpoint& spec,

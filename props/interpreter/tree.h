@@ -37,9 +37,9 @@ class Tree {
                   const TensorList& given);
   Tensor run_node(Autograd& ag, const Module& node, const Tensor& h, const TensorList& given);
   Tensor run_spiked(Autograd& ag, const Module& node, const Tensor& h, const TensorList& given);
-  Tensor run_leaf(Autograd& ag, const Module& node, nn::Module& module, int activations,
-                  const Tensor& h, const TensorList& given);
-  static Tensor used(Autograd& ag, const TensorList& outputs, const Tensor& factor);
+  Tensor run_leaf(Autograd& ag, const Module& leaf, const UseTable::Range& range, const Tensor& h,
+                  const TensorList& given);
+  Tensor call_leaf(Autograd& ag, const Module& leaf, const Tensor& h, const TensorList& factors);
   Tensor run_checkpoint(Autograd& ag, const Module& node, const Checkpoint& spec, const Tensor& h,
                         const TensorList& given);
   Tensor run_tiles(Autograd& ag, const Module& node, const Tiled& spec, const Tensor& h,
@@ -63,6 +63,7 @@ class Tree {
   int expert_ = 0;  // of the plan, where the experts look
   bool is_recomputing_ = false;
   train::SeenGradients seen_;
+  TensorList closed_;  // factors of the call that comes, of a module that closes over them
   std::map<std::string, std::shared_ptr<nn::Module>> modules_;  // by node
   std::map<std::string, Tensor*> own_;                          // of OwnWeight nodes
   std::map<std::string, Tensor> held_;                          // by node, of the forward that runs

@@ -51,6 +51,14 @@ Tensor TreeModule::call(Autograd& ag, const std::string& module, const TensorLis
   return tree_->call(ag, module, inputs);
 }
 
+Tensor TreeModule::use_weight(Autograd& ag, const std::string& module,
+                              const TensorList& inputs) const {
+  const Tensor weight = weight_of(module);
+  // The factor of a Linear is that of its output for the identity: the weight's, transposed.
+  const Tensor factor = inputs.at(1).sizes() == weight.sizes() ? inputs.at(1) : t(ag, inputs.at(1));
+  return mean(ag, add(ag, inputs.at(0), sum(ag, mul(ag, factor, weight))));
+}
+
 nn::Module* TreeModule::module_of(const std::string& node) const {
   return tree_->module_of(node);
 }
@@ -89,6 +97,8 @@ TensorList TreeModule::forward(Autograd& ag, const TensorList& inputs) const {
   for (std::size_t i = 0; i < model_.heads.size(); ++i)
     outputs.push_back(mul(ag, mean(ag, tree_->run(ag, model_.heads[i], h, inputs)),
                           std::ldexp(1.0, static_cast<int>(i))));
+  if (model_.added_to_loss != 0.0)
+    for (Tensor& loss : outputs) loss = add(ag, loss, model_.added_to_loss);
   if (model_.returns_activations) outputs.push_back(h);
   if (model_.container == Container::dict) outputs.emplace_back();
   return outputs;

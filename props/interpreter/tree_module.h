@@ -56,6 +56,8 @@ class TreeModule final : public nn::Module {
   void arm(std::shared_ptr<const ForwardPlan> plan);
   // One Linear or Custom module past every hook of the root: the mean of what it gives.
   Tensor call(Autograd& ag, const std::string& module, const TensorList& inputs) const;
+  // A linear function of the module's weight alone, which has to be whole.
+  Tensor use_weight(Autograd& ag, const std::string& module, const TensorList& inputs) const;
   // The module that registers the node; null where the node is none of its own.
   nn::Module* module_of(const std::string& node) const;
   // The first weight of a node.
