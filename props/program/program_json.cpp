@@ -9,6 +9,7 @@
 
 #include "props/program/config_difference.h"
 #include "props/program/enum_words.h"
+#include "props/program/json_lines.h"
 #include "props/program/program_description.h"
 
 namespace zeroproof::program {
@@ -87,24 +88,12 @@ OrderedJson written(const Struct& value) {
   return json;
 }
 
-// One item of a list at the top a line.
-std::string lines_of(const OrderedJson& value) {
-  if (!value.is_array() || value.empty()) return value.dump();
-  std::string lines = "[";
-  for (const OrderedJson& item : value) {
-    lines += fmt::format("{}\n    {}", &item == &value.front() ? "" : ",", item.dump());
-  }
-  return lines + "\n  ]";
-}
-
 }  // namespace
 
 std::string program_json(const Program& program) {
-  std::string text = "{\n  \"schema\": \"zeroproof.program/1\"";
-  for (const auto& [key, value] : written(program).items()) {
-    text += fmt::format(",\n  \"{}\": {}", key, lines_of(value));
-  }
-  return text + "\n}\n";
+  OrderedJson document = {{"schema", "zeroproof.program/1"}};
+  document.update(written(program));
+  return json_lines(document.dump());
 }
 
 }  // namespace zeroproof::program

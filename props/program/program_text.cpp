@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "props/program/config_difference.h"
@@ -95,10 +96,18 @@ class ProgramText {
     World others = program_.world;
     others.ranks = World().ranks;
     const int ranks = program_.world.ranks;
-    const std::string world = Arguments::of(others);
+    const std::string world = settings(others);
     add_line(fmt::format("{} rank{}, {}{}{}", ranks, ranks == 1 ? "" : "s", world,
                          world.empty() ? "" : ", ", config_words(program_.config)));
-    if (program_.data != Data()) add_line(fmt::format("data: {}", Arguments::of(program_.data)));
+    if (program_.data != Data()) add_line("data: " + settings(program_.data));
+  }
+
+  // "tensor 2, sequence 2", as config_words has them.
+  template <class Struct>
+  static std::string settings(const Struct& value) {
+    std::string words = Arguments::of(value);
+    std::ranges::replace(words, '=', ' ');
+    return words;
   }
 
   void add(const Model& model) {

@@ -38,7 +38,9 @@ Values without_zeros_at_end(Values values) {
 class Shrinker {
  public:
   Shrinker(const Choices& start, const StillFails& still_fails, std::size_t max_runs)
-      : best_(start), values_(values_of(start)), still_fails_(still_fails), max_runs_(max_runs) {}
+      : still_fails_(still_fails), max_runs_(max_runs) {
+    take(start);
+  }
 
   Shrunk shrunk() {
     Values before;
@@ -50,6 +52,7 @@ class Shrinker {
       replace_spans();
       zero_spans();
       lower_choices();
+      lower_equal_choices();
       sort_siblings();
     } while (values_ != before);
     return {best_, runs_};
@@ -63,9 +66,14 @@ class Shrinker {
     ++runs_;
     std::optional<Choices> used = still_fails_(candidate);
     if (!used || !is_simpler(*used, best_)) return false;
-    best_ = std::move(*used);
-    values_ = values_of(best_);
+    take(std::move(*used));
     return true;
+  }
+
+  void take(Choices simpler) {
+    best_ = std::move(simpler);
+    values_ = values_of(best_);
+    tried_.insert(without_zeros_at_end(values_));
   }
 
   // The smallest `value` above `least` for which attempt_with(value) succeeds, by bisection.
@@ -165,6 +173,19 @@ class Shrinker {
         return attempt(std::move(changed));
       };
       if (values_[at] > 0 && !lower_to(0)) bisect(0, values_[at], lower_to);
+    }
+  }
+
+  // Two references to one thing, say, which only change together.
+  void lower_equal_choices() {
+    std::set<std::uint32_t> distinct(values_.begin(), values_.end());
+    for (const std::uint32_t old : distinct) {
+      const auto lower_to = [&](std::size_t value) {
+        Values changed = values_;
+        std::ranges::replace(changed, old, static_cast<std::uint32_t>(value));
+        return attempt(std::move(changed));
+      };
+      if (old > 0 && std::ranges::count(values_, old) > 1 && !lower_to(0)) bisect(0, old, lower_to);
     }
   }
 
