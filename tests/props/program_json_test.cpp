@@ -65,14 +65,10 @@ TEST(ProgramJson, IsTestedWithEveryMemberOfTheLanguage) {
 
 TEST(ProgramJson, LeavesDefaultsOut) {
   const std::string text = R"({
-  "schema": "zeroproof.program/1",
-  "models": [
-    {"name":"m","body":[{"name":"l","linear":{"inputs":1,"outputs":2}}]}
-  ],
-  "engines": [
-    {"name":"a","model":"m"}
-  ],
-  "body": []
+ "schema": "zeroproof.program/1",
+ "models": [{"name":"m","body":[{"name":"l","linear":{"inputs":1,"outputs":2}}]}],
+ "engines": [{"name":"a","model":"m"}],
+ "body": []
 }
 )";
   Document full = Document::parse(text);

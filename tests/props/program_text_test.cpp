@@ -23,6 +23,20 @@ TEST(ProgramText, ShowsEachKind) {
   EXPECT_EQ(program_text(program_in("every_kind.json")), text_in("every_kind.txt"));
 }
 
+// What stands between ```LANGUAGE and ```, the first time on the page.
+std::string block_of_page(const std::string& language) {
+  const std::string page = read_file(ZP_SOURCE_DIR "/docs/reference/program.md");
+  const std::string before = "```" + language + "\n";
+  const std::size_t begin = page.find(before) + before.size();
+  return page.substr(begin, page.find("```", begin) - begin);
+}
+
+TEST(ProgramText, IsWhatTheReferenceShows) {
+  const auto program = parse_program(block_of_page("json"), "docs/reference/program.md");
+  ASSERT_TRUE(program) << program.error().text;
+  EXPECT_EQ(program_text(*program), block_of_page("text"));
+}
+
 TEST(ProgramText, ShowsTheSettingsThatDifferFromDefaults) {
   Program program;
   EXPECT_EQ(program_text(program), "1 rank, stage 0\n");
