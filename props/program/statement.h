@@ -292,8 +292,10 @@ struct TryConfig {
   friend bool operator==(const TryConfig&, const TryConfig&) = default;
 };
 
-// A backward of a loss that no engine is in.
+// A backward of a loss that no engine is in. One that throws does so at its loss, and the user
+// catches it there.
 struct ForeignBackward {
+  bool throws = false;
   friend bool operator==(const ForeignBackward&, const ForeignBackward&) = default;
 };
 

@@ -161,7 +161,7 @@ template <>
 struct Description<ForeignBackward> {
   static constexpr std::string_view name = "foreign_backward";
   static constexpr std::string_view meaning = "backward of a loss that no engine is in";
-  static constexpr auto members = std::tuple();
+  static constexpr auto members = std::tuple(may("throws", &ForeignBackward::throws));
 };
 
 }  // namespace zeroproof::program

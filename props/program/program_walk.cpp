@@ -1,0 +1,14 @@
+#include "props/program/program_walk.h"
+
+#include <algorithm>
+#include <variant>
+
+namespace zeroproof::program {
+
+bool reads_alone(const Body& body) {
+  return std::ranges::all_of(body, [](const Statement& statement) {
+    return std::holds_alternative<Inspect>(statement.kind);
+  });
+}
+
+}  // namespace zeroproof::program
