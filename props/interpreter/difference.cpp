@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string_view>
+#include <utility>
 
 namespace zeroproof::program {
 namespace {
@@ -58,9 +61,26 @@ class Comparer {
   std::vector<Difference> found_;
 };
 
-bool is_same_thing(const Observation& a, const Observation& b) {
-  return a.what == b.what && a.name == b.name;
-}
+// What was seen under each name, in order: an engine lists its tensors in its own order.
+class ByName {
+ public:
+  explicit ByName(const Observations& seen) {
+    for (const Observation& one : seen) seen_[{one.what, one.name}].push_back(&one);
+  }
+
+  // The next one like it; null: there is none.
+  const Observation* next(const Observation& like) {
+    const auto at = seen_.find({like.what, like.name});
+    if (at == seen_.end()) return nullptr;
+    std::size_t& taken = taken_[at->first];
+    return taken < at->second.size() ? at->second[taken++] : nullptr;
+  }
+
+ private:
+  using Key = std::pair<Observed, std::string_view>;
+  std::map<Key, std::vector<const Observation*>> seen_;
+  std::map<Key, std::size_t> taken_;
+};
 
 }  // namespace
 
@@ -74,32 +94,23 @@ Tolerance tolerance_of(const Program& program) {
 std::vector<Difference> differences(const Observations& engine, const Observations& reference,
                                     const Tolerance& tolerance) {
   Comparer comparer(tolerance);
-  auto next = engine.begin();
+  ByName seen(engine);
   for (const Observation& expected : reference) {
-    const auto at = std::find_if(
-        next, engine.end(), [&](const Observation& seen) { return is_same_thing(seen, expected); });
-    if (at == engine.end()) {
+    if (const Observation* const at = seen.next(expected))
+      comparer.compare(*at, expected);
+    else
       comparer.add(expected.what, fmt::format("{} was not seen", expected.name));
-      continue;
-    }
-    comparer.compare(*at, expected);
-    next = std::next(at);
   }
   return comparer.take();
 }
 
 std::optional<std::string> difference_of_ranks(const std::vector<const Observations*>& ranks) {
   for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-    const Observations& first = *ranks.front();
-    const Observations& other = *ranks[rank];
-    auto next = other.begin();
-    for (const Observation& expected : first) {
+    ByName other(*ranks[rank]);
+    for (const Observation& expected : *ranks.front()) {
       if (expected.what != Observed::update) continue;
-      const auto at = std::find_if(next, other.end(), [&](const Observation& seen) {
-        return is_same_thing(seen, expected);
-      });
-      if (at == other.end()) break;
-      next = std::next(at);
+      const Observation* const at = other.next(expected);
+      if (!at) break;
       if (!std::ranges::equal(at->values, expected.values, is_same))
         return fmt::format("{} differs between rank 0 and rank {}", expected.name, rank);
     }
