@@ -34,7 +34,9 @@ std::string block_of_page(const std::string& language) {
 TEST(ProgramText, IsWhatTheReferenceShows) {
   const auto program = parse_program(block_of_page("json"), "docs/reference/program.md");
   ASSERT_TRUE(program) << program.error().text;
-  EXPECT_EQ(program_text(*program), block_of_page("text"));
+  const auto contract = Contract::of(*program);
+  ASSERT_TRUE(contract) << contract.error().text;
+  EXPECT_EQ(program_text(*program, &*contract), block_of_page("text"));
 }
 
 TEST(ProgramText, ShowsTheSettingsThatDifferFromDefaults) {
