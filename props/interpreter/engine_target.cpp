@@ -27,6 +27,7 @@ EngineTarget::EngineTarget(const Program& program, const ZeroConfig& config,
       options_(options),
       autograd_(runtime.ops(), options.autograd),
       files_(*options.files),
+      contexts_(program.engines.size()),
       modules_(program.engines.size()),
       engines_(program.engines.size()) {
   autograd_.add_listener(short_);
@@ -155,7 +156,7 @@ bool EngineTarget::make_temporary(std::size_t engine) {
 
 std::optional<std::string> EngineTarget::try_config(const TryConfig& tried) {
   const std::size_t engine = 0;
-  const auto changed = train::changed_document(config_, tried.key, tried.value);
+  const std::string changed = train::changed_document(config_, tried.key, tried.value);
   auto parsed = parse_ds_config(changed, "ds_config.json");
   if (!parsed) return parsed.error().text;
   const auto config = with_batch_sizes(*parsed, program_.world.ranks);
@@ -174,8 +175,8 @@ TensorList EngineTarget::forward(std::size_t engine, const TensorList& inputs) {
   return engines_[engine]->forward(inputs);
 }
 
-Tensor EngineTarget::backward(std::size_t engine, const Tensor& loss,
-                              const BackwardArguments& arguments) {
+Tensor EngineTarget::backward(std::size_t engine, const std::vector<std::size_t>&,
+                              const Tensor& loss, const BackwardArguments& arguments) {
   return engines_[engine]->backward(loss, arguments);
 }
 
@@ -219,7 +220,16 @@ void EngineTarget::coalesce(std::size_t engine, const Call& body) {
 
 void EngineTarget::gathered(std::size_t engine, const TensorList& parameters,
                             std::optional<int> modifier, const Call& body) {
-  engines_[engine]->gathered_parameters(parameters, modifier, body);
+  engines_[engine]->gathered_parameters(parameters, modifier, [&] {
+    ++contexts_[engine];
+    try {
+      body();
+    } catch (...) {
+      --contexts_[engine];
+      throw;
+    }
+    --contexts_[engine];
+  });
 }
 
 bool EngineTarget::capture(std::size_t engine, const Call& body) {

@@ -45,7 +45,7 @@ class EngineTarget final : public Target {
   TreeModule& model(std::size_t engine) override { return *modules_[engine]; }
 
   TensorList forward(std::size_t engine, const TensorList& inputs) override;
-  Tensor backward(std::size_t engine, const Tensor& loss,
+  Tensor backward(std::size_t engine, const std::vector<std::size_t>& engines, const Tensor& loss,
                   const BackwardArguments& arguments) override;
   void tensor_backward(const std::vector<std::size_t>& engines, const Tensor& root,
                        const Tensor& grad, const BackwardArguments& arguments) override;
@@ -106,6 +106,7 @@ class EngineTarget final : public Target {
   Options options_;
   Autograd autograd_;
   train::RankFiles files_;
+  std::vector<int> contexts_;  // of each engine, that gather, around what runs
   std::vector<std::unique_ptr<TreeModule>> modules_;
   std::vector<std::unique_ptr<Engine>> engines_;
 };

@@ -49,7 +49,7 @@ std::vector<FullTensor> EngineTarget::weights(std::size_t engine) {
     for (const nn::NamedParameter& parameter : named)
       all.push_back({parameter.name, parameter.tensor.sizes(), parameter.tensor.values()});
   };
-  if (config_.stage < 3) {
+  if (config_.stage < 3 || contexts_[engine] != 0) {
     read();
     return all;
   }

@@ -108,8 +108,10 @@ std::shared_ptr<const ForwardPlan> Interpreter::plan_of(const Forward& forward) 
   return plan;
 }
 
+// A backward without create_graph runs its hooks without a graph; the user asks for one.
 void Interpreter::run_hook(const Hook& hook) {
   const Statement* const before = current_;
+  const GradMode enabled(target_.autograd(), true);
   run(hook.body);
   current_ = before;
 }
@@ -200,7 +202,10 @@ void Interpreter::execute(const Backward& backward) {
   const Tensor loss =
       backward.keeps_dimension ? reshape(target_.autograd(), of.tensor, {1}) : of.tensor;
   if (!backward.engine.empty()) {
-    const Tensor returned = target_.backward(index_of(backward.engine), loss, arguments);
+    const std::size_t engine = index_of(backward.engine);
+    std::vector<std::size_t> engines = of.engines;
+    join(engines, {engine});
+    const Tensor returned = target_.backward(engine, engines, loss, arguments);
     return see(Observed::loss, backward.value, returned);
   }
   const bool is_scalar = loss.numel() == 1;
@@ -208,10 +213,16 @@ void Interpreter::execute(const Backward& backward) {
   target_.tensor_backward(of.engines, loss, grad, arguments);
 }
 
-void Interpreter::execute(const ForeignBackward&) {
-  Tensor x = Tensor::full({}, 1.0, DType::float32);
+void Interpreter::execute(const ForeignBackward& foreign) {
+  Autograd& ag = target_.autograd();
+  const Tensor x = Tensor::full({}, 1.0, DType::float32);
   x.set_requires_grad(true);
-  target_.autograd().backward(mul(target_.autograd(), x, 2.0));
+  const Tensor loss = mul(ag, x, 2.0);
+  if (!foreign.throws) return ag.backward(loss);
+  try {
+    ag.backward(train::interrupted(ag, loss, [] { throw UserError("raised by a foreign loss"); }));
+  } catch (const UserError&) {
+  }
 }
 
 void Interpreter::execute(const Drop& drop) {

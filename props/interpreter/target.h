@@ -27,10 +27,10 @@ class Target {
   virtual TreeModule& model(std::size_t engine) = 0;
 
   virtual TensorList forward(std::size_t engine, const TensorList& inputs) = 0;
-  // Returns the loss as the engine does.
-  virtual Tensor backward(std::size_t engine, const Tensor& loss,
-                          const BackwardArguments& arguments) = 0;
-  // value.backward(); `engines`: those whose outputs are in it.
+  // Returns the loss as the engine does. `engines`: it, and those whose outputs are in the loss.
+  virtual Tensor backward(std::size_t engine, const std::vector<std::size_t>& engines,
+                          const Tensor& loss, const BackwardArguments& arguments) = 0;
+  // value.backward().
   virtual void tensor_backward(const std::vector<std::size_t>& engines, const Tensor& root,
                                const Tensor& grad, const BackwardArguments& arguments) = 0;
   virtual Tensor scale(std::size_t engine, const Tensor& loss) = 0;

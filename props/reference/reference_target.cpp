@@ -65,11 +65,11 @@ double ReferenceTarget::accumulation_factor() const {
   return 1.0 / static_cast<double>(config_.gradient_accumulation_steps);
 }
 
-Tensor ReferenceTarget::backward(std::size_t engine, const Tensor& loss,
-                                 const BackwardArguments& arguments) {
+Tensor ReferenceTarget::backward(std::size_t engine, const std::vector<std::size_t>& engines,
+                                 const Tensor& loss, const BackwardArguments& arguments) {
   const double factor = arguments.scale_wrt_gas ? accumulation_factor() : 1.0;
   const Tensor root = mul(autograd_, loss, engines_[engine].engine->loss_scale() * factor);
-  run_backward([&] {
+  run_backward(engines, [&] {
     autograd_.backward(root, {.create_graph = arguments.create_graph,
                               .retain_graph = arguments.retain_graph || arguments.create_graph});
   });
@@ -78,7 +78,7 @@ Tensor ReferenceTarget::backward(std::size_t engine, const Tensor& loss,
 }
 
 // What the caller did not divide by the accumulation steps comes in divided.
-void ReferenceTarget::tensor_backward(const std::vector<std::size_t>&, const Tensor& root,
+void ReferenceTarget::tensor_backward(const std::vector<std::size_t>& engines, const Tensor& root,
                                       const Tensor& grad, const BackwardArguments& arguments) {
   const Tensor given = grad.is_defined() ? grad : Tensor::full(root.sizes(), 1.0, root.dtype());
   Tensor divided;
@@ -86,7 +86,7 @@ void ReferenceTarget::tensor_backward(const std::vector<std::size_t>&, const Ten
     const GradMode disabled(autograd_, false);
     divided = mul(autograd_, given, accumulation_factor());
   }
-  run_backward([&] {
+  run_backward(engines, [&] {
     autograd_.backward({root}, {divided},
                        {.create_graph = arguments.create_graph,
                         .retain_graph = arguments.retain_graph || arguments.create_graph});
@@ -94,16 +94,18 @@ void ReferenceTarget::tensor_backward(const std::vector<std::size_t>&, const Ten
 }
 
 // A backward that throws leaves no gradient.
-void ReferenceTarget::run_backward(const Call& backward) {
+void ReferenceTarget::run_backward(const std::vector<std::size_t>& engines, const Call& backward) {
   try {
     backward();
   } catch (...) {
     for (const Trained& trained : engines_) trained.engine->clear_grads();
     throw;
   }
-  for (Trained& trained : engines_) {
-    ++trained.backwards;
-    trained.engine->collect(trained.sums);
+  for (std::size_t i = 0; i < engines_.size(); ++i) {
+    Trained& trained = engines_[i];
+    const bool is_named = std::ranges::find(engines, i) != engines.end();
+    const bool has_gradients = trained.engine->collect(trained.sums);
+    if (is_named || has_gradients) ++trained.backwards;
     if (reduces_now(trained)) close(trained);
   }
 }
@@ -215,11 +217,31 @@ void ReferenceTarget::coalesce(std::size_t engine, const Call& body) {
   end();
 }
 
+// In stage 3 an exception takes back what was changed.
+void ReferenceTarget::gathered(std::size_t, const TensorList& parameters, std::optional<int>,
+                               const Call& body) {
+  if (config_.stage < 3) return body();
+  std::vector<std::vector<double>> before;
+  for (const Tensor& weight : parameters) before.push_back(weight.values());
+  try {
+    body();
+  } catch (...) {
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      ops_.copy_in_place(parameters[i].detach(), Tensor::of(before[i], parameters[i].sizes(),
+                                                            parameters[i].dtype()));
+    throw;
+  }
+}
+
 // --- checkpoints and questions ------------------------------------------------------------------
 
-void ReferenceTarget::save(std::size_t engine, const program::Save& save, Observations&) {
-  if (save.failure != program::Save::Failure::none) return;
-  saved_[{engine, save.tag}] = engines_[engine].engine->save();
+void ReferenceTarget::save(std::size_t engine, const program::Save& save, Observations& seen) {
+  if (save.failure != program::Save::Failure::none)
+    return seen.push_back({Observed::refusal, "a save that fails says so", {}, {1.0}});
+  const WholeState state = engines_[engine].engine->save();
+  const std::string own = "global_step" + std::to_string(state.global_steps);
+  saved_[{engine, save.tag.empty() ? own : save.tag}] = state;
+  saved_[{engine, ""}] = state;  // the latest
 }
 
 void ReferenceTarget::restore(std::size_t engine, const std::string& tag) {

@@ -31,7 +31,7 @@ class ReferenceTarget final : public program::Target {
   program::TreeModule& model(std::size_t engine) override { return *engines_[engine].module; }
 
   TensorList forward(std::size_t engine, const TensorList& inputs) override;
-  Tensor backward(std::size_t engine, const Tensor& loss,
+  Tensor backward(std::size_t engine, const std::vector<std::size_t>& engines, const Tensor& loss,
                   const BackwardArguments& arguments) override;
   void tensor_backward(const std::vector<std::size_t>& engines, const Tensor& root,
                        const Tensor& grad, const BackwardArguments& arguments) override;
@@ -44,9 +44,8 @@ class ReferenceTarget final : public program::Target {
                          double learning_rate) override;
   void no_sync(std::size_t engine, const Call& body) override;
   void coalesce(std::size_t engine, const Call& body) override;
-  void gathered(std::size_t, const TensorList&, std::optional<int>, const Call& body) override {
-    body();
-  }
+  void gathered(std::size_t engine, const TensorList& parameters, std::optional<int> modifier,
+                const Call& body) override;
   bool capture(std::size_t, const Call&) override { return false; }
   void with_short_memory(int, const Call& body, const Call&) override { body(); }
   void save(std::size_t engine, const program::Save& save, program::Observations& seen) override;
@@ -81,7 +80,7 @@ class ReferenceTarget final : public program::Target {
   void make(std::size_t engine);
   void restore(std::size_t engine, const std::string& tag);
   double accumulation_factor() const;
-  void run_backward(const Call& backward);
+  void run_backward(const std::vector<std::size_t>& engines, const Call& backward);
   bool is_boundary(const Trained& trained) const;
   bool reduces_now(const Trained& trained) const;
   static void close(Trained& trained);

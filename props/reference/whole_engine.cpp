@@ -128,15 +128,18 @@ Tensor WholeEngine::gathered(const Tensor& parameter) const {
 
 // --- gradients ----------------------------------------------------------------------------------
 
-void WholeEngine::collect(TensorList& sums) const {
+bool WholeEngine::collect(TensorList& sums) const {
+  bool has_gradients = false;
   sums.resize(state_.parameters.size());
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const Tensor grad = state_.parameters[i].parameter.grad();
     if (!grad.is_defined()) continue;
+    has_gradients = true;
     const DType dtype = config_.accumulation_dtype();
     sums[i] = sums[i].is_defined() ? sum(*ops_, sums[i], grad, dtype) : ops_->cast(grad, dtype);
   }
   clear_grads();
+  return has_gradients;
 }
 
 void WholeEngine::clear_grads() const {

@@ -75,8 +75,9 @@ class WholeEngine {
   LearningRates& rates() { return state_.rates; }
 
   // Local sums: an entry a trained parameter, undefined where there is none.
-  // Adds what .grad holds to `sums`, in the accumulation dtype, and takes it away.
-  void collect(TensorList& sums) const;
+  // Adds what .grad holds to `sums`, in the accumulation dtype, and takes it away; whether there
+  // was any.
+  bool collect(TensorList& sums) const;
   void clear_grads() const;
   void scale_grads(double factor) const;
 
