@@ -102,6 +102,13 @@ std::vector<std::string> Scene::engines() const {
   return names;
 }
 
+std::optional<Block::Kind> Scene::some_block() const {
+  const bool reduces = is_managed_accumulation() && is_boundary();
+  if (is_stage(0, 1) && !reduces) return Block::Kind::no_sync;
+  if (is_stage(1, 3) && is_managed_accumulation()) return Block::Kind::coalesce;
+  return std::nullopt;
+}
+
 std::optional<std::string> Scene::other_engine() const {
   for (const EngineSpec& engine : program_.engines)
     if (engine.name != engine_) return engine.name;
