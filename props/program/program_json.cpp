@@ -9,12 +9,13 @@
 
 #include "props/program/config_difference.h"
 #include "props/program/enum_words.h"
+#include "props/program/json_lines.h"
 #include "props/program/program_description.h"
 
 namespace zeroproof::program {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 template <class T>
 bool is_default(const T& value, const T& usual) {
@@ -24,47 +25,47 @@ bool is_default(const ZeroConfig& config, const ZeroConfig& /*usual*/) {
   return config_difference(config) == "{}";
 }
 
-Json written(bool value) {
+OrderedJson written(bool value) {
   return value;
 }
-Json written(int value) {
+OrderedJson written(int value) {
   return value;
 }
-Json written(std::int64_t value) {
+OrderedJson written(std::int64_t value) {
   return value;
 }
-Json written(std::uint32_t value) {
+OrderedJson written(std::uint32_t value) {
   return value;
 }
 // JSON has no infinity and no NaN: their names.
-Json written(double value) {
-  return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
+OrderedJson written(double value) {
+  return std::isfinite(value) ? OrderedJson(value) : OrderedJson(fmt::format("{}", value));
 }
-Json written(const std::string& value) {
+OrderedJson written(const std::string& value) {
   return value;
 }
-Json written(const ZeroConfig& config) {
-  return Json::parse(config_difference(config));
+OrderedJson written(const ZeroConfig& config) {
+  return OrderedJson::parse(config_difference(config));
 }
 template <class Enum>
-requires std::is_enum_v<Enum> Json written(Enum value) {
+requires std::is_enum_v<Enum> OrderedJson written(Enum value) {
   return std::string(enum_word(value));
 }
 template <Described Struct>
-Json written(const Struct& value);
+OrderedJson written(const Struct& value);
 template <class T>
-Json written(const std::vector<T>& values) {
-  Json list = Json::array();
+OrderedJson written(const std::vector<T>& values) {
+  OrderedJson list = OrderedJson::array();
   for (const T& value : values) list.push_back(written(value));
   return list;
 }
 template <class T>
-Json written(const std::optional<T>& value) {
-  return value ? written(*value) : Json();
+OrderedJson written(const std::optional<T>& value) {
+  return value ? written(*value) : OrderedJson();
 }
 
 template <class Struct, class Value>
-void write_member(const Struct& object, const Member<Struct, Value>& row, Json& json) {
+void write_member(const Struct& object, const Member<Struct, Value>& row, OrderedJson& json) {
   static const Struct kUsual{};
   const Value& value = object.*row.pointer;
   if (row.role == Role::optional && is_default(value, kUsual.*row.pointer)) return;
@@ -73,7 +74,7 @@ void write_member(const Struct& object, const Member<Struct, Value>& row, Json& 
 
 template <class Struct, class... Kinds>
 void write_member(const Struct& object, const Member<Struct, std::variant<Kinds...>>& row,
-                  Json& json) {
+                  OrderedJson& json) {
   const auto write = [&]<class Kind>(const Kind& kind) {
     json[std::string(Description<Kind>::name)] = written(kind);
   };
@@ -81,30 +82,18 @@ void write_member(const Struct& object, const Member<Struct, std::variant<Kinds.
 }
 
 template <Described Struct>
-Json written(const Struct& value) {
-  Json json = Json::object();
+OrderedJson written(const Struct& value) {
+  OrderedJson json = OrderedJson::object();
   visit_members<Struct>([&](const auto& row) { write_member(value, row, json); });
   return json;
-}
-
-// One item of a list at the top a line.
-std::string lines_of(const Json& value) {
-  if (!value.is_array() || value.empty()) return value.dump();
-  std::string lines = "[";
-  for (const Json& item : value) {
-    lines += fmt::format("{}\n    {}", &item == &value.front() ? "" : ",", item.dump());
-  }
-  return lines + "\n  ]";
 }
 
 }  // namespace
 
 std::string program_json(const Program& program) {
-  std::string text = "{\n  \"schema\": \"zeroproof.program/1\"";
-  for (const auto& [key, value] : written(program).items()) {
-    text += fmt::format(",\n  \"{}\": {}", key, lines_of(value));
-  }
-  return text + "\n}\n";
+  OrderedJson document = {{"schema", "zeroproof.program/1"}};
+  document.update(written(program));
+  return json_lines(document.dump());
 }
 
 }  // namespace zeroproof::program

@@ -8,8 +8,8 @@
 
 namespace zeroproof::program {
 
-// A program as a document of the schema zeroproof.program/1 (docs/reference/program.md), one
-// statement of its body a line. Members with their default value are left out.
+// A program as a document of the schema zeroproof.program/1 (docs/reference/program.md). Members
+// with their default value are left out.
 std::string program_json(const Program& program);
 
 // Reads such a document. `where` is the file's name, for messages: an error names the JSON pointer,

@@ -136,6 +136,7 @@ void read(const Place& at, Struct& into);
 template <class T>
 void read(const Place& at, std::vector<T>& into) {
   at.require(JsonKind::list, "a list");
+  into.clear();  // of its default
   for (std::size_t item = 0; item < at.value.values.size(); ++item) {
     read(at.item(item), into.emplace_back());
   }

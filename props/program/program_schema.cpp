@@ -1,13 +1,12 @@
 #include "props/program/program_schema.h"
 
-#include <fmt/format.h>
-
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 #include <variant>
 
 #include "props/program/enum_words.h"
+#include "props/program/json_lines.h"
 #include "props/program/program_description.h"
 
 namespace zeroproof::program {
@@ -22,11 +21,11 @@ struct Of {};
 class SchemaWriter {
  public:
   Schema whole() {
+    Schema schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                     {"title", "zeroproof.program/1"}};
     Schema program = of_struct<Program>();
     program["properties"]["schema"] = {{"const", "zeroproof.program/1"}};
     program["required"].push_back("schema");
-    Schema schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-                     {"title", "zeroproof.program/1"}};
     schema.update(program);
     schema["$defs"] = definitions_;
     return schema;
@@ -39,10 +38,11 @@ class SchemaWriter {
     return {{"oneOf", {{{"type", "number"}}, {{"enum", {"inf", "-inf", "nan"}}}}}};
   }
   Schema of(Of<ZeroConfig>) { return {{"type", "object"}}; }
-  template <class T>
-  requires std::is_integral_v<T> Schema of(Of<T>) {
-    using Limits = std::numeric_limits<T>;
-    return {{"type", "integer"}, {"minimum", Limits::min()}, {"maximum", Limits::max()}};
+  Schema of(Of<int>) { return {{"type", "integer"}}; }
+  Schema of(Of<std::int64_t>) { return {{"type", "integer"}}; }
+  Schema of(Of<std::uint32_t>) {
+    constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
+    return {{"type", "integer"}, {"minimum", 0}, {"maximum", kMost}};
   }
   template <class Enum>
   requires std::is_enum_v<Enum> Schema of(Of<Enum>) { return {{"enum", kEnumWords<Enum>}}; }
@@ -107,7 +107,7 @@ class SchemaWriter {
 }  // namespace
 
 std::string program_schema() {
-  return SchemaWriter().whole().dump(1) + "\n";
+  return json_lines(SchemaWriter().whole().dump());
 }
 
 }  // namespace zeroproof::program
