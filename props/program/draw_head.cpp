@@ -38,22 +38,13 @@ void draw_autograd(Source& source, const Policy& policy, Program& program) {
       source.one_in(2) ? World::Autograd::no_counts : World::Autograd::no_callback;
 }
 
-void name_leaf_module(Source& source, const Policy& policy, ZeroConfig& config) {
-  if (!policy.has(Tag::experts)) return;
-  LeafModuleConfig& leaf = config.leaf_module;
-  switch (static_cast<LeafBy>(source.below(4))) {
-    case LeafBy::call:
-      return;
-    case LeafBy::name:
-      leaf.names = {"experts"};
-      return;
-    case LeafBy::suffix:
-      leaf.name_suffixes = {"perts"};
-      return;
-    case LeafBy::class_name:
-      leaf.classes = {"zeroproof.Experts"};
-      return;
-  }
+// The experts as the configuration names them, so that stage 3 fetches them as one.
+void name_leaf_module(const Module& node, LeafModuleConfig& leaf) {
+  const auto* const experts = std::get_if<Experts>(&node.kind);
+  if (!experts) return;
+  if (experts->leaf_by == LeafBy::name) leaf.names = {node.name};
+  if (experts->leaf_by == LeafBy::suffix) leaf.name_suffixes = {node.name.substr(2)};
+  if (experts->leaf_by == LeafBy::class_name) leaf.classes = {"zeroproof.Experts"};
 }
 
 // A loss scale that moves, as far as it may fall.
@@ -83,7 +74,6 @@ void draw_configuration(Source& source, const Policy& policy, Program& program) 
   draw_loss_scale(source, policy, config);
   if (policy.has(Tag::contexts) && source.one_in(2)) config.enable_sanity_checks = true;
   draw_config(source, config.stage, source.between(0, policy.is_plain ? 4 : 6), config);
-  name_leaf_module(source, policy, config);
 }
 
 EngineSpec simplest_engine(const std::string& name, const std::string& model) {
@@ -139,6 +129,9 @@ Program draw_head(Source& source, const Policy& policy) {
     Model drawn = draw_model(source, policy, program, model.name);
     if (model_problem(program, drawn).empty()) model = std::move(drawn);
   }
+  for (const Model& model : program.models)
+    for (const Module* const node : nodes_of(model))
+      name_leaf_module(*node, program.config.leaf_module);
   for (EngineSpec& engine : program.engines) draw_engine(source, policy, program, engine);
   return program;
 }
