@@ -106,6 +106,7 @@ class EngineTarget final : public Target {
   Options options_;
   Autograd autograd_;
   train::RankFiles files_;
+  int writes_of_save_ = 1;  // of the last one that was whole
   std::vector<int> contexts_;  // of each engine, that gather, around what runs
   std::vector<std::unique_ptr<TreeModule>> modules_;
   std::vector<std::unique_ptr<Engine>> engines_;

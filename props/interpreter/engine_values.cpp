@@ -1,6 +1,7 @@
 // What an engine target reads of its engines, and their checkpoints.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "model/check.h"
@@ -82,9 +83,10 @@ void EngineTarget::save(std::size_t engine, const Save& save, Observations& seen
   files_.heal();
   const bool fails = save.failure != Save::Failure::none;
   if (fails && runtime().rank() == 0)
-    files_.fail_write(save.at + 1, save.failure == Save::Failure::disk_full);
+    files_.fail_write(save.at % writes_of_save_ + 1, save.failure == Save::Failure::disk_full);
   const auto saved =
       engines_[engine]->save_checkpoint(folder(engine), {.tag = save.tag, .files = &files_});
+  if (!fails && runtime().rank() == 0) writes_of_save_ = std::max(files_.writes(), 1);
   files_.heal();
   if (fails) {
     seen.push_back({Observed::refusal, "a save that fails says so", {}, {saved ? 0.0 : 1.0}});

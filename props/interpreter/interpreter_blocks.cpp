@@ -6,6 +6,7 @@
 #include "model/check.h"
 #include "model/transforms/transforms.h"
 #include "props/interpreter/interpreter.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 #include "zeroproof/model/functions.h"
 #include "zeroproof/model/usage_error.h"
 
@@ -72,8 +73,10 @@ void Interpreter::gather(const Block& block) {
   target_.gathered(index_of(block.engine), named, modifier, [&] {
     change_weights(block, parameters);
     run(block.body);
+    if (block.change != Block::Change::none) return;  // the modifying rank's come when it ends
     for (std::size_t i = 0; i < parameters.size(); ++i)
-      see(Observed::value, "gathered " + std::to_string(i), parameters[i]);
+      see(Observed::value, "gathered " + std::to_string(i),
+          target_.gathered_value(index_of(block.engine), parameters[i]));
   });
 }
 
@@ -96,10 +99,13 @@ void Interpreter::gather_nan(const Block& block, const TensorList& named,
   });
 }
 
+// In the middle of a backward as `weight.data` is written: the tensor's version does not see it.
 void Interpreter::write(const Tensor& weight, const std::vector<double>& values) {
   const GradMode disabled(target_.autograd(), false);
+  const std::uint32_t version = weight.impl().storage->version;
   target_.autograd().ops().copy_in_place(weight.detach(),
                                          Tensor::of(values, weight.sizes(), weight.dtype()));
+  if (hooks_ != 0) weight.impl().storage->version = version;
 }
 
 void Interpreter::change_weights(const Block& block, const TensorList& parameters) {

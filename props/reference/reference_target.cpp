@@ -74,7 +74,8 @@ Tensor ReferenceTarget::backward(std::size_t engine, const std::vector<std::size
                               .retain_graph = arguments.retain_graph || arguments.create_graph});
   });
   const GradMode disabled(autograd_, false);
-  return mul(autograd_, loss, factor);
+  const auto steps = static_cast<double>(config_.gradient_accumulation_steps);
+  return arguments.scale_wrt_gas ? div(autograd_, loss, steps) : loss;
 }
 
 // What the caller did not divide by the accumulation steps comes in divided.
@@ -215,6 +216,10 @@ void ReferenceTarget::coalesce(std::size_t engine, const Call& body) {
     throw;
   }
   end();
+}
+
+Tensor ReferenceTarget::gathered_value(std::size_t engine, const Tensor& weight) const {
+  return engines_[engine].engine->gathered(weight);
 }
 
 // In stage 3 an exception takes back what was changed.

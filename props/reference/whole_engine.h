@@ -93,6 +93,8 @@ class WholeEngine {
   std::vector<FullTensor> masters() const;
   std::vector<FullTensor> optimizer_state() const;
   std::vector<FullTensor> weights() const;  // as forwards use them
+  // A parameter as the wire brings it, where it is gathered.
+  Tensor gathered(const Tensor& parameter) const;
   std::vector<double> counters() const;     // steps, samples, loss scale
 
   WholeState save() const;
@@ -102,7 +104,6 @@ class WholeEngine {
   bool has_grad_scaler() const;
   void add_parameters(const Options& options);
   DType communication_dtype_of(const Tensor& parameter) const;
-  Tensor gathered(const Tensor& parameter) const;
   Tensor reduced(const WholeParameter& trained, const TensorList& of_ranks) const;
   bool sums_in_float32() const;
   void fill_window();
