@@ -52,7 +52,7 @@ class Scene {
   void choose_engine(std::string engine) { engine_ = std::move(engine); }
   const EngineState& engine_state() const { return state().engines.at(engine_); }
   const Model& model() const { return program_.model_of(engine_); }
-  ModelTraits traits() const { return traits_of(model()); }
+  const ModelTraits& traits() const { return traits_.at(engine_); }
   std::vector<std::string> engines() const;
   std::optional<std::string> other_engine() const;
   bool is_stage(int least, int most) const {
@@ -108,6 +108,8 @@ class Scene {
   Source& source_;
   const Policy& policy_;
   Typestate typestate_;
+  Typestate after_;  // the next statement, while it is tried
+  std::map<std::string, ModelTraits> traits_;  // of the engines' models
   Body* body_;
   std::string engine_;
   std::map<std::string, std::string> ahead_;
