@@ -96,13 +96,22 @@ void ReferenceTarget::tensor_backward(const std::vector<std::size_t>& engines, c
 
 // A backward that throws leaves no gradient.
 void ReferenceTarget::run_backward(const std::vector<std::size_t>& engines, const Call& backward) {
+  // Inside another backward, the gradients of engines that are not named are that one's.
+  const auto is_concerned = [&](std::size_t engine) {
+    return backwards_ == 0 || std::ranges::find(engines, engine) != engines.end();
+  };
+  ++backwards_;
   try {
     backward();
   } catch (...) {
-    for (const Trained& trained : engines_) trained.engine->clear_grads();
+    --backwards_;
+    for (std::size_t i = 0; i < engines_.size(); ++i)
+      if (is_concerned(i)) engines_[i].engine->clear_grads();
     throw;
   }
+  --backwards_;
   for (std::size_t i = 0; i < engines_.size(); ++i) {
+    if (!is_concerned(i)) continue;
     Trained& trained = engines_[i];
     const bool is_named = std::ranges::find(engines, i) != engines.end();
     const bool has_gradients = trained.engine->collect(trained.sums);
@@ -241,12 +250,19 @@ void ReferenceTarget::gathered(std::size_t, const TensorList& parameters, std::o
 // --- checkpoints and questions ------------------------------------------------------------------
 
 void ReferenceTarget::save(std::size_t engine, const program::Save& save, Observations& seen) {
-  if (save.failure != program::Save::Failure::none)
-    return seen.push_back({Observed::refusal, "a save that fails says so", {}, {1.0}});
-  const WholeState state = engines_[engine].engine->save();
+  if (save.failure != program::Save::Failure::none) return;
+  const WholeEngine& it = *engines_[engine].engine;
+  const WholeState state = it.save();
   const std::string own = "global_step" + std::to_string(state.global_steps);
   saved_[{engine, save.tag.empty() ? own : save.tag}] = state;
   saved_[{engine, ""}] = state;  // the latest
+  if (rank_ != 0) return;
+  const std::string prefix = program::engine_prefix(program_, engine) + "saved ";
+  program::observe(seen, Observed::saved, prefix, it.masters());
+  program::observe(seen, Observed::saved, prefix, it.optimizer_state());
+  std::vector<double> counters = it.counters();
+  counters.pop_back();  // the loss scale
+  seen.push_back({Observed::saved, prefix + "counters", {}, counters});
 }
 
 void ReferenceTarget::restore(std::size_t engine, const std::string& tag) {
@@ -274,6 +290,11 @@ void ReferenceTarget::recreate(std::size_t engine) {
   make(engine);
 }
 
+bool ReferenceTarget::has_local(const Trained& trained) {
+  const auto has_gradient = [](const Tensor& grad) { return grad.is_defined(); };
+  return std::ranges::any_of(trained.sums, has_gradient);
+}
+
 void ReferenceTarget::inspect(std::size_t engine, program::Inspect::What what,
                               Observations& seen) {
   Trained& trained = engines_[engine];
@@ -281,6 +302,7 @@ void ReferenceTarget::inspect(std::size_t engine, program::Inspect::What what,
   switch (what) {
     case program::Inspect::What::gradients:
       reduce_window(trained);
+      if (has_local(trained)) return;  // which other ranks do not know of
       return program::observe(seen, Observed::value, prefix + "gradient ",
                               trained.engine->gradients());
     case program::Inspect::What::masters:

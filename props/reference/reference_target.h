@@ -86,6 +86,7 @@ class ReferenceTarget final : public program::Target {
   bool reduces_now(const Trained& trained) const;
   static void close(Trained& trained);
   void reduce_window(Trained& trained);
+  static bool has_local(const Trained& trained);  // gradients that no reduction has
 
   const program::Program& program_;
   const ZeroConfig& config_;
@@ -97,6 +98,7 @@ class ReferenceTarget final : public program::Target {
   CpuOps ops_;
   Autograd autograd_;
   std::vector<Trained> engines_;
+  int backwards_ = 0;  // that run
 };
 
 }  // namespace zeroproof::reference
