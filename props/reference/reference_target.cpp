@@ -299,12 +299,15 @@ void ReferenceTarget::inspect(std::size_t engine, program::Inspect::What what,
                               Observations& seen) {
   Trained& trained = engines_[engine];
   const std::string prefix = program::engine_prefix(program_, engine);
+  const std::size_t first = seen.size();
   switch (what) {
     case program::Inspect::What::gradients:
       reduce_window(trained);
-      if (has_local(trained)) return;  // which other ranks do not know of
-      return program::observe(seen, Observed::value, prefix + "gradient ",
-                              trained.engine->gradients());
+      program::observe(seen, Observed::value, prefix + "gradient ", trained.engine->gradients());
+      // Which ranks know of what no reduction has is not said.
+      for (std::size_t i = first; has_local(trained) && i < seen.size(); ++i)
+        seen[i].is_unspecified = true;
+      return;
     case program::Inspect::What::masters:
       return program::observe(seen, Observed::value, prefix + "master ", trained.engine->masters());
     case program::Inspect::What::optimizer_state:

@@ -38,6 +38,7 @@ struct WholeParameter {
 // tensors are its own.
 struct WholeState {
   std::vector<WholeParameter> parameters;
+  std::vector<std::vector<double>> weights = {};  // of the module, the trained ones too
   LearningRates rates;
   double scale = 1.0;
   std::int64_t micro_steps = 0;
