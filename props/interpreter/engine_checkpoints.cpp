@@ -12,6 +12,7 @@ namespace zeroproof::program {
 namespace {
 
 constexpr const char* kMisfit = "misfit";
+constexpr const char* kMeeting = "meeting";  // of ranks, where nothing else makes them wait
 constexpr int kReadsLeast = 3;      // of a load: two manifests and a tensor
 constexpr int kFolderWrites = 2;    // of a first save, which makes the folder
 constexpr int kGrowthSteps = 2000;  // of a GradScaler
@@ -106,7 +107,7 @@ std::string EngineTarget::prepare_failure(std::size_t engine, const Load& load) 
   return kMisfit;
 }
 
-// Ranks meet in a question, so that all of them see what the first has written.
+// The second save lets all ranks see what the first has written.
 void EngineTarget::save_misfit(std::size_t engine, const Load& load) {
   if (is_first_rank()) {
     const auto state = load_checkpoint(*options_.files, folder(engine), {.tag = load.tag});
@@ -114,7 +115,7 @@ void EngineTarget::save_misfit(std::size_t engine, const Load& load) {
     check(save_checkpoint(train::misfitted(*state, load.at), *options_.files, folder(engine),
                           {.tag = kMisfit}));
   }
-  (void)engines_[engine]->full_parameters();
+  check(save_tag(engine, kMeeting));
 }
 
 void EngineTarget::load_resumed(const std::string& tag) {
@@ -133,7 +134,7 @@ void EngineTarget::age_scaler(std::size_t engine) {
     state->loss_scaler.growth_tracker = kGrowthSteps - grows_in;
     check(save_checkpoint(*state, *options_.files, folder(engine), {.tag = aged}));
   }
-  (void)engines_[engine]->full_parameters();
+  check(save_tag(engine, kMeeting));
   check(load_tag(engine, aged));
 }
 

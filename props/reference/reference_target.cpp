@@ -100,13 +100,17 @@ void ReferenceTarget::run_backward(const std::vector<std::size_t>& engines, cons
   const auto is_concerned = [&](std::size_t engine) {
     return backwards_ == 0 || std::ranges::find(engines, engine) != engines.end();
   };
+  const bool is_nested = backwards_ != 0;
+  std::vector<TensorList> before;  // of the backward around it
+  for (const Trained& trained : engines_)
+    if (is_nested) before.push_back(trained.engine->grads());
   ++backwards_;
   try {
     backward();
   } catch (...) {
     --backwards_;
     for (std::size_t i = 0; i < engines_.size(); ++i)
-      if (is_concerned(i)) engines_[i].engine->clear_grads();
+      engines_[i].engine->set_grads(is_nested ? before[i] : TensorList());
     throw;
   }
   --backwards_;

@@ -146,12 +146,17 @@ void WholeEngine::clear_grads() const {
   for (const nn::NamedParameter& named : module_->named_parameters()) named.tensor.set_grad({});
 }
 
-void WholeEngine::scale_grads(double factor) const {
-  if (factor == 1.0) return;
-  for (const WholeParameter& trained : state_.parameters) {
-    const Tensor grad = trained.parameter.grad();
-    if (grad.is_defined()) trained.parameter.set_grad(scaled(*ops_, grad, factor, grad.dtype()));
-  }
+TensorList WholeEngine::grads() const {
+  TensorList grads;
+  for (const nn::NamedParameter& named : module_->named_parameters())
+    grads.push_back(copy(named.tensor.grad()));
+  return grads;
+}
+
+void WholeEngine::set_grads(const TensorList& grads) const {
+  std::size_t next = 0;
+  for (const nn::NamedParameter& named : module_->named_parameters())
+    named.tensor.set_grad(next < grads.size() ? grads[next++] : Tensor());
 }
 
 void WholeEngine::reduce(const std::vector<TensorList>& of_ranks) {

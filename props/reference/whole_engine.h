@@ -80,7 +80,9 @@ class WholeEngine {
   // was any.
   bool collect(TensorList& sums) const;
   void clear_grads() const;
-  void scale_grads(double factor) const;
+  // Copies of every .grad; and as they were, or none of them.
+  TensorList grads() const;
+  void set_grads(const TensorList& grads) const;
 
   // One reduction: the local sums of every rank, in their order. Joins the window.
   void reduce(const std::vector<TensorList>& of_ranks);
