@@ -75,13 +75,13 @@ Json autocast_document(const TorchAutocastConfig& autocast) {
 Json optimizer_document(const OptimizerConfig& optimizer) {
   if (optimizer.type == OptimizerType::sgd) {
     const optim::SgdOptions& sgd = optimizer.sgd;
-    return {{"type", "SGD"},
-            {"params",
-             {{"lr", sgd.lr},
-              {"momentum", sgd.momentum},
-              {"dampening", sgd.dampening},
-              {"weight_decay", sgd.weight_decay},
-              {"nesterov", sgd.is_nesterov}}}};
+    Json params = {{"lr", sgd.lr},
+                   {"momentum", sgd.momentum},
+                   {"dampening", sgd.dampening},
+                   {"weight_decay", sgd.weight_decay},
+                   {"nesterov", sgd.is_nesterov}};
+    if (sgd.is_maximizing) params["maximize"] = true;
+    return {{"type", "SGD"}, {"params", params}};
   }
   const optim::AdamOptions& adam = optimizer.adam;
   Json params = {{"lr", adam.lr},
@@ -89,6 +89,7 @@ Json optimizer_document(const OptimizerConfig& optimizer) {
                  {"eps", adam.eps},
                  {"weight_decay", adam.weight_decay},
                  {"torch_adam", optimizer.is_torch_class}};
+  if (adam.is_maximizing) params["maximize"] = true;
   if (optimizer.type == OptimizerType::adam) params["adam_w_mode"] = adam.is_decay_decoupled;
   return {{"type", optimizer.type == OptimizerType::adam ? "Adam" : "AdamW"}, {"params", params}};
 }
