@@ -33,13 +33,13 @@ Value at(const std::array<Value, N>& values, int index) {
   return values.at(static_cast<std::size_t>(index));
 }
 
-constexpr std::array<std::int64_t, 9> kBuckets = {kMany, 1, 2, 3, 5, 8, 13, 21, 40};
-constexpr std::array<std::int64_t, 5> kGathers = {200, 2, 4, 10, 40};
-constexpr std::array<std::int64_t, 7> kSubGroups = {kMany, 1, 2, 3, 5, 8, 13};
+constexpr std::array<std::int64_t, 9> kBuckets = {500'000'000, 1, 2, 3, 5, 8, 13, 21, 40};
+constexpr std::array<std::int64_t, 5> kGathers = {500'000'000, 2, 4, 10, 40};
+constexpr std::array<std::int64_t, 7> kSubGroups = {1'000'000'000, 1, 2, 3, 5, 8, 13};
 constexpr std::array<std::int64_t, 8> kPrefetches = {0, 1, 2, 4, 8, 16, 40, kMany};
 constexpr std::array<std::int64_t, 8> kPersistences = {0, 1, 2, 3, 4, 6, 12, 64};
-constexpr std::array<std::int64_t, 6> kPersistAll = {kMany, 0, 3, 6, 12, 24};
-constexpr std::array<std::int64_t, 7> kLives = {kMany, 0, 2, 4, 8, 16, 32};
+constexpr std::array<std::int64_t, 6> kPersistAll = {INT64_MAX, 0, 3, 6, 12, 24};
+constexpr std::array<std::int64_t, 7> kLives = {1'000'000'000, 0, 2, 4, 8, 16, 32};
 constexpr std::array<std::int64_t, 7> kReuses = {0, 1, 3, 6, 12, 24, kMany};
 
 void set_scheduler(ZeroConfig& config, int value) {
@@ -54,6 +54,8 @@ void set_scheduler(ZeroConfig& config, int value) {
 // No two numbers are alike, so that none can stand in for another.
 void set_update_rule(ZeroConfig& config, int value) {
   OptimizerConfig& optimizer = config.optimizer;
+  optimizer.adam.lr = 1e-2;
+  optimizer.sgd.lr = 2e-2;
   optimizer.adam.weight_decay = 0.1;
   optimizer.adam.is_decay_decoupled = value == 1;
   if (value == 2) {
@@ -74,6 +76,7 @@ void set_masters(ZeroConfig& config, int value) {
   config.bf16.optimizer_states = value == 2;
   if (value == 1) config.offload_optimizer = OffloadDevice::cpu;
   config.optimizer.type = OptimizerType::adam;
+  config.optimizer.adam.lr = 1e-2;  // less would be rounded away
   config.grad_accum_dtype.reset();
 }
 
@@ -118,7 +121,9 @@ constexpr ConfigDomain kDomains[] = {
     {"/zero_optimization/ignore_unused_parameters", 2,
      [](ZeroConfig& c, int v) {
        c.ignore_unused_parameters = v == 0;
-       if (v == 1 && (c.stage == 1 || c.stage == 2)) c.offload_optimizer = OffloadDevice::cpu;
+       if (v == 0 || (c.stage != 1 && c.stage != 2)) return;
+       c.offload_optimizer = OffloadDevice::cpu;
+       c.zero_force_ds_cpu_optimizer = false;
      },
      kFlat, 2, kTriedFlags},
     {"/zero_optimization/sub_group_size", 7,
@@ -126,6 +131,7 @@ constexpr ConfigDomain kDomains[] = {
     {"/zero_optimization/offload_optimizer/device", 2,
      [](ZeroConfig& c, int v) {
        c.offload_optimizer = v == 1 ? OffloadDevice::cpu : OffloadDevice::none;
+       c.zero_force_ds_cpu_optimizer = v == 0;
      },
      kZero, 4, kTriedDevices},
     {"/zero_optimization/offload_param/device", 2,
@@ -157,7 +163,9 @@ constexpr ConfigDomain kDomains[] = {
        c.stage3_module_granularity_threshold = v == 0 ? 0 : v == 1 ? kMany : 4;
      },
      kThird, 2, kTriedSizes},
-    {"/train_micro_batch_size_per_gpu", 1, [](ZeroConfig&, int) {}, 0, 0, kTriedSteps},
+    {"/train_micro_batch_size_per_gpu", 2,
+     [](ZeroConfig& c, int v) { c.train_micro_batch_size_per_gpu = v == 0 ? 1 : 5; }, kAll, 4,
+     kTriedSteps},
     {"/gradient_accumulation_steps", 4,
      [](ZeroConfig& c, int v) {
        constexpr std::array<std::int64_t, 4> kNumbers = {1, 2, 4, 3};
@@ -194,7 +202,7 @@ constexpr ConfigDomain kDomains[] = {
     {"/fp16/loss_scale_window", 3,
      [](ZeroConfig& c, int v) { c.fp16.loss_scale_window = v == 0 ? kMany : v; }, kAll, 2,
      kTriedCounts},
-    {"/fp16/hysteresis", 3, [](ZeroConfig& c, int v) { c.fp16.hysteresis = v + 1; }, kAll, 2,
+    {"/fp16/hysteresis", 3, [](ZeroConfig& c, int v) { c.fp16.hysteresis = v == 0 ? 2 : 2 * v - 1; }, kAll, 2,
      kTriedCounts},
     {"/fp16/consecutive_hysteresis", 2,
      [](ZeroConfig& c, int v) { c.fp16.consecutive_hysteresis = v == 1; }, kAll, 1, kTriedFlags},
@@ -225,27 +233,25 @@ std::span<const ConfigDomain> config_domains() {
   return kDomains;
 }
 
-ZeroConfig simplest_config() {
+ZeroConfig simplest_config(int stage) {
   ZeroConfig config;
-  config.train_micro_batch_size_per_gpu = 5;
-  config.reduce_bucket_size = config.sub_group_size = kMany;
-  config.allgather_bucket_size = kGathers.front();
-  config.stage3_prefetch_bucket_size = config.stage3_param_persistence_threshold = 0;
-  config.stage3_max_reuse_distance = 0;
-  config.stage3_max_live_parameters = config.stage3_model_persistence_threshold = kMany;
-  config.zero_force_ds_cpu_optimizer = false;
-  config.overlap_comm = false;
+  config.stage = stage;
   config.gradient_clipping = 0.0;
-  config.fp16.loss_scale = 16.0;
-  config.fp16.initial_scale_power = 3;
-  config.fp16.hysteresis = 1;
-  config.optimizer.adam.lr = 1e-2;
-  config.optimizer.sgd.lr = 2e-2;
+  if (stage != 3) return config;
+  config.stage3_prefetch_bucket_size = 0;
+  config.stage3_param_persistence_threshold = 0;
+  config.stage3_max_reuse_distance = 0;
   return config;
 }
 
+// A fixed loss scale, or one that begins where exact data have room.
 void set_precision(ZeroConfig& config, Precision precision) {
   config.fp16.enabled = precision == Precision::fp16;
+  if (config.fp16.enabled) {
+    config.fp16.loss_scale = 16.0;
+    config.fp16.initial_scale_power = 3;
+    config.fp16.hysteresis = 1;
+  }
   config.bf16.enabled = precision == Precision::bf16;
   config.torch_autocast.enabled =
       precision == Precision::autocast || precision == Precision::grad_scaler;

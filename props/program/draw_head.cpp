@@ -15,10 +15,11 @@ void draw_world(Source& source, const Policy& policy, Program& program) {
   constexpr std::array<std::uint32_t, 4> kStages = {4, 4, 4, 8};
   constexpr std::array<std::uint32_t, 4> kRanks = {4, 7, 1, 2};
   World& world = program.world;
-  program.config.stage = static_cast<int>(source.weighted(kStages));
+  int stage = static_cast<int>(source.weighted(kStages));
   world.ranks = 1 + static_cast<int>(source.weighted(kRanks));
   const bool has_frames = policy.has(Tag::frames) && !policy.has(Tag::engines);
-  if (has_frames) program.config.stage = 3;
+  if (has_frames) stage = 3;
+  program.config = simplest_config(stage);
   world.skips_frames = has_frames;
   world.ranks_differ = source.one_in(6);
   if (!policy.has(Tag::worlds)) return;
@@ -72,6 +73,7 @@ void draw_configuration(Source& source, const Policy& policy, Program& program) 
   constexpr std::array<std::int64_t, 4> kSteps = {1, 2, 4, 3};
   config.gradient_accumulation_steps = kSteps.at(source.weighted(kEachSteps));
   draw_loss_scale(source, policy, config);
+  if (source.one_in(3)) config.overlap_comm = config.stage != 3;
   if (policy.has(Tag::contexts) && source.one_in(2)) config.enable_sanity_checks = true;
   draw_config(source, config.stage, source.between(0, policy.is_plain ? 4 : 6), config);
 }
@@ -105,7 +107,7 @@ void mend_configuration(Program& program) {
   if (head_problem(program).empty()) return;
   program.config.stage3_module_granularity_threshold = 0;
   if (head_problem(program).empty()) return;
-  program.config = simplest_config();
+  program.config = simplest_config(0);
   program.world = {};
 }
 
@@ -113,7 +115,6 @@ void mend_configuration(Program& program) {
 
 Program draw_head(Source& source, const Policy& policy) {
   Program program;
-  program.config = simplest_config();
   draw_world(source, policy, program);
   draw_configuration(source, policy, program);
   draw_autograd(source, policy, program);
