@@ -57,7 +57,7 @@ void set_update_rule(ZeroConfig& config, int value) {
   optimizer.adam.lr = 1e-2;
   optimizer.sgd.lr = 2e-2;
   optimizer.adam.weight_decay = 0.1;
-  optimizer.adam.is_decay_decoupled = value == 1;
+  optimizer.adam.is_decay_decoupled = value == 1 || optimizer.type == OptimizerType::adamw;
   if (value == 2) {
     optimizer.adam.beta1 = 0.75;
     optimizer.adam.beta2 = 0.875;
@@ -218,6 +218,7 @@ constexpr ConfigDomain kDomains[] = {
        constexpr std::array<OptimizerType, 3> kTypes = {OptimizerType::adam, OptimizerType::adamw,
                                                         OptimizerType::sgd};
        c.optimizer.type = at(kTypes, v);
+       if (v == 1) c.optimizer.adam.is_decay_decoupled = true;
      },
      kAll, 4, kTriedOptimizers},
     {"/optimizer/params/weight_decay", 4, set_update_rule, kAll, 4, kTriedFactors},

@@ -5,11 +5,17 @@
 namespace zeroproof::program {
 namespace {
 
-void draw_data(Source& source, Data& data) {
+// What rounds is compared bit by bit.
+bool is_wide(const ZeroConfig& config) {
+  return config.model_dtype() == DType::float32 && !config.torch_autocast.enabled &&
+         config.communication_dtype() == DType::float32;
+}
+
+void draw_data(Source& source, const ZeroConfig& config, Data& data) {
   const Source::Scope scope(source, "data");
   constexpr std::uint32_t kSeeds = 1024;
   data.seed = source.below(kSeeds);
-  if (source.one_in(8)) data.mode = Data::Mode::real;
+  if (source.one_in(6) && is_wide(config)) data.mode = Data::Mode::real;
 }
 
 }  // namespace
@@ -17,7 +23,7 @@ void draw_data(Source& source, Data& data) {
 DrawnProgram draw_with_productions(Source& source) {
   const Policy policy = draw_policy(source);
   DrawnProgram drawn{.program = draw_head(source, policy), .productions = {}};
-  draw_data(source, drawn.program.data);
+  draw_data(source, drawn.program.config, drawn.program.data);
   drawn.productions = draw_body(source, policy, drawn.program);
   return drawn;
 }

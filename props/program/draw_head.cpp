@@ -72,6 +72,9 @@ void draw_configuration(Source& source, const Policy& policy, Program& program) 
   constexpr std::array<std::uint32_t, 4> kEachSteps = {5, 3, 1, 1};
   constexpr std::array<std::int64_t, 4> kSteps = {1, 2, 4, 3};
   config.gradient_accumulation_steps = kSteps.at(source.weighted(kEachSteps));
+  // Ninths need more bits than thirds.
+  if (program.world.ranks == 3 && config.gradient_accumulation_steps == 3)
+    config.gradient_accumulation_steps = 2;
   draw_loss_scale(source, policy, config);
   if (source.one_in(3)) config.overlap_comm = config.stage != 3;
   if (policy.has(Tag::contexts) && source.one_in(2)) config.enable_sanity_checks = true;

@@ -64,6 +64,11 @@ int weight_dimensions(const Module& owner) {
   return custom ? static_cast<int>(custom->shape.size()) : 2;
 }
 
+int input_dimensions(const Module& owner) {
+  const auto* const linear = std::get_if<Linear>(&owner.kind);
+  return linear ? linear->dimensions : 2;
+}
+
 bool may_be_read_by_some(const State& state, const Forward& forward, const Module& use) {
   const Model& model = state.model(forward.engine);
   const ExternalUse& external = use_of(use);

@@ -11,4 +11,8 @@ bool reads_alone(const Body& body) {
   });
 }
 
+bool raises_alone(const Body& body) {
+  return body.empty() || (body.size() == 1 && std::holds_alternative<Raise>(body.front().kind));
+}
+
 }  // namespace zeroproof::program

@@ -115,6 +115,7 @@ struct State {
   int next_graph = 0;
   std::vector<Frame> frames;
   std::map<std::string, std::map<std::string, SavedState>> saved;  // tag, engine
+  std::map<std::string, std::string> latest;                       // by engine, the tag
 
   const ZeroConfig& config() const { return program->config; }
   const Model& model(const std::string& engine) const { return program->model_of(engine); }

@@ -101,7 +101,9 @@ TEST(ProgramTypestate, ExpectsWhatTheContractSays) {
       const auto expected = typestate->expect(statement);
       ASSERT_TRUE(expected) << row.dump();
       EXPECT_EQ(*expected, contract->of(statement)) << row.dump();
-      EXPECT_EQ(typestate->apply(statement), expected);
+      const auto applied = typestate->apply(statement);
+      ASSERT_TRUE(applied);
+      EXPECT_EQ(*applied, *expected);
     }
   }
 }

@@ -113,8 +113,8 @@ bool resume_with(Scene& scene, int ranks, int stage) {
 }
 
 bool resume_other_ranks(Scene& scene) {
-  const int ranks = scene.source().between(1, 4);
-  return resume_with(scene, ranks, scene.state().stage);
+  constexpr int kRanks[] = {1, 2, 4};  // a mean over three has bits of its own
+  return resume_with(scene, kRanks[scene.source().below(3)], scene.state().stage);
 }
 
 bool resume_other_stage(Scene& scene) {
@@ -170,8 +170,11 @@ bool failed_load(Scene& scene) {
   std::string tag = "missing";
   if (failure != Load::Failure::missing) {
     const auto older = scene.source().one_in(2) ? saved_tag(scene, false) : std::nullopt;
-    tag = older ? *older : scene.new_tag();
-    if (!older && !save_as(scene, tag)) return false;
+    const bool is_latest = older && scene.state().latest.at(scene.engine()) == *older;
+    const bool is_named =
+        older && !older->empty() && (is_latest || failure != Load::Failure::damaged);
+    tag = is_named ? *older : scene.new_tag();
+    if (!is_named && !save_as(scene, tag)) return false;
   }
   return scene.add_refused(
       {Load{.engine = scene.engine(), .tag = tag, .failure = failure, .at = at}});

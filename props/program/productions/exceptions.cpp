@@ -161,6 +161,10 @@ bool short_getter(Scene& scene) {
                   [&] { return scene.add({Inspect{.engine = scene.engine(), .what = what}}); });
 }
 
+bool can_gather_again(const Scene& scene) {
+  return can_fall_short(scene) && has_whole_contexts(scene) && is_partitioned(scene);
+}
+
 bool can_train_again(const Scene& scene) {
   return can_fall_short(scene) && (scene.state().ranks == 1 || !scene.is_stage(1, 2));
 }
@@ -187,7 +191,7 @@ std::span<const Production> exception_productions() {
       {"short_evaluation", 4, kMemory, Position::aside, can_fall_short, short_evaluation},
       {"short_forward", 3, kMemory, Position::training, can_fall_short, short_forward},
       {"short_training", 5, kMemory, Position::training, can_train_again, short_training},
-      {"short_context", 4, kMemory, Position::aside, is_partitioned, short_context},
+      {"short_context", 4, kMemory, Position::aside, can_gather_again, short_context},
       {"short_getter", 4, kMemory, Position::aside, can_fall_short, short_getter}};
   return kRows;
 }

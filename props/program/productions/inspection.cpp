@@ -41,7 +41,8 @@ bool can_change(const Scene& scene) {
 
 bool look_in_block(Scene& scene) {
   const auto kind = *scene.some_block();
-  const auto what = static_cast<Inspect::What>(scene.source().below(3));
+  const auto what =
+      scene.source().one_in(2) ? Inspect::What::masters : Inspect::What::optimizer_state;
   const bool is_first = scene.source().one_in(2);
   const auto inspect = [&] { return scene.add({Inspect{.engine = scene.engine(), .what = what}}); };
   return scene.around({Block{.kind = kind, .engine = scene.engine()}}, [&] {
@@ -97,12 +98,9 @@ bool throw_in_context(Scene& scene) {
 }
 
 bool evaluate_in_context(Scene& scene) {
-  const bool is_change = scene.source().one_in(2);
   Forward forward = scene.forward();
   forward.mode = Forward::Mode::no_grad;
-  const auto evaluate = [&] { return scene.add({forward}) && look(scene); };
-  const Block block = is_change ? changing(scene) : context_of(scene);
-  return scene.around({block}, evaluate);
+  return scene.around({context_of(scene)}, [&] { return scene.add({forward}) && look(scene); });
 }
 
 bool clear_in_context(Scene& scene) {
@@ -153,6 +151,10 @@ bool look_between_backwards(Scene& scene) {
          scene.differentiate_all(*value);
 }
 
+bool has_no_frames(const Scene& scene) {
+  return !scene.has_frames();
+}
+
 bool autocast_region(Scene& scene) {
   const bool is_own = scene.config().torch_autocast.enabled;
   const auto kind = is_own ? Block::Kind::other_autocast : Block::Kind::autocast;
@@ -184,7 +186,8 @@ std::span<const Production> inspection_productions() {
        discard_change},
       {"throw_in_context", 3, kContexts | tags(Tag::exceptions), Position::aside,
        has_whole_contexts, throw_in_context},
-      {"evaluate_in_context", 3, kContexts, Position::first_aside, can_change, evaluate_in_context},
+      {"evaluate_in_context", 3, kContexts, Position::aside, has_whole_contexts,
+       evaluate_in_context},
       {"clear_in_context", 2, kContexts, Position::aside, has_whole_contexts, clear_in_context},
       {"nested_contexts", 3, kContexts, Position::aside, has_partitioned, nested_contexts},
       {"hold_nan", 4, kContexts, Position::first_aside, checks_contexts, hold_nan},
@@ -193,7 +196,7 @@ std::span<const Production> inspection_productions() {
       {"look_before_backward", 3, kContexts, Position::training, always, look_before_backward},
       {"look_between_backwards", 4, kContexts | tags(Tag::retained), Position::training, can_retain,
        look_between_backwards},
-      {"autocast_region", 3, kReads, Position::training, always, autocast_region}};
+      {"autocast_region", 3, kReads, Position::training, has_no_frames, autocast_region}};
   return kRows;
 }
 

@@ -5,6 +5,7 @@
 
 #include "props/program/model_traits.h"
 #include "props/program/rules.h"
+#include "props/program/rules/backward_hooks.h"
 
 namespace zeroproof::program {
 namespace {
@@ -275,57 +276,11 @@ class BackwardCheck {
   }
 
   Result<void> run_hooks() {
-    std::set<int> seen;
-    for (auto term = value_.terms.rbegin(); term != value_.terms.rend(); ++term) {
-      if (!graph(*term).forward || !seen.insert(term->graph).second) continue;
-      if (auto ran = run_hooks_of(*graph(*term).forward, graph(*term), losses_of(term->graph));
-          !ran)
-        return ran;
-      if (walk_.is_raising()) break;
-    }
-    return {};
-  }
-
-  std::set<int> losses_of(int number) const {
-    std::set<int> losses;
-    for (const Term& term : value_.terms)
-      if (term.graph == number) losses.insert(term.loss);
-    return losses;
-  }
-
-  // The loss first, then the modules from the last to the first.
-  Result<void> run_hooks_of(const Forward& forward, const Graph& its, const std::set<int>& losses) {
-    const std::map<std::string, int> ran = its.flow->ran;
-    for (const Hook& hook : forward.hooks)
-      if (hook.at == Hook::At::loss)
-        if (auto done = run_hook(forward, hook); !done || walk_.is_raising()) return done;
-    std::vector<const Module*> nodes = nodes_of(state_.model(forward.engine));
-    std::ranges::reverse(nodes);
-    for (const Module* const node : nodes)
-      for (const Hook& hook : forward.hooks) {
-        const bool is_here = hook.at != Hook::At::forward && hook.module == node->name;
-        if (!is_here || !is_part_of(ran.at(node->name), losses)) continue;
-        if (auto done = run_hook(forward, hook); !done || walk_.is_raising()) return done;
-      }
-    return {};
-  }
-
-  static bool is_part_of(int head, const std::set<int>& losses) {
-    return head == -1 || losses.contains(head);
-  }
-
-  Result<void> run_hook(const Forward& forward, const Hook& hook) {
     Frame frame{.kind = FrameKind::backward_hook,
-                .engine = forward.engine,
                 .managed = backward_.engine,
                 .keeps_graph = keeps_graph()};
     for (const Share& share : shares_) frame.engines.insert(share.engine);
-    auto ran = walk_.run_in(std::move(frame), hook.body);
-    if (!ran) return ran;
-    for (const auto& [name, its] : state_.engines)
-      if (its.owes != EngineState::Owes::none)
-        return no_sense("a hook that leaves engine '" + name + "' with gradients to clear");
-    return {};
+    return run_backward_hooks(walk_, value_, frame);
   }
 
   // --- what it leaves ---------------------------------------------------------------------------
@@ -422,13 +377,6 @@ class BackwardCheck {
   std::vector<Share> shares_;
 };
 
-std::string abort_problem(const State& state, const Backward& backward) {
-  const Frame* const around = state.backward_around();
-  if (!around || backward.engine.empty()) return {};
-  const EngineState& engine = state.engines.at(backward.engine);
-  return first_broken({{engine.is_spoiled, "a backward of weights that are no numbers"}});
-}
-
 }  // namespace
 
 Verdict check(Walk& walk, const Backward& backward) {
@@ -448,7 +396,6 @@ Verdict check(Walk& walk, const Backward& backward) {
   for (const Term& term : value->second.terms)
     if (state.engines.at(state.graphs.at(term.graph).engine).owes != EngineState::Owes::none)
       return no_sense("a backward of an engine that has to clear or load first");
-  if (std::string why = abort_problem(state, backward); !why.empty()) return no_sense(why);
   return BackwardCheck(walk, backward, value->second).run();
 }
 

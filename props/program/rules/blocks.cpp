@@ -92,6 +92,7 @@ std::string change_problem(const State& state, const EngineState& engine, const 
   const bool is_partitioned = state.stage == 3;
   const bool is_checked = state.config().enable_sanity_checks && is_partitioned;
   const bool is_inside = state.backward_around() != nullptr;
+  const bool is_alone = block.body.empty() && !is_inside && !state.has_live_graph(block.engine);
   switch (block.change) {
     case Block::Change::none:
       return {};
@@ -100,21 +101,21 @@ std::string change_problem(const State& state, const EngineState& engine, const 
       return first_broken(
           {{!is_named, "a change that no rank announces"},
            {!is_inside && engine.window.has_gradients, "a change of weights inside a window"},
+           {!raises_alone(block.body), "a change that ranks see before all have it"},
            {engine.window.has_spike, "a change of weights that no step ends"},
            {!engine.frozen.empty(), "a change of weights while a module is frozen"}});
     case Block::Change::unannounced:
-      return first_broken(
-          {{is_named || !is_checked, "a change that nothing looks for"},
-           {!block.body.empty() || is_inside, "more than a change that is refused"}});
+      return first_broken({{is_named || !is_checked, "a change that nothing looks for"},
+                           {!is_alone, "more than a change that is refused"}});
     case Block::Change::moves:
-      return first_broken({{!is_named || !is_partitioned || state.engines.size() > 1,
-                            "a parameter that no rank takes over leaves its device"},
-                           {state.program->world.skips_frames || !block.body.empty() || is_inside,
-                            "more than a move that is refused"}});
+      return first_broken(
+          {{!is_named || !is_partitioned || state.engines.size() > 1,
+            "a parameter that no rank takes over leaves its device"},
+           {state.program->world.skips_frames || !is_alone, "more than a move that is refused"}});
     case Block::Change::holds_nan:
-      return first_broken({{is_named || !is_checked, "no numbers that nothing looks for"},
-                           {engine.window.has_gradients || !block.body.empty() || is_inside,
-                            "no numbers in the middle of a window"}});
+      return first_broken(
+          {{is_named || !is_checked, "no numbers that nothing looks for"},
+           {engine.window.has_gradients || !is_alone, "no numbers in the middle of a window"}});
   }
   return {};
 }

@@ -65,6 +65,15 @@ std::string stage_problem(const State& state, const Resume& resume) {
         "leaf modules without stage 3"}});
 }
 
+// What is damaged is the latest one, or what says that it is; it stays so.
+Verdict damaged_load(State& state, const Load& load) {
+  if (state.latest[load.engine] != load.tag)
+    return no_sense("a checkpoint is damaged that is not the latest");
+  state.saved[load.tag].erase(load.engine);
+  state.saved[kLatest].erase(load.engine);
+  return refused_otherwise();
+}
+
 }  // namespace
 
 Verdict check(Walk& walk, const Save& save) {
@@ -76,6 +85,7 @@ Verdict check(Walk& walk, const Save& save) {
   const SavedState saved{.micro_steps = (*found)->micro_steps, .scaler = (*found)->scaler};
   state.saved[save.tag][save.engine] = saved;
   state.saved[kLatest][save.engine] = saved;
+  state.latest[save.engine] = save.tag;
   return Expectation{};
 }
 
@@ -87,6 +97,8 @@ Verdict check(Walk& walk, const Load& load) {
     return no_sense(std::move(why));
   if (state.backward_around() || state.is_in(FrameKind::forward_hook))
     return no_sense("a load in the middle of a pass");
+  if (state.program->engine(load.engine).grows_in > 0)
+    return no_sense("a load that undoes the steps of a scale that grows");
   const SavedState* const saved = find_saved(state, load.engine, load.tag);
   const bool owes = (*found)->owes == EngineState::Owes::load;
   if (load.failure == Load::Failure::missing) {
@@ -96,6 +108,9 @@ Verdict check(Walk& walk, const Load& load) {
   if (!saved) return no_sense("no checkpoint has the tag '" + load.tag + "'");
   if (load.failure != Load::Failure::none && owes)
     return no_sense("the new engine has to load a checkpoint first");
+  if (load.failure != Load::Failure::none && load.tag == kLatest)
+    return no_sense("the latest checkpoint is damaged for all that follows");
+  if (load.failure == Load::Failure::damaged) return damaged_load(state, load);
   if (load.failure != Load::Failure::none) return refused_otherwise();
   take_over(**found, *saved);
   return Expectation{};
@@ -135,6 +150,8 @@ Verdict check(Walk& walk, const Resume& resume) {
   for (const auto& [name, engine] : state.engines) {
     if (!find_saved(state, name, resume.tag))
       return no_sense("engine '" + name + "' has not saved '" + resume.tag + "'");
+    if (state.program->engine(name).grows_in > 0)
+      return no_sense("a job that undoes the steps of a scale that grows");
     if (!engine.frozen.empty() || engine.tiled || engine.owes == EngineState::Owes::load)
       return no_sense("a job that ends with engine '" + name + "' in the middle of something");
   }

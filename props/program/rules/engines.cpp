@@ -1,30 +1,28 @@
 // Engines that are made for a while, or refused.
-#include <nlohmann/json.hpp>
+#include <exception>
 
-#include "props/program/config_difference.h"
 #include "props/program/rules.h"
+#include "props/train/config_document.h"
 #include "zeroproof/engine/zero_config.h"
 
 namespace zeroproof::program {
 namespace {
 
-using Json = nlohmann::json;
-
-// The document with one key set; an error where the key or the value is no JSON.
-Result<std::string> document_with(const std::string& document, const TryConfig& config) {
+// An error where the key stands below one that is not there, or the value is no JSON.
+Result<std::string> document_with(const ZeroConfig& own, const TryConfig& config) {
   try {
-    Json changed = Json::parse(document);
-    changed[Json::json_pointer(config.key)] = Json::parse(config.value);
-    return changed.dump();
-  } catch (const Json::exception& error) {
+    return train::changed_document(own, config.key, config.value);
+  } catch (const std::exception& error) {
     return no_sense("'" + config.key + "' cannot be set to '" + config.value +
-                    "': " + std::string(error.what()));
+                    "': " + error.what());
   }
 }
 
-bool can_be_made(const std::string& document) {
+bool can_be_made(const std::string& document, int ranks) {
   const auto parsed = parse_ds_config(document, "program");
-  return parsed && validate(parsed->config);
+  if (!parsed) return false;
+  const auto config = with_batch_sizes(*parsed, ranks);
+  return config && validate(*config);
 }
 
 }  // namespace
@@ -45,9 +43,9 @@ Verdict check(Walk& walk, const TryConfig& config) {
   if (!state.is_at_top()) return no_sense("an engine that is asked for in the middle of something");
   ZeroConfig own = state.config();
   own.stage = state.stage;
-  const auto document = document_with(config_difference(own), config);
+  const auto document = document_with(own, config);
   if (!document) return tl::unexpected(document.error());
-  return can_be_made(*document) ? Expectation{} : refused_otherwise();
+  return can_be_made(*document, state.ranks) ? Expectation{} : refused_otherwise();
 }
 
 }  // namespace zeroproof::program

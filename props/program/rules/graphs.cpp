@@ -278,7 +278,7 @@ Verdict check(Walk& walk, const CallModule& call) {
   if (!engine) return tl::unexpected(engine.error());
   const Module* const module = find_module(state.model(call.engine), call.module);
   const bool is_owner =
-      module && trained_of(*module) != Trained::frozen && has_trained_weight(*module);
+      module && trained_of(*module) == Trained::all && has_trained_weight(*module);
   const auto* const custom = module ? std::get_if<Custom>(&module->kind) : nullptr;
   const ModelTraits traits = traits_of(state.model(call.engine));
   const ZeroConfig& config = state.config();
@@ -297,7 +297,8 @@ Verdict check(Walk& walk, const CallModule& call) {
        {is_weight && call.in_checkpoint, "a weight alone in a checkpoint"},
        {is_weight && (!config.memory_efficient_linear || config.torch_autocast.enabled),
         "a weight that PyTorch's own linear() or autocast keeps"},
-       {is_weight && weight_dimensions(*module) != 2, "a linear function of no matrix"},
+       {is_weight && (weight_dimensions(*module) != 2 || input_dimensions(*module) != 2),
+        "a linear function of no matrix"},
        {is_weight && !(*engine)->gathered.contains(call.module), "a weight that no context holds"},
        {!is_weight && state.stage == 3 && !(*engine)->gathered.empty(),
         "a graph of weights that a context holds"}});

@@ -55,8 +55,12 @@ std::string engine_problem(const Program& program, const EngineSpec& engine) {
        {engine.custom_loss_scale &&
             (config.fp16.enabled || is_autocast || config.bf16.master_weights_and_grads),
         "a loss scale of its own where there is another"},
-       {engine.grows_in < 0 || (engine.grows_in > 0 && !has_grad_scaler),
+       {engine.grows_in < 0 ||
+            (engine.grows_in > 0 && (!has_grad_scaler || program.world.tensor > 1)),
         "a scale that does not grow"},
+       {engine.parameter_groups > 1 &&
+            engine.parameter_groups > static_cast<int>(trained_weights(*model).size()),
+        "a parameter group without parameters"},
        {engine.reads_document && (config.reduce_bucket_size < 1 || config.sub_group_size < 1),
         "a size of 0 that no document keeps"}});
 }

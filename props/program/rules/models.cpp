@@ -154,7 +154,9 @@ class ModelCheck {
     return first_broken(
         {{model_.heads.size() == 1 || model_.heads.size() > 2, "heads are two"},
          {model_.losses() > 1 && has_several_engines(), "two losses beside another engine"},
-         {model_.body.empty(), "a model without a body"}});
+         {model_.body.empty(), "a model without a body"},
+         {model_.added_to_loss != 0.0 && (has_several_engines() || !program_.config.fp16.enabled),
+          "a large loss that is added to another, or can be scaled"}});
   }
 
   std::string tile_problem() const {
