@@ -39,6 +39,7 @@ TensorList Engine::Core::forward(TensorList inputs) {
 void Engine::Core::begin_forward() {
   if (!std::exchange(is_configuration_told_, true)) mark_configuration(context_);
   context_.events.set_steps(counters_.micro_steps, counters_.global_steps);
+  if (!context_.upstream.stale_boundary_before_prologue) refresh_boundary();
   if (!is_zero()) return;
   const Events::Call call(context_.events, config_.stage == 3 ? "z3.clear_backward_seen_flag"
                                                               : "z12.clear_backward_seen_flag");

@@ -141,10 +141,6 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
 // The loss of layer 0 alone. A hook of the outputs is what divides by the accumulation steps.
 std::string past_engine_problem(const CaseSpec& spec, const MicroSpec& micro) {
   if (micro.past_engine < 0 || micro.past_engine > 4) return "a number out of range";
-  // Each of two would be one that nobody scaled.
-  const bool is_scaled =
-      static_cast<Precision>(spec.precision) >= Precision::fp16 || spec.owns_scale != 0;
-  if (micro.past_engine == 4 && is_scaled) return "checkpoints under a loss scale";
   const LayerSpec& first = spec.layers.front();
   const bool is_right = spec.is_manual != 0 && spec.engines == 1 && spec.is_tiled == 0 &&
                         spec.is_unmanaged == 0 && spec.sets_boundary == 0 &&
