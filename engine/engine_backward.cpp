@@ -206,14 +206,16 @@ void Engine::Core::run_post_hook() {
   }
   epilogue();
   has_manual_epilogue_ = true;
-  if (!is_exact()) end_manual_backward();
+  if (!is_exact()) end_manual_backward(false);
 }
 
 // At the end of its outermost graph task: each checkpoint around a forward has an epilogue of its
-// own, and they are one backward of the user's, with one scale.
-void Engine::Core::end_manual_backward() {
+// own, and they are one backward of the user's, with one scale. What the first ones have brought
+// nobody can take back where the next one fails.
+void Engine::Core::end_manual_backward(bool raised) {
   if (!std::exchange(has_manual_epilogue_, false)) return;
   is_scale_called_ = false;
+  if (raised && !context_.upstream.abort_leaks_state) is_incomplete_ = true;
 }
 
 void Engine::Core::abandon_gradients() {
@@ -223,7 +225,7 @@ void Engine::Core::abandon_gradients() {
   is_scale_called_ = false;
   const bool is_restartable = optimizer_->abandon_gradients();
   if (!policy_->demands_restart() || is_restartable) return;
-  must_restart_ = true;
+  is_incomplete_ = true;
   throw EngineError(EngineErrorId::incomplete_backward,
                     "An aborted backward already contributed gradients: they cannot be taken back; "
                     "restart from a checkpoint");
@@ -275,7 +277,7 @@ void Engine::Core::on_graph_task_end(GraphTaskId task, bool raised) {
   // needs another.
   const bool is_left = context_.upstream.abort_leaks_state;
   if (raised && is_users && !is_left) is_scale_called_ = false;
-  if (is_outermost) end_manual_backward();
+  if (is_outermost) end_manual_backward(raised);
   try {
     if (!is_transform) policy_->on_graph_task_end(*this, task, raised);
   } catch (...) {
@@ -290,7 +292,7 @@ void Engine::Core::visit_state(StateVisitor& visitor) const {
   const auto bit = [](bool is_set, int place) { return std::uint64_t{is_set} << place; };
   visitor.number(bit(has_unreduced_gradients_, 0) | bit(ran_epilogue_, 1) |
                  bit(is_scale_called_, 2) | bit(tracker_.is_backward_running(), 3) |
-                 bit(must_restart_, 4) | bit(context_.is_boundary, 5) |
+                 bit(is_incomplete_, 4) | bit(context_.is_boundary, 5) |
                  bit(has_manual_epilogue_, 6) | tracker_.tasks().size() << 8);
   const BackwardState hooks = policy_->state();
   visitor.number(bit(hooks.is_callback_queued, 0) | bit(hooks.is_backward_seen_this_step, 1) |

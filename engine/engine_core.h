@@ -117,7 +117,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void run_backward(const Tensor& loss, const BackwardArguments& arguments);
   void epilogue();
   void count_backward();
-  void end_manual_backward();
+  void end_manual_backward(bool raised);
   void take_model_step(StepOutcome& outcome);
   void refresh_boundary();
 
@@ -152,7 +152,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   bool has_scaled_gradients_ = false;  // the window has some
   bool is_configuration_told_ = false;
   bool is_step_running_ = false;
-  bool must_restart_ = false;  // incomplete_backward
+  bool is_incomplete_ = false;  // the window: incomplete_backward
   std::optional<bool> boundary_override_;
 };
 

@@ -53,7 +53,7 @@ StepOutcome Engine::Core::step() {
   // Stage 0 has a policy that nobody asks, and backwards of its own alone. H1 leaves them running.
   const bool is_inside =
       is_exact() && tracker_.is_backward_running() && !context_.upstream.abort_leaks_state;
-  if (must_restart_ || is_inside || (is_zero() && policy_->refuses_step())) {
+  if (is_incomplete_ || is_inside || (is_zero() && policy_->refuses_step())) {
     throw EngineError(EngineErrorId::incomplete_backward,
                       "step() in the middle of a backward, or with an aborted backward: its "
                       "gradients are incomplete");
@@ -100,6 +100,7 @@ void Engine::Core::zero_grad() {
   const Events::Call call(context_.events, "engine.zero_grad");
   policy_->on_zero_grad();
   has_scaled_gradients_ = false;
+  if (!policy_->demands_restart()) is_incomplete_ = false;
   optimizer_->zero_grad();
   ran_epilogue_ = false;  // or the next forward would count a micro-step (docs/spec/zero.md 2.18)
 }

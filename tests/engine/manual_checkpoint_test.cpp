@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <stdexcept>
 
 #include "model/cpu_ops.h"
 #include "tests/engine/support/small_models.h"
@@ -92,6 +93,28 @@ TEST(ManualCheckpoints, Are_one_backward_with_one_scale) {
         EXPECT_EQ(train_manually({stage, forwards, CheckpointKind::non_reentrant, is_managed}),
                   plain);
       }
+}
+
+// The first checkpoint's epilogue has reduced when the second one fails.
+TEST(ManualCheckpoints, Refuse_a_step_when_a_later_one_failed_until_zero_grad) {
+  HostWorld world({});
+  const CpuOps ops;
+  Autograd ag(ops);
+  MlpModel model;
+  const CheckpointCase given{.kind = CheckpointKind::reentrant};
+  auto engine = Engine::initialize(ag, model, checkpointed_config(given), world.runtime(0)).value();
+  int gradients = 0;
+  const Tensor weight = model.named_parameters().front().tensor;
+  weight.register_hook([&](const Tensor&) -> Tensor {
+    if (++gradients == 2) throw std::runtime_error("a hook of the user's");
+    return {};
+  });
+  EXPECT_THROW(ag.backward(summed_loss(*engine, given)), std::runtime_error);
+  EXPECT_THROW(engine->step(), EngineError);
+  engine->zero_grad();
+  ag.backward(summed_loss(*engine, given));
+  engine->step();
+  EXPECT_EQ(engine->global_steps(), 1);
 }
 
 // As DeepSpeed 0.19.8 does: the first checkpoint's epilogue takes the scale for all of them.
