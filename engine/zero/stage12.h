@@ -39,6 +39,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   bool has_overlap() const { return context_.config.has_overlap_comm(); }
 
   void add_gradient_slowly(ZeroParameter& parameter);
+  bool stays_local() const;
   void set_up_buckets();
   void reduce_sums();
   void gradient_epilogue();

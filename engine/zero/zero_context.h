@@ -38,6 +38,7 @@ struct ZeroContext {
 
   bool is_boundary = true;     // of the optimizer: is this micro-batch the window's last?
   bool is_coalescing = false;  // inside coalesce_grad_reduction
+  bool is_no_sync = false;     // inside no_sync
 
   Tensor captured_squares = {};  // of a captured step: its norm's, where replays leave them
 
