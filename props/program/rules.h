@@ -109,6 +109,9 @@ std::string model_problem(const Program& program, const Model& model);
 State first_state(const Program& program);
 EngineState new_engine(const State& state, const EngineSpec& engine);
 
+// The frame of a block, and what it says of its engine; nothing is checked.
+void open_block(State& state, const Block& block);
+
 // What several subjects move.
 void clear_window(EngineState& engine);  // as zero_grad() does
 // Everything a load or a step changes of an engine's weights.

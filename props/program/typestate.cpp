@@ -25,4 +25,16 @@ Result<Expectation> Typestate::apply(const Statement& statement) {
   return expectation;
 }
 
+Typestate Typestate::inside(const Statement& outer) const {
+  Typestate after = *this;
+  State& state = after.state_;
+  if (const auto* const block = std::get_if<Block>(&outer.kind))
+    open_block(state, *block);
+  else if (std::holds_alternative<Catch>(outer.kind))
+    state.frames.push_back({.kind = Frame::Kind::caught});
+  else
+    state.frames.push_back({.kind = Frame::Kind::out_of_memory});
+  return after;
+}
+
 }  // namespace zeroproof::program

@@ -18,6 +18,10 @@ class Typestate {
   // The same, and goes on after it. An error changes nothing.
   Result<Expectation> apply(const Statement& statement);
 
+  // Inside a block, a Catch or an OutOfMemory, before the first statement of its body. What it says
+  // of itself is not checked.
+  Typestate inside(const Statement& outer) const;
+
   const State& state() const { return state_; }
 
  private:

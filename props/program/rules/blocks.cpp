@@ -273,6 +273,19 @@ std::string shortage_problem(const State& state, const OutOfMemory& shortage) {
 
 }  // namespace
 
+void open_block(State& state, const Block& block) {
+  constexpr FrameKind kFrames[] = {FrameKind::no_sync,  FrameKind::coalesce, FrameKind::gathered,
+                                   FrameKind::autocast, FrameKind::autocast, FrameKind::autocast};
+  EngineState& engine = state.engines.at(block.engine);
+  engine.is_in_no_sync = engine.is_in_no_sync || block.kind == Kind::no_sync;
+  engine.is_coalescing = engine.is_coalescing || block.kind == Kind::coalesce;
+  if (block.kind == Kind::gathered)
+    if (const auto modules = gathered_modules(state, block))
+      engine.gathered.insert(modules->begin(), modules->end());
+  state.frames.push_back(
+      {.kind = kFrames[static_cast<std::size_t>(block.kind)], .engine = block.engine});
+}
+
 Verdict check(Walk& walk, const Block& block) {
   const auto found = engine_of(walk.state(), block.engine);
   if (!found) return tl::unexpected(found.error());

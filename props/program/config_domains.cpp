@@ -1,0 +1,271 @@
+#include "props/program/config_domains.h"
+
+#include <array>
+#include <vector>
+
+namespace zeroproof::program {
+namespace {
+
+constexpr std::int64_t kMany = 1000;
+constexpr std::uint32_t kAll = 0xF;
+constexpr std::uint32_t kFlat = 0x6;  // stages 1 and 2
+constexpr std::uint32_t kZero = 0xE;
+constexpr std::uint32_t kThird = 0x8;
+
+constexpr const char* kFlags[] = {"true", "false", "\"auto\"", "7"};
+constexpr const char* kSizes[] = {"0", "1", "12", "-1", "1.5", "\"many\"", "5e8"};
+constexpr const char* kStages[] = {"0", "1", "2", "3", "4", "-1", "\"3\""};
+constexpr const char* kSteps[] = {"1", "2", "0", "-2", "null"};
+constexpr const char* kFactors[] = {"1.0", "2.0", "0.0", "-1.0", "\"x\""};
+constexpr const char* kDtypes[] = {"\"fp32\"", "\"bf16\"", "\"fp16\"", "\"fp64\"", "null", "3"};
+constexpr const char* kOps[] = {"\"mean\"", "\"sum\"", "\"max\"", "1"};
+constexpr const char* kDevices[] = {"\"cpu\"", "\"none\"", "\"nvme\"", "\"gpu\""};
+constexpr const char* kOptimizers[] = {"\"Adam\"", "\"AdamW\"", "\"SGD\"", "\"Lamb\"", "5"};
+constexpr const char* kModules[] = {R"(["torch.nn.Linear"])", "[]", R"(["no.such.Class"])", "1"};
+constexpr const char* kScales[] = {"0", "16", "-1", "1e400", "\"dynamic\""};
+constexpr const char* kPowers[] = {"3", "16", "2000", "-3", "1.5"};
+constexpr const char* kCounts[] = {"1", "2", "0", "-1", "null"};
+
+template <class Value, std::size_t N>
+Value at(const std::array<Value, N>& values, int index) {
+  return values.at(static_cast<std::size_t>(index));
+}
+
+constexpr std::array<std::int64_t, 9> kBuckets = {kMany, 1, 2, 3, 5, 8, 13, 21, 40};
+constexpr std::array<std::int64_t, 5> kGathers = {200, 2, 4, 10, 40};
+constexpr std::array<std::int64_t, 7> kSubGroups = {kMany, 1, 2, 3, 5, 8, 13};
+constexpr std::array<std::int64_t, 8> kPrefetches = {0, 1, 2, 4, 8, 16, 40, kMany};
+constexpr std::array<std::int64_t, 8> kPersistences = {0, 1, 2, 3, 4, 6, 12, 64};
+constexpr std::array<std::int64_t, 6> kPersistAll = {kMany, 0, 3, 6, 12, 24};
+constexpr std::array<std::int64_t, 7> kLives = {kMany, 0, 2, 4, 8, 16, 32};
+constexpr std::array<std::int64_t, 7> kReuses = {0, 1, 3, 6, 12, 24, kMany};
+
+void set_scheduler(ZeroConfig& config, int value) {
+  if (value == 0) return;
+  WarmupLrOptions options;
+  options.warmup.warmup_num_steps = 2;
+  options.warmup.warmup_type = value == 1 ? WarmupType::linear : WarmupType::log;
+  options.warmup_max_lr = 0.125;
+  config.scheduler = SchedulerConfig{options};
+}
+
+// No two numbers are alike, so that none can stand in for another.
+void set_update_rule(ZeroConfig& config, int value) {
+  OptimizerConfig& optimizer = config.optimizer;
+  optimizer.adam.weight_decay = 0.1;
+  optimizer.adam.is_decay_decoupled = value == 1;
+  if (value == 2) {
+    optimizer.adam.beta1 = 0.75;
+    optimizer.adam.beta2 = 0.875;
+    optimizer.adam.eps = 1e-3;
+  }
+  optimizer.sgd.momentum = 0.5;
+  optimizer.sgd.weight_decay = value == 1 ? 0.0 : 0.05;
+  optimizer.sgd.is_nesterov = value == 2;
+  optimizer.adam.is_maximizing = optimizer.sgd.is_maximizing = value == 3;
+  optimizer.sgd.dampening = value == 3 ? 0.25 : 0.0;
+}
+
+void set_masters(ZeroConfig& config, int value) {
+  if (!config.bf16.enabled) return;
+  config.bf16.master_weights_and_grads = true;
+  config.bf16.optimizer_states = value == 2;
+  if (value == 1) config.offload_optimizer = OffloadDevice::cpu;
+  config.optimizer.type = OptimizerType::adam;
+  config.grad_accum_dtype.reset();
+}
+
+void set_loss_scale(ZeroConfig& config, int value) {
+  constexpr std::array<double, 4> kNumbers = {16.0, 0.0, 1.0, 2.0};
+  config.fp16.loss_scale = at(kNumbers, value);
+}
+
+void set_least_scale(ZeroConfig& config, int value) {
+  constexpr std::array<double, 4> kNumbers = {1.0, 8.0, 6.0, 4.0};
+  config.fp16.loss_scale = 0.0;
+  config.fp16.min_loss_scale = at(kNumbers, value);
+}
+
+void set_safe_modules(ZeroConfig& config, int value) {
+  auto& modules = config.torch_autocast.lower_precision_safe_modules;
+  constexpr std::array<const char*, 2> kNames = {"torch.nn.LayerNorm", "torch.nn.Sequential"};
+  modules.emplace();
+  if (value < 3) modules->push_back(at(kNames, value - 1));
+}
+
+void set_wire(ZeroConfig& config, int value) {
+  constexpr std::array<DType, 4> kTypes = {DType::float32, DType::float32, DType::bfloat16,
+                                           DType::float16};
+  config.communication_data_type = at(kTypes, value);
+}
+
+constexpr ConfigDomain kDomains[] = {
+    {"/zero_optimization/stage", 4, [](ZeroConfig& c, int v) { c.stage = v; }, 0, 0, kStages},
+    {"/zero_optimization/reduce_bucket_size", 9,
+     [](ZeroConfig& c, int v) { c.reduce_bucket_size = at(kBuckets, v); }, kZero, 6, kSizes},
+    {"/zero_optimization/allgather_bucket_size", 5,
+     [](ZeroConfig& c, int v) { c.allgather_bucket_size = at(kGathers, v); }, kFlat, 2, kSizes},
+    {"/zero_optimization/contiguous_gradients", 2,
+     [](ZeroConfig& c, int v) { c.contiguous_gradients = v == 0; }, kFlat, 3, kFlags},
+    {"/zero_optimization/reduce_scatter", 2,
+     [](ZeroConfig& c, int v) { c.reduce_scatter = v == 0; }, kZero, 3, kFlags},
+    {"/zero_optimization/use_multi_rank_bucket_allreduce", 2,
+     [](ZeroConfig& c, int v) { c.use_multi_rank_bucket_allreduce = v == 0; }, kFlat, 3, kFlags},
+    {"/zero_optimization/overlap_comm", 3, [](ZeroConfig& c, int v) { c.overlap_comm = v == 1; },
+     kZero, 4, kFlags},
+    {"/zero_optimization/ignore_unused_parameters", 2,
+     [](ZeroConfig& c, int v) {
+       c.ignore_unused_parameters = v == 0;
+       if (v == 1 && (c.stage == 1 || c.stage == 2)) c.offload_optimizer = OffloadDevice::cpu;
+     },
+     kFlat, 2, kFlags},
+    {"/zero_optimization/sub_group_size", 7,
+     [](ZeroConfig& c, int v) { c.sub_group_size = at(kSubGroups, v); }, kThird, 4, kSizes},
+    {"/zero_optimization/offload_optimizer/device", 2,
+     [](ZeroConfig& c, int v) {
+       c.offload_optimizer = v == 1 ? OffloadDevice::cpu : OffloadDevice::none;
+     },
+     kZero, 4, kDevices},
+    {"/zero_optimization/offload_param/device", 2,
+     [](ZeroConfig& c, int v) {
+       c.offload_param = v == 1 ? OffloadDevice::cpu : OffloadDevice::none;
+     },
+     kThird, 3, kDevices},
+    {"/zero_optimization/memory_efficient_linear", 2,
+     [](ZeroConfig& c, int v) { c.memory_efficient_linear = v == 0; }, kThird, 4, kFlags},
+    {"/zero_optimization/enable_sanity_checks", 2,
+     [](ZeroConfig& c, int v) { c.enable_sanity_checks = v == 1; }, kThird, 3, kFlags},
+    {"/zero_optimization/stage3_prefetch_bucket_size", 8,
+     [](ZeroConfig& c, int v) { c.stage3_prefetch_bucket_size = at(kPrefetches, v); }, kThird, 5,
+     kSizes},
+    {"/zero_optimization/stage3_param_persistence_threshold", 8,
+     [](ZeroConfig& c, int v) { c.stage3_param_persistence_threshold = at(kPersistences, v); },
+     kThird, 5, kSizes},
+    {"/zero_optimization/stage3_model_persistence_threshold", 6,
+     [](ZeroConfig& c, int v) { c.stage3_model_persistence_threshold = at(kPersistAll, v); },
+     kThird, 2, kSizes},
+    {"/zero_optimization/stage3_max_live_parameters", 7,
+     [](ZeroConfig& c, int v) { c.stage3_max_live_parameters = at(kLives, v); }, kThird, 4,
+     kSizes},
+    {"/zero_optimization/stage3_max_reuse_distance", 7,
+     [](ZeroConfig& c, int v) { c.stage3_max_reuse_distance = at(kReuses, v); }, kThird, 4,
+     kSizes},
+    {"/zero_optimization/stage3_module_granularity_threshold", 3,
+     [](ZeroConfig& c, int v) {
+       c.stage3_module_granularity_threshold = v == 0 ? 0 : v == 1 ? kMany : 4;
+     },
+     kThird, 2, kSizes},
+    {"/train_micro_batch_size_per_gpu", 1, [](ZeroConfig&, int) {}, 0, 0, kSteps},
+    {"/gradient_accumulation_steps", 4,
+     [](ZeroConfig& c, int v) {
+       constexpr std::array<std::int64_t, 4> kNumbers = {1, 2, 4, 3};
+       c.gradient_accumulation_steps = at(kNumbers, v);
+     },
+     0, 0, kSteps},
+    {"/managed_gradient_accumulation", 2,
+     [](ZeroConfig& c, int v) { c.managed_gradient_accumulation = v == 0; }, kAll, 3, kFlags},
+    {"/gradient_clipping", 3,
+     [](ZeroConfig& c, int v) {
+       constexpr std::array<double, 3> kNumbers = {0.0, 0.75, 1e6};
+       c.gradient_clipping = at(kNumbers, v);
+     },
+     kAll, 4, kFactors},
+    {"/prescale_gradients", 2, [](ZeroConfig& c, int v) { c.prescale_gradients = v == 1; }, kAll,
+     2, kFlags},
+    {"/gradient_predivide_factor", 2,
+     [](ZeroConfig& c, int v) { c.gradient_predivide_factor = v == 1 ? 2.0 : 1.0; }, kAll, 2,
+     kFactors},
+    {"/gradient_allreduce_op", 2,
+     [](ZeroConfig& c, int v) {
+       c.gradient_allreduce_op = v == 1 ? GradientAllreduceOp::sum : GradientAllreduceOp::mean;
+     },
+     kAll, 2, kOps},
+    {"/communication_data_type", 4, set_wire, kAll, 3, kDtypes},
+    {"/data_types/grad_accum_dtype", 2,
+     [](ZeroConfig& c, int v) {
+       if (v == 1 && !c.bf16.master_weights_and_grads) c.grad_accum_dtype = DType::float32;
+     },
+     kAll, 3, kDtypes},
+    {"/fp16/enabled", 1, [](ZeroConfig&, int) {}, 0, 0, kFlags},
+    {"/fp16/loss_scale", 4, set_loss_scale, kAll, 3, kScales},
+    {"/fp16/initial_scale_power", 1, [](ZeroConfig&, int) {}, 0, 0, kPowers},
+    {"/fp16/loss_scale_window", 3,
+     [](ZeroConfig& c, int v) { c.fp16.loss_scale_window = v == 0 ? kMany : v; }, kAll, 2,
+     kCounts},
+    {"/fp16/hysteresis", 3, [](ZeroConfig& c, int v) { c.fp16.hysteresis = v + 1; }, kAll, 2,
+     kCounts},
+    {"/fp16/consecutive_hysteresis", 2,
+     [](ZeroConfig& c, int v) { c.fp16.consecutive_hysteresis = v == 1; }, kAll, 1, kFlags},
+    {"/fp16/min_loss_scale", 4, set_least_scale, kAll, 2, kFactors},
+    {"/bf16/enabled", 1, [](ZeroConfig&, int) {}, 0, 0, kFlags},
+    {"/bf16/check_grad_overflow", 2,
+     [](ZeroConfig& c, int v) { c.bf16.check_grad_overflow = v == 0; }, kAll, 2, kFlags},
+    {"/bf16/bf16_master_weights_and_grads", 3, set_masters, kZero, 2, kFlags},
+    {"/torch_autocast/enabled", 1, [](ZeroConfig&, int) {}, 0, 0, kFlags},
+    {"/torch_autocast/lower_precision_safe_modules", 4, set_safe_modules, kAll, 2, kModules},
+    {"/optimizer/type", 3,
+     [](ZeroConfig& c, int v) {
+       constexpr std::array<OptimizerType, 3> kTypes = {OptimizerType::adam, OptimizerType::adamw,
+                                                        OptimizerType::sgd};
+       c.optimizer.type = at(kTypes, v);
+     },
+     kAll, 4, kOptimizers},
+    {"/optimizer/params/weight_decay", 4, set_update_rule, kAll, 4, kFactors},
+    {"/scheduler/params/warmup_num_steps", 3, set_scheduler, kAll, 1, kCounts}};
+
+bool has_stage(const ConfigDomain& domain, int stage) {
+  return (domain.stages >> static_cast<unsigned>(stage) & 1U) != 0;
+}
+
+}  // namespace
+
+std::span<const ConfigDomain> config_domains() {
+  return kDomains;
+}
+
+ZeroConfig simplest_config() {
+  ZeroConfig config;
+  config.train_micro_batch_size_per_gpu = 5;
+  config.reduce_bucket_size = config.sub_group_size = kMany;
+  config.allgather_bucket_size = kGathers.front();
+  config.stage3_prefetch_bucket_size = config.stage3_param_persistence_threshold = 0;
+  config.stage3_max_reuse_distance = 0;
+  config.stage3_max_live_parameters = config.stage3_model_persistence_threshold = kMany;
+  config.zero_force_ds_cpu_optimizer = false;
+  config.overlap_comm = false;
+  config.gradient_clipping = 0.0;
+  config.fp16.loss_scale = 16.0;
+  config.fp16.initial_scale_power = 3;
+  config.fp16.hysteresis = 1;
+  config.optimizer.adam.lr = 1e-2;
+  config.optimizer.sgd.lr = 2e-2;
+  return config;
+}
+
+void set_precision(ZeroConfig& config, Precision precision) {
+  config.fp16.enabled = precision == Precision::fp16;
+  config.bf16.enabled = precision == Precision::bf16;
+  config.torch_autocast.enabled =
+      precision == Precision::autocast || precision == Precision::grad_scaler;
+  config.torch_autocast.dtype =
+      precision == Precision::grad_scaler ? DType::float16 : DType::bfloat16;
+}
+
+// What a member of another stage or precision says changes nothing, and is seldom drawn.
+void draw_config(Source& source, int stage, int changes, ZeroConfig& config) {
+  std::vector<std::uint32_t> weights = {4};  // no more changes
+  for (const ConfigDomain& domain : kDomains)
+    weights.push_back(has_stage(domain, stage) && domain.values > 1 ? domain.weight : 0);
+  for (int i = 0; i < changes; ++i) {
+    const Source::Scope scope(source, "config");
+    const std::size_t row = source.weighted(weights);
+    if (row == 0) return;
+    const ConfigDomain& domain = kDomains[row - 1];
+    ZeroConfig changed = config;
+    const int value = 1 + static_cast<int>(source.below(static_cast<std::uint32_t>(domain.values - 1)));
+    domain.set(changed, value);
+    if (validate(changed)) config = changed;
+  }
+}
+
+}  // namespace zeroproof::program

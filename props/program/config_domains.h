@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "props/program/source.h"
+#include "zeroproof/engine/zero_config.h"
+
+namespace zeroproof::program {
+
+// The values that cases give a member of ZeroConfig, the simplest first; and what an engine is
+// asked for besides, as JSON of its key: values that work, values that depend on others, and
+// values that none may have. validate() says which is which.
+struct ConfigDomain {
+  const char* key;  // a JSON pointer into ds_config.json
+  int values;
+  void (*set)(ZeroConfig& config, int value);
+  // Cases of which stages have it (bits), and how often.
+  std::uint32_t stages;
+  std::uint32_t weight;
+  std::span<const char* const> tried;
+};
+
+// A row a member, in the order of ZeroConfig. Static.
+std::span<const ConfigDomain> config_domains();
+
+// What every case begins with: stage 0 in float32, sizes beyond all that a case has.
+ZeroConfig simplest_config();
+
+// Some members' values; each is taken back that makes the configuration one that no engine has.
+// `changes`: how many members, at most.
+void draw_config(Source& source, int stage, int changes, ZeroConfig& config);
+
+// The dtypes of a case: float32, fp16, bf16, autocast in bf16, and in float16.
+enum class Precision : std::uint8_t { float32, fp16, bf16, autocast, grad_scaler };
+void set_precision(ZeroConfig& config, Precision precision);
+
+}  // namespace zeroproof::program

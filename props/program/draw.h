@@ -1,0 +1,20 @@
+#pragma once
+
+#include "props/program/policy.h"
+#include "props/program/program.h"
+#include "props/program/source.h"
+
+namespace zeroproof::program {
+
+// A program whose contract makes sense, from world to data; the schedule's choices may follow in
+// the same source. Where every choice is 0, one rank trains one layer for one window.
+Program draw_program(Source& source);
+
+// Its parts, in their order. World, configuration and engines:
+Program draw_head(Source& source, const Policy& policy);
+// A model of a program whose world, configuration and engines are complete.
+Model draw_model(Source& source, const Policy& policy, const Program& program, std::string name);
+// What the engines of a program do, whose head is complete.
+void draw_body(Source& source, const Policy& policy, Program& program);
+
+}  // namespace zeroproof::program

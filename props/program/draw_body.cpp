@@ -1,0 +1,143 @@
+// Windows, micro-batches, and what a case's productions do in them.
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "model/check.h"
+#include "props/program/draw.h"
+#include "props/program/scene.h"
+
+namespace zeroproof::program {
+namespace {
+
+constexpr int kMicrosMost = 6;  // of a window whose user moves its boundary
+
+class BodyDraw {
+ public:
+  BodyDraw(Source& source, const Policy& policy, Program& program, Typestate start)
+      : source_(source), policy_(policy), scene_(program, source, policy, std::move(start)) {}
+
+  void run() {
+    constexpr std::array<std::uint32_t, 3> kEach = {2, 5, 3};
+    const auto windows = 1 + static_cast<int>(source_.weighted(kEach));
+    for (int i = 0; i < windows; ++i) draw_window();
+  }
+
+ private:
+  // --- which production ---------------------------------------------------------------------------
+
+  std::uint32_t weight_of(std::size_t row, Place place) const {
+    const Production& production = grammar()[row];
+    if (production.place != place || !production.enabled(scene_)) return 0;
+    if (!policy_.is_plain) return (production.tags & policy_.tags) != 0 ? production.weight : 0;
+    for (const std::size_t chosen : policy_.rows)
+      if (chosen == row) return 3;
+    return row == 0 ? 2 : 0;
+  }
+
+  // Index 0: none of them.
+  std::vector<std::uint32_t> weights_of(Place place) const {
+    std::vector<std::uint32_t> weights = {0};
+    std::uint32_t sum = 0;
+    for (std::size_t row = 0; row < grammar().size(); ++row) {
+      weights.push_back(weight_of(row, place));
+      sum += weights.back();
+    }
+    weights.front() = policy_.is_plain ? 2 : std::max(sum, std::uint32_t{1});
+    return weights;
+  }
+
+  bool make(std::size_t row) {
+    const Production& production = grammar()[row];
+    return scene_.attempt([&] { return production.make(scene_); });
+  }
+
+  // --- places -------------------------------------------------------------------------------------
+
+  void draw_asides(Place place) {
+    for (const std::string& engine : scene_.engines()) {
+      const std::vector<std::uint32_t> weights = weights_for(engine, place);
+      const std::uint32_t most = policy_.asides;
+      for (std::uint32_t i = 0; i < most; ++i) {
+        const Source::Scope scope(source_, "aside");
+        const std::size_t index = source_.weighted(weights);
+        if (index == 0) break;
+        make(index - 1);
+      }
+    }
+  }
+
+  std::vector<std::uint32_t> weights_for(const std::string& engine, Place place) {
+    scene_.choose_engine(engine);
+    return weights_of(place);
+  }
+
+  void train(const std::string& engine) {
+    const Source::Scope scope(source_, "training");
+    std::vector<std::uint32_t> weights = weights_for(engine, Place::training);
+    weights.erase(weights.begin());  // the first row is plain training
+    if (weights.front() == 0) weights.front() = 1;
+    const std::size_t row = source_.weighted(weights);
+    if (!make(row) && row != 0) make(0);
+  }
+
+  // What a step lacks comes, or goes.
+  void step(const std::string& engine) {
+    scene_.choose_engine(engine);
+    const Step step{.engine = engine};
+    if (scene_.add({step})) return;
+    if (scene_.add_refused({step})) {
+      if (scene_.attempt([&] { return scene_.train() && scene_.add({step}); })) return;
+    }
+    if (scene_.add({ZeroGrad{.engine = engine}})) scene_.add({step});
+  }
+
+  void inspect_step() {
+    if (!policy_.inspects) return;
+    for (const std::string& engine : scene_.engines()) {
+      scene_.add({Inspect{.engine = engine, .what = Inspect::What::masters}});
+      scene_.add({Inspect{.engine = engine, .what = Inspect::What::optimizer_state}});
+    }
+  }
+
+  void draw_micro(bool is_first) {
+    const Source::Scope scope(source_, "micro");
+    if (is_first) draw_asides(Place::first_aside);
+    draw_asides(Place::aside);
+    for (const std::string& engine : scene_.engines())
+      if (!scene_.take_trained(engine)) train(engine);
+    draw_asides(Place::before_step);
+    for (const std::string& engine : scene_.engines()) step(engine);
+  }
+
+  void draw_window() {
+    const Source::Scope scope(source_, "window");
+    const auto steps = static_cast<int>(scene_.config().gradient_accumulation_steps);
+    const bool is_managed = scene_.is_managed_accumulation();
+    for (int micro = 0; micro < kMicrosMost; ++micro) {
+      const std::int64_t weights = first_engine().weights;
+      draw_micro(micro == 0);
+      const bool has_ended = is_managed ? first_engine().weights != weights : micro + 1 >= steps;
+      if (has_ended) break;
+    }
+    inspect_step();
+  }
+
+  const EngineState& first_engine() const {
+    return scene_.state().engines.at(scene_.program().engines.front().name);
+  }
+
+  Source& source_;
+  const Policy& policy_;
+  Scene scene_;
+};
+
+}  // namespace
+
+void draw_body(Source& source, const Policy& policy, Program& program) {
+  auto start = Typestate::of(program);
+  ZP_CHECK(start, "the head of a drawn program makes sense");
+  BodyDraw(source, policy, program, std::move(*start)).run();
+}
+
+}  // namespace zeroproof::program

@@ -1,0 +1,131 @@
+// World, configuration, models and engines.
+#include <array>
+#include <utility>
+
+#include "props/program/config_domains.h"
+#include "props/program/draw.h"
+#include "props/program/rules.h"
+
+namespace zeroproof::program {
+namespace {
+
+// What has to hold for all that follows, so that it comes first.
+void draw_world(Source& source, const Policy& policy, Program& program) {
+  const Source::Scope scope(source, "world");
+  constexpr std::array<std::uint32_t, 4> kStages = {3, 4, 4, 8};
+  constexpr std::array<std::uint32_t, 4> kRanks = {4, 7, 1, 2};
+  World& world = program.world;
+  program.config.stage = static_cast<int>(source.weighted(kStages));
+  world.ranks = 1 + static_cast<int>(source.weighted(kRanks));
+  const bool has_frames = policy.has(Tag::frames) && !policy.has(Tag::engines);
+  if (has_frames) program.config.stage = 3;
+  world.skips_frames = has_frames;
+  world.ranks_differ = source.one_in(6);
+  if (!policy.has(Tag::worlds)) return;
+  if (source.one_in(4)) {
+    world.tensor = 2;
+    world.ranks = source.between(1, 2);
+  } else if (source.one_in(3)) {
+    world.sequence = 2;
+    world.ranks = source.one_in(2) ? 4 : 2;
+  }
+}
+
+void draw_autograd(Source& source, const Policy& policy, Program& program) {
+  const std::uint32_t n = policy.has(Tag::misuse) ? 6 : 20;
+  if (!source.one_in(n) || program.config.stage == 0 || policy.has(Tag::engines)) return;
+  program.world.autograd =
+      source.one_in(2) ? World::Autograd::no_counts : World::Autograd::no_callback;
+}
+
+void name_leaf_module(Source& source, const Policy& policy, ZeroConfig& config) {
+  if (!policy.has(Tag::experts)) return;
+  LeafModuleConfig& leaf = config.leaf_module;
+  switch (static_cast<LeafBy>(source.below(4))) {
+    case LeafBy::call:
+      return;
+    case LeafBy::name:
+      leaf.names = {"experts"};
+      return;
+    case LeafBy::suffix:
+      leaf.name_suffixes = {"perts"};
+      return;
+    case LeafBy::class_name:
+      leaf.classes = {"zeroproof.Experts"};
+      return;
+  }
+}
+
+void draw_configuration(Source& source, const Policy& policy, Program& program) {
+  const Source::Scope scope(source, "configuration");
+  ZeroConfig& config = program.config;
+  constexpr std::array<std::uint32_t, 5> kEach = {6, 3, 3, 2, 1};
+  const std::array<std::uint32_t, 5> scaled = {2, 6, 1, 1, 3};
+  const auto precision =
+      source.weighted(policy.has(Tag::loss_scaling) && !policy.is_plain ? scaled : kEach);
+  set_precision(config, static_cast<Precision>(precision));
+  constexpr std::array<std::uint32_t, 4> kEachSteps = {5, 3, 1, 1};
+  constexpr std::array<std::int64_t, 4> kSteps = {1, 2, 4, 3};
+  config.gradient_accumulation_steps = kSteps.at(source.weighted(kEachSteps));
+  draw_config(source, config.stage, source.between(0, policy.is_plain ? 4 : 6), config);
+  name_leaf_module(source, policy, config);
+}
+
+EngineSpec simplest_engine(const std::string& name, const std::string& model) {
+  EngineSpec engine;
+  engine.name = name;
+  engine.model = model;
+  return engine;
+}
+
+void draw_engine(Source& source, const Policy& policy, Program& program, EngineSpec& engine) {
+  const Source::Scope scope(source, "engine");
+  const auto try_out = [&](auto change) {
+    const EngineSpec before = engine;
+    change(engine);
+    if (!head_problem(program).empty()) engine = before;
+  };
+  if (source.one_in(4))
+    try_out([&](EngineSpec& it) { it.parameter_groups = source.between(2, 3); });
+  if (source.one_in(4)) try_out([](EngineSpec& it) { it.lists_frozen = true; });
+  if (source.one_in(policy.has(Tag::loss_scaling) ? 3 : 8))
+    try_out([&](EngineSpec& it) { it.custom_loss_scale = source.one_in(2) ? 4.0 : 32.0; });
+  if (source.one_in(3)) try_out([&](EngineSpec& it) { it.grows_in = source.between(1, 3); });
+  if (source.one_in(policy.has(Tag::configuration) ? 2 : 8))
+    try_out([](EngineSpec& it) { it.reads_document = true; });
+}
+
+// A configuration that no model has, as that of leaf modules beside tiles, is taken back.
+void mend_configuration(Program& program) {
+  if (head_problem(program).empty()) return;
+  program.config.stage3_module_granularity_threshold = 0;
+  if (head_problem(program).empty()) return;
+  program.config = simplest_config();
+  program.world = {};
+}
+
+}  // namespace
+
+Program draw_head(Source& source, const Policy& policy) {
+  Program program;
+  program.config = simplest_config();
+  draw_world(source, policy, program);
+  draw_configuration(source, policy, program);
+  draw_autograd(source, policy, program);
+  program.engines.push_back(simplest_engine("a", "m"));
+  if (policy.has(Tag::engines)) program.engines.push_back(simplest_engine("b", "n"));
+  for (const EngineSpec& engine : program.engines) {
+    Model simplest{.name = engine.model, .body = {}, .heads = {}};
+    simplest.body.push_back({.name = "l0", .kind = Linear{.input_needs_grad = true}});
+    program.models.push_back(std::move(simplest));
+  }
+  mend_configuration(program);
+  for (Model& model : program.models) {
+    Model drawn = draw_model(source, policy, program, model.name);
+    if (model_problem(program, drawn).empty()) model = std::move(drawn);
+  }
+  for (EngineSpec& engine : program.engines) draw_engine(source, policy, program, engine);
+  return program;
+}
+
+}  // namespace zeroproof::program

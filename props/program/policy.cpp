@@ -1,0 +1,61 @@
+#include "props/program/policy.h"
+
+#include <array>
+
+#include "props/program/grammar.h"
+
+namespace zeroproof::program {
+namespace {
+
+constexpr std::array<const char*, kTags> kNames = {
+    "plain",      "accumulation", "blocks",     "loss_scaling", "checkpoints", "recompute",
+    "sharing",    "external",     "retained",   "nesting",      "exceptions",  "memory",
+    "contexts",   "inspection",   "parameters", "engines",      "experts",     "tiles",
+    "frames",     "worlds",       "configuration", "transforms", "misuse"};
+
+std::uint32_t bit(Tag tag) {
+  return 1U << static_cast<unsigned>(tag);
+}
+
+// A few rows of the grammar, and what models and worlds they need.
+void draw_rows(Source& source, Policy& policy) {
+  const auto rows = static_cast<std::uint32_t>(grammar().size());
+  const int count = source.between(1, 3);
+  for (int i = 0; i < count; ++i) {
+    const std::size_t row = source.below(rows);
+    policy.rows.push_back(row);
+    policy.tags |= grammar()[row].tags;
+  }
+}
+
+void draw_tags(Source& source, Policy& policy) {
+  constexpr std::uint32_t kOnceIn = 3;
+  for (int tag = 1; tag < kTags; ++tag)
+    if (source.one_in(kOnceIn)) policy.tags |= bit(static_cast<Tag>(tag));
+}
+
+}  // namespace
+
+const char* tag_name(Tag tag) {
+  return kNames.at(static_cast<std::size_t>(tag));
+}
+
+Policy draw_policy(Source& source) {
+  const Source::Scope scope(source, "policy");
+  Policy policy;
+  constexpr std::array<std::uint32_t, 2> kPlainOrSwarm = {2, 3};
+  policy.is_plain = source.weighted(kPlainOrSwarm) == 0;
+  policy.tags = bit(Tag::plain);
+  if (policy.is_plain)
+    draw_rows(source, policy);
+  else
+    draw_tags(source, policy);
+  policy.is_manual = source.one_in(3);
+  policy.inputs_need_grad = source.one_in(3);
+  policy.drops_losses = source.one_in(3);
+  policy.inspects = source.one_in(2);
+  policy.asides = static_cast<std::uint32_t>(source.between(1, 3));
+  return policy;
+}
+
+}  // namespace zeroproof::program

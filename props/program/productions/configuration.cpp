@@ -1,0 +1,44 @@
+// Engines that are asked for with another configuration, or made for a while.
+#include "props/program/config_domains.h"
+#include "props/program/scene.h"
+
+namespace zeroproof::program {
+namespace {
+
+bool always(const Scene&) {
+  return true;
+}
+
+// Made, and gone again; or refused, as validate() says.
+bool try_configuration(Scene& scene) {
+  const auto domains = config_domains();
+  const ConfigDomain& domain =
+      domains[scene.source().below(static_cast<std::uint32_t>(domains.size()))];
+  const auto tried = static_cast<std::uint32_t>(domain.tried.size());
+  const TryConfig config{.engine = scene.engine(),
+                         .key = domain.key,
+                         .value = domain.tried[scene.source().below(tried)]};
+  return scene.add({config}) || scene.add_refused({config});
+}
+
+bool temporary_engine(Scene& scene) {
+  return scene.add({TemporaryEngine{.engine = scene.engine()}});
+}
+
+bool foreign_backward(Scene& scene) {
+  return scene.add({ForeignBackward{.throws = scene.source().one_in(3)}});
+}
+
+}  // namespace
+
+std::span<const Production> configuration_productions() {
+  constexpr std::uint32_t kConfiguration = tags(Tag::configuration);
+  static constexpr Production kRows[] = {
+      {"try_configuration", 5, kConfiguration, Place::aside, always, try_configuration},
+      {"temporary_engine", 3, kConfiguration | tags(Tag::engines), Place::aside, always,
+       temporary_engine},
+      {"foreign_backward", 2, tags(Tag::nesting), Place::aside, always, foreign_backward}};
+  return kRows;
+}
+
+}  // namespace zeroproof::program

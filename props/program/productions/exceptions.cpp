@@ -1,0 +1,196 @@
+// Passes that throw, and devices without memory.
+#include "props/program/scene.h"
+
+namespace zeroproof::program {
+namespace {
+
+bool has_hooks(const Scene& scene) {
+  return !scene.has_frames() && !scene.traits().has_tiles;
+}
+
+// A backward that throws, which the user catches; then zero_grad, or not.
+bool abort_with(Scene& scene, Forward& forward, bool clears) {
+  if (!scene.add_forward(forward)) return false;
+  const bool is_caught =
+      scene.around({Catch{}}, [&] { return scene.differentiate(forward.as); });
+  if (!is_caught) return false;
+  const bool owes = scene.engine_state().owes == EngineState::Owes::zero_grad;
+  return !(clears || owes) || scene.add({ZeroGrad{.engine = scene.engine()}});
+}
+
+Body raising() {
+  Body body;
+  body.push_back({Raise{}});
+  return body;
+}
+
+bool abort_backward(Scene& scene) {
+  Forward forward = scene.forward();
+  const auto module = scene.some_hooked_module(forward);
+  if (!module) return false;
+  forward.hooks.push_back(Scene::hook(Hook::At::gradient, *module, raising()));
+  return abort_with(scene, forward, scene.source().one_in(2));
+}
+
+bool abort_at_weight(Scene& scene) {
+  Forward forward = scene.forward();
+  const auto module = scene.some_owner(true);
+  if (!module) return false;
+  forward.hooks.push_back(Scene::hook(Hook::At::weight, *module, raising()));
+  return abort_with(scene, forward, scene.source().one_in(2));
+}
+
+bool abort_at_loss(Scene& scene) {
+  Forward forward = scene.forward();
+  forward.hooks.push_back(Scene::hook(Hook::At::loss, "", raising()));
+  return abort_with(scene, forward, scene.source().one_in(2));
+}
+
+// A graph is kept, and the backward over it throws; another one goes on.
+bool abort_among_kept(Scene& scene) {
+  const auto kept = scene.loss();
+  if (!kept || !scene.differentiate(*kept, {.retain_graph = true})) return false;
+  return abort_backward(scene) && scene.differentiate(*kept);
+}
+
+// Between two good ones, in a block.
+bool abort_in_block(Scene& scene) {
+  const bool holds = scene.is_stage(0, 1) && !scene.is_boundary();
+  const auto kind = holds ? Block::Kind::no_sync : Block::Kind::coalesce;
+  return scene.around({Block{.kind = kind, .engine = scene.engine()}}, [&] {
+    if (!scene.train()) return false;
+    Forward forward = scene.forward();
+    const auto module = scene.some_hooked_module(forward);
+    if (!module) return false;
+    forward.hooks.push_back(Scene::hook(Hook::At::gradient, *module, raising()));
+    return abort_with(scene, forward, false) && scene.train();
+  });
+}
+
+// The scale of a window is asked to change after a backward of it that came to nothing.
+bool rescale_after_abort(Scene& scene) {
+  if (!scene.config().fp16.enabled || scene.engine_state().scaler.is_dynamic()) return false;
+  if (!abort_backward(scene)) return false;
+  const double other = 2.0 * scene.engine_state().scaler.scale;
+  const SetScale set{.engine = scene.engine(), .loss_scale = other};
+  return scene.add({set}) || scene.add_refused({set});
+}
+
+bool forward_with_raise(Scene& scene, Forward::Mode mode) {
+  Forward forward = scene.forward();
+  forward.mode = mode;
+  const auto owners = weight_owners(scene.model());
+  const auto which = scene.source().below(static_cast<std::uint32_t>(owners.size()));
+  forward.hooks.push_back(Scene::hook(Hook::At::forward, owners[which]->name, raising()));
+  return scene.around({Catch{}}, [&] { return scene.add_forward(forward); });
+}
+
+bool throw_in_forward(Scene& scene) {
+  return forward_with_raise(scene, Forward::Mode::train);
+}
+
+bool throw_in_evaluation(Scene& scene) {
+  return forward_with_raise(scene, Forward::Mode::no_grad);
+}
+
+bool throw_in_block(Scene& scene) {
+  const bool holds = scene.is_stage(0, 1) && !scene.is_boundary();
+  const auto kind = holds ? Block::Kind::no_sync : Block::Kind::coalesce;
+  return scene.around({Catch{}}, [&] {
+    return scene.around({Block{.kind = kind, .engine = scene.engine()}},
+                        [&] { return scene.train() && scene.add({Raise{}}); });
+  });
+}
+
+// --- a device without memory --------------------------------------------------------------------
+
+bool can_fall_short(const Scene& scene) {
+  return scene.program().engines.size() == 1 && !scene.has_frames() &&
+         !scene.traits().has_tiles && scene.program().world.tensor == 1;
+}
+
+bool short_of(Scene& scene, const std::function<bool()>& fill, bool clears = false) {
+  OutOfMemory shortage{.allocation = scene.source().between(0, 15), .clears = clears};
+  return scene.around({shortage}, fill);
+}
+
+bool short_evaluation(Scene& scene) {
+  return short_of(scene, [&] {
+    Forward forward = scene.forward();
+    forward.mode = Forward::Mode::no_grad;
+    return scene.add({forward});
+  });
+}
+
+bool short_forward(Scene& scene) {
+  std::string value;
+  const bool is_run = short_of(scene, [&] {
+    Forward forward = scene.forward();
+    value = forward.as;
+    return scene.add_forward(forward);
+  });
+  return is_run && scene.differentiate_all(value);
+}
+
+bool short_training(Scene& scene) {
+  const bool clears =
+      scene.is_stage(0, 1) && scene.is_managed_accumulation() && scene.is_boundary();
+  return short_of(
+      scene,
+      [&] {
+        Forward forward = scene.forward();
+        return scene.add_forward(forward) && scene.differentiate(forward.as);
+      },
+      clears);
+}
+
+bool short_context(Scene& scene) {
+  return short_of(scene, [&] {
+    const Block block{.kind = Block::Kind::gathered, .engine = scene.engine()};
+    return scene.around({block}, [&] {
+      return scene.add({Inspect{.engine = scene.engine(), .what = Inspect::What::weights}});
+    });
+  });
+}
+
+bool short_getter(Scene& scene) {
+  const auto what = static_cast<Inspect::What>(scene.source().below(3));
+  return short_of(scene,
+                  [&] { return scene.add({Inspect{.engine = scene.engine(), .what = what}}); });
+}
+
+bool always(const Scene&) {
+  return true;
+}
+
+bool is_partitioned(const Scene& scene) {
+  return can_fall_short(scene) && scene.has_weights_in_context();
+}
+
+}  // namespace
+
+std::span<const Production> exception_productions() {
+  constexpr std::uint32_t kThrows = tags(Tag::exceptions);
+  constexpr std::uint32_t kMemory = tags(Tag::memory);
+  static constexpr Production kRows[] = {
+      {"abort_backward", 5, kThrows, Place::aside, has_hooks, abort_backward},
+      {"abort_at_weight", 4, kThrows, Place::aside, has_hooks, abort_at_weight},
+      {"abort_at_loss", 3, kThrows, Place::aside, has_hooks, abort_at_loss},
+      {"abort_among_kept", 4, kThrows | tags(Tag::retained), Place::aside, has_hooks,
+       abort_among_kept},
+      {"abort_in_block", 4, kThrows | tags(Tag::blocks), Place::training, has_hooks,
+       abort_in_block},
+      {"rescale_after_abort", 4, kThrows | tags(Tag::loss_scaling), Place::first_aside, has_hooks,
+       rescale_after_abort},
+      {"throw_in_forward", 4, kThrows, Place::aside, always, throw_in_forward},
+      {"throw_in_evaluation", 3, kThrows, Place::aside, always, throw_in_evaluation},
+      {"throw_in_block", 4, kThrows | tags(Tag::blocks), Place::training, always, throw_in_block},
+      {"short_evaluation", 4, kMemory, Place::aside, can_fall_short, short_evaluation},
+      {"short_forward", 3, kMemory, Place::training, can_fall_short, short_forward},
+      {"short_training", 5, kMemory, Place::training, can_fall_short, short_training},
+      {"short_context", 4, kMemory, Place::aside, is_partitioned, short_context},
+      {"short_getter", 4, kMemory, Place::aside, can_fall_short, short_getter}};
+  return kRows;
+}
+
+}  // namespace zeroproof::program

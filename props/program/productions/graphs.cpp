@@ -1,0 +1,276 @@
+// Several graphs at once, graphs that are kept, and those that are given up.
+#include <algorithm>
+
+#include "props/program/scene.h"
+
+namespace zeroproof::program {
+namespace {
+
+bool always(const Scene&) {
+  return true;
+}
+
+bool is_kept(const Scene& scene) {
+  return !scene.has_frames() && !scene.traits().has_tiles;
+}
+
+bool has_no_tiles(const Scene& scene) {
+  return !scene.traits().has_tiles;
+}
+
+bool two_in_order(Scene& scene) {
+  const auto first = scene.loss();
+  const auto second = scene.loss();
+  return first && second && scene.differentiate_all(*first) && scene.differentiate_all(*second);
+}
+
+bool two_reversed(Scene& scene) {
+  const auto first = scene.loss();
+  const auto second = scene.loss();
+  return first && second && scene.differentiate_all(*second) && scene.differentiate_all(*first);
+}
+
+bool two_summed(Scene& scene) {
+  const auto first = scene.loss();
+  const auto second = scene.loss();
+  const std::string sum = scene.new_value();
+  return first && second && scene.add({Sum{.values = {*first, *second}, .as = sum}}) &&
+         scene.differentiate(sum);
+}
+
+bool has_two_losses(const Scene& scene) {
+  return scene.model().losses() == 2 && !scene.has_frames();
+}
+
+// One loss of each graph, and then the others, the later graph first.
+bool interleaved(Scene& scene) {
+  const auto first = scene.loss();
+  const auto second = scene.loss();
+  return first && second && scene.differentiate(*first, {.retain_graph = true}) &&
+         scene.differentiate(*second, {.retain_graph = true}) &&
+         scene.differentiate(*second + ".1") && scene.drop(*second) &&
+         scene.differentiate(*first + ".1");
+}
+
+// Two graphs are kept, and one between them is over.
+bool three_graphs(Scene& scene) {
+  const auto first = scene.loss();
+  if (!first || !scene.differentiate(*first, {.retain_graph = true})) return false;
+  const auto second = scene.loss();
+  if (!second || !scene.differentiate(*second + ".1", {.retain_graph = true}) ||
+      !scene.differentiate(*second) || !scene.drop(*second))
+    return false;
+  const auto third = scene.loss();
+  if (!third || !scene.differentiate(*third + ".1", {.retain_graph = true})) return false;
+  return !scene.source().one_in(2) || (scene.drop(*first) && scene.drop(*third));
+}
+
+// The graph lives after its step, or as long as nothing drops it.
+bool kept_graph(Scene& scene) {
+  const auto value = scene.loss();
+  if (!value || !scene.differentiate(*value, {.retain_graph = true})) return false;
+  return !scene.source().one_in(2) || scene.drop(*value);
+}
+
+bool differentiate_again(Scene& scene) {
+  const auto value = scene.loss();
+  return value && scene.differentiate(*value, {.retain_graph = true}) &&
+         scene.differentiate_all(*value);
+}
+
+bool create_graph(Scene& scene) {
+  const auto value = scene.loss();
+  if (!value || !scene.differentiate_managed(*value, {.create_graph = true})) return false;
+  if (scene.source().one_in(2)) return scene.differentiate_managed(*value);
+  return !scene.source().one_in(2) || scene.drop(*value);
+}
+
+bool can_drop_alone(const Scene& scene) {
+  return is_kept(scene) && scene.state().ranks > 1 && scene.program().engines.size() == 1 &&
+         scene.program().world.tensor == 1;
+}
+
+// One rank alone gives up what all have kept.
+bool drop_on_one_rank(Scene& scene) {
+  const auto first = scene.loss();
+  const auto second = scene.loss();
+  if (!first || !second || !scene.differentiate(*first, {.retain_graph = true})) return false;
+  const int rank = scene.source().between(0, scene.state().ranks - 1);
+  return scene.add({Drop{.value = *first, .rank = rank}}) && scene.differentiate_all(*second);
+}
+
+bool evaluate(Scene& scene) {
+  Forward forward = scene.forward();
+  forward.mode = Forward::Mode::no_grad;
+  return scene.add({forward});
+}
+
+// A forward for nothing, whose graph goes or stays.
+bool unspent_forward(Scene& scene) {
+  Forward forward = scene.forward();
+  if (!scene.add_forward(forward)) return false;
+  return !scene.source().one_in(2) || scene.drop(forward.as);
+}
+
+bool transform(Scene& scene) {
+  return scene.add({Transform{.engine = scene.engine(),
+                              .kind = static_cast<Transform::Kind>(scene.source().below(3))}});
+}
+
+bool can_wrap(const Scene& scene) {
+  return is_kept(scene) && scene.is_stage(0, 2) && scene.program().engines.size() == 1 &&
+         scene.model().losses() == 1;
+}
+
+// A checkpoint of the user around the engine's forward.
+bool wrapped_forward(Scene& scene) {
+  const auto around = scene.source().one_in(2) ? Forward::Around::non_reentrant
+                                               : Forward::Around::reentrant;
+  const auto wrapped = [&] {
+    Forward forward = scene.forward();
+    forward.inputs_need_grad = true;
+    forward.around = around;
+    return scene.add({forward}) ? forward.as : std::string();
+  };
+  const std::string first = wrapped();
+  if (first.empty()) return false;
+  if (!scene.source().one_in(3)) return scene.differentiate(first);
+  const std::string second = wrapped();
+  if (second.empty()) return false;
+  const std::string sum = scene.new_value();
+  if (scene.source().one_in(2))
+    return scene.differentiate(second) && scene.differentiate(first);
+  return scene.add({Sum{.values = {first, second}, .as = sum}}) && scene.differentiate(sum);
+}
+
+bool is_joinable(const Scene& scene) {
+  return scene.other_engine().has_value();
+}
+
+// A loss of both engines, one of which runs its backward, or the autograd.
+bool joined_engines(Scene& scene) {
+  const std::string own = scene.engine();
+  const std::string other = *scene.other_engine();
+  const auto first = scene.loss();
+  scene.choose_engine(other);
+  auto second = scene.loss();
+  const bool is_manual = scene.state().supports_manual_backward() && scene.source().one_in(2);
+  const bool scales_other = scene.needs_scaler();
+  if (second && scales_other) {
+    const std::string scaled = scene.new_value();
+    const Scale scale{.engine = other, .value = *second, .as = scaled};
+    second = scene.add({scale}) ? std::optional(scaled) : std::nullopt;
+  }
+  scene.choose_engine(own);
+  if (!first || !second) return false;
+  std::string left = *first;
+  if (is_manual && scene.needs_scaler()) {
+    left = scene.new_value();
+    if (!scene.add({Scale{.engine = own, .value = *first, .as = left}})) return false;
+  }
+  const std::string sum = scene.new_value();
+  if (!scene.add({Sum{.values = {left, *second}, .as = sum}})) return false;
+  Backward backward;
+  backward.engine = is_manual ? "" : own;
+  backward.value = sum;
+  if (!scene.add({backward})) return false;
+  scene.mark_trained(other);
+  return true;
+}
+
+bool has_branches(const Scene& scene) {
+  return weight_owners(scene.model()).size() > 1;
+}
+
+// A module does not run this time; of two graphs each leaves out another one.
+bool skipped_module(Scene& scene) {
+  const auto first = scene.some_owner(false);
+  const auto second = scene.some_owner(false);
+  const bool has_two = scene.source().one_in(3);
+  const auto without = [&](const std::string& module) {
+    Forward forward = scene.forward();
+    forward.skips.push_back({.module = module});
+    return scene.add_forward(forward) ? forward.as : std::string();
+  };
+  const std::string a = without(*first);
+  if (a.empty() || !has_two) return !a.empty() && scene.differentiate_all(a);
+  const std::string b = without(*second);
+  return !b.empty() && scene.differentiate_all(a) && scene.differentiate_all(b);
+}
+
+bool can_differ(const Scene& scene) {
+  return scene.is_stage(0, 0) && scene.state().ranks > 1 && has_branches(scene);
+}
+
+bool skipped_on_one_rank(Scene& scene) {
+  const auto module = scene.some_owner(false);
+  Forward forward = scene.forward();
+  forward.skips.push_back(
+      {.module = *module, .rank = scene.source().between(0, scene.state().ranks - 1)});
+  return scene.add_forward(forward) && scene.differentiate_all(forward.as);
+}
+
+// --- frames that the compiler skipped -----------------------------------------------------------
+
+bool has_frames(const Scene& scene) {
+  return scene.has_frames();
+}
+
+bool evaluate_guards(Scene& scene) {
+  return scene.add({EvaluateGuards{.engine = scene.engine()}});
+}
+
+bool abandon_frames(Scene& scene) {
+  Forward forward = scene.forward();
+  if (!scene.add_forward(forward)) return false;
+  const Block look{.kind = Block::Kind::gathered, .engine = scene.engine()};
+  if (scene.source().one_in(2) && !scene.around({look}, [&] {
+        return scene.add({Inspect{.engine = scene.engine(), .what = Inspect::What::weights}});
+      }))
+    return false;
+  return scene.drop(forward.as) && scene.add({ReleaseGathered{.engine = scene.engine()}});
+}
+
+bool look_in_frame(Scene& scene) {
+  Forward forward = scene.forward();
+  const auto module = scene.some_hooked_module(forward);
+  if (!module) return false;
+  Block look{.kind = Block::Kind::gathered, .engine = scene.engine()};
+  look.body.push_back({Inspect{.engine = scene.engine(), .what = Inspect::What::weights}});
+  Body body;
+  body.push_back({look});
+  forward.hooks.push_back(Scene::hook(Hook::At::forward, *module, std::move(body)));
+  return scene.add_forward(forward) && scene.differentiate_all(forward.as);
+}
+
+}  // namespace
+
+std::span<const Production> graph_productions() {
+  constexpr std::uint32_t kRetained = tags(Tag::retained);
+  constexpr std::uint32_t kFrames = tags(Tag::frames);
+  static constexpr Production kRows[] = {
+      {"two_in_order", 3, kRetained, Place::training, has_no_tiles, two_in_order},
+      {"two_reversed", 3, kRetained, Place::training, has_no_tiles, two_reversed},
+      {"two_summed", 3, kRetained, Place::training, has_no_tiles, two_summed},
+      {"interleaved", 4, kRetained, Place::training, has_two_losses, interleaved},
+      {"three_graphs", 4, kRetained, Place::training, has_two_losses, three_graphs},
+      {"kept_graph", 4, kRetained, Place::training, is_kept, kept_graph},
+      {"differentiate_again", 3, kRetained, Place::training, is_kept, differentiate_again},
+      {"create_graph", 3, kRetained, Place::training, is_kept, create_graph},
+      {"drop_on_one_rank", 5, kRetained, Place::training, can_drop_alone, drop_on_one_rank},
+      {"evaluate", 4, tags(Tag::inspection), Place::aside, has_no_tiles, evaluate},
+      {"unspent_forward", 3, kRetained, Place::aside, has_no_tiles, unspent_forward},
+      {"transform", 5, tags(Tag::transforms), Place::aside, always, transform},
+      {"wrapped_forward", 4, tags(Tag::recompute), Place::training, can_wrap, wrapped_forward},
+      {"joined_engines", 8, tags(Tag::engines), Place::training, is_joinable, joined_engines},
+      {"skipped_module", 3, tags(Tag::parameters), Place::training, has_branches, skipped_module},
+      {"skipped_on_one_rank", 5, tags(Tag::worlds), Place::training, can_differ,
+       skipped_on_one_rank},
+      {"evaluate_guards", 4, kFrames, Place::aside, has_frames, evaluate_guards},
+      {"abandon_frames", 5, kFrames, Place::aside, has_frames, abandon_frames},
+      {"look_in_frame", 3, kFrames | tags(Tag::contexts), Place::training, has_frames,
+       look_in_frame}};
+  return kRows;
+}
+
+}  // namespace zeroproof::program

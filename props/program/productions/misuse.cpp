@@ -1,0 +1,268 @@
+// What the engine refuses: docs/spec/zero/errors.md, a production for each way to come there.
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "props/program/scene.h"
+
+namespace zeroproof::program {
+namespace {
+
+bool always(const Scene&) {
+  return true;
+}
+
+bool is_kept(const Scene& scene) {
+  return !scene.has_frames() && !scene.traits().has_tiles;
+}
+
+Statement step_of(const Scene& scene) {
+  return {Step{.engine = scene.engine()}};
+}
+
+Block block_of(const Scene& scene, Block::Kind kind) {
+  return {.kind = kind, .engine = scene.engine()};
+}
+
+// The block that there is here, where there is one.
+Block::Kind some_block(const Scene& scene) {
+  return scene.is_stage(0, 1) ? Block::Kind::no_sync : Block::Kind::coalesce;
+}
+
+bool step_in_block(Scene& scene) {
+  return scene.around({block_of(scene, some_block(scene))},
+                      [&] { return scene.add_refused(step_of(scene)); });
+}
+
+bool nested_no_sync(Scene& scene) {
+  const Statement inner{block_of(scene, Block::Kind::no_sync)};
+  if (scene.is_stage(2, 3)) return scene.add_refused(inner);
+  return scene.around({block_of(scene, Block::Kind::no_sync)},
+                      [&] { return scene.add_refused(inner); });
+}
+
+bool nested_coalesce(Scene& scene) {
+  const Statement inner{block_of(scene, Block::Kind::coalesce)};
+  if (scene.is_stage(0, 0) || !scene.is_managed_accumulation()) return scene.add_refused(inner);
+  return scene.around({block_of(scene, some_block(scene))},
+                      [&] { return scene.add_refused(inner); });
+}
+
+bool backward_of(Scene& scene, const std::string& value) {
+  Backward backward;
+  backward.engine = scene.engine();
+  backward.value = value;
+  const bool is_refused = scene.add_refused({backward});
+  if (!is_refused || !scene.source().one_in(2)) return is_refused;
+  return scene.add_refused(
+      {Scale{.engine = scene.engine(), .value = value, .as = scene.new_value()}});
+}
+
+bool backward_of_nothing(Scene& scene) {
+  return backward_of(scene, "");
+}
+
+bool backward_of_vector(Scene& scene) {
+  if (!scene.model().returns_activations) return false;
+  const auto value = scene.loss();
+  return value && backward_of(scene, *value + ".h") && scene.differentiate_all(*value);
+}
+
+bool backward_without_graph(Scene& scene) {
+  Forward forward = scene.forward();
+  forward.mode = Forward::Mode::no_grad;
+  return scene.add({forward}) && backward_of(scene, forward.as);
+}
+
+bool is_unmanaged(const Scene& scene) {
+  return !scene.is_managed_accumulation();
+}
+
+bool boundary_of_unmanaged(Scene& scene) {
+  return scene.add_refused(
+      {SetBoundary{.engine = scene.engine(), .is_boundary = scene.source().one_in(2)}});
+}
+
+bool can_be_unscaled(const Scene& scene) {
+  return scene.needs_scaler() && scene.state().supports_manual_backward() &&
+         scene.program().engines.size() == 1 && is_kept(scene);
+}
+
+bool refused_manual(Scene& scene) {
+  const auto value = scene.loss();
+  Backward backward;
+  if (!value) return false;
+  backward.value = *value;
+  return scene.add_refused({backward});
+}
+
+// A loss that is refused a scale has none.
+bool unscaled_again(Scene& scene) {
+  return scene.add_refused({Scale{.engine = scene.engine(), .as = scene.new_value()}}) &&
+         refused_manual(scene);
+}
+
+bool has_no_manual(const Scene& scene) {
+  return !scene.state().supports_manual_backward() && is_kept(scene);
+}
+
+bool manual_past_engine(Scene& scene) {
+  const auto module = scene.some_owner(true);
+  if (!module) return false;
+  const CallModule call{.engine = scene.engine(), .module = *module, .as = scene.new_value()};
+  Backward backward;
+  backward.value = call.as;
+  return scene.add({call}) && scene.add_refused({backward});
+}
+
+bool is_joined_below_stage1(const Scene& scene) {
+  return scene.is_stage(0, 0) && scene.other_engine();
+}
+
+bool loss_of_other(Scene& scene) {
+  const auto value = scene.loss();
+  Backward backward;
+  if (!value) return false;
+  backward.engine = *scene.other_engine();
+  backward.value = *value;
+  return scene.add_refused({backward});
+}
+
+bool has_scaled_other(const Scene& scene) {
+  const auto other = scene.other_engine();
+  return other && scene.state().engines.at(*other).scaler.is_needed() && !scene.needs_scaler() &&
+         scene.state().supports_manual_backward();
+}
+
+// A loss of both, of which the other one's was not scaled.
+bool unscaled_other(Scene& scene) {
+  const std::string own = scene.engine();
+  const auto first = scene.loss();
+  scene.choose_engine(*scene.other_engine());
+  const auto second = scene.loss();
+  scene.choose_engine(own);
+  if (!first || !second) return false;
+  Backward backward;
+  backward.engine = own;
+  backward.value = scene.new_value();
+  return scene.add({Sum{.values = {*first, *second}, .as = backward.value}}) &&
+         scene.add_refused({backward}) && scene.zero_grad_all();
+}
+
+bool wrong_loss_scale(Scene& scene) {
+  constexpr std::array kScales = {0.0, -2.0, std::numeric_limits<double>::infinity(),
+                                  std::numeric_limits<double>::quiet_NaN()};
+  return scene.add_refused(
+      {SetScale{.engine = scene.engine(), .loss_scale = kScales.at(scene.source().below(4))}});
+}
+
+// Another one than that of the window's gradients.
+bool late_loss_scale(Scene& scene) {
+  return scene.add_refused({SetScale{.engine = scene.engine(),
+                                     .loss_scale = 2.0 * scene.engine_state().scaler.scale}});
+}
+
+bool late_loss_scale_before_backward(Scene& scene) {
+  const auto value = scene.loss();
+  return value && late_loss_scale(scene) && scene.differentiate_all(*value);
+}
+
+bool wrong_learning_rate(Scene& scene) {
+  SetLearningRate set{.engine = scene.engine(), .learning_rate = -0.5};
+  if (scene.source().one_in(2)) {
+    set.group = scene.program().engine(scene.engine()).parameter_groups;
+    set.learning_rate = 0.5;
+  }
+  return scene.add_refused({set});
+}
+
+bool is_starved(const Scene& scene) {
+  return scene.traits().has_experts && scene.has_weights_in_context();
+}
+
+bool unfed_leaf(Scene& scene) {
+  Forward forward = scene.forward();
+  forward.inputs_need_grad = false;
+  if (!scene.add({forward})) return false;
+  Backward backward;
+  backward.engine = scene.engine();
+  backward.value = forward.as;
+  return scene.add_refused({backward}) && scene.add({ZeroGrad{.engine = scene.engine()}});
+}
+
+bool is_partitioned(const Scene& scene) {
+  return scene.has_weights_in_context();
+}
+
+bool moved_weight(Scene& scene) {
+  Block block = block_of(scene, Block::Kind::gathered);
+  block.modifier = Block::Modifier::first;
+  block.change = Block::Change::moves;
+  return scene.add_refused({block});
+}
+
+bool unannounced_change(Scene& scene) {
+  Block block = block_of(scene, Block::Kind::gathered);
+  block.change = Block::Change::unannounced;
+  return scene.add_refused({block});
+}
+
+bool overlapping_contexts(Scene& scene) {
+  const Statement all{block_of(scene, Block::Kind::gathered)};
+  Block some = block_of(scene, Block::Kind::gathered);
+  if (const auto module = scene.some_owner(false)) some.modules = {*module};
+  return scene.around(all, [&] { return scene.add_refused({some}); });
+}
+
+// Weights change after a forward, whose backward is refused.
+bool outdated_graph(Scene& scene) {
+  Forward forward = scene.forward();
+  Block block = block_of(scene, Block::Kind::gathered);
+  block.modifier = Block::Modifier::first;
+  block.change = Block::Change::by_all;
+  Backward backward;
+  backward.engine = scene.engine();
+  backward.value = forward.as;
+  return scene.add_forward(forward) && scene.add({block}) && scene.add_refused({backward});
+}
+
+bool capture(Scene& scene) {
+  return scene.add_refused({block_of(scene, Block::Kind::capture)});
+}
+
+}  // namespace
+
+std::span<const Production> misuse_productions() {
+  constexpr std::uint32_t kMisuse = tags(Tag::misuse);
+  constexpr std::uint32_t kScaling = tags(Tag::misuse, Tag::loss_scaling);
+  constexpr std::uint32_t kContexts = tags(Tag::misuse, Tag::contexts);
+  constexpr std::uint32_t kEngines = tags(Tag::misuse, Tag::engines);
+  static constexpr Production kRows[] = {
+      {"step_in_block", 2, kMisuse, Place::aside, always, step_in_block},
+      {"nested_no_sync", 2, kMisuse, Place::aside, always, nested_no_sync},
+      {"nested_coalesce", 2, kMisuse, Place::aside, always, nested_coalesce},
+      {"backward_of_nothing", 2, kMisuse, Place::aside, always, backward_of_nothing},
+      {"backward_of_vector", 3, kMisuse, Place::training, always, backward_of_vector},
+      {"backward_without_graph", 2, kMisuse, Place::aside, is_kept, backward_without_graph},
+      {"boundary_of_unmanaged", 3, kMisuse, Place::aside, is_unmanaged, boundary_of_unmanaged},
+      {"unscaled_manual", 3, kScaling, Place::aside, can_be_unscaled, refused_manual},
+      {"unscaled_again", 3, kScaling, Place::aside, can_be_unscaled, unscaled_again},
+      {"manual_backward", 3, kMisuse, Place::aside, has_no_manual, refused_manual},
+      {"manual_past_engine", 3, kMisuse, Place::aside, has_no_manual, manual_past_engine},
+      {"loss_of_other", 4, kEngines, Place::aside, is_joined_below_stage1, loss_of_other},
+      {"unscaled_other", 4, kEngines, Place::aside, has_scaled_other, unscaled_other},
+      {"wrong_loss_scale", 2, kScaling, Place::aside, always, wrong_loss_scale},
+      {"late_loss_scale", 3, kScaling, Place::before_step, always, late_loss_scale},
+      {"late_loss_scale_before_backward", 3, kScaling, Place::training, always,
+       late_loss_scale_before_backward},
+      {"wrong_learning_rate", 2, kMisuse, Place::aside, always, wrong_learning_rate},
+      {"unfed_leaf", 6, kMisuse | tags(Tag::experts), Place::aside, is_starved, unfed_leaf},
+      {"moved_weight", 3, kContexts, Place::aside, is_partitioned, moved_weight},
+      {"unannounced_change", 3, kContexts, Place::aside, is_partitioned, unannounced_change},
+      {"overlapping_contexts", 3, kContexts, Place::aside, is_partitioned, overlapping_contexts},
+      {"outdated_graph", 4, kContexts, Place::first_aside, is_partitioned, outdated_graph},
+      {"capture", 2, kMisuse, Place::aside, always, capture}};
+  return kRows;
+}
+
+}  // namespace zeroproof::program
