@@ -75,13 +75,13 @@ Json autocast_document(const TorchAutocastConfig& autocast) {
 Json optimizer_document(const OptimizerConfig& optimizer) {
   if (optimizer.type == OptimizerType::sgd) {
     const optim::SgdOptions& sgd = optimizer.sgd;
-    return {{"type", "SGD"},
-            {"params",
-             {{"lr", sgd.lr},
-              {"momentum", sgd.momentum},
-              {"dampening", sgd.dampening},
-              {"weight_decay", sgd.weight_decay},
-              {"nesterov", sgd.is_nesterov}}}};
+    Json params = {{"lr", sgd.lr},
+                   {"momentum", sgd.momentum},
+                   {"dampening", sgd.dampening},
+                   {"weight_decay", sgd.weight_decay},
+                   {"nesterov", sgd.is_nesterov}};
+    if (sgd.is_maximizing) params["maximize"] = true;
+    return {{"type", "SGD"}, {"params", params}};
   }
   const optim::AdamOptions& adam = optimizer.adam;
   Json params = {{"lr", adam.lr},
@@ -89,8 +89,11 @@ Json optimizer_document(const OptimizerConfig& optimizer) {
                  {"eps", adam.eps},
                  {"weight_decay", adam.weight_decay},
                  {"torch_adam", optimizer.is_torch_class}};
-  if (optimizer.type == OptimizerType::adam) params["adam_w_mode"] = adam.is_decay_decoupled;
-  return {{"type", optimizer.type == OptimizerType::adam ? "Adam" : "AdamW"}, {"params", params}};
+  if (adam.is_maximizing) params["maximize"] = true;
+  // AdamW decays decoupled whatever its block says; without that it is Adam.
+  const bool is_adamw = optimizer.type == OptimizerType::adamw && adam.is_decay_decoupled;
+  if (!is_adamw) params["adam_w_mode"] = adam.is_decay_decoupled;
+  return {{"type", is_adamw ? "AdamW" : "Adam"}, {"params", params}};
 }
 
 struct Refusal {
