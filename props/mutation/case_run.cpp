@@ -203,7 +203,7 @@ const std::vector<WindowValues>& CaseRun::baseline() {
 void CaseRun::add_values(const Fault* fault, Chooser& chooser, CaseResult& result) {
   const train::TrainCell cell = cell_with(fault);
   scenario_ = train::scenario_of(spec_);  // without the files of another run
-  AccessWatch streams(spec_);
+  AccessWatch streams(spec_.world_size(), overlap_rules_of(spec_));
   if (!run_elsewhere(cell, result)) return;
   const train::CellRun run = train::run_ranks(scenario_, cell,
                                               {.collects_values = true,

@@ -47,12 +47,19 @@ bool gathers_for_modules(const train::CaseSpec& spec) {
 
 }  // namespace
 
-OverlapJudge::OverlapJudge(const train::CaseSpec& spec)
-    : is_judged_(has_two_buffers(spec)),
-      is_host_judged_(spec.stage == 3),
-      is_gather_judged_(gathers_for_modules(spec)),
-      ahead_max_(kAheadMax * spec.engines),
-      gathers_max_(kGathersMax * static_cast<std::size_t>(spec.engines)) {}
+OverlapRules overlap_rules_of(const train::CaseSpec& spec) {
+  return {.judges_reductions = has_two_buffers(spec),
+          .judges_host = spec.stage == 3,
+          .judges_gathers = gathers_for_modules(spec),
+          .engines = spec.engines};
+}
+
+OverlapJudge::OverlapJudge(const OverlapRules& rules)
+    : is_judged_(rules.judges_reductions),
+      is_host_judged_(rules.judges_host),
+      is_gather_judged_(rules.judges_gathers),
+      ahead_max_(kAheadMax * rules.engines),
+      gathers_max_(kGathersMax * static_cast<std::size_t>(rules.engines)) {}
 
 void OverlapJudge::on_access(const Access& access) {
   const auto stream = static_cast<std::size_t>(access.stream.value);

@@ -15,12 +15,21 @@
 
 namespace zeroproof::mutation {
 
+// What of a program's overlap is judged.
+struct OverlapRules {
+  bool judges_reductions = false;  // two flat buffers take turns, and one rank owns all
+  bool judges_host = false;        // stage 3
+  bool judges_gathers = false;     // stage 3, and modules alone gather
+  int engines = 1;
+};
+OverlapRules overlap_rules_of(const train::CaseSpec& spec);
+
 // Whether the computation of one rank waits for all that is reduced beside it without a use for
 // what that made, or its host for what it has only just queued: R20. Storages are told apart by
 // address, within one wait.
 class OverlapJudge final : public AccessObserver {
  public:
-  explicit OverlapJudge(const train::CaseSpec& spec);
+  explicit OverlapJudge(const OverlapRules& rules);
 
   void on_access(const Access& access) override;
   void on_record(StreamId stream, StreamEvent event) override;
@@ -60,8 +69,8 @@ class OverlapJudge final : public AccessObserver {
 // Races of streams on all ranks, and the overlap on the first.
 class AccessWatch final : public train::RunWatch {
  public:
-  explicit AccessWatch(const train::CaseSpec& spec)
-      : races_(spec.world_size()), overlap_(spec), both_(races_.observer(0), overlap_) {}
+  AccessWatch(int world_size, const OverlapRules& rules)
+      : races_(world_size), overlap_(rules), both_(races_.observer(0), overlap_) {}
 
   std::vector<RankObservers> observers() override;
   void attach(std::size_t, train::EngineTarget::Options&) override {}

@@ -262,7 +262,8 @@ void draw_config(Source& source, int stage, int changes, ZeroConfig& config) {
     if (row == 0) return;
     const ConfigDomain& domain = kDomains[row - 1];
     ZeroConfig changed = config;
-    const int value = 1 + static_cast<int>(source.below(static_cast<std::uint32_t>(domain.values - 1)));
+    const int value =
+        1 + static_cast<int>(source.below(static_cast<std::uint32_t>(domain.values - 1)));
     domain.set(changed, value);
     if (validate(changed)) config = changed;
   }

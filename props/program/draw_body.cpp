@@ -18,13 +18,14 @@ class BodyDraw {
       : source_(source), policy_(policy), scene_(program, source, policy, std::move(start)) {}
 
   void run() {
-    constexpr std::array<std::uint32_t, 3> kEach = {2, 5, 3};
+    constexpr std::array<std::uint32_t, 3> kEach = {3, 5, 2};
     const auto windows = 1 + static_cast<int>(source_.weighted(kEach));
     for (int i = 0; i < windows; ++i) draw_window();
   }
 
  private:
-  // --- which production ---------------------------------------------------------------------------
+  // --- which production
+  // ---------------------------------------------------------------------------
 
   std::uint32_t weight_of(std::size_t row, Place place) const {
     const Production& production = grammar()[row];
@@ -43,7 +44,8 @@ class BodyDraw {
       weights.push_back(weight_of(row, place));
       sum += weights.back();
     }
-    weights.front() = policy_.is_plain ? 2 : std::max(sum, std::uint32_t{1});
+    // A place has one now and then, and a case of few productions has them more often.
+    weights.front() = policy_.is_plain ? 3 : std::max(2 * sum, std::uint32_t{1});
     return weights;
   }
 
@@ -52,7 +54,8 @@ class BodyDraw {
     return scene_.attempt([&] { return production.make(scene_); });
   }
 
-  // --- places -------------------------------------------------------------------------------------
+  // --- places
+  // -------------------------------------------------------------------------------------
 
   void draw_asides(Place place) {
     for (const std::string& engine : scene_.engines()) {

@@ -12,7 +12,7 @@ namespace {
 // What has to hold for all that follows, so that it comes first.
 void draw_world(Source& source, const Policy& policy, Program& program) {
   const Source::Scope scope(source, "world");
-  constexpr std::array<std::uint32_t, 4> kStages = {3, 4, 4, 8};
+  constexpr std::array<std::uint32_t, 4> kStages = {4, 4, 4, 8};
   constexpr std::array<std::uint32_t, 4> kRanks = {4, 7, 1, 2};
   World& world = program.world;
   program.config.stage = static_cast<int>(source.weighted(kStages));
@@ -56,6 +56,18 @@ void name_leaf_module(Source& source, const Policy& policy, ZeroConfig& config) 
   }
 }
 
+// A loss scale that moves, as far as it may fall.
+void draw_loss_scale(Source& source, const Policy& policy, ZeroConfig& config) {
+  if (!config.fp16.enabled || !policy.has(Tag::loss_scaling) || !source.one_in(2)) return;
+  constexpr std::array<double, 4> kLeast = {1.0, 8.0, 6.0, 4.0};
+  Fp16Config& fp16 = config.fp16;
+  fp16.loss_scale = 0.0;
+  fp16.min_loss_scale = kLeast.at(source.below(4));
+  fp16.loss_scale_window = source.one_in(2) ? source.between(1, 2) : 1000;
+  fp16.hysteresis = source.between(1, 3);
+  fp16.consecutive_hysteresis = source.one_in(3);
+}
+
 void draw_configuration(Source& source, const Policy& policy, Program& program) {
   const Source::Scope scope(source, "configuration");
   ZeroConfig& config = program.config;
@@ -63,10 +75,13 @@ void draw_configuration(Source& source, const Policy& policy, Program& program) 
   const std::array<std::uint32_t, 5> scaled = {2, 6, 1, 1, 3};
   const auto precision =
       source.weighted(policy.has(Tag::loss_scaling) && !policy.is_plain ? scaled : kEach);
-  set_precision(config, static_cast<Precision>(precision));
+  const bool is_transformed = policy.is_plain && policy.has(Tag::transforms);
+  set_precision(config, is_transformed ? Precision::float32 : static_cast<Precision>(precision));
   constexpr std::array<std::uint32_t, 4> kEachSteps = {5, 3, 1, 1};
   constexpr std::array<std::int64_t, 4> kSteps = {1, 2, 4, 3};
   config.gradient_accumulation_steps = kSteps.at(source.weighted(kEachSteps));
+  draw_loss_scale(source, policy, config);
+  if (policy.has(Tag::contexts) && source.one_in(2)) config.enable_sanity_checks = true;
   draw_config(source, config.stage, source.between(0, policy.is_plain ? 4 : 6), config);
   name_leaf_module(source, policy, config);
 }

@@ -53,7 +53,8 @@ class ModelDraw {
     keep(std::move(changed));
   }
 
-  // --- the kinds ----------------------------------------------------------------------------------
+  // --- the kinds
+  // ----------------------------------------------------------------------------------
 
   ModuleKind draw_owner() {
     if (source_.one_in(4)) return draw_custom();
@@ -77,8 +78,7 @@ class ModelDraw {
     linear.has_bias = source_.one_in(3);
     linear.trained = draw_trained(linear.has_bias && linear.outputs > 0);
     linear.input_needs_grad = is_leaf() || source_.one_in(2);
-    linear.watches_input =
-        linear.input_needs_grad && linear.outputs > 0 && source_.one_in(8);
+    linear.watches_input = linear.input_needs_grad && linear.outputs > 0 && source_.one_in(8);
     if (linear.outputs > 0 && source_.one_in(5)) linear.dimensions = source_.one_in(2) ? 3 : 1;
     if (source_.one_in(6)) linear.activations = source_.between(2, 3);
     linear.closes_over_factor = source_.one_in(8);
@@ -145,16 +145,15 @@ class ModelDraw {
     const auto weight = [&](Tag tag, std::uint32_t with, std::uint32_t without) {
       return policy_.has(tag) ? with : without;
     };
-    const std::array<std::uint32_t, 9> weights = {
-        12,
-        weight(Tag::recompute, 10, 1),
-        weight(Tag::sharing, 8, 1),
-        weight(Tag::sharing, 4, 0),
-        weight(Tag::external, 8, 0),
-        2,
-        weight(Tag::parameters, 3, 1),
-        weight(Tag::parameters, 3, 1),
-        weight(Tag::worlds, 1, 0)};
+    const std::array<std::uint32_t, 9> weights = {12,
+                                                  weight(Tag::recompute, 10, 1),
+                                                  weight(Tag::sharing, 8, 1),
+                                                  weight(Tag::sharing, 4, 0),
+                                                  weight(Tag::external, 8, 0),
+                                                  2,
+                                                  weight(Tag::parameters, 3, 1),
+                                                  weight(Tag::parameters, 3, 1),
+                                                  weight(Tag::worlds, 1, 0)};
     switch (source_.weighted(weights)) {
       case 1:
         return draw_checkpoint();
@@ -236,7 +235,8 @@ class ModelDraw {
 
   void draw_outputs() {
     Model changed = model_;
-    if (source_.one_in(6)) changed.container = source_.one_in(2) ? Container::dataclass : Container::dict;
+    if (source_.one_in(6))
+      changed.container = source_.one_in(2) ? Container::dataclass : Container::dict;
     changed.has_constant_output = source_.one_in(10);
     changed.returns_activations = source_.one_in(policy_.has(Tag::misuse) ? 2 : 10);
     constexpr double kLift = 16384.0;

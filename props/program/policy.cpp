@@ -8,10 +8,10 @@ namespace zeroproof::program {
 namespace {
 
 constexpr std::array<const char*, kTags> kNames = {
-    "plain",      "accumulation", "blocks",     "loss_scaling", "checkpoints", "recompute",
-    "sharing",    "external",     "retained",   "nesting",      "exceptions",  "memory",
-    "contexts",   "inspection",   "parameters", "engines",      "experts",     "tiles",
-    "frames",     "worlds",       "configuration", "transforms", "misuse"};
+    "plain",    "accumulation", "blocks",        "loss_scaling", "checkpoints", "recompute",
+    "sharing",  "external",     "retained",      "nesting",      "exceptions",  "memory",
+    "contexts", "inspection",   "parameters",    "engines",      "experts",     "tiles",
+    "frames",   "worlds",       "configuration", "transforms",   "misuse"};
 
 std::uint32_t bit(Tag tag) {
   return 1U << static_cast<unsigned>(tag);
@@ -53,8 +53,8 @@ Policy draw_policy(Source& source) {
   policy.is_manual = source.one_in(3);
   policy.inputs_need_grad = source.one_in(3);
   policy.drops_losses = source.one_in(3);
-  policy.inspects = source.one_in(2);
-  policy.asides = static_cast<std::uint32_t>(source.between(1, 3));
+  policy.inspects = source.one_in(3);
+  policy.asides = static_cast<std::uint32_t>(source.between(1, 2));
   return policy;
 }
 

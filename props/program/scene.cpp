@@ -21,9 +21,13 @@ Scene::Scene(Program& program, Source& source, const Policy& policy, Typestate s
     : program_(program),
       source_(source),
       policy_(policy),
-      typestate_(std::move(start)),
+      typestate_(start),
+      after_(std::move(start)),
       body_(&program.body),
-      engine_(program.engines.front().name) {}
+      engine_(program.engines.front().name) {
+  for (const EngineSpec& engine : program.engines)
+    traits_[engine.name] = traits_of(program.model_of(engine.name));
+}
 
 bool Scene::add(Statement statement) {
   return add_as(std::move(statement), false);
@@ -34,10 +38,9 @@ bool Scene::add_refused(Statement statement) {
 }
 
 bool Scene::add_as(Statement statement, bool is_refused) {
-  Typestate after = typestate_;
-  const auto expectation = after.apply(statement);
+  const auto expectation = typestate_.next(statement, after_);
   if (!expectation || expectation->is_refused() != is_refused) return false;
-  typestate_ = std::move(after);
+  std::swap(typestate_, after_);
   body_->push_back(std::move(statement));
   return true;
 }
@@ -100,6 +103,13 @@ std::vector<std::string> Scene::engines() const {
   std::vector<std::string> names;
   for (const EngineSpec& engine : program_.engines) names.push_back(engine.name);
   return names;
+}
+
+std::optional<Block::Kind> Scene::some_block() const {
+  const bool reduces = is_managed_accumulation() && is_boundary();
+  if (is_stage(0, 1) && !reduces) return Block::Kind::no_sync;
+  if (is_stage(1, 3) && is_managed_accumulation()) return Block::Kind::coalesce;
+  return std::nullopt;
 }
 
 std::optional<std::string> Scene::other_engine() const {

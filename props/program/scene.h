@@ -52,13 +52,19 @@ class Scene {
   void choose_engine(std::string engine) { engine_ = std::move(engine); }
   const EngineState& engine_state() const { return state().engines.at(engine_); }
   const Model& model() const { return program_.model_of(engine_); }
-  ModelTraits traits() const { return traits_of(model()); }
+  const ModelTraits& traits() const { return traits_.at(engine_); }
   std::vector<std::string> engines() const;
   std::optional<std::string> other_engine() const;
-  bool is_stage(int least, int most) const { return state().stage >= least && state().stage <= most; }
+  bool is_stage(int least, int most) const {
+    return state().stage >= least && state().stage <= most;
+  }
   bool is_managed_accumulation() const { return config().managed_gradient_accumulation; }
   bool is_boundary() const { return state().is_boundary(engine_state()); }
   bool needs_scaler() const { return engine_state().scaler.is_needed(); }
+  bool is_alone() const { return program_.engines.size() == 1; }
+  bool is_autocast() const { return config().torch_autocast.enabled; }
+  // A block that puts reductions off, which there is here.
+  std::optional<Block::Kind> some_block() const;
   bool has_frames() const { return program_.world.skips_frames; }
   bool has_weights_in_context() const { return state().stage == 3; }
 
@@ -68,7 +74,7 @@ class Scene {
   Forward forward();
   // Adds it; a loss without a graph gets inputs that need a gradient.
   bool add_forward(Forward& forward);
-  std::optional<std::string> loss();  // the value of a new forward
+  std::optional<std::string> loss();  // the value of a new forward, or of one that came ahead
   // The losses of a forward that are differentiated, the last one last.
   std::vector<std::string> losses_of(const std::string& value);
   // One backward, managed or manual, with what its scale needs.
@@ -102,6 +108,8 @@ class Scene {
   Source& source_;
   const Policy& policy_;
   Typestate typestate_;
+  Typestate after_;  // the next statement, while it is tried
+  std::map<std::string, ModelTraits> traits_;  // of the engines' models
   Body* body_;
   std::string engine_;
   std::map<std::string, std::string> ahead_;

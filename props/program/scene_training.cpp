@@ -17,8 +17,9 @@ bool can_hook(const Module& module) {
 
 Forward Scene::forward() {
   Forward forward{.engine = engine_, .as = new_value()};
-  forward.inputs_need_grad = policy_.inputs_need_grad;
-  if (traits().has_experts) forward.expert = source_.between(0, 1);
+  const bool has_experts = traits().has_experts;
+  forward.inputs_need_grad = policy_.inputs_need_grad || has_experts;
+  if (has_experts) forward.expert = source_.between(0, 1);
   return forward;
 }
 
@@ -33,7 +34,10 @@ std::optional<std::string> Scene::loss() {
   if (const auto ahead = ahead_.find(engine_); ahead != ahead_.end()) {
     const std::string value = ahead->second;
     ahead_.erase(ahead);
-    if (state().values.contains(value)) return value;
+    const auto at = state().values.find(value);
+    const bool is_there = at != state().values.end();
+    const int graph = is_there ? at->second.terms.front().graph : 0;
+    if (is_there && state().graphs.at(graph).weights == engine_state().weights) return value;
   }
   Forward forward = this->forward();
   if (!add_forward(forward)) return std::nullopt;
@@ -103,16 +107,14 @@ bool Scene::drop(const std::string& value) {
 
 bool Scene::zero_grad_all() {
   const auto names = engines();
-  return std::ranges::all_of(names, [&](const std::string& name) {
-    return add({ZeroGrad{.engine = name}});
-  });
+  return std::ranges::all_of(
+      names, [&](const std::string& name) { return add({ZeroGrad{.engine = name}}); });
 }
 
 std::optional<std::string> Scene::some_hooked_module(const Forward& forward) {
-  const ForwardFlow flow =
-      flow_of(model(), {.frozen = engine_state().frozen,
-                        .inputs_need_grad = forward.inputs_need_grad,
-                        .expert = forward.expert});
+  const ForwardFlow flow = flow_of(model(), {.frozen = engine_state().frozen,
+                                             .inputs_need_grad = forward.inputs_need_grad,
+                                             .expert = forward.expert});
   std::vector<std::string> names;
   for (const Module* const node : nodes_of(model()))
     if (can_hook(*node) && flow.passes.contains(node->name)) names.push_back(node->name);

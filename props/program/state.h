@@ -22,7 +22,7 @@ struct Graph {
   std::string engine;
   std::shared_ptr<const Forward> forward;  // null: of a call
   std::shared_ptr<const CallModule> call;  // null: of a forward
-  ForwardFlow flow;                        // of a forward
+  std::shared_ptr<const ForwardFlow> flow;   // of a call: its weight alone
   std::int64_t weights = 0;                // EngineState::weights then
   std::size_t frames = 0;                  // State::frames around it
   std::size_t hooks = 0;                   // those of them that are hooks of a backward

@@ -5,6 +5,14 @@
 #include "props/program/rules.h"
 
 namespace zeroproof::program {
+namespace {
+
+Verdict walk_in(State& state, const Statement& statement) {
+  Walk walk(state, nullptr);
+  return walk.run(statement);
+}
+
+}  // namespace
 
 Result<Typestate> Typestate::of(const Program& program) {
   if (std::string why = head_problem(program); !why.empty())
@@ -14,15 +22,19 @@ Result<Typestate> Typestate::of(const Program& program) {
 
 Result<Expectation> Typestate::expect(const Statement& statement) const {
   Typestate after = *this;
-  return after.apply(statement);
+  return walk_in(after.state_, statement);
 }
 
 Result<Expectation> Typestate::apply(const Statement& statement) {
-  State after = state_;
-  Walk walk(after, nullptr);
-  auto expectation = walk.run(statement);
-  if (expectation) state_ = std::move(after);
+  Typestate after = *this;
+  auto expectation = walk_in(after.state_, statement);
+  if (expectation) *this = std::move(after);
   return expectation;
+}
+
+Result<Expectation> Typestate::next(const Statement& statement, Typestate& after) const {
+  after = *this;
+  return walk_in(after.state_, statement);
 }
 
 Typestate Typestate::inside(const Statement& outer) const {

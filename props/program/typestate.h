@@ -17,6 +17,8 @@ class Typestate {
   Result<Expectation> expect(const Statement& statement) const;
   // The same, and goes on after it. An error changes nothing.
   Result<Expectation> apply(const Statement& statement);
+  // The same, with `after` as what it goes on to; after an error that is good for nothing.
+  Result<Expectation> next(const Statement& statement, Typestate& after) const;
 
   // Inside a block, a Catch or an OutOfMemory, before the first statement of its body. What it says
   // of itself is not checked.

@@ -337,9 +337,7 @@ std::string_view wire_name(DType dtype) {
   return dtype == DType::float32 ? "fp32" : dtype_name(dtype);
 }
 
-}  // namespace
-
-std::string config_document(const ZeroConfig& config) {
+Json document_of(const ZeroConfig& config) {
   const bool is_mean = config.gradient_allreduce_op == GradientAllreduceOp::mean;
   Json json = {{"train_micro_batch_size_per_gpu", config.train_micro_batch_size_per_gpu},
                {"gradient_accumulation_steps", config.gradient_accumulation_steps},
@@ -361,6 +359,24 @@ std::string config_document(const ZeroConfig& config) {
   if (config.grad_accum_dtype) types["grad_accum_dtype"] = dtype_name(*config.grad_accum_dtype);
   if (config.param_dtype) types["param_dtype"] = dtype_name(*config.param_dtype);
   json["data_types"] = types;
+  return json;
+}
+
+}  // namespace
+
+std::string config_document(const ZeroConfig& config) {
+  return document_of(config).dump();
+}
+
+std::string changed_document(const ZeroConfig& config, const std::string& pointer,
+                             const std::string& value) {
+  Json json = document_of(config);
+  const Json::json_pointer at(pointer);
+  const Json changed = Json::parse(value);
+  if (changed.is_null())
+    json.at(at.parent_pointer()).erase(at.back());
+  else
+    json[at] = changed;
   return json.dump();
 }
 

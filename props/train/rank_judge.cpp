@@ -13,15 +13,26 @@ RunFacts run_facts(const TrainScenario& scenario, const TrainCell& cell, std::in
           .stage = cell.stage};
 }
 
+RankFacts facts_of(const TrainScenario& scenario, const TrainCell& cell, std::int32_t rank) {
+  RankFacts facts{.run = run_facts(scenario, cell, rank), .groups = {}, .params = {}};
+  for (const GroupRecord& group : world_groups(cell.world_size)) facts.groups.push_back(group);
+  for (const GroupRecord& group : groups_within(cell, rank)) facts.groups.push_back(group);
+  for (const ParamRecord& param : declared_params(scenario, cell))
+    facts.params.push_back(param.name);
+  return facts;
+}
+
 }  // namespace
 
 RankJudge::RankJudge(const TrainScenario& scenario, const TrainCell& cell, std::int32_t rank)
-    : level_(run_facts(scenario, cell, rank), names_, job_),
-      journal_(*this, names_, rank),
-      models_(journal_, cell.stage == 0) {
-  for (const GroupRecord& group : world_groups(cell.world_size)) job_.declare(group);
-  for (const GroupRecord& group : groups_within(cell, rank)) job_.declare(group);
-  for (const ParamRecord& param : declared_params(scenario, cell)) level_.declare_param(param.name);
+    : RankJudge(facts_of(scenario, cell, rank)) {}
+
+RankJudge::RankJudge(const RankFacts& facts)
+    : level_(facts.run, names_, job_),
+      journal_(*this, names_, facts.run.rank),
+      models_(journal_, facts.run.stage == 0) {
+  for (const GroupRecord& group : facts.groups) job_.declare(group);
+  for (const std::string& param : facts.params) level_.declare_param(param);
 }
 
 RankJudge::~RankJudge() = default;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "engine/journal.h"
 #include "props/replay/properties_level.h"
@@ -12,11 +14,19 @@
 
 namespace zeroproof::train {
 
+// What a judge knows of a rank before it runs.
+struct RankFacts {
+  RunFacts run;
+  std::vector<GroupRecord> groups;
+  std::vector<std::string> params;  // of all engines
+};
+
 // Judges one rank while it trains: what a recorder would write goes to the monitors of `replay`,
 // what its streams do to those of P46 to P48. Nothing of the run is kept. Used on the thread of
 // its rank; finish() and report() after that.
 class RankJudge final : private EventSink {
  public:
+  explicit RankJudge(const RankFacts& facts);
   // Both are read here only.
   RankJudge(const TrainScenario& scenario, const TrainCell& cell, std::int32_t rank);
   ~RankJudge() override;

@@ -3,6 +3,7 @@
 
 #include "props/cli/verb.h"
 #include "props/mutation/cli/list_verb.h"
+#include "props/mutation/cli/program_verb.h"
 
 namespace zeroproof {
 namespace {
@@ -13,6 +14,10 @@ constexpr std::array kVerbs = {
              "  zeroproof mutation A01 B17 --budget 20s\n"
              "  zeroproof mutation --quick --json\n",
              make_mutation},
+    VerbInfo{"programs", "hunts faults with generated programs, and the unmutated engine's defects",
+             "  zeroproof-mutation programs A01 B17 --budget 20s\n"
+             "  zeroproof-mutation programs --unmutated 100s --seed 3\n",
+             make_programs},
     VerbInfo{"list", "names the faults", "  zeroproof-mutation list\n", make_fault_list},
     VerbInfo{"show", "shows a counterexample of a fault: as a timeline, a page or a chart",
              "  zeroproof-mutation show B19.zps --html --out b19.html\n", make_show},

@@ -43,6 +43,30 @@ bool can_hold(const Scene& scene) {
   return scene.is_stage(0, 1);
 }
 
+bool is_inside_window(const Scene& scene) {
+  return scene.is_managed_accumulation() && !scene.is_boundary();
+}
+
+bool can_wait(const Scene& scene) {
+  return scene.is_stage(0, 1) && !scene.is_boundary();
+}
+
+bool has_block(const Scene& scene) {
+  return scene.some_block().has_value();
+}
+
+bool has_block_and_other(const Scene& scene) {
+  return has_block(scene) && scene.other_engine();
+}
+
+bool is_whole(const Scene& scene) {
+  return scene.is_stage(0, 2);
+}
+
+bool can_leave_undivided(const Scene& scene) {
+  return scene.is_alone() && !scene.traits().has_tiles;
+}
+
 bool no_sync_round(Scene& scene) {
   if (!scene.around({block_of(scene, Block::Kind::no_sync)}, [&] { return scene.train(); }))
     return false;
@@ -60,7 +84,6 @@ bool no_sync_forward(Scene& scene) {
 }
 
 bool no_sync_backwards(Scene& scene) {
-  if (scene.is_boundary()) return false;
   const auto value = scene.loss();
   return value && scene.around({block_of(scene, Block::Kind::no_sync)},
                                [&] { return scene.differentiate_all(*value); });
@@ -84,18 +107,14 @@ bool coalesced_backwards(Scene& scene) {
 
 // What a block has got is cleared inside it.
 bool clear_in_block(Scene& scene) {
-  const bool holds = scene.is_stage(0, 1) && !scene.is_boundary();
-  const auto kind = holds ? Block::Kind::no_sync : Block::Kind::coalesce;
-  return scene.around({block_of(scene, kind)}, [&] {
+  return scene.around({block_of(scene, *scene.some_block())}, [&] {
     return scene.train() && scene.add({ZeroGrad{.engine = scene.engine()}}) && scene.train();
   });
 }
 
 bool block_beside_block(Scene& scene) {
-  const auto other = scene.other_engine();
-  const auto kind = scene.is_stage(0, 1) && !scene.is_boundary() ? Block::Kind::no_sync
-                                                                  : Block::Kind::coalesce;
-  return other && scene.around({Block{.kind = kind, .engine = *other}}, [&] {
+  const auto kind = *scene.some_block();
+  return scene.around({Block{.kind = kind, .engine = *scene.other_engine()}}, [&] {
     return scene.around({block_of(scene, kind)}, [&] { return scene.train(); });
   });
 }
@@ -132,7 +151,6 @@ bool set_learning_rate(Scene& scene) {
 
 // The next forward comes before the step of this micro-batch.
 bool forward_ahead(Scene& scene) {
-  if (scene.is_boundary() || !scene.is_managed_accumulation()) return false;
   Forward forward = scene.forward();
   if (!scene.add_forward(forward)) return false;
   scene.ahead()[scene.engine()] = forward.as;
@@ -147,23 +165,23 @@ std::span<const Production> accumulation_productions() {
   static constexpr Production kRows[] = {
       {"plain_training", 30, tags(Tag::plain), Place::training, always, plain_training},
       {"two_rounds", 4, kWindows, Place::training, always, two_rounds},
-      {"undivided", 3, kWindows, Place::training, always, undivided},
+      {"undivided", 3, kWindows, Place::training, can_leave_undivided, undivided},
       {"keeps_dimension", 2, kWindows, Place::training, always, keeps_dimension},
       {"rest", 2, kWindows, Place::training, always, rest},
       {"no_sync_round", 4, kBlocks, Place::training, can_hold, no_sync_round},
       {"no_sync_forward", 2, kBlocks, Place::training, can_hold, no_sync_forward},
-      {"no_sync_backwards", 3, kBlocks, Place::training, can_hold, no_sync_backwards},
+      {"no_sync_backwards", 3, kBlocks, Place::training, can_wait, no_sync_backwards},
       {"coalesced", 4, kBlocks, Place::training, can_coalesce, coalesced},
       {"coalesced_backwards", 3, kBlocks, Place::training, can_coalesce, coalesced_backwards},
-      {"clear_in_block", 3, kBlocks, Place::training, always, clear_in_block},
-      {"block_beside_block", 6, kBlocks | tags(Tag::engines), Place::training, always,
+      {"clear_in_block", 3, kBlocks, Place::training, has_block, clear_in_block},
+      {"block_beside_block", 6, kBlocks | tags(Tag::engines), Place::training, has_block_and_other,
        block_beside_block},
       {"train_and_clear", 3, kWindows, Place::aside, always, train_and_clear},
       {"set_boundary", 2, kWindows, Place::first_aside, is_managed, set_boundary},
       {"own_boundaries", 3, kWindows, Place::first_aside, is_managed, own_boundaries},
-      {"set_gradients", 2, tags(Tag::parameters), Place::aside, always, set_gradients},
+      {"set_gradients", 2, tags(Tag::parameters), Place::aside, is_whole, set_gradients},
       {"set_learning_rate", 2, kWindows, Place::aside, always, set_learning_rate},
-      {"forward_ahead", 4, kWindows | tags(Tag::retained), Place::before_step, is_managed,
+      {"forward_ahead", 4, kWindows | tags(Tag::retained), Place::before_step, is_inside_window,
        forward_ahead}};
   return kRows;
 }

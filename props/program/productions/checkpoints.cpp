@@ -10,6 +10,29 @@ bool can_save(const Scene& scene) {
   return scene.program().world.tensor == 1;
 }
 
+bool has_saved(const Scene& scene) {
+  const auto& saved = scene.state().saved;
+  return can_save(scene) && std::ranges::any_of(saved, [&](const auto& tag) {
+           return tag.second.contains(scene.engine());
+         });
+}
+
+bool can_resume(const Scene& scene) {
+  return can_save(scene) && scene.program().world.sequence == 1;
+}
+
+bool has_block(const Scene& scene) {
+  return can_save(scene) && scene.some_block();
+}
+
+bool has_context(const Scene& scene) {
+  return can_save(scene) && !(scene.is_autocast() && scene.has_weights_in_context());
+}
+
+bool has_hooks(const Scene& scene) {
+  return can_save(scene) && !scene.traits().has_tiles;
+}
+
 // A tag that the engine has saved, or that all have.
 std::optional<std::string> saved_tag(Scene& scene, bool by_all) {
   std::vector<std::string> tags;
@@ -112,8 +135,7 @@ bool load_in_context(Scene& scene) {
 }
 
 bool checkpoint_in_block(Scene& scene) {
-  const bool holds = scene.is_stage(0, 1) && !scene.is_boundary();
-  const auto kind = holds ? Block::Kind::no_sync : Block::Kind::coalesce;
+  const auto kind = *scene.some_block();
   const std::string tag = scene.new_tag();
   const bool loads = scene.source().one_in(2);
   return scene.around({Block{.kind = kind, .engine = scene.engine()}}, [&] {
@@ -132,7 +154,8 @@ bool save_in_forward(Scene& scene) {
 }
 
 bool failed_save(Scene& scene) {
-  const auto failure = scene.source().one_in(2) ? Save::Failure::disk_full : Save::Failure::cut_short;
+  const auto failure =
+      scene.source().one_in(2) ? Save::Failure::disk_full : Save::Failure::cut_short;
   const std::string tag = scene.new_tag();
   if (scene.source().one_in(2) && !save_as(scene, tag)) return false;
   return scene.add_refused({Save{.engine = scene.engine(),
@@ -162,20 +185,22 @@ std::span<const Production> checkpoint_productions() {
   constexpr std::uint32_t kSaves = tags(Tag::checkpoints);
   static constexpr Production kRows[] = {
       {"save", 4, kSaves, Place::aside, can_save, save},
-      {"load", 4, kSaves, Place::aside, can_save, load},
+      {"load", 4, kSaves, Place::aside, has_saved, load},
       {"load_away", 5, kSaves, Place::first_aside, can_save, load_away},
       {"save_tags", 3, kSaves, Place::first_aside, can_save, save_tags},
       {"recreate", 3, kSaves, Place::first_aside, can_save, recreate},
-      {"recreate_older", 3, kSaves, Place::first_aside, can_save, recreate_older},
-      {"resume_other_ranks", 3, kSaves | tags(Tag::worlds), Place::first_aside, can_save,
+      {"recreate_older", 3, kSaves, Place::first_aside, has_saved, recreate_older},
+      {"resume_other_ranks", 3, kSaves | tags(Tag::worlds), Place::first_aside, can_resume,
        resume_other_ranks},
-      {"resume_other_stage", 3, kSaves | tags(Tag::worlds), Place::first_aside, can_save,
+      {"resume_other_stage", 3, kSaves | tags(Tag::worlds), Place::first_aside, can_resume,
        resume_other_stage},
-      {"save_in_context", 2, kSaves | tags(Tag::contexts), Place::aside, can_save, save_in_context},
-      {"load_in_context", 2, kSaves | tags(Tag::contexts), Place::aside, can_save, load_in_context},
-      {"checkpoint_in_block", 3, kSaves | tags(Tag::blocks), Place::training, can_save,
+      {"save_in_context", 2, kSaves | tags(Tag::contexts), Place::aside, has_context,
+       save_in_context},
+      {"load_in_context", 2, kSaves | tags(Tag::contexts), Place::aside, has_context,
+       load_in_context},
+      {"checkpoint_in_block", 3, kSaves | tags(Tag::blocks), Place::training, has_block,
        checkpoint_in_block},
-      {"save_in_forward", 2, kSaves, Place::training, can_save, save_in_forward},
+      {"save_in_forward", 2, kSaves, Place::training, has_hooks, save_in_forward},
       {"failed_save", 3, kSaves | tags(Tag::misuse), Place::aside, can_save, failed_save},
       {"failed_load", 4, kSaves | tags(Tag::misuse), Place::aside, can_save, failed_load}};
   return kRows;

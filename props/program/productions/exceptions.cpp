@@ -11,8 +11,7 @@ bool has_hooks(const Scene& scene) {
 // A backward that throws, which the user catches; then zero_grad, or not.
 bool abort_with(Scene& scene, Forward& forward, bool clears) {
   if (!scene.add_forward(forward)) return false;
-  const bool is_caught =
-      scene.around({Catch{}}, [&] { return scene.differentiate(forward.as); });
+  const bool is_caught = scene.around({Catch{}}, [&] { return scene.differentiate(forward.as); });
   if (!is_caught) return false;
   const bool owes = scene.engine_state().owes == EngineState::Owes::zero_grad;
   return !(clears || owes) || scene.add({ZeroGrad{.engine = scene.engine()}});
@@ -53,11 +52,26 @@ bool abort_among_kept(Scene& scene) {
   return abort_backward(scene) && scene.differentiate(*kept);
 }
 
+bool has_block(const Scene& scene) {
+  return scene.some_block().has_value();
+}
+
+bool has_block_and_hooks(const Scene& scene) {
+  return has_block(scene) && has_hooks(scene);
+}
+
+bool has_fixed_scale(const Scene& scene) {
+  return has_hooks(scene) && scene.config().fp16.enabled &&
+         !scene.engine_state().scaler.is_dynamic();
+}
+
+bool has_no_tiles(const Scene& scene) {
+  return !scene.traits().has_tiles;
+}
+
 // Between two good ones, in a block.
 bool abort_in_block(Scene& scene) {
-  const bool holds = scene.is_stage(0, 1) && !scene.is_boundary();
-  const auto kind = holds ? Block::Kind::no_sync : Block::Kind::coalesce;
-  return scene.around({Block{.kind = kind, .engine = scene.engine()}}, [&] {
+  return scene.around({Block{.kind = *scene.some_block(), .engine = scene.engine()}}, [&] {
     if (!scene.train()) return false;
     Forward forward = scene.forward();
     const auto module = scene.some_hooked_module(forward);
@@ -69,7 +83,6 @@ bool abort_in_block(Scene& scene) {
 
 // The scale of a window is asked to change after a backward of it that came to nothing.
 bool rescale_after_abort(Scene& scene) {
-  if (!scene.config().fp16.enabled || scene.engine_state().scaler.is_dynamic()) return false;
   if (!abort_backward(scene)) return false;
   const double other = 2.0 * scene.engine_state().scaler.scale;
   const SetScale set{.engine = scene.engine(), .loss_scale = other};
@@ -94,8 +107,7 @@ bool throw_in_evaluation(Scene& scene) {
 }
 
 bool throw_in_block(Scene& scene) {
-  const bool holds = scene.is_stage(0, 1) && !scene.is_boundary();
-  const auto kind = holds ? Block::Kind::no_sync : Block::Kind::coalesce;
+  const auto kind = *scene.some_block();
   return scene.around({Catch{}}, [&] {
     return scene.around({Block{.kind = kind, .engine = scene.engine()}},
                         [&] { return scene.train() && scene.add({Raise{}}); });
@@ -105,8 +117,8 @@ bool throw_in_block(Scene& scene) {
 // --- a device without memory --------------------------------------------------------------------
 
 bool can_fall_short(const Scene& scene) {
-  return scene.program().engines.size() == 1 && !scene.has_frames() &&
-         !scene.traits().has_tiles && scene.program().world.tensor == 1;
+  return scene.program().engines.size() == 1 && !scene.has_frames() && !scene.traits().has_tiles &&
+         scene.program().world.tensor == 1;
 }
 
 bool short_of(Scene& scene, const std::function<bool()>& fill, bool clears = false) {
@@ -159,8 +171,8 @@ bool short_getter(Scene& scene) {
                   [&] { return scene.add({Inspect{.engine = scene.engine(), .what = what}}); });
 }
 
-bool always(const Scene&) {
-  return true;
+bool can_train_again(const Scene& scene) {
+  return can_fall_short(scene) && (scene.state().ranks == 1 || !scene.is_stage(1, 2));
 }
 
 bool is_partitioned(const Scene& scene) {
@@ -178,16 +190,17 @@ std::span<const Production> exception_productions() {
       {"abort_at_loss", 3, kThrows, Place::aside, has_hooks, abort_at_loss},
       {"abort_among_kept", 4, kThrows | tags(Tag::retained), Place::aside, has_hooks,
        abort_among_kept},
-      {"abort_in_block", 4, kThrows | tags(Tag::blocks), Place::training, has_hooks,
+      {"abort_in_block", 4, kThrows | tags(Tag::blocks), Place::training, has_block_and_hooks,
        abort_in_block},
-      {"rescale_after_abort", 4, kThrows | tags(Tag::loss_scaling), Place::first_aside, has_hooks,
-       rescale_after_abort},
-      {"throw_in_forward", 4, kThrows, Place::aside, always, throw_in_forward},
-      {"throw_in_evaluation", 3, kThrows, Place::aside, always, throw_in_evaluation},
-      {"throw_in_block", 4, kThrows | tags(Tag::blocks), Place::training, always, throw_in_block},
+      {"rescale_after_abort", 4, kThrows | tags(Tag::loss_scaling), Place::first_aside,
+       has_fixed_scale, rescale_after_abort},
+      {"throw_in_forward", 4, kThrows, Place::aside, has_no_tiles, throw_in_forward},
+      {"throw_in_evaluation", 3, kThrows, Place::aside, has_no_tiles, throw_in_evaluation},
+      {"throw_in_block", 4, kThrows | tags(Tag::blocks), Place::training, has_block,
+       throw_in_block},
       {"short_evaluation", 4, kMemory, Place::aside, can_fall_short, short_evaluation},
       {"short_forward", 3, kMemory, Place::training, can_fall_short, short_forward},
-      {"short_training", 5, kMemory, Place::training, can_fall_short, short_training},
+      {"short_training", 5, kMemory, Place::training, can_train_again, short_training},
       {"short_context", 4, kMemory, Place::aside, is_partitioned, short_context},
       {"short_getter", 4, kMemory, Place::aside, can_fall_short, short_getter}};
   return kRows;

@@ -5,8 +5,8 @@ namespace zeroproof::program {
 namespace {
 
 bool is_alone(const Scene& scene) {
-  return scene.program().engines.size() == 1 && !scene.traits().has_tiles &&
-         !scene.has_frames() && scene.config().stage3_module_granularity_threshold == 0;
+  return scene.program().engines.size() == 1 && !scene.traits().has_tiles && !scene.has_frames() &&
+         scene.config().stage3_module_granularity_threshold == 0;
 }
 
 bool register_external(Scene& scene) {
@@ -111,8 +111,7 @@ std::string experts_of(const Scene& scene) {
 // The hooks of a leaf module are made anew between a forward and its backward.
 bool leaf_again(Scene& scene) {
   const auto value = scene.loss();
-  return value &&
-         scene.add({SetLeaf{.engine = scene.engine(), .module = experts_of(scene)}}) &&
+  return value && scene.add({SetLeaf{.engine = scene.engine(), .module = experts_of(scene)}}) &&
          scene.differentiate_all(*value);
 }
 

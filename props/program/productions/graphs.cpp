@@ -6,10 +6,6 @@
 namespace zeroproof::program {
 namespace {
 
-bool always(const Scene&) {
-  return true;
-}
-
 bool is_kept(const Scene& scene) {
   return !scene.has_frames() && !scene.traits().has_tiles;
 }
@@ -112,6 +108,12 @@ bool unspent_forward(Scene& scene) {
   return !scene.source().one_in(2) || scene.drop(forward.as);
 }
 
+bool can_transform(const Scene& scene) {
+  return scene.is_alone() && scene.traits().is_plain && !scene.is_autocast() &&
+         scene.config().model_dtype() == DType::float32 && scene.model().losses() == 1 &&
+         scene.model().container == Container::tensors && !scene.has_frames();
+}
+
 bool transform(Scene& scene) {
   return scene.add({Transform{.engine = scene.engine(),
                               .kind = static_cast<Transform::Kind>(scene.source().below(3))}});
@@ -119,13 +121,15 @@ bool transform(Scene& scene) {
 
 bool can_wrap(const Scene& scene) {
   return is_kept(scene) && scene.is_stage(0, 2) && scene.program().engines.size() == 1 &&
-         scene.model().losses() == 1;
+         scene.model().losses() == 1 && !scene.traits().has_experts &&
+         scene.model().container == Container::tensors && !scene.model().has_constant_output &&
+         !scene.model().returns_activations;
 }
 
 // A checkpoint of the user around the engine's forward.
 bool wrapped_forward(Scene& scene) {
-  const auto around = scene.source().one_in(2) ? Forward::Around::non_reentrant
-                                               : Forward::Around::reentrant;
+  const auto around =
+      scene.source().one_in(2) ? Forward::Around::non_reentrant : Forward::Around::reentrant;
   const auto wrapped = [&] {
     Forward forward = scene.forward();
     forward.inputs_need_grad = true;
@@ -138,13 +142,12 @@ bool wrapped_forward(Scene& scene) {
   const std::string second = wrapped();
   if (second.empty()) return false;
   const std::string sum = scene.new_value();
-  if (scene.source().one_in(2))
-    return scene.differentiate(second) && scene.differentiate(first);
+  if (scene.source().one_in(2)) return scene.differentiate(second) && scene.differentiate(first);
   return scene.add({Sum{.values = {first, second}, .as = sum}}) && scene.differentiate(sum);
 }
 
 bool is_joinable(const Scene& scene) {
-  return scene.other_engine().has_value();
+  return scene.other_engine() && scene.state().supports_manual_backward();
 }
 
 // A loss of both engines, one of which runs its backward, or the autograd.
@@ -260,7 +263,7 @@ std::span<const Production> graph_productions() {
       {"drop_on_one_rank", 5, kRetained, Place::training, can_drop_alone, drop_on_one_rank},
       {"evaluate", 4, tags(Tag::inspection), Place::aside, has_no_tiles, evaluate},
       {"unspent_forward", 3, kRetained, Place::aside, has_no_tiles, unspent_forward},
-      {"transform", 5, tags(Tag::transforms), Place::aside, always, transform},
+      {"transform", 5, tags(Tag::transforms), Place::aside, can_transform, transform},
       {"wrapped_forward", 4, tags(Tag::recompute), Place::training, can_wrap, wrapped_forward},
       {"joined_engines", 8, tags(Tag::engines), Place::training, is_joinable, joined_engines},
       {"skipped_module", 3, tags(Tag::parameters), Place::training, has_branches, skipped_module},

@@ -10,12 +10,14 @@ bool always(const Scene&) {
   return true;
 }
 
-bool is_partitioned(const Scene& scene) {
-  return scene.has_weights_in_context();
+bool is_checked(const Scene& scene) {
+  return scene.has_weights_in_context() && scene.config().enable_sanity_checks &&
+         !scene.is_autocast();
 }
 
-bool is_checked(const Scene& scene) {
-  return is_partitioned(scene) && scene.config().enable_sanity_checks;
+bool can_discard(const Scene& scene) {
+  return scene.has_weights_in_context() && !scene.is_autocast() &&
+         !scene.engine_state().window.has_gradients;
 }
 
 Block context_of(const Scene& scene) {
@@ -40,9 +42,28 @@ bool look_at_masters(Scene& scene) {
          scene.add({Inspect{.engine = scene.engine(), .what = Inspect::What::optimizer_state}});
 }
 
+bool has_block(const Scene& scene) {
+  return scene.some_block().has_value();
+}
+
+bool has_hooks(const Scene& scene) {
+  return !scene.has_frames() && !scene.traits().has_tiles;
+}
+
+bool has_whole(const Scene& scene) {
+  return !(scene.is_autocast() && scene.has_weights_in_context());
+}
+
+bool has_partitioned(const Scene& scene) {
+  return has_whole(scene) && scene.has_weights_in_context();
+}
+
+bool can_change(const Scene& scene) {
+  return has_whole(scene) && !scene.engine_state().window.has_gradients;
+}
+
 bool look_in_block(Scene& scene) {
-  const bool holds = scene.is_stage(0, 1) && !scene.is_boundary();
-  const auto kind = holds ? Block::Kind::no_sync : Block::Kind::coalesce;
+  const auto kind = *scene.some_block();
   const auto what = static_cast<Inspect::What>(scene.source().below(3));
   const bool is_first = scene.source().one_in(2);
   const auto inspect = [&] { return scene.add({Inspect{.engine = scene.engine(), .what = what}}); };
@@ -52,7 +73,6 @@ bool look_in_block(Scene& scene) {
 }
 
 bool look_in_forward(Scene& scene) {
-  if (scene.has_frames()) return false;
   Forward forward = scene.forward();
   const auto module = scene.some_hooked_module(forward);
   if (!module) return false;
@@ -125,7 +145,8 @@ bool nested_contexts(Scene& scene) {
   for (std::size_t i = 0; i < owners.size(); ++i)
     (i < middle ? outer : inner).modules.push_back(owners[i]->name);
   return scene.around({outer}, [&] {
-    return scene.add({inner}) && (!scene.source().one_in(2) || scene.add_refused({context_of(scene)}));
+    return scene.add({inner}) &&
+           (!scene.source().one_in(2) || scene.add_refused({context_of(scene)}));
   });
 }
 
@@ -140,9 +161,8 @@ bool backward_in_context(Scene& scene) {
   const auto value = scene.loss();
   Block block = context_of(scene);
   if (scene.source().one_in(2)) block.modifier = Block::Modifier::first;
-  return value && scene.around({block}, [&] {
-    return scene.differentiate_all(*value) && look(scene);
-  });
+  return value &&
+         scene.around({block}, [&] { return scene.differentiate_all(*value) && look(scene); });
 }
 
 bool look_before_backward(Scene& scene) {
@@ -177,19 +197,19 @@ std::span<const Production> inspection_productions() {
       {"look_at_gradients", 4, kReads, Place::aside, always, look_at_gradients},
       {"look_at_gradients_before_step", 3, kReads, Place::before_step, always, look_at_gradients},
       {"look_at_masters", 3, kReads, Place::aside, always, look_at_masters},
-      {"look_in_block", 3, kReads | tags(Tag::blocks), Place::training, always, look_in_block},
-      {"look_in_forward", 3, kReads, Place::training, always, look_in_forward},
-      {"change_weights", 3, kContexts, Place::first_aside, always, change_weights},
-      {"change_some_weights", 3, kContexts, Place::first_aside, always, change_some_weights},
-      {"discard_change", 3, kContexts | tags(Tag::exceptions), Place::first_aside, is_partitioned,
+      {"look_in_block", 3, kReads | tags(Tag::blocks), Place::training, has_block, look_in_block},
+      {"look_in_forward", 3, kReads, Place::training, has_hooks, look_in_forward},
+      {"change_weights", 3, kContexts, Place::first_aside, can_change, change_weights},
+      {"change_some_weights", 3, kContexts, Place::first_aside, can_change, change_some_weights},
+      {"discard_change", 3, kContexts | tags(Tag::exceptions), Place::first_aside, can_discard,
        discard_change},
-      {"throw_in_context", 3, kContexts | tags(Tag::exceptions), Place::aside, always,
+      {"throw_in_context", 3, kContexts | tags(Tag::exceptions), Place::aside, has_whole,
        throw_in_context},
-      {"evaluate_in_context", 3, kContexts, Place::first_aside, always, evaluate_in_context},
-      {"clear_in_context", 2, kContexts, Place::aside, always, clear_in_context},
-      {"nested_contexts", 3, kContexts, Place::aside, is_partitioned, nested_contexts},
+      {"evaluate_in_context", 3, kContexts, Place::first_aside, can_change, evaluate_in_context},
+      {"clear_in_context", 2, kContexts, Place::aside, has_whole, clear_in_context},
+      {"nested_contexts", 3, kContexts, Place::aside, has_partitioned, nested_contexts},
       {"hold_nan", 4, kContexts, Place::first_aside, is_checked, hold_nan},
-      {"backward_in_context", 4, kContexts, Place::training, is_partitioned, backward_in_context},
+      {"backward_in_context", 4, kContexts, Place::training, has_partitioned, backward_in_context},
       {"look_before_backward", 3, kContexts, Place::training, always, look_before_backward},
       {"look_between_backwards", 4, kContexts | tags(Tag::retained), Place::training, can_retain,
        look_between_backwards},

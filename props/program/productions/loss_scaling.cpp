@@ -5,15 +5,21 @@ namespace zeroproof::program {
 namespace {
 
 bool can_own(const Scene& scene) {
-  return !scene.config().torch_autocast.enabled && !scene.config().bf16.master_weights_and_grads;
+  const bool may_own = scene.config().fp16.enabled || scene.is_alone();
+  return may_own && !scene.is_autocast() && !scene.config().bf16.master_weights_and_grads;
 }
 
 bool can_scale(const Scene& scene) {
   return scene.state().supports_manual_backward() && scene.needs_scaler() && !scene.has_frames();
 }
 
+bool can_scale_whole(const Scene& scene) {
+  return can_scale(scene) && scene.is_stage(0, 2);
+}
+
 bool can_spike(const Scene& scene) {
-  return !scene.has_frames();
+  return scene.config().stage3_module_granularity_threshold == 0 &&
+         scene.program().data.mode == Data::Mode::exact;
 }
 
 double some_scale(Scene& scene) {
@@ -26,8 +32,7 @@ bool set_loss_scale(Scene& scene) {
 }
 
 bool clear_and_rescale(Scene& scene) {
-  return scene.train() && scene.add({ZeroGrad{.engine = scene.engine()}}) &&
-         set_loss_scale(scene);
+  return scene.train() && scene.add({ZeroGrad{.engine = scene.engine()}}) && set_loss_scale(scene);
 }
 
 // A loss has its scale, and what came before is cleared.
@@ -35,12 +40,10 @@ bool scale_clear_differentiate(Scene& scene) {
   const auto value = scene.loss();
   const std::string scaled = scene.new_value();
   return value && scene.add({Scale{.engine = scene.engine(), .value = *value, .as = scaled}}) &&
-         scene.add({ZeroGrad{.engine = scene.engine()}}) &&
-         scene.add({Backward{.value = scaled}});
+         scene.add({ZeroGrad{.engine = scene.engine()}}) && scene.add({Backward{.value = scaled}});
 }
 
 bool scale_evaluate_differentiate(Scene& scene) {
-  if (scene.has_weights_in_context()) return false;
   const auto value = scene.loss();
   const std::string scaled = scene.new_value();
   if (!value || !scene.add({Scale{.engine = scene.engine(), .value = *value, .as = scaled}}))
@@ -96,7 +99,7 @@ std::span<const Production> loss_scaling_productions() {
       {"clear_and_rescale", 3, kScaling, Place::first_aside, can_own, clear_and_rescale},
       {"scale_clear_differentiate", 4, kScaling, Place::training, can_scale,
        scale_clear_differentiate},
-      {"scale_evaluate_differentiate", 4, kScaling, Place::training, can_scale,
+      {"scale_evaluate_differentiate", 4, kScaling, Place::training, can_scale_whole,
        scale_evaluate_differentiate},
       {"scale_train_differentiate", 4, kScaling, Place::training, can_scale,
        scale_train_differentiate},

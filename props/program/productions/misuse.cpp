@@ -24,9 +24,40 @@ Block block_of(const Scene& scene, Block::Kind kind) {
   return {.kind = kind, .engine = scene.engine()};
 }
 
-// The block that there is here, where there is one.
+// The block that there is in this stage.
 Block::Kind some_block(const Scene& scene) {
   return scene.is_stage(0, 1) ? Block::Kind::no_sync : Block::Kind::coalesce;
+}
+
+bool has_block(const Scene& scene) {
+  return scene.is_stage(0, 1) || scene.is_managed_accumulation();
+}
+
+bool returns_vector(const Scene& scene) {
+  return scene.model().returns_activations;
+}
+
+bool has_gradients(const Scene& scene) {
+  return scene.engine_state().window.has_gradients;
+}
+
+bool is_checked(const Scene& scene) {
+  return scene.has_weights_in_context() && scene.config().enable_sanity_checks &&
+         !scene.is_autocast();
+}
+
+bool can_move(const Scene& scene) {
+  return scene.has_weights_in_context() && !scene.is_autocast() && scene.is_alone() &&
+         !scene.has_frames();
+}
+
+bool can_outdate(const Scene& scene) {
+  const ModelTraits traits = scene.traits();
+  return can_move(scene) && !scene.engine_state().window.has_gradients && !traits.has_experts &&
+         !traits.has_checkpoints && !traits.has_external_uses && !traits.returns_weights &&
+         !traits.has_tiles && scene.model().losses() == 1 &&
+         scene.config().memory_efficient_linear &&
+         scene.config().stage3_module_granularity_threshold == 0;
 }
 
 bool step_in_block(Scene& scene) {
@@ -63,7 +94,6 @@ bool backward_of_nothing(Scene& scene) {
 }
 
 bool backward_of_vector(Scene& scene) {
-  if (!scene.model().returns_activations) return false;
   const auto value = scene.loss();
   return value && backward_of(scene, *value + ".h") && scene.differentiate_all(*value);
 }
@@ -158,8 +188,8 @@ bool wrong_loss_scale(Scene& scene) {
 
 // Another one than that of the window's gradients.
 bool late_loss_scale(Scene& scene) {
-  return scene.add_refused({SetScale{.engine = scene.engine(),
-                                     .loss_scale = 2.0 * scene.engine_state().scaler.scale}});
+  return scene.add_refused(
+      {SetScale{.engine = scene.engine(), .loss_scale = 2.0 * scene.engine_state().scaler.scale}});
 }
 
 bool late_loss_scale_before_backward(Scene& scene) {
@@ -238,11 +268,11 @@ std::span<const Production> misuse_productions() {
   constexpr std::uint32_t kContexts = tags(Tag::misuse, Tag::contexts);
   constexpr std::uint32_t kEngines = tags(Tag::misuse, Tag::engines);
   static constexpr Production kRows[] = {
-      {"step_in_block", 2, kMisuse, Place::aside, always, step_in_block},
+      {"step_in_block", 2, kMisuse, Place::aside, has_block, step_in_block},
       {"nested_no_sync", 2, kMisuse, Place::aside, always, nested_no_sync},
       {"nested_coalesce", 2, kMisuse, Place::aside, always, nested_coalesce},
       {"backward_of_nothing", 2, kMisuse, Place::aside, always, backward_of_nothing},
-      {"backward_of_vector", 3, kMisuse, Place::training, always, backward_of_vector},
+      {"backward_of_vector", 3, kMisuse, Place::training, returns_vector, backward_of_vector},
       {"backward_without_graph", 2, kMisuse, Place::aside, is_kept, backward_without_graph},
       {"boundary_of_unmanaged", 3, kMisuse, Place::aside, is_unmanaged, boundary_of_unmanaged},
       {"unscaled_manual", 3, kScaling, Place::aside, can_be_unscaled, refused_manual},
@@ -252,15 +282,15 @@ std::span<const Production> misuse_productions() {
       {"loss_of_other", 4, kEngines, Place::aside, is_joined_below_stage1, loss_of_other},
       {"unscaled_other", 4, kEngines, Place::aside, has_scaled_other, unscaled_other},
       {"wrong_loss_scale", 2, kScaling, Place::aside, always, wrong_loss_scale},
-      {"late_loss_scale", 3, kScaling, Place::before_step, always, late_loss_scale},
-      {"late_loss_scale_before_backward", 3, kScaling, Place::training, always,
+      {"late_loss_scale", 3, kScaling, Place::before_step, has_gradients, late_loss_scale},
+      {"late_loss_scale_before_backward", 3, kScaling, Place::training, has_gradients,
        late_loss_scale_before_backward},
       {"wrong_learning_rate", 2, kMisuse, Place::aside, always, wrong_learning_rate},
       {"unfed_leaf", 6, kMisuse | tags(Tag::experts), Place::aside, is_starved, unfed_leaf},
-      {"moved_weight", 3, kContexts, Place::aside, is_partitioned, moved_weight},
-      {"unannounced_change", 3, kContexts, Place::aside, is_partitioned, unannounced_change},
+      {"moved_weight", 3, kContexts, Place::aside, can_move, moved_weight},
+      {"unannounced_change", 3, kContexts, Place::aside, is_checked, unannounced_change},
       {"overlapping_contexts", 3, kContexts, Place::aside, is_partitioned, overlapping_contexts},
-      {"outdated_graph", 4, kContexts, Place::first_aside, is_partitioned, outdated_graph},
+      {"outdated_graph", 4, kContexts, Place::first_aside, can_outdate, outdated_graph},
       {"capture", 2, kMisuse, Place::aside, always, capture}};
   return kRows;
 }

@@ -20,6 +20,38 @@ bool has_other(const Scene& scene) {
   return can_nest(scene) && scene.other_engine().has_value();
 }
 
+const EngineState& state_of_other(const Scene& scene) {
+  return scene.state().engines.at(*scene.other_engine());
+}
+
+bool can_fail(const Scene& scene) {
+  return has_other(scene) && !state_of_other(scene).window.has_local;
+}
+
+bool can_break(const Scene& scene) {
+  return has_other(scene) && !state_of_other(scene).window.has_gradients;
+}
+
+bool can_join(const Scene& scene) {
+  return can_fail(scene) && scene.is_stage(1, 2) && !scene.needs_scaler() &&
+         !state_of_other(scene).scaler.is_needed() && scene.state().supports_manual_backward();
+}
+
+bool has_fp16_hooks(const Scene& scene) {
+  return has_hooks(scene) && scene.config().fp16.enabled;
+}
+
+bool can_save_inside(const Scene& scene) {
+  return has_hooks(scene) && scene.program().world.tensor == 1;
+}
+
+bool can_gather_inside(const Scene& scene) {
+  const ModelTraits traits = scene.traits();
+  const bool is_given_up = !scene.config().memory_efficient_linear || traits.has_checkpoints ||
+                           traits.returns_weights || scene.is_autocast();
+  return has_hooks(scene) && !(scene.has_weights_in_context() && is_given_up);
+}
+
 // A forward with this hook, and an engine.backward of it.
 bool train_managed(Scene& scene, Body body) {
   Forward forward = scene.forward();
@@ -34,7 +66,6 @@ bool step_in_backward(Scene& scene) {
 }
 
 bool save_in_backward(Scene& scene) {
-  if (scene.program().world.tensor > 1) return false;
   return scene.train_with_hook({{Save{.engine = scene.engine(), .tag = scene.new_tag()}}});
 }
 
@@ -55,7 +86,6 @@ bool foreign_in_backward(Scene& scene) {
 }
 
 bool rescale_in_backward(Scene& scene) {
-  if (!scene.config().fp16.enabled) return false;
   const double other = 2.0 * scene.engine_state().scaler.scale;
   return scene.train_with_hook({{SetScale{.engine = scene.engine(), .loss_scale = other}}});
 }
@@ -154,19 +184,19 @@ std::span<const Production> nesting_productions() {
   static constexpr Production kRows[] = {
       {"step_in_backward", 2, kNesting | tags(Tag::misuse), Place::training, has_hooks,
        step_in_backward},
-      {"save_in_backward", 2, kNesting, Place::training, has_hooks, save_in_backward},
+      {"save_in_backward", 2, kNesting, Place::training, can_save_inside, save_in_backward},
       {"evaluate_in_backward", 3, kNesting, Place::training, has_hooks, evaluate_in_backward},
       {"look_in_backward", 3, kNesting, Place::training, has_hooks, look_in_backward},
       {"foreign_in_backward", 3, kNesting, Place::training, has_hooks, foreign_in_backward},
-      {"rescale_in_backward", 3, kNesting | tags(Tag::loss_scaling), Place::training, has_hooks,
-       rescale_in_backward},
+      {"rescale_in_backward", 3, kNesting | tags(Tag::loss_scaling), Place::training,
+       has_fp16_hooks, rescale_in_backward},
       {"own_round", 4, kNesting, Place::training, can_nest_own, own_round},
       {"other_round", 5, kOthers, Place::training, has_other, other_round},
       {"other_round_and_step", 5, kOthers, Place::training, has_other, other_round_and_step},
-      {"other_fails", 5, kOthers, Place::training, has_other, other_fails},
-      {"other_breaks", 5, kOthers, Place::training, has_other, other_breaks},
-      {"joined_fails", 5, kOthers, Place::training, has_other, joined_fails},
-      {"change_in_backward", 3, kNesting | tags(Tag::contexts), Place::training, has_hooks,
+      {"other_fails", 5, kOthers, Place::training, can_fail, other_fails},
+      {"other_breaks", 5, kOthers, Place::training, can_break, other_breaks},
+      {"joined_fails", 5, kOthers, Place::training, can_join, joined_fails},
+      {"change_in_backward", 3, kNesting | tags(Tag::contexts), Place::training, can_gather_inside,
        change_in_backward},
       {"hook_in_hook", 4, kOthers, Place::training, has_other, hook_in_hook}};
   return kRows;

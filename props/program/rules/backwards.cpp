@@ -150,9 +150,9 @@ class BackwardCheck {
     const bool is_used = std::ranges::any_of(share.terms, [&](const Term* const term) {
       const Graph& its_graph = graph(*term);
       return its_graph.forward && its_graph.forward->hooks.empty() &&
-             its_graph.flow.losses.size() == 1 &&
-             its_graph.flow.unwrapped.contains(past.call->module) &&
-             its_graph.flow.ran.contains(past.call->module);
+             its_graph.flow->losses.size() == 1 &&
+             its_graph.flow->unwrapped.contains(past.call->module) &&
+             its_graph.flow->ran.contains(past.call->module);
     });
     return first_broken(
         {{!is_used, "a weight that no module of the backward has"},
@@ -229,7 +229,7 @@ class BackwardCheck {
     const ZeroConfig& config = state_.config();
     const bool keeps_weight = std::ranges::any_of(weight_owners(model), [&](const Module* owner) {
       return std::holds_alternative<Linear>(owner->kind) && elements_of(*owner) > 0 &&
-             trained_of(*owner) != Trained::frozen && its.flow.ran.contains(owner->name);
+             trained_of(*owner) != Trained::frozen && its.flow->ran.contains(owner->name);
     });
     return its.is_outdated_by_change && state_.stage == 3 && config.memory_efficient_linear &&
            is_managed() && state_.engines.size() == 1 && model.losses() == 1 && !traits.has_tiles &&
@@ -253,7 +253,7 @@ class BackwardCheck {
     }
     for (const Share& share : shares_) {
       const Term& first = *share.terms.front();
-      if (graph(first).flow.has_unfed_experts)
+      if (graph(first).flow->has_unfed_experts)
         return refused_with(EngineErrorId::gradient_of_wrong_size);
       const bool is_run = is_managed() && share.engine == backward_.engine;
       const EngineState& its = engine(share);
@@ -295,7 +295,7 @@ class BackwardCheck {
 
   // The loss first, then the modules from the last to the first.
   Result<void> run_hooks_of(const Forward& forward, const Graph& its, const std::set<int>& losses) {
-    const std::map<std::string, int> ran = its.flow.ran;
+    const std::map<std::string, int> ran = its.flow->ran;
     for (const Hook& hook : forward.hooks)
       if (hook.at == Hook::At::loss)
         if (auto done = run_hook(forward, hook); !done || walk_.is_raising()) return done;
@@ -334,10 +334,10 @@ class BackwardCheck {
     EngineState& its = engine(share);
     for (const Term* const term : share.terms) {
       const Graph& its_graph = graph(*term);
-      const Reach& reach = its_graph.flow.losses.at(static_cast<std::size_t>(term->loss));
+      const Reach& reach = its_graph.flow->losses.at(static_cast<std::size_t>(term->loss));
       its.window.reached.insert(reach.weights.begin(), reach.weights.end());
       if (its_graph.forward)
-        its.window.reached.insert(its_graph.flow.tiled.begin(), its_graph.flow.tiled.end());
+        its.window.reached.insert(its_graph.flow->tiled.begin(), its_graph.flow->tiled.end());
       its.window.has_spike = its.window.has_spike || has_spike(its_graph, *term);
       if (its.tiled == term->graph) its.tiled.reset();
     }
@@ -348,10 +348,10 @@ class BackwardCheck {
   bool has_spike(const Graph& its, const Term& term) const {
     if (!its.forward || !its.forward->spike) return false;
     const std::string& module = its.forward->spike->module;
-    const auto ran = its.flow.ran.find(module);
-    if (ran == its.flow.ran.end() || (ran->second != -1 && ran->second != term.loss)) return false;
-    const auto& tiled = its.flow.tiled;
-    const auto& reached = its.flow.losses.at(static_cast<std::size_t>(term.loss)).weights;
+    const auto ran = its.flow->ran.find(module);
+    if (ran == its.flow->ran.end() || (ran->second != -1 && ran->second != term.loss)) return false;
+    const auto& tiled = its.flow->tiled;
+    const auto& reached = its.flow->losses.at(static_cast<std::size_t>(term.loss)).weights;
     const auto has = [&](const std::string& weight) {
       return reached.contains(weight) || tiled.contains(weight);
     };

@@ -234,6 +234,12 @@ void define_losses(State& state, const Forward& forward, int graph, const Forwar
         {.terms = {{.graph = graph, .loss = -1}}, .has_graph = is_trained, .is_scalar = false});
 }
 
+std::shared_ptr<const ForwardFlow> flow_of_call(const CallModule& call) {
+  ForwardFlow flow;
+  flow.losses = {{.weights = {call.module}, .has_graph = true}};
+  return std::make_shared<const ForwardFlow>(std::move(flow));
+}
+
 }  // namespace
 
 Verdict check(Walk& walk, const Forward& forward) {
@@ -259,15 +265,16 @@ Verdict check(Walk& walk, const Forward& forward) {
   if (walk.is_raising()) return Expectation{};
   const int number = state.next_graph++;
   if (traits.has_tiles) (*engine)->tiled = number;
-  const ForwardFlow& made = (state.graphs[number] = {.engine = forward.engine,
-                                                     .forward = kept(walk, forward),
-                                                     .call = nullptr,
-                                                     .flow = std::move(flow),
-                                                     .weights = (*engine)->weights,
-                                                     .frames = state.frames.size(),
-                                                     .hooks = state.hooks_around()})
-                                .flow;
-  define_losses(state, forward, number, ForwardFlow(made));
+  Graph graph{.engine = forward.engine,
+              .forward = kept(walk, forward),
+              .call = nullptr,
+              .flow = std::make_shared<const ForwardFlow>(std::move(flow)),
+              .weights = (*engine)->weights,
+              .frames = state.frames.size(),
+              .hooks = state.hooks_around()};
+  const auto made = graph.flow;
+  state.graphs[number] = std::move(graph);
+  define_losses(state, forward, number, *made);
   return Expectation{};
 }
 
@@ -305,11 +312,10 @@ Verdict check(Walk& walk, const CallModule& call) {
   Graph graph{.engine = call.engine,
               .forward = nullptr,
               .call = kept(walk, call),
-              .flow = {},
+              .flow = flow_of_call(call),
               .weights = (*engine)->weights,
               .frames = state.frames.size(),
               .hooks = 0};
-  graph.flow.losses = {{.weights = {call.module}, .has_graph = true}};
   state.graphs[number] = std::move(graph);
   state.define(call.as, {.terms = {{.graph = number, .loss = 0}}});
   return Expectation{};

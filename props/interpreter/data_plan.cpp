@@ -1,0 +1,220 @@
+#include "props/interpreter/data_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "model/check.h"
+#include "props/interpreter/program_count.h"
+
+namespace zeroproof::program {
+namespace {
+
+constexpr int kRows = 2;       // of the activations
+constexpr int kBitsMost = 20;  // of a sum, so that no exponent is far away
+constexpr int kShiftMost = 5;  // between elements of one weight
+
+int significand_bits(DType dtype) {
+  switch (dtype) {
+    case DType::bfloat16:
+      return 8;
+    case DType::float16:
+      return 11;
+    default:
+      return 24;
+  }
+}
+
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31U);
+}
+
+std::uint64_t hash_of(const std::string& text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+
+int bits_for(std::int64_t count) {
+  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count)));
+}
+
+DType narrowest_of(const ZeroConfig& config) {
+  DType narrowest = config.model_dtype();
+  const auto take = [&](DType dtype) {
+    if (significand_bits(dtype) < significand_bits(narrowest)) narrowest = dtype;
+  };
+  take(config.communication_dtype());
+  if (config.torch_autocast.enabled) take(config.torch_autocast.dtype);
+  return narrowest;
+}
+
+// So that what float16 holds is neither too large for the loss scale nor too small without one.
+int exponent_of(const ZeroConfig& config) {
+  if (config.torch_autocast.enabled && config.torch_autocast.dtype == DType::float16) return -14;
+  const bool is_half = narrowest_of(config) == DType::float16;
+  return is_half ? -7 : 0;
+}
+
+bool divides_by_three(const Program& program) {
+  return program.world.ranks % 3 == 0 || program.config.gradient_accumulation_steps % 3 == 0;
+}
+
+}  // namespace
+
+Shape weight_sizes(const Module& node) {
+  if (const auto* const linear = std::get_if<Linear>(&node.kind))
+    return {linear->outputs, linear->inputs};
+  const auto* const custom = std::get_if<Custom>(&node.kind);
+  ZP_CHECK(custom, "only a Linear or Custom module has a weight that others name");
+  return custom->shape;
+}
+
+UseTable::UseTable(const Model& model) {
+  for (const Module* const node : nodes_of(model)) add_node(model, *node);
+}
+
+void UseTable::add(const std::string& weight, Shape sizes, int summed_rows) {
+  uses_.push_back({weight, counts_[weight]++, std::move(sizes), summed_rows});
+}
+
+// What one call of a Linear or Custom module multiplies its weights with.
+void UseTable::add_leaf(const Module& leaf) {
+  if (const auto* const linear = std::get_if<Linear>(&leaf.kind)) {
+    const Shape of_dimensions[] = {
+        {linear->outputs}, {linear->inputs, linear->outputs}, {1, linear->inputs, linear->outputs}};
+    const int rows = linear->dimensions == 1 ? 1 : linear->inputs;
+    return add(leaf.name, of_dimensions[std::clamp(linear->dimensions, 1, 3) - 1],
+               linear->has_bias ? rows : 1);
+  }
+  const auto* const custom = std::get_if<Custom>(&leaf.kind);
+  ZP_CHECK(custom, "a call is of a Linear or Custom module");
+  for (int i = 0; i < custom->weights; ++i)
+    add(i == 0 ? leaf.name : leaf.name + "/" + std::to_string(i), custom->shape);
+  if (custom->returns_weight) add(leaf.name, custom->shape);
+}
+
+void UseTable::add_node(const Model& model, const Module& node) {
+  const std::size_t first = uses_.size();
+  const auto named = [&](const std::string& name) -> const Module& {
+    const Module* const found = find_module(model, name);
+    ZP_CHECK(found, "a reference names a module of the model");
+    return *found;
+  };
+  if (std::holds_alternative<Linear>(node.kind) || std::holds_alternative<Custom>(node.kind))
+    add_leaf(node);
+  if (const auto* const own = std::get_if<OwnWeight>(&node.kind)) add(node.name, {own->elements});
+  if (const auto* const shared = std::get_if<Shared>(&node.kind)) add_leaf(named(shared->module));
+  if (const auto* const tied = std::get_if<Tied>(&node.kind))
+    add(tied->module, weight_sizes(named(tied->module)));
+  if (const auto* const external = std::get_if<ExternalUse>(&node.kind))
+    add(external->module, weight_sizes(named(external->module)));
+  if (const auto* const experts = std::get_if<Experts>(&node.kind))
+    for (int i = 0; i < experts->experts; ++i) add(node.name + "/e" + std::to_string(i), {2, 2});
+  ranges_[node.name] = {first, uses_.size() - first};
+}
+
+DataPlan::DataPlan(const Program& program)
+    : mode_(program.data.mode),
+      magnitude_(program.data.magnitude),
+      stage_(program.config.stage),
+      seed_(program.data.seed),
+      dtype_(program.config.model_dtype()),
+      narrowest_(narrowest_of(program.config)),
+      ranks_(program.world.ranks) {
+  const WindowBounds bounds = window_bounds(program);
+  slots_ = bounds.forwards;
+  weight_bits_ = bits_for(bounds.additions);
+  multiple_ = divides_by_three(program) ? 3.0 : 1.0;
+  bool is_undivided = false;
+  visit_statements(program.body, [&](const Statement& statement) {
+    const auto* const backward = std::get_if<Backward>(&statement.kind);
+    is_undivided = is_undivided || (backward && !backward->scale_wrt_gas);
+    calls_modules_ = calls_modules_ || std::holds_alternative<CallModule>(statement.kind);
+  });
+  bits_ = std::min(significand_bits(narrowest_), kBitsMost) - (multiple_ > 1.0 ? 2 : 0);
+  if (is_undivided) bits_ -= bits_for(program.config.gradient_accumulation_steps) - 1;
+  exponent_ = exponent_of(program.config);
+  for (const EngineSpec& engine : program.engines)
+    tables_.emplace(engine.name, UseTable(program.model_of(engine.name)));
+}
+
+TensorList DataPlan::inputs(const std::string& engine, std::int64_t slot, int rank) const {
+  const UseTable& table = tables_.at(engine);
+  TensorList inputs = {Tensor::full({kRows}, 0.0, dtype_)};
+  for (const Use& use : table.uses())
+    inputs.push_back(factor(use, table.uses_of(use.weight) + (calls_modules_ ? 1 : 0), slot, rank));
+  return inputs;
+}
+
+TensorList DataPlan::module_inputs(const std::string& engine, const std::string& module,
+                                   std::int64_t slot, int rank) const {
+  const UseTable& table = tables_.at(engine);
+  TensorList inputs = {Tensor::full({kRows}, 0.0, dtype_)};
+  const UseTable::Range range = table.of(module);
+  for (std::size_t i = 0; i < range.count; ++i) {
+    Use use = table.uses()[range.first + i];
+    use.number = table.uses_of(use.weight);
+    inputs.push_back(factor(use, use.number + 1, slot, rank));
+  }
+  return inputs;
+}
+
+double DataPlan::exact(std::uint64_t hash, std::int64_t element, std::int64_t contribution,
+                       std::int64_t contributions, int bits) const {
+  const std::int64_t room = std::max(bits / weight_bits_, 1);
+  const std::int64_t step = room % contributions == 0 ? 1 : room;
+  const std::int64_t place =
+      (contribution + element * step + static_cast<std::int64_t>(seed_ % 64)) % contributions;
+  if (place >= room) return 0.0;
+  const auto used = static_cast<int>(std::min(room, contributions)) * weight_bits_;
+  const int spare = std::clamp(bits - used, 0, kShiftMost);
+  const auto shift = static_cast<int>(element % (spare + 1));
+  const double sign = (mix(hash + static_cast<std::uint64_t>(element)) & 1U) != 0 ? -1.0 : 1.0;
+  return sign * multiple_ *
+         std::ldexp(1.0, exponent_ + shift + static_cast<int>(place) * weight_bits_);
+}
+
+// At what the dtypes on the way can just hold (Data::magnitude).
+double DataPlan::magnitude(int rank) const {
+  const bool is_first = rank == 0;
+  switch (magnitude_) {
+    case 0:
+      return stage_ == 3 ? 2048.0 : 512.0;
+    case 1:
+      return std::ldexp(is_first ? 5.0 : 2.0, -24);
+    case 2:
+      return is_first ? 1.0 : std::ldexp(1.0, -9);
+    case 3:
+      if (narrowest_ == DType::float16) return ranks_ * (is_first ? 32768.0 : 32.0);
+      return ranks_ * (is_first ? 174.0 : 2.0);
+    default:
+      return is_first ? 1.0 : std::ldexp(1.0, -9);
+  }
+}
+
+Tensor DataPlan::factor(const Use& use, int uses, std::int64_t slot, int rank) const {
+  const std::uint64_t hash = mix(hash_of(use.weight) ^ seed_);
+  const std::int64_t contributions = slots_ * ranks_ * uses;
+  const std::int64_t contribution =
+      ((slot % slots_) * ranks_ + rank) * uses + use.number;
+  const int bits = std::max(bits_ - (bits_for(use.summed_rows) - 1), 1);
+  std::vector<double> values(static_cast<std::size_t>(numel(use.sizes)));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto element = static_cast<std::int64_t>(i);
+    if (mode_ == Data::Mode::exact)
+      values[i] = exact(hash, element, contribution, contributions, bits);
+    else if (mode_ == Data::Mode::magnitude)
+      values[i] = magnitude(rank);
+    else
+      values[i] = static_cast<double>(mix(hash + i * 7919U +
+                                          static_cast<std::uint64_t>(contribution)) >> 40U) *
+                      0x1p-24 - 0.5;
+  }
+  return Tensor::of(values, use.sizes, dtype_);
+}
+
+}  // namespace zeroproof::program

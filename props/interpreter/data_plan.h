@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "props/program/program.h"
+#include "zeroproof/model/tensor.h"
+
+namespace zeroproof::program {
+
+// One use of a weight: the forward adds the sum of factor times weight to the activations, so the
+// factor is the weight's gradient.
+struct Use {
+  std::string weight;  // the module that owns it, and which of its weights: "l0", "l0/1"
+  int number = 0;      // of the uses of that weight
+  Shape sizes;         // of the factor
+  int summed_rows = 1; // a bias gets the sum of so many rows of the factor
+};
+
+// The uses of a model's weights: inputs 1, 2, … of its forward are their factors, in this order.
+class UseTable {
+ public:
+  explicit UseTable(const Model& model);
+
+  const std::vector<Use>& uses() const { return uses_; }
+  // The places of a node's uses.
+  struct Range {
+    std::size_t first = 0;
+    std::size_t count = 0;
+  };
+  Range of(const std::string& node) const { return ranges_.at(node); }
+  int uses_of(const std::string& weight) const { return counts_.at(weight); }
+
+ private:
+  void add_node(const Model& model, const Module& node);
+  void add(const std::string& weight, Shape sizes, int summed_rows = 1);
+  void add_leaf(const Module& leaf);
+
+  std::vector<Use> uses_;
+  std::map<std::string, Range> ranges_;
+  std::map<std::string, int> counts_;
+};
+
+// The sizes of a node's weight as it is declared: [outputs, inputs] of a Linear.
+Shape weight_sizes(const Module& node);
+
+// What the forwards of a program contribute to gradients. In exact data every element of a weight
+// gets, of every forward, rank and use, a power of two of its own or zero, such that no sum of a
+// window needs more bits than the dtypes on the way have. Immutable.
+class DataPlan {
+ public:
+  explicit DataPlan(const Program& program);
+
+  // {activations, factor of each use}: of the forward that is number `slot` of its window.
+  TensorList inputs(const std::string& engine, std::int64_t slot, int rank) const;
+  // {activations, factors} of one module that is called past the engine.
+  TensorList module_inputs(const std::string& engine, const std::string& module, std::int64_t slot,
+                           int rank) const;
+  const UseTable& table(const std::string& engine) const { return tables_.at(engine); }
+  bool is_real() const { return mode_ == Data::Mode::real; }
+  // A mean over three, or a third of a loss, is exact of multiples.
+  double multiple() const { return multiple_; }
+
+ private:
+  Tensor factor(const Use& use, int uses, std::int64_t slot, int rank) const;
+  double exact(std::uint64_t hash, std::int64_t element, std::int64_t contribution,
+               std::int64_t contributions, int bits) const;
+  double magnitude(int rank) const;
+
+  Data::Mode mode_;
+  int magnitude_;
+  int stage_;
+  std::uint32_t seed_;
+  DType dtype_;           // of the model
+  DType narrowest_;       // on the way to the optimizer
+  int ranks_;
+  std::int64_t slots_ = 1;  // forwards of a window, at most
+  int weight_bits_ = 1;     // how often backwards may add one contribution
+  int bits_ = 8;            // of a sum
+  int exponent_ = 0;        // of the smallest contribution
+  double multiple_ = 1.0;
+  bool calls_modules_ = false;
+  std::map<std::string, UseTable> tables_;  // by engine
+};
+
+}  // namespace zeroproof::program

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "props/interpreter/target.h"
+#include "props/train/engine_target.h"
+#include "props/train/rank_files.h"
+#include "props/train/short_memory.h"
+#include "props/train/subject.h"
+#include "zeroproof/engine/engine.h"
+
+namespace zeroproof::program {
+
+// How the engines of a run differ from plain ones. Plain data.
+struct EngineVariant {
+  std::string policy = "exact";
+  Quirks quirks = {};
+  const train::Subject* subject = nullptr;  // null: plain engines; must outlive the run
+  std::optional<World::Autograd> autograd = std::nullopt;  // in place of the program's
+  FallbackRule fallback_rule = FallbackRule::per_graph;
+};
+
+// Our engines on one rank of a world.
+class EngineTarget final : public Target {
+ public:
+  struct Options {
+    bool observes = true;                      // values around steps; those calls are collective
+    train::ModelObserver* models = nullptr;    // must outlive it; null for none
+    AutogradObserver* autograd = nullptr;      // the same
+    Chooser* order = nullptr;                  // of nodes, where several may run next
+    Device device = Device::cpu();
+    FileSystem* files = nullptr;  // where checkpoints are; of all ranks
+  };
+
+  // All must outlive it. Throws train::ConfigurationRefused.
+  EngineTarget(const Program& program, const ZeroConfig& config, const EngineVariant& variant,
+               const DataPlan& data, Runtime& runtime, const Options& options);
+
+  Autograd& autograd() override { return autograd_; }
+  int rank() const override { return runtime().group(GroupKind::data).rank(); }
+  bool is_reference() const override { return false; }
+  TreeModule& model(std::size_t engine) override { return *modules_[engine]; }
+
+  TensorList forward(std::size_t engine, const TensorList& inputs) override;
+  Tensor backward(std::size_t engine, const std::vector<std::size_t>& engines, const Tensor& loss,
+                  const BackwardArguments& arguments) override;
+  void tensor_backward(const std::vector<std::size_t>& engines, const Tensor& root,
+                       const Tensor& grad, const BackwardArguments& arguments) override;
+  Tensor scale(std::size_t engine, const Tensor& loss) override;
+  void step(std::size_t engine, Observations& seen) override;
+  void zero_grad(std::size_t engine) override;
+  void set_boundary(std::size_t engine, bool is_boundary) override;
+  bool set_loss_scale(std::size_t engine, double loss_scale) override;
+  bool set_learning_rate(std::size_t engine, std::optional<std::size_t> group,
+                         double learning_rate) override;
+  void no_sync(std::size_t engine, const Call& body) override;
+  void coalesce(std::size_t engine, const Call& body) override;
+  void gathered(std::size_t engine, const TensorList& parameters, std::optional<int> modifier,
+                const Call& body) override;
+  bool capture(std::size_t engine, const Call& body) override;
+  void with_short_memory(int allocation, const Call& body, const Call& rewind) override;
+  void save(std::size_t engine, const Save& save, Observations& seen) override;
+  void load(std::size_t engine, const Load& load, Observations& seen) override;
+  void recreate(std::size_t engine) override;
+  void inspect(std::size_t engine, Inspect::What what, Observations& seen) override;
+  void register_external(std::size_t engine, const std::string& module) override;
+  void set_leaf(std::size_t engine, const std::string& module) override;
+  void evaluate_guards(std::size_t engine) override;
+  void release_gathered(std::size_t engine) override;
+  bool make_temporary(std::size_t engine) override;
+  std::optional<std::string> try_config(const TryConfig& tried) override;
+
+  // Gradients that the next load of a resumed job needs none of: whole values of a tag.
+  void load_resumed(const std::string& tag);
+  Engine& engine(std::size_t index) { return *engines_[index]; }
+  double loss_scale() const { return engines_.front()->loss_scale(); }
+
+ private:
+  // What engines take of a rank.
+  struct Footprint {
+    std::int64_t device_bytes = 0;
+    std::int64_t host_bytes = 0;
+    bool has_linear = false;
+    friend bool operator==(const Footprint&, const Footprint&) = default;
+  };
+
+  Runtime& runtime() const { return short_; }
+  std::unique_ptr<TreeModule> new_module(std::size_t engine, std::size_t seed_of);
+  EngineOptions options_of(std::size_t engine, TreeModule& module) const;
+  std::vector<TensorList> groups_of(std::size_t engine, TreeModule& module) const;
+  Result<ZeroConfig> config_of(std::size_t engine) const;
+  void make(std::size_t engine);
+  void name_parts(std::size_t engine);
+  Footprint footprint();
+  std::vector<FullTensor> weights(std::size_t engine);
+  std::string folder(std::size_t engine) const;
+
+  const Program& program_;
+  const ZeroConfig& config_;
+  const EngineVariant& variant_;
+  const DataPlan& data_;
+  mutable train::ShortRuntime short_;
+  Options options_;
+  Autograd autograd_;
+  train::RankFiles files_;
+  std::vector<int> contexts_;  // of each engine, that gather, around what runs
+  std::vector<std::unique_ptr<TreeModule>> modules_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+};
+
+}  // namespace zeroproof::program

@@ -1,0 +1,352 @@
+#include "props/interpreter/interpreter.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "model/check.h"
+#include "props/interpreter/program_count.h"
+#include "props/interpreter/user_error.h"
+#include "props/train/user_backward.h"
+#include "zeroproof/engine/engine_error.h"
+#include "zeroproof/model/checkpoint/checkpoint.h"
+#include "zeroproof/model/functions.h"
+
+namespace zeroproof::program {
+namespace {
+
+double number_of(Spike::Value value) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (value == Spike::Value::nan) return std::numeric_limits<double>::quiet_NaN();
+  return value == Spike::Value::infinity ? kInfinity : -kInfinity;
+}
+
+template <class Number>
+void join(std::vector<Number>& all, const std::vector<Number>& more) {
+  for (const Number number : more)
+    if (std::ranges::find(all, number) == all.end()) all.push_back(number);
+}
+
+}  // namespace
+
+Interpreter::Interpreter(const Program& program, const Contract& contract, const DataPlan& data,
+                         Target& target)
+    : program_(program), contract_(contract), data_(data), target_(target) {}
+
+void Interpreter::run(std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i) run(program_.body.at(i));
+}
+
+void Interpreter::run(const Body& body) {
+  for (const Statement& statement : body) run(statement);
+}
+
+void Interpreter::run(const Statement& statement) {
+  current_ = &statement;
+  const Expectation& expected = contract_.of(statement);
+  if (expected.is_refused()) return run_refused(statement, expected);
+  std::visit([&](const auto& kind) { execute(kind); }, statement.kind);
+}
+
+void Interpreter::run_refused(const Statement& statement, const Expectation& expected) {
+  const bool is_refused = target_.is_reference() || this->is_refused(statement, expected);
+  const std::string name =
+      expected.refusal ? std::string(engine_error_name(*expected.refusal)) : "an error";
+  see(Observed::refusal, name, is_refused ? 1.0 : 0.0);
+}
+
+bool Interpreter::is_refused(const Statement& statement, const Expectation& expected) {
+  try {
+    std::visit([&](const auto& kind) { execute(kind); }, statement.kind);
+  } catch (const EngineError& error) {
+    return expected.refusal == error.id();
+  } catch (const UsageError&) {
+    return expected.is_refused_otherwise;
+  }
+  return false;
+}
+
+// --- values -------------------------------------------------------------------------------------
+
+std::size_t Interpreter::index_of(const std::string& engine) const {
+  for (std::size_t i = 0; i < program_.engines.size(); ++i)
+    if (program_.engines[i].name == engine) return i;
+  ZP_CHECK(false, "a statement names an engine of the program");
+}
+
+Interpreter::Value& Interpreter::value(const std::string& name) {
+  const auto at = values_.find(name);
+  ZP_CHECK(at != values_.end(), "a statement names a value that an earlier one gave");
+  return at->second;
+}
+
+void Interpreter::see(Observed what, const std::string& name, const Tensor& tensor) {
+  seen_.push_back({what, name, tensor.sizes(), tensor.values()});
+}
+
+void Interpreter::see(Observed what, const std::string& name, double number) {
+  seen_.push_back({what, name, {}, {number}});
+}
+
+TensorList Interpreter::next_inputs(const std::string& engine) {
+  return data_.inputs(engine, slot_++, target_.rank());
+}
+
+// --- forward and backward -----------------------------------------------------------------------
+
+std::shared_ptr<const ForwardPlan> Interpreter::plan_of(const Forward& forward) {
+  auto plan = std::make_shared<ForwardPlan>();
+  plan->expert = forward.expert + (program_.config.stage == 3 ? target_.rank() : 0);
+  for (const Skip& skip : forward.skips)
+    if (!skip.rank || *skip.rank == target_.rank()) plan->skipped.push_back(skip.module);
+  if (forward.spike) {
+    plan->spiked = forward.spike->module;
+    if (forward.spike->rank == target_.rank()) plan->spike = number_of(forward.spike->value);
+  }
+  if (!forward.hooks.empty()) plan->hooks = &forward.hooks;
+  plan->run_hook = [this](const Hook& hook) { run_hook(hook); };
+  return plan;
+}
+
+// A backward without create_graph runs its hooks without a graph; the user asks for one.
+void Interpreter::run_hook(const Hook& hook) {
+  const Statement* const before = current_;
+  const GradMode enabled(target_.autograd(), true);
+  run(hook.body);
+  current_ = before;
+}
+
+void Interpreter::execute(const Forward& forward) {
+  const std::size_t engine = index_of(forward.engine);
+  TensorList inputs = next_inputs(forward.engine);
+  if (forward.inputs_need_grad) inputs.at(0).set_requires_grad(true);
+  const std::shared_ptr<const ForwardPlan> plan = plan_of(forward);
+  target_.model(engine).arm(plan);
+  const GradMode mode(target_.autograd(), forward.mode == Forward::Mode::train);
+  const auto once = [&](const TensorList& given) { return target_.forward(engine, given); };
+  if (forward.around == Forward::Around::none) return keep_outputs(forward, engine, once(inputs));
+  inputs.at(0).set_requires_grad(true);
+  const CheckpointKind kind = forward.around == Forward::Around::reentrant
+                                  ? CheckpointKind::reentrant
+                                  : CheckpointKind::non_reentrant;
+  const auto body = [this, engine, plan](const TensorList& given) {
+    target_.model(engine).arm(plan);
+    return target_.forward(engine, given);
+  };
+  keep_outputs(forward, engine, checkpoint(target_.autograd(), kind, body, inputs));
+}
+
+void Interpreter::keep_outputs(const Forward& forward, std::size_t engine,
+                               const TensorList& outputs) {
+  const Model& model = program_.model_of(forward.engine);
+  const auto losses = static_cast<std::size_t>(model.losses());
+  const std::size_t first = model.has_constant_output ? 1 : 0;
+  const std::int64_t number = forward_++;
+  for (std::size_t i = 0; i < losses; ++i) {
+    Tensor loss = outputs.at(first + i);
+    see(Observed::loss, forward.as, loss);
+    for (const Hook& hook : forward.hooks)
+      if (hook.at == Hook::At::loss && loss.requires_grad())
+        loss = train::interrupted(target_.autograd(), loss,
+                                  [this, &hook] { run_hook(hook); });
+    const std::string name = i == 0 ? forward.as : forward.as + "." + std::to_string(i);
+    values_[name] = {loss, {engine}, {number}};
+  }
+  if (model.returns_activations)
+    values_[forward.as + ".h"] = {outputs.at(first + losses), {engine}, {number}};
+}
+
+void Interpreter::execute(const CallModule& call) {
+  const std::size_t engine = index_of(call.engine);
+  TensorList inputs =
+      data_.module_inputs(call.engine, call.module, slot_++, target_.rank());
+  const auto once = [this, engine, &call](const TensorList& given) {
+    TreeModule& model = target_.model(engine);
+    return TensorList{call.uses_weight_alone
+                          ? model.use_weight(target_.autograd(), call.module, given)
+                          : model.call(target_.autograd(), call.module, given)};
+  };
+  if (!call.in_checkpoint) {
+    values_[call.as] = {once(inputs).at(0), {}, {forward_++}};
+    return;
+  }
+  inputs.at(0).set_requires_grad(true);
+  const TensorList outputs =
+      checkpoint(target_.autograd(), CheckpointKind::reentrant, once, inputs);
+  values_[call.as] = {outputs.at(0), {}, {forward_++}};
+}
+
+void Interpreter::execute(const Sum& sum) {
+  Value total = value(sum.values.front());
+  for (std::size_t i = 1; i < sum.values.size(); ++i) {
+    const Value& more = value(sum.values[i]);
+    total.tensor = add(target_.autograd(), total.tensor, more.tensor);
+    join(total.engines, more.engines);
+    join(total.forwards, more.forwards);
+  }
+  values_[sum.as] = total;
+}
+
+void Interpreter::execute(const Scale& scale) {
+  const Value of = scale.value.empty() ? Value() : value(scale.value);
+  const Tensor scaled = target_.scale(index_of(scale.engine), of.tensor);
+  see(Observed::loss, scale.as, scaled);
+  values_[scale.as] = {scaled, of.engines, of.forwards};
+}
+
+void Interpreter::execute(const Backward& backward) {
+  const Value of = backward.value.empty() ? Value() : value(backward.value);
+  const BackwardArguments arguments{.retain_graph = backward.retain_graph,
+                                    .create_graph = backward.create_graph,
+                                    .scale_wrt_gas = backward.scale_wrt_gas};
+  const Tensor loss =
+      backward.keeps_dimension ? reshape(target_.autograd(), of.tensor, {1}) : of.tensor;
+  if (!backward.engine.empty()) {
+    const std::size_t engine = index_of(backward.engine);
+    std::vector<std::size_t> engines = of.engines;
+    join(engines, {engine});
+    const Tensor returned = target_.backward(engine, engines, loss, arguments);
+    return see(Observed::loss, backward.value, returned);
+  }
+  const bool is_scalar = loss.numel() == 1;
+  const Tensor grad = is_scalar ? Tensor() : Tensor::full(loss.sizes(), 0.5, loss.dtype());
+  target_.tensor_backward(of.engines, loss, grad, arguments);
+}
+
+void Interpreter::execute(const ForeignBackward& foreign) {
+  Autograd& ag = target_.autograd();
+  const Tensor x = Tensor::full({}, 1.0, DType::float32);
+  x.set_requires_grad(true);
+  const Tensor loss = mul(ag, x, 2.0);
+  if (!foreign.throws) return ag.backward(loss);
+  try {
+    ag.backward(train::interrupted(ag, loss, [] { throw UserError("raised by a foreign loss"); }));
+  } catch (const UserError&) {
+  }
+}
+
+void Interpreter::execute(const Drop& drop) {
+  if (drop.rank && *drop.rank != target_.rank()) return;
+  const std::vector<std::int64_t> forwards = value(drop.value).forwards;
+  const auto is_of = [&](std::int64_t forward) {
+    return std::ranges::find(forwards, forward) != forwards.end();
+  };
+  std::erase_if(values_, [&](const auto& named) {
+    return std::ranges::any_of(named.second.forwards, is_of);
+  });
+}
+
+// --- steps --------------------------------------------------------------------------------------
+
+void Interpreter::execute(const Step& step) {
+  const std::size_t engine = index_of(step.engine);
+  const std::size_t before = seen_.size();
+  target_.step(engine, seen_);
+  if (seen_.size() > before) slot_ = 0;
+}
+
+void Interpreter::execute(const ZeroGrad& zero) {
+  target_.zero_grad(index_of(zero.engine));
+}
+
+void Interpreter::execute(const SetBoundary& set) {
+  target_.set_boundary(index_of(set.engine), set.is_boundary);
+}
+
+void Interpreter::execute(const SetScale& set) {
+  if (!target_.set_loss_scale(index_of(set.engine), set.loss_scale))
+    throw UsageError("the loss scale is refused");
+}
+
+void Interpreter::execute(const SetLearningRate& set) {
+  std::optional<std::size_t> group;
+  if (set.group) group = static_cast<std::size_t>(*set.group);
+  if (!target_.set_learning_rate(index_of(set.engine), group, set.learning_rate))
+    throw UsageError("the learning rate is refused");
+}
+
+void Interpreter::execute(const SetGrad& set) {
+  const std::size_t engine = index_of(set.engine);
+  for (const nn::NamedParameter& named : target_.model(engine).named_parameters())
+    if (named.tensor.requires_grad())
+      named.tensor.set_grad(Tensor::full(named.tensor.sizes(), 1.0, named.tensor.dtype()));
+  target_.zero_grad(engine);
+}
+
+void Interpreter::execute(const Freeze& freeze) {
+  nn::Module* const module = target_.model(index_of(freeze.engine)).module_of(freeze.module);
+  ZP_CHECK(module, "a freeze names a module of its own");
+  for (const nn::NamedParameter& named : module->named_parameters())
+    named.tensor.set_requires_grad(freeze.is_trained);
+}
+
+// --- the user's code ----------------------------------------------------------------------------
+
+void Interpreter::execute(const Raise&) {
+  throw UserError("raised by the program");
+}
+
+void Interpreter::execute(const Catch& caught) {
+  try {
+    run(caught.body);
+  } catch (const UserError&) {
+  }
+}
+
+void Interpreter::execute(const OutOfMemory& out) {
+  const std::size_t seen = seen_.size();
+  const std::int64_t slot = slot_;
+  const auto rewind = [&] {
+    seen_.resize(seen);
+    slot_ = slot;
+    for (std::size_t i = 0; out.clears && i < program_.engines.size(); ++i) target_.zero_grad(i);
+  };
+  target_.with_short_memory(out.allocation, [&] { run(out.body); }, rewind);
+}
+
+// --- checkpoints, questions and settings --------------------------------------------------------
+
+void Interpreter::execute(const Save& save) {
+  target_.save(index_of(save.engine), save, seen_);
+}
+
+void Interpreter::execute(const Load& load) {
+  target_.load(index_of(load.engine), load, seen_);
+}
+
+void Interpreter::execute(const Recreate& recreate) {
+  values_.clear();
+  target_.recreate(index_of(recreate.engine));
+}
+
+void Interpreter::execute(const Inspect& inspect) {
+  target_.inspect(index_of(inspect.engine), inspect.what, seen_);
+}
+
+void Interpreter::execute(const RegisterExternal& external) {
+  target_.register_external(index_of(external.engine), external.module);
+}
+
+void Interpreter::execute(const SetLeaf& leaf) {
+  target_.set_leaf(index_of(leaf.engine), leaf.module);
+}
+
+void Interpreter::execute(const EvaluateGuards& guards) {
+  target_.evaluate_guards(index_of(guards.engine));
+}
+
+void Interpreter::execute(const ReleaseGathered& release) {
+  target_.release_gathered(index_of(release.engine));
+}
+
+void Interpreter::execute(const TemporaryEngine& temporary) {
+  const bool is_clean = target_.make_temporary(index_of(temporary.engine));
+  see(Observed::refusal, "a temporary engine leaves everything as it was", is_clean ? 1.0 : 0.0);
+}
+
+void Interpreter::execute(const TryConfig& tried) {
+  if (target_.is_reference()) return;
+  if (const auto refusal = target_.try_config(tried)) throw UsageError(*refusal);
+}
+
+}  // namespace zeroproof::program

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "props/interpreter/data_plan.h"
+#include "props/interpreter/target.h"
+#include "props/program/contract.h"
+#include "props/program/program.h"
+
+namespace zeroproof::program {
+
+// Runs the statements of a program on one rank of a target, and notes what it sees. The same text
+// for engines and reference.
+class Interpreter {
+ public:
+  // All must outlive it. `end`: the statements of the body before it are run, from `begin` on.
+  Interpreter(const Program& program, const Contract& contract, const DataPlan& data,
+              Target& target);
+
+  // Top-level statements [begin, end). Throws what the target throws where it is not expected.
+  void run(std::size_t begin, std::size_t end);
+
+  const Observations& seen() const { return seen_; }
+  Observations take_seen() { return std::move(seen_); }
+  // The statement that runs, or ran last; null before the first.
+  const Statement* current() const { return current_; }
+
+ private:
+  // A loss, or what else a statement gives.
+  struct Value {
+    Tensor tensor;
+    std::vector<std::size_t> engines;   // whose outputs are in it
+    std::vector<std::int64_t> forwards;  // by number, that its graph is made of
+  };
+
+  void run(const Body& body);
+  void run(const Statement& statement);
+  void run_refused(const Statement& statement, const Expectation& expected);
+  bool is_refused(const Statement& statement, const Expectation& expected);
+
+  void execute(const Forward& forward);
+  void execute(const CallModule& call);
+  void execute(const Sum& sum);
+  void execute(const Scale& scale);
+  void execute(const Backward& backward);
+  void execute(const Step& step);
+  void execute(const ZeroGrad& zero);
+  void execute(const SetBoundary& set);
+  void execute(const SetScale& set);
+  void execute(const SetLearningRate& set);
+  void execute(const SetGrad& set);
+  void execute(const Freeze& freeze);
+  void execute(const Drop& drop);
+  void execute(const Block& block);
+  void execute(const Transform& transform);
+  void execute(const Raise& raise);
+  void execute(const Catch& caught);
+  void execute(const OutOfMemory& out);
+  void execute(const Save& save);
+  void execute(const Load& load);
+  void execute(const Recreate& recreate);
+  void execute(const Resume&) {}  // the run begins anew there
+  void execute(const Inspect& inspect);
+  void execute(const RegisterExternal& external);
+  void execute(const SetLeaf& leaf);
+  void execute(const EvaluateGuards& guards);
+  void execute(const ReleaseGathered& release);
+  void execute(const TemporaryEngine& temporary);
+  void execute(const TryConfig& tried);
+  void execute(const ForeignBackward& foreign);
+
+  std::shared_ptr<const ForwardPlan> plan_of(const Forward& forward);
+  void run_hook(const Hook& hook);
+  void keep_outputs(const Forward& forward, std::size_t engine, const TensorList& outputs);
+  TensorList next_inputs(const std::string& engine);
+  void gather(const Block& block);
+  void gather_nan(const Block& block, const TensorList& named, const TensorList& parameters);
+  void write(const Tensor& weight, const std::vector<double>& values);
+  void change_weights(const Block& block, const TensorList& parameters);
+  TensorList parameters_of(const Block& block);
+  std::size_t index_of(const std::string& engine) const;
+  Value& value(const std::string& name);
+  void see(Observed what, const std::string& name, const Tensor& tensor);
+  void see(Observed what, const std::string& name, double number);
+
+  const Program& program_;
+  const Contract& contract_;
+  const DataPlan& data_;
+  Target& target_;
+  Observations seen_;
+  std::map<std::string, Value> values_;
+  const Statement* current_ = nullptr;
+  std::int64_t forward_ = 0;  // the next one's number
+  std::int64_t slot_ = 0;    // of the next forward in its window
+  int changes_ = 0;          // of weights so far
+};
+
+}  // namespace zeroproof::program

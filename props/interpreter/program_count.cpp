@@ -1,0 +1,130 @@
+#include "props/interpreter/program_count.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace zeroproof::program {
+namespace {
+
+template <class Kind>
+const Kind* as(const Statement& statement) {
+  return std::get_if<Kind>(&statement.kind);
+}
+
+// Which forwards a value is made of, and how much each head weighs in it.
+class ValueParts {
+ public:
+  using Parts = std::map<std::string, std::int64_t>;
+
+  void see(const Statement& statement) {
+    if (const auto* const sum = as<Sum>(statement)) {
+      Parts parts;
+      for (const std::string& value : sum->values)
+        for (const auto& [forward, weight] : of(value)) parts[forward] += weight;
+      parts_[sum->as] = std::move(parts);
+    } else if (const auto* const scale = as<Scale>(statement)) {
+      parts_[scale->as] = of(scale->value);
+    } else if (const auto* const call = as<CallModule>(statement)) {
+      parts_[call->as] = {{call->as, 1}};
+    }
+  }
+
+  Parts of(const std::string& value) const {
+    if (const auto at = parts_.find(value); at != parts_.end()) return at->second;
+    const std::size_t dot = value.find('.');
+    const bool is_head = dot != std::string::npos && value[dot + 1] != 'h';
+    const int head = is_head ? std::stoi(value.substr(dot + 1)) : 0;
+    return {{forward_of(value), std::int64_t{1} << head}};
+  }
+
+ private:
+  std::map<std::string, Parts> parts_;
+};
+
+// Forwards of a body until its updates; a hook's as often as backwards may run it.
+class WindowCounter {
+ public:
+  explicit WindowCounter(const Program& program)
+      : steps_of_window_(std::max<std::int64_t>(program.config.gradient_accumulation_steps, 1)),
+        engines_(static_cast<std::int64_t>(program.engines.size())) {}
+
+  void walk(const Body& body, std::int64_t times) {
+    for (const Statement& statement : body) {
+      if (const auto* const forward = as<Forward>(statement)) {
+        current_ += times;
+        for (const Hook& hook : forward->hooks) walk(hook.body, times * kRunsOfHook);
+      }
+      if (as<CallModule>(statement)) current_ += times;
+      if (const Body* const inner = body_of(statement)) walk(*inner, times);
+      if (as<Step>(statement)) end_segment();
+    }
+  }
+
+  std::int64_t most() {
+    end_segment();
+    const auto reach = static_cast<std::size_t>(steps_of_window_ * engines_);
+    std::int64_t most = 1;
+    for (std::size_t i = 0; i < segments_.size(); ++i) {
+      std::int64_t sum = 0;
+      for (std::size_t k = i; k < std::min(segments_.size(), i + reach); ++k) sum += segments_[k];
+      most = std::max(most, sum);
+    }
+    return most;
+  }
+
+ private:
+  static constexpr std::int64_t kRunsOfHook = 2;
+
+  void end_segment() {
+    segments_.push_back(current_);
+    current_ = 0;
+  }
+
+  std::int64_t steps_of_window_;
+  std::int64_t engines_;
+  std::int64_t current_ = 0;
+  std::vector<std::int64_t> segments_;
+};
+
+}  // namespace
+
+const Body* body_of(const Statement& statement) {
+  const auto body = [](const auto& kind) -> const Body* {
+    if constexpr (requires { kind.body; }) return &kind.body;
+    return nullptr;
+  };
+  return std::visit(body, statement.kind);
+}
+
+void visit_statements(const Body& body, const std::function<void(const Statement&)>& visit) {
+  for (const Statement& statement : body) {
+    visit(statement);
+    if (const auto* const forward = as<Forward>(statement))
+      for (const Hook& hook : forward->hooks) visit_statements(hook.body, visit);
+    if (const Body* const inner = body_of(statement)) visit_statements(*inner, visit);
+  }
+}
+
+std::string forward_of(const std::string& value) {
+  return value.substr(0, value.find('.'));
+}
+
+WindowBounds window_bounds(const Program& program) {
+  WindowCounter forwards(program);
+  forwards.walk(program.body, 1);
+  WindowBounds bounds{.forwards = forwards.most()};
+  ValueParts values;
+  std::map<std::string, std::int64_t> additions;  // of the forwards that have these names now
+  visit_statements(program.body, [&](const Statement& statement) {
+    values.see(statement);
+    if (const auto* const forward = as<Forward>(statement)) additions[forward->as] = 0;
+    const auto* const backward = as<Backward>(statement);
+    if (!backward) return;
+    for (const auto& [forward, weight] : values.of(backward->value))
+      bounds.additions = std::max(bounds.additions, additions[forward] += weight);
+  });
+  return bounds;
+}
+
+}  // namespace zeroproof::program

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "props/program/program.h"
+
+namespace zeroproof::program {
+
+// Every statement, in the order of the text: a statement before those of its hooks and body.
+void visit_statements(const Body& body, const std::function<void(const Statement&)>& visit);
+
+// The body of a statement, or null.
+const Body* body_of(const Statement& statement);
+
+// The forward that a loss of it is named after: "g1" for "g1", "g1.1" and "g1.h".
+std::string forward_of(const std::string& value);
+
+// An upper bound for the forwards between two updates, and for how often one forward's
+// contributions are added by backwards, each weighed by its head.
+struct WindowBounds {
+  std::int64_t forwards = 1;
+  std::int64_t additions = 1;
+};
+WindowBounds window_bounds(const Program& program);
+
+}  // namespace zeroproof::program

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "props/interpreter/engine_target.h"
+#include "props/interpreter/observation.h"
+#include "props/program/contract.h"
+#include "props/program/program.h"
+#include "props/train/run_watch.h"
+#include "sim/world/finding.h"
+#include "zeroproof/internal/engine/runtime/memory.h"
+#include "zeroproof/internal/model/choice.h"
+
+namespace zeroproof::program {
+
+// A program that can run: with its contract and its data.
+class RunnableProgram {
+ public:
+  // Copies the program. An error as Contract::of.
+  static Result<std::unique_ptr<RunnableProgram>> make(Program program);
+  RunnableProgram(const RunnableProgram&) = delete;
+  RunnableProgram& operator=(const RunnableProgram&) = delete;
+
+  const Program& program() const { return program_; }
+  const Contract& contract() const { return contract_; }
+  const DataPlan& data() const { return data_; }
+
+  // One world of ranks: statements [begin, end) of the body, after the checkpoint `resumes`.
+  struct Segment {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    int ranks = 1;
+    ZeroConfig config;
+    std::string resumes;  // a tag; empty: the first world
+  };
+  const std::vector<Segment>& segments() const { return segments_; }
+
+ private:
+  RunnableProgram(Program program);
+  Result<void> prepare();
+
+  Program program_;
+  Contract contract_;
+  DataPlan data_;
+  std::vector<Segment> segments_;
+};
+
+// What one rank of one world left behind.
+struct RankRun {
+  Observations seen;
+  std::exception_ptr error;              // null: its statements came to their end
+  const Statement* statement = nullptr;  // that ran last
+  MemoryStats memory;
+};
+
+struct SegmentRun {
+  std::vector<RankRun> ranks;
+  std::vector<sim::Finding> findings;  // of the simulated world
+  bool has_failed() const;
+};
+
+struct ProgramRun {
+  std::vector<SegmentRun> segments;  // up to the first that failed
+  std::uint64_t steps = 0;           // of simulated worlds
+  bool has_failed() const { return !segments.empty() && segments.back().has_failed(); }
+};
+
+struct RunOptions {
+  bool observes = true;
+  EngineVariant variant = {};
+  Chooser* chooser = nullptr;         // of simulated worlds; null: host threads
+  bool preempts = false;              // before every call that others see
+  std::optional<Gpus> gpus = {};      // one for each rank, in place of host threads
+  train::RunWatch* watch = nullptr;   // of the last world; null for none
+};
+
+// In a simulated world, on host threads or on GPUs.
+ProgramRun run_program(const RunnableProgram& runnable, const RunOptions& options);
+
+// The unsharded reference: of each world, of each rank, what it saw. Throws where the program is no
+// program.
+std::vector<std::vector<Observations>> run_reference(const RunnableProgram& runnable);
+
+}  // namespace zeroproof::program

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string_view>
+
+#include "props/mutation/overlap_judge.h"
+#include "props/program/program.h"
+
+namespace zeroproof::mutation {
+
+// Whether a monitor speaks about such a program.
+bool is_applicable(const program::Program& program, std::string_view property);
+
+OverlapRules overlap_rules_of(const program::Program& program);
+
+}  // namespace zeroproof::mutation

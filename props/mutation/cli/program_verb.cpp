@@ -1,0 +1,202 @@
+// `zeroproof-mutation programs`: the hunt that draws programs (props/program).
+#include "props/mutation/cli/program_verb.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "model/nearest_name.h"
+#include "props/cli/budget.h"
+#include "props/cli/explore_watch.h"
+#include "props/cli/interrupt.h"
+#include "props/mutation/program_hunt.h"
+#include "props/report/table.h"
+
+namespace zeroproof {
+namespace {
+
+using mutation::Fault;
+using mutation::ProgramFound;
+using OrderedJson = nlohmann::ordered_json;
+
+struct ProgramReport {
+  std::vector<ProgramFound> found;
+  std::vector<ProgramFound> findings;  // of the unmutated engine
+  mutation::ProgramHunter::Unmutated unmutated;
+
+  std::size_t count() const {
+    std::size_t count = 0;
+    for (const ProgramFound& one : found) count += one.is_found ? 1U : 0U;
+    return count;
+  }
+};
+
+std::string text_of(const ProgramFound& found) {
+  const auto again = mutation::replay(found.counterexample, found.fault);
+  const std::string number = found.property ? std::string(found.property->number) : "";
+  return fmt::format("{} {}: {}\n{}replay: {}\n", found.fault ? found.fault->id : "unmutated",
+                     number, found.finding, again ? again->text : std::string(),
+                     token_of(found.counterexample, found.fault ? found.fault->id : "unmutated"));
+}
+
+std::string report_text(const ProgramReport& report, bool has_programs) {
+  std::vector<std::vector<std::string>> rows;
+  std::string programs;
+  for (const ProgramFound& one : report.found) {
+    rows.push_back({std::string(one.fault->id), one.is_found ? "found" : "not found",
+                    one.property ? std::string(one.property->number) : "",
+                    fmt::format("{} executions", one.executions),
+                    fmt::format("{:.1f} s", one.seconds),
+                    one.is_found ? fmt::format("{} of {} choices, {} runs",
+                                               one.counterexample.values.size(),
+                                               one.choices_before, one.shrink_runs)
+                                 : ""});
+    if (one.is_found && has_programs) programs += "\n" + text_of(one);
+  }
+  std::string text = table_text(rows);
+  text += fmt::format("{} of {} faults found\n", report.count(), report.found.size());
+  if (report.unmutated.cases != 0)
+    text += fmt::format("unmutated engine: {} findings in {} cases, {} executions, {:.1f} s\n",
+                        report.findings.size(), report.unmutated.cases,
+                        report.unmutated.executions, report.unmutated.seconds);
+  for (const ProgramFound& one : report.findings)
+    text += fmt::format("\ncase {}: ", one.case_number) + text_of(one);
+  return text + programs;
+}
+
+OrderedJson row_of(const ProgramFound& found) {
+  return {{"id", found.fault ? std::string(found.fault->id) : "unmutated"},
+          {"found", found.is_found},
+          {"property", found.property ? std::string(found.property->number) : ""},
+          {"text", found.finding},
+          {"case", found.case_number},
+          {"executions", found.executions},
+          {"seconds", found.seconds},
+          {"choices", found.counterexample.values.size()},
+          {"choices_before", found.choices_before},
+          {"shrink_runs", found.shrink_runs},
+          {"token", found.is_found ? token_of(found.counterexample,
+                                              found.fault ? found.fault->id : "unmutated")
+                                   : ""}};
+}
+
+std::string report_json(const ProgramReport& report) {
+  OrderedJson found = OrderedJson::array();
+  OrderedJson findings = OrderedJson::array();
+  for (const ProgramFound& one : report.found) found.push_back(row_of(one));
+  for (const ProgramFound& one : report.findings) findings.push_back(row_of(one));
+  return OrderedJson{{"schema", "zeroproof.programs/1"},
+                     {"found", found},
+                     {"unmutated",
+                      {{"cases", report.unmutated.cases},
+                       {"executions", report.unmutated.executions},
+                       {"seconds", report.unmutated.seconds},
+                       {"findings", findings}}}}
+      .dump(1);
+}
+
+class ProgramsVerb final : public Verb {
+ public:
+  void declare(Flags& flags) override {
+    flags.add_words(words_, {"ID", "faults to hunt (default: none, the unmutated engine alone)"});
+    flags.add_switch("all", is_all_, "every fault");
+    flags.add_switch("whole", is_whole_, "minimise nothing");
+    flags.add_value("budget", budget_,
+                    {"BUDGET", "of each fault: 20s, 20000x cases (default 20s,20000x)"});
+    flags.add_value("unmutated", unmutated_,
+                    {"BUDGET", "of the unmutated engine: 30s, 500x cases (default 200x)"});
+    flags.add_value("replay", replay_, {"TOKEN", "one counterexample again"});
+  }
+
+  Result<VerbResult> run(Session& session) override {
+    if (!replay_.empty()) return run_replay(session);
+    const auto faults = faults_of();
+    if (!faults) return tl::unexpected(faults.error());
+    mutation::ProgramHuntOptions options{.seed = session.common.seed, .minimizes = !is_whole_};
+    const auto budget = parse_budget(budget_);
+    if (!budget) return tl::unexpected(budget.error());
+    if (budget->time_ns) options.time_max_ns = *budget->time_ns;
+    if (budget->work.executions != Budget::kUnlimited) options.cases_max = budget->work.executions;
+    const auto unmutated = parse_budget(unmutated_.empty() ? "200x" : unmutated_);
+    if (!unmutated) return tl::unexpected(unmutated.error());
+    mutation::ProgramHunter hunter(options, {.now_ns = now_ns, .should_stop = was_interrupted});
+    const auto report = std::make_shared<ProgramReport>();
+    for (const Fault* fault : *faults) {
+      report->found.push_back(hunter.hunt(*fault));
+      session.say(fmt::format("{} {}", fault->id,
+                              report->found.back().is_found ? "found" : "not found"));
+    }
+    report->unmutated = hunter.run_unmutated(
+        0, unmutated->work.executions, unmutated->time_ns.value_or(INT64_MAX),
+        [&](const ProgramFound& finding) {
+          report->findings.push_back(finding);
+          session.say("the unmutated engine:\n" + text_of(finding));
+        });
+    return VerbResult{.code = code_of(*report),
+                      .text =
+                          [report, this, &session] {
+                            return session.seed_line() + report_text(*report, words_.size() == 1);
+                          },
+                      .json = [report] { return report_json(*report); }};
+  }
+
+ private:
+  static ExitCode code_of(const ProgramReport& report) {
+    if (was_interrupted()) return ExitCode::interrupted;
+    const bool is_good = report.findings.empty() && report.count() == report.found.size();
+    return is_good ? ExitCode::held : ExitCode::falsified;
+  }
+
+  Result<std::vector<const Fault*>> faults_of() const {
+    if (is_all_) return mutation::hunted_faults();
+    std::vector<const Fault*> chosen;
+    for (const std::string& word : words_) {
+      const Fault* const fault = mutation::find_fault(word);
+      if (!fault) return unknown(word);
+      chosen.push_back(fault);
+    }
+    return chosen;
+  }
+
+  static tl::unexpected<Error> unknown(const std::string& word) {
+    std::vector<std::string_view> ids;
+    for (const Fault* fault : mutation::named_faults()) ids.push_back(fault->id);
+    return fail(ErrorCode::usage,
+                fmt::format("programs: unknown fault '{}': {}", word, did_you_mean(word, ids)));
+  }
+
+  Result<VerbResult> run_replay(const Session& session) const {
+    const auto counterexample = mutation::read_program_token(replay_, "--replay");
+    if (!counterexample) return tl::unexpected(counterexample.error());
+    const auto faults = faults_of();
+    if (!faults) return tl::unexpected(faults.error());
+    const Fault* const fault = faults->empty() ? nullptr : faults->front();
+    const auto again = mutation::replay(*counterexample, fault);
+    if (!again) return fail(ErrorCode::usage, "--replay: these choices are no program any more");
+    std::string text = session.seed_line() + again->text;
+    for (const mutation::Falsified& one : again->result.falsified)
+      text += fmt::format("{} rank {}: {}\n", one.property->number, one.rank, one.text);
+    if (again->result.falsified.empty()) text += "every property held\n";
+    const ExitCode code =
+        again->result.falsified.empty() ? ExitCode::held : ExitCode::falsified;
+    return VerbResult{.code = code, .text = [text] { return text; }};
+  }
+
+  std::vector<std::string> words_;
+  bool is_all_ = false;
+  bool is_whole_ = false;
+  std::string budget_;
+  std::string unmutated_;
+  std::string replay_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_programs() {
+  return std::make_unique<ProgramsVerb>();
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,151 @@
+#include "props/mutation/program_case.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "model/check.h"
+#include "props/interpreter/difference.h"
+#include "props/interpreter/observe.h"
+#include "props/interpreter/program_judge.h"
+#include "props/mutation/applicability.h"
+#include "props/mutation/overlap_judge.h"
+#include "props/run_properties.h"
+#include "props/train/cell_run.h"
+
+namespace zeroproof::mutation {
+namespace {
+
+using program::Observed;
+using program::Program;
+
+void add(CaseResult& result, std::string_view number, std::string text, int rank = -1) {
+  const Property* const property = find_any_property(number);
+  ZP_CHECK(property, "a judge names a property of the registry");
+  const auto is_it = [&](const Falsified& known) { return known.property == property; };
+  if (std::ranges::none_of(result.falsified, is_it))
+    result.falsified.push_back({property, std::move(text), rank});
+}
+
+std::string_view number_of(sim::FindingKind kind) {
+  switch (kind) {
+    case sim::FindingKind::deadlock:
+      return "R2";
+    case sim::FindingKind::collective_mismatch:
+      return "R3";
+    case sim::FindingKind::use_after_free:
+      return "R4";
+    case sim::FindingKind::no_progress:
+      return "R5";
+    case sim::FindingKind::out_of_memory:
+      break;
+  }
+  return "R12";
+}
+
+std::string_view number_of(Observed what) {
+  switch (what) {
+    case Observed::gradients:
+      return "P26";
+    case Observed::update:
+      return "R7";
+    case Observed::outcome:
+      return "R8";
+    case Observed::norm:
+      return "R9";
+    case Observed::counters:
+    case Observed::saved:
+      return "R13";
+    case Observed::refusal:
+      return "R14";
+    case Observed::loss:
+    case Observed::value:
+      break;
+  }
+  return "R6";
+}
+
+program::EngineVariant variant_of(const Fault* fault) {
+  train::TrainCell cell;
+  mutate(fault, cell);
+  program::EngineVariant variant{.policy = cell.policy,
+                                 .quirks = cell.quirks,
+                                 .subject = cell.subject,
+                                 .fallback_rule = cell.fallback_rule};
+  if (cell.api == train::AutogradApi::none) variant.autograd = program::World::Autograd::no_counts;
+  if (cell.api == train::AutogradApi::no_callback)
+    variant.autograd = program::World::Autograd::no_callback;
+  return variant;
+}
+
+// What the world saw explains the errors that followed.
+void judge_run(const program::SegmentRun& run, CaseResult& result) {
+  for (const sim::Finding& finding : run.findings)
+    add(result, number_of(finding.kind), finding.text, finding.rank);
+  if (!run.findings.empty() || !run.has_failed()) return;
+  const auto failed = train::first_failed(run.ranks);
+  add(result, "R1", train::text_of(failed->error), static_cast<int>(failed - run.ranks.begin()));
+}
+
+void add_all(const Program& program, const PropertiesReport& report, CaseResult& result) {
+  for (const Finding& finding : report.falsified)
+    if (is_applicable(program, finding.property->number))
+      add(result, finding.property->number, finding.text, finding.rank);
+}
+
+}  // namespace
+
+const std::vector<std::vector<program::Observations>>& ProgramCase::reference() {
+  if (!reference_) reference_ = program::run_reference(*runnable_);
+  return *reference_;
+}
+
+void ProgramCase::judge_values(const Fault* fault, Chooser& chooser, CaseResult& result) {
+  const Program& program = runnable_->program();
+  const int last = runnable_->segments().back().ranks * program.world.tensor;
+  AccessWatch streams(last, overlap_rules_of(program));
+  const program::ProgramRun run = program::run_program(
+      *runnable_, {.variant = variant_of(fault), .chooser = &chooser, .watch = &streams});
+  ++result.executions;
+  result.events = run.steps;
+  for (std::size_t i = 0; i < run.segments.size(); ++i) {
+    judge_run(run.segments[i], result);
+    if (!run.segments[i].has_failed()) compare(run.segments[i], i, result);
+  }
+  add_all(program, streams.races().finish(), result);
+  if (!streams.overlap_finding().empty() && is_applicable(program, "R20"))
+    add(result, "R20", streams.overlap_finding());
+}
+
+void ProgramCase::compare(const program::SegmentRun& run, std::size_t segment,
+                          CaseResult& result) {
+  const Program& program = runnable_->program();
+  const program::Tolerance tolerance = program::tolerance_of(program);
+  const auto tensor = static_cast<std::size_t>(program.world.tensor);
+  std::vector<const program::Observations*> all;
+  for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
+    const program::Observations& seen = run.ranks[rank].seen;
+    all.push_back(&seen);
+    for (const program::Difference& difference :
+         program::differences(seen, reference().at(segment).at(rank / tensor), tolerance))
+      add(result, number_of(difference.what), difference.text, static_cast<int>(rank));
+  }
+  if (const auto differing = program::difference_of_ranks(all)) add(result, "P40", *differing);
+}
+
+void ProgramCase::judge_events(const Fault* fault, Chooser& chooser, CaseResult& result) {
+  program::ProgramJudge judge(*runnable_);
+  const program::ProgramRun run =
+      program::run_program(*runnable_, {.observes = false,
+                                        .variant = variant_of(fault),
+                                        .chooser = &chooser,
+                                        .watch = &judge});
+  ++result.executions;
+  result.events = run.steps;
+  for (const program::SegmentRun& segment : run.segments) judge_run(segment, result);
+  if (run.segments.size() < runnable_->segments().size()) return;
+  if (!run.segments.back().findings.empty()) return;
+  add_all(runnable_->program(), judge.finish(run.segments.back()), result);
+}
+
+}  // namespace zeroproof::mutation

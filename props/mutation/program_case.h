@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "props/interpreter/program_run.h"
+#include "props/mutation/case_run.h"
+#include "props/mutation/fault.h"
+
+namespace zeroproof::mutation {
+
+// One program under all judges: what its ranks see against the unsharded reference, what the
+// simulated world sees, races of streams, and in a run of its own the properties of every rank's
+// events.
+class ProgramCase {
+ public:
+  explicit ProgramCase(std::unique_ptr<const program::RunnableProgram> runnable)
+      : runnable_(std::move(runnable)) {}
+
+  const program::RunnableProgram& runnable() const { return *runnable_; }
+
+  // With the fault; null: the unmutated engine. Choices come from `chooser_of(run)`, a fresh one
+  // for each of the two runs.
+  template <class ChooserOf>
+  CaseResult run(const Fault* fault, CaseRun::Depth depth, ChooserOf chooser_of) {
+    CaseResult result;
+    judge_values(fault, chooser_of(0), result);
+    if (depth == CaseRun::Depth::all || result.falsified.empty())
+      judge_events(fault, chooser_of(1), result);
+    return result;
+  }
+
+  void judge_values(const Fault* fault, Chooser& chooser, CaseResult& result);
+  void judge_events(const Fault* fault, Chooser& chooser, CaseResult& result);
+
+ private:
+  const std::vector<std::vector<program::Observations>>& reference();
+  void compare(const program::SegmentRun& run, std::size_t segment, CaseResult& result);
+
+  std::unique_ptr<const program::RunnableProgram> runnable_;
+  std::optional<std::vector<std::vector<program::Observations>>> reference_;
+};
+
+}  // namespace zeroproof::mutation
