@@ -109,6 +109,7 @@ void EngineTarget::make(std::size_t engine) {
   if (!made) throw train::ConfigurationRefused(made.error().text);
   engines_[engine] = std::move(*made);
   name_parts(engine);
+  age_scaler(engine);
 }
 
 // External parameters and leaf modules that the model declares.

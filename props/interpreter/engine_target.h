@@ -73,7 +73,7 @@ class EngineTarget final : public Target {
   bool make_temporary(std::size_t engine) override;
   std::optional<std::string> try_config(const TryConfig& tried) override;
 
-  // Gradients that the next load of a resumed job needs none of: whole values of a tag.
+  // Every engine goes on from what was saved under the tag.
   void load_resumed(const std::string& tag);
   Engine& engine(std::size_t index) { return *engines_[index]; }
   double loss_scale() const { return engines_.front()->loss_scale(); }
@@ -97,6 +97,13 @@ class EngineTarget final : public Target {
   Footprint footprint();
   std::vector<FullTensor> weights(std::size_t engine);
   std::string folder(std::size_t engine) const;
+  bool is_first_rank() const;
+  Result<void> save_tag(std::size_t engine, const std::string& tag);
+  Result<void> load_tag(std::size_t engine, const std::string& tag);
+  void see_saved(std::size_t engine, const std::string& tag, Observations& seen);
+  std::string prepare_failure(std::size_t engine, const Load& load);
+  void save_misfit(std::size_t engine, const Load& load);
+  void age_scaler(std::size_t engine);
 
   const Program& program_;
   const ZeroConfig& config_;
@@ -106,6 +113,7 @@ class EngineTarget final : public Target {
   Options options_;
   Autograd autograd_;
   train::RankFiles files_;
+  int writes_of_save_ = 1;  // of the last one that was whole
   std::vector<int> contexts_;  // of each engine, that gather, around what runs
   std::vector<std::unique_ptr<TreeModule>> modules_;
   std::vector<std::unique_ptr<Engine>> engines_;

@@ -1,13 +1,6 @@
-// What an engine target reads of its engines, and their checkpoints.
-#include <fmt/format.h>
-
-#include <stdexcept>
-
-#include "model/check.h"
+// What an engine target reads of its engines.
 #include "props/interpreter/engine_target.h"
 #include "props/interpreter/observe.h"
-#include "props/train/checkpoint_damage.h"
-#include "zeroproof/model/usage_error.h"
 
 namespace zeroproof::program {
 namespace {
@@ -71,42 +64,6 @@ void EngineTarget::inspect(std::size_t engine, Inspect::What what, Observations&
       return observe(seen, Observed::value, prefix + "state ", it.full_optimizer_state());
     case Inspect::What::weights:
       return observe(seen, Observed::value, prefix + "weight ", weights(engine));
-  }
-}
-
-std::string EngineTarget::folder(std::size_t engine) const {
-  return "engine" + std::to_string(engine);
-}
-
-void EngineTarget::save(std::size_t engine, const Save& save, Observations& seen) {
-  files_.heal();
-  const bool fails = save.failure != Save::Failure::none;
-  if (fails && runtime().rank() == 0)
-    files_.fail_write(save.at + 1, save.failure == Save::Failure::disk_full);
-  const auto saved =
-      engines_[engine]->save_checkpoint(folder(engine), {.tag = save.tag, .files = &files_});
-  files_.heal();
-  if (fails) {
-    seen.push_back({Observed::refusal, "a save that fails says so", {}, {saved ? 0.0 : 1.0}});
-  } else if (!saved) {
-    throw std::runtime_error(saved.error().text);
-  }
-}
-
-void EngineTarget::load(std::size_t engine, const Load& load, Observations& seen) {
-  const bool fails = load.failure != Load::Failure::none;
-  if (fails) throw UsageError("not yet");
-  const auto loaded =
-      engines_[engine]->load_checkpoint(folder(engine), {.tag = load.tag, .files = &files_});
-  if (!loaded) throw std::runtime_error(loaded.error().text);
-  inspect(engine, Inspect::What::masters, seen);
-}
-
-void EngineTarget::load_resumed(const std::string& tag) {
-  for (std::size_t i = 0; i < engines_.size(); ++i) {
-    const auto loaded =
-        engines_[i]->load_checkpoint(folder(i), {.tag = tag, .files = &files_});
-    if (!loaded) throw std::runtime_error(loaded.error().text);
   }
 }
 

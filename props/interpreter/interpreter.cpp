@@ -112,7 +112,14 @@ std::shared_ptr<const ForwardPlan> Interpreter::plan_of(const Forward& forward) 
 void Interpreter::run_hook(const Hook& hook) {
   const Statement* const before = current_;
   const GradMode enabled(target_.autograd(), true);
-  run(hook.body);
+  const int hooks = hooks_++;
+  try {
+    run(hook.body);
+  } catch (...) {
+    hooks_ = hooks;
+    throw;
+  }
+  hooks_ = hooks;
   current_ = before;
 }
 

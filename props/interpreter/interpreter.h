@@ -96,6 +96,7 @@ class Interpreter {
   const Statement* current_ = nullptr;
   std::int64_t forward_ = 0;  // the next one's number
   std::int64_t slot_ = 0;    // of the next forward in its window
+  int hooks_ = 0;            // around what runs
   int changes_ = 0;          // of weights so far
 };
 

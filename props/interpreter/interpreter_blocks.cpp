@@ -6,6 +6,7 @@
 #include "model/check.h"
 #include "model/transforms/transforms.h"
 #include "props/interpreter/interpreter.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 #include "zeroproof/model/functions.h"
 #include "zeroproof/model/usage_error.h"
 
@@ -16,6 +17,12 @@ DType autocast_dtype(const ZeroConfig& config, bool is_other) {
   const DType own = config.torch_autocast.enabled ? config.torch_autocast.dtype : DType::bfloat16;
   if (!is_other) return own;
   return own == DType::bfloat16 ? DType::float16 : DType::bfloat16;
+}
+
+bool has_load(const Body& body) {
+  return std::ranges::any_of(body, [](const Statement& statement) {
+    return std::holds_alternative<Load>(statement.kind);
+  });
 }
 
 }  // namespace
@@ -72,8 +79,14 @@ void Interpreter::gather(const Block& block) {
   target_.gathered(index_of(block.engine), named, modifier, [&] {
     change_weights(block, parameters);
     run(block.body);
+    const std::size_t before = seen_.size();
+    if (block.change != Block::Change::none) return;  // the modifying rank's come when it ends
     for (std::size_t i = 0; i < parameters.size(); ++i)
-      see(Observed::value, "gathered " + std::to_string(i), parameters[i]);
+      see(Observed::value, "gathered " + std::to_string(i),
+          target_.gathered_value(index_of(block.engine), parameters[i]));
+    // A load partitions what the context has gathered; what it shows from then on is not said.
+    for (std::size_t i = before; has_load(block.body) && i < seen_.size(); ++i)
+      seen_[i].is_unspecified = true;
   });
 }
 
@@ -96,10 +109,13 @@ void Interpreter::gather_nan(const Block& block, const TensorList& named,
   });
 }
 
+// In the middle of a backward as `weight.data` is written: the tensor's version does not see it.
 void Interpreter::write(const Tensor& weight, const std::vector<double>& values) {
   const GradMode disabled(target_.autograd(), false);
+  const std::uint32_t version = weight.impl().storage->version;
   target_.autograd().ops().copy_in_place(weight.detach(),
                                          Tensor::of(values, weight.sizes(), weight.dtype()));
+  if (hooks_ != 0) weight.impl().storage->version = version;
 }
 
 void Interpreter::change_weights(const Block& block, const TensorList& parameters) {
@@ -114,6 +130,7 @@ void Interpreter::change_weights(const Block& block, const TensorList& parameter
     weight.set_data(weight.detach().on(away));
     return;
   }
+  const int change = changes_++;
   const bool is_mine = block.change == Block::Change::unannounced ? rank == last : rank == modifier;
   const bool writes = !is_partitioned || is_mine || block.change == Block::Change::by_all;
   if (!writes) return;
@@ -121,10 +138,9 @@ void Interpreter::change_weights(const Block& block, const TensorList& parameter
   for (const Tensor& weight : parameters) {
     std::vector<double> values;
     for (std::int64_t i = 0; i < weight.numel(); ++i)
-      values.push_back((is_lost ? 8.0 : 0.25) * static_cast<double>(1 + (i + changes_) % 4));
+      values.push_back((is_lost ? 8.0 : 0.25) * static_cast<double>(1 + (i + change) % 4));
     write(weight, values);
   }
-  ++changes_;
 }
 
 // The engine's loss as a function of the factors of its first use.

@@ -107,9 +107,12 @@ class CustomLayer final : public nn::Module {
   Tensor* twin_ = nullptr;
 };
 
-class ExpertLayers final : public nn::Module {
+// A class of its own name: configurations name it (leaf_module.classes).
+namespace leaf {
+
+class Experts final : public nn::Module {
  public:
-  ExpertLayers(nn::InitStream& init, const Experts& spec, const int& which) : which_(which) {
+  Experts(nn::InitStream& init, const program::Experts& spec, const int& which) : which_(which) {
     for (int i = 0; i < spec.experts; ++i)
       experts_.push_back(register_module("e" + std::to_string(i),
                                          make_linear(init, Linear{.inputs = 2, .outputs = 2}, {})));
@@ -126,6 +129,8 @@ class ExpertLayers final : public nn::Module {
   const int& which_;
   std::vector<std::shared_ptr<nn::Module>> experts_;
 };
+
+}  // namespace leaf
 
 class TiedLayer final : public nn::Module {
  public:
@@ -171,7 +176,7 @@ std::shared_ptr<nn::Module> make_custom(nn::InitStream& init, const Custom& spec
 
 std::shared_ptr<nn::Module> make_experts(nn::InitStream& init, const Experts& spec,
                                          const int& which) {
-  return std::make_shared<ExpertLayers>(init, spec, which);
+  return std::make_shared<leaf::Experts>(init, spec, which);
 }
 
 std::shared_ptr<nn::Module> make_tied(const Tensor& weight) {

@@ -26,6 +26,7 @@ struct Observation {
   std::string name;  // "g1", "l0.linear.weight/exp_avg", …
   Shape sizes = {};
   std::vector<double> values = {};
+  bool is_unspecified = false;  // of the reference: whatever the engine sees is right
 };
 
 using Observations = std::vector<Observation>;

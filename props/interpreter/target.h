@@ -48,6 +48,8 @@ class Target {
   virtual void coalesce(std::size_t engine, const Call& body) = 0;
   virtual void gathered(std::size_t engine, const TensorList& parameters,
                         std::optional<int> modifier, const Call& body) = 0;
+  // What a context shows of a weight.
+  virtual Tensor gathered_value(std::size_t, const Tensor& weight) const { return weight; }
   // Whether it was captured; nothing has run where it was not.
   virtual bool capture(std::size_t engine, const Call& body) = 0;
   // Runs it where the k-th allocation fails, and again if that failed. `rewind`: before it again.

@@ -100,6 +100,7 @@ Tensor Tree::weight_of(const std::string& node) const {
 }
 
 void Tree::arm(std::shared_ptr<const ForwardPlan> plan) {
+  for (HookHandle& hook : weight_hooks_) hook.remove();
   weight_hooks_.clear();
   plan_ = std::move(plan);
   expert_ = plan_->expert;

@@ -74,7 +74,8 @@ Tensor ReferenceTarget::backward(std::size_t engine, const std::vector<std::size
                               .retain_graph = arguments.retain_graph || arguments.create_graph});
   });
   const GradMode disabled(autograd_, false);
-  return mul(autograd_, loss, factor);
+  const auto steps = static_cast<double>(config_.gradient_accumulation_steps);
+  return arguments.scale_wrt_gas ? div(autograd_, loss, steps) : loss;
 }
 
 // What the caller did not divide by the accumulation steps comes in divided.
@@ -95,13 +96,26 @@ void ReferenceTarget::tensor_backward(const std::vector<std::size_t>& engines, c
 
 // A backward that throws leaves no gradient.
 void ReferenceTarget::run_backward(const std::vector<std::size_t>& engines, const Call& backward) {
+  // Inside another backward, the gradients of engines that are not named are that one's.
+  const auto is_concerned = [&](std::size_t engine) {
+    return backwards_ == 0 || std::ranges::find(engines, engine) != engines.end();
+  };
+  const bool is_nested = backwards_ != 0;
+  std::vector<TensorList> before;  // of the backward around it
+  for (const Trained& trained : engines_)
+    if (is_nested) before.push_back(trained.engine->grads());
+  ++backwards_;
   try {
     backward();
   } catch (...) {
-    for (const Trained& trained : engines_) trained.engine->clear_grads();
+    --backwards_;
+    for (std::size_t i = 0; i < engines_.size(); ++i)
+      engines_[i].engine->set_grads(is_nested ? before[i] : TensorList());
     throw;
   }
+  --backwards_;
   for (std::size_t i = 0; i < engines_.size(); ++i) {
+    if (!is_concerned(i)) continue;
     Trained& trained = engines_[i];
     const bool is_named = std::ranges::find(engines, i) != engines.end();
     const bool has_gradients = trained.engine->collect(trained.sums);
@@ -217,6 +231,10 @@ void ReferenceTarget::coalesce(std::size_t engine, const Call& body) {
   end();
 }
 
+Tensor ReferenceTarget::gathered_value(std::size_t engine, const Tensor& weight) const {
+  return engines_[engine].engine->gathered(weight);
+}
+
 // In stage 3 an exception takes back what was changed.
 void ReferenceTarget::gathered(std::size_t, const TensorList& parameters, std::optional<int>,
                                const Call& body) {
@@ -236,12 +254,19 @@ void ReferenceTarget::gathered(std::size_t, const TensorList& parameters, std::o
 // --- checkpoints and questions ------------------------------------------------------------------
 
 void ReferenceTarget::save(std::size_t engine, const program::Save& save, Observations& seen) {
-  if (save.failure != program::Save::Failure::none)
-    return seen.push_back({Observed::refusal, "a save that fails says so", {}, {1.0}});
-  const WholeState state = engines_[engine].engine->save();
+  if (save.failure != program::Save::Failure::none) return;
+  const WholeEngine& it = *engines_[engine].engine;
+  const WholeState state = it.save();
   const std::string own = "global_step" + std::to_string(state.global_steps);
   saved_[{engine, save.tag.empty() ? own : save.tag}] = state;
   saved_[{engine, ""}] = state;  // the latest
+  if (rank_ != 0) return;
+  const std::string prefix = program::engine_prefix(program_, engine) + "saved ";
+  program::observe(seen, Observed::saved, prefix, it.masters());
+  program::observe(seen, Observed::saved, prefix, it.optimizer_state());
+  std::vector<double> counters = it.counters();
+  counters.pop_back();  // the loss scale
+  seen.push_back({Observed::saved, prefix + "counters", {}, counters});
 }
 
 void ReferenceTarget::restore(std::size_t engine, const std::string& tag) {
@@ -269,15 +294,24 @@ void ReferenceTarget::recreate(std::size_t engine) {
   make(engine);
 }
 
+bool ReferenceTarget::has_local(const Trained& trained) {
+  const auto has_gradient = [](const Tensor& grad) { return grad.is_defined(); };
+  return std::ranges::any_of(trained.sums, has_gradient);
+}
+
 void ReferenceTarget::inspect(std::size_t engine, program::Inspect::What what,
                               Observations& seen) {
   Trained& trained = engines_[engine];
   const std::string prefix = program::engine_prefix(program_, engine);
+  const std::size_t first = seen.size();
   switch (what) {
     case program::Inspect::What::gradients:
       reduce_window(trained);
-      return program::observe(seen, Observed::value, prefix + "gradient ",
-                              trained.engine->gradients());
+      program::observe(seen, Observed::value, prefix + "gradient ", trained.engine->gradients());
+      // Which ranks know of what no reduction has is not said.
+      for (std::size_t i = first; has_local(trained) && i < seen.size(); ++i)
+        seen[i].is_unspecified = true;
+      return;
     case program::Inspect::What::masters:
       return program::observe(seen, Observed::value, prefix + "master ", trained.engine->masters());
     case program::Inspect::What::optimizer_state:

@@ -46,6 +46,7 @@ class ReferenceTarget final : public program::Target {
   void coalesce(std::size_t engine, const Call& body) override;
   void gathered(std::size_t engine, const TensorList& parameters, std::optional<int> modifier,
                 const Call& body) override;
+  Tensor gathered_value(std::size_t engine, const Tensor& weight) const override;
   bool capture(std::size_t, const Call&) override { return false; }
   void with_short_memory(int, const Call& body, const Call&) override { body(); }
   void save(std::size_t engine, const program::Save& save, program::Observations& seen) override;
@@ -85,6 +86,7 @@ class ReferenceTarget final : public program::Target {
   bool reduces_now(const Trained& trained) const;
   static void close(Trained& trained);
   void reduce_window(Trained& trained);
+  static bool has_local(const Trained& trained);  // gradients that no reduction has
 
   const program::Program& program_;
   const ZeroConfig& config_;
@@ -96,6 +98,7 @@ class ReferenceTarget final : public program::Target {
   CpuOps ops_;
   Autograd autograd_;
   std::vector<Trained> engines_;
+  int backwards_ = 0;  // that run
 };
 
 }  // namespace zeroproof::reference

@@ -146,12 +146,17 @@ void WholeEngine::clear_grads() const {
   for (const nn::NamedParameter& named : module_->named_parameters()) named.tensor.set_grad({});
 }
 
-void WholeEngine::scale_grads(double factor) const {
-  if (factor == 1.0) return;
-  for (const WholeParameter& trained : state_.parameters) {
-    const Tensor grad = trained.parameter.grad();
-    if (grad.is_defined()) trained.parameter.set_grad(scaled(*ops_, grad, factor, grad.dtype()));
-  }
+TensorList WholeEngine::grads() const {
+  TensorList grads;
+  for (const nn::NamedParameter& named : module_->named_parameters())
+    grads.push_back(copy(named.tensor.grad()));
+  return grads;
+}
+
+void WholeEngine::set_grads(const TensorList& grads) const {
+  std::size_t next = 0;
+  for (const nn::NamedParameter& named : module_->named_parameters())
+    named.tensor.set_grad(next < grads.size() ? grads[next++] : Tensor());
 }
 
 void WholeEngine::reduce(const std::vector<TensorList>& of_ranks) {
@@ -348,6 +353,8 @@ WholeState WholeEngine::save() const {
     trained.adam.exp_avg = copy(trained.adam.exp_avg);
     trained.adam.exp_avg_sq = copy(trained.adam.exp_avg_sq);
   }
+  for (const nn::NamedParameter& named : module_->named_parameters())
+    saved.weights.push_back(named.tensor.values());
   return saved;
 }
 
@@ -359,6 +366,11 @@ void WholeEngine::load(const WholeState& state) {
   const bool is_dynamic = config_.fp16.enabled && config_.fp16.loss_scale == 0.0;
   if (is_scale_given_ || !(is_dynamic || has_grad_scaler())) state_.scale = scale;
   ZP_CHECK(own.size() == state.parameters.size(), "a checkpoint has the engine's parameters");
+  std::size_t next = 0;
+  for (const nn::NamedParameter& named : module_->named_parameters())
+    ops_->copy_in_place(named.tensor.detach(), Tensor::of(state.weights.at(next++),
+                                                          named.tensor.sizes(),
+                                                          named.tensor.dtype()));
   for (std::size_t i = 0; i < own.size(); ++i) {
     WholeParameter& trained = state_.parameters[i];
     trained.parameter = own[i].parameter;

@@ -38,6 +38,7 @@ struct WholeParameter {
 // tensors are its own.
 struct WholeState {
   std::vector<WholeParameter> parameters;
+  std::vector<std::vector<double>> weights = {};  // of the module, the trained ones too
   LearningRates rates;
   double scale = 1.0;
   std::int64_t micro_steps = 0;
@@ -79,7 +80,9 @@ class WholeEngine {
   // was any.
   bool collect(TensorList& sums) const;
   void clear_grads() const;
-  void scale_grads(double factor) const;
+  // Copies of every .grad; and as they were, or none of them.
+  TensorList grads() const;
+  void set_grads(const TensorList& grads) const;
 
   // One reduction: the local sums of every rank, in their order. Joins the window.
   void reduce(const std::vector<TensorList>& of_ranks);
@@ -93,6 +96,8 @@ class WholeEngine {
   std::vector<FullTensor> masters() const;
   std::vector<FullTensor> optimizer_state() const;
   std::vector<FullTensor> weights() const;  // as forwards use them
+  // A parameter as the wire brings it, where it is gathered.
+  Tensor gathered(const Tensor& parameter) const;
   std::vector<double> counters() const;     // steps, samples, loss scale
 
   WholeState save() const;
@@ -102,7 +107,6 @@ class WholeEngine {
   bool has_grad_scaler() const;
   void add_parameters(const Options& options);
   DType communication_dtype_of(const Tensor& parameter) const;
-  Tensor gathered(const Tensor& parameter) const;
   Tensor reduced(const WholeParameter& trained, const TensorList& of_ranks) const;
   bool sums_in_float32() const;
   void fill_window();

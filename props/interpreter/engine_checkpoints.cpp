@@ -1,0 +1,141 @@
+// What programs do with the checkpoints of an engine target.
+#include <algorithm>
+#include <stdexcept>
+
+#include "engine/checkpoint/checkpoint.h"
+#include "props/interpreter/engine_target.h"
+#include "props/interpreter/observe.h"
+#include "props/train/checkpoint_damage.h"
+#include "zeroproof/model/usage_error.h"
+
+namespace zeroproof::program {
+namespace {
+
+constexpr const char* kMisfit = "misfit";
+constexpr const char* kMeeting = "meeting";  // of ranks, where nothing else makes them wait
+constexpr int kReadsLeast = 3;      // of a load: two manifests and a tensor
+constexpr int kFolderWrites = 2;    // of a first save, which makes the folder
+constexpr int kGrowthSteps = 2000;  // of a GradScaler
+
+void check(const Result<void>& done) {
+  if (!done) throw std::runtime_error(done.error().text);
+}
+
+}  // namespace
+
+std::string EngineTarget::folder(std::size_t engine) const {
+  return "engine" + std::to_string(engine);
+}
+
+bool EngineTarget::is_first_rank() const {
+  return runtime().rank() == 0;
+}
+
+Result<void> EngineTarget::save_tag(std::size_t engine, const std::string& tag) {
+  return engines_[engine]->save_checkpoint(folder(engine), {.tag = tag, .files = &files_});
+}
+
+Result<void> EngineTarget::load_tag(std::size_t engine, const std::string& tag) {
+  return engines_[engine]->load_checkpoint(folder(engine), {.tag = tag, .files = &files_});
+}
+
+void EngineTarget::save(std::size_t engine, const Save& save, Observations& seen) {
+  files_.heal();
+  if (save.failure == Save::Failure::none) {
+    check(save_tag(engine, save.tag));
+    if (is_first_rank()) writes_of_save_ = std::max(files_.writes() - kFolderWrites, 1);
+    return see_saved(engine, save.tag, seen);
+  }
+  const bool lasts = save.failure == Save::Failure::disk_full;
+  if (is_first_rank()) files_.fail_write(save.at % writes_of_save_ + 1, lasts);
+  const auto saved = save_tag(engine, save.tag);
+  files_.heal();
+  if (!saved) throw UsageError(saved.error().text);
+}
+
+// What the files hold, as another program reads them.
+void EngineTarget::see_saved(std::size_t engine, const std::string& tag, Observations& seen) {
+  if (!is_first_rank() || !options_.observes) return;
+  const auto state = load_checkpoint(*options_.files, folder(engine), {.tag = tag});
+  if (!state) throw std::runtime_error(state.error().text);
+  const std::string prefix = engine_prefix(program_, engine) + "saved ";
+  observe(seen, Observed::saved, prefix, state->parameters);
+  observe(seen, Observed::saved, prefix, state->optimizer_state);
+  seen.push_back({Observed::saved,
+                  prefix + "counters",
+                  {},
+                  {static_cast<double>(state->counters.micro_steps),
+                   static_cast<double>(state->counters.global_steps),
+                   static_cast<double>(state->counters.skipped_steps),
+                   static_cast<double>(state->counters.global_samples)}});
+}
+
+void EngineTarget::load(std::size_t engine, const Load& load, Observations& seen) {
+  files_.heal();
+  const std::string tag = prepare_failure(engine, load);
+  const auto loaded = load_tag(engine, tag);
+  files_.heal();
+  if (load.failure != Load::Failure::none) {
+    if (!loaded) throw UsageError(loaded.error().text);
+    return;
+  }
+  check(loaded);
+  if (options_.observes) inspect(engine, Inspect::What::masters, seen);
+}
+
+// What a load will meet; the tag that it asks for.
+std::string EngineTarget::prepare_failure(std::size_t engine, const Load& load) {
+  switch (load.failure) {
+    case Load::Failure::none:
+      return load.tag;
+    case Load::Failure::missing:
+      return load.tag + "-none";
+    case Load::Failure::damaged:
+      if (is_first_rank())
+        train::damage_checkpoint(*options_.files, folder(engine), load.tag, load.at);
+      return train::damaged_tag(load.tag, load.at);
+    case Load::Failure::unreadable: {
+      const int ranks = runtime().world_size();
+      if (runtime().rank() == load.at % ranks)
+        files_.fail_read(1 + load.at / ranks % kReadsLeast);
+      return load.tag;
+    }
+    case Load::Failure::misfit:
+      break;
+  }
+  save_misfit(engine, load);
+  return kMisfit;
+}
+
+// The second save lets all ranks see what the first has written.
+void EngineTarget::save_misfit(std::size_t engine, const Load& load) {
+  if (is_first_rank()) {
+    const auto state = load_checkpoint(*options_.files, folder(engine), {.tag = load.tag});
+    if (!state) throw std::runtime_error(state.error().text);
+    check(save_checkpoint(train::misfitted(*state, load.at), *options_.files, folder(engine),
+                          {.tag = kMisfit}));
+  }
+  check(save_tag(engine, kMeeting));
+}
+
+void EngineTarget::load_resumed(const std::string& tag) {
+  for (std::size_t i = 0; i < engines_.size(); ++i) check(load_tag(i, tag));
+}
+
+// A GradScaler that has made some good steps is loaded.
+void EngineTarget::age_scaler(std::size_t engine) {
+  const int grows_in = program_.engines[engine].grows_in;
+  if (grows_in == 0) return;
+  const std::string aged = "aged";
+  check(save_tag(engine, aged));
+  if (is_first_rank()) {
+    auto state = load_checkpoint(*options_.files, folder(engine), {.tag = aged});
+    if (!state) throw std::runtime_error(state.error().text);
+    state->loss_scaler.growth_tracker = kGrowthSteps - grows_in;
+    check(save_checkpoint(*state, *options_.files, folder(engine), {.tag = aged}));
+  }
+  check(save_tag(engine, kMeeting));
+  check(load_tag(engine, aged));
+}
+
+}  // namespace zeroproof::program
