@@ -12,32 +12,34 @@ constexpr std::uint32_t kFlat = 0x6;  // stages 1 and 2
 constexpr std::uint32_t kZero = 0xE;
 constexpr std::uint32_t kThird = 0x8;
 
-constexpr const char* kFlags[] = {"true", "false", "\"auto\"", "7"};
-constexpr const char* kSizes[] = {"0", "1", "12", "-1", "1.5", "\"many\"", "5e8"};
-constexpr const char* kStages[] = {"0", "1", "2", "3", "4", "-1", "\"3\""};
-constexpr const char* kSteps[] = {"1", "2", "0", "-2", "null"};
-constexpr const char* kFactors[] = {"1.0", "2.0", "0.0", "-1.0", "\"x\""};
-constexpr const char* kDtypes[] = {"\"fp32\"", "\"bf16\"", "\"fp16\"", "\"fp64\"", "null", "3"};
-constexpr const char* kOps[] = {"\"mean\"", "\"sum\"", "\"max\"", "1"};
-constexpr const char* kDevices[] = {"\"cpu\"", "\"none\"", "\"nvme\"", "\"gpu\""};
-constexpr const char* kOptimizers[] = {"\"Adam\"", "\"AdamW\"", "\"SGD\"", "\"Lamb\"", "5"};
-constexpr const char* kModules[] = {R"(["torch.nn.Linear"])", "[]", R"(["no.such.Class"])", "1"};
-constexpr const char* kScales[] = {"0", "16", "-1", "1e400", "\"dynamic\""};
-constexpr const char* kPowers[] = {"3", "16", "2000", "-3", "1.5"};
-constexpr const char* kCounts[] = {"1", "2", "0", "-1", "null"};
+constexpr const char* kTriedFlags[] = {"true", "false", "\"auto\"", "7"};
+constexpr const char* kTriedSizes[] = {"0", "1", "12", "-1", "1.5", "\"many\"", "5e8"};
+constexpr const char* kTriedStages[] = {"0", "1", "2", "3", "4", "-1", "\"3\""};
+constexpr const char* kTriedSteps[] = {"1", "2", "0", "-2", "null"};
+constexpr const char* kTriedFactors[] = {"1.0", "2.0", "0.0", "-1.0", "\"x\""};
+constexpr const char* kTriedDtypes[] = {"\"fp32\"", "\"bf16\"", "\"fp16\"",
+                                        "\"fp64\"", "null",     "3"};
+constexpr const char* kTriedOps[] = {"\"mean\"", "\"sum\"", "\"max\"", "1"};
+constexpr const char* kTriedDevices[] = {"\"cpu\"", "\"none\"", "\"nvme\"", "\"gpu\""};
+constexpr const char* kTriedOptimizers[] = {"\"Adam\"", "\"AdamW\"", "\"SGD\"", "\"Lamb\"", "5"};
+constexpr const char* kTriedModules[] = {R"(["torch.nn.Linear"])", "[]", R"(["no.such.Class"])",
+                                         "1"};
+constexpr const char* kTriedScales[] = {"0", "16", "-1", "1e400", "\"dynamic\""};
+constexpr const char* kTriedPowers[] = {"3", "16", "2000", "-3", "1.5"};
+constexpr const char* kTriedCounts[] = {"1", "2", "0", "-1", "null"};
 
 template <class Value, std::size_t N>
 Value at(const std::array<Value, N>& values, int index) {
   return values.at(static_cast<std::size_t>(index));
 }
 
-constexpr std::array<std::int64_t, 9> kBuckets = {kMany, 1, 2, 3, 5, 8, 13, 21, 40};
-constexpr std::array<std::int64_t, 5> kGathers = {200, 2, 4, 10, 40};
-constexpr std::array<std::int64_t, 7> kSubGroups = {kMany, 1, 2, 3, 5, 8, 13};
+constexpr std::array<std::int64_t, 9> kBuckets = {500'000'000, 1, 2, 3, 5, 8, 13, 21, 40};
+constexpr std::array<std::int64_t, 5> kGathers = {500'000'000, 2, 4, 10, 40};
+constexpr std::array<std::int64_t, 7> kSubGroups = {1'000'000'000, 1, 2, 3, 5, 8, 13};
 constexpr std::array<std::int64_t, 8> kPrefetches = {0, 1, 2, 4, 8, 16, 40, kMany};
 constexpr std::array<std::int64_t, 8> kPersistences = {0, 1, 2, 3, 4, 6, 12, 64};
-constexpr std::array<std::int64_t, 6> kPersistAll = {kMany, 0, 3, 6, 12, 24};
-constexpr std::array<std::int64_t, 7> kLives = {kMany, 0, 2, 4, 8, 16, 32};
+constexpr std::array<std::int64_t, 6> kPersistAll = {INT64_MAX, 0, 3, 6, 12, 24};
+constexpr std::array<std::int64_t, 7> kLives = {1'000'000'000, 0, 2, 4, 8, 16, 32};
 constexpr std::array<std::int64_t, 7> kReuses = {0, 1, 3, 6, 12, 24, kMany};
 
 void set_scheduler(ZeroConfig& config, int value) {
@@ -52,6 +54,8 @@ void set_scheduler(ZeroConfig& config, int value) {
 // No two numbers are alike, so that none can stand in for another.
 void set_update_rule(ZeroConfig& config, int value) {
   OptimizerConfig& optimizer = config.optimizer;
+  optimizer.adam.lr = 1e-2;
+  optimizer.sgd.lr = 2e-2;
   optimizer.adam.weight_decay = 0.1;
   optimizer.adam.is_decay_decoupled = value == 1;
   if (value == 2) {
@@ -72,6 +76,7 @@ void set_masters(ZeroConfig& config, int value) {
   config.bf16.optimizer_states = value == 2;
   if (value == 1) config.offload_optimizer = OffloadDevice::cpu;
   config.optimizer.type = OptimizerType::adam;
+  config.optimizer.adam.lr = 1e-2;  // less would be rounded away
   config.grad_accum_dtype.reset();
 }
 
@@ -100,118 +105,123 @@ void set_wire(ZeroConfig& config, int value) {
 }
 
 constexpr ConfigDomain kDomains[] = {
-    {"/zero_optimization/stage", 4, [](ZeroConfig& c, int v) { c.stage = v; }, 0, 0, kStages},
+    {"/zero_optimization/stage", 4, [](ZeroConfig& c, int v) { c.stage = v; }, 0, 0, kTriedStages},
     {"/zero_optimization/reduce_bucket_size", 9,
-     [](ZeroConfig& c, int v) { c.reduce_bucket_size = at(kBuckets, v); }, kZero, 6, kSizes},
+     [](ZeroConfig& c, int v) { c.reduce_bucket_size = at(kBuckets, v); }, kZero, 6, kTriedSizes},
     {"/zero_optimization/allgather_bucket_size", 5,
-     [](ZeroConfig& c, int v) { c.allgather_bucket_size = at(kGathers, v); }, kFlat, 2, kSizes},
+     [](ZeroConfig& c, int v) { c.allgather_bucket_size = at(kGathers, v); }, kFlat, 2, kTriedSizes},
     {"/zero_optimization/contiguous_gradients", 2,
-     [](ZeroConfig& c, int v) { c.contiguous_gradients = v == 0; }, kFlat, 3, kFlags},
+     [](ZeroConfig& c, int v) { c.contiguous_gradients = v == 0; }, kFlat, 3, kTriedFlags},
     {"/zero_optimization/reduce_scatter", 2,
-     [](ZeroConfig& c, int v) { c.reduce_scatter = v == 0; }, kZero, 3, kFlags},
+     [](ZeroConfig& c, int v) { c.reduce_scatter = v == 0; }, kZero, 3, kTriedFlags},
     {"/zero_optimization/use_multi_rank_bucket_allreduce", 2,
-     [](ZeroConfig& c, int v) { c.use_multi_rank_bucket_allreduce = v == 0; }, kFlat, 3, kFlags},
+     [](ZeroConfig& c, int v) { c.use_multi_rank_bucket_allreduce = v == 0; }, kFlat, 3, kTriedFlags},
     {"/zero_optimization/overlap_comm", 3, [](ZeroConfig& c, int v) { c.overlap_comm = v == 1; },
-     kZero, 4, kFlags},
+     kZero, 4, kTriedFlags},
     {"/zero_optimization/ignore_unused_parameters", 2,
      [](ZeroConfig& c, int v) {
        c.ignore_unused_parameters = v == 0;
-       if (v == 1 && (c.stage == 1 || c.stage == 2)) c.offload_optimizer = OffloadDevice::cpu;
+       if (v == 0 || (c.stage != 1 && c.stage != 2)) return;
+       c.offload_optimizer = OffloadDevice::cpu;
+       c.zero_force_ds_cpu_optimizer = false;
      },
-     kFlat, 2, kFlags},
+     kFlat, 2, kTriedFlags},
     {"/zero_optimization/sub_group_size", 7,
-     [](ZeroConfig& c, int v) { c.sub_group_size = at(kSubGroups, v); }, kThird, 4, kSizes},
+     [](ZeroConfig& c, int v) { c.sub_group_size = at(kSubGroups, v); }, kThird, 4, kTriedSizes},
     {"/zero_optimization/offload_optimizer/device", 2,
      [](ZeroConfig& c, int v) {
        c.offload_optimizer = v == 1 ? OffloadDevice::cpu : OffloadDevice::none;
+       c.zero_force_ds_cpu_optimizer = v == 0;
      },
-     kZero, 4, kDevices},
+     kZero, 4, kTriedDevices},
     {"/zero_optimization/offload_param/device", 2,
      [](ZeroConfig& c, int v) {
        c.offload_param = v == 1 ? OffloadDevice::cpu : OffloadDevice::none;
      },
-     kThird, 3, kDevices},
+     kThird, 3, kTriedDevices},
     {"/zero_optimization/memory_efficient_linear", 2,
-     [](ZeroConfig& c, int v) { c.memory_efficient_linear = v == 0; }, kThird, 4, kFlags},
+     [](ZeroConfig& c, int v) { c.memory_efficient_linear = v == 0; }, kThird, 4, kTriedFlags},
     {"/zero_optimization/enable_sanity_checks", 2,
-     [](ZeroConfig& c, int v) { c.enable_sanity_checks = v == 1; }, kThird, 3, kFlags},
+     [](ZeroConfig& c, int v) { c.enable_sanity_checks = v == 1; }, kThird, 3, kTriedFlags},
     {"/zero_optimization/stage3_prefetch_bucket_size", 8,
      [](ZeroConfig& c, int v) { c.stage3_prefetch_bucket_size = at(kPrefetches, v); }, kThird, 5,
-     kSizes},
+     kTriedSizes},
     {"/zero_optimization/stage3_param_persistence_threshold", 8,
      [](ZeroConfig& c, int v) { c.stage3_param_persistence_threshold = at(kPersistences, v); },
-     kThird, 5, kSizes},
+     kThird, 5, kTriedSizes},
     {"/zero_optimization/stage3_model_persistence_threshold", 6,
      [](ZeroConfig& c, int v) { c.stage3_model_persistence_threshold = at(kPersistAll, v); },
-     kThird, 2, kSizes},
+     kThird, 2, kTriedSizes},
     {"/zero_optimization/stage3_max_live_parameters", 7,
      [](ZeroConfig& c, int v) { c.stage3_max_live_parameters = at(kLives, v); }, kThird, 4,
-     kSizes},
+     kTriedSizes},
     {"/zero_optimization/stage3_max_reuse_distance", 7,
      [](ZeroConfig& c, int v) { c.stage3_max_reuse_distance = at(kReuses, v); }, kThird, 4,
-     kSizes},
+     kTriedSizes},
     {"/zero_optimization/stage3_module_granularity_threshold", 3,
      [](ZeroConfig& c, int v) {
        c.stage3_module_granularity_threshold = v == 0 ? 0 : v == 1 ? kMany : 4;
      },
-     kThird, 2, kSizes},
-    {"/train_micro_batch_size_per_gpu", 1, [](ZeroConfig&, int) {}, 0, 0, kSteps},
+     kThird, 2, kTriedSizes},
+    {"/train_micro_batch_size_per_gpu", 2,
+     [](ZeroConfig& c, int v) { c.train_micro_batch_size_per_gpu = v == 0 ? 1 : 5; }, kAll, 4,
+     kTriedSteps},
     {"/gradient_accumulation_steps", 4,
      [](ZeroConfig& c, int v) {
        constexpr std::array<std::int64_t, 4> kNumbers = {1, 2, 4, 3};
        c.gradient_accumulation_steps = at(kNumbers, v);
      },
-     0, 0, kSteps},
+     0, 0, kTriedSteps},
     {"/managed_gradient_accumulation", 2,
-     [](ZeroConfig& c, int v) { c.managed_gradient_accumulation = v == 0; }, kAll, 3, kFlags},
+     [](ZeroConfig& c, int v) { c.managed_gradient_accumulation = v == 0; }, kAll, 3, kTriedFlags},
     {"/gradient_clipping", 3,
      [](ZeroConfig& c, int v) {
        constexpr std::array<double, 3> kNumbers = {0.0, 0.75, 1e6};
        c.gradient_clipping = at(kNumbers, v);
      },
-     kAll, 4, kFactors},
+     kAll, 4, kTriedFactors},
     {"/prescale_gradients", 2, [](ZeroConfig& c, int v) { c.prescale_gradients = v == 1; }, kAll,
-     2, kFlags},
+     2, kTriedFlags},
     {"/gradient_predivide_factor", 2,
      [](ZeroConfig& c, int v) { c.gradient_predivide_factor = v == 1 ? 2.0 : 1.0; }, kAll, 2,
-     kFactors},
+     kTriedFactors},
     {"/gradient_allreduce_op", 2,
      [](ZeroConfig& c, int v) {
        c.gradient_allreduce_op = v == 1 ? GradientAllreduceOp::sum : GradientAllreduceOp::mean;
      },
-     kAll, 2, kOps},
-    {"/communication_data_type", 4, set_wire, kAll, 3, kDtypes},
+     kAll, 2, kTriedOps},
+    {"/communication_data_type", 4, set_wire, kAll, 3, kTriedDtypes},
     {"/data_types/grad_accum_dtype", 2,
      [](ZeroConfig& c, int v) {
        if (v == 1 && !c.bf16.master_weights_and_grads) c.grad_accum_dtype = DType::float32;
      },
-     kAll, 3, kDtypes},
-    {"/fp16/enabled", 1, [](ZeroConfig&, int) {}, 0, 0, kFlags},
-    {"/fp16/loss_scale", 4, set_loss_scale, kAll, 3, kScales},
-    {"/fp16/initial_scale_power", 1, [](ZeroConfig&, int) {}, 0, 0, kPowers},
+     kAll, 3, kTriedDtypes},
+    {"/fp16/enabled", 1, [](ZeroConfig&, int) {}, 0, 0, kTriedFlags},
+    {"/fp16/loss_scale", 4, set_loss_scale, kAll, 3, kTriedScales},
+    {"/fp16/initial_scale_power", 1, [](ZeroConfig&, int) {}, 0, 0, kTriedPowers},
     {"/fp16/loss_scale_window", 3,
      [](ZeroConfig& c, int v) { c.fp16.loss_scale_window = v == 0 ? kMany : v; }, kAll, 2,
-     kCounts},
-    {"/fp16/hysteresis", 3, [](ZeroConfig& c, int v) { c.fp16.hysteresis = v + 1; }, kAll, 2,
-     kCounts},
+     kTriedCounts},
+    {"/fp16/hysteresis", 3, [](ZeroConfig& c, int v) { c.fp16.hysteresis = v == 0 ? 2 : 2 * v - 1; }, kAll, 2,
+     kTriedCounts},
     {"/fp16/consecutive_hysteresis", 2,
-     [](ZeroConfig& c, int v) { c.fp16.consecutive_hysteresis = v == 1; }, kAll, 1, kFlags},
-    {"/fp16/min_loss_scale", 4, set_least_scale, kAll, 2, kFactors},
-    {"/bf16/enabled", 1, [](ZeroConfig&, int) {}, 0, 0, kFlags},
+     [](ZeroConfig& c, int v) { c.fp16.consecutive_hysteresis = v == 1; }, kAll, 1, kTriedFlags},
+    {"/fp16/min_loss_scale", 4, set_least_scale, kAll, 2, kTriedFactors},
+    {"/bf16/enabled", 1, [](ZeroConfig&, int) {}, 0, 0, kTriedFlags},
     {"/bf16/check_grad_overflow", 2,
-     [](ZeroConfig& c, int v) { c.bf16.check_grad_overflow = v == 0; }, kAll, 2, kFlags},
-    {"/bf16/bf16_master_weights_and_grads", 3, set_masters, kZero, 2, kFlags},
-    {"/torch_autocast/enabled", 1, [](ZeroConfig&, int) {}, 0, 0, kFlags},
-    {"/torch_autocast/lower_precision_safe_modules", 4, set_safe_modules, kAll, 2, kModules},
+     [](ZeroConfig& c, int v) { c.bf16.check_grad_overflow = v == 0; }, kAll, 2, kTriedFlags},
+    {"/bf16/bf16_master_weights_and_grads", 3, set_masters, kZero, 2, kTriedFlags},
+    {"/torch_autocast/enabled", 1, [](ZeroConfig&, int) {}, 0, 0, kTriedFlags},
+    {"/torch_autocast/lower_precision_safe_modules", 4, set_safe_modules, kAll, 2, kTriedModules},
     {"/optimizer/type", 3,
      [](ZeroConfig& c, int v) {
        constexpr std::array<OptimizerType, 3> kTypes = {OptimizerType::adam, OptimizerType::adamw,
                                                         OptimizerType::sgd};
        c.optimizer.type = at(kTypes, v);
      },
-     kAll, 4, kOptimizers},
-    {"/optimizer/params/weight_decay", 4, set_update_rule, kAll, 4, kFactors},
-    {"/scheduler/params/warmup_num_steps", 3, set_scheduler, kAll, 1, kCounts}};
+     kAll, 4, kTriedOptimizers},
+    {"/optimizer/params/weight_decay", 4, set_update_rule, kAll, 4, kTriedFactors},
+    {"/scheduler/params/warmup_num_steps", 3, set_scheduler, kAll, 1, kTriedCounts}};
 
 bool has_stage(const ConfigDomain& domain, int stage) {
   return (domain.stages >> static_cast<unsigned>(stage) & 1U) != 0;
@@ -223,27 +233,25 @@ std::span<const ConfigDomain> config_domains() {
   return kDomains;
 }
 
-ZeroConfig simplest_config() {
+ZeroConfig simplest_config(int stage) {
   ZeroConfig config;
-  config.train_micro_batch_size_per_gpu = 5;
-  config.reduce_bucket_size = config.sub_group_size = kMany;
-  config.allgather_bucket_size = kGathers.front();
-  config.stage3_prefetch_bucket_size = config.stage3_param_persistence_threshold = 0;
-  config.stage3_max_reuse_distance = 0;
-  config.stage3_max_live_parameters = config.stage3_model_persistence_threshold = kMany;
-  config.zero_force_ds_cpu_optimizer = false;
-  config.overlap_comm = false;
+  config.stage = stage;
   config.gradient_clipping = 0.0;
-  config.fp16.loss_scale = 16.0;
-  config.fp16.initial_scale_power = 3;
-  config.fp16.hysteresis = 1;
-  config.optimizer.adam.lr = 1e-2;
-  config.optimizer.sgd.lr = 2e-2;
+  if (stage != 3) return config;
+  config.stage3_prefetch_bucket_size = 0;
+  config.stage3_param_persistence_threshold = 0;
+  config.stage3_max_reuse_distance = 0;
   return config;
 }
 
+// A fixed loss scale, or one that begins where exact data have room.
 void set_precision(ZeroConfig& config, Precision precision) {
   config.fp16.enabled = precision == Precision::fp16;
+  if (config.fp16.enabled) {
+    config.fp16.loss_scale = 16.0;
+    config.fp16.initial_scale_power = 3;
+    config.fp16.hysteresis = 1;
+  }
   config.bf16.enabled = precision == Precision::bf16;
   config.torch_autocast.enabled =
       precision == Precision::autocast || precision == Precision::grad_scaler;

@@ -24,8 +24,9 @@ struct ConfigDomain {
 // A row a member, in the order of ZeroConfig. Static.
 std::span<const ConfigDomain> config_domains();
 
-// What every case begins with: stage 0 in float32, sizes beyond all that a case has.
-ZeroConfig simplest_config();
+// What every case of the stage begins with: float32, and what a user gets who says nothing, but
+// without clipping; in stage 3 no parameter stays whole or is gathered ahead.
+ZeroConfig simplest_config(int stage);
 
 // Some members' values; each is taken back that makes the configuration one that no engine has.
 // `changes`: how many members, at most.

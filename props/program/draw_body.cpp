@@ -24,12 +24,11 @@ class BodyDraw {
   }
 
  private:
-  // --- which production
-  // ---------------------------------------------------------------------------
+  // --- which production ------------------------------------------------------------------
 
-  std::uint32_t weight_of(std::size_t row, Place place) const {
+  std::uint32_t weight_of(std::size_t row, Position position) const {
     const Production& production = grammar()[row];
-    if (production.place != place || !production.enabled(scene_)) return 0;
+    if (production.position != position || !production.enabled(scene_)) return 0;
     if (!policy_.is_plain) return (production.tags & policy_.tags) != 0 ? production.weight : 0;
     for (const std::size_t chosen : policy_.rows)
       if (chosen == row) return 3;
@@ -37,11 +36,11 @@ class BodyDraw {
   }
 
   // Index 0: none of them.
-  std::vector<std::uint32_t> weights_of(Place place) const {
+  std::vector<std::uint32_t> weights_of(Position position) const {
     std::vector<std::uint32_t> weights = {0};
     std::uint32_t sum = 0;
     for (std::size_t row = 0; row < grammar().size(); ++row) {
-      weights.push_back(weight_of(row, place));
+      weights.push_back(weight_of(row, position));
       sum += weights.back();
     }
     // A place has one now and then, and a case of few productions has them more often.
@@ -54,30 +53,29 @@ class BodyDraw {
     return scene_.attempt([&] { return production.make(scene_); });
   }
 
-  // --- places
-  // -------------------------------------------------------------------------------------
+  // --- where -------------------------------------------------------------------------------
 
-  void draw_asides(Place place) {
-    for (const std::string& engine : scene_.engines()) {
-      const std::vector<std::uint32_t> weights = weights_for(engine, place);
-      const std::uint32_t most = policy_.asides;
-      for (std::uint32_t i = 0; i < most; ++i) {
-        const Source::Scope scope(source_, "aside");
-        const std::size_t index = source_.weighted(weights);
-        if (index == 0) break;
-        make(index - 1);
-      }
-    }
+  void draw_asides(Position position) {
+    for (const std::string& engine : scene_.engines())
+      for (std::uint32_t i = 0; i < policy_.asides; ++i)
+        if (!draw_aside(engine, position)) break;
   }
 
-  std::vector<std::uint32_t> weights_for(const std::string& engine, Place place) {
+  bool draw_aside(const std::string& engine, Position position) {
+    const Source::Scope scope(source_, "aside");
+    const std::size_t index = source_.weighted(weights_for(engine, position));
+    if (index > 0) make(index - 1);
+    return index > 0;
+  }
+
+  std::vector<std::uint32_t> weights_for(const std::string& engine, Position position) {
     scene_.choose_engine(engine);
-    return weights_of(place);
+    return weights_of(position);
   }
 
   void train(const std::string& engine) {
     const Source::Scope scope(source_, "training");
-    std::vector<std::uint32_t> weights = weights_for(engine, Place::training);
+    std::vector<std::uint32_t> weights = weights_for(engine, Position::training);
     weights.erase(weights.begin());  // the first row is plain training
     if (weights.front() == 0) weights.front() = 1;
     const std::size_t row = source_.weighted(weights);
@@ -105,11 +103,11 @@ class BodyDraw {
 
   void draw_micro(bool is_first) {
     const Source::Scope scope(source_, "micro");
-    if (is_first) draw_asides(Place::first_aside);
-    draw_asides(Place::aside);
+    if (is_first) draw_asides(Position::first_aside);
+    draw_asides(Position::aside);
     for (const std::string& engine : scene_.engines())
       if (!scene_.take_trained(engine)) train(engine);
-    draw_asides(Place::before_step);
+    draw_asides(Position::before_step);
     for (const std::string& engine : scene_.engines()) step(engine);
   }
 

@@ -15,10 +15,11 @@ void draw_world(Source& source, const Policy& policy, Program& program) {
   constexpr std::array<std::uint32_t, 4> kStages = {4, 4, 4, 8};
   constexpr std::array<std::uint32_t, 4> kRanks = {4, 7, 1, 2};
   World& world = program.world;
-  program.config.stage = static_cast<int>(source.weighted(kStages));
+  int stage = static_cast<int>(source.weighted(kStages));
   world.ranks = 1 + static_cast<int>(source.weighted(kRanks));
   const bool has_frames = policy.has(Tag::frames) && !policy.has(Tag::engines);
-  if (has_frames) program.config.stage = 3;
+  if (has_frames) stage = 3;
+  program.config = simplest_config(stage);
   world.skips_frames = has_frames;
   world.ranks_differ = source.one_in(6);
   if (!policy.has(Tag::worlds)) return;
@@ -38,22 +39,13 @@ void draw_autograd(Source& source, const Policy& policy, Program& program) {
       source.one_in(2) ? World::Autograd::no_counts : World::Autograd::no_callback;
 }
 
-void name_leaf_module(Source& source, const Policy& policy, ZeroConfig& config) {
-  if (!policy.has(Tag::experts)) return;
-  LeafModuleConfig& leaf = config.leaf_module;
-  switch (static_cast<LeafBy>(source.below(4))) {
-    case LeafBy::call:
-      return;
-    case LeafBy::name:
-      leaf.names = {"experts"};
-      return;
-    case LeafBy::suffix:
-      leaf.name_suffixes = {"perts"};
-      return;
-    case LeafBy::class_name:
-      leaf.classes = {"zeroproof.Experts"};
-      return;
-  }
+// The experts as the configuration names them, so that stage 3 fetches them as one.
+void name_leaf_module(const Module& node, LeafModuleConfig& leaf) {
+  const auto* const experts = std::get_if<Experts>(&node.kind);
+  if (!experts) return;
+  if (experts->leaf_by == LeafBy::name) leaf.names = {node.name};
+  if (experts->leaf_by == LeafBy::suffix) leaf.name_suffixes = {node.name.substr(2)};
+  if (experts->leaf_by == LeafBy::class_name) leaf.classes = {"zeroproof.Experts"};
 }
 
 // A loss scale that moves, as far as it may fall.
@@ -81,9 +73,9 @@ void draw_configuration(Source& source, const Policy& policy, Program& program) 
   constexpr std::array<std::int64_t, 4> kSteps = {1, 2, 4, 3};
   config.gradient_accumulation_steps = kSteps.at(source.weighted(kEachSteps));
   draw_loss_scale(source, policy, config);
+  if (source.one_in(3)) config.overlap_comm = config.stage != 3;
   if (policy.has(Tag::contexts) && source.one_in(2)) config.enable_sanity_checks = true;
   draw_config(source, config.stage, source.between(0, policy.is_plain ? 4 : 6), config);
-  name_leaf_module(source, policy, config);
 }
 
 EngineSpec simplest_engine(const std::string& name, const std::string& model) {
@@ -115,7 +107,7 @@ void mend_configuration(Program& program) {
   if (head_problem(program).empty()) return;
   program.config.stage3_module_granularity_threshold = 0;
   if (head_problem(program).empty()) return;
-  program.config = simplest_config();
+  program.config = simplest_config(0);
   program.world = {};
 }
 
@@ -123,7 +115,6 @@ void mend_configuration(Program& program) {
 
 Program draw_head(Source& source, const Policy& policy) {
   Program program;
-  program.config = simplest_config();
   draw_world(source, policy, program);
   draw_configuration(source, policy, program);
   draw_autograd(source, policy, program);
@@ -139,6 +130,9 @@ Program draw_head(Source& source, const Policy& policy) {
     Model drawn = draw_model(source, policy, program, model.name);
     if (model_problem(program, drawn).empty()) model = std::move(drawn);
   }
+  for (const Model& model : program.models)
+    for (const Module* const node : nodes_of(model))
+      name_leaf_module(*node, program.config.leaf_module);
   for (EngineSpec& engine : program.engines) draw_engine(source, policy, program, engine);
   return program;
 }

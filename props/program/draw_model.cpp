@@ -194,19 +194,11 @@ class ModelDraw {
   void add_experts() {
     const Source::Scope scope(source_, "module");
     Model changed = model_;
-    const Experts experts{.leaf_by = leaf_by()};
+    const Experts experts{.leaf_by = static_cast<LeafBy>(source_.below(4))};
     const Module module{.name = "experts", .kind = experts};
     const bool is_last = source_.one_in(3);
     changed.body.insert(is_last ? changed.body.end() : changed.body.begin(), module);
     keep(std::move(changed));
-  }
-
-  // As the configuration says, which draw_head() has drawn for it.
-  LeafBy leaf_by() const {
-    const LeafModuleConfig& leaf = program_.config.leaf_module;
-    if (!leaf.names.empty()) return LeafBy::name;
-    if (!leaf.name_suffixes.empty()) return LeafBy::suffix;
-    return leaf.classes.empty() ? LeafBy::call : LeafBy::class_name;
   }
 
   void add_heads() {

@@ -11,7 +11,7 @@ namespace zeroproof::program {
 class Scene;  // props/program/scene.h
 
 // Where in a window a production may stand.
-enum class Place : std::uint8_t {
+enum class Position : std::uint8_t {
   training,     // of one engine's micro-batch, in place of a forward and its backward
   aside,        // between two micro-batches
   first_aside,  // before the first micro-batch of a window
@@ -24,7 +24,7 @@ struct Production {
   std::string_view name;  // "no_sync_round"
   std::uint32_t weight = 1;
   std::uint32_t tags = 0;  // bits of Tag: drawn in cases that have one of them
-  Place place = Place::aside;
+  Position position = Position::aside;
   bool (*enabled)(const Scene& scene) = nullptr;
   bool (*make)(Scene& scene) = nullptr;
 };

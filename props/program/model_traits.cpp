@@ -53,6 +53,12 @@ ModelTraits traits_of(const Model& model) {
   return traits;
 }
 
+bool can_hook(const Module& module) {
+  return std::holds_alternative<Linear>(module.kind) ||
+         std::holds_alternative<Custom>(module.kind) ||
+         std::holds_alternative<Shared>(module.kind) || std::holds_alternative<Tied>(module.kind);
+}
+
 int weight_dimensions(const Module& owner) {
   const auto* const custom = std::get_if<Custom>(&owner.kind);
   return custom ? static_cast<int>(custom->shape.size()) : 2;

@@ -20,6 +20,8 @@ struct ModelTraits {
 };
 ModelTraits traits_of(const Model& model);
 
+// Whether a hook of the user may stand at what it returns.
+bool can_hook(const Module& module);
 int weight_dimensions(const Module& owner);
 
 // Whether some ranks may leave out an external use: each has some gradient for its weight, and the

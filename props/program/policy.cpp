@@ -7,7 +7,7 @@
 namespace zeroproof::program {
 namespace {
 
-constexpr std::array<const char*, kTags> kNames = {
+constexpr std::array<const char*, kTags> kTagNames = {
     "plain",    "accumulation", "blocks",        "loss_scaling", "checkpoints", "recompute",
     "sharing",  "external",     "retained",      "nesting",      "exceptions",  "memory",
     "contexts", "inspection",   "parameters",    "engines",      "experts",     "tiles",
@@ -37,7 +37,7 @@ void draw_tags(Source& source, Policy& policy) {
 }  // namespace
 
 const char* tag_name(Tag tag) {
-  return kNames.at(static_cast<std::size_t>(tag));
+  return kTagNames.at(static_cast<std::size_t>(tag));
 }
 
 Policy draw_policy(Source& source) {

@@ -104,6 +104,8 @@ Verdict check(Walk& walk, const TryConfig& config);
 
 // Why a program makes no sense before its first statement; empty: it may.
 std::string head_problem(const Program& program);
+// A leaf module that the configuration names and no model of an engine has, in that stage.
+std::string leaf_names_problem(const Program& program, int stage);
 std::string model_problem(const Program& program, const Model& model);
 // Of a program whose head makes sense, before its first statement.
 State first_state(const Program& program);

@@ -108,7 +108,7 @@ class Scene {
   Source& source_;
   const Policy& policy_;
   Typestate typestate_;
-  Typestate after_;  // the next statement, while it is tried
+  Typestate after_;                            // the next statement, while it is tried
   std::map<std::string, ModelTraits> traits_;  // of the engines' models
   Body* body_;
   std::string engine_;

@@ -5,16 +5,6 @@
 #include "props/program/scene.h"
 
 namespace zeroproof::program {
-namespace {
-
-bool can_hook(const Module& module) {
-  return std::holds_alternative<Linear>(module.kind) ||
-         std::holds_alternative<Custom>(module.kind) ||
-         std::holds_alternative<Shared>(module.kind) || std::holds_alternative<Tied>(module.kind);
-}
-
-}  // namespace
-
 Forward Scene::forward() {
   Forward forward{.engine = engine_, .as = new_value()};
   const bool has_experts = traits().has_experts;

@@ -20,13 +20,13 @@ namespace zeroproof::program {
 // The graph that a forward of an engine made, or a call of a module past it.
 struct Graph {
   std::string engine;
-  std::shared_ptr<const Forward> forward;  // null: of a call
-  std::shared_ptr<const CallModule> call;  // null: of a forward
-  std::shared_ptr<const ForwardFlow> flow;   // of a call: its weight alone
-  std::int64_t weights = 0;                // EngineState::weights then
-  std::size_t frames = 0;                  // State::frames around it
-  std::size_t hooks = 0;                   // those of them that are hooks of a backward
-  bool is_outdated_by_change = false;      // every rank wrote weights that it has saved
+  std::shared_ptr<const Forward> forward;   // null: of a call
+  std::shared_ptr<const CallModule> call;   // null: of a forward
+  std::shared_ptr<const ForwardFlow> flow;  // of a call: its weight alone
+  std::int64_t weights = 0;                 // EngineState::weights then
+  std::size_t frames = 0;                   // State::frames around it
+  std::size_t hooks = 0;                    // those of them that are hooks of a backward
+  bool is_outdated_by_change = false;       // every rank wrote weights that it has saved
   bool is_trunk_freed = false;
   std::set<int> freed_losses = {};
   bool has_second_graph = false;  // a backward made a graph of its gradients

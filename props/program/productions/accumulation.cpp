@@ -1,12 +1,10 @@
 // Micro-batches, boundaries, and blocks that put reductions off.
-#include "props/program/scene.h"
+#include "props/program/productions/conditions.h"
 
 namespace zeroproof::program {
 namespace {
 
-bool always(const Scene&) {
-  return true;
-}
+using namespace conditions;
 
 bool is_managed(const Scene& scene) {
   return scene.is_managed_accumulation();
@@ -35,10 +33,6 @@ bool rest(Scene&) {
   return true;
 }
 
-Block block_of(const Scene& scene, Block::Kind kind) {
-  return {.kind = kind, .engine = scene.engine()};
-}
-
 bool can_hold(const Scene& scene) {
   return scene.is_stage(0, 1);
 }
@@ -49,10 +43,6 @@ bool is_inside_window(const Scene& scene) {
 
 bool can_wait(const Scene& scene) {
   return scene.is_stage(0, 1) && !scene.is_boundary();
-}
-
-bool has_block(const Scene& scene) {
-  return scene.some_block().has_value();
 }
 
 bool has_block_and_other(const Scene& scene) {
@@ -163,25 +153,25 @@ std::span<const Production> accumulation_productions() {
   constexpr std::uint32_t kBlocks = tags(Tag::blocks);
   constexpr std::uint32_t kWindows = tags(Tag::accumulation);
   static constexpr Production kRows[] = {
-      {"plain_training", 30, tags(Tag::plain), Place::training, always, plain_training},
-      {"two_rounds", 4, kWindows, Place::training, always, two_rounds},
-      {"undivided", 3, kWindows, Place::training, can_leave_undivided, undivided},
-      {"keeps_dimension", 2, kWindows, Place::training, always, keeps_dimension},
-      {"rest", 2, kWindows, Place::training, always, rest},
-      {"no_sync_round", 4, kBlocks, Place::training, can_hold, no_sync_round},
-      {"no_sync_forward", 2, kBlocks, Place::training, can_hold, no_sync_forward},
-      {"no_sync_backwards", 3, kBlocks, Place::training, can_wait, no_sync_backwards},
-      {"coalesced", 4, kBlocks, Place::training, can_coalesce, coalesced},
-      {"coalesced_backwards", 3, kBlocks, Place::training, can_coalesce, coalesced_backwards},
-      {"clear_in_block", 3, kBlocks, Place::training, has_block, clear_in_block},
-      {"block_beside_block", 6, kBlocks | tags(Tag::engines), Place::training, has_block_and_other,
-       block_beside_block},
-      {"train_and_clear", 3, kWindows, Place::aside, always, train_and_clear},
-      {"set_boundary", 2, kWindows, Place::first_aside, is_managed, set_boundary},
-      {"own_boundaries", 3, kWindows, Place::first_aside, is_managed, own_boundaries},
-      {"set_gradients", 2, tags(Tag::parameters), Place::aside, is_whole, set_gradients},
-      {"set_learning_rate", 2, kWindows, Place::aside, always, set_learning_rate},
-      {"forward_ahead", 4, kWindows | tags(Tag::retained), Place::before_step, is_inside_window,
+      {"plain_training", 30, tags(Tag::plain), Position::training, always, plain_training},
+      {"two_rounds", 4, kWindows, Position::training, always, two_rounds},
+      {"undivided", 3, kWindows, Position::training, can_leave_undivided, undivided},
+      {"keeps_dimension", 2, kWindows, Position::training, always, keeps_dimension},
+      {"rest", 2, kWindows, Position::training, always, rest},
+      {"no_sync_round", 4, kBlocks, Position::training, can_hold, no_sync_round},
+      {"no_sync_forward", 2, kBlocks, Position::training, can_hold, no_sync_forward},
+      {"no_sync_backwards", 3, kBlocks, Position::training, can_wait, no_sync_backwards},
+      {"coalesced", 4, kBlocks, Position::training, can_coalesce, coalesced},
+      {"coalesced_backwards", 3, kBlocks, Position::training, can_coalesce, coalesced_backwards},
+      {"clear_in_block", 3, kBlocks, Position::training, has_block, clear_in_block},
+      {"block_beside_block", 6, kBlocks | tags(Tag::engines), Position::training,
+       has_block_and_other, block_beside_block},
+      {"train_and_clear", 3, kWindows, Position::aside, always, train_and_clear},
+      {"set_boundary", 2, kWindows, Position::first_aside, is_managed, set_boundary},
+      {"own_boundaries", 3, kWindows, Position::first_aside, is_managed, own_boundaries},
+      {"set_gradients", 2, tags(Tag::parameters), Position::aside, is_whole, set_gradients},
+      {"set_learning_rate", 2, kWindows, Position::aside, always, set_learning_rate},
+      {"forward_ahead", 4, kWindows | tags(Tag::retained), Position::before_step, is_inside_window,
        forward_ahead}};
   return kRows;
 }

@@ -1,10 +1,12 @@
 // Checkpoints: saved, loaded, by other engines, ranks and stages.
 #include <algorithm>
 
-#include "props/program/scene.h"
+#include "props/program/productions/conditions.h"
 
 namespace zeroproof::program {
 namespace {
+
+using namespace conditions;
 
 bool can_save(const Scene& scene) {
   return scene.program().world.tensor == 1;
@@ -21,15 +23,15 @@ bool can_resume(const Scene& scene) {
   return can_save(scene) && scene.program().world.sequence == 1;
 }
 
-bool has_block(const Scene& scene) {
+bool can_save_in_block(const Scene& scene) {
   return can_save(scene) && scene.some_block();
 }
 
-bool has_context(const Scene& scene) {
+bool can_save_in_context(const Scene& scene) {
   return can_save(scene) && !(scene.is_autocast() && scene.has_weights_in_context());
 }
 
-bool has_hooks(const Scene& scene) {
+bool can_save_in_pass(const Scene& scene) {
   return can_save(scene) && !scene.traits().has_tiles;
 }
 
@@ -120,10 +122,6 @@ bool resume_other_stage(Scene& scene) {
   return resume_with(scene, ranks, scene.source().between(0, 3));
 }
 
-Block context_of(const Scene& scene) {
-  return {.kind = Block::Kind::gathered, .engine = scene.engine()};
-}
-
 bool save_in_context(Scene& scene) {
   return scene.around({context_of(scene)}, [&] { return save(scene); });
 }
@@ -184,25 +182,25 @@ bool failed_load(Scene& scene) {
 std::span<const Production> checkpoint_productions() {
   constexpr std::uint32_t kSaves = tags(Tag::checkpoints);
   static constexpr Production kRows[] = {
-      {"save", 4, kSaves, Place::aside, can_save, save},
-      {"load", 4, kSaves, Place::aside, has_saved, load},
-      {"load_away", 5, kSaves, Place::first_aside, can_save, load_away},
-      {"save_tags", 3, kSaves, Place::first_aside, can_save, save_tags},
-      {"recreate", 3, kSaves, Place::first_aside, can_save, recreate},
-      {"recreate_older", 3, kSaves, Place::first_aside, has_saved, recreate_older},
-      {"resume_other_ranks", 3, kSaves | tags(Tag::worlds), Place::first_aside, can_resume,
+      {"save", 4, kSaves, Position::aside, can_save, save},
+      {"load", 4, kSaves, Position::aside, has_saved, load},
+      {"load_away", 5, kSaves, Position::first_aside, can_save, load_away},
+      {"save_tags", 3, kSaves, Position::first_aside, can_save, save_tags},
+      {"recreate", 3, kSaves, Position::first_aside, can_save, recreate},
+      {"recreate_older", 3, kSaves, Position::first_aside, has_saved, recreate_older},
+      {"resume_other_ranks", 3, kSaves | tags(Tag::worlds), Position::first_aside, can_resume,
        resume_other_ranks},
-      {"resume_other_stage", 3, kSaves | tags(Tag::worlds), Place::first_aside, can_resume,
+      {"resume_other_stage", 3, kSaves | tags(Tag::worlds), Position::first_aside, can_resume,
        resume_other_stage},
-      {"save_in_context", 2, kSaves | tags(Tag::contexts), Place::aside, has_context,
+      {"save_in_context", 2, kSaves | tags(Tag::contexts), Position::aside, can_save_in_context,
        save_in_context},
-      {"load_in_context", 2, kSaves | tags(Tag::contexts), Place::aside, has_context,
+      {"load_in_context", 2, kSaves | tags(Tag::contexts), Position::aside, can_save_in_context,
        load_in_context},
-      {"checkpoint_in_block", 3, kSaves | tags(Tag::blocks), Place::training, has_block,
+      {"checkpoint_in_block", 3, kSaves | tags(Tag::blocks), Position::training, can_save_in_block,
        checkpoint_in_block},
-      {"save_in_forward", 2, kSaves, Place::training, has_hooks, save_in_forward},
-      {"failed_save", 3, kSaves | tags(Tag::misuse), Place::aside, can_save, failed_save},
-      {"failed_load", 4, kSaves | tags(Tag::misuse), Place::aside, can_save, failed_load}};
+      {"save_in_forward", 2, kSaves, Position::training, can_save_in_pass, save_in_forward},
+      {"failed_save", 3, kSaves | tags(Tag::misuse), Position::aside, can_save, failed_save},
+      {"failed_load", 4, kSaves | tags(Tag::misuse), Position::aside, can_save, failed_load}};
   return kRows;
 }
 

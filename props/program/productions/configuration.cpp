@@ -1,13 +1,11 @@
 // Engines that are asked for with another configuration, or made for a while.
 #include "props/program/config_domains.h"
-#include "props/program/scene.h"
+#include "props/program/productions/conditions.h"
 
 namespace zeroproof::program {
 namespace {
 
-bool always(const Scene&) {
-  return true;
-}
+using namespace conditions;
 
 // Made, and gone again; or refused, as validate() says.
 bool try_configuration(Scene& scene) {
@@ -34,10 +32,10 @@ bool foreign_backward(Scene& scene) {
 std::span<const Production> configuration_productions() {
   constexpr std::uint32_t kConfiguration = tags(Tag::configuration);
   static constexpr Production kRows[] = {
-      {"try_configuration", 5, kConfiguration, Place::aside, always, try_configuration},
-      {"temporary_engine", 3, kConfiguration | tags(Tag::engines), Place::aside, always,
+      {"try_configuration", 5, kConfiguration, Position::aside, always, try_configuration},
+      {"temporary_engine", 3, kConfiguration | tags(Tag::engines), Position::aside, always,
        temporary_engine},
-      {"foreign_backward", 2, tags(Tag::nesting), Place::aside, always, foreign_backward}};
+      {"foreign_backward", 2, tags(Tag::nesting), Position::aside, always, foreign_backward}};
   return kRows;
 }
 

@@ -1,12 +1,10 @@
 // Passes that throw, and devices without memory.
-#include "props/program/scene.h"
+#include "props/program/productions/conditions.h"
 
 namespace zeroproof::program {
 namespace {
 
-bool has_hooks(const Scene& scene) {
-  return !scene.has_frames() && !scene.traits().has_tiles;
-}
+using namespace conditions;
 
 // A backward that throws, which the user catches; then zero_grad, or not.
 bool abort_with(Scene& scene, Forward& forward, bool clears) {
@@ -52,21 +50,13 @@ bool abort_among_kept(Scene& scene) {
   return abort_backward(scene) && scene.differentiate(*kept);
 }
 
-bool has_block(const Scene& scene) {
-  return scene.some_block().has_value();
-}
-
 bool has_block_and_hooks(const Scene& scene) {
-  return has_block(scene) && has_hooks(scene);
+  return has_block(scene) && has_plain_graphs(scene);
 }
 
 bool has_fixed_scale(const Scene& scene) {
-  return has_hooks(scene) && scene.config().fp16.enabled &&
+  return has_plain_graphs(scene) && scene.config().fp16.enabled &&
          !scene.engine_state().scaler.is_dynamic();
-}
-
-bool has_no_tiles(const Scene& scene) {
-  return !scene.traits().has_tiles;
 }
 
 // Between two good ones, in a block.
@@ -175,34 +165,30 @@ bool can_train_again(const Scene& scene) {
   return can_fall_short(scene) && (scene.state().ranks == 1 || !scene.is_stage(1, 2));
 }
 
-bool is_partitioned(const Scene& scene) {
-  return can_fall_short(scene) && scene.has_weights_in_context();
-}
-
 }  // namespace
 
 std::span<const Production> exception_productions() {
   constexpr std::uint32_t kThrows = tags(Tag::exceptions);
   constexpr std::uint32_t kMemory = tags(Tag::memory);
   static constexpr Production kRows[] = {
-      {"abort_backward", 5, kThrows, Place::aside, has_hooks, abort_backward},
-      {"abort_at_weight", 4, kThrows, Place::aside, has_hooks, abort_at_weight},
-      {"abort_at_loss", 3, kThrows, Place::aside, has_hooks, abort_at_loss},
-      {"abort_among_kept", 4, kThrows | tags(Tag::retained), Place::aside, has_hooks,
+      {"abort_backward", 5, kThrows, Position::aside, has_plain_graphs, abort_backward},
+      {"abort_at_weight", 4, kThrows, Position::aside, has_plain_graphs, abort_at_weight},
+      {"abort_at_loss", 3, kThrows, Position::aside, has_plain_graphs, abort_at_loss},
+      {"abort_among_kept", 4, kThrows | tags(Tag::retained), Position::aside, has_plain_graphs,
        abort_among_kept},
-      {"abort_in_block", 4, kThrows | tags(Tag::blocks), Place::training, has_block_and_hooks,
+      {"abort_in_block", 4, kThrows | tags(Tag::blocks), Position::training, has_block_and_hooks,
        abort_in_block},
-      {"rescale_after_abort", 4, kThrows | tags(Tag::loss_scaling), Place::first_aside,
+      {"rescale_after_abort", 4, kThrows | tags(Tag::loss_scaling), Position::first_aside,
        has_fixed_scale, rescale_after_abort},
-      {"throw_in_forward", 4, kThrows, Place::aside, has_no_tiles, throw_in_forward},
-      {"throw_in_evaluation", 3, kThrows, Place::aside, has_no_tiles, throw_in_evaluation},
-      {"throw_in_block", 4, kThrows | tags(Tag::blocks), Place::training, has_block,
+      {"throw_in_forward", 4, kThrows, Position::aside, has_no_tiles, throw_in_forward},
+      {"throw_in_evaluation", 3, kThrows, Position::aside, has_no_tiles, throw_in_evaluation},
+      {"throw_in_block", 4, kThrows | tags(Tag::blocks), Position::training, has_block,
        throw_in_block},
-      {"short_evaluation", 4, kMemory, Place::aside, can_fall_short, short_evaluation},
-      {"short_forward", 3, kMemory, Place::training, can_fall_short, short_forward},
-      {"short_training", 5, kMemory, Place::training, can_train_again, short_training},
-      {"short_context", 4, kMemory, Place::aside, is_partitioned, short_context},
-      {"short_getter", 4, kMemory, Place::aside, can_fall_short, short_getter}};
+      {"short_evaluation", 4, kMemory, Position::aside, can_fall_short, short_evaluation},
+      {"short_forward", 3, kMemory, Position::training, can_fall_short, short_forward},
+      {"short_training", 5, kMemory, Position::training, can_train_again, short_training},
+      {"short_context", 4, kMemory, Position::aside, is_partitioned, short_context},
+      {"short_getter", 4, kMemory, Position::aside, can_fall_short, short_getter}};
   return kRows;
 }
 

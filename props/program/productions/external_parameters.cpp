@@ -1,10 +1,12 @@
 // Weights that are used past their module or past the engine, and those that are frozen.
-#include "props/program/scene.h"
+#include "props/program/productions/conditions.h"
 
 namespace zeroproof::program {
 namespace {
 
-bool is_alone(const Scene& scene) {
+using namespace conditions;
+
+bool is_one_engine(const Scene& scene) {
   return scene.program().engines.size() == 1 && !scene.traits().has_tiles && !scene.has_frames() &&
          scene.config().stage3_module_granularity_threshold == 0;
 }
@@ -47,7 +49,7 @@ bool bypass_of_weight(Scene& scene) {
 }
 
 bool can_leave(const Scene& scene) {
-  return is_alone(scene) && scene.state().supports_manual_backward();
+  return is_one_engine(scene) && scene.state().supports_manual_backward();
 }
 
 // A manual backward of a loss that no output of the engine is in; alone, or after others.
@@ -85,7 +87,8 @@ bool unread_weight(Scene& scene) {
 }
 
 bool can_freeze(const Scene& scene) {
-  return is_alone(scene) && scene.model().losses() == 1 && weight_owners(scene.model()).size() > 1;
+  return is_one_engine(scene) && scene.model().losses() == 1 &&
+         weight_owners(scene.model()).size() > 1;
 }
 
 // As whoever trains a part of a model for a while.
@@ -121,16 +124,16 @@ std::span<const Production> external_productions() {
   constexpr std::uint32_t kExternal = tags(Tag::external);
   constexpr std::uint32_t kParameters = tags(Tag::parameters);
   static constexpr Production kRows[] = {
-      {"register_external", 3, kExternal, Place::aside, is_alone, register_external},
-      {"bypass", 4, kExternal, Place::training, is_alone, bypass},
-      {"bypass_of_weight", 4, kExternal | tags(Tag::contexts), Place::training, is_alone,
+      {"register_external", 3, kExternal, Position::aside, is_one_engine, register_external},
+      {"bypass", 4, kExternal, Position::training, is_one_engine, bypass},
+      {"bypass_of_weight", 4, kExternal | tags(Tag::contexts), Position::training, is_one_engine,
        bypass_of_weight},
-      {"past_engine", 4, kExternal, Place::training, can_leave, past_engine},
-      {"past_engine_twice", 4, kExternal | tags(Tag::recompute), Place::training, can_leave,
+      {"past_engine", 4, kExternal, Position::training, can_leave, past_engine},
+      {"past_engine_twice", 4, kExternal | tags(Tag::recompute), Position::training, can_leave,
        past_engine_twice},
-      {"unread_weight", 5, kExternal, Place::training, has_external, unread_weight},
-      {"freeze_for_a_while", 4, kParameters, Place::training, can_freeze, freeze_for_a_while},
-      {"leaf_again", 4, tags(Tag::experts), Place::training, has_experts, leaf_again}};
+      {"unread_weight", 5, kExternal, Position::training, has_external, unread_weight},
+      {"freeze_for_a_while", 4, kParameters, Position::training, can_freeze, freeze_for_a_while},
+      {"leaf_again", 4, tags(Tag::experts), Position::training, has_experts, leaf_again}};
   return kRows;
 }
 

@@ -1,18 +1,12 @@
 // Several graphs at once, graphs that are kept, and those that are given up.
 #include <algorithm>
 
-#include "props/program/scene.h"
+#include "props/program/productions/conditions.h"
 
 namespace zeroproof::program {
 namespace {
 
-bool is_kept(const Scene& scene) {
-  return !scene.has_frames() && !scene.traits().has_tiles;
-}
-
-bool has_no_tiles(const Scene& scene) {
-  return !scene.traits().has_tiles;
-}
+using namespace conditions;
 
 bool two_in_order(Scene& scene) {
   const auto first = scene.loss();
@@ -82,8 +76,8 @@ bool create_graph(Scene& scene) {
 }
 
 bool can_drop_alone(const Scene& scene) {
-  return is_kept(scene) && scene.state().ranks > 1 && scene.program().engines.size() == 1 &&
-         scene.program().world.tensor == 1;
+  return has_plain_graphs(scene) && scene.state().ranks > 1 &&
+         scene.program().engines.size() == 1 && scene.program().world.tensor == 1;
 }
 
 // One rank alone gives up what all have kept.
@@ -120,7 +114,7 @@ bool transform(Scene& scene) {
 }
 
 bool can_wrap(const Scene& scene) {
-  return is_kept(scene) && scene.is_stage(0, 2) && scene.program().engines.size() == 1 &&
+  return has_plain_graphs(scene) && scene.is_stage(0, 2) && scene.program().engines.size() == 1 &&
          scene.model().losses() == 1 && !scene.traits().has_experts &&
          scene.model().container == Container::tensors && !scene.model().has_constant_output &&
          !scene.model().returns_activations;
@@ -252,26 +246,28 @@ std::span<const Production> graph_productions() {
   constexpr std::uint32_t kRetained = tags(Tag::retained);
   constexpr std::uint32_t kFrames = tags(Tag::frames);
   static constexpr Production kRows[] = {
-      {"two_in_order", 3, kRetained, Place::training, has_no_tiles, two_in_order},
-      {"two_reversed", 3, kRetained, Place::training, has_no_tiles, two_reversed},
-      {"two_summed", 3, kRetained, Place::training, has_no_tiles, two_summed},
-      {"interleaved", 4, kRetained, Place::training, has_two_losses, interleaved},
-      {"three_graphs", 4, kRetained, Place::training, has_two_losses, three_graphs},
-      {"kept_graph", 4, kRetained, Place::training, is_kept, kept_graph},
-      {"differentiate_again", 3, kRetained, Place::training, is_kept, differentiate_again},
-      {"create_graph", 3, kRetained, Place::training, is_kept, create_graph},
-      {"drop_on_one_rank", 5, kRetained, Place::training, can_drop_alone, drop_on_one_rank},
-      {"evaluate", 4, tags(Tag::inspection), Place::aside, has_no_tiles, evaluate},
-      {"unspent_forward", 3, kRetained, Place::aside, has_no_tiles, unspent_forward},
-      {"transform", 5, tags(Tag::transforms), Place::aside, can_transform, transform},
-      {"wrapped_forward", 4, tags(Tag::recompute), Place::training, can_wrap, wrapped_forward},
-      {"joined_engines", 8, tags(Tag::engines), Place::training, is_joinable, joined_engines},
-      {"skipped_module", 3, tags(Tag::parameters), Place::training, has_branches, skipped_module},
-      {"skipped_on_one_rank", 5, tags(Tag::worlds), Place::training, can_differ,
+      {"two_in_order", 3, kRetained, Position::training, has_no_tiles, two_in_order},
+      {"two_reversed", 3, kRetained, Position::training, has_no_tiles, two_reversed},
+      {"two_summed", 3, kRetained, Position::training, has_no_tiles, two_summed},
+      {"interleaved", 4, kRetained, Position::training, has_two_losses, interleaved},
+      {"three_graphs", 4, kRetained, Position::training, has_two_losses, three_graphs},
+      {"kept_graph", 4, kRetained, Position::training, has_plain_graphs, kept_graph},
+      {"differentiate_again", 3, kRetained, Position::training, has_plain_graphs,
+       differentiate_again},
+      {"create_graph", 3, kRetained, Position::training, has_plain_graphs, create_graph},
+      {"drop_on_one_rank", 5, kRetained, Position::training, can_drop_alone, drop_on_one_rank},
+      {"evaluate", 4, tags(Tag::inspection), Position::aside, has_no_tiles, evaluate},
+      {"unspent_forward", 3, kRetained, Position::aside, has_no_tiles, unspent_forward},
+      {"transform", 5, tags(Tag::transforms), Position::aside, can_transform, transform},
+      {"wrapped_forward", 4, tags(Tag::recompute), Position::training, can_wrap, wrapped_forward},
+      {"joined_engines", 8, tags(Tag::engines), Position::training, is_joinable, joined_engines},
+      {"skipped_module", 3, tags(Tag::parameters), Position::training, has_branches,
+       skipped_module},
+      {"skipped_on_one_rank", 5, tags(Tag::worlds), Position::training, can_differ,
        skipped_on_one_rank},
-      {"evaluate_guards", 4, kFrames, Place::aside, has_frames, evaluate_guards},
-      {"abandon_frames", 5, kFrames, Place::aside, has_frames, abandon_frames},
-      {"look_in_frame", 3, kFrames | tags(Tag::contexts), Place::training, has_frames,
+      {"evaluate_guards", 4, kFrames, Position::aside, has_frames, evaluate_guards},
+      {"abandon_frames", 5, kFrames, Position::aside, has_frames, abandon_frames},
+      {"look_in_frame", 3, kFrames | tags(Tag::contexts), Position::training, has_frames,
        look_in_frame}};
   return kRows;
 }

@@ -1,27 +1,16 @@
 // What the user reads, and contexts that gather weights.
 #include <algorithm>
 
-#include "props/program/scene.h"
+#include "props/program/productions/conditions.h"
 
 namespace zeroproof::program {
 namespace {
 
-bool always(const Scene&) {
-  return true;
-}
-
-bool is_checked(const Scene& scene) {
-  return scene.has_weights_in_context() && scene.config().enable_sanity_checks &&
-         !scene.is_autocast();
-}
+using namespace conditions;
 
 bool can_discard(const Scene& scene) {
   return scene.has_weights_in_context() && !scene.is_autocast() &&
          !scene.engine_state().window.has_gradients;
-}
-
-Block context_of(const Scene& scene) {
-  return {.kind = Block::Kind::gathered, .engine = scene.engine()};
 }
 
 bool look(Scene& scene) {
@@ -42,24 +31,12 @@ bool look_at_masters(Scene& scene) {
          scene.add({Inspect{.engine = scene.engine(), .what = Inspect::What::optimizer_state}});
 }
 
-bool has_block(const Scene& scene) {
-  return scene.some_block().has_value();
-}
-
-bool has_hooks(const Scene& scene) {
-  return !scene.has_frames() && !scene.traits().has_tiles;
-}
-
-bool has_whole(const Scene& scene) {
-  return !(scene.is_autocast() && scene.has_weights_in_context());
-}
-
 bool has_partitioned(const Scene& scene) {
-  return has_whole(scene) && scene.has_weights_in_context();
+  return has_whole_contexts(scene) && scene.has_weights_in_context();
 }
 
 bool can_change(const Scene& scene) {
-  return has_whole(scene) && !scene.engine_state().window.has_gradients;
+  return has_whole_contexts(scene) && !scene.engine_state().window.has_gradients;
 }
 
 bool look_in_block(Scene& scene) {
@@ -193,27 +170,30 @@ std::span<const Production> inspection_productions() {
   constexpr std::uint32_t kContexts = tags(Tag::contexts);
   constexpr std::uint32_t kReads = tags(Tag::inspection);
   static constexpr Production kRows[] = {
-      {"look_at_weights", 3, kContexts, Place::aside, always, look_at_weights},
-      {"look_at_gradients", 4, kReads, Place::aside, always, look_at_gradients},
-      {"look_at_gradients_before_step", 3, kReads, Place::before_step, always, look_at_gradients},
-      {"look_at_masters", 3, kReads, Place::aside, always, look_at_masters},
-      {"look_in_block", 3, kReads | tags(Tag::blocks), Place::training, has_block, look_in_block},
-      {"look_in_forward", 3, kReads, Place::training, has_hooks, look_in_forward},
-      {"change_weights", 3, kContexts, Place::first_aside, can_change, change_weights},
-      {"change_some_weights", 3, kContexts, Place::first_aside, can_change, change_some_weights},
-      {"discard_change", 3, kContexts | tags(Tag::exceptions), Place::first_aside, can_discard,
+      {"look_at_weights", 3, kContexts, Position::aside, always, look_at_weights},
+      {"look_at_gradients", 4, kReads, Position::aside, always, look_at_gradients},
+      {"look_at_gradients_before_step", 3, kReads, Position::before_step, always,
+       look_at_gradients},
+      {"look_at_masters", 3, kReads, Position::aside, always, look_at_masters},
+      {"look_in_block", 3, kReads | tags(Tag::blocks), Position::training, has_block,
+       look_in_block},
+      {"look_in_forward", 3, kReads, Position::training, has_plain_graphs, look_in_forward},
+      {"change_weights", 3, kContexts, Position::first_aside, can_change, change_weights},
+      {"change_some_weights", 3, kContexts, Position::first_aside, can_change, change_some_weights},
+      {"discard_change", 3, kContexts | tags(Tag::exceptions), Position::first_aside, can_discard,
        discard_change},
-      {"throw_in_context", 3, kContexts | tags(Tag::exceptions), Place::aside, has_whole,
-       throw_in_context},
-      {"evaluate_in_context", 3, kContexts, Place::first_aside, can_change, evaluate_in_context},
-      {"clear_in_context", 2, kContexts, Place::aside, has_whole, clear_in_context},
-      {"nested_contexts", 3, kContexts, Place::aside, has_partitioned, nested_contexts},
-      {"hold_nan", 4, kContexts, Place::first_aside, is_checked, hold_nan},
-      {"backward_in_context", 4, kContexts, Place::training, has_partitioned, backward_in_context},
-      {"look_before_backward", 3, kContexts, Place::training, always, look_before_backward},
-      {"look_between_backwards", 4, kContexts | tags(Tag::retained), Place::training, can_retain,
+      {"throw_in_context", 3, kContexts | tags(Tag::exceptions), Position::aside,
+       has_whole_contexts, throw_in_context},
+      {"evaluate_in_context", 3, kContexts, Position::first_aside, can_change, evaluate_in_context},
+      {"clear_in_context", 2, kContexts, Position::aside, has_whole_contexts, clear_in_context},
+      {"nested_contexts", 3, kContexts, Position::aside, has_partitioned, nested_contexts},
+      {"hold_nan", 4, kContexts, Position::first_aside, checks_contexts, hold_nan},
+      {"backward_in_context", 4, kContexts, Position::training, has_partitioned,
+       backward_in_context},
+      {"look_before_backward", 3, kContexts, Position::training, always, look_before_backward},
+      {"look_between_backwards", 4, kContexts | tags(Tag::retained), Position::training, can_retain,
        look_between_backwards},
-      {"autocast_region", 3, kReads, Place::training, always, autocast_region}};
+      {"autocast_region", 3, kReads, Position::training, always, autocast_region}};
   return kRows;
 }
 

@@ -1,8 +1,10 @@
 // The loss scale: who sets it, which loss has it, and what overflows.
-#include "props/program/scene.h"
+#include "props/program/productions/conditions.h"
 
 namespace zeroproof::program {
 namespace {
+
+using namespace conditions;
 
 bool can_own(const Scene& scene) {
   const bool may_own = scene.config().fp16.enabled || scene.is_alone();
@@ -95,17 +97,17 @@ bool can_mix(const Scene& scene) {
 std::span<const Production> loss_scaling_productions() {
   constexpr std::uint32_t kScaling = tags(Tag::loss_scaling);
   static constexpr Production kRows[] = {
-      {"set_loss_scale", 3, kScaling, Place::first_aside, can_own, set_loss_scale},
-      {"clear_and_rescale", 3, kScaling, Place::first_aside, can_own, clear_and_rescale},
-      {"scale_clear_differentiate", 4, kScaling, Place::training, can_scale,
+      {"set_loss_scale", 3, kScaling, Position::first_aside, can_own, set_loss_scale},
+      {"clear_and_rescale", 3, kScaling, Position::first_aside, can_own, clear_and_rescale},
+      {"scale_clear_differentiate", 4, kScaling, Position::training, can_scale,
        scale_clear_differentiate},
-      {"scale_evaluate_differentiate", 4, kScaling, Place::training, can_scale_whole,
+      {"scale_evaluate_differentiate", 4, kScaling, Position::training, can_scale_whole,
        scale_evaluate_differentiate},
-      {"scale_train_differentiate", 4, kScaling, Place::training, can_scale,
+      {"scale_train_differentiate", 4, kScaling, Position::training, can_scale,
        scale_train_differentiate},
-      {"spike", 5, kScaling, Place::training, can_spike, spike},
-      {"spike_and_clear", 3, kScaling, Place::aside, can_spike, spike_and_clear},
-      {"managed_and_manual", 3, kScaling | tags(Tag::accumulation), Place::training, can_mix,
+      {"spike", 5, kScaling, Position::training, can_spike, spike},
+      {"spike_and_clear", 3, kScaling, Position::aside, can_spike, spike_and_clear},
+      {"managed_and_manual", 3, kScaling | tags(Tag::accumulation), Position::training, can_mix,
        managed_and_manual}};
   return kRows;
 }

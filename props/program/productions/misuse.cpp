@@ -3,33 +3,23 @@
 #include <cmath>
 #include <limits>
 
-#include "props/program/scene.h"
+#include "props/program/productions/conditions.h"
 
 namespace zeroproof::program {
 namespace {
 
-bool always(const Scene&) {
-  return true;
-}
-
-bool is_kept(const Scene& scene) {
-  return !scene.has_frames() && !scene.traits().has_tiles;
-}
+using namespace conditions;
 
 Statement step_of(const Scene& scene) {
   return {Step{.engine = scene.engine()}};
 }
 
-Block block_of(const Scene& scene, Block::Kind kind) {
-  return {.kind = kind, .engine = scene.engine()};
-}
-
 // The block that there is in this stage.
-Block::Kind some_block(const Scene& scene) {
+Block::Kind block_of_stage(const Scene& scene) {
   return scene.is_stage(0, 1) ? Block::Kind::no_sync : Block::Kind::coalesce;
 }
 
-bool has_block(const Scene& scene) {
+bool has_some_block(const Scene& scene) {
   return scene.is_stage(0, 1) || scene.is_managed_accumulation();
 }
 
@@ -39,11 +29,6 @@ bool returns_vector(const Scene& scene) {
 
 bool has_gradients(const Scene& scene) {
   return scene.engine_state().window.has_gradients;
-}
-
-bool is_checked(const Scene& scene) {
-  return scene.has_weights_in_context() && scene.config().enable_sanity_checks &&
-         !scene.is_autocast();
 }
 
 bool can_move(const Scene& scene) {
@@ -61,7 +46,7 @@ bool can_outdate(const Scene& scene) {
 }
 
 bool step_in_block(Scene& scene) {
-  return scene.around({block_of(scene, some_block(scene))},
+  return scene.around({block_of(scene, block_of_stage(scene))},
                       [&] { return scene.add_refused(step_of(scene)); });
 }
 
@@ -75,7 +60,7 @@ bool nested_no_sync(Scene& scene) {
 bool nested_coalesce(Scene& scene) {
   const Statement inner{block_of(scene, Block::Kind::coalesce)};
   if (scene.is_stage(0, 0) || !scene.is_managed_accumulation()) return scene.add_refused(inner);
-  return scene.around({block_of(scene, some_block(scene))},
+  return scene.around({block_of(scene, block_of_stage(scene))},
                       [&] { return scene.add_refused(inner); });
 }
 
@@ -115,7 +100,7 @@ bool boundary_of_unmanaged(Scene& scene) {
 
 bool can_be_unscaled(const Scene& scene) {
   return scene.needs_scaler() && scene.state().supports_manual_backward() &&
-         scene.program().engines.size() == 1 && is_kept(scene);
+         scene.program().engines.size() == 1 && has_plain_graphs(scene);
 }
 
 bool refused_manual(Scene& scene) {
@@ -133,7 +118,7 @@ bool unscaled_again(Scene& scene) {
 }
 
 bool has_no_manual(const Scene& scene) {
-  return !scene.state().supports_manual_backward() && is_kept(scene);
+  return !scene.state().supports_manual_backward() && has_plain_graphs(scene);
 }
 
 bool manual_past_engine(Scene& scene) {
@@ -220,10 +205,6 @@ bool unfed_leaf(Scene& scene) {
   return scene.add_refused({backward}) && scene.add({ZeroGrad{.engine = scene.engine()}});
 }
 
-bool is_partitioned(const Scene& scene) {
-  return scene.has_weights_in_context();
-}
-
 bool moved_weight(Scene& scene) {
   Block block = block_of(scene, Block::Kind::gathered);
   block.modifier = Block::Modifier::first;
@@ -256,7 +237,7 @@ bool outdated_graph(Scene& scene) {
   return scene.add_forward(forward) && scene.add({block}) && scene.add_refused({backward});
 }
 
-bool capture(Scene& scene) {
+bool ask_to_capture(Scene& scene) {
   return scene.add_refused({block_of(scene, Block::Kind::capture)});
 }
 
@@ -268,30 +249,31 @@ std::span<const Production> misuse_productions() {
   constexpr std::uint32_t kContexts = tags(Tag::misuse, Tag::contexts);
   constexpr std::uint32_t kEngines = tags(Tag::misuse, Tag::engines);
   static constexpr Production kRows[] = {
-      {"step_in_block", 2, kMisuse, Place::aside, has_block, step_in_block},
-      {"nested_no_sync", 2, kMisuse, Place::aside, always, nested_no_sync},
-      {"nested_coalesce", 2, kMisuse, Place::aside, always, nested_coalesce},
-      {"backward_of_nothing", 2, kMisuse, Place::aside, always, backward_of_nothing},
-      {"backward_of_vector", 3, kMisuse, Place::training, returns_vector, backward_of_vector},
-      {"backward_without_graph", 2, kMisuse, Place::aside, is_kept, backward_without_graph},
-      {"boundary_of_unmanaged", 3, kMisuse, Place::aside, is_unmanaged, boundary_of_unmanaged},
-      {"unscaled_manual", 3, kScaling, Place::aside, can_be_unscaled, refused_manual},
-      {"unscaled_again", 3, kScaling, Place::aside, can_be_unscaled, unscaled_again},
-      {"manual_backward", 3, kMisuse, Place::aside, has_no_manual, refused_manual},
-      {"manual_past_engine", 3, kMisuse, Place::aside, has_no_manual, manual_past_engine},
-      {"loss_of_other", 4, kEngines, Place::aside, is_joined_below_stage1, loss_of_other},
-      {"unscaled_other", 4, kEngines, Place::aside, has_scaled_other, unscaled_other},
-      {"wrong_loss_scale", 2, kScaling, Place::aside, always, wrong_loss_scale},
-      {"late_loss_scale", 3, kScaling, Place::before_step, has_gradients, late_loss_scale},
-      {"late_loss_scale_before_backward", 3, kScaling, Place::training, has_gradients,
+      {"step_in_block", 2, kMisuse, Position::aside, has_some_block, step_in_block},
+      {"nested_no_sync", 2, kMisuse, Position::aside, always, nested_no_sync},
+      {"nested_coalesce", 2, kMisuse, Position::aside, always, nested_coalesce},
+      {"backward_of_nothing", 2, kMisuse, Position::aside, always, backward_of_nothing},
+      {"backward_of_vector", 3, kMisuse, Position::training, returns_vector, backward_of_vector},
+      {"backward_without_graph", 2, kMisuse, Position::aside, has_plain_graphs,
+       backward_without_graph},
+      {"boundary_of_unmanaged", 3, kMisuse, Position::aside, is_unmanaged, boundary_of_unmanaged},
+      {"unscaled_manual", 3, kScaling, Position::aside, can_be_unscaled, refused_manual},
+      {"unscaled_again", 3, kScaling, Position::aside, can_be_unscaled, unscaled_again},
+      {"manual_backward", 3, kMisuse, Position::aside, has_no_manual, refused_manual},
+      {"manual_past_engine", 3, kMisuse, Position::aside, has_no_manual, manual_past_engine},
+      {"loss_of_other", 4, kEngines, Position::aside, is_joined_below_stage1, loss_of_other},
+      {"unscaled_other", 4, kEngines, Position::aside, has_scaled_other, unscaled_other},
+      {"wrong_loss_scale", 2, kScaling, Position::aside, always, wrong_loss_scale},
+      {"late_loss_scale", 3, kScaling, Position::before_step, has_gradients, late_loss_scale},
+      {"late_loss_scale_before_backward", 3, kScaling, Position::training, has_gradients,
        late_loss_scale_before_backward},
-      {"wrong_learning_rate", 2, kMisuse, Place::aside, always, wrong_learning_rate},
-      {"unfed_leaf", 6, kMisuse | tags(Tag::experts), Place::aside, is_starved, unfed_leaf},
-      {"moved_weight", 3, kContexts, Place::aside, can_move, moved_weight},
-      {"unannounced_change", 3, kContexts, Place::aside, is_checked, unannounced_change},
-      {"overlapping_contexts", 3, kContexts, Place::aside, is_partitioned, overlapping_contexts},
-      {"outdated_graph", 4, kContexts, Place::first_aside, can_outdate, outdated_graph},
-      {"capture", 2, kMisuse, Place::aside, always, capture}};
+      {"wrong_learning_rate", 2, kMisuse, Position::aside, always, wrong_learning_rate},
+      {"unfed_leaf", 6, kMisuse | tags(Tag::experts), Position::aside, is_starved, unfed_leaf},
+      {"moved_weight", 3, kContexts, Position::aside, can_move, moved_weight},
+      {"unannounced_change", 3, kContexts, Position::aside, checks_contexts, unannounced_change},
+      {"overlapping_contexts", 3, kContexts, Position::aside, is_partitioned, overlapping_contexts},
+      {"outdated_graph", 4, kContexts, Position::first_aside, can_outdate, outdated_graph},
+      {"capture", 2, kMisuse, Position::aside, always, ask_to_capture}};
   return kRows;
 }
 

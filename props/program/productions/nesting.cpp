@@ -1,15 +1,13 @@
 // What a hook of the user does in the middle of a backward.
-#include "props/program/scene.h"
+#include "props/program/productions/conditions.h"
 
 namespace zeroproof::program {
 namespace {
 
-bool has_hooks(const Scene& scene) {
-  return !scene.has_frames() && !scene.traits().has_tiles;
-}
+using namespace conditions;
 
 bool can_nest(const Scene& scene) {
-  return has_hooks(scene) && scene.is_managed_accumulation();
+  return has_plain_graphs(scene) && scene.is_managed_accumulation();
 }
 
 bool can_nest_own(const Scene& scene) {
@@ -38,18 +36,18 @@ bool can_join(const Scene& scene) {
 }
 
 bool has_fp16_hooks(const Scene& scene) {
-  return has_hooks(scene) && scene.config().fp16.enabled;
+  return has_plain_graphs(scene) && scene.config().fp16.enabled;
 }
 
 bool can_save_inside(const Scene& scene) {
-  return has_hooks(scene) && scene.program().world.tensor == 1;
+  return has_plain_graphs(scene) && scene.program().world.tensor == 1;
 }
 
 bool can_gather_inside(const Scene& scene) {
   const ModelTraits traits = scene.traits();
   const bool is_given_up = !scene.config().memory_efficient_linear || traits.has_checkpoints ||
                            traits.returns_weights || scene.is_autocast();
-  return has_hooks(scene) && !(scene.has_weights_in_context() && is_given_up);
+  return has_plain_graphs(scene) && !(scene.has_weights_in_context() && is_given_up);
 }
 
 // A forward with this hook, and an engine.backward of it.
@@ -182,23 +180,25 @@ std::span<const Production> nesting_productions() {
   constexpr std::uint32_t kNesting = tags(Tag::nesting);
   constexpr std::uint32_t kOthers = tags(Tag::nesting, Tag::engines);
   static constexpr Production kRows[] = {
-      {"step_in_backward", 2, kNesting | tags(Tag::misuse), Place::training, has_hooks,
+      {"step_in_backward", 2, kNesting | tags(Tag::misuse), Position::training, has_plain_graphs,
        step_in_backward},
-      {"save_in_backward", 2, kNesting, Place::training, can_save_inside, save_in_backward},
-      {"evaluate_in_backward", 3, kNesting, Place::training, has_hooks, evaluate_in_backward},
-      {"look_in_backward", 3, kNesting, Place::training, has_hooks, look_in_backward},
-      {"foreign_in_backward", 3, kNesting, Place::training, has_hooks, foreign_in_backward},
-      {"rescale_in_backward", 3, kNesting | tags(Tag::loss_scaling), Place::training,
+      {"save_in_backward", 2, kNesting, Position::training, can_save_inside, save_in_backward},
+      {"evaluate_in_backward", 3, kNesting, Position::training, has_plain_graphs,
+       evaluate_in_backward},
+      {"look_in_backward", 3, kNesting, Position::training, has_plain_graphs, look_in_backward},
+      {"foreign_in_backward", 3, kNesting, Position::training, has_plain_graphs,
+       foreign_in_backward},
+      {"rescale_in_backward", 3, kNesting | tags(Tag::loss_scaling), Position::training,
        has_fp16_hooks, rescale_in_backward},
-      {"own_round", 4, kNesting, Place::training, can_nest_own, own_round},
-      {"other_round", 5, kOthers, Place::training, has_other, other_round},
-      {"other_round_and_step", 5, kOthers, Place::training, has_other, other_round_and_step},
-      {"other_fails", 5, kOthers, Place::training, can_fail, other_fails},
-      {"other_breaks", 5, kOthers, Place::training, can_break, other_breaks},
-      {"joined_fails", 5, kOthers, Place::training, can_join, joined_fails},
-      {"change_in_backward", 3, kNesting | tags(Tag::contexts), Place::training, can_gather_inside,
-       change_in_backward},
-      {"hook_in_hook", 4, kOthers, Place::training, has_other, hook_in_hook}};
+      {"own_round", 4, kNesting, Position::training, can_nest_own, own_round},
+      {"other_round", 5, kOthers, Position::training, has_other, other_round},
+      {"other_round_and_step", 5, kOthers, Position::training, has_other, other_round_and_step},
+      {"other_fails", 5, kOthers, Position::training, can_fail, other_fails},
+      {"other_breaks", 5, kOthers, Position::training, can_break, other_breaks},
+      {"joined_fails", 5, kOthers, Position::training, can_join, joined_fails},
+      {"change_in_backward", 3, kNesting | tags(Tag::contexts), Position::training,
+       can_gather_inside, change_in_backward},
+      {"hook_in_hook", 4, kOthers, Position::training, has_other, hook_in_hook}};
   return kRows;
 }
 

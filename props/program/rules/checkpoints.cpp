@@ -129,6 +129,7 @@ Verdict check(Walk& walk, const Resume& resume) {
                     {resume.ranks < 1 || resume.ranks > 4, "a job of no or too many ranks"},
                     {resume.stage < 0 || resume.stage > 3, "a job of no stage"},
                     {world.tensor > 1 || world.sequence > 1, "other ranks of groups"}});
+  if (why.empty()) why = leaf_names_problem(*state.program, resume.stage);
   if (why.empty()) why = stage_problem(state, resume);
   if (!why.empty()) return no_sense(why);
   for (const auto& [name, engine] : state.engines) {

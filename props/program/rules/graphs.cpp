@@ -175,12 +175,6 @@ bool is_weight_hook_alone(const State& state, const Forward& forward, const Hook
   return is_owner && is_reached && hook.body.size() == 1 && raises(hook.body);
 }
 
-bool can_hook(const Module& module) {
-  return std::holds_alternative<Linear>(module.kind) ||
-         std::holds_alternative<Custom>(module.kind) ||
-         std::holds_alternative<Shared>(module.kind) || std::holds_alternative<Tied>(module.kind);
-}
-
 std::string hook_problem(const State& state, const Forward& forward, const Hook& hook,
                          const ForwardFlow& flow) {
   if (hook.at == Hook::At::loss)

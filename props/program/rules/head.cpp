@@ -85,9 +85,21 @@ std::string head_problem(const Program& program) {
   if (const auto valid = validate(program.config); !valid) return valid.error().text;
   for (const EngineSpec& engine : program.engines)
     if (std::string problem = engine_problem(program, engine); !problem.empty()) return problem;
+  if (std::string problem = leaf_names_problem(program, program.config.stage); !problem.empty())
+    return problem;
   for (const Model& model : program.models)
     if (std::string problem = model_problem(program, model); !problem.empty())
       return "model '" + model.name + "': " + problem;
+  return {};
+}
+
+std::string leaf_names_problem(const Program& program, int stage) {
+  const LeafModuleConfig& leaf = program.config.leaf_module;
+  if (stage != 3 || (leaf.classes.empty() && leaf.names.empty() && leaf.name_suffixes.empty()))
+    return {};
+  for (const EngineSpec& engine : program.engines)
+    if (!traits_of(program.model_of(engine.name)).has_experts)
+      return "a leaf module that engine '" + engine.name + "' does not have";
   return {};
 }
 
