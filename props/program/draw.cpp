@@ -14,12 +14,16 @@ void draw_data(Source& source, Data& data) {
 
 }  // namespace
 
-Program draw_program(Source& source) {
+DrawnProgram draw_with_productions(Source& source) {
   const Policy policy = draw_policy(source);
-  Program program = draw_head(source, policy);
-  draw_data(source, program.data);
-  draw_body(source, policy, program);
-  return program;
+  DrawnProgram drawn{.program = draw_head(source, policy), .productions = {}};
+  draw_data(source, drawn.program.data);
+  drawn.productions = draw_body(source, policy, drawn.program);
+  return drawn;
+}
+
+Program draw_program(Source& source) {
+  return draw_with_productions(source).program;
 }
 
 }  // namespace zeroproof::program

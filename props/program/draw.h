@@ -1,5 +1,9 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "props/program/grammar.h"
 #include "props/program/policy.h"
 #include "props/program/program.h"
 #include "props/program/source.h"
@@ -10,11 +14,18 @@ namespace zeroproof::program {
 // the same source. Where every choice is 0, one rank trains one layer for one window.
 Program draw_program(Source& source);
 
+// The same, and which productions are in it.
+struct DrawnProgram {
+  Program program;
+  std::vector<const Production*> productions;  // in their order
+};
+DrawnProgram draw_with_productions(Source& source);
+
 // Its parts, in their order. World, configuration and engines:
 Program draw_head(Source& source, const Policy& policy);
 // A model of a program whose world, configuration and engines are complete.
 Model draw_model(Source& source, const Policy& policy, const Program& program, std::string name);
-// What the engines of a program do, whose head is complete.
-void draw_body(Source& source, const Policy& policy, Program& program);
+// What the engines of a program do, whose head is complete; and the productions that did it.
+std::vector<const Production*> draw_body(Source& source, const Policy& policy, Program& program);
 
 }  // namespace zeroproof::program

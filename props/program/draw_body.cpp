@@ -17,10 +17,11 @@ class BodyDraw {
   BodyDraw(Source& source, const Policy& policy, Program& program, Typestate start)
       : source_(source), policy_(policy), scene_(program, source, policy, std::move(start)) {}
 
-  void run() {
+  std::vector<const Production*> run() {
     constexpr std::array<std::uint32_t, 3> kEach = {3, 5, 2};
     const auto windows = 1 + static_cast<int>(source_.weighted(kEach));
     for (int i = 0; i < windows; ++i) draw_window();
+    return std::move(made_);
   }
 
  private:
@@ -50,7 +51,10 @@ class BodyDraw {
 
   bool make(std::size_t row) {
     const Production& production = grammar()[row];
-    return scene_.attempt([&] { return production.make(scene_); });
+    const Source::Scope scope(source_, production.name);
+    if (!scene_.attempt([&] { return production.make(scene_); })) return false;
+    made_.push_back(&production);
+    return true;
   }
 
   // --- where -------------------------------------------------------------------------------
@@ -131,14 +135,15 @@ class BodyDraw {
   Source& source_;
   const Policy& policy_;
   Scene scene_;
+  std::vector<const Production*> made_;
 };
 
 }  // namespace
 
-void draw_body(Source& source, const Policy& policy, Program& program) {
+std::vector<const Production*> draw_body(Source& source, const Policy& policy, Program& program) {
   auto start = Typestate::of(program);
   ZP_CHECK(start, "the head of a drawn program makes sense");
-  BodyDraw(source, policy, program, std::move(*start)).run();
+  return BodyDraw(source, policy, program, std::move(*start)).run();
 }
 
 }  // namespace zeroproof::program
