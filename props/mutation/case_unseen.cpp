@@ -42,13 +42,12 @@ reference::Unseen unseen_of(const CaseSpec& spec) {
 
 // A registration at run time names any layer.
 void mark_external_uses(const CaseSpec& spec, reference::World& world) {
-  const bool names_any = std::ranges::any_of(
-      spec.micros, [](const MicroSpec& it) { return it.registers != 0; });
+  const bool names_any =
+      std::ranges::any_of(spec.micros, [](const MicroSpec& it) { return it.registers != 0; });
   for (reference::Parameter& parameter : world.parameters) {
     const auto layer = layer_of_name(without_engine(parameter.name));
     const int number = layer ? static_cast<int>(*layer) + 1 : -1;
-    parameter.is_read_elsewhere =
-        names_any || number == spec.reads || number == spec.returns;
+    parameter.is_read_elsewhere = names_any || number == spec.reads || number == spec.returns;
     parameter.is_returned = number == spec.returns;
   }
 }

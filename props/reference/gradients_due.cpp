@@ -12,6 +12,12 @@ GradientsDue::GradientsDue(const Surroundings& around)
   if (config().stage < 3) capacity_ = std::min(capacity_, world_.trained_elements() + 1);
 }
 
+// 2.2; in stage 0 whoever watches the model has hooks of its own.
+bool GradientsDue::has_hooks() const {
+  return config().stage != 1 || config().has_overlap_comm() || config().contiguous_gradients ||
+         config().accumulation_dtype() != config().model_dtype();
+}
+
 void GradientsDue::on_event(const HookEvent& event) {
   if (event.transforms > 0) return;
   boundary_.follow(event, text(event.name));
@@ -75,14 +81,29 @@ void GradientsDue::see_return(const HookEvent& event) {
     return;
   }
   const bool owns_window = !config().managed_gradient_accumulation && !is_partitioning();
+  if (method == calls::kHook) return end_hook(event);
   if (method == calls::kEpilogue) judge_epilogue(event);
   if (method == calls::kReduction &&
       (is_partitioning() || (boundary_.is_boundary() && !owns_window)))
     judge_reduced(event);
   if (method == calls::kCoalesce) judge_reduced(event);
-  if (method == "z12.process_gradients" || method == calls::kHook) return;
   if (method == calls::kModelStep || method == calls::kZeroGrad || method == calls::kLoad)
     drop_window();
+}
+
+// What came again has joined its place in the bucket, without an event.
+void GradientsDue::end_hook(const HookEvent& event) {
+  const auto id = index_.parameter(event.param);
+  if (!id || !is_held(*id)) return;
+  due_.erase(*id);
+  fresh_.erase(*id);
+}
+
+bool GradientsDue::is_held(std::size_t id) const {
+  const auto holds = [&](const auto& one) {
+    return std::ranges::find(one.second.held, id) != one.second.held.end();
+  };
+  return std::ranges::any_of(buckets_, holds);
 }
 
 void GradientsDue::judge_epilogue(const HookEvent& event) {
@@ -113,7 +134,7 @@ void GradientsDue::see_mark(const HookEvent& event) {
 }
 
 bool GradientsDue::is_due(std::size_t id) const {
-  if (due_.contains(id) || local_.contains(id) || fresh_.contains(id)) return true;
+  if (!has_hooks() || due_.contains(id) || local_.contains(id) || fresh_.contains(id)) return true;
   return parameter(id).is_of_leaf;  // zeros for what a rank did not use (3.7)
 }
 
@@ -132,10 +153,7 @@ void GradientsDue::see_add(const HookEvent& event) {
                         event.numel, text(event.name), row.elements, dtype_name(row.wire));
                   });
   if (bucket.flushed >= 0) judge_room(event, bucket, *id);
-  const auto holds = [&](const auto& one) {
-    return std::ranges::find(one.second.held, *id) != one.second.held.end();
-  };
-  ledger_.judge(Rule::gradient_once, std::ranges::none_of(buckets_, holds), event.lc, [&] {
+  ledger_.judge(Rule::gradient_once, !is_held(*id), event.lc, [&] {
     return fmt::format("{} enters a bucket that has its gradient already", name);
   });
   ledger_.judge(Rule::gradient_due, row.is_trained && is_due(*id), event.lc, [&] {
@@ -222,7 +240,8 @@ void GradientsDue::judge_reduced(const HookEvent& event) {
   if (!is_partitioning() || scene_.innermost() == calls::kCoalesce)
     left.insert(local_.begin(), local_.end());
   std::erase_if(left, [&](std::size_t id) { return parameter(id).elements == 0; });
-  if (!is_lost_ && !world_.unseen.lacks_gradients)
+  if (!has_hooks()) ledger_.leave_collective(Freedom::no_hooks);
+  if (!is_lost_ && has_hooks() && !world_.unseen.lacks_gradients)
     ledger_.judge(Rule::gradient_reduced, left.empty(), event.lc, [&] {
       return fmt::format("a reduction is over, and leaves the gradient of {}", list(left));
     });

@@ -25,11 +25,14 @@ class GradientsDue final : public Part {
     std::int64_t flushed = -1;  // elements of an early flush whose reason is still to come
   };
 
+  bool has_hooks() const;  // events tell of every gradient
+  bool is_held(std::size_t id) const;
   bool is_partitioning() const { return config().stage >= 2; }
   bool is_last_flush() const;
   void see_call(const HookEvent& event);
   void see_return(const HookEvent& event);
   void see_hook(const HookEvent& event);
+  void end_hook(const HookEvent& event);
   void see_mark(const HookEvent& event);
   void see_add(const HookEvent& event);
   void see_flush(const HookEvent& event);

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace zeroproof::reference {
 
@@ -102,7 +103,7 @@ void Residency::see_call(const HookEvent& event) {
     comparisons_ = 0;
   }
   if (method == "coord.invalidate_trace") order_.invalidate();
-  if (method == "coord.release_backward_leftovers") uses_.end_backwards();
+  if (method == "coord.release_backward_leftovers") end_backwards();
   if (method == calls::kLoad) has_reset_ = false;
   if (method == calls::kForward && is_idle) abandoned_.clear();
   if (method.starts_with("engine.") && is_behind_transform_ && event.transforms == 0) {
@@ -122,6 +123,7 @@ void Residency::see_call(const HookEvent& event) {
 void Residency::see_return(const HookEvent& event) {
   const std::string_view method = text(event.name);
   if (event.is_exceptional()) {
+    if (method == calls::kForward) resets_ = 0;
     if (method == calls::kForward && event.transforms == 0) judge_abandoned(event);
     if (method == calls::kEpilogue) has_failed_ = true;
     if (method.starts_with("z3.") || method.starts_with("coord.") || method == calls::kForward ||
@@ -234,7 +236,7 @@ void Residency::see_checkpoint(const HookEvent& event) {
 void Residency::see_mark(const HookEvent& event) {
   const std::string_view label = text(event.name);
   constexpr std::string_view kExternal = "external_parameter:";
-  if (label == "backward_left_modules") uses_.end_backwards();
+  if (label == "backward_left_modules") end_backwards();
   const auto id = index_.parameter(event.param);
   if (!id) return;
   if (label == "gather_abandoned") {

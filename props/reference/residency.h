@@ -70,6 +70,10 @@ class Residency final : public Part {
   // residency_fetch.cpp
   void begin_fetch(const HookEvent& event);
   void end_fetch(const HookEvent& event);
+  void adopt_externals(const Fetch& fetch);
+  std::vector<Ids> judged_gathers(const Fetch& fetch) const;
+  void merge_kept(const Fetch& fetch, std::vector<Ids>& gathers) const;
+  void judge_kept(const Fetch& fetch, const std::set<Id>& gathered);
   void judge_needed(const Fetch& fetch, std::vector<Ids>& gathers, std::set<Id>& present);
   void judge_ahead(const Fetch& fetch, const std::vector<Ids>& gathers,
                    const std::set<Id>& present);
@@ -78,6 +82,7 @@ class Residency final : public Part {
   void judge_module(const HookEvent& event, Id module);
 
   // residency_release.cpp
+  void end_backwards();
   void begin_release(const HookEvent& event);
   void end_release(const HookEvent& event);
   void judge_operations(const HookEvent& event);

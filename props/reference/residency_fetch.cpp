@@ -71,8 +71,9 @@ void Residency::begin_fetch(const HookEvent& event) {
 void Residency::end_fetch(const HookEvent& event) {
   if (!fetch_) return;
   const Fetch fetch = *std::exchange(fetch_, std::nullopt);
+  if (world_.unseen.reads_elsewhere && !order_.is_complete()) adopt_externals(fetch);
   const Ids own = uses_.parameters(fetch.module);
-  std::vector<Ids> gathers = fetch.gathers;
+  std::vector<Ids> gathers = judged_gathers(fetch);
   std::set<Id> present = fetch.before;
   const bool is_judged = is_judging(event) && world_.is_ours();
   if (is_judged) judge_needed(fetch, gathers, present);
@@ -94,12 +95,31 @@ void Residency::end_fetch(const HookEvent& event) {
   order_.advance();
 }
 
+// 3.8. Without an order a fetch gathers nothing but what its module uses.
+void Residency::adopt_externals(const Fetch& fetch) {
+  for (const Ids& ids : fetch.gathers)
+    for (const Id id : ids)
+      if (parameter(id).is_read_elsewhere) uses_.add_external(fetch.module, id);
+}
+
+// Without those that other modules may read: which fetch gathers them is not known.
+std::vector<Residency::Ids> Residency::judged_gathers(const Fetch& fetch) const {
+  std::vector<Ids> gathers = fetch.gathers;
+  if (!world_.unseen.reads_elsewhere) return gathers;
+  for (Ids& ids : gathers)
+    std::erase_if(ids, [&](Id id) { return parameter(id).is_read_elsewhere; });
+  std::erase_if(gathers, [](const Ids& ids) { return ids.empty(); });
+  return gathers;
+}
+
 // 3.3, steps 3 and 4; what is kept for this backward comes first and without a collective (3.11).
 void Residency::judge_needed(const Fetch& fetch, std::vector<Ids>& gathers, std::set<Id>& present) {
   const std::string& module = world_.modules[fetch.module].name;
   std::set<Id> needed;
-  for (const Id id : uses_.parameters(fetch.module))
-    if (!present.contains(id) && elements(id) > 0) needed.insert(id);
+  for (const Id id : uses_.parameters(fetch.module)) {
+    const bool is_open = world_.unseen.reads_elsewhere && parameter(id).is_read_elsewhere;
+    if (!present.contains(id) && elements(id) > 0 && !is_open) needed.insert(id);
+  }
   if (!reclaimed_.empty()) {
     judge_reclaimed(fetch, present);
     std::erase_if(needed, [&](Id id) { return reclaimed_.contains(id); });
@@ -107,27 +127,37 @@ void Residency::judge_needed(const Fetch& fetch, std::vector<Ids>& gathers, std:
     if (!gathers.empty()) gathers.erase(gathers.begin());
   }
   if (needed.empty()) return;
+  merge_kept(fetch, gathers);
   const std::set<Id> first =
       gathers.empty() ? std::set<Id>() : std::set<Id>(gathers[0].begin(), gathers[0].end());
-  std::set<Id> without_others = first;
-  if (world_.unseen.reads_elsewhere)
-    std::erase_if(without_others, [&](Id id) { return parameter(id).is_read_elsewhere; });
-  std::set<Id> own_needed = needed;
-  if (world_.unseen.reads_elsewhere)
-    std::erase_if(own_needed, [&](Id id) { return parameter(id).is_read_elsewhere; });
-  ledger_.judge(Rule::gather_needed, without_others == own_needed, fetch.lc, [&] {
+  ledger_.judge(Rule::gather_needed, first == needed, fetch.lc, [&] {
     return fmt::format("the fetch of {} gathers {}; it needs {}", module, list(first),
                        list(needed));
   });
-  const std::int64_t task = scene_.outermost_task();
-  for (const Id id : first)
-    if (!fetch.is_forward && retained_.is_kept(fetch.module, task) &&
-        retained_.is_kept_parameter(id) && !parameter(id).is_persistent && !states_[id].is_returned)
+  judge_kept(fetch, first);
+  if (!gathers.empty()) gathers.erase(gathers.begin());
+}
+
+// One rank gathers without a collective, so that what it has kept looks like what it gathers.
+void Residency::merge_kept(const Fetch& fetch, std::vector<Ids>& gathers) const {
+  const bool may_keep = world_.unseen.keeps_graphs && retained_.may_keep(fetch.module);
+  if (world_.ranks > 1 || fetch.is_forward || !may_keep || gathers.size() < 2) return;
+  const Ids own = uses_.parameters(fetch.module);
+  const auto is_own = [&](Id id) { return std::ranges::find(own, id) != own.end(); };
+  if (!std::ranges::all_of(gathers[1], is_own)) return;
+  gathers[0].insert(gathers[0].end(), gathers[1].begin(), gathers[1].end());
+  gathers.erase(gathers.begin() + 1);
+}
+
+void Residency::judge_kept(const Fetch& fetch, const std::set<Id>& gathered) {
+  if (fetch.is_forward || world_.ranks == 1) return;
+  ledger_.applied(Rule::kept_reused);
+  if (!retained_.is_kept(fetch.module, scene_.outermost_task())) return;
+  for (const Id id : gathered)
+    if (retained_.is_kept_parameter(id) && !parameter(id).is_persistent && !states_[id].is_returned)
       ledger_.find(Rule::kept_reused, fetch.lc,
                    fmt::format("{} is gathered for the second backward of {}, whose graph kept it",
-                               parameter(id).name, module));
-  if (!fetch.is_forward) ledger_.applied(Rule::kept_reused);
-  if (!gathers.empty()) gathers.erase(gathers.begin());
+                               parameter(id).name, world_.modules[fetch.module].name));
 }
 
 void Residency::judge_reclaimed(const Fetch& fetch, std::set<Id>& present) {

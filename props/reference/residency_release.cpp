@@ -20,6 +20,12 @@ bool Residency::is_left_open(Id id) const {
          (world_.unseen.reads_elsewhere && parameter(id).is_read_elsewhere);
 }
 
+// What is under way ends without an event of its own.
+void Residency::end_backwards() {
+  for (const Id module : uses_.backwards()) retained_.end_backward(module);
+  uses_.end_backwards();
+}
+
 void Residency::begin_release(const HookEvent& event) {
   const auto module = index_.module(event.name);
   if (!module) return;
@@ -41,7 +47,7 @@ void Residency::begin_release(const HookEvent& event) {
     }
   } else {
     const auto ended = uses_.end_backward(*module);
-    retained_.end_backward(*module, scene_.outermost_task());
+    retained_.end_backward(*module);
     if (!ended) return;
     for (const Id id : ended->recomputed) {
       held.insert(id);

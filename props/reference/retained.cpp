@@ -15,8 +15,8 @@ void Retained::begin_backward(std::int64_t task) {
 }
 
 // From here on its parameters are kept, if the graph is.
-void Retained::end_backward(std::size_t module, std::int64_t task) {
-  calls_[module].ended_in = task;
+void Retained::end_backward(std::size_t module) {
+  calls_[module].ended_in = current_;
   for (const std::size_t id : world_.modules[module].parameters) is_lost_[id] = false;
 }
 

@@ -19,7 +19,7 @@ class Retained {
   void begin_forward(std::size_t module, bool is_recompute);
   // `task`: the number of the outermost graph task.
   void begin_backward(std::int64_t task);
-  void end_backward(std::size_t module, std::int64_t task);
+  void end_backward(std::size_t module);
   // Values were given up by other means than a module's end.
   void lose(std::size_t parameter) { is_lost_[parameter] = true; }
   // A backward has failed, or values change.

@@ -99,6 +99,7 @@ constexpr std::array<std::string_view, kFreedoms> kFreedomNames = {"retained gra
                                                                    "after a failed call",
                                                                    "order lost",
                                                                    "skipped frames",
+                                                                   "no gradient hooks",
                                                                    "no_sync",
                                                                    "DeepSpeed's own rule",
                                                                    "unknown group"};

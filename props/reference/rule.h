@@ -75,6 +75,7 @@ enum class Freedom : std::uint8_t {
   failed_call,      // after an exception, until the next pass
   lost_order,       // the recorded order could not be followed
   skipped_frames,
+  no_hooks,       // gradients come without events where no hook is registered (2.2)
   no_sync,        // events do not say whether a backward is inside no_sync
   other_dialect,  // DeepSpeed, where its rule is not written down here
   unknown_group,  // a collective of a group that the world does not describe

@@ -23,7 +23,9 @@ class Scene {
   // The parameter of the innermost call of `method`; none outside any.
   NameId param_of(std::string_view method) const;
   // The innermost call's method; empty outside any.
-  std::string_view innermost() const { return calls_.empty() ? "" : calls_.back().method; }
+  std::string_view innermost() const {
+    return calls_.empty() ? std::string_view() : std::string_view(calls_.back().method);
+  }
   bool is_in_call() const { return !calls_.empty(); }
   // Whether a call whose method begins so is open.
   bool is_in_any(std::string_view prefix) const;

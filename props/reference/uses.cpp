@@ -46,6 +46,12 @@ std::optional<Uses::Backward> Uses::end_backward(std::size_t module) {
   return ended;
 }
 
+Uses::Ids Uses::backwards() const {
+  Ids modules;
+  for (const Backward& backward : backwards_) modules.push_back(backward.module);
+  return modules;
+}
+
 void Uses::lend(std::size_t parameter) {
   if (!backwards_.empty()) backwards_.back().recomputed.insert(parameter);
 }

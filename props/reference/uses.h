@@ -38,8 +38,8 @@ class Uses {
   std::optional<Backward> end_backward(std::size_t module);
   // The newest backward uses it as well (3.12).
   void lend(std::size_t parameter);
-  bool has_backward() const { return !backwards_.empty(); }
-  void end_backwards();  // all of them; those modules may end once more in the running task
+  Ids backwards() const;  // modules
+  void end_backwards();   // all of them; those modules may end once more in the running task
   void end_task() { unsure_.clear(); }
   void clear();
 

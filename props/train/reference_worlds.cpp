@@ -36,9 +36,9 @@ std::vector<reference::World> reference_worlds(const TrainScenario& scenario, co
                                                const reference::Unseen& unseen, int) {
   std::vector<reference::World> worlds;
   for (std::size_t engine = 0; engine < scenario.models.size(); ++engine) {
-    const auto module = make_model(scenario.models[engine],
-                                   {.data = cell.data, .spec = scenario.spec,
-                                    .subject = cell.subject});
+    const auto module =
+        make_model(scenario.models[engine],
+                   {.data = cell.data, .spec = scenario.spec, .subject = cell.subject});
     reference::WorldOptions options{.ranks = cell.data_ranks(),
                                     .sequence_ranks = cell.sequence_degree,
                                     .tensor_ranks = cell.tensor_degree,
