@@ -14,8 +14,12 @@ using train::MicroSpec;
 
 reference::Unseen unseen_of(const CaseSpec& spec) {
   const auto any = [&](auto is_so) { return std::ranges::any_of(spec.micros, is_so); };
-  const auto nests = [](const MicroSpec& it) {
-    return it.interrupt + it.wrapped + it.detour + it.past_engine + it.has_bypass + it.clears != 0;
+  const auto nests = [](const MicroSpec& it) { return it.interrupt + it.wrapped + it.detour != 0; };
+  const auto idles = [](const MicroSpec& it) {
+    return it.idle_forward + it.idles_first + it.detour + it.interrupt + it.throws_no_grad +
+                   it.gathers + it.outdates + it.shortage !=
+               0 ||
+           it.clears >= 3;
   };
   const auto keeps = [](const MicroSpec& it) {
     return it.keeps + it.creates + it.outstanding + it.again + it.repeats + it.losses +
@@ -30,12 +34,13 @@ reference::Unseen unseen_of(const CaseSpec& spec) {
   return {.keeps_graphs = spec.heads > 1 || any(keeps),
           .gathers_inside = any(gathers),
           .skips_sync = any([](const MicroSpec& it) { return it.block != 0; }),
-          .has_idle_forwards = true,
+          .has_idle_forwards = any(idles),
           .reads_elsewhere = spec.reads + spec.returns + spec.registers != 0 ||
                              any([](const MicroSpec& it) { return it.registers != 0; }),
           .sets_scale = spec.owns_scale + spec.scales_second != 0 ||
                         any([](const MicroSpec& it) { return it.rescales + it.misscales != 0; }),
           .lacks_gradients = false,
+          .has_many_outputs = false,
           .marks_tiles = spec.is_tiled != 0,
           .differentiates_inside = spec.engines > 1 || any(nests)};
 }

@@ -209,8 +209,14 @@ void GradientsDue::judge_room(const HookEvent& event, Bucket& bucket, std::size_
   });
 }
 
-// Stages 2 and 3 reduce in every backward.
+// Stages 2 and 3 reduce in every backward; the last time in its epilogue.
 void GradientsDue::judge_boundary(const HookEvent& event, std::string_view what) {
+  const bool is_in_place = !is_last_flush() || scene_.is_in(calls::kEpilogue) ||
+                           scene_.is_in(calls::kCoalesce) || scene_.is_in(calls::kStep);
+  if (world_.is_ours())
+    ledger_.judge(Rule::bucket_boundary, is_in_place, event.lc, [&] {
+      return fmt::format("{} is reduced for the last time, outside an epilogue", what);
+    });
   if (is_partitioning()) return;
   const bool owns_window = !config().managed_gradient_accumulation;
   const bool is_in_step = scene_.is_in(calls::kStep);

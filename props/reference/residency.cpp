@@ -105,6 +105,8 @@ void Residency::see_call(const HookEvent& event) {
   if (method == "coord.invalidate_trace") order_.invalidate();
   if (method == "coord.release_backward_leftovers") end_backwards();
   if (method == calls::kLoad) has_reset_ = false;
+  if (method == "z3.post_step") step_gathers_ = 0;
+  if (method == calls::kForward) freed_at_end_.clear();
   if (method == calls::kForward && is_idle) abandoned_.clear();
   if (method.starts_with("engine.") && is_behind_transform_ && event.transforms == 0) {
     is_behind_transform_ = false;
@@ -123,6 +125,8 @@ void Residency::see_call(const HookEvent& event) {
 void Residency::see_return(const HookEvent& event) {
   const std::string_view method = text(event.name);
   if (event.is_exceptional()) {
+    const bool may_refuse = config().fp16.enabled && config().fp16.loss_scale == 0.0;
+    if (method == "z3.step" && may_refuse && !failure_) judge_persistent(event, "a refused step");
     if (method == calls::kForward) resets_ = 0;
     if (method == calls::kForward && event.transforms == 0) judge_abandoned(event);
     if (method == calls::kEpilogue) has_failed_ = true;
@@ -146,7 +150,12 @@ void Residency::see_return(const HookEvent& event) {
   }
   if (method == calls::kEpilogue)
     judge_all_free(event, Rule::free_after_backward, "after the epilogue of a backward");
-  if (method == "z3.post_step") judge_persistent(event, "a step");
+  if (method == "z3.step") judge_persistent(event, "a step");
+  if (method == "z3.post_step" && world_.is_ours())
+    ledger_.judge(Rule::persistent_back, step_gathers_ <= 1, event.lc, [&] {
+      return fmt::format("a step gathers persistent parameters by {} gathers", step_gathers_);
+    });
+  if (method == calls::kForward) end_forward(event);
   if (method == calls::kLoad && has_reset_) judge_persistent(event, "a load");
 }
 
@@ -157,6 +166,7 @@ void Residency::see_gather_begin(const HookEvent& event) {
       return fmt::format("{} is gathered, and is whole or on its way", parameter(id).name);
     });
   for (const Id id : ids) states_[id].where = Where::inflight;
+  if (scene_.innermost() == "z3.post_step") ++step_gathers_;
   if (fetch_) {
     fetch_->gathers.push_back(ids);
   } else {
@@ -194,6 +204,9 @@ void Residency::see_partition(const HookEvent& event) {
   const bool is_of_modules = scene_.is_in("z3.post_forward") || scene_.is_in("z3.post_backward") ||
                              scene_.is_in("z3.backward_epilogue");
   const bool is_engines = scene_.is_in_any("z3.") || scene_.is_in_any("coord.");
+  const bool is_modules_own = scene_.innermost() == calls::kForward && world_.is_ours() &&
+                              event.transforms == 0 && event.graph_task.is_none() &&
+                              !world_.unseen.gathers_inside;
   for (const Id id : ids_of(event)) {
     State& state = states_[id];
     if (is_of_modules && world_.is_ours() && is_judging(event))
@@ -201,6 +214,12 @@ void Residency::see_partition(const HookEvent& event) {
         return fmt::format("{} is persistent, and the engine frees it in {}", parameter(id).name,
                            scene_.innermost());
       });
+    if (is_modules_own && !state.is_users && !state.is_operations) {
+      freed_at_end_.insert(id);
+      ledger_.judge(Rule::persistent_kept, !parameter(id).is_persistent, event.lc, [&] {
+        return fmt::format("{} is persistent, and a forward frees it", parameter(id).name);
+      });
+    }
     state.where = Where::free;
     state.is_operations = false;
     if (!is_engines) {
@@ -209,6 +228,15 @@ void Residency::see_partition(const HookEvent& event) {
     }
     if (release_) release_->freed.insert(id);
   }
+}
+
+// Without a backward to come an engine frees what was gathered ahead for one (3.4, Ours).
+void Residency::end_forward(const HookEvent& event) {
+  const std::set<Id> freed = std::exchange(freed_at_end_, {});
+  if (world_.unseen.has_idle_forwards || !world_.is_ours() || !is_judging(event)) return;
+  ledger_.judge(Rule::needed_soon, freed.empty(), event.lc, [&] {
+    return fmt::format("the end of a forward frees {}, which its backward needs", list(freed));
+  });
 }
 
 void Residency::see_forward(const HookEvent& event) {
@@ -247,6 +275,7 @@ void Residency::see_mark(const HookEvent& event) {
 }
 
 void Residency::end_task(const HookEvent& event) {
+  has_failed_ = has_failed_ || event.is_exceptional();
   if (scene_.graph_tasks() > 1) return;
   depths_.clear();
   uses_.end_task();

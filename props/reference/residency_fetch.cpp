@@ -52,13 +52,18 @@ void Residency::begin_fetch(const HookEvent& event) {
   for (Id id = 0; id < states_.size(); ++id)
     if (!is_free(id)) fetch_->before.insert(id);
   if (!order_.visit(*module)) {
-    order_.invalidate();  // the engine has to give it up; P68 judges whether it does
+    if (is_judging(event) && world_.is_ours() && !is_order_lost_)
+      ledger_.find(Rule::order_left, event.lc,
+                   fmt::format("{} is not next in the recorded order, which goes on",
+                               world_.modules[*module].name));
+    order_.invalidate();
     is_order_lost_ = true;
   }
+  ledger_.applied(Rule::order_left);
   const bool is_recompute = !event.graph_task.is_none();
   if (!event.is_forward) {
     uses_.begin_backward(*module);
-    retained_.begin_backward(scene_.outermost_task());
+    retained_.begin_backward(*module, scene_.outermost_task());
     return;
   }
   uses_.begin_forward(*module);
@@ -152,7 +157,7 @@ void Residency::merge_kept(const Fetch& fetch, std::vector<Ids>& gathers) const 
 void Residency::judge_kept(const Fetch& fetch, const std::set<Id>& gathered) {
   if (fetch.is_forward || world_.ranks == 1) return;
   ledger_.applied(Rule::kept_reused);
-  if (!retained_.is_kept(fetch.module, scene_.outermost_task())) return;
+  if (!retained_.is_kept(fetch.module)) return;
   for (const Id id : gathered)
     if (retained_.is_kept_parameter(id) && !parameter(id).is_persistent && !states_[id].is_returned)
       ledger_.find(Rule::kept_reused, fetch.lc,

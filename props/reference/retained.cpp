@@ -4,14 +4,24 @@ namespace zeroproof::reference {
 
 void Retained::begin_forward(std::size_t module, bool is_recompute) {
   Calls& calls = calls_[module];
+  if (calls.forwards == 0 && calls.is_sure) calls = {};
   ++calls.forwards;
-  calls.is_recomputed = calls.is_recomputed || is_recompute;
+  calls.is_sure = calls.is_sure && !is_recompute;
 }
 
-void Retained::begin_backward(std::int64_t task) {
-  if (task == current_) return;
-  previous_ = current_;
-  current_ = task;
+// A backward of one forward while another still waits for its first may be a second one.
+void Retained::begin_backward(std::size_t module, std::int64_t task) {
+  if (task != current_) {
+    previous_ = current_;
+    current_ = task;
+  }
+  Calls& calls = calls_[module];
+  const bool is_first_in_task = calls.begun_in != task;
+  if (is_first_in_task) calls.kept_from = calls.forwards == 0 ? calls.ended_in : -1;
+  if (is_first_in_task && calls.begun_in >= 0 && calls.forwards > 0) calls.is_sure = false;
+  if (world_.unseen.has_many_outputs && !is_first_in_task) calls.is_sure = false;
+  calls.begun_in = task;
+  if (calls.forwards > 0) --calls.forwards;
 }
 
 // From here on its parameters are kept, if the graph is.
@@ -26,11 +36,10 @@ void Retained::clear() {
 }
 
 // Another backward in between may have ended the graph's life.
-bool Retained::is_kept(std::size_t module, std::int64_t task) const {
+bool Retained::is_kept(std::size_t module) const {
   const auto at = calls_.find(module);
-  if (at == calls_.end() || at->second.forwards != 1 || at->second.is_recomputed) return false;
-  const std::int64_t ended_in = at->second.ended_in;
-  return ended_in >= 0 && ended_in == previous_ && task == current_ && ended_in != task &&
+  if (at == calls_.end() || !at->second.is_sure) return false;
+  return at->second.kept_from >= 0 && at->second.kept_from == previous_ &&
          world_.config.stage3_max_live_parameters >= world_.elements();
 }
 

@@ -45,6 +45,8 @@ constexpr std::array<RuleInfo, kRules> kTable = {{
      "no gather is under way after the epilogue of a backward"},
     {Rule::order_begun, "order.begun", "R10", "3.2, 3.5",
      "each forward of the root begins the order once"},
+    {Rule::order_left, "order.left", "R10", "3.5",
+     "an order that the program leaves is given up and recorded anew"},
     {Rule::order_compared, "order.compared", "R10", "3.5",
      "ranks compare an order while it is new, and never again"},
     {Rule::module_fetched, "module.fetched", "R10", "3.2, 3.7",

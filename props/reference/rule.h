@@ -30,6 +30,7 @@ enum class Rule : std::uint8_t {
   gather_bytes,
   gather_finished,
   order_begun,
+  order_left,
   order_compared,
   module_fetched,
   kept_reused,

@@ -45,6 +45,7 @@ struct Unseen {
   bool reads_elsewhere = true;        // parameters that modules read, return or register (3.8)
   bool sets_scale = true;             // a loss scale that is set by hand
   bool lacks_gradients = true;        // hooks that get no gradient
+  bool has_many_outputs = true;       // modules below the root that return several tensors
   bool marks_tiles = true;            // tiled computations (2.16, step 3 of "Adding")
   bool differentiates_inside = true;  // engine calls in the middle of a backward or forward
 };
@@ -57,6 +58,7 @@ struct World {
   int tensor_ranks = 1;
   std::string prefix = {};  // before the names of its parameters and modules; with its dot
   Dialect dialect = Dialect::ours;
+  bool counts_hooks = true;                    // the policy of its hooks does (hooks.md 1.6)
   bool skips_frames = false;                   // docs/spec/zero/skipped_frames.md
   std::vector<std::string> other_groups = {};  // of collectives that are no part of ZeRO
   bool has_sizes = true;  // a recording need not say how many elements parameters have

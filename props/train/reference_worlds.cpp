@@ -49,7 +49,8 @@ std::vector<reference::World> reference_worlds(const TrainScenario& scenario, co
                                     .unseen = unseen};
     if (!scenario.leaf_module.empty()) options.leaves.emplace_back(scenario.leaf_module);
     worlds.push_back(reference::world_of(config_of(scenario, cell, engine), *module, options));
-    if (!(cell.quirks.is_empty())) worlds.back().dialect = reference::Dialect::upstream;
+    worlds.back().counts_hooks = cell.policy != "exact";
+    if (!cell.quirks.is_empty()) worlds.back().dialect = reference::Dialect::upstream;
   }
   return worlds;
 }
@@ -62,6 +63,7 @@ reference::Unseen unseen_of(const TrainScenario& scenario, const TrainCell& cell
                            .reads_elsewhere = false,
                            .sets_scale = custom_loss_scale_of(scenario, 0).has_value(),
                            .lacks_gradients = false,
+                           .has_many_outputs = true,
                            .marks_tiles = false,
                            .differentiates_inside = scenario.engines() > 1};
   for (const Known& known : kKnown)
