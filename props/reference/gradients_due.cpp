@@ -201,7 +201,7 @@ void GradientsDue::see_flush(const HookEvent& event) {
 void GradientsDue::judge_room(const HookEvent& event, Bucket& bucket, std::size_t next) {
   const std::int64_t flushed = bucket.flushed;
   bucket.flushed = -1;
-  if (!world_.has_sizes) return;
+  if (!world_.has_sizes || !world_.has_configuration) return;
   ledger_.judge(Rule::bucket_room, flushed + parameter(next).elements > capacity_, event.lc, [&] {
     return fmt::format(
         "a bucket of {} elements was reduced with {} in it, though the {} of {} had room",
@@ -217,7 +217,7 @@ void GradientsDue::judge_boundary(const HookEvent& event, std::string_view what)
     ledger_.judge(Rule::bucket_boundary, is_in_place, event.lc, [&] {
       return fmt::format("{} is reduced for the last time, outside an epilogue", what);
     });
-  if (is_partitioning()) return;
+  if (is_partitioning() || !world_.has_configuration) return;
   const bool owns_window = !config().managed_gradient_accumulation;
   const bool is_in_step = scene_.is_in(calls::kStep);
   if (scene_.is_in(calls::kCoalesce) && !scene_.is_in(calls::kEpilogue)) return;

@@ -6,7 +6,7 @@
 #include "props/reference/collective_log.h"
 #include "props/reference/counters.h"
 #include "props/reference/gradients_due.h"
-#include "props/reference/record.h"
+#include "props/reference/record_check.h"
 #include "props/reference/residency.h"
 #include "props/reference/scaler.h"
 #include "props/reference/step_log.h"
@@ -35,7 +35,7 @@ class Walker::Engine {
     add<StepLog>();
     add<Counters>();
     add<Scaler>();
-    add<Record>();
+    add<RecordCheck>();
     if (world_.config.stage == 3) add<Residency>();
   }
 

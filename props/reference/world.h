@@ -61,7 +61,8 @@ struct World {
   bool counts_hooks = true;                    // the policy of its hooks does (hooks.md 1.6)
   bool skips_frames = false;                   // docs/spec/zero/skipped_frames.md
   std::vector<std::string> other_groups = {};  // of collectives that are no part of ZeRO
-  bool has_sizes = true;  // a recording need not say how many elements parameters have
+  bool has_sizes = true;          // a recording need not say how many elements parameters have
+  bool has_configuration = true;  // nor what its buckets and windows are
   std::vector<Parameter> parameters = {};
   std::vector<Module> modules = {};  // the root first
   Unseen unseen = {};

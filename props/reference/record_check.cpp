@@ -1,4 +1,4 @@
-#include "props/reference/record.h"
+#include "props/reference/record_check.h"
 #include "props/reference/methods.h"
 
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 
 namespace zeroproof::reference {
 
-void Record::on_event(const HookEvent& event) {
+void RecordCheck::on_event(const HookEvent& event) {
   last_ = event.lc;
   switch (event.kind) {
     case EventKind::engine_call:
@@ -36,7 +36,7 @@ void Record::on_event(const HookEvent& event) {
   }
 }
 
-void Record::see_mark(const HookEvent& event) {
+void RecordCheck::see_mark(const HookEvent& event) {
   const std::string_view label = text(event.name);
   if (label.starts_with("overflow:"))
     overflow_ = label.substr(std::string_view("overflow:").size());
@@ -48,7 +48,7 @@ void Record::see_mark(const HookEvent& event) {
       is_skipped ? "a step without an overflow is skipped" : "a step with an overflow is applied");
 }
 
-void Record::open(const HookEvent& event) {
+void RecordCheck::open(const HookEvent& event) {
   const std::string_view method = text(event.name);
   if (method.starts_with("fallback.")) return;
   if (method == "engine.backward_prologue")
@@ -56,7 +56,7 @@ void Record::open(const HookEvent& event) {
   calls_.push_back({.method = std::string(method), .is_judged = event.transforms == 0});
 }
 
-void Record::close(const HookEvent& event) {
+void RecordCheck::close(const HookEvent& event) {
   const std::string_view method = text(event.name);
   const auto is_it = [&](const Call& call) { return call.method == method; };
   const auto at = std::find_if(calls_.rbegin(), calls_.rend(), is_it);
@@ -66,7 +66,7 @@ void Record::close(const HookEvent& event) {
   if (!event.is_exceptional() && call.is_judged && world_.is_ours()) judge(event, call);
 }
 
-void Record::judge(const HookEvent& event, const Call& call) {
+void RecordCheck::judge(const HookEvent& event, const Call& call) {
   if (call.method == calls::kModelStep)
     ledger_.judge(Rule::step_outcome, call.outcomes == 1, event.lc,
                   [&] { return fmt::format("a step has {} outcomes", call.outcomes); });
@@ -78,7 +78,7 @@ void Record::judge(const HookEvent& event, const Call& call) {
                   "a backward of the engine has no prologue");
 }
 
-void Record::finish(bool is_complete) {
+void RecordCheck::finish(bool is_complete) {
   if (!is_complete || !world_.is_ours()) return;
   ledger_.check(Rule::bracket_end, callbacks_ == 0, last_,
                 "a callback begins, and no event says that it ends");
