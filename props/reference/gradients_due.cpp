@@ -26,9 +26,7 @@ void GradientsDue::on_event(const HookEvent& event) {
       if (scene_.graph_tasks() == 1) epilogues_ = 0;
       return;
     case EventKind::param_post_acc:
-      if (const auto id = index_.parameter(event.param); id && parameter(*id).is_trained)
-        fresh_.insert(*id);
-      return;
+      return see_gradient(event);
     case EventKind::engine_call:
       return see_call(event);
     case EventKind::engine_return:
@@ -42,6 +40,22 @@ void GradientsDue::on_event(const HookEvent& event) {
     default:
       return;
   }
+}
+
+void GradientsDue::see_gradient(const HookEvent& event) {
+  const auto id = index_.parameter(event.param);
+  if (!id || !parameter(*id).is_trained) return;
+  undefined_.erase(*id);
+  if (event.is_grad_none) {
+    undefined_.insert(*id);
+  } else {
+    fresh_.insert(*id);
+  }
+}
+
+// A recording need not say it of every gradient.
+DType GradientsDue::dtype_of_bucket(const HookEvent& event, std::size_t id) const {
+  return dtype_of(text(event.name)).value_or(parameter(id).wire);
 }
 
 void GradientsDue::see_call(const HookEvent& event) {
@@ -68,6 +82,7 @@ void GradientsDue::collect() {
 void GradientsDue::see_hook(const HookEvent& event) {
   const auto id = index_.parameter(event.param);
   if (!id || !parameter(*id).is_trained || parameter(*id).elements == 0) return;
+  if (undefined_.contains(*id)) return;
   if (is_partitioning() && !scene_.is_in(calls::kCoalesce)) due_.insert(*id);
 }
 
@@ -142,16 +157,16 @@ void GradientsDue::see_add(const HookEvent& event) {
   const auto id = index_.parameter(event.param);
   if (!id) return;
   const Parameter& row = parameter(*id);
-  Bucket& bucket = buckets_[event.name];
+  const DType dtype = dtype_of_bucket(event, *id);
+  Bucket& bucket = buckets_[dtype];
   const std::string_view name = text(event.param);
   if (world_.has_sizes)
-    ledger_.judge(Rule::gradient_dtype,
-                  text(event.name) == dtype_name(row.wire) && event.numel == row.elements, event.lc,
-                  [&] {
-                    return fmt::format(
-                        "the gradient of {} travels as {} elements of {}; it has {} of {}", name,
-                        event.numel, text(event.name), row.elements, dtype_name(row.wire));
-                  });
+    ledger_.judge(
+        Rule::gradient_dtype, dtype == row.wire && event.numel == row.elements, event.lc, [&] {
+          return fmt::format("the gradient of {} travels as {} elements of {}; it has {} of {}",
+                             name, event.numel, dtype_name(dtype), row.elements,
+                             dtype_name(row.wire));
+        });
   if (bucket.flushed >= 0) judge_room(event, bucket, *id);
   ledger_.judge(Rule::gradient_once, !is_held(*id), event.lc, [&] {
     return fmt::format("{} enters a bucket that has its gradient already", name);
@@ -173,10 +188,11 @@ bool GradientsDue::is_last_flush() const {
 }
 
 void GradientsDue::see_flush(const HookEvent& event) {
-  Bucket& bucket = buckets_[event.name];
   std::vector<std::size_t> taken;
   for (const NameId param : event.params)
     if (const auto id = index_.parameter(param)) taken.push_back(*id);
+  if (taken.empty()) return;
+  Bucket& bucket = buckets_[dtype_of_bucket(event, taken.front())];
   std::vector<std::size_t> held = bucket.held;
   std::ranges::sort(taken);
   std::ranges::sort(held);

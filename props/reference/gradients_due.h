@@ -26,9 +26,11 @@ class GradientsDue final : public Part {
   };
 
   bool has_hooks() const;  // events tell of every gradient
+  DType dtype_of_bucket(const HookEvent& event, std::size_t id) const;
   bool is_held(std::size_t id) const;
   bool is_partitioning() const { return config().stage >= 2; }
   bool is_last_flush() const;
+  void see_gradient(const HookEvent& event);
   void see_call(const HookEvent& event);
   void see_return(const HookEvent& event);
   void see_hook(const HookEvent& event);
@@ -47,15 +49,16 @@ class GradientsDue final : public Part {
   std::string list(const std::set<std::size_t>& ids) const;
 
   Boundary boundary_;
-  std::int64_t capacity_;             // elements of a bucket
-  std::map<NameId, Bucket> buckets_;  // by dtype
-  std::set<std::size_t> due_;         // accumulated, and to be in a bucket by the epilogue's end
-  std::set<std::size_t> fresh_;       // accumulated in .grad by the running backward
-  std::set<std::size_t> local_;       // sums of complete backwards that wait for a boundary
-  int reductions_ = 0;                // of stage 0, in the open epilogue or step
-  int epilogues_ = 0;                 // since the outermost graph task began
-  bool has_reduced_ = false;          // the open epilogue has called its reduction
-  bool is_lost_ = false;              // a failed call may have left anything
+  std::int64_t capacity_;  // elements of a bucket
+  std::map<DType, Bucket> buckets_;
+  std::set<std::size_t> undefined_;  // whose last hook got no gradient
+  std::set<std::size_t> due_;        // accumulated, and to be in a bucket by the epilogue's end
+  std::set<std::size_t> fresh_;      // accumulated in .grad by the running backward
+  std::set<std::size_t> local_;      // sums of complete backwards that wait for a boundary
+  int reductions_ = 0;               // of stage 0, in the open epilogue or step
+  int epilogues_ = 0;                // since the outermost graph task began
+  bool has_reduced_ = false;         // the open epilogue has called its reduction
+  bool is_lost_ = false;             // a failed call may have left anything
 };
 
 }  // namespace zeroproof::reference

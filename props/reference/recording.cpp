@@ -43,7 +43,11 @@ class Reading {
     if (const HookEvent* event = record.event()) see(*event);
   }
 
-  const World& world() const { return world_; }
+  // After the last record.
+  const World& world() {
+    mark_leaves();
+    return world_;
+  }
   std::size_t engines() const { return engines_.size(); }
 
  private:
@@ -70,6 +74,8 @@ class Reading {
     if (!event.engine.is_none()) engines_.insert(event.engine);
     const std::string name(names_.text(event.name));
     if (event.kind == EventKind::mark) read_mark(name);
+    if (event.kind == EventKind::zmod_fetch) fetched_.insert(name);
+    if (event.kind == EventKind::module_fwd_pre) ran_.insert(name);
     if (event.kind == EventKind::module_fwd_pre || event.kind == EventKind::zmod_fetch)
       add_module(name);
     if (event.kind != EventKind::zparam_status) return;
@@ -78,6 +84,24 @@ class Reading {
     if (at == world_.parameters.end()) return;
     at->is_persistent = at->is_persistent || event.is_persistent;
     if (event.numel >= 0) at->elements = event.numel;
+  }
+
+  // 3.7: a module that runs and never fetches lies below a leaf, which is the nearest that does.
+  void mark_leaves() {
+    if (world_.config.stage != 3) return;
+    for (const std::string& name : ran_) {
+      if (fetched_.contains(name)) continue;
+      std::string above = name;
+      while (!above.empty() && !fetched_.contains(above)) {
+        const std::size_t dot = above.rfind('.');
+        above = dot == std::string::npos ? "" : above.substr(0, dot);
+      }
+      if (above.empty()) continue;
+      add_module(name).is_below_leaf = true;
+      add_module(above).is_leaf = true;
+      for (Parameter& parameter : world_.parameters)
+        if (parameter.name.starts_with(above + ".")) parameter.is_of_leaf = true;
+    }
   }
 
   void read_mark(const std::string& label) {
@@ -97,6 +121,8 @@ class Reading {
   const NameTable& names_;
   World world_;
   std::set<EngineId> engines_;
+  std::set<std::string> ran_;      // modules
+  std::set<std::string> fetched_;  // the same
 };
 
 template <class See>
@@ -121,11 +147,12 @@ Result<WalkedRecording> walk_recording(const std::string& path) {
   const auto first = for_each_record(path, names, [&](const Record& it) { reading.read(it); });
   if (!first) return tl::unexpected(first.error());
   WalkedRecording walked;
-  if (reading.world().config.stage < 0) walked.reason = "the header has no stage";
+  const World& world = reading.world();
+  if (world.config.stage < 0) walked.reason = "the header has no stage";
   if (reading.engines() > 1) walked.reason = "events of several engines are not told apart";
   if (!walked.reason.empty()) return walked;
   walked.is_walked = true;
-  Walker walker(names, {reading.world()});
+  Walker walker(names, {world});
   bool has_end = false;
   const auto second = for_each_record(path, names, [&](const Record& it) {
     has_end = has_end || std::holds_alternative<EndRecord>(it.body);
