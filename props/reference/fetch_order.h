@@ -34,6 +34,10 @@ class FetchOrder {
   // taken: the free parameters that come next. They leave the queue.
   Ids take_ahead(std::int64_t room, const std::function<bool(std::size_t)>& is_free,
                  const std::function<std::int64_t(std::size_t)>& elements);
+  // Whether both have taken the same from their queues.
+  bool has_taken_as(const FetchOrder& other) const {
+    return queue_.size() == other.queue_.size() && taken_for_ == other.taken_for_;
+  }
   void advance() { ++step_; }
 
   // Of a module that ends now: parameters that its end frees (3.4).

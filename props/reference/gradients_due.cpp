@@ -102,8 +102,10 @@ void GradientsDue::see_return(const HookEvent& event) {
       (is_partitioning() || (boundary_.is_boundary() && !owns_window)))
     judge_reduced(event);
   if (method == calls::kCoalesce) judge_reduced(event);
+  const std::set<std::size_t> sums = local_;
   if (method == calls::kModelStep || method == calls::kZeroGrad || method == calls::kLoad)
     drop_window();
+  if (method == calls::kLoad) loaded_ = sums;  // a load that is refused changes nothing
 }
 
 // What came again has joined its place in the bucket, without an event.
@@ -149,7 +151,9 @@ void GradientsDue::see_mark(const HookEvent& event) {
 }
 
 bool GradientsDue::is_due(std::size_t id) const {
-  if (!has_hooks() || due_.contains(id) || local_.contains(id) || fresh_.contains(id)) return true;
+  if (!has_hooks() || loaded_.contains(id) || due_.contains(id) || local_.contains(id) ||
+      fresh_.contains(id))
+    return true;
   return parameter(id).is_of_leaf;  // zeros for what a rank did not use (3.7)
 }
 
@@ -178,6 +182,7 @@ void GradientsDue::see_add(const HookEvent& event) {
   bucket.filled += event.numel;
   due_.erase(*id);
   local_.erase(*id);
+  loaded_.erase(*id);
   fresh_.erase(*id);
 }
 
@@ -271,6 +276,7 @@ void GradientsDue::judge_reduced(const HookEvent& event) {
   buckets_.clear();
   due_.clear();
   local_.clear();
+  loaded_.clear();
   fresh_.clear();
 }
 
@@ -284,6 +290,7 @@ void GradientsDue::drop_backward() {
 void GradientsDue::drop_window() {
   drop_backward();
   local_.clear();
+  loaded_.clear();
 }
 
 std::string GradientsDue::list(const std::set<std::size_t>& ids) const {

@@ -51,6 +51,7 @@ class GradientsDue final : public Part {
   Boundary boundary_;
   std::int64_t capacity_;  // elements of a bucket
   std::map<DType, Bucket> buckets_;
+  std::set<std::size_t> loaded_;     // sums that a load may have left
   std::set<std::size_t> undefined_;  // whose last hook got no gradient
   std::set<std::size_t> due_;        // accumulated, and to be in a bucket by the epilogue's end
   std::set<std::size_t> fresh_;      // accumulated in .grad by the running backward

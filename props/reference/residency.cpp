@@ -52,9 +52,9 @@ void Residency::on_event(const HookEvent& event) {
       return;
     case EventKind::gt_end:
       return end_task(event);
+    case EventKind::ft_push:
     case EventKind::ft_pop:
-      is_behind_transform_ = true;
-      return;
+      return see_transform(event);
     case EventKind::mark:
       return see_mark(event);
     default:
@@ -106,7 +106,10 @@ void Residency::see_call(const HookEvent& event) {
   if (method == "coord.release_backward_leftovers") end_backwards();
   if (method == calls::kLoad) has_reset_ = false;
   if (method == "z3.post_step") step_gathers_ = 0;
-  if (method == calls::kForward) freed_at_end_.clear();
+  if (method == calls::kForward) {
+    freed_at_end_.clear();
+    has_root_ended_ = false;
+  }
   if (method == calls::kForward && is_idle) abandoned_.clear();
   if (method.starts_with("engine.") && is_behind_transform_ && event.transforms == 0) {
     is_behind_transform_ = false;
@@ -114,12 +117,25 @@ void Residency::see_call(const HookEvent& event) {
       uses_.clear();
       judge_all_free(event, Rule::free_after_abort, "after a transform");
     }
+    before_transform_.clear();
   }
   const bool begins =
       method == calls::kForward || method == calls::kZeroGrad || method == calls::kStep;
   if (!begins || !is_idle || !has_failed_) return;
   has_failed_ = false;
   judge_all_free(event, Rule::free_after_abort, "after a backward that failed");
+}
+
+// What a transform gathers it frees, and what was whole before stays.
+void Residency::see_transform(const HookEvent& event) {
+  transforms_ += event.kind == EventKind::ft_push ? 1 : -1;
+  if (event.kind == EventKind::ft_pop) {
+    is_behind_transform_ = transforms_ == 0;
+  } else if (transforms_ == 1) {
+    before_transform_.clear();
+    for (Id id = 0; id < states_.size(); ++id)
+      if (!is_free(id)) before_transform_.insert(id);
+  }
 }
 
 void Residency::see_return(const HookEvent& event) {
@@ -215,7 +231,7 @@ void Residency::see_partition(const HookEvent& event) {
                            scene_.innermost());
       });
     if (is_modules_own && !state.is_users && !state.is_operations) {
-      freed_at_end_.insert(id);
+      if (has_root_ended_) freed_at_end_.insert(id);
       ledger_.judge(Rule::persistent_kept, !parameter(id).is_persistent, event.lc, [&] {
         return fmt::format("{} is persistent, and a forward frees it", parameter(id).name);
       });

@@ -63,6 +63,7 @@ class Residency final : public Part {
   void see_forward(const HookEvent& event);
   void end_forward(const HookEvent& event);
   void see_checkpoint(const HookEvent& event);
+  void see_transform(const HookEvent& event);
   void see_mark(const HookEvent& event);
   void end_task(const HookEvent& event);
   Ids ids_of(const HookEvent& event);
@@ -112,13 +113,16 @@ class Residency final : public Part {
   std::vector<std::size_t> depths_;    // of forwards, where open recomputes began
   std::set<Id> abandoned_;             // parameters of modules that an exception has ended
   std::optional<Id> expected_module_;  // whose forward has begun without its fetch
+  int transforms_ = 0;
+  std::set<Id> before_transform_;  // not free as it began
   bool is_behind_transform_ = false;
-  bool has_failed_ = false;    // the last outermost graph task
-  bool has_reset_ = false;     // in the load that is under way
-  std::set<Id> freed_at_end_;  // of the open forward
-  int step_gathers_ = 0;       // in the open z3.post_step
-  int resets_ = 0;             // of the order, since the root's last fetch
-  int comparisons_ = 0;        // broadcasts in the open coord.reset_step
+  bool has_failed_ = false;      // the last outermost graph task
+  bool has_reset_ = false;       // in the load that is under way
+  bool has_root_ended_ = false;  // in the open forward
+  std::set<Id> freed_at_end_;    // of the open forward
+  int step_gathers_ = 0;         // in the open z3.post_step
+  int resets_ = 0;               // of the order, since the root's last fetch
+  int comparisons_ = 0;          // broadcasts in the open coord.reset_step
 };
 
 }  // namespace zeroproof::reference

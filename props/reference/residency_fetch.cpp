@@ -223,9 +223,10 @@ void Residency::judge_ahead(const Fetch& fetch, const std::vector<Ids>& gathers,
     return fmt::format("the fetch of {} gathers {} ahead; the recorded order has {} next", module,
                        list(set(actual)), list(set(most)));
   });
-  if (actual == most) return;
-  if (actual == least) order_ = tight;
-  is_order_lost_ = actual != least;
+  if (order_.has_taken_as(tight)) return;
+  if (actual == least && actual != most) order_ = tight;
+  is_order_lost_ = actual != least && actual != most;
+  is_order_lost_ = is_order_lost_ || least == most;  // which of both rooms it had is not known
 }
 
 }  // namespace zeroproof::reference

@@ -41,6 +41,7 @@ void Residency::begin_release(const HookEvent& event) {
   const bool is_sure = !uses_.is_unsure_module(*module);
   if (event.is_forward) {
     uses_.end_forward(*module);
+    has_root_ended_ = has_root_ended_ || *module == 0;
     if (!scene_.is_in("z3.post_forward")) {  // an exception ends it
       abandoned_.insert(own.begin(), own.end());
       return;
@@ -108,7 +109,8 @@ void Residency::judge_all_free(const HookEvent& event, Rule rule, std::string_vi
   std::set<Id> left;
   for (Id id = 0; id < states_.size(); ++id) {
     if (is_free(id) || elements(id) == 0) continue;
-    const bool stays = may_stay(id) || uses_.is_used_by_forward(id) || world_.unseen.gathers_inside;
+    const bool stays = may_stay(id) || before_transform_.contains(id) ||
+                       uses_.is_used_by_forward(id) || world_.unseen.gathers_inside;
     if (is_reset || !stays) left.insert(id);
   }
   ledger_.judge(rule, left.empty(), event.lc,
