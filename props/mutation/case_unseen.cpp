@@ -45,6 +45,13 @@ reference::Unseen unseen_of(const CaseSpec& spec) {
           .differentiates_inside = spec.engines > 1 || any(nests)};
 }
 
+bool keeps_memory(const CaseSpec& spec) {
+  return std::ranges::any_of(spec.micros, [](const MicroSpec& it) {
+    return it.keeps + it.creates + it.idle_forward + it.throws != 0 || train::has_abort(it) ||
+           train::is_refused_late(it);
+  });
+}
+
 // A registration at run time names any layer.
 void mark_external_uses(const CaseSpec& spec, reference::World& world) {
   const bool names_any =

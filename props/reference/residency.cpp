@@ -111,18 +111,15 @@ void Residency::see_call(const HookEvent& event) {
     has_root_ended_ = false;
   }
   if (method == calls::kForward && is_idle) abandoned_.clear();
-  if (method.starts_with("engine.") && is_behind_transform_ && event.transforms == 0) {
-    is_behind_transform_ = false;
-    if (is_idle) {
-      uses_.clear();
-      judge_all_free(event, Rule::free_after_abort, "after a transform");
-    }
-    before_transform_.clear();
-  }
   const bool begins =
       method == calls::kForward || method == calls::kZeroGrad || method == calls::kStep;
-  if (!begins || !is_idle || !has_failed_) return;
-  has_failed_ = false;
+  if (!begins || !is_idle) return;
+  if (std::exchange(is_behind_transform_, false)) {
+    uses_.clear();
+    judge_all_free(event, Rule::free_after_abort, "after a transform");
+    before_transform_.clear();
+  }
+  if (!std::exchange(has_failed_, false)) return;
   judge_all_free(event, Rule::free_after_abort, "after a backward that failed");
 }
 
@@ -130,9 +127,10 @@ void Residency::see_call(const HookEvent& event) {
 void Residency::see_transform(const HookEvent& event) {
   transforms_ += event.kind == EventKind::ft_push ? 1 : -1;
   if (event.kind == EventKind::ft_pop) {
-    is_behind_transform_ = transforms_ == 0;
+    is_behind_transform_ = transforms_ == 0 && is_alone_;
   } else if (transforms_ == 1) {
     before_transform_.clear();
+    is_alone_ = scene_.graph_tasks() == 0 && uses_.depth() == 0;
     for (Id id = 0; id < states_.size(); ++id)
       if (!is_free(id)) before_transform_.insert(id);
   }

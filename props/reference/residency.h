@@ -114,6 +114,7 @@ class Residency final : public Part {
   std::set<Id> abandoned_;             // parameters of modules that an exception has ended
   std::optional<Id> expected_module_;  // whose forward has begun without its fetch
   int transforms_ = 0;
+  bool is_alone_ = false;          // the outermost transform, in no call and no task
   std::set<Id> before_transform_;  // not free as it began
   bool is_behind_transform_ = false;
   bool has_failed_ = false;      // the last outermost graph task

@@ -47,6 +47,7 @@ void Residency::begin_fetch(const HookEvent& event) {
   const auto module = index_.module(event.name);
   if (!module) return;
   judge_module(event, *module);
+  if (event.transforms == 0) is_behind_transform_ = false;
   reclaimed_.clear();
   fetch_ = Fetch{.module = *module, .is_forward = event.is_forward, .lc = event.lc};
   for (Id id = 0; id < states_.size(); ++id)
@@ -223,10 +224,7 @@ void Residency::judge_ahead(const Fetch& fetch, const std::vector<Ids>& gathers,
     return fmt::format("the fetch of {} gathers {} ahead; the recorded order has {} next", module,
                        list(set(actual)), list(set(most)));
   });
-  if (order_.has_taken_as(tight)) return;
-  if (actual == least && actual != most) order_ = tight;
-  is_order_lost_ = actual != least && actual != most;
-  is_order_lost_ = is_order_lost_ || least == most;  // which of both rooms it had is not known
+  is_order_lost_ = !order_.has_taken_as(tight);  // which of both rooms it had is not known
 }
 
 }  // namespace zeroproof::reference

@@ -13,7 +13,7 @@ namespace {
 using Kind = EventKind;
 using Change = std::function<void(RecordedRun& run)>;
 
-struct Row {
+struct RuleRow {
   Rule rule;
   int stage;
   std::string_view scenario;
@@ -21,7 +21,7 @@ struct Row {
   std::function<void(World& world)> configure = {};  // what the reference is told otherwise
 };
 
-std::vector<Row> gradient_rows() {
+std::vector<RuleRow> gradient_rows() {
   return {
       {Rule::gradient_due, 2, "plain",
        [](RecordedRun& run) {
@@ -53,7 +53,7 @@ std::vector<Row> gradient_rows() {
   };
 }
 
-std::vector<Row> reduction_rows() {
+std::vector<RuleRow> reduction_rows() {
   return {
       {Rule::reduce_operation, 2, "plain", [](RecordedRun&) {},
        [](World& world) { world.config.use_multi_rank_bucket_allreduce = false; }},
@@ -85,7 +85,7 @@ std::vector<Row> reduction_rows() {
   };
 }
 
-std::vector<Row> fetch_rows() {
+std::vector<RuleRow> fetch_rows() {
   return {
       {Rule::gather_once, 3, "plain",
        [](RecordedRun& run) { run.repeat(Kind::zparam_gather_begin); }},
@@ -136,7 +136,7 @@ std::vector<Row> fetch_rows() {
   };
 }
 
-std::vector<Row> residency_rows() {
+std::vector<RuleRow> residency_rows() {
   return {
       {Rule::free_after_module, 3, "plain",
        [](RecordedRun& run) { run.drop(Kind::zparam_partition); }},
@@ -180,7 +180,7 @@ std::vector<Row> residency_rows() {
   };
 }
 
-std::vector<Row> counter_rows() {
+std::vector<RuleRow> counter_rows() {
   return {
       {Rule::count_once, 2, "plain",
        [](RecordedRun& run) {
@@ -213,15 +213,15 @@ std::vector<Row> counter_rows() {
   };
 }
 
-std::vector<Row> all_rows() {
-  std::vector<Row> all;
+std::vector<RuleRow> all_rows() {
+  std::vector<RuleRow> all;
   for (const auto& rows :
        {gradient_rows(), reduction_rows(), fetch_rows(), residency_rows(), counter_rows()})
     all.insert(all.end(), rows.begin(), rows.end());
   return all;
 }
 
-train::TrainCell cell_of(const Row& row) {
+train::TrainCell cell_of(const RuleRow& row) {
   train::TrainCell cell;
   cell.scenario = row.scenario;
   cell.stage = row.stage;
@@ -229,7 +229,7 @@ train::TrainCell cell_of(const Row& row) {
 }
 
 TEST(ReferenceRules, Each_finds_the_change_that_breaks_it) {
-  for (const Row& row : all_rows()) {
+  for (const RuleRow& row : all_rows()) {
     RecordedRun run(cell_of(row));
     ASSERT_FALSE(run.events.empty());
     EXPECT_TRUE(run.walk(run.worlds()).empty()) << info(row.rule).id;
@@ -247,7 +247,7 @@ TEST(ReferenceRules, Each_finds_the_change_that_breaks_it) {
 
 TEST(ReferenceRules, Each_has_a_change_that_breaks_it) {
   std::set<Rule> broken;
-  for (const Row& row : all_rows()) broken.insert(row.rule);
+  for (const RuleRow& row : all_rows()) broken.insert(row.rule);
   for (const RuleInfo& rule : rules())
     if (rule.rule != Rule::rest_bytes) {
       EXPECT_TRUE(broken.contains(rule.rule)) << rule.id;
