@@ -66,9 +66,10 @@ void GatherLog::see_collective(const HookEvent& event) {
 }
 
 void GatherLog::see_end(const HookEvent& event) {
-  is_reclaimed_ = is_open_ && pieces_ == 0 && world_.ranks > 1;
+  bool is_last = is_open_;  // it ends the last gather that began, and not an earlier one
   for (const NameId param : event.params)
-    if (const auto id = index_.parameter(param)) waited_.erase(*id);
+    if (const auto id = index_.parameter(param)) is_last = waited_.erase(*id) > 0 && is_last;
+  is_reclaimed_ = is_last && pieces_ == 0 && world_.ranks > 1;
 }
 
 // 3.1: sorted by id and grouped by dtype; each slice is padded to the size of the first.

@@ -294,7 +294,7 @@ void Residency::end_task(const HookEvent& event) {
   depths_.clear();
   uses_.end_task();
   if (!event.is_exceptional()) return;
-  uses_.end_backwards();
+  uses_.end_backwards(false);
   uses_.end_task();
   retained_.clear();
   has_failed_ = true;

@@ -23,7 +23,7 @@ bool Residency::is_left_open(Id id) const {
 // What is under way ends without an event of its own.
 void Residency::end_backwards() {
   for (const Id module : uses_.backwards()) retained_.end_backward(module);
-  uses_.end_backwards();
+  uses_.end_backwards(scene_.graph_tasks() > 0);
 }
 
 void Residency::begin_release(const HookEvent& event) {

@@ -56,8 +56,9 @@ void Uses::lend(std::size_t parameter) {
   if (!backwards_.empty()) backwards_.back().recomputed.insert(parameter);
 }
 
-void Uses::end_backwards() {
-  for (const Backward& backward : backwards_) unsure_.insert(backward.module);
+void Uses::end_backwards(bool is_in_task) {
+  if (is_in_task)
+    for (const Backward& backward : backwards_) unsure_.insert(backward.module);
   backwards_.clear();
 }
 

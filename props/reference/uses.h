@@ -39,7 +39,8 @@ class Uses {
   // The newest backward uses it as well (3.12).
   void lend(std::size_t parameter);
   Ids backwards() const;  // modules
-  void end_backwards();   // all of them; those modules may end once more in the running task
+  // All of them. In the middle of a task those modules may end once more.
+  void end_backwards(bool is_in_task);
   void end_task() { unsure_.clear(); }
   void clear();
 
