@@ -30,13 +30,7 @@ class Walker::Engine {
         scene_(names),
         index_(world_, names),
         around_{world_, names, index_, ledger_, scene_} {
-    add<GradientsDue>();
-    add<CollectiveLog>();
-    add<StepLog>();
-    add<Counters>();
-    add<Scaler>();
-    add<RecordCheck>();
-    if (world_.config.stage == 3) add<Residency>();
+    begin();
   }
 
   void on_event(const HookEvent& event) {
@@ -46,6 +40,7 @@ class Walker::Engine {
     if (is_collective && std::ranges::any_of(world_.other_groups, is_group))
       return leave_collective(event);
     if (event.kind == EventKind::coll_issue) ledger_.count_collective();
+    if (is_new_engine(event)) begin();
     scene_.before(event);
     for (const auto& part : parts_) part->on_event(event);
     scene_.after(event);
@@ -58,6 +53,24 @@ class Walker::Engine {
   const Ledger& ledger() const { return ledger_; }
 
  private:
+  void begin() {
+    parts_.clear();
+    add<GradientsDue>();
+    add<CollectiveLog>();
+    add<StepLog>();
+    add<Counters>();
+    add<Scaler>();
+    add<RecordCheck>();
+    if (world_.config.stage == 3) add<Residency>();
+  }
+
+  // An engine says its configuration once. One that says it again has been made anew.
+  bool is_new_engine(const HookEvent& event) {
+    const bool is_it = event.kind == EventKind::mark &&
+                       names_.text(event.name).starts_with("gradient_accumulation_steps:");
+    return is_it && std::exchange(is_configured_, true);
+  }
+
   template <class Subject>
   void add() {
     parts_.push_back(std::make_unique<Subject>(around_));
@@ -75,6 +88,7 @@ class Walker::Engine {
   NameIndex index_;
   Ledger ledger_;
   Surroundings around_;
+  bool is_configured_ = false;
   std::vector<std::unique_ptr<Part>> parts_;
 };
 

@@ -245,6 +245,19 @@ TEST(ReferenceRules, Each_finds_the_change_that_breaks_it) {
   }
 }
 
+// Its counters, window and parameters begin anew.
+TEST(ReferenceRules, Follows_an_engine_that_is_made_again) {
+  for (int stage = 0; stage <= 3; ++stage) {
+    train::TrainCell cell;
+    cell.stage = stage;
+    RecordedRun run(cell);
+    const std::vector<HookEvent> once = run.events;
+    run.events.insert(run.events.end(), once.begin(), once.end());
+    for (const Finding& finding : run.walk(run.worlds()))
+      ADD_FAILURE() << stage << ": " << info(finding.rule).id << ": " << finding.text;
+  }
+}
+
 TEST(ReferenceRules, Each_has_a_change_that_breaks_it) {
   std::set<Rule> broken;
   for (const RuleRow& row : all_rows()) broken.insert(row.rule);
