@@ -11,8 +11,7 @@ namespace {
 std::vector<reference::World> worlds_of(const train::CaseSpec& spec,
                                         const train::TrainScenario& scenario,
                                         const train::TrainCell& cell) {
-  std::vector<reference::World> worlds =
-      train::reference_worlds(scenario, cell, unseen_of(spec));
+  std::vector<reference::World> worlds = train::reference_worlds(scenario, cell, unseen_of(spec));
   for (reference::World& world : worlds) mark_external_uses(spec, world);
   return worlds;
 }

@@ -87,8 +87,14 @@ void Residency::count_time(const HookEvent& event) {
     else if (uses_.is_unsure(id))
       ledger_.leave_parameters(Freedom::repeated_module, 1);
     else if (is_order_lost_)
-      ledger_.leave_parameters(Freedom::lost_order, 1);
+      ledger_.leave_parameters(why_lost(), 1);
   }
+}
+
+// Which of the program's freedoms leaves the recorded order open.
+Freedom Residency::why_lost() const {
+  if (world_.unseen.reads_elsewhere) return Freedom::external_use;
+  return world_.unseen.keeps_graphs ? Freedom::retained_graph : Freedom::lost_order;
 }
 
 bool Residency::is_judging(const HookEvent& event) const {

@@ -67,6 +67,7 @@ class Residency final : public Part {
   void see_mark(const HookEvent& event);
   void end_task(const HookEvent& event);
   Ids ids_of(const HookEvent& event);
+  Freedom why_lost() const;
   void count_time(const HookEvent& event);
 
   // residency_fetch.cpp

@@ -33,7 +33,7 @@ std::vector<std::string> tensor_groups_of(const TrainCell& cell) {
 }  // namespace
 
 std::vector<reference::World> reference_worlds(const TrainScenario& scenario, const TrainCell& cell,
-                                               const reference::Unseen& unseen, int) {
+                                               const reference::Unseen& unseen) {
   std::vector<reference::World> worlds;
   for (std::size_t engine = 0; engine < scenario.models.size(); ++engine) {
     const auto module =
