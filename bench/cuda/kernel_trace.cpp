@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
+#include <string>
 
 namespace {
 
@@ -26,7 +27,8 @@ void write_record(const CUpti_Activity* record) {
     write_line(of->deviceId, of->streamId, of->start, of->end, of->name);
   } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
     const auto* of = reinterpret_cast<const CUpti_ActivityMemcpy5*>(record);
-    write_line(of->deviceId, of->streamId, of->start, of->end, "memcpy");
+    const std::string name = "memcpy " + std::to_string(of->bytes);
+    write_line(of->deviceId, of->streamId, of->start, of->end, name.c_str());
   } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
     const auto* of = reinterpret_cast<const CUpti_ActivityMemset4*>(record);
     write_line(of->deviceId, of->streamId, of->start, of->end, "memset");
