@@ -1,5 +1,6 @@
 // What ran on the GPUs of a process, and when: a line a kernel, copy or fill, to $ZP_KERNEL_TRACE.
-// The driver loads this library into any process whose CUDA_INJECTION64_PATH names it
+// With $ZP_CALL_COUNTS instead how often the process called CUDA's runtime and driver, a line a
+// function. The driver loads this library into any process whose CUDA_INJECTION64_PATH names it
 // (bench/cuda/kernels.sh does); kernel_table.py reads it.
 #include <cupti.h>
 
@@ -7,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
+#include <map>
 #include <string>
 
 namespace {
@@ -14,6 +16,13 @@ namespace {
 constexpr std::size_t kBufferBytes = std::size_t{8} << 20;
 
 std::FILE* out = nullptr;
+std::map<std::string, std::uint64_t> calls;
+
+void count_call(CUpti_CallbackDomain domain, CUpti_CallbackId id) {
+  const char* name = nullptr;
+  if (cuptiGetCallbackName(domain, id, &name) != CUPTI_SUCCESS || name == nullptr) name = "?";
+  ++calls[(domain == CUPTI_CB_DOMAIN_RUNTIME_API ? "runtime\t" : "driver\t") + std::string(name)];
+}
 
 void write_line(std::uint32_t device, std::uint32_t stream, std::uint64_t start, std::uint64_t end,
                 const char* name) {
@@ -32,6 +41,12 @@ void write_record(const CUpti_Activity* record) {
   } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
     const auto* of = reinterpret_cast<const CUpti_ActivityMemset4*>(record);
     write_line(of->deviceId, of->streamId, of->start, of->end, "memset");
+  } else if (record->kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
+    count_call(CUPTI_CB_DOMAIN_RUNTIME_API,
+               reinterpret_cast<const CUpti_ActivityAPI*>(record)->cbid);
+  } else if (record->kind == CUPTI_ACTIVITY_KIND_DRIVER) {
+    count_call(CUPTI_CB_DOMAIN_DRIVER_API,
+               reinterpret_cast<const CUpti_ActivityAPI*>(record)->cbid);
   }
 }
 
@@ -50,18 +65,24 @@ void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::s
 
 void finish() {
   cuptiActivityFlushAll(1);
+  for (const auto& [name, count] : calls)
+    std::fprintf(out, "%s\t%llu\n", name.c_str(), static_cast<unsigned long long>(count));
   std::fclose(out);
 }
 
 }  // namespace
 
 extern "C" int InitializeInjection() {
-  const char* path = std::getenv("ZP_KERNEL_TRACE");
+  const char* counts = std::getenv("ZP_CALL_COUNTS");
+  const char* path = counts != nullptr ? counts : std::getenv("ZP_KERNEL_TRACE");
   out = std::fopen(path == nullptr ? "/dev/null" : path, "w");
   if (out == nullptr) return 0;
   cuptiActivityRegisterCallbacks(give_buffer, take_buffer);
-  for (const CUpti_ActivityKind kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-                                        CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET})
+  using Kinds = std::initializer_list<CUpti_ActivityKind>;
+  const Kinds calls_alone = {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER};
+  const Kinds work = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                      CUPTI_ACTIVITY_KIND_MEMSET};
+  for (const CUpti_ActivityKind kind : counts != nullptr ? calls_alone : work)
     cuptiActivityEnable(kind);
   std::atexit(finish);
   return 1;
