@@ -60,6 +60,8 @@ class GatherWaits final : public AccessObserver {
  public:
   bool has_run_ahead() const { return has_run_ahead_; }
   std::int64_t writes() const { return writes_; }
+  // What the computation has not waited for.
+  std::int64_t on_the_way() const { return writes_ - awaited_; }
 
   void on_access(const Access& access) override {
     if (access.stream == kGathers && access.is_write) ++writes_;
@@ -69,8 +71,9 @@ class GatherWaits final : public AccessObserver {
   }
   void on_wait(StreamId stream, StreamEvent event) override {
     const auto at = writes_before_.find(event);
-    if (stream == kCompute && at != writes_before_.end() && at->second < writes_)
-      has_run_ahead_ = true;
+    if (stream != kCompute || at == writes_before_.end()) return;
+    has_run_ahead_ = has_run_ahead_ || at->second < writes_;
+    awaited_ = std::max(awaited_, at->second);
   }
   void on_host_wait(StreamEvent) override {}
 
@@ -79,6 +82,7 @@ class GatherWaits final : public AccessObserver {
   static constexpr StreamId kGathers{static_cast<std::int32_t>(StreamRole::all_gather)};
 
   std::int64_t writes_ = 0;
+  std::int64_t awaited_ = 0;
   std::map<StreamEvent, std::int64_t> writes_before_;
   bool has_run_ahead_ = false;
 };
@@ -118,6 +122,7 @@ class AheadRun {
                 .value()) {}
 
   Engine& engine() { return *engine_; }
+  nn::Module& module() { return module_; }
   Tensor forward() {
     const Tensor x = runtime_.ops().place(filled({2, 4}, 0.01 * runtime_.rank()));
     return engine_->forward(x);
@@ -234,10 +239,28 @@ class AheadCase : public ::testing::Test {
 };
 
 TEST_F(AheadCase, Layers_wait_for_their_own) {
-  run([](AheadRun& of, Runtime&) {
-    for (int step = 0; step < kSteps; ++step) of.iterate();
+  std::int64_t at_first = 0;
+  std::int64_t at_last = 0;
+  run([&](AheadRun& of, Runtime& runtime) {
+    const bool is_watched = runtime.rank() == 0;
+    for (const nn::NamedModule& layer : of.module().named_modules())
+      if (is_watched && layer.module->own_parameters().size() == 2)
+        layer.module->register_forward_pre_hook([&, is_first = layer.name == "l1"](auto&) {
+          (is_first ? at_first : at_last) = waits_.on_the_way();
+          return TensorList();
+        });
+    for (int step = 0; step < 2; ++step) {
+      of.iterate();
+      if (is_watched) {
+        EXPECT_EQ(waits_.on_the_way(), 0) << "behind a step";
+      }
+    }
+    of.forward();
+    if (is_watched) {
+      EXPECT_EQ(waits_.on_the_way(), 0) << "behind a forward";
+    }
   });
-  EXPECT_TRUE(waits_.has_run_ahead());
+  EXPECT_GT(at_first, at_last) << "the second layer needs more";
 }
 
 // A replay finds what the one before it left. So the iteration that is captured gathers, too,
