@@ -16,12 +16,20 @@ namespace {
 constexpr std::size_t kBufferBytes = std::size_t{8} << 20;
 
 std::FILE* out = nullptr;
-std::map<std::string, std::uint64_t> calls;
+struct Calls {
+  std::uint64_t count = 0;
+  std::uint64_t ns = 0;  // of all threads together
+};
+std::map<std::string, Calls> calls;
 
-void count_call(CUpti_CallbackDomain domain, CUpti_CallbackId id) {
+void count_call(CUpti_CallbackDomain domain, const CUpti_Activity* record) {
+  const auto* of = reinterpret_cast<const CUpti_ActivityAPI*>(record);
   const char* name = nullptr;
-  if (cuptiGetCallbackName(domain, id, &name) != CUPTI_SUCCESS || name == nullptr) name = "?";
-  ++calls[(domain == CUPTI_CB_DOMAIN_RUNTIME_API ? "runtime\t" : "driver\t") + std::string(name)];
+  if (cuptiGetCallbackName(domain, of->cbid, &name) != CUPTI_SUCCESS || name == nullptr) name = "?";
+  const bool is_runtime = domain == CUPTI_CB_DOMAIN_RUNTIME_API;
+  Calls& known = calls[(is_runtime ? "runtime\t" : "driver\t") + std::string(name)];
+  ++known.count;
+  known.ns += of->end - of->start;
 }
 
 void write_line(std::uint32_t device, std::uint32_t stream, std::uint64_t start, std::uint64_t end,
@@ -42,11 +50,9 @@ void write_record(const CUpti_Activity* record) {
     const auto* of = reinterpret_cast<const CUpti_ActivityMemset4*>(record);
     write_line(of->deviceId, of->streamId, of->start, of->end, "memset");
   } else if (record->kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
-    count_call(CUPTI_CB_DOMAIN_RUNTIME_API,
-               reinterpret_cast<const CUpti_ActivityAPI*>(record)->cbid);
+    count_call(CUPTI_CB_DOMAIN_RUNTIME_API, record);
   } else if (record->kind == CUPTI_ACTIVITY_KIND_DRIVER) {
-    count_call(CUPTI_CB_DOMAIN_DRIVER_API,
-               reinterpret_cast<const CUpti_ActivityAPI*>(record)->cbid);
+    count_call(CUPTI_CB_DOMAIN_DRIVER_API, record);
   }
 }
 
@@ -65,8 +71,9 @@ void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::s
 
 void finish() {
   cuptiActivityFlushAll(1);
-  for (const auto& [name, count] : calls)
-    std::fprintf(out, "%s\t%llu\n", name.c_str(), static_cast<unsigned long long>(count));
+  for (const auto& [name, of] : calls)
+    std::fprintf(out, "%s\t%llu\t%llu\n", name.c_str(), static_cast<unsigned long long>(of.count),
+                 static_cast<unsigned long long>(of.ns));
   std::fclose(out);
 }
 

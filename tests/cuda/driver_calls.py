@@ -4,11 +4,10 @@
   tests/cuda/driver_calls.py ZEROPROOF [--world-size N] [--names]
 
 Each case of the file is trained twice, with more steps the second time; the calls of the steps between, by steps and ranks,
-are counted (bench/cuda/kernel_trace.cpp). A line a case; --names: also each function's share. Exit code 1 when a case calls
+are counted (bench/cuda/kernel_trace.cpp). A line a case; --names: each function's share, and its ms (CUPTI's own included). Exit code 1 when a case calls
 more often, 77 without CUPTI.
 """
 import argparse
-import collections
 import json
 import os
 import pathlib
@@ -38,7 +37,12 @@ def calls_of(options, library, flags, steps, folder):
     if run.returncode != 0:
         raise RuntimeError((run.stderr or run.stdout).strip()[-300:])
     rows = (line.split("\t") for line in counts.read_text().splitlines())
-    return collections.Counter({(kind, name): int(count) for kind, name, count in rows})
+    return {(kind, name): (int(count), int(ns)) for kind, name, count, ns in rows}
+
+
+def difference(few, many, place, share):
+    """By function: what `many` has more, of counts (place 0) or ns (1)."""
+    return {key: (of[place] - few.get(key, (0, 0))[place]) / share for key, of in many.items()}
 
 
 def main():
@@ -57,14 +61,16 @@ def main():
         for case in json.loads((HERE / "driver_calls.json").read_text())["cases"]:
             few, many = (calls_of(options, library, case["flags"], steps, folder) for steps in STEPS)
             share = (STEPS[1] - STEPS[0]) * options.world_size
-            by_name = {key: (many[key] - few[key]) / share for key in many if many[key] != few[key]}
+            by_name = difference(few, many, 0, share)
+            ns = difference(few, many, 1, share)
             found = sum(by_name.values())
             bad += found > case["most"]
             print(f"{'held' if found <= case['most'] else 'FAILED':7} {' '.join(case['flags']):24} {found:7.1f} calls an iteration and rank, "
                   f"{case['most']} allowed", flush=True)
             if options.names:
                 for (kind, function), count in sorted(by_name.items(), key=lambda row: -row[1]):
-                    print(f"        {count:8.1f}  {kind:8} {function}")
+                    if count > 0:
+                        print(f"        {count:8.1f}  {ns[kind, function] / 1e6:8.3f} ms  {kind:8} {function}")
     return 1 if bad else 0
 
 
