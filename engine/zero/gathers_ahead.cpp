@@ -6,6 +6,10 @@
 namespace zeroproof {
 namespace {
 
+// So many pieces are queued before the module that needs them: not all at once, since the host
+// queues the modules' own work in between.
+constexpr std::size_t kPiecesAhead = 2;
+
 // The elements of a slice that one gather may have.
 std::int64_t part_elements(const ZeroContext& context) {
   return std::max<std::int64_t>(context.config.allgather_bucket_size, 1);
@@ -20,14 +24,14 @@ GathersAhead::GathersAhead(ZeroContext& context, std::deque<FlatGroup>& groups,
   for (const ZeroParameter& parameter : context_.parameters)
     ends_[&parameter.tensor.impl()] = end_of(parameter);
   mark_first();
-  awaited_ = pieces_.size();
+  queued_ = awaited_ = pieces_.size();
   for (const nn::NamedModule& named : context_.module.named_modules())
     if (!named.module->own_parameters().empty()) observe(*named.module);
 }
 
 GathersAhead::~GathersAhead() {
   try {
-    finish();
+    wait_up_to(pieces_.size());
   } catch (...) {  // the runtime has failed, which its next use will tell
   }
   for (HookHandle& handle : handles_) handle.remove();
@@ -63,6 +67,7 @@ void GathersAhead::mark_first() {
     if (end == 0) continue;
     const FlatGroup* const group = pieces_[end - 1].group;
     for (std::size_t i = 0; i < end; ++i) pieces_[i].is_first = pieces_[i].group == group;
+    firsts_ = end;
     return;
   }
 }
@@ -86,6 +91,7 @@ std::size_t GathersAhead::end_of(const Tensor& read) const {
 
 void GathersAhead::need(std::size_t end) {
   begin();
+  queue_up_to(end + kPiecesAhead);
   wait_up_to(end);
 }
 
@@ -121,9 +127,18 @@ void GathersAhead::update(FlatGroup& group, const GradientDivisor& divisor) {
 void GathersAhead::begin() {
   if (!std::exchange(is_left_, false)) return;
   stream().wait(context_.compute());
-  awaited_ = 0;
-  for (Piece& piece : pieces_)
-    if (!piece.is_first) gather(piece);
+  queued_ = awaited_ = 0;
+  queue_up_to(firsts_ + kPiecesAhead);
+}
+
+void GathersAhead::finish() {
+  queue_up_to(pieces_.size());
+  wait_up_to(pieces_.size());
+}
+
+void GathersAhead::queue_up_to(std::size_t end) {
+  for (; queued_ < std::min(end, pieces_.size()); ++queued_)
+    if (!pieces_[queued_].is_first) gather(pieces_[queued_]);
 }
 
 // By itself, so that one can be waited for without those behind it.
@@ -144,7 +159,7 @@ void GathersAhead::wait_up_to(std::size_t end) {
 
 void GathersAhead::forget() {
   for (Piece& piece : pieces_) piece.work = {};
-  awaited_ = pieces_.size();
+  queued_ = awaited_ = pieces_.size();
   expect();
 }
 

@@ -13,9 +13,10 @@ namespace zeroproof {
 
 // An update whose values reach the other ranks ahead of use (EngineOptions::gathers_ahead), in
 // pieces that lie behind each other in the flat buffers. Pieces of the first parameter, which a
-// forward has nothing to hide behind, travel beside the update. The others do when the next forward
-// begins, and each module waits for what its own parameters need. So nothing is on its way between
-// a step and a forward, and a captured iteration gathers what the one before it left.
+// forward has nothing to hide behind, travel beside the update. The others do beside the next
+// forward, queued a few pieces ahead of its modules, and each waits for what its own parameters
+// need. So nothing is on its way between a step and a forward, and a captured iteration gathers
+// what the one before it left.
 class GathersAhead {
  public:
   // All must outlive it. Puts hooks on the modules.
@@ -27,10 +28,10 @@ class GathersAhead {
   // One step of the rank's slices, part by part; what owners have new is gathered.
   void update(const GradientDivisor& divisor);
 
-  // What an update left is on its way, if anything is left.
+  // The first of what an update left is on its way, if anything is left.
   void begin();
-  // The computation waits for all that is on its way.
-  void finish() { wait_up_to(pieces_.size()); }
+  // All of it is, and the computation waits for it.
+  void finish();
 
   // Owners have new values by another way: a replay, or an iteration to come that is captured.
   void expect() { is_left_ = true; }
@@ -56,6 +57,7 @@ class GathersAhead {
 
   void update(FlatGroup& group, const GradientDivisor& divisor);
   void gather(Piece& piece);
+  void queue_up_to(std::size_t end);
   void wait_up_to(std::size_t end);
   Stream& stream() const { return context_.runtime.stream(StreamRole::all_gather); }
 
@@ -65,8 +67,10 @@ class GathersAhead {
   std::vector<Piece> pieces_;  // in the order of the flat buffers
   // Of a parameter: the pieces that it needs come before.
   std::map<const TensorImpl*, std::size_t> ends_;
-  std::size_t awaited_ = 0;  // so many pieces, from the first on
-  bool is_left_ = false;     // pieces of the last update have not been queued
+  std::size_t firsts_ = 0;   // the last piece of the first parameter comes before
+  std::size_t queued_ = 0;   // so many pieces of the last update
+  std::size_t awaited_ = 0;  // so many of them, by the computation
+  bool is_left_ = false;     // by the last update, and none of it has been queued
   std::vector<HookHandle> handles_;
   std::vector<nn::Module*> observed_;
 };
