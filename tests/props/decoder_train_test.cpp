@@ -98,6 +98,21 @@ TEST(DecoderTraining, Counts_the_staging_of_gpus_that_sum_by_copies) {
   EXPECT_EQ(memory_of(cell).staging, 0) << "short slices are read where they are";
 }
 
+TEST(DecoderTraining, Tells_the_memory_of_a_gpu_beside_the_formula) {
+  DecoderReport report;
+  report.cell.sizes = nn::DecoderSizes::m267();
+  report.cell.precision = Precision::bf16;
+  report.cell.gpus = Gpus();
+  const DecoderMemory formula = memory_of(report.cell);
+  report.gpu_peak_bytes = formula.total();
+  EXPECT_NE(decoder_text(report, Palette())
+                .find("1.000 of the formula's " + std::to_string(formula.total())),
+            std::string::npos)
+      << decoder_text(report, Palette());
+  const auto document = nlohmann::json::parse(decoder_json(report));
+  EXPECT_EQ(document["formula_bytes"]["staging"], formula.staging);
+}
+
 TEST(DecoderTraining, Equals_it_with_three_ranks_and_accumulated_forwards) {
   for (const int stage : {1, 2, 3}) {
     DecoderCell cell = short_cell(stage);
