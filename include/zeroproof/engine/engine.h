@@ -40,9 +40,9 @@ struct EngineOptions {
   bool skips_frames = false;
   FallbackRule fallback_rule = FallbackRule::per_graph;
   // Of stages 1 and 2 with overlap_comm: what a step made reaches the other ranks beside the next
-  // forward, and a module waits for its own parameters alone. Until a forward of the engine or of a
-  // module, which all ranks call, parameters of other ranks' slices are the old ones: whoever reads
-  // them by another way than Module::read() calls gather_parameters() before.
+  // forward, and a module waits for its own parameters alone. All ranks call the same forwards. Who
+  // reads a parameter between a step and a forward, but by Module::read(), finds old values of
+  // other ranks' slices, unless gather_parameters() came before.
   bool gathers_ahead = false;
   // In place of what the configuration says, for good; see override_loss_scale for one that moves.
   std::optional<double> custom_loss_scale = std::nullopt;
