@@ -19,7 +19,6 @@ class Stage12Optimizer final : public FlatOptimizer {
 
   bool is_zero() const override { return true; }
   bool has_gradient_hook(const ZeroParameter& parameter) const override;
-  void on_forward_begin(bool) override {}
   void add_gradient(ZeroParameter& parameter) override;
   void collect_gradients() override;
   void reduce_gradients() override;

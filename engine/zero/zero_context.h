@@ -33,6 +33,7 @@ struct ZeroContext {
 
   bool skips_frames = false;  // all frames of a compiled module run eagerly (docs/spec/zero.md 5)
   FallbackRule fallback_rule = FallbackRule::per_graph;
+  bool gathers_ahead = false;  // EngineOptions
 
   HookPolicy* policy = nullptr;  // the engine's; none where a part stands alone
 
