@@ -92,6 +92,9 @@ StepOutcome Engine::step() {
 void Engine::zero_grad() {
   core_->zero_grad();
 }
+void Engine::gather_parameters() {
+  core_->optimizer().gather_ahead();
+}
 bool Engine::is_gradient_accumulation_boundary() const {
   return core_->is_boundary();
 }

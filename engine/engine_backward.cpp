@@ -47,9 +47,6 @@ Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& argum
     const GradMode no_grad(context_.autograd, false);
     return arguments.scale_wrt_gas && gas() != 1.0 ? div(context_.autograd, loss, gas()) : loss;
   }();
-  if (!context_.upstream.explicit_epilogue_without_prologue &&
-      !context_.upstream.stale_boundary_before_prologue)
-    refresh_boundary();
   const Tensor differentiated = scaled(context_.autograd, loss, loss_factor_.of_managed_loss());
   run_backward(differentiated, arguments);
   return returned;
@@ -207,8 +204,18 @@ void Engine::Core::run_post_hook() {
                           std::to_string(context_.loss_scaler.scale()) +
                           "): call engine.scale(loss).backward() or engine.backward(loss)");
   }
-  is_scale_called_ = false;
   epilogue();
+  has_manual_epilogue_ = true;
+  if (!is_exact()) end_manual_backward(false);
+}
+
+// At the end of its outermost graph task: each checkpoint around a forward has an epilogue of its
+// own, and they are one backward of the user's, with one scale. What the first ones have brought
+// nobody can take back where the next one fails.
+void Engine::Core::end_manual_backward(bool raised) {
+  if (!std::exchange(has_manual_epilogue_, false)) return;
+  is_scale_called_ = false;
+  if (raised && !context_.upstream.abort_leaks_state) is_incomplete_ = true;
 }
 
 void Engine::Core::abandon_gradients() {
@@ -218,7 +225,7 @@ void Engine::Core::abandon_gradients() {
   is_scale_called_ = false;
   const bool is_restartable = optimizer_->abandon_gradients();
   if (!policy_->demands_restart() || is_restartable) return;
-  must_restart_ = true;
+  is_incomplete_ = true;
   throw EngineError(EngineErrorId::incomplete_backward,
                     "An aborted backward already contributed gradients: they cannot be taken back; "
                     "restart from a checkpoint");
@@ -230,7 +237,7 @@ void Engine::Core::epilogue() {
   const Events::Call call(context_.events, "engine.backward_epilogue");
   has_unreduced_gradients_ = false;
   optimizer_->collect_gradients();
-  if (!is_no_sync_ && !context_.is_coalescing) {
+  if (!context_.is_no_sync && !context_.is_coalescing) {
     const Events::Call reducing(context_.events, "engine.allreduce_gradients");
     refresh_boundary();
     optimizer_->reduce_gradients();
@@ -242,10 +249,12 @@ void Engine::Core::epilogue() {
   policy_->on_epilogue(*this);
 }
 
-// One whose epilogue failed is none.
+// One whose epilogue failed is none, and a manual one with several is one.
 void Engine::Core::count_backward() {
-  ++counters_.backwards;
   has_scaled_gradients_ = true;
+  const bool is_counted = has_manual_epilogue_ && !tracker_.is_backward_running();
+  if (is_counted) return;
+  ++counters_.backwards;
 }
 
 // --- GraphTaskListener -------------------------------------------------------------------------
@@ -254,6 +263,7 @@ void Engine::Core::on_graph_task_begin(GraphTaskId task, bool keeps_graph) {
   const bool is_transform = is_in_transform();
   tracker_.begin_task(task, {.keeps_graph = keeps_graph, .is_transform = is_transform});
   if (is_transform) return;
+  if (!context_.upstream.stale_boundary_before_prologue) refresh_boundary();
   if (!has_leaf_hooks_ && loss_factor_.in_managed_backward() != 1.0) register_gradient_hooks();
   policy_->on_graph_task_begin(*this, task);
 }
@@ -267,6 +277,7 @@ void Engine::Core::on_graph_task_end(GraphTaskId task, bool raised) {
   // needs another.
   const bool is_left = context_.upstream.abort_leaks_state;
   if (raised && is_users && !is_left) is_scale_called_ = false;
+  if (is_outermost) end_manual_backward(raised);
   try {
     if (!is_transform) policy_->on_graph_task_end(*this, task, raised);
   } catch (...) {
@@ -281,8 +292,8 @@ void Engine::Core::visit_state(StateVisitor& visitor) const {
   const auto bit = [](bool is_set, int place) { return std::uint64_t{is_set} << place; };
   visitor.number(bit(has_unreduced_gradients_, 0) | bit(ran_epilogue_, 1) |
                  bit(is_scale_called_, 2) | bit(tracker_.is_backward_running(), 3) |
-                 bit(must_restart_, 4) | bit(context_.is_boundary, 5) |
-                 tracker_.tasks().size() << 8);
+                 bit(is_incomplete_, 4) | bit(context_.is_boundary, 5) |
+                 bit(has_manual_epilogue_, 6) | tracker_.tasks().size() << 8);
   const BackwardState hooks = policy_->state();
   visitor.number(bit(hooks.is_callback_queued, 0) | bit(hooks.is_backward_seen_this_step, 1) |
                  bit(hooks.ran_epilogue_this_backward, 2) |

@@ -21,7 +21,12 @@ Result<void> Engine::Core::capture(const std::function<void()>& iteration) {
   captured_.forget();
   optimizer_->begin_capture();
   context_.events.mark("iteration_captured");
-  captured_.capture(iteration, counters_);
+  try {
+    captured_.capture(iteration, counters_);
+  } catch (...) {
+    optimizer_->abandon_capture();
+    throw;
+  }
   captured_.run();
   return {};
 }

@@ -58,7 +58,8 @@ Engine::Core::Core(Autograd& autograd, nn::Module& module, const ZeroConfig& con
                .data = Communicator(runtime.group(GroupKind::data), context_.events),
                .tensor = Communicator(runtime.group(GroupKind::tensor), context_.events),
                .skips_frames = options_.skips_frames,
-               .fallback_rule = options_.fallback_rule},
+               .fallback_rule = options_.fallback_rule,
+               .gathers_ahead = options_.gathers_ahead},
       policy_(make(options_)),
       learning_rates_(rates_of(config_, options_)) {
   context_.policy = policy_.get();

@@ -117,6 +117,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void run_backward(const Tensor& loss, const BackwardArguments& arguments);
   void epilogue();
   void count_backward();
+  void end_manual_backward(bool raised);
   void take_model_step(StepOutcome& outcome);
   void refresh_boundary();
 
@@ -146,12 +147,12 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   const bool has_no_observer_ = !context_.events.is_on();  // no recording, no fault injection
   bool has_unreduced_gradients_ = false;                   // of hooks since the last epilogue
   bool is_scale_called_ = false;
+  bool has_manual_epilogue_ = false;   // of the manual backward that runs
   bool ran_epilogue_ = false;          // since the last forward
   bool has_scaled_gradients_ = false;  // the window has some
   bool is_configuration_told_ = false;
-  bool is_no_sync_ = false;
   bool is_step_running_ = false;
-  bool must_restart_ = false;  // incomplete_backward
+  bool is_incomplete_ = false;  // the window: incomplete_backward
   std::optional<bool> boundary_override_;
 };
 

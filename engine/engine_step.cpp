@@ -47,13 +47,13 @@ void Engine::Core::refresh_boundary() {
 
 StepOutcome Engine::Core::step() {
   const Events::Call call(context_.events, "engine.step");
-  if (is_no_sync_ || context_.is_coalescing)
+  if (context_.is_no_sync || context_.is_coalescing)
     throw EngineError(EngineErrorId::step_inside_no_sync,
                       "step() inside no_sync or coalesce_grad_reduction");
   // Stage 0 has a policy that nobody asks, and backwards of its own alone. H1 leaves them running.
   const bool is_inside =
       is_exact() && tracker_.is_backward_running() && !context_.upstream.abort_leaks_state;
-  if (must_restart_ || is_inside || (is_zero() && policy_->refuses_step())) {
+  if (is_incomplete_ || is_inside || (is_zero() && policy_->refuses_step())) {
     throw EngineError(EngineErrorId::incomplete_backward,
                       "step() in the middle of a backward, or with an aborted backward: its "
                       "gradients are incomplete");
@@ -100,6 +100,7 @@ void Engine::Core::zero_grad() {
   const Events::Call call(context_.events, "engine.zero_grad");
   policy_->on_zero_grad();
   has_scaled_gradients_ = false;
+  if (!policy_->demands_restart()) is_incomplete_ = false;
   optimizer_->zero_grad();
   ran_epilogue_ = false;  // or the next forward would count a micro-step (docs/spec/zero.md 2.18)
 }
@@ -110,10 +111,10 @@ void Engine::Core::no_sync(const std::function<void()>& body) {
                       "no_sync is not possible with ZeRO stage " + std::to_string(config_.stage) +
                           ": gradients are partitioned in every backward");
   }
-  if (is_no_sync_ || context_.is_coalescing)
+  if (context_.is_no_sync || context_.is_coalescing)
     throw EngineError(EngineErrorId::no_sync_not_allowed,
                       "no_sync inside no_sync or coalesce_grad_reduction");
-  const ScopedFlag inside(is_no_sync_);
+  const ScopedFlag inside(context_.is_no_sync);
   body();
 }
 
@@ -125,7 +126,7 @@ void Engine::Core::coalesce(const std::function<void()>& body) {
   if (!config_.managed_gradient_accumulation) refuse("needs managed_gradient_accumulation");
   if (config_.stage == 0)
     refuse("needs ZeRO stage 1, 2 or 3; the optimizer wrapper has none of it");
-  if (is_no_sync_ || context_.is_coalescing) refuse("is nested in no_sync or in itself");
+  if (context_.is_no_sync || context_.is_coalescing) refuse("is nested in no_sync or in itself");
   // Everything that was added is reduced at the end, also when the body threw
   // (docs/spec/zero.md 2.13); not so when something failed below: that may be this rank's own, and
   // the others would not come.

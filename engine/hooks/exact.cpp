@@ -53,7 +53,7 @@ class ExactPolicy final : public HookPolicy {
 
   void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) override {
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a thread nest");
-    // Stages that reduce from .grad at the end have no hooks that would tell of work.
+    // Parameters of no group have no hooks that would tell of work.
     const bool may_leave_work =
         has_unreduced_work_ || tasks_.back().has_failed_inside || tasks_.back().owes_epilogue;
     std::exception_ptr failure;  // of an observer: what ended has ended all the same

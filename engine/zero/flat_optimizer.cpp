@@ -19,6 +19,32 @@ FlatOptimizer::FlatOptimizer(ZeroContext& context, int ranks, int rank)
     for (std::size_t i = 0; i < group.parameters().size(); ++i)
       slots_[static_cast<std::size_t>(group.parameters()[i]->id.value)] = {&group, i};
   }
+  if (context.gathers_ahead && gathers_in_parts())
+    ahead_ = std::make_unique<GathersAhead>(context, groups_, slots_);
+}
+
+void FlatOptimizer::on_forward_begin(bool) {
+  if (ahead_) ahead_->begin();
+}
+
+std::int64_t FlatOptimizer::on_forward_end(bool) {
+  if (ahead_) ahead_->finish();
+  return -1;
+}
+
+void FlatOptimizer::gather_ahead() {
+  if (!ahead_) return;
+  ahead_->begin();
+  ahead_->finish();
+}
+
+// Each replay gathers, also where the iteration before the capture left nothing.
+void FlatOptimizer::begin_capture() {
+  if (ahead_) ahead_->expect();
+}
+
+void FlatOptimizer::abandon_capture() {
+  if (ahead_) ahead_->forget();
 }
 
 void FlatOptimizer::visit_state(StateVisitor& visitor) const {
@@ -52,6 +78,7 @@ void FlatOptimizer::set_rates(const std::vector<GroupRates>& groups) {
 
 void FlatOptimizer::count_replayed_step() {
   for (FlatGroup& group : groups_) group.optimizer().count_replayed_step();
+  if (ahead_) ahead_->expect();
 }
 
 void FlatOptimizer::drop_windows() {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "engine/precision/gradient_norm.h"
 #include "engine/zero/flat_group.h"
+#include "engine/zero/gathers_ahead.h"
 #include "engine/zero/local_sums.h"
 #include "engine/zero/zero_optimizer.h"
 
@@ -14,8 +16,13 @@ namespace zeroproof {
 // Its stages say when a gradient goes from one to the next.
 class FlatOptimizer : public ZeroOptimizer {
  public:
+  void on_forward_begin(bool ran_epilogue) override;
+  std::int64_t on_forward_end(bool has_graph) override;
   void set_rates(const std::vector<GroupRates>& groups) override;
+  void begin_capture() override;
+  void abandon_capture() override;
   void count_replayed_step() override;
+  void gather_ahead() override;
   void visit_state(StateVisitor& visitor) const override;
   std::vector<GradientSlice> gradient_slices() const override;
 
@@ -60,6 +67,7 @@ class FlatOptimizer : public ZeroOptimizer {
 
   int ranks_;
   FlatSlots slots_;
+  std::unique_ptr<GathersAhead> ahead_;  // null: every update gathers all that it made
 };
 
 }  // namespace zeroproof

@@ -27,6 +27,7 @@ StepOutcome FlatOptimizer::update_groups() {
 }
 
 void FlatOptimizer::update_parameters(const GradientDivisor& divisor) {
+  if (ahead_) return ahead_->update(divisor);
   if (!gathers_in_parts()) {
     for (FlatGroup& group : groups_) {
       group.update(group.step_gradient(), divisor);

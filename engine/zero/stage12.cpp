@@ -12,11 +12,13 @@ Stage12Optimizer::Stage12Optimizer(ZeroContext& context)
       is_used_(context.parameters.size()),
       has_no_observer_(!context.events.is_on()) {}
 
+// Ours always has one: of a backward past the outputs nobody else tells (docs/spec/zero.md 2.2).
 bool Stage12Optimizer::has_gradient_hook(const ZeroParameter& parameter) const {
   const ZeroConfig& config = context_.config;
   const bool has_accumulator = config.accumulation_dtype() != config.model_dtype();
-  return parameter.group >= 0 && (partitions_gradients() || has_overlap() || has_accumulator ||
-                                  config.contiguous_gradients);
+  const bool is_upstream =
+      partitions_gradients() || has_overlap() || has_accumulator || config.contiguous_gradients;
+  return parameter.group >= 0 && (is_upstream || !context_.upstream.all);
 }
 
 // The hook path: what needs no thought is done here.
@@ -38,10 +40,15 @@ Stage12Optimizer::HookWork Stage12Optimizer::known_hook_work() const {
 }
 
 void Stage12Optimizer::add_gradient_slowly(ZeroParameter& parameter) {
-  if (context_.is_coalescing) return;
+  if (context_.is_coalescing || stays_local()) return;
   const Events::Call call(context_.events, "z12.process_gradients");
   if (!gradients_.is_ready() || !has_no_observer_) set_up_buckets();
   if (is_offered_by_hooks_) gradients_.add(parameter);
+}
+
+// Of no_sync; upstream's hooks reduce there all the same (docs/spec/zero.md 2.12).
+bool Stage12Optimizer::stays_local() const {
+  return context_.is_no_sync && !context_.upstream.all;
 }
 
 void Stage12Optimizer::set_up_buckets() {

@@ -19,7 +19,6 @@ class Stage12Optimizer final : public FlatOptimizer {
 
   bool is_zero() const override { return true; }
   bool has_gradient_hook(const ZeroParameter& parameter) const override;
-  void on_forward_begin(bool) override {}
   void add_gradient(ZeroParameter& parameter) override;
   void collect_gradients() override;
   void reduce_gradients() override;
@@ -39,6 +38,7 @@ class Stage12Optimizer final : public FlatOptimizer {
   bool has_overlap() const { return context_.config.has_overlap_comm(); }
 
   void add_gradient_slowly(ZeroParameter& parameter);
+  bool stays_local() const;
   void set_up_buckets();
   void reduce_sums();
   void gradient_epilogue();

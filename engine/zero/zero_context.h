@@ -33,11 +33,13 @@ struct ZeroContext {
 
   bool skips_frames = false;  // all frames of a compiled module run eagerly (docs/spec/zero.md 5)
   FallbackRule fallback_rule = FallbackRule::per_graph;
+  bool gathers_ahead = false;  // EngineOptions
 
   HookPolicy* policy = nullptr;  // the engine's; none where a part stands alone
 
   bool is_boundary = true;     // of the optimizer: is this micro-batch the window's last?
   bool is_coalescing = false;  // inside coalesce_grad_reduction
+  bool is_no_sync = false;     // inside no_sync
 
   Tensor captured_squares = {};  // of a captured step: its norm's, where replays leave them
 

@@ -66,6 +66,10 @@ class ZeroOptimizer {
   // An iteration is about to be captured: it may find nothing that the one before it left, but
   // what is in the same place behind each.
   virtual void begin_capture() {}
+  // It was not captured after all: the device has done nothing of it.
+  virtual void abandon_capture() {}
+  // Parameters are whole for whoever reads them, not for modules alone; see EngineOptions.
+  virtual void gather_ahead() {}
   virtual void zero_grad() = 0;  // gradients, accumulators, the window so far
 
   // Stage 3 alone; nothing elsewhere. See Engine.

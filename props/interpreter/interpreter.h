@@ -79,6 +79,8 @@ class Interpreter {
   TensorList next_inputs(const std::string& engine);
   void gather(const Block& block);
   void gather_nan(const Block& block, const TensorList& named, const TensorList& parameters);
+  // What was seen from there on.
+  void leave_unspecified(std::size_t first);
   void write(const Tensor& weight, const std::vector<double>& values);
   void change_weights(const Block& block, const TensorList& parameters);
   TensorList parameters_of(const Block& block);

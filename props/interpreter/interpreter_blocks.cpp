@@ -77,17 +77,21 @@ void Interpreter::gather(const Block& block) {
   if (block.modifier == Block::Modifier::last) modifier = program_.world.ranks - 1;
   if (block.change == Block::Change::holds_nan) return gather_nan(block, named, parameters);
   target_.gathered(index_of(block.engine), named, modifier, [&] {
+    const std::size_t before = seen_.size();
     change_weights(block, parameters);
     run(block.body);
-    const std::size_t before = seen_.size();
-    if (block.change != Block::Change::none) return;  // the modifying rank's come when it ends
+    // What the modifying rank has changed comes to the others when the context ends.
+    if (block.change != Block::Change::none) return leave_unspecified(before);
     for (std::size_t i = 0; i < parameters.size(); ++i)
       see(Observed::value, "gathered " + std::to_string(i),
           target_.gathered_value(index_of(block.engine), parameters[i]));
     // A load partitions what the context has gathered; what it shows from then on is not said.
-    for (std::size_t i = before; has_load(block.body) && i < seen_.size(); ++i)
-      seen_[i].is_unspecified = true;
+    if (has_load(block.body)) leave_unspecified(before);
   });
+}
+
+void Interpreter::leave_unspecified(std::size_t first) {
+  for (std::size_t i = first; i < seen_.size(); ++i) seen_[i].is_unspecified = true;
 }
 
 // What is no number equals nothing, and no rank has changed it.

@@ -55,7 +55,11 @@ Tensor TreeModule::use_weight(Autograd& ag, const std::string& module,
                               const TensorList& inputs) const {
   const Tensor weight = weight_of(module);
   // The factor of a Linear is that of its output for the identity: the weight's, transposed.
-  const Tensor factor = inputs.at(1).sizes() == weight.sizes() ? inputs.at(1) : t(ag, inputs.at(1));
+  const Shape& sizes = weight.sizes();
+  Tensor factor = inputs.at(1);
+  if (sizes.size() == 2 && factor.sizes() != sizes)
+    factor = factor.numel() == weight.numel() ? t(ag, reshape(ag, factor, {sizes[1], sizes[0]}))
+                                              : reshape(ag, factor, {sizes[0], 1});
   return mean(ag, add(ag, inputs.at(0), sum(ag, mul(ag, factor, weight))));
 }
 

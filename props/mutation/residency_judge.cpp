@@ -155,6 +155,7 @@ void ResidencyJudge::on_event(const HookEvent& event) {
       if (event.is_exceptional()) failed_ = {EngineId{0}, EngineId{1}};
       return;
     case EventKind::zmod_fetch:
+      judge_transform();  // of a module that the user calls past the engine
       judge_released();
       if (!event.is_forward) judge_functions();
       if (!event.is_forward) judge_blocks(event.name);
@@ -209,6 +210,11 @@ void ResidencyJudge::see_operation(const HookEvent& event) {
     of_operation_.insert(event.params.begin(), event.params.end());
 }
 
+void ResidencyJudge::judge_transform() {
+  if (std::exchange(is_behind_transform_, false) && !calls_in_contexts_)
+    judge_all_given_back("behind a transform");
+}
+
 void ResidencyJudge::see_call(const HookEvent& event) {
   const std::string_view method = names_.text(event.name);
   if (method == "coord.release_backward_leftovers") {
@@ -218,8 +224,7 @@ void ResidencyJudge::see_call(const HookEvent& event) {
   if (method == "z3.post_forward") is_ending_ = true;
   if (method == "engine.forward") abandoned_.clear();
   if (!method.starts_with("engine.")) return;
-  if (std::exchange(is_behind_transform_, false) && !calls_in_contexts_)
-    judge_all_given_back("behind a transform");
+  judge_transform();
   // In the middle of a backward a step is refused, and an inner one that failed gives back later.
   const bool is_named =
       method == "engine.forward" || method == "engine.zero_grad" || method == "engine.step";

@@ -33,6 +33,7 @@ class ResidencyJudge final : public EventSink {
   void see_call(const HookEvent& event);
   void see_return(const HookEvent& event);
   void see_release(const HookEvent& event);
+  void judge_transform();
   void judge_released();
   void judge_leftovers();
   void judge_recomputed();
@@ -59,7 +60,7 @@ class ResidencyJudge final : public EventSink {
   bool calls_in_contexts_;     // the user, of what his context has gathered
   std::set<EngineId> failed_;  // engines whose last backward did, or one inside it
   int transforms_ = 0;         // that are under way
-  bool is_behind_transform_ = false;  // and no call of an engine since
+  bool is_behind_transform_ = false;  // and nothing has begun since
   EngineId engine_;                   // of the event that is seen
   std::set<NameId> resident_;
   std::set<NameId> begun_;         // the same, and what is on its way

@@ -26,14 +26,16 @@ struct WrongDocument {
 };
 
 // A value and where it stands.
-struct Place {
+struct JsonPlace {
   const JsonValue& value;
   std::string pointer;
 
-  Place below(std::string_view name) const {
+  JsonPlace below(std::string_view name) const {
     return {*value.find(name), json_pointer(pointer, name)};
   }
-  Place item(std::size_t at) const { return {value.values[at], fmt::format("{}/{}", pointer, at)}; }
+  JsonPlace item(std::size_t at) const {
+    return {value.values[at], fmt::format("{}/{}", pointer, at)};
+  }
 
   [[noreturn]] void reject(std::string_view what) const {
     throw WrongDocument{fmt::format("{}: {}", pointer.empty() ? "/" : pointer, what)};
@@ -43,19 +45,19 @@ struct Place {
   }
 };
 
-void read(const Place& at, bool& into) {
+void read(const JsonPlace& at, bool& into) {
   at.require(JsonKind::boolean, "true or false");
   into = at.value.boolean;
 }
 
-void read(const Place& at, std::string& into) {
+void read(const JsonPlace& at, std::string& into) {
   at.require(JsonKind::text, "a string");
   into = at.value.text;
 }
 
 template <class T>
 requires std::is_integral_v<T>
-void read(const Place& at, T& into) {
+void read(const JsonPlace& at, T& into) {
   at.require(JsonKind::number, "an integer");
   using Limits = std::numeric_limits<T>;
   const auto& integer = at.value.integer;
@@ -66,11 +68,11 @@ void read(const Place& at, T& into) {
   into = static_cast<T>(*integer);
 }
 
-void read(const Place& at, double& into) {
+void read(const JsonPlace& at, double& into) {
   using Limits = std::numeric_limits<double>;
-  constexpr std::pair<std::string_view, double> kNames[] = {
+  constexpr std::pair<std::string_view, double> kNotFinite[] = {
       {"inf", Limits::infinity()}, {"-inf", -Limits::infinity()}, {"nan", Limits::quiet_NaN()}};
-  for (const auto& [name, value] : kNames) {
+  for (const auto& [name, value] : kNotFinite) {
     if (at.value.kind == JsonKind::text && at.value.text == name) {
       into = value;
       return;
@@ -82,7 +84,7 @@ void read(const Place& at, double& into) {
 
 template <class Enum>
 requires std::is_enum_v<Enum>
-void read(const Place& at, Enum& into) {
+void read(const JsonPlace& at, Enum& into) {
   constexpr auto& kWords = kEnumWords<Enum>;
   at.require(JsonKind::text, fmt::format("one of {}", fmt::join(kWords, ", ")));
   const auto found = std::ranges::find(kWords, at.value.text);
@@ -116,7 +118,7 @@ Json json_of(const JsonValue& value) {
 }
 
 // The engine's own reader, whose pointers begin at the configuration.
-void read(const Place& at, ZeroConfig& into) {
+void read(const JsonPlace& at, ZeroConfig& into) {
   at.require(JsonKind::object, "an object");
   auto parsed = parse_ds_config(json_of(at.value).dump(), "");
   if (!parsed) {
@@ -127,14 +129,14 @@ void read(const Place& at, ZeroConfig& into) {
 }
 
 template <class T>
-void read(const Place& at, std::vector<T>& into);
+void read(const JsonPlace& at, std::vector<T>& into);
 template <class T>
-void read(const Place& at, std::optional<T>& into);
+void read(const JsonPlace& at, std::optional<T>& into);
 template <Described Struct>
-void read(const Place& at, Struct& into);
+void read(const JsonPlace& at, Struct& into);
 
 template <class T>
-void read(const Place& at, std::vector<T>& into) {
+void read(const JsonPlace& at, std::vector<T>& into) {
   at.require(JsonKind::list, "a list");
   into.clear();  // of its default
   for (std::size_t item = 0; item < at.value.values.size(); ++item) {
@@ -143,25 +145,26 @@ void read(const Place& at, std::vector<T>& into) {
 }
 
 template <class T>
-void read(const Place& at, std::optional<T>& into) {
+void read(const JsonPlace& at, std::optional<T>& into) {
   read(at, into.emplace());
 }
 
 template <class Struct, class Value>
-void read_member(const Place& at, const Member<Struct, Value>& row, Struct& into) {
+void read_member(const JsonPlace& at, const Member<Struct, Value>& row, Struct& into) {
   if (at.value.find(row.name) != nullptr) return read(at.below(row.name), into.*row.pointer);
   if (row.role != Role::optional) at.reject(fmt::format("needs \"{}\"", row.name));
 }
 
 // The alternative whose name is a key here.
 template <class Struct, class... Kinds>
-void read_member(const Place& at, const Member<Struct, std::variant<Kinds...>>& row, Struct& into) {
-  constexpr auto& kNames = kKindNames<std::variant<Kinds...>>;
+void read_member(const JsonPlace& at, const Member<Struct, std::variant<Kinds...>>& row,
+                 Struct& into) {
+  constexpr auto& kKinds = kKindNames<std::variant<Kinds...>>;
   const auto is_here = [&](std::string_view name) { return at.value.find(name) != nullptr; };
-  const auto count = std::ranges::count_if(kNames, is_here);
+  const auto count = std::ranges::count_if(kKinds, is_here);
   if (count != 1) {
     at.reject(
-        fmt::format("has {} of these keys, and must have one: {}", count, fmt::join(kNames, ", ")));
+        fmt::format("has {} of these keys, and must have one: {}", count, fmt::join(kKinds, ", ")));
   }
   const auto read_kind = [&]<class Kind>(const Kind* /*type*/) {
     constexpr std::string_view kName = Description<Kind>::name;
@@ -177,12 +180,12 @@ void add_keys(const Member<Struct, Value>& row, std::vector<std::string_view>& k
 template <class Struct, class... Kinds>
 void add_keys(const Member<Struct, std::variant<Kinds...>>& /*row*/,
               std::vector<std::string_view>& keys) {
-  constexpr auto& kNames = kKindNames<std::variant<Kinds...>>;
-  keys.insert(keys.end(), kNames.begin(), kNames.end());
+  constexpr auto& kKinds = kKindNames<std::variant<Kinds...>>;
+  keys.insert(keys.end(), kKinds.begin(), kKinds.end());
 }
 
 template <Described Struct>
-void read(const Place& at, Struct& into) {
+void read(const JsonPlace& at, Struct& into) {
   at.require(JsonKind::object, "an object");
   std::vector<std::string_view> keys;
   visit_members<Struct>([&](const auto& row) { add_keys(row, keys); });
@@ -196,11 +199,11 @@ void read(const Place& at, Struct& into) {
 
 // The schema's name goes: the rest is the program.
 void take_schema(JsonValue& document) {
-  const Place root{document, ""};
+  const JsonPlace root{document, ""};
   root.require(JsonKind::object, "an object");
   if (document.find("schema") == nullptr)
     root.reject(fmt::format("needs \"schema\": \"{}\"", kSchema));
-  const Place schema = root.below("schema");
+  const JsonPlace schema = root.below("schema");
   if (schema.value.text != kSchema) {
     schema.reject(
         fmt::format("is {}; this is a reader of \"{}\"", schema.value.described(), kSchema));
@@ -218,7 +221,7 @@ Result<Program> parse_program(std::string_view json, std::string_view where) {
   try {
     take_schema(*document);
     Program program;
-    read(Place{*document, ""}, program);
+    read(JsonPlace{*document, ""}, program);
     return program;
   } catch (const WrongDocument& wrong) {
     return fail(ErrorCode::usage, fmt::format("{}: {}", where, wrong.text));

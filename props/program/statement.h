@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -121,7 +122,11 @@ struct SetBoundary {
 struct SetScale {
   std::string engine;
   double loss_scale = 1.0;
-  friend bool operator==(const SetScale&, const SetScale&) = default;
+  // By bits: a scale that is NaN equals itself.
+  friend bool operator==(const SetScale& a, const SetScale& b) {
+    return a.engine == b.engine &&
+           std::bit_cast<std::uint64_t>(a.loss_scale) == std::bit_cast<std::uint64_t>(b.loss_scale);
+  }
 };
 
 struct SetLearningRate {

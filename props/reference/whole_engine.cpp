@@ -11,7 +11,7 @@
 namespace zeroproof::reference {
 namespace {
 
-constexpr double kGradScalerScale = 65536.0;
+constexpr double kFirstGradScale = 65536.0;
 constexpr int kGrowthSteps = 2000;
 
 // x times factor, in double, rounded once.
@@ -58,7 +58,7 @@ WholeEngine::WholeEngine(nn::Module& module, const ZeroConfig& config, const Ops
   divisor_ = is_sum ? 1.0 : static_cast<double>(replicas_.ranks) / replicas_.sequence;
   add_parameters(options);
   window_.resize(state_.parameters.size());
-  if (has_grad_scaler()) state_.scale = kGradScalerScale;
+  if (has_grad_scaler()) state_.scale = kFirstGradScale;
   if (options.grows_in != 0) state_.good_steps = kGrowthSteps - options.grows_in;
   if (config.fp16.enabled) {
     state_.scale = config.fp16.loss_scale != 0.0 ? config.fp16.loss_scale

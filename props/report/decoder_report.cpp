@@ -39,10 +39,10 @@ std::string memory_text(const DecoderReport& report) {
   const train::DecoderMemory formula = train::memory_of(report.cell);
   return fmt::format(
       "  at most {} bytes of the GPU with activations: {:.3f} of the formula's {} (states {}, "
-      "activations {})\n",
+      "activations {}, staging {})\n",
       report.gpu_peak_bytes,
       static_cast<double>(report.gpu_peak_bytes) / static_cast<double>(formula.total()),
-      formula.total(), formula.states, formula.activations);
+      formula.total(), formula.states, formula.activations, formula.staging);
 }
 
 OrderedJson distance_json(const std::optional<DecoderDistance>& distance) {
@@ -104,7 +104,9 @@ std::string decoder_json(const DecoderReport& report) {
   if (report.gpu_peak_bytes > 0) {
     const train::DecoderMemory formula = train::memory_of(cell);
     document["gpu_peak_bytes"] = report.gpu_peak_bytes;
-    document["formula_bytes"] = {{"states", formula.states}, {"activations", formula.activations}};
+    document["formula_bytes"] = {{"states", formula.states},
+                                 {"activations", formula.activations},
+                                 {"staging", formula.staging}};
   }
   return document_text(document);
 }

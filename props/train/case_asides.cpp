@@ -108,15 +108,7 @@ std::string aside_problem(const CaseSpec& spec, const MicroSpec& micro) {
   const bool is_simple = spec.stage < 3 && spec.input_grad != 0 && spec.engines == 1 &&
                          spec.heads == 1 && spec.container == 0 && spec.is_tiled == 0 &&
                          spec.skips_frames == 0 && spec.experts == 0 && micro.interrupt == 0;
-  // Open: of a manual backward each checkpoint counts as one more, and as one without scale
-  // (backward_without_loss_scaling).
-  const bool is_scaled_by_hand = precision == Precision::fp16 || spec.owns_scale != 0;
-  const bool is_counted = spec.is_manual != 0 && (is_scaled_by_hand || spec.is_unmanaged != 0);
-  const bool is_counted_twice = spec.is_manual + micro.by_hand != 0 && spec.has_grad_scaler != 0 &&
-                                static_cast<Outstanding>(micro.outstanding) == Outstanding::summed;
-  return micro.wrapped == 0 || (is_simple && !is_counted && !is_counted_twice)
-             ? ""
-             : "a checkpoint around what it cannot run again";
+  return micro.wrapped == 0 || is_simple ? "" : "a checkpoint around what it cannot run again";
 }
 
 // Whether an object has nothing but these, by name; whatever else would add, take or keep

@@ -114,8 +114,6 @@ std::string layer_input_problem(const LayerSpec& layer) {
       (layer.dimensions != 0 && layer.dimensions != 1 && layer.dimensions != 3))
     return "a layer out of range";
   if (layer.dimensions != 0 && layer.is_raw != 0) return "a raw layer gets nothing of a shape";
-  // Open: rows without columns, of which nobody says how many there are.
-  if (layer.dimensions != 0 && layer.outputs == 0) return "a shape of outputs that are not there";
   const bool has_gradient = layer.outputs > 0 && layer.is_linked + layer.is_raw != 0;
   return layer.is_watched == 0 || has_gradient ? "" : "no gradient to watch";
 }

@@ -63,11 +63,7 @@ std::string failing_weight_problem(const CaseSpec& spec, const MicroSpec& micro)
   const auto layer = static_cast<std::size_t>(spec.calls[call].layer);
   const LayerSpec& failing = spec.layers[layer];
   const bool is_trained = failing.is_frozen + failing.is_weight_frozen == 0 && failing.outputs > 0;
-  // Open: without hooks the engine does not learn of a backward that fails past it, before it comes
-  // to what forward returned.
-  const bool is_unseen = spec.stage < 2 && micro.has_bypass != 0 && micro.is_uncleared != 0;
-  return is_trained && spec.is_tiled == 0 && !is_unseen ? ""
-                                                        : "a hook of a weight without a gradient";
+  return is_trained && spec.is_tiled == 0 ? "" : "a hook of a weight without a gradient";
 }
 
 // A managed backward between scaling a loss and differentiating it, and nothing else.
@@ -124,10 +120,9 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   const bool holds_backwards = block == Block::no_sync || block == Block::no_sync_backwards;
   if (holds_backwards && (spec.stage > 1 || (spec.is_unmanaged == 0 && is_boundary)))
     return "no_sync where gradients are reduced";
-  // Open: with overlap, stage 1 reduces what the first round left by itself (P42).
   if (block == Block::no_sync_first &&
-      (spec.stage > 1 || spec.has_overlap + spec.is_unmanaged != 0 || spec.is_tiled != 0 ||
-       micro.repeats == 0 || static_cast<Interrupt>(micro.interrupt) == Interrupt::step ||
+      (spec.stage > 1 || micro.repeats == 0 ||
+       static_cast<Interrupt>(micro.interrupt) == Interrupt::step ||
        micro.clears + micro.asks + micro.aborts_inside + micro.detour_at != 0))
     return "no_sync around the first of two rounds";
   if (micro.clears == 2 && block != Block::coalesced && block != Block::no_sync)
@@ -143,20 +138,14 @@ std::string micro_problem(const CaseSpec& spec, const MicroSpec& micro, bool is_
   return visit_problem(spec, micro);
 }
 
-// The loss of layer 0 alone. A hook of the outputs is what divides by the accumulation steps, and
-// without hooks of gradients nobody sees it.
+// The loss of layer 0 alone. A hook of the outputs is what divides by the accumulation steps.
 std::string past_engine_problem(const CaseSpec& spec, const MicroSpec& micro) {
   if (micro.past_engine < 0 || micro.past_engine > 4) return "a number out of range";
-  // Each of two would be one that nobody scaled.
-  const bool is_scaled =
-      static_cast<Precision>(spec.precision) >= Precision::fp16 || spec.owns_scale != 0;
-  if (micro.past_engine == 4 && is_scaled) return "checkpoints under a loss scale";
   const LayerSpec& first = spec.layers.front();
   const bool is_right = spec.is_manual != 0 && spec.engines == 1 && spec.is_tiled == 0 &&
                         spec.is_unmanaged == 0 && spec.sets_boundary == 0 &&
-                        spec.skips_frames == 0 && spec.granularity == 0 &&
-                        (spec.stage != 1 || spec.is_scattered == 0 || spec.has_overlap != 0) &&
-                        first.is_frozen == 0 && first.outputs > 0;
+                        spec.skips_frames == 0 && spec.granularity == 0 && first.is_frozen == 0 &&
+                        first.outputs > 0;
   return micro.past_engine == 0 || is_right ? "" : "a backward past the engine";
 }
 

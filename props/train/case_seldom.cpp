@@ -28,7 +28,9 @@ void sync_second(CaseSpec& spec, Draws& draws) {
   make_plain(spec);
   spec.stage = draws.below(2);
   if (spec.stage == 0) spec.is_manual = 0;
-  spec.is_unmanaged = spec.has_overlap = spec.needs_all = 0;
+  spec.needs_all = 0;
+  spec.has_overlap = spec.stage == 1 ? draws.flag(2) : 0;
+  spec.is_unmanaged = spec.has_overlap == 0 ? draws.flag(3) : 0;
   if (draws.one_in(2)) {
     spec.accumulation = 1;
     spec.sets_boundary = 0;

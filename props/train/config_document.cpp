@@ -90,8 +90,10 @@ Json optimizer_document(const OptimizerConfig& optimizer) {
                  {"weight_decay", adam.weight_decay},
                  {"torch_adam", optimizer.is_torch_class}};
   if (adam.is_maximizing) params["maximize"] = true;
-  if (optimizer.type == OptimizerType::adam) params["adam_w_mode"] = adam.is_decay_decoupled;
-  return {{"type", optimizer.type == OptimizerType::adam ? "Adam" : "AdamW"}, {"params", params}};
+  // AdamW decays decoupled whatever its block says; without that it is Adam.
+  const bool is_adamw = optimizer.type == OptimizerType::adamw && adam.is_decay_decoupled;
+  if (!is_adamw) params["adam_w_mode"] = adam.is_decay_decoupled;
+  return {{"type", is_adamw ? "AdamW" : "Adam"}, {"params", params}};
 }
 
 struct Refusal {

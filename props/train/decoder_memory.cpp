@@ -1,5 +1,7 @@
 #include "props/train/decoder_memory.h"
 
+#include "zeroproof/internal/engine/runtime/copy_staging_bytes.h"
+
 namespace zeroproof::train {
 namespace {
 
@@ -27,11 +29,20 @@ std::int64_t activations_of(const DecoderCell& cell, std::int64_t item) {
   return cell.batch * cell.length * (sizes.layers * layer + head);
 }
 
+std::int64_t staging_of(const DecoderCell& cell, std::int64_t item) {
+  const bool is_copied = cell.gpus && !cell.gpus->job() && cell.world_size > 1 &&
+                         cell.collectives == CudaCollectives::copies;
+  const std::int64_t slice = item * config_of(cell).reduce_bucket_size / cell.world_size;
+  return is_copied && slice >= kCopiedSliceBytesMin ? kCopyStagingBytes : 0;
+}
+
 }  // namespace
 
 DecoderMemory memory_of(const DecoderCell& cell) {
   const std::int64_t item = item_bytes(model_dtype(cell.precision));
-  return {.states = states_of(cell, item), .activations = activations_of(cell, item)};
+  return {.states = states_of(cell, item),
+          .activations = activations_of(cell, item),
+          .staging = staging_of(cell, item)};
 }
 
 }  // namespace zeroproof::train

@@ -156,8 +156,9 @@ void run_decoder_rank(const DecoderCell& cell, Runtime& runtime, const DecoderRu
   Autograd autograd(runtime.ops(), recorder);
   nn::Decoder module(cell.sizes, cell.seed);
   if (recorder) recorder->on_model(autograd, module, "");
-  const auto engine = Engine::initialize(autograd, module, config_of(cell), runtime,
-                                         {.policy = cell.policy, .quirks = cell.quirks});
+  const auto engine =
+      Engine::initialize(autograd, module, config_of(cell), runtime,
+                         {.policy = cell.policy, .quirks = cell.quirks, .gathers_ahead = true});
   if (!engine) throw ConfigurationRefused(engine.error().text);
   DecoderSteps steps(cell, runtime, **engine);
   StepTimer timer(runtime, cell, options, result);

@@ -78,6 +78,11 @@ std::unique_ptr<ShortRuntime> short_runtime_of(const TrainScenario& scenario, Ru
 
 }  // namespace
 
+std::vector<TensorList> parameter_groups_of(const nn::Module& module,
+                                            const TrainScenario& scenario) {
+  return has_groups(scenario) ? dealt(module, scenario) : std::vector<TensorList>();
+}
+
 EngineTarget::EngineTarget(const TrainScenario& scenario, const TrainCell& cell, Runtime& runtime,
                            const Options& options)
     : scenario_(scenario),
@@ -111,7 +116,7 @@ void EngineTarget::add_engine(ModelKind kind) {
   modules_.push_back(new_model(kind, index));
   if (options_.models) options_.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
   EngineOptions of_engine = engine_options(scenario_, cell_, index);
-  if (has_groups(scenario_)) of_engine.parameter_groups = dealt(*modules_.back(), scenario_);
+  of_engine.parameter_groups = parameter_groups_of(*modules_.back(), scenario_);
   auto engine = Engine::initialize(autograd_, *modules_.back(), config_of(scenario_, cell_, index),
                                    runtime_, std::move(of_engine));
   if (!engine) throw ConfigurationRefused(engine.error().text);

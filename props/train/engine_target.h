@@ -22,6 +22,10 @@ struct ConfigurationRefused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The groups that an engine of the scenario gets; empty: one of all that require gradients.
+std::vector<TensorList> parameter_groups_of(const nn::Module& module,
+                                            const TrainScenario& scenario);
+
 // Sees the models of a rank before they are given to engines.
 class ModelObserver : public ProgramWatch {
  public:

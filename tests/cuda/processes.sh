@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# processes.sh ZEROPROOF: one process a GPU, on this machine's first two. A line a case; exit code 1
-# if one failed, 77 without two GPUs. Each case starts its own processes with torchrun's variables.
+# processes.sh ZEROPROOF: one process a GPU, on this machine's first WORLD (2). A line a case; exit code 1
+# if one failed, 77 without as many GPUs. Each case starts its own processes with torchrun's variables.
 set -u
 zeroproof=$1
+world=${WORLD:-2}
+last=$((world - 1))
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 gpus=$("$zeroproof" doctor --json 2>/dev/null | sed -n 's/.*"gpus": *\([0-9]*\).*/\1/p')
-if [ "${gpus:-0}" -lt 2 ]; then
-  echo "skipped: needs two GPUs, CUDA sees ${gpus:-0}"
+if [ "$world" -lt 2 ] || [ "${gpus:-0}" -lt "$world" ]; then
+  echo "skipped: needs $world GPUs and at least two, CUDA sees ${gpus:-0}"
   exit 77
 fi
 failures=0
@@ -19,7 +21,7 @@ long="train --runtime cuda --model m267 --dtype bf16 --batch 8 --length 1024 --s
 start() {
   local rank=$1
   shift
-  env RANK="$rank" WORLD_SIZE=2 LOCAL_RANK="${local_rank:-$rank}" MASTER_ADDR=127.0.0.1 \
+  env RANK="$rank" WORLD_SIZE="$world" LOCAL_RANK="${local_rank:-$rank}" MASTER_ADDR=127.0.0.1 \
     MASTER_PORT="$port" "$zeroproof" "$@" >"$work/out$rank" 2>"$work/err$rank" &
   pids[$rank]=$!
 }
@@ -36,10 +38,14 @@ finish() {
   done
   port=$((port + 1))
 }
-both() {
-  start 0 "$@"
-  start 1 "$@"
-  finish 0 1
+ranks=$(seq 0 $last)
+every() {
+  local rank
+  for rank in $ranks; do start "$rank" "$@"; done
+  finish $ranks
+}
+others() {  # RANK: all but this one
+  seq 0 $last | grep -vx "$1"
 }
 # judge NAME CONDITION…: the line of a case.
 judge() {
@@ -49,39 +55,49 @@ judge() {
     echo "held    $name"
   else
     echo "failed  $name: exit codes ${codes[*]}"
-    sed 's/^/          /' "$work/out0" "$work/err0" "$work/err1" | head -20
+    sed 's/^/          /' "$work/out0" "$work"/err? | head -20
     failures=$((failures + 1))
   fi
 }
-codes_are() { [ "${codes[0]}" = "$1" ] && [ "${codes[1]}" = "$2" ]; }
-equal() { codes_are 0 0 && grep -q '^equal' "$work/out0" && [ ! -s "$work/out1" ]; }
+codes_are() {  # CODE RANK…
+  local code=$1 rank
+  shift
+  for rank in "$@"; do [ "${codes[$rank]}" = "$code" ] || return 1; done
+}
+equal() { codes_are 0 $ranks && grep -q '^equal' "$work/out0" && [ ! -s "$work/out$last" ]; }
 says() { cat "$work/out$1" "$work/err$1" | grep -q -- "$2"; }
 
 for stage in 0 1 2 3; do
   for dtype in float32 bf16; do
-    both $tiny --stage $stage --dtype $dtype --check-baseline
+    every $tiny --stage $stage --dtype $dtype --check-baseline
     judge "tiny, stage $stage, $dtype, store over TCP: equal to the unsharded run" equal
   done
 done
-both $tiny --stage 2 --check-baseline --store "$work/store"
+every $tiny --stage 2 --check-baseline --store "$work/store"
 judge "tiny, stage 2, store in a folder: equal to the unsharded run" equal
 for scenario in plain two_losses reentrant; do
-  both train --runtime cuda --scenario $scenario --stage 3 --check-baseline
+  every train --runtime cuda --scenario $scenario --stage 3 --check-baseline
   judge "scenario $scenario, stage 3: equal to the baseline" equal
 done
 
-both $tiny --stage 3 --trace "$work/processes.jsonl"
-"$zeroproof" $tiny --stage 3 --world-size 2 --trace "$work/threads.jsonl" >/dev/null 2>&1
-same_traces() {
-  codes_are 0 0 && cmp -s "$work/processes_r0.jsonl" "$work/threads_r0.jsonl" &&
-    cmp -s "$work/processes_r1.jsonl" "$work/threads_r1.jsonl"
+every $tiny --stage 3 --trace "$work/processes.jsonl"
+"$zeroproof" $tiny --stage 3 --world-size "$world" --trace "$work/threads.jsonl" >/dev/null 2>&1
+# With more than two ranks NCCL's sums, and so the norms, have an order of their own.
+compared() {
+  if [ "$world" -gt 2 ]; then sed 's/grad_norm:[^"]*/grad_norm:/' "$1"; else cat "$1"; fi
 }
-judge "tiny, stage 3: the traces of both ranks are those of threads" same_traces
+same_traces() {
+  local rank
+  codes_are 0 $ranks || return 1
+  for rank in $ranks; do
+    diff <(compared "$work/processes_r$rank.jsonl") <(compared "$work/threads_r$rank.jsonl") >"$work/err$rank" || return 1
+  done
+}
+judge "tiny, stage 3: the traces of all ranks are those of threads" same_traces
 
-for killed in 0 1; do
-  left=$((1 - killed))
-  start 0 $long --timeout 20
-  start 1 $long --timeout 20
+for killed in 0 $last; do
+  left=$(others "$killed")
+  for rank in $ranks; do start "$rank" $long --timeout 20; done
   sleep 15
   kill -9 "${pids[$killed]}"
   disown "${pids[$killed]}"
@@ -89,25 +105,33 @@ for killed in 0 1; do
   patience=60 finish $left
   took=$((SECONDS - began))
   codes[$killed]=killed
-  ends_well() { [ "${codes[$left]}" = 1 ] && says $left "rank $killed .*ended without a word" && [ $took -le 25 ]; }
-  judge "rank $killed is killed in the middle: rank $left ended after $took s and names it" ends_well
+  ends_well() {
+    local rank
+    codes_are 1 $left && [ $took -le 25 ] || return 1
+    for rank in $left; do says "$rank" "rank $killed .*ended without a word" || return 1; done
+  }
+  judge "rank $killed is killed in the middle: all others ended after $took s and name it" ends_well
 done
 
-for present in 0 1; do
-  absent=$((1 - present))
-  start $present $tiny --timeout 5
+for absent in $last 0; do
+  present=$(others "$absent")
+  for rank in $present; do start "$rank" $tiny --timeout 5; done
   patience=30 finish $present
   codes[$absent]="never started"
-  names_it() { [ "${codes[$present]}" = 1 ] && says $present "waited 5000 ms for rank $absent"; }
-  judge "rank $absent never starts: rank $present names it" names_it
+  names_it() {
+    local rank
+    codes_are 1 $present || return 1
+    for rank in $present; do says "$rank" "waited 5000 ms for rank $absent" || return 1; done
+  }
+  judge "rank $absent never starts: all others name it" names_it
 done
 
-CUDA_VISIBLE_DEVICES=0 both $tiny --stage 2
-judge "two processes that see one GPU: both refuse and name it" \
-  eval 'codes_are 77 77 && says 0 "have the same GPU" && says 1 "have the same GPU"'
+CUDA_VISIBLE_DEVICES=0 every $tiny --stage 2
+judge "processes that see one GPU: all refuse and name it" \
+  eval 'codes_are 77 $ranks && says 0 "have the same GPU" && says $last "have the same GPU"'
 
 if command -v torchrun >/dev/null; then
-  torchrun --standalone --nproc-per-node 2 --no-python "$zeroproof" $tiny --stage 2 \
+  torchrun --standalone --nproc-per-node "$world" --no-python "$zeroproof" $tiny --stage 2 \
     --check-baseline >"$work/out0" 2>"$work/err0"
   codes=($? -)
   judge "torchrun --standalone: equal to the unsharded run" \
@@ -115,9 +139,9 @@ if command -v torchrun >/dev/null; then
 fi
 
 timed="train --runtime cuda --model m267 --stage 2 --dtype bf16 --batch 8 --length 1024 --steps 24 --time --warmup 8"
-patience=300 both $timed
+patience=300 every $timed
 processes=$(grep -o '[0-9.]* ms an iteration' "$work/out0")
-judge "m267, stage 2, bf16: ${processes:-no time} of two processes" codes_are 0 0
-threads=$("$zeroproof" $timed --world-size 2 2>&1 | grep -o '[0-9.]* ms an iteration')
-echo "        beside ${threads:-no time} of two threads"
+judge "m267, stage 2, bf16: ${processes:-no time} of $world processes" codes_are 0 $ranks
+threads=$("$zeroproof" $timed --world-size "$world" 2>&1 | grep -o '[0-9.]* ms an iteration')
+echo "        beside ${threads:-no time} of $world threads"
 exit $((failures > 0))

@@ -21,6 +21,7 @@ struct Case {
   int stage = 0;
   bool is_bf16 = false;
   double clip = 0.0;
+  bool gathers_ahead = false;
 };
 
 std::string name_of(const ::testing::TestParamInfo<Case>& info) {
@@ -28,20 +29,28 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
   return "stage" + std::to_string(one.stage) + (one.is_bf16 ? "_bf16" : "_float32") +
          (one.clip == 0.0  ? "_unclipped"
           : one.clip < 1.0 ? "_clipped"
-                           : "_below_the_clip");
+                           : "_below_the_clip") +
+         (one.gathers_ahead ? "_ahead" : "");
 }
 
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const int stage : {0, 1, 2, 3})
     for (const bool is_bf16 : {false, true})
-      for (const double clip : {0.0, 0.01, 100.0}) all.push_back({stage, is_bf16, clip});
+      for (const double clip : {0.0, 0.01, 100.0}) {
+        all.push_back({stage, is_bf16, clip});
+        if (stage == 1 || stage == 2) all.push_back({stage, is_bf16, clip, true});
+      }
   return all;
 }
 
 ZeroConfig config_of(const Case& one) {
   ZeroConfig config{.stage = one.stage, .gradient_clipping = one.clip};
   config.bf16 = {.enabled = one.is_bf16, .check_grad_overflow = false};
+  if (one.gathers_ahead) {
+    config.overlap_comm = true;
+    config.allgather_bucket_size = 6;
+  }
   return config;
 }
 
@@ -72,7 +81,9 @@ constexpr int kEagerSteps = 3;
 Outcome train(const Case& one, Runtime& runtime, int steps, bool captures) {
   Autograd autograd(runtime.ops());
   MlpModel model;
-  auto engine = Engine::initialize(autograd, model, config_of(one), runtime).value();
+  auto engine = Engine::initialize(autograd, model, config_of(one), runtime,
+                                   {.gathers_ahead = one.gathers_ahead})
+                    .value();
   const DType dtype = engine->config().model_dtype();
   const Tensor x = runtime.ops().place(
       runtime.ops().cast(filled({2, 4}, 0.1 * (1 + runtime.rank())), dtype).on(runtime.device()));

@@ -51,5 +51,27 @@ INSTANTIATE_TEST_SUITE_P(Seldom, UnmutatedManner,
                                            R"({"ranks":2,"stage":2,"layers":[{"is_frozen":2},{}],
             "calls":[{},{"layer":1}],"micros":[{},{"guests":1}]})"));
 
+// A backward that fails past the engine where no bucket is contiguous; no_sync with overlap;
+// checkpoints under one scale; a window past the engine; a layer without outputs.
+INSTANTIATE_TEST_SUITE_P(Settled, UnmutatedManner,
+                         ::testing::Values(R"({"stage":1,"input_grad":1,"is_scattered":1,
+            "layers":[{"has_bias":1}],"calls":[{}],"micros":[{"aborts":1,"has_bypass":1,
+            "is_uncleared":1,"wrapped":1,"aborts_at_weight":1}]})",
+                                           R"({"stage":1,"bucket":3,"has_overlap":1,"owns":1,
+            "layers":[{}],"calls":[{}],"micros":[{"repeats":1,"block":4}]})",
+                                           R"({"stage":1,"precision":3,"is_manual":1,
+            "input_grad":1,"has_grad_scaler":1,"layers":[{}],"calls":[{}],
+            "micros":[{"outstanding":3,"wrapped":1}]})",
+                                           R"({"stage":1,"is_manual":1,"input_grad":1,
+            "owns_scale":1,"layers":[{}],"calls":[{}],"micros":[{"outstanding":3,"wrapped":1}]})",
+                                           R"({"stage":1,"is_manual":1,"accumulation":2,
+            "has_overlap":1,"layers":[{}],"calls":[{}],
+            "micros":[{"past_engine":3},{"past_engine":3}]})",
+                                           R"({"stage":3,"is_manual":1,"layers":[{}],
+            "calls":[{}],"micros":[{"idle_forward":3,"past_engine":3}]})",
+                                           R"({"stage":3,
+            "layers":[{"outputs":0,"dimensions":3},{}],"calls":[{},{"layer":1}],
+            "micros":[{}]})"));
+
 }  // namespace
 }  // namespace zeroproof::mutation

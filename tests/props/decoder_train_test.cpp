@@ -78,6 +78,41 @@ TEST(DecoderTraining, Knows_the_states_of_m267_by_stage) {
     }
 }
 
+TEST(DecoderTraining, Counts_the_staging_of_gpus_that_sum_by_copies) {
+  DecoderCell cell;
+  cell.sizes = nn::DecoderSizes::m267();
+  cell.precision = Precision::bf16;
+  EXPECT_EQ(memory_of(cell).staging, 0) << "the host sums where the values are";
+  cell.gpus = Gpus();
+  constexpr std::int64_t kStaging = 50'331'648;
+  EXPECT_EQ(memory_of(cell).staging, kStaging);
+  EXPECT_EQ(memory_of(cell).total() - memory_of(cell).states - memory_of(cell).activations,
+            kStaging);
+  cell.collectives = CudaCollectives::nccl;
+  EXPECT_EQ(memory_of(cell).staging, 0);
+  cell.collectives = CudaCollectives::copies;
+  cell.world_size = 1;
+  EXPECT_EQ(memory_of(cell).staging, 0);
+  cell.world_size = 2;
+  cell.sizes = nn::DecoderSizes::tiny();
+  EXPECT_EQ(memory_of(cell).staging, 0) << "short slices are read where they are";
+}
+
+TEST(DecoderTraining, Tells_the_memory_of_a_gpu_beside_the_formula) {
+  DecoderReport report;
+  report.cell.sizes = nn::DecoderSizes::m267();
+  report.cell.precision = Precision::bf16;
+  report.cell.gpus = Gpus();
+  const DecoderMemory formula = memory_of(report.cell);
+  report.gpu_peak_bytes = formula.total();
+  EXPECT_NE(decoder_text(report, Palette())
+                .find("1.000 of the formula's " + std::to_string(formula.total())),
+            std::string::npos)
+      << decoder_text(report, Palette());
+  const auto document = nlohmann::json::parse(decoder_json(report));
+  EXPECT_EQ(document["formula_bytes"]["staging"], formula.staging);
+}
+
 TEST(DecoderTraining, Equals_it_with_three_ranks_and_accumulated_forwards) {
   for (const int stage : {1, 2, 3}) {
     DecoderCell cell = short_cell(stage);

@@ -131,6 +131,38 @@ TEST(ProgramShrink, PutsASmallerPartInThePlaceOfOneOfItsKind) {
             (std::vector<std::uint32_t>{21, 21, 21, 21}));
 }
 
+TEST(ProgramShrink, SetsASpanToZerosAtOnce) {
+  const auto draw = [](Source& source) {
+    const std::uint32_t before = source.below(100);
+    const Source::Scope span(source, "two parts");
+    return std::array{before, source.below(100), source.below(100)};
+  };
+  const auto are_in_balance = [](const auto& drawn) {
+    const std::uint32_t sum = drawn[1] + drawn[2];
+    return drawn[0] >= 5 && (sum == 0 || sum == 100);
+  };
+  Source source({7, 30, 70});
+  draw(source);
+  const Shrunk shrunk = shrink(source.choices(), replays(draw, are_in_balance), kRuns);
+  EXPECT_EQ(values_of(shrunk.choices), (std::vector<std::uint32_t>{5, 0, 0}));
+}
+
+TEST(ProgramShrink, CutsALongScheduleInFewRuns) {
+  const auto draw = [](Source& source) {
+    std::vector<std::uint32_t> schedule(2000);
+    for (std::uint32_t& choice : schedule) choice = source.below(4);
+    return schedule;
+  };
+  const auto fails = [](const auto& schedule) { return schedule[40] > 0; };
+  Source source(1);
+  ASSERT_TRUE(fails(draw(source)));
+  const Shrunk shrunk = shrink(source.choices(), replays(draw, fails), kRuns);
+  EXPECT_LT(shrunk.runs, 100U);
+  const std::vector<std::uint32_t> values = values_of(shrunk.choices);
+  EXPECT_EQ(std::ranges::count(values, 0U), 1999);
+  EXPECT_EQ(values[40], 1U);
+}
+
 TEST(ProgramShrink, LowersWhatIsEqualTogether) {
   EXPECT_EQ(values_of(shrunk_pairs({94, 94, 94, 94}, {2, 5, 47, 94})),
             (std::vector<std::uint32_t>{47, 47, 47, 47}));

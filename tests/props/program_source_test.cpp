@@ -93,7 +93,7 @@ TEST(ProgramSource, DrawsAsOftenAsWeightsSay) {
   EXPECT_EQ(counts[1], 0);
   EXPECT_NEAR(counts[2], 2000, 160);
   EXPECT_NEAR(counts[3], 5000, 200);
-  EXPECT_NEAR(hits, 1000, 120);
+  EXPECT_NEAR(hits, 1000, 60);
 }
 
 TEST(ProgramSource, DrawsTheScheduleAfterTheProgram) {

@@ -39,6 +39,22 @@ TEST(ProgramText, IsWhatTheReferenceShows) {
   EXPECT_EQ(program_text(*program, &*contract), block_of_page("text"));
 }
 
+// Of an engine that no configuration of stage 4 makes.
+TEST(ProgramText, ShowsARefusalWithoutAName) {
+  const auto program = parse_program(R"({
+    "schema": "zeroproof.program/1",
+    "models": [{"name": "m", "body": [{"name": "l0", "linear": {"inputs": 1, "outputs": 2}}]}],
+    "engines": [{"name": "a", "model": "m"}],
+    "body": [{"try_config": {"engine": "a", "key": "/zero_optimization/stage", "value": "4"}}]})",
+                                     "here");
+  ASSERT_TRUE(program) << program.error().text;
+  const auto contract = Contract::of(*program);
+  ASSERT_TRUE(contract) << contract.error().text;
+  const std::string text = program_text(*program, &*contract);
+  EXPECT_EQ(text.substr(text.find("a.try_config")),
+            "a.try_config(\"/zero_optimization/stage\", \"4\") # refused\n");
+}
+
 TEST(ProgramText, ShowsTheSettingsThatDifferFromDefaults) {
   Program program;
   EXPECT_EQ(program_text(program), "1 rank, stage 0\n");

@@ -5,6 +5,7 @@
 
 #include "engine/runtime/cuda/cuda_memory.h"
 #include "engine/runtime/cuda/gpu.h"
+#include "zeroproof/internal/engine/runtime/copy_staging_bytes.h"
 #include "zeroproof/model/tensor.h"
 
 namespace zeroproof::cuda {
@@ -14,7 +15,7 @@ namespace zeroproof::cuda {
 // again.
 class CopyStaging {
  public:
-  static constexpr std::size_t kBytes = std::size_t{48} << 20;
+  static constexpr std::size_t kBytes{kCopyStagingBytes};
 
   CopyStaging(const Gpu& gpu, CudaMemory& memory) : gpu_(gpu), memory_(memory) {}
   CopyStaging(const CopyStaging&) = delete;

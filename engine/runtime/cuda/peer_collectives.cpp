@@ -12,7 +12,7 @@ namespace {
 using host::CollectiveOp;
 
 // Copies of smaller slices take longer than a kernel that reads them.
-constexpr std::size_t kCopiedBytesMin = std::size_t{1} << 20;
+constexpr std::size_t kCopiedBytesMin{kCopiedSliceBytesMin};
 constexpr std::size_t kGrain = 64;  // elements or bytes; so that slices begin where vectors do
 
 void copy_bytes(cudaStream_t queue, const std::vector<CopyRange>& ranges) {
@@ -64,6 +64,10 @@ void PeerCollectives::copy(cudaStream_t queue, const std::string& call,
   for (const Piece& piece : pieces) mine.push_back(piece.from);
   const PeerAddresses all = exchange(call, std::move(mine));
   peers_.barrier.meet(rank_, queue, 0);
+  if (is_spread(pieces)) {
+    spread(queue, pieces.front(), all);
+    return finish_submission();
+  }
   std::vector<CopyRange> ranges;
   for (std::size_t turn = 0; turn < pieces.size(); ++turn) {
     // Not all from the same one at first.
@@ -76,6 +80,33 @@ void PeerCollectives::copy(cudaStream_t queue, const std::string& call,
   copy_bytes(queue, ranges);
   peers_.barrier.meet(rank_, queue, 1);
   finish_submission();
+}
+
+// One root alone would be read by all at once.
+bool PeerCollectives::is_spread(const std::vector<Piece>& pieces) const {
+  if (pieces.size() != 1 || size_ < 3 || pieces.front().from != pieces.front().to) return false;
+  return pieces.front().bytes / static_cast<std::size_t>(size_ - 1) >= kCopiedBytesMin;
+}
+
+// Each rank copies a share from the root, then the other shares from those that have them.
+void PeerCollectives::spread(cudaStream_t queue, const Piece& piece, const PeerAddresses& all) {
+  const auto shares = static_cast<std::size_t>(size_ - 1);
+  const std::size_t share = ((piece.bytes + shares - 1) / shares + kGrain - 1) / kGrain * kGrain;
+  const auto copy_share = [&](int owner, int from) {
+    const std::size_t begin = std::min(
+        piece.bytes, static_cast<std::size_t>(owner < piece.root ? owner : owner - 1) * share);
+    const auto* const source =
+        static_cast<const std::byte*>(all[static_cast<std::size_t>(from)].front());
+    ZP_CUDA(cudaMemcpyAsync(piece.to + begin, source + begin, std::min(share, piece.bytes - begin),
+                            cudaMemcpyDeviceToDevice, queue));
+  };
+  if (rank_ != piece.root) copy_share(rank_, piece.root);
+  peers_.barrier.meet(rank_, queue, 1);
+  for (int step = 1; step < size_ && rank_ != piece.root; ++step) {
+    const int peer = (rank_ + step) % size_;
+    if (peer != piece.root) copy_share(peer, peer);
+  }
+  peers_.barrier.meet(rank_, queue, 2);
 }
 
 void PeerCollectives::reduce(cudaStream_t queue, const std::string& call,

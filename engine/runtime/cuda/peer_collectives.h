@@ -62,6 +62,8 @@ class PeerCollectives {
   using Sources = std::vector<Source>;
 
   PeerAddresses exchange(const std::string& call, AddressBoard::Addresses mine);
+  bool is_spread(const std::vector<Piece>& pieces) const;
+  void spread(cudaStream_t queue, const Piece& piece, const PeerAddresses& all);
   void finish_submission();
   Slice slice_of(const Reduction& of, int rank) const;
   using Inputs = std::vector<const std::byte*>;  // of one slice, by rank

@@ -89,11 +89,12 @@ void set_up(FunctionContext& context, const TensorList& inputs) {
     context.set("needs" + std::to_string(i), may_need_grad(inputs[i]));
 }
 
+// Counted by the other dimensions: without columns there are rows all the same.
 Tensor rows(Autograd& ag, const Tensor& x) {
   const Shape& sizes = x.sizes();
   if (sizes.size() == 2) return x;
-  const std::int64_t columns = sizes.back();
-  return reshape(ag, x, {columns == 0 ? 0 : x.numel() / columns, columns});
+  const Shape others(sizes.begin(), sizes.end() - 1);
+  return reshape(ag, x, {numel(others), sizes.back()});
 }
 
 // A bias has one number a column; its gradient is summed as it came, whatever autocast would do.

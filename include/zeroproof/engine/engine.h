@@ -39,6 +39,11 @@ struct EngineOptions {
   // when they are read, and given back by this rule.
   bool skips_frames = false;
   FallbackRule fallback_rule = FallbackRule::per_graph;
+  // Of stages 1 and 2 with overlap_comm: what a step made reaches the other ranks beside the next
+  // forward, and a module waits for its own parameters alone. All ranks call the same forwards. Who
+  // reads a parameter between a step and a forward, but by Module::read(), finds old values of
+  // other ranks' slices, unless gather_parameters() came before.
+  bool gathers_ahead = false;
   // In place of what the configuration says, for good; see override_loss_scale for one that moves.
   std::optional<double> custom_loss_scale = std::nullopt;
 };
@@ -102,6 +107,8 @@ class Engine {
   // incomplete_backward.
   StepOutcome step();
   void zero_grad();
+  // With gathers_ahead, on all ranks: work that is queued from now on finds whole parameters.
+  void gather_parameters();
   bool is_gradient_accumulation_boundary() const;
   void set_gradient_accumulation_boundary(
       bool is_boundary);  // boundary_set_in_unmanaged_accumulation

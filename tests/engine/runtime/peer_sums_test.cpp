@@ -162,6 +162,27 @@ TEST_F(CudaPeerSums, Keep_each_root_apart_in_a_batch) {
   });
 }
 
+// Where all read from one GPU, by way of each other; and less, straight from it.
+TEST_F(CudaPeerSums, Bring_what_one_rank_has_to_all_by_way_of_all) {
+  expect_same("broadcast", [](Runtime& runtime) {
+    Stream& side = runtime.stream(StreamRole::all_gather);
+    Stream& compute = runtime.stream(StreamRole::compute);
+    ProcessGroup& group = runtime.group(GroupKind::data);
+    Values out;
+    for (int root = 0; root < runtime.world_size(); ++root)
+      for (const std::int64_t elements : {kMegabyte + 7, 2 * kMegabyte - 1}) {
+        const Tensor all = rank_values(runtime, elements, DType::bfloat16, 7 + root);
+        side.wait(compute);
+        group.begin_batch();
+        const Work work = group.broadcast(side, Span::of(all), root);
+        group.end_batch();
+        group.wait(work, compute);
+        append(out, runtime, Span::of(all));
+      }
+    return out;
+  });
+}
+
 // 120 MB a rank go through the staging in several parts.
 TEST_F(CudaPeerSums, Go_through_the_staging_part_by_part) {
   CudaWorld({.world_size = gpus_->count()}, *gpus_).run([](Runtime& runtime) {

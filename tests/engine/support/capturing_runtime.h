@@ -35,7 +35,12 @@ class CapturingRuntime final : public Runtime, public GraphCapture {
   bool is_capturing() const override { return is_capturing_; }
   std::unique_ptr<DeviceGraph> capture(const std::function<void()>& work) override {
     is_capturing_ = true;
-    work();
+    try {
+      work();
+    } catch (...) {
+      is_capturing_ = false;
+      throw;
+    }
     is_capturing_ = false;
     return std::make_unique<Done>();
   }

@@ -167,4 +167,19 @@ class BorrowingModel : public nn::Module {
   std::shared_ptr<nn::Linear> l1_, lender_;
 };
 
+// Two linears side by side: the engine's forward runs `a`; `b` is the caller's to run past it.
+class SidePathModel final : public nn::Module {
+ public:
+  SidePathModel() {
+    a = register_module("a", linear_layer(4, 3));
+    b = register_module("b", linear_layer(4, 3));
+  }
+  std::shared_ptr<nn::Linear> a, b;
+
+ protected:
+  TensorList forward(Autograd& ag, const TensorList& inputs) const override {
+    return {mean_square(ag, (*a)(ag, inputs.at(0)))};
+  }
+};
+
 }  // namespace zeroproof

@@ -1,0 +1,74 @@
+#include "props/train/reference_worlds.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "props/train/engine_target.h"
+#include "props/train/layer.h"
+#include "zeroproof/internal/engine/runtime/host/group_layout.h"
+
+namespace zeroproof::train {
+namespace {
+
+// Scenarios whose programs do what no event tells; all others do none of it.
+struct Known {
+  std::string_view scenario;
+  bool reference::Unseen::*does;
+};
+constexpr std::array kKnown = {Known{"undefined_grad", &reference::Unseen::lacks_gradients}};
+
+// As communicators name them; none where each would be a rank alone.
+std::vector<std::string> tensor_groups_of(const TrainCell& cell) {
+  std::vector<std::string> names;
+  if (cell.tensor_degree == 1) return names;
+  for (const std::vector<int>& ranks :
+       group_layout(GroupKind::tensor, cell.world_size, {.tensor = cell.tensor_degree}))
+    names.push_back(fmt::format("g{}", fmt::join(ranks, "_")));
+  return names;
+}
+
+}  // namespace
+
+std::vector<reference::World> reference_worlds(const TrainScenario& scenario, const TrainCell& cell,
+                                               const reference::Unseen& unseen) {
+  std::vector<reference::World> worlds;
+  for (std::size_t engine = 0; engine < scenario.models.size(); ++engine) {
+    const auto module =
+        make_model(scenario.models[engine],
+                   {.data = cell.data, .spec = scenario.spec, .subject = cell.subject});
+    reference::WorldOptions options{.ranks = cell.data_ranks(),
+                                    .sequence_ranks = cell.sequence_degree,
+                                    .tensor_ranks = cell.tensor_degree,
+                                    .prefix = engine_prefix(engine),
+                                    .skips_frames = scenario.skips_frames && cell.stage == 3,
+                                    .other_groups = tensor_groups_of(cell),
+                                    .groups = parameter_groups_of(*module, scenario),
+                                    .unseen = unseen};
+    if (!scenario.leaf_module.empty()) options.leaves.emplace_back(scenario.leaf_module);
+    worlds.push_back(reference::world_of(config_of(scenario, cell, engine), *module, options));
+    worlds.back().counts_hooks = cell.policy != "exact";
+    if (!cell.quirks.is_empty()) worlds.back().dialect = reference::Dialect::upstream;
+  }
+  return worlds;
+}
+
+reference::Unseen unseen_of(const TrainScenario& scenario, const TrainCell& cell) {
+  reference::Unseen unseen{.keeps_graphs = true,
+                           .gathers_inside = false,
+                           .skips_sync = true,
+                           .has_idle_forwards = true,
+                           .reads_elsewhere = false,
+                           .sets_scale = custom_loss_scale_of(scenario, 0).has_value(),
+                           .lacks_gradients = false,
+                           .has_many_outputs = true,
+                           .marks_tiles = false,
+                           .differentiates_inside = scenario.engines() > 1};
+  for (const Known& known : kKnown)
+    if (known.scenario == cell.scenario) unseen.*known.does = true;
+  return unseen;
+}
+
+}  // namespace zeroproof::train

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "props/reference/world.h"
+#include "props/train/scenario.h"
+
+namespace zeroproof::train {
+
+// What the reference walker has to know of the engines of a cell, on any rank. `unseen`: what the
+// scenario's program does that no event tells.
+std::vector<reference::World> reference_worlds(const TrainScenario& scenario, const TrainCell& cell,
+                                               const reference::Unseen& unseen);
+
+// Of a scenario of the catalogue.
+reference::Unseen unseen_of(const TrainScenario& scenario, const TrainCell& cell);
+
+}  // namespace zeroproof::train
