@@ -84,7 +84,7 @@ TEST(ProgramGrammar, DrawsEachKindOfStatementAndEachStage) {
 
 // A program for each error that a statement can come to (program_typestate_test.cpp).
 TEST(ProgramGrammar, DrawsEachNamedError) {
-  EXPECT_EQ(hunt().errors.size(), 16U);
+  EXPECT_EQ(hunt().errors.size(), 15U);
 }
 
 TEST(ProgramGrammar, IsMostlyAboutWhatIsAllowed) {
@@ -116,7 +116,7 @@ TEST(ProgramGrammar, DrawsTheSameProgramAgain) {
     std::vector<std::uint32_t> values;
     for (const Choice& choice : fresh.choices().list) values.push_back(choice.value);
     Source replay(values);
-    EXPECT_EQ(draw_program(replay), program) << seed;
+    EXPECT_EQ(program_json(draw_program(replay)), program_json(program)) << seed;
   }
 }
 

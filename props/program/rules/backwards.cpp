@@ -1,4 +1,4 @@
-// What a backward brings to the engines that its value is of, or why it is refused.
+// What a backward brings, or why it is refused.
 #include <algorithm>
 #include <utility>
 #include <vector>
