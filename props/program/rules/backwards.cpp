@@ -264,8 +264,6 @@ class BackwardCheck {
     return {};
   }
 
-  // --- hooks ------------------------------------------------------------------------------------
-
   bool has_hooks() const {
     return std::ranges::any_of(value_.terms, [&](const Term& term) {
       const auto& forward = graph(term).forward;
@@ -282,8 +280,6 @@ class BackwardCheck {
     for (const Share& share : shares_) frame.engines.insert(share.engine);
     return run_backward_hooks(walk_, value_, frame);
   }
-
-  // --- what it leaves ---------------------------------------------------------------------------
 
   void bring(const Share& share) {
     EngineState& its = engine(share);
