@@ -130,6 +130,9 @@ DataPlan::DataPlan(const Program& program)
   weight_bits_ = bits_for(bounds.additions);
   multiple_ = divides_by_three(program) ? 3.0 : 1.0;
   bool is_undivided = false;
+  for (const Statement& statement : program.body)
+    if (const auto* const resume = std::get_if<Resume>(&statement.kind))
+      ranks_ = std::max(ranks_, resume->ranks);
   visit_statements(program.body, [&](const Statement& statement) {
     const auto* const backward = std::get_if<Backward>(&statement.kind);
     is_undivided = is_undivided || (backward && !backward->scale_wrt_gas);

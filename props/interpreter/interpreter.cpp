@@ -30,8 +30,8 @@ void join(std::vector<Number>& all, const std::vector<Number>& more) {
 }  // namespace
 
 Interpreter::Interpreter(const Program& program, const Contract& contract, const DataPlan& data,
-                         Target& target)
-    : program_(program), contract_(contract), data_(data), target_(target) {}
+                         const Place& place, Target& target)
+    : program_(program), contract_(contract), data_(data), place_(place), target_(target) {}
 
 void Interpreter::run(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) run(program_.body.at(i));
@@ -49,6 +49,9 @@ void Interpreter::run(const Statement& statement) {
 }
 
 void Interpreter::run_refused(const Statement& statement, const Expectation& expected) {
+  const auto* const block = std::get_if<Block>(&statement.kind);
+  // Engines see the change that they refuse.
+  if (target_.is_reference() && block && block->change == Block::Change::unannounced) ++changes_;
   const bool is_refused = target_.is_reference() || this->is_refused(statement, expected);
   const std::string name =
       expected.refusal ? std::string(engine_error_name(*expected.refusal)) : "an error";
@@ -88,15 +91,21 @@ void Interpreter::see(Observed what, const std::string& name, double number) {
   seen_.push_back({what, name, {}, {number}});
 }
 
+void Interpreter::see_loss(const std::string& name, const Tensor& loss, bool is_rounded) {
+  see(Observed::loss, name, loss);
+  seen_.back().is_unspecified = is_rounded;
+}
+
 TensorList Interpreter::next_inputs(const std::string& engine) {
   return data_.inputs(engine, slot_++, target_.rank());
 }
 
 // --- forward and backward -----------------------------------------------------------------------
 
-std::shared_ptr<const ForwardPlan> Interpreter::plan_of(const Forward& forward) {
+std::shared_ptr<const ForwardPlan> Interpreter::plan_of(const Forward& forward,
+                                                        std::int64_t number) {
   auto plan = std::make_shared<ForwardPlan>();
-  plan->expert = forward.expert + (program_.config.stage == 3 ? target_.rank() : 0);
+  plan->expert = forward.expert + (place_.stage == 3 ? target_.rank() : 0);
   for (const Skip& skip : forward.skips)
     if (!skip.rank || *skip.rank == target_.rank()) plan->skipped.push_back(skip.module);
   if (forward.spike) {
@@ -104,8 +113,17 @@ std::shared_ptr<const ForwardPlan> Interpreter::plan_of(const Forward& forward) 
     if (forward.spike->rank == target_.rank()) plan->spike = number_of(forward.spike->value);
   }
   if (!forward.hooks.empty()) plan->hooks = &forward.hooks;
-  plan->run_hook = [this](const Hook& hook) { run_hook(hook); };
+  // A hook of a weight sees the backwards of other forwards, too.
+  plan->run_hook = [this, number](const Hook& hook) {
+    if (hook.at != Hook::At::weight || is_differentiated(number)) run_hook(hook);
+  };
   return plan;
+}
+
+bool Interpreter::is_differentiated(std::int64_t forward) const {
+  if (backwards_.empty()) return false;
+  const std::vector<std::int64_t>& running = backwards_.back();
+  return std::ranges::find(running, forward) != running.end();
 }
 
 // A backward without create_graph runs its hooks without a graph; the user asks for one.
@@ -127,11 +145,12 @@ void Interpreter::execute(const Forward& forward) {
   const std::size_t engine = index_of(forward.engine);
   TensorList inputs = next_inputs(forward.engine);
   if (forward.inputs_need_grad) inputs.at(0).set_requires_grad(true);
-  const std::shared_ptr<const ForwardPlan> plan = plan_of(forward);
+  const std::int64_t number = forward_++;
+  const std::shared_ptr<const ForwardPlan> plan = plan_of(forward, number);
   target_.model(engine).arm(plan);
   const GradMode mode(target_.autograd(), forward.mode == Forward::Mode::train);
   const auto once = [&](const TensorList& given) { return target_.forward(engine, given); };
-  if (forward.around == Forward::Around::none) return keep_outputs(forward, engine, once(inputs));
+  if (forward.around == Forward::Around::none) return keep_outputs(forward, number, once(inputs));
   inputs.at(0).set_requires_grad(true);
   const CheckpointKind kind = forward.around == Forward::Around::reentrant
                                   ? CheckpointKind::reentrant
@@ -140,15 +159,15 @@ void Interpreter::execute(const Forward& forward) {
     target_.model(engine).arm(plan);
     return target_.forward(engine, given);
   };
-  keep_outputs(forward, engine, checkpoint(target_.autograd(), kind, body, inputs));
+  keep_outputs(forward, number, checkpoint(target_.autograd(), kind, body, inputs));
 }
 
-void Interpreter::keep_outputs(const Forward& forward, std::size_t engine,
+void Interpreter::keep_outputs(const Forward& forward, std::int64_t number,
                                const TensorList& outputs) {
+  const std::size_t engine = index_of(forward.engine);
   const Model& model = program_.model_of(forward.engine);
   const auto losses = static_cast<std::size_t>(model.losses());
   const std::size_t first = model.has_constant_output ? 1 : 0;
-  const std::int64_t number = forward_++;
   for (std::size_t i = 0; i < losses; ++i) {
     Tensor loss = outputs.at(first + i);
     see(Observed::loss, forward.as, loss);
@@ -173,14 +192,15 @@ void Interpreter::execute(const CallModule& call) {
                           ? model.use_weight(target_.autograd(), call.module, given)
                           : model.call(target_.autograd(), call.module, given)};
   };
+  const bool is_rounded = place_.stage == 3 && program_.config.torch_autocast.enabled;
   if (!call.in_checkpoint) {
-    values_[call.as] = {once(inputs).at(0), {}, {forward_++}};
+    values_[call.as] = {once(inputs).at(0), {}, {forward_++}, is_rounded};
     return;
   }
   inputs.at(0).set_requires_grad(true);
   const TensorList outputs =
       checkpoint(target_.autograd(), CheckpointKind::reentrant, once, inputs);
-  values_[call.as] = {outputs.at(0), {}, {forward_++}};
+  values_[call.as] = {outputs.at(0), {}, {forward_++}, is_rounded};
 }
 
 void Interpreter::execute(const Sum& sum) {
@@ -190,6 +210,7 @@ void Interpreter::execute(const Sum& sum) {
     total.tensor = add(target_.autograd(), total.tensor, more.tensor);
     join(total.engines, more.engines);
     join(total.forwards, more.forwards);
+    total.is_rounded = total.is_rounded || more.is_rounded;
   }
   values_[sum.as] = total;
 }
@@ -197,8 +218,8 @@ void Interpreter::execute(const Sum& sum) {
 void Interpreter::execute(const Scale& scale) {
   const Value of = scale.value.empty() ? Value() : value(scale.value);
   const Tensor scaled = target_.scale(index_of(scale.engine), of.tensor);
-  see(Observed::loss, scale.as, scaled);
-  values_[scale.as] = {scaled, of.engines, of.forwards};
+  see_loss(scale.as, scaled, of.is_rounded);
+  values_[scale.as] = {scaled, of.engines, of.forwards, of.is_rounded};
 }
 
 void Interpreter::execute(const Backward& backward) {
@@ -212,12 +233,26 @@ void Interpreter::execute(const Backward& backward) {
     const std::size_t engine = index_of(backward.engine);
     std::vector<std::size_t> engines = of.engines;
     join(engines, {engine});
-    const Tensor returned = target_.backward(engine, engines, loss, arguments);
-    return see(Observed::loss, backward.value, returned);
+    Tensor returned;
+    run_backward(of.forwards, [&] { returned = target_.backward(engine, engines, loss, arguments); });
+    return see_loss(backward.value, returned, of.is_rounded);
   }
   const bool is_scalar = loss.numel() == 1;
   const Tensor grad = is_scalar ? Tensor() : Tensor::full(loss.sizes(), 0.5, loss.dtype());
-  target_.tensor_backward(of.engines, loss, grad, arguments);
+  run_backward(of.forwards,
+               [&] { target_.tensor_backward(of.engines, loss, grad, arguments); });
+}
+
+void Interpreter::run_backward(const std::vector<std::int64_t>& forwards,
+                               const std::function<void()>& backward) {
+  backwards_.push_back(forwards);
+  try {
+    backward();
+  } catch (...) {
+    backwards_.pop_back();
+    throw;
+  }
+  backwards_.pop_back();
 }
 
 void Interpreter::execute(const ForeignBackward& foreign) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,9 +18,14 @@ namespace zeroproof::program {
 // for engines and reference.
 class Interpreter {
  public:
-  // All must outlive it. `end`: the statements of the body before it are run, from `begin` on.
+  // The world that runs: a resumed one has other ranks and another stage than the program's first.
+  struct Place {
+    int ranks = 1;
+    int stage = 0;
+  };
+  // All must outlive it.
   Interpreter(const Program& program, const Contract& contract, const DataPlan& data,
-              Target& target);
+              const Place& place, Target& target);
 
   // Top-level statements [begin, end). Throws what the target throws where it is not expected.
   void run(std::size_t begin, std::size_t end);
@@ -35,6 +41,7 @@ class Interpreter {
     Tensor tensor;
     std::vector<std::size_t> engines;   // whose outputs are in it
     std::vector<std::int64_t> forwards;  // by number, that its graph is made of
+    bool is_rounded = false;  // of weights past the engine, as the wire has rounded them
   };
 
   void run(const Body& body);
@@ -73,9 +80,13 @@ class Interpreter {
   void execute(const TryConfig& tried);
   void execute(const ForeignBackward& foreign);
 
-  std::shared_ptr<const ForwardPlan> plan_of(const Forward& forward);
+  std::shared_ptr<const ForwardPlan> plan_of(const Forward& forward, std::int64_t number);
+  bool is_differentiated(std::int64_t forward) const;
+  void see_loss(const std::string& name, const Tensor& loss, bool is_rounded);
   void run_hook(const Hook& hook);
-  void keep_outputs(const Forward& forward, std::size_t engine, const TensorList& outputs);
+  void run_backward(const std::vector<std::int64_t>& forwards,
+                    const std::function<void()>& backward);
+  void keep_outputs(const Forward& forward, std::int64_t number, const TensorList& outputs);
   TensorList next_inputs(const std::string& engine);
   void gather(const Block& block);
   void gather_nan(const Block& block, const TensorList& named, const TensorList& parameters);
@@ -92,9 +103,11 @@ class Interpreter {
   const Program& program_;
   const Contract& contract_;
   const DataPlan& data_;
+  Place place_;
   Target& target_;
   Observations seen_;
   std::map<std::string, Value> values_;
+  std::vector<std::vector<std::int64_t>> backwards_;  // forwards of each that runs
   const Statement* current_ = nullptr;
   std::int64_t forward_ = 0;  // the next one's number
   std::int64_t slot_ = 0;    // of the next forward in its window

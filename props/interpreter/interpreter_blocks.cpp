@@ -74,7 +74,7 @@ void Interpreter::gather(const Block& block) {
   }
   std::optional<int> modifier;
   if (block.modifier == Block::Modifier::first) modifier = 0;
-  if (block.modifier == Block::Modifier::last) modifier = program_.world.ranks - 1;
+  if (block.modifier == Block::Modifier::last) modifier = place_.ranks - 1;
   if (block.change == Block::Change::holds_nan) return gather_nan(block, named, parameters);
   target_.gathered(index_of(block.engine), named, modifier, [&] {
     const std::size_t before = seen_.size();
@@ -124,9 +124,9 @@ void Interpreter::write(const Tensor& weight, const std::vector<double>& values)
 
 void Interpreter::change_weights(const Block& block, const TensorList& parameters) {
   if (block.change == Block::Change::none || block.change == Block::Change::holds_nan) return;
-  const int last = program_.world.ranks - 1;
+  const int last = place_.ranks - 1;
   const int modifier = block.modifier == Block::Modifier::last ? last : 0;
-  const bool is_partitioned = program_.config.stage == 3 && !target_.is_reference();
+  const bool is_partitioned = place_.stage == 3 && !target_.is_reference();
   const int rank = target_.rank();
   if (block.change == Block::Change::moves) {
     const Tensor& weight = parameters.front();

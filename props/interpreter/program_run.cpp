@@ -44,7 +44,8 @@ class RankProgram {
 
  private:
   void interpret(EngineTarget& target, RankRun& run) const {
-    Interpreter interpreter(runnable_.program(), runnable_.contract(), runnable_.data(), target);
+    Interpreter interpreter(runnable_.program(), runnable_.contract(), runnable_.data(),
+                            {.ranks = segment_.ranks, .stage = segment_.config.stage}, target);
     try {
       if (!segment_.resumes.empty()) target.load_resumed(segment_.resumes);
       interpreter.run(segment_.begin, segment_.end);
@@ -171,7 +172,8 @@ std::vector<std::vector<Observations>> run_reference(const RunnableProgram& runn
       reference::ReferenceTarget target(runnable.program(), segment.config, segment.ranks, rank,
                                         runnable.data(), meetings, of_ranks[at]);
       if (!segment.resumes.empty()) target.load_resumed(segment.resumes);
-      Interpreter interpreter(runnable.program(), runnable.contract(), runnable.data(), target);
+      Interpreter interpreter(runnable.program(), runnable.contract(), runnable.data(),
+                              {.ranks = segment.ranks, .stage = segment.config.stage}, target);
       interpreter.run(segment.begin, segment.end);
       seen[at] = interpreter.take_seen();
     });

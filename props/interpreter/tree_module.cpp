@@ -103,7 +103,8 @@ TensorList TreeModule::forward(Autograd& ag, const TensorList& inputs) const {
                           std::ldexp(1.0, static_cast<int>(i))));
   if (model_.added_to_loss != 0.0)
     for (Tensor& loss : outputs) loss = add(ag, loss, model_.added_to_loss);
-  if (model_.returns_activations) outputs.push_back(h);
+  if (model_.returns_activations)
+    outputs.push_back(is_tiled(model_) ? expand(ag, reshape(ag, h, {1}), {2}) : h);
   if (model_.container == Container::dict) outputs.emplace_back();
   return outputs;
 }

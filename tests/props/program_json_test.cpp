@@ -15,7 +15,7 @@ namespace {
 
 using Document = nlohmann::json;
 
-const std::string kPrograms = ZP_SOURCE_DIR "/tests/data/programs/";
+const std::string kProgramFiles = ZP_SOURCE_DIR "/tests/data/programs/";
 
 Program parsed_program(const std::string& text) {
   auto program = parse_program(text, "p.json");
@@ -32,12 +32,12 @@ void add_keys(const Document& value, std::set<std::string>& keys) {
 
 // The file has each statement, module and member, none with its default: it is written as it is.
 TEST(ProgramJson, WritesWhatItRead) {
-  const std::string text = read_file(kPrograms + "every_kind.json");
+  const std::string text = read_file(kProgramFiles + "every_kind.json");
   EXPECT_EQ(program_json(parsed_program(text)), text);
 }
 
 TEST(ProgramJson, KnowsAProgramAgain) {
-  const Document document = Document::parse(read_file(kPrograms + "every_kind.json"));
+  const Document document = Document::parse(read_file(kProgramFiles + "every_kind.json"));
   const Program program = parsed_program(document.dump());
   EXPECT_TRUE(program == parsed_program(document.dump()));
   for (const char* const key : {"world", "config", "data"}) {
@@ -54,7 +54,7 @@ TEST(ProgramJson, KnowsAProgramAgain) {
 
 TEST(ProgramJson, IsTestedWithEveryMemberOfTheLanguage) {
   std::set<std::string> tested;
-  add_keys(Document::parse(read_file(kPrograms + "every_kind.json")), tested);
+  add_keys(Document::parse(read_file(kProgramFiles + "every_kind.json")), tested);
   const Document schema = Document::parse(program_schema());
   for (const auto& [name, definition] : schema.at("$defs").items()) {
     for (const auto& [member, type] : definition.at("properties").items()) {
@@ -80,8 +80,8 @@ TEST(ProgramJson, LeavesDefaultsOut) {
 }
 
 TEST(ProgramJson, SaysWhatIsWrongWhereAndWhatMayStandThere) {
-  const Document document = Document::parse(read_file(kPrograms + "every_kind.json"));
-  for (const Document& row : Document::parse(read_file(kPrograms + "wrong_documents.json"))) {
+  const Document document = Document::parse(read_file(kProgramFiles + "every_kind.json"));
+  for (const Document& row : Document::parse(read_file(kProgramFiles + "wrong_documents.json"))) {
     Document wrong = document;
     wrong[Document::json_pointer(row.at("at").get<std::string>())] = row.at("value");
     const auto program = parse_program(wrong.dump(), "p.json");

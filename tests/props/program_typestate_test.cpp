@@ -16,11 +16,11 @@
 namespace zeroproof::program {
 namespace {
 
-using Document = nlohmann::ordered_json;
+using RowDocument = nlohmann::ordered_json;
 
-const std::string kPrograms = ZP_SOURCE_DIR "/tests/data/programs/";
+const std::string kRowFiles = ZP_SOURCE_DIR "/tests/data/programs/";
 
-Program program_of(const Document& row) {
+Program program_of(const RowDocument& row) {
   auto program = parse_program(row.at("program").dump(), "row");
   EXPECT_TRUE(program) << program.error().text;
   return program ? *program : Program();
@@ -37,7 +37,7 @@ std::vector<std::string> refusals_of(const Program& program, const Contract& con
 }
 
 TEST(ProgramTypestate, EachErrorHasAStatementThatIsRefusedWithIt) {
-  for (const Document& row : Document::parse(read_file(kPrograms + "refusals.json"))) {
+  for (const RowDocument& row : RowDocument::parse(read_file(kRowFiles + "refusals.json"))) {
     const Program program = program_of(row);
     const auto contract = Contract::of(program);
     ASSERT_TRUE(contract) << row.dump() << "\n" << contract.error().text;
@@ -52,7 +52,7 @@ TEST(ProgramTypestate, NamedErrorsWithoutAProgramAreThose) {
   std::set<std::string> missing;
   for (int id = 0; id <= static_cast<int>(EngineErrorId::group_smaller_than_launch); ++id)
     missing.emplace(engine_error_name(static_cast<EngineErrorId>(id)));
-  for (const Document& row : Document::parse(read_file(kPrograms + "refusals.json")))
+  for (const RowDocument& row : RowDocument::parse(read_file(kRowFiles + "refusals.json")))
     missing.erase(row.at("error").get<std::string>());
   const std::set<std::string> expected = {"eigenvalue_or_apex_in_backward",
                                           "fetch_bookkeeping_out_of_order",
@@ -79,7 +79,7 @@ TEST(ProgramTypestate, NamedErrorsWithoutAProgramAreThose) {
 }
 
 TEST(ProgramTypestate, SenselessProgramsAreNone) {
-  for (const Document& row : Document::parse(read_file(kPrograms + "senseless.json"))) {
+  for (const RowDocument& row : RowDocument::parse(read_file(kRowFiles + "senseless.json"))) {
     const auto contract = Contract::of(program_of(row));
     ASSERT_FALSE(contract) << row.dump();
     EXPECT_NE(contract.error().text.find(row.at("why").get<std::string>()), std::string::npos)
@@ -91,7 +91,7 @@ TEST(ProgramTypestate, SenselessProgramsAreNone) {
 
 // A statement is walked the same way alone and in its program; an error changes nothing.
 TEST(ProgramTypestate, ExpectsWhatTheContractSays) {
-  for (const Document& row : Document::parse(read_file(kPrograms + "refusals.json"))) {
+  for (const RowDocument& row : RowDocument::parse(read_file(kRowFiles + "refusals.json"))) {
     const Program program = program_of(row);
     const auto contract = Contract::of(program);
     auto typestate = Typestate::of(program);
