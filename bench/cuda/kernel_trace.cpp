@@ -46,6 +46,10 @@ void write_record(const CUpti_Activity* record) {
     const auto* of = reinterpret_cast<const CUpti_ActivityMemcpy5*>(record);
     const std::string name = "memcpy " + std::to_string(of->bytes);
     write_line(of->deviceId, of->streamId, of->start, of->end, name.c_str());
+  } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY2) {  // from another GPU
+    const auto* of = reinterpret_cast<const CUpti_ActivityMemcpyPtoP4*>(record);
+    const std::string name = "memcpy peer " + std::to_string(of->bytes);
+    write_line(of->deviceId, of->streamId, of->start, of->end, name.c_str());
   } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
     const auto* of = reinterpret_cast<const CUpti_ActivityMemset4*>(record);
     write_line(of->deviceId, of->streamId, of->start, of->end, "memset");
@@ -88,7 +92,7 @@ extern "C" int InitializeInjection() {
   using Kinds = std::initializer_list<CUpti_ActivityKind>;
   const Kinds calls_alone = {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER};
   const Kinds work = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-                      CUPTI_ACTIVITY_KIND_MEMSET};
+                      CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
   for (const CUpti_ActivityKind kind : counts != nullptr ? calls_alone : work)
     cuptiActivityEnable(kind);
   std::atexit(finish);
