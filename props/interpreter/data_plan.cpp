@@ -202,8 +202,7 @@ double DataPlan::magnitude(int rank) const {
 Tensor DataPlan::factor(const Use& use, int uses, std::int64_t slot, int rank) const {
   const std::uint64_t hash = mix(hash_of(use.weight) ^ seed_);
   const std::int64_t contributions = slots_ * ranks_ * uses;
-  const std::int64_t contribution =
-      ((slot % slots_) * ranks_ + rank) * uses + use.number;
+  const std::int64_t contribution = ((slot % slots_) * ranks_ + rank) * uses + use.number;
   const int bits = std::max(bits_ - (bits_for(use.summed_rows) - 1), 1);
   std::vector<double> values(static_cast<std::size_t>(numel(use.sizes)));
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -213,9 +212,10 @@ Tensor DataPlan::factor(const Use& use, int uses, std::int64_t slot, int rank) c
     else if (mode_ == Data::Mode::magnitude)
       values[i] = magnitude(rank);
     else
-      values[i] = static_cast<double>(mix(hash + i * 7919U +
-                                          static_cast<std::uint64_t>(contribution)) >> 40U) *
-                      0x1p-24 - 0.5;
+      values[i] = static_cast<double>(
+                      mix(hash + i * 7919U + static_cast<std::uint64_t>(contribution)) >> 40U) *
+                      0x1p-24 -
+                  0.5;
   }
   return Tensor::of(values, use.sizes, dtype_);
 }

@@ -13,10 +13,10 @@ namespace zeroproof::program {
 // One use of a weight: the forward adds the sum of factor times weight to the activations, so the
 // factor is the weight's gradient.
 struct Use {
-  std::string weight;  // the module that owns it, and which of its weights: "l0", "l0/1"
-  int number = 0;      // of the uses of that weight
-  Shape sizes;         // of the factor
-  int summed_rows = 1; // a bias gets the sum of so many rows of the factor
+  std::string weight;   // the module that owns it, and which of its weights: "l0", "l0/1"
+  int number = 0;       // of the uses of that weight
+  Shape sizes;          // of the factor
+  int summed_rows = 1;  // a bias gets the sum of so many rows of the factor
 };
 
 // The uses of a model's weights: inputs 1, 2, … of its forward are their factors, in this order.
@@ -73,8 +73,8 @@ class DataPlan {
   int magnitude_;
   int stage_;
   std::uint32_t seed_;
-  DType dtype_;           // of the model
-  DType narrowest_;       // on the way to the optimizer
+  DType dtype_;      // of the model
+  DType narrowest_;  // on the way to the optimizer
   int ranks_;
   std::int64_t slots_ = 1;  // forwards of a window, at most
   int weight_bits_ = 1;     // how often backwards may add one contribution

@@ -36,8 +36,7 @@ class Comparer {
       const double a = engine.values[i];
       const double b = reference.values[i];
       if (is_same(a, b) || std::abs(a - b) <= bound) continue;
-      return add(reference.what,
-                 fmt::format("{}[{}] is {} and not {}", reference.name, i, a, b));
+      return add(reference.what, fmt::format("{}[{}] is {} and not {}", reference.name, i, a, b));
     }
   }
 

@@ -13,9 +13,9 @@ namespace {
 
 constexpr const char* kMisfit = "misfit";
 constexpr const char* kMeeting = "meeting";  // of ranks, where nothing else makes them wait
-constexpr int kReadsLeast = 3;      // of a load: two manifests and a tensor
-constexpr int kFolderWrites = 2;    // of a first save, which makes the folder
-constexpr int kGrowthSteps = 2000;  // of a GradScaler
+constexpr int kReadsLeast = 3;               // of a load: two manifests and a tensor
+constexpr int kFolderWrites = 2;             // of a first save, which makes the folder
+constexpr int kGrowthSteps = 2000;           // of a GradScaler
 
 void check(const Result<void>& done) {
   if (!done) throw std::runtime_error(done.error().text);
@@ -96,8 +96,7 @@ std::string EngineTarget::prepare_failure(std::size_t engine, const Load& load) 
       return train::damaged_tag(load.tag, load.at);
     case Load::Failure::unreadable: {
       const int ranks = runtime().world_size();
-      if (runtime().rank() == load.at % ranks)
-        files_.fail_read(1 + load.at / ranks % kReadsLeast);
+      if (runtime().rank() == load.at % ranks) files_.fail_read(1 + load.at / ranks % kReadsLeast);
       return load.tag;
     }
     case Load::Failure::misfit:

@@ -60,7 +60,9 @@ std::vector<TensorList> EngineTarget::groups_of(std::size_t engine, TreeModule& 
   std::vector<TensorList> groups(static_cast<std::size_t>(spec.parameter_groups));
   std::size_t next = 0;
   for (const nn::NamedParameter& named : module.named_parameters()) {
-    const auto is_prefix = [&](const std::string& prefix) { return named.name.starts_with(prefix); };
+    const auto is_prefix = [&](const std::string& prefix) {
+      return named.name.starts_with(prefix);
+    };
     const auto is_same = [&](const Tensor& known) { return known.is_same(named.tensor); };
     const auto holds = [&](const TensorList& group) { return std::ranges::any_of(group, is_same); };
     const bool is_listed = spec.lists_frozen || named.tensor.requires_grad();
@@ -101,11 +103,11 @@ Result<ZeroConfig> EngineTarget::config_of(std::size_t engine) const {
 void EngineTarget::make(std::size_t engine) {
   modules_[engine] = new_module(engine, engine);
   TreeModule& module = *modules_[engine];
-  if (options_.models) options_.models->on_model(autograd_, module, engine_prefix(program_, engine));
+  if (options_.models)
+    options_.models->on_model(autograd_, module, engine_prefix(program_, engine));
   const auto config = config_of(engine);
   if (!config) throw train::ConfigurationRefused(config.error().text);
-  auto made =
-      Engine::initialize(autograd_, module, *config, runtime(), options_of(engine, module));
+  auto made = Engine::initialize(autograd_, module, *config, runtime(), options_of(engine, module));
   if (!made) throw train::ConfigurationRefused(made.error().text);
   engines_[engine] = std::move(*made);
   name_parts(engine);

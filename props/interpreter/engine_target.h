@@ -27,10 +27,10 @@ struct EngineVariant {
 class EngineTarget final : public Target {
  public:
   struct Options {
-    bool observes = true;                      // values around steps; those calls are collective
-    train::ModelObserver* models = nullptr;    // must outlive it; null for none
-    AutogradObserver* autograd = nullptr;      // the same
-    Chooser* order = nullptr;                  // of nodes, where several may run next
+    bool observes = true;                    // values around steps; those calls are collective
+    train::ModelObserver* models = nullptr;  // must outlive it; null for none
+    AutogradObserver* autograd = nullptr;    // the same
+    Chooser* order = nullptr;                // of nodes, where several may run next
     Device device = Device::cpu();
     FileSystem* files = nullptr;  // where checkpoints are; of all ranks
   };
@@ -113,7 +113,7 @@ class EngineTarget final : public Target {
   Options options_;
   Autograd autograd_;
   train::RankFiles files_;
-  int writes_of_save_ = 1;  // of the last one that was whole
+  int writes_of_save_ = 1;     // of the last one that was whole
   std::vector<int> contexts_;  // of each engine, that gather, around what runs
   std::vector<std::unique_ptr<TreeModule>> modules_;
   std::vector<std::unique_ptr<Engine>> engines_;

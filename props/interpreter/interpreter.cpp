@@ -173,8 +173,7 @@ void Interpreter::keep_outputs(const Forward& forward, std::int64_t number,
     see(Observed::loss, forward.as, loss);
     for (const Hook& hook : forward.hooks)
       if (hook.at == Hook::At::loss && loss.requires_grad())
-        loss = train::interrupted(target_.autograd(), loss,
-                                  [this, &hook] { run_hook(hook); });
+        loss = train::interrupted(target_.autograd(), loss, [this, &hook] { run_hook(hook); });
     const std::string name = i == 0 ? forward.as : forward.as + "." + std::to_string(i);
     values_[name] = {loss, {engine}, {number}};
   }
@@ -184,8 +183,7 @@ void Interpreter::keep_outputs(const Forward& forward, std::int64_t number,
 
 void Interpreter::execute(const CallModule& call) {
   const std::size_t engine = index_of(call.engine);
-  TensorList inputs =
-      data_.module_inputs(call.engine, call.module, slot_++, target_.rank());
+  TensorList inputs = data_.module_inputs(call.engine, call.module, slot_++, target_.rank());
   const auto once = [this, engine, &call](const TensorList& given) {
     TreeModule& model = target_.model(engine);
     return TensorList{call.uses_weight_alone
@@ -234,13 +232,13 @@ void Interpreter::execute(const Backward& backward) {
     std::vector<std::size_t> engines = of.engines;
     join(engines, {engine});
     Tensor returned;
-    run_backward(of.forwards, [&] { returned = target_.backward(engine, engines, loss, arguments); });
+    run_backward(of.forwards,
+                 [&] { returned = target_.backward(engine, engines, loss, arguments); });
     return see_loss(backward.value, returned, of.is_rounded);
   }
   const bool is_scalar = loss.numel() == 1;
   const Tensor grad = is_scalar ? Tensor() : Tensor::full(loss.sizes(), 0.5, loss.dtype());
-  run_backward(of.forwards,
-               [&] { target_.tensor_backward(of.engines, loss, grad, arguments); });
+  run_backward(of.forwards, [&] { target_.tensor_backward(of.engines, loss, grad, arguments); });
 }
 
 void Interpreter::run_backward(const std::vector<std::int64_t>& forwards,
@@ -343,7 +341,8 @@ void Interpreter::execute(const OutOfMemory& out) {
     slot_ = slot;
     for (std::size_t i = 0; out.clears && i < program_.engines.size(); ++i) target_.zero_grad(i);
   };
-  target_.with_short_memory(out.allocation, [&] { run(out.body); }, rewind);
+  target_.with_short_memory(
+      out.allocation, [&] { run(out.body); }, rewind);
 }
 
 // --- checkpoints, questions and settings --------------------------------------------------------

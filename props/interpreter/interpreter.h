@@ -39,9 +39,9 @@ class Interpreter {
   // A loss, or what else a statement gives.
   struct Value {
     Tensor tensor;
-    std::vector<std::size_t> engines;   // whose outputs are in it
+    std::vector<std::size_t> engines;    // whose outputs are in it
     std::vector<std::int64_t> forwards;  // by number, that its graph is made of
-    bool is_rounded = false;  // of weights past the engine, as the wire has rounded them
+    bool is_rounded = false;             // of weights past the engine, as the wire has rounded them
   };
 
   void run(const Body& body);
@@ -110,9 +110,9 @@ class Interpreter {
   std::vector<std::vector<std::int64_t>> backwards_;  // forwards of each that runs
   const Statement* current_ = nullptr;
   std::int64_t forward_ = 0;  // the next one's number
-  std::int64_t slot_ = 0;    // of the next forward in its window
-  int hooks_ = 0;            // around what runs
-  int changes_ = 0;          // of weights so far
+  std::int64_t slot_ = 0;     // of the next forward in its window
+  int hooks_ = 0;             // around what runs
+  int changes_ = 0;           // of weights so far
 };
 
 }  // namespace zeroproof::program

@@ -92,8 +92,8 @@ class CustomLayer final : public nn::Module {
 
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
-    const TensorList factors = factors_of(inputs, spec_.activations,
-                                          spec_.closes_over_factor ? options_.closed : nullptr);
+    const TensorList factors =
+        factors_of(inputs, spec_.activations, spec_.closes_over_factor ? options_.closed : nullptr);
     Tensor h = activations_of(ag, inputs, spec_.activations);
     h = add_use(ag, h, factors.at(0), weight_, spec_.watches_input ? options_.seen : nullptr);
     if (twin_) h = add_use(ag, h, factors.at(1), *twin_);

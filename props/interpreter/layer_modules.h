@@ -15,7 +15,7 @@ namespace zeroproof::program {
 // times weight to the activations.
 
 struct LayerOptions {
-  bool is_real = false;  // what a layer multiplies depends on the activations
+  bool is_real = false;                  // what a layer multiplies depends on the activations
   train::SeenGradients* seen = nullptr;  // where it is watched; must outlive it
   // Of one that closes over its factors: the next call's, which it takes; must outlive it.
   TensorList* closed = nullptr;

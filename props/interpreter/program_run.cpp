@@ -121,8 +121,7 @@ bool SegmentRun::has_failed() const {
          std::ranges::any_of(ranks, [](const RankRun& rank) { return rank.error != nullptr; });
 }
 
-RunnableProgram::RunnableProgram(Program program)
-    : program_(std::move(program)), data_(program_) {}
+RunnableProgram::RunnableProgram(Program program) : program_(std::move(program)), data_(program_) {}
 
 Result<std::unique_ptr<RunnableProgram>> RunnableProgram::make(Program program) {
   std::unique_ptr<RunnableProgram> runnable(new RunnableProgram(std::move(program)));

@@ -73,10 +73,10 @@ struct ProgramRun {
 struct RunOptions {
   bool observes = true;
   EngineVariant variant = {};
-  Chooser* chooser = nullptr;         // of simulated worlds; null: host threads
-  bool preempts = false;              // before every call that others see
-  std::optional<Gpus> gpus = {};      // one for each rank, in place of host threads
-  train::RunWatch* watch = nullptr;   // of the last world; null for none
+  Chooser* chooser = nullptr;        // of simulated worlds; null: host threads
+  bool preempts = false;             // before every call that others see
+  std::optional<Gpus> gpus = {};     // one for each rank, in place of host threads
+  train::RunWatch* watch = nullptr;  // of the last world; null for none
 };
 
 // In a simulated world, on host threads or on GPUs.

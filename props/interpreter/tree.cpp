@@ -49,7 +49,8 @@ void Tree::build_node(const Module& node, nn::Module& around) {
     modules_[node.name] = around.register_module(node.name, std::move(made));
   };
   if (const auto* const linear = std::get_if<Linear>(&node.kind)) {
-    add(make_linear(init_, *linear, {.is_real = options_.is_real, .seen = &seen_, .closed = &closed_}));
+    add(make_linear(init_, *linear,
+                    {.is_real = options_.is_real, .seen = &seen_, .closed = &closed_}));
   } else if (const auto* const custom = std::get_if<Custom>(&node.kind)) {
     add(make_custom(init_, *custom, {.seen = &seen_, .closed = &closed_}));
   } else if (const auto* const own = std::get_if<OwnWeight>(&node.kind)) {
@@ -107,8 +108,8 @@ void Tree::arm(std::shared_ptr<const ForwardPlan> plan) {
   if (!plan_->hooks) return;
   for (const Hook& hook : *plan_->hooks) {
     if (hook.at != Hook::At::weight) continue;
-    weight_hooks_.push_back(weight_of(hook.module).register_hook(
-        [plan = plan_, &hook](const Tensor&) -> Tensor {
+    weight_hooks_.push_back(
+        weight_of(hook.module).register_hook([plan = plan_, &hook](const Tensor&) -> Tensor {
           plan->run_hook(hook);
           return {};
         }));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <span>
+#include <variant>
 
 #include "props/interpreter/program_count.h"
 
@@ -10,24 +12,144 @@ namespace {
 
 using namespace program;
 
-bool any_statement(const Program& program, const std::function<bool(const Statement&)>& is_it) {
+bool any_statement(const Body& body, const std::function<bool(const Statement&)>& is_it) {
   bool found = false;
-  visit_statements(program.body, [&](const Statement& it) { found = found || is_it(it); });
+  visit_statements(body, [&](const Statement& it) { found = found || is_it(it); });
   return found;
 }
 
-template <class Kind>
-bool has(const Program& program) {
-  return any_statement(program,
-                       [](const Statement& it) { return std::holds_alternative<Kind>(it.kind); });
+template <class... Kinds>
+bool has(const Body& body) {
+  return any_statement(
+      body, [](const Statement& it) { return (std::holds_alternative<Kinds>(it.kind) || ...); });
 }
+
+template <class Kind>
+bool has_module(const Program& program, const std::function<bool(const Kind&)>& is_it) {
+  for (const Model& model : program.models)
+    for (const Module* const node : nodes_of(model))
+      if (const auto* const kind = std::get_if<Kind>(&node->kind); kind && is_it(*kind))
+        return true;
+  return false;
+}
+
+template <class Kind>
+bool has_module(const Program& program) {
+  return has_module<Kind>(program, [](const Kind&) { return true; });
+}
+
+// --- what a program does ------------------------------------------------------------------------
+
+bool differentiates_inside(const Program& program) {
+  return any_statement(program.body, [](const Statement& it) {
+    const auto* const forward = std::get_if<Forward>(&it.kind);
+    return forward && std::ranges::any_of(forward->hooks, [](const Hook& hook) {
+             return has<Backward>(hook.body);
+           });
+  });
+}
+
+bool wraps_forwards(const Program& program) {
+  return any_statement(program.body, [](const Statement& it) {
+    const auto* const forward = std::get_if<Forward>(&it.kind);
+    return forward && forward->around != Forward::Around::none;
+  });
+}
+
+bool fails(const Program& program) {
+  return has<Raise, OutOfMemory>(program.body) || any_statement(program.body, [](const auto& it) {
+           const auto* const foreign = std::get_if<ForeignBackward>(&it.kind);
+           return foreign && foreign->throws;
+         });
+}
+
+// Some gradient comes in several parts, each of which an epilogue may follow.
+bool completes_often(const Program& program) {
+  const bool has_parts =
+      has_module<Checkpoint>(program, [](const Checkpoint& it) { return it.is_reentrant; }) ||
+      has_module<Experts>(program) || program.config.stage3_module_granularity_threshold != 0;
+  const bool is_used_again = has_module<Shared>(program) || has_module<Tied>(program) ||
+                             has_module<ExternalUse>(program) || has<Sum, CallModule>(program.body);
+  return has_module<Tiled>(program) || wraps_forwards(program) || differentiates_inside(program) ||
+         (has_parts && is_used_again);
+}
+
+bool may_be_refused_late(const Program& program) {
+  return any_statement(program.body, [](const Statement& it) {
+    const auto* const backward = std::get_if<Backward>(&it.kind);
+    return backward && backward->engine.empty();
+  });
+}
+
+bool gathers_around_backwards(const Program& program) {
+  return any_statement(program.body, [](const Statement& it) {
+    const auto* const block = std::get_if<Block>(&it.kind);
+    return block && block->kind == Block::Kind::gathered && has<Backward>(block->body);
+  });
+}
+
+bool moves_scale_otherwise(const Program& program) {
+  return has<Load, Resume, SetScale>(program.body);
+}
+
+bool has_autocast(const Program& program) {
+  return program.config.torch_autocast.enabled;
+}
+
+bool returns_weights(const Program& program) {
+  return has_module<Custom>(program, [](const Custom& it) { return it.returns_weight; });
+}
+
+bool runs_short(const Program& program) {
+  return has<OutOfMemory>(program.body);
+}
+
+// The order that was recorded is not the order that comes.
+bool changes_order(const Program& program) {
+  const auto skips = [](const Statement& it) {
+    const auto* const forward = std::get_if<Forward>(&it.kind);
+    return forward && (!forward->skips.empty() || forward->mode == Forward::Mode::no_grad);
+  };
+  return returns_weights(program) || has_module<ExternalUse>(program) ||
+         has<SetLeaf, RegisterExternal, Transform, CallModule, OutOfMemory>(program.body) ||
+         any_statement(program.body, skips);
+}
+
+// A monitor, and the programs about which it does not speak.
+struct Exclusion {
+  std::string_view property;
+  bool (*is_out)(const Program& program);
+};
+
+constexpr Exclusion kExclusions[] = {
+    {"P1", differentiates_inside},  // which has an epilogue of its own
+    {"P1", wraps_forwards},
+    {"P2", differentiates_inside},
+    {"P2", wraps_forwards},
+    {"P14", fails},                // takes the callbacks of every engine along
+    {"P14", may_be_refused_late},  // the same
+    {"P14", differentiates_inside},
+    {"P17", wraps_forwards},  // the backward began without the engine
+    {"P42", completes_often},
+    {"P56", may_be_refused_late},
+    {"P58", moves_scale_otherwise},
+    {"P62", has_autocast},  // the cast is differentiated after the module
+    {"P63", gathers_around_backwards},
+    {"P65", runs_short},
+    {"P68", changes_order},
+    {"P69", changes_order},
+    {"P78", runs_short},
+    {"R20", may_be_refused_late},
+};
 
 }  // namespace
 
 bool is_applicable(const Program& program, std::string_view property) {
   // Two engines of one name, which a record takes for one.
-  if (has<Recreate>(program)) return property.front() == 'R';
-  return true;
+  if (has<Recreate>(program.body) && property.front() == 'P') return property == "P26";
+  return std::ranges::none_of(kExclusions, [&](const Exclusion& it) {
+    return it.property == property && it.is_out(program);
+  });
 }
 
 OverlapRules overlap_rules_of(const Program& program) {

@@ -117,8 +117,7 @@ void ProgramCase::judge_values(const Fault* fault, Chooser& chooser, CaseResult&
     add(result, "R20", streams.overlap_finding());
 }
 
-void ProgramCase::compare(const program::SegmentRun& run, std::size_t segment,
-                          CaseResult& result) {
+void ProgramCase::compare(const program::SegmentRun& run, std::size_t segment, CaseResult& result) {
   const Program& program = runnable_->program();
   const program::Tolerance tolerance = program::tolerance_of(program);
   const auto tensor = static_cast<std::size_t>(program.world.tensor);
@@ -135,11 +134,9 @@ void ProgramCase::compare(const program::SegmentRun& run, std::size_t segment,
 
 void ProgramCase::judge_events(const Fault* fault, Chooser& chooser, CaseResult& result) {
   program::ProgramJudge judge(*runnable_);
-  const program::ProgramRun run =
-      program::run_program(*runnable_, {.observes = false,
-                                        .variant = variant_of(fault),
-                                        .chooser = &chooser,
-                                        .watch = &judge});
+  const program::ProgramRun run = program::run_program(
+      *runnable_,
+      {.observes = false, .variant = variant_of(fault), .chooser = &chooser, .watch = &judge});
   ++result.executions;
   result.events = run.steps;
   for (const program::SegmentRun& segment : run.segments) judge_run(segment, result);

@@ -62,8 +62,8 @@ CaseResult ProgramHunter::judge(Drawn& drawn, const Fault* fault, CaseRun::Depth
   program::Source sources[] = {drawn.source, drawn.source};
   program::SourceChooser choosers[] = {program::SourceChooser(sources[0]),
                                        program::SourceChooser(sources[1])};
-  const CaseResult result = drawn.program->run(
-      fault, depth, [&](int run) -> Chooser& { return choosers[run]; });
+  const CaseResult result =
+      drawn.program->run(fault, depth, [&](int run) -> Chooser& { return choosers[run]; });
   for (int run = 0; run < 2; ++run) made[run] = sources[run].choices();
   return result;
 }

@@ -21,7 +21,8 @@ class Meetings {
   const std::vector<Contribution>& meet(int rank, Contribution brought);
 
  private:
-  friend void run_ranks(int ranks, const std::function<void(int rank, Meetings& meetings)>& program);
+  friend void run_ranks(int ranks,
+                        const std::function<void(int rank, Meetings& meetings)>& program);
 
   struct Meeting {
     std::vector<Contribution> brought;

@@ -245,8 +245,8 @@ void ReferenceTarget::gathered(std::size_t, const TensorList& parameters, std::o
     body();
   } catch (...) {
     for (std::size_t i = 0; i < parameters.size(); ++i)
-      ops_.copy_in_place(parameters[i].detach(), Tensor::of(before[i], parameters[i].sizes(),
-                                                            parameters[i].dtype()));
+      ops_.copy_in_place(parameters[i].detach(),
+                         Tensor::of(before[i], parameters[i].sizes(), parameters[i].dtype()));
     throw;
   }
 }
@@ -299,8 +299,7 @@ bool ReferenceTarget::has_local(const Trained& trained) {
   return std::ranges::any_of(trained.sums, has_gradient);
 }
 
-void ReferenceTarget::inspect(std::size_t engine, program::Inspect::What what,
-                              Observations& seen) {
+void ReferenceTarget::inspect(std::size_t engine, program::Inspect::What what, Observations& seen) {
   Trained& trained = engines_[engine];
   const std::string prefix = program::engine_prefix(program_, engine);
   const std::size_t first = seen.size();

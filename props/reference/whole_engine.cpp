@@ -75,7 +75,9 @@ void WholeEngine::add_parameters(const Options& options) {
   for (const nn::NamedParameter& named : module_->named_parameters()) {
     const Tensor& tensor = named.tensor;
     tensor.set_data(tensor.dtype() != dtype ? ops_->cast(tensor, dtype) : ops_->place(tensor));
-    const auto is_prefix = [&](const std::string& prefix) { return named.name.starts_with(prefix); };
+    const auto is_prefix = [&](const std::string& prefix) {
+      return named.name.starts_with(prefix);
+    };
     if (std::ranges::any_of(options.ungrouped, is_prefix)) continue;
     const auto is_same = [&](const Tensor& known) { return known.is_same(tensor); };
     const bool is_listed = tensor.requires_grad() || options.lists_frozen;
@@ -88,8 +90,7 @@ void WholeEngine::add_parameters(const Options& options) {
                                  .master = ops_->cast(tensor, config_.master_dtype()),
                                  .group = (listed.size() - 1) % options.groups});
   }
-  state_.rates =
-      rates_of(config_, std::clamp<std::size_t>(listed.size(), 1, options.groups));
+  state_.rates = rates_of(config_, std::clamp<std::size_t>(listed.size(), 1, options.groups));
 }
 
 // torch.amp's.
@@ -199,8 +200,8 @@ Tensor WholeEngine::reduced(const WholeParameter& trained, const TensorList& of_
 void WholeEngine::fill_window() {
   for (std::size_t i = 0; i < window_.size(); ++i)
     if (!window_[i].is_defined())
-      window_[i] = Tensor::full(state_.parameters[i].parameter.sizes(), 0.0,
-                                config_.accumulation_dtype());
+      window_[i] =
+          Tensor::full(state_.parameters[i].parameter.sizes(), 0.0, config_.accumulation_dtype());
 }
 
 std::vector<FullTensor> WholeEngine::gradients() {
@@ -368,9 +369,9 @@ void WholeEngine::load(const WholeState& state) {
   ZP_CHECK(own.size() == state.parameters.size(), "a checkpoint has the engine's parameters");
   std::size_t next = 0;
   for (const nn::NamedParameter& named : module_->named_parameters())
-    ops_->copy_in_place(named.tensor.detach(), Tensor::of(state.weights.at(next++),
-                                                          named.tensor.sizes(),
-                                                          named.tensor.dtype()));
+    ops_->copy_in_place(
+        named.tensor.detach(),
+        Tensor::of(state.weights.at(next++), named.tensor.sizes(), named.tensor.dtype()));
   for (std::size_t i = 0; i < own.size(); ++i) {
     WholeParameter& trained = state_.parameters[i];
     trained.parameter = own[i].parameter;

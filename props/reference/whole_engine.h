@@ -98,7 +98,7 @@ class WholeEngine {
   std::vector<FullTensor> weights() const;  // as forwards use them
   // A parameter as the wire brings it, where it is gathered.
   Tensor gathered(const Tensor& parameter) const;
-  std::vector<double> counters() const;     // steps, samples, loss scale
+  std::vector<double> counters() const;  // steps, samples, loss scale
 
   WholeState save() const;
   void load(const WholeState& state);

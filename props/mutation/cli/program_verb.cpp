@@ -46,22 +46,21 @@ std::string report_text(const ProgramReport& report, bool has_programs) {
   std::vector<std::vector<std::string>> rows;
   std::string programs;
   for (const ProgramFound& one : report.found) {
-    rows.push_back({std::string(one.fault->id), one.is_found ? "found" : "not found",
-                    one.property ? std::string(one.property->number) : "",
-                    fmt::format("{} executions", one.executions),
-                    fmt::format("{:.1f} s", one.seconds),
-                    one.is_found ? fmt::format("{} of {} choices, {} runs",
-                                               one.counterexample.values.size(),
-                                               one.choices_before, one.shrink_runs)
-                                 : ""});
+    rows.push_back(
+        {std::string(one.fault->id), one.is_found ? "found" : "not found",
+         one.property ? std::string(one.property->number) : "",
+         fmt::format("{} executions", one.executions), fmt::format("{:.1f} s", one.seconds),
+         one.is_found ? fmt::format("{} of {} choices, {} runs", one.counterexample.values.size(),
+                                    one.choices_before, one.shrink_runs)
+                      : ""});
     if (one.is_found && has_programs) programs += "\n" + text_of(one);
   }
   std::string text = table_text(rows);
   text += fmt::format("{} of {} faults found\n", report.count(), report.found.size());
   if (report.unmutated.cases != 0)
     text += fmt::format("unmutated engine: {} findings in {} cases, {} executions, {:.1f} s\n",
-                        report.findings.size(), report.unmutated.cases,
-                        report.unmutated.executions, report.unmutated.seconds);
+                        report.findings.size(), report.unmutated.cases, report.unmutated.executions,
+                        report.unmutated.seconds);
   for (const ProgramFound& one : report.findings)
     text += fmt::format("\ncase {}: ", one.case_number) + text_of(one);
   return text + programs;
@@ -126,15 +125,15 @@ class ProgramsVerb final : public Verb {
     const auto report = std::make_shared<ProgramReport>();
     for (const Fault* fault : *faults) {
       report->found.push_back(hunter.hunt(*fault));
-      session.say(fmt::format("{} {}", fault->id,
-                              report->found.back().is_found ? "found" : "not found"));
+      session.say(
+          fmt::format("{} {}", fault->id, report->found.back().is_found ? "found" : "not found"));
     }
-    report->unmutated = hunter.run_unmutated(
-        0, unmutated->work.executions, unmutated->time_ns.value_or(INT64_MAX),
-        [&](const ProgramFound& finding) {
-          report->findings.push_back(finding);
-          session.say("the unmutated engine:\n" + text_of(finding));
-        });
+    report->unmutated =
+        hunter.run_unmutated(0, unmutated->work.executions, unmutated->time_ns.value_or(INT64_MAX),
+                             [&](const ProgramFound& finding) {
+                               report->findings.push_back(finding);
+                               session.say("the unmutated engine:\n" + text_of(finding));
+                             });
     return VerbResult{.code = code_of(*report),
                       .text =
                           [report, this, &session] {
@@ -180,8 +179,7 @@ class ProgramsVerb final : public Verb {
     for (const mutation::Falsified& one : again->result.falsified)
       text += fmt::format("{} rank {}: {}\n", one.property->number, one.rank, one.text);
     if (again->result.falsified.empty()) text += "every property held\n";
-    const ExitCode code =
-        again->result.falsified.empty() ? ExitCode::held : ExitCode::falsified;
+    const ExitCode code = again->result.falsified.empty() ? ExitCode::held : ExitCode::falsified;
     return VerbResult{.code = code, .text = [text] { return text; }};
   }
 

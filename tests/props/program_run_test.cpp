@@ -1,0 +1,116 @@
+// Programs on engines, against the unsharded reference.
+#include "props/interpreter/program_run.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "props/interpreter/difference.h"
+#include "props/program/draw.h"
+#include "props/program/program_json.h"
+#include "props/program/program_text.h"
+#include "props/program/source.h"
+#include "props/train/cell_run.h"
+#include "sim/schedulers/random.h"
+
+namespace zeroproof::program {
+namespace {
+
+// Every difference and error of one simulated run, a line each; empty: it equals the reference.
+std::string problems_of(const RunnableProgram& runnable, std::uint64_t seed) {
+  const auto reference = run_reference(runnable);
+  RandomScheduler scheduler(seed);
+  scheduler.new_execution();
+  const ProgramRun run = run_program(runnable, {.chooser = &scheduler});
+  std::string problems;
+  for (std::size_t i = 0; i < run.segments.size(); ++i) {
+    for (const sim::Finding& finding : run.segments[i].findings) problems += finding.text + "\n";
+    for (std::size_t rank = 0; rank < run.segments[i].ranks.size(); ++rank) {
+      const RankRun& one = run.segments[i].ranks[rank];
+      if (one.error) problems += train::text_of(one.error) + "\n";
+      if (one.error) continue;
+      const auto place = rank / static_cast<std::size_t>(runnable.program().world.tensor);
+      for (const Difference& difference :
+           differences(one.seen, reference[i][place], tolerance_of(runnable.program())))
+        problems += fmt::format("rank {}: {}\n", rank, difference.text);
+    }
+  }
+  return problems;
+}
+
+std::string two_windows(int stage, const std::string& precision) {
+  return fmt::format(
+      R"({{"schema":"zeroproof.program/1","config":{{"zero_optimization":{{"stage":{}}}{}}},
+          "world":{{"ranks":2}},
+          "models":[{{"name":"m","body":[
+            {{"name":"l0","linear":{{"inputs":2,"outputs":3,"has_bias":true}}}},
+            {{"name":"c","checkpoint":{{"body":[{{"name":"l1","linear":{{"inputs":2,"outputs":2}}}}]}}}}]}}],
+          "engines":[{{"name":"a","model":"m"}}],
+          "body":[{{"forward":{{"engine":"a","as":"g"}}}},{{"backward":{{"engine":"a","value":"g"}}}},
+                  {{"step":{{"engine":"a"}}}},
+                  {{"forward":{{"engine":"a","as":"g"}}}},{{"backward":{{"engine":"a","value":"g"}}}},
+                  {{"step":{{"engine":"a"}}}}]}})",
+      stage, precision);
+}
+
+TEST(ProgramRun, EqualsTheReferenceInEveryStageAndPrecision) {
+  for (int stage = 0; stage < 4; ++stage)
+    for (const char* precision :
+         {"", R"(,"bf16":{"enabled":true})", R"(,"fp16":{"enabled":true,"loss_scale":16})",
+          R"(,"torch_autocast":{"enabled":true,"dtype":"bfloat16"})"}) {
+      const auto program = parse_program(two_windows(stage, precision), "test");
+      ASSERT_TRUE(program) << program.error().text;
+      const auto runnable = RunnableProgram::make(*program);
+      ASSERT_TRUE(runnable) << runnable.error().text;
+      EXPECT_EQ(problems_of(**runnable, 1), "") << stage << precision;
+    }
+}
+
+TEST(ProgramRun, DrawnProgramsEqualTheReference) {
+  constexpr std::uint64_t kPrograms = 150;
+  for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
+    Source source(seed);
+    const auto runnable = RunnableProgram::make(draw_program(source));
+    ASSERT_TRUE(runnable) << seed << ": " << runnable.error().text;
+    EXPECT_EQ(problems_of(**runnable, seed), "")
+        << "seed " << seed << "\n"
+        << program_text((*runnable)->program(), &(*runnable)->contract());
+  }
+}
+
+// --- what is compared ---------------------------------------------------------------------------
+
+TEST(ProgramRun, SeesPermutedElements) {
+  const Observations reference = {{Observed::gradients, "w", {2}, {1.0, 2.0}}};
+  const Observations rotated = {{Observed::gradients, "w", {2}, {2.0, 1.0}}};
+  EXPECT_TRUE(differences(reference, reference, {}).empty());
+  const auto found = differences(rotated, reference, {});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front().text, "w[0] is 2 and not 1");
+}
+
+TEST(ProgramRun, ComparesTheSameNameInItsOrder) {
+  const Observations reference = {{Observed::loss, "g", {}, {1.0}},
+                                  {Observed::loss, "g", {}, {2.0}}};
+  const Observations swapped = {{Observed::loss, "g", {}, {2.0}}, {Observed::loss, "g", {}, {1.0}}};
+  EXPECT_EQ(differences(swapped, reference, {}).size(), 1U);
+  EXPECT_EQ(differences({reference.front()}, reference, {}).front().text, "g was not seen");
+}
+
+// Elements, ranks and forwards are told apart: a sum says which contributions are in it.
+TEST(ProgramData, ElementsAndRanksHaveContributionsOfTheirOwn) {
+  const auto program = parse_program(two_windows(2, ""), "test");
+  ASSERT_TRUE(program);
+  const DataPlan data(*program);
+  const auto of = [&](int rank) { return data.inputs("a", 0, rank).at(1).values(); };
+  const std::vector<double> first = of(0);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    for (std::size_t j = i + 1; j < first.size(); ++j) EXPECT_NE(first[i], first[j]) << i << j;
+    EXPECT_NE(std::abs(first[i]), std::abs(of(1)[i])) << i;
+  }
+}
+
+}  // namespace
+}  // namespace zeroproof::program
