@@ -11,7 +11,7 @@
 
 namespace zeroproof::program {
 
-// The modules that a tree is made of. They take {activations…, factors…} and add the sum of factor
+// The modules that a tree is made of. They take {activations, factors} and add the sum of factor
 // times weight to the activations.
 
 struct LayerOptions {

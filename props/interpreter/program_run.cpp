@@ -124,7 +124,7 @@ bool SegmentRun::has_failed() const {
 RunnableProgram::RunnableProgram(Program program) : program_(std::move(program)), data_(program_) {}
 
 Result<std::unique_ptr<RunnableProgram>> RunnableProgram::make(Program program) {
-  std::unique_ptr<RunnableProgram> runnable(new RunnableProgram(std::move(program)));
+  auto runnable = std::make_unique<RunnableProgram>(std::move(program));
   if (auto prepared = runnable->prepare(); !prepared) return tl::unexpected(prepared.error());
   return runnable;
 }
@@ -168,8 +168,9 @@ std::vector<std::vector<Observations>> run_reference(const RunnableProgram& runn
     std::vector<reference::SavedStates> of_ranks(seen.size(), saved);
     reference::run_ranks(segment.ranks, [&](int rank, reference::Meetings& meetings) {
       const auto at = static_cast<std::size_t>(rank);
-      reference::ReferenceTarget target(runnable.program(), segment.config, segment.ranks, rank,
-                                        runnable.data(), meetings, of_ranks[at]);
+      reference::ReferenceTarget target(runnable.program(), segment.config,
+                                        {.ranks = segment.ranks, .rank = rank}, runnable.data(),
+                                        meetings, of_ranks[at]);
       if (!segment.resumes.empty()) target.load_resumed(segment.resumes);
       Interpreter interpreter(runnable.program(), runnable.contract(), runnable.data(),
                               {.ranks = segment.ranks, .stage = segment.config.stage}, target);

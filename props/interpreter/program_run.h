@@ -23,6 +23,7 @@ class RunnableProgram {
  public:
   // Copies the program. An error as Contract::of.
   static Result<std::unique_ptr<RunnableProgram>> make(Program program);
+  explicit RunnableProgram(Program program);  // see make()
   RunnableProgram(const RunnableProgram&) = delete;
   RunnableProgram& operator=(const RunnableProgram&) = delete;
 
@@ -41,7 +42,6 @@ class RunnableProgram {
   const std::vector<Segment>& segments() const { return segments_; }
 
  private:
-  RunnableProgram(Program program);
   Result<void> prepare();
 
   Program program_;

@@ -10,7 +10,35 @@
 namespace zeroproof::mutation {
 namespace {
 
-using namespace program;
+using program::Backward;
+using program::Block;
+using program::Body;
+using program::CallModule;
+using program::Checkpoint;
+using program::Custom;
+using program::Experts;
+using program::ExternalUse;
+using program::ForeignBackward;
+using program::Forward;
+using program::Hook;
+using program::Load;
+using program::Model;
+using program::Module;
+using program::OutOfMemory;
+using program::Program;
+using program::Raise;
+using program::Recreate;
+using program::RegisterExternal;
+using program::Resume;
+using program::SetLeaf;
+using program::SetScale;
+using program::Shared;
+using program::Statement;
+using program::Sum;
+using program::Tied;
+using program::Tiled;
+using program::Transform;
+using program::visit_statements;
 
 bool any_statement(const Body& body, const std::function<bool(const Statement&)>& is_it) {
   bool found = false;

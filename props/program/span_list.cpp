@@ -58,8 +58,7 @@ std::vector<Range> deletable_ranges(const Choices& choices) {
     return std::tuple(b.size(), b.begin) < std::tuple(a.size(), a.begin);
   };
   std::ranges::sort(ranges, order);
-  const auto repeated = std::ranges::unique(ranges);
-  ranges.erase(repeated.begin(), repeated.end());
+  ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
   std::erase_if(ranges, [](const Range& range) { return range.size() == 0; });
   return ranges;
 }

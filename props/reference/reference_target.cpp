@@ -20,12 +20,13 @@ bool reduces_in_step(const ZeroConfig& config) {
 }  // namespace
 
 ReferenceTarget::ReferenceTarget(const program::Program& program, const ZeroConfig& config,
-                                 int ranks, int rank, const program::DataPlan& data,
+                                 const Place& place, const program::DataPlan& data,
                                  Meetings& meetings, SavedStates& saved)
     : program_(program),
       config_(config),
-      replicas_{.ranks = ranks, .tensor = program.world.tensor, .sequence = program.world.sequence},
-      rank_(rank),
+      replicas_{
+          .ranks = place.ranks, .tensor = program.world.tensor, .sequence = program.world.sequence},
+      rank_(place.rank),
       data_(data),
       meetings_(meetings),
       saved_(saved),

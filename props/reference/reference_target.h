@@ -21,8 +21,13 @@ using SavedStates = std::map<std::pair<std::size_t, std::string>, WholeState>;
 // alone. Skips nothing by itself: the interpreter skips what is refused.
 class ReferenceTarget final : public program::Target {
  public:
-  // All must outlive it. `ranks` and `stage`: those of the world that runs.
-  ReferenceTarget(const program::Program& program, const ZeroConfig& config, int ranks, int rank,
+  // Of the world that runs.
+  struct Place {
+    int ranks = 1;
+    int rank = 0;
+  };
+  // All must outlive it.
+  ReferenceTarget(const program::Program& program, const ZeroConfig& config, const Place& place,
                   const program::DataPlan& data, Meetings& meetings, SavedStates& saved);
 
   Autograd& autograd() override { return autograd_; }

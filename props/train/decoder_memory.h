@@ -18,8 +18,8 @@ struct DecoderMemory {
 // States: of M values in a dtype of b bytes, N ranks: M (2 b + 12) in stage 0, M (2 b + 12 / N),
 // M (b + (b + 12) / N), M (2 b + 12) / N (docs/spec/performance.md 3). Activations of a token: a
 // layer keeps both normed sums, both norms, q, k and v, what attention gives, and both sides of the
-// GELU; the head its normed sum, norm and logits; besides statistics in float32. Staging: one stream
-// reduces, by copies where slices of a bucket are long enough.
+// GELU; the head its normed sum, norm and logits; besides statistics in float32. Staging: one
+// stream reduces, by copies where slices of a bucket are long enough.
 DecoderMemory memory_of(const DecoderCell& cell);
 
 }  // namespace zeroproof::train

@@ -18,7 +18,7 @@ namespace {
 
 using RowDocument = nlohmann::ordered_json;
 
-const std::string kRowFiles = ZP_SOURCE_DIR "/tests/data/programs/";
+const std::string kRowFiles = ZP_SOURCE_DIR "/tests/data/program_rows/";
 
 Program program_of(const RowDocument& row) {
   auto program = parse_program(row.at("program").dump(), "row");

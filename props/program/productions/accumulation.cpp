@@ -4,8 +4,6 @@
 namespace zeroproof::program {
 namespace {
 
-using namespace conditions;
-
 bool is_managed(const Scene& scene) {
   return scene.is_managed_accumulation();
 }

@@ -6,8 +6,6 @@
 namespace zeroproof::program {
 namespace {
 
-using namespace conditions;
-
 bool can_save(const Scene& scene) {
   return scene.program().world.tensor == 1;
 }

@@ -2,7 +2,7 @@
 
 #include "props/program/scene.h"
 
-namespace zeroproof::program::conditions {
+namespace zeroproof::program {
 
 // Where several productions may stand.
 inline bool always(const Scene&) {
@@ -38,4 +38,4 @@ inline Block block_of(const Scene& scene, Block::Kind kind) {
   return {.kind = kind, .engine = scene.engine()};
 }
 
-}  // namespace zeroproof::program::conditions
+}  // namespace zeroproof::program

@@ -5,8 +5,6 @@
 namespace zeroproof::program {
 namespace {
 
-using namespace conditions;
-
 // Made, and gone again; or refused, as validate() says.
 bool try_configuration(Scene& scene) {
   const auto domains = config_domains();

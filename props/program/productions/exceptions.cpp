@@ -4,8 +4,6 @@
 namespace zeroproof::program {
 namespace {
 
-using namespace conditions;
-
 // A backward that throws, which the user catches; then zero_grad, or not.
 bool abort_with(Scene& scene, Forward& forward, bool clears) {
   if (!scene.add_forward(forward)) return false;

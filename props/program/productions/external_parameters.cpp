@@ -4,8 +4,6 @@
 namespace zeroproof::program {
 namespace {
 
-using namespace conditions;
-
 bool is_one_engine(const Scene& scene) {
   return scene.program().engines.size() == 1 && !scene.traits().has_tiles && !scene.has_frames() &&
          scene.config().stage3_module_granularity_threshold == 0;

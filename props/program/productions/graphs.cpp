@@ -6,8 +6,6 @@
 namespace zeroproof::program {
 namespace {
 
-using namespace conditions;
-
 bool two_in_order(Scene& scene) {
   const auto first = scene.loss();
   const auto second = scene.loss();

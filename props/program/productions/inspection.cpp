@@ -6,8 +6,6 @@
 namespace zeroproof::program {
 namespace {
 
-using namespace conditions;
-
 bool can_discard(const Scene& scene) {
   return scene.has_weights_in_context() && !scene.is_autocast() &&
          !scene.engine_state().window.has_gradients;

@@ -4,8 +4,6 @@
 namespace zeroproof::program {
 namespace {
 
-using namespace conditions;
-
 bool can_own(const Scene& scene) {
   const bool may_own = scene.config().fp16.enabled || scene.is_alone();
   return may_own && !scene.is_autocast() && !scene.config().bf16.master_weights_and_grads;

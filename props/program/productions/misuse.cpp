@@ -8,8 +8,6 @@
 namespace zeroproof::program {
 namespace {
 
-using namespace conditions;
-
 Statement step_of(const Scene& scene) {
   return {Step{.engine = scene.engine()}};
 }

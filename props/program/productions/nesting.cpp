@@ -4,8 +4,6 @@
 namespace zeroproof::program {
 namespace {
 
-using namespace conditions;
-
 bool can_nest(const Scene& scene) {
   return has_plain_graphs(scene) && scene.is_managed_accumulation();
 }
