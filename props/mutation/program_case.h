@@ -19,6 +19,8 @@ class ProgramCase {
       : runnable_(std::move(runnable)) {}
 
   const program::RunnableProgram& runnable() const { return *runnable_; }
+  // What ranks see of each world; runs once. Throws where the program is none for the reference.
+  const std::vector<std::vector<program::Observations>>& reference();
 
   // With the fault; null: the unmutated engine. Choices come from `chooser_of(run)`, a fresh one
   // for each of the two runs.
@@ -35,7 +37,6 @@ class ProgramCase {
   void judge_events(const Fault* fault, Chooser& chooser, CaseResult& result);
 
  private:
-  const std::vector<std::vector<program::Observations>>& reference();
   void compare(const program::SegmentRun& run, std::size_t segment, CaseResult& result);
 
   std::unique_ptr<const program::RunnableProgram> runnable_;

@@ -22,13 +22,21 @@ std::uint64_t case_seed(std::uint64_t seed, std::uint64_t number) {
   return seed * 1'000'003 + number;
 }
 
+// Null, and why, for what is no program: by its contract, or for the reference.
 std::unique_ptr<ProgramCase> case_of(program::Source& source, std::string* problem) {
-  auto runnable = program::RunnableProgram::make(program::draw_program(source));
-  if (!runnable) {
-    if (problem) *problem = runnable.error().text;
+  const auto reject = [&](std::string why) -> std::unique_ptr<ProgramCase> {
+    if (problem) *problem = std::move(why);
     return nullptr;
+  };
+  auto runnable = program::RunnableProgram::make(program::draw_program(source));
+  if (!runnable) return reject(runnable.error().text);
+  auto made = std::make_unique<ProgramCase>(std::move(*runnable));
+  try {
+    (void)made->reference();
+  } catch (const std::exception& error) {
+    return reject(error.what());
   }
-  return std::make_unique<ProgramCase>(std::move(*runnable));
+  return made;
 }
 
 void judge_one(ProgramCase& program, bool is_of_events, const Fault* fault, Chooser& chooser,
