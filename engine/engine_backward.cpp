@@ -210,8 +210,8 @@ void Engine::Core::run_post_hook() {
 }
 
 // At the end of its outermost graph task: each checkpoint around a forward has an epilogue of its
-// own, and they are one backward of the user's, with one scale. What the first ones have brought
-// nobody can take back where the next one fails.
+// own, and they are one backward of the user's, with one scale. A later one that fails cannot take
+// back what the first ones have brought.
 void Engine::Core::end_manual_backward(bool raised) {
   if (!std::exchange(has_manual_epilogue_, false)) return;
   is_scale_called_ = false;

@@ -38,7 +38,7 @@ void FlatOptimizer::gather_ahead() {
   ahead_->finish();
 }
 
-// Each replay gathers, also where the iteration before the capture left nothing.
+// Each replay gathers, also where the iteration before the capture left no values to gather.
 void FlatOptimizer::begin_capture() {
   if (ahead_) ahead_->expect();
 }

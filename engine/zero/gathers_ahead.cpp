@@ -141,7 +141,7 @@ void GathersAhead::queue_up_to(std::size_t end) {
     if (!pieces_[queued_].is_first) gather(pieces_[queued_]);
 }
 
-// By itself, so that one can be waited for without those behind it.
+// One collective a piece, so that a wait for it does not wait for later pieces.
 void GathersAhead::gather(Piece& piece) {
   const std::int64_t begin = piece.group->partition().slice(piece.owner).begin + piece.part.begin;
   const Span values = Span::of(piece.group->flat(), begin, piece.part.elements);

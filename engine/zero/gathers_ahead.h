@@ -12,11 +12,11 @@
 namespace zeroproof {
 
 // An update whose values reach the other ranks ahead of use (EngineOptions::gathers_ahead), in
-// pieces that lie behind each other in the flat buffers. Pieces of the first parameter, which a
-// forward has nothing to hide behind, travel beside the update. The others do beside the next
-// forward, queued a few pieces ahead of its modules, and each waits for what its own parameters
-// need. So nothing is on its way between a step and a forward, and a captured iteration gathers
-// what the one before it left.
+// pieces that follow each other in the flat buffers. Pieces of the first parameter travel beside
+// the update, as no product of a forward comes before their use. Later pieces travel beside the
+// next forward, queued a few ahead of its modules, and each module waits for what its own
+// parameters need. No gather is under way between a step and a forward, so a captured iteration
+// gathers what the iteration before it left.
 class GathersAhead {
  public:
   // All must outlive it. Puts hooks on the modules.

@@ -12,7 +12,7 @@ Stage12Optimizer::Stage12Optimizer(ZeroContext& context)
       is_used_(context.parameters.size()),
       has_no_observer_(!context.events.is_on()) {}
 
-// Ours always has one: of a backward past the outputs nobody else tells (docs/spec/zero.md 2.2).
+// Ours always has one: no other hook sees a backward past the outputs (docs/spec/zero.md 2.2).
 bool Stage12Optimizer::has_gradient_hook(const ZeroParameter& parameter) const {
   const ZeroConfig& config = context_.config;
   const bool has_accumulator = config.accumulation_dtype() != config.model_dtype();

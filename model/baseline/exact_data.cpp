@@ -9,8 +9,11 @@
 namespace zeroproof::baseline {
 namespace {
 
-// Every integer up to two to this power is a value of the type.
-std::int64_t significand_bits(DType dtype) {
+constexpr std::int64_t kSmallIntegers = 3;  // 1, 2, 3, 1, 2, 3, ...
+
+}  // namespace
+
+int significand_bits(DType dtype) {
   switch (dtype) {
     case DType::float64:
       return 53;
@@ -24,15 +27,11 @@ std::int64_t significand_bits(DType dtype) {
   return 11;
 }
 
-constexpr std::int64_t kSmallIntegers = 3;  // 1, 2, 3, 1, 2, 3, ...
-
-}  // namespace
-
 ExactData::ExactData(DType dtype, std::int64_t contributions)
     : dtype_(dtype),
       contributions_(contributions),
       is_decodable_(contributions <= significand_bits(dtype)) {
-  if (!is_decodable_ && sum() > std::ldexp(1.0, static_cast<int>(significand_bits(dtype))))
+  if (!is_decodable_ && sum() > std::ldexp(1.0, significand_bits(dtype)))
     throw AutogradError("exact data: too many contributions for the significand of the dtype");
 }
 

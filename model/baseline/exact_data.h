@@ -12,6 +12,9 @@ class Autograd;
 
 namespace zeroproof::baseline {
 
+// Every integer up to two to this power is a value of the type.
+int significand_bits(DType dtype);
+
 // Gradients that do not depend on the weights and whose sums are exact in every order: what each
 // contribution (a micro-batch of a rank, a use of a parameter) adds to every element of a gradient.
 // Where the significand has a bit for each, contribution c adds 2^c, so that a sum says which were

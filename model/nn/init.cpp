@@ -7,14 +7,12 @@
 #include <thread>
 #include <vector>
 
+#include "model/splitmix64.h"
+
 namespace zeroproof::nn {
 
-// Steele, Lea and Flood, Fast splittable pseudorandom number generators, OOPSLA 2014.
 std::uint64_t InitStream::next() {
-  std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31U);
+  return next_splitmix64(state_);
 }
 
 double InitStream::uniform(double bound) {

@@ -4,7 +4,9 @@
 #include <bit>
 #include <cmath>
 
+#include "model/baseline/exact_data.h"
 #include "model/check.h"
+#include "model/splitmix64.h"
 #include "props/interpreter/program_count.h"
 
 namespace zeroproof::program {
@@ -14,22 +16,8 @@ constexpr int kRows = 2;       // of the activations
 constexpr int kBitsMost = 20;  // of a sum, so that no exponent is far away
 constexpr int kShiftMost = 5;  // between elements of one weight
 
-int significand_bits(DType dtype) {
-  switch (dtype) {
-    case DType::bfloat16:
-      return 8;
-    case DType::float16:
-      return 11;
-    default:
-      return 24;
-  }
-}
-
 std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31U);
+  return next_splitmix64(x);
 }
 
 std::uint64_t hash_of(const std::string& text) {
@@ -45,7 +33,8 @@ int bits_for(std::int64_t count) {
 DType narrowest_of(const ZeroConfig& config) {
   DType narrowest = config.model_dtype();
   const auto take = [&](DType dtype) {
-    if (significand_bits(dtype) < significand_bits(narrowest)) narrowest = dtype;
+    if (baseline::significand_bits(dtype) < baseline::significand_bits(narrowest))
+      narrowest = dtype;
   };
   take(config.communication_dtype());
   if (config.torch_autocast.enabled) take(config.torch_autocast.dtype);
@@ -138,7 +127,7 @@ DataPlan::DataPlan(const Program& program)
     is_undivided = is_undivided || (backward && !backward->scale_wrt_gas);
     calls_modules_ = calls_modules_ || std::holds_alternative<CallModule>(statement.kind);
   });
-  bits_ = std::min(significand_bits(narrowest_), kBitsMost) - (multiple_ > 1.0 ? 2 : 0);
+  bits_ = std::min(baseline::significand_bits(narrowest_), kBitsMost) - (multiple_ > 1.0 ? 2 : 0);
   if (is_undivided) bits_ -= bits_for(program.config.gradient_accumulation_steps) - 1;
   exponent_ = exponent_of(program.config);
   for (const EngineSpec& engine : program.engines)

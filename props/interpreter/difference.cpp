@@ -8,15 +8,17 @@
 #include <string_view>
 #include <utility>
 
+#include "model/baseline/exact_data.h"
+
 namespace zeroproof::program {
 namespace {
 
 constexpr double kNormTolerance = 1e-9;  // relative; sums of squares are exact, roots are not
 constexpr double kRealUlps = 8.0;
 
+// The distance of one to the next number.
 double epsilon_of(DType dtype) {
-  if (dtype == DType::bfloat16) return 0x1p-7;
-  return dtype == DType::float16 ? 0x1p-10 : 0x1p-23;
+  return std::ldexp(1.0, 1 - baseline::significand_bits(dtype));
 }
 
 bool is_same(double a, double b) {

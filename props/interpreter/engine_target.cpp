@@ -41,7 +41,6 @@ std::unique_ptr<TreeModule> EngineTarget::new_module(std::size_t engine, std::si
   const EngineSpec& spec = program_.engines[engine];
   TreeOptions options{.seed = kModelSeed + seed_of,
                       .is_real = data_.is_real(),
-                      .device = options_.device,
                       .watch = options_.models,
                       .subject = variant_.subject};
   if (program_.world.ranks_differ) options.seed += 100 * static_cast<std::uint64_t>(rank());
@@ -224,14 +223,8 @@ void EngineTarget::coalesce(std::size_t engine, const Call& body) {
 void EngineTarget::gathered(std::size_t engine, const TensorList& parameters,
                             std::optional<int> modifier, const Call& body) {
   engines_[engine]->gathered_parameters(parameters, modifier, [&] {
-    ++contexts_[engine];
-    try {
-      body();
-    } catch (...) {
-      --contexts_[engine];
-      throw;
-    }
-    --contexts_[engine];
+    const ScopedCount inside(contexts_[engine]);
+    body();
   });
 }
 

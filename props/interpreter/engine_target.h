@@ -31,8 +31,7 @@ class EngineTarget final : public Target {
     train::ModelObserver* models = nullptr;  // must outlive it; null for none
     AutogradObserver* autograd = nullptr;    // the same
     Chooser* order = nullptr;                // of nodes, where several may run next
-    Device device = Device::cpu();
-    FileSystem* files = nullptr;  // where checkpoints are; of all ranks
+    FileSystem* files = nullptr;             // where checkpoints are; of all ranks
   };
 
   // All must outlive it. Throws train::ConfigurationRefused.
@@ -75,8 +74,6 @@ class EngineTarget final : public Target {
 
   // Every engine goes on from what was saved under the tag.
   void load_resumed(const std::string& tag);
-  Engine& engine(std::size_t index) { return *engines_[index]; }
-  double loss_scale() const { return engines_.front()->loss_scale(); }
 
  private:
   // What engines take of a rank.

@@ -1,23 +1,16 @@
 // What an engine target reads of its engines.
 #include "props/interpreter/engine_target.h"
 #include "props/interpreter/observe.h"
+#include "props/train/scenario.h"
 
 namespace zeroproof::program {
-namespace {
-
-bool reduces_in_step(const ZeroConfig& config) {
-  return !config.managed_gradient_accumulation && config.stage < 2;
-}
-
-}  // namespace
-
 void EngineTarget::step(std::size_t engine, Observations& seen) {
   Engine& it = *engines_[engine];
   const bool is_boundary =
       !config_.managed_gradient_accumulation || it.is_gradient_accumulation_boundary();
   const std::string prefix = engine_prefix(program_, engine);
   Observations own;
-  if (is_boundary && options_.observes && !reduces_in_step(config_))
+  if (is_boundary && options_.observes && !train::reduces_in_step(config_))
     observe(own, Observed::gradients, prefix, it.full_gradients());
   const StepOutcome outcome = it.step();
   if (!is_boundary) return;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "model/check.h"
-#include "props/interpreter/program_count.h"
+#include "props/interpreter/observe.h"
 #include "props/interpreter/user_error.h"
 #include "props/train/user_backward.h"
 #include "zeroproof/engine/engine_error.h"
@@ -42,7 +42,6 @@ void Interpreter::run(const Body& body) {
 }
 
 void Interpreter::run(const Statement& statement) {
-  current_ = &statement;
   const Expectation& expected = contract_.of(statement);
   if (expected.is_refused()) return run_refused(statement, expected);
   std::visit([&](const auto& kind) { execute(kind); }, statement.kind);
@@ -128,17 +127,9 @@ bool Interpreter::is_differentiated(std::int64_t forward) const {
 
 // A backward without create_graph runs its hooks without a graph; the user asks for one.
 void Interpreter::run_hook(const Hook& hook) {
-  const Statement* const before = current_;
   const GradMode enabled(target_.autograd(), true);
-  const int hooks = hooks_++;
-  try {
-    run(hook.body);
-  } catch (...) {
-    hooks_ = hooks;
-    throw;
-  }
-  hooks_ = hooks;
-  current_ = before;
+  const ScopedCount inside(hooks_);
+  run(hook.body);
 }
 
 void Interpreter::execute(const Forward& forward) {

@@ -30,10 +30,7 @@ class Interpreter {
   // Top-level statements [begin, end). Throws what the target throws where it is not expected.
   void run(std::size_t begin, std::size_t end);
 
-  const Observations& seen() const { return seen_; }
   Observations take_seen() { return std::move(seen_); }
-  // The statement that runs, or ran last; null before the first.
-  const Statement* current() const { return current_; }
 
  private:
   // A loss, or what else a statement gives.
@@ -108,11 +105,10 @@ class Interpreter {
   Observations seen_;
   std::map<std::string, Value> values_;
   std::vector<std::vector<std::int64_t>> backwards_;  // forwards of each that runs
-  const Statement* current_ = nullptr;
-  std::int64_t forward_ = 0;  // the next one's number
-  std::int64_t slot_ = 0;     // of the next forward in its window
-  int hooks_ = 0;             // around what runs
-  int changes_ = 0;           // of weights so far
+  std::int64_t forward_ = 0;                          // the next one's number
+  std::int64_t slot_ = 0;                             // of the next forward in its window
+  int hooks_ = 0;                                     // around what runs
+  int changes_ = 0;                                   // of weights so far
 };
 
 }  // namespace zeroproof::program

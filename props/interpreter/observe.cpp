@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "props/program/forward_flow.h"
+
 namespace zeroproof::program {
 
 std::string engine_prefix(const Program& program, std::size_t engine) {
@@ -30,12 +32,6 @@ std::string qualified(TreeModule& module, const std::string& node) {
   for (const nn::NamedModule& named : module.named_modules())
     if (named.module == module.module_of(node)) return named.name + ".";
   return node + ".";
-}
-
-Trained trained_of(const Module& node) {
-  if (const auto* const linear = std::get_if<Linear>(&node.kind)) return linear->trained;
-  if (const auto* const custom = std::get_if<Custom>(&node.kind)) return custom->trained;
-  return Trained::all;
 }
 
 }  // namespace

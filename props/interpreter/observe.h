@@ -37,4 +37,16 @@ class ScopedFlag {
   bool before_;
 };
 
+// One more while it lives.
+class ScopedCount {
+ public:
+  explicit ScopedCount(int& count) : count_(count) { ++count_; }
+  ~ScopedCount() { --count_; }
+  ScopedCount(const ScopedCount&) = delete;
+  ScopedCount& operator=(const ScopedCount&) = delete;
+
+ private:
+  int& count_;
+};
+
 }  // namespace zeroproof::program

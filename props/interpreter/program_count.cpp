@@ -12,6 +12,11 @@ const Kind* as(const Statement& statement) {
   return std::get_if<Kind>(&statement.kind);
 }
 
+// The forward that a loss of it is named after: "g1" for "g1", "g1.1" and "g1.h".
+std::string forward_of(const std::string& value) {
+  return value.substr(0, value.find('.'));
+}
+
 // Which forwards a value is made of, and how much each head weighs in it.
 class ValueParts {
  public:
@@ -104,10 +109,6 @@ void visit_statements(const Body& body, const std::function<void(const Statement
       for (const Hook& hook : forward->hooks) visit_statements(hook.body, visit);
     if (const Body* const inner = body_of(statement)) visit_statements(*inner, visit);
   }
-}
-
-std::string forward_of(const std::string& value) {
-  return value.substr(0, value.find('.'));
 }
 
 WindowBounds window_bounds(const Program& program) {

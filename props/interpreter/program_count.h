@@ -15,9 +15,6 @@ void visit_statements(const Body& body, const std::function<void(const Statement
 // The body of a statement, or null.
 const Body* body_of(const Statement& statement);
 
-// The forward that a loss of it is named after: "g1" for "g1", "g1.1" and "g1.h".
-std::string forward_of(const std::string& value);
-
 // An upper bound for the forwards between two updates, and for how often one forward's
 // contributions are added by backwards, each weighed by its head.
 struct WindowBounds {

@@ -29,7 +29,6 @@ class RankProgram {
     const std::unique_ptr<Runtime> decorated =
         subject && subject->decorate_runtime ? subject->decorate_runtime(runtime) : nullptr;
     EngineTarget::Options target_options{.observes = options_.observes, .files = &files_};
-    if (options_.gpus) target_options.device = Device::cuda(0);
     if (options_.watch) {
       train::EngineTarget::Options watched;
       options_.watch->attach(static_cast<std::size_t>(runtime.rank()), watched);
@@ -39,7 +38,6 @@ class RankProgram {
     EngineTarget target(runnable_.program(), segment_.config, options_.variant, runnable_.data(),
                         decorated ? *decorated : runtime, target_options);
     interpret(target, run);
-    run.memory = runtime.memory().stats(Placement::device);
   }
 
  private:
@@ -50,7 +48,6 @@ class RankProgram {
       if (!segment_.resumes.empty()) target.load_resumed(segment_.resumes);
       interpreter.run(segment_.begin, segment_.end);
     } catch (...) {
-      run.statement = interpreter.current();
       run.seen = interpreter.take_seen();
       run.error = std::current_exception();
       if (!is_engine_error(run.error)) throw;  // the world ends the others

@@ -13,7 +13,6 @@
 #include "props/program/program.h"
 #include "props/train/run_watch.h"
 #include "sim/world/finding.h"
-#include "zeroproof/internal/engine/runtime/memory.h"
 #include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof::program {
@@ -53,9 +52,7 @@ class RunnableProgram {
 // What one rank of one world left behind.
 struct RankRun {
   Observations seen;
-  std::exception_ptr error;              // null: its statements came to their end
-  const Statement* statement = nullptr;  // that ran last
-  MemoryStats memory;
+  std::exception_ptr error;  // null: its statements came to their end
 };
 
 struct SegmentRun {
@@ -75,11 +72,10 @@ struct RunOptions {
   EngineVariant variant = {};
   Chooser* chooser = nullptr;        // of simulated worlds; null: host threads
   bool preempts = false;             // before every call that others see
-  std::optional<Gpus> gpus = {};     // one for each rank, in place of host threads
   train::RunWatch* watch = nullptr;  // of the last world; null for none
 };
 
-// In a simulated world, on host threads or on GPUs.
+// In a simulated world, or on host threads.
 ProgramRun run_program(const RunnableProgram& runnable, const RunOptions& options);
 
 // The unsharded reference: of each world, of each rank, what it saw. Throws where the program is no

@@ -7,6 +7,7 @@
 #include "model/check.h"
 #include "props/interpreter/layer_modules.h"
 #include "props/interpreter/tree_containers.h"
+#include "props/program/forward_flow.h"
 #include "props/train/subject.h"
 #include "zeroproof/model/checkpoint/checkpoint.h"
 #include "zeroproof/model/functions.h"
@@ -51,8 +52,10 @@ void Tree::build_node(const Module& node, nn::Module& around) {
   if (const auto* const linear = std::get_if<Linear>(&node.kind)) {
     add(make_linear(init_, *linear,
                     {.is_real = options_.is_real, .seen = &seen_, .closed = &closed_}));
+    freeze(node, *modules_[node.name]);
   } else if (const auto* const custom = std::get_if<Custom>(&node.kind)) {
     add(make_custom(init_, *custom, {.seen = &seen_, .closed = &closed_}));
+    freeze(node, *modules_[node.name]);
   } else if (const auto* const own = std::get_if<OwnWeight>(&node.kind)) {
     own_[node.name] = &around.register_parameter(
         node.name, init_.kaiming({own->elements}, own->elements, DType::float32));
@@ -70,13 +73,10 @@ void Tree::build_node(const Module& node, nn::Module& around) {
   } else if (const ModuleList* const body = body_of(node)) {
     build(*body, around);
   }
-  if (modules_.contains(node.name)) freeze(node, *modules_[node.name]);
 }
 
 void Tree::freeze(const Module& node, nn::Module& module) const {
-  const auto* const linear = std::get_if<Linear>(&node.kind);
-  const auto* const custom = std::get_if<Custom>(&node.kind);
-  const Trained trained = linear ? linear->trained : custom ? custom->trained : Trained::all;
+  const Trained trained = trained_of(node);
   for (const nn::NamedParameter& named : module.named_parameters())
     if (trained == Trained::frozen ||
         (trained == Trained::bias_only && named.name.ends_with("weight")))

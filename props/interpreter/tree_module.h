@@ -35,7 +35,6 @@ struct TreeOptions {
   bool is_real = false;    // gradients depend on the weights
   // The unsharded truth: tiles are ordinary operations.
   bool is_reference = false;
-  Device device = Device::cpu();
   train::ProgramWatch* watch = nullptr;  // must outlive the graphs; null for none
   const train::Subject* subject = nullptr;
   // A tiled computation is about to add to this parameter; whether for the last time.

@@ -30,30 +30,6 @@ using train::WindowValues;
 
 constexpr double kNormTolerance = 1e-9;  // relative; sums of squares are exact, roots are not
 
-void add(CaseResult& result, std::string_view number, std::string text, int rank = -1) {
-  const Property* const property = find_any_property(number);
-  ZP_CHECK(property, "a judge names a property of the registry");
-  const auto is_it = [&](const Falsified& known) { return known.property == property; };
-  if (std::ranges::none_of(result.falsified, is_it))
-    result.falsified.push_back({property, std::move(text), rank});
-}
-
-std::string_view number_of(sim::FindingKind kind) {
-  switch (kind) {
-    case sim::FindingKind::deadlock:
-      return "R2";
-    case sim::FindingKind::collective_mismatch:
-      return "R3";
-    case sim::FindingKind::use_after_free:
-      return "R4";
-    case sim::FindingKind::no_progress:
-      return "R5";
-    case sim::FindingKind::out_of_memory:
-      break;
-  }
-  return "R12";
-}
-
 // Each rank that has to refuses its order, no other refuses anything, and those are left waiting.
 bool ends_in_disorder(const CaseSpec& spec, const train::CellRun& run) {
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
@@ -73,15 +49,15 @@ void judge_run(const CaseSpec& spec, const train::CellRun& run, CaseResult& resu
   if (spec.reorders != 0) {
     if (ends_in_disorder(spec, run)) return;
     if (!run.has_failed())
-      return add(result, "R14",
-                 fmt::format("rank {} runs its modules in another order, and no rank refuses it",
+      return result.add(
+          "R14", fmt::format("rank {} runs its modules in another order, and no rank refuses it",
                              spec.reorders - 1));
   }
   for (const sim::Finding& finding : run.findings)
-    add(result, number_of(finding.kind), finding.text, finding.rank);
+    result.add(property_of(finding.kind), finding.text, finding.rank);
   if (!run.findings.empty() || !run.has_failed()) return;
   const std::size_t rank = run.deciding_rank();
-  add(result, "R1", train::text_of(run.ranks[rank].error), static_cast<int>(rank));
+  result.add("R1", train::text_of(run.ranks[rank].error), static_cast<int>(rank));
 }
 
 // Two engines of one name, which a record takes for one.
@@ -93,7 +69,7 @@ bool has_two_lives(const CaseSpec& spec) {
 void add_all(const CaseSpec& spec, const PropertiesReport& report, CaseResult& result) {
   for (const Finding& finding : report.falsified)
     if (!is_excused(spec, finding.property->number))
-      add(result, finding.property->number, finding.text, finding.rank);
+      result.add(finding.property->number, finding.text, finding.rank);
 }
 
 // The properties that speak about gradients in such a program, the plainest first.
@@ -154,6 +130,30 @@ std::optional<std::string> norm_difference(const std::vector<WindowValues>& engi
 }
 
 }  // namespace
+
+void CaseResult::add(std::string_view number, std::string text, int rank) {
+  const Property* const property = find_any_property(number);
+  ZP_CHECK(property, "a judge names a property of the registry");
+  const auto is_it = [&](const Falsified& known) { return known.property == property; };
+  if (std::ranges::none_of(falsified, is_it))
+    falsified.push_back({property, std::move(text), rank});
+}
+
+std::string_view property_of(sim::FindingKind kind) {
+  switch (kind) {
+    case sim::FindingKind::deadlock:
+      return "R2";
+    case sim::FindingKind::collective_mismatch:
+      return "R3";
+    case sim::FindingKind::use_after_free:
+      return "R4";
+    case sim::FindingKind::no_progress:
+      return "R5";
+    case sim::FindingKind::out_of_memory:
+      break;
+  }
+  return "R12";
+}
 
 const Falsified* CaseResult::find(std::string_view numbers) const {
   if (numbers.empty()) return falsified.empty() ? nullptr : &falsified.front();
@@ -216,7 +216,7 @@ void CaseRun::add_values(const Fault* fault, Chooser& chooser, CaseResult& resul
   if (spec_.reorders != 0) return;  // in the middle of what every rank does
   add_all(spec_, streams.races().finish(), result);
   if (!streams.overlap_finding().empty() && !is_excused(spec_, "R20"))
-    add(result, "R20", streams.overlap_finding());
+    result.add("R20", streams.overlap_finding());
   if (run.has_failed()) return;
   judge_rest(run, result);
   judge_memory(run, result);
@@ -238,7 +238,8 @@ void CaseRun::judge_rest(const train::CellRun& run, CaseResult& result) const {
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
     for (const std::int64_t live : run.ranks[rank].live_bytes)
       if (live > *most)
-        add(result, "R12",
+        result.add(
+            "R12",
             fmt::format("{} bytes are live between two windows, and its states and buckets have {}",
                         live, *most),
             static_cast<int>(rank));
@@ -255,24 +256,25 @@ void CaseRun::judge_memory(const train::CellRun& run, CaseResult& result) const 
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
     for (const auto* const live : {&run.ranks[rank].live_bytes, &run.ranks[rank].host_bytes})
       if (live->back() > (*live)[live->size() - 2])
-        add(result, "R12",
+        result.add(
+            "R12",
             fmt::format("{} bytes are live behind window {}, and {} behind an equal one before",
                         live->back(), live->size() - 1, (*live)[live->size() - 2]),
             static_cast<int>(rank));
 }
 
 void CaseRun::compare_values(const train::CellRun& run, CaseResult& result) {
-  if (const auto differing = train::differing_ranks(run.ranks)) add(result, "P40", *differing);
+  if (const auto differing = train::differing_ranks(run.ranks)) result.add("P40", *differing);
   const std::vector<WindowValues>& engine = run.ranks[0].windows;
   const auto add_difference = [&](std::string_view number, auto keep) {
-    if (const auto found = difference(engine, baseline(), cell_, keep)) add(result, number, *found);
+    if (const auto found = difference(engine, baseline(), cell_, keep)) result.add(number, *found);
   };
   if (!train::reduces_in_step(*cell_.config)) {
     const auto found = difference(
         engine, baseline(), cell_,
         [](const WindowValues& from, WindowValues& to) { to.gradients = from.gradients; });
     if (found)
-      for (const std::string_view number : gradient_properties(spec_)) add(result, number, *found);
+      for (const std::string_view number : gradient_properties(spec_)) result.add(number, *found);
   }
   add_difference("R8",
                  [](const WindowValues& from, WindowValues& to) { to.outcomes = from.outcomes; });
@@ -288,7 +290,7 @@ void CaseRun::compare_values(const train::CellRun& run, CaseResult& result) {
       if (std::ranges::any_of(state.values, [](double value) { return value != 0.0; }))
         to.states.push_back(state);
   });
-  if (const auto found = norm_difference(engine, baseline())) add(result, "R9", *found);
+  if (const auto found = norm_difference(engine, baseline())) result.add("R9", *found);
 }
 
 // What a rank recorded, and the rank of the baseline in its place.
@@ -312,7 +314,7 @@ void CaseRun::compare_records(const train::CellRun& run, std::size_t rank, CaseR
       right.push_back(keep(place == 0 ? window.records : window.records_of_others.at(place - 1)));
     const train::Comparison comparison = train::compare(ours, right, cell_);
     if (!comparison.is_equal)
-      add(result, number, text_of(*comparison.first), static_cast<int>(rank));
+      result.add(number, text_of(*comparison.first), static_cast<int>(rank));
   };
   add_records("R6", [&](const FullTensor& it) { return !is_refusal(it) && !is_of_bytes(it); });
   add_records("R14", is_refusal);
@@ -337,7 +339,7 @@ void CaseRun::add_events(const Fault* fault, Chooser& chooser, CaseResult& resul
   add_all(spec_, judge.finish(run), result);
   for (const EventJudges& one : judges)
     one.for_each_finding(
-        [&](std::string_view number, const std::string& text) { add(result, number, text); });
+        [&](std::string_view number, const std::string& text) { result.add(number, text); });
 }
 
 }  // namespace zeroproof::mutation

@@ -30,7 +30,12 @@ struct CaseResult {
   // The first of `numbers` ("P26 R7") that is falsified, in their order; of no numbers, the first
   // of all. Null for none.
   const Falsified* find(std::string_view numbers) const;
+  // Unless the property of that number is there. ZP_CHECK: it is one of the registry.
+  void add(std::string_view number, std::string text, int rank = -1);
 };
+
+// The number of the property that says what the simulated world has found.
+std::string_view property_of(sim::FindingKind kind);
 
 // One case under all judges: numbers against the unsharded baseline, what the simulated world
 // sees, races of streams, and in a run of its own the properties of every rank's events.

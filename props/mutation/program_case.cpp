@@ -6,42 +6,19 @@
 
 #include "model/check.h"
 #include "props/interpreter/difference.h"
+#include "props/interpreter/judged_ranks.h"
 #include "props/interpreter/observe.h"
-#include "props/interpreter/program_judge.h"
 #include "props/mutation/applicability.h"
 #include "props/mutation/overlap_judge.h"
 #include "props/run_properties.h"
 #include "props/train/cell_run.h"
+#include "props/train/run_judge.h"
 
 namespace zeroproof::mutation {
 namespace {
 
 using program::Observed;
 using program::Program;
-
-void add(CaseResult& result, std::string_view number, std::string text, int rank = -1) {
-  const Property* const property = find_any_property(number);
-  ZP_CHECK(property, "a judge names a property of the registry");
-  const auto is_it = [&](const Falsified& known) { return known.property == property; };
-  if (std::ranges::none_of(result.falsified, is_it))
-    result.falsified.push_back({property, std::move(text), rank});
-}
-
-std::string_view number_of(sim::FindingKind kind) {
-  switch (kind) {
-    case sim::FindingKind::deadlock:
-      return "R2";
-    case sim::FindingKind::collective_mismatch:
-      return "R3";
-    case sim::FindingKind::use_after_free:
-      return "R4";
-    case sim::FindingKind::no_progress:
-      return "R5";
-    case sim::FindingKind::out_of_memory:
-      break;
-  }
-  return "R12";
-}
 
 std::string_view number_of(Observed what) {
   switch (what) {
@@ -81,16 +58,16 @@ program::EngineVariant variant_of(const Fault* fault) {
 // What the world saw explains the errors that followed.
 void judge_run(const program::SegmentRun& run, CaseResult& result) {
   for (const sim::Finding& finding : run.findings)
-    add(result, number_of(finding.kind), finding.text, finding.rank);
+    result.add(property_of(finding.kind), finding.text, finding.rank);
   if (!run.findings.empty() || !run.has_failed()) return;
   const auto failed = train::first_failed(run.ranks);
-  add(result, "R1", train::text_of(failed->error), static_cast<int>(failed - run.ranks.begin()));
+  result.add("R1", train::text_of(failed->error), static_cast<int>(failed - run.ranks.begin()));
 }
 
 void add_all(const Program& program, const PropertiesReport& report, CaseResult& result) {
   for (const Finding& finding : report.falsified)
     if (is_applicable(program, finding.property->number))
-      add(result, finding.property->number, finding.text, finding.rank);
+      result.add(finding.property->number, finding.text, finding.rank);
 }
 
 }  // namespace
@@ -114,7 +91,7 @@ void ProgramCase::judge_values(const Fault* fault, Chooser& chooser, CaseResult&
   }
   add_all(program, streams.races().finish(), result);
   if (!streams.overlap_finding().empty() && is_applicable(program, "R20"))
-    add(result, "R20", streams.overlap_finding());
+    result.add("R20", streams.overlap_finding());
 }
 
 void ProgramCase::compare(const program::SegmentRun& run, std::size_t segment, CaseResult& result) {
@@ -127,13 +104,13 @@ void ProgramCase::compare(const program::SegmentRun& run, std::size_t segment, C
     all.push_back(&seen);
     for (const program::Difference& difference :
          program::differences(seen, reference().at(segment).at(rank / tensor), tolerance))
-      add(result, number_of(difference.what), difference.text, static_cast<int>(rank));
+      result.add(number_of(difference.what), difference.text, static_cast<int>(rank));
   }
-  if (const auto differing = program::difference_of_ranks(all)) add(result, "P40", *differing);
+  if (const auto differing = program::difference_of_ranks(all)) result.add("P40", *differing);
 }
 
 void ProgramCase::judge_events(const Fault* fault, Chooser& chooser, CaseResult& result) {
-  program::ProgramJudge judge(*runnable_);
+  train::RunJudge judge(program::judged_ranks(*runnable_));
   const program::ProgramRun run = program::run_program(
       *runnable_,
       {.observes = false, .variant = variant_of(fault), .chooser = &chooser, .watch = &judge});
@@ -142,7 +119,7 @@ void ProgramCase::judge_events(const Fault* fault, Chooser& chooser, CaseResult&
   for (const program::SegmentRun& segment : run.segments) judge_run(segment, result);
   if (run.segments.size() < runnable_->segments().size()) return;
   if (!run.segments.back().findings.empty()) return;
-  add_all(runnable_->program(), judge.finish(run.segments.back()), result);
+  add_all(runnable_->program(), judge.finish(train::errors_of(run.segments.back().ranks)), result);
 }
 
 }  // namespace zeroproof::mutation

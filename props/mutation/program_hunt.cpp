@@ -22,50 +22,52 @@ std::uint64_t case_seed(std::uint64_t seed, std::uint64_t number) {
   return seed * 1'000'003 + number;
 }
 
-// Null, and why, for what is no program: by its contract, or for the reference.
-std::unique_ptr<ProgramCase> case_of(program::Source& source, std::string* problem) {
-  const auto reject = [&](std::string why) -> std::unique_ptr<ProgramCase> {
-    if (problem) *problem = std::move(why);
-    return nullptr;
-  };
-  auto runnable = program::RunnableProgram::make(program::draw_program(source));
-  if (!runnable) return reject(runnable.error().text);
+// What is no program is none by its contract, or for the reference.
+DrawnProgram draw(program::Source source) {
+  DrawnProgram drawn{std::move(source), nullptr, ""};
+  auto runnable = program::RunnableProgram::make(program::draw_program(drawn.source));
+  if (!runnable) {
+    drawn.problem = runnable.error().text;
+    return drawn;
+  }
   auto made = std::make_unique<ProgramCase>(std::move(*runnable));
   try {
     (void)made->reference();
+    drawn.program = std::move(made);
   } catch (const std::exception& error) {
-    return reject(error.what());
+    drawn.problem = error.what();
   }
-  return made;
+  return drawn;
 }
 
-void judge_one(ProgramCase& program, bool is_of_events, const Fault* fault, Chooser& chooser,
-               CaseResult& result) {
+// One of the two runs, and the choices that it and its program made.
+struct JudgedRun {
+  CaseResult result;
+  program::Choices choices;
+};
+
+JudgedRun judge_one(DrawnProgram& drawn, bool is_of_events, const Fault* fault) {
+  program::Source source = drawn.source;
+  program::SourceChooser chooser(source);
+  JudgedRun run;
   if (is_of_events)
-    program.judge_events(fault, chooser, result);
+    drawn.program->judge_events(fault, chooser, run.result);
   else
-    program.judge_values(fault, chooser, result);
+    drawn.program->judge_values(fault, chooser, run.result);
+  run.choices = source.choices();
+  return run;
 }
 
 }  // namespace
 
-// A program, and the source as it stands behind it: each run goes on from a copy.
-struct ProgramHunter::Drawn {
-  program::Source source;
-  std::unique_ptr<ProgramCase> program;
-  std::string problem;  // of what is no program
-};
-
-ProgramHunter::Drawn& ProgramHunter::at(std::uint64_t number) {
-  if (const auto known = pool_.find(number); known != pool_.end()) return *known->second;
+DrawnProgram& ProgramHunter::at(std::uint64_t number) {
+  if (const auto known = pool_.find(number); known != pool_.end()) return known->second;
   if (pool_.size() >= kPoolMax) pool_.clear();
-  auto drawn = std::make_shared<Drawn>(
-      Drawn{program::Source(case_seed(options_.seed, number)), nullptr, ""});
-  drawn->program = case_of(drawn->source, &drawn->problem);
-  return *pool_.emplace(number, std::move(drawn)).first->second;
+  return pool_.emplace(number, draw(program::Source(case_seed(options_.seed, number))))
+      .first->second;
 }
 
-CaseResult ProgramHunter::judge(Drawn& drawn, const Fault* fault, CaseRun::Depth depth,
+CaseResult ProgramHunter::judge(DrawnProgram& drawn, const Fault* fault, CaseRun::Depth depth,
                                 program::Choices (&made)[2]) {
   program::Source sources[] = {drawn.source, drawn.source};
   program::SourceChooser choosers[] = {program::SourceChooser(sources[0]),
@@ -83,7 +85,7 @@ ProgramFound ProgramHunter::hunt(const Fault& fault) {
   for (std::uint64_t number = 0; number < options_.cases_max; ++number) {
     if (watch_.should_stop && watch_.should_stop()) break;
     if (watch_.now_ns() - start > options_.time_max_ns) break;
-    Drawn& drawn = at(number);
+    DrawnProgram& drawn = at(number);
     if (!drawn.program) continue;
     program::Choices made[2];
     const CaseResult result = judge(drawn, &fault, CaseRun::Depth::first, made);
@@ -114,14 +116,14 @@ void ProgramHunter::finish(ProgramFound& found) {
   const bool is_of_events = found.counterexample.is_of_events;
   const program::StillFails fails =
       [&](const std::vector<std::uint32_t>& values) -> std::optional<program::Choices> {
-    const ProgramCounterexample tried{values, is_of_events};
-    const auto again = replay(tried, found.fault);
-    if (!again || !again->result.find(number)) return std::nullopt;
-    if (found.fault) {
-      const auto without = replay(tried, found.fault->reference);
-      if (!without || !without->result.falsified.empty()) return std::nullopt;
-    }
-    return again->choices;
+    DrawnProgram tried = draw(program::Source(values));
+    if (!tried.program) return std::nullopt;
+    JudgedRun again = judge_one(tried, is_of_events, found.fault);
+    if (!again.result.find(number)) return std::nullopt;
+    if (found.fault &&
+        !judge_one(tried, is_of_events, found.fault->reference).result.falsified.empty())
+      return std::nullopt;
+    return std::move(again.choices);
   };
   const auto start = fails(found.counterexample.values);
   if (!start) return;
@@ -144,7 +146,7 @@ ProgramHunter::Unmutated ProgramHunter::run_unmutated(
     if (watch_.should_stop && watch_.should_stop()) break;
     if (watch_.now_ns() - start > time_max_ns) break;
     ++run.cases;
-    Drawn& drawn = at(number);
+    DrawnProgram& drawn = at(number);
     ProgramFound found{.case_number = number};
     if (!drawn.program) {
       found.finding = "no program: " + drawn.problem;
@@ -175,16 +177,11 @@ ProgramHunter::Unmutated ProgramHunter::run_unmutated(
 
 std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
                                     const Fault* fault) {
-  program::Source source(counterexample.values);
-  const auto program = case_of(source, nullptr);
-  if (!program) return std::nullopt;
-  ProgramReplay replayed;
-  program::SourceChooser chooser(source);
-  judge_one(*program, counterexample.is_of_events, fault, chooser, replayed.result);
-  replayed.choices = source.choices();
-  const program::RunnableProgram& runnable = program->runnable();
-  replayed.text = program::program_text(runnable.program(), &runnable.contract());
-  return replayed;
+  DrawnProgram drawn = draw(program::Source(counterexample.values));
+  if (!drawn.program) return std::nullopt;
+  const program::RunnableProgram& runnable = drawn.program->runnable();
+  return ProgramReplay{judge_one(drawn, counterexample.is_of_events, fault).result,
+                       program::program_text(runnable.program(), &runnable.contract())};
 }
 
 std::string token_of(const ProgramCounterexample& counterexample, std::string_view id) {

@@ -22,6 +22,13 @@ struct ProgramHuntOptions {
   std::size_t shrink_runs = 2'000;
 };
 
+// A program, and the source as it stands after it: each run goes on from a copy.
+struct DrawnProgram {
+  program::Source source;
+  std::unique_ptr<ProgramCase> program;  // null: it is none
+  std::string problem;                   // why
+};
+
 // A program with one order of one of its two runs, as the choices that both are drawn from.
 struct ProgramCounterexample {
   std::vector<std::uint32_t> values;
@@ -68,23 +75,21 @@ class ProgramHunter {
                           const std::function<void(const ProgramFound&)>& on_finding);
 
  private:
-  struct Drawn;
-  Drawn& at(std::uint64_t number);
-  CaseResult judge(Drawn& drawn, const Fault* fault, CaseRun::Depth depth,
+  DrawnProgram& at(std::uint64_t number);
+  CaseResult judge(DrawnProgram& drawn, const Fault* fault, CaseRun::Depth depth,
                    program::Choices (&made)[2]);
   void finish(ProgramFound& found);
 
   ProgramHuntOptions options_;
   ProgramHuntWatch watch_;
-  std::map<std::uint64_t, std::shared_ptr<Drawn>> pool_;
+  std::map<std::uint64_t, DrawnProgram> pool_;
 };
 
 // Runs a counterexample again. Null fault: the unmutated engine. None where the values are drawn
 // as no program.
 struct ProgramReplay {
   CaseResult result;
-  program::Choices choices;  // that were really made
-  std::string text;          // the program
+  std::string text;  // the program
 };
 std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
                                     const Fault* fault);

@@ -4,17 +4,10 @@
 #include <utility>
 
 #include "model/check.h"
+#include "model/splitmix64.h"
 
 namespace zeroproof::program {
 namespace {
-
-std::uint64_t next_splitmix64(std::uint64_t& state) {
-  state += 0x9e3779b97f4a7c15;
-  std::uint64_t z = state;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
 
 // The index in `weights` that `point`, below their sum, falls on.
 std::size_t index_at(std::span<const std::uint32_t> weights, std::uint64_t point) {

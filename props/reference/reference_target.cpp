@@ -5,6 +5,7 @@
 #include "model/autocast/autocast.h"
 #include "model/check.h"
 #include "props/interpreter/observe.h"
+#include "props/train/scenario.h"
 #include "zeroproof/model/functions.h"
 
 namespace zeroproof::reference {
@@ -12,10 +13,6 @@ namespace {
 
 using program::Observations;
 using program::Observed;
-
-bool reduces_in_step(const ZeroConfig& config) {
-  return !config.managed_gradient_accumulation && config.stage < 2;
-}
 
 }  // namespace
 
@@ -173,7 +170,7 @@ void ReferenceTarget::step(std::size_t engine, Observations& seen) {
   if (!is_boundary) return;
   reduce_window(trained);
   const std::string prefix = program::engine_prefix(program_, engine);
-  if (!reduces_in_step(config_))
+  if (!train::reduces_in_step(config_))
     program::observe(seen, Observed::gradients, prefix, trained.engine->gradients());
   const StepOutcome outcome = trained.engine->step();
   const std::int64_t micro_batches = config_.managed_gradient_accumulation

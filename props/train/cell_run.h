@@ -76,6 +76,13 @@ auto first_failed(const Ranks& ranks) {
   const auto own = std::ranges::find_if(ranks, is_own);
   return own != ranks.end() ? own : std::ranges::find_if(ranks, has_failed);
 }
+// What each of `ranks`, each with an `error`, threw.
+template <class Ranks>
+std::vector<std::exception_ptr> errors_of(const Ranks& ranks) {
+  std::vector<std::exception_ptr> errors;
+  for (const auto& rank : ranks) errors.push_back(rank.error);
+  return errors;
+}
 bool is_configuration_error(const std::exception_ptr& error);
 
 }  // namespace zeroproof::train

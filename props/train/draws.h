@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "model/splitmix64.h"
+
 namespace zeroproof::train {
 
 // SplitMix64.
@@ -19,13 +21,7 @@ class Draws {
   }
 
  private:
-  std::uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15ULL;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31U);
-  }
+  std::uint64_t next() { return next_splitmix64(state_); }
 
   std::uint64_t state_;
 };

@@ -14,6 +14,7 @@ class RunJudge final : public RunWatch {
  public:
   // Both must outlive it.
   RunJudge(const TrainScenario& scenario, const TrainCell& cell);
+  explicit RunJudge(const std::vector<RankFacts>& ranks);
 
   std::vector<RankObservers> observers() override;
   void attach(std::size_t rank, EngineTarget::Options& options) override;
@@ -21,7 +22,9 @@ class RunJudge final : public RunWatch {
   RankJudge& rank(std::size_t rank) { return *ranks_[rank]; }
 
   // After the run; a rank whose engine refused came to its program's end all the same. Call once.
-  PropertiesReport finish(const CellRun& run);
+  PropertiesReport finish(const CellRun& run) { return finish(errors_of(run.ranks)); }
+  // What each rank threw; null: nothing.
+  PropertiesReport finish(const std::vector<std::exception_ptr>& errors);
 
  private:
   std::vector<std::unique_ptr<RankJudge>> ranks_;

@@ -1,10 +1,8 @@
-#include "props/interpreter/program_judge.h"
+#include "props/interpreter/judged_ranks.h"
 
 #include <string>
 
 #include "props/interpreter/observe.h"
-#include "props/replay/run_group.h"
-#include "props/train/cell_run.h"
 #include "props/train/rank_recorder.h"
 
 namespace zeroproof::program {
@@ -30,7 +28,7 @@ std::vector<std::string> parameters_of(const RunnableProgram& runnable) {
 
 }  // namespace
 
-ProgramJudge::ProgramJudge(const RunnableProgram& runnable) {
+std::vector<train::RankFacts> judged_ranks(const RunnableProgram& runnable) {
   const RunnableProgram::Segment& segment = runnable.segments().back();
   const World& world = runnable.program().world;
   train::TrainCell cell;
@@ -42,36 +40,14 @@ ProgramJudge::ProgramJudge(const RunnableProgram& runnable) {
                                  .stage = segment.config.stage},
                          .groups = {},
                          .params = parameters_of(runnable)};
+  std::vector<train::RankFacts> ranks;
   for (int rank = 0; rank < cell.world_size; ++rank) {
     facts.run.rank = rank;
     facts.groups = train::world_groups(cell.world_size);
     for (const GroupRecord& group : train::groups_within(cell, rank)) facts.groups.push_back(group);
-    ranks_.push_back(std::make_unique<train::RankJudge>(facts));
+    ranks.push_back(facts);
   }
-}
-
-std::vector<RankObservers> ProgramJudge::observers() {
-  std::vector<RankObservers> all;
-  for (const auto& rank : ranks_) all.push_back(rank->observers());
-  return all;
-}
-
-void ProgramJudge::attach(std::size_t rank, train::EngineTarget::Options& options) {
-  options.models = &ranks_[rank]->models();
-  options.autograd = &ranks_[rank]->models();
-}
-
-PropertiesReport ProgramJudge::finish(const SegmentRun& run) {
-  RunGroup group;
-  PropertiesReport report;
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    const std::exception_ptr& error = run.ranks[rank].error;
-    ranks_[rank]->finish(!error || train::engine_error_of(error));
-    group.add(ranks_[rank]->level(), "rank " + std::to_string(rank));
-    report.merge(ranks_[rank]->report());
-  }
-  for (const RunGroup::FileReport& one : group.compare()) report.merge(one.report);
-  return report;
+  return ranks;
 }
 
 }  // namespace zeroproof::program
