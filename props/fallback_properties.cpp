@@ -50,7 +50,7 @@ class Claims {
 };
 
 // P81. A backward that begins finds a claim on what the forwards since the last one gathered:
-// without it nothing keeps the parameters.
+// without it nothing keeps the parameters. A step partitions all, for the values change.
 class ClaimedNeverPartitioned final : public Monitor {
  public:
   using Monitor::Monitor;
@@ -62,9 +62,11 @@ class ClaimedNeverPartitioned final : public Monitor {
     if (is_call(fact, Method::fallback_abandon) || is_call(fact, Method::fallback_claim))
       gathered_.erase(fact.engine);
     if (fact.kind == FactKind::prologue_begin) judge_unclaimed(fact);
+    if (fact.method == Method::release_all)
+      is_releasing_all_ = fact.event->kind == EventKind::engine_call;
     if (claims_.is_empty()) return;
     mark_applicable();
-    if (fact.event->kind != EventKind::zparam_partition) return;
+    if (fact.event->kind != EventKind::zparam_partition || is_releasing_all_) return;
     for (const NameId param : fact.event->params) {
       const std::int64_t graph = claims_.graph_of(param);
       if (graph < 0) continue;
@@ -77,6 +79,7 @@ class ClaimedNeverPartitioned final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     claims_.append(bytes);
+    append_bytes(bytes, is_releasing_all_);
     for (const auto& [engine, params] : gathered_)
       for (const NameId param : params) append_bytes(bytes, param.value);
   }
@@ -99,6 +102,7 @@ class ClaimedNeverPartitioned final : public Monitor {
   }
 
   Claims claims_;
+  bool is_releasing_all_ = false;
   std::map<EngineId, std::set<NameId>> gathered_;  // in forwards, not claimed yet
 };
 

@@ -273,12 +273,15 @@ class NotRunningAtQuiet final : public Monitor {
 
 // P14. Only the manager's own methods write its counters; the epilogue flag also belongs to the
 // optimizer (1.3), so it may change between calls. What its own engine queues or runs as callback
-// is its own doing too, and it is seen in no call: after a backward that raised, it stays.
+// is its own doing too, and it is seen in no call: after a backward that raised, it stays. A task
+// that raises takes along what every engine had in it.
 class EnginesKeptApart final : public Monitor {
  public:
   using Monitor::Monitor;
 
   void observe(const Fact& fact) override {
+    if (fact.kind == FactKind::task_end && fact.has_raised)
+      for (auto& [engine, memory] : memory_) memory.state.reset();
     if (fact.engine.is_none()) return;
     if (fact.kind == FactKind::callback_queued || fact.kind == FactKind::callback_begin)
       memory_[fact.engine].has_own_callback = true;

@@ -30,6 +30,11 @@ int bits_for(std::int64_t count) {
   return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count)));
 }
 
+// What a sum of `count` numbers is longer than each of them.
+int carry_bits(std::int64_t count) {
+  return bits_for(count - 1);
+}
+
 DType narrowest_of(const ZeroConfig& config) {
   DType narrowest = config.model_dtype();
   const auto take = [&](DType dtype) {
@@ -128,7 +133,7 @@ DataPlan::DataPlan(const Program& program)
     calls_modules_ = calls_modules_ || std::holds_alternative<CallModule>(statement.kind);
   });
   bits_ = std::min(baseline::significand_bits(narrowest_), kBitsMost) - (multiple_ > 1.0 ? 2 : 0);
-  if (is_undivided) bits_ -= bits_for(program.config.gradient_accumulation_steps) - 1;
+  if (is_undivided) bits_ -= carry_bits(program.config.gradient_accumulation_steps);
   exponent_ = exponent_of(program.config);
   for (const EngineSpec& engine : program.engines)
     tables_.emplace(engine.name, UseTable(program.model_of(engine.name)));
@@ -192,7 +197,7 @@ Tensor DataPlan::factor(const Use& use, int uses, std::int64_t slot, int rank) c
   const std::uint64_t hash = mix(hash_of(use.weight) ^ seed_);
   const std::int64_t contributions = slots_ * ranks_ * uses;
   const std::int64_t contribution = ((slot % slots_) * ranks_ + rank) * uses + use.number;
-  const int bits = std::max(bits_ - (bits_for(use.summed_rows) - 1), 1);
+  const int bits = std::max(bits_ - carry_bits(use.summed_rows), 1);
   std::vector<double> values(static_cast<std::size_t>(numel(use.sizes)));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto element = static_cast<std::int64_t>(i);

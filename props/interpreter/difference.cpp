@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "model/baseline/exact_data.h"
+#include "props/interpreter/program_count.h"
 
 namespace zeroproof::program {
 namespace {
@@ -96,8 +97,13 @@ class ByName {
 
 Tolerance tolerance_of(const Program& program) {
   const ZeroConfig& config = program.config;
-  const DType wire =
+  DType wire =
       config.torch_autocast.enabled ? config.torch_autocast.dtype : config.communication_dtype();
+  visit_statements(program.body, [&](const Statement& statement) {
+    const auto* const block = std::get_if<Block>(&statement.kind);
+    const auto dtype = block ? autocast_dtype(*block, config) : std::nullopt;
+    if (dtype && epsilon_of(*dtype) > epsilon_of(wire)) wire = *dtype;
+  });
   return {.is_real = program.data.mode == Data::Mode::real, .wire = wire};
 }
 

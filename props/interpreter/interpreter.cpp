@@ -192,8 +192,10 @@ void Interpreter::execute(const CallModule& call) {
   values_[call.as] = {outputs.at(0), {}, {forward_++}, is_rounded};
 }
 
+// Losses are exact one by one: their sum may be longer than what 16 bits hold.
 void Interpreter::execute(const Sum& sum) {
   Value total = value(sum.values.front());
+  total.is_rounded = total.is_rounded || program_.config.model_dtype() != DType::float32;
   for (std::size_t i = 1; i < sum.values.size(); ++i) {
     const Value& more = value(sum.values[i]);
     total.tensor = add(target_.autograd(), total.tensor, more.tensor);

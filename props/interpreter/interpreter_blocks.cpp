@@ -7,17 +7,12 @@
 #include "model/transforms/transforms.h"
 #include "props/interpreter/interpreter.h"
 #include "zeroproof/internal/model/tensor_impl.h"
+#include "props/interpreter/program_count.h"
 #include "zeroproof/model/functions.h"
 #include "zeroproof/model/usage_error.h"
 
 namespace zeroproof::program {
 namespace {
-
-DType autocast_dtype(const ZeroConfig& config, bool is_other) {
-  const DType own = config.torch_autocast.enabled ? config.torch_autocast.dtype : DType::bfloat16;
-  if (!is_other) return own;
-  return own == DType::bfloat16 ? DType::float16 : DType::bfloat16;
-}
 
 bool has_load(const Body& body) {
   return std::ranges::any_of(body, [](const Statement& statement) {
@@ -41,9 +36,8 @@ void Interpreter::execute(const Block& block) {
       return;
     case Block::Kind::autocast:
     case Block::Kind::other_autocast: {
-      const bool is_other = block.kind == Block::Kind::other_autocast;
       const Autocast region(target_.autograd(), DeviceType::cpu,
-                            {.dtype = autocast_dtype(program_.config, is_other)});
+                            {.dtype = *autocast_dtype(block, program_.config)});
       return body();
     }
   }

@@ -128,4 +128,12 @@ WindowBounds window_bounds(const Program& program) {
   return bounds;
 }
 
+std::optional<DType> autocast_dtype(const Block& block, const ZeroConfig& config) {
+  const bool is_other = block.kind == Block::Kind::other_autocast;
+  if (block.kind != Block::Kind::autocast && !is_other) return std::nullopt;
+  const DType own = config.torch_autocast.enabled ? config.torch_autocast.dtype : DType::bfloat16;
+  if (!is_other) return own;
+  return own == DType::bfloat16 ? DType::float16 : DType::bfloat16;
+}
+
 }  // namespace zeroproof::program

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@ void visit_statements(const Body& body, const std::function<void(const Statement
 
 // The body of a statement, or null.
 const Body* body_of(const Statement& statement);
+
+// In which an autocast block computes; none for other blocks.
+std::optional<DType> autocast_dtype(const Block& block, const ZeroConfig& config);
 
 // An upper bound for the forwards between two updates, and for how often one forward's
 // contributions are added by backwards, each weighed by its head.

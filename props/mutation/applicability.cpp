@@ -18,7 +18,6 @@ using program::Checkpoint;
 using program::Custom;
 using program::Experts;
 using program::ExternalUse;
-using program::ForeignBackward;
 using program::Forward;
 using program::Hook;
 using program::Load;
@@ -26,7 +25,6 @@ using program::Model;
 using program::Module;
 using program::OutOfMemory;
 using program::Program;
-using program::Raise;
 using program::Recreate;
 using program::RegisterExternal;
 using program::Resume;
@@ -84,13 +82,6 @@ bool wraps_forwards(const Program& program) {
   });
 }
 
-bool fails(const Program& program) {
-  return has<Raise, OutOfMemory>(program.body) || any_statement(program.body, [](const auto& it) {
-           const auto* const foreign = std::get_if<ForeignBackward>(&it.kind);
-           return foreign && foreign->throws;
-         });
-}
-
 // Some gradient comes in several parts, each of which an epilogue may follow.
 bool completes_often(const Program& program) {
   const bool has_parts =
@@ -98,8 +89,12 @@ bool completes_often(const Program& program) {
       has_module<Experts>(program) || program.config.stage3_module_granularity_threshold != 0;
   const bool is_used_again = has_module<Shared>(program) || has_module<Tied>(program) ||
                              has_module<ExternalUse>(program) || has<Sum, CallModule>(program.body);
+  const bool is_part = any_statement(program.body, [](const Statement& it) {
+    const auto* const call = std::get_if<CallModule>(&it.kind);
+    return call && call->in_checkpoint;
+  });
   return has_module<Tiled>(program) || wraps_forwards(program) || differentiates_inside(program) ||
-         (has_parts && is_used_again);
+         is_part || (has_parts && is_used_again);
 }
 
 bool may_be_refused_late(const Program& program) {
@@ -154,8 +149,6 @@ constexpr Exclusion kExclusions[] = {
     {"P1", wraps_forwards},
     {"P2", differentiates_inside},
     {"P2", wraps_forwards},
-    {"P14", fails},                // takes the callbacks of every engine along
-    {"P14", may_be_refused_late},  // the same
     {"P14", differentiates_inside},
     {"P17", wraps_forwards},  // the backward began without the engine
     {"P42", completes_often},

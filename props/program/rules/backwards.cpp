@@ -296,9 +296,12 @@ class BackwardCheck {
     end_backward(its);
   }
 
+  // What no parameter group lists is no step's to look at.
   bool has_spike(const Graph& its, const Term& term) const {
     if (!its.forward || !its.forward->spike) return false;
     const std::string& module = its.forward->spike->module;
+    const Module* const owner = find_module(state_.model(its.forward->engine), module);
+    if (owner && trained_of(*owner) == Trained::ungrouped) return false;
     const auto ran = its.flow->ran.find(module);
     if (ran == its.flow->ran.end() || (ran->second != -1 && ran->second != term.loss)) return false;
     const auto& tiled = its.flow->tiled;
