@@ -112,7 +112,8 @@ class UpdateAtBoundary final : public Monitor {
   std::map<EngineId, Engine> engines_;
 };
 
-// P56. Incomplete: it runs, or ended with an exception and nothing was begun since.
+// P56. Incomplete: it runs, or ended with an exception after a gradient hook, and nothing was
+// begun since (docs/spec/zero/errors.md, E23).
 class IncompleteStepRaises final : public Monitor {
  public:
   using Monitor::Monitor;
@@ -120,7 +121,6 @@ class IncompleteStepRaises final : public Monitor {
   void observe(const Fact& fact) override {
     switch (fact.kind) {
       case FactKind::work_begin:
-      case FactKind::prologue_begin:
         if (!fact.engine.is_none()) engines_[fact.engine].is_taking_part = true;
         return;
       case FactKind::task_end:

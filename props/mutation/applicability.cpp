@@ -152,7 +152,6 @@ constexpr Exclusion kExclusions[] = {
     {"P14", differentiates_inside},
     {"P17", wraps_forwards},  // the backward began without the engine
     {"P42", completes_often},
-    {"P56", may_be_refused_late},
     {"P58", moves_scale_otherwise},
     {"P62", has_autocast},  // the cast is differentiated after the module
     {"P63", gathers_around_backwards},

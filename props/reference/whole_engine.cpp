@@ -354,6 +354,7 @@ WholeState WholeEngine::save() const {
     trained.adam.exp_avg = copy(trained.adam.exp_avg);
     trained.adam.exp_avg_sq = copy(trained.adam.exp_avg_sq);
   }
+  saved.weights.clear();  // those of the checkpoint that was loaded last
   for (const nn::NamedParameter& named : module_->named_parameters())
     saved.weights.push_back(named.tensor.values());
   return saved;
