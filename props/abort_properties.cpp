@@ -20,7 +20,8 @@ class NoLostWork final : public Monitor {
     switch (fact.kind) {
       case FactKind::work_begin:
         mark_applicable();
-        pending_[fact.engine][fact.event->param] = {place(*fact.event), fact.task};
+        pending_[fact.engine][fact.event->param] = {
+            place(*fact.event), fact.task, fact.is_in_forward && fact.user_task < 0};
         return;
       case FactKind::epilogue_begin:
       case FactKind::abandoned:
@@ -46,6 +47,9 @@ class NoLostWork final : public Monitor {
 
   void finish(bool is_quiet) override {
     if (!is_quiet) return;
+    for (auto& [engine, works] : pending_)
+      std::erase_if(works, [](const auto& work) { return work.second.is_ahead; });
+    std::erase_if(pending_, [](const auto& engine) { return engine.second.empty(); });
     while (!pending_.empty()) lose(pending_.begin()->first, "the end", 0);
   }
 
@@ -57,6 +61,7 @@ class NoLostWork final : public Monitor {
       for (const auto& [param, work] : works) {
         append_bytes(bytes, param.value);
         append_bytes(bytes, work.task);
+        append_bytes(bytes, work.is_ahead);
       }
     }
   }
@@ -65,6 +70,7 @@ class NoLostWork final : public Monitor {
   struct Work {
     Place place;
     std::int64_t task = -1;  // serial while the task is open
+    bool is_ahead = false;   // of a forward that differentiates: its backward may never come
   };
 
   void end_task(const Fact& fact) {

@@ -14,18 +14,6 @@ const Custom* custom_of(const Module& module) {
 }
 
 // Which of an owner's weights have gradients, in no group, too.
-std::set<std::string> weights_with_gradient(const Module& owner) {
-  std::set<std::string> weights;
-  const Trained trained = trained_of(owner);
-  if (trained == Trained::frozen || elements_of(owner) == 0) return weights;
-  if (trained != Trained::bias_only) weights.insert(owner.name);
-  if (const Linear* const linear = linear_of(owner); linear && linear->has_bias)
-    weights.insert(owner.name + "/bias");
-  if (const Custom* const custom = custom_of(owner); custom && custom->weights > 1)
-    weights.insert(owner.name + "/1");
-  return weights;
-}
-
 class FlowWalk {
  public:
   FlowWalk(const Model& model, const FlowOptions& options) : model_(model), options_(options) {}
@@ -137,6 +125,18 @@ class FlowWalk {
 
 ForwardFlow flow_of(const Model& model, const FlowOptions& options) {
   return FlowWalk(model, options).run();
+}
+
+std::set<std::string> weights_with_gradient(const Module& owner) {
+  std::set<std::string> weights;
+  const Trained trained = trained_of(owner);
+  if (trained == Trained::frozen || elements_of(owner) == 0) return weights;
+  if (trained != Trained::bias_only) weights.insert(owner.name);
+  if (const Linear* const linear = linear_of(owner); linear && linear->has_bias)
+    weights.insert(owner.name + "/bias");
+  if (const Custom* const custom = custom_of(owner); custom && custom->weights > 1)
+    weights.insert(owner.name + "/1");
+  return weights;
 }
 
 std::set<std::string> trained_weights(const Model& model) {

@@ -42,6 +42,9 @@ std::set<std::string> trained_weights(const Model& model);
 std::vector<const Module*> weight_owners(const Model& model);
 std::int64_t elements_of(const Module& owner);  // of the weight that others name
 Trained trained_of(const Module& owner);
+
+// Those of a Linear or Custom module that get gradients: "l0", "l0/bias", "l0/1".
+std::set<std::string> weights_with_gradient(const Module& owner);
 bool has_trained_weight(const Module& owner);  // the one that others name
 
 }  // namespace zeroproof::program

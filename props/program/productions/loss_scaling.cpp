@@ -68,7 +68,7 @@ bool spike(Scene& scene) {
   if (!module) return false;
   Forward forward = scene.forward();
   forward.spike = Spike{.module = *module,
-                        .rank = scene.source().between(0, scene.state().world_size() - 1),
+                        .rank = scene.source().between(0, scene.state().ranks - 1),
                         .value = static_cast<Spike::Value>(scene.source().below(3))};
   return scene.add_forward(forward) && scene.differentiate_all(forward.as);
 }

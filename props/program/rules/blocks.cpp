@@ -102,6 +102,8 @@ std::string change_problem(const State& state, const EngineState& engine, const 
           {{!is_named, "a change that no rank announces"},
            {!is_inside && engine.window.has_gradients, "a change of weights inside a window"},
            {!raises_alone(block.body), "a change that ranks see before all have it"},
+           {state.program->world.skips_frames && !block.body.empty(),
+            "a change to drop from weights that a graph may claim"},
            {engine.window.has_spike, "a change of weights that no step ends"},
            {!engine.frozen.empty(), "a change of weights while a module is frozen"}});
     case Block::Change::unannounced:

@@ -100,7 +100,7 @@ std::string spike_problem(const State& state, const EngineState& engine, const F
       {{!is_owner, "a spike of what is no Linear or Custom module"},
        {custom && custom->returns_weight, "a spike of a module that returns its weight"},
        {!is_train(forward), "a spike of a forward without gradients"},
-       {forward.spike->rank < 0 || forward.spike->rank >= state.world_size(),
+       {forward.spike->rank < 0 || forward.spike->rank >= state.ranks,
         "a spike of a rank that is not there"},
        {engine.has_changed_weights, "a change of weights that no step ends"},
        {!engine.frozen.empty(), "a spike while a module is frozen"},
@@ -228,9 +228,11 @@ void define_losses(State& state, const Forward& forward, int graph, const Forwar
         {.terms = {{.graph = graph, .loss = -1}}, .has_graph = is_trained, .is_scalar = false});
 }
 
-std::shared_ptr<const ForwardFlow> flow_of_call(const CallModule& call) {
+std::shared_ptr<const ForwardFlow> flow_of_call(const CallModule& call, const Module& module) {
   ForwardFlow flow;
-  flow.losses = {{.weights = {call.module}, .has_graph = true}};
+  flow.losses = {{.weights = call.uses_weight_alone ? std::set{call.module}
+                                                    : weights_with_gradient(module),
+                  .has_graph = true}};
   return std::make_shared<const ForwardFlow>(std::move(flow));
 }
 
@@ -307,7 +309,7 @@ Verdict check(Walk& walk, const CallModule& call) {
   Graph graph{.engine = call.engine,
               .forward = nullptr,
               .call = kept(walk, call),
-              .flow = flow_of_call(call),
+              .flow = flow_of_call(call, *module),
               .weights = (*engine)->weights,
               .frames = state.frames.size(),
               .hooks = 0};
