@@ -24,6 +24,7 @@ namespace {
 struct TaskDecision {
   GraphTaskId id;
   bool owes_epilogue = false;
+  bool has_worked = false;         // gradients came in it, not in a forward ahead of it
   bool has_failed_inside = false;  // a task in it that may have left work
   bool is_callback_queued = false;
 };
@@ -54,8 +55,9 @@ class ExactPolicy final : public HookPolicy {
   void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) override {
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a thread nest");
     // Parameters of no group have no hooks that would tell of work.
+    const bool has_worked = has_unreduced_work_ && tasks_.back().has_worked;
     const bool may_leave_work =
-        has_unreduced_work_ || tasks_.back().has_failed_inside || tasks_.back().owes_epilogue;
+        has_worked || tasks_.back().has_failed_inside || tasks_.back().owes_epilogue;
     std::exception_ptr failure;  // of an observer: what ended has ended all the same
     try {
       if (raised) leave(tasks_.back());
@@ -64,6 +66,7 @@ class ExactPolicy final : public HookPolicy {
     }
     tasks_.pop_back();
     settled_task_ = kNotSettled;
+    if (has_worked && !tasks_.empty()) tasks_.back().has_worked = true;
     if (raised && may_leave_work && !tasks_.empty()) tasks_.back().has_failed_inside = true;
     if (raised && may_leave_work && tasks_.empty()) {
       forget_work();
@@ -81,6 +84,7 @@ class ExactPolicy final : public HookPolicy {
 
   bool before_gradient(HookHost& host) override {
     has_unreduced_work_ = true;
+    if (!tasks_.empty()) tasks_.back().has_worked = true;
     if (!can_skip_policy(host.current_graph_task())) find_owing_task(host);
     return false;
   }
@@ -138,7 +142,8 @@ class ExactPolicy final : public HookPolicy {
     for (const TaskDecision& task : tasks_) {
       append_bytes(bytes, task.id.value);
       append_bytes(bytes, static_cast<std::uint8_t>((task.owes_epilogue ? 1U : 0U) |
-                                                    (task.has_failed_inside ? 2U : 0U)));
+                                                    (task.has_failed_inside ? 2U : 0U) |
+                                                    (task.has_worked ? 4U : 0U)));
       append_bytes(bytes, task.is_callback_queued);
     }
     append_bytes(bytes, GraphTaskId::none().value);  // ends the list

@@ -348,9 +348,14 @@ void Interpreter::execute(const Load& load) {
   target_.load(index_of(load.engine), load, seen_);
 }
 
+// With the engine go its graphs, and those past any engine.
 void Interpreter::execute(const Recreate& recreate) {
-  values_.clear();
-  target_.recreate(index_of(recreate.engine));
+  const std::size_t engine = index_of(recreate.engine);
+  std::erase_if(values_, [&](const auto& value) {
+    const std::vector<std::size_t>& engines = value.second.engines;
+    return engines.empty() || std::ranges::find(engines, engine) != engines.end();
+  });
+  target_.recreate(engine);
 }
 
 void Interpreter::execute(const Inspect& inspect) {

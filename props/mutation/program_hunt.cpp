@@ -150,6 +150,9 @@ ProgramHunter::Unmutated ProgramHunter::run_unmutated(
     ProgramFound found{.case_number = number};
     if (!drawn.program) {
       found.finding = "no program: " + drawn.problem;
+      program::Source source = drawn.source;
+      (void)program::draw_program(source);
+      found.counterexample.values = program::values_of(source.choices());
       on_finding(found);
       continue;
     }

@@ -243,8 +243,9 @@ void ReferenceTarget::gathered(std::size_t, const TensorList& parameters, std::o
     body();
   } catch (...) {
     for (std::size_t i = 0; i < parameters.size(); ++i)
-      ops_.copy_in_place(parameters[i].detach(),
-                         Tensor::of(before[i], parameters[i].sizes(), parameters[i].dtype()));
+      if (parameters[i].values() != before[i])
+        ops_.copy_in_place(parameters[i].detach(),
+                           Tensor::of(before[i], parameters[i].sizes(), parameters[i].dtype()));
     throw;
   }
 }

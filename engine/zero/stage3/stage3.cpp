@@ -277,10 +277,11 @@ std::vector<GradientSlice> Zero3Optimizer::gradient_slices() const {
 
 // No epilogue follows a backward that failed, also inside one of another engine, nor one of a
 // function transform.
+// What skipped frames gathered stays with the graphs that claim it.
 void Zero3Optimizer::on_graph_task_end(bool raised) {
   const BackwardTracker& tracker = context_.tracker;
   coordinator_.end_task(raised);
-  if (!tracker.tasks().empty()) return;
+  if (!tracker.tasks().empty() || fallback_) return;
   const bool is_failed = tracker.has_failed_task() && !context_.upstream.abort_leaks_state;
   const bool is_transform = tracker.is_outermost_transform() && !context_.upstream.all;
   if (is_failed || is_transform) coordinator_.release_backward_leftovers(false);
