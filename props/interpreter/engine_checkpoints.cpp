@@ -32,7 +32,9 @@ bool EngineTarget::is_first_rank() const {
 }
 
 Result<void> EngineTarget::save_tag(std::size_t engine, const std::string& tag) {
-  return engines_[engine]->save_checkpoint(folder(engine), {.tag = tag, .files = &files_});
+  auto saved = engines_[engine]->save_checkpoint(folder(engine), {.tag = tag, .files = &files_});
+  if (saved) newest_[engine] = tag;
+  return saved;
 }
 
 Result<void> EngineTarget::load_tag(std::size_t engine, const std::string& tag) {
@@ -93,7 +95,7 @@ std::string EngineTarget::prepare_failure(std::size_t engine, const Load& load) 
     case Load::Failure::damaged:
       if (is_first_rank())
         train::damage_checkpoint(*options_.files, folder(engine), load.tag, load.at);
-      return train::damaged_tag(load.tag, load.at);
+      return train::damaged_tag(load.tag, load.at, newest_[engine] == load.tag);
     case Load::Failure::unreadable: {
       const int ranks = runtime().world_size();
       if (runtime().rank() == load.at % ranks) files_.fail_read(1 + load.at / ranks % kReadsLeast);

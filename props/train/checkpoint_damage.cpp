@@ -92,8 +92,10 @@ void damage_checkpoint(FileSystem& files, const std::string& folder, const std::
   if (!paths.empty()) damage_file(files, paths[how % paths.size()], damage);
 }
 
-std::string damaged_tag(const std::string& tag, int number) {
-  const bool is_latest = damage_of(number) >= Damage::pointer || number / kDamages % kTags != 0;
+std::string damaged_tag(const std::string& tag, int number, bool is_newest) {
+  const Damage damage = damage_of(number);
+  const bool asks_latest = damage == Damage::all || number / kDamages % kTags != 0;
+  const bool is_latest = damage == Damage::pointer || (is_newest && asks_latest);
   return is_latest ? std::string() : tag;
 }
 

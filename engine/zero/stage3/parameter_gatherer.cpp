@@ -214,6 +214,14 @@ void ParameterGatherer::wait_all_or_drop_unissued() {
   }
 }
 
+void ParameterGatherer::outlive_inflight() noexcept {
+  if (inflight_.empty()) return;
+  try {
+    context_.compute().wait(stream());
+  } catch (const RuntimeFault&) {  // on a device that has failed nothing runs any more
+  }
+}
+
 // The host waits for the last gather but two, as in GradientReducer (docs/spec/zero.md 3.3).
 void ParameterGatherer::limit_outstanding() {
   if (finished_.size() <= kOutstandingGathersMax) return;

@@ -47,6 +47,7 @@ Zero3Optimizer::Zero3Optimizer(ZeroContext& context)
 
 Zero3Optimizer::~Zero3Optimizer() {
   for (HookHandle& hook : module_hooks_) hook.remove();
+  gatherer_.outlive_inflight();
 }
 
 void Zero3Optimizer::make_sub_groups() {
