@@ -129,8 +129,10 @@ class IncompleteStepRaises final : public Monitor {
       case FactKind::forward_begin:
         if (fact.user_task < 0) forget(fact.engine);
         return;
+      case FactKind::abandoned:  // before the end of its task
+        engines_[fact.engine].is_taking_part = false;
+        return forget(fact.engine);
       case FactKind::zero_grad:
-      case FactKind::abandoned:
         return forget(fact.engine);
       case FactKind::backward_done:
         if (!fact.has_raised) forget(fact.engine);
