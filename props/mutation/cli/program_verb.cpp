@@ -12,20 +12,21 @@
 #include "props/cli/budget.h"
 #include "props/cli/explore_watch.h"
 #include "props/cli/interrupt.h"
-#include "props/mutation/program_hunt.h"
+#include "props/hunt/program_hunt.h"
+#include "props/mutation/mutants.h"
 #include "props/report/table.h"
 
 namespace zeroproof {
 namespace {
 
+using hunt::ProgramFound;
 using mutation::Fault;
-using mutation::ProgramFound;
 using OrderedJson = nlohmann::ordered_json;
 
 struct ProgramReport {
   std::vector<ProgramFound> found;
   std::vector<ProgramFound> findings;  // of the unmutated engine
-  mutation::ProgramHunter::Unmutated unmutated;
+  hunt::ProgramHunter::Unmutated unmutated;
 
   std::size_t count() const {
     std::size_t count = 0;
@@ -35,7 +36,7 @@ struct ProgramReport {
 };
 
 std::string text_of(const ProgramFound& found) {
-  const auto again = mutation::replay(found.counterexample, found.fault);
+  const auto again = hunt::replay(found.counterexample, found.fault);
   const std::string number = found.property ? std::string(found.property->number) : "";
   return fmt::format("{} {}: {}\n{}replay: {}\n", found.fault ? found.fault->id : "unmutated",
                      number, found.finding, again ? again->text : std::string(),
@@ -114,19 +115,20 @@ class ProgramsVerb final : public Verb {
     if (!replay_.empty()) return run_replay(session);
     const auto faults = faults_of();
     if (!faults) return tl::unexpected(faults.error());
-    mutation::ProgramHuntOptions options{.seed = session.common.seed, .minimizes = !is_whole_};
+    hunt::ProgramHuntOptions options{.seed = session.common.seed, .minimizes = !is_whole_};
     const auto budget = parse_budget(budget_);
     if (!budget) return tl::unexpected(budget.error());
     if (budget->time_ns) options.time_max_ns = *budget->time_ns;
     if (budget->work.executions != Budget::kUnlimited) options.cases_max = budget->work.executions;
     const auto unmutated = parse_budget(unmutated_.empty() ? "200x" : unmutated_);
     if (!unmutated) return tl::unexpected(unmutated.error());
-    mutation::ProgramHunter hunter(options, {.now_ns = now_ns, .should_stop = was_interrupted});
+    hunt::ProgramHunter hunter(options, {.now_ns = now_ns, .should_stop = was_interrupted});
     const auto report = std::make_shared<ProgramReport>();
-    for (const Fault* fault : *faults) {
-      report->found.push_back(hunter.hunt(*fault));
+    mutants_ = mutation::mutants_of(*faults);
+    for (const hunt::Mutant& mutant : mutants_) {
+      report->found.push_back(hunter.hunt(mutant));
       session.say(
-          fmt::format("{} {}", fault->id, report->found.back().is_found ? "found" : "not found"));
+          fmt::format("{} {}", mutant.id, report->found.back().is_found ? "found" : "not found"));
     }
     report->unmutated =
         hunter.run_unmutated(0, unmutated->work.executions, unmutated->time_ns.value_or(INT64_MAX),
@@ -168,15 +170,15 @@ class ProgramsVerb final : public Verb {
   }
 
   Result<VerbResult> run_replay(const Session& session) const {
-    const auto counterexample = mutation::read_program_token(replay_, "--replay");
+    const auto counterexample = hunt::read_program_token(replay_, "--replay");
     if (!counterexample) return tl::unexpected(counterexample.error());
     const auto faults = faults_of();
     if (!faults) return tl::unexpected(faults.error());
-    const Fault* const fault = faults->empty() ? nullptr : faults->front();
-    const auto again = mutation::replay(*counterexample, fault);
+    const std::vector<hunt::Mutant> mutants = mutation::mutants_of(*faults);
+    const auto again = hunt::replay(*counterexample, mutants.empty() ? nullptr : &mutants.front());
     if (!again) return fail(ErrorCode::usage, "--replay: these choices are no program any more");
     std::string text = session.seed_line() + again->text;
-    for (const mutation::Falsified& one : again->result.falsified)
+    for (const hunt::Falsified& one : again->result.falsified)
       text += fmt::format("{} rank {}: {}\n", one.property->number, one.rank, one.text);
     if (again->result.falsified.empty()) text += "every property held\n";
     const ExitCode code = again->result.falsified.empty() ? ExitCode::held : ExitCode::falsified;
@@ -184,6 +186,7 @@ class ProgramsVerb final : public Verb {
   }
 
   std::vector<std::string> words_;
+  std::vector<hunt::Mutant> mutants_;
   bool is_all_ = false;
   bool is_whole_ = false;
   std::string budget_;

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "props/mutation/fault.h"
-#include "props/mutation/program_case.h"
+#include "props/hunt/mutant.h"
+#include "props/hunt/program_case.h"
 #include "props/program/source.h"
 
-namespace zeroproof::mutation {
+namespace zeroproof::hunt {
 
 struct ProgramHuntOptions {
   std::uint64_t seed = 0;
@@ -38,7 +38,7 @@ struct ProgramCounterexample {
 // What became of the hunt for one fault; of a finding of the unmutated engine, where `fault` is
 // null.
 struct ProgramFound {
-  const Fault* fault = nullptr;  // static
+  const Mutant* fault = nullptr;  // outlives it
   bool is_found = false;
   const Property* property = nullptr;  // static
   std::string finding;
@@ -62,7 +62,7 @@ class ProgramHunter {
   ProgramHunter(const ProgramHuntOptions& options, ProgramHuntWatch watch)
       : options_(options), watch_(std::move(watch)) {}
 
-  ProgramFound hunt(const Fault& fault);
+  ProgramFound hunt(const Mutant& fault);
 
   struct Unmutated {
     std::uint64_t cases = 0;
@@ -76,7 +76,7 @@ class ProgramHunter {
 
  private:
   DrawnProgram& at(std::uint64_t number);
-  CaseResult judge(DrawnProgram& drawn, const Fault* fault, CaseRun::Depth depth,
+  CaseResult judge(DrawnProgram& drawn, const Mutant* fault, Depth depth,
                    program::Choices (&made)[2]);
   void finish(ProgramFound& found);
 
@@ -92,10 +92,12 @@ struct ProgramReplay {
   std::string text;  // the program
 };
 std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
-                                    const Fault* fault);
+                                    const Mutant* fault);
+std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
+                                    const program::EngineVariant& variant);
 
 // "zps1:program/A01:…", and back.
 std::string token_of(const ProgramCounterexample& counterexample, std::string_view id);
 Result<ProgramCounterexample> read_program_token(std::string_view text, std::string_view where);
 
-}  // namespace zeroproof::mutation
+}  // namespace zeroproof::hunt

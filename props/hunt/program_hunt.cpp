@@ -1,4 +1,4 @@
-#include "props/mutation/program_hunt.h"
+#include "props/hunt/program_hunt.h"
 
 #include <algorithm>
 #include <exception>
@@ -12,8 +12,10 @@
 #include "props/program/source_chooser.h"
 #include "sim/schedule.h"
 
-namespace zeroproof::mutation {
+namespace zeroproof::hunt {
 namespace {
+
+using program::EngineVariant;
 
 constexpr std::size_t kPoolMax = 4096;  // programs that are kept with their references
 constexpr std::string_view kPrefix = "program/";
@@ -40,20 +42,24 @@ DrawnProgram draw(program::Source source) {
   return drawn;
 }
 
+EngineVariant variant_of(const Mutant* fault) {
+  return fault ? fault->variant : EngineVariant{};
+}
+
 // One of the two runs, and the choices that it and its program made.
 struct JudgedRun {
   CaseResult result;
   program::Choices choices;
 };
 
-JudgedRun judge_one(DrawnProgram& drawn, bool is_of_events, const Fault* fault) {
+JudgedRun judge_one(DrawnProgram& drawn, bool is_of_events, const EngineVariant& variant) {
   program::Source source = drawn.source;
   program::SourceChooser chooser(source);
   JudgedRun run;
   if (is_of_events)
-    drawn.program->judge_events(fault, chooser, run.result);
+    drawn.program->judge_events(variant, chooser, run.result);
   else
-    drawn.program->judge_values(fault, chooser, run.result);
+    drawn.program->judge_values(variant, chooser, run.result);
   run.choices = source.choices();
   return run;
 }
@@ -67,18 +73,18 @@ DrawnProgram& ProgramHunter::at(std::uint64_t number) {
       .first->second;
 }
 
-CaseResult ProgramHunter::judge(DrawnProgram& drawn, const Fault* fault, CaseRun::Depth depth,
+CaseResult ProgramHunter::judge(DrawnProgram& drawn, const Mutant* fault, Depth depth,
                                 program::Choices (&made)[2]) {
   program::Source sources[] = {drawn.source, drawn.source};
   program::SourceChooser choosers[] = {program::SourceChooser(sources[0]),
                                        program::SourceChooser(sources[1])};
-  const CaseResult result =
-      drawn.program->run(fault, depth, [&](int run) -> Chooser& { return choosers[run]; });
+  const CaseResult result = drawn.program->run(variant_of(fault), depth,
+                                               [&](int run) -> Chooser& { return choosers[run]; });
   for (int run = 0; run < 2; ++run) made[run] = sources[run].choices();
   return result;
 }
 
-ProgramFound ProgramHunter::hunt(const Fault& fault) {
+ProgramFound ProgramHunter::hunt(const Mutant& fault) {
   ProgramFound found{.fault = &fault};
   const std::int64_t start = watch_.now_ns();
   const auto seconds = [&] { return static_cast<double>(watch_.now_ns() - start) * 1e-9; };
@@ -88,7 +94,7 @@ ProgramFound ProgramHunter::hunt(const Fault& fault) {
     DrawnProgram& drawn = at(number);
     if (!drawn.program) continue;
     program::Choices made[2];
-    const CaseResult result = judge(drawn, &fault, CaseRun::Depth::first, made);
+    const CaseResult result = judge(drawn, &fault, Depth::first, made);
     found.executions += result.executions;
     const Falsified* const falsified = result.find(fault.properties);
     if (!falsified) continue;
@@ -118,7 +124,7 @@ void ProgramHunter::finish(ProgramFound& found) {
       [&](const std::vector<std::uint32_t>& values) -> std::optional<program::Choices> {
     DrawnProgram tried = draw(program::Source(values));
     if (!tried.program) return std::nullopt;
-    JudgedRun again = judge_one(tried, is_of_events, found.fault);
+    JudgedRun again = judge_one(tried, is_of_events, variant_of(found.fault));
     if (!again.result.find(number)) return std::nullopt;
     if (found.fault &&
         !judge_one(tried, is_of_events, found.fault->reference).result.falsified.empty())
@@ -154,7 +160,7 @@ ProgramHunter::Unmutated ProgramHunter::run_unmutated(
       continue;
     }
     program::Choices made[2];
-    const CaseResult result = judge(drawn, nullptr, CaseRun::Depth::all, made);
+    const CaseResult result = judge(drawn, nullptr, Depth::all, made);
     run.executions += result.executions;
     pool_.clear();
     if (result.falsified.empty()) continue;
@@ -176,12 +182,17 @@ ProgramHunter::Unmutated ProgramHunter::run_unmutated(
 }
 
 std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
-                                    const Fault* fault) {
+                                    const EngineVariant& variant) {
   DrawnProgram drawn = draw(program::Source(counterexample.values));
   if (!drawn.program) return std::nullopt;
   const program::RunnableProgram& runnable = drawn.program->runnable();
-  return ProgramReplay{judge_one(drawn, counterexample.is_of_events, fault).result,
+  return ProgramReplay{judge_one(drawn, counterexample.is_of_events, variant).result,
                        program::program_text(runnable.program(), &runnable.contract())};
+}
+
+std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
+                                    const Mutant* fault) {
+  return replay(counterexample, variant_of(fault));
 }
 
 std::string token_of(const ProgramCounterexample& counterexample, std::string_view id) {
@@ -201,4 +212,4 @@ Result<ProgramCounterexample> read_program_token(std::string_view text, std::str
   return ProgramCounterexample{schedule->choices, judge->second == "events"};
 }
 
-}  // namespace zeroproof::mutation
+}  // namespace zeroproof::hunt
