@@ -20,28 +20,6 @@ using program::EngineVariant;
 constexpr std::size_t kPoolMax = 4096;  // programs that are kept with their references
 constexpr std::string_view kPrefix = "program/";
 
-std::uint64_t case_seed(std::uint64_t seed, std::uint64_t number) {
-  return seed * 1'000'003 + number;
-}
-
-// What is no program is none by its contract, or for the reference.
-DrawnProgram draw(program::Source source) {
-  DrawnProgram drawn{std::move(source), nullptr, ""};
-  auto runnable = program::RunnableProgram::make(program::draw_program(drawn.source));
-  if (!runnable) {
-    drawn.problem = runnable.error().text;
-    return drawn;
-  }
-  auto made = std::make_unique<ProgramCase>(std::move(*runnable));
-  try {
-    (void)made->reference();
-    drawn.program = std::move(made);
-  } catch (const std::exception& error) {
-    drawn.problem = error.what();
-  }
-  return drawn;
-}
-
 EngineVariant variant_of(const Mutant* fault) {
   return fault ? fault->variant : EngineVariant{};
 }
@@ -66,10 +44,31 @@ JudgedRun judge_one(DrawnProgram& drawn, bool is_of_events, const EngineVariant&
 
 }  // namespace
 
+std::uint64_t case_seed(std::uint64_t seed, std::uint64_t number) {
+  return seed * 1'000'003 + number;
+}
+
+DrawnProgram draw_case(program::Source source) {
+  DrawnProgram drawn{std::move(source), nullptr, ""};
+  auto runnable = program::RunnableProgram::make(program::draw_program(drawn.source));
+  if (!runnable) {
+    drawn.problem = runnable.error().text;
+    return drawn;
+  }
+  auto made = std::make_unique<ProgramCase>(std::move(*runnable));
+  try {
+    (void)made->reference();
+    drawn.program = std::move(made);
+  } catch (const std::exception& error) {
+    drawn.problem = error.what();
+  }
+  return drawn;
+}
+
 DrawnProgram& ProgramHunter::at(std::uint64_t number) {
   if (const auto known = pool_.find(number); known != pool_.end()) return known->second;
   if (pool_.size() >= kPoolMax) pool_.clear();
-  return pool_.emplace(number, draw(program::Source(case_seed(options_.seed, number))))
+  return pool_.emplace(number, draw_case(program::Source(case_seed(options_.seed, number))))
       .first->second;
 }
 
@@ -122,7 +121,7 @@ void ProgramHunter::finish(ProgramFound& found) {
   const bool is_of_events = found.counterexample.is_of_events;
   const program::StillFails fails =
       [&](const std::vector<std::uint32_t>& values) -> std::optional<program::Choices> {
-    DrawnProgram tried = draw(program::Source(values));
+    DrawnProgram tried = draw_case(program::Source(values));
     if (!tried.program) return std::nullopt;
     JudgedRun again = judge_one(tried, is_of_events, variant_of(found.fault));
     if (!again.result.find(number)) return std::nullopt;
@@ -183,7 +182,7 @@ ProgramHunter::Unmutated ProgramHunter::run_unmutated(
 
 std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
                                     const EngineVariant& variant) {
-  DrawnProgram drawn = draw(program::Source(counterexample.values));
+  DrawnProgram drawn = draw_case(program::Source(counterexample.values));
   if (!drawn.program) return std::nullopt;
   const program::RunnableProgram& runnable = drawn.program->runnable();
   return ProgramReplay{judge_one(drawn, counterexample.is_of_events, variant).result,

@@ -29,6 +29,11 @@ struct DrawnProgram {
   std::string problem;                   // why
 };
 
+// What is no program is none by its contract, or for the reference.
+DrawnProgram draw_case(program::Source source);
+// Of the source that case `number` is drawn from.
+std::uint64_t case_seed(std::uint64_t seed, std::uint64_t number);
+
 // A program with one order of one of its two runs, as the choices that both are drawn from.
 struct ProgramCounterexample {
   std::vector<std::uint32_t> values;
