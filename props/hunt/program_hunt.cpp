@@ -42,6 +42,14 @@ JudgedRun judge_one(DrawnProgram& drawn, bool is_of_events, const EngineVariant&
   return run;
 }
 
+std::optional<ProgramReplay> replay_drawn(DrawnProgram drawn, bool is_of_events,
+                                          const EngineVariant& variant) {
+  if (!drawn.program) return std::nullopt;
+  const program::RunnableProgram& runnable = drawn.program->runnable();
+  return ProgramReplay{judge_one(drawn, is_of_events, variant).result,
+                       program::program_text(runnable.program(), &runnable.contract())};
+}
+
 }  // namespace
 
 std::uint64_t case_seed(std::uint64_t seed, std::uint64_t number) {
@@ -68,7 +76,7 @@ DrawnProgram draw_case(program::Source source) {
 DrawnProgram& ProgramHunter::at(std::uint64_t number) {
   if (const auto known = pool_.find(number); known != pool_.end()) return known->second;
   if (pool_.size() >= kPoolMax) pool_.clear();
-  return pool_.emplace(number, draw_case(program::Source(case_seed(options_.seed, number))))
+  return pool_.emplace(number, options_.draw(program::Source(case_seed(options_.seed, number))))
       .first->second;
 }
 
@@ -101,7 +109,7 @@ ProgramFound ProgramHunter::hunt(const Mutant& fault) {
     ProgramCounterexample counterexample{program::values_of(made[is_of_events ? 1 : 0]),
                                          is_of_events};
     // A finding that is not the fault's is the harness's or the engine's.
-    const auto without = replay(counterexample, fault.reference);
+    const auto without = replay_of(counterexample, fault.reference);
     if (!without || !without->result.falsified.empty()) continue;
     found.is_found = true;
     found.case_number = number;
@@ -121,7 +129,7 @@ void ProgramHunter::finish(ProgramFound& found) {
   const bool is_of_events = found.counterexample.is_of_events;
   const program::StillFails fails =
       [&](const std::vector<std::uint32_t>& values) -> std::optional<program::Choices> {
-    DrawnProgram tried = draw_case(program::Source(values));
+    DrawnProgram tried = options_.draw(program::Source(values));
     if (!tried.program) return std::nullopt;
     JudgedRun again = judge_one(tried, is_of_events, variant_of(found.fault));
     if (!again.result.find(number)) return std::nullopt;
@@ -136,7 +144,7 @@ void ProgramHunter::finish(ProgramFound& found) {
   const program::Shrunk shrunk = program::shrink(*start, fails, options_.shrink_runs);
   found.counterexample.values = program::values_of(shrunk.choices);
   found.shrink_runs = shrunk.runs;
-  if (const auto last = replay(found.counterexample, found.fault))
+  if (const auto last = replay_of(found.counterexample, variant_of(found.fault)))
     if (const Falsified* const falsified = last->result.find(number))
       found.finding = falsified->text;
 }
@@ -165,7 +173,7 @@ ProgramHunter::Unmutated ProgramHunter::run_unmutated(
     if (result.falsified.empty()) continue;
     for (const bool is_of_events : {false, true}) {
       found.counterexample = {program::values_of(made[is_of_events ? 1 : 0]), is_of_events};
-      const auto again = replay(found.counterexample, nullptr);
+      const auto again = replay_of(found.counterexample, {});
       if (again && !again->result.falsified.empty()) {
         found.property = again->result.falsified.front().property;
         found.finding = again->result.falsified.front().text;
@@ -180,13 +188,16 @@ ProgramHunter::Unmutated ProgramHunter::run_unmutated(
   return run;
 }
 
+std::optional<ProgramReplay> ProgramHunter::replay_of(const ProgramCounterexample& counterexample,
+                                                      const EngineVariant& variant) const {
+  return replay_drawn(options_.draw(program::Source(counterexample.values)),
+                      counterexample.is_of_events, variant);
+}
+
 std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
                                     const EngineVariant& variant) {
-  DrawnProgram drawn = draw_case(program::Source(counterexample.values));
-  if (!drawn.program) return std::nullopt;
-  const program::RunnableProgram& runnable = drawn.program->runnable();
-  return ProgramReplay{judge_one(drawn, counterexample.is_of_events, variant).result,
-                       program::program_text(runnable.program(), &runnable.contract())};
+  return replay_drawn(draw_case(program::Source(counterexample.values)),
+                      counterexample.is_of_events, variant);
 }
 
 std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,14 +14,6 @@
 #include "props/program/source.h"
 
 namespace zeroproof::hunt {
-
-struct ProgramHuntOptions {
-  std::uint64_t seed = 0;
-  std::uint64_t cases_max = 20'000;           // of one fault
-  std::int64_t time_max_ns = 20'000'000'000;  // of one fault
-  bool minimizes = true;
-  std::size_t shrink_runs = 2'000;
-};
 
 // A program, and the source as it stands after it: each run goes on from a copy.
 struct DrawnProgram {
@@ -33,6 +26,16 @@ struct DrawnProgram {
 DrawnProgram draw_case(program::Source source);
 // Of the source that case `number` is drawn from.
 std::uint64_t case_seed(std::uint64_t seed, std::uint64_t number);
+
+struct ProgramHuntOptions {
+  std::uint64_t seed = 0;
+  std::uint64_t cases_max = 20'000;           // of one fault
+  std::int64_t time_max_ns = 20'000'000'000;  // of one fault
+  bool minimizes = true;
+  std::size_t shrink_runs = 2'000;
+  // Where programs come from; one that is given draws nothing, and only its orders differ.
+  std::function<DrawnProgram(program::Source)> draw = draw_case;
+};
 
 // A program with one order of one of its two runs, as the choices that both are drawn from.
 struct ProgramCounterexample {
@@ -61,6 +64,12 @@ struct ProgramHuntWatch {
   std::function<bool()> should_stop = {};
 };
 
+// A counterexample that ran again.
+struct ProgramReplay {
+  CaseResult result;
+  std::string text;  // the program
+};
+
 // Draws programs by their numbers, the same for all faults, and judges them. Not thread-safe.
 class ProgramHunter {
  public:
@@ -84,6 +93,8 @@ class ProgramHunter {
   CaseResult judge(DrawnProgram& drawn, const Mutant* fault, Depth depth,
                    program::Choices (&made)[2]);
   void finish(ProgramFound& found);
+  std::optional<ProgramReplay> replay_of(const ProgramCounterexample& counterexample,
+                                         const program::EngineVariant& variant) const;
 
   ProgramHuntOptions options_;
   ProgramHuntWatch watch_;
@@ -92,10 +103,6 @@ class ProgramHunter {
 
 // Runs a counterexample again. Null fault: the unmutated engine. None where the values are drawn
 // as no program.
-struct ProgramReplay {
-  CaseResult result;
-  std::string text;  // the program
-};
 std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
                                     const Mutant* fault);
 std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
